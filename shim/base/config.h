@@ -1,0 +1,89 @@
+/* base/config.h -- the settings: parsed once from the environment, changed later only by mt_config_set.
+ * Owner: one live copy, mt_config(). Written before any thread of ours exists, afterwards by the reaper alone; every
+ * number is read with a plain aligned load, so a reader sees the old or the new value.
+ * Never allocates, never calls getenv (races with setenv crashed others): it walks the environ it is given.
+ * Rank 0; no lock. */
+#ifndef MT_CONFIG_H
+#define MT_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/options.def"
+
+#define MT_TEXT_MAX 256 /* bytes of a text setting, with its NUL */
+
+enum mt_option {
+#define X(name, kind, dflt, min, max, words, when, help) MT_OPTION_##name,
+	MT_OPTIONS(X)
+#undef X
+	MT_OPTION_COUNT
+};
+
+enum mt_round_mode { MT_ROUND_TIMER, MT_ROUND_MARK, MT_ROUND_SIGNAL, MT_ROUND_AUTO };
+enum mt_allocator_choice { MT_ALLOCATOR_AUTO, MT_ALLOCATOR_JEMALLOC, MT_ALLOCATOR_SYSTEM };
+enum mt_switch_choice { MT_SWITCH_AUTO, MT_SWITCH_ON, MT_SWITCH_OFF };
+enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
+
+/* Where a value came from; alias carries the index of the alias in MT_ALIASES. */
+enum mt_origin { MT_ORIGIN_DEFAULT, MT_ORIGIN_PRESET, MT_ORIGIN_ALIAS, MT_ORIGIN_ENVIRONMENT, MT_ORIGIN_SET };
+
+#define MT_FIELD_bool   uint64_t
+#define MT_FIELD_u64    uint64_t
+#define MT_FIELD_choice uint64_t
+#define MT_FIELD_signal uint64_t
+#define MT_FIELD_round  uint64_t
+typedef char mt_text[MT_TEXT_MAX];
+#define MT_FIELD_text mt_text
+
+struct mt_config {
+#define X(name, kind, dflt, min, max, words, when, help) MT_FIELD_##kind name;
+	MT_OPTIONS(X)
+#undef X
+	uint8_t origin[MT_OPTION_COUNT];       /* enum mt_origin */
+	uint8_t origin_alias[MT_OPTION_COUNT]; /* index into MT_ALIASES where origin is MT_ORIGIN_ALIAS */
+};
+
+#define mt_round_mode_of(round)    ((enum mt_round_mode)((round) & 0xff))
+#define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
+
+/* Called for each complaint while parsing, with one line without newline, e.g.
+ * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
+typedef void (*mt_config_complain)(const char *line);
+
+/* The one live copy. Defaults until mt_config_read has run. */
+const struct mt_config *mt_config(void);
+
+/* Fills *out with the defaults. */
+void mt_config_defaults(struct mt_config *out);
+
+/* Parses an environment into *out: defaults, then preset, then aliases, then MT_*. A value that is not valid is
+ * complained about and leaves what was there. An MT_ name that does not exist is complained about together with the
+ * nearest one that does (edit distance at most 3). Pure but for the complaints. */
+void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_config_complain complain);
+
+/* mt_config_parse into the live copy; complaints go to the log as warnings. */
+void mt_config_read(const char *const *environ_list);
+
+/* Sets one setting (name as in options.def or as MT_NAME, in any case) to a value a user would write.
+ * UNKNOWN, START_ONLY, INVALID or RANGE; on error *config is untouched. */
+enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value);
+
+/* mt_config_set on the live copy; only the reaper may call it. */
+enum mt_err mt_config_set_live(const char *name, const char *value);
+
+/* Writes a setting's value as a user would write it ("timer:30", "on", "USR1"), cut to fit, always ended by NUL. */
+void mt_config_format(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes);
+
+/* Writes where it came from: "default", "preset client", "MALLOC_ARENA_MAX", "environment", "mtctl set". */
+void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes);
+
+/* The setting's name as in options.def; NULL past the end. */
+const char *mt_config_name(enum mt_option option);
+
+/* Whether a program of this name is one that MT_ENABLE, MT_ONLY and MT_EXCLUDE let us work in. */
+bool mt_config_admits(const struct mt_config *config, const char *program);
+
+#endif

@@ -1,0 +1,20 @@
+/* base/log.h -- the shim's own lines: one write(2) each, "mtshim[PID]: LEVEL: text", to stderr or to MT_LOG.
+ * Any thread may call, at any moment, also inside malloc; not in a signal handler. Takes no lock, allocates nothing,
+ * keeps no descriptor (programs close them all and reuse the numbers), keeps errno. Lines longer than 1000 bytes
+ * are cut. Before mt_config_read has run the level is warn and lines go to stderr. */
+#ifndef MT_LOG_H
+#define MT_LOG_H
+
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/config.h"
+
+/* printf-like, with our own small formatter (libc's may allocate): %s %d %u %x %c %%, l ll z modifiers, %.*s, and
+ * widths are not understood. */
+void mt_log(enum mt_log_level level, const char *format, ...) MT_PRINTF(2, 3);
+
+/* The same formatter into a buffer; always ended by NUL; answers the length written, without it. */
+size_t mt_format(char *out, size_t out_bytes, const char *format, ...) MT_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,167 @@
+/* stats/stats_layout.h -- the two small files every awake process has, in MT_DIR (default /dev/shm/mtshim-UID,
+ * mode 0700), mode 0600, named PID-STARTTIME-PIDNS.stats and .bell:
+ *   PID        as the process sees itself (getpid)
+ *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the first
+ *   PIDNS      inode of /proc/self/ns/pid: containers may share one /dev/shm and all be pid 1
+ *
+ * Stats file: written by the process with pwrite, read by anyone of the same user. A reader trusts nothing in it:
+ * it checks magic, version, sizes and the checksum of the head (a write may be in flight: read again), bounds every
+ * index, and prints text only after replacing what is not printable. All integers are native-endian.
+ *
+ * Bell file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes the request first,
+ * then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the reaper. The process trusts nothing in it
+ * beyond "one of these kinds, a level, or a setting within its range". */
+#ifndef MT_STATS_LAYOUT_H
+#define MT_STATS_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stats_fields.def"
+
+#define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
+#define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
+#define MT_STATS_VERSION   1u
+#define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
+#define MT_SAMPLES_COUNT   1024u                /* ring of samples; their step grows, so that it spans 15 minutes */
+#define MT_SETTINGS_COUNT  64u                  /* room for settings; settings_count of them are filled */
+
+#define MT_NULL_RESULT     2u                   /* "nothing could be trimmed": no allocator, no gc */
+
+/* Why a cleanup ran. */
+#define MT_REASONS(X)                                                   \
+	X(IDLE, "idle")         /* idle bytes past the gate */          \
+	X(TROUGH, "trough")     /* live bytes fell and stayed down */   \
+	X(SETTLE, "settle")     /* the heap has not moved for long */   \
+	X(ROUND, "round")       /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */     \
+	X(SIGNAL, "signal")     /* SIGUSR1 */                           \
+	X(REQUEST, "request")   /* mtctl trim */                        \
+	X(API, "api")           /* mt_trim() */                         \
+	X(MALLOC_TRIM, "malloc_trim") /* the program trims by itself */ \
+	X(LATE_GC, "late_gc")   /* a collection came after its cleanup */ \
+	X(EXIT, "exit")         /* MT_EXIT_CLEANUP */
+
+enum mt_reason {
+#define X(name, text) MT_REASON_##name,
+	MT_REASONS(X)
+#undef X
+	MT_REASON_COUNT
+};
+
+enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }; /* heap only; + gc; + GPU caches */
+
+/* What became of Python's gc in a cleanup. */
+enum mt_gc_state { MT_GC_NONE, MT_GC_DONE, MT_GC_DISABLED, MT_GC_LATE, MT_GC_COUNT };
+
+struct mt_stats_snapshot {
+#define X(name, kind, help) uint64_t name;
+	MT_STATS_FIELDS(X)
+#undef X
+};
+
+/* One action: what it was and what it did, in bytes measured before and after. */
+struct mt_stats_record {
+	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_RECORDS_COUNT */
+	uint64_t time_ns;            /* CLOCK_REALTIME at its start */
+	uint64_t duration_ns;        /* of the whole action */
+	uint64_t purge_ns;           /* of its purge */
+	uint64_t gc_ns;              /* of its collection */
+	uint64_t gc_collected_count;
+	uint64_t round;              /* the round that asked, 0 for none */
+	uint64_t request_seq;        /* the request that asked, 0 for none */
+	uint64_t rss_before_bytes;
+	uint64_t rss_after_bytes;
+	uint64_t anon_before_bytes;
+	uint64_t anon_after_bytes;
+	uint64_t live_before_bytes;
+	uint64_t live_after_bytes;
+	uint64_t longest_hold_ns;    /* longest single arena purge, an upper bound of another thread's stall; 0 unknown */
+	uint32_t reason;             /* enum mt_reason */
+	uint32_t level;              /* enum mt_level */
+	uint32_t result;             /* 1 freed, 0 nothing, MT_NULL_RESULT */
+	uint32_t gc_state;           /* enum mt_gc_state */
+	uint32_t merged;             /* 1: coalesced with the record after it, which did the work */
+	uint32_t zero;
+};
+
+struct mt_stats_sample {
+	uint64_t time_ns;            /* CLOCK_REALTIME; 0: empty */
+	uint64_t rss_bytes;
+	uint64_t anon_bytes;
+	uint64_t live_bytes;
+	uint64_t idle_bytes;
+	uint64_t dirty_bytes;
+};
+
+struct mt_stats_setting {
+	char name[24];               /* as in options.def */
+	char value[72];              /* as a user would write it, cut */
+	char origin[40];             /* "default", "preset client", "MALLOC_ARENA_MAX", "environment", "mtctl set" */
+};
+
+struct mt_stats_head {
+	uint64_t magic;
+	uint32_t version;            /* MT_STATS_VERSION */
+	uint32_t head_bytes;         /* sizeof(struct mt_stats_head) */
+	uint32_t fields_count;
+	uint32_t record_bytes;
+	uint32_t sample_bytes;
+	uint32_t settings_count;
+	uint64_t pid;
+	uint64_t start_ticks;        /* STARTTIME of the name */
+	uint64_t pidns;              /* PIDNS of the name */
+	char shim_version[16];
+	char comm[32];
+	char allocator[32];          /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
+	char evidence[160];          /* the file that owns the bound malloc, and how it is reached */
+	char mode[32];               /* "jemalloc", "system", "shadowed" */
+	char conf[256];              /* the embedded jemalloc's effective conf */
+	char python[64];             /* "", "PYTHONMALLOC=malloc", or why not */
+	uint64_t time_ns;            /* CLOCK_REALTIME of the snapshot */
+	uint64_t records_count;      /* number of the last record */
+	uint64_t samples_count;      /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
+	struct mt_stats_snapshot snapshot;
+	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
+};
+
+struct mt_stats_file {
+	struct mt_stats_head head;
+	struct mt_stats_setting settings[MT_SETTINGS_COUNT];
+	struct mt_stats_record records[MT_RECORDS_COUNT];
+	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
+};
+
+#define MT_REQUEST_KINDS(X)                                             \
+	X(TRIM, "trim")              /* level */                        \
+	X(ROUND, "round")            /* a round has ended */            \
+	X(SET, "set")                /* name, value */                  \
+	X(RESET_PEAK, "reset-peak")                                     \
+	X(PUBLISH, "publish")        /* only write fresh figures */
+
+enum mt_request_kind {
+	MT_REQUEST_NONE,
+#define X(name, text) MT_REQUEST_##name,
+	MT_REQUEST_KINDS(X)
+#undef X
+	MT_REQUEST_COUNT
+};
+
+struct mt_request {
+	uint64_t seq;                /* larger than the one before; the process answers in snapshot.request_seq */
+	uint32_t kind;               /* enum mt_request_kind */
+	uint32_t level;              /* enum mt_level, for MT_REQUEST_TRIM */
+	char name[32];               /* for MT_REQUEST_SET */
+	char value[96];
+};
+
+struct mt_bell_file {
+	uint64_t magic;
+	uint32_t version;            /* MT_STATS_VERSION */
+	uint32_t word;               /* the futex */
+	struct mt_request request;
+};
+
+_Static_assert(offsetof(struct mt_bell_file, word) % 4 == 0, "a futex word is aligned");
+_Static_assert(sizeof(struct mt_stats_head) % 8 == 0, "the checksum goes by 8-byte words");
+
+#endif
