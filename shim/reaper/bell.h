@@ -6,6 +6,7 @@
 #ifndef MT_BELL_H
 #define MT_BELL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum mt_bell_bit {
@@ -16,7 +17,30 @@ enum mt_bell_bit {
 	MT_BELL_EXIT   = 1u << 4   /* the process ends */
 };
 
-/* Sets the bits and wakes the reaper. */
+/* Sets the bits and wakes the reaper. Bits that are set already ring no second time: 10,000 signals a second are one
+ * wake-up until the reaper has taken the bit. */
 void mt_bell_ring(uint32_t bits);
+
+/* ---- for the reaper alone ---- */
+
+/* From now on the word in the bell file is rung too, where there is one. */
+void mt_bell_use_file(void);
+
+/* The word as it is now, to be given to mt_bell_sleep. Taken before looking at bits and requests. */
+uint32_t mt_bell_word(void);
+
+/* The bits that are set, and which of them to take. */
+uint32_t mt_bell_bits(void);
+void mt_bell_take(uint32_t bits);
+
+/* Sleeps until somebody rings, the word is no longer `word`, or the time is over. */
+void mt_bell_sleep(uint32_t word, uint64_t timeout_ns);
+
+/* The next request from the bell file, checked: false where there is none that is new and makes sense. */
+struct mt_request;
+bool mt_bell_request(struct mt_request *out);
+
+/* In a forked child: the file is the parent's, and so are its bits. */
+void mt_bell_fork_child(void);
 
 #endif

@@ -1,0 +1,62 @@
+/* account/account.h -- how many usable bytes the program holds, per thread and in all.
+ * Owner: one cell per thread, in thread-local storage, written by its owner only; one list of the living cells, and one
+ * pair of sums for the dead. No lock and no shared atomic on the allocation path: a thread's cell is linked at its
+ * first use of the heap and folded into the sums in every round of its key destructors, the last of which runs after
+ * everybody else's (account.c says how). Lock: list, rank 10, held for list work only; fork takes it (life.c).
+ * Never allocates. Rank 2: knows no backend; who counts is told at the start. */
+#ifndef MT_ACCOUNT_H
+#define MT_ACCOUNT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+struct mt_cell {
+	_Atomic uint64_t allocated_bytes; /* where we count ourselves; owner-only */
+	_Atomic uint64_t freed_bytes;
+	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
+	const void *counters;             /* where the allocator counts; else this cell */
+	uint64_t folded_allocated_bytes;  /* already in the sums of the dead */
+	uint64_t folded_freed_bytes;
+	struct mt_cell *previous, *next;
+	uint8_t known;                    /* the key is set for this thread */
+	uint8_t linked;
+	uint8_t rounds;                   /* destructor rounds seen */
+};
+
+extern MT_TLS struct mt_cell mt_cell;
+
+struct mt_account_totals {
+	uint64_t allocated_bytes;         /* ever */
+	uint64_t freed_bytes;             /* ever */
+	uint64_t live_bytes;              /* their difference; 0 while a block's free is seen before its allocation */
+	uint64_t threads_count;
+};
+
+/* Reads a thread's counters; false while they cannot be known. With NULL: only makes ready for the next question. */
+typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
+
+/* Before the first allocation is counted. reader NULL: the cells themselves are the counters. */
+void mt_account_start(mt_account_reader reader);
+
+/* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
+void mt_account_thread_born(const void *counters);
+
+/* Any thread. Sums under the list lock: microseconds for hundreds of threads. False: nothing is counted. */
+bool mt_account_read(struct mt_account_totals *out);
+
+/* Only the owner writes, so no lock prefix; readers may lag. */
+static inline void mt_account_bump(_Atomic uint64_t *counter, uint64_t bytes)
+{
+	uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, now + bytes, memory_order_relaxed);
+}
+
+void mt_account_fork_prepare(void);
+void mt_account_fork_parent(void);
+void mt_account_fork_child(void);
+
+#endif

@@ -1,0 +1,104 @@
+/* backend/backend.h -- the real host allocator behind one table of functions.
+ * There is one at a time, chosen at the first allocation of the process and never changed afterwards. The functions of
+ * the heap family may be called from anywhere a program may call malloc; figures and purge only from the reaper or
+ * under the actions lock, one caller at a time. Rank 1: knows nothing of accounts; who wants to hear of threads and of
+ * growth leaves hooks. */
+#ifndef MT_BACKEND_H
+#define MT_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/config.h"
+#include "base/heap_entries.def"
+
+struct mt_heap_ops {
+#define X(type, name, params, args) type (*name) params;
+	MT_HEAP_MAKERS(X)
+	MT_HEAP_KEEPERS(X)
+#undef X
+};
+
+/* What the allocator says of itself; a field it cannot tell is 0. All of it costs: jemalloc's epoch refresh grows with
+ * its arenas (80 us at 8, 1.4 ms at 512). */
+struct mt_heap_figures {
+	uint64_t live_bytes;      /* handed to the program, by the allocator's own (merged, lagging) count */
+	uint64_t dirty_bytes;     /* free and resident: what a purge would return */
+	uint64_t active_bytes;
+	uint64_t resident_bytes;
+	uint64_t mapped_bytes;
+	uint64_t retained_bytes;
+	uint64_t metadata_bytes;
+	uint64_t arenas_count;
+	uint64_t alloc_count;
+	uint64_t free_count;
+};
+
+struct mt_purge_outcome {
+	bool possible;            /* false: this allocator has no way to give back */
+	uint64_t longest_hold_ns; /* longest single step, an upper bound of what another thread may wait; 0 unknown */
+};
+
+/* Who serves malloc, found out once. Texts never change afterwards. */
+struct mt_backend_identity {
+	char allocator[32];       /* jemalloc glibc tcmalloc mimalloc musl unknown */
+	char evidence[160];       /* the file that owns the bound malloc and how it was found */
+	char mode[32];            /* jemalloc, system, shadowed (another library's malloc stands before ours) */
+	char conf[256];           /* the embedded jemalloc's settings; "" for others */
+};
+
+/* Who counts live bytes. */
+enum mt_counting {
+	MT_COUNTING_OWN,    /* the allocator keeps two counters a thread, see mt_jemalloc_counters */
+	MT_COUNTING_CHUNKS, /* glibc: we count, by the size in the chunk header (backend/glibc.h) */
+	MT_COUNTING_NONE    /* only figures.live_bytes */
+};
+
+struct mt_backend {
+	const struct mt_heap_ops *ops;
+	enum mt_counting counting;
+	bool figures_show_dirty;  /* figures.dirty_bytes is exact; else only RSS minus live is known */
+	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
+	bool (*figures)(struct mt_heap_figures *out);
+	void (*purge)(struct mt_purge_outcome *out);
+	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
+};
+
+struct mt_backend_hooks {
+	const void *own_malloc;               /* our exported malloc, whatever the name is bound to */
+	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
+	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
+};
+
+/* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the first allocation. */
+const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+
+/* The chosen one; NULL before. */
+const struct mt_backend *mt_backend(void);
+const struct mt_backend_identity *mt_backend_identity(void);
+
+/* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False while they cannot be
+ * known. May be called by any thread while that one lives. */
+bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
+
+/* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc has set environ. */
+extern const struct mt_heap_ops mt_boot_ops;
+bool mt_boot_owns(const void *ptr);
+bool mt_boot_used(void);
+
+/* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
+const struct mt_heap_ops *mt_system_plain_ops(void);
+
+/* The two backends there are. */
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *hooks,
+					     char *out_conf, size_t out_conf_bytes);
+const struct mt_backend *mt_system_backend(const struct mt_backend_identity *identity);
+
+/* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by life.c in its order. */
+void mt_jemalloc_fork_prepare(void);
+void mt_jemalloc_fork_parent(void);
+void mt_jemalloc_fork_child(void);
+
+#endif

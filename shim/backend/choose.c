@@ -1,0 +1,125 @@
+/* backend/choose.c -- who stands in line for malloc, and which backend serves it. */
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "backend/glibc.h"
+#include "base/log.h"
+
+static const struct mt_backend *chosen;
+static struct mt_backend_identity identity;
+
+const struct mt_backend *mt_backend(void)
+{
+	return chosen;
+}
+
+const struct mt_backend_identity *mt_backend_identity(void)
+{
+	return &identity;
+}
+
+/* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc too, and mallctl may be
+ * a private copy's. A file of another name is asked for the one function that only that allocator has. */
+static const char *name_owner(const char *file, void *handle)
+{
+	static const struct {
+		const char *part, *symbol, *name;
+	} known[] = {
+		{"libjemalloc", "mallctl", "jemalloc"},
+		{"libtcmalloc", "MallocExtension_ReleaseFreeMemory", "tcmalloc"},
+		{"libmimalloc", "mi_collect", "mimalloc"},
+	};
+	const char *base = strrchr(file, '/');
+
+	base = base ? base + 1 : file;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strncmp(base, known[i].part, strlen(known[i].part)) == 0)
+			return known[i].name;
+	if (strncmp(base, "libc.so", 7) == 0 || strncmp(base, "libc-", 5) == 0)
+		return "glibc";
+	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0)
+		return "musl";
+	for (size_t i = 0; handle && i < sizeof(known) / sizeof(known[0]); i++)
+		if (dlsym(handle, known[i].symbol))
+			return known[i].name;
+	return "unknown";
+}
+
+static void identify(void *bound, const char *how)
+{
+	Dl_info info;
+	void *handle;
+
+	if (!bound || !dladdr(bound, &info) || !info.dli_fname) {
+		mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
+		mt_format(identity.evidence, sizeof(identity.evidence), "%s: no file owns it", how);
+		return;
+	}
+	handle = strncmp(info.dli_fname, "/", 1) == 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	mt_format(identity.allocator, sizeof(identity.allocator), "%s", name_owner(info.dli_fname, handle));
+	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
+	if (handle)
+		dlclose(handle);
+}
+
+/* A malloc that the program itself, or a library preloaded before us, brings along is bound before ours. The address
+ * alone may mislead: a program that is not position-independent lends its own jump to malloc as the function's address.
+ * So it is called once: while we choose, our own malloc answers from the boot arena. */
+static bool is_shadowed(const void *own_malloc, void **out_first)
+{
+	void *(*bound)(size_t);
+	void (*release)(void *);
+	void *block;
+
+	*out_first = dlsym(RTLD_DEFAULT, "malloc");
+	if (!*out_first || *out_first == own_malloc)
+		return false;
+	*(void **)(void *)&bound = *out_first;
+	*(void **)(void *)&release = dlsym(RTLD_DEFAULT, "free");
+	block = bound(1);
+	if (mt_boot_owns(block))
+		return false;
+	if (release)
+		release(block);
+	return true;
+}
+
+static bool libc_is_next(void)
+{
+	void *next = dlsym(RTLD_NEXT, "malloc");
+
+	if (__libc_malloc)
+		return next == (void *)(uintptr_t)&__libc_malloc;
+	identify(next, "the next malloc in line");
+	return strcmp(identity.allocator, "musl") == 0;
+}
+
+const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)
+{
+	void *first = NULL;
+	bool shadowed = is_shadowed(hooks->own_malloc, &first);
+	bool embedded = false;
+
+#ifndef MT_NO_JEMALLOC
+	embedded = !shadowed && (config->allocator == MT_ALLOCATOR_JEMALLOC ||
+				 (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next()));
+	if (embedded) {
+		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
+		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
+		mt_format(identity.evidence, sizeof(identity.evidence), "embedded in libmtshim.so, MT_ALLOCATOR=%s",
+			  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
+		chosen = mt_jemalloc_backend(config, hooks, identity.conf, sizeof(identity.conf));
+		return chosen;
+	}
+#else
+	(void)config;
+	(void)libc_is_next;
+#endif
+	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
+	identify(shadowed ? first : dlsym(RTLD_NEXT, "malloc"),
+		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
+	chosen = mt_system_backend(&identity);
+	return chosen;
+}

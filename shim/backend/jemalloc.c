@@ -1,0 +1,294 @@
+/* backend/jemalloc.c -- the embedded jemalloc as a backend: its settings, its figures, its purge, and the few calls of
+ * it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...). */
+#include "backend/jemalloc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "backend/backend.h"
+#include "backend/jemalloc_conf.h"
+#include "base/log.h"
+#include "base/os.h"
+
+/* What jemalloc calls in libc's stead. */
+char *mt_je_secure_getenv(const char *name);
+ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes);
+int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
+int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+
+static const struct mt_backend_hooks *hooks;
+static const char *conf;
+static void (*fork_prepare)(void);
+static void (*fork_parent)(void);
+static void (*fork_child)(void);
+
+/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same for all threads,
+ * since both are in one thread-local object. Found by asking once. */
+static _Atomic ptrdiff_t allocated_offset;
+static _Atomic ptrdiff_t freed_offset;
+static _Atomic int offsets_state; /* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+static MT_TLS const char *own_counters;
+
+/* ---- what jemalloc asks of libc, and gets from us ---- */
+
+char *mt_je_secure_getenv(const char *name)
+{
+	(void)name; /* MALLOC_CONF, whatever its prefix */
+	return (char *)(uintptr_t)conf;
+}
+
+/* /etc/malloc.conf is meant for a stock jemalloc; one that turned decay on would put purging on program threads. */
+ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
+{
+	(void)path;
+	(void)out;
+	(void)out_bytes;
+	errno = ENOENT;
+	return -1;
+}
+
+int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	return pthread_key_create(key, destructor);
+}
+
+/* jemalloc calls this once per thread, with the address of its thread-local object, and again while the thread dies. */
+int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
+{
+	int answer = pthread_setspecific(key, value);
+
+	own_counters = value;
+	hooks->thread_born((void *)(uintptr_t)value);
+	return answer;
+}
+
+/* Its handlers are called from life.c: of two registrations nobody could say which runs first. */
+int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	fork_prepare = prepare;
+	fork_parent = parent;
+	fork_child = child;
+	return 0;
+}
+
+void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	void *answer = mmap(address, bytes, protection, flags, fd, offset);
+
+	if (answer != MAP_FAILED)
+		hooks->grew(bytes);
+	return answer;
+}
+
+void mt_jemalloc_fork_prepare(void)
+{
+	if (fork_prepare)
+		fork_prepare();
+}
+
+void mt_jemalloc_fork_parent(void)
+{
+	if (fork_parent)
+		fork_parent();
+}
+
+void mt_jemalloc_fork_child(void)
+{
+	if (fork_child)
+		fork_child();
+}
+
+/* ---- the members of the family that jemalloc lacks ---- */
+
+void *je_reallocarray(void *ptr, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return je_realloc(ptr, bytes);
+}
+
+void *je_pvalloc(size_t size)
+{
+	size_t page = mt_os_page_bytes();
+	size_t rounded = (size + page - 1) & ~(page - 1);
+
+	if (rounded < size) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return je_memalign(page, rounded ? rounded : page);
+}
+
+/* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they are not used. */
+void je_free_sized(void *ptr, size_t size)
+{
+	(void)size;
+	je_free(ptr);
+}
+
+void je_free_aligned_sized(void *ptr, size_t alignment, size_t size)
+{
+	(void)alignment;
+	(void)size;
+	je_free(ptr);
+}
+
+/* ---- account ---- */
+
+static bool ask_offsets(void)
+{
+	uint64_t *allocated = NULL;
+	uint64_t *freed = NULL;
+	size_t bytes = sizeof(allocated);
+	bool known;
+
+	/* Asking makes this thread known to jemalloc first, if it was not. */
+	known = je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) == 0 &&
+		je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) == 0 && own_counters;
+	if (known) {
+		atomic_store_explicit(&allocated_offset, (const char *)allocated - own_counters, memory_order_relaxed);
+		atomic_store_explicit(&freed_offset, (const char *)freed - own_counters, memory_order_relaxed);
+	}
+	atomic_store_explicit(&offsets_state, known ? 1 : -1, memory_order_release);
+	return known;
+}
+
+static uint64_t read_counter(const char *at)
+{
+	uint64_t value;
+
+	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old or the new one. */
+	__atomic_load((const uint64_t *)(const void *)at, &value, __ATOMIC_RELAXED);
+	return value;
+}
+
+bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+{
+	int state = atomic_load_explicit(&offsets_state, memory_order_acquire);
+	const char *base = counters;
+
+	if (state < 0 || (state == 0 && !ask_offsets()))
+		return false;
+	*out_allocated = *out_freed = 0;
+	if (!base)
+		return true;
+	*out_allocated = read_counter(base + atomic_load_explicit(&allocated_offset, memory_order_relaxed));
+	*out_freed = read_counter(base + atomic_load_explicit(&freed_offset, memory_order_relaxed));
+	return true;
+}
+
+/* ---- figures ---- */
+
+static uint64_t ask(const char *name)
+{
+	uint64_t value = 0;
+	size_t bytes = sizeof(size_t);
+
+	if (je_mallctl(name, &value, &bytes, NULL, 0) != 0)
+		return 0;
+	return value;
+}
+
+static uint64_t arenas_count(void)
+{
+	unsigned int count = 0;
+	size_t bytes = sizeof(count);
+
+	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
+}
+
+/* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
+static bool jemalloc_figures(struct mt_heap_figures *out)
+{
+	uint64_t epoch = 1;
+	size_t bytes = sizeof(epoch);
+	uint64_t page = mt_os_page_bytes();
+
+	if (je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) != 0)
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->live_bytes = ask("stats.allocated");
+	out->dirty_bytes = (ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
+	out->active_bytes = ask("stats.active");
+	out->resident_bytes = ask("stats.resident");
+	out->mapped_bytes = ask("stats.mapped");
+	out->retained_bytes = ask("stats.retained");
+	out->metadata_bytes = ask("stats.metadata");
+	out->arenas_count = arenas_count();
+	out->alloc_count = ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
+	out->free_count = ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
+	return true;
+}
+
+/* ---- purge ---- */
+
+/* Arena by arena: a thread that wants pages of an arena waits at most for that one. */
+static void jemalloc_purge(struct mt_purge_outcome *out)
+{
+	size_t initialized_mib[3];
+	size_t purge_mib[3];
+	size_t length = 3;
+	uint64_t count = arenas_count();
+
+	memset(out, 0, sizeof(*out));
+	if (je_mallctlnametomib("arena.0.purge", purge_mib, &length) != 0 ||
+	    je_mallctlnametomib("arena.0.initialized", initialized_mib, &length) != 0)
+		return;
+	out->possible = true;
+	for (uint64_t index = 0; index < count; index++) {
+		bool initialized = false;
+		size_t bytes = sizeof(initialized);
+		uint64_t began = mt_os_now_ns();
+		uint64_t took;
+
+		initialized_mib[1] = purge_mib[1] = index;
+		if (je_mallctlbymib(initialized_mib, 3, &initialized, &bytes, NULL, 0) != 0 || !initialized)
+			continue;
+		(void)je_mallctlbymib(purge_mib, 3, NULL, NULL, NULL, 0);
+		took = mt_os_now_ns() - began;
+		if (took > out->longest_hold_ns)
+			out->longest_hold_ns = took;
+	}
+}
+
+static void jemalloc_flush_thread(void)
+{
+	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+}
+
+/* ---- the backend ---- */
+
+static const struct mt_heap_ops jemalloc_ops = {
+#define X(type, name, params, args) .name = je_##name,
+	MT_HEAP_MAKERS(X)
+	MT_HEAP_KEEPERS(X)
+#undef X
+};
+
+static const struct mt_backend jemalloc_backend = {
+	.ops = &jemalloc_ops,
+	.counting = MT_COUNTING_OWN,
+	.figures_show_dirty = true,
+	.purge_stalls = false,
+	.figures = jemalloc_figures,
+	.purge = jemalloc_purge,
+	.flush_thread = jemalloc_flush_thread,
+};
+
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *given,
+					     char *out_conf, size_t out_conf_bytes)
+{
+	hooks = given;
+	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
+	conf = out_conf;
+	return &jemalloc_backend;
+}

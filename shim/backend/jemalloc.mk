@@ -1,0 +1,26 @@
+# The embedded jemalloc. The distribution's static, position-independent library is taken apart and put together again:
+#  - every public name gets je_ before it, so that nothing of it can be bound by accident;
+#  - the C++ operators are left out (they would bring libstdc++; C++ programs reach us through malloc);
+#  - its constructor is dropped: it starts at its first call, and not at all where another backend is chosen;
+#  - the few calls by which it learns of threads, forks, settings and address space come to us first (mt_je_...).
+jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallctlnametomib malloc malloc_conf \
+	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
+	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
+jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap
+
+ifeq ($(JEMALLOC),static)
+jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
+jemalloc_lib     := build/libjemalloc_renamed.a
+jemalloc_libs    := -lm
+jemalloc_flags   := $(foreach name,$(jemalloc_public),--redefine-sym $(name)=je_$(name)) \
+	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name))
+
+$(jemalloc_lib): $(jemalloc_archive) shim/backend/jemalloc.mk
+	@test -f "$(jemalloc_archive)" || { echo "libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make"; exit 1; }
+	@mkdir -p $(@D)
+	objcopy $(jemalloc_flags) --remove-section=.init_array --remove-section=.rela.init_array $< $@.new
+	ar d $@.new jemalloc_cpp.pic.o jemalloc_cpp.o
+	mv -f $@.new $@
+else ifneq ($(JEMALLOC),none)
+$(error JEMALLOC is static or none)
+endif

@@ -1,0 +1,215 @@
+/* backend/system.c -- the next allocator in line as a backend: libc's, or whatever stands before it (a preloaded or
+ * linked jemalloc, tcmalloc, mimalloc). Its heap family is found once; how it gives memory back, and what it says of
+ * itself, are asked by the name it goes by. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+
+#include "backend/backend.h"
+#include "backend/glibc.h"
+#include "base/os.h"
+
+static struct mt_heap_ops next;
+static bool next_known;
+
+/* ---- members that an allocator may lack, made of those that it has ---- */
+
+static void *fallback_reallocarray(void *ptr, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return next.realloc(ptr, bytes);
+}
+
+static void *fallback_valloc(size_t size)
+{
+	return next.memalign(mt_os_page_bytes(), size);
+}
+
+static void *fallback_pvalloc(size_t size)
+{
+	size_t page = mt_os_page_bytes();
+	size_t rounded = (size + page - 1) & ~(page - 1);
+
+	if (rounded < size) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return next.memalign(page, rounded ? rounded : page);
+}
+
+static void fallback_free_sized(void *ptr, size_t size)
+{
+	(void)size;
+	next.free(ptr);
+}
+
+static void fallback_free_aligned_sized(void *ptr, size_t alignment, size_t size)
+{
+	(void)alignment;
+	(void)size;
+	next.free(ptr);
+}
+
+static size_t fallback_malloc_usable_size(void *ptr)
+{
+	return ptr ? mt_glibc_usable(ptr) : 0;
+}
+
+const struct mt_heap_ops *mt_system_plain_ops(void)
+{
+	if (next_known)
+		return &next;
+	/* A function pointer out of dlsym's void *, as POSIX has it. */
+#define X(type, name, params, args) *(void **)(void *)&next.name = dlsym(RTLD_NEXT, #name);
+	MT_HEAP_MAKERS(X)
+	MT_HEAP_KEEPERS(X)
+#undef X
+	if (!next.memalign && next.aligned_alloc)
+		next.memalign = next.aligned_alloc;
+	if (!next.reallocarray)
+		next.reallocarray = fallback_reallocarray;
+	if (!next.valloc)
+		next.valloc = fallback_valloc;
+	if (!next.pvalloc)
+		next.pvalloc = fallback_pvalloc;
+	if (!next.free_sized)
+		next.free_sized = fallback_free_sized;
+	if (!next.free_aligned_sized)
+		next.free_aligned_sized = fallback_free_aligned_sized;
+	if (!next.malloc_usable_size)
+		next.malloc_usable_size = fallback_malloc_usable_size;
+	next_known = true;
+	return &next;
+}
+
+bool mt_glibc_check(void)
+{
+	static const size_t sizes[] = {0, 1, 24, 25, 1000, 5000, 300000};
+	bool same = __libc_malloc && __libc_free;
+
+	for (size_t i = 0; same && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *block = __libc_malloc(sizes[i]);
+
+		same = block && mt_glibc_usable(block) == mt_system_plain_ops()->malloc_usable_size(block);
+		__libc_free(block);
+	}
+	return same;
+}
+
+/* ---- what each allocator says of itself ---- */
+
+typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
+
+static mallctl_fn other_mallctl;
+static int (*glibc_trim)(size_t);
+static void (*tcmalloc_release)(void);
+static int (*tcmalloc_property)(const char *, size_t *);
+static void (*mimalloc_collect)(bool);
+
+static uint64_t ask_mallctl(const char *name)
+{
+	uint64_t value = 0;
+	size_t bytes = sizeof(size_t);
+
+	return other_mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
+}
+
+static bool jemalloc_figures(struct mt_heap_figures *out)
+{
+	uint64_t epoch = 1;
+	size_t bytes = sizeof(epoch);
+
+	if (other_mallctl("epoch", &epoch, &bytes, &epoch, bytes) != 0)
+		return false;
+	out->live_bytes = ask_mallctl("stats.allocated");
+	out->active_bytes = ask_mallctl("stats.active");
+	out->resident_bytes = ask_mallctl("stats.resident");
+	out->mapped_bytes = ask_mallctl("stats.mapped");
+	out->retained_bytes = ask_mallctl("stats.retained");
+	out->metadata_bytes = ask_mallctl("stats.metadata");
+	out->dirty_bytes = (ask_mallctl("stats.arenas.4096.pdirty") + ask_mallctl("stats.arenas.4096.pmuzzy")) *
+			   mt_os_page_bytes();
+	return true;
+}
+
+static bool tcmalloc_figures(struct mt_heap_figures *out)
+{
+	size_t live = 0;
+	size_t heap = 0;
+	size_t unmapped = 0;
+
+	if (!tcmalloc_property || !tcmalloc_property("generic.current_allocated_bytes", &live))
+		return false;
+	(void)tcmalloc_property("generic.heap_size", &heap);
+	(void)tcmalloc_property("tcmalloc.pageheap_unmapped_bytes", &unmapped);
+	out->live_bytes = live;
+	out->mapped_bytes = heap;
+	out->retained_bytes = unmapped;
+	out->resident_bytes = heap > unmapped ? heap - unmapped : 0;
+	return true;
+}
+
+static bool system_figures(struct mt_heap_figures *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (other_mallctl)
+		return jemalloc_figures(out);
+	return tcmalloc_figures(out);
+}
+
+/* ---- purge ---- */
+
+static void system_purge(struct mt_purge_outcome *out)
+{
+	uint64_t began = mt_os_now_ns();
+
+	memset(out, 0, sizeof(*out));
+	out->possible = true;
+	if (other_mallctl)
+		(void)other_mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	else if (tcmalloc_release)
+		tcmalloc_release();
+	else if (mimalloc_collect)
+		mimalloc_collect(true);
+	else if (glibc_trim)
+		(void)glibc_trim(0);
+	else
+		out->possible = false;
+	out->longest_hold_ns = mt_os_now_ns() - began;
+}
+
+static struct mt_backend system_backend = {
+	.counting = MT_COUNTING_NONE,
+	.purge_stalls = true,
+	.figures = system_figures,
+	.purge = system_purge,
+};
+
+/* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a malloc_trim that does
+ * nothing, and a mallctl may belong to a library's private jemalloc. */
+const struct mt_backend *mt_system_backend(const struct mt_backend_identity *identity)
+{
+	const char *name = identity->allocator;
+
+	system_backend.ops = mt_system_plain_ops();
+	if (strcmp(name, "jemalloc") == 0) {
+		*(void **)(void *)&other_mallctl = dlsym(RTLD_NEXT, "mallctl");
+		system_backend.figures_show_dirty = other_mallctl != NULL;
+	} else if (strcmp(name, "tcmalloc") == 0) {
+		*(void **)(void *)&tcmalloc_release = dlsym(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+		*(void **)(void *)&tcmalloc_property = dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+	} else if (strcmp(name, "mimalloc") == 0) {
+		*(void **)(void *)&mimalloc_collect = dlsym(RTLD_DEFAULT, "mi_collect");
+	} else if (strcmp(name, "glibc") == 0) {
+		*(void **)(void *)&glibc_trim = dlsym(RTLD_NEXT, "malloc_trim");
+		if (mt_glibc_check())
+			system_backend.counting = MT_COUNTING_CHUNKS;
+	}
+	return &system_backend;
+}

@@ -1,0 +1,133 @@
+#include "base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	if (clock_gettime(clock, &now) != 0)
+		return 0;
+	return (uint64_t)now.tv_sec * MT_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t mt_os_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t mt_os_realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t mt_os_thread_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t mt_os_page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+pid_t mt_os_gettid(void)
+{
+	return (pid_t)syscall(SYS_gettid);
+}
+
+int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns, enum mt_futex_scope scope)
+{
+	int kept = errno;
+	struct timespec span = {
+		.tv_sec = (time_t)(timeout_ns / MT_NS_PER_S),
+		.tv_nsec = (long)(timeout_ns % MT_NS_PER_S),
+	};
+	int operation = FUTEX_WAIT | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0);
+	int answer = 0;
+
+	if (syscall(SYS_futex, word, operation, expected, timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
+		answer = errno;
+	errno = kept;
+	return answer;
+}
+
+void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope)
+{
+	int kept = errno;
+
+	syscall(SYS_futex, word, FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count, NULL, NULL,
+		0);
+	errno = kept;
+}
+
+int mt_os_futex_bump_wake(_Atomic uint32_t *word)
+{
+	int kept = errno;
+	int answer = 0;
+	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0") never happens. */
+	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
+
+	if (syscall(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
+		answer = errno;
+	errno = kept;
+	return answer;
+}
+
+ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+{
+	int kept = errno;
+	ssize_t length = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	out[0] = 0;
+	if (fd < 0) {
+		length = -errno;
+		errno = kept;
+		return length;
+	}
+	while ((size_t)length < out_bytes - 1) {
+		ssize_t got = read(fd, out + length, out_bytes - 1 - (size_t)length);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += got;
+	}
+	out[length] = 0;
+	close(fd);
+	errno = kept;
+	return length;
+}
+
+uint64_t mt_os_number(const char *text)
+{
+	uint64_t value = 0;
+
+	while (*text == ' ' || *text == '\t')
+		text++;
+	while (*text >= '0' && *text <= '9')
+		value = value * 10 + (uint64_t)(*text++ - '0');
+	return value;
+}
+
+uint64_t mt_os_keyed_number(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+
+	while (text && *text) {
+		if (strncmp(text, key, length) == 0)
+			return mt_os_number(text + length);
+		text = strchr(text, '\n');
+		if (text)
+			text++;
+	}
+	return 0;
+}

@@ -1,0 +1,51 @@
+/* base/os.h -- what the shim asks of the kernel. Nothing here allocates, takes a lock, keeps a descriptor or touches
+ * errno: answers are returned, so that every caller can stand inside malloc or a signal handler. */
+#ifndef MT_OS_H
+#define MT_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+
+#define MT_NS_PER_MS 1000000ull
+#define MT_NS_PER_S  1000000000ull
+#define MT_MIB       (1024ull * 1024ull)
+
+enum mt_futex_scope { MT_FUTEX_PRIVATE, MT_FUTEX_SHARED };
+
+static inline void mt_os_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+uint64_t mt_os_now_ns(void);      /* CLOCK_MONOTONIC */
+uint64_t mt_os_realtime_ns(void); /* CLOCK_REALTIME */
+uint64_t mt_os_thread_cpu_ns(void);
+uint64_t mt_os_page_bytes(void);  /* asked of the kernel: never a constant (4, 16 and 64 kB exist) */
+pid_t mt_os_gettid(void);
+
+/* Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever). Answers 0 when woken, else the errno:
+ * ETIMEDOUT, EAGAIN (it had changed), EINTR, EFAULT (the page behind it is gone). */
+int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns, enum mt_futex_scope scope);
+void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope);
+
+/* Adds 1 to the word and wakes one sleeper, all in the kernel: a vanished page is an answer (EFAULT), not a SIGBUS. */
+int mt_os_futex_bump_wake(_Atomic uint32_t *word);
+
+/* Reads at most out_bytes - 1 of a file from its start and ends them with NUL. Answers the length, or -errno. */
+ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
+
+/* The whole number at text (decimal, after spaces and tabs); 0 where there is none. */
+uint64_t mt_os_number(const char *text);
+
+/* The number after the line that starts with key ("VmHWM:"), in its own unit; 0 where there is no such line. */
+uint64_t mt_os_keyed_number(const char *text, const char *key);
+
+#endif

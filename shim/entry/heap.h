@@ -1,0 +1,26 @@
+/* entry/heap.h -- how the exported heap family is served; set by life.c, read by entry/heap.c at each call. */
+#ifndef MT_ENTRY_HEAP_H
+#define MT_ENTRY_HEAP_H
+
+#include <stdbool.h>
+
+#include "backend/backend.h"
+
+/* Serves every call from now on through these functions. */
+void mt_heap_serve(const struct mt_heap_ops *ops);
+
+/* Serves them from the embedded jemalloc, by a direct jump where no block of the boot arena can come back. */
+void mt_heap_serve_jemalloc(void);
+
+/* The embedded jemalloc has grown: the next maker comes by the cold path, once. Async-signal-safe, lock-free. */
+void mt_heap_note_growth(void);
+
+/* The exported malloc itself, whatever the name is bound to in this process. */
+const void *mt_heap_own_malloc(void);
+
+/* Functions that count what passes through them, over glibc; and functions that pass on, over other allocators. Both
+ * look at growth now and then. */
+const struct mt_heap_ops *mt_counted_ops(void);
+const struct mt_heap_ops *mt_uncounted_ops(void);
+
+#endif

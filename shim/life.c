@@ -1,0 +1,225 @@
+/* life.c -- the one file that knows everybody's order: first call, constructor, growth, fork, end. */
+#include "life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "account/account.h"
+#include "backend/backend.h"
+#include "base/attr.h"
+#include "base/config.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "entry/heap.h"
+#include "entry/signal.h"
+#include "reaper/actions.h"
+#include "reaper/bell.h"
+#include "reaper/python.h"
+#include "reaper/reaper.h"
+#include "reaper/rounds.h"
+#include "reaper/tick.h"
+#include "sense/rss.h"
+#include "stats/publish.h"
+
+enum birth { BIRTH_NONE, BIRTH_STARTING, BIRTH_DONE };
+static _Atomic int birth;
+static bool on;
+
+/* Address space the embedded jemalloc has mapped, and at how much of it to look at the process again. Mapped bytes
+ * mislead (8 MB at birth, more per arena), so they only say when to ask the kernel. Counters, no ordering. */
+#define LOOK_STEP_BYTES (4 * MT_MIB)
+static _Atomic uint64_t mapped_bytes;
+static _Atomic uint64_t look_at_bytes;
+
+/* ---- hooks that the backend calls from inside the allocator: only counters and flags ---- */
+
+static void thread_born(void *counters)
+{
+	mt_account_thread_born(counters);
+}
+
+static void grew(size_t bytes)
+{
+	uint64_t mapped = atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed) + bytes;
+
+	if (mapped < atomic_load_explicit(&look_at_bytes, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&look_at_bytes,
+			      mapped + (mapped / 8 > LOOK_STEP_BYTES ? mapped / 8 : LOOK_STEP_BYTES),
+			      memory_order_relaxed);
+#ifndef MT_NO_JEMALLOC
+	mt_heap_note_growth();
+#endif
+}
+
+/* ---- birth ---- */
+
+static const char *program_name(char *out, size_t out_bytes)
+{
+	if (program_invocation_short_name && program_invocation_short_name[0])
+		return program_invocation_short_name;
+	memset(out, 0, out_bytes);
+	(void)prctl(PR_GET_NAME, out); /* libc has not set the names yet */
+	return out;
+}
+
+static void start_account(const struct mt_backend *backend)
+{
+#ifndef MT_NO_JEMALLOC
+	if (backend->counting == MT_COUNTING_OWN) {
+		mt_account_start(mt_jemalloc_counters);
+		mt_heap_serve_jemalloc();
+		return;
+	}
+#endif
+	if (backend->counting == MT_COUNTING_CHUNKS) {
+		mt_account_start(NULL);
+		mt_heap_serve(mt_counted_ops());
+		return;
+	}
+	mt_heap_serve(mt_uncounted_ops());
+}
+
+static void heap_start(void)
+{
+	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
+	char comm[32];
+
+	mt_config_read((const char *const *)environ);
+	if (!mt_config_admits(mt_config(), program_name(comm, sizeof(comm)))) {
+		mt_heap_serve(mt_boot_used() ? mt_uncounted_ops() : mt_system_plain_ops());
+		return;
+	}
+	hooks.own_malloc = mt_heap_own_malloc();
+	start_account(mt_backend_choose(mt_config(), &hooks));
+	on = true;
+	/* Something to look at from the first byte on. */
+	if (mt_config()->min_mb == 0)
+		grew(LOOK_STEP_BYTES);
+}
+
+void mt_life_heap_start(void)
+{
+	int expected = BIRTH_NONE;
+	int kept = errno;
+
+	/* Before libc has set environ the settings cannot be read; the boot arena serves until then. */
+	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE || !environ)
+		return;
+	if (!atomic_compare_exchange_strong_explicit(&birth, &expected, BIRTH_STARTING, memory_order_acq_rel,
+						     memory_order_acquire))
+		return;
+	heap_start();
+	atomic_store_explicit(&birth, BIRTH_DONE, memory_order_release);
+	errno = kept;
+}
+
+bool mt_life_is_on(void)
+{
+	return atomic_load_explicit(&birth, memory_order_acquire) == BIRTH_DONE && on;
+}
+
+/* ---- growth ---- */
+
+static bool is_large(void)
+{
+	struct mt_rss_quick rss;
+
+	return mt_config()->min_mb == 0 ||
+	       (mt_rss_read_quick(&rss) && rss.anon_bytes >= mt_config()->min_mb * MT_MIB);
+}
+
+MT_COLD void mt_life_grown(void)
+{
+	if (!mt_life_is_on())
+		return;
+	if (mt_reaper_runs())
+		mt_reaper_note_growth();
+	else if (is_large())
+		(void)mt_reaper_start();
+}
+
+/* ---- fork: locks by falling rank in prepare; the allocator's own last, since it is below us all ---- */
+
+static void fork_prepare(void)
+{
+	if (!mt_life_is_on())
+		return;
+	mt_publish_fork_prepare();
+	mt_account_fork_prepare();
+#ifndef MT_NO_JEMALLOC
+	mt_jemalloc_fork_prepare();
+#endif
+}
+
+static void fork_parent(void)
+{
+	if (!mt_life_is_on())
+		return;
+#ifndef MT_NO_JEMALLOC
+	mt_jemalloc_fork_parent();
+#endif
+	mt_account_fork_parent();
+	mt_publish_fork_parent();
+}
+
+/* Everything that needed the parent's threads is forgotten; the reaper starts anew when the child grows. */
+static void fork_child(void)
+{
+	if (!mt_life_is_on())
+		return;
+#ifndef MT_NO_JEMALLOC
+	mt_jemalloc_fork_child();
+#endif
+	mt_account_fork_child();
+	mt_publish_fork_child();
+	mt_bell_fork_child();
+	mt_actions_fork_child();
+	mt_python_fork_child();
+	mt_rounds_fork_child();
+	mt_reaper_fork_child();
+	mt_signal_fork_child();
+	if (mt_config()->min_mb == 0)
+		grew(LOOK_STEP_BYTES);
+}
+
+/* ---- constructor and end ---- */
+
+static uint64_t door(void)
+{
+	return (uint64_t)mt_signal_door();
+}
+
+/* Before other constructors where the loader lets us; the heap may have started long before. */
+__attribute__((constructor(101))) static void begin(void)
+{
+	mt_life_heap_start();
+	if (!mt_life_is_on())
+		return;
+	pthread_atfork(fork_prepare, fork_parent, fork_child);
+	mt_signal_start();
+	mt_tick_use_door(door);
+	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
+	       mt_backend_identity()->evidence);
+	/* No allocation passes through us, so growth would never be seen. */
+	if (strcmp(mt_backend_identity()->mode, "shadowed") == 0)
+		(void)mt_reaper_start();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	if (!mt_life_is_on())
+		return;
+	mt_python_end();
+	if (mt_config()->exit_cleanup) {
+		const struct mt_order order = {.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
+		struct mt_stats_record record;
+
+		mt_actions_clean(&order, &record);
+	}
+	mt_publish_end();
+}

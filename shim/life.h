@@ -1,0 +1,23 @@
+/* life.h -- birth, growth, fork and end of the shim in a process. life.c is the one file that knows everybody's order;
+ * entry/ reaches it through the few calls below. */
+#ifndef MT_LIFE_H
+#define MT_LIFE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The first call of the heap family in this process: reads the settings, chooses the backend, and points entry/heap.c
+ * at it. Safe to call again and from any thread; calls that come from inside it are served by the boot arena. */
+void mt_life_heap_start(void);
+
+/* Whether the shim does anything here: false before its start, and with MT_ENABLE=0, MT_ONLY, MT_EXCLUDE. */
+bool mt_life_is_on(void);
+
+/* The heap has grown: starts the reaper if the process is large enough by now. Called by whoever allocated, after the
+ * allocator has returned (a thread started from inside it would wait for a mutex that its own thread holds). */
+void mt_life_grown(void);
+
+/* Allocated bytes of a thread between two looks at growth, where the allocator has no hook that tells. */
+#define MT_LIFE_LOOK_BYTES (4ull << 20)
+
+#endif

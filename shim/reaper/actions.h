@@ -1,0 +1,31 @@
+/* reaper/actions.h -- carries a cleanup out and keeps the record of it: Python's gc, then the heap, measured before and
+ * after. Any thread that is not inside the allocator may call; one purge at a time (actions lock, rank 30, held over
+ * it; fork does not take it, nor is it held while Python collects). */
+#ifndef MT_ACTIONS_H
+#define MT_ACTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stats/stats_layout.h"
+
+struct mt_order {
+	enum mt_reason reason;
+	enum mt_level level;
+	uint64_t round;
+	uint64_t request_seq;
+	bool here;              /* the caller is a thread of the program: gc may run in it */
+};
+
+/* Cleans up, fills *out (numbered and published). */
+void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out);
+
+/* A record of a cleanup that another one stands for, merged into it. */
+void mt_actions_note_merged(const struct mt_order *order);
+
+/* RSS that cleanups outside the reaper have returned since the last call; the governor must know of them. */
+uint64_t mt_actions_foreign_bytes(void);
+
+void mt_actions_fork_child(void);
+
+#endif

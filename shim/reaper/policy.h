@@ -1,0 +1,102 @@
+/* reaper/policy.h -- when to purge without being asked. Pure: the same state, snapshot and settings give the same plan;
+ * no clock, no file, no allocator is looked at here, which is why a table can test it.
+ *
+ * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough: live bytes fell by 20 % from their peak
+ * and stay down for two ticks. Both must pass the gate, max(MT_SLACK_MB, MT_SLACK_PCT of RSS). Settle: the heap has
+ * not moved for MT_SETTLE_MS, whatever is above 1 MB goes, once.
+ *
+ * Governor: cleaning may cost MT_BUDGET_PCT of wall time. Charged are the purge and the page faults by which the
+ * program takes the pages back. Two rules: the balance must not be overdrawn; and a purge must pay: what it is expected
+ * to cost must be within the budget of the time for which its pages are expected to stay away, learned from the
+ * purges before. One that does not pay is tried again after a pause that doubles, to learn whether it does by now. */
+#ifndef MT_POLICY_H
+#define MT_POLICY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "stats/stats_layout.h"
+
+#define MT_POLICY_WINDOW_COUNT 32
+
+/* What one tick has seen. */
+struct mt_snapshot {
+	uint64_t now_ns;
+	uint64_t rss_bytes;
+	uint64_t anon_bytes;
+	uint64_t live_bytes;
+	uint64_t allocated_bytes; /* ever: tells movement */
+	uint64_t faults_count;    /* minor faults, ever */
+	uint64_t dirty_bytes;     /* what a purge would return */
+	bool dirty_known;         /* false: dirty_bytes was not asked for, only anon - live bounds it */
+};
+
+struct mt_plan {
+	bool purge;
+	enum mt_reason reason;
+	bool trough;              /* a trough was reached with this tick, purge or not: MT_ROUND=auto counts it */
+	uint64_t next_tick_ns;    /* sleep until the next tick */
+};
+
+/* Costs, measured in this process. */
+struct mt_costs {
+	uint64_t fault_ns;        /* one fault of a small page */
+	uint64_t huge_fault_ns;   /* one fault of a huge page; 0 where there are none */
+	uint64_t page_bytes;
+	uint64_t huge_page_bytes;
+};
+
+struct mt_policy_sample {
+	uint64_t time_ns;
+	uint64_t dirty_bytes;
+};
+
+/* All that is remembered from tick to tick. Zeroed, then mt_policy_start. */
+struct mt_policy {
+	struct mt_costs costs;
+	uint64_t tick_ns;
+	/* movement */
+	uint64_t seen_ns;
+	uint64_t seen_allocated_bytes;
+	uint64_t seen_rss_bytes;
+	uint64_t moved_ns;
+	bool settled;
+	/* idle window */
+	struct mt_policy_sample window[MT_POLICY_WINDOW_COUNT];
+	uint32_t window_count;
+	uint64_t idle_bytes;
+	/* trough */
+	uint64_t peak_live_bytes;
+	uint32_t low_ticks;
+	bool in_trough;
+	/* governor */
+	int64_t balance_ns;
+	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
+	uint64_t purged_bytes;         /* what it returned */
+	uint64_t purged_rss_bytes;     /* RSS right after it */
+	uint64_t purged_faults_count;
+	uint64_t purge_cost_ns;
+	uint64_t charged_bytes;        /* of purged_bytes, already seen to have come back */
+	uint64_t charged_faults_count;
+	bool back;                     /* half of it has come back */
+	uint64_t away_ns;              /* how long purged pages stay away, learned; 0 unknown */
+	double cost_per_byte;          /* ns, purge and return, learned; 0 unknown */
+	uint64_t probe_pause_ns;       /* pause before a purge that does not pay is tried again */
+	uint64_t refaults_count;       /* all ever charged, for the stats */
+	uint64_t refault_cost_ns;
+};
+
+void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns);
+
+/* Whether this tick should ask the allocator for its exact figures: only past the gate, or when settling. */
+bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);
+
+/* One tick. */
+struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);
+
+/* A purge has been made, asked for or not; only one that was not asked for is charged to the budget. */
+void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after, uint64_t returned_bytes,
+		      uint64_t cost_ns, bool charged);
+
+#endif

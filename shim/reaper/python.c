@@ -1,0 +1,166 @@
+#include "reaper/python.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "reaper/bell.h"
+
+#define PATIENCE_NS (2 * MT_NS_PER_S)
+
+/* What we call of CPython's C API; all but the first three may be missing. */
+static struct {
+	int (*Py_IsInitialized)(void);
+	int (*Py_AddPendingCall)(int (*)(void *), void *);
+	intptr_t (*PyGC_Collect)(void);
+	int (*PyGC_IsEnabled)(void);               /* 3.10 and later; older ones look by themselves */
+	void *(*PyGILState_GetThisThreadState)(void);
+	int (*PyGILState_Ensure)(void);
+	void (*PyGILState_Release)(int);
+	int (*Py_IsFinalizing)(void);              /* _Py_IsFinalizing before 3.13 */
+} api;
+static bool present;
+
+/* The one pending call there may be. */
+enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
+static struct {
+	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
+	_Atomic bool abandoned; /* nobody waits for it any more */
+	void (*flush_thread)(void);
+	struct mt_python_outcome outcome;
+} call;
+static _Atomic bool ended;
+
+static bool find_api(void)
+{
+	/* Looked for each time until found: a program may load Python late. Under no lock that fork takes. */
+	if (present)
+		return true;
+	*(void **)(void *)&api.Py_IsInitialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+	if (!api.Py_IsInitialized)
+		return false;
+	*(void **)(void *)&api.Py_AddPendingCall = dlsym(RTLD_DEFAULT, "Py_AddPendingCall");
+	*(void **)(void *)&api.PyGC_Collect = dlsym(RTLD_DEFAULT, "PyGC_Collect");
+	*(void **)(void *)&api.PyGC_IsEnabled = dlsym(RTLD_DEFAULT, "PyGC_IsEnabled");
+	*(void **)(void *)&api.PyGILState_GetThisThreadState = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+	*(void **)(void *)&api.PyGILState_Ensure = dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
+	*(void **)(void *)&api.PyGILState_Release = dlsym(RTLD_DEFAULT, "PyGILState_Release");
+	*(void **)(void *)&api.Py_IsFinalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+	if (!api.Py_IsFinalizing)
+		*(void **)(void *)&api.Py_IsFinalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+	present = api.Py_AddPendingCall && api.PyGC_Collect;
+	return present;
+}
+
+static bool is_running(void)
+{
+	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() && api.Py_IsInitialized() &&
+	       !(api.Py_IsFinalizing && api.Py_IsFinalizing());
+}
+
+/* On a thread that holds the GIL. */
+static void collect_now(void (*flush_thread)(void), struct mt_python_outcome *out)
+{
+	uint64_t began = mt_os_now_ns();
+	intptr_t collected = 0;
+
+	memset(out, 0, sizeof(*out));
+	out->state = MT_GC_DISABLED;
+	if (!api.PyGC_IsEnabled || api.PyGC_IsEnabled()) {
+		out->state = MT_GC_DONE;
+		collected = api.PyGC_Collect();
+	}
+	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
+	out->gc_ns = mt_os_now_ns() - began;
+	if (flush_thread)
+		flush_thread();
+}
+
+static int pending(void *unused)
+{
+	(void)unused;
+	collect_now(call.flush_thread, &call.outcome);
+	atomic_store_explicit(&call.state, CALL_DONE, memory_order_release);
+	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
+	mt_bell_ring(MT_BELL_GC);
+	return 0;
+}
+
+/* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
+static bool collect_here(void (*flush_thread)(void), struct mt_python_outcome *out)
+{
+	int gil;
+
+	if (!api.PyGILState_GetThisThreadState || !api.PyGILState_Ensure || !api.PyGILState_Release ||
+	    !api.PyGILState_GetThisThreadState())
+		return false;
+	gil = api.PyGILState_Ensure();
+	collect_now(flush_thread, out);
+	api.PyGILState_Release(gil);
+	return true;
+}
+
+static bool wait_done(uint64_t patience_ns)
+{
+	uint64_t until = mt_os_now_ns() + patience_ns;
+
+	for (;;) {
+		uint64_t now = mt_os_now_ns();
+
+		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE)
+			return true;
+		if (now >= until)
+			return false;
+		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, until - now, MT_FUTEX_PRIVATE);
+	}
+}
+
+void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_outcome *out)
+{
+	uint32_t none = CALL_NONE;
+
+	memset(out, 0, sizeof(*out));
+	if (!is_running() || (here && collect_here(flush_thread, out)))
+		return;
+	out->state = MT_GC_LATE;
+	/* One that is still under way has waited already: the main thread is busy in C. */
+	if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_QUEUED, memory_order_acq_rel,
+						     memory_order_relaxed))
+		return;
+	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	call.flush_thread = flush_thread;
+	if (api.Py_AddPendingCall(pending, NULL) != 0) {
+		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+		return;
+	}
+	if (wait_done(PATIENCE_NS)) {
+		*out = call.outcome;
+		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	} else {
+		atomic_store_explicit(&call.abandoned, true, memory_order_release);
+	}
+}
+
+bool mt_python_came_late(struct mt_python_outcome *out)
+{
+	if (!atomic_load_explicit(&call.abandoned, memory_order_acquire) ||
+	    atomic_load_explicit(&call.state, memory_order_acquire) != CALL_DONE)
+		return false;
+	*out = call.outcome;
+	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	return true;
+}
+
+void mt_python_end(void)
+{
+	atomic_store_explicit(&ended, true, memory_order_release);
+}
+
+/* CPython empties its pending calls in the child (PyOS_AfterFork_Child), but not every version does. */
+void mt_python_fork_child(void)
+{
+	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
+	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+}

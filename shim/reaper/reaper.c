@@ -1,0 +1,204 @@
+#include "reaper/reaper.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/prctl.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "reaper/actions.h"
+#include "reaper/bell.h"
+#include "reaper/policy.h"
+#include "reaper/python.h"
+#include "reaper/requests.h"
+#include "reaper/rounds.h"
+#include "reaper/tick.h"
+
+#define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
+#define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
+
+enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
+static _Atomic int state;
+static _Atomic bool dozes;       /* the tick is stretched; a hint, no ordering */
+
+/* What the thread remembers; only the thread touches it. */
+static uint64_t cleaned_ns;      /* when the last asked cleanup ended */
+static uint64_t rounds_seen;
+static uint64_t round_timer_ns;  /* when the next timer round ends; 0 for none */
+
+bool mt_reaper_runs(void)
+{
+	return atomic_load_explicit(&state, memory_order_acquire) == STATE_RUNS;
+}
+
+void mt_reaper_note_growth(void)
+{
+	if (atomic_load_explicit(&dozes, memory_order_relaxed))
+		mt_bell_ring(MT_BELL_GROWTH);
+}
+
+static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
+{
+	const struct mt_order order = {.reason = reason, .level = level, .round = round};
+	struct mt_stats_record record;
+
+	mt_actions_clean(&order, &record);
+	mt_tick_note_cleanup(&record, false);
+	cleaned_ns = mt_os_now_ns();
+}
+
+/* ---- rounds ---- */
+
+/* Every due round leaves a record; those that fall together are merged into the last. */
+static void clean_rounds(void)
+{
+	const struct mt_config *cfg = mt_config();
+	uint64_t last = mt_rounds_count();
+	struct mt_order due = {.reason = MT_REASON_ROUND};
+
+	while (rounds_seen < last) {
+		enum mt_level level;
+
+		if (!mt_rounds_due(++rounds_seen, cfg, &level))
+			continue;
+		if (due.round)
+			mt_actions_note_merged(&due);
+		due.round = rounds_seen;
+		due.level = level > due.level ? level : due.level;
+	}
+	if (due.round)
+		clean(MT_REASON_ROUND, due.level, due.round);
+}
+
+static void run_round_timer(uint64_t now)
+{
+	const struct mt_config *cfg = mt_config();
+	uint64_t span = mt_round_seconds_of(cfg->round) * MT_NS_PER_S;
+
+	if (mt_round_mode_of(cfg->round) != MT_ROUND_TIMER) {
+		round_timer_ns = 0;
+		return;
+	}
+	if (!round_timer_ns || round_timer_ns > now + span) {
+		round_timer_ns = now + span;
+	} else if (now >= round_timer_ns) {
+		round_timer_ns = now + span;
+		(void)mt_rounds_end();
+	}
+}
+
+/* ---- what was asked for ---- */
+
+static bool asked_may_run(uint64_t now)
+{
+	return !cleaned_ns || now - cleaned_ns >= ASKED_PAUSE_NS;
+}
+
+/* The bit stays set until its cleanup has run, so that a storm of signals is one wake-up. */
+static void answer_bell(void)
+{
+	uint32_t bits = mt_bell_bits();
+	struct mt_python_outcome late;
+
+	mt_bell_take(bits & ~(uint32_t)MT_BELL_SIGNAL);
+	if (mt_python_came_late(&late))
+		clean(MT_REASON_LATE_GC, MT_LEVEL_PURGE, 0);
+	if (!(bits & MT_BELL_SIGNAL) || !asked_may_run(mt_os_now_ns()))
+		return;
+	mt_bell_take(MT_BELL_SIGNAL);
+	if (mt_round_mode_of(mt_config()->round) == MT_ROUND_SIGNAL)
+		(void)mt_rounds_end();
+	else
+		clean(MT_REASON_SIGNAL, MT_LEVEL_HEAVY, 0);
+}
+
+static uint64_t until(uint64_t when, uint64_t now)
+{
+	return when > now ? when - now : 0;
+}
+
+static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns)
+{
+	uint64_t span = until(tick_ns, now);
+
+	if (round_timer_ns && until(round_timer_ns, now) < span)
+		span = until(round_timer_ns, now);
+	if ((mt_bell_bits() & MT_BELL_SIGNAL) && until(cleaned_ns + ASKED_PAUSE_NS, now) < span)
+		span = until(cleaned_ns + ASKED_PAUSE_NS, now);
+	return span;
+}
+
+static void loop(void)
+{
+	uint64_t next_tick_ns = 0;
+
+	for (;;) {
+		uint32_t word = mt_bell_word();
+		bool grown = mt_bell_bits() & MT_BELL_GROWTH;
+		uint64_t now;
+
+		atomic_store_explicit(&dozes, false, memory_order_relaxed);
+		mt_requests_answer(&cleaned_ns);
+		answer_bell();
+		run_round_timer(mt_os_now_ns());
+		now = mt_os_now_ns();
+		if (grown || now >= next_tick_ns)
+			next_tick_ns = now + mt_tick_run(grown);
+		clean_rounds();
+		now = mt_os_now_ns();
+		atomic_store_explicit(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS,
+				      memory_order_relaxed);
+		mt_bell_sleep(word, sleep_ns(now, next_tick_ns));
+	}
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	(void)prctl(PR_SET_NAME, "mtshim");
+	mt_tick_start();
+	mt_bell_use_file();
+	loop();
+	return NULL;
+}
+
+bool mt_reaper_start(void)
+{
+	int expected = STATE_NONE;
+	int kept = errno;
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+	sigset_t before;
+	int answer;
+
+	if (!atomic_compare_exchange_strong_explicit(&state, &expected, STATE_STARTING, memory_order_acq_rel,
+						     memory_order_acquire))
+		return expected == STATE_RUNS;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	answer = pthread_create(&thread, &attr, thread_main, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (answer)
+		mt_log(MT_LOG_INFO, "no thread to be had yet (error %d)", answer);
+	atomic_store_explicit(&state, answer ? STATE_NONE : STATE_RUNS, memory_order_release);
+	errno = kept;
+	return answer == 0;
+}
+
+void mt_reaper_fork_child(void)
+{
+	atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	atomic_store_explicit(&dozes, false, memory_order_relaxed);
+	cleaned_ns = 0;
+	rounds_seen = 0;
+	round_timer_ns = 0;
+}

@@ -1,0 +1,21 @@
+/* reaper/reaper.h -- the one thread of the shim: it wakes on the bell or on its tick, looks, decides (policy), acts
+ * (actions), and writes the stats file. All signals blocked, small stack. */
+#ifndef MT_REAPER_H
+#define MT_REAPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Starts the thread, once; nothing when it runs or is being started. Allocates (pthread_create): never from inside the
+ * allocator. False when the thread could not be had; a later call tries again. */
+bool mt_reaper_start(void);
+
+bool mt_reaper_runs(void);
+
+/* The heap has grown: wakes a reaper whose tick is stretched. Any thread. */
+void mt_reaper_note_growth(void);
+
+/* In a forked child: there is no thread, and everything it knew is of the parent. */
+void mt_reaper_fork_child(void);
+
+#endif

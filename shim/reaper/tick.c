@@ -1,0 +1,234 @@
+#include "reaper/tick.h"
+
+#include <string.h>
+
+#include "account/account.h"
+#include "backend/backend.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "reaper/actions.h"
+#include "reaper/policy.h"
+#include "reaper/rounds.h"
+#include "sense/faults.h"
+#include "sense/rss.h"
+#include "stats/publish.h"
+
+#define FULL_LOOK_NS    MT_NS_PER_S /* /proc/self/status is read at most this often between cleanups */
+#define TICK_COST_SHARE 100         /* the tick is never shorter than that many times its cost */
+
+static struct mt_policy policy;
+static struct mt_heap_figures heap;
+static uint64_t woke_ns;
+static uint64_t full_look_ns;
+static mt_tick_door door;
+static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+
+void mt_tick_use_door(mt_tick_door given)
+{
+	door = given;
+}
+
+void mt_tick_start(void)
+{
+	const struct mt_backend_identity *who = mt_backend_identity();
+	const struct mt_publish_identity identity = {
+		.allocator = who->allocator,
+		.evidence = who->evidence,
+		.mode = who->mode,
+		.conf = who->conf,
+		.python = "",
+	};
+	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
+
+	memset(&heap, 0, sizeof(heap));
+	woke_ns = mt_os_now_ns();
+	full_look_ns = 0;
+	kept_bytes = 0;
+	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
+	mt_policy_start(&policy, &costs, mt_os_now_ns());
+	mt_publish_start(mt_config(), &identity);
+	mt_tick_refresh();
+	mt_publish_write();
+}
+
+/* ---- sense ---- */
+
+static uint64_t above(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static struct mt_snapshot sense_cheap(void)
+{
+	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
+	struct mt_rss_quick rss = {0};
+	struct mt_account_totals totals = {0};
+
+	(void)mt_rss_read_quick(&rss);
+	now.rss_bytes = rss.rss_bytes;
+	now.anon_bytes = rss.anon_bytes;
+	if (mt_account_read(&totals)) {
+		now.live_bytes = totals.live_bytes;
+		now.allocated_bytes = totals.allocated_bytes;
+	} else {
+		now.live_bytes = heap.live_bytes;
+	}
+	now.faults_count = mt_rss_minor_faults();
+	return now;
+}
+
+/* What a purge would return: asked of the allocator, or what lies between resident and live beyond what the last trim
+ * left there. */
+static void sense_dirty(struct mt_snapshot *now)
+{
+	if (!mt_backend()->figures(&heap) && mt_backend()->figures_show_dirty)
+		return;
+	if (mt_backend()->counting == MT_COUNTING_NONE)
+		now->live_bytes = heap.live_bytes;
+	now->dirty_known = true;
+	now->dirty_bytes = mt_backend()->figures_show_dirty ? heap.dirty_bytes :
+							      above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+}
+
+/* ---- stats ---- */
+
+static void fill_full_look(struct mt_stats_snapshot *to)
+{
+	struct mt_rss_full full;
+
+	if (!mt_rss_read_full(&full))
+		return;
+	to->rss_peak_bytes = full.peak_bytes;
+	to->rss_anon_bytes = full.anon_bytes;
+	to->rss_file_bytes = full.file_bytes;
+	to->rss_shmem_bytes = full.shmem_bytes;
+	to->swap_bytes = full.swap_bytes;
+	to->signal_door = door ? door() : 0;
+}
+
+static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
+{
+	struct mt_account_totals totals = {0};
+
+	to->rss_bytes = now->rss_bytes;
+	to->minor_faults_count = now->faults_count;
+	to->heap_live_bytes = now->live_bytes;
+	if (mt_account_read(&totals)) {
+		to->threads_count = totals.threads_count;
+		to->heap_live_bytes = totals.live_bytes;
+		to->heap_allocated_bytes = totals.allocated_bytes;
+		to->heap_freed_bytes = totals.freed_bytes;
+	}
+	if (to->heap_live_bytes > to->heap_live_peak_bytes)
+		to->heap_live_peak_bytes = to->heap_live_bytes;
+	to->heap_alloc_count = heap.alloc_count;
+	to->heap_free_count = heap.free_count;
+	to->heap_idle_bytes = policy.idle_bytes;
+	to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : heap.dirty_bytes;
+	to->heap_active_bytes = heap.active_bytes;
+	to->heap_resident_bytes = heap.resident_bytes;
+	to->heap_mapped_bytes = heap.mapped_bytes;
+	to->heap_retained_bytes = heap.retained_bytes;
+	to->heap_metadata_bytes = heap.metadata_bytes;
+	to->heap_arenas_count = heap.arenas_count;
+}
+
+static void fill(const struct mt_snapshot *now, bool full_look)
+{
+	struct mt_stats_snapshot *to = mt_publish_lock();
+
+	fill_heap(to, now);
+	if (full_look)
+		fill_full_look(to);
+	to->uptime_ms = (now->now_ns - woke_ns) / MT_NS_PER_MS;
+	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
+	to->refault_count = policy.refaults_count;
+	to->refault_cost_ns = policy.refault_cost_ns;
+	to->budget_balance_ns = policy.balance_ns > 0 ? (uint64_t)policy.balance_ns : 0;
+	to->rounds_count = mt_rounds_count();
+	mt_publish_unlock();
+}
+
+void mt_tick_refresh(void)
+{
+	struct mt_snapshot now = sense_cheap();
+
+	sense_dirty(&now);
+	fill(&now, true);
+}
+
+void mt_tick_reset_peak(void)
+{
+	mt_publish_lock()->heap_live_peak_bytes = 0;
+	mt_publish_unlock();
+}
+
+/* ---- act ---- */
+
+void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+{
+	struct mt_snapshot after = sense_cheap();
+
+	kept_bytes = above(after.anon_bytes, after.live_bytes);
+	if (mt_backend()->figures_show_dirty)
+		(void)mt_backend()->figures(&heap);
+	mt_policy_purged(&policy, &after, above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
+			 charged);
+}
+
+static void purge(enum mt_reason reason)
+{
+	const struct mt_order order = {.reason = reason, .level = MT_LEVEL_PURGE};
+	struct mt_stats_record record;
+
+	mt_actions_clean(&order, &record);
+	mt_tick_note_cleanup(&record, true);
+}
+
+static void note_cost(uint64_t cost_ns)
+{
+	struct mt_stats_snapshot *to = mt_publish_lock();
+
+	to->ticks_count++;
+	to->tick_cost_ns = cost_ns;
+	to->ticks_cost_ns += cost_ns;
+	mt_publish_unlock();
+}
+
+/* The program has trimmed by itself: the governor must not take the pages' return for its own cost. */
+static void note_foreign_cleanup(const struct mt_snapshot *now)
+{
+	uint64_t bytes = mt_actions_foreign_bytes();
+
+	if (bytes)
+		mt_policy_purged(&policy, now, bytes, 0, false);
+}
+
+uint64_t mt_tick_run(bool grown)
+{
+	uint64_t began_ns = mt_os_thread_cpu_ns();
+	struct mt_snapshot now = sense_cheap();
+	bool full_look = now.now_ns - full_look_ns >= FULL_LOOK_NS;
+	struct mt_plan plan;
+	uint64_t cost_ns;
+
+	note_foreign_cleanup(&now);
+	if (grown)
+		policy.tick_ns = 0;
+	if (mt_policy_wants_dirty(&policy, &now, mt_config()))
+		sense_dirty(&now);
+	plan = mt_policy_decide(&policy, &now, mt_config());
+	if (plan.trough && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
+		(void)mt_rounds_end();
+	if (full_look)
+		full_look_ns = now.now_ns;
+	fill(&now, full_look);
+	cost_ns = mt_os_thread_cpu_ns() - began_ns;
+	if (plan.purge)
+		purge(plan.reason);
+	began_ns = mt_os_thread_cpu_ns();
+	mt_publish_write();
+	cost_ns += mt_os_thread_cpu_ns() - began_ns;
+	note_cost(cost_ns);
+	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns : cost_ns * TICK_COST_SHARE;
+}

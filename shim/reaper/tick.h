@@ -1,0 +1,28 @@
+/* reaper/tick.h -- one look at the process, and what follows from it. Reaper only. */
+#ifndef MT_TICK_H
+#define MT_TICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stats/stats_layout.h"
+
+/* Who tells the state of the signal door (enum mt_signal_door of entry/signal.h, which is above us). */
+typedef uint64_t (*mt_tick_door)(void);
+void mt_tick_use_door(mt_tick_door given);
+
+/* The thread has just started: measures what faults cost, makes the files. */
+void mt_tick_start(void);
+
+/* Sense, policy, perhaps a purge, stats. Answers ns until the next tick. */
+uint64_t mt_tick_run(bool grown);
+
+/* Fresh figures in the snapshot, without deciding anything. */
+void mt_tick_refresh(void);
+
+/* A cleanup that was not the policy's own: its purge is told to the governor. */
+void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged);
+
+void mt_tick_reset_peak(void);
+
+#endif

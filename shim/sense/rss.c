@@ -1,0 +1,68 @@
+#include "sense/rss.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/os.h"
+
+static const char *skip_word(const char *at)
+{
+	while (*at && *at != ' ')
+		at++;
+	while (*at == ' ')
+		at++;
+	return at;
+}
+
+bool mt_rss_read_quick(struct mt_rss_quick *out)
+{
+	char text[128];
+	const char *at = text;
+	uint64_t page = mt_os_page_bytes();
+	uint64_t resident;
+	uint64_t shared;
+
+	/* Source: proc(5), statm: size resident shared text lib data dt, in pages. */
+	if (mt_os_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
+		return false;
+	at = skip_word(at);
+	resident = mt_os_number(at);
+	at = skip_word(at);
+	shared = mt_os_number(at);
+	out->rss_bytes = resident * page;
+	out->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+	return true;
+}
+
+bool mt_rss_read_full(struct mt_rss_full *out)
+{
+	char text[4096];
+
+	if (mt_os_read_file("/proc/self/status", text, sizeof(text)) <= 0)
+		return false;
+	out->rss_bytes = mt_os_keyed_number(text, "VmRSS:") * 1024;
+	out->peak_bytes = mt_os_keyed_number(text, "VmHWM:") * 1024;
+	out->anon_bytes = mt_os_keyed_number(text, "RssAnon:") * 1024;
+	out->file_bytes = mt_os_keyed_number(text, "RssFile:") * 1024;
+	out->shmem_bytes = mt_os_keyed_number(text, "RssShmem:") * 1024;
+	out->swap_bytes = mt_os_keyed_number(text, "VmSwap:") * 1024;
+	return true;
+}
+
+uint64_t mt_rss_minor_faults(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
+}
+
+enum mt_thp mt_rss_thp(void)
+{
+	char text[128];
+
+	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) <= 0)
+		return MT_THP_NEVER;
+	if (strstr(text, "[always]"))
+		return MT_THP_ALWAYS;
+	return strstr(text, "[madvise]") ? MT_THP_MADVISE : MT_THP_NEVER;
+}

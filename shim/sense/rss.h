@@ -1,0 +1,35 @@
+/* sense/rss.h -- what the kernel says of this process's memory. Read-only, no state, no allocation; any thread. */
+#ifndef MT_RSS_H
+#define MT_RSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The cheap look, /proc/self/statm: a few microseconds. */
+struct mt_rss_quick {
+	uint64_t rss_bytes;
+	uint64_t anon_bytes;   /* resident minus shared: RssAnon, as far as statm tells */
+};
+
+/* The full look, /proc/self/status and getrusage: some tens of microseconds. */
+struct mt_rss_full {
+	uint64_t rss_bytes;    /* VmRSS */
+	uint64_t peak_bytes;   /* VmHWM */
+	uint64_t anon_bytes;   /* RssAnon */
+	uint64_t file_bytes;   /* RssFile */
+	uint64_t shmem_bytes;  /* RssShmem */
+	uint64_t swap_bytes;   /* VmSwap */
+};
+
+/* False where /proc is not to be had; *out is untouched then. */
+bool mt_rss_read_quick(struct mt_rss_quick *out);
+bool mt_rss_read_full(struct mt_rss_full *out);
+
+/* Page faults of the whole process that needed no I/O, ever (getrusage). */
+uint64_t mt_rss_minor_faults(void);
+
+/* The mode of transparent huge pages for anonymous memory. */
+enum mt_thp { MT_THP_NEVER, MT_THP_MADVISE, MT_THP_ALWAYS };
+enum mt_thp mt_rss_thp(void);
+
+#endif

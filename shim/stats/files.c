@@ -1,0 +1,240 @@
+#include "stats/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "stats/stats_layout.h"
+
+#define PATH_BYTES 512
+
+struct own_file {
+	char path[PATH_BYTES];
+	dev_t device;
+	ino_t inode;
+};
+
+static struct own_file stats_file;
+static struct own_file bell_file;
+static void *mapped_area;
+static bool made;
+static bool complained;
+
+static enum mt_err complain(const char *what, const char *path, int code)
+{
+	if (!complained)
+		mt_log(MT_LOG_WARN, "%s %s: %s; running without stats file", what, path, strerrorname_np(code));
+	complained = true;
+	return MT_ERR_SYSTEM;
+}
+
+/* Ours, a folder, and closed to everyone else: or not used at all. */
+static enum mt_err check_folder(const char *folder)
+{
+	struct stat seen;
+	int code;
+	int fd;
+
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return complain("cannot make", folder, errno);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return complain("cannot use", folder, errno);
+	code = fstat(fd, &seen) == 0 ? 0 : errno;
+	close(fd);
+	if (code)
+		return complain("cannot use", folder, code);
+	if (seen.st_uid != geteuid() || (seen.st_mode & 077)) {
+		if (!complained)
+			mt_log(MT_LOG_WARN, "%s is not ours alone (wanted: owner %u, mode 0700); running without stats file",
+			       folder, (unsigned)geteuid());
+		complained = true;
+		return MT_ERR_FOREIGN;
+	}
+	return MT_ERR_OK;
+}
+
+/* Source: proc(5), stat: field 22, counted after the last ')' since the name may hold anything. */
+static uint64_t start_ticks(void)
+{
+	char text[1024];
+	const char *at;
+
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
+		return 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 22; field++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	return at ? mt_os_number(at) : 0;
+}
+
+static uint64_t pid_namespace(void)
+{
+	struct stat seen;
+
+	return stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+}
+
+static enum mt_err make_file(struct own_file *file, const void *first, size_t first_bytes, off_t size)
+{
+	struct stat seen;
+	enum mt_err answer = MT_ERR_OK;
+	int fd;
+
+	/* One that is there already is a dead process's of the same name, or planted: never reused. */
+	(void)unlink(file->path);
+	fd = open(file->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return complain("cannot make", file->path, errno);
+	if (fstat(fd, &seen) != 0 || ftruncate(fd, size) != 0 ||
+	    pwrite(fd, first, first_bytes, 0) != (ssize_t)first_bytes)
+		answer = complain("cannot write", file->path, errno);
+	file->device = seen.st_dev;
+	file->inode = seen.st_ino;
+	close(fd);
+	if (answer != MT_ERR_OK)
+		(void)unlink(file->path);
+	return answer;
+}
+
+static int open_own(const struct own_file *file, int flags)
+{
+	struct stat seen;
+	int fd = open(file->path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &seen) == 0 && seen.st_dev == file->device && seen.st_ino == file->inode)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
+{
+	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
+	uint64_t zero = 0;
+	char folder[PATH_BYTES - 80];
+	uint64_t ticks = start_ticks();
+	uint64_t space = pid_namespace();
+	enum mt_err answer;
+	int kept = errno;
+
+	if (config->dir[0])
+		mt_format(folder, sizeof(folder), "%s", config->dir);
+	else
+		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
+	mt_format(stats_file.path, PATH_BYTES, "%s/%d-%llu-%llu.stats", folder, (int)getpid(),
+		  (unsigned long long)ticks, (unsigned long long)space);
+	mt_format(bell_file.path, PATH_BYTES, "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
+		  (unsigned long long)ticks, (unsigned long long)space);
+	answer = check_folder(folder);
+	if (answer == MT_ERR_OK)
+		answer = make_file(&bell_file, &fresh, sizeof(fresh), 4096);
+	if (answer == MT_ERR_OK) {
+		answer = make_file(&stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
+		if (answer != MT_ERR_OK)
+			(void)unlink(bell_file.path);
+	}
+	made = answer == MT_ERR_OK;
+	*out_start_ticks = ticks;
+	*out_pidns = space;
+	errno = kept;
+	return answer;
+}
+
+bool mt_files_made(void)
+{
+	return made;
+}
+
+_Atomic uint32_t *mt_files_map_word(void)
+{
+	int kept = errno;
+	void *area = MAP_FAILED;
+	int fd = made ? open_own(&bell_file, O_RDWR) : -1;
+
+	if (fd >= 0) {
+		area = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		close(fd);
+	}
+	errno = kept;
+	if (area == MAP_FAILED)
+		return NULL;
+	mapped_area = area;
+	return (_Atomic uint32_t *)(void *)((char *)area + offsetof(struct mt_bell_file, word));
+}
+
+enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
+{
+	int kept = errno;
+	enum mt_err answer = MT_ERR_OK;
+	int fd;
+
+	if (!made)
+		return MT_ERR_NOT_AVAILABLE;
+	fd = open_own(&stats_file, O_WRONLY);
+	if (fd < 0)
+		answer = MT_ERR_FOREIGN;
+	for (int i = 0; fd >= 0 && i < count; i++)
+		if (pieces[i].bytes &&
+		    pwrite(fd, pieces[i].from, pieces[i].bytes, (off_t)pieces[i].offset) != (ssize_t)pieces[i].bytes)
+			answer = MT_ERR_SYSTEM;
+	if (fd >= 0)
+		close(fd);
+	errno = kept;
+	return answer;
+}
+
+ssize_t mt_files_read_bell(void *out, size_t bytes)
+{
+	int kept = errno;
+	ssize_t got = -1;
+	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
+
+	if (fd >= 0) {
+		got = pread(fd, out, bytes, 0);
+		close(fd);
+	}
+	errno = kept;
+	return got;
+}
+
+static void remove_own(const struct own_file *file)
+{
+	int fd = open_own(file, O_RDONLY);
+
+	if (fd < 0)
+		return;
+	close(fd);
+	(void)unlink(file->path);
+}
+
+void mt_files_remove(void)
+{
+	int kept = errno;
+
+	if (made) {
+		remove_own(&stats_file);
+		remove_own(&bell_file);
+	}
+	made = false;
+	errno = kept;
+}
+
+void mt_files_forget(void)
+{
+	if (mapped_area)
+		munmap(mapped_area, sizeof(struct mt_bell_file));
+	mapped_area = NULL;
+	made = false;
+	complained = false;
+}

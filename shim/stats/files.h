@@ -1,0 +1,41 @@
+/* stats/files.h -- the stats file and the bell file of this process: their folder, their names, and the only reads and
+ * writes of them. No descriptor is kept (programs close them all and reuse the numbers): every access opens, checks
+ * that it is still the file we made, and closes. No load or store goes to a mapping of them.
+ * Called by the reaper, and under the actions lock. Never allocates. */
+#ifndef MT_FILES_H
+#define MT_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/attr.h"
+#include "base/config.h"
+
+/* Makes both files. On failure says once why, and the shim runs without. */
+enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns);
+
+bool mt_files_made(void);
+
+/* Maps the bell file's futex word; only for the kernel's use, see reaper/bell.h. NULL where there is none. */
+_Atomic uint32_t *mt_files_map_word(void);
+
+/* Up to three pieces written with one open. A piece of 0 bytes is left out. */
+struct mt_piece {
+	const void *from;
+	size_t bytes;
+	size_t offset;
+};
+enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
+
+/* Reads the bell file from its start; the bytes read, or -1. */
+ssize_t mt_files_read_bell(void *out, size_t bytes);
+
+/* Unlinks both. */
+void mt_files_remove(void);
+
+/* In a forked child: the files are the parent's. */
+void mt_files_forget(void);
+
+#endif

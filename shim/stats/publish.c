@@ -1,0 +1,180 @@
+#include "stats/publish.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "stats/files.h"
+
+#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes */
+
+static struct mt_lock lock; /* rank 20: all below */
+static struct mt_stats_file file;
+static uint64_t sampled_ns;
+
+/* FNV-1a over 8-byte words; published in stats_layout.h. */
+static uint64_t checksum(const struct mt_stats_head *head)
+{
+	const unsigned char *at = (const unsigned char *)head;
+	uint64_t sum = 0xcbf29ce484222325ull;
+
+	for (size_t i = 0; i < offsetof(struct mt_stats_head, checksum); i += 8) {
+		uint64_t word;
+
+		memcpy(&word, at + i, 8);
+		sum = (sum ^ word) * 0x100000001b3ull;
+	}
+	return sum;
+}
+
+static struct mt_piece head_piece(void)
+{
+	file.head.time_ns = mt_os_realtime_ns();
+	file.head.checksum = checksum(&file.head);
+	return (struct mt_piece){&file.head, sizeof(file.head), 0};
+}
+
+static void fill_settings(const struct mt_config *config)
+{
+	for (int i = 0; i < MT_OPTION_COUNT && i < (int)MT_SETTINGS_COUNT; i++) {
+		struct mt_stats_setting *to = &file.settings[i];
+
+		mt_format(to->name, sizeof(to->name), "%s", mt_config_name((enum mt_option)i));
+		mt_config_format(config, (enum mt_option)i, to->value, sizeof(to->value));
+		mt_config_format_origin(config, (enum mt_option)i, to->origin, sizeof(to->origin));
+	}
+	file.head.settings_count = MT_OPTION_COUNT;
+}
+
+void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
+{
+	struct mt_stats_head *head = &file.head;
+
+	mt_lock_take(&lock);
+	head->magic = MT_STATS_MAGIC;
+	head->version = MT_STATS_VERSION;
+	head->head_bytes = sizeof(*head);
+	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
+	head->record_bytes = sizeof(struct mt_stats_record);
+	head->sample_bytes = sizeof(struct mt_stats_sample);
+	head->pid = (uint64_t)getpid();
+	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
+	(void)prctl(PR_GET_NAME, head->comm);
+	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
+	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
+	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
+	mt_format(head->conf, sizeof(head->conf), "%s", identity->conf);
+	mt_format(head->python, sizeof(head->python), "%s", identity->python);
+	fill_settings(config);
+	(void)mt_files_make(config, &head->start_ticks, &head->pidns);
+	mt_lock_drop(&lock);
+	mt_publish_settings(config);
+}
+
+void mt_publish_settings(const struct mt_config *config)
+{
+	struct mt_piece pieces[2];
+
+	mt_lock_take(&lock);
+	fill_settings(config);
+	pieces[0] = head_piece();
+	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings), offsetof(struct mt_stats_file, settings)};
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_python(const char *text)
+{
+	mt_lock_take(&lock);
+	mt_format(file.head.python, sizeof(file.head.python), "%s", text);
+	mt_lock_drop(&lock);
+}
+
+struct mt_stats_snapshot *mt_publish_lock(void)
+{
+	mt_lock_take(&lock);
+	return &file.head.snapshot;
+}
+
+void mt_publish_unlock(void)
+{
+	mt_lock_drop(&lock);
+}
+
+static struct mt_piece sample_piece(uint64_t now)
+{
+	const struct mt_stats_snapshot *from = &file.head.snapshot;
+	size_t slot;
+
+	if (now - sampled_ns < SAMPLE_STEP_NS)
+		return (struct mt_piece){NULL, 0, 0};
+	sampled_ns = now;
+	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
+	file.samples[slot] = (struct mt_stats_sample){
+		.time_ns = mt_os_realtime_ns(),
+		.rss_bytes = from->rss_bytes,
+		.anon_bytes = from->rss_anon_bytes,
+		.live_bytes = from->heap_live_bytes,
+		.idle_bytes = from->heap_idle_bytes,
+		.dirty_bytes = from->heap_dirty_bytes,
+	};
+	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
+				 offsetof(struct mt_stats_file, samples) + slot * sizeof(file.samples[0])};
+}
+
+void mt_publish_write(void)
+{
+	struct mt_piece pieces[2];
+
+	mt_lock_take(&lock);
+	pieces[1] = sample_piece(mt_os_now_ns());
+	pieces[0] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_record(struct mt_stats_record *record)
+{
+	struct mt_piece pieces[2];
+	size_t slot;
+
+	mt_lock_take(&lock);
+	record->number = ++file.head.records_count;
+	slot = (record->number - 1) % MT_RECORDS_COUNT;
+	file.records[slot] = *record;
+	/* The record first: a reader that sees the new head finds it. */
+	pieces[0] = (struct mt_piece){&file.records[slot], sizeof(*record),
+				      offsetof(struct mt_stats_file, records) + slot * sizeof(*record)};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_end(void)
+{
+	mt_lock_take(&lock);
+	mt_files_remove();
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_fork_prepare(void)
+{
+	mt_lock_take(&lock);
+}
+
+void mt_publish_fork_parent(void)
+{
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_fork_child(void)
+{
+	mt_lock_reset(&lock);
+	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
+		memset(&file, 0, sizeof(file));
+	sampled_ns = 0;
+	mt_files_forget();
+}

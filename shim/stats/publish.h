@@ -1,0 +1,38 @@
+/* stats/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written whole or in part to the
+ * stats file. All calls under the publish lock (rank 20, held over the write of a few kB, never over anything else). */
+#ifndef MT_PUBLISH_H
+#define MT_PUBLISH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "stats/stats_layout.h"
+
+struct mt_publish_identity {
+	const char *allocator, *evidence, *mode, *conf, *python;
+};
+
+/* Makes the files and fills the head. Text is copied. */
+void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity);
+
+/* The one snapshot, between lock and unlock. */
+struct mt_stats_snapshot *mt_publish_lock(void);
+void mt_publish_unlock(void);
+
+/* The snapshot as it is now goes to the file; a sample too, when the last one is old enough. Takes the lock itself. */
+void mt_publish_write(void);
+
+/* Numbers the record, keeps it, writes it. */
+void mt_publish_record(struct mt_stats_record *record);
+
+/* Settings have changed. */
+void mt_publish_settings(const struct mt_config *config);
+
+void mt_publish_python(const char *text);
+void mt_publish_end(void);
+void mt_publish_fork_prepare(void);
+void mt_publish_fork_parent(void);
+void mt_publish_fork_child(void);
+
+#endif
