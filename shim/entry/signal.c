@@ -164,20 +164,19 @@ static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
 /* The Java machine stops its threads with SIGUSR2: each of those would be a cleanup. */
 static bool belongs_to_java(int sig)
 {
-	if (sig != SIGUSR2 || dl_iterate_phdr(is_java, NULL) == 0)
-		return false;
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses SIGUSR2 itself; no cleanup signal here");
-	return true;
+	return sig == SIGUSR2 && dl_iterate_phdr(is_java, NULL) != 0;
 }
 
-/* A signal that the kernel or libc sends for reasons of its own, or by which a user ends a program, cannot be given
- * another meaning. */
+static void say_java(void)
+{
+	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no cleanup signal here");
+}
+
+/* The settings admit any number that can be caught. But one by which a user ends or stops a program, or that the kernel
+ * sends for reasons of its own, is not given another meaning. */
 static bool can_serve(int sig)
 {
-	if (sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX))
-		return true;
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n can be the cleanup signal; there is none", sig);
-	return false;
+	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
 }
 
 void mt_signal_start(void)
@@ -185,7 +184,13 @@ void mt_signal_start(void)
 	int sig = (int)mt_config()->signal;
 
 	next_find();
-	if (sig != 0 && can_serve(sig) && !belongs_to_java(sig))
+	if (sig == 0)
+		return;
+	if (!can_serve(sig))
+		mt_log(MT_LOG_WARN, "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here", sig);
+	else if (belongs_to_java(sig))
+		say_java();
+	else
 		mt_signal_view_open(sig);
 }
 
@@ -196,6 +201,7 @@ enum mt_signal_door mt_signal_door(void)
 	/* Java's launcher loads libjvm long after the start. */
 	if (belongs_to_java(sig)) {
 		mt_signal_view_close(sig);
+		say_java();
 		return MT_DOOR_NONE;
 	}
 	return mt_signal_view_door(sig);

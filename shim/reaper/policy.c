@@ -67,7 +67,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->settled = false;
 		policy->tick_ns = tick;
 	} else {
-		policy->tick_ns = policy->tick_ns ? policy->tick_ns * 2 : tick;
+		policy->tick_ns += policy->tick_ns / 4; /* 5 s after half a minute of stillness */
 	}
 	if (policy->tick_ns > LONGEST_TICK_NS)
 		policy->tick_ns = LONGEST_TICK_NS;
@@ -110,21 +110,14 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 
 /* ---- trough ---- */
 
-/* True once per trough: when live bytes have been 20 % under their peak for two ticks. A new peak begins when they rise
- * by a quarter again. */
-static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t gate)
+/* True when live bytes have been 20 % under their peak for two ticks; the next fall is counted from there. *out_round is
+ * set when they had risen by a quarter since the last trough: a fall in stages is one round. */
+static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t gate, bool *out_round)
 {
 	uint64_t peak = policy->peak_live_bytes;
 
-	if (policy->in_trough && now->live_bytes > peak + peak / 4) {
-		policy->in_trough = false;
-		policy->low_ticks = 0;
-	}
-	if (policy->in_trough) {
-		if (now->live_bytes < peak)
-			policy->peak_live_bytes = now->live_bytes;
-		return false;
-	}
+	if (now->live_bytes > policy->trough_live_bytes + policy->trough_live_bytes / 4)
+		policy->risen = true;
 	if (now->live_bytes > peak) {
 		policy->peak_live_bytes = now->live_bytes;
 		policy->low_ticks = 0;
@@ -136,8 +129,11 @@ static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *n
 	}
 	if (++policy->low_ticks < TROUGH_TICKS)
 		return false;
-	policy->in_trough = true;
+	*out_round = policy->risen;
+	policy->risen = false;
+	policy->low_ticks = 0;
 	policy->peak_live_bytes = now->live_bytes;
+	policy->trough_live_bytes = now->live_bytes;
 	return true;
 }
 
@@ -170,17 +166,23 @@ static uint64_t return_cost_ns(const struct mt_costs *costs, uint64_t bytes, uin
 	return small * costs->fault_ns + rest / costs->huge_page_bytes * costs->huge_fault_ns;
 }
 
-static void learn(struct mt_policy *policy, uint64_t away_ns)
+static double mean(double old, double new)
+{
+	return old > 0 ? (old + new) / 2 : new;
+}
+
+/* The last purge's story is over: what it and the return of its pages cost. */
+static void learn_cost(struct mt_policy *policy)
 {
 	double spent = (double)policy->purge_cost_ns +
 		       (double)return_cost_ns(&policy->costs, policy->charged_bytes, policy->charged_faults_count);
-	double per_byte = spent / (double)(policy->purged_bytes ? policy->purged_bytes : 1);
 
-	policy->cost_per_byte = policy->cost_per_byte > 0 ? (policy->cost_per_byte + per_byte) / 2 : per_byte;
-	policy->away_ns = policy->away_ns ? (policy->away_ns + away_ns) / 2 : away_ns;
+	if (!policy->learned && policy->purged_bytes)
+		policy->cost_per_byte = mean(policy->cost_per_byte, spent / (double)policy->purged_bytes);
+	policy->learned = true;
 }
 
-/* Charges what has come back since the last purge, and learns when half of it has. */
+/* Charges what has come back since the last purge. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t back = above(now->rss_bytes, policy->purged_rss_bytes);
@@ -188,42 +190,56 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	uint64_t before = return_cost_ns(&policy->costs, policy->charged_bytes, policy->charged_faults_count);
 	uint64_t cost;
 
-	if (!policy->purged_ns || back <= policy->charged_bytes)
-		return;
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
+	if (!policy->purged_ns || back <= policy->charged_bytes)
+		return;
 	cost = above(return_cost_ns(&policy->costs, back, faults), before);
 	policy->balance_ns -= (int64_t)cost;
 	policy->refault_cost_ns += cost;
 	policy->refaults_count += above(faults, policy->charged_faults_count);
 	policy->charged_bytes = back;
 	policy->charged_faults_count = faults;
-	if (!policy->back && back >= policy->purged_bytes / 2) {
-		policy->back = true;
-		learn(policy, now->now_ns - policy->purged_ns);
-	}
 }
 
-/* Expected cost against the budget of the time that the pages are expected to stay away. */
-static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, uint64_t bytes, uint64_t least_away_ns,
+/* An opportunity opens when there is something to purge, and is over when it was purged or the program has taken half
+ * of it back. */
+static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now, bool something)
+{
+	if (policy->open && (!now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
+		policy->open = false;
+	if (policy->open || !something)
+		return;
+	if (policy->opened_ns)
+		policy->cycle_ns = (uint64_t)mean((double)policy->cycle_ns, (double)(now->now_ns - policy->opened_ns));
+	policy->open = true;
+	policy->opened_ns = now->now_ns;
+	policy->opened_dirty_bytes = now->dirty_bytes;
+	learn_cost(policy);
+}
+
+/* Expected cost against the budget of the time that one purge has to last. */
+static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
 		 const struct mt_config *cfg)
 {
-	uint64_t away = policy->away_ns > least_away_ns ? policy->away_ns : least_away_ns;
+	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
+	uint64_t span = policy->cycle_ns;
 
-	if (!policy->away_ns || policy->cost_per_byte <= 0)
+	if (!policy->cycle_ns || policy->cost_per_byte <= 0)
 		return true;
-	/* It has been away longer than was learned. */
-	if (!policy->back && now->now_ns - policy->purged_ns > away)
-		away = now->now_ns - policy->purged_ns;
-	return policy->cost_per_byte * (double)bytes <= (double)away / 100.0 * (double)cfg->budget_pct;
+	if (opened > span)
+		span = opened;
+	if (least_ns > span)
+		span = least_ns;
+	return policy->cost_per_byte * (double)now->dirty_bytes <= (double)span / 100.0 * (double)cfg->budget_pct;
 }
 
-static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_away_ns,
+static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
 		      const struct mt_config *cfg)
 {
 	if (!cfg->budget_pct || policy->balance_ns <= 0)
 		return false;
-	if (pays(policy, now, now->dirty_bytes, least_away_ns, cfg)) {
+	if (pays(policy, now, least_ns, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
 		return true;
 	}
@@ -240,9 +256,9 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
-	/* What stayed away until now is learned too, as the least that it would have. */
-	if (policy->purged_ns && !policy->back && policy->purged_bytes)
-		learn(policy, after->now_ns - policy->purged_ns);
+	learn_cost(policy);
+	policy->open = false;
+	policy->tick_ns = 0;
 	policy->purged_ns = after->now_ns;
 	policy->purged_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
@@ -250,7 +266,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->purge_cost_ns = cost_ns;
 	policy->charged_bytes = 0;
 	policy->charged_faults_count = 0;
-	policy->back = returned_bytes == 0;
+	policy->learned = returned_bytes == 0;
 	policy->window_count = 0;
 	policy->idle_bytes = 0;
 	policy->seen_rss_bytes = after->rss_bytes;
@@ -263,24 +279,28 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
 	uint64_t gate = gate_bytes(now, cfg);
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
+	bool trough;
+	bool idle;
 
 	accrue(policy, now, cfg);
 	charge_returns(policy, now);
 	note_movement(policy, now, cfg);
-	plan.trough = reaches_trough(policy, now, gate);
+	trough = reaches_trough(policy, now, gate, &plan.round);
 	plan.next_tick_ns = policy->tick_ns;
 	if (!now->dirty_known) {
 		policy->window_count = 0;
 		policy->idle_bytes = 0;
+		note_opportunity(policy, now, false);
 		return plan;
 	}
 	note_dirty(policy, now, window_ns);
 	policy->idle_bytes = idle_bytes(policy, now, window_ns);
-	if (plan.trough && now->dirty_bytes >= gate) {
-		plan.reason = MT_REASON_TROUGH;
+	trough = trough && now->dirty_bytes >= gate;
+	idle = policy->idle_bytes >= gate;
+	note_opportunity(policy, now, trough || idle);
+	if (trough || idle) {
+		plan.reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
 		plan.purge = may_purge(policy, now, 0, cfg);
-	} else if (policy->idle_bytes >= gate) {
-		plan.purge = may_purge(policy, now, window_ns, cfg);
 	} else if (!policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES) {
 		plan.reason = MT_REASON_SETTLE;
 		plan.purge = may_purge(policy, now, cfg->settle_ms * MT_NS_PER_MS, cfg);
@@ -288,6 +308,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	}
 	/* A window that is filling must not wait for a stretched tick. */
 	if (!plan.purge && now->dirty_bytes >= gate && policy->idle_bytes == 0)
-		plan.next_tick_ns = cfg->tick_ms * MT_NS_PER_MS;
+		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
+	plan.next_tick_ns = policy->tick_ns;
 	return plan;
 }

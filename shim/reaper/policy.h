@@ -7,8 +7,9 @@
  *
  * Governor: cleaning may cost MT_BUDGET_PCT of wall time. Charged are the purge and the page faults by which the
  * program takes the pages back. Two rules: the balance must not be overdrawn; and a purge must pay: what it is expected
- * to cost must be within the budget of the time for which its pages are expected to stay away, learned from the
- * purges before. One that does not pay is tried again after a pause that doubles, to learn whether it does by now. */
+ * to cost must be within the budget of the time from one such opportunity to the next, both learned from those before;
+ * or it has been open for so long that it pays for itself. One that does not pay is tried again after a pause that
+ * doubles, to learn whether it does by now. */
 #ifndef MT_POLICY_H
 #define MT_POLICY_H
 
@@ -35,7 +36,7 @@ struct mt_snapshot {
 struct mt_plan {
 	bool purge;
 	enum mt_reason reason;
-	bool trough;              /* a trough was reached with this tick, purge or not: MT_ROUND=auto counts it */
+	bool round;               /* a trough has ended a round, purge or not: MT_ROUND=auto counts it */
 	uint64_t next_tick_ns;    /* sleep until the next tick */
 };
 
@@ -69,7 +70,8 @@ struct mt_policy {
 	/* trough */
 	uint64_t peak_live_bytes;
 	uint32_t low_ticks;
-	bool in_trough;
+	uint64_t trough_live_bytes;
+	bool risen;                    /* by a quarter since the last trough */
 	/* governor */
 	int64_t balance_ns;
 	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
@@ -79,9 +81,12 @@ struct mt_policy {
 	uint64_t purge_cost_ns;
 	uint64_t charged_bytes;        /* of purged_bytes, already seen to have come back */
 	uint64_t charged_faults_count;
-	bool back;                     /* half of it has come back */
-	uint64_t away_ns;              /* how long purged pages stay away, learned; 0 unknown */
+	bool learned;                  /* what it cost has been learned */
 	double cost_per_byte;          /* ns, purge and return, learned; 0 unknown */
+	bool open;                     /* there is something worth purging */
+	uint64_t opened_ns;
+	uint64_t opened_dirty_bytes;
+	uint64_t cycle_ns;             /* from one opening to the next, learned; 0 unknown */
 	uint64_t probe_pause_ns;       /* pause before a purge that does not pay is tried again */
 	uint64_t refaults_count;       /* all ever charged, for the stats */
 	uint64_t refault_cost_ns;

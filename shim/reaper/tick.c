@@ -5,6 +5,7 @@
 #include "account/account.h"
 #include "backend/backend.h"
 #include "base/config.h"
+#include "base/log.h"
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/policy.h"
@@ -45,6 +46,8 @@ void mt_tick_start(void)
 	full_look_ns = 0;
 	kept_bytes = 0;
 	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
+	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
+	       (unsigned long long)costs.huge_fault_ns);
 	mt_policy_start(&policy, &costs, mt_os_now_ns());
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
@@ -218,8 +221,16 @@ uint64_t mt_tick_run(bool grown)
 	if (mt_policy_wants_dirty(&policy, &now, mt_config()))
 		sense_dirty(&now);
 	plan = mt_policy_decide(&policy, &now, mt_config());
-	if (plan.trough && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
+	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
+	if (policy.open || plan.purge)
+		mt_log(MT_LOG_DEBUG, "open for %llu ms, %llu MB dirty, %llu MB idle, cycle %llu ms, %llu us a MB, balance %lld ms, back %llu MB by %llu faults: %s",
+		       (unsigned long long)((now.now_ns - policy.opened_ns) / MT_NS_PER_MS),
+		       (unsigned long long)(now.dirty_bytes / MT_MIB), (unsigned long long)(policy.idle_bytes / MT_MIB),
+		       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
+		       (unsigned long long)(policy.cost_per_byte * 1048.576),
+		       (long long)(policy.balance_ns / (long long)MT_NS_PER_MS),
+		       (unsigned long long)(policy.charged_bytes / MT_MIB), (unsigned long long)policy.charged_faults_count, plan.purge ? "purge" : "wait");
 	if (full_look)
 		full_look_ns = now.now_ns;
 	fill(&now, full_look);

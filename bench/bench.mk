@@ -1,0 +1,32 @@
+# bench.mk -- workloads, benchmarks and the demo. Included by the Makefile.
+# `make bench` runs them all, `make bench-NAME` one; each prints PASS or FAIL against bench/bounds.py and fails with it.
+
+bench_out := build/bench
+bench_src := $(sort $(wildcard bench/workloads/*.c))
+bench_bin := $(bench_src:bench/workloads/%.c=$(bench_out)/%)
+# Workloads measure an allocator: the compiler must not see through malloc and free.
+bench_flags := -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -fno-builtin-malloc -fno-builtin-free -pthread -MMD -MP
+
+bench_names := fl_rounds steps malloc-large fragmentation stall idle instructions startup tick survivors small-pairs \
+	throughput larson xmalloc mstress threads-short compute
+
+$(bench_out)/%: bench/workloads/%.c bench/bench.mk
+	@mkdir -p $(@D)
+	$(CC) $(bench_flags) $< -o $@ -ldl
+
+.PHONY: bench bench-programs $(bench_names:%=bench-%)
+bench-programs: $(bench_bin)
+
+$(bench_names:%=bench-%): bench-%: all bench-programs
+	$(PYTHON) bench/run.py $* --strict --build $(B)
+
+bench: all bench-programs
+	@failed=; for name in $(bench_names); do \
+		$(PYTHON) bench/run.py $$name --strict --build $(B) || failed="$$failed $$name"; \
+	done; [ -z "$$failed" ] || { echo "bench: failed:$$failed"; exit 1; }
+
+-include $(bench_bin:=.d)
+
+.PHONY: demo
+demo:
+	@MAKE="$(MAKE)" PYTHON="$(PYTHON)" scripts/demo

@@ -1,0 +1,123 @@
+"""What must hold: one row for each promise, checked after the workload of its label has run.
+
+A row reads: label, what is promised in words, the figure, the bound. The figure is a function of the results
+(candidate -> list of runs); it answers None where a candidate that it needs was skipped, and the row is then reported
+as not checked. A bound is compared at the digits in which it is written: 1.004 is within 1.00.
+"""
+import dataclasses
+from typing import Callable
+
+from lib.report import median, numbers
+
+
+@dataclasses.dataclass
+class Verdict:
+	text: str
+	value: float | None
+	bound: str
+	holds: bool | None
+
+	def line(self):
+		word = {True: "PASS", False: "FAIL", None: "not checked"}[self.holds]
+		value = "-" if self.value is None else f"{self.value:.4g}"
+		return f"  {word}: {self.text}: {value} (at most {self.bound})"
+
+	def record(self):
+		return dataclasses.asdict(self)
+
+
+def of(results, name, key):
+	return median(results.get(name, []), key)
+
+
+def ratio(name, key, other, other_key=None):
+	"""Median of one candidate over the median of another."""
+	def figure(results):
+		one, two = of(results, name, key), of(results, other, other_key or key)
+		return None if one is None or not two else one / two
+	return figure
+
+
+def ratio_to_fastest(name, key, others):
+	def figure(results):
+		one = of(results, name, key)
+		known = [value for value in (of(results, other, key) for other in others) if value]
+		return None if one is None or len(known) < len(others) else one / min(known)
+	return figure
+
+
+def worst(name, key):
+	"""The highest of all runs: for promises that every run has to keep."""
+	return lambda results: max(numbers(results.get(name, []), key), default=None)
+
+
+def difference(name, key, other):
+	def figure(results):
+		one, two = of(results, name, key), of(results, other, key)
+		return None if one is None or two is None else one - two
+	return figure
+
+
+def stall_share(size):
+	"""The longest stall in all trims, over what it may be: 3 ms, or 1.2 times the worst without a trim if that is more."""
+	def figure(results):
+		during = worst("shim", f"trim_worst_ms_{size}")(results)
+		without = worst("shim", f"quiet_worst_ms_{size}")(results)
+		return None if during is None else during / max(3.0, 1.2 * without)
+	return figure
+
+
+@dataclasses.dataclass
+class Bound:
+	label: str
+	text: str
+	figure: Callable
+	bound: str
+
+	def check(self, results):
+		value = self.figure(results)
+		if value is None:
+			return Verdict(self.text, None, self.bound, None)
+		digits = len(self.bound.partition(".")[2])
+		return Verdict(self.text, value, self.bound, round(value, digits) <= float(self.bound))
+
+
+BOUNDS = [
+	Bound("fl_rounds", "RSS at the end of each of the last 4 rounds / floor, worst run",
+		worst("shim", "end_over_floor"), "1.10"),
+	Bound("fl_rounds", "peak / peak of jemalloc", ratio("shim", "peak_mib", "jemalloc"), "1.08"),
+	Bound("fl_rounds", "time without the waits / glibc", ratio("shim", "active_s", "glibc"), "1.02"),
+	Bound("fl_rounds", "time without the waits / jemalloc", ratio("shim", "active_s", "jemalloc"), "1.00"),
+	Bound("malloc_large", "time / the faster of glibc and jemalloc",
+		ratio_to_fastest("shim", "total_s", ["glibc", "jemalloc"]), "1.05"),
+	Bound("fragmentation", "MiB above the start after one SIGUSR1, worst run",
+		worst("shim", "above_start_signal_mib"), "3.0"),
+	Bound("fragmentation-settle", "MiB above the start within 15 s of falling idle, worst run",
+		worst("shim", "above_start_settled_mib"), "3.0"),
+]
+for period in ("0.5s", "1s", "2s", "5s"):
+	BOUNDS += [
+		Bound(f"steps-{period}", "time / the same without purging", ratio("shim", "total_s", "shim-nopurge"), "1.03"),
+		Bound(f"steps-{period}", "time / glibc", ratio("shim", "total_s", "glibc"), "1.00"),
+	]
+BOUNDS.append(Bound("steps-5s", "RSS between steps / the same without purging",
+	ratio("shim", "rss_between_median_mib", "shim-nopurge"), "0.50"))
+
+for name, against, most in (("shim", "jemalloc", "6"), ("shim-system", "glibc", "30")):
+	for pair, shape in (("pair_64B", "64 B"), ("pair_mixed", "mixed sizes")):
+		BOUNDS.append(Bound("instructions", f"{name}: instructions a pair more than bare {against}, {shape}",
+			difference(name, pair, against), most))
+for name in ("shim", "shim-system"):
+	BOUNDS += [
+		Bound("idle", f"{name}: % CPU of an idle process", worst(name, "cpu_percent"), "0.05"),
+		Bound("idle", f"{name}: wake-ups in 5 s", worst(name, "wakeups_in_5s"), "1.0"),
+		Bound("startup", f"{name}: ms more for /bin/true", difference(name, "start_ms", "glibc"), "1.0"),
+		Bound("startup", f"{name}: files of /bin/true", worst(name, "files"), "0"),
+	]
+for size in ("64B", "5kB", "60kB", "2MB"):
+	BOUNDS.append(Bound("stall", f"longest malloc+free of {size} during a trim, of 3 ms or 1.2 x without it",
+		stall_share(size), "1.00"))
+
+
+def check(label, results):
+	return [bound.check(results) for bound in BOUNDS if bound.label == label]

@@ -1,0 +1,94 @@
+"""Who is measured: a candidate is a name and the environment that a program gets. Nothing else may differ.
+
+`preload` is a library that must exist, else the candidate is skipped with a note. `arguments` are options a workload
+needs under this candidate, by label: the same work, told how this allocator is asked to trim.
+"""
+import dataclasses
+import glob
+import os
+
+NODECAY = "oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:-1"
+
+
+def library(name):
+	"""Where the distribution has put a library: libraries lie in /usr/lib/<triplet> or in /usr/lib64."""
+	found = sorted(glob.glob(f"/usr/lib/*/{name}") + glob.glob(f"/usr/lib64/{name}"))
+	return found[0] if found else name
+
+
+@dataclasses.dataclass
+class Candidate:
+	name: str
+	preload: str = ""
+	environment: dict = dataclasses.field(default_factory=dict)
+	arguments: dict = dataclasses.field(default_factory=dict)
+
+	def missing(self):
+		"""Why it cannot run here; an empty string when it can."""
+		if not self.preload or os.path.exists(self.preload):
+			return ""
+		return f"{self.preload} does not exist"
+
+	def variables(self):
+		"""What is added to the environment of the program."""
+		preload = {"LD_PRELOAD": self.preload} if self.preload else {}
+		return {**preload, **self.environment}
+
+
+JEMALLOC = library("libjemalloc.so.2")
+JEMALLOC_ASKS = {"stall": ["--how", "mallctl"], "survivors": ["--how", "mallctl"]}
+SHIM_ASKS = {"fragmentation": ["--signal"]}
+
+BUILT_IN = [
+	Candidate("glibc", arguments={"fragmentation": ["--trim"]}),
+	Candidate("glibc-trim", arguments={"fl_rounds": ["--trim"]}),
+	Candidate("jemalloc", JEMALLOC, arguments=JEMALLOC_ASKS),
+	Candidate("jemalloc-nodecay", JEMALLOC, {"MALLOC_CONF": NODECAY}, JEMALLOC_ASKS),
+	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4")),
+	Candidate("mimalloc", library("libmimalloc.so.2")),
+	Candidate("shim", arguments=SHIM_ASKS),
+	Candidate("shim-system", "", {"MT_ALLOCATOR": "system"}, SHIM_ASKS),
+	Candidate("shim-nopurge", "", {"MT_BUDGET_PCT": "0"}, SHIM_ASKS),
+]
+
+
+def use_build(build):
+	"""Where the shim lies: in this build, unless MTSHIM names another one."""
+	shim = os.path.abspath(os.environ.get("MTSHIM") or os.path.join(build, "libmtshim.so"))
+	for candidate in BUILT_IN:
+		if candidate.name.startswith("shim"):
+			candidate.preload = shim
+
+
+def parse(text):
+	"""A candidate as given on the command line: a built-in name, or NAME:VAR=VALUE,VAR=VALUE.
+
+	A NAME that begins with a built-in one and a plus ("shim+fast:MT_IDLE_MS=250") is that one with more variables. A
+	comma within a value is written as a semicolon (MALLOC_CONF=a:1;b:2).
+	"""
+	by_name = {candidate.name: candidate for candidate in BUILT_IN}
+	if text in by_name:
+		return by_name[text]
+	name, colon, rest = text.partition(":")
+	base = by_name.get(name.partition("+")[0], Candidate(""))
+	if not colon:
+		raise SystemExit(f"no candidate {text}; there are: {', '.join(by_name)}; or NAME:VAR=VALUE,...")
+	environment = dict(base.environment)
+	for pair in filter(None, rest.split(",")):
+		variable, equals, value = pair.partition("=")
+		if not equals:
+			raise SystemExit(f"{text}: {pair} is not VAR=VALUE")
+		environment[variable] = value.replace(";", ",")
+	preload = environment.pop("LD_PRELOAD", base.preload)
+	return Candidate(name, preload, environment, base.arguments)
+
+
+def split(text):
+	"""Splits a list of candidates at commas: NAME,NAME, and NAME:VAR=VALUE,VAR=VALUE keeps its variables."""
+	parts = []
+	for part in text.split(","):
+		if parts and ":" in parts[-1] and "=" in part and ":" not in part.partition("=")[0]:
+			parts[-1] += "," + part
+		else:
+			parts.append(part)
+	return parts

@@ -1,0 +1,151 @@
+"""What can only be measured from outside: an idle process, a tick, a start, instructions.
+
+Each function takes (candidate, arguments, build) and answers the figures of one run, as a workload's JSON line would.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from lib import execute
+
+
+def options_of(arguments, **defaults):
+	parser = argparse.ArgumentParser(prog="arguments")
+	for name, default in defaults.items():
+		parser.add_argument("--" + name, type=type(default), default=default)
+	return parser.parse_args(arguments)
+
+
+def task_figures(pid):
+	"""CPU time in ns and context switches of every thread of a process, as far as they are alive."""
+	cpu_ns = switches = threads = 0
+	for task in os.listdir(f"/proc/{pid}/task"):
+		folder = f"/proc/{pid}/task/{task}"
+		try:
+			with open(f"{folder}/schedstat", encoding="ascii") as schedstat:
+				ran_ns = int(schedstat.read().split()[0])
+			with open(f"{folder}/status", encoding="ascii") as status:
+				switched = sum(int(line.split()[1]) for line in status if "ctxt_switches" in line)
+		except (FileNotFoundError, ProcessLookupError):
+			continue  # it has ended since it was listed
+		cpu_ns, switches, threads = cpu_ns + ran_ns, switches + switched, threads + 1
+	return cpu_ns, switches, threads
+
+
+def start_and_wait_ready(command, environment):
+	process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+	if process.stdout.readline() != "ready\n":
+		raise RuntimeError(f"{command[0]} ended before it was ready")
+	return process
+
+
+def finish(process):
+	process.stdin.close()
+	process.wait(timeout=30)
+
+
+def measure_idle(candidate, arguments, build):
+	"""Lets a process settle, then counts its CPU time and context switches for a while."""
+	options = options_of(arguments, settle=25.0, over=20.0)
+	process = start_and_wait_ready([f"{build}/bench/idle"], execute.environment_of(candidate))
+	try:
+		time.sleep(options.settle)
+		cpu_before, switches_before, _ = task_figures(process.pid)
+		time.sleep(options.over)
+		cpu_after, switches_after, threads = task_figures(process.pid)
+	finally:
+		finish(process)
+	return {
+		"cpu_percent": (cpu_after - cpu_before) / (options.over * 1e9) * 100,
+		"wakeups_in_5s": (switches_after - switches_before) / options.over * 5,
+		"wakeups": switches_after - switches_before,
+		"over_s": options.over,
+		"threads": threads,
+	}
+
+
+def find_key(tree, key):
+	"""A figure of `mtctl stat --json`, wherever in it the key stands."""
+	if isinstance(tree, dict):
+		if key in tree:
+			return tree[key]
+		tree = list(tree.values())
+	if isinstance(tree, list):
+		for branch in tree:
+			found = find_key(branch, key)
+			if found is not None:
+				return found
+	return None
+
+
+def tick_counters(build, pid, environment):
+	done = subprocess.run([f"{build}/mtctl", "stat", str(pid), "--json"], capture_output=True, text=True, check=False,
+		env=environment)
+	if done.returncode != 0:
+		raise RuntimeError(f"mtctl stat: {done.stderr.strip()}")
+	stat = json.loads(done.stdout)
+	counters = [find_key(stat, key) for key in ("ticks_cost_ns", "ticks_count", "tick_ms", "heap_arenas_count")]
+	if None in counters:
+		raise RuntimeError("mtctl stat --json has no ticks_cost_ns")
+	return counters
+
+
+def measure_tick(candidate, arguments, build):
+	"""Mean CPU time of a tick with many threads, for each number of arenas."""
+	options = options_of(arguments, threads=200, over=6.0)
+	figures = {}
+	for arenas in (8, 64, 512):
+		environment = {**execute.environment_of(candidate), "MT_MALLOC_CONF": f"narenas:{arenas}"}
+		process = start_and_wait_ready([f"{build}/bench/tick", "--threads", str(options.threads)], environment)
+		try:
+			time.sleep(1)
+			cost_before, count_before, _, _ = tick_counters(build, process.pid, environment)
+			time.sleep(options.over)
+			cost_after, count_after, tick_ms, found = tick_counters(build, process.pid, environment)
+		finally:
+			finish(process)
+		count = count_after - count_before
+		figures[f"tick_us_{arenas}_arenas"] = (cost_after - cost_before) / count / 1e3 if count else None
+		figures[f"cpu_percent_{arenas}_arenas"] = (cost_after - cost_before) / (options.over * 1e9) * 100
+		figures[f"ticks_{arenas}_arenas"] = count
+		figures[f"tick_ms_{arenas}_arenas"] = tick_ms
+		figures[f"arenas_found_{arenas}"] = found
+	return figures
+
+
+def measure_startup(candidate, _arguments, _build):
+	"""One start and end of a program that does nothing, in milliseconds; and whether it left a file behind."""
+	with tempfile.TemporaryDirectory(prefix="mtshim-bench-") as folder:
+		environment = {**execute.environment_of(candidate), "MT_DIR": folder}
+		begun = time.perf_counter_ns()
+		pid = os.posix_spawn("/bin/true", ["true"], environment)
+		_, status = os.waitpid(pid, 0)
+		taken = time.perf_counter_ns() - begun
+		if status != 0:
+			raise RuntimeError(f"{candidate.name}: /bin/true ended with status {status}")
+		return {"start_ms": taken / 1e6, "files": len(os.listdir(folder))}
+
+
+def count_instructions(command, environment):
+	valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
+	done = subprocess.run(valgrind + command, env=environment, capture_output=True, text=True, check=False)
+	found = re.search(r"Collected : (\d+)", done.stderr)
+	if done.returncode != 0 or not found:
+		raise RuntimeError(f"callgrind {' '.join(command)}: {done.stderr[-1000:]}")
+	return int(found.group(1))
+
+
+def measure_instructions(candidate, arguments, build):
+	"""Instructions of one malloc and free, loop included: the difference of two runs, so that the start cancels."""
+	options = options_of(arguments, short=50000, long=250000)
+	environment = execute.environment_of(candidate)
+	figures = {}
+	for mode, name in (("fixed", "pair_64B"), ("mixed", "pair_mixed")):
+		counts = [count_instructions([f"{build}/bench/small_pairs", "--mode", mode, "--pairs", str(pairs)], environment)
+			for pairs in (options.short, options.long)]
+		figures[name] = (counts[1] - counts[0]) / (options.long - options.short)
+	return figures

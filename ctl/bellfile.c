@@ -1,0 +1,188 @@
+/* ctl/bellfile.c -- see bellfile.h. */
+#include "ctl/bellfile.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/statsdir.h"
+
+#define POLL_FIRST_MS 1u
+#define POLL_MAX_MS   20u
+
+uint64_t mt_bellfile_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void mt_bellfile_sleep_ms(unsigned ms)
+{
+	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+
+	nanosleep(&pause, NULL);
+}
+
+static unsigned next_poll_ms(unsigned poll_ms)
+{
+	return poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS;
+}
+
+static enum mt_err lock(const struct mt_bell_call *call, struct mt_why *why)
+{
+	unsigned poll_ms = POLL_FIRST_MS;
+
+	while (flock(call->fd, LOCK_EX | LOCK_NB) != 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return mt_error_because(why, MT_ERR_SYSTEM, "flock: %s", strerror(errno));
+		if (mt_bellfile_now_ns() >= call->deadline_ns)
+			return mt_error_because(why, MT_ERR_TIMEOUT, "another mtctl is still waiting for this process");
+		mt_bellfile_sleep_ms(poll_ms);
+		poll_ms = next_poll_ms(poll_ms);
+	}
+	return MT_ERR_OK;
+}
+
+/* The shim makes the file first and writes its head then: a moment in which it is empty is no fault. */
+static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *why)
+{
+	ssize_t got = 0;
+
+	for (int try = 0; try < 50; try++) {
+		got = pread(fd, out, sizeof(*out), 0);
+		if (got == (ssize_t)sizeof(*out) && out->magic == MT_BELL_MAGIC)
+			break;
+		mt_bellfile_sleep_ms(1);
+	}
+	if (got != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
+	if (out->version != MT_STATS_VERSION)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the bell file has version %u, this mtctl writes version %u; use "
+					"the mtctl that came with the shim in that process",
+					out->version, MT_STATS_VERSION);
+	return MT_ERR_OK;
+}
+
+/* The number last: a process that reads in between sees no new request yet. */
+static enum mt_err write_request(int fd, const struct mt_request *request, struct mt_why *why)
+{
+	const size_t base = offsetof(struct mt_bell_file, request), rest = sizeof(request->seq);
+	const size_t rest_bytes = sizeof(*request) - rest;
+
+	_Static_assert(offsetof(struct mt_request, seq) == 0, "the number comes first, and is written last");
+	if (pwrite(fd, (const char *)request + rest, rest_bytes, (off_t)(base + rest)) != (ssize_t)rest_bytes ||
+	    pwrite(fd, &request->seq, sizeof(request->seq), (off_t)base) != (ssize_t)sizeof(request->seq))
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot write the bell file: %s", strerror(errno));
+	return MT_ERR_OK;
+}
+
+static enum mt_err ring(int fd, struct mt_why *why)
+{
+	const unsigned add_one = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
+	char *map = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *word;
+	long answer;
+	int saved;
+
+	if (map == MAP_FAILED)
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot map the bell file: %s", strerror(errno));
+	word = map + offsetof(struct mt_bell_file, word);
+	/* The word is changed first, then whoever sleeps on it is woken; the condition (word < 0) wakes nobody more. */
+	answer = syscall(SYS_futex, word, FUTEX_WAKE_OP, INT_MAX, 0L, word, add_one);
+	saved = errno;
+	munmap(map, sizeof(struct mt_bell_file));
+	if (answer < 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot ring the bell: %s", strerror(saved));
+	return MT_ERR_OK;
+}
+
+static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	struct mt_bell_file bell;
+	enum mt_err error = lock(call, why);
+
+	if (!error)
+		error = read_bell(call->fd, &bell, why);
+	if (!error)
+		error = mt_target_read_head(&call->process, &head, why);
+	if (error)
+		return error;
+	/* Above both: either file may be what is left of another life. */
+	request->seq = bell.request.seq > head.snapshot.request_seq ? bell.request.seq : head.snapshot.request_seq;
+	if (request->seq == UINT64_MAX)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: request numbers are used up");
+	call->seq = ++request->seq;
+	error = write_request(call->fd, request, why);
+	return error ? error : ring(call->fd, why);
+}
+
+enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+			     struct mt_bell_call *out, struct mt_why *why)
+{
+	enum mt_err error;
+
+	*out = (struct mt_bell_call){.process = *process, .fd = -1};
+	out->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
+	error = mt_statsdir_open(process, MT_STATSDIR_BELL, &out->fd, why);
+	if (!error)
+		error = post(out, &request, why);
+	if (error && out->fd >= 0) {
+		close(out->fd);
+		out->fd = -1;
+	}
+	return error;
+}
+
+enum mt_err mt_bellfile_wait(struct mt_bell_call *call, struct mt_stats_head *out, struct mt_why *why)
+{
+	unsigned poll_ms = POLL_FIRST_MS;
+	struct mt_stats_head head;
+	enum mt_err error;
+
+	for (;;) {
+		error = mt_target_read_head(&call->process, &head, why);
+		if (!error && head.snapshot.request_seq >= call->seq)
+			break;
+		if (!mt_process_is_alive(&call->process)) {
+			error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
+			break;
+		}
+		if (error || mt_bellfile_now_ns() >= call->deadline_ns) {
+			if (!error)
+				error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");
+			break;
+		}
+		mt_bellfile_sleep_ms(poll_ms);
+		poll_ms = next_poll_ms(poll_ms);
+	}
+	close(call->fd);
+	call->fd = -1;
+	if (!error)
+		*out = head;
+	return error;
+}
+
+enum mt_err mt_bellfile_ask(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+			    struct mt_why *why)
+{
+	struct mt_bell_call call;
+	struct mt_stats_head head;
+	enum mt_err error = mt_bellfile_send(process, request, timeout_ms, &call, why);
+
+	if (!error)
+		error = mt_bellfile_wait(&call, &head, why);
+	if (!error && head.snapshot.request_error)
+		error = mt_error_because(why, MT_ERR_INVALID, "%s", mt_error_text(head.snapshot.request_error));
+	return error;
+}

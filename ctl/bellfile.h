@@ -1,0 +1,34 @@
+/* ctl/bellfile.h -- asks a process for something: writes the request into its bell file, rings, waits for the answer.
+ * Requests of several mtctl stand in line: the file's lock is held from the writing of a request until its answer, for
+ * a request that is overwritten before the process has looked would be lost without a trace.
+ * The bell is rung by FUTEX_WAKE_OP: the kernel adds to the word, and nothing here loads from or stores to a mapping
+ * (a file that was truncated would be SIGBUS). No signal is ever sent. */
+#ifndef MT_CTL_BELLFILE_H
+#define MT_CTL_BELLFILE_H
+
+#include "ctl/target.h"
+
+struct mt_bell_call {
+	struct mt_process process;
+	uint64_t seq;
+	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	int fd;               /* holds the lock; -1 when nothing is under way */
+};
+
+/* Takes the lock, writes the request (its seq is filled in here) and rings. NOT_AVAILABLE: asleep. TIMEOUT: another
+ * mtctl is waiting for this process. The call is ended by mt_bellfile_wait, which must follow. */
+enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+			     struct mt_bell_call *out, struct mt_why *why);
+
+/* Waits until the process has dealt with it, and gives up the lock. The head that says so comes back; what became of
+ * the request is head.snapshot.request_error. TIMEOUT; UNKNOWN: the process has ended. */
+enum mt_err mt_bellfile_wait(struct mt_bell_call *call, struct mt_stats_head *out, struct mt_why *why);
+
+/* Send and wait; a request_error other than OK comes back as the error. */
+enum mt_err mt_bellfile_ask(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+			    struct mt_why *why);
+
+uint64_t mt_bellfile_now_ns(void);
+void mt_bellfile_sleep_ms(unsigned ms);
+
+#endif

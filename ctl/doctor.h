@@ -1,0 +1,29 @@
+/* ctl/doctor.h -- the examinations of `mtctl doctor`. Each finding is one line on stdout; a warning has a second line
+ * that says what to do. Findings are counted, so that the exit code can tell. */
+#ifndef MT_CTL_DOCTOR_H
+#define MT_CTL_DOCTOR_H
+
+#include "ctl/process.h"
+
+enum mt_finding { MT_FINDING_OK, MT_FINDING_NOTE, MT_FINDING_WARN };
+
+/* `advice` may be NULL. */
+void mt_doctor_say(enum mt_finding finding, const char *advice, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A line of text with its label, for facts that are neither good nor bad. */
+void mt_doctor_fact(const char *label, const char *text);
+
+/* The machine: THP, limits, /dev/shm, MT_DIR, PSI. pid 0: mtctl's own place. */
+void mt_doctor_look_at_machine(pid_t pid);
+
+/* The environment that a program started from here would get. */
+void mt_doctor_look_at_environment(void);
+
+/* One shimmed process, awake or asleep. */
+void mt_doctor_look_at_process(const struct mt_process *process);
+
+/* Variables of an environment that begin with MT_ and name no setting; `list` as in /proc/PID/environ. */
+void mt_doctor_look_at_names(const char *list, size_t list_bytes);
+
+#endif

@@ -1,0 +1,116 @@
+/* ctl/doctor_environment.c -- what the environment would do to a program under the shim. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/doctor.h"
+#include "ctl/preload.h"
+#include "ctl/setting.h"
+#include "ctl/text.h"
+
+#define SEPARATORS " :"
+
+static void look_at_entry(char *entry, size_t place)
+{
+	const char *allocator = mt_preload_allocator(entry);
+	const char *base = mt_text_basename(entry);
+
+	mt_text_clean(entry, strlen(entry) + 1);
+	if (strcmp(base, MT_SHIM_NAME) == 0 && place > 0)
+		mt_doctor_say(MT_FINDING_WARN, "put it first: what stands before it serves malloc instead",
+			      "LD_PRELOAD: %s is entry %zu", entry, place + 1);
+	else if (allocator)
+		mt_doctor_say(MT_FINDING_NOTE, "MT_ALLOCATOR=jemalloc uses the embedded one instead",
+			      "LD_PRELOAD: %s (%s) stands in line: with MT_ALLOCATOR=auto the shim leaves malloc to it "
+			      "and purges it", entry, allocator);
+	if (strchr(entry, '/') && !strchr(entry, '$') && access(entry, R_OK) != 0)
+		mt_doctor_say(MT_FINDING_WARN, "correct LD_PRELOAD", "LD_PRELOAD: %s cannot be read", entry);
+}
+
+static void look_at_preload(void)
+{
+	const char *value = getenv("LD_PRELOAD");
+	char *copy = mt_error_check_memory(strdup(value ? value : "")), *saved = NULL;
+	size_t place = 0, shims = 0;
+
+	for (char *entry = strtok_r(copy, SEPARATORS, &saved); entry; entry = strtok_r(NULL, SEPARATORS, &saved)) {
+		shims += strcmp(mt_text_basename(entry), MT_SHIM_NAME) == 0;
+		look_at_entry(entry, place++);
+	}
+	free(copy);
+	if (shims > 1)
+		mt_doctor_say(MT_FINDING_WARN, "leave one", "LD_PRELOAD: the shim stands in it %zu times", shims);
+	else if (shims == 1)
+		mt_doctor_say(MT_FINDING_OK, NULL, "LD_PRELOAD: the shim is in it, programs from here carry it");
+	else
+		mt_doctor_say(MT_FINDING_NOTE, "mtctl run -- program...",
+			      "LD_PRELOAD: the shim is not in it, programs from here do not carry it");
+}
+
+/* What an allocator's own settings would do here. */
+static void look_at_conf(void)
+{
+	static const char *const keys[] = {"dirty_decay_ms", "muzzy_decay_ms", "background_thread"};
+	const char *conf = getenv("MALLOC_CONF");
+
+	for (size_t i = 0; conf && i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strstr(conf, keys[i]))
+			mt_doctor_say(MT_FINDING_NOTE,
+				      "MT_MALLOC_CONF is taken by the word, should it really be wanted",
+				      "MALLOC_CONF: %s is ignored: the shim purges by policy, on its own thread",
+				      keys[i]);
+}
+
+static void look_at_ray(void)
+{
+	const char *path = getenv("RAY_JEMALLOC_LIB_PATH");
+
+	if (path && *path)
+		mt_doctor_say(MT_FINDING_WARN,
+			      "unset it, or let it name the path of libmtshim.so",
+			      "RAY_JEMALLOC_LIB_PATH is set: Ray replaces LD_PRELOAD, its processes lose the shim");
+}
+
+static void look_at_name(const char *entry)
+{
+	char name[64];
+	const char *nearest;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
+	mt_text_clean(name, sizeof(name));
+	if (strncmp(name, "MT_", 3) != 0 || mt_setting_find(name))
+		return;
+	nearest = mt_setting_nearest(name);
+	mt_doctor_say(MT_FINDING_WARN, "`mtctl options` lists all settings", "%s is no setting%s%s%s", name,
+		      nearest ? "; did you mean " : "", nearest ? mt_setting_find(nearest)->environment : "",
+		      nearest ? "?" : "");
+}
+
+void mt_doctor_look_at_names(const char *list, size_t list_bytes)
+{
+	for (const char *entry = list; entry < list + list_bytes; entry += strlen(entry) + 1)
+		look_at_name(entry);
+}
+
+static void look_at_library(void)
+{
+	char library[PATH_MAX];
+	struct mt_why why;
+
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
+		mt_doctor_say(MT_FINDING_WARN, "make install, or set MTSHIM_LIBRARY", "%s", why.text);
+	else
+		mt_doctor_say(MT_FINDING_OK, NULL, "`mtctl run` preloads %s", library);
+}
+
+void mt_doctor_look_at_environment(void)
+{
+	look_at_library();
+	look_at_preload();
+	look_at_conf();
+	look_at_ray();
+	for (char **entry = environ; *entry; entry++)
+		look_at_name(*entry);
+}

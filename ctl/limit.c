@@ -1,0 +1,223 @@
+/* ctl/limit.c -- see cgroup.h. */
+#include "ctl/limit.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/text.h"
+
+/* Where a hierarchy is mounted, and where the process lies in it. */
+struct place {
+	char mount[PATH_MAX]; /* with `root` before it */
+	char directory[PATH_MAX + PATH_MAX];
+};
+
+struct version {
+	const char *type, *controller, *usage, *inactive;
+	const char *limits[2];
+};
+
+static const struct version versions[] = {
+	{"cgroup2", "", "memory.current", "inactive_file", {"memory.max", "memory.high"}},
+	{"cgroup", "memory", "memory.usage_in_bytes", "total_inactive_file", {"memory.limit_in_bytes", NULL}},
+};
+
+uint64_t mt_limit_meminfo(const char *root, const char *key)
+{
+	char path[PATH_MAX];
+	uint64_t kilobytes = 0;
+	char *text;
+
+	snprintf(path, sizeof(path), "%.4000s/proc/meminfo", root);
+	text = mt_text_read_file(path, NULL);
+	if (!text || !mt_text_find_number(text, key, &kilobytes))
+		kilobytes = 0;
+	free(text);
+	return kilobytes * 1024;
+}
+
+/* "memory" as a whole word of "cpu,memory". */
+static bool has_word(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *next = list; next; next = strchr(next, ',')) {
+		next += *next == ',';
+		if (strncmp(next, word, length) == 0 && (next[length] == ',' || !next[length]))
+			return true;
+	}
+	return false;
+}
+
+/* The path in a line of /proc/PID/cgroup: "0::/path", "4:memory:/path". */
+static bool find_path(const struct version *version, char *text, char *out, size_t out_bytes)
+{
+	char *saved = NULL;
+
+	for (char *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved)) {
+		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		bool is_unified = strncmp(line, "0::", 3) == 0;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		if (*version->controller ? has_word(controllers + 1, version->controller) : is_unified) {
+			snprintf(out, out_bytes, "%s", path);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* One line of mountinfo: "36 25 0:31 ROOT MOUNT options - TYPE source superoptions". */
+static bool parse_mount(const struct version *version, const char *line, char *mount_root, char *mount)
+{
+	const char *dash = strstr(line, " - ");
+	char type[32], options[256];
+
+	if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2 || strcmp(type, version->type) != 0)
+		return false;
+	if (*version->controller && !has_word(options, version->controller))
+		return false;
+	return sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) == 2;
+}
+
+/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and a path that does not
+ * begin with the mount's own root stands for the mount itself. */
+static bool find_place(const char *root, const struct version *version, const char *path, struct place *out)
+{
+	char file[PATH_MAX], mount_root[PATH_MAX], mount[PATH_MAX];
+	char *text, *line, *saved = NULL;
+	bool found = false;
+
+	snprintf(file, sizeof(file), "%.4000s/proc/self/mountinfo", root);
+	text = mt_text_read_file(file, NULL);
+	for (line = text ? strtok_r(text, "\n", &saved) : NULL; line && !found; line = strtok_r(NULL, "\n", &saved))
+		found = parse_mount(version, line, mount_root, mount);
+	free(text);
+	if (!found)
+		return false;
+	if (strcmp(mount_root, "/") != 0) {
+		size_t length = strlen(mount_root);
+		bool is_below = strncmp(path, mount_root, length) == 0 && (path[length] == '/' || !path[length]);
+
+		path = is_below ? path + length : "";
+	}
+	if (strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0)
+		path = "";
+	snprintf(out->mount, sizeof(out->mount), "%.2000s%.2000s", root, mount);
+	snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount, path);
+	return true;
+}
+
+/* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none either. */
+static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
+{
+	char *text = mt_text_read_file(path, NULL);
+	bool is_limit;
+
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	is_limit = text && mt_text_parse_u64(text, out) && *out && (!machine_bytes || *out < machine_bytes);
+	free(text);
+	return is_limit;
+}
+
+static bool read_used(const struct version *version, const char *directory, uint64_t *out)
+{
+	char path[3 * PATH_MAX];
+	uint64_t inactive = 0;
+	char *text;
+	bool valid;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, version->usage);
+	text = mt_text_read_file(path, NULL);
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	valid = text && mt_text_parse_u64(text, out);
+	free(text);
+	snprintf(path, sizeof(path), "%s/memory.stat", directory);
+	text = valid ? mt_text_read_file(path, NULL) : NULL;
+	if (text && mt_text_find_number(text, version->inactive, &inactive))
+		*out -= inactive < *out ? inactive : *out;
+	free(text);
+	return valid;
+}
+
+double mt_limit_percent(const struct mt_limit *memory)
+{
+	return memory->limit_bytes ? 100.0 * (double)memory->used_bytes / (double)memory->limit_bytes : 0;
+}
+
+/* The limits of one directory; *out changes where one of them is nearer than what is there. */
+static void look_at(const struct version *version, const char *directory, uint64_t machine_bytes,
+		    struct mt_limit *out)
+{
+	struct mt_limit here = {.is_cgroup = true};
+	char path[3 * PATH_MAX];
+
+	if (!read_used(version, directory, &here.used_bytes))
+		return;
+	for (size_t i = 0; i < 2 && version->limits[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, version->limits[i]);
+		if (!read_limit(path, machine_bytes, &here.limit_bytes))
+			continue;
+		snprintf(here.source, sizeof(here.source), "%.255s", path);
+		if (!out->is_cgroup || mt_limit_percent(&here) > mt_limit_percent(out))
+			*out = here;
+	}
+}
+
+static bool locate(const char *root, const struct version *version, pid_t pid, struct place *out)
+{
+	char file[PATH_MAX], path[PATH_MAX];
+	char *text;
+	bool found;
+
+	if (pid)
+		snprintf(file, sizeof(file), "%.4000s/proc/%d/cgroup", root, (int)pid);
+	else
+		snprintf(file, sizeof(file), "%.4000s/proc/self/cgroup", root);
+	text = mt_text_read_file(file, NULL);
+	found = text && find_path(version, text, path, sizeof(path));
+	free(text);
+	return found && find_place(root, version, path, out);
+}
+
+bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	bool found = locate(root, &versions[0], pid, place);
+
+	if (found)
+		snprintf(out, out_bytes, "%s", place->directory);
+	free(place);
+	return found;
+}
+
+enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
+{
+	struct mt_limit machine = {.source = "/proc/meminfo"}, nearest = {0};
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+
+	machine.limit_bytes = mt_limit_meminfo(root, "MemTotal");
+	machine.used_bytes = machine.limit_bytes - mt_limit_meminfo(root, "MemAvailable");
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		if (!locate(root, &versions[i], pid, place))
+			continue;
+		/* From the process's own directory up to the mount point, each by cutting off the last name. */
+		for (;;) {
+			look_at(&versions[i], place->directory, machine.limit_bytes, &nearest);
+			if (strlen(place->directory) <= strlen(place->mount))
+				break;
+			*strrchr(place->directory, '/') = '\0';
+		}
+	}
+	free(place);
+	if (!nearest.is_cgroup && !machine.limit_bytes)
+		return MT_ERR_SYSTEM;
+	*out = nearest.is_cgroup ? nearest : machine;
+	return MT_ERR_OK;
+}

@@ -1,0 +1,32 @@
+/* ctl/limit.h -- how much memory a process may still have: its cgroup's limits and those of all ancestors, version 2
+ * and version 1, else the machine's. Used memory is what cannot be had back at once: usage without inactive file pages
+ * in a cgroup, MemTotal - MemAvailable on the machine. Reads files only. */
+#ifndef MT_CTL_LIMIT_H
+#define MT_CTL_LIMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "ctl/error.h"
+
+struct mt_limit {
+	uint64_t used_bytes;
+	uint64_t limit_bytes;
+	bool is_cgroup;     /* false: the whole machine */
+	char source[256];   /* the file that holds the limit */
+};
+
+/* Of all limits that hold for the process (0: mtctl itself) the one that is nearest to being reached.
+ * `root` stands before every path: "" but in tests. SYSTEM: /proc could not be read. */
+enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out);
+
+double mt_limit_percent(const struct mt_limit *memory);
+
+/* Bytes of a /proc/meminfo line, 0 if there is none. */
+uint64_t mt_limit_meminfo(const char *root, const char *key);
+
+/* The directory of the process's cgroup of version 2; false: there is none. */
+bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,110 @@
+/* ctl/preload.c -- see preload.h. */
+#include "ctl/preload.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/process.h"
+#include "ctl/text.h"
+
+#define SEPARATORS " :" /* ld.so(8) */
+
+/* The directory of mtctl itself, without a slash at its end. */
+static bool own_directory(char *out, size_t out_bytes)
+{
+	ssize_t length = readlink("/proc/self/exe", out, out_bytes - 1);
+	char *slash;
+
+	if (length <= 0)
+		return false;
+	out[length] = '\0';
+	slash = strrchr(out, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+/* realpath, so that the answer is absolute wherever the program goes. */
+static bool try_path(const char *path, char *out, size_t out_bytes)
+{
+	char resolved[PATH_MAX];
+
+	if (access(path, R_OK) != 0 || !realpath(path, resolved))
+		return false;
+	snprintf(out, out_bytes, "%s", resolved);
+	return true;
+}
+
+static bool search(char *out, size_t out_bytes)
+{
+	static const char *const places[] = {"", "/../lib"};
+	char own[PATH_MAX], path[PATH_MAX + 64];
+
+	for (size_t i = 0; i < 2 && own_directory(own, sizeof(own)); i++) {
+		snprintf(path, sizeof(path), "%s%s/%s", own, places[i], MT_SHIM_NAME);
+		if (try_path(path, out, out_bytes))
+			return true;
+	}
+	return try_path(MT_LIBDIR "/" MT_SHIM_NAME, out, out_bytes);
+}
+
+enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
+{
+	const char *named = getenv("MTSHIM_LIBRARY");
+
+	if (named && *named && !try_path(named, out, out_bytes))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file", named);
+	if (!(named && *named) && !search(out, out_bytes))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "no " MT_SHIM_NAME " beside mtctl, in ../lib or in "
+					MT_LIBDIR "; MTSHIM_LIBRARY may name it");
+	if (strpbrk(out, SEPARATORS "$"))
+		return mt_error_because(why, MT_ERR_INVALID, "%.200s: the loader cannot preload a path with a blank, a "
+					"colon or a dollar sign", out);
+	return MT_ERR_OK;
+}
+
+static bool is_shim(const char *entry, size_t length)
+{
+	size_t name = strlen(MT_SHIM_NAME);
+
+	return length >= name && strncmp(entry + length - name, MT_SHIM_NAME, name) == 0 &&
+	       (length == name || entry[length - name - 1] == '/');
+}
+
+char *mt_preload_list(const char *library, const char *existing)
+{
+	size_t room = strlen(library) + (existing ? strlen(existing) : 0) + 2;
+	char *list = mt_error_check_memory(malloc(room)), *end = list + strlen(library);
+
+	strcpy(list, library);
+	while (existing && *existing) {
+		size_t length = strcspn(existing, SEPARATORS);
+
+		if (length && !is_shim(existing, length)) {
+			*end++ = ':';
+			memcpy(end, existing, length);
+			end += length;
+			*end = '\0';
+		}
+		existing += length + strspn(existing + length, SEPARATORS);
+	}
+	return list;
+}
+
+const char *mt_preload_allocator(const char *path)
+{
+	static const char *const names[] = {"jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo"};
+	const char *base = mt_text_basename(path);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+
+		if (strncmp(base, "lib", 3) == 0 && strncmp(base + 3, names[i], length) == 0)
+			return names[i];
+	}
+	return NULL;
+}

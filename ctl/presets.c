@@ -1,0 +1,66 @@
+/* ctl/presets.c -- `mtctl presets`: what each MT_PRESET stands for. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "ctl/json.h"
+#include "ctl/setting.h"
+
+/* The table spells names as C does; users write a dash. */
+static void preset_name(const struct mt_setting_preset *line, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "%s", line->preset);
+	for (; *out; out++)
+		if (*out == '_')
+			*out = '-';
+}
+
+static void print_json(const struct mt_setting_preset *lines, size_t count)
+{
+	json_t *root = json_object();
+	char name[32];
+
+	for (size_t i = 0; i < count; i++) {
+		preset_name(&lines[i], name, sizeof(name));
+		if (!json_object_get(root, name))
+			mt_json_set(root, name, json_object());
+		mt_json_set_text(json_object_get(root, name), lines[i].name, lines[i].value);
+	}
+	mt_json_print(root, true);
+}
+
+static void print_text(const struct mt_setting_preset *lines, size_t count)
+{
+	char name[32];
+
+	for (size_t i = 0; i < count; i++) {
+		preset_name(&lines[i], name, sizeof(name));
+		if (i == 0 || strcmp(lines[i].preset, lines[i - 1].preset) != 0)
+			printf("%s%-12s", i ? "\n" : "", name);
+		printf("  %s=%s", mt_setting_find(lines[i].name)->environment, lines[i].value);
+	}
+	puts("\n\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its preset.");
+}
+
+int mt_command_presets(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	size_t count;
+	const struct mt_setting_preset *lines = mt_setting_presets(&count);
+	bool json = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'h')
+			return mt_command_help("presets", NULL);
+		if (option == '?')
+			return MT_EXIT_USAGE;
+		json = true;
+	}
+	if (optind != argc)
+		return mt_command_misused("presets");
+	(json ? print_json : print_text)(lines, count);
+	return MT_EXIT_OK;
+}

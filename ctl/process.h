@@ -1,0 +1,57 @@
+/* ctl/process.h -- processes, and which of them carry the shim. Everything comes from /proc; nobody is ever signalled.
+ * A process is shimmed when its maps have an executable mapping of libmtshim.so. What /proc says may be out of date
+ * by the time it is used: whoever waits for a process asks mt_process_is_alive again. */
+#ifndef MT_CTL_PROCESS_H
+#define MT_CTL_PROCESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "ctl/error.h"
+
+#define MT_SHIM_NAME "libmtshim.so"
+
+struct mt_process {
+	pid_t pid;            /* as mtctl sees it */
+	pid_t parent;
+	pid_t own_pid;        /* as it sees itself in its own pid namespace */
+	uid_t uid;            /* effective */
+	uint64_t start_ticks; /* since boot: tells a reused pid from the first */
+	uint64_t pidns;       /* inode of its pid namespace; 0: may not be asked */
+	uint64_t rss_bytes;
+	bool shimmed;
+	char comm[32];
+	char command[160];    /* its command line, cut and cleaned; comm where it has none */
+};
+
+/* A pid from the command line. INVALID with a reason. */
+enum mt_err mt_process_parse_pid(const char *text, pid_t *out);
+
+/* UNKNOWN: no such process. FOREIGN: its maps may not be read. A thread's id finds its process. */
+enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why);
+
+/* mt_process_find, and UNKNOWN as well where the process does not carry the shim. */
+enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why);
+
+/* Every process that may be looked into: one's own, for root all. Sorted by pid; the caller frees. Only those of the
+ * asking user (root: of anybody) can be `shimmed`; the others are there for their place in the tree. */
+size_t mt_process_list(struct mt_process **out);
+
+/* Whether the same process, not another one with its pid, still runs. A zombie does not. */
+bool mt_process_is_alive(const struct mt_process *process);
+
+/* Inode of mtctl's own pid namespace, 0 if /proc belongs to another one: then no pid may be judged by it. */
+uint64_t mt_process_own_pidns(void);
+
+/* A variable of the environment that the process was started with. false: not set, or not to be read. */
+bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes);
+
+/* The maps of a process as text, NULL if they may not be read. The caller frees. */
+char *mt_process_maps(pid_t pid);
+
+/* A file of /proc/PID as text. The caller frees. */
+char *mt_process_read(pid_t pid, const char *file, size_t *length);
+
+#endif

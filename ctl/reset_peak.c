@@ -1,0 +1,17 @@
+/* ctl/reset_peak.c -- `mtctl reset-peak`. */
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/simple.h"
+#include "ctl/text.h"
+
+int mt_command_reset_peak(int argc, char **argv)
+{
+	struct mt_simple ask = {.command = "reset-peak", .request = {.kind = MT_REQUEST_RESET_PEAK}};
+	int code = mt_simple_ask(&ask, argc, argv);
+
+	if (ask.answered)
+		printf("process %d (%s): the peak of live bytes starts anew at %s\n", (int)ask.process.pid,
+		       ask.process.comm, mt_text_bytes(ask.head.snapshot.heap_live_peak_bytes).text);
+	return code;
+}

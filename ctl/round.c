@@ -1,0 +1,17 @@
+/* ctl/round.c -- `mtctl round`. */
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/simple.h"
+#include "ctl/text.h"
+
+int mt_command_round(int argc, char **argv)
+{
+	struct mt_simple ask = {.command = "round", .request = {.kind = MT_REQUEST_ROUND}};
+	int code = mt_simple_ask(&ask, argc, argv);
+
+	if (ask.answered)
+		printf("process %d (%s): %s rounds have ended\n", (int)ask.process.pid, ask.process.comm,
+		       mt_text_count(ask.head.snapshot.rounds_count).text);
+	return code;
+}

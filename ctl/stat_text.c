@@ -1,0 +1,157 @@
+/* ctl/stat_text.c -- `mtctl stat` for people. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/stat.h"
+#include "ctl/table.h"
+#include "ctl/text.h"
+
+#define RECORDS_SHOWN 5u
+
+static void add_heading(struct mt_table *table, const char *const *words)
+{
+	for (; *words; words++)
+		mt_table_add(table, *words);
+}
+
+static void print_line(const char *name, const char *text)
+{
+	if (*text)
+		printf("%-10s %s\n", name, text);
+}
+
+static void print_changed_settings(const struct mt_stats_file *file)
+{
+	const char *separator = "settings   ";
+
+	for (size_t i = 0; i < file->head.settings_count; i++) {
+		const struct mt_stats_setting *setting = &file->settings[i];
+
+		if (strcmp(setting->origin, "default") == 0)
+			continue;
+		printf("%s%s=%s (%s)", separator, setting->name, setting->value, setting->origin);
+		separator = ", ";
+	}
+	puts(*separator == 's' ? "settings   all at their defaults" : "");
+}
+
+static void print_head(const struct mt_target *target)
+{
+	const struct mt_stats_head *head = &target->file.head;
+	struct timespec now;
+	uint64_t age_ns, now_ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
+	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n", mt_table_colour(MT_COLOUR_HEAD),
+	       (int)target->process.pid, head->comm, mt_table_colour_end(), head->shim_version,
+	       mt_text_clock(head->time_ns).text, (double)age_ns / 1e9);
+	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence, head->mode);
+	print_line("conf", head->conf);
+	print_line("python", head->python);
+	printf("%-10s %s\n", "signal", mt_statsfile_door(head->snapshot.signal_door));
+	print_changed_settings(&target->file);
+}
+
+static void print_fields(const struct mt_stats_snapshot *snapshot)
+{
+	static const char *const heading[] = {"FIGURE", "VALUE", "MEANING", NULL};
+	struct mt_table *table = mt_table_new("lrl");
+	size_t count;
+	const struct mt_statsfile_field *fields = mt_statsfile_fields(&count);
+
+	add_heading(table, heading);
+	for (size_t i = 0; i < count; i++) {
+		mt_table_add(table, fields[i].name);
+		mt_table_add(table, mt_text_field(fields[i].name, mt_statsfile_value(snapshot, &fields[i])).text);
+		mt_table_add(table, fields[i].help);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+static void add_number(struct mt_table *table, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	mt_table_add(table, number ? text : "-");
+}
+
+static void add_record(struct mt_table *table, const struct mt_stats_record *record)
+{
+	static const char *const results[] = {"nothing", "freed", "-"};
+	char gc[64];
+
+	add_number(table, record->number);
+	mt_table_add(table, mt_text_clock(record->time_ns).text);
+	mt_table_add(table, mt_statsfile_reason(record->reason));
+	mt_table_add(table, mt_statsfile_level(record->level));
+	add_number(table, record->round);
+	mt_table_add(table, record->merged == 1 ? "merged" : results[record->result]);
+	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
+	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
+	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
+	mt_table_add(table, mt_text_ns(record->duration_ns).text);
+	snprintf(gc, sizeof(gc), "%s", record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
+								     : mt_statsfile_gc_state(record->gc_state));
+	mt_table_add(table, gc);
+}
+
+static void print_records(const struct mt_stats_file *file, bool all)
+{
+	static const char *const heading[] = {"CLEANUP",    "TIME",  "REASON", "LEVEL", "ROUND", "RESULT",
+					      "RSS BEFORE", "AFTER", "CHANGE", "TOOK",  "GC",    NULL};
+	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
+	struct mt_table *table;
+
+	if (!last) {
+		puts("\nno cleanup yet");
+		return;
+	}
+	table = mt_table_new("rlllrlrrrrl");
+	add_heading(table, heading);
+	for (uint64_t i = shown < last ? shown : last; i-- > 0;) {
+		const struct mt_stats_record *record = mt_statsfile_record(file, last - i);
+
+		if (record)
+			add_record(table, record);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+static void print_samples(const struct mt_stats_file *file)
+{
+	static const char *const heading[] = {"TIME", "RSS", "ANON", "LIVE", "IDLE", "DIRTY", NULL};
+	struct mt_table *table = mt_table_new("lrrrrr");
+
+	add_heading(table, heading);
+	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
+		const struct mt_stats_sample *sample =
+			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+
+		if (!sample->time_ns)
+			continue;
+		mt_table_add(table, mt_text_clock(sample->time_ns).text);
+		mt_table_add(table, mt_text_bytes(sample->rss_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->anon_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->live_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->idle_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->dirty_bytes).text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	print_head(target);
+	print_fields(&target->file.head.snapshot);
+	print_records(&target->file, view->records);
+	if (view->samples)
+		print_samples(&target->file);
+}

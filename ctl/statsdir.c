@@ -1,0 +1,207 @@
+/* ctl/statsdir.c -- see statsdir.h. */
+#include "ctl/statsdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ctl/text.h"
+
+static void default_path(uid_t uid, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "/dev/shm/mtshim-%u", (unsigned)uid);
+}
+
+void mt_statsdir_path(char *out, size_t out_bytes)
+{
+	const char *named = getenv("MT_DIR");
+
+	if (named && *named)
+		snprintf(out, out_bytes, "%s", named);
+	else
+		default_path(geteuid(), out, out_bytes);
+}
+
+static bool same_mounts(pid_t pid)
+{
+	struct stat own, other;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return stat("/proc/self/ns/mnt", &own) != 0 || stat(path, &other) != 0 || own.st_ino == other.st_ino;
+}
+
+/* In a container, a link must not lead out of the container: RESOLVE_IN_ROOT resolves as the process itself would. */
+static int open_in_root(pid_t pid, const char *directory)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	char path[64];
+	int root, saved;
+	long fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	fd = syscall(SYS_openat2, root, directory, &how, sizeof(how));
+	saved = errno;
+	close(root);
+	errno = saved;
+	return (int)fd;
+}
+
+static int open_directory(const struct mt_process *process, const char *directory)
+{
+	char path[PATH_MAX + 64];
+
+	if (!same_mounts(process->pid))
+		return open_in_root(process->pid, directory);
+	if (directory[0] == '/')
+		snprintf(path, sizeof(path), "%.4095s", directory);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/cwd/%.4095s", (int)process->pid, directory);
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* What the process itself would not have made is not the process's. */
+static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process, struct mt_why *why)
+{
+	const char *what = kind == S_IFDIR ? "directory" : "file";
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if ((status.st_mode & S_IFMT) != kind)
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: what should be a %s is not", what);
+	if (status.st_uid != process->uid)
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: a %s of user %u, where the process runs as %u",
+					what, (unsigned)status.st_uid, (unsigned)process->uid);
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: a %s that others may write (mode %03o)", what,
+					(unsigned)(status.st_mode & 0777));
+	return MT_ERR_OK;
+}
+
+static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd, struct mt_why *why)
+{
+	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	if (fd < 0)
+		return mt_error_because(why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
+					errno == ELOOP ? "refused: a symbolic link" : strerror(errno));
+	*out_fd = fd;
+	return MT_ERR_OK;
+}
+
+static enum mt_err open_in(const struct mt_process *process, const char *directory, enum mt_statsdir_file which,
+			   int *out_fd, struct mt_why *why)
+{
+	char name[96];
+	int file = -1, fd = open_directory(process, directory);
+	enum mt_err error;
+
+	if (fd < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	if (fd < 0)
+		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", directory,
+					errno == ELOOP || errno == ENOTDIR ? "refused: not a directory"
+									   : strerror(errno));
+	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid, process->start_ticks,
+		 process->pidns, which == MT_STATSDIR_STATS ? "stats" : "bell");
+	error = check_owner(fd, S_IFDIR, process, why);
+	if (!error)
+		error = open_file(fd, name, which == MT_STATSDIR_STATS ? O_RDONLY : O_RDWR, &file, why);
+	if (!error)
+		error = check_owner(file, S_IFREG, process, why);
+	close(fd);
+	if (error && file >= 0)
+		close(file);
+	else if (!error)
+		*out_fd = file;
+	return error;
+}
+
+enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
+			     struct mt_why *why)
+{
+	char paths[3][PATH_MAX] = {"", "", ""};
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+
+	if (geteuid() != 0 && geteuid() != process->uid)
+		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user", (int)process->pid);
+	if (!mt_process_environ(process->pid, "MT_DIR", paths[0], sizeof(paths[0])))
+		paths[0][0] = '\0';
+	mt_statsdir_path(paths[1], sizeof(paths[1]));
+	default_path(process->uid, paths[2], sizeof(paths[2]));
+	mt_error_because(why, error, "asleep: it has no files");
+	for (size_t i = 0; i < 3 && error == MT_ERR_NOT_AVAILABLE; i++)
+		if (paths[i][0])
+			error = open_in(process, paths[i], which, out_fd, why);
+	return error;
+}
+
+/* PID-START-PIDNS.stats or .bell, and nothing else. */
+static bool parse_name(const char *name, struct mt_process *out)
+{
+	char rebuilt[96], kind[8];
+	int pid;
+	uint64_t start, pidns;
+
+	if (sscanf(name, "%d-%" SCNu64 "-%" SCNu64 ".%7s", &pid, &start, &pidns, kind) != 4 || pid < 1)
+		return false;
+	if (strcmp(kind, "stats") != 0 && strcmp(kind, "bell") != 0)
+		return false;
+	snprintf(rebuilt, sizeof(rebuilt), "%d-%" PRIu64 "-%" PRIu64 ".%s", pid, start, pidns, kind);
+	*out = (struct mt_process){.pid = pid, .start_ticks = start, .pidns = pidns};
+	return strcmp(rebuilt, name) == 0;
+}
+
+/* Gone, or another process by now. Not being allowed to see a process is no proof that it is gone. */
+static bool is_gone(const struct mt_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+	if (access(path, F_OK) != 0)
+		return errno == ENOENT;
+	return !mt_process_is_alive(process);
+}
+
+void mt_statsdir_sweep(void)
+{
+	const struct mt_process self = {.uid = geteuid()};
+	uint64_t own_pidns = mt_process_own_pidns();
+	char path[PATH_MAX];
+	struct mt_process owner;
+	struct mt_why why;
+	const struct dirent *entry;
+	DIR *directory;
+	int fd;
+
+	mt_statsdir_path(path, sizeof(path));
+	fd = own_pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	directory = check_owner(fd, S_IFDIR, &self, &why) == MT_ERR_OK ? fdopendir(fd) : NULL;
+	if (!directory) {
+		close(fd);
+		return;
+	}
+	while ((entry = readdir(directory)))
+		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns && is_gone(&owner))
+			unlinkat(fd, entry->d_name, 0);
+	closedir(directory);
+}

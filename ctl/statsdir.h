@@ -1,0 +1,28 @@
+/* ctl/statsdir.h -- the directory where a process keeps its two files, and how they are opened without trusting it.
+ * The directory is the MT_DIR of the process's own environment; where that cannot be told (programs that rewrite their
+ * title rewrite their environment too) mtctl's MT_DIR and then the default are tried as well. A process in another
+ * mount namespace is reached through /proc/PID/root.
+ * A directory or file that is a symlink, is owned by another user than the process runs as, or may be written by others
+ * is refused. Nothing but mt_statsdir_sweep ever changes a directory. */
+#ifndef MT_CTL_STATSDIR_H
+#define MT_CTL_STATSDIR_H
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "ctl/process.h"
+
+enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL };
+
+/* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, the process is asleep. FOREIGN: refused. */
+enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
+			     struct mt_why *why);
+
+/* The directory that mtctl's own environment names. */
+void mt_statsdir_path(char *out, size_t out_bytes);
+
+/* Removes the files of processes that are gone from one's own directory; only those of one's own pid namespace, since
+ * nothing is known about the others. Silent. */
+void mt_statsdir_sweep(void);
+
+#endif

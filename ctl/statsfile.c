@@ -1,0 +1,247 @@
+/* ctl/statsfile.c -- see statsfile.h. */
+#include "ctl/statsfile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/text.h"
+
+#define TRIES         50
+#define FIELDS_OWN    (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
+#define FIELDS_MAX    1024u /* a newer shim may have appended some */
+#define HEAD_MAX      (offsetof(struct mt_stats_head, snapshot) + FIELDS_MAX * sizeof(uint64_t) + sizeof(uint64_t))
+
+/* The head as it lies in the file, of whatever length it says. */
+union raw_head {
+	struct mt_stats_head head;
+	unsigned char bytes[HEAD_MAX];
+};
+
+uint64_t mt_statsfile_checksum(const void *words, size_t bytes)
+{
+	const unsigned char *next = words;
+	uint64_t hash = 0xcbf29ce484222325u, word;
+
+	for (size_t done = 0; done + sizeof(word) <= bytes; done += sizeof(word)) {
+		memcpy(&word, next + done, sizeof(word));
+		hash = (hash ^ word) * 0x100000001b3u;
+	}
+	return hash;
+}
+
+/* What was read, up to `bytes`; short at the end of the file. */
+static size_t read_at(int fd, void *out, size_t bytes, size_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
+}
+
+/* Magic, version, sizes: whether the head can be what it says. */
+static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
+{
+	size_t expected = offsetof(struct mt_stats_head, snapshot) + sizeof(uint64_t);
+
+	if (got < offsetof(struct mt_stats_head, pid))
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+	if (head->magic != MT_STATS_MAGIC)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
+	if (head->version != MT_STATS_VERSION)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file has version %u, this mtctl reads version %u; use "
+					"the mtctl that came with the shim in that process",
+					head->version, MT_STATS_VERSION);
+	if (head->fields_count < 1 || head->fields_count > FIELDS_MAX)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: %u fields", head->fields_count);
+	expected += head->fields_count * sizeof(uint64_t);
+	if (head->head_bytes != expected || head->record_bytes != sizeof(struct mt_stats_record) ||
+	    head->sample_bytes != sizeof(struct mt_stats_sample) || head->settings_count > MT_SETTINGS_COUNT)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
+	if (got < expected)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+	return MT_ERR_OK;
+}
+
+static enum mt_err check_raw(const union raw_head *raw, size_t got, struct mt_why *why)
+{
+	enum mt_err error = check_shape(&raw->head, got, why);
+	uint64_t stored;
+	size_t summed;
+
+	if (error)
+		return error;
+	summed = raw->head.head_bytes - sizeof(stored);
+	memcpy(&stored, raw->bytes + summed, sizeof(stored));
+	if (stored != mt_statsfile_checksum(raw->bytes, summed))
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the checksum of the stats file is wrong");
+	return MT_ERR_OK;
+}
+
+static void clean_head(struct mt_stats_head *head)
+{
+	mt_text_clean(head->shim_version, sizeof(head->shim_version));
+	mt_text_clean(head->comm, sizeof(head->comm));
+	mt_text_clean(head->allocator, sizeof(head->allocator));
+	mt_text_clean(head->evidence, sizeof(head->evidence));
+	mt_text_clean(head->mode, sizeof(head->mode));
+	mt_text_clean(head->conf, sizeof(head->conf));
+	mt_text_clean(head->python, sizeof(head->python));
+}
+
+/* Fields that this shim did not have yet stay 0; fields of a newer one are left out. */
+static void take_head(const union raw_head *raw, struct mt_stats_head *out)
+{
+	size_t fields = raw->head.fields_count < FIELDS_OWN ? raw->head.fields_count : FIELDS_OWN;
+
+	memset(out, 0, sizeof(*out));
+	memcpy(out, raw->bytes, offsetof(struct mt_stats_head, snapshot) + fields * sizeof(uint64_t));
+	clean_head(out);
+}
+
+static bool is_other_version(const struct mt_stats_head *head, size_t got)
+{
+	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
+	       head->version != MT_STATS_VERSION;
+}
+
+enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	union raw_head raw;
+	enum mt_err error = MT_ERR_INVALID;
+
+	for (int try = 0; try < TRIES; try++) {
+		size_t got = read_at(fd, raw.bytes, sizeof(raw.bytes), 0);
+
+		error = check_raw(&raw, got, why);
+		if (!error)
+			take_head(&raw, out);
+		if (!error || is_other_version(&raw.head, got))
+			return error;
+		nanosleep(&pause, NULL);
+	}
+	return error;
+}
+
+static void clean_records(struct mt_stats_record *records)
+{
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
+		struct mt_stats_record *record = &records[slot];
+
+		if (!record->number || (record->number - 1) % MT_RECORDS_COUNT != slot)
+			memset(record, 0, sizeof(*record));
+		else if (record->result > MT_NULL_RESULT)
+			record->result = MT_NULL_RESULT;
+	}
+}
+
+static void clean_settings(struct mt_stats_setting *settings)
+{
+	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
+		mt_text_clean(settings[i].name, sizeof(settings[i].name));
+		mt_text_clean(settings[i].value, sizeof(settings[i].value));
+		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
+	}
+}
+
+enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
+{
+	const size_t tail = sizeof(*out) - offsetof(struct mt_stats_file, settings);
+	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
+	enum mt_err error = mt_statsfile_read_head(fd, &file->head, why);
+
+	if (!error && read_at(fd, file->settings, tail, file->head.head_bytes) != tail)
+		error = mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+	if (!error) {
+		clean_settings(file->settings);
+		clean_records(file->records);
+		*out = *file;
+	}
+	free(file);
+	return error;
+}
+
+const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *file, uint64_t number)
+{
+	const struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
+
+	return number && record->number == number ? record : NULL;
+}
+
+const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file, uint64_t seq)
+{
+	const struct mt_stats_record *found = NULL;
+
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT && seq; slot++)
+		if (file->records[slot].number && file->records[slot].request_seq == seq &&
+		    (!found || file->records[slot].number > found->number))
+			found = &file->records[slot];
+	/* At most once around the ring, whatever the file says. */
+	for (size_t step = 0; step < MT_RECORDS_COUNT && found && found->merged == 1; step++)
+		found = mt_statsfile_record(file, found->number + 1);
+	return found;
+}
+
+const char *mt_statsfile_reason(uint32_t reason)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_REASONS(X)
+#undef X
+	};
+
+	return reason < MT_REASON_COUNT ? words[reason] : "?";
+}
+
+const char *mt_statsfile_level(uint32_t level)
+{
+	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
+
+	return level < MT_LEVEL_COUNT ? words[level] : "?";
+}
+
+const char *mt_statsfile_gc_state(uint32_t state)
+{
+	static const char *const words[MT_GC_COUNT] = {"none", "done", "disabled", "late"};
+
+	return state < MT_GC_COUNT ? words[state] : "?";
+}
+
+const char *mt_statsfile_door(uint64_t door)
+{
+	static const char *const words[] = {"none", "ours", "passed on", "lost", "ignored"};
+
+	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
+}
+
+const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
+{
+	static const struct mt_statsfile_field fields[] = {
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name)},
+		MT_STATS_FIELDS(X)
+#undef X
+	};
+
+	*count = sizeof(fields) / sizeof(fields[0]);
+	return fields;
+}
+
+uint64_t mt_statsfile_value(const struct mt_stats_snapshot *snapshot, const struct mt_statsfile_field *field)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)snapshot + field->offset, sizeof(value));
+	return value;
+}

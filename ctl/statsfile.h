@@ -1,0 +1,42 @@
+/* ctl/statsfile.h -- reads a stats file that may be anything: half written, cut, forged, of another version.
+ * It is read with pread into memory of our own, never mapped (a file that shrinks under a mapping is SIGBUS). After a
+ * successful read every index is within bounds and every text is ended and printable; the figures themselves are the
+ * process's word. Knows no process and no directory: that is statsdir.h. */
+#ifndef MT_CTL_STATSFILE_H
+#define MT_CTL_STATSFILE_H
+
+#include <stdbool.h>
+
+#include "ctl/error.h"
+#include "stats/stats_layout.h"
+
+/* Reads the whole file. A checksum that does not hold is read again up to 50 times, 1 ms apart, since a write may be
+ * in flight. INVALID: not a stats file, or of another version. Slots that make no sense come back empty. */
+enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why);
+
+/* The same for the head alone. */
+enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_why *why);
+
+/* FNV-1a, 64 bit, by 8-byte words. */
+uint64_t mt_statsfile_checksum(const void *words, size_t bytes);
+
+/* The record of this number, or of this request; NULL where it is gone or was never there. A record that was merged
+ * into the next one is answered by that one. */
+const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *file, uint64_t number);
+const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file, uint64_t seq);
+
+/* Words for the numbers of a record; "?" for what is out of range. */
+const char *mt_statsfile_reason(uint32_t reason);
+const char *mt_statsfile_level(uint32_t level);
+const char *mt_statsfile_gc_state(uint32_t state);
+const char *mt_statsfile_door(uint64_t door);
+
+/* All fields of a snapshot, in the order of stats_fields.def. */
+struct mt_statsfile_field {
+	const char *name, *help;
+	size_t offset; /* within struct mt_stats_snapshot */
+};
+const struct mt_statsfile_field *mt_statsfile_fields(size_t *count);
+uint64_t mt_statsfile_value(const struct mt_stats_snapshot *snapshot, const struct mt_statsfile_field *field);
+
+#endif

@@ -1,0 +1,76 @@
+/* ctl/target.c -- see target.h. */
+#include "ctl/target.h"
+
+#include <unistd.h>
+
+#include "ctl/statsdir.h"
+
+/* A valid file of another process, copied or renamed into place, is not believed. */
+static enum mt_err check_identity(const struct mt_process *process, const struct mt_stats_head *head,
+				  struct mt_why *why)
+{
+	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
+	    head->pidns != process->pidns)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file speaks of another process");
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	int fd;
+	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_statsfile_read_head(fd, &head, why);
+	close(fd);
+	if (!error)
+		error = check_identity(process, &head, why);
+	if (!error)
+		*out = head;
+	return error;
+}
+
+enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why)
+{
+	int fd;
+	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_statsfile_read(fd, out, why);
+	close(fd);
+	return error ? error : check_identity(process, &out->head, why);
+}
+
+enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
+{
+	struct mt_why why;
+	pid_t number;
+	enum mt_err error;
+
+	if (mt_process_parse_pid(pid, &number) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid);
+		return MT_EXIT_USAGE;
+	}
+	error = mt_process_find_shimmed(number, out, &why);
+	if (error)
+		mt_error_say("%s", why.text);
+	return error ? MT_EXIT_NOT_SHIMMED : MT_EXIT_OK;
+}
+
+enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
+{
+	struct mt_why why;
+	enum mt_exit code = mt_target_find(pid, &out->process);
+	enum mt_err error;
+
+	if (code != MT_EXIT_OK)
+		return code;
+	error = mt_target_read(&out->process, &out->file, &why);
+	if (!error)
+		return MT_EXIT_OK;
+	mt_error_say("process %d (%s): %s", (int)out->process.pid, out->process.comm, why.text);
+	return mt_error_exit(error);
+}

@@ -1,0 +1,25 @@
+/* ctl/target.h -- a shimmed process together with what it says of itself: process.h, statsdir.h and statsfile.h in the
+ * order in which every command needs them. */
+#ifndef MT_CTL_TARGET_H
+#define MT_CTL_TARGET_H
+
+#include "ctl/process.h"
+#include "ctl/statsfile.h"
+
+struct mt_target {
+	struct mt_process process;
+	struct mt_stats_file file;
+};
+
+/* Reads the stats file of a process anew and checks that it is this process's own. NOT_AVAILABLE: asleep. */
+enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why);
+enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
+
+/* Finds the process by the text of its pid, and reads its file. Says on stderr what went wrong, and answers the exit
+ * code for it; MT_EXIT_NOTHING for a process that is asleep. */
+enum mt_exit mt_target_open(const char *pid, struct mt_target *out);
+
+/* The same without reading the file: asleep is no error here. */
+enum mt_exit mt_target_find(const char *pid, struct mt_process *out);
+
+#endif

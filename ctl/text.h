@@ -1,0 +1,45 @@
+/* ctl/text.h -- small pieces of text: figures with units, words, reading of /proc files.
+ * Figures come back by value, so that they can stand inside a printf. MB and GB are 2^20 and 2^30 bytes. */
+#ifndef MT_CTL_TEXT_H
+#define MT_CTL_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct mt_figure {
+	char text[48];
+};
+
+struct mt_figure mt_text_bytes(uint64_t bytes);            /* "262.1 MB", "16.0 GB" from 10 GB on */
+struct mt_figure mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
+struct mt_figure mt_text_ns(uint64_t ns);                  /* "12.3 ms" */
+struct mt_figure mt_text_count(uint64_t count);            /* "1,234,567" */
+struct mt_figure mt_text_clock(uint64_t realtime_ns);      /* local time, "14:03:21.250" */
+
+/* A figure in the unit that its name ends with (_bytes _ns _ms _count); anything else is a plain number. */
+struct mt_figure mt_text_field(const char *name, uint64_t value);
+
+/* Makes text from elsewhere fit for a terminal and for JSON: ended by NUL, whatever is not printable ASCII is '?'. */
+void mt_text_clean(char *text, size_t text_bytes);
+
+bool mt_text_ends_with(const char *text, const char *end);
+
+/* What follows the last slash. */
+const char *mt_text_basename(const char *path);
+
+/* A whole number, decimal digits alone, up to UINT64_MAX. */
+bool mt_text_parse_u64(const char *text, uint64_t *out);
+
+/* The nearest of `count` words by edit distance, at most 3 and less than the word's own length; NULL: none is near. */
+const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
+
+/* Reads a file whole, as files of /proc are (no size, any length up to 64 MB), ended by a NUL that *length does not
+ * count. NULL with errno set. The caller frees. */
+char *mt_text_read_file(const char *path, size_t *length);
+
+/* The number after "key" at the start of a line, as in "VmRSS:    123 kB" or "inactive_file 4096"; false: no such
+ * line. No unit is applied. */
+bool mt_text_find_number(const char *text, const char *key, uint64_t *out);
+
+#endif

@@ -1,0 +1,231 @@
+/* ctl/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes what came of it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/bellfile.h"
+#include "ctl/command.h"
+#include "ctl/simple.h"
+#include "ctl/statsdir.h"
+#include "ctl/table.h"
+#include "ctl/text.h"
+#include "ctl/tree.h"
+
+#define TIMEOUT_MS   30000u
+#define RECORD_TRIES 350 /* 10 ms apart */
+
+static const char help[] =
+	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; --light leaves\n"
+	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it is asleep),\n"
+	"3: no such process or not shimmed, 4: no answer in time.\n\n"
+	"  --all              every shimmed process of yours\n"
+	"  --tree             PID and all that descend from it\n"
+	"  --light            gc and heap only\n"
+	"  --timeout=SECONDS  how long to wait for the answers (30)\n";
+
+struct trim {
+	bool all, tree;
+	uint32_t level;
+	uint64_t timeout_ms;
+};
+
+static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
+{
+	mt_table_add(table, layer);
+	mt_table_add(table, mt_text_bytes(before).text);
+	mt_table_add(table, mt_text_bytes(after).text);
+	mt_table_add(table, mt_text_change(before, after).text);
+}
+
+static void print_gc(const struct mt_stats_record *record)
+{
+	if (record->gc_state == MT_GC_DONE)
+		printf("  gc collected %s objects in %s\n", mt_text_count(record->gc_collected_count).text,
+		       mt_text_ns(record->gc_ns).text);
+	else if (record->gc_state == MT_GC_DISABLED)
+		puts("  gc is disabled by the program");
+	else if (record->gc_state == MT_GC_LATE)
+		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it returns");
+}
+
+static int print_record(const struct mt_process *process, const struct mt_stats_record *record)
+{
+	static const char *const results[] = {"nothing to free", "freed", "nothing could be trimmed"};
+	struct mt_table *table = mt_table_new("lrrr");
+
+	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
+	       mt_statsfile_level(record->level), results[record->result], mt_text_ns(record->duration_ns).text);
+	mt_table_add(table, "");
+	mt_table_add(table, "BEFORE");
+	mt_table_add(table, "AFTER");
+	mt_table_add(table, "CHANGE");
+	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
+	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
+	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
+	mt_table_print(table);
+	print_gc(record);
+	return record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+}
+
+/* The record may come after the answer: a request that was merged into a cleanup under way is answered at once, and
+ * the record of the one that does its work follows when that has run (cleanups are a second apart, gc may take two). */
+static int print_answer(const struct mt_bell_call *call)
+{
+	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	const struct mt_stats_record *record = NULL;
+	struct mt_why why;
+	int code;
+
+	for (int try = 0; try < RECORD_TRIES && !record; try++) {
+		if (try)
+			mt_bellfile_sleep_ms(10);
+		if (mt_target_read(&call->process, file, &why) != MT_ERR_OK)
+			break;
+		record = mt_statsfile_record_of_request(file, call->seq);
+	}
+	if (record) {
+		code = print_record(&call->process, record);
+	} else {
+		mt_error_say("process %d (%s): it answered, but left no record", (int)call->process.pid,
+			     call->process.comm);
+		code = MT_EXIT_NOTHING;
+	}
+	free(file);
+	return code;
+}
+
+static int complain(const struct mt_process *process, enum mt_err error, const struct mt_why *why)
+{
+	if (error == MT_ERR_NOT_AVAILABLE) {
+		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
+		return MT_EXIT_NOTHING;
+	}
+	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why->text);
+	return mt_error_exit(error);
+}
+
+static int finish_one(struct mt_bell_call *call)
+{
+	struct mt_stats_head head;
+	struct mt_why why;
+	enum mt_err error = mt_bellfile_wait(call, &head, &why);
+
+	if (error)
+		return complain(&call->process, error, &why);
+	if (head.snapshot.request_error) {
+		mt_error_say("process %d (%s): %s", (int)call->process.pid, call->process.comm,
+			     mt_error_text(head.snapshot.request_error));
+		return MT_EXIT_NOTHING;
+	}
+	return print_answer(call);
+}
+
+/* Of many: freed anywhere is 0; else whatever went worst. */
+static int worse(int code, int other)
+{
+	if (code == MT_EXIT_OK || other == MT_EXIT_OK)
+		return MT_EXIT_OK;
+	return code > other ? code : other;
+}
+
+/* Rings them all before it waits for any, so that many processes take no longer than the slowest. */
+static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = trim->level};
+	struct mt_bell_call *calls = mt_error_check_memory(calloc(count, sizeof(*calls)));
+	int code = MT_EXIT_NOTHING;
+	struct mt_why why;
+
+	for (size_t i = 0; i < count; i++) {
+		enum mt_err error = mt_bellfile_send(&list[i], request, trim->timeout_ms, &calls[i], &why);
+
+		if (error)
+			code = worse(complain(&list[i], error, &why), code);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (calls[i].fd >= 0)
+			code = worse(finish_one(&calls[i]), code);
+	free(calls);
+	return code;
+}
+
+/* Keeps the shimmed ones of the list, below `root` or, with root 0, all. */
+static size_t choose(struct mt_process *list, size_t count, pid_t root)
+{
+	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (list[i].shimmed && (!root || mt_tree_descends(list, count, list[i].pid, root)))
+			copy[kept++] = list[i];
+	for (size_t i = 0; i < kept; i++)
+		list[i] = copy[i];
+	free(copy);
+	return kept;
+}
+
+static int trim_many(const struct trim *trim, pid_t root)
+{
+	struct mt_process *list;
+	size_t count = mt_process_list(&list), kept = choose(list, count, root);
+	int code = MT_EXIT_NOT_SHIMMED;
+
+	if (trim->all)
+		mt_statsdir_sweep();
+	if (kept)
+		code = trim_all(trim, list, kept);
+	else if (root)
+		mt_error_say("neither process %d nor any that descends from it carries the shim", (int)root);
+	else
+		mt_error_say("no process of yours carries the shim");
+	free(list);
+	return code;
+}
+
+static int run(const struct trim *trim, const char *pid_text)
+{
+	struct mt_process process;
+	pid_t root = 0;
+	int code;
+
+	if (trim->all)
+		return trim_many(trim, 0);
+	if (mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid_text);
+		return MT_EXIT_USAGE;
+	}
+	if (trim->tree)
+		return trim_many(trim, root);
+	code = mt_target_find(pid_text, &process);
+	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
+}
+
+int mt_command_trim(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"all", no_argument, NULL, 'a'},           {"tree", optional_argument, NULL, 'r'},
+		{"light", no_argument, NULL, 'l'},         {"heavy", no_argument, NULL, 'y'},
+		{"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
+		{0}};
+	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = TIMEOUT_MS};
+	const char *pid = NULL;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "ht:", options, NULL)) != -1) {
+		if (option == 'h')
+			return mt_command_help("trim", help);
+		if (option == '?' || (option == 't' && !mt_simple_parse_seconds(optarg, &trim.timeout_ms)))
+			return MT_EXIT_USAGE;
+		trim.all |= option == 'a';
+		if (option == 'r') {
+			trim.tree = true;
+			pid = optarg ? optarg : pid;
+		}
+		if (option == 'l' || option == 'y')
+			trim.level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
+	}
+	/* The PID of --tree=PID is as good as one that stands alone. */
+	if (argc - optind != (!trim.all && !pid) || (trim.all && trim.tree))
+		return mt_command_misused("trim");
+	return run(&trim, pid ? pid : argv[optind]);
+}

@@ -1,0 +1,125 @@
+"""The machine refuses: memory, threads, descriptors, /proc. The program must see what it would see without the shim."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+SOURCE = pathlib.Path(__file__).with_name("heap_faults.c")
+AWAKE = {"MIN_MB": 0, "TICK_MS": 10, "SLACK_MB": 1, "IDLE_MS": 10}
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def compare(run, env, bare, program, *words, wrapper=(), **settings):
+	"""The same transcript and status with the shim as without it."""
+	expected = run([*wrapper, program, *words], bare)
+	got = run([*wrapper, program, *words], env(**settings))
+	assert (got.returncode, got.stdout) == (expected.returncode, expected.stdout), got.stderr
+	assert len(got.stderr.splitlines()) <= 2, got.stderr
+	return expected.stdout
+
+
+@pytest.mark.parametrize("settings", [AWAKE, {}], ids=["first-malloc", "threshold"])
+@pytest.mark.parametrize("words, sure", [(["as", "120"], "refused with ENOMEM, 0 wrong"), (["data"], "refused with ENOMEM"),
+                                         (["fds"], "all given"), ([], "all given, 0 wrong")],
+                         ids=["as", "data", "fds", "none"])
+def test_limits(run, env, bare, compile_c, backend, words, sure, settings):
+	said = compare(run, env, bare, compile_c(SOURCE), *words, **settings)
+
+	assert sure in said
+
+
+@pytest.mark.parametrize("mb", [1, 4, 8, 16, 32])
+def test_hardly_any_address_space(run, env, compile_c, backend, mb):
+	"""The two may differ in when they refuse, not in how."""
+	got = run([compile_c(SOURCE), "as", mb], env(**AWAKE))
+
+	assert got.returncode == 0, got.stderr
+	assert got.stdout.count(", 0 wrong") == 2
+	assert "oddly" not in got.stdout
+
+
+@pytest.mark.parametrize("kb", [20000, 40000, 80000, 160000])
+def test_a_program_born_into_a_small_address_space(run, env, bare, backend, kb):
+	"""Under `ulimit -v` even the first mapping of an allocator may be refused."""
+	command = ["/bin/bash", "-c", f"ulimit -v {kb}; /bin/ls / >/dev/null; echo $?"]
+
+	got = run(command, env(**AWAKE))
+
+	assert got.stdout == run(command, bare).stdout, got.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_no_more_threads(run, env, bare, compile_c, backend, tmp_path):
+	"""The reaper's own pthread_create fails: the heap goes on without it, and the program is not told."""
+	program = tmp_path / "program"
+	program.write_bytes(compile_c(SOURCE).read_bytes())
+	program.chmod(0o755)
+	for folder in (tmp_path, *tmp_path.parents):
+		if str(folder).startswith("/tmp/"):
+			folder.chmod(0o755)
+
+	said = compare(run, env, bare, program, "nproc", wrapper=NOBODY, DIR=f"/dev/shm/mtshim-fault-{os.getpid()}", **AWAKE)
+
+	assert "Resource temporarily unavailable" in said
+	subprocess.run(["rm", "-rf", f"/dev/shm/mtshim-fault-{os.getpid()}"], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")
+def test_without_proc(run, env, bare, compile_c, backend):
+	wrapper = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+	if run([*wrapper, "/bin/true"], bare).returncode != 0:
+		pytest.skip("may not hide /proc here")
+
+	compare(run, env, bare, compile_c(SOURCE), wrapper=wrapper, **AWAKE)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")
+def test_without_dev_shm(run, env, bare, compile_c):
+	wrapper = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$0" "$@"']
+	if run([*wrapper, "/bin/true"], bare).returncode != 0:
+		pytest.skip("may not hide /dev/shm here")
+	settings = env(**AWAKE)
+	del settings["MT_DIR"]
+
+	got = run([*wrapper, compile_c(SOURCE)], settings)
+
+	assert got.returncode == 0
+	assert got.stdout == run([compile_c(SOURCE)], bare).stdout
+	assert len(got.stderr.splitlines()) <= 1, got.stderr
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_descriptors(run, env, compile_c, tmp_path, closed):
+	"""A line of the shim's must not land in a file that got the number 2."""
+	command = ["/bin/sh", "-c", f'"$0" {closed}; echo "status $?" >"$1/status"', compile_c(SOURCE), tmp_path]
+
+	run(command, env(**AWAKE, GC_ROUNDS="rubbish"))
+
+	assert (tmp_path / "status").read_text() == "status 0\n"
+
+
+def test_a_program_named_by_nothing(run, env):
+	"""argv[0] may be missing or empty."""
+	got = run(["perl", "-e", 'my $pid = fork; exec {"/bin/true"} "" if !$pid; waitpid $pid, 0; print "$?\\n"'], env(**AWAKE))
+
+	assert got.stdout == "0\n", got.stderr
+
+
+def test_killed_at_any_moment_leaves_no_trouble(run, env, mt_dir, spawn, compile_c, wait_for, control):
+	"""kill -9 while its files are written; the next to come sweeps, and mtctl shows no ghosts."""
+	settings = env(**AWAKE)
+	for number in range(20):
+		process = spawn([compile_c("puppet.c")], settings)
+		process.stdin.write("alloc 2000 2000 2000\nkeep 2\n")
+		process.stdin.flush()
+		process.stdout.readline()
+		if number % 2:
+			wait_for(lambda: list(mt_dir.iterdir()), 5)
+		process.kill()
+		process.wait()
+
+	listed = control(settings, "ps", "--json")
+
+	assert listed.returncode in (0, 1)
+	assert f'"pid": {process.pid}' not in listed.stdout and f'"pid":{process.pid},' not in listed.stdout

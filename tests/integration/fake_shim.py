@@ -1,0 +1,139 @@
+#!/usr/bin/python3
+"""A process that looks shimmed and speaks the file formats of stats_layout.h, but is not: mtctl's tests need answers
+that the real shim never gives (late, forged, of another version, hostile text).
+
+  fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
+
+LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version, deaf, broken (spoils the checksum),
+text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more.
+"""
+import json
+import mmap
+import os
+import pathlib
+import re
+import struct
+import sys
+import threading
+import time
+
+SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
+FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "stats_fields.def").read_text(), re.MULTILINE)
+MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
+MB = 1 << 20
+RECORD, SAMPLE, SETTING = struct.Struct("=15Q6I"), struct.Struct("=6Q"), struct.Struct("=24s72s40s")
+HEAD = struct.Struct("=QIIIIIIQQQ16s32s32s160s32s256s64sQQQ")
+BELL = struct.Struct("=QIIQII32s96s")
+TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
+
+
+def checksum(data):
+	total = 0xcbf29ce484222325
+	for (word,) in struct.iter_unpack("=Q", data):
+		total = ((total ^ word) * 0x100000001b3) & (1 << 64) - 1
+	return total
+
+
+def start_ticks(pid="self"):
+	return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+class Fake:
+	def __init__(self, directory, options):
+		self.options = options
+		self.pidns = os.stat("/proc/self/ns/pid").st_ino
+		self.name = f"{os.getpid()}-{start_ticks()}-{self.pidns}"
+		self.stats = directory / (self.name + ".stats")
+		self.bell = directory / (self.name + ".bell")
+		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
+		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234}
+		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"]}
+		self.records = []
+
+	def head(self):
+		text = self.options.get("text", "").encode("latin-1")
+		def word(plain):
+			return text or plain
+		names = [*FIELDS, *["later_bytes"] * self.options.get("fields_more", 0)]
+		size = HEAD.size + 8 * len(names) + 8
+		head = HEAD.pack(MAGIC, self.options.get("version", 1), size, len(names), RECORD.size, SAMPLE.size,
+		                 len(self.settings), self.options.get("other_pid", os.getpid()), start_ticks(), self.pidns,
+		                 b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
+		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), time.time_ns(), len(self.records), 1)
+		head += struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
+		return head + struct.pack("=Q", checksum(head) ^ bool(self.options.get("broken")))
+
+	def body(self):
+		text = self.options.get("text")
+		def word(plain):
+			return (text or plain).encode("latin-1")
+		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
+		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
+		slots = [bytes(RECORD.size)] * 64
+		for number, record in enumerate(self.records, 1):
+			slots[(number - 1) % 64] = RECORD.pack(number, *record)
+		sample = SAMPLE.pack(time.time_ns(), 300 * MB, 250 * MB, 200 * MB, 50 * MB, 60 * MB)
+		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
+
+	def write(self):
+		data = self.head() + self.body()
+		descriptor = os.open(self.stats, os.O_WRONLY | os.O_CREAT, 0o600)
+		os.pwrite(descriptor, data, 0)
+		os.close(descriptor)
+
+	def add_record(self, seq, level, merged):
+		before, freed = self.values["rss_bytes"], self.options.get("freed_mb", 0) * MB
+		if not merged:
+			self.values["rss_bytes"] = before - freed
+		state = self.options.get("gc_state", 1)
+		self.records.append((time.time_ns(), 12_300_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
+		                     before, before - freed, 200 * MB, 200 * MB, 0, 5, level,
+		                     self.options.get("result", int(freed > 0)), state, int(merged), 0))
+
+	def serve_one(self, seq, kind, level, name, value):
+		self.values["request_error"] = self.options.get("request_error", 0)
+		if kind == TRIM and not self.values["request_error"]:
+			if self.options.get("merged"):
+				self.add_record(seq, level, True)
+			self.add_record(0 if self.options.get("merged") else seq, level, False)
+		elif kind == ROUND:
+			self.values["rounds_count"] += 1
+		elif kind == SET and not self.values["request_error"]:
+			self.settings[name] = [value, "mtctl set"]
+		elif kind == RESET_PEAK:
+			self.values["heap_live_peak_bytes"] = self.values["heap_live_bytes"]
+		self.values["request_seq"] = seq
+		self.values["requests_count"] += 1
+		self.write()
+
+	def serve(self):
+		last_word = last_seq = 0
+		while True:
+			data = self.bell.read_bytes()
+			_, _, word, seq, kind, level, name, value = BELL.unpack(data[:BELL.size])
+			if word != last_word and seq > last_seq and not self.options.get("deaf"):
+				last_word, last_seq = word, seq
+				time.sleep(self.options.get("slow_s", 0))
+				self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
+			time.sleep(0.003)
+
+
+def main():
+	library, directory = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+	options = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+	with library.open("rb") as file:
+		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+	if options.get("awake", True):
+		fake = Fake(directory, options)
+		bell = BELL.pack(BELL_MAGIC, options.get("version", 1), 0, 0, 0, 0, b"", b"")
+		fake.bell.write_bytes(bell.ljust(4096, b"\0"))
+		fake.bell.chmod(0o600)
+		fake.write()
+		threading.Thread(target=fake.serve, daemon=True).start()
+	print("ready", flush=True)
+	sys.stdin.read()
+	kept.close()
+
+
+if __name__ == "__main__":
+	main()

@@ -1,0 +1,112 @@
+"""Which allocator is bound, said with evidence: alone, with another one before or behind us, or linked in."""
+import pathlib
+import subprocess
+
+import pytest
+
+PACKAGES = {
+	"jemalloc": ("libjemalloc2", "libjemalloc.so.2"),
+	"tcmalloc": ("libtcmalloc-minimal4", "libtcmalloc_minimal.so.4"),
+	"mimalloc": ("libmimalloc2.0", "libmimalloc.so.2"),
+}
+
+
+def library_of(name):
+	package, file = PACKAGES[name]
+	listed = subprocess.run(["dpkg", "-L", package], capture_output=True, text=True).stdout.splitlines()
+	found = [line for line in listed if pathlib.Path(line).name == file]
+	if not found:
+		pytest.skip(f"{package} is not installed")
+	return found[0]
+
+
+def figures_of(puppet, awake, settings, *flags):
+	actor = puppet(settings, *flags)
+	actor.tell("alloc 20000 2000 2000")
+	actor.tell("churn 50")
+	seen = awake(actor.pid, settings)
+	actor.tell("keep 0")
+	assert actor.end()[0] == 0
+	return seen
+
+
+def test_alone_it_is_the_embedded_jemalloc(puppet, env, awake):
+	seen = figures_of(puppet, awake, env())
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "jemalloc")
+	assert "libmtshim.so" in seen["evidence"]
+
+
+def test_system_is_libc(puppet, env, awake):
+	seen = figures_of(puppet, awake, env(ALLOCATOR="system"))
+
+	assert (seen["allocator"], seen["mode"]) == ("glibc", "system")
+	assert "libc.so.6" in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_another_behind_us_is_taken_by_auto(puppet, env, shim, awake, name):
+	"""As start scripts do that append an allocator to LD_PRELOAD."""
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(), LD_PRELOAD=f"{shim}:{library}"))
+
+	assert (seen["allocator"], seen["mode"]) == (name, "system")
+	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_another_before_us_is_seen(puppet, env, shim, awake, name):
+	"""malloc is theirs and never reaches us; the process is still watched, and nothing false is said."""
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(MIN_MB=0), LD_PRELOAD=f"{library}:{shim}"))
+
+	assert (seen["allocator"], seen["mode"]) == (name, "shadowed")
+	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
+
+
+def test_a_program_linked_with_jemalloc_keeps_it(puppet, env, awake):
+	library_of("jemalloc")
+
+	seen = figures_of(puppet, awake, env(), "-l:libjemalloc.so.2")
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "system")
+	assert "libjemalloc.so.2" in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_users_word_overrides(puppet, env, shim, awake, name):
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(ALLOCATOR="jemalloc"), LD_PRELOAD=f"{shim}:{library}"))
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "jemalloc")
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, order):
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+	settings = dict(env(MIN_MB=0, TICK_MS=10, SLACK_MB=0, IDLE_MS=10, BUDGET_PCT=100), LD_PRELOAD=chain)
+	program = compile_c("../clients/cxx_program.cc")
+
+	assert run([program], settings).stdout == run([program], bare).stdout
+	done = run([compile_c("fork_storm.c"), 60], settings, timeout=120)
+	assert done.stdout == "60 of 60 children, 2 of 2 spawned\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "mimalloc"])
+def test_a_trim_reaches_the_other_allocator(puppet, env, shim, awake, control, name):
+	settings = dict(env(), LD_PRELOAD=f"{shim}:{library_of(name)}")
+	actor = puppet(settings)
+	actor.tell("alloc 100000 2000 2000")
+	awake(actor.pid, settings)
+	before = actor.number("status RssAnon:")
+	actor.tell("keep 0")
+
+	done = control(settings, "trim", actor.pid)
+
+	assert done.returncode in (0, 1), done.stdout + done.stderr
+	assert actor.number("status RssAnon:") < before - 120_000, done.stdout

@@ -1,0 +1,94 @@
+"""fork under a busy heap and a busy reaper: nothing hangs, and the child is a process of its own."""
+import os
+import re
+
+import pytest
+
+# A reaper that looks every 10 ms and purges whatever it finds holds its locks as often as it can.
+BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0, "BUDGET_PCT": 100, "SETTLE_MS": 100}
+
+
+def test_a_thousand_forks(run, env, compile_c, backend):
+	got = run([compile_c("fork_storm.c"), 1000], env(**BUSY), timeout=240)
+
+	assert got.stdout == "1000 of 1000 children, 40 of 40 spawned\n", got.stderr
+	assert got.returncode == 0
+
+
+def test_forks_of_a_sleeping_process(run, env, compile_c, backend):
+	got = run([compile_c("fork_storm.c"), 200, 4], env(MIN_MB=100000), timeout=120)
+
+	assert got.stdout == "200 of 200 children, 8 of 8 spawned\n", got.stderr
+
+
+@pytest.mark.long
+def test_ten_thousand_forks(run, env, compile_c, backend):
+	got = run([compile_c("fork_storm.c"), 10000], env(**BUSY), timeout=3000)
+
+	assert got.stdout == "10000 of 10000 children, 400 of 400 spawned\n", got.stderr
+
+
+GROW_IN_CHILD = r'''
+import os, sys, time
+def threads():
+    return len(os.listdir("/proc/self/task"))
+def grow():
+    held = [b"x" * (100_000 + n) for n in range(600)]
+    end = time.monotonic() + 10
+    while threads() < 2 and time.monotonic() < end:
+        bytearray(1_000_000)
+        time.sleep(0.02)
+    return held
+first = grow()
+print("parent", threads(), flush=True)
+child = os.fork()
+if child == 0:
+    print("child at birth", threads(), flush=True)
+    second = grow()
+    files = [name for name in os.listdir(os.environ["MT_DIR"]) if name.startswith(f"{os.getpid()}-")]
+    end = time.monotonic() + 10
+    while len(files) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+        files = [name for name in os.listdir(os.environ["MT_DIR"]) if name.startswith(f"{os.getpid()}-")]
+    print("child grown", threads(), "files", len(files), flush=True)
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+print("status", status, "parent", threads())
+'''
+
+
+def test_the_childs_reaper_restarts_when_it_grows(run, env, backend):
+	got = run(["/usr/bin/python3", "-c", GROW_IN_CHILD], env(), timeout=60)
+
+	assert got.stdout.splitlines() == ["parent 2", "child at birth 1", "child grown 2 files 2", "status 0 parent 2"]
+	assert got.returncode == 0, got.stderr
+
+
+def test_the_parents_files_survive_a_childs_end(puppet, env, awake, stats, mt_dir, wait_for):
+	settings = env(MIN_MB=0)
+	actor = puppet(settings)
+	actor.tell("alloc 1000 2000 2000")
+	awake(actor.pid, settings)
+	actor.tell("fork alloc 100 100 100")
+	actor.process.stdout.readline()
+
+	assert sorted(re.sub(r".*\.", "", file.name) for file in mt_dir.iterdir() if file.name.startswith(f"{actor.pid}-")) \
+		== ["bell", "stats"]
+	assert stats(actor.pid, settings)["rss_bytes"] > 0
+
+
+def test_files_of_the_dead_are_swept(puppet, env, awake, mt_dir, wait_for):
+	settings = env(MIN_MB=0)
+	dead = puppet(settings)
+	dead.tell("alloc 1000 2000 2000")
+	awake(dead.pid, settings)
+	dead.process.kill()
+	dead.process.wait()
+	assert len(list(mt_dir.iterdir())) == 2
+
+	living = puppet(settings)
+	living.tell("alloc 1000 2000 2000")
+	awake(living.pid, settings)
+
+	wait_for(lambda: not [file for file in mt_dir.iterdir() if file.name.startswith(f"{dead.pid}-")], 10)
+	assert os.path.exists(f"/proc/{living.pid}")

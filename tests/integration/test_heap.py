@@ -1,0 +1,137 @@
+"""The heap family answers as libc does, over both backends, also as the first call of a process."""
+import re
+
+import pytest
+
+
+def test_family_answers_as_libc(run, env, bare, compile_c, backend):
+	program = compile_c("heap_family.c")
+	expected = run([program], bare)
+	got = run([program], env())
+
+	assert expected.returncode == 0
+	# An independent look at what libc said, so that two equally wrong transcripts do not agree.
+	assert expected.stdout.count("errno=ENOMEM") >= 14
+	assert "posix_memalign(24): EINVAL out=0x1234" in expected.stdout
+	assert got.stdout.splitlines() == expected.stdout.splitlines()
+	assert (got.returncode, got.stderr) == (0, "")
+
+
+def test_family_answers_as_libc_while_the_reaper_is_at_work(run, env, bare, compile_c, backend):
+	program = compile_c("heap_family.c")
+
+	got = run([program], env(MIN_MB=0, TICK_MS=10, IDLE_MS=10, SLACK_MB=0, SLACK_PCT=0, BUDGET_PCT=100, SETTLE_MS=100))
+
+	assert got.returncode == 0
+	assert got.stdout == run([program], bare).stdout
+
+
+def test_bad_alignments_are_refused_or_rounded_up(run, env, compile_c, backend):
+	got = run([compile_c("heap_family.c"), "tolerant"], env())
+
+	assert got.returncode == 0
+	assert len(got.stdout.splitlines()) == 14
+	for line in got.stdout.splitlines():
+		assert re.search(r"(block 0|NULL EINVAL|NULL ENOMEM)$", line)
+
+
+def test_cxx_operators_and_exceptions(run, env, bare, compile_c, backend):
+	program = compile_c("heap_cxx.cc")
+	expected = run([program], bare)
+	got = run([program], env(MIN_MB=0))
+
+	assert expected.returncode == 0 and "over-aligned objects out of place: 0" in expected.stdout
+	assert got.stdout.splitlines() == expected.stdout.splitlines()
+	assert got.returncode == 0
+
+
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_first_calls_come_from_another_constructor(run, env, shim, compile_c, backend, order):
+	library = compile_c("heap_first.c", "-shared", "-fPIC")
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+
+	for program in (["/bin/true"], ["/bin/sh", "-c", "echo $((6 * 7))"]):
+		got = run(program, dict(env(MIN_MB=0), LD_PRELOAD=chain))
+		assert (got.returncode, got.stderr) == (0, "")
+
+
+def test_c23_names_are_there(puppet, env, backend):
+	actor = puppet(env())
+
+	assert actor.tell("find free_sized") == "yes"
+	assert actor.tell("find free_aligned_sized") == "yes"
+	assert actor.tell("find mallocx") == "none", "never exported: programs would take us for a whole jemalloc"
+
+
+def test_malloc_trim_tells_the_truth(puppet, env, backend):
+	"""1 only when pages went back: libc's own answers 1 again and again with nothing left to give."""
+	actor = puppet(env())
+	actor.tell("alloc 20000 5000 5000")
+	before = actor.number("status RssAnon:")
+	actor.tell("keep 0")
+
+	first = actor.number("malloc_trim")
+	after = actor.number("status RssAnon:")
+	actor.number("malloc_trim")
+	again = actor.number("malloc_trim")
+
+	assert before > 90_000
+	assert after < before - 80_000, "100 MB were freed and trimmed"
+	# The system backend may have given all of it back by itself when the top of the heap was freed.
+	assert first == 1 or actor.tell("sleep 0") == "0" and after < 20_000
+	assert again == 0
+
+
+def test_mallctl_reaches_the_embedded_jemalloc(puppet, env):
+	actor = puppet(env(ALLOCATOR="jemalloc"))
+	actor.tell("alloc 1000 4096 4096")
+
+	assert actor.tell("mallctl epoch") == "0"
+	code, allocated = actor.tell("mallctl stats.allocated").split()
+	assert code == "0" and 4096 * 1000 <= int(allocated) < 4096 * 1000 + 16_000_000
+	assert actor.tell("mallctl no.such.name").split()[0] != "0"
+
+
+def test_mallctl_over_libc_refuses(puppet, env):
+	actor = puppet(env(ALLOCATOR="system"))
+
+	answer = actor.tell("mallctl stats.allocated")
+
+	assert answer == "none" or answer.split()[0] != "0"
+
+
+def test_malloc_stats_print_speaks(run, env):
+	"""Called as programs call it: with a writer of their own, or with none, which is stderr."""
+	script = ("import ctypes\n"
+	          "lib = ctypes.CDLL(None)\n"
+	          "said = []\n"
+	          "W = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_char_p)\n"
+	          "w = W(lambda opaque, text: said.append(text))\n"
+	          "lib.malloc_stats_print(w, None, None)\n"
+	          "print(b'Allocated:' in b''.join(said))\n"
+	          "lib.malloc_stats_print(None, None, None)\n")
+
+	got = run(["/usr/bin/python3", "-c", script], env(ALLOCATOR="jemalloc"))
+
+	assert got.returncode == 0
+	assert got.stdout == "True\n"
+	assert re.search(r"Allocated: \d+", got.stderr)
+
+
+def test_calls_work_inside_gdb_before_any_constructor(run, env, bare, tmp_path, backend):
+	"""gdb makes a thousand mallocs before a preload's constructor runs."""
+	command = ["gdb", "-nx", "-batch", "-ex", "print 6*7", "-ex", "info line main", "/bin/true"]
+
+	got = run(command, env(MIN_MB=0))
+
+	assert got.returncode == run(command, bare).returncode
+	assert "$1 = 42" in got.stdout
+
+
+def test_enable_0_is_a_plain_pass_through(puppet, env, mt_dir):
+	actor = puppet(env(ENABLE=0, MIN_MB=0))
+	actor.tell("alloc 20000 5000 5000")
+	actor.tell("keep 0")
+
+	assert actor.number("status Threads:") == 1
+	assert list(mt_dir.iterdir()) == []

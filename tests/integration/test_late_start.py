@@ -1,0 +1,100 @@
+"""A small process has no thread and no file; a large one gets its reaper wherever it happens to grow."""
+import shutil
+
+import pytest
+
+
+@pytest.mark.parametrize("command", [["/bin/true"], ["/bin/ls", "/usr/bin"], ["/bin/sh", "-c", "ls / | wc -l"],
+                                     ["/bin/sh", "-c", "for i in 1 2 3 4 5; do /bin/true; done"]],
+                         ids=["true", "ls", "pipe", "loop"])
+def test_small_programs_leave_nothing_behind(run, env, bare, mt_dir, command, backend):
+	got = run(command, env())
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, run(command, bare).stdout, "")
+	assert list(mt_dir.iterdir()) == []
+
+
+def test_small_programs_have_one_thread_and_no_file(run, env, spawn, mt_dir, backend, wait_for):
+	"""cat waits for its input: a process that lives long and stays small."""
+	process = spawn(["/bin/cat"], env())
+	process.stdin.write("hello\n")
+	process.stdin.flush()
+	assert process.stdout.readline() == "hello\n"
+
+	with open(f"/proc/{process.pid}/maps") as maps:
+		assert "libmtshim.so" in maps.read()
+	with open(f"/proc/{process.pid}/status") as status:
+		assert "Threads:\t1\n" in status.read()
+	assert list(mt_dir.iterdir()) == []
+	process.stdin.close()
+	assert process.wait(timeout=10) == 0
+
+
+def test_many_threads_alone_do_not_wake_it(puppet, env, mt_dir, backend):
+	"""Mapped bytes mislead: only resident anonymous memory counts."""
+	actor = puppet(env())
+	actor.tell("alloc 100 1000 1000")
+
+	assert actor.number("status Threads:") == 1
+	assert list(mt_dir.iterdir()) == []
+
+
+def test_growth_past_the_threshold_wakes_it(puppet, env, mt_dir, wait_for, backend):
+	actor = puppet(env())
+	actor.tell("alloc 30000 2000 2000")
+	actor.tell("churn 100")
+
+	wait_for(lambda: actor.number("status Threads:") == 2, 10, "a reaper at 60 MB")
+	wait_for(lambda: len(list(mt_dir.iterdir())) == 2, 10, "a stats and a bell file")
+	for file in mt_dir.iterdir():
+		assert file.name.startswith(f"{actor.pid}-") and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_files_go_when_the_process_ends(puppet, env, mt_dir, wait_for):
+	actor = puppet(env(MIN_MB=0))
+	actor.tell("alloc 1000 2000 2000")
+	wait_for(lambda: len(list(mt_dir.iterdir())) == 2)
+
+	assert actor.end()[0] == 0
+
+	assert list(mt_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["threshold", "first-malloc"])
+@pytest.mark.parametrize("place", ["dlopen", "key", "thread", "atexit", "forked"])
+def test_the_reaper_starts_in_awkward_places(run, env, compile_c, backend, place, settings):
+	plugin = compile_c("late_plugin.c", "-shared", "-fPIC")
+
+	got = run([compile_c("late_places.c"), place, plugin], env(**settings), timeout=30)
+
+	assert (got.returncode, got.stderr) == (0, "")
+	if place == "forked":
+		parent = 2 if settings else 1
+		assert got.stdout == f"child: 2 threads\nparent: {parent} threads\n"
+	else:
+		assert got.stdout == f"{place}: 2 threads\n"
+
+
+FIRST_CALLS = {
+	"true": (["/bin/true"], ""),
+	"git": (["git", "--version"], "git version"),
+	"python3": (["/usr/bin/python3", "-c", "print(sum(range(10)))"], "45"),
+	"bash": (["bash", "-c", "echo $((6*7)) | cat"], "42"),
+	"perl": (["perl", "-e", "print 6*7"], "42"),
+	"gdb": (["gdb", "-nx", "-batch", "-ex", "print 6*7"], "$1 = 42"),
+	"node": (["node", "-e", "console.log(6*7)"], "42"),
+	"java": (["java", "-version"], ""),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_CALLS)
+def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, name):
+	command, expected = FIRST_CALLS[name]
+	if shutil.which(command[0]) is None:
+		pytest.skip(f"{name} is not installed")
+
+	for _ in range(3):
+		got = run(command, env(MIN_MB=0), timeout=60)
+		assert got.returncode == 0, got.stderr
+		assert expected in got.stdout
+	assert list(mt_dir.iterdir()) == [], "a process that has ended leaves no file"

@@ -1,0 +1,372 @@
+"""mtctl's command line, `run` and `check`, and the real shim seen through it."""
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+import fake_shim
+from mtctl_helpers import FREED, MB, NOTHING, NOT_SHIMMED, PYTHON, ROOT, USAGE
+from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
+
+
+# ---- the command line ----
+
+def test_alone_it_prints_a_short_help_with_an_example(ctl):
+	got = ctl()
+
+	assert got.returncode == 0 and got.stderr == ""
+	assert "mtctl run --gc-rounds=5 -- python3 train.py" in got.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "ps", "stat", "trim", "check", "round", "set", "reset-peak", "options",
+                                     "presets", "doctor"])
+def test_every_command_has_help(ctl, command):
+	got = ctl(command, "--help")
+
+	assert got.returncode == 0 and got.stdout.startswith(f"usage: mtctl {command} ") and got.stderr == ""
+	assert ctl("help", command).stdout == got.stdout
+	wrong = ctl(command, "--no-such-option")
+	assert wrong.returncode == USAGE and wrong.stderr.startswith("mtctl: ") and wrong.stdout == ""
+
+
+def test_an_unknown_command_suggests_the_nearest(ctl):
+	got = ctl("tirm")
+
+	assert (got.returncode, got.stdout) == (USAGE, "")
+	assert got.stderr == "mtctl: no command 'tirm'; did you mean 'trim'?\n"
+	assert ctl("something-else").returncode == USAGE
+
+
+def test_the_version_is_that_of_the_makefile(ctl):
+	makefile = (ROOT / "Makefile").read_text()
+
+	assert ctl("--version").stdout == "mtctl " + re.search(r"^VERSION\s*:= (\S+)", makefile, re.MULTILINE)[1] + "\n"
+
+
+@pytest.mark.parametrize("pid", ["0", "-1", "abc", "1x", "", "99999999999999999999"])
+def test_what_is_no_pid_is_a_wrong_use(ctl, pid):
+	for words in (["stat", "--", pid], ["trim", "--", pid], ["round", "--", pid], ["doctor", "--", pid]):
+		assert ctl(*words).returncode == USAGE
+
+
+@pytest.mark.parametrize("command", ["stat", "trim", "round", "reset-peak", "doctor"])
+def test_an_unshimmed_process_is_left_alone(ctl, bare, spawn, command):
+	"""A signal would kill it."""
+	sleeper = spawn(["/bin/sleep", "60"], bare)
+
+	got = ctl(command, sleeper.pid)
+
+	assert got.returncode == NOT_SHIMMED
+	assert "does not carry the shim" in got.stderr
+	time.sleep(0.1)
+	assert sleeper.poll() is None
+
+
+def test_a_process_that_is_gone(ctl, bare, spawn):
+	gone = spawn(["/bin/true"], bare)
+	gone.wait()
+
+	assert ctl("trim", gone.pid).returncode == NOT_SHIMMED
+	assert ctl("check", gone.pid).returncode == NOT_SHIMMED
+
+
+def test_colours_only_on_a_terminal_and_not_with_no_color(mtctl, plain):
+	def on_terminal(**environment):
+		ours, theirs = pty.openpty()
+		subprocess.run([mtctl], env=dict(plain, TERM="xterm", **environment), stdout=theirs, check=True)
+		os.close(theirs)
+		text = os.read(ours, 65536)
+		os.close(ours)
+		return text
+
+	assert b"\x1b[1m" in on_terminal()
+	assert b"\x1b" not in on_terminal(NO_COLOR="1")
+	assert "\x1b" not in subprocess.run([mtctl], env=plain, capture_output=True, text=True, check=True).stdout
+
+
+def test_output_that_cannot_be_written_is_a_failure(mtctl, plain):
+	with open("/dev/full", "w") as full:
+		got = subprocess.run([mtctl, "options"], env=plain, stdout=full, stderr=subprocess.PIPE, text=True)
+
+	assert got.returncode != 0 and got.stderr == "mtctl: cannot write the output\n"
+
+
+# ---- options and presets ----
+
+def test_the_markdown_table_has_a_row_for_every_setting(ctl):
+	listed = json.loads(ctl("options", "--json").stdout)
+	rows = ctl("options", "--markdown").stdout.splitlines()
+
+	for setting in listed["options"]:
+		row = next(row for row in rows if row.startswith(f"| `{setting['environment']}` |"))
+		assert len(re.split(r"(?<!\\)\|", row)) == 7 and setting["help"] in row
+	assert listed["aliases"]["MALLOC_ARENA_MAX"] == "arena_max"
+	assert any("NVFLARE_CUDA_EMPTY_CACHE" in row and "MT_CUDA_EMPTY_CACHE" in row for row in rows)
+
+
+def test_presets_are_those_of_the_table(ctl):
+	presets = json.loads(ctl("presets", "--json").stdout)
+
+	assert presets["server-wide"] == {"arena_max": "8", "gc_rounds": "5"}
+	listed = json.loads(ctl("options", "--json").stdout)["options"]
+	words = next(one["words"] for one in listed if one["name"] == "preset")
+	assert set(presets) == set(words.split("|")) - {"none"}
+
+
+# ---- run ----
+
+@pytest.fixture
+def library(tmp_path):
+	"""An empty shared library with the shim's name: preloading it changes nothing."""
+	path = tmp_path / "somewhere" / "libmtshim.so"
+	path.parent.mkdir()
+	subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", path], check=True)
+	return path
+
+
+def environment_under(ctl, library, *words, **environment):
+	got = ctl("run", *words, "--", "/usr/bin/env", "-0", MTSHIM_LIBRARY=str(library), **environment)
+	assert got.returncode == 0, got.stderr
+	return dict(entry.split("=", 1) for entry in got.stdout.split("\0") if entry)
+
+
+def test_run_sets_what_its_options_say(ctl, library):
+	seen = environment_under(ctl, library, "--gc-rounds=5", "--tick-ms", "200", "--exit-cleanup", "--preset", "client",
+	                         "--round=timer:30", "--profile=off", MT_GC_ROUNDS="1")
+
+	assert seen["LD_PRELOAD"] == str(library)
+	assert (seen["MT_GC_ROUNDS"], seen["MT_TICK_MS"], seen["MT_EXIT_CLEANUP"]) == ("5", "200", "1")
+	assert (seen["MT_PRESET"], seen["MT_ROUND"], seen["MT_PROFILE"]) == ("client", "timer:30", "off")
+
+
+def test_run_keeps_what_was_preloaded_behind_it_and_never_two_shims(ctl, library):
+	# The loader complains about what is not there and goes on.
+	before = "/no/such/a.so:/old/place/libmtshim.so  /no/such/b.so:libmtshim.so"
+
+	assert environment_under(ctl, library, LD_PRELOAD=before)["LD_PRELOAD"] == \
+		f"{library}:/no/such/a.so:/no/such/b.so"
+
+
+def test_run_makes_the_path_absolute(ctl, library, monkeypatch):
+	monkeypatch.chdir(library.parent.parent)
+
+	assert environment_under(ctl, "somewhere/libmtshim.so")["LD_PRELOAD"] == str(library)
+
+
+def test_run_finds_the_library_beside_itself_and_in_lib(mtctl, plain, library, tmp_path):
+	for place in ("bin", "lib"):
+		home = tmp_path / place
+		(home / "bin").mkdir(parents=True)
+		(home / "lib").mkdir()
+		shutil.copy(mtctl, home / "bin" / "mtctl")
+		shutil.copy(library, home / place / "libmtshim.so")
+		got = subprocess.run([home / "bin" / "mtctl", "run", "sh", "-c", "echo $LD_PRELOAD"], env=plain,
+		                     capture_output=True, text=True)
+		assert got.stdout == f"{home / place / 'libmtshim.so'}\n", got.stderr
+
+
+def test_run_gives_the_programs_exit_code_and_its_arguments(ctl, library):
+	where = {"MTSHIM_LIBRARY": str(library)}
+
+	assert ctl("run", "sh", "-c", "exit 42", **where).returncode == 42
+	assert ctl("run", "--", "echo", "--gc-rounds=x", "--help", **where).stdout == "--gc-rounds=x --help\n"
+	assert ctl("run", "sh", "-c", "echo $1", "sh", "--help", **where).stdout == "--help\n"
+	assert ctl("run", "--", "/no/such/program", **where).returncode == 127
+	assert ctl("run", "--", "/etc", **where).returncode == 126
+	assert ctl("run", **where).returncode == USAGE
+
+
+@pytest.mark.parametrize("option", ["--gc-rounds=-1", "--gc-rounds=x", "--gc-rounds=", "--tick-ms=9",
+                                    "--budget-pct=101", "--allocator=glibc", "--exit-cleanup=maybe", "--round=timer:0",
+                                    "--round=timer", "--signal=KILLME", "--signal=65",
+                                    "--only=" + "x" * 256, "--gc-rounds",
+                                    "--tick-ms=99999999999999999999999"])
+def test_run_refuses_values_that_cannot_be(ctl, library, option):
+	got = ctl("run", option, "--", "echo", "ran", MTSHIM_LIBRARY=str(library))
+
+	assert (got.returncode, got.stdout) == (USAGE, "")
+	assert got.stderr.startswith("mtctl: ")
+
+
+@pytest.mark.parametrize("option", ["--allocator=SYSTEM", "--signal=SIGUSR2", "--signal=RTMIN+3", "--signal=none",
+                                    "--round=auto", "--round=timer:86400", "--budget-pct=0", "--only="])
+def test_run_takes_values_at_the_edge(ctl, library, option):
+	assert ctl("run", option, "--", "echo", "ran", MTSHIM_LIBRARY=str(library)).stdout == "ran\n"
+
+
+def test_run_refuses_a_library_that_the_loader_could_not_find(ctl, library, tmp_path):
+	blank = tmp_path / "with blank"
+	blank.mkdir()
+	shutil.copy(library, blank)
+
+	for path in (blank / "libmtshim.so", "/no/such/libmtshim.so"):
+		got = ctl("run", "--", "echo", "ran", MTSHIM_LIBRARY=str(path))
+		assert (got.returncode, got.stdout) == (126, "") and got.stderr.startswith("mtctl: ")
+
+
+# ---- check ----
+
+def test_check_compares_with_the_threshold(ctl):
+	low, high = ctl("check", "--threshold", "0"), ctl("check", "--threshold=100")
+
+	assert (low.returncode, high.returncode) == (1, 0)
+	assert re.match(r"RAM at \d+\.\d % of \d+\.\d [MG]B \((machine|cgroup limit)\), at or above the threshold of 0 %\n",
+	                low.stdout)
+	seen = json.loads(ctl("check", os.getpid(), "--json").stdout)
+	assert seen["percent"] == pytest.approx(100 * seen["used_bytes"] / seen["limit_bytes"])
+	for wrong in ("101", "-1", "x", "nan", ""):
+		assert ctl("check", "--threshold=" + wrong).returncode == USAGE
+
+
+LIMITS_C = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include "ctl/limit.h"
+int main(int argc, char **argv)
+{
+	struct mt_limit limit;
+
+	if (argc != 3 || mt_limit_find(argv[1], atoi(argv[2]), &limit) != MT_ERR_OK)
+		return 1;
+	printf("%llu %llu %d %s\n", (unsigned long long)limit.used_bytes, (unsigned long long)limit.limit_bytes,
+	       limit.is_cgroup, limit.source);
+	return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def limits_program(tmp_path_factory):
+	root = ROOT
+	source = tmp_path_factory.mktemp("limits") / "limits.c"
+	source.write_text(LIMITS_C)
+	program = source.with_suffix("")
+	subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", f"-I{root / 'shim'}", "-o", program, source,
+	                root / "ctl" / "limit.c", root / "ctl" / "text.c", root / "ctl" / "error.c"], check=True)
+	return program
+
+
+@pytest.fixture
+def limits(limits_program, tmp_path):
+	"""limits(files, pid): what mt_limit_find says on a machine whose /proc and /sys hold these files."""
+	def find(files, pid=0):
+		base = {"proc/meminfo": "MemTotal: 16000 kB\nMemFree: 1 kB\nMemAvailable: 12000 kB\n"}
+		for name, text in {**base, **files}.items():
+			path = tmp_path / "root" / name
+			path.parent.mkdir(parents=True, exist_ok=True)
+			path.write_text(text)
+		got = subprocess.run([limits_program, tmp_path / "root", str(pid)], capture_output=True, text=True, check=True)
+		used, limit, is_cgroup, source = got.stdout.split()
+		return int(used), int(limit), is_cgroup == "1", source.removeprefix(str(tmp_path / "root"))
+	return find
+
+
+V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
+V1 = "35 31 0:32 {root} /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
+
+
+def v2_group(path, current, maximum="max", high="max", inactive=0):
+	base = f"sys/fs/cgroup{path}/memory."
+	return {base + "current": f"{current}\n", base + "max": f"{maximum}\n", base + "high": f"{high}\n",
+	        base + "stat": f"anon 5\ninactive_file {inactive}\nactive_file 3\n"}
+
+
+def test_without_cgroups_the_machine_counts(limits):
+	assert limits({"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": ""}) == \
+		(4000 * 1024, 16000 * 1024, False, "/proc/meminfo")
+
+
+def test_v2_takes_the_ancestor_that_is_nearest_to_its_limit(limits):
+	files = {"proc/self/mountinfo": V2, "proc/77/cgroup": "0::/a/b\n", **v2_group("/a/b", 5000, 10000, inactive=1000),
+	         **v2_group("/a", 9000, "max", 12000, inactive=500)}
+
+	assert limits(files, pid=77) == (8500, 12000, True, "/sys/fs/cgroup/a/memory.high")
+
+
+def test_v2_without_any_limit_is_the_machine(limits):
+	files = {"proc/self/mountinfo": V2, "proc/self/cgroup": "0::/a\n", **v2_group("/a", 9000)}
+
+	assert limits(files)[3] == "/proc/meminfo"
+
+
+def v1_group(path, usage, limit, inactive):
+	base = f"sys/fs/cgroup/memory{path}/memory."
+	return {base + "usage_in_bytes": f"{usage}\n", base + "limit_in_bytes": f"{limit}\n",
+	        base + "stat": f"inactive_file 1\ntotal_inactive_file {inactive}\n"}
+
+
+def test_v1_near_two_to_the_63_is_no_limit(limits):
+	files = {"proc/self/mountinfo": V1.format(root="/"), "proc/self/cgroup": "4:cpu:/x\n3:memory:/a\n0::/\n",
+	         **v1_group("/a", 9000, 9223372036854771712, 0)}
+	assert limits(files)[2] is False
+
+	files.update(v1_group("/a", 9000, 20000, 4000))
+	assert limits(files) == (5000, 20000, True, "/sys/fs/cgroup/memory/a/memory.limit_in_bytes")
+
+
+def test_in_a_container_the_mount_is_the_group_itself(limits):
+	files = {"proc/self/mountinfo": V1.format(root="/docker/abc"), "proc/self/cgroup": "3:memory:/docker/abc\n",
+	         **v1_group("", 700, 1000, 100)}
+
+	assert limits(files) == (600, 1000, True, "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+# ---- the real shim ----
+
+def test_a_real_process_from_the_cradle(puppet, env, awake, control):
+	settings = env(MIN_MB=0, GC_ROUNDS=3, SLACK_MB=1000, SETTLE_MS=3600000)
+	actor = puppet(settings)
+	actor.tell("alloc 10 100 200")
+	seen = awake(actor.pid, settings)
+
+	assert set(fake_shim.FIELDS) <= set(seen)
+	assert {"name": "gc_rounds", "value": "3", "origin": "environment"} in seen["settings"]
+	listed = json.loads(control(settings, "ps", "--json").stdout)["processes"]
+	assert next(one for one in listed if one["pid"] == actor.pid)["state"] == "awake"
+	assert control(settings, "set", actor.pid, "gc_rounds=4").stdout == "gc_rounds: 3 -> 4\n"
+	assert control(settings, "reset-peak", actor.pid).returncode == 0
+	assert control(settings, "round", actor.pid).returncode == 0
+	doctor = control(settings, "doctor", actor.pid)
+	assert doctor.returncode in (0, 1) and "gc_rounds" in doctor.stdout and "(mtctl set)" in doctor.stdout
+
+
+def test_a_real_trim_frees_and_then_finds_nothing(puppet, env, awake, control):
+	settings = env(MIN_MB=0, SLACK_MB=1000, SETTLE_MS=3600000, BUDGET_PCT=0)
+	actor = puppet(settings)
+	actor.tell("alloc 20000 2000 4000")
+	actor.tell("keep 20")
+	awake(actor.pid, settings)
+
+	first = control(settings, "trim", actor.pid)
+	again = control(settings, "trim", actor.pid)
+
+	assert first.returncode == FREED, first.stdout + first.stderr
+	assert again.returncode == NOTHING, again.stdout + again.stderr
+	assert re.search(r"RSS +\d+\.\d MB +\d+\.\d MB +-\d+\.\d MB", first.stdout)
+
+
+def test_run_puts_a_real_program_under_the_shim(mtctl, shim, bare, mt_dir, spawn, control, awake):
+	plain = dict(bare, MT_DIR=str(mt_dir), MTSHIM_LIBRARY=str(shim))
+	process = spawn([mtctl, "run", "--min-mb=0", "--idle-ms=250", "--", PYTHON, "-c",
+	                 "import sys; print('ready', flush=True); sys.stdin.read()"], plain)
+	assert process.stdout.readline() == "ready\n"
+
+	seen = awake(process.pid, plain)
+
+	assert {"name": "idle_ms", "value": "250", "origin": "environment"} in seen["settings"]
+
+
+def test_a_small_real_process_is_asleep(env, spawn, control):
+	settings = env()
+	sleeper = spawn(["/bin/sleep", "60"], settings)
+	time.sleep(0.3)
+
+	got = control(settings, "trim", sleeper.pid)
+
+	assert got.returncode == NOTHING and "asleep: nothing to trim" in got.stdout
+	assert sleeper.poll() is None

@@ -1,0 +1,257 @@
+"""Python's own allocator, its environment, and its garbage collector, steered from outside."""
+import json
+
+import pytest
+
+PYTHON = "/usr/bin/python3"
+
+# pymalloc or malloc? The arenas of pymalloc are in what sys._debugmallocstats prints.
+WHICH = r'''
+import os, sys
+sys.stdout.flush()
+sys._debugmallocstats()
+print("environ", os.environ.get("PYTHONMALLOC"), "dev", sys.flags.dev_mode)
+'''
+
+
+def uses_pymalloc(run, settings, *options):
+	got = run([PYTHON, *options, "-c", WHICH], settings)
+	assert got.returncode == 0, got.stderr
+	return "arenas allocated total" in got.stderr, got.stdout.strip()
+
+
+def test_bare_python_uses_pymalloc(run, bare):
+	assert uses_pymalloc(run, bare) == (True, "environ None dev False")
+
+
+def test_auto_moves_small_objects_into_jemalloc(run, env):
+	assert uses_pymalloc(run, env(ALLOCATOR="jemalloc")) == (False, "environ None dev False")
+
+
+def test_auto_leaves_pymalloc_over_libc(run, env):
+	assert uses_pymalloc(run, env(ALLOCATOR="system")) == (True, "environ None dev False")
+
+
+def test_off_leaves_pymalloc(run, env):
+	assert uses_pymalloc(run, env(ALLOCATOR="jemalloc", PYTHON_MALLOC="off")) == (True, "environ None dev False")
+
+
+def test_on_works_over_libc_too(run, env):
+	assert uses_pymalloc(run, env(ALLOCATOR="system", PYTHON_MALLOC="on")) == (False, "environ None dev False")
+
+
+def test_what_the_user_set_is_kept(run, env):
+	settings = dict(env(ALLOCATOR="jemalloc"), PYTHONMALLOC="pymalloc")
+
+	assert uses_pymalloc(run, settings) == (True, "environ pymalloc dev False")
+
+
+def test_an_isolated_python_ignores_it(run, env):
+	assert uses_pymalloc(run, env(ALLOCATOR="jemalloc"), "-I") == (True, "environ None dev False")
+
+
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_dev_mode_keeps_its_debug_hooks(run, env, bare, how):
+	"""Dev mode checks every free: an overrun buffer must be told, with the shim as without."""
+	script = ("import ctypes\n"
+	          "api = ctypes.pythonapi\n"
+	          "api.PyMem_Malloc.restype = ctypes.c_void_p\n"
+	          "api.PyMem_Free.argtypes = [ctypes.c_void_p]\n"
+	          "block = api.PyMem_Malloc(16)\n"
+	          "ctypes.memset(block + 16, 1, 4)\n"
+	          "api.PyMem_Free(block)\n")
+	options = ["-X", "dev"] if how == "option" else []
+	more = {"PYTHONDEVMODE": "1"} if how == "variable" else {}
+
+	expected = run([PYTHON, *options, "-c", script], dict(bare, **more))
+	got = run([PYTHON, *options, "-c", script], dict(env(ALLOCATOR="jemalloc"), **more))
+
+	assert "bytes written past the end" in expected.stderr or "at tail" in expected.stderr
+	assert got.returncode == expected.returncode
+	assert "at tail" in got.stderr or "bytes written past the end" in got.stderr
+
+
+def test_children_without_the_shim_are_untouched(run, env):
+	script = ("import os, subprocess, sys\n"
+	          "environment = {k: v for k, v in os.environ.items() if k != 'LD_PRELOAD'}\n"
+	          "child = subprocess.run([sys.executable, '-c', 'import sys; sys._debugmallocstats()'],\n"
+	          "                       env=environment, capture_output=True, text=True)\n"
+	          "print('PYTHONMALLOC' in environment, 'arenas allocated total' in child.stderr)\n")
+
+	got = run([PYTHON, "-c", script], env(ALLOCATOR="jemalloc"))
+
+	assert got.stdout == "False True\n", got.stderr
+
+
+def test_getenv_answers_the_rest_as_libc_does(run, env):
+	script = ("import ctypes, os\n"
+	          "lib = ctypes.CDLL(None)\n"
+	          "lib.getenv.restype = ctypes.c_char_p\n"
+	          "lib.setenv(b'MY_OWN', b'set later', 1)\n"
+	          "print(lib.getenv(b'MY_OWN'), lib.getenv(b'HOME_OF_NOBODY'), lib.getenv(b'PYTHONMALLOCS'),\n"
+	          "      lib.getenv(b'PYTHONMALLO'), lib.getenv(b''))\n")
+
+	got = run([PYTHON, "-c", script], env(ALLOCATOR="jemalloc"))
+
+	assert got.stdout == "b'set later' None None None None\n", got.stderr
+
+
+def test_a_program_that_is_no_python_gets_no_answer(run, env):
+	got = run(["perl", "-e", "print $ENV{PYTHONMALLOC} // 'unset'"], env(ALLOCATOR="jemalloc", PYTHON_MALLOC="on"))
+
+	assert got.stdout == "unset"
+
+
+# ---- the garbage collector ----
+
+# Cycles that only a collection frees, counted by finalizers; then waits, a line of stdin at a time.
+CYCLES = r'''
+import gc, sys
+dead = 0
+class Node:
+    def __init__(self):
+        self.me = self
+        self.load = bytearray(1000)
+    def __del__(self):
+        global dead
+        dead += 1
+gc.collect()
+gc.freeze()
+{prepare}
+for _ in range(500):
+    Node()
+print("ready", flush=True)
+for line in sys.stdin:
+    exec(line)
+    print(dead, flush=True)
+'''
+
+
+class Cycles:
+	def __init__(self, process):
+		self.process = process
+		self.pid = process.pid
+		assert process.stdout.readline() == "ready\n", process.stderr.read()
+
+	def tell(self, line):
+		self.process.stdin.write(line + "\n")
+		self.process.stdin.flush()
+		return int(self.process.stdout.readline())
+
+	def keep_busy(self, seconds):
+		"""Sends it short naps, so that it comes by its bytecodes often, and does not wait for them."""
+		self.naps = int(seconds * 100) + 1
+		self.process.stdin.write("import time\n" + "time.sleep(0.01)\n" * (self.naps - 1))
+		self.process.stdin.flush()
+
+	def wait_until_idle(self):
+		for _ in range(self.naps):
+			self.process.stdout.readline()
+
+
+@pytest.fixture
+def cycles(spawn, awake):
+	def start(settings, prepare="gc.set_threshold(100000)"):
+		one = Cycles(spawn([PYTHON, "-c", CYCLES.replace("{prepare}", prepare)], settings))
+		awake(one.pid, settings)
+		return one
+	return start
+
+
+def last_record(stats, pid, settings, reason):
+	found = [record for record in stats(pid, settings)["records"] if record["reason"] == reason]
+	return found[-1] if found else None
+
+
+def poll(actor, wait_for, expected):
+	"""Pending calls run between bytecodes of the main thread: it has to be running some."""
+	return wait_for(lambda: actor.tell("pass") >= expected, 10)
+
+
+@pytest.mark.parametrize("backend_name", ["jemalloc", "system"])
+def test_a_light_trim_collects(cycles, env, control, stats, wait_for, backend_name):
+	settings = env(MIN_MB=0, ALLOCATOR=backend_name)
+	actor = cycles(settings)
+	assert actor.tell("pass") == 0
+	actor.keep_busy(3)
+
+	done = control(settings, "trim", actor.pid, "--light")
+
+	assert done.returncode in (0, 1), done.stdout + done.stderr
+	actor.wait_until_idle()
+	assert poll(actor, wait_for, 500)
+	seen = stats(actor.pid, settings)
+	assert seen["gc_count"] == 1 and seen["gc_collected_count"] >= 500
+	assert last_record(stats, actor.pid, settings, "request")["gc_state"] == "done"
+
+
+def test_gc_disable_is_respected(cycles, env, control, stats):
+	settings = env(MIN_MB=0)
+	actor = cycles(settings, "gc.disable()")
+	actor.keep_busy(3)
+
+	control(settings, "trim", actor.pid)
+
+	actor.wait_until_idle()
+	assert actor.tell("pass") == 0
+	assert last_record(stats, actor.pid, settings, "request")["gc_state"] == "disabled"
+	assert stats(actor.pid, settings)["gc_count"] == 0
+
+
+def test_a_main_thread_busy_in_c_is_reported_and_the_heap_still_trimmed(cycles, env, control, stats, wait_for):
+	settings = env(MIN_MB=0, SLACK_MB=100000, SETTLE_MS=3600000)
+	actor = cycles(settings)
+	actor.tell("held = [bytes(5000) for _ in range(10000)]")
+	actor.tell("del held")
+	actor.process.stdin.write("import ctypes; ctypes.PyDLL(None).usleep(4500000)\n")
+	actor.process.stdin.flush()
+
+	done = control(settings, "trim", actor.pid, timeout=30)
+
+	assert done.returncode in (0, 1), done.stdout + done.stderr
+	record = last_record(stats, actor.pid, settings, "request")
+	assert record["gc_state"] == "late"
+	assert record["rss_after_bytes"] < record["rss_before_bytes"] - 20_000_000
+	assert stats(actor.pid, settings)["gc_late_count"] == 1
+	actor.process.stdout.readline()
+	# The collection is made up for, once the thread is back, and leaves a record of its own.
+	assert poll(actor, wait_for, 500)
+	wait_for(lambda: last_record(stats, actor.pid, settings, "late_gc"), 10)
+
+
+def test_an_automatic_purge_runs_no_gc(cycles, env, stats, wait_for):
+	settings = env(MIN_MB=0, SLACK_MB=1, SLACK_PCT=0, IDLE_MS=100, SETTLE_MS=1000)
+	actor = cycles(settings)
+	actor.tell("held = [bytes(5000) for _ in range(20000)]")
+	actor.tell("del held")
+
+	wait_for(lambda: stats(actor.pid, settings)["purge_count"] > 0, 15)
+
+	assert actor.tell("pass") == 0
+	assert stats(actor.pid, settings)["gc_count"] == 0
+
+
+def test_a_python_that_ends_during_trims(run, env, bare):
+	"""A pending call queued while Python shuts down must not hang or crash it."""
+	script = ("import ctypes, threading\n"
+	          "trim = ctypes.CDLL(None).mt_round\n"
+	          "for _ in range(20):\n"
+	          "    trim()\n"
+	          "held = [bytearray(1000) for _ in range(10000)]\n"
+	          "print('done')\n")
+	for _ in range(10):
+		got = run([PYTHON, "-c", script], env(MIN_MB=0, GC_ROUNDS=1, TICK_MS=10), timeout=30)
+		assert (got.returncode, got.stdout) == (0, "done\n"), got.stderr
+
+
+def test_stats_are_json_whatever_the_program_is_called(spawn, env, awake, tmp_path, control):
+	"""The name of a program is hostile text."""
+	settings = env(MIN_MB=0)
+	odd = tmp_path / "a\"b\x1b[31m\n<é>"
+	odd.symlink_to(PYTHON)
+	process = spawn([str(odd), "-c", "import time; time.sleep(60)"], settings)
+	awake(process.pid, settings)
+
+	raw = control(settings, "stat", process.pid).stdout
+	assert "\x1b" not in raw
+	json.loads(control(settings, "stat", process.pid, "--json").stdout)

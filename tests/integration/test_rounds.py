@@ -1,0 +1,154 @@
+"""Rounds: the cadence is exact, a heavy cleanup stands for the light one of the same round, and what ends a round is
+the user's choice."""
+import os
+import signal
+import time
+
+import pytest
+
+# Nothing but rounds may clean up.
+ROUNDS_ONLY = {"MIN_MB": 0, "SLACK_MB": 100000, "SLACK_PCT": 100, "SETTLE_MS": 3600000, "BUDGET_PCT": 0}
+
+
+@pytest.fixture
+def rounds(puppet, env, awake, stats, wait_for):
+	"""Ends a number of rounds by mt_round(), with more than the second between them that merges cleanups."""
+	def play(count, pause=1.1, **settings):
+		full = env(**ROUNDS_ONLY, **settings)
+		actor = puppet(full)
+		awake(actor.pid, full)
+		for number in range(1, count + 1):
+			actor.tell("call mt_round")
+			wait_for(lambda: stats(actor.pid, full)["rounds_count"] == number, 5)
+			time.sleep(pause)
+		return stats(actor.pid, full)
+	return play
+
+
+@pytest.mark.parametrize("every, count, expected", [(0, 4, 0), (1, 3, 3), (2, 4, 2), (3, 6, 2)])
+def test_cadence_of_light_cleanups(rounds, every, count, expected):
+	seen = rounds(count, GC_ROUNDS=every)
+
+	assert (seen["light_count"], seen["heavy_count"], seen["rounds_count"]) == (expected, 0, count)
+	numbers = [record["round"] for record in seen["records"] if record["reason"] == "round"]
+	assert numbers == [every * n for n in range(1, expected + 1)]
+	assert all(record["level"] == "light" for record in seen["records"] if record["reason"] == "round")
+
+
+def test_heavy_subsumes_light(rounds):
+	seen = rounds(6, GC_ROUNDS=2, HEAVY_ROUNDS=3)
+
+	levels = [(record["round"], record["level"]) for record in seen["records"] if record["reason"] == "round"]
+	assert levels == [(2, "light"), (3, "heavy"), (4, "light"), (6, "heavy")]
+	assert (seen["light_count"], seen["heavy_count"]) == (2, 2)
+
+
+def test_empty_cache_makes_them_heavy(rounds):
+	seen = rounds(2, GC_ROUNDS=1, CUDA_EMPTY_CACHE=1)
+
+	assert (seen["light_count"], seen["heavy_count"]) == (0, 2)
+
+
+def test_rounds_in_quick_succession_are_all_counted(puppet, env, awake, stats, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS=2)
+	actor = puppet(full)
+	awake(actor.pid, full)
+	for _ in range(7):
+		actor.tell("call mt_round")
+	seen = wait_for(lambda: (lambda now: now if now["rounds_count"] == 7 else None)(stats(actor.pid, full)), 5)
+	time.sleep(2.5)
+
+	seen = stats(actor.pid, full)
+	asked = {record["round"] for record in seen["records"] if record["reason"] == "round"}
+	assert seen["rounds_count"] == 7
+	assert asked <= {2, 4, 6} and 6 in asked
+	assert 1 <= seen["light_count"] <= 3
+
+
+def test_mtctl_ends_a_round(puppet, env, awake, stats, control, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS=2)
+	actor = puppet(full)
+	awake(actor.pid, full)
+	for number in range(1, 5):
+		assert control(full, "round", actor.pid).returncode == 0
+		wait_for(lambda: stats(actor.pid, full)["rounds_count"] == number, 5)
+		time.sleep(1.1)
+
+	assert stats(actor.pid, full)["light_count"] == 2
+
+
+def test_the_signal_ends_a_round(puppet, env, awake, stats, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS=2, ROUND="signal")
+	actor = puppet(full)
+	awake(actor.pid, full)
+	for number in range(1, 5):
+		os.kill(actor.pid, signal.SIGUSR1)
+		wait_for(lambda: stats(actor.pid, full)["rounds_count"] == number, 5)
+		time.sleep(1.1)
+
+	numbers = [record["round"] for record in stats(actor.pid, full)["records"] if record["level"] == "light"]
+	assert numbers == [2, 4]
+
+
+def test_the_timer_ends_rounds(puppet, env, awake, stats, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS=2, ROUND="timer:1")
+	actor = puppet(full)
+	awake(actor.pid, full)
+	start, begin = stats(actor.pid, full)["rounds_count"], time.monotonic()
+	time.sleep(6)
+	seen, passed = stats(actor.pid, full), time.monotonic() - begin
+
+	assert abs(seen["rounds_count"] - start - passed) <= 1.5
+	assert seen["light_count"] == seen["rounds_count"] // 2
+
+
+def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
+	"""A trough of live bytes after a peak is the end of a round."""
+	full = env(**ROUNDS_ONLY, GC_ROUNDS=1, ROUND="auto")
+	actor = puppet(full)
+	awake(actor.pid, full)
+	for _ in range(4):
+		actor.tell("alloc 20000 5000 5000")
+		time.sleep(1)
+		actor.tell("keep 0")
+		time.sleep(1.5)
+
+	seen = stats(actor.pid, full)
+	assert seen["rounds_count"] == 4
+	assert seen["light_count"] == 4
+
+
+def test_exit_cleanup_runs_once_at_the_end(run, env, compile_c):
+	script = ("class Node:\n"
+	          "    def __init__(self): self.me = self\n"
+	          "import gc; gc.set_threshold(100000)\n"
+	          "held = [bytes(1000) for _ in range(50000)]\n"
+	          "del held\n"
+	          "import time; time.sleep(0.5)\n")
+
+	got = run(["/usr/bin/python3", "-c", script], env(**ROUNDS_ONLY, EXIT_CLEANUP=1, PROFILE=1))
+	without = run(["/usr/bin/python3", "-c", script], env(**ROUNDS_ONLY, PROFILE=1))
+
+	assert (got.returncode, without.returncode) == (0, 0)
+	assert sum("exit" in line for line in got.stderr.splitlines()) == 1, got.stderr
+	assert "exit" not in without.stderr
+
+
+def test_names_of_other_tools_are_understood(puppet, env, awake, control):
+	full = dict(env(**ROUNDS_ONLY), NVFLARE_CLIENT_MEMORY_GC_ROUNDS="3", NVFLARE_CUDA_EMPTY_CACHE="1")
+	actor = puppet(full)
+	seen = awake(actor.pid, full)
+
+	settings = seen["settings"]
+	assert settings["gc_rounds"]["value"] == "3"
+	assert settings["gc_rounds"]["origin"] == "NVFLARE_CLIENT_MEMORY_GC_ROUNDS"
+	assert settings["cuda_empty_cache"]["value"] in ("1", "on", "true")
+
+
+def test_our_own_name_wins_over_the_others(puppet, env, awake):
+	full = dict(env(**ROUNDS_ONLY, GC_ROUNDS=5), NVFLARE_CLIENT_MEMORY_GC_ROUNDS="3")
+	actor = puppet(full)
+
+	settings = awake(actor.pid, full)["settings"]
+
+	assert (settings["gc_rounds"]["value"], settings["gc_rounds"]["origin"]) == ("5", "environment")

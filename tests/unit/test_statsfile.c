@@ -1,0 +1,229 @@
+/* tests/unit/test_statsfile.c -- mtctl's reader against files that are not what they should be. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ctl/statsfile.h"
+
+static struct mt_stats_file good;
+static struct mt_stats_file seen;
+static struct mt_why why;
+
+static void seal(struct mt_stats_head *head)
+{
+	head->checksum = mt_statsfile_checksum(head, offsetof(struct mt_stats_head, checksum));
+}
+
+static void make_good(void)
+{
+	memset(&good, 0, sizeof(good));
+	memset(&seen, 0x5a, sizeof(seen));
+	good.head.magic = MT_STATS_MAGIC;
+	good.head.version = MT_STATS_VERSION;
+	good.head.head_bytes = sizeof(good.head);
+	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
+	good.head.record_bytes = sizeof(struct mt_stats_record);
+	good.head.sample_bytes = sizeof(struct mt_stats_sample);
+	good.head.settings_count = 1;
+	good.head.records_count = 70;
+	strcpy(good.head.comm, "python3");
+	strcpy(good.settings[0].name, "gc_rounds");
+	good.head.snapshot.rss_bytes = 42;
+	for (uint64_t number = 7; number <= 70; number++)
+		good.records[(number - 1) % MT_RECORDS_COUNT] =
+			(struct mt_stats_record){.number = number, .request_seq = number + 1000, .result = 1};
+	seal(&good.head);
+}
+
+static int file_of(const void *bytes, size_t count)
+{
+	int fd = memfd_create("stats", MFD_CLOEXEC);
+
+	cr_assert(fd >= 0);
+	cr_assert_eq(write(fd, bytes, count), (ssize_t)count);
+	return fd;
+}
+
+/* Reads `good` as a whole; every test spoils it first. */
+static enum mt_err read_good(void)
+{
+	int fd = file_of(&good, sizeof(good));
+	enum mt_err error = mt_statsfile_read(fd, &seen, &why);
+
+	close(fd);
+	return error;
+}
+
+TestSuite(statsfile, .init = make_good);
+
+Test(statsfile, a_good_file_is_read)
+{
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
+	cr_expect_str_eq(seen.head.comm, "python3");
+	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
+	cr_expect_eq(mt_statsfile_record(&seen, 70)->request_seq, 1070);
+}
+
+Test(statsfile, nothing_is_written_on_failure)
+{
+	struct mt_stats_file before = seen;
+
+	good.head.checksum ^= 1;
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_arr_eq(&seen, &before, sizeof(seen));
+}
+
+Test(statsfile, every_flipped_byte_of_the_head_is_noticed)
+{
+	unsigned char *bytes = (unsigned char *)&good.head;
+	struct mt_stats_head head;
+
+	/* A file that is wrong is read for 50 ms: a prime step keeps this within seconds and meets every field kind. */
+	for (size_t i = 0; i < sizeof(good.head); i += 37) {
+		int fd;
+
+		bytes[i] ^= 0x10;
+		fd = file_of(&good, sizeof(good));
+		cr_expect_neq(mt_statsfile_read_head(fd, &head, &why), MT_ERR_OK, "byte %zu", i);
+		close(fd);
+		bytes[i] ^= 0x10;
+	}
+	cr_expect_eq(read_good(), MT_ERR_OK);
+}
+
+Test(statsfile, every_length_is_survived)
+{
+	static const size_t lengths[] = {0, 1, 7, 8, 12, 39, 40, sizeof(good.head) - 1, sizeof(good.head),
+					 sizeof(good) / 2, sizeof(good) - 1};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		int fd = file_of(&good, lengths[i]);
+
+		cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID, "%zu bytes", lengths[i]);
+		close(fd);
+	}
+}
+
+Test(statsfile, another_version_is_named_with_both_numbers)
+{
+	good.head.version = 77;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_not_null(strstr(why.text, "version 77"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "version 1"), "%s", why.text);
+}
+
+Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
+{
+	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.fields_count, &good.head.record_bytes,
+				   &good.head.sample_bytes};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
+		uint32_t kept = *sizes[i];
+
+		for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
+			*sizes[i] = values[j];
+			seal(&good.head);
+			cr_expect_eq(read_good(), MT_ERR_INVALID, "size %zu, value %u", i, values[j]);
+		}
+		*sizes[i] = kept;
+	}
+	good.head.settings_count = MT_SETTINGS_COUNT + 1;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+}
+
+Test(statsfile, noise_is_refused)
+{
+	static unsigned char noise[sizeof(struct mt_stats_file) + 4096];
+	int fd;
+
+	srand(1);
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = (unsigned char)rand();
+	fd = file_of(noise, sizeof(noise));
+	cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID);
+	close(fd);
+}
+
+Test(statsfile, text_is_ended_and_printable)
+{
+	memset(good.head.evidence, 0xff, sizeof(good.head.evidence));
+	strcpy(good.head.comm, "\033[31mred\n");
+	memset(&good.settings[0], 0x1b, sizeof(good.settings[0]));
+	seal(&good.head);
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(seen.head.comm, "?[31mred?");
+	cr_expect_eq(strlen(seen.head.evidence), sizeof(seen.head.evidence) - 1);
+	cr_expect_eq(strspn(seen.head.evidence, "?"), strlen(seen.head.evidence));
+	cr_expect_eq(strspn(seen.settings[0].value, "?"), sizeof(seen.settings[0].value) - 1);
+}
+
+Test(statsfile, records_out_of_place_come_back_empty)
+{
+	good.records[3].number = 5;
+	good.records[4].result = 99;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.records[3].number, 0);
+	cr_expect_eq(seen.records[4].result, MT_NULL_RESULT);
+	cr_expect_null(mt_statsfile_record(&seen, 6), "overwritten long ago");
+	cr_expect_null(mt_statsfile_record(&seen, 0));
+	cr_expect_null(mt_statsfile_record(&seen, UINT64_MAX));
+}
+
+Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
+{
+	good.records[(68 - 1) % MT_RECORDS_COUNT].merged = 1;
+	good.records[(69 - 1) % MT_RECORDS_COUNT].merged = 1;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(mt_statsfile_record_of_request(&seen, 1068)->number, 70);
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 5));
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 0));
+}
+
+Test(statsfile, records_that_are_all_merged_end_the_search)
+{
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++)
+		good.records[slot].merged = 1;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 1010));
+}
+
+Test(statsfile, fields_that_a_newer_shim_appended_are_left_out)
+{
+	const size_t old_bytes = sizeof(good.head), more_bytes = 3 * sizeof(uint64_t);
+	unsigned char *bytes = calloc(1, sizeof(good) + more_bytes);
+	uint64_t sum;
+	int fd;
+
+	cr_assert_not_null(bytes);
+	good.head.fields_count += 3;
+	good.head.head_bytes += (uint32_t)more_bytes;
+	memcpy(bytes, &good.head, old_bytes);
+	memcpy(bytes + old_bytes + more_bytes, good.settings, sizeof(good) - old_bytes);
+	/* The old place of the checksum is a field now. */
+	memset(bytes + old_bytes - sizeof(sum), 0, sizeof(sum));
+	sum = mt_statsfile_checksum(bytes, old_bytes + more_bytes - sizeof(sum));
+	memcpy(bytes + old_bytes + more_bytes - sizeof(sum), &sum, sizeof(sum));
+	fd = file_of(bytes, sizeof(good) + more_bytes);
+	cr_assert_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
+	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
+	cr_expect_eq(mt_statsfile_record(&seen, 70)->request_seq, 1070);
+	close(fd);
+	free(bytes);
+}
+
+Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
+{
+	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_level(UINT32_MAX), "?");
+	cr_expect_str_eq(mt_statsfile_gc_state(MT_GC_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_LATE_GC), "late_gc");
+}
