@@ -145,7 +145,7 @@ static void look_at_status(pid_t pid)
 
 	if (!status)
 		return;
-	if (mt_text_find_number(status, "VmLck", &kilobytes) && kilobytes)
+	if (mt_text_find_number(status, "VmLck", &kilobytes) && kilobytes >= 1024)
 		mt_doctor_say(MT_FINDING_WARN, "mlock(2) keeps freed pages resident: a purge cannot give them back",
 			      "%s are locked", mt_text_bytes(kilobytes * 1024).text);
 	if (mt_text_find_number(status, "RssShmem", &kilobytes) && kilobytes >= 1024)

@@ -92,7 +92,7 @@ void mt_stat_print_json(const struct mt_target *target, bool indented)
 	const struct mt_statsfile_field *fields = mt_statsfile_fields(&count);
 
 	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
-	mt_json_set_text(root, "comm", head->comm);
+	mt_json_set_text(root, "comm", target->process.comm); /* the kernel knows its present one */
 	mt_json_set_text(root, "shim_version", head->shim_version);
 	mt_json_set_text(root, "allocator", head->allocator);
 	mt_json_set_text(root, "evidence", head->evidence);

@@ -47,7 +47,7 @@ static void print_head(const struct mt_target *target)
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
 	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n", mt_table_colour(MT_COLOUR_HEAD),
-	       (int)target->process.pid, head->comm, mt_table_colour_end(), head->shim_version,
+	       (int)target->process.pid, target->process.comm, mt_table_colour_end(), head->shim_version,
 	       mt_text_clock(head->time_ns).text, (double)age_ns / 1e9);
 	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence, head->mode);
 	print_line("conf", head->conf);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "backend/backend.h"
@@ -20,7 +19,6 @@ ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes);
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
-int mt_je_madvise(void *address, size_t bytes, int advice);
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
 
 static const struct mt_backend_hooks *hooks;
@@ -84,19 +82,6 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 
 	if (answer != MAP_FAILED)
 		hooks->grew(bytes);
-	return answer;
-}
-
-int mt_je_madvise(void *address, size_t bytes, int advice)
-{
-	int answer = madvise(address, bytes, advice);
-	static int mode = -1;
-	if (mode < 0) mode = getenv("MTX_HUGE") ? atoi(getenv("MTX_HUGE")) : 4;
-	if (mode && advice == MADV_DONTNEED && bytes >= ((size_t)mode << 20)) {
-		uintptr_t from = ((uintptr_t)address + (2 << 20) - 1) & ~(uintptr_t)((2 << 20) - 1);
-		uintptr_t to = ((uintptr_t)address + bytes) & ~(uintptr_t)((2 << 20) - 1);
-		if (to > from) madvise((void *)from, to - from, MADV_HUGEPAGE);
-	}
 	return answer;
 }
 

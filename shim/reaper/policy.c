@@ -7,16 +7,20 @@
 #define LONGEST_TICK_NS   (5 * MT_NS_PER_S)
 #define MOVED_BYTES       MT_MIB                   /* less than that in a tick is no movement */
 #define SETTLE_BYTES      MT_MIB                   /* worth a purge once nothing moves */
-#define BALANCE_SPAN_NS   (60 * MT_NS_PER_S)       /* the budget of this span is the most that can be saved up */
-#define FIRST_BALANCE_NS  (500 * MT_NS_PER_MS)     /* to begin with: enough to try one purge of a large heap */
+#define BALANCE_SPAN_NS   (3600 * MT_NS_PER_S)     /* the budget of this span is the most that can be saved up */
+#define FIRST_BALANCE_NS  (100 * MT_NS_PER_MS)     /* to begin with */
+#define CYCLES_PER_PURGE  4                        /* the rarest purge that is worth while: every fourth opportunity */
 #define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
 #define TROUGH_TICKS      2
+#define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
+#define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
 
 void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
 {
 	memset(policy, 0, sizeof(*policy));
 	policy->costs = *costs;
+	policy->first_fault_ns = costs->fault_ns;
 	policy->seen_ns = now_ns;
 	policy->moved_ns = now_ns;
 	policy->balance_ns = (int64_t)FIRST_BALANCE_NS;
@@ -73,11 +77,26 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->tick_ns = LONGEST_TICK_NS;
 	if (policy->tick_ns < tick)
 		policy->tick_ns = tick;
+}
+
+static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	policy->seen_ns = now->now_ns;
 	policy->seen_allocated_bytes = now->allocated_bytes;
 	policy->seen_rss_bytes = now->rss_bytes;
+	policy->seen_faults_count = now->faults_count;
+	policy->seen_cpu_ns = now->cpu_ns;
+	policy->seen_system_ns = now->system_ns;
 }
 
 /* ---- idle bytes ---- */
+
+/* The program has allocated, since the last tick, enough to have had half of the dirty pages in use: between two ticks
+ * nothing else would show that a buffer came and went. */
+static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	return above(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
+}
 
 /* Keeps one sample older than the window, so that the window is known to be covered. */
 static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t window_ns)
@@ -151,7 +170,6 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now, cons
 	policy->balance_ns += (int64_t)((now->now_ns - policy->seen_ns) / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
-	policy->seen_ns = now->now_ns;
 }
 
 /* What it cost that bytes came back by so many faults: where there were fewer faults than small pages, the rest came
@@ -174,39 +192,58 @@ static double mean(double old, double new)
 /* The last purge's story is over: what it and the return of its pages cost. */
 static void learn_cost(struct mt_policy *policy)
 {
-	double spent = (double)policy->purge_cost_ns +
-		       (double)return_cost_ns(&policy->costs, policy->charged_bytes, policy->charged_faults_count);
+	double spent = (double)(policy->purge_cost_ns + policy->return_cost_ns);
 
 	if (!policy->learned && policy->purged_bytes)
 		policy->cost_per_byte = mean(policy->cost_per_byte, spent / (double)policy->purged_bytes);
 	policy->learned = true;
 }
 
-/* Charges what has come back since the last purge. */
+/* What a fault costs was measured once, and is corrected by every tick that was full of them: in a virtual machine a page
+ * that the host has taken back costs several times as much. */
+static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns)
+{
+	uint64_t each;
+
+	if (faults < BUSY_FAULTS)
+		return;
+	each = system_ns / faults;
+	if (each > policy->first_fault_ns * DEAREST_FAULT)
+		each = policy->first_fault_ns * DEAREST_FAULT;
+	if (each > policy->first_fault_ns / 2)
+		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
+}
+
+/* Charges what has come back since the last tick, as the wall time that it took: threads that run at the same time take
+ * their faults at the same time. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t back = above(now->rss_bytes, policy->purged_rss_bytes);
-	uint64_t faults = above(now->faults_count, policy->purged_faults_count);
-	uint64_t before = return_cost_ns(&policy->costs, policy->charged_bytes, policy->charged_faults_count);
+	uint64_t faults = above(now->faults_count, policy->seen_faults_count);
+	uint64_t span = above(now->now_ns, policy->seen_ns);
+	uint64_t running = above(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
 
+	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns));
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
-	if (!policy->purged_ns || back <= policy->charged_bytes)
+	if (!policy->purged_ns || back <= policy->returned_bytes)
 		return;
-	cost = above(return_cost_ns(&policy->costs, back, faults), before);
+	cost = return_cost_ns(&policy->costs, back - policy->returned_bytes, faults);
+	if (running > span && span)
+		cost = (uint64_t)((double)cost * (double)span / (double)running);
 	policy->balance_ns -= (int64_t)cost;
+	policy->return_cost_ns += cost;
 	policy->refault_cost_ns += cost;
-	policy->refaults_count += above(faults, policy->charged_faults_count);
-	policy->charged_bytes = back;
-	policy->charged_faults_count = faults;
+	policy->refaults_count += faults;
+	policy->returned_bytes = back;
 }
 
 /* An opportunity opens when there is something to purge, and is over when it was purged or the program has taken half
  * of it back. */
-static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now, bool something)
+static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now, bool something, bool burst)
 {
-	if (policy->open && (!now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
+	if (policy->open && (burst || !now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
 		policy->open = false;
 	if (policy->open || !something)
 		return;
@@ -218,26 +255,43 @@ static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot 
 	learn_cost(policy);
 }
 
+/* What a purge and the return of its pages would cost: as learned, or before that as if all came back, by small pages. A
+ * purge was measured at a sixth of the faults that follow it. */
+static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	double first = (double)policy->costs.fault_ns / (double)policy->costs.page_bytes * 7 / 6;
+
+	return (int64_t)((policy->cost_per_byte > 0 ? policy->cost_per_byte : first) * (double)now->dirty_bytes);
+}
+
 /* Expected cost against the budget of the time that one purge has to last. */
 static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
 		 const struct mt_config *cfg)
 {
 	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
-	uint64_t span = policy->cycle_ns;
+	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
 
-	if (!policy->cycle_ns || policy->cost_per_byte <= 0)
+	if (!policy->cycle_ns)
 		return true;
 	if (opened > span)
 		span = opened;
 	if (least_ns > span)
 		span = least_ns;
-	return policy->cost_per_byte * (double)now->dirty_bytes <= (double)span / 100.0 * (double)cfg->budget_pct;
+	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
+}
+
+/* Early in the cycle, or when it has been overdue for long: not shortly before the pages are wanted again. */
+static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	uint64_t opened = now->now_ns - policy->opened_ns;
+
+	return !policy->open || !policy->cycle_ns || opened <= policy->cycle_ns / 2 || opened >= policy->cycle_ns * 2;
 }
 
 static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
 		      const struct mt_config *cfg)
 {
-	if (!cfg->budget_pct || policy->balance_ns <= 0)
+	if (!cfg->budget_pct || policy->balance_ns < expected_cost_ns(policy, now) || !is_timely(policy, now))
 		return false;
 	if (pays(policy, now, least_ns, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
@@ -262,10 +316,10 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->purged_ns = after->now_ns;
 	policy->purged_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
-	policy->purged_faults_count = after->faults_count;
 	policy->purge_cost_ns = cost_ns;
-	policy->charged_bytes = 0;
-	policy->charged_faults_count = 0;
+	policy->returned_bytes = 0;
+	policy->return_cost_ns = 0;
+	policy->seen_faults_count = after->faults_count;
 	policy->learned = returned_bytes == 0;
 	policy->window_count = 0;
 	policy->idle_bytes = 0;
@@ -279,25 +333,30 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
 	uint64_t gate = gate_bytes(now, cfg);
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
+	bool burst;
 	bool trough;
 	bool idle;
 
 	accrue(policy, now, cfg);
 	charge_returns(policy, now);
 	note_movement(policy, now, cfg);
+	burst = is_burst(policy, now);
+	note_seen(policy, now);
 	trough = reaches_trough(policy, now, gate, &plan.round);
 	plan.next_tick_ns = policy->tick_ns;
-	if (!now->dirty_known) {
+	if (!now->dirty_known || burst) {
 		policy->window_count = 0;
 		policy->idle_bytes = 0;
-		note_opportunity(policy, now, false);
+	}
+	if (!now->dirty_known) {
+		note_opportunity(policy, now, false, burst);
 		return plan;
 	}
 	note_dirty(policy, now, window_ns);
 	policy->idle_bytes = idle_bytes(policy, now, window_ns);
 	trough = trough && now->dirty_bytes >= gate;
 	idle = policy->idle_bytes >= gate;
-	note_opportunity(policy, now, trough || idle);
+	note_opportunity(policy, now, trough || idle, burst);
 	if (trough || idle) {
 		plan.reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
 		plan.purge = may_purge(policy, now, 0, cfg);

@@ -6,10 +6,11 @@
  * not moved for MT_SETTLE_MS, whatever is above 1 MB goes, once.
  *
  * Governor: cleaning may cost MT_BUDGET_PCT of wall time. Charged are the purge and the page faults by which the
- * program takes the pages back. Two rules: the balance must not be overdrawn; and a purge must pay: what it is expected
- * to cost must be within the budget of the time from one such opportunity to the next, both learned from those before;
- * or it has been open for so long that it pays for itself. One that does not pay is tried again after a pause that
- * doubles, to learn whether it does by now. */
+ * program takes the pages back. Two rules. The balance, which grows by the budget's
+ * share of time, must cover what the purge is expected to cost. And it must pay: if even every fourth of such
+ * opportunities would be too dear, both learned from those before, none is taken, unless it has been open for so long
+ * that it pays by itself. What does not pay is tried again after a pause that doubles, to learn whether it does by
+ * now. */
 #ifndef MT_POLICY_H
 #define MT_POLICY_H
 
@@ -29,6 +30,8 @@ struct mt_snapshot {
 	uint64_t live_bytes;
 	uint64_t allocated_bytes; /* ever: tells movement */
 	uint64_t faults_count;    /* minor faults, ever */
+	uint64_t cpu_ns;          /* CPU time of the process, ever */
+	uint64_t system_ns;       /* of that, in the kernel */
 	uint64_t dirty_bytes;     /* what a purge would return */
 	bool dirty_known;         /* false: dirty_bytes was not asked for, only anon - live bounds it */
 };
@@ -61,6 +64,9 @@ struct mt_policy {
 	uint64_t seen_ns;
 	uint64_t seen_allocated_bytes;
 	uint64_t seen_rss_bytes;
+	uint64_t seen_faults_count;
+	uint64_t seen_cpu_ns;
+	uint64_t seen_system_ns;
 	uint64_t moved_ns;
 	bool settled;
 	/* idle window */
@@ -77,10 +83,10 @@ struct mt_policy {
 	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
 	uint64_t purged_bytes;         /* what it returned */
 	uint64_t purged_rss_bytes;     /* RSS right after it */
-	uint64_t purged_faults_count;
 	uint64_t purge_cost_ns;
-	uint64_t charged_bytes;        /* of purged_bytes, already seen to have come back */
-	uint64_t charged_faults_count;
+	uint64_t returned_bytes;       /* of purged_bytes, seen to have come back */
+	uint64_t return_cost_ns;       /* what that cost so far */
+	uint64_t first_fault_ns;       /* costs.fault_ns as it was measured at the start */
 	bool learned;                  /* what it cost has been learned */
 	double cost_per_byte;          /* ns, purge and return, learned; 0 unknown */
 	bool open;                     /* there is something worth purging */

@@ -65,6 +65,7 @@ static struct mt_snapshot sense_cheap(void)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
 	struct mt_rss_quick rss = {0};
+	struct mt_rss_usage usage;
 	struct mt_account_totals totals = {0};
 
 	(void)mt_rss_read_quick(&rss);
@@ -76,7 +77,10 @@ static struct mt_snapshot sense_cheap(void)
 	} else {
 		now.live_bytes = heap.live_bytes;
 	}
-	now.faults_count = mt_rss_minor_faults();
+	mt_rss_read_usage(&usage);
+	now.faults_count = usage.minor_faults_count;
+	now.cpu_ns = usage.cpu_ns;
+	now.system_ns = usage.system_ns;
 	return now;
 }
 
@@ -207,6 +211,19 @@ static void note_foreign_cleanup(const struct mt_snapshot *now)
 		mt_policy_purged(&policy, now, bytes, 0, false);
 }
 
+/* Why it was purged, or not; MT_LOG_LEVEL=debug. */
+static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
+{
+	if (!policy.open && !plan->purge)
+		return;
+	mt_log(MT_LOG_DEBUG, "%llu MB dirty, %llu MB idle, open for %llu ms, cycle %llu ms, %llu us a MB, balance %lld ms: %s",
+	       (unsigned long long)(now->dirty_bytes / MT_MIB), (unsigned long long)(policy.idle_bytes / MT_MIB),
+	       (unsigned long long)((now->now_ns - policy.opened_ns) / MT_NS_PER_MS),
+	       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
+	       (unsigned long long)(policy.cost_per_byte * (double)MT_MIB / 1000),
+	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS), plan->purge ? "purge" : "wait");
+}
+
 uint64_t mt_tick_run(bool grown)
 {
 	uint64_t began_ns = mt_os_thread_cpu_ns();
@@ -223,14 +240,7 @@ uint64_t mt_tick_run(bool grown)
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
-	if (policy.open || plan.purge)
-		mt_log(MT_LOG_DEBUG, "open for %llu ms, %llu MB dirty, %llu MB idle, cycle %llu ms, %llu us a MB, balance %lld ms, back %llu MB by %llu faults: %s",
-		       (unsigned long long)((now.now_ns - policy.opened_ns) / MT_NS_PER_MS),
-		       (unsigned long long)(now.dirty_bytes / MT_MIB), (unsigned long long)(policy.idle_bytes / MT_MIB),
-		       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
-		       (unsigned long long)(policy.cost_per_byte * 1048.576),
-		       (long long)(policy.balance_ns / (long long)MT_NS_PER_MS),
-		       (unsigned long long)(policy.charged_bytes / MT_MIB), (unsigned long long)policy.charged_faults_count, plan.purge ? "purge" : "wait");
+	tell_decision(&now, &plan);
 	if (full_look)
 		full_look_ns = now.now_ns;
 	fill(&now, full_look);

@@ -49,11 +49,21 @@ bool mt_rss_read_full(struct mt_rss_full *out)
 	return true;
 }
 
-uint64_t mt_rss_minor_faults(void)
+static uint64_t timeval_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;
+}
+
+void mt_rss_read_usage(struct mt_rss_usage *out)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_SELF, &usage) == 0 ? (uint64_t)usage.ru_minflt : 0;
+	memset(out, 0, sizeof(*out));
+	if (getrusage(RUSAGE_SELF, &usage) != 0)
+		return;
+	out->minor_faults_count = (uint64_t)usage.ru_minflt;
+	out->system_ns = timeval_ns(&usage.ru_stime);
+	out->cpu_ns = out->system_ns + timeval_ns(&usage.ru_utime);
 }
 
 enum mt_thp mt_rss_thp(void)

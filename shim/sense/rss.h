@@ -25,8 +25,13 @@ struct mt_rss_full {
 bool mt_rss_read_quick(struct mt_rss_quick *out);
 bool mt_rss_read_full(struct mt_rss_full *out);
 
-/* Page faults of the whole process that needed no I/O, ever (getrusage). */
-uint64_t mt_rss_minor_faults(void);
+/* Page faults of the whole process that needed no I/O, and its CPU time, ever (getrusage). */
+struct mt_rss_usage {
+	uint64_t minor_faults_count;
+	uint64_t cpu_ns;
+	uint64_t system_ns;
+};
+void mt_rss_read_usage(struct mt_rss_usage *out);
 
 /* The mode of transparent huge pages for anonymous memory. */
 enum mt_thp { MT_THP_NEVER, MT_THP_MADVISE, MT_THP_ALWAYS };

@@ -1,7 +1,6 @@
 #include "stats/publish.h"
 
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -62,7 +61,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->pid = (uint64_t)getpid();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
-	(void)prctl(PR_GET_NAME, head->comm);
+	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
+	head->comm[strcspn(head->comm, "\n")] = 0;
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);

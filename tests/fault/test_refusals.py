@@ -24,9 +24,15 @@ def compare(run, env, bare, program, *words, wrapper=(), **settings):
                                          (["fds"], "all given"), ([], "all given, 0 wrong")],
                          ids=["as", "data", "fds", "none"])
 def test_limits(run, env, bare, compile_c, backend, words, sure, settings):
-	said = compare(run, env, bare, compile_c(SOURCE), *words, **settings)
+	if backend == "system" or sure.startswith("all"):
+		assert sure in compare(run, env, bare, compile_c(SOURCE), *words, **settings)
+		return
+	# Any jemalloc keeps the address space that it has, so at the limit it refuses sooner than libc, and pthread_create
+	# with it: what must hold is that it refuses properly and that what it gave is whole.
+	got = run([compile_c(SOURCE), *words], env(**settings))
 
-	assert sure in said
+	assert got.returncode == 0, got.stderr
+	assert got.stdout.count("refused with ENOMEM, 0 wrong") == 2
 
 
 @pytest.mark.parametrize("mb", [1, 4, 8, 16, 32])
@@ -50,19 +56,37 @@ def test_a_program_born_into_a_small_address_space(run, env, bare, backend, kb):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
-def test_no_more_threads(run, env, bare, compile_c, backend, tmp_path):
+def test_no_more_threads(run, env, bare, shim, compile_c, backend, tmp_path):
 	"""The reaper's own pthread_create fails: the heap goes on without it, and the program is not told."""
-	program = tmp_path / "program"
+	program, library = tmp_path / "program", tmp_path / "libmtshim.so"
 	program.write_bytes(compile_c(SOURCE).read_bytes())
+	library.write_bytes(shim.read_bytes())
 	program.chmod(0o755)
+	library.chmod(0o755)
 	for folder in (tmp_path, *tmp_path.parents):
 		if str(folder).startswith("/tmp/"):
 			folder.chmod(0o755)
 
-	said = compare(run, env, bare, program, "nproc", wrapper=NOBODY, DIR=f"/dev/shm/mtshim-fault-{os.getpid()}", **AWAKE)
+	settings = env(**AWAKE, DIR=f"/dev/shm/mtshim-fault-{os.getpid()}")
+	# Preloaded behind setpriv, which is the subject of the next test.
+	wrapper = [*NOBODY, "env", f"LD_PRELOAD={library}"]
+	del settings["LD_PRELOAD"]
+	expected = run([*NOBODY, program, "nproc"], bare)
 
-	assert "Resource temporarily unavailable" in said
-	subprocess.run(["rm", "-rf", f"/dev/shm/mtshim-fault-{os.getpid()}"], check=True)
+	got = run([*wrapper, program, "nproc"], settings)
+
+	subprocess.run(["rm", "-rf", settings["MT_DIR"]], check=True)
+	assert "Resource temporarily unavailable" in expected.stdout
+	assert (got.returncode, got.stdout, got.stderr) == (0, expected.stdout, "")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_a_program_that_drops_its_rights(run, env, backend):
+	"""Capabilities belong to a thread, and libc aborts when setresuid fares differently in two threads of a process:
+	a thread of ours must not be asked."""
+	got = run([*NOBODY, "/usr/bin/id", "-u"], env(**AWAKE))
+
+	assert (got.returncode, got.stdout) == (0, "65534\n"), got.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")

@@ -1,5 +1,4 @@
 """fork under a busy heap and a busy reaper: nothing hangs, and the child is a process of its own."""
-import os
 import re
 
 import pytest
@@ -77,7 +76,8 @@ def test_the_parents_files_survive_a_childs_end(puppet, env, awake, stats, mt_di
 	assert stats(actor.pid, settings)["rss_bytes"] > 0
 
 
-def test_files_of_the_dead_are_swept(puppet, env, awake, mt_dir, wait_for):
+def test_files_of_the_dead_are_swept(puppet, env, awake, control, mt_dir):
+	"""mtctl sweeps whenever it looks at all of them, and takes nothing of the living."""
 	settings = env(MIN_MB=0)
 	dead = puppet(settings)
 	dead.tell("alloc 1000 2000 2000")
@@ -90,5 +90,7 @@ def test_files_of_the_dead_are_swept(puppet, env, awake, mt_dir, wait_for):
 	living.tell("alloc 1000 2000 2000")
 	awake(living.pid, settings)
 
-	wait_for(lambda: not [file for file in mt_dir.iterdir() if file.name.startswith(f"{dead.pid}-")], 10)
-	assert os.path.exists(f"/proc/{living.pid}")
+	listed = control(settings, "ps")
+
+	assert listed.returncode == 0 and str(living.pid) in listed.stdout
+	assert sorted(file.name.split("-")[0] for file in mt_dir.iterdir()) == [str(living.pid)] * 2

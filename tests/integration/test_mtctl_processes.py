@@ -24,7 +24,7 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 	seen = json.loads(ctl("stat", pid, "--json").stdout)
 
 	assert set(fake_shim.FIELDS) <= set(seen)
-	assert (seen["pid"], seen["comm"], seen["allocator"], seen["mode"]) == (pid, "fake", "jemalloc", "jemalloc")
+	assert (seen["pid"], seen["comm"], seen["allocator"], seen["mode"]) == (pid, "python3", "jemalloc", "jemalloc")
 	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_door"]) == (300 * MB, 200 * MB, 1)
 	assert seen["settings"] == [{"name": "gc_rounds", "value": "0", "origin": "default"},
 	                            {"name": "tick_ms", "value": "100", "origin": "environment"}]

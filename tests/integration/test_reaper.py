@@ -151,6 +151,19 @@ def test_federated_calls_are_there(puppet, env, awake, backend):
 	assert actor.tell("find mt_allocator_type") == "yes"
 
 
+def test_freed_memory_is_used_again_before_new_is_taken(puppet, env, backend):
+	"""Without decay a jemalloc prefers new memory to a large free extent unless told otherwise
+	(lg_extent_max_active_fit): RSS then grows by the whole heap at every turn, long before the reaper looks."""
+	actor = puppet(env(MIN_MB=0, BUDGET_PCT=0))
+	actor.tell("alloc 20000 5000 5000")
+	once = rss_kb(actor.pid)
+	for _ in range(8):
+		actor.tell("keep 0")
+		actor.tell("alloc 20000 5000 5000")
+
+	assert rss_kb(actor.pid) < 2 * once
+
+
 def test_memory_in_use_is_left_alone(puppet, env, awake, stats, backend):
 	"""Buffers that are reused faster than the window are not worth a purge: they would only come back."""
 	settings = env(MIN_MB=0, SLACK_MB=32, IDLE_MS=1000)

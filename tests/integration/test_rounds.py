@@ -139,7 +139,7 @@ def test_names_of_other_tools_are_understood(puppet, env, awake, control):
 	actor = puppet(full)
 	seen = awake(actor.pid, full)
 
-	settings = seen["settings"]
+	settings = {setting["name"]: setting for setting in seen["settings"]}
 	assert settings["gc_rounds"]["value"] == "3"
 	assert settings["gc_rounds"]["origin"] == "NVFLARE_CLIENT_MEMORY_GC_ROUNDS"
 	assert settings["cuda_empty_cache"]["value"] in ("1", "on", "true")
@@ -149,6 +149,6 @@ def test_our_own_name_wins_over_the_others(puppet, env, awake):
 	full = dict(env(**ROUNDS_ONLY, GC_ROUNDS=5), NVFLARE_CLIENT_MEMORY_GC_ROUNDS="3")
 	actor = puppet(full)
 
-	settings = awake(actor.pid, full)["settings"]
+	settings = {setting["name"]: setting for setting in awake(actor.pid, full)["settings"]}
 
 	assert (settings["gc_rounds"]["value"], settings["gc_rounds"]["origin"]) == ("5", "environment")
