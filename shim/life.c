@@ -91,7 +91,7 @@ static void heap_start(void)
 
 	mt_config_read((const char *const *)environ);
 	if (!mt_config_admits(mt_config(), program_name(comm, sizeof(comm)))) {
-		mt_heap_serve(mt_boot_used() ? mt_uncounted_ops() : mt_system_plain_ops());
+		mt_heap_serve(mt_system_plain_ops());
 		return;
 	}
 	hooks.own_malloc = mt_heap_own_malloc();

@@ -28,8 +28,8 @@ static bool read_cell(const struct mt_cell *cell, uint64_t *out_allocated, uint6
 {
 	if (reader)
 		return reader(cell->counters, out_allocated, out_freed);
-	*out_allocated = atomic_load_explicit(&cell->allocated_bytes, memory_order_relaxed);
-	*out_freed = atomic_load_explicit(&cell->freed_bytes, memory_order_relaxed);
+	*out_allocated = __atomic_load_n(&cell->allocated_bytes, __ATOMIC_RELAXED);
+	*out_freed = __atomic_load_n(&cell->freed_bytes, __ATOMIC_RELAXED) & ~MT_CELL_KNOWN;
 	return true;
 }
 
@@ -123,9 +123,9 @@ void mt_account_thread_born(const void *counters)
 	struct mt_cell *cell = &mt_cell;
 	int kept = errno;
 
-	if (cell->known || !started)
+	if ((cell->freed_bytes & MT_CELL_KNOWN) || !started)
 		return;
-	cell->known = 1;
+	cell->freed_bytes |= MT_CELL_KNOWN;
 	cell->counters = counters;
 	mt_lock_take(&list_lock);
 	link_cell(cell);
@@ -192,6 +192,6 @@ void mt_account_fork_child(void)
 		}
 		cell = next;
 	}
-	if (mt_cell.known && mt_cell.rounds == 0 && !mt_cell.linked)
+	if ((mt_cell.freed_bytes & MT_CELL_KNOWN) && mt_cell.rounds == 0 && !mt_cell.linked)
 		link_cell(&mt_cell);
 }

@@ -7,24 +7,25 @@
 #ifndef MT_ACCOUNT_H
 #define MT_ACCOUNT_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/attr.h"
 
 struct mt_cell {
-	_Atomic uint64_t allocated_bytes; /* where we count ourselves; owner-only */
-	_Atomic uint64_t freed_bytes;
+	uint64_t allocated_bytes;         /* where we count ourselves: see mt_account_bump */
+	uint64_t freed_bytes;             /* with MT_CELL_KNOWN in it */
 	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
 	const void *counters;             /* where the allocator counts; else this cell */
 	uint64_t folded_allocated_bytes;  /* already in the sums of the dead */
 	uint64_t folded_freed_bytes;
 	struct mt_cell *previous, *next;
-	uint8_t known;                    /* the key is set for this thread */
 	uint8_t linked;
 	uint8_t rounds;                   /* destructor rounds seen */
 };
+
+/* The thread is known: its key is set. Kept in the counter itself, so that a free needs no second look. */
+#define MT_CELL_KNOWN (1ull << 63)
 
 extern MT_TLS struct mt_cell mt_cell;
 
@@ -47,12 +48,26 @@ void mt_account_thread_born(const void *counters);
 /* Any thread. Sums under the list lock: microseconds for hundreds of threads. False: nothing is counted. */
 bool mt_account_read(struct mt_account_totals *out);
 
-/* Only the owner writes, so no lock prefix; readers may lag. */
-static inline void mt_account_bump(_Atomic uint64_t *counter, uint64_t bytes)
+/* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers load atomically and may
+ * lag. An aligned 8-byte addition is not torn on any 64-bit machine. */
+static inline uint64_t mt_account_bump(uint64_t *counter, uint64_t bytes)
 {
-	uint64_t now = atomic_load_explicit(counter, memory_order_relaxed);
+	*counter += bytes;
+	return *counter;
+}
 
-	atomic_store_explicit(counter, now + bytes, memory_order_relaxed);
+/* The same for freed_bytes, answering whether the thread is known. Compilers store the sum and test it in two steps more
+ * than the processor needs. */
+static inline bool mt_account_bump_known(uint64_t *counter, uint64_t bytes)
+{
+#if defined(__x86_64__)
+	bool known;
+
+	__asm__("addq %2, %0" : "+m"(*counter), "=@ccs"(known) : "r"(bytes));
+	return known;
+#else
+	return (int64_t)mt_account_bump(counter, bytes) < 0;
+#endif
 }
 
 void mt_account_fork_prepare(void);

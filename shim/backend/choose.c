@@ -22,7 +22,7 @@ const struct mt_backend_identity *mt_backend_identity(void)
 
 /* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc too, and mallctl may be
  * a private copy's. A file of another name is asked for the one function that only that allocator has. */
-static const char *name_owner(const char *file, void *handle)
+static const char *name_owner(const char *file)
 {
 	static const struct {
 		const char *part, *symbol, *name;
@@ -32,6 +32,8 @@ static const char *name_owner(const char *file, void *handle)
 		{"libmimalloc", "mi_collect", "mimalloc"},
 	};
 	const char *base = strrchr(file, '/');
+	const char *name = "unknown";
+	void *handle;
 
 	base = base ? base + 1 : file;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -41,27 +43,26 @@ static const char *name_owner(const char *file, void *handle)
 		return "glibc";
 	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0)
 		return "musl";
+	handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
 	for (size_t i = 0; handle && i < sizeof(known) / sizeof(known[0]); i++)
 		if (dlsym(handle, known[i].symbol))
-			return known[i].name;
-	return "unknown";
+			name = known[i].name;
+	if (handle)
+		dlclose(handle);
+	return name;
 }
 
 static void identify(void *bound, const char *how)
 {
 	Dl_info info;
-	void *handle;
 
 	if (!bound || !dladdr(bound, &info) || !info.dli_fname) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
 		mt_format(identity.evidence, sizeof(identity.evidence), "%s: no file owns it", how);
 		return;
 	}
-	handle = strncmp(info.dli_fname, "/", 1) == 0 ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	mt_format(identity.allocator, sizeof(identity.allocator), "%s", name_owner(info.dli_fname, handle));
+	mt_format(identity.allocator, sizeof(identity.allocator), "%s", name_owner(info.dli_fname));
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
-	if (handle)
-		dlclose(handle);
 }
 
 /* A malloc that the program itself, or a library preloaded before us, brings along is bound before ours. The address

@@ -23,11 +23,26 @@
 MT_GLIBC_NAMES(X)
 #undef X
 
+static inline size_t mt_glibc_header(const void *ptr)
+{
+	return ((const size_t *)ptr)[-1];
+}
+
+static inline bool mt_glibc_is_mapped(size_t header)
+{
+	return header & 2;
+}
+
+static inline size_t mt_glibc_heap_usable(size_t header)
+{
+	return (header & ~(size_t)7) - sizeof(size_t);
+}
+
 static inline size_t mt_glibc_usable(const void *ptr)
 {
-	size_t word = ((const size_t *)ptr)[-1];
+	size_t header = mt_glibc_header(ptr);
 
-	return (word & ~(size_t)7) - sizeof(size_t) - ((word & 2) ? sizeof(size_t) : 0);
+	return mt_glibc_heap_usable(header) - (mt_glibc_is_mapped(header) ? sizeof(size_t) : 0);
 }
 
 /* Whether the header can be relied on here. */

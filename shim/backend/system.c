@@ -61,29 +61,52 @@ static size_t fallback_malloc_usable_size(void *ptr)
 	return ptr ? mt_glibc_usable(ptr) : 0;
 }
 
+/* A member that comes from another file than malloc would hand out blocks of another allocator: jemalloc has no pvalloc,
+ * and libc's makes a block of glibc's heap. */
+static bool is_sibling(void *function)
+{
+	Dl_info here;
+	Dl_info there;
+
+	return function && dladdr((void *)(uintptr_t)next.malloc, &there) && dladdr(function, &here) &&
+	       here.dli_fbase == there.dli_fbase;
+}
+
+/* Answers whether it was there. A function pointer out of dlsym's void *, as POSIX has it. */
+static bool find(void *out, const char *name, bool sibling)
+{
+	void *function = dlsym(RTLD_NEXT, name);
+
+	if (!function || (sibling && !is_sibling(function)))
+		return false;
+	*(void **)out = function;
+	return true;
+}
+
+/* free_sized and free_aligned_sized are not looked for: free does the same, and a name that is missing makes dlsym
+ * allocate. */
 const struct mt_heap_ops *mt_system_plain_ops(void)
 {
 	if (next_known)
 		return &next;
-	/* A function pointer out of dlsym's void *, as POSIX has it. */
-#define X(type, name, params, args) *(void **)(void *)&next.name = dlsym(RTLD_NEXT, #name);
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
-#undef X
-	if (!next.memalign && next.aligned_alloc)
+	(void)find(&next.malloc, "malloc", false);
+	(void)find(&next.calloc, "calloc", false);
+	(void)find(&next.realloc, "realloc", false);
+	(void)find(&next.free, "free", false);
+	(void)find(&next.posix_memalign, "posix_memalign", false);
+	(void)find(&next.aligned_alloc, "aligned_alloc", false);
+	if (!find(&next.memalign, "memalign", true))
 		next.memalign = next.aligned_alloc;
-	if (!next.reallocarray)
+	if (!find(&next.reallocarray, "reallocarray", true))
 		next.reallocarray = fallback_reallocarray;
-	if (!next.valloc)
+	if (!find(&next.valloc, "valloc", true))
 		next.valloc = fallback_valloc;
-	if (!next.pvalloc)
+	if (!find(&next.pvalloc, "pvalloc", true))
 		next.pvalloc = fallback_pvalloc;
-	if (!next.free_sized)
-		next.free_sized = fallback_free_sized;
-	if (!next.free_aligned_sized)
-		next.free_aligned_sized = fallback_free_aligned_sized;
-	if (!next.malloc_usable_size)
+	if (!find(&next.malloc_usable_size, "malloc_usable_size", true))
 		next.malloc_usable_size = fallback_malloc_usable_size;
+	next.free_sized = fallback_free_sized;
+	next.free_aligned_sized = fallback_free_aligned_sized;
 	next_known = true;
 	return &next;
 }

@@ -3,7 +3,6 @@
  * look at growth now and then. This is where account and backend meet: neither knows the other. */
 #include <errno.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "account/account.h"
 #include "backend/backend.h"
@@ -11,38 +10,55 @@
 #include "entry/heap.h"
 #include "life.h"
 
+static const struct mt_heap_ops *next;
+
 /* ---- over glibc ---- */
 
+/* The hot paths below end in a jump wherever they leave the common case, so that nothing has to be saved across a call:
+ * of the 30 instructions a pair that counting may cost, that is 6. */
+
 /* The thread's first allocation (look_bytes begins as 0), and every MT_LIFE_LOOK_BYTES of allocation after it. */
-static MT_COLD void look(struct mt_cell *cell)
+static MT_COLD void *look(void *block)
 {
 	int kept = errno;
 
-	cell->look_bytes = atomic_load_explicit(&cell->allocated_bytes, memory_order_relaxed) + MT_LIFE_LOOK_BYTES;
+	mt_cell.look_bytes = mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES;
 	mt_account_thread_born(NULL);
 	mt_life_grown();
 	errno = kept;
+	return block;
+}
+
+static inline void *count_bytes(void *block, size_t bytes)
+{
+	struct mt_cell *cell = &mt_cell;
+
+	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, bytes) >= cell->look_bytes))
+		return look(block);
+	return block;
+}
+
+static MT_COLD void *count_mapped(void *block)
+{
+	return count_bytes(block, mt_glibc_usable(block));
 }
 
 static inline void *count_block(void *block)
 {
-	struct mt_cell *cell = &mt_cell;
+	size_t header;
 
 	if (mt_unlikely(!block))
 		return NULL;
-	mt_account_bump(&cell->allocated_bytes, mt_glibc_usable(block));
-	if (mt_unlikely(atomic_load_explicit(&cell->allocated_bytes, memory_order_relaxed) >= cell->look_bytes))
-		look(cell);
-	return block;
+	header = mt_glibc_header(block);
+	if (mt_unlikely(mt_glibc_is_mapped(header)))
+		return count_mapped(block);
+	return count_bytes(block, mt_glibc_heap_usable(header));
 }
 
-static inline void uncount_bytes(size_t bytes)
+static void uncount_bytes(size_t bytes)
 {
-	struct mt_cell *cell = &mt_cell;
-
-	mt_account_bump(&cell->freed_bytes, bytes);
-	if (mt_unlikely(!cell->known))
-		mt_account_thread_born(NULL);
+	mt_account_thread_born(NULL); /* does nothing for a thread that is known */
+	(void)mt_account_bump(&mt_cell.freed_bytes, bytes);
 }
 
 static void *counted_malloc(size_t size)
@@ -55,25 +71,11 @@ static void *counted_calloc(size_t count, size_t size)
 	return count_block(__libc_calloc(count, size));
 }
 
-static MT_COLD void *counted_from_boot(void *ptr, size_t size)
-{
-	void *fresh = counted_malloc(size);
-	size_t old = mt_boot_ops.malloc_usable_size(ptr);
-
-	if (fresh)
-		memcpy(fresh, ptr, old < size ? old : size);
-	return fresh;
-}
-
 static void *counted_realloc(void *ptr, size_t size)
 {
-	size_t old;
-	void *fresh;
+	size_t old = ptr ? mt_glibc_usable(ptr) : 0;
+	void *fresh = __libc_realloc(ptr, size);
 
-	if (mt_unlikely(mt_boot_owns(ptr)))
-		return counted_from_boot(ptr, size);
-	old = ptr ? mt_glibc_usable(ptr) : 0;
-	fresh = __libc_realloc(ptr, size);
 	/* realloc(ptr, 0) frees, and answers NULL */
 	if (ptr && (fresh || size == 0))
 		uncount_bytes(old);
@@ -98,12 +100,12 @@ static void *counted_memalign(size_t alignment, size_t size)
 
 static void *counted_aligned_alloc(size_t alignment, size_t size)
 {
-	return count_block(mt_system_plain_ops()->aligned_alloc(alignment, size));
+	return count_block(next->aligned_alloc(alignment, size));
 }
 
 static int counted_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	int answer = mt_system_plain_ops()->posix_memalign(out, alignment, size);
+	int answer = next->posix_memalign(out, alignment, size);
 
 	if (answer == 0)
 		count_block(*out);
@@ -120,12 +122,32 @@ static void *counted_pvalloc(size_t size)
 	return count_block(__libc_pvalloc(size));
 }
 
-static void counted_free(void *ptr)
+static MT_COLD void free_mapped(void *ptr)
 {
-	if (mt_unlikely(!ptr || mt_boot_owns(ptr)))
-		return;
 	uncount_bytes(mt_glibc_usable(ptr));
 	__libc_free(ptr);
+}
+
+/* The first that a thread does with the heap is to free; the bytes are counted already. */
+static MT_COLD void free_unknown(void *ptr)
+{
+	mt_account_thread_born(NULL);
+	__libc_free(ptr);
+}
+
+static void counted_free(void *ptr)
+{
+	size_t header;
+
+	if (mt_unlikely(!ptr))
+		return;
+	header = mt_glibc_header(ptr);
+	if (mt_unlikely(mt_glibc_is_mapped(header)))
+		free_mapped(ptr);
+	else if (mt_unlikely(!mt_account_bump_known(&mt_cell.freed_bytes, mt_glibc_heap_usable(header))))
+		free_unknown(ptr);
+	else
+		__libc_free(ptr);
 }
 
 static void counted_free_sized(void *ptr, size_t size)
@@ -143,9 +165,7 @@ static void counted_free_aligned_sized(void *ptr, size_t alignment, size_t size)
 
 static size_t counted_malloc_usable_size(void *ptr)
 {
-	if (mt_unlikely(!ptr || mt_boot_owns(ptr)))
-		return mt_boot_ops.malloc_usable_size(ptr);
-	return mt_glibc_usable(ptr);
+	return ptr ? mt_glibc_usable(ptr) : 0;
 }
 
 static const struct mt_heap_ops counted_ops = {
@@ -157,16 +177,18 @@ static const struct mt_heap_ops counted_ops = {
 
 const struct mt_heap_ops *mt_counted_ops(void)
 {
+	next = mt_system_plain_ops();
 	return &counted_ops;
 }
 
 /* ---- over any other allocator ---- */
 
+
 static MT_COLD void look_uncounted(struct mt_cell *cell)
 {
 	int kept = errno;
 
-	cell->look_bytes = atomic_load_explicit(&cell->allocated_bytes, memory_order_relaxed) + MT_LIFE_LOOK_BYTES;
+	cell->look_bytes = cell->allocated_bytes + MT_LIFE_LOOK_BYTES;
 	mt_life_grown();
 	errno = kept;
 }
@@ -175,33 +197,24 @@ static inline void *note_bytes(void *block, size_t asked)
 {
 	struct mt_cell *cell = &mt_cell;
 
-	mt_account_bump(&cell->allocated_bytes, asked);
-	if (mt_unlikely(atomic_load_explicit(&cell->allocated_bytes, memory_order_relaxed) >= cell->look_bytes))
+	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, asked) >= cell->look_bytes))
 		look_uncounted(cell);
 	return block;
 }
 
 static void *uncounted_malloc(size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->malloc(size), size);
+	return note_bytes(next->malloc(size), size);
 }
 
 static void *uncounted_calloc(size_t count, size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->calloc(count, size), count * size);
+	return note_bytes(next->calloc(count, size), count * size);
 }
 
 static void *uncounted_realloc(void *ptr, size_t size)
 {
-	if (mt_unlikely(mt_boot_owns(ptr))) {
-		void *fresh = mt_system_plain_ops()->malloc(size);
-		size_t old = mt_boot_ops.malloc_usable_size(ptr);
-
-		if (fresh)
-			memcpy(fresh, ptr, old < size ? old : size);
-		return fresh;
-	}
-	return note_bytes(mt_system_plain_ops()->realloc(ptr, size), size);
+	return note_bytes(next->realloc(ptr, size), size);
 }
 
 static void *uncounted_reallocarray(void *ptr, size_t count, size_t size)
@@ -217,17 +230,17 @@ static void *uncounted_reallocarray(void *ptr, size_t count, size_t size)
 
 static void *uncounted_memalign(size_t alignment, size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->memalign(alignment, size), size);
+	return note_bytes(next->memalign(alignment, size), size);
 }
 
 static void *uncounted_aligned_alloc(size_t alignment, size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->aligned_alloc(alignment, size), size);
+	return note_bytes(next->aligned_alloc(alignment, size), size);
 }
 
 static int uncounted_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	int answer = mt_system_plain_ops()->posix_memalign(out, alignment, size);
+	int answer = next->posix_memalign(out, alignment, size);
 
 	note_bytes(NULL, size);
 	return answer;
@@ -235,46 +248,23 @@ static int uncounted_posix_memalign(void **out, size_t alignment, size_t size)
 
 static void *uncounted_valloc(size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->valloc(size), size);
+	return note_bytes(next->valloc(size), size);
 }
 
 static void *uncounted_pvalloc(size_t size)
 {
-	return note_bytes(mt_system_plain_ops()->pvalloc(size), size);
+	return note_bytes(next->pvalloc(size), size);
 }
 
-static void uncounted_free(void *ptr)
-{
-	if (mt_likely(!mt_boot_owns(ptr)))
-		mt_system_plain_ops()->free(ptr);
-}
-
-static void uncounted_free_sized(void *ptr, size_t size)
-{
-	if (mt_likely(!mt_boot_owns(ptr)))
-		mt_system_plain_ops()->free_sized(ptr, size);
-}
-
-static void uncounted_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	if (mt_likely(!mt_boot_owns(ptr)))
-		mt_system_plain_ops()->free_aligned_sized(ptr, alignment, size);
-}
-
-static size_t uncounted_malloc_usable_size(void *ptr)
-{
-	return mt_boot_owns(ptr) ? mt_boot_ops.malloc_usable_size(ptr) :
-				   mt_system_plain_ops()->malloc_usable_size(ptr);
-}
-
-static const struct mt_heap_ops uncounted_ops = {
-#define X(type, name, params, args) .name = uncounted_##name,
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
-#undef X
-};
-
+/* The makers; what only takes back goes straight to the allocator. */
 const struct mt_heap_ops *mt_uncounted_ops(void)
 {
-	return &uncounted_ops;
+	static struct mt_heap_ops ops;
+
+	next = mt_system_plain_ops();
+	ops = *next;
+#define X(type, name, params, args) ops.name = uncounted_##name;
+	MT_HEAP_MAKERS(X)
+#undef X
+	return &ops;
 }

@@ -100,10 +100,12 @@ def test_without_proc(run, env, bare, compile_c, backend):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare")
 def test_without_dev_shm(run, env, bare, compile_c):
-	wrapper = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro none /dev/shm && exec "$0" "$@"']
+	wrapper = ["unshare", "--mount", "sh", "-c",
+	           'mount -t tmpfs -o ro none /dev/shm && exec env LD_PRELOAD="$SHIM" "$0" "$@"']
 	if run([*wrapper, "/bin/true"], bare).returncode != 0:
 		pytest.skip("may not hide /dev/shm here")
 	settings = env(**AWAKE)
+	settings["SHIM"] = settings.pop("LD_PRELOAD")
 	del settings["MT_DIR"]
 
 	got = run([*wrapper, compile_c(SOURCE)], settings)

@@ -1,5 +1,6 @@
 """Python's own allocator, its environment, and its garbage collector, steered from outside."""
 import json
+import time
 
 import pytest
 
@@ -203,8 +204,11 @@ def test_a_main_thread_busy_in_c_is_reported_and_the_heap_still_trimmed(cycles, 
 	actor = cycles(settings)
 	actor.tell("held = [bytes(5000) for _ in range(10000)]")
 	actor.tell("del held")
-	actor.process.stdin.write("import ctypes; ctypes.PyDLL(None).usleep(4500000)\n")
+	# PyDLL keeps the interpreter's lock: no bytecode runs, so no pending call does.
+	actor.process.stdin.write("import ctypes; print('off', flush=True); ctypes.PyDLL(None).usleep(4500000)\n")
 	actor.process.stdin.flush()
+	assert actor.process.stdout.readline() == "off\n"
+	time.sleep(0.2)
 
 	done = control(settings, "trim", actor.pid, timeout=30)
 
