@@ -14,6 +14,14 @@ ifeq ($(JEMALLOC),none)
 unit_flags += -DMT_NO_JEMALLOC
 endif
 
+# Criterion cannot live with ThreadSanitizer: see tests/tsan/criterion/criterion.h.
+ifeq ($(BUILD),tsan)
+unit_flags += -Itests/tsan -Wno-format-zero-length
+unit_libs  := -pthread
+else
+unit_libs  := -lcriterion -pthread
+endif
+
 $(B)/unit-obj/%.o: %.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
 	$(CC) $(unit_flags) $$(pkg-config --cflags jansson) -c $< -o $@
@@ -25,7 +33,7 @@ $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 $(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
 	@mkdir -p $(@D)
 	$(CC) $(unit_flags) $$(pkg-config --cflags jansson) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
-		$(jemalloc_lib) -Wl,--end-group $(jemalloc_libs) $$(pkg-config --libs jansson) -lcriterion -pthread
+		$(jemalloc_lib) -Wl,--end-group $(jemalloc_libs) $$(pkg-config --libs jansson) $(unit_libs)
 
 unit-tests: $(unit_bin)
 

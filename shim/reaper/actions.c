@@ -111,39 +111,50 @@ static void finish_record(struct mt_stats_record *record)
 	record->live_after_bytes = live_bytes();
 }
 
-void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
+/* Under the lock: one purge at a time. */
+static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
 	struct mt_purge_outcome outcome = {0};
-	struct mt_stats_record record;
-	uint64_t began;
-	uint64_t purge_began;
-	uint64_t purged;
-	int kept = errno;
+	uint64_t began = mt_os_now_ns();
 
-	began = mt_os_now_ns();
-	record = new_record(order);
-	/* Not under the lock: a finalizer may well ask for a cleanup itself. */
-	if (order->level >= MT_LEVEL_LIGHT)
-		collect(order, &record);
 	mt_lock_take(&lock);
 	if (order->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
-	purge_began = mt_os_now_ns();
 	mt_backend()->purge(&outcome);
-	record.purge_ns = mt_os_now_ns() - purge_began;
-	record.longest_hold_ns = outcome.longest_hold_ns;
+	mt_lock_drop(&lock);
+	record->purge_ns += mt_os_now_ns() - began;
+	if (outcome.longest_hold_ns > record->longest_hold_ns)
+		record->longest_hold_ns = outcome.longest_hold_ns;
+	return outcome.possible;
+}
+
+void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
+{
+	struct mt_stats_record record;
+	uint64_t began = mt_os_now_ns();
+	uint64_t purged;
+	bool possible;
+	int kept = errno;
+
+	record = new_record(order);
+	/* Python may let us wait: what can go at once goes at once. No lock, since a finalizer may ask for a cleanup. */
+	if (order->level >= MT_LEVEL_LIGHT) {
+		if (!order->here && mt_python_is_running())
+			(void)purge(order, &record);
+		collect(order, &record);
+	}
+	possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
 	purged = fallen(record.anon_before_bytes, record.anon_after_bytes);
 	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (!outcome.possible && record.gc_state == MT_GC_NONE)
+	if (!possible && record.gc_state == MT_GC_NONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
 		atomic_fetch_add_explicit(&foreign_bytes, purged, memory_order_relaxed);
 	count(&record, purged);
 	mt_publish_record(&record);
-	mt_lock_drop(&lock);
 	print_profile(&record);
 	*out = record;
 	errno = kept;

@@ -53,7 +53,7 @@ static bool find_api(void)
 	return present;
 }
 
-static bool is_running(void)
+bool mt_python_is_running(void)
 {
 	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() && api.Py_IsInitialized() &&
 	       !(api.Py_IsFinalizing && api.Py_IsFinalizing());
@@ -121,7 +121,7 @@ void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_o
 	uint32_t none = CALL_NONE;
 
 	memset(out, 0, sizeof(*out));
-	if (!is_running() || (here && collect_here(flush_thread, out)))
+	if (!mt_python_is_running() || (here && collect_here(flush_thread, out)))
 		return;
 	out->state = MT_GC_LATE;
 	/* One that is still under way has waited already: the main thread is busy in C. */

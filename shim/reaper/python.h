@@ -15,6 +15,9 @@ struct mt_python_outcome {
 	uint64_t gc_ns;
 };
 
+/* Whether there is a Python here that can be asked. */
+bool mt_python_is_running(void);
+
 /* Collects, and waits at most 2 s for the main thread to come by. flush_thread (may be NULL) then runs there too.
  * here: the calling thread is the program's own and may be Python's: the collection then runs in it at once. */
 void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_outcome *out);
