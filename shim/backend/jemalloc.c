@@ -2,6 +2,7 @@
  * it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...). */
 #include "backend/jemalloc.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,6 +21,8 @@ int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int mt_je__Unwind_Backtrace(int (*trace)(void *, void *), void *argument);
+uintptr_t mt_je__Unwind_GetIP(void *context);
 
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
@@ -83,6 +86,24 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	if (answer != MAP_FAILED)
 		hooks->grew(bytes);
 	return answer;
+}
+
+/* Its heap profiler walks stacks with the program's own unwinder, where one is loaded: a static one would bring newer
+ * symbols of libc than the oldest distribution we run on has. Without it stacks are empty. */
+int mt_je__Unwind_Backtrace(int (*trace)(void *, void *), void *argument)
+{
+	int (*next)(int (*)(void *, void *), void *);
+
+	*(void **)(void *)&next = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
+	return next ? next(trace, argument) : 5; /* _URC_END_OF_STACK */
+}
+
+uintptr_t mt_je__Unwind_GetIP(void *context)
+{
+	uintptr_t (*next)(void *);
+
+	*(void **)(void *)&next = dlsym(RTLD_DEFAULT, "_Unwind_GetIP");
+	return next ? next(context) : 0;
 }
 
 void mt_jemalloc_fork_prepare(void)

@@ -6,7 +6,8 @@
 jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallctlnametomib malloc malloc_conf \
 	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
 	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
-jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap
+jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap \
+	_Unwind_Backtrace _Unwind_GetIP
 
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
