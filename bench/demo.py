@@ -20,7 +20,7 @@ SIGNAL_AFTER_S = 0.15  # into the wait of the middle round: what the round has d
 def parse_options():
 	parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 	parser.add_argument("--rounds", type=int, default=10)
-	parser.add_argument("--wait", type=float, default=1.2, help="seconds between rounds (a real one waits far longer)")
+	parser.add_argument("--wait", type=float, default=2.0, help="seconds between rounds (a real one waits far longer)")
 	parser.add_argument("--candidate", default="shim", help="who is shown below; as for bench/run.py")
 	parser.add_argument("--build", default="build", help="where libmtshim.so lies")
 	parser.add_argument("--out", default="build/demo")

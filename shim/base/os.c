@@ -80,31 +80,62 @@ int mt_os_futex_bump_wake(_Atomic uint32_t *word)
 	return answer;
 }
 
-ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+static long keep_errno(long answer, int kept)
+{
+	if (answer < 0)
+		answer = -errno;
+	errno = kept;
+	return answer;
+}
+
+int mt_os_open(const char *path, int flags, unsigned int mode)
 {
 	int kept = errno;
-	ssize_t length = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	return (int)keep_errno(syscall(SYS_openat, AT_FDCWD, path, flags, mode), kept);
+}
+
+void mt_os_close(int fd)
+{
+	int kept = errno;
+
+	(void)keep_errno(syscall(SYS_close, fd), kept);
+}
+
+ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	int kept = errno;
+
+	return keep_errno(syscall(SYS_pread64, fd, out, bytes, offset), kept);
+}
+
+ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
+{
+	int kept = errno;
+
+	return keep_errno(syscall(SYS_pwrite64, fd, from, bytes, offset), kept);
+}
+
+ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+{
+	size_t length = 0;
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
 
 	out[0] = 0;
-	if (fd < 0) {
-		length = -errno;
-		errno = kept;
-		return length;
-	}
-	while ((size_t)length < out_bytes - 1) {
-		ssize_t got = read(fd, out + length, out_bytes - 1 - (size_t)length);
+	if (fd < 0)
+		return fd;
+	while (length < out_bytes - 1) {
+		ssize_t got = mt_os_read_at(fd, out + length, out_bytes - 1 - length, length);
 
-		if (got < 0 && errno == EINTR)
+		if (got == -EINTR)
 			continue;
 		if (got <= 0)
 			break;
-		length += got;
+		length += (size_t)got;
 	}
 	out[length] = 0;
-	close(fd);
-	errno = kept;
-	return length;
+	mt_os_close(fd);
+	return (ssize_t)length;
 }
 
 uint64_t mt_os_number(const char *text)

@@ -39,6 +39,13 @@ void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope sco
 /* Adds 1 to the word and wakes one sleeper, all in the kernel: a vanished page is an answer (EFAULT), not a SIGBUS. */
 int mt_os_futex_bump_wake(_Atomic uint32_t *word);
 
+/* open, close, read and write at an offset, as the bare system calls: libc's are cancellation points, and a thread that
+ * is cancelled inside malloc would take a lock with it. Answers as the system call does, or -errno. */
+int mt_os_open(const char *path, int flags, unsigned int mode);
+void mt_os_close(int fd);
+ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset);
+ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
+
 /* Reads at most out_bytes - 1 of a file from its start and ends them with NUL. Answers the length, or -errno. */
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 

@@ -12,6 +12,7 @@
 #define CYCLES_PER_PURGE  4                        /* the rarest purge that is worth while: every fourth opportunity */
 #define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
+#define STORY_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
 #define TROUGH_TICKS      2
 #define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
 #define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
@@ -310,20 +311,23 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
-	learn_cost(policy);
 	policy->open = false;
 	policy->tick_ns = 0;
+	policy->window_count = 0;
+	policy->idle_bytes = 0;
+	policy->seen_rss_bytes = after->rss_bytes;
+	policy->seen_faults_count = after->faults_count;
+	/* A purge that found next to nothing, right after another one say, teaches nothing about what bytes cost. */
+	if (returned_bytes < STORY_BYTES)
+		return;
+	learn_cost(policy);
 	policy->purged_ns = after->now_ns;
 	policy->purged_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
 	policy->purge_cost_ns = cost_ns;
 	policy->returned_bytes = 0;
 	policy->return_cost_ns = 0;
-	policy->seen_faults_count = after->faults_count;
-	policy->learned = returned_bytes == 0;
-	policy->window_count = 0;
-	policy->idle_bytes = 0;
-	policy->seen_rss_bytes = after->rss_bytes;
+	policy->learned = false;
 }
 
 /* ---- one tick ---- */

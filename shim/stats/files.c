@@ -42,11 +42,11 @@ static enum mt_err check_folder(const char *folder)
 
 	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
 		return complain("cannot make", folder, errno);
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
-		return complain("cannot use", folder, errno);
+		return complain("cannot use", folder, -fd);
 	code = fstat(fd, &seen) == 0 ? 0 : errno;
-	close(fd);
+	mt_os_close(fd);
 	if (code)
 		return complain("cannot use", folder, code);
 	if (seen.st_uid != geteuid() || (seen.st_mode & 077)) {
@@ -83,38 +83,50 @@ static uint64_t pid_namespace(void)
 	return stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
 }
 
-static enum mt_err make_file(struct own_file *file, const void *first, size_t first_bytes, off_t size)
+/* 0, or the errno. */
+static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes, off_t size)
 {
 	struct stat seen;
-	enum mt_err answer = MT_ERR_OK;
+	ssize_t written;
+
+	if (fstat(fd, &seen) != 0 || ftruncate(fd, size) != 0)
+		return errno;
+	file->device = seen.st_dev;
+	file->inode = seen.st_ino;
+	written = mt_os_write_at(fd, first, first_bytes, 0);
+	if (written < 0)
+		return (int)-written;
+	return (size_t)written == first_bytes ? 0 : ENOSPC;
+}
+
+static enum mt_err make_file(struct own_file *file, const void *first, size_t first_bytes, off_t size)
+{
+	int code;
 	int fd;
 
 	/* One that is there already is a dead process's of the same name, or planted: never reused. */
 	(void)unlink(file->path);
-	fd = open(file->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = mt_os_open(file->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return complain("cannot make", file->path, errno);
-	if (fstat(fd, &seen) != 0 || ftruncate(fd, size) != 0 ||
-	    pwrite(fd, first, first_bytes, 0) != (ssize_t)first_bytes)
-		answer = complain("cannot write", file->path, errno);
-	file->device = seen.st_dev;
-	file->inode = seen.st_ino;
-	close(fd);
-	if (answer != MT_ERR_OK)
-		(void)unlink(file->path);
-	return answer;
+		return complain("cannot make", file->path, -fd);
+	code = fill_file(fd, file, first, first_bytes, size);
+	mt_os_close(fd);
+	if (!code)
+		return MT_ERR_OK;
+	(void)unlink(file->path);
+	return complain("cannot write", file->path, code);
 }
 
 static int open_own(const struct own_file *file, int flags)
 {
 	struct stat seen;
-	int fd = open(file->path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int fd = mt_os_open(file->path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &seen) == 0 && seen.st_dev == file->device && seen.st_ino == file->inode)
 		return fd;
-	close(fd);
+	mt_os_close(fd);
 	return -1;
 }
 
@@ -164,7 +176,7 @@ _Atomic uint32_t *mt_files_map_word(void)
 
 	if (fd >= 0) {
 		area = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		close(fd);
+		mt_os_close(fd);
 	}
 	errno = kept;
 	if (area == MAP_FAILED)
@@ -186,10 +198,10 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 		answer = MT_ERR_FOREIGN;
 	for (int i = 0; fd >= 0 && i < count; i++)
 		if (pieces[i].bytes &&
-		    pwrite(fd, pieces[i].from, pieces[i].bytes, (off_t)pieces[i].offset) != (ssize_t)pieces[i].bytes)
+		    mt_os_write_at(fd, pieces[i].from, pieces[i].bytes, pieces[i].offset) != (ssize_t)pieces[i].bytes)
 			answer = MT_ERR_SYSTEM;
 	if (fd >= 0)
-		close(fd);
+		mt_os_close(fd);
 	errno = kept;
 	return answer;
 }
@@ -201,8 +213,8 @@ ssize_t mt_files_read_bell(void *out, size_t bytes)
 	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
 
 	if (fd >= 0) {
-		got = pread(fd, out, bytes, 0);
-		close(fd);
+		got = mt_os_read_at(fd, out, bytes, 0);
+		mt_os_close(fd);
 	}
 	errno = kept;
 	return got;
@@ -214,7 +226,7 @@ static void remove_own(const struct own_file *file)
 
 	if (fd < 0)
 		return;
-	close(fd);
+	mt_os_close(fd);
 	(void)unlink(file->path);
 }
 

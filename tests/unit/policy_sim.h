@@ -1,0 +1,184 @@
+/* policy_sim.h -- a program, its allocator and the reaper's clock, as far as reaper/policy can see them; for
+ * test_policy*.c. The heap keeps what is freed (no decay), takes from that first, and faults for the rest, page by page,
+ * while time passes. Beside it stands the same heap never purged: what the purged one faults more is what purging has
+ * cost the program, found without believing the policy's own count. */
+#ifndef MT_POLICY_SIM_H
+#define MT_POLICY_SIM_H
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "base/os.h"
+#include "reaper/policy.h"
+
+#define MIB(n)      ((uint64_t)(n) * MT_MIB)
+#define MS(n)       ((uint64_t)(n) * MT_NS_PER_MS)
+#define SECONDS(n)  ((uint64_t)(n) * MT_NS_PER_S)
+#define PAGE        4096ull
+#define FILE_BYTES  MIB(24) /* resident, but no heap */
+#define OTHER_BYTES MIB(4)  /* anonymous, but no heap */
+#define PURGE_SHARE 6       /* a purge costs a sixth of the faults that follow it: measured, see policy.c */
+
+struct sim {
+	struct mt_policy policy;
+	struct mt_config cfg;
+	uint64_t now_ns, tick_at_ns;
+	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, cpu_ns, system_ns;
+	uint64_t unpurged_bytes;      /* resident heap of the twin that is never purged */
+	uint64_t fault_ns;            /* what a fault really costs */
+	uint64_t threads;             /* that run while time passes */
+	uint64_t jitter;              /* state of the tick's unpunctuality; 0: punctual */
+	/* what happened */
+	uint64_t purge_at_ns, purge_bytes; /* the last one */
+	enum mt_reason reason;
+	uint64_t purges_count, rounds_count, ticks_count, asked_count;
+	uint64_t cost_ns, dearest_ns; /* purges and the faults they caused, in wall time; one purge with its faults */
+	struct mt_plan plan;
+};
+
+static inline void sim_start(struct sim *sim)
+{
+	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = PAGE};
+
+	memset(sim, 0, sizeof(*sim));
+	mt_config_defaults(&sim->cfg);
+	sim->now_ns = SECONDS(1000);
+	sim->tick_at_ns = sim->now_ns;
+	sim->fault_ns = costs.fault_ns;
+	sim->threads = 1;
+	mt_policy_start(&sim->policy, &costs, sim->now_ns);
+}
+
+static inline struct mt_snapshot sim_look(const struct sim *sim)
+{
+	uint64_t heap = sim->live_bytes + sim->dirty_bytes;
+
+	return (struct mt_snapshot){
+		.now_ns = sim->now_ns,
+		.rss_bytes = FILE_BYTES + OTHER_BYTES + heap,
+		.anon_bytes = OTHER_BYTES + heap,
+		.live_bytes = sim->live_bytes,
+		.allocated_bytes = sim->allocated_bytes,
+		.faults_count = sim->faults_count,
+		.cpu_ns = sim->cpu_ns,
+		.system_ns = sim->system_ns,
+	};
+}
+
+static inline uint64_t sim_rss(const struct sim *sim)
+{
+	return sim_look(sim).rss_bytes;
+}
+
+/* The heap gives back all that is dirty; while that takes its time, nothing else happens. */
+static inline void sim_purge(struct sim *sim, bool charged)
+{
+	uint64_t bytes = sim->dirty_bytes;
+	uint64_t cost = bytes / PAGE * sim->fault_ns / PURGE_SHARE;
+	struct mt_snapshot after;
+
+	sim->dirty_bytes = 0;
+	sim->now_ns += cost;
+	sim->cpu_ns += cost;
+	sim->system_ns += cost;
+	if (charged)
+		sim->cost_ns += cost;
+	if (cost * (PURGE_SHARE + 1) > sim->dearest_ns)
+		sim->dearest_ns = cost * (PURGE_SHARE + 1);
+	sim->purge_at_ns = sim->now_ns;
+	sim->purge_bytes = bytes;
+	after = sim_look(sim);
+	mt_policy_purged(&sim->policy, &after, bytes, cost, charged);
+}
+
+static inline void sim_tick(struct sim *sim)
+{
+	struct mt_snapshot now = sim_look(sim);
+
+	sim->ticks_count++;
+	if (mt_policy_wants_dirty(&sim->policy, &now, &sim->cfg)) {
+		now.dirty_known = true;
+		now.dirty_bytes = sim->dirty_bytes;
+		sim->asked_count++;
+	}
+	sim->plan = mt_policy_decide(&sim->policy, &now, &sim->cfg);
+	sim->rounds_count += sim->plan.round;
+	if (sim->plan.purge) {
+		sim->reason = sim->plan.reason;
+		sim->purges_count++;
+		sim_purge(sim, true);
+	}
+	sim->tick_at_ns = sim->now_ns + sim->plan.next_tick_ns;
+	if (sim->jitter) {
+		sim->jitter = sim->jitter * 6364136223846793005ull + 1442695040888963407ull;
+		sim->tick_at_ns += sim->plan.next_tick_ns * (sim->jitter >> 56) / 2560; /* up to a tenth late */
+	}
+}
+
+/* Time passes; the reaper ticks when it is due. */
+static inline void sim_pass(struct sim *sim, uint64_t span_ns)
+{
+	uint64_t end = sim->now_ns + span_ns;
+
+	while (sim->tick_at_ns <= end) {
+		uint64_t step = sim->tick_at_ns > sim->now_ns ? sim->tick_at_ns - sim->now_ns : 0;
+
+		sim->now_ns += step;
+		sim->cpu_ns += step * sim->threads;
+		sim_tick(sim);
+	}
+	if (sim->now_ns < end) {
+		sim->cpu_ns += (end - sim->now_ns) * sim->threads;
+		sim->now_ns = end;
+	}
+}
+
+/* A piece so small that no tick falls into it. */
+static inline void sim_take(struct sim *sim, uint64_t bytes)
+{
+	uint64_t fresh = bytes > sim->dirty_bytes ? bytes - sim->dirty_bytes : 0;
+	uint64_t twin = 0;
+
+	sim->dirty_bytes -= bytes - fresh;
+	sim->live_bytes += bytes;
+	sim->allocated_bytes += bytes;
+	if (sim->live_bytes > sim->unpurged_bytes) {
+		twin = sim->live_bytes - sim->unpurged_bytes;
+		sim->unpurged_bytes = sim->live_bytes;
+	}
+	sim->faults_count += fresh / PAGE;
+	sim->system_ns += fresh / PAGE * sim->fault_ns;
+	/* Threads that run at the same time take their faults at the same time. */
+	sim->cost_ns += (fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns / sim->threads;
+	sim_pass(sim, fresh / PAGE * sim->fault_ns / sim->threads);
+}
+
+static inline void sim_allocate(struct sim *sim, uint64_t bytes)
+{
+	const uint64_t piece = MIB(16); /* 7 ms of faults */
+
+	for (; bytes > piece; bytes -= piece)
+		sim_take(sim, piece);
+	sim_take(sim, bytes);
+}
+
+static inline void sim_free(struct sim *sim, uint64_t bytes)
+{
+	sim->live_bytes -= bytes;
+	sim->dirty_bytes += bytes;
+}
+
+/* One step of a program: it takes so much, holds it, drops it, and rests. */
+struct sim_step {
+	uint64_t bytes, hold_ns, rest_ns;
+};
+
+static inline void sim_play(struct sim *sim, const struct sim_step *step)
+{
+	sim_allocate(sim, step->bytes);
+	sim_pass(sim, step->hold_ns);
+	sim_free(sim, step->bytes);
+	sim_pass(sim, step->rest_ns);
+}
+
+#endif

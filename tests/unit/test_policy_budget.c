@@ -1,0 +1,284 @@
+/* test_policy_budget.c -- reaper/policy: the governor. Cleaning costs the program no more than MT_BUDGET_PCT of its
+ * time, by the simulator's own count (policy_sim.h), and what can be afforded is done. */
+#include "policy_sim.h"
+
+TestSuite(policy_budget, .timeout = 60);
+
+static struct sim sim;
+
+/* What the budget has allowed since the start: its share of the time, the 100 ms to begin with, and one purge that turned
+ * out dearer than expected. */
+static uint64_t allowed_ns(const struct sim *of, uint64_t began_ns)
+{
+	return (of->now_ns - began_ns) / 100 * of->cfg.budget_pct + MS(100) + of->dearest_ns;
+}
+
+static void expect_within_budget(uint64_t began_ns, const struct sim_step *step)
+{
+	cr_expect_leq(sim.cost_ns, allowed_ns(&sim, began_ns),
+		      "%llu MB, %llu + %llu ms: %llu purges cost %llu ms of %llu allowed",
+		      (unsigned long long)(step->bytes / MT_MIB), (unsigned long long)(step->hold_ns / MS(1)),
+		      (unsigned long long)(step->rest_ns / MS(1)), (unsigned long long)sim.purges_count,
+		      (unsigned long long)(sim.cost_ns / MS(1)),
+		      (unsigned long long)(allowed_ns(&sim, began_ns) / MS(1)));
+}
+
+/* An hour of one step again and again, on top of 100 MB. */
+static void play_an_hour(const struct sim_step *step, uint64_t seed)
+{
+	uint64_t began_ns;
+
+	sim_start(&sim);
+	sim.jitter = seed;
+	began_ns = sim.now_ns;
+	sim_allocate(&sim, MIB(100));
+	while (sim.now_ns - began_ns < SECONDS(3600))
+		sim_play(&sim, step);
+	expect_within_budget(began_ns, step);
+}
+
+Test(policy_budget, never_spends_more_than_its_budget)
+{
+	static const uint64_t periods_ms[] = {200, 400, 700, 1000, 1500, 2200, 3000, 5000, 8000, 12000, 20000, 35000, 60000};
+	static const uint64_t sizes_mb[] = {64, 124, 256, 512, 1024, 2048, 4096, 16384};
+
+	for (size_t i = 0; i < sizeof(periods_ms) / sizeof(periods_ms[0]); i++) {
+		for (size_t j = 0; j < sizeof(sizes_mb) / sizeof(sizes_mb[0]); j++) {
+			for (uint64_t held = 1; held <= 9; held += 4) {
+				const struct sim_step step = {MIB(sizes_mb[j]), MS(periods_ms[i] / 10 * held),
+							      MS(periods_ms[i] / 10 * (10 - held))};
+
+				play_an_hour(&step, i + j + held);
+			}
+		}
+	}
+}
+
+Test(policy_budget, never_spends_more_when_the_program_changes_its_ways)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		uint64_t began_ns;
+		uint64_t dice = seed;
+		struct sim_step step = {MIB(100), MS(100), MS(100)};
+
+		sim_start(&sim);
+		sim.jitter = seed;
+		began_ns = sim.now_ns;
+		while (sim.now_ns - began_ns < SECONDS(3600)) {
+			dice = dice * 6364136223846793005ull + 1442695040888963407ull;
+			step.bytes = MIB(64) << (dice >> 61);
+			step.hold_ns = MS(50) << (dice >> 40 & 7);
+			step.rest_ns = MS(100) << (dice >> 50 & 7);
+			for (int i = 0; i < 20; i++)
+				sim_play(&sim, &step);
+		}
+		expect_within_budget(began_ns, &step);
+	}
+}
+
+Test(policy_budget, never_purges_with_a_budget_of_zero)
+{
+	const struct sim_step step = {MIB(300), SECONDS(1), SECONDS(30)};
+
+	sim_start(&sim);
+	sim.cfg.budget_pct = 0;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 100; i++)
+		sim_play(&sim, &step);
+	sim_pass(&sim, SECONDS(3600));
+	cr_expect_eq(sim.purges_count, 0);
+	cr_expect_eq(sim.cost_ns, 0);
+}
+
+Test(policy_budget, purges_a_round_every_few_seconds)
+{
+	const struct sim_step step = {MIB(124), SECONDS(1), SECONDS(2)};
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(250));
+	for (int i = 0; i < 100; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 90, "%llu of 100 rounds", (unsigned long long)sim.purges_count);
+	cr_expect_eq(sim.reason, MT_REASON_TROUGH);
+}
+
+Test(policy_budget, does_not_purge_what_would_come_back_sooner_than_it_pays)
+{
+	/* 1 GB every second: each purge would cost half a second. */
+	const struct sim_step step = {MIB(1024), MS(100), MS(900)};
+	uint64_t began_ns;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(100));
+	began_ns = sim.now_ns;
+	while (sim.now_ns - began_ns < SECONDS(3600))
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 3, "now and then it looks whether it pays by now");
+	cr_expect_leq(sim.purges_count, 12, "%llu", (unsigned long long)sim.purges_count);
+	cr_expect_leq(sim.cost_ns, SECONDS(3600) / 500);
+}
+
+Test(policy_budget, purges_steps_of_five_seconds_now_and_then)
+{
+	const struct sim_step step = {MIB(1024), MS(100), MS(4900)};
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 400; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 80, "%llu of 400 steps", (unsigned long long)sim.purges_count);
+}
+
+Test(policy_budget, purges_again_once_the_program_has_become_slow)
+{
+	const struct sim_step quick = {MIB(1024), MS(100), MS(900)};
+	const struct sim_step slow = {MIB(1024), SECONDS(5), SECONDS(55)};
+	uint64_t before;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 600; i++)
+		sim_play(&sim, &quick);
+	before = sim.purges_count;
+	for (int i = 0; i < 40; i++)
+		sim_play(&sim, &slow);
+	cr_expect_geq(sim.purges_count - before, 30, "%llu of 40", (unsigned long long)(sim.purges_count - before));
+}
+
+Test(policy_budget, does_not_purge_shortly_before_the_pages_are_wanted_again)
+{
+	/* The balance allows every second or third purge only, and fills up at any moment of the rest. */
+	const struct sim_step step = {MIB(1024), SECONDS(2), SECONDS(8)};
+	uint64_t late = 0;
+	uint64_t before = 0;
+
+	sim_start(&sim);
+	sim.jitter = 7;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 200; i++) {
+		sim_play(&sim, &step);
+		if (i >= 20 && sim.purges_count != before && sim.now_ns - sim.purge_at_ns < SECONDS(2))
+			late++;
+		before = sim.purges_count;
+	}
+	cr_expect_geq(sim.purges_count, 40, "%llu of 200", (unsigned long long)sim.purges_count);
+	cr_expect_eq(late, 0, "%llu purges less than 2 s before the next step", (unsigned long long)late);
+}
+
+Test(policy_budget, learns_that_faults_are_dearer)
+{
+	const struct sim_step step = {MIB(300), SECONDS(1), SECONDS(9)};
+	uint64_t began_ns;
+
+	sim_start(&sim);
+	sim.fault_ns = 8000; /* a host that takes pages back; 1600 was measured */
+	began_ns = sim.now_ns;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 360; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.policy.costs.fault_ns, 7000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+	cr_expect_leq(sim.policy.costs.fault_ns, 9000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+	expect_within_budget(began_ns, &step);
+	cr_expect_geq(sim.purges_count, 90, "%llu of 360", (unsigned long long)sim.purges_count);
+}
+
+Test(policy_budget, forgets_that_faults_were_dear)
+{
+	const struct sim_step step = {MIB(300), SECONDS(1), SECONDS(9)};
+
+	sim_start(&sim);
+	sim.fault_ns = 16000;
+	sim_allocate(&sim, MIB(100));
+	for (int i = 0; i < 100; i++)
+		sim_play(&sim, &step);
+	sim.fault_ns = 1600;
+	for (int i = 0; i < 100; i++)
+		sim_play(&sim, &step);
+	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+}
+
+Test(policy_budget, does_not_take_its_own_purge_for_dear_faults)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(1100));
+	sim_pass(&sim, SECONDS(60));
+	sim_free(&sim, MIB(1000));
+	while (sim.purges_count == 0)
+		sim_pass(&sim, MS(10));
+	sim_allocate(&sim, MIB(30)); /* 7680 faults in the tick after a purge of 68 ms */
+	sim_pass(&sim, SECONDS(1));
+	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+}
+
+Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
+{
+	const struct sim_step step = {MIB(1024), MS(500), SECONDS(9)};
+	uint64_t alone;
+
+	for (uint64_t threads = 1; threads <= 16; threads += 15) {
+		sim_start(&sim);
+		sim.threads = threads;
+		sim_allocate(&sim, MIB(100));
+		for (int i = 0; i < 100; i++)
+			sim_play(&sim, &step);
+		if (threads == 1)
+			alone = sim.purges_count;
+	}
+	cr_expect_gt(sim.purges_count, alone, "%llu, one thread %llu", (unsigned long long)sim.purges_count,
+		     (unsigned long long)alone);
+}
+
+Test(policy_budget, a_large_idle_heap_is_purged_in_the_end)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(65 * 1024));
+	sim_free(&sim, MIB(64 * 1024));
+	sim_pass(&sim, SECONDS(3600));
+	cr_expect_geq(sim.purges_count, 1);
+	cr_expect_eq(sim.dirty_bytes, 0);
+}
+
+Test(policy_budget, saves_up_no_more_than_an_hour_of_budget)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(100));
+	sim_pass(&sim, SECONDS(24 * 3600));
+	cr_expect_leq(sim.policy.balance_ns, (int64_t)SECONDS(108));
+	cr_expect_geq(sim.policy.balance_ns, (int64_t)SECONDS(107));
+}
+
+Test(policy_budget, does_not_charge_what_was_asked_for)
+{
+	int64_t before;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(500));
+	sim_pass(&sim, SECONDS(10));
+	sim_free(&sim, MIB(400));
+	before = sim.policy.balance_ns;
+	sim_purge(&sim, false);
+	cr_expect_eq(sim.policy.balance_ns, before);
+	sim_free(&sim, MIB(50));
+	sim_purge(&sim, true);
+	cr_expect_lt(sim.policy.balance_ns, before);
+}
+
+Test(policy_budget, charges_no_growth_beyond_what_was_purged)
+{
+	int64_t balance;
+	uint64_t purged_cost = MIB(300) / PAGE * 1600;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(400));
+	sim_pass(&sim, SECONDS(60));
+	sim_free(&sim, MIB(300));
+	sim_pass(&sim, SECONDS(2));
+	cr_assert_eq(sim.purges_count, 1);
+	balance = sim.policy.balance_ns;
+	sim_allocate(&sim, MIB(4000));
+	sim_pass(&sim, MS(200));
+	cr_expect_geq(sim.policy.refault_cost_ns, purged_cost - purged_cost / 20);
+	cr_expect_leq(sim.policy.refault_cost_ns, purged_cost + purged_cost / 20, "%llu",
+		      (unsigned long long)sim.policy.refault_cost_ns);
+	cr_expect_gt(balance - sim.policy.balance_ns, 0);
+}
