@@ -125,7 +125,9 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 	if (fd < 0)
 		return fd;
 	while (length < out_bytes - 1) {
-		ssize_t got = mt_os_read_at(fd, out + length, out_bytes - 1 - length, length);
+		int kept = errno;
+		/* Not at an offset: the kernel would make up a file of /proc anew for it. */
+		ssize_t got = keep_errno(syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
 
 		if (got == -EINTR)
 			continue;
