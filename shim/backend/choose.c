@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backend/backend.h"
-#include "backend/glibc.h"
 #include "base/log.h"
 
 static const struct mt_backend *chosen;
@@ -87,14 +86,11 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	return true;
 }
 
+/* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address proves nothing. */
 static bool libc_is_next(void)
 {
-	void *next = dlsym(RTLD_NEXT, "malloc");
-
-	if (__libc_malloc)
-		return next == (void *)(uintptr_t)&__libc_malloc;
-	identify(next, "the next malloc in line");
-	return strcmp(identity.allocator, "musl") == 0;
+	identify(dlsym(RTLD_NEXT, "malloc"), "the next malloc in line");
+	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "musl") == 0;
 }
 
 const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)

@@ -124,7 +124,48 @@ void mt_jemalloc_fork_child(void)
 		fork_child();
 }
 
-/* ---- the members of the family that jemalloc lacks ---- */
+/* ---- the members of the family that jemalloc lacks, or answers otherwise than libc ---- */
+
+void *je_bare_realloc(void *ptr, size_t size);
+void *je_bare_memalign(size_t alignment, size_t size);
+void *je_bare_valloc(size_t size);
+
+void *je_realloc(void *ptr, size_t size)
+{
+	void *fresh = je_bare_realloc(ptr, size);
+
+	if (mt_unlikely(!fresh) && size)
+		errno = ENOMEM;
+	return fresh;
+}
+
+/* libc rounds an alignment that is no power of two up, and programs rely on it. */
+void *je_memalign(size_t alignment, size_t size)
+{
+	size_t power = sizeof(void *);
+	void *fresh;
+
+	while (power < alignment && power <= SIZE_MAX / 4)
+		power <<= 1;
+	if (power < alignment) {
+		errno = EINVAL;
+		return NULL;
+	}
+	fresh = je_bare_memalign(power, size);
+	if (!fresh)
+		errno = ENOMEM;
+	return fresh;
+}
+
+void *je_valloc(size_t size)
+{
+	void *fresh = je_bare_valloc(size);
+
+	if (!fresh)
+		errno = ENOMEM;
+	return fresh;
+}
+
 
 void *je_reallocarray(void *ptr, size_t count, size_t size)
 {
@@ -286,6 +327,21 @@ static void jemalloc_flush_thread(void)
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
+/* What jemalloc has to say, about a setting that it does not know for example; it reads its settings twice, and says so
+ * twice. */
+static void tell(void *unused, const char *text)
+{
+	static char last[160];
+	char line[sizeof(last)];
+
+	(void)unused;
+	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
+	if (strcmp(line, last) == 0)
+		return;
+	memcpy(last, line, sizeof(last));
+	mt_log(MT_LOG_WARN, "MALLOC_CONF or MT_MALLOC_CONF: %s", line);
+}
+
 /* ---- the backend ---- */
 
 static const struct mt_heap_ops jemalloc_ops = {
@@ -309,6 +365,7 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, con
 					     char *out_conf, size_t out_conf_bytes)
 {
 	hooks = given;
+	je_malloc_message = tell;
 	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
 	conf = out_conf;
 	return &jemalloc_backend;

@@ -9,11 +9,15 @@ jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallct
 jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap \
 	_Unwind_Backtrace _Unwind_GetIP
 
+# Of these, jemalloc leaves errno as it was when it refuses; backend/jemalloc.c puts that right under the je_ name.
+jemalloc_wrapped := memalign realloc valloc
+
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
 jemalloc_lib     := build/libjemalloc_renamed.a
 jemalloc_libs    := -lm
-jemalloc_flags   := $(foreach name,$(jemalloc_public),--redefine-sym $(name)=je_$(name)) \
+jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
+	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name))
 
 $(jemalloc_lib): $(jemalloc_archive) shim/backend/jemalloc.mk

@@ -14,6 +14,7 @@
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
 #define STORY_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
 #define TROUGH_TICKS      2
+#define TROUGH_BYTES      (16 * MT_MIB)            /* a smaller heap has no troughs */
 #define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
 #define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
 
@@ -132,7 +133,7 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 
 /* True when live bytes have been 20 % under their peak for two ticks; the next fall is counted from there. *out_round is
  * set when they had risen by a quarter since the last trough: a fall in stages is one round. */
-static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t gate, bool *out_round)
+static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, bool *out_round)
 {
 	uint64_t peak = policy->peak_live_bytes;
 
@@ -143,7 +144,7 @@ static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *n
 		policy->low_ticks = 0;
 		return false;
 	}
-	if (peak < gate || now->live_bytes > peak - peak / 5) {
+	if (peak < TROUGH_BYTES || now->live_bytes > peak - peak / 5) {
 		policy->low_ticks = 0;
 		return false;
 	}
@@ -346,7 +347,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	note_movement(policy, now, cfg);
 	burst = is_burst(policy, now);
 	note_seen(policy, now);
-	trough = reaches_trough(policy, now, gate, &plan.round);
+	trough = reaches_trough(policy, now, &plan.round);
 	plan.next_tick_ns = policy->tick_ns;
 	if (!now->dirty_known || burst) {
 		policy->window_count = 0;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "base/config.h"
@@ -19,6 +20,7 @@
 #include "reaper/tick.h"
 
 #define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
+#define ROOM_BYTES      (32 * MT_MIB) /* address space that must be left to start in */
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
@@ -166,6 +168,18 @@ static void *thread_main(void *unused)
 	return NULL;
 }
 
+/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
+ * that: then better no thread yet. */
+static bool has_room(void)
+{
+	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	munmap(area, ROOM_BYTES);
+	return true;
+}
+
 bool mt_reaper_start(void)
 {
 	int expected = STATE_NONE;
@@ -179,6 +193,11 @@ bool mt_reaper_start(void)
 	if (!atomic_compare_exchange_strong_explicit(&state, &expected, STATE_STARTING, memory_order_acq_rel,
 						     memory_order_acquire))
 		return expected == STATE_RUNS;
+	if (!has_room()) {
+		atomic_store_explicit(&state, STATE_NONE, memory_order_release);
+		errno = kept;
+		return false;
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);

@@ -13,6 +13,7 @@
 static struct mt_lock lock; /* rank 20: all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
+static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
 
 /* FNV-1a over 8-byte words; published in stats_layout.h. */
 static uint64_t checksum(const struct mt_stats_head *head)
@@ -69,7 +70,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->conf, sizeof(head->conf), "%s", identity->conf);
 	mt_format(head->python, sizeof(head->python), "%s", identity->python);
 	fill_settings(config);
-	(void)mt_files_make(config, &head->start_ticks, &head->pidns);
+	if (!ended)
+		(void)mt_files_make(config, &head->start_ticks, &head->pidns);
 	mt_lock_drop(&lock);
 	mt_publish_settings(config);
 }
@@ -156,6 +158,7 @@ void mt_publish_record(struct mt_stats_record *record)
 void mt_publish_end(void)
 {
 	mt_lock_take(&lock);
+	ended = true;
 	mt_files_remove();
 	mt_lock_drop(&lock);
 }
@@ -176,5 +179,6 @@ void mt_publish_fork_child(void)
 	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
 		memset(&file, 0, sizeof(file));
 	sampled_ns = 0;
+	ended = false;
 	mt_files_forget();
 }
