@@ -8,6 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "backend/backend.h"
 #include "backend/jemalloc_conf.h"
@@ -327,14 +329,18 @@ static void jemalloc_flush_thread(void)
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
-/* What jemalloc has to say, about a setting that it does not know for example; it reads its settings twice, and says so
- * twice. */
+/* What jemalloc has to say: about a setting that it does not know (it reads its settings twice, and says so twice), or
+ * the figures that the program asked for. */
 static void tell(void *unused, const char *text)
 {
 	static char last[160];
 	char line[sizeof(last)];
 
 	(void)unused;
+	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
+		(void)syscall(SYS_write, STDERR_FILENO, text, strlen(text));
+		return;
+	}
 	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
 	if (strcmp(line, last) == 0)
 		return;

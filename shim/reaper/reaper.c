@@ -158,16 +158,6 @@ static void loop(void)
 	}
 }
 
-static void *thread_main(void *unused)
-{
-	(void)unused;
-	(void)prctl(PR_SET_NAME, "mtshim");
-	mt_tick_start();
-	mt_bell_use_file();
-	loop();
-	return NULL;
-}
-
 /* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
  * that: then better no thread yet. */
 static bool has_room(void)
@@ -178,6 +168,18 @@ static bool has_room(void)
 		return false;
 	munmap(area, ROOM_BYTES);
 	return true;
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	(void)prctl(PR_SET_NAME, "mtshim");
+	while (!has_room()) /* it may have gone since the start */
+		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
+	mt_tick_start();
+	mt_bell_use_file();
+	loop();
+	return NULL;
 }
 
 bool mt_reaper_start(void)

@@ -1,0 +1,136 @@
+/* test_jemalloc_conf.c -- backend/jemalloc_conf: whose word counts, and what is refused. */
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef MT_NO_JEMALLOC
+#include "backend/jemalloc_conf.h"
+
+#define OURS_COUNT 4 /* pairs of our own at the front */
+
+/* The conf that comes out of a stock MALLOC_CONF and of MT_MALLOC_CONF; either may be NULL. */
+static const char *conf_of(const char *stock, const char *own, uint64_t arena_max, size_t out_bytes)
+{
+	static char out[2048];
+	static char entry[512];
+	char *list[] = {(char[]){"PATH=/bin"}, entry, NULL};
+	char **kept = environ;
+	struct mt_config config;
+
+	mt_config_defaults(&config);
+	config.arena_max = arena_max;
+	if (own)
+		strcpy(config.malloc_conf, own);
+	strcpy(entry, "MALLOC_CONF=");
+	if (stock)
+		strcat(entry, stock);
+	else
+		list[1] = NULL;
+	memset(out, 'x', sizeof(out));
+	environ = list;
+	mt_jemalloc_conf(&config, out, out_bytes);
+	environ = kept;
+	cr_assert_not_null(memchr(out, 0, out_bytes), "ended within its bounds");
+	cr_assert_eq(out[out_bytes], 'x', "and nothing beyond");
+	return out;
+}
+
+/* What stands behind our own pairs. */
+static const char *tail_of(const char *stock, const char *own, uint64_t arena_max)
+{
+	const char *at = conf_of(stock, own, arena_max, 1024);
+
+	for (int i = 0; i < OURS_COUNT; i++) {
+		at += strcspn(at, ",");
+		if (*at)
+			at++;
+	}
+	return at;
+}
+
+Test(jemalloc_conf, keeps_purging_off_the_programs_threads)
+{
+	const char *conf = conf_of(NULL, NULL, 0, 1024);
+
+	cr_expect_not_null(strstr(conf, "dirty_decay_ms:-1"));
+	cr_expect_not_null(strstr(conf, "muzzy_decay_ms:-1"));
+	cr_expect_null(strstr(conf, "background_thread:true"));
+	cr_expect_str_eq(tail_of(NULL, NULL, 0), "", "OURS_COUNT is right");
+}
+
+Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
+{
+	static const struct {
+		const char *stock, *tail;
+	} rows[] = {
+		{"narenas:4", "narenas:4"},
+		{"dirty_decay_ms:5000", ""},
+		{"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", ""},
+		{"narenas:4,background_thread:true,metadata_thp:auto", "narenas:4,metadata_thp:auto"},
+		{"decay_time:10,tcache:true,max_background_threads:2", "tcache:true"},
+		{"abort_conf:true,lg_tcache_max:16", "lg_tcache_max:16"},
+		{"", ""},
+		{",,,", ""},
+		{",narenas:2,,tcache:true,", "narenas:2,tcache:true"},
+		{"dirty_decay_ms", "dirty_decay_ms"}, /* no pair: jemalloc says so itself */
+		{"dirty_decay_msx:1", "dirty_decay_msx:1"},
+		{"abort:true", "abort:true"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_str_eq(tail_of(rows[i].stock, NULL, 0), rows[i].tail, "row %zu", i);
+}
+
+Test(jemalloc_conf, the_users_word_comes_last)
+{
+	cr_expect_str_eq(tail_of("narenas:4,dirty_decay_ms:1", "dirty_decay_ms:7,background_thread:true", 0),
+			 "narenas:4,dirty_decay_ms:7,background_thread:true");
+	cr_expect_str_eq(tail_of("narenas:4", "narenas:9", 2), "narenas:2,narenas:4,narenas:9");
+	cr_expect_str_eq(tail_of(NULL, "thp:always", 1024), "narenas:1024,thp:always");
+}
+
+Test(jemalloc_conf, nobody_may_end_the_program_over_a_setting)
+{
+	cr_expect_str_eq(tail_of("abort_conf:true", "abort_conf:true,narenas:1", 0), "narenas:1");
+}
+
+Test(jemalloc_conf, cuts_whole_pairs_only)
+{
+	static char whole[1024];
+	size_t length;
+
+	strcpy(whole, conf_of("narenas:4,tcache:true", "thp:always", 3, 1024));
+	length = strlen(whole);
+	for (size_t room = 1; room <= length; room++) {
+		static char copy[1024];
+		const char *conf = conf_of("narenas:4,tcache:true", "thp:always", 3, room);
+		char *rest = copy;
+		char *pair;
+
+		strcpy(copy, conf);
+		cr_assert_lt(strlen(conf), room);
+		while ((pair = strsep(&rest, ",")) != NULL && *conf) {
+			const char *found = strstr(whole, pair);
+
+			cr_assert_not_null(found, "room for %zu: %s", room, pair);
+			cr_assert(found == whole || found[-1] == ',', "room for %zu: %s", room, pair);
+			found += strlen(pair);
+			cr_assert(*found == ',' || *found == 0, "room for %zu: half a pair, %s", room, pair);
+		}
+	}
+	cr_expect_str_eq(conf_of("narenas:4,tcache:true", "thp:always", 3, length + 1), whole);
+}
+
+Test(jemalloc_conf, lives_without_an_environment)
+{
+	char out[256] = "x";
+	char **kept = environ;
+	struct mt_config config;
+
+	mt_config_defaults(&config);
+	environ = NULL;
+	mt_jemalloc_conf(&config, out, sizeof(out));
+	environ = kept;
+	cr_expect_not_null(strstr(out, "dirty_decay_ms:-1"));
+}
+#endif

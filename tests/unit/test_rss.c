@@ -1,0 +1,165 @@
+/* test_rss.c -- sense/rss and sense/faults: what the kernel says of us, against memory that we know of. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "sense/faults.h"
+#include "sense/rss.h"
+
+#define AREA_BYTES (48 * MT_MIB)
+#define SLOP_BYTES (4 * MT_MIB) /* statm's counters lag by some pages a thread */
+
+static unsigned char *map_area(int kind)
+{
+	unsigned char *area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(area, MAP_FAILED);
+	(void)madvise(area, AREA_BYTES, MADV_NOHUGEPAGE);
+	return area;
+}
+
+static struct mt_rss_quick quick(void)
+{
+	struct mt_rss_quick out;
+
+	cr_assert(mt_rss_read_quick(&out));
+	return out;
+}
+
+static struct mt_rss_full full(void)
+{
+	struct mt_rss_full out;
+
+	cr_assert(mt_rss_read_full(&out));
+	return out;
+}
+
+static void expect_grown(uint64_t before, uint64_t after, uint64_t by, const char *what)
+{
+	cr_expect_geq(after + SLOP_BYTES, before + by, "%s: %llu, then %llu", what, (unsigned long long)before,
+		      (unsigned long long)after);
+	cr_expect_leq(after, before + by + SLOP_BYTES, "%s: %llu, then %llu", what, (unsigned long long)before,
+		      (unsigned long long)after);
+}
+
+Test(rss, sees_anonymous_memory_come_and_go)
+{
+	struct mt_rss_quick before = quick();
+	struct mt_rss_full all_before = full();
+	unsigned char *area = map_area(MAP_PRIVATE);
+
+	expect_grown(before.rss_bytes, quick().rss_bytes, 0, "mapped is not resident");
+	memset(area, 1, AREA_BYTES);
+	expect_grown(before.rss_bytes, quick().rss_bytes, AREA_BYTES, "rss");
+	expect_grown(before.anon_bytes, quick().anon_bytes, AREA_BYTES, "anon");
+	expect_grown(all_before.rss_bytes, full().rss_bytes, AREA_BYTES, "VmRSS");
+	expect_grown(all_before.anon_bytes, full().anon_bytes, AREA_BYTES, "RssAnon");
+	expect_grown(all_before.shmem_bytes, full().shmem_bytes, 0, "RssShmem");
+	cr_assert_eq(madvise(area, AREA_BYTES, MADV_DONTNEED), 0);
+	expect_grown(before.rss_bytes, quick().rss_bytes, 0, "rss afterwards");
+	expect_grown(before.anon_bytes, quick().anon_bytes, 0, "anon afterwards");
+	cr_expect_geq(full().peak_bytes + SLOP_BYTES, all_before.rss_bytes + AREA_BYTES, "the peak stays");
+}
+
+Test(rss, tells_shared_memory_from_anonymous)
+{
+	struct mt_rss_quick before = quick();
+	struct mt_rss_full all_before = full();
+	unsigned char *area = map_area(MAP_SHARED);
+
+	memset(area, 1, AREA_BYTES);
+	expect_grown(before.rss_bytes, quick().rss_bytes, AREA_BYTES, "rss");
+	expect_grown(before.anon_bytes, quick().anon_bytes, 0, "anon");
+	expect_grown(all_before.shmem_bytes, full().shmem_bytes, AREA_BYTES, "RssShmem");
+	expect_grown(all_before.anon_bytes, full().anon_bytes, 0, "RssAnon");
+}
+
+Test(rss, both_looks_agree)
+{
+	struct mt_rss_quick small = quick();
+	struct mt_rss_full all = full();
+
+	expect_grown(small.rss_bytes, all.rss_bytes, 0, "rss");
+	expect_grown(small.anon_bytes, all.anon_bytes, 0, "anon");
+	cr_expect_eq(all.rss_bytes, all.anon_bytes + all.file_bytes + all.shmem_bytes);
+	cr_expect_geq(all.peak_bytes + SLOP_BYTES, all.rss_bytes);
+}
+
+Test(rss, counts_faults_and_time)
+{
+	struct mt_rss_usage before;
+	struct mt_rss_usage after;
+	unsigned char *area = map_area(MAP_PRIVATE);
+
+	mt_rss_read_usage(&before);
+	memset(area, 1, AREA_BYTES);
+	mt_rss_read_usage(&after);
+	cr_expect_geq(after.minor_faults_count - before.minor_faults_count, AREA_BYTES / mt_os_page_bytes());
+	cr_expect_gt(after.cpu_ns, before.cpu_ns);
+	cr_expect_geq(after.system_ns, before.system_ns);
+	cr_expect_leq(after.system_ns, after.cpu_ns);
+}
+
+Test(rss, reads_the_mode_of_huge_pages)
+{
+	static const char *const words[] = {"[never]", "[madvise]", "[always]"};
+	char text[128];
+
+	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) <= 0)
+		cr_expect_eq(mt_rss_thp(), MT_THP_NEVER);
+	else
+		cr_expect_not_null(strstr(text, words[mt_rss_thp()]), "%s", text);
+}
+
+Test(rss, measures_what_a_fault_costs)
+{
+	struct mt_rss_quick before = quick();
+	uint64_t small_ns = 0;
+	uint64_t huge_ns = 1;
+	uint64_t huge_bytes = 1;
+
+	mt_faults_measure(&small_ns, &huge_ns, &huge_bytes);
+	cr_expect_geq(small_ns, 30, "%llu", (unsigned long long)small_ns);
+	cr_expect_leq(small_ns, 200 * 1000, "%llu", (unsigned long long)small_ns);
+	cr_expect_eq(huge_ns == 0, huge_bytes == 0);
+	cr_expect(huge_bytes == 0 || huge_bytes > mt_os_page_bytes());
+	expect_grown(before.rss_bytes, quick().rss_bytes, 0, "and leaves nothing behind");
+}
+
+Test(rss, finds_numbers_in_the_kernels_tables)
+{
+	const char *text = "Name:\tVmRSS: 7\nVmHWM:\t    1234 kB\nVmRSS:\t99 kB\nEmpty:\nLast: 18446744073709551615";
+
+	cr_expect_eq(mt_os_keyed_number(text, "VmHWM:"), 1234);
+	cr_expect_eq(mt_os_keyed_number(text, "VmRSS:"), 99, "a key stands at the start of its line");
+	cr_expect_eq(mt_os_keyed_number(text, "Empty:"), 0);
+	cr_expect_eq(mt_os_keyed_number(text, "Last:"), UINT64_MAX);
+	cr_expect_eq(mt_os_keyed_number(text, "None:"), 0);
+	cr_expect_eq(mt_os_keyed_number("", "None:"), 0);
+	cr_expect_eq(mt_os_number(" \t42 kB"), 42);
+	cr_expect_eq(mt_os_number("kB"), 0);
+	cr_expect_eq(mt_os_number("-5"), 0);
+}
+
+Test(rss, reads_files_within_the_room_there_is)
+{
+	char path[] = "/tmp/mtshim-rss-XXXXXX";
+	char out[8];
+	int fd = mkstemp(path);
+
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(write(fd, "0123456789", 10), 10);
+	memset(out, 'x', sizeof(out));
+	cr_expect_eq(mt_os_read_file(path, out, 5), 4);
+	cr_expect_str_eq(out, "0123");
+	cr_expect_eq(out[5], 'x');
+	cr_expect_eq(mt_os_read_file(path, out, sizeof(out)), 7);
+	cr_expect_str_eq(out, "0123456");
+	close(fd);
+	unlink(path);
+	cr_expect_lt(mt_os_read_file(path, out, sizeof(out)), 0);
+	cr_expect_str_eq(out, "");
+}
