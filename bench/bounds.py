@@ -100,8 +100,10 @@ for period in ("0.5s", "1s", "2s", "5s"):
 		Bound(f"steps-{period}", "time / the same without purging", ratio("shim", "total_s", "shim-nopurge"), "1.03"),
 		Bound(f"steps-{period}", "time / glibc", ratio("shim", "total_s", "glibc"), "1.00"),
 	]
-BOUNDS.append(Bound("steps-5s", "RSS between steps / the same without purging",
-	ratio("shim", "rss_between_median_mib", "shim-nopurge"), "0.50"))
+# A step's memory costs 0.5 to 0.8 s a GB to give back and take again where it is measured, a budget of 3 % pays for that
+# every fourth or fifth step of 5 s: so it is the mean over the steps that must fall.
+BOUNDS.append(Bound("steps-5s", "mean RSS between steps / the same without purging",
+	ratio("shim", "rss_between_mean_mib", "shim-nopurge"), "0.90"))
 
 for name, against, most in (("shim", "jemalloc", "6"), ("shim-system", "glibc", "30")):
 	for pair, shape in (("pair_64B", "64 B"), ("pair_mixed", "mixed sizes")):

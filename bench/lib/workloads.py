@@ -33,10 +33,10 @@ class Workload:
 LIST = [
 	Workload("fl_rounds", ["end_rss_last4_max_mib", "end_over_floor", "floor_mib", "peak_mib", "active_s", "total_s",
 		"minor_faults"], ["glibc", "glibc-trim", "jemalloc", "shim"]),
-	Workload("steps", ["total_s", "touch_s", "touch_median_s", "rss_between_median_mib", "rss_between_last_mib",
+	Workload("steps", ["total_s", "touch_s", "touch_median_s", "rss_between_median_mib", "rss_between_mean_mib",
 		"minor_faults"], ["glibc", "shim-nopurge", "shim"], runs=3, variants=[
 			("steps-0.5s", ["--period", "0.5", "--steps", "20"]), ("steps-1s", ["--period", "1", "--steps", "12"]),
-			("steps-2s", ["--period", "2", "--steps", "8"]), ("steps-5s", ["--period", "5", "--steps", "5"])]),
+			("steps-2s", ["--period", "2", "--steps", "8"]), ("steps-5s", ["--period", "5", "--steps", "10"])]),
 	Workload("malloc_large", ["total_s", "peak_mib", "minor_faults"], ["glibc", "jemalloc", "jemalloc-nodecay", "shim"]),
 	Workload("fragmentation", ["start_mib", "peak_mib", "dropped_mib", "after_signal_mib", "after_trim_mib",
 		"settled_mib", "churn_s"], runs=3, variants=[

@@ -41,13 +41,16 @@ int main(int argc, char **argv)
 	}
 	double total = (double)(now_ns() - begun) / 1e9;
 	double lowest = between_rss[0];
-	for (size_t step = 1; step < steps; step++)
+	double mean = 0;
+	for (size_t step = 0; step < steps; step++) {
 		lowest = between_rss[step] < lowest ? between_rss[step] : lowest;
+		mean += between_rss[step] / (double)steps;
+	}
 	double first = touch_s[0], last = between_rss[steps - 1];
 	printf("{\"period_s\": %g, \"steps\": %zu, \"total_s\": %.4f, \"touch_s\": %.4f, \"touch_first_s\": %.4f, "
 	       "\"touch_median_s\": %.4f, \"rss_between_min_mib\": %.1f, \"rss_between_median_mib\": %.1f, "
-	       "\"rss_between_last_mib\": %.1f, \"peak_mib\": %.1f, \"minor_faults\": %ld}\n",
-	       period, steps, total, sum, first, median_of(touch_s, steps), lowest, median_of(between_rss, steps), last,
+	       "\"rss_between_last_mib\": %.1f, \"rss_between_mean_mib\": %.1f, \"peak_mib\": %.1f, \"minor_faults\": %ld}\n",
+	       period, steps, total, sum, first, median_of(touch_s, steps), lowest, median_of(between_rss, steps), last, mean,
 	       peak_mib(), minor_faults());
 	return 0;
 }
