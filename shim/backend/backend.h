@@ -94,7 +94,8 @@ const struct mt_heap_ops *mt_system_plain_ops(void);
 /* The two backends there are. */
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *hooks,
 					     char *out_conf, size_t out_conf_bytes);
-const struct mt_backend *mt_system_backend(const struct mt_backend_identity *identity);
+const struct mt_backend *mt_system_backend(const struct mt_config *config,
+					   const struct mt_backend_identity *identity);
 
 /* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by life.c in its order. */
 void mt_jemalloc_fork_prepare(void);

@@ -86,6 +86,7 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	return true;
 }
 
+#ifndef MT_NO_JEMALLOC
 /* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address proves nothing. */
 static bool libc_is_next(void)
 {
@@ -93,16 +94,19 @@ static bool libc_is_next(void)
 	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "musl") == 0;
 }
 
+static bool wants_embedded(const struct mt_config *config)
+{
+	return config->allocator == MT_ALLOCATOR_JEMALLOC || (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next());
+}
+#endif
+
 const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)
 {
 	void *first = NULL;
 	bool shadowed = is_shadowed(hooks->own_malloc, &first);
-	bool embedded = false;
 
 #ifndef MT_NO_JEMALLOC
-	embedded = !shadowed && (config->allocator == MT_ALLOCATOR_JEMALLOC ||
-				 (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next()));
-	if (embedded) {
+	if (!shadowed && wants_embedded(config)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
 		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
 		mt_format(identity.evidence, sizeof(identity.evidence), "embedded in libmtshim.so, MT_ALLOCATOR=%s",
@@ -111,12 +115,12 @@ const struct mt_backend *mt_backend_choose(const struct mt_config *config, const
 		return chosen;
 	}
 #else
-	(void)config;
-	(void)libc_is_next;
+	if (config->allocator == MT_ALLOCATOR_JEMALLOC)
+		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator in line is taken");
 #endif
 	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
 	identify(shadowed ? first : dlsym(RTLD_NEXT, "malloc"),
 		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
-	chosen = mt_system_backend(&identity);
+	chosen = mt_system_backend(config, &identity);
 	return chosen;
 }

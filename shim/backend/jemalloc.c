@@ -2,7 +2,6 @@
  * it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...). */
 #include "backend/jemalloc.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -90,22 +89,20 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	return answer;
 }
 
-/* Its heap profiler walks stacks with the program's own unwinder, where one is loaded: a static one would bring newer
- * symbols of libc than the oldest distribution we run on has. Without it stacks are empty. */
+/* Its heap profiler walks stacks with the program's own unwinder, where one was loaded with the program: a static one
+ * would bring newer symbols of libc than the oldest distribution we run on has. Weak references, not dlsym: the
+ * profiler asks while jemalloc holds its own init lock, and a dlsym that finds nothing allocates. */
+extern int _Unwind_Backtrace(int (*trace)(void *, void *), void *argument) __attribute__((weak));
+extern uintptr_t _Unwind_GetIP(void *context) __attribute__((weak));
+
 int mt_je__Unwind_Backtrace(int (*trace)(void *, void *), void *argument)
 {
-	int (*next)(int (*)(void *, void *), void *);
-
-	*(void **)(void *)&next = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
-	return next ? next(trace, argument) : 5; /* _URC_END_OF_STACK */
+	return _Unwind_Backtrace ? _Unwind_Backtrace(trace, argument) : 5; /* _URC_END_OF_STACK */
 }
 
 uintptr_t mt_je__Unwind_GetIP(void *context)
 {
-	uintptr_t (*next)(void *);
-
-	*(void **)(void *)&next = dlsym(RTLD_DEFAULT, "_Unwind_GetIP");
-	return next ? next(context) : 0;
+	return _Unwind_GetIP ? _Unwind_GetIP(context) : 0;
 }
 
 void mt_jemalloc_fork_prepare(void)

@@ -216,7 +216,8 @@ static struct mt_backend system_backend = {
 
 /* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a malloc_trim that does
  * nothing, and a mallctl may belong to a library's private jemalloc. */
-const struct mt_backend *mt_system_backend(const struct mt_backend_identity *identity)
+const struct mt_backend *mt_system_backend(const struct mt_config *config,
+					   const struct mt_backend_identity *identity)
 {
 	const char *name = identity->allocator;
 
@@ -231,6 +232,9 @@ const struct mt_backend *mt_system_backend(const struct mt_backend_identity *ide
 		*(void **)(void *)&mimalloc_collect = dlsym(RTLD_DEFAULT, "mi_collect");
 	} else if (strcmp(name, "glibc") == 0) {
 		*(void **)(void *)&glibc_trim = dlsym(RTLD_NEXT, "malloc_trim");
+		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it so. */
+		if (config->arena_max)
+			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);
 		if (mt_glibc_check())
 			system_backend.counting = MT_COUNTING_CHUNKS;
 	}

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/os.h"
 #include "life.h"
+#include "stats/publish.h"
 
 MT_EXPORT char *getenv(const char *name);
 
@@ -61,19 +62,34 @@ static bool is_free_threaded(void)
 	return dlsym(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
 }
 
+/* Why Python's small objects stay where they are; NULL when nothing speaks against moving them into malloc. */
+static const char *objection(const char *set)
+{
+	if (set)
+		return "PYTHONMALLOC is set by the user";
+	if (mt_config()->python_malloc == MT_SWITCH_OFF)
+		return "pymalloc: MT_PYTHON_MALLOC=off";
+	if (mt_config()->python_malloc == MT_SWITCH_AUTO && strcmp(mt_backend_identity()->mode, "jemalloc") != 0)
+		return "pymalloc: better over this allocator";
+	if (is_free_threaded())
+		return "its own mimalloc: a free-threaded build";
+	if (is_dev_mode())
+		return "debug allocator: -X dev";
+	return NULL;
+}
+
 static MT_COLD char *answer_python_malloc(getenv_fn next)
 {
 	static char answer[] = "malloc";
 	char *set = next("PYTHONMALLOC");
+	const char *against;
 
 	mt_life_heap_start();
-	if (set || !mt_life_is_on() || mt_config()->python_malloc == MT_SWITCH_OFF)
+	if (!mt_life_is_on() || !dlsym(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO && strcmp(mt_backend_identity()->mode, "jemalloc") != 0)
-		return NULL;
-	if (!dlsym(RTLD_DEFAULT, "Py_IsInitialized") || is_free_threaded() || is_dev_mode())
-		return NULL;
-	return answer;
+	against = objection(set);
+	mt_publish_python(against ? against : "PYTHONMALLOC=malloc is answered");
+	return against ? set : answer;
 }
 
 MT_EXPORT char *getenv(const char *name)

@@ -234,7 +234,8 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	cost = return_cost_ns(&policy->costs, back - policy->returned_bytes, faults);
 	if (running > span && span)
 		cost = (uint64_t)((double)cost * (double)span / (double)running);
-	policy->balance_ns -= (int64_t)cost;
+	if (policy->story_charged)
+		policy->balance_ns -= (int64_t)cost;
 	policy->return_cost_ns += cost;
 	policy->refault_cost_ns += cost;
 	policy->refaults_count += faults;
@@ -322,6 +323,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	if (returned_bytes < STORY_BYTES)
 		return;
 	learn_cost(policy);
+	policy->story_charged = charged;
 	policy->purged_ns = after->now_ns;
 	policy->purged_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;

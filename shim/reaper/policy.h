@@ -87,6 +87,7 @@ struct mt_policy {
 	uint64_t returned_bytes;       /* of purged_bytes, seen to have come back */
 	uint64_t return_cost_ns;       /* what that cost so far */
 	uint64_t first_fault_ns;       /* costs.fault_ns as it was measured at the start */
+	bool story_charged;            /* it was ours: one that was asked for stands outside the budget */
 	bool learned;                  /* what it cost has been learned */
 	double cost_per_byte;          /* ns, purge and return, learned; 0 unknown */
 	bool open;                     /* there is something worth purging */

@@ -37,7 +37,6 @@ void mt_tick_start(void)
 		.evidence = who->evidence,
 		.mode = who->mode,
 		.conf = who->conf,
-		.python = "",
 	};
 	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
 

@@ -13,6 +13,7 @@
 static struct mt_lock lock; /* rank 20: all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
+static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
 static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
 
 /* FNV-1a over 8-byte words; published in stats_layout.h. */
@@ -68,7 +69,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
 	mt_format(head->conf, sizeof(head->conf), "%s", identity->conf);
-	mt_format(head->python, sizeof(head->python), "%s", identity->python);
+	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
 	if (!ended)
 		(void)mt_files_make(config, &head->start_ticks, &head->pidns);
@@ -91,7 +92,8 @@ void mt_publish_settings(const struct mt_config *config)
 void mt_publish_python(const char *text)
 {
 	mt_lock_take(&lock);
-	mt_format(file.head.python, sizeof(file.head.python), "%s", text);
+	(void)mt_format(python_text, sizeof(python_text), "%s", text);
+	memcpy(file.head.python, python_text, sizeof(python_text));
 	mt_lock_drop(&lock);
 }
 

@@ -10,7 +10,7 @@
 #include "stats/stats_layout.h"
 
 struct mt_publish_identity {
-	const char *allocator, *evidence, *mode, *conf, *python;
+	const char *allocator, *evidence, *mode, *conf;
 };
 
 /* Makes the files and fills the head. Text is copied. */
@@ -29,7 +29,9 @@ void mt_publish_record(struct mt_stats_record *record);
 /* Settings have changed. */
 void mt_publish_settings(const struct mt_config *config);
 
+/* What became of PYTHONMALLOC; may come before mt_publish_start. */
 void mt_publish_python(const char *text);
+
 void mt_publish_end(void);
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);

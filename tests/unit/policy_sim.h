@@ -26,6 +26,7 @@ struct sim {
 	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, cpu_ns, system_ns;
 	uint64_t unpurged_bytes;      /* resident heap of the twin that is never purged */
 	uint64_t fault_ns;            /* what a fault really costs */
+	uint64_t stuck_bytes;         /* dirty, but not returned by any purge */
 	uint64_t threads;             /* that run while time passes */
 	uint64_t jitter;              /* state of the tick's unpunctuality; 0: punctual */
 	/* what happened */
@@ -70,14 +71,15 @@ static inline uint64_t sim_rss(const struct sim *sim)
 	return sim_look(sim).rss_bytes;
 }
 
-/* The heap gives back all that is dirty; while that takes its time, nothing else happens. */
+/* The heap gives back what is dirty; while that takes its time, nothing else happens. */
 static inline void sim_purge(struct sim *sim, bool charged)
 {
-	uint64_t bytes = sim->dirty_bytes;
+	uint64_t stuck = sim->dirty_bytes < sim->stuck_bytes ? sim->dirty_bytes : sim->stuck_bytes;
+	uint64_t bytes = sim->dirty_bytes - stuck;
 	uint64_t cost = bytes / PAGE * sim->fault_ns / PURGE_SHARE;
 	struct mt_snapshot after;
 
-	sim->dirty_bytes = 0;
+	sim->dirty_bytes = stuck;
 	sim->now_ns += cost;
 	sim->cpu_ns += cost;
 	sim->system_ns += cost;

@@ -180,6 +180,16 @@ Test(bell, may_be_rung_from_a_handler_that_interrupts_a_sleep)
 
 /* ---- a bell file that goes away ---- */
 
+Test(bell, a_ring_at_a_vanished_page_reaches_the_private_word)
+{
+	uint32_t word = mt_bell_word();
+
+	make_file();
+	cr_assert_eq(truncate(path, 0), 0);
+	mt_bell_ring(MT_BELL_API);
+	cr_expect_eq(mt_bell_word(), word + 1);
+}
+
 Test(bell, falls_back_when_the_file_is_truncated)
 {
 	make_file();
@@ -210,15 +220,6 @@ Test(bell, falls_back_when_the_file_is_replaced_or_deleted)
 	cr_expect_lt(woken_after_ns(MT_BELL_SIGNAL), 5 * MT_NS_PER_S);
 	mt_bell_take(MT_BELL_SIGNAL);
 	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
-}
-
-Test(bell, a_truncated_file_asks_for_nothing)
-{
-	struct mt_request out;
-
-	make_file();
-	cr_assert_eq(truncate(path, (off_t)sizeof(struct mt_bell_file) - 1), 0);
-	cr_expect_not(mt_bell_request(&out));
 }
 
 /* ---- requests ---- */
@@ -255,6 +256,17 @@ Test(bell, takes_each_request_once)
 		cr_expect_arr_eq(&out, &file.request, sizeof(out));
 		cr_expect_not(mt_bell_request(&out));
 	}
+}
+
+Test(bell, a_truncated_file_asks_for_nothing)
+{
+	const struct mt_bell_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
+	struct mt_request out;
+
+	make_file();
+	write_file(&file);
+	cr_assert_eq(truncate(path, (off_t)sizeof(struct mt_bell_file) - 1), 0);
+	cr_expect_not(mt_bell_request(&out));
 }
 
 Test(bell, believes_no_hostile_request)

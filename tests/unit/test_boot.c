@@ -125,6 +125,16 @@ Test(boot, moves_what_a_block_holds)
 	cr_expect_arr_eq(other, "sev", 3);
 }
 
+Test(boot, a_smaller_copy_writes_no_further_than_itself)
+{
+	static const unsigned char zeroes[3000];
+	char *block = boot->malloc(4000);
+
+	memset(block, 0xff, 4000);
+	cr_assert_not_null(boot->realloc(block, 3));
+	cr_expect_arr_eq(boot->calloc(1, 3000), zeroes, 3000);
+}
+
 Test(boot, ends_with_an_error_and_not_beyond_the_arena)
 {
 	size_t taken = 0;
@@ -132,18 +142,18 @@ Test(boot, ends_with_an_error_and_not_beyond_the_arena)
 	unsigned char *block;
 
 	errno = 0;
-	while ((block = boot->malloc(1000)) != NULL) {
-		memset(block, 1, 1000);
+	while ((block = boot->malloc(1100)) != NULL) { /* of which no whole number fits */
+		memset(block, 1, 1100);
 		last = block;
-		taken += 1000;
+		taken += 1100;
 		cr_assert_leq(taken, ARENA_BYTES);
 	}
 	cr_expect_eq(errno, ENOMEM);
 	cr_expect_geq(taken, ARENA_BYTES - ARENA_BYTES / 16);
-	cr_expect(mt_boot_owns(last + 999));
+	cr_expect(mt_boot_owns(last + 1099));
 	cr_expect_null(boot->malloc(ARENA_BYTES));
 	cr_expect_null(boot->realloc(last, 2000), "and the block stays");
-	cr_expect_eq(last[999], 1);
+	cr_expect_eq(last[1099], 1);
 }
 
 static void *take_many(void *mark)

@@ -355,7 +355,8 @@ static struct mt_stats_file read_stats;
 static void publish(void)
 {
 	static char long_text[400];
-	const struct mt_publish_identity identity = {"jemalloc", "because", "jemalloc", long_text, ""};
+	const struct mt_publish_identity identity = {
+		.allocator = "jemalloc", .evidence = "because", .mode = "jemalloc", .conf = long_text};
 
 	memset(long_text, 'c', sizeof(long_text) - 1);
 	mt_publish_start(&config, &identity);
@@ -460,7 +461,7 @@ Test(publish, keeps_the_last_records_under_their_numbers)
 
 Test(publish, goes_on_in_memory_where_there_are_no_files)
 {
-	const struct mt_publish_identity identity = {"glibc", "", "system", "", ""};
+	const struct mt_publish_identity identity = {.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
 	struct mt_stats_record record = {0};
 
 	strcpy(config.dir, "/proc/nowhere");

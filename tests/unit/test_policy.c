@@ -67,6 +67,43 @@ Test(policy, purges_what_stays_unused_for_the_window)
 	cr_expect_leq(sim.purge_at_ns - freed_ns, MS(800));
 }
 
+Test(policy, what_was_in_use_within_the_window_is_not_idle)
+{
+	uint64_t freed_ns;
+
+	begin(MIB(2200));
+	sim_allocate(&sim, MIB(300));
+	stir();
+	sim_free(&sim, MIB(300));
+	sim_pass(&sim, MS(350));
+	sim_allocate(&sim, MIB(80)); /* from the 300, past the gate with them alone */
+	sim_pass(&sim, MS(400));
+	sim_free(&sim, MIB(80));
+	freed_ns = sim.now_ns;
+	sim_pass(&sim, SECONDS(3));
+	cr_assert_eq(sim.purges_count, 1);
+	cr_expect_eq(sim.purge_bytes, MIB(302));
+	cr_expect_geq(sim.purge_at_ns - freed_ns, MS(400));
+}
+
+Test(policy, tells_the_lowest_of_the_window_for_idle)
+{
+	begin(MIB(2200));
+	sim.cfg.budget_pct = 0;
+	sim_allocate(&sim, MIB(600));
+	stir();
+	sim_free(&sim, MIB(600));
+	sim_pass(&sim, SECONDS(1));
+	cr_expect_eq(sim.policy.idle_bytes, MIB(602));
+	sim_allocate(&sim, MIB(80));
+	sim_pass(&sim, MS(250));
+	sim_free(&sim, MIB(80));
+	sim_pass(&sim, MS(250));
+	cr_expect_eq(sim.policy.idle_bytes, MIB(522), "80 MB were in use a quarter of a second ago");
+	sim_pass(&sim, SECONDS(3));
+	cr_expect_eq(sim.policy.idle_bytes, MIB(602));
+}
+
 Test(policy, purges_only_past_the_longer_window_that_was_asked_for)
 {
 	uint64_t freed_ns;
@@ -166,6 +203,16 @@ Test(policy, settles_once)
 	cr_expect_eq(sim.purge_bytes, MIB(40));
 	cr_expect_geq(sim.purge_at_ns - freed_ns, SECONDS(10));
 	cr_expect_leq(sim.purge_at_ns - freed_ns, SECONDS(15), "fragmentation: within 15 s of falling idle");
+}
+
+Test(policy, settles_once_also_where_that_returns_nothing)
+{
+	begin(MIB(256));
+	sim.stuck_bytes = MIB(40);
+	sim_allocate(&sim, MIB(40));
+	sim_free(&sim, MIB(40));
+	sim_pass(&sim, SECONDS(3600));
+	cr_expect_eq(sim.purges_count, 1);
 }
 
 Test(policy, settles_again_after_new_movement)

@@ -45,6 +45,7 @@ static void expect_grown(uint64_t before, uint64_t after, uint64_t by, const cha
 		      (unsigned long long)after);
 }
 
+#ifndef __SANITIZE_THREAD__ /* whose shadow is anonymous memory, too: four times what is touched */
 Test(rss, sees_anonymous_memory_come_and_go)
 {
 	struct mt_rss_quick before = quick();
@@ -76,6 +77,7 @@ Test(rss, tells_shared_memory_from_anonymous)
 	expect_grown(all_before.shmem_bytes, full().shmem_bytes, AREA_BYTES, "RssShmem");
 	expect_grown(all_before.anon_bytes, full().anon_bytes, 0, "RssAnon");
 }
+#endif
 
 Test(rss, both_looks_agree)
 {
