@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -28,6 +29,7 @@
 enum birth { BIRTH_NONE, BIRTH_STARTING, BIRTH_DONE };
 static _Atomic int birth;
 static bool on;
+static pid_t own_pid; /* a vforked or bare-cloned child runs our code on the parent's memory: known by its pid */
 
 /* Address space the embedded jemalloc has mapped, and at how much of it to look at the process again. Mapped bytes
  * mislead (8 MB at birth, more per arena), so they only say when to ask the kernel. Counters, no ordering. */
@@ -67,22 +69,64 @@ static const char *program_name(char *out, size_t out_bytes)
 	return out;
 }
 
+/* ---- a main thread that ends by pthread_exit ---- */
+
+/* Field 20 of /proc/self/stat, counted after the last ')'. The ended main thread counts until the process is gone. */
+static uint64_t threads_left(void)
+{
+	char text[1024];
+	const char *at;
+
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
+		return 0;
+	at = strrchr(text, ')');
+	for (int field = 2; at && field < 20; field++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	return at ? mt_os_number(at) : 0;
+}
+
+/* libc ends a process with its last thread; the reaper would keep it alive for ever. So one more thread waits until there
+ * is nobody left but itself, the reaper and the ended main thread, and does what libc would have done. Not the reaper:
+ * it has no descriptors, and exit flushes stdout. */
+static void *wait_for_last(void *unused)
+{
+	(void)unused;
+	while (threads_left() > (mt_reaper_runs() ? 3 : 2))
+		usleep(20000);
+	exit(0);
+}
+
+static void main_ended(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, wait_for_last, NULL) == 0)
+		pthread_detach(thread);
+}
+
 static void start_account(const struct mt_backend *backend)
 {
 #ifndef MT_NO_JEMALLOC
 	if (backend->counting == MT_COUNTING_OWN) {
-		mt_account_start(mt_jemalloc_counters);
+		mt_account_start(mt_jemalloc_counters, main_ended);
 		mt_heap_serve_jemalloc();
 		return;
 	}
 #endif
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL);
+		mt_account_start(NULL, main_ended);
 		mt_heap_serve(mt_counted_ops());
 		return;
 	}
 	mt_heap_serve(mt_uncounted_ops());
 }
+
+static void fork_prepare(void);
+static void fork_parent(void);
+static void fork_child(void);
 
 static void heap_start(void)
 {
@@ -96,6 +140,10 @@ static void heap_start(void)
 	}
 	hooks.own_malloc = mt_heap_own_malloc();
 	start_account(mt_backend_choose(mt_config(), &hooks));
+	/* At the first allocation, before anybody else registers: our prepare handler then runs last, and our others
+	 * first, so that nobody's handler finds the allocator locked. A constructor would be too late for that. */
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+	own_pid = getpid();
 	on = true;
 	/* Something to look at from the first byte on. */
 	if (mt_config()->min_mb == 0)
@@ -127,15 +175,18 @@ bool mt_life_is_on(void)
 
 static bool is_large(void)
 {
+	uint64_t least = mt_config()->min_mb * MT_MIB;
+	struct mt_account_totals totals;
 	struct mt_rss_quick rss;
 
-	return mt_config()->min_mb == 0 ||
-	       (mt_rss_read_quick(&rss) && rss.anon_bytes >= mt_config()->min_mb * MT_MIB);
+	/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when they are. */
+	return least == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least) ||
+	       (mt_account_read(&totals) && totals.live_bytes >= least);
 }
 
 MT_COLD void mt_life_grown(void)
 {
-	if (!mt_life_is_on())
+	if (!mt_life_is_on() || getpid() != own_pid)
 		return;
 	if (mt_reaper_runs())
 		mt_reaper_note_growth();
@@ -183,6 +234,12 @@ static void fork_child(void)
 	mt_rounds_fork_child();
 	mt_reaper_fork_child();
 	mt_signal_fork_child();
+	own_pid = getpid();
+	/* It inherits the parent's address space, but is looked at from its own first growth on. */
+	mt_cell.look_bytes = 0;
+	atomic_store_explicit(&look_at_bytes,
+			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) + LOOK_STEP_BYTES,
+			      memory_order_relaxed);
 	if (mt_config()->min_mb == 0)
 		grew(LOOK_STEP_BYTES);
 }
@@ -200,7 +257,6 @@ __attribute__((constructor(101))) static void begin(void)
 	mt_life_heap_start();
 	if (!mt_life_is_on())
 		return;
-	pthread_atfork(fork_prepare, fork_parent, fork_child);
 	mt_signal_start();
 	mt_tick_use_door(door);
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
@@ -212,7 +268,7 @@ __attribute__((constructor(101))) static void begin(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (!mt_life_is_on())
+	if (!mt_life_is_on() || getpid() != own_pid)
 		return;
 	mt_python_end();
 	if (mt_config()->exit_cleanup) {

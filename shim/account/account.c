@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/lock.h"
 
@@ -23,6 +25,18 @@ static uint64_t dead_freed_bytes;
 static pthread_key_t fold_key;
 static bool started;
 static mt_account_reader reader;
+
+static void (*main_ended)(void);
+
+/* libc blocks even its own signals, which no program can, once a thread has run its last destructor: from then on the
+ * cell may vanish with the stack at any moment. What libc frees there (other threads' dead TLS) is not counted. */
+static bool is_past_destructors(void)
+{
+	uint64_t mask = 0;
+	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
+
+	return syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
+}
 
 static bool read_cell(const struct mt_cell *cell, uint64_t *out_allocated, uint64_t *out_freed)
 {
@@ -89,6 +103,8 @@ static void fold_thread(void *value)
 	mt_lock_drop(&list_lock);
 	if (++cell->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, cell);
+	if (cell->rounds == 1 && main_ended && syscall(SYS_gettid) == getpid())
+		main_ended();
 }
 
 /* Takes keys until ours has the wanted number, and gives the others back. */
@@ -112,9 +128,10 @@ static bool take_key(void)
 	return true;
 }
 
-void mt_account_start(mt_account_reader given)
+void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 {
 	reader = given;
+	main_ended = given_main_ended;
 	started = take_key();
 }
 
@@ -126,6 +143,10 @@ void mt_account_thread_born(const void *counters)
 	if ((cell->freed_bytes & MT_CELL_KNOWN) || !started)
 		return;
 	cell->freed_bytes |= MT_CELL_KNOWN;
+	if (is_past_destructors()) {
+		errno = kept;
+		return;
+	}
 	cell->counters = counters;
 	mt_lock_take(&list_lock);
 	link_cell(cell);
@@ -180,7 +201,9 @@ void mt_account_fork_child(void)
 	mt_lock_reset(&list_lock);
 	list_first = NULL;
 	mt_cell.linked = 0;
-	(void)prime_reader();
+	/* Asking the allocator builds its tables anew in each child; most children have nobody's cell to fold. */
+	if (cell && (cell != &mt_cell || cell->next))
+		(void)prime_reader();
 	while (cell) {
 		struct mt_cell *next = cell->next;
 		uint64_t allocated;

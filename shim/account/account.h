@@ -39,8 +39,9 @@ struct mt_account_totals {
 /* Reads a thread's counters; false while they cannot be known. With NULL: only makes ready for the next question. */
 typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
-/* Before the first allocation is counted. reader NULL: the cells themselves are the counters. */
-void mt_account_start(mt_account_reader reader);
+/* Before the first allocation is counted. reader NULL: the cells themselves are the counters. main_ended (may be NULL) is
+ * called by the main thread when it ends by pthread_exit, from a key destructor. */
+void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
 
 /* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
 void mt_account_thread_born(const void *counters);

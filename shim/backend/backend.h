@@ -88,6 +88,9 @@ extern const struct mt_heap_ops mt_boot_ops;
 bool mt_boot_owns(const void *ptr);
 bool mt_boot_used(void);
 
+/* Takes everything back; for who knows that nobody else has had any. */
+void mt_boot_reset(void);
+
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
 

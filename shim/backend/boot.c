@@ -29,6 +29,12 @@ bool mt_boot_used(void)
 	return atomic_load_explicit(&arena_used, memory_order_relaxed) != 0;
 }
 
+void mt_boot_reset(void)
+{
+	memset(arena, 0, atomic_load_explicit(&arena_used, memory_order_relaxed));
+	atomic_store_explicit(&arena_used, 0, memory_order_relaxed);
+}
+
 static void *boot_memalign(size_t alignment, size_t size)
 {
 	size_t align = alignment < 16 ? 16 : alignment;

@@ -72,6 +72,7 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	void *(*bound)(size_t);
 	void (*release)(void *);
 	void *block;
+	bool used = mt_boot_used();
 
 	*out_first = dlsym(RTLD_DEFAULT, "malloc");
 	if (!*out_first || *out_first == own_malloc)
@@ -79,8 +80,11 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	*(void **)(void *)&bound = *out_first;
 	*(void **)(void *)&release = dlsym(RTLD_DEFAULT, "free");
 	block = bound(1);
-	if (mt_boot_owns(block))
+	if (mt_boot_owns(block)) {
+		if (!used)
+			mt_boot_reset(); /* else every free would be asked for ever whether it is one of these */
 		return false;
+	}
 	if (release)
 		release(block);
 	return true;

@@ -17,6 +17,9 @@ void mt_log(enum mt_log_level level, const char *format, ...) MT_PRINTF(2, 3);
 /* A line that was asked for (MT_PROFILE=1), whatever the level: "mtshim[PID]: text". */
 void mt_log_plain(const char *format, ...) MT_PRINTF(1, 2);
 
+/* The calling thread has a descriptor table of its own, without stderr: its lines reach it by way of /proc. */
+void mt_log_stand_apart(void);
+
 /* The same formatter into a buffer; always ended by NUL; answers the length written, without it. */
 size_t mt_format(char *out, size_t out_bytes, const char *format, ...) MT_PRINTF(3, 4);
 

@@ -64,7 +64,9 @@ static MT_COLD void look_at_growth(void)
 {
 	if (may_jump)
 		jump_makers();
-	if (atomic_exchange_explicit(&growth_noted, 0, memory_order_relaxed))
+	/* Looked at before it is taken: the line is shared, and this may be every call's way. */
+	if (atomic_load_explicit(&growth_noted, memory_order_relaxed) &&
+	    atomic_exchange_explicit(&growth_noted, 0, memory_order_relaxed))
 		mt_life_grown();
 }
 

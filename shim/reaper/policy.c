@@ -68,6 +68,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
 	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >= MOVED_BYTES ||
+	    distance(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
 	    distance(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
 		policy->settled = false;
@@ -84,6 +85,7 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	policy->seen_ns = now->now_ns;
+	policy->seen_live_bytes = now->live_bytes;
 	policy->seen_allocated_bytes = now->allocated_bytes;
 	policy->seen_rss_bytes = now->rss_bytes;
 	policy->seen_faults_count = now->faults_count;
@@ -113,6 +115,16 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 	if (drop) {
 		policy->window_count -= drop;
 		memmove(window, window + drop, policy->window_count * sizeof(*window));
+	}
+	/* Ticks much shorter than the window share a sample, or the window would never be covered. */
+	if (policy->window_count) {
+		struct mt_policy_sample *last = &window[policy->window_count - 1];
+
+		if (now->now_ns - last->time_ns < window_ns / (MT_POLICY_WINDOW_COUNT / 2)) {
+			if (now->dirty_bytes < last->dirty_bytes)
+				last->dirty_bytes = now->dirty_bytes;
+			return;
+		}
 	}
 	window[policy->window_count++] = (struct mt_policy_sample){now->now_ns, now->dirty_bytes};
 }
@@ -196,8 +208,8 @@ static void learn_cost(struct mt_policy *policy)
 {
 	double spent = (double)(policy->purge_cost_ns + policy->return_cost_ns);
 
-	if (!policy->learned && policy->purged_bytes)
-		policy->cost_per_byte = mean(policy->cost_per_byte, spent / (double)policy->purged_bytes);
+	if (!policy->learned && policy->last_bytes)
+		policy->cost_per_byte = mean(policy->cost_per_byte, spent / (double)policy->last_bytes);
 	policy->learned = true;
 }
 
@@ -225,17 +237,21 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	uint64_t span = above(now->now_ns, policy->seen_ns);
 	uint64_t running = above(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
+	uint64_t fresh; /* bytes that came back since the last tick */
+	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
 
 	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns));
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
 	if (!policy->purged_ns || back <= policy->returned_bytes)
 		return;
-	cost = return_cost_ns(&policy->costs, back - policy->returned_bytes, faults);
+	fresh = back - policy->returned_bytes;
+	ours = fresh < policy->owed_bytes ? fresh : policy->owed_bytes;
+	cost = return_cost_ns(&policy->costs, fresh, faults);
 	if (running > span && span)
 		cost = (uint64_t)((double)cost * (double)span / (double)running);
-	if (policy->story_charged)
-		policy->balance_ns -= (int64_t)cost;
+	policy->balance_ns -= (int64_t)((double)cost * (double)ours / (double)fresh);
+	policy->owed_bytes -= ours;
 	policy->return_cost_ns += cost;
 	policy->refault_cost_ns += cost;
 	policy->refaults_count += faults;
@@ -294,7 +310,12 @@ static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *
 static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
 		      const struct mt_config *cfg)
 {
-	if (!cfg->budget_pct || policy->balance_ns < expected_cost_ns(policy, now) || !is_timely(policy, now))
+	int64_t wanted = expected_cost_ns(policy, now);
+
+	/* What no saving can cover is paid for afterwards. */
+	if (wanted > balance_limit(cfg))
+		wanted = balance_limit(cfg);
+	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_timely(policy, now))
 		return false;
 	if (pays(policy, now, least_ns, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
@@ -319,13 +340,18 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->idle_bytes = 0;
 	policy->seen_rss_bytes = after->rss_bytes;
 	policy->seen_faults_count = after->faults_count;
+	policy->seen_cpu_ns = after->cpu_ns;
+	policy->seen_system_ns = after->system_ns;
 	/* A purge that found next to nothing, right after another one say, teaches nothing about what bytes cost. */
 	if (returned_bytes < STORY_BYTES)
 		return;
 	learn_cost(policy);
-	policy->story_charged = charged;
+	if (charged)
+		policy->owed_bytes += returned_bytes;
 	policy->purged_ns = after->now_ns;
-	policy->purged_bytes = returned_bytes;
+	/* What earlier purges took away may still come back: a fall in stages is purged in stages. */
+	policy->purged_bytes = above(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
+	policy->last_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
 	policy->purge_cost_ns = cost_ns;
 	policy->returned_bytes = 0;
@@ -344,6 +370,12 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	bool trough;
 	bool idle;
 
+	if (!policy->ticked) { /* what the process did before is not this tick's */
+		policy->ticked = true;
+		policy->seen_faults_count = now->faults_count;
+		policy->seen_cpu_ns = now->cpu_ns;
+		policy->seen_system_ns = now->system_ns;
+	}
 	accrue(policy, now, cfg);
 	charge_returns(policy, now);
 	note_movement(policy, now, cfg);
@@ -373,7 +405,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 		policy->settled = plan.purge;
 	}
 	/* A window that is filling must not wait for a stretched tick. */
-	if (!plan.purge && now->dirty_bytes >= gate && policy->idle_bytes == 0)
+	if (plan.purge || (now->dirty_bytes >= gate && policy->idle_bytes == 0))
 		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
 	plan.next_tick_ns = policy->tick_ns;
 	return plan;

@@ -61,7 +61,9 @@ struct mt_policy {
 	struct mt_costs costs;
 	uint64_t tick_ns;
 	/* movement */
+	bool ticked;
 	uint64_t seen_ns;
+	uint64_t seen_live_bytes;
 	uint64_t seen_allocated_bytes;
 	uint64_t seen_rss_bytes;
 	uint64_t seen_faults_count;
@@ -81,14 +83,15 @@ struct mt_policy {
 	/* governor */
 	int64_t balance_ns;
 	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
-	uint64_t purged_bytes;         /* what it returned */
+	uint64_t purged_bytes;         /* what purges returned and was not back when it was over */
 	uint64_t purged_rss_bytes;     /* RSS right after it */
 	uint64_t purge_cost_ns;
 	uint64_t returned_bytes;       /* of purged_bytes, seen to have come back */
 	uint64_t return_cost_ns;       /* what that cost so far */
 	uint64_t first_fault_ns;       /* costs.fault_ns as it was measured at the start */
-	bool story_charged;            /* it was ours: one that was asked for stands outside the budget */
+	uint64_t owed_bytes;           /* returned by purges of our own and not back yet */
 	bool learned;                  /* what it cost has been learned */
+	uint64_t last_bytes;           /* what the last purge returned */
 	double cost_per_byte;          /* ns, purge and return, learned; 0 unknown */
 	bool open;                     /* there is something worth purging */
 	uint64_t opened_ns;

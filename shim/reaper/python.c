@@ -80,6 +80,9 @@ static void collect_now(void (*flush_thread)(void), struct mt_python_outcome *ou
 static int pending(void *unused)
 {
 	(void)unused;
+	/* A forked child has inherited the call, but not who waits for it. */
+	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
+		return 0;
 	collect_now(call.flush_thread, &call.outcome);
 	atomic_store_explicit(&call.state, CALL_DONE, memory_order_release);
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);

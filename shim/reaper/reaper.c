@@ -1,12 +1,15 @@
 #include "reaper/reaper.h"
 
 #include <errno.h>
+#include <linux/close_range.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -20,6 +23,7 @@
 #include "reaper/tick.h"
 
 #define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
+#define LARGE_STACK_BYTES (8 * MT_MIB)
 #define ROOM_BYTES      (32 * MT_MIB) /* address space that must be left to start in */
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
 
@@ -174,6 +178,10 @@ static void *thread_main(void *unused)
 {
 	(void)unused;
 	(void)prctl(PR_SET_NAME, "mtshim");
+	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
+	 * is just given, nor closes. Older kernels refuse, and go without. */
+	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
+		mt_log_stand_apart();
 	while (!has_room()) /* it may have gone since the start */
 		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
 	mt_tick_start();
@@ -204,8 +212,14 @@ bool mt_reaper_start(void)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* A program that runs under a real-time policy must not hand it on to us. */
+	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	answer = pthread_create(&thread, &attr, thread_main, NULL);
+	if (answer == EINVAL) { /* the program's static TLS alone is larger */
+		pthread_attr_setstacksize(&attr, LARGE_STACK_BYTES);
+		answer = pthread_create(&thread, &attr, thread_main, NULL);
+	}
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (answer)

@@ -179,7 +179,7 @@ void mt_publish_fork_child(void)
 {
 	mt_lock_reset(&lock);
 	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
-		memset(&file, 0, sizeof(file));
+		memset(&file.head, 0, sizeof(file.head)); /* a slot is written anew before its number is told */
 	sampled_ns = 0;
 	ended = false;
 	mt_files_forget();

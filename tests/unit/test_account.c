@@ -54,7 +54,7 @@ Test(account, knows_nothing_before_it_is_started)
 
 Test(account, counts_one_thread)
 {
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	expect_totals(0, 0, 0);
 	mt_account_thread_born(NULL);
 	count_in(1000);
@@ -66,7 +66,7 @@ Test(account, counts_one_thread)
 
 Test(account, a_first_free_makes_a_thread_known)
 {
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	count_out(40);
 	count_in(100);
 	count_out(2);
@@ -75,14 +75,14 @@ Test(account, a_first_free_makes_a_thread_known)
 
 Test(account, answers_zero_while_a_free_is_seen_before_its_allocation)
 {
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	count_out(500);
 	expect_totals(0, 500, 1);
 }
 
 Test(account, keeps_errno)
 {
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	errno = ERANGE;
 	mt_account_thread_born(NULL);
 	cr_expect_eq(errno, ERANGE);
@@ -120,7 +120,7 @@ Test(account, sums_up_the_living_and_the_dead)
 	const uint64_t all = THREADS * (THREADS + 1) / 2 * 16;
 	pthread_t threads[THREADS];
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	count_out(0);
 	for (uint64_t round = 0; round < 3; round++) {
 		pthread_barrier_init(&barrier, NULL, THREADS + 1);
@@ -144,7 +144,7 @@ Test(account, a_block_may_be_freed_by_another_thread)
 {
 	pthread_t threads[THREADS];
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	mt_account_thread_born(NULL);
 	count_in(THREADS * (THREADS + 1) / 2);
 	start_threads(threads, only_free);
@@ -187,13 +187,13 @@ static void die_slowly_and_look(void)
 Test(account, counts_what_destructors_of_a_key_made_before_it_do)
 {
 	cr_assert_eq(pthread_key_create(&late_key, use_heap_late), 0);
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	die_slowly_and_look();
 }
 
 Test(account, counts_what_destructors_of_a_key_made_after_it_do)
 {
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	cr_assert_eq(pthread_key_create(&late_key, use_heap_late), 0);
 	die_slowly_and_look();
 }
@@ -216,7 +216,7 @@ Test(account, counts_a_thread_that_is_born_while_it_dies)
 {
 	pthread_t threads[THREADS];
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	cr_assert_eq(pthread_key_create(&late_key, use_heap_first), 0);
 	start_threads(threads, die_unknown);
 	join_threads(threads);
@@ -242,7 +242,7 @@ Test(account, leaves_the_keys_that_it_tried_to_others)
 {
 	unsigned before = low_keys();
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	cr_expect_eq(low_keys(), before - 1);
 }
 
@@ -266,7 +266,7 @@ Test(account, believes_the_allocators_own_counters)
 {
 	struct mt_account_totals out;
 
-	mt_account_start(read_own);
+	mt_account_start(read_own, NULL);
 	mt_account_thread_born(own_counters);
 	count_in(77);
 	expect_totals(5000, 1200, 1);
@@ -286,7 +286,7 @@ Test(account, folds_the_allocators_own_counters_when_a_thread_dies)
 {
 	pthread_t threads[THREADS];
 
-	mt_account_start(read_own);
+	mt_account_start(read_own, NULL);
 	start_threads(threads, born_with_own);
 	join_threads(threads);
 	expect_totals(5000 * THREADS, 1200 * THREADS, 0);
@@ -294,7 +294,7 @@ Test(account, folds_the_allocators_own_counters_when_a_thread_dies)
 
 Test(account, a_forked_child_asks_the_allocator_anew)
 {
-	mt_account_start(read_own);
+	mt_account_start(read_own, NULL);
 	mt_account_thread_born(own_counters);
 	mt_account_fork_prepare();
 	mt_account_fork_child(); /* as in the child: this process plays it */
@@ -333,7 +333,7 @@ Test(account, a_forked_child_keeps_the_sums_and_none_of_the_threads)
 	int status = -1;
 	pid_t child;
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	count_out(5);
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	start_threads(threads, live_and_die);
@@ -390,7 +390,7 @@ Test(account, may_be_read_at_any_moment)
 	pthread_t threads[THREADS];
 	pthread_t reader;
 
-	mt_account_start(NULL);
+	mt_account_start(NULL, NULL);
 	cr_assert_eq(pthread_create(&reader, NULL, read_always, NULL), 0);
 	start_threads(threads, count_much);
 	join_threads(threads);

@@ -252,3 +252,107 @@ Test(policy_budget, charges_no_growth_beyond_what_was_purged)
 		      (unsigned long long)sim.policy.refault_cost_ns);
 	cr_expect_gt(balance - sim.policy.balance_ns, 0);
 }
+
+Test(policy_budget, never_spends_more_when_the_program_changes_its_ways)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		uint64_t began_ns;
+		uint64_t dice = seed;
+		struct sim_step step = {MIB(100), MS(100), MS(100)};
+
+		sim_start(&sim);
+		sim.jitter = seed;
+		began_ns = sim.now_ns;
+		while (sim.now_ns - began_ns < SECONDS(3600)) {
+			dice = dice * 6364136223846793005ull + 1442695040888963407ull;
+			step.bytes = MIB(64) << (dice >> 61);
+			step.hold_ns = MS(50) << (dice >> 40 & 7);
+			step.rest_ns = MS(100) << (dice >> 50 & 7);
+			for (int i = 0; i < 20; i++)
+				sim_play(&sim, &step);
+		}
+		expect_within_budget(began_ns, &step);
+	}
+}
+
+Test(policy_budget, does_not_take_its_own_purge_for_dear_faults)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(1100));
+	sim_pass(&sim, SECONDS(60));
+	for (int i = 0; i < 20; i++) { /* until the reaper looks often */
+		sim_allocate(&sim, MIB(2));
+		sim_pass(&sim, MS(300));
+		sim_free(&sim, MIB(2));
+	}
+	sim_free(&sim, MIB(1000));
+	while (sim.purges_count == 0)
+		sim_pass(&sim, MS(10));
+	sim_allocate(&sim, MIB(30)); /* 7680 faults in the tick after a purge of 68 ms */
+	sim_pass(&sim, SECONDS(1));
+	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+}
+
+Test(policy_budget, charges_a_fall_in_stages_for_all_that_comes_back)
+{
+	for (uint64_t mb = 1024; mb <= 8192; mb *= 2) {
+		for (uint64_t stages = 2; stages <= 16; stages *= 2) {
+			const struct sim_step step = {MIB(mb), SECONDS(1), SECONDS(2)};
+			uint64_t began_ns;
+
+			sim_start(&sim);
+			began_ns = sim.now_ns;
+			sim_allocate(&sim, MIB(300));
+			while (sim.now_ns - began_ns < SECONDS(3600)) {
+				sim_allocate(&sim, step.bytes);
+				sim_pass(&sim, step.hold_ns);
+				for (uint64_t i = 0; i < stages; i++) {
+					sim_free(&sim, step.bytes / stages);
+					sim_pass(&sim, SECONDS(1));
+				}
+				sim_pass(&sim, step.rest_ns);
+			}
+			expect_within_budget(began_ns, &step);
+		}
+	}
+}
+
+Test(policy_budget, a_heap_beyond_an_hour_of_budget_is_purged_in_the_end)
+{
+	for (uint64_t gib = 64; gib <= 512; gib *= 2) {
+		sim_start(&sim);
+		sim.fault_ns = 8000;
+		sim_allocate(&sim, MIB((gib + 1) * 1024));
+		sim_free(&sim, MIB(gib * 1024));
+		sim_pass(&sim, SECONDS(2 * 3600));
+		cr_expect_geq(sim.purges_count, 1, "%llu GiB", (unsigned long long)gib);
+		cr_expect_eq(sim.dirty_bytes, 0);
+	}
+}
+
+Test(policy_budget, a_window_of_more_ticks_than_it_has_samples_fills_all_the_same)
+{
+	static const struct {
+		uint64_t tick_ms, idle_ms;
+	} rows[] = {{10, 500}, {100, 5000}, {100, 60000}, {20, 2000}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t freed_ns;
+
+		sim_start(&sim);
+		sim.cfg.tick_ms = rows[i].tick_ms;
+		sim.cfg.idle_ms = rows[i].idle_ms;
+		sim_allocate(&sim, MIB(2300));
+		sim_pass(&sim, SECONDS(5));
+		sim_free(&sim, MIB(300));
+		freed_ns = sim.now_ns;
+		while (sim.now_ns - freed_ns < SECONDS(90)) {
+			sim_allocate(&sim, MIB(2)); /* so that it does not settle */
+			sim_pass(&sim, MS(50));
+			sim_free(&sim, MIB(2));
+		}
+		cr_expect_eq(sim.purges_count, 1, "row %zu", i);
+		cr_expect_geq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms), "row %zu", i);
+		cr_expect_leq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms) / 8 * 10 + MS(1000), "row %zu", i);
+	}
+}

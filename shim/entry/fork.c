@@ -1,0 +1,21 @@
+/* entry/fork.c -- the one door through which pthread_atfork's handlers come (libc's pthread_atfork is a static stub over
+ * it). Who registers first is prepared last: a library that is initialised before us and allocates in its handlers would
+ * find the allocator locked for the fork. So our own handlers are registered before anybody's. */
+#include <dlfcn.h>
+#include <errno.h>
+
+#include "base/attr.h"
+#include "life.h"
+
+typedef void (*handler_fn)(void);
+
+MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child, void *owner);
+
+MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child, void *owner)
+{
+	int (*next)(handler_fn, handler_fn, handler_fn, void *);
+
+	mt_life_heap_start();
+	*(void **)(void *)&next = dlsym(RTLD_NEXT, "__register_atfork");
+	return next ? next(prepare, parent, child, owner) : ENOMEM;
+}
