@@ -34,6 +34,7 @@ struct mt_heap_figures {
 	uint64_t arenas_count;
 	uint64_t alloc_count;
 	uint64_t free_count;
+	uint64_t free_bytes;      /* free, resident or not; told by glibc alone */
 };
 
 struct mt_purge_outcome {
@@ -60,6 +61,8 @@ struct mt_backend {
 	const struct mt_heap_ops *ops;
 	enum mt_counting counting;
 	bool figures_show_dirty;  /* figures.dirty_bytes is exact; else only RSS minus live is known */
+	bool live_unknown;        /* nobody counts, and figures answers false */
+	bool purge_impossible;
 	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
 	void (*purge)(struct mt_purge_outcome *out);

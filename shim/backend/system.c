@@ -131,6 +131,7 @@ typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
 
 static mallctl_fn other_mallctl;
 static int (*glibc_trim)(size_t);
+static struct mallinfo2 (*glibc_info)(void);
 static void (*tcmalloc_release)(void);
 static int (*tcmalloc_property)(const char *, size_t *);
 static void (*mimalloc_collect)(bool);
@@ -178,11 +179,24 @@ static bool tcmalloc_figures(struct mt_heap_figures *out)
 	return true;
 }
 
+/* Walks through the free chunks of each arena under its lock. */
+static bool glibc_figures(struct mt_heap_figures *out)
+{
+	struct mallinfo2 info = glibc_info();
+
+	out->live_bytes = info.uordblks + info.hblkhd;
+	out->mapped_bytes = info.arena + info.hblkhd;
+	out->free_bytes = info.fordblks;
+	return true;
+}
+
 static bool system_figures(struct mt_heap_figures *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (other_mallctl)
 		return jemalloc_figures(out);
+	if (glibc_info)
+		return glibc_figures(out);
 	return tcmalloc_figures(out);
 }
 
@@ -214,6 +228,22 @@ static struct mt_backend system_backend = {
 	.purge = system_purge,
 };
 
+/* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same file as that malloc:
+ * the first in line may be our own, or a library's private copy. */
+static mallctl_fn find_mallctl(bool shadowed)
+{
+	void *function = dlsym(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
+	mallctl_fn found = NULL;
+	Dl_info here;
+	Dl_info there;
+
+	if (shadowed && (!function || !dladdr(function, &here) || !dladdr(dlsym(RTLD_DEFAULT, "malloc"), &there) ||
+			 here.dli_fbase != there.dli_fbase))
+		return NULL;
+	*(void **)(void *)&found = function;
+	return found;
+}
+
 /* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a malloc_trim that does
  * nothing, and a mallctl may belong to a library's private jemalloc. */
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
@@ -223,7 +253,7 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 
 	system_backend.ops = mt_system_plain_ops();
 	if (strcmp(name, "jemalloc") == 0) {
-		*(void **)(void *)&other_mallctl = dlsym(RTLD_NEXT, "mallctl");
+		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
 		system_backend.figures_show_dirty = other_mallctl != NULL;
 	} else if (strcmp(name, "tcmalloc") == 0) {
 		*(void **)(void *)&tcmalloc_release = dlsym(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
@@ -232,11 +262,15 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 		*(void **)(void *)&mimalloc_collect = dlsym(RTLD_DEFAULT, "mi_collect");
 	} else if (strcmp(name, "glibc") == 0) {
 		*(void **)(void *)&glibc_trim = dlsym(RTLD_NEXT, "malloc_trim");
+		*(void **)(void *)&glibc_info = dlsym(RTLD_NEXT, "mallinfo2");
 		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it so. */
 		if (config->arena_max)
 			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);
 		if (mt_glibc_check())
 			system_backend.counting = MT_COUNTING_CHUNKS;
 	}
+	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE && !other_mallctl &&
+				      !tcmalloc_property && !glibc_info;
+	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
 	return &system_backend;
 }

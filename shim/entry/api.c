@@ -57,10 +57,11 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	struct mt_account_totals totals = {0};
 	struct mt_rss_quick rss = {0};
 	const struct mt_stats_snapshot *figures;
+	bool counted;
 
 	if (!mt_life_is_on() || out->size_bytes < sizeof(out->size_bytes))
 		return -1;
-	(void)mt_account_read(&totals);
+	counted = mt_account_read(&totals);
 	(void)mt_rss_read_quick(&rss);
 	now.live_bytes = totals.live_bytes;
 	now.allocated_bytes = totals.allocated_bytes;
@@ -69,6 +70,8 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	now.rss_anon_bytes = rss.anon_bytes;
 	now.rounds_count = mt_rounds_count();
 	figures = mt_publish_lock();
+	if (!counted)
+		now.live_bytes = figures->heap_live_bytes; /* the allocator's own, as of the last look */
 	now.light_count = figures->light_count;
 	now.heavy_count = figures->heavy_count;
 	now.purge_count = figures->purge_count;

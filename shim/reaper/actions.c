@@ -23,12 +23,20 @@ static const char *const reason_texts[] = {
 };
 static const char *const level_texts[] = {"purge", "light", "heavy"};
 
+/* Ours, or where we do not count the allocator's own. */
 static uint64_t live_bytes(void)
 {
 	struct mt_account_totals totals = {0};
+	struct mt_heap_figures figures = {0};
 
-	(void)mt_account_read(&totals);
-	return totals.live_bytes;
+	if (mt_backend()->counting != MT_COUNTING_NONE) {
+		(void)mt_account_read(&totals);
+		return totals.live_bytes;
+	}
+	mt_lock_take(&lock);
+	(void)mt_backend()->figures(&figures);
+	mt_lock_drop(&lock);
+	return figures.live_bytes;
 }
 
 static uint64_t fallen(uint64_t before, uint64_t after)
@@ -105,9 +113,14 @@ static void finish_record(struct mt_stats_record *record)
 {
 	struct mt_rss_full after = {0};
 
-	(void)mt_rss_read_full(&after);
-	record->rss_after_bytes = after.rss_bytes;
-	record->anon_after_bytes = after.anon_bytes;
+	/* With one of the two readings missing (no descriptor to be had) nothing is known to have been freed. */
+	if (record->rss_before_bytes && mt_rss_read_full(&after)) {
+		record->rss_after_bytes = after.rss_bytes;
+		record->anon_after_bytes = after.anon_bytes;
+	} else {
+		record->rss_after_bytes = record->rss_before_bytes;
+		record->anon_after_bytes = record->anon_before_bytes;
+	}
 	record->live_after_bytes = live_bytes();
 }
 
@@ -162,14 +175,33 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 
 void mt_actions_note_merged(const struct mt_order *order)
 {
-	struct mt_stats_record record = new_record(order);
+	struct mt_stats_record record = {
+		.time_ns = mt_os_realtime_ns(),
+		.reason = order->reason,
+		.level = order->level,
+		.round = order->round,
+		.request_seq = order->request_seq,
+		.merged = 1,
+	};
+	const struct mt_stats_snapshot *seen = mt_publish_lock();
 
-	record.merged = 1;
-	record.result = 0;
-	finish_record(&record);
+	record.rss_before_bytes = record.rss_after_bytes = seen->rss_bytes;
+	record.anon_before_bytes = record.anon_after_bytes = seen->rss_anon_bytes;
+	record.live_before_bytes = record.live_after_bytes = seen->heap_live_bytes;
+	mt_publish_unlock();
 	count(&record, 0);
-	mt_publish_record(&record);
+	mt_publish_keep_record(&record);
 	print_profile(&record);
+}
+
+void mt_actions_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
+{
+	struct mt_stats_snapshot *figures = mt_publish_lock();
+
+	figures->light_count += counts[MT_LEVEL_LIGHT];
+	figures->heavy_count += counts[MT_LEVEL_HEAVY];
+	mt_publish_unlock();
+	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] + counts[MT_LEVEL_HEAVY]);
 }
 
 uint64_t mt_actions_foreign_bytes(void)

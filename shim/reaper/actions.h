@@ -20,8 +20,12 @@ struct mt_order {
 /* Cleans up, fills *out (numbered and published). */
 void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out);
 
-/* A record of a cleanup that another one stands for, merged into it. */
+/* A record of a cleanup that another one stands for, merged into it. It is made of the last published figures and goes
+ * to the file with the next record: rounds may end much faster than the process can be looked at. */
 void mt_actions_note_merged(const struct mt_order *order);
+
+/* Merged cleanups, so many of each level, of which no record would be kept for long: they only count. */
+void mt_actions_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);
 
 /* RSS that cleanups outside the reaper have returned since the last call; the governor must know of them. */
 uint64_t mt_actions_foreign_bytes(void);

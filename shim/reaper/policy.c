@@ -239,6 +239,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	uint64_t cost;
 	uint64_t fresh; /* bytes that came back since the last tick */
 	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
+	double share;
 
 	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns));
 	if (back > policy->purged_bytes)
@@ -250,11 +251,12 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	cost = return_cost_ns(&policy->costs, fresh, faults);
 	if (running > span && span)
 		cost = (uint64_t)((double)cost * (double)span / (double)running);
-	policy->balance_ns -= (int64_t)((double)cost * (double)ours / (double)fresh);
+	share = (double)ours / (double)fresh;
+	policy->balance_ns -= (int64_t)((double)cost * share);
 	policy->owed_bytes -= ours;
 	policy->return_cost_ns += cost;
-	policy->refault_cost_ns += cost;
-	policy->refaults_count += faults;
+	policy->refault_cost_ns += (uint64_t)((double)cost * share);
+	policy->refaults_count += (uint64_t)((double)faults * share);
 	policy->returned_bytes = back;
 }
 

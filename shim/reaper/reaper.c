@@ -26,6 +26,7 @@
 #define LARGE_STACK_BYTES (8 * MT_MIB)
 #define ROOM_BYTES      (32 * MT_MIB) /* address space that must be left to start in */
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
+#define ASKING_BITS     (MT_BELL_SIGNAL | MT_BELL_API)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 static _Atomic int state;
@@ -57,27 +58,56 @@ static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 	cleaned_ns = mt_os_now_ns();
 }
 
+static bool asked_may_run(uint64_t now)
+{
+	return !cleaned_ns || now - cleaned_ns >= ASKED_PAUSE_NS;
+}
+
 /* ---- rounds ---- */
 
-/* Every due round leaves a record; those that fall together are merged into the last. */
+/* The last of the due rounds stands for all of them, at the highest level that one of them asks for. */
+static void clean_due(const struct mt_order *due, const uint64_t *older, uint64_t count)
+{
+	uint64_t first = count > MT_RECORDS_COUNT ? count - MT_RECORDS_COUNT : 0;
+	const struct mt_order *last = &due[(count - 1) % MT_RECORDS_COUNT];
+	enum mt_level level = older[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
+
+	mt_actions_count_merged(older);
+	for (uint64_t i = first; i + 1 < count; i++) {
+		const struct mt_order *merged = &due[i % MT_RECORDS_COUNT];
+
+		mt_actions_note_merged(merged);
+		level = merged->level > level ? merged->level : level;
+	}
+	clean(MT_REASON_ROUND, level, last->round);
+}
+
+/* Every due round leaves a record, as far as records are kept; those that fall together are merged into the last. The
+ * bit is taken before the rounds are counted: one that ends later rings again. */
 static void clean_rounds(void)
 {
 	const struct mt_config *cfg = mt_config();
-	uint64_t last = mt_rounds_count();
-	struct mt_order due = {.reason = MT_REASON_ROUND};
+	struct mt_order due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
+	uint64_t older[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
+	uint64_t count = 0;
+	uint64_t last;
 
+	if (!asked_may_run(mt_os_now_ns()))
+		return;
+	mt_bell_take(MT_BELL_API);
+	last = mt_rounds_count();
 	while (rounds_seen < last) {
+		struct mt_order *slot = &due[count % MT_RECORDS_COUNT];
 		enum mt_level level;
 
 		if (!mt_rounds_due(++rounds_seen, cfg, &level))
 			continue;
-		if (due.round)
-			mt_actions_note_merged(&due);
-		due.round = rounds_seen;
-		due.level = level > due.level ? level : due.level;
+		if (count++ >= MT_RECORDS_COUNT)
+			older[slot->level]++;
+		*slot = (struct mt_order){.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
 	}
-	if (due.round)
-		clean(MT_REASON_ROUND, due.level, due.round);
+	if (count)
+		clean_due(due, older, count);
 }
 
 static void run_round_timer(uint64_t now)
@@ -99,18 +129,12 @@ static void run_round_timer(uint64_t now)
 
 /* ---- what was asked for ---- */
 
-static bool asked_may_run(uint64_t now)
+/* A bit stays set until its cleanup has run, so that a storm of signals, or of rounds, is one wake-up. */
+static void answer_bell(uint32_t bits)
 {
-	return !cleaned_ns || now - cleaned_ns >= ASKED_PAUSE_NS;
-}
-
-/* The bit stays set until its cleanup has run, so that a storm of signals is one wake-up. */
-static void answer_bell(void)
-{
-	uint32_t bits = mt_bell_bits();
 	struct mt_python_outcome late;
 
-	mt_bell_take(bits & ~(uint32_t)MT_BELL_SIGNAL);
+	mt_bell_take(bits & ~(uint32_t)ASKING_BITS);
 	if (mt_python_came_late(&late))
 		clean(MT_REASON_LATE_GC, MT_LEVEL_PURGE, 0);
 	if (!(bits & MT_BELL_SIGNAL) || !asked_may_run(mt_os_now_ns()))
@@ -133,7 +157,8 @@ static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns)
 
 	if (round_timer_ns && until(round_timer_ns, now) < span)
 		span = until(round_timer_ns, now);
-	if ((mt_bell_bits() & MT_BELL_SIGNAL) && until(cleaned_ns + ASKED_PAUSE_NS, now) < span)
+	if (((mt_bell_bits() & ASKING_BITS) || rounds_seen < mt_rounds_count()) &&
+	    until(cleaned_ns + ASKED_PAUSE_NS, now) < span)
 		span = until(cleaned_ns + ASKED_PAUSE_NS, now);
 	return span;
 }
@@ -144,12 +169,13 @@ static void loop(void)
 
 	for (;;) {
 		uint32_t word = mt_bell_word();
-		bool grown = mt_bell_bits() & MT_BELL_GROWTH;
+		uint32_t bits = mt_bell_bits(); /* once: one that is set later stays for the next turn */
+		bool grown = bits & MT_BELL_GROWTH;
 		uint64_t now;
 
 		atomic_store_explicit(&dozes, false, memory_order_relaxed);
 		mt_requests_answer(&cleaned_ns);
-		answer_bell();
+		answer_bell(bits);
 		run_round_timer(mt_os_now_ns());
 		now = mt_os_now_ns();
 		if (grown || now >= next_tick_ns)

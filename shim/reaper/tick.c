@@ -16,6 +16,8 @@
 
 #define FULL_LOOK_NS    MT_NS_PER_S /* /proc/self/status is read at most this often between cleanups */
 #define TICK_COST_SHARE 100         /* the tick is never shorter than that many times its cost */
+#define ASK_PAUSE_NS    MT_NS_PER_S /* where resident minus live says nothing, the allocator is asked this often at most */
+#define ASK_BYTES       MT_MIB      /* and once so much has been freed since */
 
 static struct mt_policy policy;
 static struct mt_heap_figures heap;
@@ -24,9 +26,28 @@ static uint64_t full_look_ns;
 static mt_tick_door door;
 static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
 
+/* What the allocator said when it was last asked. */
+static struct asked {
+	uint64_t at_ns;
+	uint64_t allocated_bytes; /* ever, at that time */
+	uint64_t freed_bytes;
+	uint64_t dirty_bytes;     /* what came of it */
+	uint64_t free_bytes;      /* of them, by the allocator's own count of what is free */
+	uint64_t kept_free_bytes; /* of that count: what a trim has already gone through */
+} asked;
+
 void mt_tick_use_door(mt_tick_door given)
 {
 	door = given;
+}
+
+/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as in use. */
+static uint64_t first_anon_bytes(void)
+{
+	struct mt_rss_quick rss = {0};
+
+	(void)mt_rss_read_quick(&rss);
+	return rss.anon_bytes;
 }
 
 void mt_tick_start(void)
@@ -43,7 +64,8 @@ void mt_tick_start(void)
 	memset(&heap, 0, sizeof(heap));
 	woke_ns = mt_os_now_ns();
 	full_look_ns = 0;
-	kept_bytes = 0;
+	memset(&asked, 0, sizeof(asked));
+	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
 	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
 	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
 	       (unsigned long long)costs.huge_fault_ns);
@@ -83,17 +105,92 @@ static struct mt_snapshot sense_cheap(void)
 	return now;
 }
 
-/* What a purge would return: asked of the allocator, or what lies between resident and live beyond what the last trim
- * left there. */
+static uint64_t freed_bytes(const struct mt_snapshot *now)
+{
+	return above(now->allocated_bytes, now->live_bytes);
+}
+
+/* Resident minus live is no upper bound where live memory is untouched or swapped out, and where nobody counts it is as
+ * old as the last answer. */
+static bool is_ask_due(const struct mt_snapshot *now)
+{
+	if (now->now_ns - asked.at_ns < ASK_PAUSE_NS)
+		return false;
+	return mt_backend()->counting == MT_COUNTING_NONE || above(freed_bytes(now), asked.freed_bytes) >= ASK_BYTES;
+}
+
+static bool wants_dirty(const struct mt_snapshot *now)
+{
+	struct mt_snapshot told = *now;
+
+	told.live_bytes = 0;
+	told.anon_bytes = asked.dirty_bytes; /* what was worth a purge then is watched until it is purged or taken */
+	return mt_policy_wants_dirty(&policy, now, mt_config()) || mt_policy_wants_dirty(&policy, &told, mt_config()) ||
+	       is_ask_due(now);
+}
+
+/* What a trim left does not become dirty again when it grows anew. */
+static void lower_kept(const struct mt_snapshot *now)
+{
+	uint64_t between = above(now->anon_bytes, now->live_bytes);
+
+	if (between < kept_bytes)
+		kept_bytes = between;
+}
+
+static void note_asked(const struct mt_snapshot *now)
+{
+	asked.at_ns = now->now_ns;
+	asked.allocated_bytes = now->allocated_bytes;
+	asked.freed_bytes = freed_bytes(now);
+}
+
+/* glibc: what lies between resident and live beyond what the last trim left there. Where that is nothing, what it
+ * counts as free, less what the last trim has gone through (it stays counted) and what may have been taken since. */
+static void sense_chunks(struct mt_snapshot *now)
+{
+	uint64_t between;
+	uint64_t taken;
+
+	lower_kept(now);
+	between = above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+	now->dirty_known = true;
+	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
+	if (between < ASK_BYTES && is_ask_due(now) && mt_backend()->figures(&heap)) {
+		if (heap.free_bytes < asked.kept_free_bytes)
+			asked.kept_free_bytes = heap.free_bytes;
+		asked.free_bytes = heap.free_bytes - asked.kept_free_bytes;
+		note_asked(now);
+	}
+	taken = above(now->allocated_bytes, asked.allocated_bytes);
+	now->dirty_bytes = above(asked.free_bytes, taken);
+	if (now->dirty_bytes > now->anon_bytes)
+		now->dirty_bytes = now->anon_bytes;
+	if (now->dirty_bytes < between)
+		now->dirty_bytes = between;
+}
+
+/* What a purge would return: asked of the allocator; or what lies between resident and live, where live may be all
+ * unknown and what has come since the last purge stands in. Nothing, where there is no way to purge. */
 static void sense_dirty(struct mt_snapshot *now)
 {
-	if (!mt_backend()->figures(&heap) && mt_backend()->figures_show_dirty)
+	const struct mt_backend *backend = mt_backend();
+
+	if (backend->counting == MT_COUNTING_CHUNKS) {
+		sense_chunks(now);
+		asked.dirty_bytes = now->dirty_bytes;
 		return;
-	if (mt_backend()->counting == MT_COUNTING_NONE)
+	}
+	if (!backend->figures(&heap) && (!backend->live_unknown || backend->purge_impossible))
+		return;
+	if (backend->counting == MT_COUNTING_NONE)
 		now->live_bytes = heap.live_bytes;
+	lower_kept(now);
 	now->dirty_known = true;
-	now->dirty_bytes = mt_backend()->figures_show_dirty ? heap.dirty_bytes :
-							      above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
+							 above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+	note_asked(now);
+	asked.dirty_bytes = now->dirty_bytes;
 }
 
 /* ---- stats ---- */
@@ -129,8 +226,11 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 		to->heap_live_peak_bytes = to->heap_live_bytes;
 	to->heap_alloc_count = heap.alloc_count;
 	to->heap_free_count = heap.free_count;
-	to->heap_idle_bytes = policy.idle_bytes;
-	to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : heap.dirty_bytes;
+	/* What only stands in for a figure that nobody has is good enough to act on, not to be told. */
+	if (!mt_backend()->live_unknown) {
+		to->heap_idle_bytes = policy.idle_bytes;
+		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : asked.dirty_bytes;
+	}
 	to->heap_active_bytes = heap.active_bytes;
 	to->heap_resident_bytes = heap.resident_bytes;
 	to->heap_mapped_bytes = heap.mapped_bytes;
@@ -171,15 +271,29 @@ void mt_tick_reset_peak(void)
 
 /* ---- act ---- */
 
+/* A trim has gone through all there was: what the next look finds is what it could not return. */
+static void forget_dirty(void)
+{
+	kept_bytes = UINT64_MAX;
+	asked.kept_free_bytes = UINT64_MAX;
+	asked.free_bytes = 0;
+	asked.dirty_bytes = 0;
+}
+
 void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 {
 	struct mt_snapshot after = sense_cheap();
 
-	kept_bytes = above(after.anon_bytes, after.live_bytes);
-	if (mt_backend()->figures_show_dirty)
-		(void)mt_backend()->figures(&heap);
+	forget_dirty();
+	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&heap)) {
+		asked.kept_free_bytes = heap.free_bytes;
+		note_asked(&after);
+	}
+	sense_dirty(&after);
 	mt_policy_purged(&policy, &after, above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
 			 charged);
+	fill(&after, true);
+	mt_publish_write();
 }
 
 static void purge(enum mt_reason reason)
@@ -206,8 +320,10 @@ static void note_foreign_cleanup(const struct mt_snapshot *now)
 {
 	uint64_t bytes = mt_actions_foreign_bytes();
 
-	if (bytes)
-		mt_policy_purged(&policy, now, bytes, 0, false);
+	if (!bytes)
+		return;
+	forget_dirty();
+	mt_policy_purged(&policy, now, bytes, 0, false);
 }
 
 /* Why it was purged, or not; MT_LOG_LEVEL=debug. */
@@ -234,7 +350,7 @@ uint64_t mt_tick_run(bool grown)
 	note_foreign_cleanup(&now);
 	if (grown)
 		policy.tick_ns = 0;
-	if (mt_policy_wants_dirty(&policy, &now, mt_config()))
+	if (wants_dirty(&now))
 		sense_dirty(&now);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)

@@ -1,5 +1,7 @@
 #include "sense/rss.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -34,11 +36,55 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	return true;
 }
 
+#define MARK       "\nVm" /* begins the first line that speaks of memory */
+#define MARK_BYTES 3
+
+/* The lines of status that speak of memory. Before them stands the list of groups, which may be longer than any room:
+ * what has been read of it makes place. */
+static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
+{
+	size_t length = 0;
+	uint64_t offset = 0;
+	bool found = false;
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC, 0);
+
+	while (fd >= 0 && length < text_bytes - 1) {
+		ssize_t got = mt_os_read_at(fd, text + length, text_bytes - 1 - length, offset);
+		const char *from = text;
+
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		offset += (uint64_t)got;
+		length += (size_t)got;
+		text[length] = 0;
+		if (!found && (from = strstr(text, MARK)))
+			found = true;
+		else if (!found && length > MARK_BYTES)
+			from = text + length - MARK_BYTES;
+		if (from != text && from) {
+			length -= (size_t)(from - text);
+			memmove(text, from, length + 1);
+		}
+		if (found && strstr(text, "\nVmSwap:") && text[length - 1] == '\n')
+			break;
+	}
+	if (fd >= 0)
+		mt_os_close(fd);
+	return found;
+}
+
 bool mt_rss_read_full(struct mt_rss_full *out)
+{
+	return mt_rss_read_status("/proc/self/status", out);
+}
+
+bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 {
 	char text[4096];
 
-	if (mt_os_read_file("/proc/self/status", text, sizeof(text)) <= 0)
+	if (!read_memory_lines(path, text, sizeof(text)) || !strstr(text, "\nVmRSS:"))
 		return false;
 	out->rss_bytes = mt_os_keyed_number(text, "VmRSS:") * 1024;
 	out->peak_bytes = mt_os_keyed_number(text, "VmHWM:") * 1024;

@@ -25,6 +25,9 @@ struct mt_rss_full {
 bool mt_rss_read_quick(struct mt_rss_quick *out);
 bool mt_rss_read_full(struct mt_rss_full *out);
 
+/* The same of a file that is written like /proc/self/status. */
+bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
+
 /* Page faults of the whole process that needed no I/O, and its CPU time, ever (getrusage). */
 struct mt_rss_usage {
 	uint64_t minor_faults_count;

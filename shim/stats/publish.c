@@ -13,6 +13,7 @@
 static struct mt_lock lock; /* rank 20: all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
+static uint64_t unwritten_count; /* records that are kept, and not in the file */
 static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
 static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
 
@@ -140,20 +141,51 @@ void mt_publish_write(void)
 	mt_lock_drop(&lock);
 }
 
+static void keep_record(struct mt_stats_record *record)
+{
+	record->number = ++file.head.records_count;
+	file.records[(record->number - 1) % MT_RECORDS_COUNT] = *record;
+	unwritten_count++;
+}
+
+static struct mt_piece records_piece(size_t slot, size_t count)
+{
+	return (struct mt_piece){&file.records[slot], count * sizeof(file.records[0]),
+				 offsetof(struct mt_stats_file, records) + slot * sizeof(file.records[0])};
+}
+
+void mt_publish_keep_record(struct mt_stats_record *record)
+{
+	mt_lock_take(&lock);
+	keep_record(record);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_skip_records(uint64_t count)
+{
+	mt_lock_take(&lock);
+	file.head.records_count += count;
+	mt_lock_drop(&lock);
+}
+
 void mt_publish_record(struct mt_stats_record *record)
 {
-	struct mt_piece pieces[2];
-	size_t slot;
+	struct mt_piece pieces[3];
+	size_t count; /* to write, from `first` on around the end of the ring */
+	size_t first;
+	size_t tail;
 
 	mt_lock_take(&lock);
-	record->number = ++file.head.records_count;
-	slot = (record->number - 1) % MT_RECORDS_COUNT;
-	file.records[slot] = *record;
-	/* The record first: a reader that sees the new head finds it. */
-	pieces[0] = (struct mt_piece){&file.records[slot], sizeof(*record),
-				      offsetof(struct mt_stats_file, records) + slot * sizeof(*record)};
-	pieces[1] = head_piece();
-	(void)mt_files_write_stats(pieces, 2);
+	keep_record(record);
+	count = unwritten_count < MT_RECORDS_COUNT ? unwritten_count : MT_RECORDS_COUNT;
+	first = (record->number - count) % MT_RECORDS_COUNT;
+	tail = MT_RECORDS_COUNT - first < count ? MT_RECORDS_COUNT - first : count;
+	/* The records first: a reader that sees the new head finds them. */
+	pieces[0] = records_piece(first, tail);
+	pieces[1] = records_piece(0, count - tail);
+	pieces[2] = head_piece();
+	(void)mt_files_write_stats(pieces, 3);
+	unwritten_count = 0;
 	mt_lock_drop(&lock);
 }
 
@@ -181,6 +213,7 @@ void mt_publish_fork_child(void)
 	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
 		memset(&file.head, 0, sizeof(file.head)); /* a slot is written anew before its number is told */
 	sampled_ns = 0;
+	unwritten_count = 0;
 	ended = false;
 	mt_files_forget();
 }

@@ -26,6 +26,12 @@ void mt_publish_write(void);
 /* Numbers the record, keeps it, writes it. */
 void mt_publish_record(struct mt_stats_record *record);
 
+/* Numbers the record and keeps it; it is written with the next one that is. */
+void mt_publish_keep_record(struct mt_stats_record *record);
+
+/* Passes over the numbers of records that at least MT_RECORDS_COUNT others are about to follow. */
+void mt_publish_skip_records(uint64_t count);
+
 /* Settings have changed. */
 void mt_publish_settings(const struct mt_config *config);
 

@@ -1,6 +1,7 @@
 """Which allocator is bound, said with evidence: alone, with another one before or behind us, or linked in."""
 import pathlib
 import subprocess
+import time
 
 import pytest
 
@@ -95,6 +96,67 @@ def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, ord
 	assert run([program], settings).stdout == run([program], bare).stdout
 	done = run([compile_c("fork_storm.c"), 60], settings, timeout=120)
 	assert done.stdout == "60 of 60 children, 2 of 2 spawned\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_another_allocator_is_purged_without_being_asked(puppet, env, shim, awake, stats, wait_for, name, order):
+	"""Live bytes are theirs and as old as the last answer: they are asked for again."""
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+	# A jemalloc as shipped would give it back by itself.
+	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=2000), LD_PRELOAD=chain,
+	                MALLOC_CONF="dirty_decay_ms:-1,muzzy_decay_ms:-1")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	assert actor.number("status RssAnon:") > 190_000
+	time.sleep(1.5)
+	actor.tell("keep 0")
+
+	wait_for(lambda: actor.number("status RssAnon:") < 60_000, 15)
+	assert stats(actor.pid, settings)["purge_count"] >= 1
+
+
+def test_growth_stands_in_where_nobody_counts(puppet, env, shim, awake, stats, wait_for):
+	"""mimalloc tells no figures: what has come since the last purge is tried once, and then left alone."""
+	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=3600000),
+	                LD_PRELOAD=f"{shim}:{library_of('mimalloc')}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	time.sleep(1.5)
+	assert stats(actor.pid, settings)["purge_count"] == 0, "what was there at the start counts as in use"
+	actor.tell("alloc 40000 5000 5000")
+
+	wait_for(lambda: stats(actor.pid, settings)["purge_count"] >= 1, 15)
+	time.sleep(2.5)
+	assert stats(actor.pid, settings)["purge_count"] == 1
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])
+def test_their_live_bytes_are_in_the_records(puppet, env, shim, awake, stats, control, name):
+	settings = dict(env(MIN_MB=0, BUDGET_PCT=0), LD_PRELOAD=f"{shim}:{library_of(name)}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	control(settings, "trim", actor.pid)
+
+	seen = stats(actor.pid, settings)
+	assert 200_000_000 <= seen["records"][-1]["live_before_bytes"] <= 260_000_000
+	assert 200_000_000 <= seen["records"][-1]["live_after_bytes"] <= 260_000_000
+	assert 200_000_000 <= actor.number("live") <= 260_000_000
+
+
+def test_what_nobody_counts_is_not_told_as_dirty(puppet, env, shim, awake, stats, control):
+	settings = dict(env(MIN_MB=0, BUDGET_PCT=0), LD_PRELOAD=f"{shim}:{library_of('mimalloc')}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	time.sleep(1.5)
+
+	seen = stats(actor.pid, settings)
+	assert seen["rss_anon_bytes"] > 190_000_000
+	assert (seen["heap_dirty_bytes"], seen["heap_idle_bytes"]) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["jemalloc", "mimalloc"])

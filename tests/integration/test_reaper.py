@@ -179,6 +179,84 @@ def test_memory_in_use_is_left_alone(puppet, env, awake, stats, backend):
 	assert seen["purged_bytes"] < 200_000_000, "of 2 GB that came and went"
 
 
+UNTOUCHED = """
+import ctypes, time
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+never_touched = libc.malloc(2 << 30)
+blocks = [bytes(5000) for _ in range(60000)]
+print("full", flush=True)
+input()
+blocks[:] = blocks[::100]
+print("freed", flush=True)
+input()
+"""
+
+
+def test_live_memory_that_is_not_resident_hides_nothing(spawn, env, wait_for, backend):
+	"""Resident minus live bounds what is dirty only where all that is live is resident."""
+	program = spawn(["/usr/bin/python3", "-c", UNTOUCHED], env(SETTLE_MS=3600000))
+	assert program.stdout.readline() == "full\n"
+	assert rss_kb(program.pid) > 300_000
+	time.sleep(1)
+	program.stdin.write("\n")
+	assert program.stdout.readline() == "freed\n"
+
+	wait_for(lambda: rss_kb(program.pid) < 80_000, 15)
+
+
+ROUNDS = """
+import ctypes, time
+end_round = ctypes.CDLL(None).mt_round
+end, count = time.monotonic() + 4, 0
+while time.monotonic() < end:
+	end_round()
+	count += 1
+time.sleep(1.5)
+print(count, flush=True)
+input()
+"""
+
+
+def reaper_ticks(pid):
+	"""CPU time of the thread named mtshim."""
+	for task in os.listdir(f"/proc/{pid}/task"):
+		with open(f"/proc/{pid}/task/{task}/stat") as stat:
+			text = stat.read()
+		if "(mtshim)" in text:
+			fields = text.rsplit(")", 1)[1].split()
+			return int(fields[11]) + int(fields[12])
+	return 0
+
+
+def test_a_storm_of_rounds_is_coalesced_and_counted(spawn, env, stats):
+	"""Each due round counts and has its record, and still the cleanups are one a second."""
+	settings = env(**QUIET, GC_ROUNDS=1)
+	program = spawn(["/usr/bin/python3", "-c", ROUNDS], settings)
+	count = int(program.stdout.readline())
+
+	assert reaper_ticks(program.pid) < 200, "in hundredths of a second, of 5.5 s"
+	seen = stats(program.pid, settings)
+	assert count > 10_000
+	assert (seen["rounds_count"], seen["light_count"]) == (count, count)
+	assert 3 <= seen["gc_count"] <= 7
+	numbers = [record["round"] for record in seen["records"]]
+	assert sorted(numbers) == list(range(count - len(numbers) + 1, count + 1)) and len(numbers) == 64
+	assert sum(not record["merged"] for record in seen["records"]) == 1
+
+
+def test_a_purge_is_in_the_figures_at_once(puppet, env, wait_for, stats, backend):
+	settings = env(MIN_MB=0, SETTLE_MS=500)
+	actor = puppet(settings)
+	fragment(actor)
+
+	seen = wait_for(lambda: (lambda now: now if now["purge_count"] else None)(stats(actor.pid, settings)), 15)
+
+	last = seen["records"][-1] if seen["records"][-1]["number"] > seen["records"][0]["number"] else seen["records"][0]
+	assert abs(seen["rss_bytes"] - last["rss_after_bytes"]) < 4_000_000
+	assert seen["heap_dirty_bytes"] < 8_000_000
+
+
 def thread_switches(pid):
 	"""Voluntary switches of all threads but the main one."""
 	total = 0

@@ -1,5 +1,6 @@
 /* test_rss.c -- sense/rss and sense/faults: what the kernel says of us, against memory that we know of. */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -88,6 +89,48 @@ Test(rss, both_looks_agree)
 	expect_grown(small.anon_bytes, all.anon_bytes, 0, "anon");
 	cr_expect_eq(all.rss_bytes, all.anon_bytes + all.file_bytes + all.shmem_bytes);
 	cr_expect_geq(all.peak_bytes + SLOP_BYTES, all.rss_bytes);
+}
+
+/* VmRSS stands behind the list of groups: of a user in hundreds of them all figures were 0. */
+static bool read_with_groups(size_t groups_bytes, const char *lines, struct mt_rss_full *out)
+{
+	char path[] = "/tmp/mtshim-rss-XXXXXX";
+	int fd = mkstemp(path);
+	bool read;
+
+	cr_assert_geq(fd, 0);
+	cr_assert_gt(dprintf(fd, "Name:\tx\nGroups:\t"), 0);
+	for (size_t i = 0; i < groups_bytes; i++)
+		cr_assert_eq(write(fd, "7", 1), 1);
+	cr_assert_gt(dprintf(fd, "\n%s", lines), 0);
+	close(fd);
+	read = mt_rss_read_status(path, out);
+	unlink(path);
+	return read;
+}
+
+Test(rss, a_user_may_be_in_any_number_of_groups)
+{
+	static const char lines[] = "VmPeak:\t9 kB\nVmHWM:\t8 kB\nVmRSS:\t7 kB\nRssAnon:\t4 kB\nRssFile:\t2 kB\n"
+				    "RssShmem:\t1 kB\nVmSwap:\t5 kB\nThreads:\t1\n";
+
+	for (size_t groups = 1; groups < 14000; groups += groups > 4050 && groups < 4110 ? 1 : 27) {
+		struct mt_rss_full out = {0};
+
+		cr_assert(read_with_groups(groups, lines, &out), "%zu", groups);
+		cr_assert(out.peak_bytes == 8192 && out.rss_bytes == 7168 && out.anon_bytes == 4096 &&
+			  out.file_bytes == 2048 && out.shmem_bytes == 1024 && out.swap_bytes == 5120, "%zu", groups);
+	}
+}
+
+Test(rss, figures_that_are_not_there_are_no_zeroes)
+{
+	struct mt_rss_full out = {.rss_bytes = 42};
+
+	cr_expect_not(read_with_groups(9000, "", &out));
+	cr_expect_not(read_with_groups(10, "VmPeak:\t9 kB\nVmSwap:\t5 kB\n", &out));
+	cr_expect_not(mt_rss_read_status("/nonexistent", &out));
+	cr_expect_eq(out.rss_bytes, 42, "untouched");
 }
 
 Test(rss, counts_faults_and_time)
