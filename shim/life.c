@@ -236,7 +236,7 @@ static void fork_child(void)
 	mt_signal_fork_child();
 	own_pid = getpid();
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
-	mt_cell.look_bytes = 0;
+	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
 	atomic_store_explicit(&look_at_bytes,
 			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) + LOOK_STEP_BYTES,
 			      memory_order_relaxed);
