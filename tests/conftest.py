@@ -248,3 +248,7 @@ def awake(stats, wait_for, control):
 			return seen if seen and seen.get("rss_bytes") else None
 		return wait_for(rss_known, timeout, f"figures of process {pid}")
 	return wait
+
+
+# A run in the background of a script inherits SIGINT as ignored, and so would every program under test.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,9 +13,11 @@
  * 100 MB grew by its own size in each of 8 cycles). */
 #define DEFAULT_CONF "oversize_threshold:0,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:64"
 
-/* The first is refused to everyone: a bad setting is a line on stderr, never the end of the program. */
+/* The first three are refused to everyone: a bad setting is a line on stderr, never the end of the program, and a thread
+ * that jemalloc starts from inside itself, before the program's libraries are initialised, hangs it. */
+#define REFUSED_ALWAYS 3
 static const char *const refused_keys[] = {
-	"abort_conf", "dirty_decay_ms", "muzzy_decay_ms", "decay_time", "background_thread", "max_background_threads",
+	"abort_conf", "background_thread", "max_background_threads", "dirty_decay_ms", "muzzy_decay_ms", "decay_time",
 };
 
 static bool is_refused(const char *pair, size_t length, size_t keys)
@@ -74,5 +76,5 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 			    mt_format(pair, sizeof(pair), "narenas:%llu", (unsigned long long)config->arena_max));
 	}
 	append_conf(out, out_bytes, stock_conf(), sizeof(refused_keys) / sizeof(refused_keys[0]));
-	append_conf(out, out_bytes, config->malloc_conf, 1);
+	append_conf(out, out_bytes, config->malloc_conf, REFUSED_ALWAYS);
 }
