@@ -71,21 +71,10 @@ static const char *program_name(char *out, size_t out_bytes)
 
 /* ---- a main thread that ends by pthread_exit ---- */
 
-/* Field 20 of /proc/self/stat, counted after the last ')'. The ended main thread counts until the process is gone. */
+/* Source: proc(5), num_threads. The ended main thread counts until the process is gone. */
 static uint64_t threads_left(void)
 {
-	char text[1024];
-	const char *at;
-
-	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
-		return 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 20; field++) {
-		at = strchr(at, ' ');
-		if (at)
-			at++;
-	}
-	return at ? mt_os_number(at) : 0;
+	return mt_os_stat_field(20);
 }
 
 /* libc ends a process with its last thread; the reaper would keep it alive for ever. So one more thread waits until there

@@ -164,3 +164,19 @@ uint64_t mt_os_keyed_number(const char *text, const char *key)
 	}
 	return 0;
 }
+
+uint64_t mt_os_stat_field(int number)
+{
+	char text[1024];
+	const char *at;
+
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
+		return 0;
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	for (int field = 2; at && field < number; field++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	return at ? mt_os_number(at) : 0;
+}

@@ -55,4 +55,7 @@ uint64_t mt_os_number(const char *text);
 /* The number after the line that starts with key ("VmHWM:"), in its own unit; 0 where there is no such line. */
 uint64_t mt_os_keyed_number(const char *text, const char *key);
 
+/* One field of /proc/self/stat by its number in proc(5), from 3 on; 0 where it cannot be read. */
+uint64_t mt_os_stat_field(int number);
+
 #endif

@@ -59,21 +59,10 @@ static enum mt_err check_folder(const char *folder)
 	return MT_ERR_OK;
 }
 
-/* Source: proc(5), stat: field 22, counted after the last ')' since the name may hold anything. */
+/* Source: proc(5), starttime. */
 static uint64_t start_ticks(void)
 {
-	char text[1024];
-	const char *at;
-
-	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
-		return 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++) {
-		at = strchr(at, ' ');
-		if (at)
-			at++;
-	}
-	return at ? mt_os_number(at) : 0;
+	return mt_os_stat_field(22);
 }
 
 static uint64_t pid_namespace(void)
