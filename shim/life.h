@@ -17,6 +17,11 @@ bool mt_life_is_on(void);
  * allocator has returned (a thread started from inside it would wait for a mutex that its own thread holds). */
 void mt_life_grown(void);
 
+/* The first call of a wrapped CUDA function: starts the pool and the reaper. True when the wrappers are to do their work;
+ * false (MT_CUDA=off, the shim is off, a forked child): hand the call on as it is. Cheap after the first. Never called
+ * from inside dlsym. */
+bool mt_life_cuda_start(void);
+
 /* Allocated bytes of a thread between two looks at growth, where the allocator has no hook that tells. */
 #define MT_LIFE_LOOK_BYTES (4ull << 20)
 

@@ -14,7 +14,8 @@ enum mt_bell_bit {
 	MT_BELL_API    = 1u << 1,  /* mt_trim or mt_round was called */
 	MT_BELL_GC     = 1u << 2,  /* a pending call has run */
 	MT_BELL_GROWTH = 1u << 3,  /* the heap has mapped more */
-	MT_BELL_EXIT   = 1u << 4   /* the process ends */
+	MT_BELL_EXIT   = 1u << 4,  /* the process ends */
+	MT_BELL_OOM    = 1u << 5   /* a device is out of memory */
 };
 
 /* Sets the bits and wakes the reaper. Bits that are set already ring no second time: 10,000 signals a second are one

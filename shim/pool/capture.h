@@ -1,0 +1,41 @@
+/* pool/capture.h -- the capture gate. While a stream of the process captures into a graph, no call of ours that could invalidate
+ * the capture is made: no event is recorded or queried, nothing is synchronised or given back. Recording an event of a
+ * context during a capture *invalidates* the capture, hence the gate's two sides: who begins a capture raises it and waits for the
+ * recorders in flight; a recorder holds it over its call. The one lock of ours that is held over driver calls: recorders wait
+ * for nobody while inside. Readers are counted in cells of their own, so that threads do not share a line. */
+#ifndef MT_CAPTURE_H
+#define MT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver/driver.h"
+
+/* ---- recorders ---- */
+
+/* False while a capture is open: then make no such call. True: mt_capture_leave must follow, on the same thread. */
+bool mt_capture_enter(void);
+void mt_capture_leave(void);
+
+/* A capture is open (a snapshot). */
+bool mt_capture_is_open(void);
+
+/* ---- who begins and ends captures: entry/cuda_capture.c ---- */
+
+/* Before the driver's begin: raises the gate and waits for recorders in flight (bounded by the longest driver call of
+ * ours). After it: keeps the stream as capturing on success, else lowers the gate again. `is_ptsz` names the per-thread default stream
+ * for a NULL stream. */
+void mt_capture_before_begin(void);
+void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result);
+
+/* After the driver's end: forgets the stream unless the driver still calls it capturing. */
+void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result);
+
+/* The stream or its context is gone, and its capture with it. */
+void mt_capture_stream_dies(struct CUstream_st *stream);
+void mt_capture_context_dies(struct CUctx_st *context);
+
+void mt_capture_fork_child(void);
+
+#endif

@@ -1,0 +1,134 @@
+/* pool/pool.h -- device blocks kept for reuse, one pool per CUDA context, over the driver it is given.
+ * Whole blocks only: each is one real cuMemAlloc of its context, so that a cached block can always go back, and IPC, peers
+ * and address ranges stay true. A freed block is handed out again only when all work enqueued before the free, in every
+ * context that could have touched it, is done (pool/fence.h).
+ *
+ * Any thread may call. Lock rank 15, never held over a driver call (one named exception: the capture gate,
+ * pool/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside the program's malloc hooks; its
+ * tables are mapped. Results are the driver's (enum mt_cu_result). The order of every call's bookkeeping: reserve the record, call
+ * the driver, fill the record; a driver that fails leaves nothing behind.
+ *
+ * A context's mode is decided at its first allocation: POOL (blocks are cached), ACCOUNT (each call goes to the driver and
+ * is only counted) or OFF; it may later change from POOL to ACCOUNT alone. */
+#ifndef MT_POOL_H
+#define MT_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver/driver.h"
+
+enum mt_pool_mode { MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
+
+#define MT_POOL_DEVICES 16 /* devices with figures of their own; those beyond share the last */
+
+struct mt_pool_settings {
+	uint64_t decay_ms;            /* a ready block unused for so long goes back; 0: only when asked */
+	uint64_t max_idle_bytes;      /* per device: most bytes cached, 0 for no cap of its own */
+	uint64_t max_idle_pct;        /* the same as a share of the device's memory, 100 for none */
+	uint64_t low_free_pct;        /* of the device's memory free: below it nothing is cached; 0 for no such trigger */
+	bool free_sync;               /* a pooled cuMemFree waits for the device, as the driver's may */
+	/* MT_CUDA_CONF; pool/conf.h parses it */
+	uint32_t roundup_divisions;   /* sizes are rounded up to a 1/n of their power of two; 0: the default rounding */
+	uint64_t max_split_bytes;     /* blocks larger than this serve only requests that round to exactly their size */
+	double gc_threshold;          /* share of the device above which the oldest idle blocks go back before an allocation; 0 off */
+	/* Decides a context's mode at its first allocation. Called under no lock. */
+	enum mt_pool_mode (*mode)(void);
+};
+
+/* What PyTorch's users know under these names (torch.cuda.memory_stats), per device, over all contexts. */
+struct mt_pool_usage {
+	uint64_t allocated_bytes;       /* handed to the program, as asked and rounded */
+	uint64_t requested_bytes;       /* handed to the program, as asked */
+	uint64_t reserved_bytes;        /* held from the driver: allocated + pending + idle */
+	uint64_t active_bytes;          /* allocated + pending */
+	uint64_t pending_bytes;         /* freed, and work that may use it still runs */
+	uint64_t idle_bytes;            /* cached and known ready */
+	uint64_t largest_idle_bytes;    /* largest single idle block */
+	uint64_t allocated_peak_bytes;  /* highest since the start or the last reset */
+	uint64_t reserved_peak_bytes;
+	uint64_t active_peak_bytes;
+	uint64_t inactive_split_bytes;  /* always 0: blocks are never split */
+	uint64_t blocks_count;          /* live */
+	uint64_t alloc_count;           /* cuMemAlloc calls served */
+	uint64_t free_count;
+	uint64_t hit_count;             /* of alloc_count, served without the driver */
+	uint64_t num_alloc_retries;     /* flushes after the driver was out of memory, for any kind of allocation */
+	uint64_t num_ooms;              /* out-of-memory errors handed to the program */
+	uint64_t num_device_alloc;      /* cuMemAlloc calls made to the driver */
+	uint64_t num_device_free;       /* cuMemFree calls made to the driver */
+	uint64_t returned_bytes;        /* given back to the driver from the cache, ever */
+	uint64_t decayed_bytes;         /* of those, by decay */
+};
+
+/* Once, before any other call; the settings are copied. Again after mt_pool_fork_child only in tests. */
+void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings);
+
+/* `mtctl set` has changed a setting; mode is not looked at again. */
+void mt_pool_configure(const struct mt_pool_settings *settings);
+
+/* cuMemAlloc and cuMemFree. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory: waits for what
+ * is pending, gives back everything idle on the device and tries once more. An unknown pointer is the driver's, the second free
+ * of a cached block is CUDA_ERROR_INVALID_VALUE. */
+int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
+int mt_pool_free(uint64_t dptr);
+
+/* Whether a pointer is the base of a block of ours, live or cached. */
+bool mt_pool_owns(uint64_t dptr);
+
+/* The block will not be recycled: its free goes straight to the driver. Any address inside the block. */
+void mt_pool_taint(uint64_t dptr);
+
+/* Base and size as asked for of the live block with this base; false for what is not ours. *out_cached tells a block that the
+ * program has freed. */
+bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
+
+/* Another kind of allocation met CUDA_ERROR_OUT_OF_MEMORY in the current context: waits for what is pending, gives everything idle
+ * of its device back; the bytes given back (0: a second try is useless). Counts a retry. Nothing while a capture is open. */
+uint64_t mt_pool_make_room(void);
+
+/* The program gets an out-of-memory error: counts num_ooms of the current context's device. */
+void mt_pool_note_oom(void);
+
+/* Idle and pending bytes on a device, which cuMemGetInfo adds to free. */
+uint64_t mt_pool_cached_bytes(int device);
+
+/* ---- life of contexts ---- */
+
+/* Around the driver's destroy or reset: before it, the context's cached blocks are forgotten (they die with it) and its events
+ * destroyed; its live blocks are no longer ours. Nothing is called in the driver for it afterwards. */
+void mt_pool_context_dies(struct CUctx_st *context);
+
+/* The primary contexts of a device: the same, where the driver's release or reset has really ended it. */
+void mt_pool_primary_dies(int device);
+
+/* user may now touch owner's blocks. */
+void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
+
+/* Green contexts exist on the device: events of a context do not see their work, so nothing is pooled there any more. */
+void mt_pool_green(int device);
+
+/* ---- for the reaper: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */
+
+/* Decay, caps, low memory: gives back at most `most` blocks of those that are due, oldest first. Answers bytes given back.
+ * *out_next_ms is when to come again, UINT64_MAX when nothing is cached. */
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms);
+
+/* Gives back everything that is ready; the bytes. */
+uint64_t mt_pool_trim(void);
+
+/* The mode function's answer may have changed: contexts that pool now only account if it says so. */
+void mt_pool_reconsider(void);
+
+/* ---- figures ---- */
+
+void mt_pool_usage(int device, struct mt_pool_usage *out);
+void mt_pool_reset_peak(void);
+enum mt_pool_mode mt_pool_mode_of(int device); /* the most that any context of the device does */
+bool mt_pool_is_used(void);                    /* any context has allocated */
+
+/* The child makes no CUDA calls; its cuMemFree of a pointer goes to the driver. */
+void mt_pool_fork_child(void);
+
+#endif

@@ -1,0 +1,18 @@
+/* reaper/oom.h -- the report of an out-of-memory error of a device: facts gathered at once in the thread that met it, before
+ * anything changes; what takes longer (other processes on the device, by NVML) is asked by the reaper, which prints the
+ * report once and keeps it for `mtctl stat PID --oom`. A program that ends before that prints it at its end. */
+#ifndef MT_OOM_H
+#define MT_OOM_H
+
+#include <stdint.h>
+
+/* The program is about to get CUDA_ERROR_OUT_OF_MEMORY from `function` (a string that stays) for so many bytes. free and total
+ * are the driver's own, without what the pool adds. Any thread; takes no lock over a call, allocates nothing. */
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes);
+
+/* The reaper's turn, at MT_BELL_OOM; also the end's. */
+void mt_oom_finish(void);
+
+void mt_oom_fork_child(void);
+
+#endif
