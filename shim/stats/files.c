@@ -113,7 +113,8 @@ static int open_own(const struct own_file *file, int flags)
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &seen) == 0 && seen.st_dev == file->device && seen.st_ino == file->inode)
+	/* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
+	if (fstat(fd, &seen) == 0 && S_ISREG(seen.st_mode) && seen.st_dev == file->device && seen.st_ino == file->inode)
 		return fd;
 	mt_os_close(fd);
 	return -1;
