@@ -5,6 +5,7 @@
 
 #include "backend/backend.h"
 #include "base/log.h"
+#include "base/symbol.h"
 
 static const struct mt_backend *chosen;
 static struct mt_backend_identity identity;
@@ -44,7 +45,7 @@ static const char *name_owner(const char *file)
 		return "musl";
 	handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
 	for (size_t i = 0; handle && i < sizeof(known) / sizeof(known[0]); i++)
-		if (dlsym(handle, known[i].symbol))
+		if (mt_symbol(handle, known[i].symbol))
 			name = known[i].name;
 	if (handle)
 		dlclose(handle);
@@ -74,11 +75,11 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	void *block;
 	bool used = mt_boot_used();
 
-	*out_first = dlsym(RTLD_DEFAULT, "malloc");
+	*out_first = mt_symbol(RTLD_DEFAULT, "malloc");
 	if (!*out_first || *out_first == own_malloc)
 		return false;
 	*(void **)(void *)&bound = *out_first;
-	*(void **)(void *)&release = dlsym(RTLD_DEFAULT, "free");
+	*(void **)(void *)&release = mt_symbol(RTLD_DEFAULT, "free");
 	block = bound(1);
 	if (mt_boot_owns(block)) {
 		if (!used)
@@ -94,7 +95,7 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 /* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address proves nothing. */
 static bool libc_is_next(void)
 {
-	identify(dlsym(RTLD_NEXT, "malloc"), "the next malloc in line");
+	identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
 	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "musl") == 0;
 }
 
@@ -123,7 +124,7 @@ const struct mt_backend *mt_backend_choose(const struct mt_config *config, const
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator in line is taken");
 #endif
 	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
-	identify(shadowed ? first : dlsym(RTLD_NEXT, "malloc"),
+	identify(shadowed ? first : mt_symbol(RTLD_NEXT, "malloc"),
 		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
 	chosen = mt_system_backend(config, &identity);
 	return chosen;

@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "backend/glibc.h"
 #include "base/os.h"
+#include "base/symbol.h"
 
 static struct mt_heap_ops next;
 static bool next_known;
@@ -76,7 +77,7 @@ static bool is_sibling(void *function)
 /* Answers whether it was there. A function pointer out of dlsym's void *, as POSIX has it. */
 static bool find(void *out, const char *name, bool sibling)
 {
-	void *function = dlsym(RTLD_NEXT, name);
+	void *function = mt_symbol(RTLD_NEXT, name);
 
 	if (!function || (sibling && !is_sibling(function)))
 		return false;
@@ -244,12 +245,12 @@ static struct mt_backend system_backend = {
  * the first in line may be our own, or a library's private copy. */
 static mallctl_fn find_mallctl(bool shadowed)
 {
-	void *function = dlsym(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
+	void *function = mt_symbol(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
 	mallctl_fn found = NULL;
 	Dl_info here;
 	Dl_info there;
 
-	if (shadowed && (!function || !dladdr(function, &here) || !dladdr(dlsym(RTLD_DEFAULT, "malloc"), &there) ||
+	if (shadowed && (!function || !dladdr(function, &here) || !dladdr(mt_symbol(RTLD_DEFAULT, "malloc"), &there) ||
 			 here.dli_fbase != there.dli_fbase))
 		return NULL;
 	*(void **)(void *)&found = function;
@@ -268,13 +269,13 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
 		system_backend.figures_show_dirty = other_mallctl != NULL;
 	} else if (strcmp(name, "tcmalloc") == 0) {
-		*(void **)(void *)&tcmalloc_release = dlsym(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
-		*(void **)(void *)&tcmalloc_property = dlsym(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+		*(void **)(void *)&tcmalloc_release = mt_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+		*(void **)(void *)&tcmalloc_property = mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
 	} else if (strcmp(name, "mimalloc") == 0) {
-		*(void **)(void *)&mimalloc_collect = dlsym(RTLD_DEFAULT, "mi_collect");
+		*(void **)(void *)&mimalloc_collect = mt_symbol(RTLD_DEFAULT, "mi_collect");
 	} else if (strcmp(name, "glibc") == 0) {
-		*(void **)(void *)&glibc_trim = dlsym(RTLD_NEXT, "malloc_trim");
-		*(void **)(void *)&glibc_info = dlsym(RTLD_NEXT, "mallinfo2");
+		*(void **)(void *)&glibc_trim = mt_symbol(RTLD_NEXT, "malloc_trim");
+		*(void **)(void *)&glibc_info = mt_symbol(RTLD_NEXT, "mallinfo2");
 		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it so. */
 		if (config->arena_max)
 			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);

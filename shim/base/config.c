@@ -51,6 +51,7 @@ struct findings {
 };
 
 static struct mt_config live;
+static struct mt_config_facts facts;
 static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
 
 /* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
@@ -226,12 +227,18 @@ static void keep_complaint(const char *line)
 	complaints.count++;
 }
 
+const struct mt_config_facts *mt_config_facts(void)
+{
+	return &facts;
+}
+
 void mt_config_read(const char *const *environ_list)
 {
 	struct mt_config read;
 
 	complaints.count = 0;
 	mt_config_parse(environ_list, &read, keep_complaint);
+	mt_config_facts_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	atomic_store_explicit(&live_filled, true, memory_order_release);
 	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)

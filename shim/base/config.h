@@ -25,6 +25,7 @@ enum mt_option {
 enum mt_round_mode { MT_ROUND_TIMER, MT_ROUND_MARK, MT_ROUND_SIGNAL, MT_ROUND_AUTO };
 enum mt_allocator_choice { MT_ALLOCATOR_AUTO, MT_ALLOCATOR_JEMALLOC, MT_ALLOCATOR_SYSTEM };
 enum mt_switch_choice { MT_SWITCH_AUTO, MT_SWITCH_ON, MT_SWITCH_OFF };
+enum mt_cuda_choice { MT_CUDA_AUTO, MT_CUDA_POOL, MT_CUDA_ACCOUNT, MT_CUDA_OFF };
 enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
 
 /* Where a value came from; alias carries the index of the alias in MT_ALIASES. */
@@ -32,6 +33,7 @@ enum mt_origin { MT_ORIGIN_DEFAULT, MT_ORIGIN_PRESET, MT_ORIGIN_ALIAS, MT_ORIGIN
 
 #define MT_FIELD_bool   uint64_t
 #define MT_FIELD_u64    uint64_t
+#define MT_FIELD_decimal uint64_t /* thousandths */
 #define MT_FIELD_choice uint64_t
 #define MT_FIELD_signal uint64_t
 #define MT_FIELD_round  uint64_t
@@ -49,6 +51,14 @@ struct mt_config {
 #define mt_round_mode_of(round)    ((enum mt_round_mode)((round) & 0xff))
 #define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
+/* What the environment says to other programs and what we go by, read once with the settings. */
+struct mt_config_facts {
+	uint64_t world_size;          /* WORLD_SIZE: how many processes train together; 0 where it says nothing */
+	bool torch_without_cache;     /* PYTORCH_NO_CUDA_MEMORY_CACHING is set, and not to 0 */
+	bool jax_without_bfc;         /* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
+	bool tensorflow_without_bfc;  /* TF_GPU_ALLOCATOR, likewise */
+};
+
 /* Called for each complaint while parsing, with one line without newline, e.g.
  * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
 typedef void (*mt_config_complain)(const char *line);
@@ -64,7 +74,13 @@ void mt_config_defaults(struct mt_config *out);
  * nearest one that does (edit distance at most 3). Pure but for the complaints. */
 void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_config_complain complain);
 
-/* mt_config_parse into the live copy; complaints go to the log as warnings. */
+/* Reads the facts of an environment. Pure. */
+void mt_config_facts_parse(const char *const *environ_list, struct mt_config_facts *out);
+
+/* The facts that mt_config_read has found; all 0 before. */
+const struct mt_config_facts *mt_config_facts(void);
+
+/* mt_config_parse and mt_config_facts_parse into the live copies; complaints go to the log as warnings. */
 void mt_config_read(const char *const *environ_list);
 
 /* Sets one setting (name as in options.def or as MT_NAME, in any case) to a value a user would write.

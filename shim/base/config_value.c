@@ -47,6 +47,26 @@ static enum mt_err parse_number(const char *text, uint64_t min, uint64_t max, ui
 	return MT_ERR_OK;
 }
 
+/* At least one digit before the point and, where there is one, one to three behind it. */
+static enum mt_err parse_decimal(const char *text, uint64_t min, uint64_t max, uint64_t *out)
+{
+	char digits[32];
+	size_t whole = strcspn(text, ".");
+	size_t places = text[whole] == '.' ? strlen(text + whole + 1) : 0;
+	size_t used;
+
+	if (whole == 0 || places > 3 || (text[whole] == '.' && places == 0))
+		return MT_ERR_INVALID;
+	if (whole + 3 >= sizeof(digits))
+		return text[strspn(text, "0123456789.")] ? MT_ERR_INVALID : MT_ERR_RANGE;
+	memcpy(digits, text, whole);
+	memcpy(digits + whole, text + whole + 1, places);
+	for (used = whole + places; places < 3; places++)
+		digits[used++] = '0';
+	digits[used] = '\0';
+	return parse_number(digits, min * 1000, max * 1000, out);
+}
+
 static enum mt_err parse_bool(const char *text, uint64_t *out)
 {
 	for (size_t i = 0; i < sizeof(bool_words) / sizeof(bool_words[0]); i++)
@@ -171,6 +191,8 @@ enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *t
 		return parse_bool(text, out);
 	case MT_KIND_u64:
 		return parse_number(text, row->min, row->max, out);
+	case MT_KIND_decimal:
+		return parse_decimal(text, row->min, row->max, out);
 	case MT_KIND_choice:
 		return parse_choice(row->words, text, out);
 	case MT_KIND_text:
@@ -192,6 +214,17 @@ static void format_choice(const char *words, uint64_t position, char *out, size_
 		word += *word == '|';
 	}
 	(void)mt_format(out, out_bytes, "%.*s", (int)strcspn(word, "|"), word);
+}
+
+/* "1.0", "0.25": at least one decimal, and no zeros behind the others. */
+static void format_decimal(uint64_t thousandths, char *out, size_t out_bytes)
+{
+	char places[4] = {(char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),
+			  (char)('0' + thousandths % 10), '\0'};
+
+	for (int last = 2; last > 0 && places[last] == '0'; last--)
+		places[last] = '\0';
+	(void)mt_format(out, out_bytes, "%llu.%s", (unsigned long long)(thousandths / 1000), places);
 }
 
 static void format_signal(uint64_t number, char *out, size_t out_bytes)
@@ -222,6 +255,9 @@ void mt_config_value_format(const struct mt_option_row *row, uint64_t value, cha
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:
 		(void)mt_format(out, out_bytes, "%s", value != 0 ? "on" : "off");
+		break;
+	case MT_KIND_decimal:
+		format_decimal(value, out, out_bytes);
 		break;
 	case MT_KIND_choice:
 		format_choice(row->words, value, out, out_bytes);

@@ -1,10 +1,12 @@
 /* base/elf.h -- symbols of the objects that the loader has loaded, found without the loader's dlsym: ours is in its place.
  * Walks dl_iterate_phdr, DT_GNU_HASH (DT_HASH where there is none) and DT_VERSYM; allocates nothing, takes no lock of
- * ours, keeps errno, works before any constructor. Rank 0. */
+ * ours, keeps errno, works before any constructor. Symbols that are resolved by an ifunc resolver are not found: running
+ * it is the loader's business. Rank 0. */
 #ifndef MT_ELF_H
 #define MT_ELF_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The address of a symbol in the loaded object whose DT_SONAME (or the last part of its path) is soname, in any version
  * if version is NULL, else in exactly this one. NULL where object or symbol is missing. */
@@ -14,10 +16,24 @@ void *mt_elf_find(const char *soname, const char *symbol, const char *version);
  * preferring the default version. */
 void *mt_elf_find_libc(const char *symbol);
 
-/* Whether an object with this soname (a glob) is loaded. */
+/* Whether an object with this soname (a glob: * stands for anything) is loaded. */
 bool mt_elf_is_loaded(const char *soname_glob);
+
+/* The path under which the loader knows the first such object, written to out only if it is there and fits. */
+bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 
 /* Objects ever loaded into this process (dlpi_adds): tells whether a look at them would show anything new. */
 unsigned long long mt_elf_loads(void);
+
+/* The dlsym and dlvsym behind us: libc's own, looked for in one walk at the first use and then kept; NULL where there is none. Two
+ * threads may both look: they store the same. Works even before the loader has relocated us (another library's ifunc
+ * resolver may ask for dlsym) and inside the start of a sanitizer's runtime. entry/lookup_ARCH.S reads the words. */
+typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
+typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);
+mt_dlsym_fn mt_elf_dlsym(void);
+mt_dlvsym_fn mt_elf_dlvsym(void);
+
+/* From now on these are in their places; NULL leaves the one that is there. For base/symbol.c. */
+void mt_elf_hand_on(void *by_name, void *by_version);
 
 #endif

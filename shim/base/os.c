@@ -22,6 +22,11 @@ uint64_t mt_os_now_ns(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t mt_os_coarse_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
+}
+
 uint64_t mt_os_realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);

@@ -26,6 +26,7 @@ static inline void mt_os_relax(void)
 }
 
 uint64_t mt_os_now_ns(void);      /* CLOCK_MONOTONIC */
+uint64_t mt_os_coarse_ns(void);   /* the same as of the kernel's last tick: some ms behind, never ahead, at a quarter of the cost */
 uint64_t mt_os_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t mt_os_thread_cpu_ns(void);
 uint64_t mt_os_page_bytes(void);  /* asked of the kernel: never a constant (4, 16 and 64 kB exist) */

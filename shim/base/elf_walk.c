@@ -1,0 +1,127 @@
+/* base/elf_walk.c -- see base/elf_walk.h. mt_elf_walk_first and all that base/elf.c does in it may not need a relocated word
+ * or a function of libc; the Makefile compiles these two files so that the compiler adds none by itself. */
+#include "base/elf_walk.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+/* Weak only to be asked: before our relocation its word in the GOT is still empty. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+struct walk {
+	bool (*visit)(const struct mt_elf_object *object, void *context);
+	void *context;
+};
+
+static bool visit_one(const struct walk *walk, const struct mt_elf_object *object)
+{
+	return object->dynamic && object->dynamic != own_dynamic && walk->visit(object, walk->context);
+}
+
+static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	struct mt_elf_object object = {info->dlpi_addr, NULL, info->dlpi_name ? info->dlpi_name : ""};
+
+	(void)bytes;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			object.dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return visit_one(context, &object);
+}
+
+bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
+{
+	struct walk walk = {visit, context};
+
+	return dl_iterate_phdr(visit_header, &walk) != 0;
+}
+
+/* ---- the list for debuggers: complete before the loader relocates anything ---- */
+
+static long raw_call(long number, long first, long second, long third, long fourth)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = fourth;
+	long answer;
+
+	__asm__ volatile("syscall"
+			 : "=a"(answer)
+			 : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return answer;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = first;
+	register long x1 __asm__("x1") = second;
+	register long x2 __asm__("x2") = third;
+	register long x3 __asm__("x3") = fourth;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
+	return x0;
+#else
+#error "no system call for this architecture"
+#endif
+}
+
+/* The program's headers as the kernel gave them to the loader. Source: proc(5), auxv. */
+static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_count)
+{
+	static const char path[] = "/proc/self/auxv";
+	ElfW(auxv_t) pairs[64];
+	long fd = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	long bytes;
+
+	if (fd < 0)
+		return false;
+	bytes = raw_call(SYS_read, fd, (long)pairs, sizeof(pairs), 0);
+	(void)raw_call(SYS_close, fd, 0, 0, 0);
+	*out_headers = NULL;
+	*out_count = 0;
+	for (long i = 0; bytes > 0 && i < bytes / (long)sizeof(pairs[0]); i++) {
+		if (pairs[i].a_type == AT_PHDR)
+			*out_headers = (const ElfW(Phdr) *)pairs[i].a_un.a_val;
+		if (pairs[i].a_type == AT_PHNUM)
+			*out_count = pairs[i].a_un.a_val;
+	}
+	return *out_headers && *out_count;
+}
+
+/* Before our relocation the list is reached through the program, for which the loader has left its address. */
+static const struct r_debug *find_list_of_program(void)
+{
+	const ElfW(Phdr) *headers;
+	const ElfW(Dyn) *dynamic = NULL;
+	ElfW(Addr) base = 0;
+	size_t count;
+
+	if (!read_program_headers(&headers, &count))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_PHDR)
+			base = (ElfW(Addr))headers - headers[i].p_vaddr;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)(base + headers[i].p_vaddr);
+	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+		if (dynamic->d_tag == DT_DEBUG)
+			return (const struct r_debug *)dynamic->d_un.d_ptr;
+	return NULL;
+}
+
+bool mt_elf_walk_first(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
+{
+	const struct walk walk = {visit, context};
+	const struct r_debug *list = &_r_debug ? &_r_debug : find_list_of_program();
+
+	for (const struct link_map *map = list ? list->r_map : NULL; map; map = map->l_next) {
+		const struct mt_elf_object object = {map->l_addr, map->l_ld, map->l_name ? map->l_name : ""};
+
+		if (visit_one(&walk, &object))
+			return true;
+	}
+	return false;
+}
