@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
 #include "base/attr.h"
+#include "base/symbol.h"
 #include "life.h"
 #include "reaper/actions.h"
 
@@ -33,7 +34,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 
 	mt_life_heap_start();
 	if (!mt_life_is_on()) {
-		*(void **)(void *)&next = dlsym(RTLD_NEXT, "malloc_trim");
+		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
 	mt_actions_clean(&order, &record);
@@ -53,7 +54,7 @@ MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new,
 	int (*next)(const char *, void *, size_t *, void *, size_t);
 
 	EMBEDDED(je_mallctl(name, old, old_bytes, new, new_bytes));
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "mallctl");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctl");
 	return next ? next(name, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
@@ -62,7 +63,7 @@ MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length
 	int (*next)(const char *, size_t *, size_t *);
 
 	EMBEDDED(je_mallctlnametomib(name, mib, mib_length));
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "mallctlnametomib");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlnametomib");
 	return next ? next(name, mib, mib_length) : ENOENT;
 }
 
@@ -72,7 +73,7 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 	int (*next)(const size_t *, size_t, void *, size_t *, void *, size_t);
 
 	EMBEDDED(je_mallctlbymib(mib, mib_length, old, old_bytes, new, new_bytes));
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "mallctlbymib");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlbymib");
 	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
@@ -81,7 +82,7 @@ MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *arg
 	void (*next)(void (*)(void *, const char *), void *, const char *);
 
 	EMBEDDED(je_malloc_stats_print(write, argument, options));
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "malloc_stats_print");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats_print");
 	if (next)
 		next(write, argument, options);
 }

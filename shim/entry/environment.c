@@ -10,6 +10,7 @@
 #include "base/attr.h"
 #include "base/config.h"
 #include "base/os.h"
+#include "base/symbol.h"
 #include "life.h"
 #include "stats/publish.h"
 
@@ -32,7 +33,7 @@ static MT_COLD getenv_fn find_next(void)
 {
 	getenv_fn next;
 
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "getenv");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "getenv");
 	if (!next)
 		next = scan;
 	atomic_store_explicit(&next_getenv, next, memory_order_relaxed);
@@ -59,7 +60,7 @@ static bool is_dev_mode(void)
 /* A free-threaded build refuses to start with PYTHONMALLOC=malloc; only it exports this. */
 static bool is_free_threaded(void)
 {
-	return dlsym(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
+	return mt_symbol(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
 }
 
 /* Why Python's small objects stay where they are; NULL when nothing speaks against moving them into malloc. */
@@ -85,7 +86,7 @@ static MT_COLD char *answer_python_malloc(getenv_fn next)
 	const char *against;
 
 	mt_life_heap_start();
-	if (!mt_life_is_on() || !dlsym(RTLD_DEFAULT, "Py_IsInitialized"))
+	if (!mt_life_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	against = objection(set);
 	mt_publish_python(against ? against : "PYTHONMALLOC=malloc is answered");

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/attr.h"
+#include "base/symbol.h"
 #include "life.h"
 
 typedef void (*handler_fn)(void);
@@ -16,6 +17,6 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 	int (*next)(handler_fn, handler_fn, handler_fn, void *);
 
 	mt_life_heap_start();
-	*(void **)(void *)&next = dlsym(RTLD_NEXT, "__register_atfork");
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
 	return next ? next(prepare, parent, child, owner) : ENOMEM;
 }

@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/symbol.h"
 #include "entry/signal_view.h"
 
 typedef void (*any_function)(void);
@@ -64,7 +65,7 @@ static _Atomic uint64_t interrupting;
 static MT_COLD void next_find(void)
 {
 	for (unsigned i = 0; i < NEXT_COUNT; i++)
-		atomic_store(&next[i], (any_function)dlsym(RTLD_NEXT, next_names[i]));
+		atomic_store(&next[i], (any_function)mt_symbol(RTLD_NEXT, next_names[i]));
 }
 
 static any_function next_function(enum next_name name)

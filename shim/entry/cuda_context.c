@@ -1,0 +1,335 @@
+/* entry/cuda_context.c -- contexts that begin, end, see each other's memory, or are green.
+ *
+ * What the pool holds of a context (blocks, events) is touched by other threads too, the reaper's above all, and may not be
+ * touched once the driver has ended the context. And a fence that is asked between the pool's forgetting and the driver's waiting
+ * would miss work that still runs. So each end stands inside the capture gate: raised, it waits for calls of the pool in flight
+ * and lets no further one begin. Where the end is certain, the pool forgets the context before it; where only the driver knows (a
+ * counted context), after it. */
+#include "entry/cuda_work.h"
+#include "pool/capture.h"
+
+static void close_gate(void)
+{
+	mt_capture_close();
+}
+
+static void open_gate(void)
+{
+	mt_capture_open();
+}
+
+/* What others than the pool hold of a context that ends. */
+static void forget(struct CUctx_st *context)
+{
+	mt_capture_context_dies(context);
+	mt_device_forget((uint64_t)(uintptr_t)context);
+}
+
+static int release(int device)
+{
+	int result = mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device);
+
+	return result == MT_CU_NOT_FOUND ? mt_cuda_call(cuDevicePrimaryCtxRelease, device) : result;
+}
+
+static bool is_active(int device)
+{
+	unsigned int flags = 0;
+	int active = 0;
+
+	/* Not to be known is as good as alive: nothing is forgotten then. */
+	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || active;
+}
+
+/* No two contexts of a process have the same, even if one after the other has the same handle; 0 where the driver cannot tell
+ * (before 12.0). */
+static unsigned long long id_of(struct CUctx_st *context)
+{
+	unsigned long long id = 0;
+
+	return mt_cuda_call(cuCtxGetId, context, &id) == MT_CU_SUCCESS ? id : 0;
+}
+
+/* The driver has ended it. */
+static void ended(struct CUctx_st *context)
+{
+	mt_pool_context_ended(context);
+	forget(context);
+}
+
+/* The primary context of a device, NULL where it is not active; the gate is closed. Retaining it is the only way to its handle; a
+ * context that is active is not made by that. What is retained is released again, and if the program has released it
+ * meanwhile in another thread, which then saw it alive, that is its end. */
+static struct CUctx_st *primary_of(int device)
+{
+	struct CUctx_st *primary = NULL;
+	unsigned long long id;
+	unsigned int flags = 0;
+	int active = 0;
+
+	if (mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || !active ||
+	    mt_cuda_call(cuDevicePrimaryCtxRetain, &primary, device) != MT_CU_SUCCESS)
+		return NULL;
+	id = id_of(primary);
+	(void)release(device);
+	if (is_active(device) && id_of(primary) == id)
+		return primary;
+	ended(primary);
+	return NULL;
+}
+
+/* Whether the driver knows this context; its device. */
+static bool is_context(struct CUctx_st *context, int *out_device)
+{
+	struct CUctx_st *popped = NULL;
+	bool known;
+
+	if (mt_cuda_call(cuCtxPushCurrent_v2, context) != MT_CU_SUCCESS)
+		return false;
+	known = mt_cuda_call(cuCtxGetDevice, out_device) == MT_CU_SUCCESS;
+	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
+	return known;
+}
+
+/* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
+
+static int after_create(int result, struct CUctx_st *const *context, int device)
+{
+	int kept_errno = errno;
+
+	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
+		mt_pool_context_made(*context, device);
+	errno = kept_errno;
+	return result;
+}
+
+int cuCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuCtxCreate, context, flags, device), context, device);
+}
+
+int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuCtxCreate_v2, context, flags, device), context, device);
+}
+
+int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
+}
+
+int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuCtxCreate_v4, context, parameters, flags, device), context, device);
+}
+
+/* Whether the driver will destroy this: a context that it knows, and not a primary one, which it refuses. The gate is closed. */
+static bool can_be_destroyed(struct CUctx_st *context)
+{
+	int device = 0;
+
+	return mt_pool_has_made(context) || (is_context(context, &device) && primary_of(device) != context);
+}
+
+/* Before the driver's destroy, which may give the same handle and addresses to another thread as soon as it returns. True: the
+ * gate is closed. */
+static bool before_destroy(struct CUctx_st *context, bool *out_forgotten)
+{
+	int kept_errno = errno;
+
+	*out_forgotten = false;
+	if (!context || !mt_cuda_is_on())
+		return false;
+	close_gate();
+	if (can_be_destroyed(context)) {
+		mt_pool_context_dies(context);
+		forget(context);
+		*out_forgotten = true;
+	}
+	errno = kept_errno;
+	return true;
+}
+
+static int after_destroy(struct CUctx_st *context, bool was_forgotten, int result)
+{
+	int kept_errno = errno;
+
+	/* Refused after all: what it runs counts in fences again. */
+	if (was_forgotten && result != MT_CU_SUCCESS)
+		mt_pool_know(context);
+	open_gate();
+	errno = kept_errno;
+	return result;
+}
+
+int cuCtxDestroy(struct CUctx_st *context)
+{
+	bool is_forgotten;
+
+	if (!before_destroy(context, &is_forgotten))
+		return mt_cuda_call(cuCtxDestroy, context);
+	return after_destroy(context, is_forgotten, mt_cuda_call(cuCtxDestroy, context));
+}
+
+int cuCtxDestroy_v2(struct CUctx_st *context)
+{
+	bool is_forgotten;
+
+	if (!before_destroy(context, &is_forgotten))
+		return mt_cuda_call(cuCtxDestroy_v2, context);
+	return after_destroy(context, is_forgotten, mt_cuda_call(cuCtxDestroy_v2, context));
+}
+
+/* Counted against cuCtxAttach, which the driver alone knows of. */
+int cuCtxDetach(struct CUctx_st *context)
+{
+	int kept_errno = errno;
+	unsigned long long id;
+	int device = 0;
+	int result;
+
+	if (!context || !mt_cuda_is_on())
+		return mt_cuda_call(cuCtxDetach, context);
+	close_gate();
+	id = id_of(context);
+	mt_pool_context_rests(context);
+	result = mt_cuda_call(cuCtxDetach, context);
+	if (result == MT_CU_SUCCESS && (!is_context(context, &device) || id_of(context) != id))
+		ended(context);
+	else
+		mt_pool_context_goes_on(context);
+	open_gate();
+	errno = kept_errno;
+	return result;
+}
+
+/* ---- primary contexts: counted by the driver, and it does not tell the count. So the gate stays closed over the call, and
+ * whether that was the end is asked afterwards. ---- */
+
+struct primary_end {
+	int kept_errno;
+	bool is_gated;
+	struct CUctx_st *context; /* NULL: nothing of ours to end */
+	int device;
+	unsigned long long id;
+};
+
+static struct primary_end before_primary(int device)
+{
+	struct primary_end end = {.kept_errno = errno, .device = device};
+	unsigned int flags = 0;
+	int active = 0;
+
+	if (!mt_cuda_is_on() || mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || !active)
+		return end;
+	close_gate();
+	end.is_gated = true;
+	end.context = primary_of(device);
+	if (end.context) {
+		end.id = id_of(end.context);
+		mt_pool_context_rests(end.context);
+	}
+	return end;
+}
+
+/* Another thread may have retained the next one already: active again, under the same handle, but another. */
+static bool is_over(const struct primary_end *end)
+{
+	return !is_active(end->device) || (end->context && id_of(end->context) != end->id);
+}
+
+static int after_primary(const struct primary_end *end, int result, bool was_end)
+{
+	if (end->context && was_end)
+		ended(end->context);
+	else if (end->context)
+		mt_pool_context_goes_on(end->context);
+	if (end->is_gated)
+		open_gate();
+	errno = end->kept_errno;
+	return result;
+}
+
+int cuDevicePrimaryCtxRelease(int device)
+{
+	const struct primary_end end = before_primary(device);
+	int result = mt_cuda_call(cuDevicePrimaryCtxRelease, device);
+
+	return after_primary(&end, result, result == MT_CU_SUCCESS && is_over(&end));
+}
+
+int cuDevicePrimaryCtxRelease_v2(int device)
+{
+	const struct primary_end end = before_primary(device);
+	int result = mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device);
+
+	return after_primary(&end, result, result == MT_CU_SUCCESS && is_over(&end));
+}
+
+/* A reset ends everything of the context, whoever else has retained it. */
+int cuDevicePrimaryCtxReset(int device)
+{
+	const struct primary_end end = before_primary(device);
+	int result = mt_cuda_call(cuDevicePrimaryCtxReset, device);
+
+	return after_primary(&end, result, result == MT_CU_SUCCESS);
+}
+
+int cuDevicePrimaryCtxReset_v2(int device)
+{
+	const struct primary_end end = before_primary(device);
+	int result = mt_cuda_call(cuDevicePrimaryCtxReset_v2, device);
+
+	return after_primary(&end, result, result == MT_CU_SUCCESS);
+}
+
+/* ---- contexts that see each other's memory ---- */
+
+int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
+{
+	int kept_errno = errno;
+	int result = mt_cuda_call(cuCtxEnablePeerAccess, peer, flags);
+	struct CUctx_st *user = NULL;
+
+	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) && mt_cuda_is_on() &&
+	    mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS)
+		mt_pool_peer(user, peer);
+	errno = kept_errno;
+	return result;
+}
+
+/* Work that was enqueued while it could still see the memory may run on: nothing is taken back. */
+int cuCtxDisablePeerAccess(struct CUctx_st *peer)
+{
+	return mt_cuda_call(cuCtxDisablePeerAccess, peer);
+}
+
+/* ---- green contexts ---- */
+
+int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device, unsigned int flags)
+{
+	int kept_errno = errno;
+
+	/* Before the call: from its return on, work may run that no event of the pool's sees. */
+	if (mt_cuda_is_on())
+		mt_pool_green(device);
+	errno = kept_errno;
+	return mt_cuda_call(cuGreenCtxCreate, green, description, device, flags);
+}
+
+int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
+{
+	int kept_errno = errno;
+	int result = mt_cuda_call(cuCtxFromGreenCtx, context, green);
+	struct CUctx_st *popped = NULL;
+	int device = 0;
+
+	if (result != MT_CU_SUCCESS || !context || !mt_cuda_is_on() ||
+	    mt_cuda_call(cuCtxPushCurrent_v2, *context) != MT_CU_SUCCESS)
+		return result;
+	if (mt_cuda_call(cuCtxGetDevice, &device) == MT_CU_SUCCESS)
+		mt_pool_green(device);
+	(void)mt_cuda_call(cuCtxPopCurrent_v2, &popped);
+	errno = kept_errno;
+	return result;
+}

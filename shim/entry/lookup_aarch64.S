@@ -1,0 +1,80 @@
+/* entry/lookup_aarch64.S -- as lookup_x86_64.S, where the reasons are. */
+#include "entry/lookup_asm.h"
+
+#if defined(__aarch64__)
+
+/* x0 handle, x1 name, x2 version; x16 may be branched through to a `bti c` without being a call. */
+.macro load_real real
+	adrp x16, \real
+	ldr x16, [x16, #:lo12:\real]
+.endm
+
+.macro save
+	stp x29, x30, [sp, #-48]!
+	.cfi_adjust_cfa_offset 48
+	.cfi_rel_offset x29, 0
+	.cfi_rel_offset x30, 8
+	stp x0, x1, [sp, #16]
+	str x2, [sp, #32]
+	mov x29, sp
+.endm
+
+.macro restore
+	ldr x2, [sp, #32]
+	ldp x0, x1, [sp, #16]
+	ldp x29, x30, [sp], #48
+	.cfi_adjust_cfa_offset -48
+	.cfi_restore x29
+	.cfi_restore x30
+.endm
+
+.macro lookup name, real, version
+	.globl \name
+	.type \name, %function
+	.balign 16
+\name:
+	.cfi_startproc
+	hint 34                         /* bti c */
+	load_real \real
+	cbz x16, 3f
+1:	ldrb w9, [x1]
+	cmp w9, #'c'
+	b.ne 2f
+	ldrb w9, [x1, #1]
+	cmp w9, #'u'
+	b.eq 4f
+2:	br x16
+
+3:	save
+	bl mt_elf_discover
+	restore
+	load_real \real
+	cbnz x16, 1b
+	mov x0, xzr
+	ret
+
+4:	cmn x0, #1                      /* RTLD_NEXT */
+	b.eq 2b
+	save
+	\version
+	mov x3, x30
+	bl mt_lookup_replace
+	mov x17, x0
+	restore
+	cbnz x17, 5f
+	load_real \real
+	br x16
+5:	mov x0, x17
+	ret
+	.cfi_endproc
+	.size \name, . - \name
+.endm
+
+	.hidden mt_elf_real_dlsym
+	.hidden mt_elf_real_dlvsym
+	.hidden mt_elf_discover
+	.hidden mt_lookup_replace
+
+	lookup dlsym, mt_elf_real_dlsym, "mov x2, xzr"
+	lookup dlvsym, mt_elf_real_dlvsym
+#endif
