@@ -32,23 +32,38 @@ struct mt_device_usage {
 	uint64_t alloc_count[MT_DEVICE_KIND_COUNT];
 };
 
+/* Devices with figures of their own; those beyond share the last. */
+#define MT_DEVICE_DEVICES 16
+
+struct mt_device_record {
+	enum mt_device_kind kind;
+	int device;
+	uint64_t key;     /* the pointer or handle, unique among device pointers, and among handles of its kind */
+	uint64_t bytes;
+	uint64_t context; /* whose end is its end; 0: outlives every context (async, vmm) */
+};
+
 /* Room for one record, taken before the driver is called, so that nothing can fail after it. False: no room could be mapped; the
  * allocation then goes unrecorded. Each true is followed by exactly one of mt_device_add, mt_device_cancel. */
 bool mt_device_reserve(void);
 void mt_device_cancel(void);
 
-/* key is the pointer or handle, unique within its kind. A key that is still recorded is replaced (its free was not seen). */
-void mt_device_add(enum mt_device_kind kind, uint64_t key, int device, uint64_t bytes);
+/* A key that is still recorded is replaced (its free was not seen). */
+void mt_device_add(const struct mt_device_record *record);
 
-/* Forgets a record; its bytes, 0 where there is none. MT_DEVICE_KIND_COUNT for kind: whichever kind of device pointer
- * (not array, vmm, pinned) has this key. */
-uint64_t mt_device_remove(enum mt_device_kind kind, uint64_t key);
+/* Around the driver's free: takes a record out, so that the next owner of the same key is not mistaken for it, and keeps its room.
+ * Each true is followed by exactly one of mt_device_cancel (it is freed) and mt_device_put_back (the driver refused; counts as no
+ * allocation). Any kind of device pointer stands for all of them, since cuMemFree takes them all. */
+bool mt_device_take(enum mt_device_kind kind, uint64_t key, struct mt_device_record *out);
+void mt_device_put_back(const struct mt_device_record *record);
 
-/* A device's contexts are gone; with them direct, pitch, managed and array records. */
-void mt_device_forget(int device);
+/* A context is gone, and with it what was its own. */
+void mt_device_forget(uint64_t context);
 
 void mt_device_usage(int device, struct mt_device_usage *out);
 void mt_device_reset_peak(void);
+
+/* The child holds nothing: its records belong to a driver that does not answer there. */
 void mt_device_fork_child(void);
 
 #endif

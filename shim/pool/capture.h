@@ -18,13 +18,21 @@
 bool mt_capture_enter(void);
 void mt_capture_leave(void);
 
-/* A capture is open (a snapshot). */
+/* Around the end of a context: no recorder is in the driver, and none begins. The thread is not cancelled meanwhile. Not counted
+ * among recorders is a cuMemFree of ours: in relaxed capture mode no capture minds it, and it may wait for the device for as long as
+ * the program's work takes, which may itself wait for what comes after a capture. The end of its own context alone waits for it
+ * (mt_pool_context_dies, mt_pool_context_rests). */
+void mt_capture_close(void);
+void mt_capture_open(void);
+bool mt_capture_is_ending(void); /* a snapshot */
+
+/* A capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
 /* ---- who begins and ends captures: entry/cuda_capture.c ---- */
 
-/* Before the driver's begin: raises the gate and waits for recorders in flight (bounded by the longest driver call of
- * ours). After it: keeps the stream as capturing on success, else lowers the gate again. `is_ptsz` names the per-thread default stream
+/* Before the driver's begin: raises the gate and waits for recorders in flight, whose calls do not wait for the device (but without
+ * cuCtxRecordEvent). In between the thread is not cancelled. After it: keeps the stream as capturing on success, else lowers the gate again. `is_ptsz` names the per-thread default stream
  * for a NULL stream. */
 void mt_capture_before_begin(void);
 void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result);

@@ -23,6 +23,8 @@ enum mt_pool_mode { MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
 
 #define MT_POOL_DEVICES 16 /* devices with figures of their own; those beyond share the last */
 
+#define MT_POOL_ROUNDUPS 17 /* up to 32 GiB by size */
+
 struct mt_pool_settings {
 	uint64_t decay_ms;            /* a ready block unused for so long goes back; 0: only when asked */
 	uint64_t max_idle_bytes;      /* per device: most bytes cached, 0 for no cap of its own */
@@ -30,7 +32,9 @@ struct mt_pool_settings {
 	uint64_t low_free_pct;        /* of the device's memory free: below it nothing is cached; 0 for no such trigger */
 	bool free_sync;               /* a pooled cuMemFree waits for the device, as the driver's may */
 	/* MT_CUDA_CONF; pool/conf.h parses it */
-	uint32_t roundup_divisions;   /* sizes are rounded up to a 1/n of their power of two; 0: the default rounding */
+	/* Sizes are rounded up to a 1/n of their power of two; 0: the default rounding. [0] is for sizes under 1 MiB, [i] for
+	 * those from 2^(i-1) MiB to under 2^i, the last one for all above. */
+	uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
 	uint64_t max_split_bytes;     /* blocks larger than this serve only requests that round to exactly their size */
 	double gc_threshold;          /* share of the device above which the oldest idle blocks go back before an allocation; 0 off */
 	/* Decides a context's mode at its first allocation. Called under no lock. */
@@ -74,11 +78,15 @@ void mt_pool_configure(const struct mt_pool_settings *settings);
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 int mt_pool_free(uint64_t dptr);
 
-/* Whether a pointer is the base of a block of ours, live or cached. */
-bool mt_pool_owns(uint64_t dptr);
+/* The same for a block of ours alone: false, and nothing done, for a pointer that is not known. */
+bool mt_pool_take_back(uint64_t dptr, int *out_result);
 
 /* The block will not be recycled: its free goes straight to the driver. Any address inside the block. */
 void mt_pool_taint(uint64_t dptr);
+
+/* The live block with this base leaves the pool without a call to the driver: the caller frees it in another way than cuMemFree.
+ * False where there is no live block with this base. */
+bool mt_pool_release(uint64_t dptr);
 
 /* Base and size as asked for of the live block with this base; false for what is not ours. *out_cached tells a block that the
  * program has freed. */
@@ -87,6 +95,7 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
 /* Another kind of allocation met CUDA_ERROR_OUT_OF_MEMORY in the current context: waits for what is pending, gives everything idle
  * of its device back; the bytes given back (0: a second try is useless). Counts a retry. Nothing while a capture is open. */
 uint64_t mt_pool_make_room(void);
+uint64_t mt_pool_make_room_on(int device); /* the same for memory that belongs to no context (cuMemCreate) */
 
 /* The program gets an out-of-memory error: counts num_ooms of the current context's device. */
 void mt_pool_note_oom(void);
@@ -96,12 +105,31 @@ uint64_t mt_pool_cached_bytes(int device);
 
 /* ---- life of contexts ---- */
 
-/* Around the driver's destroy or reset: before it, the context's cached blocks are forgotten (they die with it) and its events
- * destroyed; its live blocks are no longer ours. Nothing is called in the driver for it afterwards. */
+/* The program has a new context: its work counts in every fence from now on, whether it ever allocates here or not. What is
+ * remembered of an earlier context with this handle is forgotten. */
+void mt_pool_context_made(struct CUctx_st *context, int device);
+
+/* The same for contexts that came by in another way: one that need not be current, the current one. Nothing where it is known. */
+void mt_pool_know(struct CUctx_st *context);
+void mt_pool_know_current(void);
+
+/* A context that mt_pool_context_made told of lives: it is not a primary one. */
+bool mt_pool_has_made(struct CUctx_st *context);
+
+/* Before the driver's destroy: the context's cached blocks are forgotten (they die with it) and its events destroyed; its live
+ * blocks are no longer ours. Nothing is called in the driver for it afterwards. Until the driver has waited for the context's work,
+ * a fence would miss that work: so with the gate of pool/capture.h closed until the destroy has returned. */
 void mt_pool_context_dies(struct CUctx_st *context);
 
-/* The primary contexts of a device: the same, where the driver's release or reset has really ended it. */
-void mt_pool_primary_dies(int device);
+/* Between mt_capture_close and a call that may end the context: waits until no call of ours is in it. At most 2 s: one that waits
+ * for work which waits for the caller would hang it, and it may be no end at all. */
+void mt_pool_context_rests(struct CUctx_st *context);
+
+/* It was no end. */
+void mt_pool_context_goes_on(struct CUctx_st *context);
+
+/* The same where the driver has ended the context already, with the gate closed since before. */
+void mt_pool_context_ended(struct CUctx_st *context);
 
 /* user may now touch owner's blocks. */
 void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
@@ -120,6 +148,10 @@ uint64_t mt_pool_trim(void);
 
 /* The mode function's answer may have changed: contexts that pool now only account if it says so. */
 void mt_pool_reconsider(void);
+
+/* The driver's own free and total bytes of a device, asked through a context that has allocated here; false where there is
+ * none, and while a capture is open. On a thread as above. */
+bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes);
 
 /* ---- figures ---- */
 

@@ -1,0 +1,256 @@
+#include "pool/fence.h"
+
+#include <string.h>
+
+#include "base/attr.h"
+#include "base/os.h"
+#include "pool/capture.h"
+#include "pool/event.h"
+#include "pool/mapped.h"
+#include "pool/wait.h"
+
+static struct mt_stash group_stash = MT_STASH(struct mt_group);
+
+static struct mt_group *new_group(struct mt_context *context, uint64_t now_ns)
+{
+	struct mt_group *group = context->spare_groups;
+
+	if (group)
+		context->spare_groups = group->next;
+	else
+		group = mt_stash_take(&group_stash);
+	if (group)
+		*group = (struct mt_group){.opened_ns = now_ns};
+	return group;
+}
+
+static void spare_group(struct mt_context *context, struct mt_group *group)
+{
+	group->next = context->spare_groups;
+	context->spare_groups = group;
+}
+
+static void append_group(struct mt_context *context, struct mt_group *group)
+{
+	group->next = NULL;
+	group->prev = context->groups.last;
+	if (group->prev)
+		group->prev->next = group;
+	else
+		context->groups.first = group;
+	context->groups.last = group;
+}
+
+static void remove_group(struct mt_context *context, struct mt_group *group)
+{
+	if (group->prev)
+		group->prev->next = group->next;
+	else
+		context->groups.first = group->next;
+	if (group->next)
+		group->next->prev = group->prev;
+	else
+		context->groups.last = group->prev;
+	if (group->is_lost)
+		context->lost_groups--;
+}
+
+bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
+{
+	struct mt_group *group = context->open;
+
+	if (!group) {
+		group = context->open = new_group(context, now_ns);
+		if (!group)
+			return false;
+	}
+	block->state = MT_BLOCK_PENDING;
+	block->group = group;
+	mt_line_append(&group->blocks, block);
+	if (++group->count == 3)
+		group->third_ns = mt_os_now_ns();
+	mt_bins_add_last(context->pending, block);
+	mt_counter_add(&context->counters.pending, block->bytes);
+	return true;
+}
+
+bool mt_fence_is_due(const struct mt_context *context)
+{
+	const struct mt_group *group = context->open;
+
+	if (!group || group->count < 4 || mt_pool.is_lazy)
+		return false;
+	return group->count >= MT_GROUP_BLOCKS || mt_os_now_ns() - group->third_ns > MT_GROUP_NS;
+}
+
+/* All of a group's blocks are ready. */
+static void retire(struct mt_context *context, struct mt_group *group)
+{
+	struct mt_block *block, *next;
+
+	for (block = group->blocks.first; block; block = next) {
+		next = block->line_next;
+		mt_bins_remove(context->pending, block);
+		block->state = MT_BLOCK_IDLE;
+		block->group = NULL;
+		mt_bins_add_first(context->idle, block);
+		mt_line_append(&context->idle_line, block);
+		mt_counter_add(&context->counters.pending, -block->bytes);
+		mt_counter_add(&context->counters.idle, block->bytes);
+	}
+	remove_group(context, group);
+	spare_group(context, group);
+}
+
+void mt_fence_remove(struct mt_context *context, struct mt_block *block)
+{
+	struct mt_group *group = block->group;
+
+	mt_bins_remove(context->pending, block);
+	mt_line_remove(&group->blocks, block);
+	mt_counter_add(&context->counters.pending, -block->bytes);
+	block->group = NULL;
+	group->count--;
+	/* A busy group without blocks is retired by whoever it is busy with, one without events here and now. */
+	if (group->count > 0 || group->is_busy)
+		return;
+	if (group == context->open) {
+		context->open = NULL;
+	} else {
+		mt_events_give_back(context, group->events);
+		remove_group(context, group);
+	}
+	spare_group(context, group);
+}
+
+struct mt_group *mt_fence_oldest(struct mt_context *context)
+{
+	return context->groups.first ? context->groups.first : context->open;
+}
+
+struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context)
+{
+	struct mt_group *group = context->groups.first;
+
+	while (group && group->is_lost)
+		group = group->next;
+	return group ? group : context->open;
+}
+
+/* With no lock, the group being busy and the gate entered. */
+static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *group, struct mt_event *own, bool only_record)
+{
+	enum mt_fence_answer answer = MT_FENCE_DONE;
+	int result;
+	/* A cuMemFree may come from a thread without a context, and in such a one the driver answers nothing. */
+	bool was_pushed = mt_context_enter(context, false, &result);
+
+	if (!group->is_recorded) {
+		answer = mt_events_record(context, own, &group->events);
+		group->is_recorded = answer == MT_FENCE_DONE;
+	}
+	if (answer == MT_FENCE_DONE)
+		answer = only_record ? MT_FENCE_NOT_YET : mt_events_query(context, &group->events);
+	mt_context_exit(was_pushed);
+	return answer;
+}
+
+static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group, bool may_sync, bool only_record)
+{
+	enum mt_fence_answer answer = MT_FENCE_CAPTURE;
+	struct mt_event *own = NULL;
+	int cancel;
+
+	if (group->is_lost)
+		return MT_FENCE_LOST;
+	if (mt_pool.is_lazy && (!may_sync || !mt_events_may_sync()))
+		return mt_capture_is_open() ? MT_FENCE_CAPTURE : MT_FENCE_NOT_YET;
+	if (group == context->open) {
+		context->open = NULL;
+		append_group(context, group);
+	}
+	group->is_busy = true;
+	context->users++;
+	if (!group->is_recorded && !mt_pool.is_lazy)
+		own = mt_events_take_stock(context);
+	mt_lock_drop(&context->lock);
+	cancel = mt_wait_uncancelled();
+	if (mt_capture_enter()) {
+		answer = mt_pool.is_lazy ? mt_events_sync(context) : ask(context, group, own, only_record);
+		own = NULL;
+		mt_capture_leave();
+	}
+	mt_lock_take(&context->lock);
+	mt_wait_cancellable(cancel);
+	context->users--;
+	group->is_busy = false;
+	if (own)
+		mt_events_give_back(context, own);
+	if (answer == MT_FENCE_DONE || group->count == 0) {
+		mt_events_give_back(context, group->events);
+		retire(context, group);
+		return MT_FENCE_DONE;
+	}
+	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded && !mt_pool.is_lazy;
+	if (group->lacks_events) {
+		mt_events_give_back(context, group->events);
+		group->events = NULL;
+	}
+	if (answer == MT_FENCE_LOST) {
+		group->is_lost = true;
+		context->lost_groups++;
+	}
+	return answer;
+}
+
+enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group, bool may_sync)
+{
+	return settle(context, group, may_sync, false);
+}
+
+void mt_fence_close(struct mt_context *context)
+{
+	if (context->open && !mt_pool.is_lazy)
+		(void)settle(context, context->open, false, true);
+}
+
+void mt_fence_poll(struct mt_context *context, unsigned most)
+{
+	for (unsigned i = 0; i < most; i++) {
+		struct mt_group *group = context->groups.first;
+
+		while (group && group->is_lost)
+			group = group->next;
+		if (!group || group->is_busy || settle(context, group, false, false) != MT_FENCE_DONE)
+			return;
+	}
+}
+
+struct mt_event *mt_fence_die(struct mt_context *context)
+{
+	struct mt_group *next;
+
+	if (context->open) {
+		append_group(context, context->open);
+		context->open = NULL;
+	}
+	for (struct mt_group *group = context->groups.first; group; group = next) {
+		next = group->next;
+		mt_events_abandon(context, group->events);
+		mt_stash_give(&group_stash, group);
+	}
+	context->groups.first = context->groups.last = NULL;
+	context->lost_groups = 0;
+	for (struct mt_group *group = context->spare_groups; group; group = next) {
+		next = group->next;
+		mt_stash_give(&group_stash, group);
+	}
+	context->spare_groups = NULL;
+	return mt_events_die(context);
+}
+
+MT_COLD void mt_fence_forget_all(void)
+{
+	mt_stash_forget(&group_stash);
+	mt_events_forget_all();
+}

@@ -1,0 +1,67 @@
+/* pool/fence.h -- when a freed block may be used again: all work enqueued before its free, in every context that could have
+ * touched it, is done. Which contexts: its own, and every other one of the process that the pool knows and that is alive. That is more than
+ * those with peer access: asynchronous copies between devices work without it and would be missed.
+ *
+ * Blocks freed close together form a group and share one set of events, one a context. With cuCtxRecordEvent (12.5 on): the group is closed
+ * by recording them, when it is full or old or one of its blocks is wanted; events recorded later than the free see more work
+ * than they need to, never less. Without: the group stays open, and a cuCtxSynchronize of each context retires it (lazy).
+ * The context's lock (rank 15) protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
+ * so. Driver calls are made with the capture gate entered, which fails while a capture is open. */
+#ifndef MT_FENCE_H
+#define MT_FENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/context.h"
+#include "pool/event.h"
+
+/* An event costs about as much as a small kernel launch (some microseconds with many streams): shared by 16 frees it does not count. What a
+ * program frees at once (the end of a scope, of a step) comes within 20 us; a longer wait would fence work that came later. */
+#define MT_GROUP_BLOCKS 16
+#define MT_GROUP_NS     20000
+
+struct mt_group {
+	struct mt_group *next, *prev;
+	struct mt_event *events;
+	struct mt_block_line blocks;
+	uint32_t count;
+	bool is_recorded; /* its events have been */
+	bool is_busy;
+	bool is_lost;     /* cannot be fenced: its blocks go to the driver's own cuMemFree */
+	bool lacks_events; /* the device had no memory for them: is tried again */
+	uint64_t opened_ns; /* coarse clock */
+	uint64_t third_ns;  /* when it got its third block: threads that free one each and take it back read no clock for this */
+};
+
+/* A freed block joins the open group. The lock is held, the block is in no list. False where no group can be had. */
+bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns);
+
+/* The open group is to be closed: full, or 20 us after its third block. The lock is held. */
+bool mt_fence_is_due(const struct mt_context *context);
+
+/* Records what is not recorded, then asks; the lock is held at the call and at the return, but not between. The group is not
+ * busy, and not looked at by the caller after DONE. In lazy mode it synchronises, if the budget allows, with `may_sync`. */
+enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group, bool may_sync);
+
+/* Closes the open group, if there is one, and records its events, asks nothing. The lock as above. */
+void mt_fence_close(struct mt_context *context);
+
+/* Asks the oldest closed groups, `most` of them, until one is not ready. The lock as above. */
+void mt_fence_poll(struct mt_context *context, unsigned most);
+
+/* Takes a pending block out of its group and of the pending bin; the lock is held. */
+void mt_fence_remove(struct mt_context *context, struct mt_block *block);
+
+/* The oldest group with blocks, the open one last; NULL for none. The lock is held. */
+struct mt_group *mt_fence_oldest(struct mt_context *context);
+
+/* The same of those that may still become ready by waiting. */
+struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context);
+
+/* The context's end, with its lock held and nobody in it: forgets its groups. Answers its events, for mt_events_bury. */
+struct mt_event *mt_fence_die(struct mt_context *context);
+
+void mt_fence_forget_all(void);
+
+#endif

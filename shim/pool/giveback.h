@@ -1,0 +1,40 @@
+/* pool/giveback.h -- cached blocks go back to the driver, one by one: each is first taken out of bins and table under the
+ * context's lock, then freed with no lock held, its context counted in use and, where none is current, pushed. */
+#ifndef MT_GIVEBACK_H
+#define MT_GIVEBACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/context.h"
+
+struct mt_giveback {
+	uint64_t freed_until_ns; /* only blocks freed by then */
+	uint64_t bytes;          /* stop when so many are given back */
+	uint32_t blocks;         /* or so many blocks */
+	bool is_decay;
+	bool in_capture;         /* while one is open too, and in the thread's own capture mode: where the driver has just let the program
+	                          * allocate, if there had been memory */
+};
+#define MT_GIVEBACK_ALL ((struct mt_giveback){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false})
+
+/* The calling thread's capture mode; answers the one it had. */
+int mt_giveback_relax(int mode);
+
+/* Idle blocks of a held context, oldest first, until the rule says stop or a capture begins. Bytes given back; counts down the rule's
+ * bytes and blocks. */
+uint64_t mt_giveback_idle(struct mt_context *context, struct mt_giveback *rule);
+
+/* Pending blocks, oldest first (`only_lost`: of groups that cannot be fenced), to the driver's own cuMemFree, which waits as long as
+ * it takes: only in a program's call. */
+uint64_t mt_giveback_pending(struct mt_context *context, struct mt_giveback *rule, bool only_lost);
+
+/* What a pooled cuMemFree owes afterwards: blocks that cannot be fenced, that have been pending for too long, that are over the cap. The
+ * context is one of a block just freed; no lock held. */
+void mt_giveback_overdue(struct mt_context *context, uint64_t now_ns);
+bool mt_giveback_is_overdue(struct mt_context *context, uint64_t now_ns);
+
+/* Bytes cached on the device beyond the caps; 0 for none. */
+uint64_t mt_giveback_excess(int device);
+
+#endif

@@ -1,0 +1,107 @@
+/* lives.c -- contexts that become known and that end, as the driver's entries tell of them. */
+#include "base/attr.h"
+#include "base/os.h"
+#include "pool/context.h"
+#include "pool/pool.h"
+#include "pool/wait.h"
+
+#define REST_NS (2 * MT_NS_PER_S)
+
+/* Only what can be fenced need be known before it allocates. */
+static bool can_know(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
+}
+
+MT_COLD void mt_pool_context_made(struct CUctx_st *context, int device)
+{
+	struct mt_context *last = context ? mt_context_find(context) : NULL;
+
+	if (!context || !can_know())
+		return;
+	if (last) /* of a context that ended unseen */
+		mt_context_forget(last, false);
+	(void)mt_context_know(context, device, MT_CONTEXT_MADE);
+}
+
+MT_COLD void mt_pool_know(struct CUctx_st *context)
+{
+	struct CUctx_st *popped;
+	int device = -1;
+
+	if (!context || !can_know() || mt_context_find(context) ||
+	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+}
+
+void mt_pool_know_current(void)
+{
+	struct CUctx_st *context = NULL;
+	int device = -1;
+
+	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS || !context || mt_context_find(context))
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+}
+
+MT_COLD void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner)
+{
+	mt_pool_know(user);
+	mt_pool_know(owner);
+}
+
+bool mt_pool_has_made(struct CUctx_st *context)
+{
+	const struct mt_context *known = context ? mt_context_find(context) : NULL;
+
+	return known && atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
+}
+
+static void forget(struct CUctx_st *handle, bool destroys_events)
+{
+	bool is_up = atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+	struct mt_context *context = is_up && handle ? mt_context_find(handle) : NULL;
+
+	if (context)
+		mt_context_forget(context, destroys_events);
+}
+
+MT_COLD void mt_pool_context_dies(struct CUctx_st *context)
+{
+	forget(context, !mt_pool.is_lazy);
+}
+
+MT_COLD void mt_pool_context_ended(struct CUctx_st *context)
+{
+	forget(context, false);
+}
+
+MT_COLD void mt_pool_context_rests(struct CUctx_st *handle)
+{
+	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+	uint64_t start_ns = mt_os_now_ns();
+	uint32_t users = 1;
+
+	if (!context)
+		return;
+	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
+	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
+		mt_lock_take(&context->lock);
+		users = context->users;
+		mt_lock_drop(&context->lock);
+		if (users)
+			mt_wait_round(round);
+	}
+}
+
+MT_COLD void mt_pool_context_goes_on(struct CUctx_st *handle)
+{
+	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+
+	if (context)
+		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);
+}

@@ -1,0 +1,36 @@
+/* pool/room.h -- how much memory the devices have left, as far as the pool cares, and what it does when there is none. No lock. */
+#ifndef MT_ROOM_H
+#define MT_ROOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pool/context.h"
+
+/* Asks the driver how much is free on the device of the held context, at most every MT_ROOM_MEASURE_NS. Current or pushed: the context. */
+#define MT_ROOM_MEASURE_NS 100000000ull
+void mt_room_measure(struct mt_context *context, uint64_t now_ns);
+
+/* Between two measures: what we know to have been taken or given back. */
+void mt_room_taken(struct mt_pool_device *device, uint64_t bytes);
+void mt_room_freed(struct mt_pool_device *device, uint64_t bytes);
+
+bool mt_room_is_low(struct mt_context *context);
+
+/* While a capture is open nothing that is freed becomes ready: past an eighth of the device the program's own frees go to the driver,
+ * as they would without us. */
+bool mt_room_is_glutted(struct mt_context *context);
+
+/* Growth is to be avoided on the context's device: little is free, or the caps are passed. */
+bool mt_room_is_short(struct mt_context *context);
+
+/* Before the driver is asked for so many bytes: garbage_collection_threshold. */
+void mt_room_collect(struct mt_context *context, uint64_t bytes);
+
+/* The driver is out of memory: waits for what is pending (10 s at most) and gives back everything idle of the device. Bytes that came
+ * back since the device's `mark`, from other threads too. While a capture is open nothing can be waited for; with `in_capture` what is
+ * idle goes back nevertheless: the driver has just answered that this thread may allocate, and so it may free. */
+uint64_t mt_room_mark(int device);
+uint64_t mt_room_make(int device, uint64_t mark, bool in_capture);
+
+#endif
