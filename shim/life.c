@@ -15,10 +15,16 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/symbol.h"
 #include "entry/heap.h"
 #include "entry/signal.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
+#include "reaper/framework.h"
+#include "reaper/gpu.h"
+#ifndef MT_NO_CUDA
+#include "reaper/gpu_thread.h"
+#endif
 #include "reaper/python.h"
 #include "reaper/reaper.h"
 #include "reaper/rounds.h"
@@ -77,13 +83,23 @@ static uint64_t threads_left(void)
 	return mt_os_stat_field(20);
 }
 
+static uint64_t own_threads(void)
+{
+	uint64_t count = mt_reaper_runs();
+
+#ifndef MT_NO_CUDA
+	count += mt_gpu_thread_runs();
+#endif
+	return count;
+}
+
 /* libc ends a process with its last thread; the reaper would keep it alive for ever. So one more thread waits until there
- * is nobody left but itself, the reaper and the ended main thread, and does what libc would have done. Not the reaper:
+ * is nobody left but itself, our threads and the ended main thread, and does what libc would have done. Not the reaper:
  * it has no descriptors, and exit flushes stdout. */
 static void *wait_for_last(void *unused)
 {
 	(void)unused;
-	while (threads_left() > (mt_reaper_runs() ? 3 : 2))
+	while (threads_left() > 2 + own_threads())
 		usleep(20000);
 	exit(0);
 }
@@ -155,9 +171,14 @@ void mt_life_heap_start(void)
 	errno = kept;
 }
 
+bool mt_life_is_born(void)
+{
+	return atomic_load_explicit(&birth, memory_order_acquire) == BIRTH_DONE;
+}
+
 bool mt_life_is_on(void)
 {
-	return atomic_load_explicit(&birth, memory_order_acquire) == BIRTH_DONE && on;
+	return mt_life_is_born() && on;
 }
 
 /* ---- growth ---- */
@@ -182,6 +203,51 @@ MT_COLD void mt_life_grown(void)
 	else if (is_large())
 		(void)mt_reaper_start();
 }
+
+/* ---- CUDA ---- */
+
+#ifndef MT_NO_CUDA
+static _Atomic bool cuda_runs;       /* and all its threads: nothing is left to be started */
+static _Atomic bool cuda_will_stop;  /* registered; a forked child inherits that too */
+
+static void cuda_stop(void)
+{
+	if (getpid() == own_pid)
+		mt_gpu_thread_stop();
+}
+
+/* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's initialisation. */
+static void stop_cuda_at_exit(void)
+{
+	if (!atomic_exchange_explicit(&cuda_will_stop, true, memory_order_relaxed))
+		(void)atexit(cuda_stop);
+}
+
+/* A process that touches CUDA gets its reaper however small it is. */
+MT_COLD static bool cuda_start(void)
+{
+	int kept = errno;
+	bool threads;
+
+	mt_life_heap_start();
+	if (!mt_life_is_on() || getpid() != own_pid || !mt_gpu_start()) {
+		errno = kept;
+		return false;
+	}
+	/* The driver's own calls go through this thread's descriptors: it must be the program's that starts it. */
+	stop_cuda_at_exit();
+	threads = mt_gpu_thread_start();
+	threads = mt_reaper_start() && threads;
+	atomic_store_explicit(&cuda_runs, threads, memory_order_release);
+	errno = kept;
+	return true;
+}
+
+bool mt_life_cuda_start(void)
+{
+	return atomic_load_explicit(&cuda_runs, memory_order_acquire) || cuda_start();
+}
+#endif
 
 /* ---- fork: locks by falling rank in prepare; the allocator's own last, since it is below us all ---- */
 
@@ -221,8 +287,13 @@ static void fork_child(void)
 	mt_actions_fork_child();
 	mt_python_fork_child();
 	mt_rounds_fork_child();
+	mt_framework_fork_child();
+	mt_gpu_fork_child();
 	mt_reaper_fork_child();
 	mt_signal_fork_child();
+#ifndef MT_NO_CUDA
+	atomic_store_explicit(&cuda_runs, false, memory_order_relaxed);
+#endif
 	own_pid = getpid();
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
 	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
@@ -243,6 +314,9 @@ static uint64_t door(void)
 /* Before other constructors where the loader lets us; the heap may have started long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
+#ifndef MT_NO_CUDA
+	mt_symbol_follow();
+#endif
 	mt_life_heap_start();
 	if (!mt_life_is_on())
 		return;
@@ -266,5 +340,6 @@ __attribute__((destructor)) static void end(void)
 
 		mt_actions_clean(&order, &record);
 	}
+	mt_gpu_finish_oom(true);
 	mt_publish_end();
 }

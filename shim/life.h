@@ -13,6 +13,9 @@ void mt_life_heap_start(void);
 /* Whether the shim does anything here: false before its start, and with MT_ENABLE=0, MT_ONLY, MT_EXCLUDE. */
 bool mt_life_is_on(void);
 
+/* Whether it is already known: false before the start. */
+bool mt_life_is_born(void);
+
 /* The heap has grown: starts the reaper if the process is large enough by now. Called by whoever allocated, after the
  * allocator has returned (a thread started from inside it would wait for a mutex that its own thread holds). */
 void mt_life_grown(void);

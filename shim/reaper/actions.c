@@ -9,6 +9,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "reaper/gpu.h"
 #include "reaper/python.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
@@ -44,14 +45,38 @@ static uint64_t fallen(uint64_t before, uint64_t after)
 	return before > after ? before - after : 0;
 }
 
-static void collect(const struct mt_order *order, struct mt_stats_record *record)
+/* A cleanup that nobody asked for: of several processes that train together, one that collects or flushes lets all
+ * others wait. */
+static bool is_automatic(const struct mt_order *order)
 {
+	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
+
+	return order->reason == MT_REASON_ROUND && (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
+}
+
+static bool spares_ranks(const struct mt_order *order)
+{
+	return order->level >= MT_LEVEL_LIGHT && mt_config_facts()->world_size > 1 && is_automatic(order);
+}
+
+/* Answers whether frameworks' caches were left because of a capture. */
+static bool collect(const struct mt_order *order, struct mt_stats_record *record)
+{
+	const struct mt_python_wish wish = {
+		.flush_thread = mt_backend()->flush_thread,
+		.here = order->here,
+		.empty_frameworks = order->level == MT_LEVEL_HEAVY,
+		.cuda_used = mt_gpu_is_used(),
+		.made_up = order->made_up,
+	};
 	struct mt_python_outcome outcome;
 
-	mt_python_collect(mt_backend()->flush_thread, order->here, &outcome);
+	mt_python_collect(&wish, &outcome);
+	record->frameworks = outcome.frameworks;
 	record->gc_state = outcome.state;
 	record->gc_ns = outcome.gc_ns;
 	record->gc_collected_count = outcome.collected_count;
+	return outcome.frameworks_left != 0;
 }
 
 static void count(const struct mt_stats_record *record, uint64_t purged)
@@ -64,6 +89,10 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->gc_late_count += record->gc_state == MT_GC_LATE;
 	figures->gc_collected_count += record->gc_collected_count;
 	figures->gc_cost_ns += record->gc_ns;
+	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
+		figures->gpu_flush_count++;
+		figures->gpu_flushed_bytes += fallen(record->gpu_before_bytes, record->gpu_after_bytes);
+	}
 	if (!record->merged) {
 		figures->purge_count++;
 		figures->purged_bytes += purged;
@@ -76,20 +105,28 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 static void print_profile(const struct mt_stats_record *record)
 {
 	static const char *const gc_texts[] = {"none", "done", "disabled", "late"};
+	static const char *const gpu_texts[] = {
+#define X(name, text) text,
+		MT_GPU_STATES(X)
+#undef X
+	};
 	const char *result = record->result == 1 ? "1" : record->result == 0 ? "0" : "null";
 
 	if (!mt_config()->profile)
 		return;
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s rss_before_bytes=%llu rss_after_bytes=%llu "
 		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu gc=%s gc_us=%llu "
-	       "gc_collected=%llu merged=%u",
+	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu frameworks=%s%s%s",
 	       reason_texts[record->reason], level_texts[record->level], (unsigned long long)record->round,
 	       mt_backend_identity()->allocator, result, (unsigned long long)record->rss_before_bytes,
 	       (unsigned long long)record->rss_after_bytes, (unsigned long long)record->anon_before_bytes,
 	       (unsigned long long)record->anon_after_bytes, (unsigned long long)record->duration_ns / 1000,
 	       (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
 	       (unsigned long long)record->gc_ns / 1000, (unsigned long long)record->gc_collected_count,
-	       record->merged);
+	       record->merged, gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
+	       (unsigned long long)record->gpu_after_bytes, record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
+	       record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
+	       record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "");
 }
 
 static struct mt_stats_record new_record(const struct mt_order *order)
@@ -141,6 +178,39 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	return outcome.possible;
 }
 
+/* Python first: what its frameworks give back lands in our pool. */
+static void flush_gpu(const struct mt_order *order, bool left, struct mt_stats_record *record)
+{
+	if (order->level != MT_LEVEL_HEAVY && !order->flush_gpu)
+		return;
+	record->gpu_state = mt_gpu_flush(order->here);
+	if (record->gpu_state == MT_GPU_NONE && record->frameworks)
+		record->gpu_state = MT_GPU_DONE;
+	if (left)
+		record->gpu_state = MT_GPU_CAPTURING;
+	record->gpu_after_bytes = record->gpu_before_bytes ? mt_gpu_used(order->here) : 0;
+}
+
+/* gc and GPU caches, as far as the order goes. */
+static void clean_above_heap(const struct mt_order *order, struct mt_stats_record *record)
+{
+	bool left = false;
+
+	if (spares_ranks(order)) {
+		record->gpu_state = MT_GPU_RANKS;
+		return;
+	}
+	if (order->level == MT_LEVEL_HEAVY || order->flush_gpu)
+		record->gpu_before_bytes = mt_gpu_used(order->here);
+	/* Python may let us wait: what can go at once goes at once. No lock, since a finalizer may ask for a cleanup. */
+	if (order->level >= MT_LEVEL_LIGHT) {
+		if (!order->here && mt_python_is_running())
+			(void)purge(order, record);
+		left = collect(order, record);
+	}
+	flush_gpu(order, left, record);
+}
+
 void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 {
 	struct mt_stats_record record;
@@ -150,19 +220,16 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	int kept = errno;
 
 	record = new_record(order);
-	/* Python may let us wait: what can go at once goes at once. No lock, since a finalizer may ask for a cleanup. */
-	if (order->level >= MT_LEVEL_LIGHT) {
-		if (!order->here && mt_python_is_running())
-			(void)purge(order, &record);
-		collect(order, &record);
-	}
+	clean_above_heap(order, &record);
 	possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
 	purged = fallen(record.anon_before_bytes, record.anon_after_bytes);
 	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (!possible && record.gc_state == MT_GC_NONE)
+	if (fallen(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
+		record.result = 1;
+	if (!possible && record.gc_state == MT_GC_NONE && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
 		atomic_fetch_add_explicit(&foreign_bytes, purged, memory_order_relaxed);
@@ -191,6 +258,24 @@ void mt_actions_note_merged(const struct mt_order *order)
 	mt_publish_unlock();
 	count(&record, 0);
 	mt_publish_keep_record(&record);
+	print_profile(&record);
+}
+
+void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes, uint64_t duration_ns)
+{
+	const struct mt_order order = {.reason = MT_REASON_FRAMEWORK, .level = MT_LEVEL_HEAVY};
+	struct mt_stats_record record = new_record(&order);
+
+	finish_record(&record);
+	record.duration_ns = duration_ns;
+	record.gpu_before_bytes = gpu_before_bytes;
+	record.gpu_after_bytes = gpu_after_bytes;
+	record.gpu_state = MT_GPU_DONE;
+	record.frameworks = MT_FRAMEWORK_TORCH;
+	record.result = fallen(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
+	mt_publish_lock()->gpu_framework_count++;
+	mt_publish_unlock();
+	mt_publish_record(&record);
 	print_profile(&record);
 }
 

@@ -15,6 +15,8 @@ struct mt_order {
 	uint64_t round;
 	uint64_t request_seq;
 	bool here;              /* the caller is a thread of the program: gc may run in it */
+	bool flush_gpu;         /* GPU caches too, whatever the level */
+	bool made_up;           /* of what a capture made an earlier one leave out */
 };
 
 /* Cleans up, fills *out (numbered and published). */
@@ -23,6 +25,9 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 /* A record of a cleanup that another one stands for, merged into it. It is made of the last published figures and goes
  * to the file with the next record: rounds may end much faster than the process can be looked at. */
 void mt_actions_note_merged(const struct mt_order *order);
+
+/* The record of a release of PyTorch's cache by MT_FRAMEWORK_DECAY_MS. */
+void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes, uint64_t duration_ns);
 
 /* Merged cleanups, so many of each level, of which no record would be kept for long: they only count. */
 void mt_actions_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);

@@ -4,14 +4,15 @@
 #ifndef MT_OOM_H
 #define MT_OOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The program is about to get CUDA_ERROR_OUT_OF_MEMORY from `function` (a string that stays) for so many bytes. free and total
  * are the driver's own, without what the pool adds. Any thread; takes no lock over a call, allocates nothing. */
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes);
 
-/* The reaper's turn, at MT_BELL_OOM; also the end's. */
-void mt_oom_finish(void);
+/* The reaper's turn, at MT_BELL_OOM. at_end: the process ends, nobody is asked any more. */
+void mt_oom_finish(bool at_end);
 
 void mt_oom_fork_child(void);
 

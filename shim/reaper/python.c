@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "base/symbol.h"
 #include "reaper/bell.h"
+#include "reaper/python_gpu.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
 
@@ -27,28 +29,29 @@ enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
 	_Atomic bool abandoned; /* nobody waits for it any more */
-	void (*flush_thread)(void);
+	struct mt_python_wish wish;
 	struct mt_python_outcome outcome;
 } call;
 static _Atomic bool ended;
+static _Atomic bool owes_caches; /* a hint that the bell follows, no ordering */
 
 static bool find_api(void)
 {
 	/* Looked for each time until found: a program may load Python late. Under no lock that fork takes. */
 	if (present)
 		return true;
-	*(void **)(void *)&api.Py_IsInitialized = dlsym(RTLD_DEFAULT, "Py_IsInitialized");
+	*(void **)(void *)&api.Py_IsInitialized = mt_symbol(RTLD_DEFAULT, "Py_IsInitialized");
 	if (!api.Py_IsInitialized)
 		return false;
-	*(void **)(void *)&api.Py_AddPendingCall = dlsym(RTLD_DEFAULT, "Py_AddPendingCall");
-	*(void **)(void *)&api.PyGC_Collect = dlsym(RTLD_DEFAULT, "PyGC_Collect");
-	*(void **)(void *)&api.PyGC_IsEnabled = dlsym(RTLD_DEFAULT, "PyGC_IsEnabled");
-	*(void **)(void *)&api.PyGILState_GetThisThreadState = dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-	*(void **)(void *)&api.PyGILState_Ensure = dlsym(RTLD_DEFAULT, "PyGILState_Ensure");
-	*(void **)(void *)&api.PyGILState_Release = dlsym(RTLD_DEFAULT, "PyGILState_Release");
-	*(void **)(void *)&api.Py_IsFinalizing = dlsym(RTLD_DEFAULT, "Py_IsFinalizing");
+	*(void **)(void *)&api.Py_AddPendingCall = mt_symbol(RTLD_DEFAULT, "Py_AddPendingCall");
+	*(void **)(void *)&api.PyGC_Collect = mt_symbol(RTLD_DEFAULT, "PyGC_Collect");
+	*(void **)(void *)&api.PyGC_IsEnabled = mt_symbol(RTLD_DEFAULT, "PyGC_IsEnabled");
+	*(void **)(void *)&api.PyGILState_GetThisThreadState = mt_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
+	*(void **)(void *)&api.PyGILState_Ensure = mt_symbol(RTLD_DEFAULT, "PyGILState_Ensure");
+	*(void **)(void *)&api.PyGILState_Release = mt_symbol(RTLD_DEFAULT, "PyGILState_Release");
+	*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "Py_IsFinalizing");
 	if (!api.Py_IsFinalizing)
-		*(void **)(void *)&api.Py_IsFinalizing = dlsym(RTLD_DEFAULT, "_Py_IsFinalizing");
+		*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "_Py_IsFinalizing");
 	present = api.Py_AddPendingCall && api.PyGC_Collect;
 	return present;
 }
@@ -60,7 +63,7 @@ bool mt_python_is_running(void)
 }
 
 /* On a thread that holds the GIL. */
-static void collect_now(void (*flush_thread)(void), struct mt_python_outcome *out)
+static void collect_now(const struct mt_python_wish *wish, struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
@@ -73,8 +76,16 @@ static void collect_now(void (*flush_thread)(void), struct mt_python_outcome *ou
 	}
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
-	if (flush_thread)
-		flush_thread();
+	/* After the collection: what it has freed lies in their caches now. */
+	out->asked_frameworks = wish->empty_frameworks;
+	if (wish->empty_frameworks)
+		out->frameworks = mt_python_gpu_empty(wish->cuda_used, &out->frameworks_left);
+	if (out->frameworks_left && !wish->made_up) {
+		atomic_store_explicit(&owes_caches, true, memory_order_relaxed);
+		mt_bell_ring(MT_BELL_GC);
+	}
+	if (wish->flush_thread)
+		wish->flush_thread();
 }
 
 static int pending(void *unused)
@@ -83,7 +94,7 @@ static int pending(void *unused)
 	/* A forked child has inherited the call, but not who waits for it. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
-	collect_now(call.flush_thread, &call.outcome);
+	collect_now(&call.wish, &call.outcome);
 	atomic_store_explicit(&call.state, CALL_DONE, memory_order_release);
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_bell_ring(MT_BELL_GC);
@@ -91,7 +102,7 @@ static int pending(void *unused)
 }
 
 /* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
-static bool collect_here(void (*flush_thread)(void), struct mt_python_outcome *out)
+static bool collect_here(const struct mt_python_wish *wish, struct mt_python_outcome *out)
 {
 	int gil;
 
@@ -99,7 +110,7 @@ static bool collect_here(void (*flush_thread)(void), struct mt_python_outcome *o
 	    !api.PyGILState_GetThisThreadState())
 		return false;
 	gil = api.PyGILState_Ensure();
-	collect_now(flush_thread, out);
+	collect_now(wish, out);
 	api.PyGILState_Release(gil);
 	return true;
 }
@@ -119,12 +130,15 @@ static bool wait_done(uint64_t patience_ns)
 	}
 }
 
-void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_outcome *out)
+void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
 {
 	uint32_t none = CALL_NONE;
 
 	memset(out, 0, sizeof(*out));
-	if (!mt_python_is_running() || (here && collect_here(flush_thread, out)))
+	if (!mt_python_is_running())
+		return;
+	(void)mt_python_gpu_find();
+	if (wish->here && collect_here(wish, out))
 		return;
 	out->state = MT_GC_LATE;
 	/* One that is still under way has waited already: the main thread is busy in C. */
@@ -132,7 +146,7 @@ void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_o
 						     memory_order_relaxed))
 		return;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
-	call.flush_thread = flush_thread;
+	call.wish = *wish;
 	if (api.Py_AddPendingCall(pending, NULL) != 0) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
@@ -143,6 +157,11 @@ void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_o
 	} else {
 		atomic_store_explicit(&call.abandoned, true, memory_order_release);
 	}
+}
+
+bool mt_python_queue(int (*function)(void *), void *argument)
+{
+	return mt_python_is_running() && mt_python_gpu_find() && api.Py_AddPendingCall(function, argument) == 0;
 }
 
 bool mt_python_came_late(struct mt_python_outcome *out)
@@ -156,6 +175,16 @@ bool mt_python_came_late(struct mt_python_outcome *out)
 	return true;
 }
 
+bool mt_python_owes_caches(void)
+{
+	return atomic_load_explicit(&owes_caches, memory_order_relaxed);
+}
+
+bool mt_python_take_owed(void)
+{
+	return atomic_exchange_explicit(&owes_caches, false, memory_order_relaxed);
+}
+
 void mt_python_end(void)
 {
 	atomic_store_explicit(&ended, true, memory_order_release);
@@ -166,4 +195,5 @@ void mt_python_fork_child(void)
 {
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	atomic_store_explicit(&owes_caches, false, memory_order_relaxed);
 }

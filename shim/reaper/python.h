@@ -13,17 +13,34 @@ struct mt_python_outcome {
 	enum mt_gc_state state;
 	uint64_t collected_count;
 	uint64_t gc_ns;
+	uint32_t frameworks;    /* whose device caches were emptied too, enum mt_framework_bit */
+	uint32_t frameworks_left; /* and whose were not, because of a capture */
+	bool asked_frameworks;  /* it was asked for */
+};
+
+struct mt_python_wish {
+	void (*flush_thread)(void); /* may be NULL; runs after the collection, on the same thread */
+	bool here;                  /* the calling thread is the program's and may be Python's: at once, in it */
+	bool empty_frameworks;      /* the device caches of its frameworks too, after the collection */
+	bool cuda_used;             /* see reaper/python_gpu.h */
+	bool made_up;               /* for caches that an earlier one has left: those left now are not owed again */
 };
 
 /* Whether there is a Python here that can be asked. */
 bool mt_python_is_running(void);
 
-/* Collects, and waits at most 2 s for the main thread to come by. flush_thread (may be NULL) then runs there too.
- * here: the calling thread is the program's own and may be Python's: the collection then runs in it at once. */
-void mt_python_collect(void (*flush_thread)(void), bool here, struct mt_python_outcome *out);
+/* Collects, and waits at most 2 s for the main thread to come by. */
+void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
+
+/* Has a function run as a pending call, on the main thread, some time; nobody waits. False: not queued. */
+bool mt_python_queue(int (*function)(void *), void *argument);
 
 /* A collection that came after its cleanup had stopped waiting; true once for each. */
 bool mt_python_came_late(struct mt_python_outcome *out);
+
+/* Caches were left because of a capture, also in a call that came late. take: true once. */
+bool mt_python_owes_caches(void);
+bool mt_python_take_owed(void);
 
 /* The process ends: ask nothing of Python any more. */
 void mt_python_end(void);

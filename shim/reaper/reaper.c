@@ -1,12 +1,7 @@
 #include "reaper/reaper.h"
 
-#include <errno.h>
 #include <linux/close_range.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,16 +11,18 @@
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
+#include "reaper/framework.h"
+#include "reaper/gpu.h"
 #include "reaper/policy.h"
 #include "reaper/python.h"
 #include "reaper/requests.h"
 #include "reaper/rounds.h"
+#include "reaper/thread.h"
 #include "reaper/tick.h"
 
 #define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
-#define LARGE_STACK_BYTES (8 * MT_MIB)
-#define ROOM_BYTES      (32 * MT_MIB) /* address space that must be left to start in */
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
+#define OWED_STEP_NS    (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
 #define ASKING_BITS     (MT_BELL_SIGNAL | MT_BELL_API)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
@@ -48,14 +45,38 @@ void mt_reaper_note_growth(void)
 		mt_bell_ring(MT_BELL_GROWTH);
 }
 
+static void carry_out(const struct mt_order *order)
+{
+	struct mt_stats_record record;
+
+	mt_actions_clean(order, &record);
+	mt_tick_note_cleanup(&record, false);
+	cleaned_ns = mt_os_now_ns();
+}
+
 static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
 	const struct mt_order order = {.reason = reason, .level = level, .round = round};
-	struct mt_stats_record record;
 
-	mt_actions_clean(&order, &record);
-	mt_tick_note_cleanup(&record, false);
-	cleaned_ns = mt_os_now_ns();
+	carry_out(&order);
+}
+
+/* What the late collection has freed on the devices lies in caches, which the cleanup has found empty. */
+static void clean_late(const struct mt_python_outcome *late)
+{
+	const struct mt_order order = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE,
+				       .flush_gpu = late->asked_frameworks};
+
+	carry_out(&order);
+}
+
+/* Once for each: where captures follow one another there may be no good moment. */
+static void clean_owed(void)
+{
+	const struct mt_order order = {.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
+
+	if (!mt_gpu_capturing() && mt_python_take_owed())
+		carry_out(&order);
 }
 
 static bool asked_may_run(uint64_t now)
@@ -136,7 +157,10 @@ static void answer_bell(uint32_t bits)
 
 	mt_bell_take(bits & ~(uint32_t)ASKING_BITS);
 	if (mt_python_came_late(&late))
-		clean(MT_REASON_LATE_GC, MT_LEVEL_PURGE, 0);
+		clean_late(&late);
+	clean_owed();
+	if (bits & MT_BELL_OOM)
+		mt_gpu_finish_oom(false);
 	if (!(bits & MT_BELL_SIGNAL) || !asked_may_run(mt_os_now_ns()))
 		return;
 	mt_bell_take(MT_BELL_SIGNAL);
@@ -151,10 +175,24 @@ static uint64_t until(uint64_t when, uint64_t now)
 	return when > now ? when - now : 0;
 }
 
+/* Pool and frameworks have times of their own; with nothing of theirs to do the tick alone decides. */
+static uint64_t gpu_turn_ns(uint64_t now)
+{
+	uint64_t pool_ns = mt_gpu_tick(now);
+	uint64_t framework_ns = mt_framework_tick(now);
+
+	if (mt_python_owes_caches() && now + OWED_STEP_NS < framework_ns)
+		framework_ns = now + OWED_STEP_NS;
+	return pool_ns < framework_ns ? pool_ns : framework_ns;
+}
+
 static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns)
 {
 	uint64_t span = until(tick_ns, now);
+	uint64_t gpu_span = until(gpu_turn_ns(now), now);
 
+	if (gpu_span < span)
+		span = gpu_span;
 	if (round_timer_ns && until(round_timer_ns, now) < span)
 		span = until(round_timer_ns, now);
 	if (((mt_bell_bits() & ASKING_BITS) || rounds_seen < mt_rounds_count()) &&
@@ -188,18 +226,6 @@ static void loop(void)
 	}
 }
 
-/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
- * that: then better no thread yet. */
-static bool has_room(void)
-{
-	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (area == MAP_FAILED)
-		return false;
-	munmap(area, ROOM_BYTES);
-	return true;
-}
-
 static void *thread_main(void *unused)
 {
 	(void)unused;
@@ -208,7 +234,7 @@ static void *thread_main(void *unused)
 	 * is just given, nor closes. Older kernels refuse, and go without. */
 	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
 		mt_log_stand_apart();
-	while (!has_room()) /* it may have gone since the start */
+	while (!mt_thread_has_room()) /* it may have gone since the start */
 		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
 	mt_tick_start();
 	mt_bell_use_file();
@@ -219,40 +245,14 @@ static void *thread_main(void *unused)
 bool mt_reaper_start(void)
 {
 	int expected = STATE_NONE;
-	int kept = errno;
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all;
-	sigset_t before;
-	int answer;
+	bool started;
 
 	if (!atomic_compare_exchange_strong_explicit(&state, &expected, STATE_STARTING, memory_order_acq_rel,
 						     memory_order_acquire))
 		return expected == STATE_RUNS;
-	if (!has_room()) {
-		atomic_store_explicit(&state, STATE_NONE, memory_order_release);
-		errno = kept;
-		return false;
-	}
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	/* A program that runs under a real-time policy must not hand it on to us. */
-	pthread_attr_setinheritsched(&attr, PTHREAD_EXPLICIT_SCHED);
-	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	answer = pthread_create(&thread, &attr, thread_main, NULL);
-	if (answer == EINVAL) { /* the program's static TLS alone is larger */
-		pthread_attr_setstacksize(&attr, LARGE_STACK_BYTES);
-		answer = pthread_create(&thread, &attr, thread_main, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (answer)
-		mt_log(MT_LOG_INFO, "no thread to be had yet (error %d)", answer);
-	atomic_store_explicit(&state, answer ? STATE_NONE : STATE_RUNS, memory_order_release);
-	errno = kept;
-	return answer == 0;
+	started = mt_thread_start(thread_main, STACK_BYTES);
+	atomic_store_explicit(&state, started ? STATE_RUNS : STATE_NONE, memory_order_release);
+	return started;
 }
 
 void mt_reaper_fork_child(void)

@@ -4,6 +4,7 @@
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
+#include "reaper/gpu.h"
 #include "reaper/rounds.h"
 #include "reaper/tick.h"
 #include "stats/publish.h"
@@ -36,6 +37,7 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 	case MT_REQUEST_SET:
 		answer = mt_config_set_live(request->name, request->value);
 		mt_publish_settings(mt_config());
+		mt_gpu_configure();
 		break;
 	case MT_REQUEST_RESET_PEAK:
 		mt_tick_reset_peak();

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "reaper/actions.h"
+#include "reaper/gpu.h"
 #include "reaper/policy.h"
 #include "reaper/rounds.h"
 #include "sense/faults.h"
@@ -241,8 +242,10 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 
 static void fill(const struct mt_snapshot *now, bool full_look)
 {
-	struct mt_stats_snapshot *to = mt_publish_lock();
+	struct mt_stats_snapshot *to;
 
+	mt_gpu_publish(full_look);
+	to = mt_publish_lock();
 	fill_heap(to, now);
 	if (full_look)
 		fill_full_look(to);
@@ -267,6 +270,7 @@ void mt_tick_reset_peak(void)
 {
 	mt_publish_lock()->heap_live_peak_bytes = 0;
 	mt_publish_unlock();
+	mt_gpu_reset_peak();
 }
 
 /* ---- act ---- */

@@ -62,6 +62,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
 	head->record_bytes = sizeof(struct mt_stats_record);
 	head->sample_bytes = sizeof(struct mt_stats_sample);
+	head->device_bytes = sizeof(struct mt_stats_device);
+	head->oom_bytes = sizeof(struct mt_stats_oom);
 	head->pid = (uint64_t)getpid();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
@@ -125,19 +127,55 @@ static struct mt_piece sample_piece(uint64_t now)
 		.live_bytes = from->heap_live_bytes,
 		.idle_bytes = from->heap_idle_bytes,
 		.dirty_bytes = from->heap_dirty_bytes,
+		.gpu_reserved_bytes = from->gpu_reserved_bytes,
+		.gpu_allocated_bytes = from->gpu_allocated_bytes,
 	};
 	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
 				 offsetof(struct mt_stats_file, samples) + slot * sizeof(file.samples[0])};
 }
 
-void mt_publish_write(void)
+void mt_publish_cuda(const char *text, uint32_t driver_version)
+{
+	mt_lock_take(&lock);
+	(void)mt_format(file.head.cuda, sizeof(file.head.cuda), "%s", text);
+	file.head.driver_version = driver_version;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count)
+{
+	mt_lock_take(&lock);
+	memcpy(file.devices, devices, count * sizeof(*devices));
+	file.head.devices_count = count;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_oom(struct mt_stats_oom *oom)
 {
 	struct mt_piece pieces[2];
+	size_t slot;
+
+	mt_lock_take(&lock);
+	oom->number = ++file.head.ooms_count;
+	slot = (oom->number - 1) % MT_OOMS_COUNT;
+	file.ooms[slot] = *oom;
+	pieces[0] = (struct mt_piece){&file.ooms[slot], sizeof(file.ooms[slot]),
+				      offsetof(struct mt_stats_file, ooms) + slot * sizeof(file.ooms[0])};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_write(void)
+{
+	struct mt_piece pieces[3];
 
 	mt_lock_take(&lock);
 	pieces[1] = sample_piece(mt_os_now_ns());
+	pieces[2] = (struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
+				      offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
-	(void)mt_files_write_stats(pieces, 2);
+	(void)mt_files_write_stats(pieces, 3);
 	mt_lock_drop(&lock);
 }
 

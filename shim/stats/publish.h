@@ -38,6 +38,15 @@ void mt_publish_settings(const struct mt_config *config);
 /* What became of PYTHONMALLOC; may come before mt_publish_start. */
 void mt_publish_python(const char *text);
 
+/* How CUDA is dealt with here, and the driver's version. */
+void mt_publish_cuda(const char *text, uint32_t driver_version);
+
+/* The table of devices; it goes to the file with the next write. */
+void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count);
+
+/* Numbers the report, keeps it, writes it. */
+void mt_publish_oom(struct mt_stats_oom *oom);
+
 void mt_publish_end(void);
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);

@@ -17,14 +17,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "device_fields.def"
 #include "stats_fields.def"
 
 #define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
 #define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
-#define MT_STATS_VERSION   1u
+#define MT_STATS_VERSION   2u
 #define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
 #define MT_SAMPLES_COUNT   1024u                /* ring of samples; their step grows, so that it spans 15 minutes */
 #define MT_SETTINGS_COUNT  64u                  /* room for settings; settings_count of them are filled */
+#define MT_DEVICES_COUNT   16u                  /* room for devices; devices_count of them are filled */
+#define MT_OOMS_COUNT      4u                   /* last out-of-memory reports kept */
 
 #define MT_NULL_RESULT     2u                   /* "nothing could be trimmed": no allocator, no gc */
 
@@ -39,7 +42,9 @@
 	X(API, "api")           /* mt_trim() */                         \
 	X(MALLOC_TRIM, "malloc_trim") /* the program trims by itself */ \
 	X(LATE_GC, "late_gc")   /* a collection came after its cleanup */ \
-	X(EXIT, "exit")         /* MT_EXIT_CLEANUP */
+	X(EXIT, "exit")         /* MT_EXIT_CLEANUP */           \
+	X(FRAMEWORK, "framework") /* MT_FRAMEWORK_DECAY_MS */            \
+	X(CAPTURE, "capture")   /* what a cleanup left out during a capture */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,
@@ -52,6 +57,43 @@ enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }
 
 /* What became of Python's gc in a cleanup. */
 enum mt_gc_state { MT_GC_NONE, MT_GC_DONE, MT_GC_DISABLED, MT_GC_LATE, MT_GC_COUNT };
+
+/* What became of the GPU caches in a cleanup: nothing to do here or not asked; done; a stream was capturing, so that they
+ * were left alone; left alone because other ranks would wait (WORLD_SIZE). */
+#define MT_GPU_STATES(X)                                                \
+	X(NONE, "none")                                                 \
+	X(DONE, "done")                                                 \
+	X(CAPTURING, "capturing")                                       \
+	X(RANKS, "ranks")
+
+enum mt_gpu_state {
+#define X(name, text) MT_GPU_##name,
+	MT_GPU_STATES(X)
+#undef X
+	MT_GPU_STATE_COUNT
+};
+
+/* Whose caches Python emptied in a cleanup: bits of mt_stats_record.frameworks. */
+enum mt_framework_bit {
+	MT_FRAMEWORK_TORCH = 1u << 0,
+	MT_FRAMEWORK_CUPY = 1u << 1,
+	MT_FRAMEWORK_NUMBA = 1u << 2
+};
+
+/* Why a device was out of memory, as far as the figures tell. */
+#define MT_OOM_CAUSES(X)                                                                \
+	X(UNKNOWN, "unknown")                                                           \
+	X(CACHE, "fragmentation or cache")   /* more than MT_FRAG_GB idle */            \
+	X(LIVE, "live tensors")              /* this process's live memory fills it */  \
+	X(OTHERS, "other processes")                                                    \
+	X(REQUEST, "one allocation larger than the device")
+
+enum mt_oom_cause {
+#define X(name, text) MT_OOM_##name,
+	MT_OOM_CAUSES(X)
+#undef X
+	MT_OOM_CAUSE_COUNT
+};
 
 struct mt_stats_snapshot {
 #define X(name, kind, help) uint64_t name;
@@ -76,12 +118,51 @@ struct mt_stats_record {
 	uint64_t live_before_bytes;
 	uint64_t live_after_bytes;
 	uint64_t longest_hold_ns;    /* longest single arena purge, an upper bound of another thread's stall; 0 unknown */
+	uint64_t gpu_before_bytes;   /* used on the devices that this process has contexts on (total - free), 0 unknown */
+	uint64_t gpu_after_bytes;    /* by other processes too, whose own changes then show here */
 	uint32_t reason;             /* enum mt_reason */
 	uint32_t level;              /* enum mt_level */
 	uint32_t result;             /* 1 freed, 0 nothing, MT_NULL_RESULT */
 	uint32_t gc_state;           /* enum mt_gc_state */
 	uint32_t merged;             /* 1: coalesced with the record after it, which did the work */
+	uint32_t gpu_state;          /* enum mt_gpu_state */
+	uint32_t frameworks;         /* enum mt_framework_bit, of those whose caches were emptied */
 	uint32_t zero;
+};
+
+/* One device. Devices are in the order of their ordinals in this process (after CUDA_VISIBLE_DEVICES). */
+struct mt_stats_device {
+#define X(name, kind, help) uint64_t name;
+	MT_DEVICE_FIELDS(X)
+#undef X
+	char name[64];
+	char pci[32];                /* 0000:3b:00.0 */
+	char mode[16];               /* "pool", "account", "off" */
+};
+
+/* A device was out of memory: the facts as the failing thread found them. */
+struct mt_stats_oom {
+	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_OOMS_COUNT */
+	uint64_t time_ns;            /* CLOCK_REALTIME */
+	uint64_t device;             /* ordinal */
+	uint64_t asked_bytes;
+	uint64_t free_bytes;         /* the driver's own figures */
+	uint64_t total_bytes;
+	uint64_t allocated_bytes;    /* live, of every kind that we count */
+	uint64_t reserved_bytes;     /* held from the driver, of every kind */
+	uint64_t idle_bytes;         /* cached by the pool, pending included */
+	uint64_t largest_idle_bytes; /* largest idle block */
+	uint64_t framework_idle_bytes; /* held unused by PyTorch's own cache when it was last looked at; 0 unknown */
+	uint64_t reserved_peak_bytes;
+	uint64_t num_alloc_retries;
+	uint64_t num_ooms;           /* on the device, this one included */
+	uint64_t others_bytes;       /* other processes on the device, by NVML */
+	uint64_t others_count;
+	uint64_t unreported_count;   /* errors before this one that went without a report of their own */
+	uint32_t others_known;       /* 1: NVML answered */
+	uint32_t cause;              /* enum mt_oom_cause */
+	char function[48];           /* cuMemAlloc_v2 */
+	char advice[160];
 };
 
 struct mt_stats_sample {
@@ -91,6 +172,8 @@ struct mt_stats_sample {
 	uint64_t live_bytes;
 	uint64_t idle_bytes;
 	uint64_t dirty_bytes;
+	uint64_t gpu_reserved_bytes;
+	uint64_t gpu_allocated_bytes;
 };
 
 struct mt_stats_setting {
@@ -107,6 +190,10 @@ struct mt_stats_head {
 	uint32_t record_bytes;
 	uint32_t sample_bytes;
 	uint32_t settings_count;
+	uint32_t device_bytes;
+	uint32_t devices_count;      /* filled places of devices */
+	uint32_t oom_bytes;
+	uint32_t driver_version;     /* CUDA version of the driver, 1000 * major + 10 * minor; 0 not used or unknown */
 	uint64_t pid;
 	uint64_t start_ticks;        /* STARTTIME of the name */
 	uint64_t pidns;              /* PIDNS of the name */
@@ -117,9 +204,11 @@ struct mt_stats_head {
 	char mode[32];               /* "jemalloc", "system", "shadowed" */
 	char conf[256];              /* the embedded jemalloc's effective conf */
 	char python[64];             /* "", "PYTHONMALLOC=malloc", or why not */
+	char cuda[64];               /* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	uint64_t time_ns;            /* CLOCK_REALTIME of the snapshot */
 	uint64_t records_count;      /* number of the last record */
 	uint64_t samples_count;      /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
+	uint64_t ooms_count;         /* number of the last out-of-memory report */
 	struct mt_stats_snapshot snapshot;
 	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
 };
@@ -127,6 +216,8 @@ struct mt_stats_head {
 struct mt_stats_file {
 	struct mt_stats_head head;
 	struct mt_stats_setting settings[MT_SETTINGS_COUNT];
+	struct mt_stats_device devices[MT_DEVICES_COUNT];
+	struct mt_stats_oom ooms[MT_OOMS_COUNT];
 	struct mt_stats_record records[MT_RECORDS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };

@@ -1,0 +1,63 @@
+/* reaper/gpu.h -- the device side of the reaper: starts the pool with the settings, keeps it ticking, empties it in heavy
+ * cleanups, and tells the stats file. Driver calls are made on the thread of gpu_thread.h, or, here, on the calling thread
+ * of the program. Built without CUDA (MT_NO_CUDA) all of it is nothing. */
+#ifndef MT_REAPER_GPU_H
+#define MT_REAPER_GPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stats/stats_layout.h"
+
+#ifndef MT_NO_CUDA
+
+/* Starts pool and thread; on a thread of the program, never from inside dlsym. Safe to call again and from several
+ * threads. False as long as there is no driver, and for ever where MT_CUDA=off. */
+bool mt_gpu_start(void);
+
+/* It has started, here and not in our parent. */
+bool mt_gpu_is_used(void);
+bool mt_gpu_capturing(void);
+
+/* The calling thread, of the program's own, has a context current. */
+bool mt_gpu_has_context(void);
+
+/* What the devices in use have in use, by everybody: total - free. 0 unknown. */
+uint64_t mt_gpu_used(bool here);
+
+/* Everything idle goes back: our pool, the driver's own pools. MT_GPU_CAPTURING: not now, but by mt_gpu_tick once no capture is
+ * open any more. */
+enum mt_gpu_state mt_gpu_flush(bool here);
+
+/* The pool's own housekeeping, if it is time. When to come again, in ns of CLOCK_MONOTONIC. Reaper only. */
+uint64_t mt_gpu_tick(uint64_t now_ns);
+
+/* Settings have changed. */
+void mt_gpu_configure(void);
+void mt_gpu_reset_peak(void);
+
+/* The figures go into the snapshot and the table of devices; full: the driver is asked too. Takes the publish lock. Reaper only. */
+void mt_gpu_publish(bool full);
+
+/* See oom.h. */
+void mt_gpu_finish_oom(bool at_end);
+
+void mt_gpu_fork_child(void);
+
+#else
+
+static inline bool mt_gpu_start(void) { return false; }
+static inline bool mt_gpu_is_used(void) { return false; }
+static inline bool mt_gpu_capturing(void) { return false; }
+static inline bool mt_gpu_has_context(void) { return false; }
+static inline uint64_t mt_gpu_used(bool here) { (void)here; return 0; }
+static inline enum mt_gpu_state mt_gpu_flush(bool here) { (void)here; return MT_GPU_NONE; }
+static inline uint64_t mt_gpu_tick(uint64_t now_ns) { (void)now_ns; return UINT64_MAX; }
+static inline void mt_gpu_configure(void) { }
+static inline void mt_gpu_reset_peak(void) { }
+static inline void mt_gpu_publish(bool full) { (void)full; }
+static inline void mt_gpu_finish_oom(bool at_end) { (void)at_end; }
+static inline void mt_gpu_fork_child(void) { }
+
+#endif
+#endif

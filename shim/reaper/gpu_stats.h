@@ -1,0 +1,25 @@
+/* reaper/gpu_stats.h -- devices as the stats file shows them: pool, other kinds, the driver's and NVML's figures. */
+#ifndef MT_GPU_STATS_H
+#define MT_GPU_STATS_H
+
+#include <stdbool.h>
+
+#include "account/device.h"
+#include "pool/pool.h"
+#include "sense/gpu.h"
+#include "sense/nvml.h"
+#include "stats/stats_layout.h"
+
+/* What one device's row says. Pure. */
+void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device, const struct mt_pool_usage *pool,
+		       const struct mt_device_usage *others, const struct mt_nvml_usage *nvml);
+
+/* Adds a row to the summed figures. Pure. */
+void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from);
+
+/* Into the snapshot and the table. full: the driver is asked too. */
+void mt_gpu_stats_publish(bool full);
+
+void mt_gpu_stats_fork_child(void);
+
+#endif

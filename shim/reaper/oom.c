@@ -1,0 +1,194 @@
+#include "reaper/oom.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "account/device.h"
+#include "base/config.h"
+#include "base/lock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "pool/pool.h"
+#include "reaper/bell.h"
+#include "reaper/framework.h"
+#include "reaper/gpu_thread.h"
+#include "reaper/oom_cause.h"
+#include "sense/gpu.h"
+#include "sense/nvml.h"
+#include "stats/publish.h"
+
+#define REPORT_PAUSE_NS (60 * MT_NS_PER_S) /* one full report a minute; a program that tries on and on fills no log */
+#define MB(bytes)       ((unsigned long long)((bytes) / MT_MIB))
+
+/* The one report that waits for its end. Under `lock` (rank 17, held over nothing). */
+static struct mt_lock lock;
+static struct mt_stats_oom waiting;
+static bool is_waiting;
+static uint64_t reported_ns; /* when the last one was taken; 0 never */
+static uint64_t unreported_count;
+
+/* ---- in the thread that met it ---- */
+
+static uint64_t live_bytes(const struct mt_device_usage *others)
+{
+	static const enum mt_device_kind kinds[] = {MT_DEVICE_direct, MT_DEVICE_pitch, MT_DEVICE_managed,
+						    MT_DEVICE_async,  MT_DEVICE_vmm,   MT_DEVICE_array};
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		sum += others->live_bytes[kinds[i]];
+	return sum;
+}
+
+static void gather(struct mt_stats_oom *out)
+{
+	struct mt_device_usage others;
+	struct mt_pool_usage pool;
+
+	mt_pool_usage((int)out->device, &pool);
+	mt_device_usage((int)out->device, &others);
+	out->time_ns = mt_os_realtime_ns();
+	out->allocated_bytes = pool.allocated_bytes + live_bytes(&others);
+	out->reserved_bytes = pool.reserved_bytes + live_bytes(&others);
+	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
+	out->largest_idle_bytes = pool.largest_idle_bytes;
+	out->reserved_peak_bytes = pool.reserved_peak_bytes;
+	out->num_alloc_retries = pool.num_alloc_retries;
+	out->num_ooms = pool.num_ooms;
+}
+
+/* Whether this one is reported; of a burst only the first. */
+static bool take_turn(void)
+{
+	uint64_t now = mt_os_now_ns();
+	bool turn;
+
+	mt_lock_take(&lock);
+	turn = !is_waiting && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
+	if (turn)
+		reported_ns = now;
+	else
+		unreported_count++;
+	mt_lock_drop(&lock);
+	return turn;
+}
+
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
+{
+	struct mt_stats_oom oom = {.asked_bytes = asked_bytes, .device = (uint64_t)(device < 0 ? 0 : device)};
+
+	if (!take_turn())
+		return;
+	oom.free_bytes = free_bytes;
+	oom.total_bytes = total_bytes;
+	(void)mt_format(oom.function, sizeof(oom.function), "%s", function);
+	gather(&oom);
+	mt_lock_take(&lock);
+	oom.unreported_count = unreported_count;
+	unreported_count = 0;
+	waiting = oom;
+	is_waiting = true;
+	mt_lock_drop(&lock);
+	mt_bell_ring(MT_BELL_OOM);
+}
+
+/* ---- the report ---- */
+
+static struct {
+	int device;
+	struct mt_nvml_usage nvml;
+} job;
+
+static void ask_job(void)
+{
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+
+	memset(&job.nvml, 0, sizeof(job.nvml));
+	for (int i = 0; i < count; i++)
+		if (devices[i].ordinal == job.device && devices[i].pci[0])
+			(void)mt_nvml_read(devices[i].pci, true, &job.nvml);
+}
+
+static void ask_others(uint64_t device, struct mt_nvml_usage *out)
+{
+	job.device = (int)device;
+	if (mt_gpu_thread_run(ask_job))
+		*out = job.nvml;
+}
+
+static void print_others(const struct mt_stats_oom *oom)
+{
+	if (oom->others_known)
+		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu processes hold %llu MB of the device",
+		       (unsigned long long)oom->others_count, MB(oom->others_bytes));
+	else
+		mt_log(MT_LOG_WARN, "gpu-oom: others: not known (no NVML, or it names nobody here)");
+}
+
+/* Each line can be found by gpu-oom. */
+static void print(const struct mt_stats_oom *oom)
+{
+	static const char *const causes[] = {
+#define X(name, text) text,
+		MT_OOM_CAUSES(X)
+#undef X
+	};
+
+	mt_log(MT_LOG_WARN, "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
+	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes, MB(oom->asked_bytes));
+	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MB(oom->free_bytes), MB(oom->total_bytes));
+	mt_log(MT_LOG_WARN,
+	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle %llu MB, largest idle block "
+	       "%llu MB, retries %llu, out of memory %llu times",
+	       MB(oom->allocated_bytes), MB(oom->reserved_bytes), MB(oom->reserved_peak_bytes), MB(oom->idle_bytes),
+	       MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
+	if (oom->framework_idle_bytes)
+		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused", MB(oom->framework_idle_bytes));
+	print_others(oom);
+	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
+	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);
+	if (oom->unreported_count)
+		mt_log(MT_LOG_WARN, "gpu-oom: %llu more such errors since the last report",
+		       (unsigned long long)oom->unreported_count);
+}
+
+/* Whether there is a report to make; take: it is the caller's from now on. */
+static bool find_waiting(struct mt_stats_oom *out, bool take)
+{
+	bool found;
+
+	mt_lock_take(&lock);
+	*out = waiting;
+	found = is_waiting;
+	is_waiting = is_waiting && !take;
+	mt_lock_drop(&lock);
+	return found;
+}
+
+void mt_oom_finish(bool at_end)
+{
+	struct mt_nvml_usage others = {0};
+	struct mt_stats_oom oom;
+
+	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
+	if (!at_end && find_waiting(&oom, false))
+		ask_others(oom.device, &others);
+	if (!find_waiting(&oom, true))
+		return;
+	oom.others_known = others.others_known;
+	oom.others_bytes = others.others_bytes;
+	oom.others_count = others.others_count;
+	oom.framework_idle_bytes = mt_framework_idle_bytes((int)oom.device);
+	mt_oom_judge(&oom, mt_config()->frag_gb);
+	print(&oom);
+	mt_publish_oom(&oom);
+}
+
+void mt_oom_fork_child(void)
+{
+	mt_lock_reset(&lock);
+	is_waiting = false;
+	reported_ns = 0;
+	unreported_count = 0;
+}
