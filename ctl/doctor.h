@@ -4,6 +4,7 @@
 #define MT_CTL_DOCTOR_H
 
 #include "ctl/process.h"
+#include "ctl/statsfile.h"
 
 enum mt_finding { MT_FINDING_OK, MT_FINDING_NOTE, MT_FINDING_WARN };
 
@@ -22,6 +23,12 @@ void mt_doctor_look_at_environment(void);
 
 /* One shimmed process, awake or asleep. */
 void mt_doctor_look_at_process(const struct mt_process *process);
+
+/* The GPUs of an awake process: mode and why, memory, what the pool cannot reach. */
+void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped);
+
+/* Variables of CUDA frameworks: those of the process, or for pid 0 those that a program from here would get. */
+void mt_doctor_look_at_gpu_environment(pid_t pid);
 
 /* Variables of an environment that begin with MT_ and name no setting; `list` as in /proc/PID/environ. */
 void mt_doctor_look_at_names(const char *list, size_t list_bytes);

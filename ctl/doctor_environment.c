@@ -111,6 +111,7 @@ void mt_doctor_look_at_environment(void)
 	look_at_preload();
 	look_at_conf();
 	look_at_ray();
+	mt_doctor_look_at_gpu_environment(0);
 	for (char **entry = environ; *entry; entry++)
 		look_at_name(*entry);
 }

@@ -7,6 +7,7 @@
 #include "ctl/doctor.h"
 #include "ctl/preload.h"
 #include "ctl/setting.h"
+#include "ctl/simple.h"
 #include "ctl/target.h"
 #include "ctl/text.h"
 
@@ -54,7 +55,7 @@ static void say_settings(const struct mt_stats_file *file)
 	for (size_t i = 0; i < file->head.settings_count; i++) {
 		const struct mt_stats_setting *setting = &file->settings[i];
 
-		snprintf(text, sizeof(text), "%-17s = %-14s (%s)", setting->name, setting->value, setting->origin);
+		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value, setting->origin);
 		mt_doctor_fact(i ? "" : "settings", text);
 	}
 }
@@ -82,7 +83,16 @@ static void look_at_stats(const struct mt_stats_file *file)
 	if (head->snapshot.gc_late_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s late collections: the main thread was busy outside Python",
 			      mt_text_count(head->snapshot.gc_late_count).text);
-	say_settings(file);
+}
+
+/* libcuda.so.1 among the mapped files. */
+static bool has_libcuda(pid_t pid)
+{
+	char *maps = mt_process_maps(pid);
+	bool found = maps && strstr(maps, "/libcuda.so");
+
+	free(maps);
+	return found;
 }
 
 static void look_at_mapped_file(const char *path)
@@ -174,17 +184,23 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	struct mt_why why;
-	enum mt_err error = mt_target_read(process, file, &why);
+	enum mt_err error;
 
-	if (!error)
+	mt_simple_refresh(process);
+	error = mt_target_read(process, file, &why);
+	if (!error) {
 		look_at_stats(file);
-	else if (error == MT_ERR_NOT_AVAILABLE)
+		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
+		say_settings(file);
+	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
 			      "asleep: it carries the shim, but holds too little memory to be looked after");
-	else
+	} else {
 		mt_doctor_say(MT_FINDING_WARN, "see whether MT_DIR is yours alone", "%s", why.text);
+	}
 	free(file);
 	look_at_process_environment(process->pid);
+	mt_doctor_look_at_gpu_environment(process->pid);
 	look_at_status(process->pid);
 	look_at_maps(process->pid);
 }

@@ -14,19 +14,21 @@
 static const char help[] =
 	"All processes of yours (for root: of everybody) whose maps hold libmtshim.so. Indented: started by\n"
 	"the one above. TREE is the RSS of a process and of all shimmed ones below it; pages that processes\n"
-	"share are counted in each. A process that is asleep is too small to be looked after.\n\n"
+	"share are counted in each. GPU, where any uses one: device memory that it holds from the driver, of\n"
+	"every kind that is counted. A process that is asleep is too small to be looked after.\n\n"
 	"  --json  one object\n";
 
 enum state { STATE_ASLEEP, STATE_AWAKE, STATE_REFUSED };
 
 struct sums {
-	uint64_t rss_bytes, live_bytes, idle_bytes;
+	uint64_t rss_bytes, live_bytes, idle_bytes, gpu_bytes;
 };
 
 /* One shimmed process; `place` in the list of all, `parent` among the nodes. */
 struct node {
 	size_t place, parent;
 	enum state state;
+	bool gpu; /* it has used CUDA */
 	struct sums own, tree;
 };
 
@@ -35,6 +37,7 @@ struct forest {
 	size_t list_count;
 	struct node *nodes;
 	size_t nodes_count;
+	bool gpu; /* any of them has used CUDA */
 };
 
 static const char *const state_words[] = {"asleep", "awake", "refused"};
@@ -44,6 +47,7 @@ static void add_sums(struct sums *to, const struct sums *from)
 	to->rss_bytes += from->rss_bytes;
 	to->live_bytes += from->live_bytes;
 	to->idle_bytes += from->idle_bytes;
+	to->gpu_bytes += from->gpu_bytes;
 }
 
 static void read_node(const struct mt_process *process, struct node *node)
@@ -59,6 +63,8 @@ static void read_node(const struct mt_process *process, struct node *node)
 	if (node->state == STATE_AWAKE) {
 		node->own.live_bytes = head.snapshot.heap_live_bytes;
 		node->own.idle_bytes = head.snapshot.heap_idle_bytes;
+		node->own.gpu_bytes = head.snapshot.gpu_reserved_bytes + head.snapshot.gpu_other_bytes;
+		node->gpu = mt_statsfile_uses_cuda(&head);
 	}
 }
 
@@ -93,7 +99,8 @@ static struct forest read_forest(void)
 		if (!forest.list[i].shimmed)
 			continue;
 		forest.nodes[forest.nodes_count].place = i;
-		read_node(&forest.list[i], &forest.nodes[forest.nodes_count++]);
+		read_node(&forest.list[i], &forest.nodes[forest.nodes_count]);
+		forest.gpu |= forest.nodes[forest.nodes_count++].gpu;
 	}
 	for (size_t i = 0; i < forest.nodes_count; i++)
 		forest.nodes[i].parent = node_of_place(
@@ -118,6 +125,7 @@ static void set_sums(json_t *object, const char *name, const struct sums *sums)
 	mt_json_set_u64(member, "rss_bytes", sums->rss_bytes);
 	mt_json_set_u64(member, "heap_live_bytes", sums->live_bytes);
 	mt_json_set_u64(member, "heap_idle_bytes", sums->idle_bytes);
+	mt_json_set_u64(member, "gpu_bytes", sums->gpu_bytes);
 	mt_json_set(object, name, member);
 }
 
@@ -140,6 +148,7 @@ static json_t *node_json(const struct forest *forest, const struct node *node)
 	mt_json_set_u64(object, "rss_bytes", node->own.rss_bytes);
 	mt_json_set(object, "heap_live_bytes", awake ? mt_json_u64(node->own.live_bytes) : json_null());
 	mt_json_set(object, "heap_idle_bytes", awake ? mt_json_u64(node->own.idle_bytes) : json_null());
+	mt_json_set(object, "gpu_bytes", node->gpu ? mt_json_u64(node->own.gpu_bytes) : json_null());
 	set_sums(object, "tree", &node->tree);
 	return object;
 }
@@ -169,6 +178,8 @@ static void add_node(struct mt_table *table, const struct forest *forest, const 
 	mt_table_add(table, awake ? mt_text_bytes(node->own.live_bytes).text : "-");
 	mt_table_add(table, awake ? mt_text_bytes(node->own.idle_bytes).text : "-");
 	mt_table_add(table, mt_text_bytes(node->tree.rss_bytes).text);
+	if (forest->gpu)
+		mt_table_add(table, node->gpu ? mt_text_bytes(node->own.gpu_bytes).text : "-");
 	snprintf(text, sizeof(text), "%*s%s%.72s", depth < 20 ? depth * 2 : 40, "", depth ? "\\_ " : "",
 		 process->command);
 	mt_table_add(table, text);
@@ -185,27 +196,38 @@ static void add_below(struct mt_table *table, const struct forest *forest, size_
 	}
 }
 
-static void print_text(const struct forest *forest)
+static void add_total(struct mt_table *table, const struct forest *forest)
 {
-	static const char *const heading[] = {"PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "COMMAND"};
-	struct mt_table *table;
 	struct sums total = total_of(forest);
 
-	if (!forest->nodes_count) {
-		puts("no process carries the shim; `mtctl run -- program...` starts one");
-		return;
-	}
-	table = mt_table_new("rlrrrrl");
-	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
-		mt_table_add(table, heading[i]);
-	add_below(table, forest, MT_TREE_NONE, 0);
 	mt_table_add(table, "all");
 	mt_table_add(table, "");
 	mt_table_add(table, mt_text_bytes(total.rss_bytes).text);
 	mt_table_add(table, mt_text_bytes(total.live_bytes).text);
 	mt_table_add(table, mt_text_bytes(total.idle_bytes).text);
 	mt_table_add(table, mt_text_bytes(total.rss_bytes).text);
+	if (forest->gpu)
+		mt_table_add(table, mt_text_bytes(total.gpu_bytes).text);
 	mt_table_add(table, mt_text_count(forest->nodes_count).text);
+}
+
+static void print_text(const struct forest *forest)
+{
+	static const char *const heading[] = {"PID", "STATE", "RSS", "LIVE", "IDLE", "TREE"};
+	struct mt_table *table;
+
+	if (!forest->nodes_count) {
+		puts("no process carries the shim; `mtctl run -- program...` starts one");
+		return;
+	}
+	table = mt_table_new(forest->gpu ? "rlrrrrrl" : "rlrrrrl");
+	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
+		mt_table_add(table, heading[i]);
+	if (forest->gpu)
+		mt_table_add(table, "GPU");
+	mt_table_add(table, "COMMAND");
+	add_below(table, forest, MT_TREE_NONE, 0);
+	add_total(table, forest);
 	mt_table_print(table);
 }
 

@@ -114,6 +114,27 @@ static bool is_word(const char *words, const char *value)
 	return false;
 }
 
+/* 1, 0.25: up to three decimals. */
+static bool is_decimal(const struct mt_setting *setting, const char *value)
+{
+	size_t whole = strspn(value, "0123456789"), places;
+	double number = 0;
+
+	if (whole == 0 || whole > 15)
+		return false;
+	for (size_t i = 0; i < whole; i++)
+		number = number * 10 + (value[i] - '0');
+	if (value[whole] == '.') {
+		places = strspn(value + whole + 1, "0123456789");
+		if (places < 1 || places > 3)
+			return false;
+		if (strspn(value + whole + 1, "0") < places)
+			number += 0.5; /* more than the whole number, which is all that the range needs to know */
+		whole += 1 + places;
+	}
+	return value[whole] == '\0' && number >= (double)setting->min && number <= (double)setting->max;
+}
+
 static bool is_signal(const struct mt_setting *setting, const char *value)
 {
 	uint64_t number;
@@ -145,6 +166,9 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 	case MT_SETTING_u64:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
 		break;
+	case MT_SETTING_decimal:
+		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0", setting->min, setting->max);
+		break;
 	case MT_SETTING_choice:
 		snprintf(out, out_bytes, "%s", setting->words);
 		break;
@@ -173,6 +197,9 @@ enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value
 		break;
 	case MT_SETTING_u64:
 		valid = mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max;
+		break;
+	case MT_SETTING_decimal:
+		valid = is_decimal(setting, value);
 		break;
 	case MT_SETTING_choice:
 		valid = is_word(setting->words, value);

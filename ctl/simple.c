@@ -8,7 +8,8 @@
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
 
-#define TIMEOUT_MS 10000u
+#define TIMEOUT_MS       10000u
+#define FRESH_TIMEOUT_MS 1000u
 
 static const char help[] = "  --timeout=SECONDS  how long to wait for the answer (10)\n";
 
@@ -23,6 +24,14 @@ bool mt_simple_parse_seconds(const char *text, uint64_t *out_ms)
 	}
 	*out_ms = (uint64_t)(seconds * 1000);
 	return true;
+}
+
+void mt_simple_refresh(const struct mt_process *process)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
+	struct mt_why why;
+
+	(void)mt_bellfile_ask(process, request, FRESH_TIMEOUT_MS, &why);
 }
 
 static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)

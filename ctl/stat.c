@@ -10,8 +10,7 @@
 #include "ctl/command.h"
 #include "ctl/simple.h"
 
-#define FRESH_TIMEOUT_MS 1000u /* figures that are some seconds old are better than a long wait */
-#define EVERY_MS         2000u
+#define EVERY_MS 2000u
 
 static const char help[] =
 	"Asks the process for fresh figures first; a process that does not answer within a second is shown\n"
@@ -20,26 +19,17 @@ static const char help[] =
 	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line each\n"
 	"  --records          all of the last cleanups, not only five\n"
 	"  --samples          the last 15 minutes\n"
+	"  --oom              only the last out-of-memory errors of GPUs, in full; none is no error: exit code 0\n"
 	"  --cached           do not wake the process\n";
-
-/* Best effort: what is there is shown in any case. */
-static void refresh(const struct mt_process *process)
-{
-	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
-	struct mt_why why;
-
-	(void)mt_bellfile_ask(process, request, FRESH_TIMEOUT_MS, &why);
-}
 
 static void print(const struct mt_target *target, const struct mt_stat_view *view)
 {
-	if (view->json) {
-		mt_stat_print_json(target, !view->watch);
-	} else {
-		if (view->watch && isatty(STDOUT_FILENO))
-			fputs("\033[H\033[2J", stdout);
-		mt_stat_print_text(target, view);
-	}
+	if (!view->json && view->watch && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[2J", stdout);
+	if (view->oom)
+		view->json ? mt_stat_print_oom_json(target, !view->watch) : mt_stat_print_oom_text(target);
+	else
+		view->json ? mt_stat_print_json(target, !view->watch) : mt_stat_print_text(target, view);
 	fflush(stdout);
 }
 
@@ -51,7 +41,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 		return code;
 	for (;;) {
 		if (!view->cached)
-			refresh(&target->process);
+			mt_simple_refresh(&target->process);
 		code = mt_target_open(pid, target);
 		if (code != MT_EXIT_OK)
 			return code;
@@ -70,6 +60,7 @@ static bool take_option(int option, struct mt_stat_view *view)
 	view->records |= option == 'r';
 	view->samples |= option == 's';
 	view->cached |= option == 'c';
+	view->oom |= option == 'o';
 	view->watch |= option == 'w';
 	if (option == 'w' && optarg && !mt_simple_parse_seconds(optarg, &view->every_ms))
 		return false;
@@ -83,8 +74,8 @@ int mt_command_stat(int argc, char **argv)
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},    {"watch", optional_argument, NULL, 'w'},
 		{"records", no_argument, NULL, 'r'}, {"samples", no_argument, NULL, 's'},
-		{"cached", no_argument, NULL, 'c'},  {"help", no_argument, NULL, 'h'},
-		{0}};
+		{"cached", no_argument, NULL, 'c'},  {"oom", no_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},    {0}};
 	struct mt_stat_view view = {.every_ms = EVERY_MS};
 	struct mt_target *target;
 	int option, code;

@@ -22,6 +22,18 @@ static void print_line(const char *name, const char *text)
 		printf("%-10s %s\n", name, text);
 }
 
+static void print_cuda(const struct mt_stats_head *head)
+{
+	char text[160];
+
+	if (!mt_statsfile_uses_cuda(head))
+		return;
+	snprintf(text, sizeof(text), "%s, driver %s%s", *head->cuda ? head->cuda : "?",
+		 mt_statsfile_driver(head).text,
+		 head->snapshot.gpu_capturing ? ", a stream captures into a graph" : "");
+	print_line("cuda", text);
+}
+
 static void print_changed_settings(const struct mt_stats_file *file)
 {
 	const char *separator = "settings   ";
@@ -52,11 +64,18 @@ static void print_head(const struct mt_target *target)
 	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence, head->mode);
 	print_line("conf", head->conf);
 	print_line("python", head->python);
+	print_cuda(head);
 	printf("%-10s %s\n", "signal", mt_statsfile_door(head->snapshot.signal_door));
 	print_changed_settings(&target->file);
 }
 
-static void print_fields(const struct mt_stats_snapshot *snapshot)
+/* The figures of GPUs only where there are any. */
+static bool is_shown(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
+{
+	return strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head);
+}
+
+static void print_fields(const struct mt_stats_head *head)
 {
 	static const char *const heading[] = {"FIGURE", "VALUE", "MEANING", NULL};
 	struct mt_table *table = mt_table_new("lrl");
@@ -65,8 +84,12 @@ static void print_fields(const struct mt_stats_snapshot *snapshot)
 
 	add_heading(table, heading);
 	for (size_t i = 0; i < count; i++) {
+		uint64_t value = mt_statsfile_value(&head->snapshot, &fields[i]);
+
+		if (!is_shown(head, &fields[i]))
+			continue;
 		mt_table_add(table, fields[i].name);
-		mt_table_add(table, mt_text_field(fields[i].name, mt_statsfile_value(snapshot, &fields[i])).text);
+		mt_table_add(table, mt_text_field(fields[i].name, value).text);
 		mt_table_add(table, fields[i].help);
 	}
 	putchar('\n');
@@ -79,6 +102,22 @@ static void add_number(struct mt_table *table, uint64_t number)
 
 	snprintf(text, sizeof(text), "%" PRIu64, number);
 	mt_table_add(table, number ? text : "-");
+}
+
+/* Bytes in use before and after, and whose caches were emptied, or why not. */
+static void add_record_gpu(struct mt_table *table, const struct mt_stats_record *record)
+{
+	char caches[64];
+	const char *word;
+	uint32_t bit;
+	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s", mt_statsfile_gpu_state(record->gpu_state));
+
+	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
+		if (record->frameworks & bit)
+			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
+	mt_table_add(table, record->gpu_before_bytes ? mt_text_bytes(record->gpu_before_bytes).text : "-");
+	mt_table_add(table, record->gpu_before_bytes ? mt_text_bytes(record->gpu_after_bytes).text : "-");
+	mt_table_add(table, caches);
 }
 
 static void add_record(struct mt_table *table, const struct mt_stats_record *record)
@@ -105,20 +144,26 @@ static void print_records(const struct mt_stats_file *file, bool all)
 {
 	static const char *const heading[] = {"CLEANUP",    "TIME",  "REASON", "LEVEL", "ROUND", "RESULT",
 					      "RSS BEFORE", "AFTER", "CHANGE", "TOOK",  "GC",    NULL};
+	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
 	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
+	bool gpu = mt_statsfile_uses_cuda(&file->head);
 	struct mt_table *table;
 
 	if (!last) {
 		puts("\nno cleanup yet");
 		return;
 	}
-	table = mt_table_new("rlllrlrrrrl");
+	table = mt_table_new(gpu ? "rlllrlrrrrlrrl" : "rlllrlrrrrl");
 	add_heading(table, heading);
+	if (gpu)
+		add_heading(table, gpu_heading);
 	for (uint64_t i = shown < last ? shown : last; i-- > 0;) {
 		const struct mt_stats_record *record = mt_statsfile_record(file, last - i);
 
 		if (record)
 			add_record(table, record);
+		if (record && gpu)
+			add_record_gpu(table, record);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -127,9 +172,13 @@ static void print_records(const struct mt_stats_file *file, bool all)
 static void print_samples(const struct mt_stats_file *file)
 {
 	static const char *const heading[] = {"TIME", "RSS", "ANON", "LIVE", "IDLE", "DIRTY", NULL};
-	struct mt_table *table = mt_table_new("lrrrrr");
+	static const char *const gpu_heading[] = {"GPU RESERVED", "ALLOCATED", NULL};
+	bool gpu = mt_statsfile_uses_cuda(&file->head);
+	struct mt_table *table = mt_table_new(gpu ? "lrrrrrrr" : "lrrrrr");
 
 	add_heading(table, heading);
+	if (gpu)
+		add_heading(table, gpu_heading);
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
 		const struct mt_stats_sample *sample =
 			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
@@ -142,6 +191,10 @@ static void print_samples(const struct mt_stats_file *file)
 		mt_table_add(table, mt_text_bytes(sample->live_bytes).text);
 		mt_table_add(table, mt_text_bytes(sample->idle_bytes).text);
 		mt_table_add(table, mt_text_bytes(sample->dirty_bytes).text);
+		if (gpu) {
+			mt_table_add(table, mt_text_bytes(sample->gpu_reserved_bytes).text);
+			mt_table_add(table, mt_text_bytes(sample->gpu_allocated_bytes).text);
+		}
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -150,7 +203,8 @@ static void print_samples(const struct mt_stats_file *file)
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)
 {
 	print_head(target);
-	print_fields(&target->file.head.snapshot);
+	print_fields(&target->file.head);
+	mt_stat_print_gpu(&target->file);
 	print_records(&target->file, view->records);
 	if (view->samples)
 		print_samples(&target->file);

@@ -2,12 +2,11 @@
 #include "ctl/statsfile.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "ctl/text.h"
 
 #define TRIES         50
 #define FIELDS_OWN    (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
@@ -67,7 +66,9 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 		return mt_error_because(why, MT_ERR_INVALID, "refused: %u fields", head->fields_count);
 	expected += head->fields_count * sizeof(uint64_t);
 	if (head->head_bytes != expected || head->record_bytes != sizeof(struct mt_stats_record) ||
-	    head->sample_bytes != sizeof(struct mt_stats_sample) || head->settings_count > MT_SETTINGS_COUNT)
+	    head->sample_bytes != sizeof(struct mt_stats_sample) || head->settings_count > MT_SETTINGS_COUNT ||
+	    head->device_bytes != sizeof(struct mt_stats_device) || head->devices_count > MT_DEVICES_COUNT ||
+	    head->oom_bytes != sizeof(struct mt_stats_oom))
 		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
 	if (got < expected)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
@@ -98,6 +99,7 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->mode, sizeof(head->mode));
 	mt_text_clean(head->conf, sizeof(head->conf));
 	mt_text_clean(head->python, sizeof(head->python));
+	mt_text_clean(head->cuda, sizeof(head->cuda));
 }
 
 /* Fields that this shim did not have yet stay 0; fields of a newer one are left out. */
@@ -156,6 +158,27 @@ static void clean_settings(struct mt_stats_setting *settings)
 	}
 }
 
+static void clean_devices(struct mt_stats_device *devices)
+{
+	for (size_t i = 0; i < MT_DEVICES_COUNT; i++) {
+		mt_text_clean(devices[i].name, sizeof(devices[i].name));
+		mt_text_clean(devices[i].pci, sizeof(devices[i].pci));
+		mt_text_clean(devices[i].mode, sizeof(devices[i].mode));
+	}
+}
+
+static void clean_ooms(struct mt_stats_oom *ooms)
+{
+	for (size_t slot = 0; slot < MT_OOMS_COUNT; slot++) {
+		struct mt_stats_oom *oom = &ooms[slot];
+
+		if (!oom->number || (oom->number - 1) % MT_OOMS_COUNT != slot)
+			memset(oom, 0, sizeof(*oom));
+		mt_text_clean(oom->function, sizeof(oom->function));
+		mt_text_clean(oom->advice, sizeof(oom->advice));
+	}
+}
+
 enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
 {
 	const size_t tail = sizeof(*out) - offsetof(struct mt_stats_file, settings);
@@ -166,6 +189,8 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 		error = mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
 	if (!error) {
 		clean_settings(file->settings);
+		clean_devices(file->devices);
+		clean_ooms(file->ooms);
 		clean_records(file->records);
 		*out = *file;
 	}
@@ -226,6 +251,71 @@ const char *mt_statsfile_door(uint64_t door)
 	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
 }
 
+const char *mt_statsfile_gpu_state(uint32_t state)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_GPU_STATES(X)
+#undef X
+	};
+
+	return state < MT_GPU_STATE_COUNT ? words[state] : "?";
+}
+
+const char *mt_statsfile_oom_cause(uint32_t cause)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_OOM_CAUSES(X)
+#undef X
+	};
+
+	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
+}
+
+const char *mt_statsfile_framework(size_t place, uint32_t *out_bit)
+{
+	static const struct {
+		uint32_t bit;
+		const char *word;
+	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"}, {MT_FRAMEWORK_CUPY, "cupy"}, {MT_FRAMEWORK_NUMBA, "numba"}};
+
+	if (place >= sizeof(frameworks) / sizeof(frameworks[0]))
+		return NULL;
+	*out_bit = frameworks[place].bit;
+	return frameworks[place].word;
+}
+
+bool mt_statsfile_uses_cuda(const struct mt_stats_head *head)
+{
+	return head->cuda[0] || head->devices_count;
+}
+
+struct mt_figure mt_statsfile_driver(const struct mt_stats_head *head)
+{
+	struct mt_figure figure = {"unknown"};
+
+	if (head->driver_version)
+		snprintf(figure.text, sizeof(figure.text), "%u.%u", head->driver_version / 1000,
+			 head->driver_version % 1000 / 10);
+	return figure;
+}
+
+const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, uint64_t number)
+{
+	const struct mt_stats_oom *oom = &file->ooms[(number - 1) % MT_OOMS_COUNT];
+
+	return number && oom->number == number ? oom : NULL;
+}
+
+const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->head.settings_count; i++)
+		if (strcmp(file->settings[i].name, name) == 0)
+			return file->settings[i].value;
+	return NULL;
+}
+
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
 {
 	static const struct mt_statsfile_field fields[] = {
@@ -238,10 +328,22 @@ const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
 	return fields;
 }
 
-uint64_t mt_statsfile_value(const struct mt_stats_snapshot *snapshot, const struct mt_statsfile_field *field)
+const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count)
+{
+	static const struct mt_statsfile_field fields[] = {
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name)},
+		MT_DEVICE_FIELDS(X)
+#undef X
+	};
+
+	*count = sizeof(fields) / sizeof(fields[0]);
+	return fields;
+}
+
+uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *field)
 {
 	uint64_t value;
 
-	memcpy(&value, (const char *)snapshot + field->offset, sizeof(value));
+	memcpy(&value, (const char *)from + field->offset, sizeof(value));
 	return value;
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "ctl/error.h"
+#include "ctl/text.h"
 #include "stats/stats_layout.h"
 
 /* Reads the whole file. A checksum that does not hold is read again up to 50 times, 1 ms apart, since a write may be
@@ -30,13 +31,31 @@ const char *mt_statsfile_reason(uint32_t reason);
 const char *mt_statsfile_level(uint32_t level);
 const char *mt_statsfile_gc_state(uint32_t state);
 const char *mt_statsfile_door(uint64_t door);
+const char *mt_statsfile_gpu_state(uint32_t state);
+const char *mt_statsfile_oom_cause(uint32_t cause);
 
-/* All fields of a snapshot, in the order of stats_fields.def. */
+/* "torch", "cupy", "numba": the words for the bits of a record's frameworks; NULL past the last. */
+const char *mt_statsfile_framework(size_t place, uint32_t *out_bit);
+
+/* Whether the process has called a function of libcuda that the shim wraps. */
+bool mt_statsfile_uses_cuda(const struct mt_stats_head *head);
+
+/* The CUDA version of the driver, "12.8", or "unknown". */
+struct mt_figure mt_statsfile_driver(const struct mt_stats_head *head);
+
+/* The out-of-memory report of this number; NULL where it is gone or was never there. */
+const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, uint64_t number);
+
+/* The value of a setting as text, NULL where the process has none of this name. */
+const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *name);
+
+/* All fields of a snapshot, in the order of stats_fields.def, and of a device, in the order of device_fields.def. */
 struct mt_statsfile_field {
 	const char *name, *help;
-	size_t offset; /* within struct mt_stats_snapshot */
+	size_t offset; /* within struct mt_stats_snapshot, struct mt_stats_device */
 };
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count);
-uint64_t mt_statsfile_value(const struct mt_stats_snapshot *snapshot, const struct mt_statsfile_field *field);
+const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count);
+uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *field);
 
 #endif

@@ -48,6 +48,25 @@ static void print_gc(const struct mt_stats_record *record)
 		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it returns");
 }
 
+/* Whose caches were emptied, or why none were. */
+static void print_gpu(const struct mt_stats_record *record)
+{
+	const char *word;
+	uint32_t bit;
+
+	if (record->gpu_state == MT_GPU_CAPTURING)
+		puts("  GPU caches left alone: a stream captures into a graph");
+	else if (record->gpu_state == MT_GPU_RANKS)
+		puts("  GPU caches left alone: other ranks would have to wait");
+	if (record->gpu_state != MT_GPU_DONE)
+		return;
+	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
+	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
+		if (record->frameworks & bit)
+			printf(", %s", word);
+	putchar('\n');
+}
+
 static int print_record(const struct mt_process *process, const struct mt_stats_record *record)
 {
 	static const char *const results[] = {"nothing to free", "freed", "nothing could be trimmed"};
@@ -62,8 +81,11 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
 	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
 	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
+	if (record->gpu_before_bytes)
+		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
 	mt_table_print(table);
 	print_gc(record);
+	print_gpu(record);
 	return record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
