@@ -79,6 +79,20 @@ def env(request, shim, bare, mt_dir):
 
 
 @pytest.fixture
+def fakecuda():
+	"""fakecuda(env, version=None, **settings): env with the stand-in for libcuda.so.1 where the loader finds it; version
+	is a directory of build/tests/fakecuda, the newest without; settings are its own (MEMORY_MB=64, ...)."""
+	def make(env, version=None, **settings):
+		path = BUILT / "fakecuda" / (version or "")
+		_built(path / "libcuda.so.1", "the stand-in for libcuda")
+		result = dict(env, LD_LIBRARY_PATH=str(path))
+		for name, value in settings.items():
+			result["FAKECUDA_" + name] = str(value)
+		return result
+	return make
+
+
+@pytest.fixture
 def compile_c():
 	"""compile_c(path, *flags): compiles a helper (C, or C++ by its name; relative to tests/integration) into
 	build/tests, anew only when the helper or the flags have changed, and answers the file."""
@@ -220,6 +234,16 @@ class Puppet:
 		self.process.stdin.close()
 		status = self.process.wait(timeout=30)
 		return status, self.process.stderr.read()
+
+
+@pytest.fixture
+def steer(spawn):
+	"""steer(cmd, env): any program that answers a line for a line; .env is its environment."""
+	def start(cmd, env, **options):
+		one = Puppet(spawn(cmd, env, **options))
+		one.env = env
+		return one
+	return start
 
 
 @pytest.fixture

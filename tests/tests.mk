@@ -2,12 +2,17 @@
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
 .PHONY: check check-unit check-layers check-exports check-integration check-clients check-fault check-stress check-long \
-	check-asan check-tsan check-valgrind unit-tests test-packages
+	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without entry/ (else malloc itself would be wrapped in the test) ----
-unit_lib_src := $(filter-out shim/mtshim.c shim/entry/%,$(shim_src)) $(filter-out ctl/main.c,$(ctl_src))
+# The driver's wrappers are in it: their symbols are no names of the driver's (entry/cuda.h).
+unit_lib_src := $(filter-out shim/mtshim.c shim/entry/%,$(shim_src)) $(filter shim/entry/cuda%,$(shim_src)) \
+	$(filter-out ctl/main.c,$(ctl_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 unit_src     := $(sort $(wildcard tests/unit/test_*.c))
+ifeq ($(CUDA),0)
+unit_src     := $(filter-out tests/unit/test_device.c tests/unit/test_entries% tests/unit/test_pool%,$(unit_src))
+endif
 unit_bin     := $(unit_src:tests/unit/%.c=$(B)/tests/unit/%)
 unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/unit -fPIE -fno-builtin-malloc -DMT_LIBDIR='"$(LIBDIR)"'
 ifeq ($(JEMALLOC),none)
@@ -37,13 +42,23 @@ $(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/
 
 unit-tests: $(unit_bin)
 
+# ---- a driver for machines without a GPU ----
+include tests/fakecuda/fakecuda.mk
+
 # ---- the rings ----
 # Where something is missing, install it if we may; a machine where we may not gets the list and fails here.
 test-packages:
 	@scripts/bootstrap --check >/dev/null 2>&1 || scripts/bootstrap
 
+# Everything that a ring runs; the programs for a GPU are run on the stand-in driver (tests/gpu/gpu.mk).
+.PHONY: test-programs
+test-programs: all unit-tests
+ifneq ($(CUDA),0)
+test-programs: fakecuda gpu-programs unsafe-shims
+endif
+
 check: test-packages
-	@$(MAKE) --no-print-directory all unit-tests
+	@$(MAKE) --no-print-directory test-programs
 	@tests/run --build $(B) unit layers exports integration clients fault stress
 
 check-unit: unit-tests
@@ -55,17 +70,42 @@ check-layers:
 check-exports: all
 	@tests/run --build $(B) exports
 
-check-integration check-clients check-fault check-stress: check-%: all
+check-integration check-clients check-fault check-stress: check-%: test-programs
 	@tests/run --build $(B) $*
 
-check-long: all unit-tests
+check-long: test-programs
 	@tests/run --build $(B) --long unit layers exports integration clients fault stress
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests
 	@tests/run --build build/$* unit
 
+# A part of the integration ring; alone it needs nothing that is built for this machine.
+check-aarch64:
+	@$(PYTHON) -m pytest tests/integration/test_aarch64.py
+
 check-valgrind: unit-tests
 	@tests/run --build $(B) --wrapper valgrind unit
 
 -include $(unit_lib_obj:.o=.d) $(unit_bin:=.d)
+
+# ---- the shim without the pool's fences, and without its capture gate: for the tests that must fail with them, for nothing else ----
+.PHONY: unsafe-shims
+unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
+nofence_flag := -DMT_POOL_NO_FENCE
+nogate_flag  := -DMT_POOL_NO_GATE
+pool_obj     := $(filter $(B)/obj/shim/pool/%,$(shim_obj))
+pool_rest    := $(filter-out $(pool_obj),$(shim_obj))
+
+define unsafe_shim
+$(B)/tests/$(1)/pool/%.o: shim/pool/%.c Makefile tests/tests.mk
+	@mkdir -p $$(@D)
+	$$(CC) $$(shim_flags) $$($(1)_flag) -c $$< -o $$@
+
+$(B)/tests/$(1)/libmtshim.so: $(pool_obj:$(B)/obj/shim/%=$(B)/tests/$(1)/%) $$(pool_rest) $$(jemalloc_lib) $$(B)/gen/mtshim.map
+	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) -o $$@.new $$(filter %.o,$$^) $$(jemalloc_lib) $$(jemalloc_libs)
+	mv -f $$@.new $$@
+
+-include $(pool_obj:$(B)/obj/shim/%.o=$(B)/tests/$(1)/%.d)
+endef
+$(foreach variant,nofence nogate,$(eval $(call unsafe_shim,$(variant))))

@@ -5,7 +5,10 @@ that the real shim never gives (late, forged, of another version, hostile text).
   fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
 
 LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version, deaf, broken (spoils the checksum),
-text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more.
+text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more. For the GPU:
+cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
+fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks
+(of a cleanup's record), values (fields of the snapshot).
 """
 import json
 import mmap
@@ -21,8 +24,14 @@ SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
 FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "stats_fields.def").read_text(), re.MULTILINE)
 MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
 MB = 1 << 20
-RECORD, SAMPLE, SETTING = struct.Struct("=15Q6I"), struct.Struct("=6Q"), struct.Struct("=24s72s40s")
-HEAD = struct.Struct("=QIIIIIIQQQ16s32s32s160s32s256s64sQQQ")
+DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "device_fields.def").read_text(), re.MULTILINE)
+DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I"), struct.Struct("=8Q"), struct.Struct("=24s72s40s")
+HEAD = struct.Struct("=Q10I3Q16s32s32s160s32s256s64s64s4Q")
+OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
+              "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
+              "others_count unreported_count others_known cause").split()
+DEVICES_COUNT, OOMS_COUNT = 16, 4
 BELL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 
@@ -46,22 +55,41 @@ class Fake:
 		self.stats = directory / (self.name + ".stats")
 		self.bell = directory / (self.name + ".bell")
 		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
-		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234}
+		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234,
+		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"]}
 		self.records = []
 
 	def head(self):
-		text = self.options.get("text", "").encode("latin-1")
+		text, options = self.options.get("text", "").encode("latin-1"), self.options
 		def word(plain):
 			return text or plain
-		names = [*FIELDS, *["later_bytes"] * self.options.get("fields_more", 0)]
+		names = [*FIELDS, *["later_bytes"] * options.get("fields_more", 0)]
 		size = HEAD.size + 8 * len(names) + 8
-		head = HEAD.pack(MAGIC, self.options.get("version", 1), size, len(names), RECORD.size, SAMPLE.size,
-		                 len(self.settings), self.options.get("other_pid", os.getpid()), start_ticks(), self.pidns,
-		                 b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
-		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), time.time_ns(), len(self.records), 1)
+		ooms = options.get("ooms", [])
+		head = HEAD.pack(MAGIC, options.get("version", 2), size, len(names), RECORD.size, SAMPLE.size, len(self.settings),
+		                 DEVICE.size, options.get("devices_count", len(options.get("devices", []))), OOM.size,
+		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
+		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
+		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
+		                 time.time_ns(), len(self.records), 1,
+		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)))
 		head += struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
-		return head + struct.pack("=Q", checksum(head) ^ bool(self.options.get("broken")))
+		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
+
+	def gpu(self):
+		text = self.options.get("text")
+		def word(plain):
+			return (text or plain).encode("latin-1")
+		devices = b"".join(
+			DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
+			            word(device.get("pci", "")), word(device.get("mode", ""))) for device in self.options.get("devices", []))
+		slots = [bytes(OOM.size)] * OOMS_COUNT
+		for oom in self.options.get("ooms", []):
+			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
+				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
+				word(oom.get("advice", "")))
+		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots)
 
 	def body(self):
 		text = self.options.get("text")
@@ -69,10 +97,12 @@ class Fake:
 			return (text or plain).encode("latin-1")
 		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
 		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
+		data += self.gpu()
 		slots = [bytes(RECORD.size)] * 64
 		for number, record in enumerate(self.records, 1):
 			slots[(number - 1) % 64] = RECORD.pack(number, *record)
-		sample = SAMPLE.pack(time.time_ns(), 300 * MB, 250 * MB, 200 * MB, 50 * MB, 60 * MB)
+		sample = SAMPLE.pack(time.time_ns(), 300 * MB, 250 * MB, 200 * MB, 50 * MB, 60 * MB,
+		                     self.values["gpu_reserved_bytes"], self.values["gpu_allocated_bytes"])
 		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
 
 	def write(self):
@@ -87,8 +117,10 @@ class Fake:
 			self.values["rss_bytes"] = before - freed
 		state = self.options.get("gc_state", 1)
 		self.records.append((time.time_ns(), 12_300_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
-		                     before, before - freed, 200 * MB, 200 * MB, 0, 5, level,
-		                     self.options.get("result", int(freed > 0)), state, int(merged), 0))
+		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
+		                     self.options.get("gpu_after_mb", 0) * MB, 5, level,
+		                     self.options.get("result", int(freed > 0)), state, int(merged),
+		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0), 0))
 
 	def serve_one(self, seq, kind, level, name, value):
 		self.values["request_error"] = self.options.get("request_error", 0)
@@ -101,7 +133,9 @@ class Fake:
 		elif kind == SET and not self.values["request_error"]:
 			self.settings[name] = [value, "mtctl set"]
 		elif kind == RESET_PEAK:
-			self.values["heap_live_peak_bytes"] = self.values["heap_live_bytes"]
+			for name in [name for name in FIELDS if name.endswith("_peak_bytes") and name != "rss_peak_bytes"]:
+				now = name.replace("_peak_bytes", "_bytes")
+				self.values[name] = self.values[now]
 		self.values["request_seq"] = seq
 		self.values["requests_count"] += 1
 		self.write()
@@ -125,7 +159,7 @@ def main():
 		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 	if options.get("awake", True):
 		fake = Fake(directory, options)
-		bell = BELL.pack(BELL_MAGIC, options.get("version", 1), 0, 0, 0, 0, b"", b"")
+		bell = BELL.pack(BELL_MAGIC, options.get("version", 2), 0, 0, 0, 0, b"", b"")
 		fake.bell.write_bytes(bell.ljust(4096, b"\0"))
 		fake.bell.chmod(0o600)
 		fake.write()

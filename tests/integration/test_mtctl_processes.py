@@ -32,8 +32,8 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 	assert (record["reason"], record["level"], record["gc_state"], record["result"]) == ("request", "heavy", "done", 0)
 	assert seen["samples"][0]["anon_bytes"] == 250 * MB
 	text = ctl("stat", pid, "--samples").stdout
-	assert all(f"\n{name} " in text for name in fake_shim.FIELDS)
-	assert "rss_bytes             300.0 MB" in text and "tick_ms=100 (environment)" in text and "gc_rounds=" not in text
+	assert all(f"\n{name} " in text for name in fake_shim.FIELDS if not name.startswith("gpu_"))
+	assert re.search(r"\nrss_bytes +300.0 MB", text) and "tick_ms=100 (environment)" in text and "gc_rounds=" not in text
 
 
 def test_stat_asks_for_fresh_figures_unless_told_not_to(fake, ctl):
@@ -72,7 +72,7 @@ def test_hostile_text_reaches_no_terminal(fake, ctl):
 	assert json.loads(ctl("stat", pid, "--json").stdout)["allocator"] == "?[31m????"
 
 
-@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 1"]),
+@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 2"]),
                                             ({"broken": True}, ["checksum"]),
                                             ({"other_pid": 1}, ["another process"])])
 def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):
@@ -243,6 +243,7 @@ def test_a_process_that_ends_while_it_is_asked(fake, mtctl, plain, spawn):
 	assert "has ended" in asker.stderr.read()
 
 
+@pytest.mark.alone
 def test_trim_all_waits_for_all_at_once(fake, ctl):
 	pids = [fake(freed_mb=number, slow_s=1) for number in range(3)]
 

@@ -6,7 +6,7 @@
 
 #include "base/config.h"
 
-enum { KIND_bool, KIND_u64, KIND_choice, KIND_text, KIND_signal, KIND_round };
+enum { KIND_bool, KIND_u64, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };
 enum { WHEN_start, WHEN_live };
 
 static const struct row {
@@ -113,8 +113,11 @@ Test(config, refuses_rubbish_for_every_setting_in_one_line_and_keeps_the_default
 	mt_config_defaults(&defaults);
 	for (size_t i = 0; i < ROWS; i++)
 		for (size_t j = 0; j < COUNT(rubbish) && rows[i].kind != KIND_text; j++) {
-			struct mt_config config = parsed_setting(&rows[i], rubbish[j]);
+			struct mt_config config;
 
+			if (rows[i].kind == KIND_decimal && strcmp(rubbish[j], "1.5") == 0)
+				continue;
+			config = parsed_setting(&rows[i], rubbish[j]);
 			cr_expect_eq(said_count, 1, "%s=%s", rows[i].name, rubbish[j]);
 			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s=%s", rows[i].name, rubbish[j]);
 			cr_expect(strncmp(said[0], "MT_", 3) == 0 && strstr(said[0], " is taken") != NULL, "%s",
@@ -146,6 +149,31 @@ Test(config, takes_the_ends_of_every_range_and_nothing_beyond)
 			cr_expect_str_eq(formatted(&config, i), rows[i].dflt, "%s=%s", rows[i].name, text);
 			cr_expect_eq(said_count, 1);
 		}
+	}
+}
+
+Test(config, reads_decimals_as_thousandths)
+{
+	static const struct {
+		const char *text;
+		uint64_t thousandths;
+		const char *formatted; /* NULL: refused */
+	} cases[] = {
+		{ "0", 0, "0.0" },         { "0.0", 0, "0.0" },        { "1", 1000, "1.0" },
+		{ "1.5", 1500, "1.5" },    { "0.25", 250, "0.25" },    { "00.001", 1, "0.001" },
+		{ "2.50", 2500, "2.5" },   { "1024", 1024000, "1024.0" }, { "1024.000", 1024000, "1024.0" },
+		{ "1024.001", 1000, NULL }, { "1025", 1000, NULL },    { "1.", 1000, NULL },
+		{ ".5", 1000, NULL },      { "1.0000", 1000, NULL },   { "1.5.0", 1000, NULL },
+		{ "1,5", 1000, NULL },     { "-0.5", 1000, NULL },     { "1.5e0", 1000, NULL },
+		{ "999999999999999999999999999999999.5", 1000, NULL }, { "0.-1", 1000, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct mt_config config = parsed_setting(&rows[MT_OPTION_frag_gb], cases[i].text);
+
+		cr_expect_eq(config.frag_gb, cases[i].thousandths, "%s", cases[i].text);
+		cr_expect_eq(said_count, cases[i].formatted == NULL, "%s", cases[i].text);
+		cr_expect_str_eq(formatted(&config, MT_OPTION_frag_gb), cases[i].formatted ? cases[i].formatted : "1.0");
 	}
 }
 

@@ -27,6 +27,8 @@ static void make_good(void)
 	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
 	good.head.record_bytes = sizeof(struct mt_stats_record);
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
+	good.head.device_bytes = sizeof(struct mt_stats_device);
+	good.head.oom_bytes = sizeof(struct mt_stats_oom);
 	good.head.settings_count = 1;
 	good.head.records_count = 70;
 	strcpy(good.head.comm, "python3");
@@ -114,13 +116,13 @@ Test(statsfile, another_version_is_named_with_both_numbers)
 	seal(&good.head);
 	cr_expect_eq(read_good(), MT_ERR_INVALID);
 	cr_expect_not_null(strstr(why.text, "version 77"), "%s", why.text);
-	cr_expect_not_null(strstr(why.text, "version 1"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "version 2"), "%s", why.text);
 }
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
 	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.fields_count, &good.head.record_bytes,
-				   &good.head.sample_bytes};
+				   &good.head.sample_bytes, &good.head.device_bytes, &good.head.oom_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
@@ -162,6 +164,97 @@ Test(statsfile, text_is_ended_and_printable)
 	cr_expect_eq(strlen(seen.head.evidence), sizeof(seen.head.evidence) - 1);
 	cr_expect_eq(strspn(seen.head.evidence, "?"), strlen(seen.head.evidence));
 	cr_expect_eq(strspn(seen.settings[0].value, "?"), sizeof(seen.settings[0].value) - 1);
+}
+
+Test(statsfile, text_of_devices_and_reports_is_ended_and_printable)
+{
+	memset(good.devices[15].name, 0xff, sizeof(good.devices[15].name));
+	strcpy(good.devices[0].mode, "po\033[1mol");
+	good.ooms[1].number = 2;
+	memset(good.ooms[1].function, 0x9b, sizeof(good.ooms[1].function));
+	memset(good.ooms[1].advice, '\n', sizeof(good.ooms[1].advice));
+	memset(good.head.cuda, 0x07, sizeof(good.head.cuda));
+	seal(&good.head);
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(seen.devices[0].mode, "po?[1mol");
+	cr_expect_eq(strspn(seen.devices[15].name, "?"), sizeof(seen.devices[15].name) - 1);
+	cr_expect_eq(strspn(seen.ooms[1].function, "?"), sizeof(seen.ooms[1].function) - 1);
+	cr_expect_eq(strspn(seen.ooms[1].advice, "?"), sizeof(seen.ooms[1].advice) - 1);
+	cr_expect_eq(strspn(seen.head.cuda, "?"), sizeof(seen.head.cuda) - 1);
+}
+
+Test(statsfile, sizes_and_counts_of_devices_that_lie_are_refused)
+{
+	good.head.devices_count = MT_DEVICES_COUNT;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	good.head.devices_count = MT_DEVICES_COUNT + 1;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	good.head.devices_count = 0;
+	good.head.device_bytes += 8;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	good.head.device_bytes -= 8;
+	good.head.oom_bytes -= 8;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+}
+
+Test(statsfile, reports_out_of_place_come_back_empty)
+{
+	good.ooms[1].number = 6;
+	good.ooms[2].number = 6;
+	good.ooms[2].asked_bytes = 42;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(mt_statsfile_oom(&seen, 6), &seen.ooms[1]);
+	cr_expect_eq(seen.ooms[2].number, 0);
+	cr_expect_eq(seen.ooms[2].asked_bytes, 0);
+	cr_expect_null(mt_statsfile_oom(&seen, 2), "overwritten long ago");
+	cr_expect_null(mt_statsfile_oom(&seen, 0));
+	cr_expect_null(mt_statsfile_oom(&seen, UINT64_MAX));
+}
+
+Test(statsfile, a_setting_is_found_by_its_name_among_those_that_are_filled)
+{
+	strcpy(good.settings[0].value, "7");
+	strcpy(good.settings[1].name, "later");
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(mt_statsfile_setting(&seen, "gc_rounds"), "7");
+	cr_expect_null(mt_statsfile_setting(&seen, "later"), "beyond settings_count");
+}
+
+Test(statsfile, a_process_uses_cuda_when_it_says_how_or_has_a_device)
+{
+	cr_expect_not(mt_statsfile_uses_cuda(&good.head));
+	good.head.devices_count = 1;
+	cr_expect(mt_statsfile_uses_cuda(&good.head));
+	good.head.devices_count = 0;
+	strcpy(good.head.cuda, "off");
+	cr_expect(mt_statsfile_uses_cuda(&good.head));
+}
+
+Test(statsfile, the_drivers_version_is_written_as_people_do)
+{
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "unknown");
+	good.head.driver_version = 12080;
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "12.8");
+	good.head.driver_version = 11000;
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "11.0");
+}
+
+Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
+{
+	struct mt_stats_device device;
+	size_t count;
+	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	uint64_t *words = (uint64_t *)&device;
+
+	cr_assert_eq(count * sizeof(uint64_t), offsetof(struct mt_stats_device, name));
+	for (size_t i = 0; i < count; i++)
+		words[i] = i + 1;
+	for (size_t i = 0; i < count; i++)
+		cr_expect_eq(mt_statsfile_value(&device, &fields[i]), i + 1, "%s", fields[i].name);
 }
 
 Test(statsfile, records_out_of_place_come_back_empty)
@@ -225,5 +318,9 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 	cr_expect_str_eq(mt_statsfile_level(UINT32_MAX), "?");
 	cr_expect_str_eq(mt_statsfile_gc_state(MT_GC_COUNT), "?");
 	cr_expect_str_eq(mt_statsfile_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_statsfile_gpu_state(MT_GPU_STATE_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_gpu_state(MT_GPU_RANKS), "ranks");
+	cr_expect_str_eq(mt_statsfile_oom_cause(MT_OOM_CAUSE_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_oom_cause(MT_OOM_LIVE), "live tensors");
 	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_LATE_GC), "late_gc");
 }

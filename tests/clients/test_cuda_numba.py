@@ -1,0 +1,84 @@
+"""Numba's CUDA driver layer, a real client of the driver's interface, on the fake driver: same results, memory from the pool, and a
+cleanup that reaches Numba's own queue of frees."""
+import os
+import pathlib
+import signal
+
+import pytest
+
+pytest.importorskip("numba")
+PYTHON = "/usr/bin/python3"
+SCRIPT = pathlib.Path(__file__).resolve().parent / "cuda_numba.py"
+MB = 1 << 20
+
+
+# This Numba does not run on a driver of 13.0: it takes the cuCtxGetDevice_v2 that is new there for the function that it knows.
+NEWEST = "12.8"
+
+
+@pytest.fixture
+def numba(fakecuda):
+	"""numba(env, version): the environment for Numba, which finds the driver in the loader's path or as told."""
+	def make(environment, version=NEWEST, **driver):
+		made = fakecuda(environment, version, **driver)
+		made["NUMBA_CUDA_DRIVER"] = made["LD_LIBRARY_PATH"] + "/libcuda.so.1"
+		made["NUMBA_CUDA_WARN_ON_IMPLICIT_COPY"] = "0"
+		return made
+	return make
+
+
+@pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
+def test_numba_computes_the_same(run, bare, env, numba, version, per_thread):
+	plain = dict(numba(bare, version), NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread), CUDA_NUMBA_CALLS="1")
+	shimmed = dict(plain, **{name: value for name, value in env(CUDA_DECAY_MS=0).items() if name.startswith(("MT_", "LD_PRE"))})
+
+	expected = run([PYTHON, SCRIPT], plain, timeout=120)
+	got = run([PYTHON, SCRIPT], shimmed, timeout=120)
+
+	assert expected.returncode == 0 and "anew 10.0" in expected.stdout, expected.stdout + expected.stderr
+	assert (got.stdout, got.returncode) == (expected.stdout, 0)
+	(allocs, frees, used), (own_allocs, own_frees, own_used) = (
+		map(int, done.stderr.split("\n")[-2].split()[1:]) for done in (got, expected))
+	# The driver saw but a part of it, and has everything back.
+	assert allocs < own_allocs / 2 and frees < own_frees / 2
+	assert used == own_used == 0
+
+
+@pytest.fixture
+def steered(steer, env, numba):
+	def start(**settings):
+		settings = dict({"CUDA_DECAY_MS": 0}, **settings)
+		return steer([PYTHON, SCRIPT, "steered"], numba(env(**settings), MEMORY_MB=4096))
+	return start
+
+
+@pytest.mark.parametrize("how", ["signal", "mtctl"])
+def test_a_heavy_cleanup_gives_back_what_numba_dropped(steered, control, awake, wait_for, how):
+	one = steered()
+	one.tell(f"fill 10 {4 * MB}")
+	one.tell("drop")
+	assert one.number("pending") > 0 and one.number("used") >= 40 * MB
+
+	if how == "signal":
+		os.kill(one.pid, signal.SIGUSR1)
+	else:
+		awake(one.pid, one.env)
+		# Where its main thread runs Python, the trim does not answer before it is done.
+		one.process.stdin.write("spin 1\n")
+		one.process.stdin.flush()
+		done = control(one.env, "trim", one.pid)
+		assert done.returncode == 0 and "numba" in done.stdout.lower(), done.stdout + done.stderr
+		assert one.process.stdout.readline() == "spin\n"
+		assert one.number("pending") == 0 and one.number("used") == 0
+
+	# Numba's queue is emptied on its main thread, which then asks the driver for nothing.
+	wait_for(lambda: one.number("pending") == 0 and one.number("used") == 0, 8, "Numba's and the pool's blocks go back")
+
+
+def test_what_numba_dropped_decays(steered, wait_for):
+	one = steered(CUDA_DECAY_MS=300)
+	one.tell(f"fill 10 {4 * MB}")
+	one.tell("drop")
+	one.tell("clear")
+
+	wait_for(lambda: one.number("used") == 0, 8, "idle blocks go back")

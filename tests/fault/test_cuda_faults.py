@@ -1,0 +1,70 @@
+"""The Nth call of a function of the driver fails, for every call that a run with the shim makes: the program gets the
+driver's own code, as without the shim, and the ledger is clean at the end. What only the shim calls may fail unnoticed."""
+import collections
+import os
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+FAKE = pathlib.Path(os.environ.get("MTSHIM_FAKECUDA", ROOT / "build" / "tests" / "fakecuda"))
+CODE = 46  # no code that the shim knows
+CODES = [CODE, 700, 999]  # and two that end a context
+BIRTH = {"cuInit", "cuCtxCreate_v2"}  # without which the program itself has nothing to do
+POOLED = {"cuMemAlloc_v2", "cuMemFree_v2"}  # called by the pool at other times than by the program
+# The reaper looks at these when it likes, so which call of the program's is the Nth one differs from run to run.
+LOOKED_AT = {"cuDeviceGetDefaultMemPool", "cuMemPoolGetAttribute", "cuMemGetInfo_v2"}
+
+
+@pytest.fixture
+def program(compile_c):
+	if not (FAKE / "libcuda.so.1").exists():
+		pytest.fail("the stand-in for the driver is not there: make fakecuda", pytrace=False)
+	return compile_c("cuda_entries.c", f"-L{FAKE}", "-lcuda", "-Wl,--enable-new-dtags", f"-Wl,-rpath,{FAKE}")
+
+
+@pytest.fixture
+def calls(run, env, program, tmp_path):
+	"""How often each function is called in a run without faults."""
+	log = tmp_path / "calls"
+	run([program, "faults"], dict(env(CUDA="pool"), FAKECUDA_LOG=str(log)))
+	return collections.Counter(line.split()[1] for line in log.read_text().splitlines())
+
+
+def codes(text):
+	return {int(code) for code in re.findall(r": (-?\d+)$", text, re.MULTILINE)}
+
+
+def check(run, env, bare, program, clean, function, number, code):
+	fault = {"FAKECUDA_FAIL": f"{function}:{number}={code}"}
+	got = run([program, "faults"], dict(env(CUDA="pool"), **fault))
+	expected = run([program, "faults"], dict(bare, **fault))
+
+	assert got.returncode == 0, f"{fault}: {got.stdout}{got.stderr}"
+	if function in POOLED:
+		assert codes(got.stdout) <= {0, code}, f"{fault}: {got.stdout}"
+		assert got.stdout.splitlines()[-6:] == clean.splitlines()[-6:], f"{fault}: {got.stdout}"
+	elif function in LOOKED_AT:
+		assert codes(got.stdout.split("ledger")[0]) <= {0, code}, f"{fault}: {got.stdout}"
+	else:
+		assert got.stdout == expected.stdout, f"{fault}: {got.stderr}"
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_call_of_the_driver_fails_once(run, env, bare, program, calls, code):
+	clean = run([program, "faults"], env(CUDA="pool")).stdout
+
+	assert codes(clean) == {0}, clean
+	assert calls["cuMemAllocManaged"] == 2 and calls["cuCtxRecordEvent"] >= 1, calls
+	for function in sorted(set(calls) - BIRTH):
+		for number in range(1, min(calls[function], 8) + 1):
+			check(run, env, bare, program, clean, function, number, code)
+
+
+def test_nothing_is_swallowed(run, env, bare, program):
+	"""A control of this file itself: the faults do reach the program."""
+	for function in ("cuMemAlloc_v2", "cuMemAllocManaged", "cuMemRelease", "cuMemFreeHost", "cuArrayDestroy"):
+		got = run([program, "faults"], dict(env(CUDA="pool"), FAKECUDA_FAIL=f"{function}:1={CODE}"))
+
+		assert f": {CODE}\n" in got.stdout, function

@@ -1,0 +1,136 @@
+"""mtctl and a real CUDA program under the real shim, on the fake driver."""
+import pathlib
+import re
+
+import pytest
+
+MB = 1 << 20
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def cuda(steer, compile_c, fakecuda, env, awake):
+	"""cuda(fake settings, MT settings): a program that does what it is told, awake. Nothing goes back by itself."""
+	age = max(int((HERE / name).stat().st_mtime) for name in ("cuda_client.h", "../fakecuda/fakecuda.h"))
+	program = compile_c("cuda_puppet.c", f"-DAGE={age}")
+
+	def start(driver=None, **settings):
+		settings = {"CUDA_DECAY_MS": 0, "CUDA_LOW_PCT": 0, **settings}
+		one = steer([program], fakecuda(env(**settings), **{"MEMORY_MB": 1000, **(driver or {})}))
+		assert one.number("info") > 0
+		awake(one.pid, one.env)
+		return one
+	return start
+
+
+def fill(one, live_mb, idle_mb, each_mb=4):
+	"""So many MB held in slots from 0 on, so many freed."""
+	slots = range((live_mb + idle_mb) // each_mb)
+	for slot in slots:
+		assert one.number(f"alloc {slot} {each_mb * MB}") == 0
+	for slot in slots[live_mb // each_mb:]:
+		assert one.number(f"free {slot}") == 0
+	# Once the device is done with them, they are idle.
+	assert one.number("sync") == 0
+
+
+def test_stat_says_what_the_program_holds_and_what_is_cached(cuda, stats, wait_for):
+	one = cuda()
+	fill(one, 40, 24)
+
+	def settled():
+		seen = stats(one.pid, one.env)
+		return seen if seen["devices"] and seen["gpu_reserved_bytes"] == 64 * MB else None
+	seen = wait_for(settled, what="64 MB reserved")
+	(device,) = seen["devices"]
+
+	assert (seen["cuda"], device["mode"], device["ordinal"]) == ("pool", "pool", 0)
+	assert device["name"] and seen["driver_version"] == 13000
+	assert (device["allocated_bytes"], device["requested_bytes"], device["blocks_count"]) == (40 * MB, 40 * MB, 10)
+	assert device["idle_bytes"] + device["pending_bytes"] == 24 * MB
+	assert (device["allocated_peak_bytes"], device["reserved_peak_bytes"]) == (64 * MB, 64 * MB)
+	assert (device["num_device_alloc"], device["num_ooms"], device["inactive_split_bytes"]) == (16, 0, 0)
+	assert device["total_bytes"] == 1000 * MB and 0 < device["free_bytes"] < 1000 * MB
+
+
+def test_trim_gives_the_idle_blocks_back_and_says_so(cuda, control, stats):
+	one = cuda()
+	fill(one, 40, 24)
+
+	got = control(one.env, "trim", one.pid)
+	(device,) = stats(one.pid, one.env)["devices"]
+
+	assert got.returncode == 0, got.stdout + got.stderr
+	assert re.search(r"^  GPU in use +\d+\.\d MB +\d+\.\d MB +-24\.0 MB$", got.stdout, re.MULTILINE), got.stdout
+	assert "GPU caches emptied" in got.stdout
+	assert one.number("used 0") == device["reserved_bytes"] == 40 * MB
+
+
+def test_a_light_trim_leaves_the_gpu_alone(cuda, control):
+	one = cuda()
+	fill(one, 4, 24)
+
+	assert "GPU" not in control(one.env, "trim", "--light", one.pid).stdout
+	assert one.number("used 0") == 28 * MB
+
+
+def test_reset_peak_starts_the_peaks_of_devices_anew(cuda, control, stats):
+	one = cuda()
+	fill(one, 40, 24)
+	assert control(one.env, "trim", one.pid).returncode == 0
+
+	got = control(one.env, "reset-peak", one.pid)
+
+	assert "GPU allocated at 40.0 MB, reserved at 40.0 MB" in got.stdout
+	(device,) = stats(one.pid, one.env)["devices"]
+	assert (device["allocated_peak_bytes"], device["reserved_peak_bytes"]) == (40 * MB, 40 * MB)
+
+
+def test_an_out_of_memory_error_leaves_its_report(cuda, control, stats, wait_for):
+	one = cuda()
+	fill(one, 900, 40, each_mb=20)
+	assert control(one.env, "stat", one.pid, "--oom").stdout == "no out-of-memory error has reached this program\n"
+
+	assert one.number(f"alloc 100 {200 * MB}") == 2
+
+	(oom,) = wait_for(lambda: stats(one.pid, one.env)["ooms"], what="a report")
+	assert (oom["function"], oom["asked_bytes"], oom["device"]) == ("cuMemAlloc", 200 * MB, 0)
+	assert (oom["allocated_bytes"], oom["total_bytes"]) == (900 * MB, 1000 * MB)
+	assert (oom["idle_bytes"], oom["num_alloc_retries"], oom["num_ooms"]) == (0, 1, 1), "the idle blocks went first"
+	assert oom["cause"] == "live tensors"
+	got = control(one.env, "stat", one.pid, "--oom")
+	assert got.returncode == 0 and "cuMemAlloc asked for 200.0 MB on GPU 0\n" in got.stdout
+	assert "  likely cause: live tensors\n  -> " in got.stdout
+	assert "warn  1 out-of-memory errors have reached the program" in control(one.env, "doctor", one.pid).stdout
+
+
+def test_ps_shows_what_a_program_holds_of_the_gpu(cuda, control, stats):
+	one = cuda()
+	fill(one, 40, 0)
+	stats(one.pid, one.env) # ps takes the figures as they were last written
+
+	rows = control(one.env, "ps").stdout.splitlines()
+
+	assert "GPU" in rows[0].split()
+	assert re.search(r" 40\.0 MB  \S*cuda_puppet", next(row for row in rows if f"{one.pid} " in row))
+
+
+@pytest.mark.parametrize("mode", ["pool", "account"])
+def test_doctor_says_the_mode(cuda, control, mode):
+	one = cuda(CUDA=mode)
+	fill(one, 4, 4)
+
+	text = control(one.env, "doctor", one.pid).stdout
+
+	assert f"ok    CUDA: {mode}, driver 13.0\n" in text
+	assert re.search(rf"^ok    GPU 0 \(.+\): .* MB free of 1000\.0 MB, mode {mode}$", text, re.MULTILINE)
+	assert ("does not wait for the device" in text) == (mode == "pool")
+
+
+def test_with_cuda_off_a_program_has_no_gpu_figures(cuda, stats):
+	one = cuda(CUDA="off", MIN_MB=0)
+	fill(one, 4, 4)
+
+	seen = stats(one.pid, one.env)
+
+	assert seen["devices"] == [] and seen["gpu_reserved_bytes"] == 0

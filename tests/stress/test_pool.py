@@ -1,0 +1,62 @@
+"""The device pool against a model: ten million operations, no stale touch, nothing left at the end; and the model finds a
+pool without fences out."""
+import hashlib
+import json
+import pathlib
+
+import pytest
+
+HERE = pathlib.Path(__file__).parent
+SHIM = HERE.parent.parent / "shim"
+SOURCES = sorted(path for path in (SHIM / "pool").glob("*.c") if path.name != "conf.c") + [
+	SHIM / "base" / "os.c", SHIM / "base" / "lock.c"]
+EVERYTHING = ["captures", "deaths", "reaper", "ooms"]
+
+
+@pytest.fixture
+def model(run, bare, compile_c):
+	"""model(operations, words, flags): what the model says of so many operations of 8 threads."""
+	def play(operations, words=(), flags=(), timeout=240):
+		files = [*SOURCES, HERE / "pool_model.h", *(SHIM / "pool").glob("*.h")]
+		version = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+		program = compile_c(HERE / "pool_model.c", "-O2", *SOURCES, f"-DPOOL_VERSION=0x{version}", *flags)
+		got = run([program, operations, 8, *words], bare, timeout=timeout)
+		assert got.returncode == 0, got.stderr
+		return json.loads(got.stdout), got.stderr
+	return play
+
+
+def well(result, errors):
+	assert result["stale"] == 0, (result, errors)
+	assert result["wrongs"] == 0, (result, errors)
+	assert result["ledger_blocks"] == 0 and result["ledger_events"] == 0, result
+	assert result["work"] > result["operations"] / 10, "the device had work"
+
+
+def test_ten_million_operations_leave_nothing_behind(model):
+	result, errors = model(10_000_000, ["reaper", "ooms"])
+
+	assert result["operations"] == 10_000_000
+	well(result, errors)
+	assert result["hits"] > 1_000_000
+
+
+def test_captures_and_deaths_in_between_leave_nothing_behind(model):
+	result, errors = model(10_000_000, EVERYTHING)
+
+	well(result, errors)
+	assert result["captures"] > 20 and result["deaths"] > 20
+
+
+def test_an_older_driver_is_synchronised_instead(model):
+	result, errors = model(2_000_000, ["lazy", *EVERYTHING])
+
+	well(result, errors)
+	assert result["hits"] > 10_000
+
+
+@pytest.mark.parametrize("words", [[], EVERYTHING], ids=["alone", "everything"])
+def test_the_model_finds_a_pool_without_fences_out(model, words):
+	result, _ = model(200_000, words, ["-DMT_POOL_NO_FENCE"])
+
+	assert result["stale"] > 100

@@ -1,0 +1,335 @@
+/* entries_doubles.h -- what stands around the wrappers of entry/cuda*.c in their unit tests: a driver that writes down each call, and
+ * a pool, a gate and a report that do the same. What happened is one line of words in `story`. */
+#ifndef ENTRIES_DOUBLES_H
+#define ENTRIES_DOUBLES_H
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "account/device.h"
+#include "driver/driver.h"
+#include "entry/cuda.h"
+#include "life.h"
+#include "pool/capture.h"
+#include "pool/pool.h"
+#include "reaper/oom.h"
+
+#define UNUSED __attribute__((unused))
+#define DPTR    0x7000000000ull /* what an allocation answers */
+#define CURRENT ((struct CUctx_st *)0xc0)
+#define PRIMARY ((struct CUctx_st *)0xc1)
+
+typedef int (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+
+static char story[4096];
+static bool is_on = true;
+static bool has_driver = true;
+static uint64_t seen[6]; /* arguments of the last call of a wrapped function */
+static int script[8];    /* what calls of wrapped functions answer, in turn; then success */
+static unsigned script_at;
+
+/* Of the pool's double. */
+static uint64_t room_bytes;
+static uint64_t block_base, block_bytes; /* one block, 0: none */
+static bool block_is_cached;
+static uint64_t cached_bytes;
+static bool capture_is_open;
+static int primary_is_active = 1;
+static int devices = 1;
+static struct CUctx_st *made_context = (struct CUctx_st *)0xcc; /* which the pool knows to be the program's own */
+static unsigned knows_current;
+
+static void tell(const char *word)
+{
+	size_t used = strlen(story);
+
+	snprintf(story + used, sizeof(story) - used, "%s%s", used ? " " : "", word);
+}
+
+/* A wrapped function of the driver: writes outputs that are addresses of ours. */
+static int called(const char *name, const uint64_t given[6])
+{
+	int result = script_at < 8 ? script[script_at++] : 0;
+
+	tell(name);
+	memcpy(seen, given, sizeof(seen));
+	if (result != MT_CU_SUCCESS)
+		return result;
+	if (strstr(name, "Alloc") || strstr(name, "Create") || strstr(name, "OpenMem") || strstr(name, "FromGreen")) {
+		if (given[0] > 4096 && !strstr(name, "Green"))
+			*(uint64_t *)(uintptr_t)given[0] = DPTR;
+		if (strcmp(name, "cuMemAllocPitch_v2") == 0 && given[1] > 4096)
+			*(uint64_t *)(uintptr_t)given[1] = 512;
+	} else if (strcmp(name, "cuMemGetInfo_v2") == 0) {
+		if (given[0] > 4096)
+			*(uint64_t *)(uintptr_t)given[0] = 600;
+		if (given[1] > 4096)
+			*(uint64_t *)(uintptr_t)given[1] = 1000;
+	} else if (strcmp(name, "cuMemGetAddressRange_v2") == 0) {
+		if (given[2] < DPTR || given[2] >= DPTR + 4096)
+			return MT_CU_NOT_FOUND;
+		if (given[0] > 4096)
+			*(uint64_t *)(uintptr_t)given[0] = DPTR;
+		if (given[1] > 4096)
+			*(uint64_t *)(uintptr_t)given[1] = 4096;
+	} else if (strcmp(name, "cuPointerGetAttribute") == 0 && given[1] == MT_CU_POINTER_RANGE_SIZE) {
+		*(uint64_t *)(uintptr_t)given[0] = 4096;
+	} else if (strcmp(name, "cuPointerGetAttribute") == 0 && given[1] == MT_CU_POINTER_DEVICE_ORDINAL) {
+		*(int *)(uintptr_t)given[0] = 1;
+	}
+	return result;
+}
+
+#define X(name, parameters)                                                                                            \
+	static int real_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)                  \
+	{                                                                                                              \
+		const uint64_t given[6] = {a, b, c, d, e, f};                                                          \
+                                                                                                                       \
+		return called(#name, given);                                                                           \
+	}
+MT_DRIVER_WRAPPED(X)
+#undef X
+
+/* Those that are only called. */
+static int get_state(int device UNUSED, unsigned int *flags, int *active)
+{
+	*flags = 0;
+	*active = primary_is_active;
+	return 0;
+}
+static int retain(struct CUctx_st **context, int device UNUSED)
+{
+	*context = PRIMARY;
+	return 0;
+}
+static int get_current(struct CUctx_st **context)
+{
+	*context = CURRENT;
+	return 0;
+}
+static int get_device(int *device)
+{
+	*device = 2;
+	return 0;
+}
+static int get_count(int *count)
+{
+	*count = devices;
+	return 0;
+}
+static int push(struct CUctx_st *context)
+{
+	return context == (struct CUctx_st *)0xbad ? MT_CU_INVALID_CONTEXT : 0;
+}
+static int pop(struct CUctx_st **context)
+{
+	*context = NULL;
+	return 0;
+}
+static int is_capturing(struct CUstream_st *stream, int *status)
+{
+	*status = stream == (struct CUstream_st *)0x5c ? MT_CU_CAPTURE_ACTIVE : MT_CU_CAPTURE_NONE;
+	return 0;
+}
+
+#define X(name, parameters) .name = (int(*) parameters)(void (*)(void))real_##name,
+static struct mt_driver driver_table = {
+	MT_DRIVER_WRAPPED(X)
+	.cuDevicePrimaryCtxGetState = get_state, .cuDevicePrimaryCtxRetain = retain, .cuCtxGetCurrent = get_current,
+	.cuCtxGetDevice = get_device, .cuDeviceGetCount = get_count, .cuCtxPushCurrent_v2 = push,
+	.cuCtxPopCurrent_v2 = pop, .cuStreamIsCapturing = is_capturing, .cuStreamIsCapturing_ptsz = is_capturing,
+};
+#undef X
+
+const struct mt_driver *mt_driver(void)
+{
+	return has_driver ? &driver_table : NULL;
+}
+
+bool mt_life_cuda_start(void)
+{
+	errno = 95;
+	return is_on;
+}
+
+/* ---- the pool; each call spoils errno, which the wrappers have to keep ---- */
+
+static int by_pool(const char *word, int result)
+{
+	tell(word);
+	errno = 99;
+	return result;
+}
+
+int mt_pool_alloc(uint64_t *out_dptr UNUSED, size_t bytes UNUSED)
+{
+	return by_pool("pool-alloc", script[0]);
+}
+bool mt_pool_take_back(uint64_t dptr, int *out_result)
+{
+	errno = 99;
+	if (!block_base || dptr != block_base)
+		return false;
+	*out_result = by_pool("pool-free", script[0]);
+	return true;
+}
+void mt_pool_taint(uint64_t dptr UNUSED)
+{
+	(void)by_pool("taint", 0);
+}
+bool mt_pool_release(uint64_t dptr)
+{
+	(void)by_pool("release", 0);
+	return dptr == block_base && !block_is_cached;
+}
+bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
+{
+	if (!block_base || base != block_base)
+		return false;
+	*out_bytes = block_bytes;
+	*out_cached = block_is_cached;
+	return true;
+}
+uint64_t mt_pool_make_room(void)
+{
+	(void)by_pool("room", 0);
+	return room_bytes;
+}
+uint64_t mt_pool_make_room_on(int device UNUSED)
+{
+	return mt_pool_make_room();
+}
+void mt_pool_note_oom(void)
+{
+	(void)by_pool("note-oom", 0);
+}
+uint64_t mt_pool_cached_bytes(int device UNUSED)
+{
+	return cached_bytes;
+}
+void mt_pool_context_dies(struct CUctx_st *context UNUSED)
+{
+	(void)by_pool("context-dies", 0);
+}
+void mt_pool_context_rests(struct CUctx_st *context UNUSED)
+{
+}
+
+void mt_pool_context_goes_on(struct CUctx_st *context UNUSED)
+{
+}
+
+void mt_pool_context_ended(struct CUctx_st *context UNUSED)
+{
+	(void)by_pool("context-ended", 0);
+}
+void mt_pool_context_made(struct CUctx_st *context, int device)
+{
+	char word[64];
+
+	snprintf(word, sizeof(word), "made-%p-%d", (void *)context, device);
+	(void)by_pool(word, 0);
+}
+void mt_pool_know(struct CUctx_st *context)
+{
+	char word[64];
+
+	snprintf(word, sizeof(word), "know-%p", (void *)context);
+	(void)by_pool(word, 0);
+}
+void mt_pool_know_current(void)
+{
+	knows_current++;
+	errno = 99;
+}
+bool mt_pool_has_made(struct CUctx_st *context)
+{
+	return context == made_context;
+}
+void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner)
+{
+	char word[64];
+
+	snprintf(word, sizeof(word), "peer-%p-%p", (void *)user, (void *)owner);
+	(void)by_pool(word, 0);
+}
+void mt_pool_green(int device)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "green-%d", device);
+	(void)by_pool(word, 0);
+}
+bool mt_pool_is_used(void)
+{
+	return true;
+}
+bool mt_capture_is_open(void)
+{
+	return capture_is_open;
+}
+void mt_capture_before_begin(void)
+{
+	(void)by_pool("gate-up", 0);
+}
+void mt_capture_after_begin(const struct mt_driver *driver UNUSED, struct CUstream_st *stream UNUSED, bool is_ptsz, int result)
+{
+	(void)by_pool(result == 0 ? (is_ptsz ? "begun-ptsz" : "begun") : "gate-down", 0);
+}
+void mt_capture_after_end(const struct mt_driver *driver UNUSED, struct CUstream_st *stream UNUSED, bool is_ptsz,
+			  int result UNUSED)
+{
+	(void)by_pool(is_ptsz ? "ended-ptsz" : "ended", 0);
+}
+void mt_capture_close(void)
+{
+	(void)by_pool("gate-up", 0);
+}
+void mt_capture_open(void)
+{
+	(void)by_pool("gate-down", 0);
+}
+void mt_capture_stream_dies(struct CUstream_st *stream UNUSED)
+{
+	(void)by_pool("stream-dies", 0);
+}
+void mt_capture_context_dies(struct CUctx_st *context UNUSED)
+{
+	(void)by_pool("captures-die", 0);
+}
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
+{
+	char word[160];
+
+	snprintf(word, sizeof(word), "report(%s,%llu,%d,%llu,%llu)", function, (unsigned long long)asked_bytes, device,
+		 (unsigned long long)free_bytes, (unsigned long long)total_bytes);
+	(void)by_pool(word, 0);
+}
+
+/* ---- words of the tests ---- */
+
+static UNUSED void answer(int first, int second)
+{
+	script[0] = first;
+	script[1] = second;
+	script_at = 0;
+	story[0] = 0;
+}
+
+static UNUSED uint64_t live(enum mt_device_kind kind, int device)
+{
+	struct mt_device_usage usage;
+
+	mt_device_usage(device, &usage);
+	return usage.live_bytes[kind];
+}
+
+static UNUSED void expect_story(const char *expected)
+{
+	cr_expect_str_eq(story, expected, "it was: %s", story);
+	story[0] = 0;
+}
+
+#endif

@@ -1,0 +1,54 @@
+/* test_frameworks.c -- which caching allocator sits on top, and what follows. */
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+#include "sense/frameworks.h"
+
+static const struct {
+	const char *paths[3]; /* loaded */
+	uint64_t choice;
+	struct mt_config_facts facts;
+	enum mt_pool_mode mode;
+	const char *word; /* in the text */
+} cases[] = {
+	{{"/lib/x86_64-linux-gnu/libc.so.6"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
+	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "PyTorch"},
+	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_AUTO, {.torch_without_cache = true}, MT_POOL_POOL, "PyTorch's own cache is off"},
+	{{"/v/torch/lib/libc10.so"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
+	{{"/v/jax_plugins/xla_cuda12/xla_cuda_plugin.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "JAX"},
+	{{"/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "JAX"},
+	{{"/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {.jax_without_bfc = true}, MT_POOL_POOL, "pool"},
+	{{"/v/tensorflow/libtensorflow_framework.so.2"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "TensorFlow"},
+	{{"/v/tensorflow/libtensorflow_framework.so.2"}, MT_CUDA_AUTO, {.tensorflow_without_bfc = true}, MT_POOL_POOL, "pool"},
+	{{"/v/cupy/cuda/memory.cpython-311-x86_64-linux-gnu.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "CuPy"},
+	{{"/v/other/memory.cpython-311-x86_64-linux-gnu.so"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
+	/* one of two has no cache: the other still does */
+	{{"/v/torch/lib/libc10_cuda.so", "/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {.torch_without_cache = true},
+	 MT_POOL_ACCOUNT, "JAX"},
+	/* who says what he wants gets it */
+	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_POOL, {0}, MT_POOL_POOL, "pool"},
+	{{NULL}, MT_CUDA_ACCOUNT, {0}, MT_POOL_ACCOUNT, "account"},
+	{{NULL}, MT_CUDA_OFF, {0}, MT_POOL_OFF, "off"},
+};
+
+Test(frameworks, a_cache_on_top_leaves_only_counting)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mt_frameworks_seen seen = {0};
+		struct mt_frameworks_verdict verdict;
+
+		for (size_t j = 0; j < 3 && cases[i].paths[j]; j++)
+			mt_frameworks_note(cases[i].paths[j], &seen);
+		verdict = mt_frameworks_decide(cases[i].choice, &cases[i].facts, &seen);
+
+		cr_expect_eq(verdict.mode, cases[i].mode, "case %zu: %s", i, verdict.text);
+		cr_expect_not_null(strstr(verdict.text, cases[i].word), "case %zu: %s", i, verdict.text);
+		cr_expect_lt(strlen(verdict.text), 64);
+	}
+}
+
+Test(frameworks, a_process_without_any_pools)
+{
+	cr_expect_eq(mt_frameworks_look().mode, MT_POOL_POOL);
+}

@@ -1,0 +1,47 @@
+/* test_oom_cause.c -- what an out-of-memory error is put down to. */
+#include <criterion/criterion.h>
+
+#include <string.h>
+
+#include "reaper/oom_cause.h"
+
+#define GB (1ull << 30)
+
+static const struct {
+	struct mt_stats_oom seen;
+	uint64_t frag_thousandths;
+	enum mt_oom_cause cause;
+	const char *word; /* of the advice */
+} cases[] = {
+	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = 2 * GB}, 1000, MT_OOM_CACHE, "MT_CUDA_DECAY_MS"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .framework_idle_bytes = 2 * GB}, 1000, MT_OOM_CACHE,
+	 "MT_FRAMEWORK_DECAY_MS"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 10 * GB, .idle_bytes = GB + 1}, 1000, MT_OOM_CACHE, ""},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = GB}, 1000, MT_OOM_LIVE, "smaller batches"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = 2 * GB}, 2000, MT_OOM_LIVE, ""},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = GB / 2}, 250, MT_OOM_CACHE, ""},
+	{{.total_bytes = 100 * GB, .allocated_bytes = 80 * GB}, 1000, MT_OOM_LIVE, ""},
+	{{.total_bytes = 100 * GB, .allocated_bytes = 79 * GB}, 1000, MT_OOM_OTHERS, "nvidia-smi"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .others_known = 1, .others_count = 2, .others_bytes = 70 * GB}, 1000,
+	 MT_OOM_OTHERS, "CUDA_VISIBLE_DEVICES"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .others_known = 1}, 1000, MT_OOM_UNKNOWN, "mtctl stat"},
+	{{.allocated_bytes = GB}, 1000, MT_OOM_UNKNOWN, ""},
+	{{.total_bytes = 8 * GB, .allocated_bytes = 7 * GB, .asked_bytes = 9 * GB}, 1000, MT_OOM_REQUEST, "more than the device"},
+	{{.total_bytes = 8 * GB, .idle_bytes = 7 * GB, .asked_bytes = 8 * GB + 1}, 1000, MT_OOM_REQUEST, ""},
+	{{.total_bytes = 8 * GB, .allocated_bytes = 7 * GB, .asked_bytes = 8 * GB}, 1000, MT_OOM_LIVE, ""},
+	{{.asked_bytes = 9 * GB}, 1000, MT_OOM_UNKNOWN, ""},
+};
+
+Test(oom_cause, follows_from_the_figures)
+{
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mt_stats_oom oom = cases[i].seen;
+
+		mt_oom_judge(&oom, cases[i].frag_thousandths);
+
+		cr_expect_eq(oom.cause, cases[i].cause, "case %zu: %u", i, oom.cause);
+		cr_expect_not_null(strstr(oom.advice, cases[i].word), "case %zu: %s", i, oom.advice);
+		cr_expect_gt(strlen(oom.advice), 20);
+		cr_expect_lt(strlen(oom.advice), sizeof(oom.advice) - 1, "not cut");
+	}
+}

@@ -1,0 +1,730 @@
+/* test_pool.c -- the pool over a scripted driver: what is reused and when, and what is never done. Each test is a process of its own. */
+#include <criterion/criterion.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "pool_driver.h"
+
+#define MB (1024ull * 1024)
+
+static struct mt_driver driver;
+static struct CUctx_st *first, *second;
+static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
+
+static enum mt_pool_mode mode(void)
+{
+	return wanted_mode;
+}
+
+static struct mt_pool_settings settings = {.decay_ms = 5000, .max_idle_pct = 100, .mode = mode};
+
+static void start(void)
+{
+	driver = fake_driver();
+	first = fake_context(0, 0);
+	second = fake_context(1, 1);
+	fake_make_current(first);
+	mt_pool_start(&driver, &settings);
+}
+
+static void finish(void)
+{
+	cr_expect_eq(atomic_load(&fake.wrongs), 0);
+}
+
+TestSuite(pool, .init = start, .fini = finish, .timeout = 30);
+
+static uint64_t allocate(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	cr_assert_eq(mt_pool_alloc(&dptr, bytes), MT_CU_SUCCESS);
+	cr_assert_neq(dptr, 0);
+	return dptr;
+}
+
+static void release(uint64_t dptr)
+{
+	cr_assert_eq(mt_pool_free(dptr), MT_CU_SUCCESS);
+}
+
+static struct mt_pool_usage usage(int device)
+{
+	struct mt_pool_usage now;
+
+	mt_pool_usage(device, &now);
+	return now;
+}
+
+Test(pool, hands_a_freed_block_out_again_without_the_driver)
+{
+	uint64_t dptr = allocate(5000);
+
+	release(dptr);
+	cr_expect_eq(allocate(4900), dptr, "the same 512 bytes' rounding");
+	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 1);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
+}
+
+Test(pool, waits_for_work_enqueued_before_the_free)
+{
+	uint64_t dptr = allocate(4096);
+
+	fake_issue(first);
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_finish(first);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, waits_for_work_of_another_known_context)
+{
+	uint64_t dptr = allocate(4096), other;
+
+	mt_pool_peer(second, first);
+	fake_issue(second);
+	release(dptr);
+	other = allocate(4096);
+	cr_expect_neq(other, dptr);
+	fake_finish(second);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, never_gives_a_block_to_another_context)
+{
+	uint64_t dptr = allocate(4096);
+
+	release(dptr);
+	fake_make_current(second);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_make_current(first);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, takes_a_free_in_another_contexts_thread_and_in_none)
+{
+	uint64_t dptr = allocate(4096);
+
+	fake_make_current(second);
+	release(dptr);
+	fake_make_current(first);
+	cr_expect_eq(allocate(4096), dptr);
+	fake_make_current(NULL);
+	release(dptr);
+	fake_make_current(first);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, refuses_the_second_free_and_hands_an_unknown_pointer_on)
+{
+	uint64_t dptr = allocate(4096);
+
+	release(dptr);
+	cr_expect_eq(mt_pool_free(dptr), MT_CU_INVALID_VALUE);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
+	cr_expect_eq(mt_pool_free(0x1234), MT_CU_INVALID_VALUE);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+}
+
+Test(pool, leaves_odd_requests_to_the_driver)
+{
+	uint64_t dptr = 7;
+
+	cr_expect_eq(mt_pool_alloc(NULL, 10), MT_CU_INVALID_VALUE);
+	cr_expect_eq(mt_pool_alloc(&dptr, 0), MT_CU_INVALID_VALUE);
+	cr_expect_eq(mt_pool_alloc(&dptr, SIZE_MAX), MT_CU_OUT_OF_MEMORY);
+	fake_make_current(NULL);
+	cr_expect_eq(mt_pool_alloc(&dptr, 10), MT_CU_INVALID_CONTEXT);
+	cr_expect_eq(dptr, 7);
+}
+
+Test(pool, serves_a_large_request_with_a_block_at_most_an_eighth_larger)
+{
+	uint64_t dptr = allocate(90 * MB);
+
+	release(dptr);
+	cr_expect_eq(allocate(80 * MB), dptr);
+	release(dptr);
+	cr_expect_neq(allocate(79 * MB), dptr);
+}
+
+Test(pool, shares_one_event_among_frees_that_come_together)
+{
+	uint64_t dptr[16];
+
+	for (int i = 0; i < 16; i++)
+		dptr[i] = allocate(4096);
+	for (int i = 0; i < 16; i++)
+		release(dptr[i]);
+	cr_expect_leq(fake_calls(FAKE_cuCtxRecordEvent), 4, "one, or a few on a machine that is busy");
+	cr_expect_geq(fake_calls(FAKE_cuCtxRecordEvent), 1);
+}
+
+Test(pool, keeps_few_events)
+{
+	uint64_t dptr[2000];
+
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 2000; i++)
+			dptr[i] = allocate(4096);
+		fake_issue(first);
+		for (int i = 0; i < 2000; i++)
+			release(dptr[i]);
+		fake_finish(first);
+	}
+	for (int i = 0; i < 2000; i++)
+		dptr[i] = allocate(4096);
+	release(dptr[0]);
+	cr_expect_eq(allocate(4096), dptr[0]);
+	cr_expect_leq(fake_events_alive(), 64 + 2);
+}
+
+Test(pool, gives_only_ready_blocks_while_a_capture_is_open_and_touches_no_event)
+{
+	uint64_t ready = allocate(4096), freed = allocate(8192), fresh;
+
+	release(ready);
+	cr_assert_eq(allocate(4096), ready);
+	release(ready);
+	(void)mt_pool_trim();
+	ready = allocate(4096);
+	release(ready);
+	cr_assert_eq(allocate(4096), ready);
+	mt_capture_before_begin();
+	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, 0);
+	atomic_store(&fake.is_capturing, true);
+	release(freed);
+	fresh = allocate(8192);
+	cr_expect_neq(fresh, freed, "it has no fence yet");
+	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(mt_pool_make_room(), 0);
+	atomic_store(&fake.is_capturing, false);
+	mt_capture_after_end(&driver, (struct CUstream_st *)64, false, 0);
+	cr_expect_eq(allocate(8192), freed);
+}
+
+Test(pool, fences_a_free_during_a_capture_after_its_end)
+{
+	uint64_t dptr = allocate(4096);
+
+	mt_capture_before_begin();
+	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, 0);
+	release(dptr);
+	fake_issue(first); /* the graph is launched, and the block lies in it */
+	mt_capture_after_end(&driver, (struct CUstream_st *)64, false, 0);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_finish(first);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, never_recycles_a_tainted_block)
+{
+	uint64_t dptr = allocate(4096);
+
+	mt_pool_taint(dptr + 100);
+	release(dptr);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+	cr_expect_not(is_known(dptr));
+}
+
+Test(pool, flushes_and_tries_once_more_when_the_driver_is_out_of_memory)
+{
+	uint64_t dptr, pending;
+
+	fake.capacity = 100 * MB;
+	dptr = allocate(30 * MB);
+	pending = allocate(30 * MB);
+	release(dptr);
+	release(pending);
+	dptr = allocate(90 * MB);
+	cr_expect_eq(usage(0).num_alloc_retries, 1);
+	cr_expect_eq(usage(0).returned_bytes, 60 * MB);
+	cr_expect_eq(mt_pool_alloc(&pending, 90 * MB), MT_CU_OUT_OF_MEMORY);
+	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 5, "two, one and its second try, and one that nothing can help");
+	release(dptr);
+}
+
+Test(pool, counts_what_pytorch_counts)
+{
+	uint64_t small = allocate(1000), large = allocate(10 * MB);
+	struct mt_pool_usage now = usage(0);
+
+	cr_expect_eq(now.requested_bytes, 1000 + 10 * MB);
+	cr_expect_eq(now.allocated_bytes, 1024 + 10 * MB);
+	cr_expect_eq(now.blocks_count, 2);
+	release(large);
+	now = usage(0);
+	cr_expect_eq(now.allocated_bytes, 1024);
+	cr_expect_eq(now.reserved_bytes, 1024 + 10 * MB);
+	cr_expect_eq(now.active_bytes + now.idle_bytes, now.reserved_bytes);
+	cr_expect_eq(now.allocated_peak_bytes, 1024 + 10 * MB);
+	cr_expect_eq(mt_pool_trim(), 10 * MB);
+	now = usage(0);
+	cr_expect_eq(now.reserved_bytes, 1024);
+	cr_expect_eq(now.num_device_free, 1);
+	cr_expect_eq(now.num_device_alloc, 2);
+	mt_pool_reset_peak();
+	cr_expect_eq(usage(0).reserved_peak_bytes, 1024);
+	release(small);
+	mt_pool_note_oom();
+	cr_expect_eq(usage(0).num_ooms, 1);
+	cr_expect_eq(usage(1).alloc_count, 0);
+}
+
+Test(pool, gives_back_what_stays_unused)
+{
+	uint64_t next_ms, now_ns;
+
+	release(allocate(10 * MB));
+	now_ns = mt_os_now_ns();
+	cr_expect_eq(mt_pool_tick(now_ns + 1000 * MT_NS_PER_MS, 8, &next_ms), 0);
+	cr_expect_geq(next_ms, 100);
+	cr_expect_leq(next_ms, 4001);
+	fake_make_current(NULL); /* as in the reaper's thread */
+	cr_expect_eq(mt_pool_tick(now_ns + 6000 * MT_NS_PER_MS, 8, &next_ms), 10 * MB);
+	cr_expect_eq(next_ms, UINT64_MAX);
+	cr_expect_eq(usage(0).decayed_bytes, 10 * MB);
+	cr_expect_eq(fake.used, 0);
+	cr_expect_null(fake_stack[fake_depth], "what it pushed it has popped");
+	cr_expect_eq(fake_depth, 0);
+}
+
+Test(pool, gives_back_a_few_at_a_time_oldest_first)
+{
+	uint64_t dptr[4], next_ms;
+
+	for (int i = 0; i < 4; i++)
+		dptr[i] = allocate((10 + (size_t)i) * MB);
+	for (int i = 0; i < 4; i++)
+		release(dptr[i]);
+	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 2, &next_ms), 21 * MB);
+	cr_expect_leq(next_ms, 100);
+	cr_expect_not(is_known(dptr[0]));
+	cr_expect(is_known(dptr[3]));
+}
+
+Test(pool, the_reaper_never_frees_what_is_pending)
+{
+	uint64_t dptr = allocate(10 * MB), next_ms;
+
+	fake_issue(first);
+	release(dptr);
+	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 600000 * MT_NS_PER_MS, 8, &next_ms), 0);
+	cr_expect_leq(next_ms, 100, "come again");
+	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
+	fake_finish(first);
+	cr_expect_eq(mt_pool_trim(), 10 * MB);
+}
+
+Test(pool, keeps_no_more_than_the_cap)
+{
+	struct mt_pool_settings capped = settings;
+	uint64_t a = allocate(10 * MB), b = allocate(11 * MB), c = allocate(12 * MB);
+
+	capped.max_idle_bytes = 15 * MB;
+	mt_pool_configure(&capped);
+	fake_issue(first);
+	release(a);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
+	release(b);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1, "the driver waits for the older one");
+	cr_expect_leq(mt_pool_cached_bytes(0), 15 * MB);
+	release(c);
+	cr_expect_leq(mt_pool_cached_bytes(0), 15 * MB);
+}
+
+Test(pool, keeps_nothing_while_the_device_is_short_of_memory)
+{
+	struct mt_pool_settings low = settings;
+	uint64_t a, b;
+
+	fake.capacity = 100 * MB;
+	low.low_free_pct = 20;
+	mt_pool_configure(&low);
+	a = allocate(80 * MB + 512);
+	b = allocate(10 * MB);
+	(void)b;
+	release(a);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+	release(b);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1, "there is room again");
+}
+
+Test(pool, collects_the_oldest_above_the_threshold)
+{
+	struct mt_pool_settings gc = settings;
+	uint64_t a = allocate(20 * MB), b = allocate(30 * MB);
+
+	gc.gc_threshold = 0.5;
+	mt_pool_configure(&gc);
+	release(a);
+	release(b);
+	cr_assert_eq(allocate(30 * MB), b);
+	cr_assert_eq(allocate(20 * MB), a);
+	release(a);
+	release(b);
+	cr_expect_eq(mt_pool_tick(0, 8, &(uint64_t){0}), 0);
+	(void)allocate((1ull << 39) - 10 * MB);
+	cr_expect_eq(usage(0).returned_bytes, 50 * MB);
+}
+
+Test(pool, serves_only_exactly_above_max_split)
+{
+	struct mt_pool_settings split = settings;
+	uint64_t dptr = allocate(50 * MB);
+
+	split.max_split_bytes = 40 * MB;
+	mt_pool_configure(&split);
+	release(dptr);
+	cr_expect_neq(allocate(49 * MB), dptr);
+	cr_expect_eq(allocate(50 * MB), dptr);
+}
+
+Test(pool, rounds_up_to_parts_of_the_power_of_two)
+{
+	struct mt_pool_settings rounded = settings;
+
+	rounded.roundup_divisions[1] = 4; /* 1 to 2 MB */
+	rounded.roundup_divisions[2] = 1;
+	mt_pool_configure(&rounded);
+	(void)allocate(1200 * 1024);
+	cr_expect_eq(usage(0).allocated_bytes, 1280 * 1024);
+	(void)allocate(2048 * 1024 + 1);
+	cr_expect_eq(usage(0).allocated_bytes, 1280 * 1024 + 2048 * 1024 + 512);
+}
+
+Test(pool, only_counts_in_account_mode)
+{
+	uint64_t dptr;
+
+	wanted_mode = MT_POOL_ACCOUNT;
+	dptr = allocate(1000);
+	cr_expect_eq(usage(0).allocated_bytes, 1000);
+	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
+	release(dptr);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+	cr_expect_eq(usage(0).reserved_bytes, 0);
+	cr_expect_eq(usage(0).free_count, 1);
+}
+
+Test(pool, does_nothing_when_off)
+{
+	wanted_mode = MT_POOL_OFF;
+	release(allocate(1000));
+	cr_expect_eq(usage(0).alloc_count, 0);
+	cr_expect_not(mt_pool_is_used());
+}
+
+Test(pool, changes_from_pool_to_account_when_told_to)
+{
+	uint64_t dptr = allocate(4096), next_ms;
+
+	release(dptr);
+	wanted_mode = MT_POOL_ACCOUNT;
+	mt_pool_reconsider();
+	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
+	cr_expect_neq(allocate(4096), dptr);
+	(void)mt_pool_tick(mt_os_now_ns() + MT_NS_PER_MS, 8, &next_ms);
+	cr_expect_not(is_known(dptr));
+}
+
+Test(pool, synchronises_at_a_free_when_asked_to)
+{
+	struct mt_pool_settings sync = settings;
+	uint64_t dptr = allocate(4096);
+
+	sync.free_sync = true;
+	mt_pool_configure(&sync);
+	fake_issue(first);
+	release(dptr);
+	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 1);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, forgets_a_context_that_dies_and_makes_no_call_for_it)
+{
+	uint64_t dptr = allocate(4096), live = allocate(4096), other;
+
+	fake_make_current(second);
+	other = allocate(4096);
+	release(other); /* fenced in both */
+	fake_issue(first);
+	release(dptr);
+	cr_assert_neq(allocate(8192), 0);
+	mt_pool_context_dies(first);
+	fake_destroy(first);
+	cr_expect_not(is_known(dptr));
+	cr_expect_not(is_known(live));
+	cr_expect_eq(usage(0).reserved_bytes, 0);
+	cr_expect_eq(usage(0).alloc_count, 2);
+	cr_expect_eq(allocate(4096), other);
+	release(other);
+	cr_expect_eq(mt_pool_trim(), 4096);
+}
+
+Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
+{
+	uint64_t dptr = allocate(4096);
+
+	release(dptr);
+	mt_pool_context_dies(first);
+	fake_destroy(first);
+	(void)fake_context(0, 0);
+	cr_expect_neq(allocate(4096), dptr);
+}
+
+Test(pool, replaces_the_record_of_a_context_that_died_unseen)
+{
+	uint64_t dptr = allocate(4096);
+
+	release(dptr);
+	fake.next_base = dptr;
+	fake_destroy(first);
+	fake_make_current(second);
+	cr_expect_eq(allocate(4096), dptr);
+	cr_expect_eq(usage(0).reserved_bytes, 0);
+	cr_expect_eq(usage(1).allocated_bytes, 4096);
+	(void)fake_context(0, 0);
+	release(dptr);
+	cr_expect_eq(usage(1).allocated_bytes, 0);
+}
+
+Test(pool, forgets_the_context_that_has_ended_alone)
+{
+	uint64_t dptr, kept;
+
+	kept = allocate(4096);
+	fake_make_current(second);
+	dptr = allocate(4096);
+	release(dptr);
+	(void)mt_pool_trim();
+	fake_destroy(second);
+	mt_pool_context_ended(second);
+	cr_expect_not(is_known(dptr));
+	cr_expect(is_known(kept));
+}
+
+Test(pool, counts_the_work_of_a_context_that_never_allocated_from_its_making_on)
+{
+	uint64_t dptr = allocate(4096);
+
+	mt_pool_context_made(second, 1);
+	fake_issue(second);
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_finish(second);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)
+{
+	uint64_t dptr = allocate(4096);
+
+	fake_make_current(second);
+	mt_pool_know_current();
+	fake_make_current(first);
+	fake_issue(second);
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_finish(second);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool, takes_a_context_that_is_made_for_another_one_though_it_has_the_handle_of_one_that_ended_unseen)
+{
+	uint64_t dptr = allocate(4096);
+
+	release(dptr);
+	cr_assert_eq(allocate(4096), dptr);
+	release(dptr);
+	fake_destroy(first);
+	(void)fake_context(0, 0);
+	mt_pool_context_made(first, 0);
+	cr_expect_neq(allocate(4096), dptr);
+}
+
+static int one_device(int *count)
+{
+	*count = 1;
+	return 0;
+}
+
+Test(pool, asks_for_a_primary_context_only_where_none_can_be_ended_meanwhile)
+{
+	uint64_t dptr;
+
+	driver.cuDeviceGetCount = one_device;
+	fake.primary[0] = first;
+	dptr = allocate(4096);
+	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 0, "not at an allocation");
+	release(dptr);
+	mt_capture_before_begin();
+	cr_expect_neq(allocate(8192), 0);
+	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 0, "nor while one may end");
+	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);
+	(void)mt_pool_trim();
+	cr_expect_eq(fake_calls(FAKE_cuDevicePrimaryCtxRetain), 1);
+}
+
+Test(pool, pools_nothing_once_green_contexts_exist)
+{
+	uint64_t dptr = allocate(4096), live = allocate(4096);
+
+	release(dptr);
+	mt_pool_green(0);
+	cr_expect_not(is_known(dptr), "it has gone back");
+	release(live);
+	cr_expect_eq(usage(0).reserved_bytes, 0);
+	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
+}
+
+Test(pool, stops_in_a_context_with_a_sticky_error)
+{
+	uint64_t dptr = allocate(4096), other = allocate(4096);
+
+	fake.fail_of = FAKE_cuCtxRecordEvent;
+	fake.fail_of_code = MT_CU_ILLEGAL_ADDRESS;
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr);
+	release(other);
+	cr_expect_geq(fake_calls(FAKE_cuMemFree_v2), 1, "the driver's answer from now on");
+	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
+}
+
+Test(pool, makes_no_call_of_its_own_after_the_drivers_end)
+{
+	uint64_t dptr = allocate(4096), next_ms, before;
+
+	fake.fail_of = FAKE_cuCtxRecordEvent;
+	fake.fail_of_code = MT_CU_DEINITIALIZED;
+	release(dptr);
+	(void)mt_pool_trim();
+	before = atomic_load(&fake.calls_all);
+	(void)mt_pool_trim();
+	(void)mt_pool_tick(mt_os_now_ns() + 600000 * MT_NS_PER_MS, 8, &next_ms);
+	cr_expect_eq(atomic_load(&fake.calls_all), before);
+}
+
+Test(pool, a_forked_child_forgets_everything_and_only_hands_on)
+{
+	uint64_t dptr = allocate(4096);
+	pid_t child;
+	int status = 0;
+
+	release(dptr);
+	child = fork();
+	if (child == 0) {
+		uint64_t before = atomic_load(&fake.calls_all), next_ms;
+
+		mt_pool_fork_child();
+		mt_capture_fork_child();
+		(void)mt_pool_trim();
+		(void)mt_pool_tick(UINT64_MAX / 2, 8, &next_ms);
+		mt_pool_taint(dptr);
+		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) && !mt_pool_is_used();
+		bool is_handed = mt_pool_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
+
+		_exit(is_quiet && is_handed ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+}
+
+Test(pool, range_tells_base_and_size_as_asked)
+{
+	uint64_t dptr = allocate(5000);
+	bool is_cached = true;
+	size_t bytes = 0;
+
+	cr_expect(mt_pool_range(dptr, &bytes, &is_cached));
+	cr_expect_eq(bytes, 5000);
+	cr_expect_not(is_cached);
+	release(dptr);
+	cr_expect(mt_pool_range(dptr, &bytes, &is_cached));
+	cr_expect(is_cached);
+	cr_expect_not(mt_pool_range(dptr + 512, &bytes, &is_cached));
+}
+
+/* ---- without cuCtxRecordEvent ---- */
+
+Test(pool, an_older_driver_is_synchronised_at_an_allocation_and_seldom)
+{
+	uint64_t dptr[8];
+
+	driver.cuCtxRecordEvent = NULL;
+	mt_pool_start(&driver, &settings);
+	for (int i = 0; i < 8; i++)
+		dptr[i] = allocate(4096);
+	fake_issue(first);
+	for (int i = 0; i < 8; i++)
+		release(dptr[i]);
+	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 0);
+	for (int i = 0; i < 8; i++)
+		(void)allocate(4096);
+	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 1, "one retires all");
+	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 8);
+}
+
+Test(pool, an_older_driver_is_never_synchronised_more_often_than_it_would_have_been)
+{
+	uint64_t dptr;
+
+	driver.cuCtxRecordEvent = NULL;
+	mt_pool_start(&driver, &settings);
+	mt_pool_peer(second, first);
+	dptr = allocate(4096);
+	release(dptr);
+	cr_expect_neq(allocate(4096), dptr, "one free, two contexts");
+	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 0);
+	release(allocate(8192));
+	cr_expect_eq(allocate(4096), dptr);
+	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 2);
+}
+
+Test(pool, tells_apart_what_is_not_ours_at_the_only_look)
+{
+	uint64_t dptr = allocate(4096);
+	int result = -1;
+
+	cr_expect_not(mt_pool_take_back(dptr + 512, &result));
+	cr_expect_eq(result, -1);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
+	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect_eq(result, MT_CU_SUCCESS);
+	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect_eq(result, MT_CU_INVALID_VALUE);
+}
+
+Test(pool, peaks_are_of_all_contexts_of_a_device)
+{
+	uint64_t dptr;
+
+	second->device = 0;
+	fake_make_current(second);
+	(void)allocate(3 * MB);
+	fake_make_current(first);
+	dptr = allocate(2 * MB);
+	cr_expect_eq(usage(0).allocated_peak_bytes, 5 * MB);
+	mt_pool_context_dies(second);
+	fake_destroy(second);
+	(void)allocate(4 * MB);
+	cr_expect_eq(usage(0).allocated_peak_bytes, 6 * MB);
+	release(dptr);
+	cr_expect_eq(usage(0).reserved_peak_bytes, 6 * MB);
+}
+
+Test(pool, frees_far_apart_share_an_event_until_the_fourth)
+{
+	uint64_t dptr[5];
+
+	for (int i = 0; i < 5; i++)
+		dptr[i] = allocate(4096);
+	for (int i = 0; i < 4; i++) {
+		cr_expect_eq(fake_calls(FAKE_cuCtxRecordEvent), 0, "at free %d", i);
+		release(dptr[i]);
+		usleep(1000);
+	}
+	cr_expect_eq(fake_calls(FAKE_cuCtxRecordEvent), 1);
+}

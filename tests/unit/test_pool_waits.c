@@ -1,0 +1,440 @@
+/* test_pool_waits.c -- who waits for whom: ends of contexts, captures that begin, calls into the driver that do not return, threads that
+ * are cancelled. Each test is a process of its own; one that hangs is ended by its time limit. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/os.h"
+#include "pool_driver.h"
+
+#define MB (1024ull * 1024)
+
+static struct mt_driver driver;
+static struct CUctx_st *first, *second;
+static struct mt_pool_settings settings = {.decay_ms = 1000, .max_idle_pct = 100};
+
+static int count_devices(int *count)
+{
+	*count = 2;
+	return 0;
+}
+
+static void start(void)
+{
+	driver = fake_driver();
+	driver.cuDeviceGetCount = count_devices;
+	first = fake_context(0, 0);
+	second = fake_context(1, 1);
+	fake_make_current(first);
+	mt_pool_start(&driver, &settings);
+}
+
+static void finish(void)
+{
+	cr_expect_eq(atomic_load(&fake.wrongs), 0);
+}
+
+TestSuite(pool_waits, .init = start, .fini = finish, .timeout = 6);
+
+static uint64_t allocate(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	cr_assert_eq(mt_pool_alloc(&dptr, bytes), MT_CU_SUCCESS);
+	return dptr;
+}
+
+static void release(uint64_t dptr)
+{
+	cr_assert_eq(mt_pool_free(dptr), MT_CU_SUCCESS);
+}
+
+static void wait_for(_Atomic bool *flag)
+{
+	while (!atomic_load(flag))
+		usleep(100);
+}
+
+/* The thread of ours that stands in the driver's `held_call` until it is let go. */
+static enum fake_call held_call;
+static _Atomic bool is_held, is_let_go;
+static __thread bool is_ours;
+
+static void hold(enum fake_call call)
+{
+	if (!is_ours || call != held_call || atomic_exchange(&is_held, true))
+		return;
+	wait_for(&is_let_go);
+}
+
+static void *tick(void *unused)
+{
+	uint64_t next_ms;
+
+	is_ours = true;
+	(void)mt_pool_tick(mt_os_now_ns() + 60 * MT_NS_PER_S, 64, &next_ms);
+	return unused;
+}
+
+static void *end_first(void *unused)
+{
+	mt_pool_context_dies(first);
+	return unused;
+}
+
+Test(pool_waits, a_context_that_ends_waits_for_a_fence_that_meets_a_new_context)
+{
+	pthread_t reaper, ender;
+	uint64_t dptr = allocate(4096);
+
+	fake_issue(first);
+	release(dptr);
+	fake.primary[0] = second;
+	second->device = 0;
+	held_call = FAKE_cuDevicePrimaryCtxRetain;
+	fake.on_call = hold;
+	pthread_create(&reaper, NULL, tick, NULL);
+	wait_for(&is_held);
+	pthread_create(&ender, NULL, end_first, NULL);
+	usleep(20000);
+	atomic_store(&is_let_go, true);
+	pthread_join(reaper, NULL);
+	pthread_join(ender, NULL);
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
+}
+
+/* ---- captures that begin while we are in the driver ---- */
+
+static pthread_t tick_in(enum fake_call call)
+{
+	pthread_t reaper;
+
+	held_call = call;
+	fake.on_call = hold;
+	pthread_create(&reaper, NULL, tick, NULL);
+	wait_for(&is_held);
+	return reaper;
+}
+
+static void let_go(pthread_t thread)
+{
+	atomic_store(&is_let_go, true);
+	pthread_join(thread, NULL);
+}
+
+static void begin_capture(void)
+{
+	mt_capture_before_begin();
+	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, MT_CU_SUCCESS);
+}
+
+Test(pool_waits, a_capture_begins_while_a_decay_waits_for_the_device)
+{
+	pthread_t reaper;
+
+	release(allocate(4096));
+	reaper = tick_in(FAKE_cuMemFree_v2);
+	begin_capture();
+	cr_expect(mt_capture_is_open());
+	let_go(reaper);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+}
+
+static _Atomic int mode_in_free = -1;
+
+static void note_mode(enum fake_call call)
+{
+	int mode = MT_CU_CAPTURE_RELAXED;
+
+	if (call != FAKE_cuMemFree_v2)
+		return;
+	(void)driver.cuThreadExchangeStreamCaptureMode(&mode);
+	atomic_store(&mode_in_free, mode);
+	(void)driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+Test(pool_waits, gives_back_in_relaxed_mode_in_a_programs_thread_too)
+{
+	release(allocate(4096));
+	fake.on_call = note_mode;
+	cr_expect_eq(mt_pool_make_room(), 4096);
+	cr_expect_eq(atomic_load(&mode_in_free), MT_CU_CAPTURE_RELAXED);
+}
+
+static _Atomic bool has_begun;
+
+static void *begin(void *unused)
+{
+	begin_capture();
+	atomic_store(&has_begun, true);
+	return unused;
+}
+
+Test(pool_waits, without_capture_modes_a_capture_waits_for_a_decay)
+{
+	pthread_t reaper, beginner;
+
+	driver.cuThreadExchangeStreamCaptureMode = NULL;
+	release(allocate(4096));
+	reaper = tick_in(FAKE_cuMemFree_v2);
+	pthread_create(&beginner, NULL, begin, NULL);
+	usleep(20000);
+	cr_expect_not(atomic_load(&has_begun));
+	let_go(reaper);
+	pthread_join(beginner, NULL);
+}
+
+static _Atomic bool is_closed;
+static struct CUctx_st *ended_context;
+
+static void *close_gate(void *unused)
+{
+	mt_capture_close();
+	mt_pool_context_rests(ended_context);
+	atomic_store(&is_closed, true);
+	mt_capture_open();
+	return unused;
+}
+
+Test(pool_waits, the_end_of_a_primary_context_waits_for_a_decay)
+{
+	pthread_t reaper, ender;
+
+	release(allocate(4096));
+	(void)fake_cuCtxGetCurrent(&ended_context);
+	reaper = tick_in(FAKE_cuMemFree_v2);
+	pthread_create(&ender, NULL, close_gate, NULL);
+	usleep(20000);
+	cr_expect_not(atomic_load(&is_closed));
+	let_go(reaper);
+	pthread_join(ender, NULL);
+	cr_expect_not(mt_capture_is_open());
+}
+
+Test(pool_waits, gives_back_idle_blocks_in_a_capture_to_an_allocation_that_the_driver_would_serve)
+{
+	uint64_t next_ms, dptr = 0;
+
+	fake.capacity = 64 * MB;
+	release(allocate(40 * MB));
+	(void)mt_pool_tick(0, 64, &next_ms);
+	begin_capture();
+	fake.on_call = note_mode;
+	cr_expect_eq(mt_pool_make_room(), 0, "it need not be a kind that may be freed now");
+	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_SUCCESS);
+	cr_expect_eq(atomic_load(&mode_in_free), MT_CU_CAPTURE_RELAXED, "no capture that another thread begins minds it");
+}
+
+Test(pool_waits, gives_nothing_back_to_a_context_that_may_end_now)
+{
+	struct CUctx_st *context = NULL;
+	uint64_t next_ms, dptr = 0;
+
+	fake.capacity = 64 * MB;
+	release(allocate(40 * MB));
+	(void)mt_pool_tick(0, 64, &next_ms);
+	(void)fake_cuCtxGetCurrent(&context);
+	begin_capture();
+	mt_pool_context_rests(context);
+	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_OUT_OF_MEMORY);
+	mt_pool_context_goes_on(context);
+	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_SUCCESS);
+}
+
+/* ---- out of memory for events ---- */
+
+static void fail(enum fake_call call, int code)
+{
+	fake.fail_of = call;
+	fake.fail_of_code = code;
+}
+
+Test(pool_waits, a_full_device_without_memory_for_an_event_gives_what_is_cached_back)
+{
+	uint64_t dptr;
+
+	fake.capacity = 64 * MB;
+	dptr = allocate(40 * MB);
+	fake_issue(first);
+	fail(FAKE_cuEventCreate, MT_CU_OUT_OF_MEMORY);
+	release(dptr);
+	cr_expect_neq(allocate(50 * MB), 0);
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
+}
+
+Test(pool_waits, a_block_is_fenced_later_when_there_was_no_memory_for_an_event)
+{
+	uint64_t dptr = allocate(4096), other;
+
+	fail(FAKE_cuEventCreate, MT_CU_OUT_OF_MEMORY);
+	release(dptr);
+	other = allocate(4096);
+	cr_expect_neq(other, dptr, "nobody knows whether it is ready");
+	fail(FAKE_cuEventCreate, 0);
+	fake_issue(first);
+	cr_expect_neq(allocate(4096), dptr);
+	fake_finish(first);
+	cr_expect_eq(allocate(4096), dptr);
+}
+
+Test(pool_waits, a_block_that_cannot_be_fenced_does_not_wake_the_reaper)
+{
+	uint64_t dptr = allocate(4096), next_ms = 0;
+
+	release(dptr);
+	fail(FAKE_cuCtxRecordEvent, MT_CU_NOT_SUPPORTED);
+	(void)mt_pool_tick(mt_os_now_ns(), 64, &next_ms);
+	(void)mt_pool_tick(mt_os_now_ns(), 64, &next_ms);
+	cr_expect_eq(next_ms, UINT64_MAX);
+	cr_expect_eq(mt_pool_cached_bytes(0), 4096);
+}
+
+/* ---- errors that leave work running ---- */
+
+static int first_answer; /* of the first query, which is that of the other context's event */
+
+static void fail_once(enum fake_call call)
+{
+	if (call != FAKE_cuEventQuery)
+		return;
+	fail(call, first_answer);
+	first_answer = 0;
+}
+
+static void expect_not_reused_after(int code)
+{
+	uint64_t dptr;
+
+	mt_pool_peer(second, first);
+	dptr = allocate(4096);
+	fake_issue(second);
+	release(dptr);
+	first_answer = code;
+	fake.on_call = fail_once;
+	cr_expect_neq(allocate(4096), dptr, "%d", code);
+	cr_expect_neq(allocate(4096), dptr, "%d", code);
+}
+
+Test(pool_waits, a_launch_that_is_too_large_says_nothing_of_other_work)
+{
+	expect_not_reused_after(720);
+}
+
+Test(pool_waits, an_unknown_error_says_nothing_of_other_work)
+{
+	expect_not_reused_after(999);
+}
+
+/* ---- cancelled threads ---- */
+
+static enum fake_call cancelling_call;
+
+static void be_cancelled(enum fake_call call)
+{
+	if (!is_ours || call != cancelling_call)
+		return;
+	pthread_cancel(pthread_self());
+	pthread_testcancel(); /* as a poll in the driver */
+}
+
+static void *use_pool(void *unused)
+{
+	uint64_t dptr = 0;
+
+	is_ours = true;
+	fake_make_current(first);
+	for (int i = 0; i < 3; i++)
+		if (mt_pool_alloc(&dptr, 4096) == 0)
+			(void)mt_pool_free(dptr);
+	(void)mt_pool_make_room();
+	pthread_testcancel();
+	return unused;
+}
+
+static void expect_no_trace_of_a_thread_cancelled_in(enum fake_call call)
+{
+	void *result = NULL;
+	pthread_t thread;
+
+	cancelling_call = call;
+	fake.on_call = be_cancelled;
+	pthread_create(&thread, NULL, use_pool, NULL);
+	pthread_join(thread, &result);
+	cr_expect_eq(result, PTHREAD_CANCELED);
+	fake.on_call = NULL;
+	mt_capture_close();
+	mt_pool_context_dies(first);
+	mt_capture_open();
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
+}
+
+Test(pool_waits, a_thread_cancelled_at_an_events_record_leaves_no_trace)
+{
+	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuCtxRecordEvent);
+}
+
+Test(pool_waits, a_thread_cancelled_at_an_events_query_leaves_no_trace)
+{
+	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuEventQuery);
+}
+
+Test(pool_waits, a_thread_cancelled_at_a_free_of_ours_leaves_no_trace)
+{
+	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuMemFree_v2);
+}
+
+Test(pool_waits, a_thread_cancelled_when_it_measures_leaves_no_trace)
+{
+	settings.low_free_pct = 1;
+	mt_pool_configure(&settings);
+	expect_no_trace_of_a_thread_cancelled_in(FAKE_cuMemGetInfo_v2);
+}
+
+static void *fill_up(void *unused)
+{
+	uint64_t dptr;
+
+	fake_make_current(first);
+	(void)mt_pool_alloc(&dptr, 50 * MB);
+	pthread_testcancel();
+	return unused;
+}
+
+Test(pool_waits, a_thread_cancelled_while_it_waits_for_memory_leaves_no_trace)
+{
+	uint64_t dptr;
+	pthread_t thread;
+
+	fake.capacity = 64 * MB;
+	dptr = allocate(40 * MB);
+	fake_issue(first);
+	release(dptr);
+	pthread_create(&thread, NULL, fill_up, NULL);
+	usleep(50000);
+	pthread_cancel(thread);
+	usleep(20000);
+	fake_finish(first);
+	pthread_join(thread, NULL);
+	mt_pool_context_dies(first);
+	cr_expect_eq(mt_pool_cached_bytes(0), 0);
+}
+
+static void *begin_slowly(void *unused)
+{
+	mt_capture_before_begin();
+	pthread_cancel(pthread_self());
+	pthread_testcancel(); /* in the driver's begin */
+	mt_capture_after_begin(&driver, NULL, false, MT_CU_INVALID_VALUE);
+	pthread_testcancel();
+	return unused;
+}
+
+Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_open)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, begin_slowly, NULL);
+	pthread_join(thread, NULL);
+	cr_expect_not(mt_capture_is_open());
+}
