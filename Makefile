@@ -1,11 +1,12 @@
 # mtshim -- see README.md. The targets that people use: all demo check bench install uninstall clean.
-# Variables: PREFIX, DESTDIR, JEMALLOC=static|none, BUILD=release|debug|asan|tsan, CC.
+# Variables: PREFIX, DESTDIR, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC.
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
 BINDIR   ?= $(PREFIX)/bin
 INCDIR   ?= $(PREFIX)/include
 JEMALLOC ?= static
+CUDA     ?= 1
 BUILD    ?= release
 VERSION  := 0.1.0
 PYTHON   ?= /usr/bin/python3
@@ -27,7 +28,7 @@ optimise := $(flags_$(BUILD)) $(CFLAGS)
 # The shim lives in other people's processes: hidden symbols, no PLT, initial-exec TLS, libc alone.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
 	-fstack-protector-strong
-shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=shim/mtshim.map -Wl,-z,defs,-z,relro,-z,now \
+shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now \
 	-Wl,--exclude-libs,ALL -static-libgcc
 
 .PHONY: all demo check bench install uninstall clean
@@ -42,13 +43,41 @@ ifeq ($(JEMALLOC),none)
 shim_src := $(filter-out shim/backend/jemalloc%.c,$(shim_src))
 shim_flags += -DMT_NO_JEMALLOC
 endif
-shim_obj := $(shim_src:%.c=$(B)/obj/%.o)
+shim_asm := $(sort $(wildcard shim/*/*.S))
+ifeq ($(CUDA),0)
+shim_src := $(filter-out shim/driver/% shim/pool/% shim/entry/cuda% shim/entry/lookup% shim/reaper/gpu% shim/reaper/oom% shim/sense/gpu% \
+	shim/sense/nvml.c shim/sense/frameworks.c shim/account/device.c,$(shim_src))
+shim_asm :=
+shim_flags += -DMT_NO_CUDA
+map_half := /^MTSHIM/,$$d;/dlsym;/d
+else
+map_half := /^MTSHIM/,$$p
+map_quiet := -n
+endif
+shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)
 
 $(B)/obj/shim/%.o: shim/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(shim_flags) -c $< -o $@
 
-$(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) shim/mtshim.map
+$(B)/obj/shim/%.o: shim/%.S Makefile
+	@mkdir -p $(@D)
+	$(CC) $(shim_flags) -c $< -o $@
+
+# They may run before our relocation: no call into libc, not even one that the compiler thinks of; and before a sanitizer's
+# runtime is ready, which asks dlsym for what it wraps.
+early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
+$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/lookup.o): shim_flags += $(early_flags)
+$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o): shim_flags += -fno-sanitize=all
+
+# Written anew only when it differs: CUDA= may change between two runs.
+$(B)/gen/mtshim.map: shim/mtshim.map FORCE
+	@mkdir -p $(@D)
+	@sed $(map_quiet) '$(map_half)' $< >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+.PHONY: FORCE
+
+$(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(jemalloc_libs)
 	mv -f $@.new $@
 
@@ -68,6 +97,7 @@ $(B)/mtctl: $(ctl_obj)
 # ---- tests and benchmarks ----
 include tests/tests.mk
 include bench/bench.mk
+include tests/gpu/gpu.mk
 
 # ---- install: by rename, never in place, so that running processes keep the old file ----
 install: all

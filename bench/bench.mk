@@ -7,7 +7,7 @@ bench_bin := $(bench_src:bench/workloads/%.c=$(bench_out)/%)
 # Workloads measure an allocator: the compiler must not see through malloc and free.
 bench_flags := -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -fno-builtin-malloc -fno-builtin-free -pthread -MMD -MP
 
-bench_names := fl_rounds steps malloc-large fragmentation stall idle instructions startup tick survivors small-pairs \
+bench_names := fl_rounds steps malloc-large fragmentation stall idle instructions startup dlsym tick survivors small-pairs \
 	throughput larson xmalloc mstress threads-short compute
 
 $(bench_out)/%: bench/workloads/%.c bench/bench.mk
@@ -30,3 +30,13 @@ bench: all bench-programs
 .PHONY: demo
 demo:
 	@MAKE="$(MAKE)" PYTHON="$(PYTHON)" scripts/demo
+
+# ---- the device pool over a driver that does nothing: no GPU is needed ----
+pool_bench_src := bench/pool/pool.c $(filter-out shim/pool/conf.c,$(wildcard shim/pool/*.c)) shim/base/os.c shim/base/lock.c
+$(bench_out)/pool: $(pool_bench_src) $(wildcard shim/pool/*.h) bench/bench.mk
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -pthread $(pool_bench_src) -o $@
+
+.PHONY: bench-pool
+bench-pool: $(bench_out)/pool
+	$(bench_out)/pool

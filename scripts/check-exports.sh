@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What libmtshim.so shows and asks of the system: exactly the names of shim/mtshim.map, libc, libm and the loader, no
 # symbol newer than glibc 2.34 (Debian 12, Ubuntu 22.04, RHEL 9), and the usual hardening.
-#   scripts/check-exports.sh [BUILD-FOLDER]
+#   scripts/check-exports.sh [BUILD-FOLDER]    (NM names an nm for another architecture)
 set -u
 cd "$(dirname "$0")/.." || exit 2
 library=${1:-build}/libmtshim.so
@@ -27,11 +27,29 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The map without comments, from global: to local:, one name a line. Patterns would hide what is exported.
-sed -e 's|/\*[^*]*\*/||g' -e 's|#.*||' shim/mtshim.map | tr '\n' ' ' | sed -e 's|/\*\([^*]\|\*[^/]\)*\*/||g' |
-	sed -e 's/.*global:\(.*\)local:.*/\1/' | tr ';' '\n' | tr -d ' \t' | grep -v '^$' | LC_ALL=C sort -u >"$work/map"
+# names_of FILE: the map without comments, from each global: to the next local: or }, one name a line.
+names_of() {
+	sed -e 's|/\*[^*]*\*/||g' "$1" | tr '\n' ' ' | sed -e 's|/\*\([^*]\|\*[^/]\)*\*/||g' -e 's/}/\n/g' |
+		sed -n 's/.*global:\(.*\)/\1/p' | sed -e 's/local:.*//' | tr ';' '\n' | tr -d ' \t' | grep -v '^$' | LC_ALL=C sort -u
+}
+
+# Built with CUDA=1, the map for the linker has the version node (see shim/mtshim.map).
+cuda=$(grep -c '^MTSHIM' "${1:-build}/gen/mtshim.map")
+if [ "$cuda" -gt 0 ]; then
+	cp shim/mtshim.map "$work/half"
+else
+	sed '/^MTSHIM/,$d;/dlsym;/d' shim/mtshim.map >"$work/half"
+fi
+# Patterns would hide what is exported.
+names_of "$work/half" >"$work/map"
 # Version nodes show as absolute symbols; they are no names that a program could bind to.
-nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort -u >"$work/exported"
+"${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort -u >"$work/exported"
+"${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { print $3 }' >"$work/versioned"
+verdict "the driver's names are in a hidden version, all others in none" \
+	"$(awk '/^cu/ != /[^@]@MTSHIM$/' "$work/versioned")"
+sed -n 's/^\tX(\(cu[A-Za-z0-9_]*\),.*/\1/p' shim/driver/functions.def | LC_ALL=C sort -u >"$work/rows"
+verdict "each of the driver's names has its row in driver/functions.def" \
+	"$(grep '^cu' "$work/map" | LC_ALL=C comm -23 - "$work/rows")"
 verdict "the map names no patterns" "$(grep '[*?[]' "$work/map")"
 verdict "every exported name is in shim/mtshim.map" "$(LC_ALL=C comm -13 "$work/map" "$work/exported")"
 verdict "every name of shim/mtshim.map is exported" "$(LC_ALL=C comm -23 "$work/map" "$work/exported")"

@@ -51,6 +51,7 @@ LIST = [
 	Workload("startup", ["start_ms"], ["glibc", "jemalloc", "shim", "shim-system"], runs=200,
 		measure=outside.measure_startup),
 	Workload("instructions", ["pair_64B", "pair_mixed"], runs=1, measure=outside.measure_instructions),
+	Workload("dlsym", ["ns_plain", "ns_cu"], ["glibc", "shim"], runs=7),
 	Workload("small_pairs", ["ns_per_pair", "peak_mib"], runs=3, variants=[
 		("pairs-1-thread", ["--threads", "1"]), ("pairs-2-threads", ["--threads", "2"])]),
 	Workload("throughput", ["ns_256B", "ns_4096B", "ns_65536B", "peak_mib"], runs=3),
