@@ -16,6 +16,10 @@ B := build
 else
 B := build/$(BUILD)
 endif
+# Objects of the two kinds must not meet.
+ifeq ($(CUDA),0)
+B := $(B)/nocuda
+endif
 
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wcast-qual -Wwrite-strings -Werror
 common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g $(warnings) -Ishim -MMD -MP

@@ -11,7 +11,8 @@ unit_lib_src := $(filter-out shim/mtshim.c shim/entry/%,$(shim_src)) $(filter sh
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 unit_src     := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(CUDA),0)
-unit_src     := $(filter-out tests/unit/test_device.c tests/unit/test_entries% tests/unit/test_pool%,$(unit_src))
+unit_src     := $(filter-out tests/unit/test_device.c tests/unit/test_entries% tests/unit/test_pool% tests/unit/test_capture.c \
+	tests/unit/test_nvml.c tests/unit/test_framework% tests/unit/test_oom%,$(unit_src))
 endif
 unit_bin     := $(unit_src:tests/unit/%.c=$(B)/tests/unit/%)
 unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/unit -fPIE -fno-builtin-malloc -DMT_LIBDIR='"$(LIBDIR)"'
