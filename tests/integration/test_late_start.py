@@ -88,7 +88,7 @@ FIRST_CALLS = {
 
 
 @pytest.mark.parametrize("name", FIRST_CALLS)
-def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, name):
+def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, name, control):
 	command, expected = FIRST_CALLS[name]
 	if shutil.which(command[0]) is None:
 		pytest.skip(f"{name} is not installed")
@@ -97,4 +97,8 @@ def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, 
 		got = run(command, env(MIN_MB=0), timeout=60)
 		assert got.returncode == 0, got.stderr
 		assert expected in got.stdout
+	# A shell's child that has woken up before it calls exec leaves its files to the next program of the same name; where that
+	# ends before it has made its own, the next look at the folder sweeps them.
+	if name == "bash":
+		control(env(), "ps")
 	assert list(mt_dir.iterdir()) == [], "a process that has ended leaves no file"
