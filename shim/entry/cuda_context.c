@@ -8,16 +8,6 @@
 #include "entry/cuda_work.h"
 #include "pool/capture.h"
 
-static void close_gate(void)
-{
-	mt_capture_close();
-}
-
-static void open_gate(void)
-{
-	mt_capture_open();
-}
-
 /* What others than the pool hold of a context that ends. */
 static void forget(struct CUctx_st *context)
 {
@@ -140,7 +130,7 @@ static bool before_destroy(struct CUctx_st *context, bool *out_forgotten)
 	*out_forgotten = false;
 	if (!context || !mt_cuda_is_on())
 		return false;
-	close_gate();
+	mt_capture_close();
 	if (can_be_destroyed(context)) {
 		mt_pool_context_dies(context);
 		forget(context);
@@ -157,7 +147,7 @@ static int after_destroy(struct CUctx_st *context, bool was_forgotten, int resul
 	/* Refused after all: what it runs counts in fences again. */
 	if (was_forgotten && result != MT_CU_SUCCESS)
 		mt_pool_know(context);
-	open_gate();
+	mt_capture_open();
 	errno = kept_errno;
 	return result;
 }
@@ -190,7 +180,7 @@ int cuCtxDetach(struct CUctx_st *context)
 
 	if (!context || !mt_cuda_is_on())
 		return mt_cuda_call(cuCtxDetach, context);
-	close_gate();
+	mt_capture_close();
 	id = id_of(context);
 	mt_pool_context_rests(context);
 	result = mt_cuda_call(cuCtxDetach, context);
@@ -198,7 +188,7 @@ int cuCtxDetach(struct CUctx_st *context)
 		ended(context);
 	else
 		mt_pool_context_goes_on(context);
-	open_gate();
+	mt_capture_open();
 	errno = kept_errno;
 	return result;
 }
@@ -222,7 +212,7 @@ static struct primary_end before_primary(int device)
 
 	if (!mt_cuda_is_on() || mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || !active)
 		return end;
-	close_gate();
+	mt_capture_close();
 	end.is_gated = true;
 	end.context = primary_of(device);
 	if (end.context) {
@@ -245,7 +235,7 @@ static int after_primary(const struct primary_end *end, int result, bool was_end
 	else if (end->context)
 		mt_pool_context_goes_on(end->context);
 	if (end->is_gated)
-		open_gate();
+		mt_capture_open();
 	errno = end->kept_errno;
 	return result;
 }
