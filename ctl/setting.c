@@ -166,6 +166,9 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 	case MT_SETTING_u64:
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
 		break;
+	case MT_SETTING_count:
+		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "|auto", setting->min, setting->max);
+		break;
 	case MT_SETTING_decimal:
 		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0", setting->min, setting->max);
 		break;
@@ -197,6 +200,10 @@ enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value
 		break;
 	case MT_SETTING_u64:
 		valid = mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max;
+		break;
+	case MT_SETTING_count:
+		valid = is_word("auto", value) ||
+			(mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max);
 		break;
 	case MT_SETTING_decimal:
 		valid = is_decimal(setting, value);

@@ -9,7 +9,7 @@
 
 #include "ctl/error.h"
 
-enum mt_setting_kind { MT_SETTING_bool, MT_SETTING_u64, MT_SETTING_decimal, MT_SETTING_choice, MT_SETTING_text, MT_SETTING_signal,
+enum mt_setting_kind { MT_SETTING_bool, MT_SETTING_u64, MT_SETTING_count, MT_SETTING_decimal, MT_SETTING_choice, MT_SETTING_text, MT_SETTING_signal,
 		       MT_SETTING_round };
 
 struct mt_setting {

@@ -68,7 +68,8 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 	if (head->head_bytes != expected || head->record_bytes != sizeof(struct mt_stats_record) ||
 	    head->sample_bytes != sizeof(struct mt_stats_sample) || head->settings_count > MT_SETTINGS_COUNT ||
 	    head->device_bytes != sizeof(struct mt_stats_device) || head->devices_count > MT_DEVICES_COUNT ||
-	    head->oom_bytes != sizeof(struct mt_stats_oom))
+	    head->oom_bytes != sizeof(struct mt_stats_oom) || head->alarm_bytes != sizeof(struct mt_stats_alarm) ||
+	    head->class_bytes != sizeof(struct mt_stats_class) || head->classes_count > MT_CLASSES_COUNT)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
 	if (got < expected)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
@@ -100,6 +101,7 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->conf, sizeof(head->conf));
 	mt_text_clean(head->python, sizeof(head->python));
 	mt_text_clean(head->cuda, sizeof(head->cuda));
+	mt_text_clean(head->limit_source, sizeof(head->limit_source));
 }
 
 /* Fields that this shim did not have yet stay 0; fields of a newer one are left out. */
@@ -179,6 +181,15 @@ static void clean_ooms(struct mt_stats_oom *ooms)
 	}
 }
 
+static void clean_alarms(struct mt_stats_alarm *alarms)
+{
+	for (size_t slot = 0; slot < MT_ALARMS_COUNT; slot++) {
+		if (!alarms[slot].number || (alarms[slot].number - 1) % MT_ALARMS_COUNT != slot)
+			memset(&alarms[slot], 0, sizeof(alarms[slot]));
+		mt_text_clean(alarms[slot].advice, sizeof(alarms[slot].advice));
+	}
+}
+
 enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
 {
 	const size_t tail = sizeof(*out) - offsetof(struct mt_stats_file, settings);
@@ -191,6 +202,7 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 		clean_settings(file->settings);
 		clean_devices(file->devices);
 		clean_ooms(file->ooms);
+		clean_alarms(file->alarms);
 		clean_records(file->records);
 		*out = *file;
 	}
@@ -306,6 +318,13 @@ const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, ui
 	const struct mt_stats_oom *oom = &file->ooms[(number - 1) % MT_OOMS_COUNT];
 
 	return number && oom->number == number ? oom : NULL;
+}
+
+const struct mt_stats_alarm *mt_statsfile_alarm(const struct mt_stats_file *file, uint64_t number)
+{
+	const struct mt_stats_alarm *alarm = &file->alarms[(number - 1) % MT_ALARMS_COUNT];
+
+	return number && alarm->number == number ? alarm : NULL;
 }
 
 const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *name)

@@ -43,7 +43,8 @@ bool mt_statsfile_uses_cuda(const struct mt_stats_head *head);
 /* The CUDA version of the driver, "12.8", or "unknown". */
 struct mt_figure mt_statsfile_driver(const struct mt_stats_head *head);
 
-/* The out-of-memory report of this number; NULL where it is gone or was never there. */
+/* The alarm, or the out-of-memory report, of this number; NULL where it is gone or was never there. */
+const struct mt_stats_alarm *mt_statsfile_alarm(const struct mt_stats_file *file, uint64_t number);
 const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, uint64_t number);
 
 /* The value of a setting as text, NULL where the process has none of this name. */

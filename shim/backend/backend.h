@@ -37,6 +37,12 @@ struct mt_heap_figures {
 	uint64_t free_bytes;      /* free, resident or not; told by glibc alone */
 };
 
+/* Live blocks of one size class. */
+struct mt_heap_class {
+	uint64_t block_bytes;
+	uint64_t live_count;
+};
+
 struct mt_purge_outcome {
 	bool possible;            /* false: this allocator has no way to give back */
 	uint64_t longest_hold_ns; /* longest single step, an upper bound of what another thread may wait; 0 unknown */
@@ -65,6 +71,7 @@ struct mt_backend {
 	bool purge_impossible;
 	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
+	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most); /* NULL: cannot tell; how many, as costly as figures */
 	void (*purge)(struct mt_purge_outcome *out);
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
 };

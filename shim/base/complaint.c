@@ -33,6 +33,10 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu", (unsigned long long)row->min,
 				(unsigned long long)row->max);
 		break;
+	case MT_KIND_count:
+		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu or auto", (unsigned long long)row->min,
+				(unsigned long long)row->max);
+		break;
 	case MT_KIND_decimal:
 		(void)mt_format(out, out_bytes, "a number from %llu.0 to %llu.0 with at most three decimals",
 				(unsigned long long)row->min, (unsigned long long)row->max);

@@ -26,6 +26,7 @@ enum mt_round_mode { MT_ROUND_TIMER, MT_ROUND_MARK, MT_ROUND_SIGNAL, MT_ROUND_AU
 enum mt_allocator_choice { MT_ALLOCATOR_AUTO, MT_ALLOCATOR_JEMALLOC, MT_ALLOCATOR_SYSTEM };
 enum mt_switch_choice { MT_SWITCH_AUTO, MT_SWITCH_ON, MT_SWITCH_OFF };
 enum mt_cuda_choice { MT_CUDA_AUTO, MT_CUDA_POOL, MT_CUDA_ACCOUNT, MT_CUDA_OFF };
+enum mt_prof_choice { MT_PROF_NONE, MT_PROF_READY, MT_PROF_OFF, MT_PROF_ON };
 enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
 
 /* Where a value came from; alias carries the index of the alias in MT_ALIASES. */
@@ -33,6 +34,7 @@ enum mt_origin { MT_ORIGIN_DEFAULT, MT_ORIGIN_PRESET, MT_ORIGIN_ALIAS, MT_ORIGIN
 
 #define MT_FIELD_bool   uint64_t
 #define MT_FIELD_u64    uint64_t
+#define MT_FIELD_count  uint64_t
 #define MT_FIELD_decimal uint64_t /* thousandths */
 #define MT_FIELD_choice uint64_t
 #define MT_FIELD_signal uint64_t
@@ -48,6 +50,8 @@ struct mt_config {
 	uint8_t origin_alias[MT_OPTION_COUNT]; /* index into MT_ALIASES where origin is MT_ORIGIN_ALIAS */
 };
 
+#define MT_COUNT_AUTO UINT64_MAX /* "auto" of a count */
+
 #define mt_round_mode_of(round)    ((enum mt_round_mode)((round) & 0xff))
 #define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
@@ -57,6 +61,8 @@ struct mt_config_facts {
 	bool torch_without_cache;     /* PYTORCH_NO_CUDA_MEMORY_CACHING is set, and not to 0 */
 	bool jax_without_bfc;         /* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
 	bool tensorflow_without_bfc;  /* TF_GPU_ALLOCATOR, likewise */
+	mt_text pressure_watch;       /* MEMORY_PRESSURE_WATCH: the file, pipe or socket that tells of pressure; "" none */
+	mt_text pressure_write;       /* MEMORY_PRESSURE_WRITE: base64 of what is to be written into it once */
 };
 
 /* Called for each complaint while parsing, with one line without newline, e.g.

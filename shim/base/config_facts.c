@@ -19,6 +19,15 @@ static bool is_other(const char *value, const char *usual)
 	return *value != '\0' && strcmp(value, usual) != 0;
 }
 
+/* Whole or not at all: a name that is cut is another one. */
+static void keep_text(const char *value, mt_text out)
+{
+	size_t length = strlen(value);
+
+	if (length < MT_TEXT_MAX)
+		memcpy(out, value, length + 1);
+}
+
 static void note_entry(const char *entry, struct mt_config_facts *out)
 {
 	const char *value;
@@ -31,12 +40,16 @@ static void note_entry(const char *entry, struct mt_config_facts *out)
 		out->jax_without_bfc = is_other(value, "default") && is_other(value, "bfc");
 	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
+	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
+		keep_text(value, out->pressure_watch);
+	else if ((value = value_of(entry, "MEMORY_PRESSURE_WRITE")))
+		keep_text(value, out->pressure_write);
 }
 
 void mt_config_facts_parse(const char *const *environ_list, struct mt_config_facts *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
-		if (strchr("WPXT", **environ_list) && **environ_list)
+		if (strchr("WPXTM", **environ_list) && **environ_list)
 			note_entry(*environ_list, out);
 }

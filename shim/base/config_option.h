@@ -11,7 +11,7 @@
 #include "base/attr.h"
 #include "base/config.h"
 
-enum mt_kind { MT_KIND_bool, MT_KIND_u64, MT_KIND_decimal, MT_KIND_choice, MT_KIND_text, MT_KIND_signal, MT_KIND_round };
+enum mt_kind { MT_KIND_bool, MT_KIND_u64, MT_KIND_count, MT_KIND_decimal, MT_KIND_choice, MT_KIND_text, MT_KIND_signal, MT_KIND_round };
 
 struct mt_option_row {
 	const char *name;

@@ -67,6 +67,14 @@ static enum mt_err parse_decimal(const char *text, uint64_t min, uint64_t max, u
 	return parse_number(digits, min * 1000, max * 1000, out);
 }
 
+static enum mt_err parse_count(const struct mt_option_row *row, const char *text, uint64_t *out)
+{
+	if (!text_is(text, "auto"))
+		return parse_number(text, row->min, row->max, out);
+	*out = MT_COUNT_AUTO;
+	return MT_ERR_OK;
+}
+
 static enum mt_err parse_bool(const char *text, uint64_t *out)
 {
 	for (size_t i = 0; i < sizeof(bool_words) / sizeof(bool_words[0]); i++)
@@ -191,6 +199,8 @@ enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *t
 		return parse_bool(text, out);
 	case MT_KIND_u64:
 		return parse_number(text, row->min, row->max, out);
+	case MT_KIND_count:
+		return parse_count(row, text, out);
 	case MT_KIND_decimal:
 		return parse_decimal(text, row->min, row->max, out);
 	case MT_KIND_choice:
@@ -267,6 +277,12 @@ void mt_config_value_format(const struct mt_option_row *row, uint64_t value, cha
 		break;
 	case MT_KIND_round:
 		format_round(value, out, out_bytes);
+		break;
+	case MT_KIND_count:
+		if (value == MT_COUNT_AUTO)
+			(void)mt_format(out, out_bytes, "auto");
+		else
+			(void)mt_format(out, out_bytes, "%llu", (unsigned long long)value);
 		break;
 	case MT_KIND_u64:
 	case MT_KIND_text:

@@ -44,6 +44,10 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 		break;
 	case MT_REQUEST_PUBLISH:
 		break;
+	case MT_REQUEST_CLASSES:
+	case MT_REQUEST_PROFILE:
+		answer = MT_ERR_NOT_AVAILABLE;
+		break;
 	case MT_REQUEST_NONE:
 	case MT_REQUEST_COUNT:
 		answer = MT_ERR_UNKNOWN;

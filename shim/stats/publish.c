@@ -64,6 +64,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->device_bytes = sizeof(struct mt_stats_device);
 	head->oom_bytes = sizeof(struct mt_stats_oom);
+	head->alarm_bytes = sizeof(struct mt_stats_alarm);
+	head->class_bytes = sizeof(struct mt_stats_class);
 	head->pid = (uint64_t)getpid();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
@@ -163,6 +165,44 @@ void mt_publish_oom(struct mt_stats_oom *oom)
 				      offsetof(struct mt_stats_file, ooms) + slot * sizeof(file.ooms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_alarm(struct mt_stats_alarm *alarm)
+{
+	struct mt_piece pieces[2];
+	size_t slot;
+
+	mt_lock_take(&lock);
+	alarm->number = ++file.head.alarms_count;
+	slot = (alarm->number - 1) % MT_ALARMS_COUNT;
+	file.alarms[slot] = *alarm;
+	file.head.snapshot.alarms_count = alarm->number;
+	pieces[0] = (struct mt_piece){&file.alarms[slot], sizeof(file.alarms[slot]),
+				      offsetof(struct mt_stats_file, alarms) + slot * sizeof(file.alarms[0])};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
+{
+	struct mt_piece pieces[2];
+
+	mt_lock_take(&lock);
+	memcpy(file.classes, classes, count * sizeof(*classes));
+	file.head.classes_count = count;
+	file.head.classes_time_ns = mt_os_realtime_ns();
+	pieces[0] = (struct mt_piece){file.classes, count * sizeof(*classes), offsetof(struct mt_stats_file, classes)};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_limit_source(const char *text)
+{
+	mt_lock_take(&lock);
+	(void)mt_format(file.head.limit_source, sizeof(file.head.limit_source), "%s", text);
 	mt_lock_drop(&lock);
 }
 

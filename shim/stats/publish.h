@@ -47,6 +47,15 @@ void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count);
 /* Numbers the report, keeps it, writes it. */
 void mt_publish_oom(struct mt_stats_oom *oom);
 
+/* Likewise, of MT_RSS_LIMIT_MB. */
+void mt_publish_alarm(struct mt_stats_alarm *alarm);
+
+/* The table of size classes, written at once. count: at most MT_CLASSES_COUNT. */
+void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
+
+/* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
+void mt_publish_limit_source(const char *text);
+
 void mt_publish_end(void);
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);

@@ -22,12 +22,14 @@
 
 #define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
 #define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
-#define MT_STATS_VERSION   2u
+#define MT_STATS_VERSION   3u
 #define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
 #define MT_SAMPLES_COUNT   1024u                /* ring of samples; their step grows, so that it spans 15 minutes */
 #define MT_SETTINGS_COUNT  64u                  /* room for settings; settings_count of them are filled */
 #define MT_DEVICES_COUNT   16u                  /* room for devices; devices_count of them are filled */
 #define MT_OOMS_COUNT      4u                   /* last out-of-memory reports kept */
+#define MT_ALARMS_COUNT    4u                   /* last reports of MT_RSS_LIMIT_MB kept */
+#define MT_CLASSES_COUNT   256u                 /* room for size classes; classes_count of them are filled */
 
 #define MT_NULL_RESULT     2u                   /* "nothing could be trimmed": no allocator, no gc */
 
@@ -44,7 +46,9 @@
 	X(LATE_GC, "late_gc")   /* a collection came after its cleanup */ \
 	X(EXIT, "exit")         /* MT_EXIT_CLEANUP */           \
 	X(FRAMEWORK, "framework") /* MT_FRAMEWORK_DECAY_MS */            \
-	X(CAPTURE, "capture")   /* what a cleanup left out during a capture */
+	X(CAPTURE, "capture")   /* what a cleanup left out during a capture */ \
+	X(PRESSURE, "pressure") /* a limit comes near */                \
+	X(RSS_LIMIT, "rss_limit") /* MT_RSS_LIMIT_MB comes near */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,
@@ -54,6 +58,24 @@ enum mt_reason {
 };
 
 enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }; /* heap only; + gc; + GPU caches */
+
+/* Where pressure comes from: bits of mt_stats_record.pressure_sources. */
+#define MT_PRESSURE_SOURCES(X)                                                          \
+	X(LIMIT, "limit")       /* the nearest limit of the container or machine, or MT_LIMIT_MB */ \
+	X(EVENTS, "events")     /* the container has just run into its limit (memory.events, failcnt) */ \
+	X(STALL, "stall")       /* tasks wait for memory: PSI, verified by its total */ \
+	X(WATCH, "watch")       /* MEMORY_PRESSURE_WATCH has told so */                 \
+	X(DEVICE, "device")     /* the memory of a GPU */                               \
+	X(RSS, "rss")           /* MT_RSS_LIMIT_MB */
+
+enum mt_pressure_source {
+#define X(name, text) MT_PRESSURE_##name,
+	MT_PRESSURE_SOURCES(X)
+#undef X
+	MT_PRESSURE_SOURCE_COUNT
+};
+
+enum mt_pressure_level { MT_PRESSURE_NONE, MT_PRESSURE_WARN, MT_PRESSURE_CRITICAL, MT_PRESSURE_LEVEL_COUNT };
 
 /* What became of Python's gc in a cleanup. */
 enum mt_gc_state { MT_GC_NONE, MT_GC_DONE, MT_GC_DISABLED, MT_GC_LATE, MT_GC_COUNT };
@@ -127,7 +149,10 @@ struct mt_stats_record {
 	uint32_t merged;             /* 1: coalesced with the record after it, which did the work */
 	uint32_t gpu_state;          /* enum mt_gpu_state */
 	uint32_t frameworks;         /* enum mt_framework_bit, of those whose caches were emptied */
-	uint32_t zero;
+	uint32_t pressure_sources;   /* bits 1 << enum mt_pressure_source that asked, 0: it was no pressure */
+	uint64_t pressure_level;     /* enum mt_pressure_level */
+	uint64_t pressure_used_bytes;  /* of the source that is nearest to its limit, when it asked; 0 unknown */
+	uint64_t pressure_limit_bytes;
 };
 
 /* One device. Devices are in the order of their ordinals in this process (after CUDA_VISIBLE_DEVICES). */
@@ -165,6 +190,32 @@ struct mt_stats_oom {
 	char advice[160];
 };
 
+/* MT_RSS_LIMIT_MB was reached: who held what at that time, after a heavy cleanup. */
+struct mt_stats_alarm {
+	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_ALARMS_COUNT */
+	uint64_t time_ns;            /* CLOCK_REALTIME */
+	uint64_t limit_bytes;
+	uint64_t rss_bytes;          /* RssAnon + RssFile + RssShmem */
+	uint64_t anon_bytes;
+	uint64_t file_bytes;
+	uint64_t shmem_bytes;
+	uint64_t swap_bytes;
+	uint64_t heap_live_bytes;    /* held by the program */
+	uint64_t heap_dirty_bytes;   /* free, could still be returned */
+	uint64_t heap_pinned_bytes;  /* free, but in pages or slabs that hold live blocks too: resident - live - dirty - metadata */
+	uint64_t heap_metadata_bytes;
+	uint64_t other_anon_bytes;   /* anonymous memory outside of the heap: stacks, mmap, other allocators, Python's arenas */
+	uint64_t gpu_pinned_bytes;   /* page-locked host memory of CUDA */
+	uint64_t threads_count;
+	char advice[160];
+};
+
+/* Live blocks of one size class, as the allocator counts them; on request (MT_REQUEST_CLASSES). */
+struct mt_stats_class {
+	uint64_t block_bytes;
+	uint64_t live_count;
+};
+
 struct mt_stats_sample {
 	uint64_t time_ns;            /* CLOCK_REALTIME; 0: empty */
 	uint64_t rss_bytes;
@@ -193,6 +244,10 @@ struct mt_stats_head {
 	uint32_t device_bytes;
 	uint32_t devices_count;      /* filled places of devices */
 	uint32_t oom_bytes;
+	uint32_t alarm_bytes;
+	uint32_t class_bytes;
+	uint32_t classes_count;      /* filled places of classes; 0: never asked for, or the allocator cannot tell */
+	uint32_t classes_zero;
 	uint32_t driver_version;     /* CUDA version of the driver, 1000 * major + 10 * minor; 0 not used or unknown */
 	uint64_t pid;
 	uint64_t start_ticks;        /* STARTTIME of the name */
@@ -209,6 +264,9 @@ struct mt_stats_head {
 	uint64_t records_count;      /* number of the last record */
 	uint64_t samples_count;      /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
 	uint64_t ooms_count;         /* number of the last out-of-memory report */
+	uint64_t alarms_count;       /* number of the last alarm */
+	uint64_t classes_time_ns;    /* CLOCK_REALTIME at which the size classes were asked for */
+	char limit_source[128];      /* the file or setting that holds pressure_limit_bytes */
 	struct mt_stats_snapshot snapshot;
 	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
 };
@@ -218,6 +276,8 @@ struct mt_stats_file {
 	struct mt_stats_setting settings[MT_SETTINGS_COUNT];
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 	struct mt_stats_oom ooms[MT_OOMS_COUNT];
+	struct mt_stats_alarm alarms[MT_ALARMS_COUNT];
+	struct mt_stats_class classes[MT_CLASSES_COUNT];
 	struct mt_stats_record records[MT_RECORDS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
@@ -227,7 +287,9 @@ struct mt_stats_file {
 	X(ROUND, "round")            /* a round has ended */            \
 	X(SET, "set")                /* name, value */                  \
 	X(RESET_PEAK, "reset-peak")                                     \
-	X(PUBLISH, "publish")        /* only write fresh figures */
+	X(PUBLISH, "publish")        /* only write fresh figures */    \
+	X(CLASSES, "classes")        /* fill the table of size classes */ \
+	X(PROFILE, "profile")        /* write a heap profile beside the stats file, NAME.heap */
 
 enum mt_request_kind {
 	MT_REQUEST_NONE,

@@ -6,7 +6,7 @@
 
 #include "base/config.h"
 
-enum { KIND_bool, KIND_u64, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };
+enum { KIND_bool, KIND_u64, KIND_count, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };
 enum { WHEN_start, WHEN_live };
 
 static const struct row {
