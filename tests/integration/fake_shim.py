@@ -8,7 +8,9 @@ LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version
 text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more. For the GPU:
 cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks
-(of a cleanup's record), values (fields of the snapshot).
+(of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
+(pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
+(of a cleanup's record).
 """
 import json
 import mmap
@@ -26,12 +28,16 @@ MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I"), struct.Struct("=8Q"), struct.Struct("=24s72s40s")
-HEAD = struct.Struct("=Q10I3Q16s32s32s160s32s256s64s64s4Q")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I3Q"), struct.Struct("=8Q"), struct.Struct("=24s72s40s")
+HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128s")
+ALARM, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
               "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
               "others_count unreported_count others_known cause").split()
-DEVICES_COUNT, OOMS_COUNT = 16, 4
+ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
+                "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
+SAMPLE_FIELDS = "time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes".split()
+VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT = 3, 16, 4, 4, 256
 BELL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 
@@ -67,13 +73,16 @@ class Fake:
 		names = [*FIELDS, *["later_bytes"] * options.get("fields_more", 0)]
 		size = HEAD.size + 8 * len(names) + 8
 		ooms = options.get("ooms", [])
-		head = HEAD.pack(MAGIC, options.get("version", 2), size, len(names), RECORD.size, SAMPLE.size, len(self.settings),
+		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(names), RECORD.size, SAMPLE.size, len(self.settings),
 		                 DEVICE.size, options.get("devices_count", len(options.get("devices", []))), OOM.size,
+		                 ALARM.size, CLASS.size, len(options.get("classes", [])), 0,
 		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
 		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
 		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
-		                 time.time_ns(), len(self.records), 1,
-		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)))
+		                 time.time_ns(), len(self.records), max(len(options.get("samples", [])), 1),
+		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)),
+		                 max([alarm["number"] for alarm in options.get("alarms", [])], default=0), time.time_ns(),
+		                 word(options.get("limit_source", "").encode()))
 		head += struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
 		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
 
@@ -89,7 +98,16 @@ class Fake:
 			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
 				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
 				word(oom.get("advice", "")))
-		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots)
+		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.alarms()
+
+	def alarms(self):
+		text = self.options.get("text")
+		slots = [bytes(ALARM.size)] * ALARMS_COUNT
+		for alarm in self.options.get("alarms", []):
+			slots[(alarm["number"] - 1) % ALARMS_COUNT] = ALARM.pack(
+				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1"))
+		classes = b"".join(CLASS.pack(*pair) for pair in self.options.get("classes", []))
+		return b"".join(slots) + classes.ljust(CLASSES_COUNT * CLASS.size, b"\0")
 
 	def body(self):
 		text = self.options.get("text")
@@ -101,8 +119,11 @@ class Fake:
 		slots = [bytes(RECORD.size)] * 64
 		for number, record in enumerate(self.records, 1):
 			slots[(number - 1) % 64] = RECORD.pack(number, *record)
-		sample = SAMPLE.pack(time.time_ns(), 300 * MB, 250 * MB, 200 * MB, 50 * MB, 60 * MB,
-		                     self.values["gpu_reserved_bytes"], self.values["gpu_allocated_bytes"])
+		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
+		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
+		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"]}
+		sample = b"".join(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))
+		                  for one in self.options.get("samples", [plain]))
 		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
 
 	def write(self):
@@ -120,7 +141,10 @@ class Fake:
 		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
 		                     self.options.get("gpu_after_mb", 0) * MB, 5, level,
 		                     self.options.get("result", int(freed > 0)), state, int(merged),
-		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0), 0))
+		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0),
+		                     self.options.get("pressure_sources", 0), self.options.get("pressure_level", 0),
+		                     self.options.get("pressure_used_mb", 0) * MB,
+		                     self.options.get("pressure_limit_mb", 0) * MB))
 
 	def serve_one(self, seq, kind, level, name, value):
 		self.values["request_error"] = self.options.get("request_error", 0)
@@ -159,7 +183,7 @@ def main():
 		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
 	if options.get("awake", True):
 		fake = Fake(directory, options)
-		bell = BELL.pack(BELL_MAGIC, options.get("version", 2), 0, 0, 0, 0, b"", b"")
+		bell = BELL.pack(BELL_MAGIC, options.get("version", VERSION), 0, 0, 0, 0, b"", b"")
 		fake.bell.write_bytes(bell.ljust(4096, b"\0"))
 		fake.bell.chmod(0o600)
 		fake.write()

@@ -72,7 +72,7 @@ def test_hostile_text_reaches_no_terminal(fake, ctl):
 	assert json.loads(ctl("stat", pid, "--json").stdout)["allocator"] == "?[31m????"
 
 
-@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 2"]),
+@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 3"]),
                                             ({"broken": True}, ["checksum"]),
                                             ({"other_pid": 1}, ["another process"])])
 def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):

@@ -414,13 +414,13 @@ Test(config, says_what_is_really_taken_instead)
 {
 	struct mt_config config = parsed("MT_GC_ROUNDS=-3", NULL, NULL);
 
-	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken");
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 0 is taken");
 	config = parsed("MT_GC_ROUNDS=-3", "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=4", "MT_PRESET=server");
 	cr_expect_eq(config.gc_rounds, 4);
-	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 4 is taken");
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 4 is taken");
 	config = parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x", "MT_GC_ROUNDS=6", NULL);
 	cr_expect_str_eq(said[0],
-			 "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not a whole number from 0 to 1000000; 6 is taken");
+			 "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not a whole number from 0 to 1000000 or auto; 6 is taken");
 	cr_expect_eq(said_count, 1);
 	config = parsed("MT_PRESET=sever", NULL, NULL);
 	cr_expect_str_eq(said[0],

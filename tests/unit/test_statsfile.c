@@ -29,6 +29,8 @@ static void make_good(void)
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
 	good.head.device_bytes = sizeof(struct mt_stats_device);
 	good.head.oom_bytes = sizeof(struct mt_stats_oom);
+	good.head.alarm_bytes = sizeof(struct mt_stats_alarm);
+	good.head.class_bytes = sizeof(struct mt_stats_class);
 	good.head.settings_count = 1;
 	good.head.records_count = 70;
 	strcpy(good.head.comm, "python3");
@@ -116,13 +118,14 @@ Test(statsfile, another_version_is_named_with_both_numbers)
 	seal(&good.head);
 	cr_expect_eq(read_good(), MT_ERR_INVALID);
 	cr_expect_not_null(strstr(why.text, "version 77"), "%s", why.text);
-	cr_expect_not_null(strstr(why.text, "version 2"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "version 3"), "%s", why.text);
 }
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
 	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.fields_count, &good.head.record_bytes,
-				   &good.head.sample_bytes, &good.head.device_bytes, &good.head.oom_bytes};
+				   &good.head.sample_bytes, &good.head.device_bytes, &good.head.oom_bytes,
+				   &good.head.alarm_bytes, &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
