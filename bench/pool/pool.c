@@ -114,12 +114,20 @@ static uint64_t pool_get(size_t bytes)
 	return dptr;
 }
 
+static void pool_put(uint64_t dptr)
+{
+	int result = -1;
+
+	(void)mt_pool_take_back(dptr, &result);
+	check(result);
+}
+
 static double pairs(unsigned long count, size_t bytes)
 {
 	uint64_t begin = mt_os_now_ns();
 
 	for (unsigned long i = 0; i < count; i++)
-		check(mt_pool_free(pool_get(bytes)));
+		pool_put(pool_get(bytes));
 	return (double)(mt_os_now_ns() - begin) / (double)count;
 }
 
@@ -237,7 +245,7 @@ static double replacements(uint64_t *live, unsigned long count)
 		for (int i = 0; i < 200000; i++) {
 			unsigned long victim = random_number() % count;
 
-			check(mt_pool_free(live[victim]));
+			pool_put(live[victim]);
 			live[victim] = pool_get(512 * (1 + victim % 64));
 		}
 		double ns = (double)(mt_os_now_ns() - begin) / 200000;

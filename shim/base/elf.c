@@ -218,9 +218,6 @@ static bool is_named(const struct mt_elf_object *object, const struct tables *ta
 
 struct question {
 	const char *glob;
-	const char *symbol; /* NULL: only whether the object is there */
-	const char *version;
-	void *found;
 	char *path;
 	size_t path_bytes;
 };
@@ -233,33 +230,13 @@ static bool ask_object(const struct mt_elf_object *object, void *context)
 
 	if (!read_tables(object, &tables) || !is_named(object, &tables, question->glob))
 		return false;
-	if (question->symbol) {
-		question->found = find_in(object, &tables, question->symbol, question->version);
-		return question->found != NULL;
-	}
-	for (; question->path && object->path[i]; i++) {
+	for (; object->path[i]; i++) {
 		if (i + 1 >= question->path_bytes)
 			return false;
 		question->path[i] = object->path[i];
 	}
-	if (question->path)
-		question->path[i] = '\0';
+	question->path[i] = '\0';
 	return true;
-}
-
-void *mt_elf_find(const char *soname, const char *symbol, const char *version)
-{
-	struct question question = {.glob = soname, .symbol = symbol, .version = version};
-
-	(void)mt_elf_walk(ask_object, &question);
-	return question.found;
-}
-
-bool mt_elf_is_loaded(const char *soname_glob)
-{
-	struct question question = {.glob = soname_glob};
-
-	return mt_elf_walk(ask_object, &question);
 }
 
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
@@ -273,24 +250,6 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 {
 	return is_named(object, tables, "libc.so.6") || is_named(object, tables, "libdl.so.2") ||
 	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
-}
-
-static bool ask_libc(const struct mt_elf_object *object, void *context)
-{
-	struct question *question = context;
-	struct tables tables;
-
-	if (read_tables(object, &tables) && is_libc(object, &tables))
-		question->found = find_in(object, &tables, question->symbol, NULL);
-	return question->found != NULL;
-}
-
-void *mt_elf_find_libc(const char *symbol)
-{
-	struct question question = {.symbol = symbol};
-
-	(void)mt_elf_walk(ask_libc, &question);
-	return question.found;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)

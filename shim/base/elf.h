@@ -8,18 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The address of a symbol in the loaded object whose DT_SONAME (or the last part of its path) is soname, in any version
- * if version is NULL, else in exactly this one. NULL where object or symbol is missing. */
-void *mt_elf_find(const char *soname, const char *symbol, const char *version);
-
-/* The same in whichever loaded object of libc's family (libc.so.6, libdl.so.2, ld-musl, never ourselves) defines it,
- * preferring the default version. */
-void *mt_elf_find_libc(const char *symbol);
-
-/* Whether an object with this soname (a glob: * stands for anything) is loaded. */
-bool mt_elf_is_loaded(const char *soname_glob);
-
-/* The path under which the loader knows the first such object, written to out only if it is there and fits. */
+/* The path under which the loader knows the first loaded object whose DT_SONAME, or the last part of its path, matches the
+ * glob (* stands for anything); written to out only if it is there and fits. */
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 
 /* Objects ever loaded into this process (dlpi_adds): tells whether a look at them would show anything new. */

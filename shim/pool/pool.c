@@ -304,13 +304,6 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	return true;
 }
 
-int mt_pool_free(uint64_t dptr)
-{
-	int result;
-
-	return mt_pool_take_back(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
-}
-
 /* ---- what is known of a block ---- */
 
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)

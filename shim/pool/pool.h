@@ -72,13 +72,12 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 /* `mtctl set` has changed a setting; mode is not looked at again. */
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
-/* cuMemAlloc and cuMemFree. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory: waits for what
- * is pending, gives back everything idle on the device and tries once more. An unknown pointer is the driver's, the second free
- * of a cached block is CUDA_ERROR_INVALID_VALUE. */
+/* cuMemAlloc. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory: waits for what is pending, gives
+ * back everything idle on the device and tries once more. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
-int mt_pool_free(uint64_t dptr);
 
-/* The same for a block of ours alone: false, and nothing done, for a pointer that is not known. */
+/* cuMemFree of a block of ours; false, and nothing done, for a pointer that is not known: that one is the driver's. The second
+ * free of a cached block is CUDA_ERROR_INVALID_VALUE. */
 bool mt_pool_take_back(uint64_t dptr, int *out_result);
 
 /* The block will not be recycled: its free goes straight to the driver. Any address inside the block. */

@@ -292,10 +292,12 @@ static bool model_get(struct model_node **out, struct CUctx_st *context)
 
 static void model_put(struct model_node *node)
 {
+	int result;
+
 	if (model_random() % 1000 == 0)
 		mt_pool_taint((uint64_t)(uintptr_t)node);
 	atomic_store(&node->owned, 0);
-	if (mt_pool_free((uint64_t)(uintptr_t)node) != MT_CU_SUCCESS)
+	if (!mt_pool_take_back((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
 		model_wrong("an odd answer to a free");
 }
 

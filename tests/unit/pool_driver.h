@@ -15,6 +15,7 @@
 
 #include "driver/driver.h"
 #include "pool/capture.h"
+#include "pool/context.h"
 #include "pool/pool.h"
 
 #define FAKE_CONTEXTS 8
@@ -404,6 +405,14 @@ static inline bool is_known(uint64_t dptr)
 static inline uint64_t fake_calls(enum fake_call call)
 {
 	return atomic_load(&fake.calls[call]);
+}
+
+/* cuMemFree as entry/cuda.c has it: what the pool does not know is the driver's. */
+static inline int fake_free(uint64_t dptr)
+{
+	int result;
+
+	return mt_pool_take_back(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
 }
 
 #endif

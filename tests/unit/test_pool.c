@@ -4,12 +4,8 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "pool_driver.h"
+#include "pool_fixture.h"
 
-#define MB (1024ull * 1024)
-
-static struct mt_driver driver;
-static struct CUctx_st *first, *second;
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
 
 static enum mt_pool_mode mode(void)
@@ -21,33 +17,10 @@ static struct mt_pool_settings settings = {.decay_ms = 5000, .max_idle_pct = 100
 
 static void start(void)
 {
-	driver = fake_driver();
-	first = fake_context(0, 0);
-	second = fake_context(1, 1);
-	fake_make_current(first);
-	mt_pool_start(&driver, &settings);
-}
-
-static void finish(void)
-{
-	cr_expect_eq(atomic_load(&fake.wrongs), 0);
+	begin_with(&settings);
 }
 
 TestSuite(pool, .init = start, .fini = finish, .timeout = 30);
-
-static uint64_t allocate(size_t bytes)
-{
-	uint64_t dptr = 0;
-
-	cr_assert_eq(mt_pool_alloc(&dptr, bytes), MT_CU_SUCCESS);
-	cr_assert_neq(dptr, 0);
-	return dptr;
-}
-
-static void release(uint64_t dptr)
-{
-	cr_assert_eq(mt_pool_free(dptr), MT_CU_SUCCESS);
-}
 
 static struct mt_pool_usage usage(int device)
 {
@@ -121,9 +94,9 @@ Test(pool, refuses_the_second_free_and_hands_an_unknown_pointer_on)
 	uint64_t dptr = allocate(4096);
 
 	release(dptr);
-	cr_expect_eq(mt_pool_free(dptr), MT_CU_INVALID_VALUE);
+	cr_expect_eq(fake_free(dptr), MT_CU_INVALID_VALUE);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-	cr_expect_eq(mt_pool_free(0x1234), MT_CU_INVALID_VALUE);
+	cr_expect_eq(fake_free(0x1234), MT_CU_INVALID_VALUE);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
 }
 
@@ -624,7 +597,7 @@ Test(pool, a_forked_child_forgets_everything_and_only_hands_on)
 		(void)mt_pool_tick(UINT64_MAX / 2, 8, &next_ms);
 		mt_pool_taint(dptr);
 		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) && !mt_pool_is_used();
-		bool is_handed = mt_pool_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
+		bool is_handed = fake_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
 
 		_exit(is_quiet && is_handed ? 0 : 1);
 	}

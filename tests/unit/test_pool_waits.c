@@ -6,12 +6,8 @@
 #include <unistd.h>
 
 #include "base/os.h"
-#include "pool_driver.h"
+#include "pool_fixture.h"
 
-#define MB (1024ull * 1024)
-
-static struct mt_driver driver;
-static struct CUctx_st *first, *second;
 static struct mt_pool_settings settings = {.decay_ms = 1000, .max_idle_pct = 100};
 
 static int count_devices(int *count)
@@ -22,33 +18,11 @@ static int count_devices(int *count)
 
 static void start(void)
 {
-	driver = fake_driver();
+	begin_with(&settings);
 	driver.cuDeviceGetCount = count_devices;
-	first = fake_context(0, 0);
-	second = fake_context(1, 1);
-	fake_make_current(first);
-	mt_pool_start(&driver, &settings);
-}
-
-static void finish(void)
-{
-	cr_expect_eq(atomic_load(&fake.wrongs), 0);
 }
 
 TestSuite(pool_waits, .init = start, .fini = finish, .timeout = 6);
-
-static uint64_t allocate(size_t bytes)
-{
-	uint64_t dptr = 0;
-
-	cr_assert_eq(mt_pool_alloc(&dptr, bytes), MT_CU_SUCCESS);
-	return dptr;
-}
-
-static void release(uint64_t dptr)
-{
-	cr_assert_eq(mt_pool_free(dptr), MT_CU_SUCCESS);
-}
 
 static void wait_for(_Atomic bool *flag)
 {
@@ -346,7 +320,7 @@ static void *use_pool(void *unused)
 	fake_make_current(first);
 	for (int i = 0; i < 3; i++)
 		if (mt_pool_alloc(&dptr, 4096) == 0)
-			(void)mt_pool_free(dptr);
+			(void)fake_free(dptr);
 	(void)mt_pool_make_room();
 	pthread_testcancel();
 	return unused;

@@ -1,0 +1,43 @@
+/* pool_fixture.h -- how tests of the pool begin and end: two contexts on two devices, the first one current, and blocks that
+ * are taken and freed as the program's own calls take and free them. */
+#ifndef MT_POOL_FIXTURE_H
+#define MT_POOL_FIXTURE_H
+
+#include <criterion/criterion.h>
+
+#include "pool_driver.h"
+
+#define MB (1024ull * 1024)
+
+static struct mt_driver driver;
+static struct CUctx_st *first, *second;
+
+static inline void begin_with(const struct mt_pool_settings *settings)
+{
+	driver = fake_driver();
+	first = fake_context(0, 0);
+	second = fake_context(1, 1);
+	fake_make_current(first);
+	mt_pool_start(&driver, settings);
+}
+
+static inline void finish(void)
+{
+	cr_expect_eq(atomic_load(&fake.wrongs), 0);
+}
+
+static inline uint64_t allocate(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	cr_assert_eq(mt_pool_alloc(&dptr, bytes), MT_CU_SUCCESS);
+	cr_assert_neq(dptr, 0);
+	return dptr;
+}
+
+static inline void release(uint64_t dptr)
+{
+	cr_assert_eq(fake_free(dptr), MT_CU_SUCCESS);
+}
+
+#endif
