@@ -6,46 +6,15 @@ import time
 
 import pytest
 
-PYTHON = "/usr/bin/python3"
+from framework_helpers import Actor, program, PYTHON, records
+
 FAKE = pathlib.Path(__file__).parent / "fake_torch"
 
-# Runs what it is told, a line at a time, and answers each with what has been called of torch.cuda, or null.
-ACTOR = r'''
-import json, sys, time
+# null where torch is not loaded.
+ACTOR = program("""
 def calls():
     return sys.modules["torch.cuda"].calls if "torch.cuda" in sys.modules else None
-def nap(seconds):
-    # Pending calls run between bytecodes of the main thread: it has to be running some.
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        time.sleep(0.005)
-print("ready", flush=True)
-for line in sys.stdin:
-    try:
-        exec(line)
-    except BaseException as error:
-        print(json.dumps(repr(error)), flush=True)
-    else:
-        print(json.dumps(calls()), flush=True)
-'''
-
-
-class Actor:
-	def __init__(self, process):
-		self.process = process
-		self.pid = process.pid
-		assert process.stdout.readline() == "ready\n", process.stderr.read()
-
-	def tell(self, line):
-		self.begin(line)
-		return self.end()
-
-	def begin(self, line):
-		self.process.stdin.write(line + "\n")
-		self.process.stdin.flush()
-
-	def end(self):
-		return json.loads(self.process.stdout.readline())
+""")
 
 
 @pytest.fixture
@@ -68,10 +37,6 @@ def trim(one, control, settings, *words):
 	done = control(settings, "trim", one.pid, *words)
 	assert done.returncode in (0, 1), done.stdout + done.stderr
 	return one.end()
-
-
-def records(stats, one, settings, reason):
-	return [record for record in stats(one.pid, settings)["records"] if record["reason"] == reason]
 
 
 def test_a_trim_empties_the_cache_once(actor, env, control, stats):

@@ -5,15 +5,15 @@ import pathlib
 
 import pytest
 
-from test_framework_caches import Actor, PYTHON, records
+from framework_helpers import Actor, program, PYTHON, records
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 PYENV = pathlib.Path("/root/.pyenv/versions")
 
 # With PyTorch's fake in the path too, where a test imports it.
-ACTOR = r'''
-import ctypes, gc, json, operator, os, sys, time
+ACTOR = program(r'''
+import ctypes, gc, operator, os
 sys.path[:0] = PATHS
 sys.dont_write_bytecode = True
 lib = ctypes.CDLL(None)
@@ -34,21 +34,9 @@ def calls():
     # No other kind of module: a touch may load it.
     plain = {name: module for name, module in sys.modules.items() if type(module) is type(sys)}
     return [list(getattr(plain.get(name), "calls", [])) for name in ("torch.cuda", "cupy", "numba.cuda.cudadrv.driver")]
-def nap(seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        time.sleep(0.005)
 def clean():
     lib.mt_cleanup_memory(1)
-print("ready", flush=True)
-for line in sys.stdin:
-    try:
-        exec(line)
-    except BaseException as error:
-        print(json.dumps(repr(error)), flush=True)
-    else:
-        print(json.dumps(calls()), flush=True)
-'''
+''')
 PATHS = [str(HERE / name) for name in ("fake_torch", "fake_cupy", "fake_numba")]
 CUPY = ["device", "pinned"]
 NUMBA = ["memory 0", "context 0", "memory 1", "context 1"]
