@@ -13,8 +13,7 @@
 #define PATIENCE_NS (5 * MT_NS_PER_S)
 #define STOP_NS     MT_NS_PER_S          /* a process that ends waits no longer for a job in flight */
 
-enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
-static _Atomic int state;
+static struct mt_thread thread;
 
 /* JOB_ASKED: from the reaper to the thread, release/acquire with `job`. JOB_DONE: back, with what the job has written.
  * JOB_OVER: no more of them; nothing follows on it. */
@@ -65,20 +64,12 @@ static void *thread_main(void *unused)
 
 bool mt_gpu_thread_start(void)
 {
-	int expected = STATE_NONE;
-	bool started;
-
-	if (!atomic_compare_exchange_strong_explicit(&state, &expected, STATE_STARTING, memory_order_acq_rel,
-						     memory_order_acquire))
-		return expected == STATE_RUNS;
-	started = mt_thread_start(thread_main, STACK_BYTES);
-	atomic_store_explicit(&state, started ? STATE_RUNS : STATE_NONE, memory_order_release);
-	return started;
+	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
 bool mt_gpu_thread_runs(void)
 {
-	return atomic_load_explicit(&state, memory_order_acquire) == STATE_RUNS;
+	return mt_thread_runs(&thread);
 }
 
 static bool wait_done(uint64_t patience_ns)
@@ -129,6 +120,6 @@ void mt_gpu_thread_stop(void)
 
 void mt_gpu_thread_fork_child(void)
 {
-	atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	mt_thread_forget(&thread);
 	atomic_store_explicit(&job_state, JOB_NONE, memory_order_relaxed);
 }

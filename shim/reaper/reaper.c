@@ -25,8 +25,7 @@
 #define OWED_STEP_NS    (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
 #define ASKING_BITS     (MT_BELL_SIGNAL | MT_BELL_API)
 
-enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
-static _Atomic int state;
+static struct mt_thread thread;
 static _Atomic bool dozes;       /* the tick is stretched; a hint, no ordering */
 
 /* What the thread remembers; only the thread touches it. */
@@ -36,7 +35,7 @@ static uint64_t round_timer_ns;  /* when the next timer round ends; 0 for none *
 
 bool mt_reaper_runs(void)
 {
-	return atomic_load_explicit(&state, memory_order_acquire) == STATE_RUNS;
+	return mt_thread_runs(&thread);
 }
 
 void mt_reaper_note_growth(void)
@@ -244,20 +243,12 @@ static void *thread_main(void *unused)
 
 bool mt_reaper_start(void)
 {
-	int expected = STATE_NONE;
-	bool started;
-
-	if (!atomic_compare_exchange_strong_explicit(&state, &expected, STATE_STARTING, memory_order_acq_rel,
-						     memory_order_acquire))
-		return expected == STATE_RUNS;
-	started = mt_thread_start(thread_main, STACK_BYTES);
-	atomic_store_explicit(&state, started ? STATE_RUNS : STATE_NONE, memory_order_release);
-	return started;
+	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
 void mt_reaper_fork_child(void)
 {
-	atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	mt_thread_forget(&thread);
 	atomic_store_explicit(&dozes, false, memory_order_relaxed);
 	cleaned_ns = 0;
 	rounds_seen = 0;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 
 #include "base/log.h"
@@ -10,6 +11,8 @@
 
 #define LARGE_STACK_BYTES (8 * MT_MIB)
 #define ROOM_BYTES        (32 * MT_MIB) /* address space that must be left to start in */
+
+enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 
 /* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
  * that: then better no thread yet. */
@@ -23,7 +26,7 @@ bool mt_thread_has_room(void)
 	return true;
 }
 
-bool mt_thread_start(void *(*run)(void *), size_t stack_bytes)
+static bool start(void *(*run)(void *), size_t stack_bytes)
 {
 	int kept = errno;
 	pthread_attr_t attr;
@@ -52,4 +55,27 @@ bool mt_thread_start(void *(*run)(void *), size_t stack_bytes)
 	}
 	errno = kept;
 	return answer == 0;
+}
+
+bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stack_bytes)
+{
+	int expected = STATE_NONE;
+	bool started;
+
+	if (!atomic_compare_exchange_strong_explicit(&thread->state, &expected, STATE_STARTING, memory_order_acq_rel,
+						     memory_order_acquire))
+		return expected == STATE_RUNS;
+	started = start(run, stack_bytes);
+	atomic_store_explicit(&thread->state, started ? STATE_RUNS : STATE_NONE, memory_order_release);
+	return started;
+}
+
+bool mt_thread_runs(const struct mt_thread *thread)
+{
+	return atomic_load_explicit(&thread->state, memory_order_acquire) == STATE_RUNS;
+}
+
+void mt_thread_forget(struct mt_thread *thread)
+{
+	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
 }

@@ -1,4 +1,4 @@
-/* reaper/thread.h -- how a thread of ours is started: detached, all signals blocked, no real-time policy inherited, room
+/* reaper/thread.h -- how a thread of ours is started: once, detached, all signals blocked, no real-time policy inherited, room
  * for its beginnings. Allocates (pthread_create): never from inside an allocator, a driver call or dlsym. Keeps errno. */
 #ifndef MT_THREAD_H
 #define MT_THREAD_H
@@ -6,8 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False when the thread could not be had. */
-bool mt_thread_start(void *(*run)(void *), size_t stack_bytes);
+/* Zero: none has been started. */
+struct mt_thread {
+	_Atomic int state;
+};
+
+/* Once, from whatever thread; nothing when it runs. False when it could not be had, or another thread is just starting it: a
+ * later call tries again. */
+bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stack_bytes);
+
+bool mt_thread_runs(const struct mt_thread *thread);
+
+/* In a forked child, which has none of its parent's threads. */
+void mt_thread_forget(struct mt_thread *thread);
 
 /* Whether there is address space left for a thread's beginnings. */
 bool mt_thread_has_room(void);
