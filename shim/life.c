@@ -7,6 +7,7 @@
 #include <string.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "account/account.h"
@@ -329,6 +330,21 @@ __attribute__((constructor(101))) static void begin(void)
 		(void)mt_reaper_start();
 }
 
+/* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
+ * size and the count of faults over an exec, and one look at both is 0.4 us. A child of vfork inherits its parent's size, but has
+ * not touched what it takes to be looked at. Who woke without either (memory that was never touched, huge pages, CUDA) and is
+ * another program now leaves its files to mtctl's sweep. Source: getrusage(2), exec_mmap in the kernel. */
+static bool may_have_been_awake(void)
+{
+	uint64_t least = mt_config()->min_mb;
+	struct rusage usage;
+
+	if (mt_reaper_runs() || !least)
+		return true;
+	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
+	       (uint64_t)usage.ru_minflt >= LOOK_STEP_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 __attribute__((destructor)) static void end(void)
 {
 	if (!mt_life_is_on() || getpid() != own_pid)
@@ -341,5 +357,5 @@ __attribute__((destructor)) static void end(void)
 		mt_actions_clean(&order, &record);
 	}
 	mt_gpu_finish_oom(true);
-	mt_publish_end();
+	mt_publish_end(mt_config(), may_have_been_awake());
 }

@@ -11,7 +11,8 @@
 #include "base/os.h"
 #include "stats/stats_layout.h"
 
-#define PATH_BYTES 512
+#define PATH_BYTES   512
+#define FOLDER_BYTES (PATH_BYTES - 80)
 
 struct own_file {
 	char path[PATH_BYTES];
@@ -120,24 +121,34 @@ static int open_own(const struct own_file *file, int flags)
 	return -1;
 }
 
+static void name_folder(const struct mt_config *config, char folder[FOLDER_BYTES])
+{
+	if (config->dir[0])
+		mt_format(folder, FOLDER_BYTES, "%s", config->dir);
+	else
+		mt_format(folder, FOLDER_BYTES, "/dev/shm/mtshim-%u", (unsigned)geteuid());
+}
+
+static void name_files(const char *folder, uint64_t ticks, uint64_t space)
+{
+	mt_format(stats_file.path, PATH_BYTES, "%s/%d-%llu-%llu.stats", folder, (int)getpid(),
+		  (unsigned long long)ticks, (unsigned long long)space);
+	mt_format(bell_file.path, PATH_BYTES, "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
+		  (unsigned long long)ticks, (unsigned long long)space);
+}
+
 enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
 	uint64_t zero = 0;
-	char folder[PATH_BYTES - 80];
+	char folder[FOLDER_BYTES];
 	uint64_t ticks = start_ticks();
 	uint64_t space = pid_namespace();
 	enum mt_err answer;
 	int kept = errno;
 
-	if (config->dir[0])
-		mt_format(folder, sizeof(folder), "%s", config->dir);
-	else
-		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
-	mt_format(stats_file.path, PATH_BYTES, "%s/%d-%llu-%llu.stats", folder, (int)getpid(),
-		  (unsigned long long)ticks, (unsigned long long)space);
-	mt_format(bell_file.path, PATH_BYTES, "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
-		  (unsigned long long)ticks, (unsigned long long)space);
+	name_folder(config, folder);
+	name_files(folder, ticks, space);
 	answer = check_folder(folder);
 	if (answer == MT_ERR_OK)
 		answer = make_file(&bell_file, &fresh, sizeof(fresh), 4096);
@@ -229,6 +240,21 @@ void mt_files_remove(void)
 		remove_own(&bell_file);
 	}
 	made = false;
+	errno = kept;
+}
+
+void mt_files_remove_inherited(const struct mt_config *config)
+{
+	char folder[FOLDER_BYTES];
+	struct stat seen;
+	int kept = errno;
+
+	name_folder(config, folder);
+	if (lstat(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
+		name_files(folder, start_ticks(), pid_namespace());
+		(void)unlink(stats_file.path);
+		(void)unlink(bell_file.path);
+	}
 	errno = kept;
 }
 

@@ -35,6 +35,10 @@ ssize_t mt_files_read_bell(void *out, size_t bytes);
 /* Unlinks both. */
 void mt_files_remove(void);
 
+/* For a process that has made none: those of its name were left by the program that it was before its exec, which keeps pid and
+ * start time. About 20 us. */
+void mt_files_remove_inherited(const struct mt_config *config);
+
 /* In a forked child: the files are the parent's. */
 void mt_files_forget(void);
 

@@ -267,11 +267,14 @@ void mt_publish_record(struct mt_stats_record *record)
 	mt_lock_drop(&lock);
 }
 
-void mt_publish_end(void)
+void mt_publish_end(const struct mt_config *config, bool inherited)
 {
 	mt_lock_take(&lock);
 	ended = true;
-	mt_files_remove();
+	if (mt_files_made())
+		mt_files_remove();
+	else if (inherited)
+		mt_files_remove_inherited(config);
 	mt_lock_drop(&lock);
 }
 

@@ -56,7 +56,8 @@ void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
 /* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
 void mt_publish_limit_source(const char *text);
 
-void mt_publish_end(void);
+/* The files go. inherited: where this process has made none, also those that the program before its exec may have left. */
+void mt_publish_end(const struct mt_config *config, bool inherited);
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);
 void mt_publish_fork_child(void);

@@ -348,6 +348,16 @@ Test(files, of_a_parent_are_not_its_childs)
 	cr_expect(is_there(path_of("bell")));
 }
 
+Test(files, of_the_program_before_an_exec_are_removed_by_name)
+{
+	cr_assert_eq(make(), MT_ERR_OK);
+	mt_files_forget(); /* as after an exec: they lie there, and nobody knows of them */
+	mt_files_remove_inherited(&config);
+	cr_expect_eq(rmdir(folder), 0, "both files are gone");
+	mt_files_remove_inherited(&config);
+	cr_expect_not(is_there(folder), "and not made");
+}
+
 /* ---- publish ---- */
 
 static struct mt_stats_file read_stats;
@@ -405,7 +415,7 @@ Test(publish, fills_the_head)
 	cr_expect_eq(strlen(read_stats.head.conf), sizeof(read_stats.head.conf) - 1, "cut, and ended");
 	cr_expect_gt(strlen(read_stats.head.comm), 0);
 	cr_expect_null(strchr(read_stats.head.comm, '\n'));
-	mt_publish_end();
+	mt_publish_end(&config, false);
 	cr_expect_eq(rmdir(folder), 0, "both files are gone");
 }
 
@@ -474,7 +484,7 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 	cr_expect_eq(record.number, 1);
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 5);
 	mt_publish_unlock();
-	mt_publish_end();
+	mt_publish_end(&config, false);
 	cr_expect_eq(log_lines("running without stats file"), 1);
 }
 
@@ -489,7 +499,7 @@ Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_alone)
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 0);
 	mt_publish_unlock();
 	mt_publish_write();
-	mt_publish_end();
+	mt_publish_end(&config, false);
 	read_back();
 	cr_expect_eq(read_stats.head.records_count, 1);
 	mt_publish_record(&record);
