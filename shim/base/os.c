@@ -124,7 +124,8 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0;
-	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
+	/* Not blocking: a path may come from a setting, and be a FIFO. */
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	out[0] = 0;
 	if (fd < 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/attr.h"
 #include "base/os.h"
 
 static const char *skip_word(const char *at)
@@ -16,6 +17,25 @@ static const char *skip_word(const char *at)
 	return at;
 }
 
+static MT_TLS int statm_fd; /* of this thread's own table, plus one; 0: none kept */
+
+void mt_rss_keep_open(void)
+{
+	int fd = mt_os_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+
+	statm_fd = fd < 0 ? 0 : fd + 1;
+}
+
+static bool read_statm(char *text, size_t text_bytes)
+{
+	ssize_t got = statm_fd ? mt_os_read_at(statm_fd - 1, text, text_bytes - 1, 0) : -1;
+
+	if (got <= 0)
+		return mt_os_read_file("/proc/self/statm", text, text_bytes) > 0;
+	text[got] = 0;
+	return true;
+}
+
 bool mt_rss_read_quick(struct mt_rss_quick *out)
 {
 	char text[128];
@@ -25,7 +45,7 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	uint64_t shared;
 
 	/* Source: proc(5), statm: size resident shared text lib data dt, in pages. */
-	if (mt_os_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
+	if (!read_statm(text, sizeof(text)))
 		return false;
 	at = skip_word(at);
 	resident = mt_os_number(at);

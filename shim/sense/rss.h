@@ -25,7 +25,11 @@ struct mt_rss_full {
 bool mt_rss_read_quick(struct mt_rss_quick *out);
 bool mt_rss_read_full(struct mt_rss_full *out);
 
-/* The same of a file that is written like /proc/self/status. */
+/* For a thread with a table of descriptors of its own: from now on it keeps statm open for its quick looks, which saves
+ * two thirds of their cost. Nobody else may ever be given that number, nor close it. */
+void mt_rss_keep_open(void);
+
+/* The full look at a file that is written like /proc/self/status. */
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
 
 /* Page faults of the whole process that needed no I/O, and its CPU time, ever (getrusage). */
