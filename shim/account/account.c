@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,10 +18,27 @@
 
 MT_TLS struct mt_cell mt_cell;
 
-static struct mt_lock list_lock; /* rank 10: the list, the cells' links, the sums of the dead */
-static struct mt_cell *list_first;
-static uint64_t dead_allocated_bytes;
-static uint64_t dead_freed_bytes;
+/* Several lists instead of one: each step in a list of cells that lie on as many stacks waits for memory, and these wait
+ * together (200 threads, not in the caches: 85 us in one list, 18 in 16). */
+#define LANES  16
+#define MOVERS 16 /* threads that are looked at between full sums */
+
+struct sums {
+	uint64_t allocated_bytes;
+	uint64_t freed_bytes;
+};
+
+static struct mt_lock list_lock; /* rank 10: all that follows, and the cells' links */
+static struct mt_cell *lanes[LANES];
+static uint64_t linked_count;
+static uint64_t links_ever; /* gives each cell its lane */
+static struct sums dead;
+static struct sums seen;    /* of the living, as they were last looked at */
+
+/* Who moved between the last two full sums. */
+static struct mt_cell *movers[MOVERS];
+static unsigned int movers_count; /* MOVERS + 1: too many */
+static bool is_glance_good;       /* there was a full sum, and nobody was born since */
 
 static pthread_key_t fold_key;
 static bool started;
@@ -58,12 +76,31 @@ static bool prime_reader(void)
 
 static void link_cell(struct mt_cell *cell)
 {
+	struct mt_cell **first;
+
+	cell->lane = (uint8_t)(links_ever++ % LANES);
+	first = &lanes[cell->lane];
 	cell->previous = NULL;
-	cell->next = list_first;
-	if (list_first)
-		list_first->previous = cell;
-	list_first = cell;
+	cell->next = *first;
+	if (*first)
+		(*first)->previous = cell;
+	*first = cell;
 	cell->linked = 1;
+	cell->seen_allocated_bytes = cell->folded_allocated_bytes;
+	cell->seen_freed_bytes = cell->folded_freed_bytes;
+	linked_count++;
+	is_glance_good = false;
+}
+
+static void forget_mover(const struct mt_cell *cell)
+{
+	if (movers_count > MOVERS)
+		return;
+	for (unsigned int i = 0; i < movers_count; i++)
+		if (movers[i] == cell) {
+			movers[i] = movers[--movers_count];
+			return;
+		}
 }
 
 static void unlink_cell(struct mt_cell *cell)
@@ -71,17 +108,21 @@ static void unlink_cell(struct mt_cell *cell)
 	if (cell->previous)
 		cell->previous->next = cell->next;
 	else
-		list_first = cell->next;
+		lanes[cell->lane] = cell->next;
 	if (cell->next)
 		cell->next->previous = cell->previous;
 	cell->linked = 0;
+	linked_count--;
+	seen.allocated_bytes -= cell->seen_allocated_bytes - cell->folded_allocated_bytes;
+	seen.freed_bytes -= cell->seen_freed_bytes - cell->folded_freed_bytes;
+	forget_mover(cell);
 }
 
 /* Moves what the cell has counted since the last fold into the sums of the dead. List lock held. */
 static void fold_cell(struct mt_cell *cell, uint64_t allocated, uint64_t freed)
 {
-	dead_allocated_bytes += allocated - cell->folded_allocated_bytes;
-	dead_freed_bytes += freed - cell->folded_freed_bytes;
+	dead.allocated_bytes += allocated - cell->folded_allocated_bytes;
+	dead.freed_bytes += freed - cell->folded_freed_bytes;
 	cell->folded_allocated_bytes = allocated;
 	cell->folded_freed_bytes = freed;
 }
@@ -155,31 +196,90 @@ void mt_account_thread_born(const void *counters)
 	errno = kept;
 }
 
+/* List lock held. True when it could be looked at. */
+static bool look_at(struct mt_cell *cell)
+{
+	uint64_t allocated;
+	uint64_t freed;
+
+	if (!read_cell(cell, &allocated, &freed))
+		return false;
+	if (allocated != cell->seen_allocated_bytes || freed != cell->seen_freed_bytes) {
+		cell->moves = true;
+		seen.allocated_bytes += allocated - cell->seen_allocated_bytes;
+		seen.freed_bytes += freed - cell->seen_freed_bytes;
+		cell->seen_allocated_bytes = allocated;
+		cell->seen_freed_bytes = freed;
+	}
+	return true;
+}
+
+static void add_up(struct mt_account_totals *out)
+{
+	out->allocated_bytes = dead.allocated_bytes + seen.allocated_bytes;
+	out->freed_bytes = dead.freed_bytes + seen.freed_bytes;
+	out->live_bytes = out->allocated_bytes > out->freed_bytes ? out->allocated_bytes - out->freed_bytes : 0;
+	out->threads_count = linked_count;
+}
+
+static void note_mover(struct mt_cell *cell)
+{
+	if (cell->moves && movers_count < MOVERS)
+		movers[movers_count++] = cell;
+	else if (cell->moves)
+		movers_count = MOVERS + 1;
+	cell->moves = false;
+}
+
+static bool look_at_all(void)
+{
+	struct mt_cell *at[LANES];
+	bool known = true;
+	bool more = true;
+
+	memcpy(at, lanes, sizeof(at));
+	movers_count = 0;
+	while (known && more) {
+		more = false;
+		for (int lane = 0; lane < LANES; lane++) {
+			if (!at[lane])
+				continue;
+			known = known && look_at(at[lane]);
+			note_mover(at[lane]);
+			at[lane] = at[lane]->next;
+			more = true;
+		}
+	}
+	return known;
+}
+
 bool mt_account_read(struct mt_account_totals *out)
 {
-	struct mt_account_totals sum = {0};
 	bool known = started && prime_reader();
 
-	mt_lock_take(&list_lock);
-	sum.allocated_bytes = dead_allocated_bytes;
-	sum.freed_bytes = dead_freed_bytes;
-	for (const struct mt_cell *cell = list_first; known && cell; cell = cell->next) {
-		uint64_t allocated;
-		uint64_t freed;
-
-		known = read_cell(cell, &allocated, &freed);
-		if (!known)
-			break;
-		sum.allocated_bytes += allocated - cell->folded_allocated_bytes;
-		sum.freed_bytes += freed - cell->folded_freed_bytes;
-		sum.threads_count++;
-	}
-	mt_lock_drop(&list_lock);
 	if (!known)
 		return false;
-	sum.live_bytes = sum.allocated_bytes > sum.freed_bytes ? sum.allocated_bytes - sum.freed_bytes : 0;
-	*out = sum;
-	return true;
+	mt_lock_take(&list_lock);
+	known = look_at_all();
+	is_glance_good = known && movers_count <= MOVERS;
+	if (known)
+		add_up(out);
+	mt_lock_drop(&list_lock);
+	return known;
+}
+
+bool mt_account_glance(struct mt_account_totals *out)
+{
+	bool good;
+
+	mt_lock_take(&list_lock);
+	good = is_glance_good;
+	for (unsigned int i = 0; good && i < movers_count; i++)
+		good = look_at(movers[i]);
+	if (good)
+		add_up(out);
+	mt_lock_drop(&list_lock);
+	return good;
 }
 
 void mt_account_fork_prepare(void)
@@ -194,16 +294,8 @@ void mt_account_fork_parent(void)
 
 /* The other threads do not exist in the child, and libc hands their stacks, in which their cells lie, to new ones:
  * what they counted goes to the dead. */
-void mt_account_fork_child(void)
+static void fold_lane(struct mt_cell *cell)
 {
-	struct mt_cell *cell = list_first;
-
-	mt_lock_reset(&list_lock);
-	list_first = NULL;
-	mt_cell.linked = 0;
-	/* Asking the allocator builds its tables anew in each child; most children have nobody's cell to fold. */
-	if (cell && (cell != &mt_cell || cell->next))
-		(void)prime_reader();
 	while (cell) {
 		struct mt_cell *next = cell->next;
 		uint64_t allocated;
@@ -215,6 +307,25 @@ void mt_account_fork_child(void)
 		}
 		cell = next;
 	}
+}
+
+void mt_account_fork_child(void)
+{
+	struct mt_cell *left[LANES];
+
+	mt_lock_reset(&list_lock);
+	memcpy(left, lanes, sizeof(left));
+	memset(lanes, 0, sizeof(lanes));
+	/* Asking the allocator builds its tables anew in each child; most children have nobody's cell to fold. */
+	if (linked_count > 1 || (linked_count == 1 && !mt_cell.linked))
+		(void)prime_reader();
+	linked_count = 0;
+	movers_count = 0;
+	is_glance_good = false;
+	seen = (struct sums){0};
+	mt_cell.linked = 0;
+	for (int lane = 0; lane < LANES; lane++)
+		fold_lane(left[lane]);
 	if ((mt_cell.freed_bytes & MT_CELL_KNOWN) && mt_cell.rounds == 0 && !mt_cell.linked)
 		link_cell(&mt_cell);
 }

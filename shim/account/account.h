@@ -12,15 +12,20 @@
 
 #include "base/attr.h"
 
+/* The first line is the owner's, the second that of whoever adds up: over jemalloc only that one is read. */
 struct mt_cell {
-	uint64_t allocated_bytes;         /* where we count ourselves: see mt_account_bump */
+	_Alignas(64) uint64_t allocated_bytes; /* where we count ourselves: see mt_account_bump */
 	uint64_t freed_bytes;             /* with MT_CELL_KNOWN in it */
 	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
-	const void *counters;             /* where the allocator counts; else this cell */
+	_Alignas(64) const void *counters; /* where the allocator counts; else this cell */
 	uint64_t folded_allocated_bytes;  /* already in the sums of the dead */
 	uint64_t folded_freed_bytes;
+	uint64_t seen_allocated_bytes;    /* when the threads were last added up */
+	uint64_t seen_freed_bytes;
 	struct mt_cell *previous, *next;
+	uint8_t lane;
 	uint8_t linked;
+	bool moves;                       /* since all threads were last added up */
 	uint8_t rounds;                   /* destructor rounds seen */
 };
 
@@ -46,8 +51,14 @@ void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
 /* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
 void mt_account_thread_born(const void *counters);
 
-/* Any thread. Sums under the list lock: microseconds for hundreds of threads. False: nothing is counted. */
+/* Any thread. Sums under the list lock: microseconds for hundreds of threads, some tens where their memory is not in the
+ * caches. False: nothing is counted. */
 bool mt_account_read(struct mt_account_totals *out);
+
+/* The same from only those threads that had moved between the last two full sums, the others being taken for what they
+ * were: what they do in the meantime is missed until the next full one. False where that will not do, since threads have
+ * been born or too many move. */
+bool mt_account_glance(struct mt_account_totals *out);
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers load atomically and may
  * lag. An aligned 8-byte addition is not torn on any 64-bit machine. */

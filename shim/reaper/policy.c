@@ -13,9 +13,10 @@
 #define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
 #define STORY_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
-#define TROUGH_TICKS      2
 #define TROUGH_BYTES      (16 * MT_MIB)            /* a smaller heap has no troughs */
+#define GPU_TROUGH_BYTES  (16 * MT_MIB)            /* nor has a device that less is held of */
 #define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
+#define USAGE_PAUSE_NS    MT_NS_PER_S
 #define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
 
 void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
@@ -34,7 +35,7 @@ static uint64_t above(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static uint64_t gate_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
+uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
 	uint64_t share = now->rss_bytes / 100 * cfg->slack_pct;
@@ -51,9 +52,19 @@ bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snaps
 {
 	uint64_t bound = above(now->anon_bytes, now->live_bytes);
 
-	if (bound >= gate_bytes(now, cfg))
+	if (bound >= mt_policy_gate(now, cfg))
 		return true;
 	return !policy->settled && bound >= SETTLE_BYTES && is_still(policy, now, cfg);
+}
+
+bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	bool owing = policy->purged_ns && policy->returned_bytes < policy->purged_bytes;
+
+	if (!policy->ticked || (owing && now->rss_bytes >= policy->purged_rss_bytes + policy->returned_bytes + MOVED_BYTES) ||
+	    now->rss_bytes >= policy->seen_rss_bytes + BUSY_FAULTS * policy->costs.page_bytes)
+		return true;
+	return owing && policy->moved_ns >= policy->seen_usage_ns && now->now_ns - policy->seen_usage_ns >= USAGE_PAUSE_NS;
 }
 
 /* ---- movement, and the tick that follows from it ---- */
@@ -73,6 +84,8 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->moved_ns = now->now_ns;
 		policy->settled = false;
 		policy->tick_ns = tick;
+	} else if (distance(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
+		policy->tick_ns = tick; /* a heap that stands still may settle meanwhile */
 	} else {
 		policy->tick_ns += policy->tick_ns / 4; /* 5 s after half a minute of stillness */
 	}
@@ -82,15 +95,24 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 		policy->tick_ns = tick;
 }
 
+static void note_usage(struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	if (!now->usage_known)
+		return;
+	policy->seen_usage_ns = now->now_ns;
+	policy->seen_faults_count = now->faults_count;
+	policy->seen_cpu_ns = now->cpu_ns;
+	policy->seen_system_ns = now->system_ns;
+}
+
 static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	policy->seen_ns = now->now_ns;
 	policy->seen_live_bytes = now->live_bytes;
+	policy->seen_gpu_live_bytes = now->gpu_live_bytes;
 	policy->seen_allocated_bytes = now->allocated_bytes;
 	policy->seen_rss_bytes = now->rss_bytes;
-	policy->seen_faults_count = now->faults_count;
-	policy->seen_cpu_ns = now->cpu_ns;
-	policy->seen_system_ns = now->system_ns;
+	note_usage(policy, now);
 }
 
 /* ---- idle bytes ---- */
@@ -141,33 +163,22 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 	return lowest;
 }
 
-/* ---- trough ---- */
+/* ---- troughs ---- */
 
-/* True when live bytes have been 20 % under their peak for two ticks; the next fall is counted from there. *out_round is
- * set when they had risen by a quarter since the last trough: a fall in stages is one round. */
+/* True when the heap has reached one. *out_round: one of either kind has ended a round. */
 static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, bool *out_round)
 {
-	uint64_t peak = policy->peak_live_bytes;
+	bool heap_round = false;
+	bool gpu_round = false;
+	bool heap = mt_trough_look(&policy->heap_trough, now->live_bytes, TROUGH_BYTES, &heap_round);
 
-	if (now->live_bytes > policy->trough_live_bytes + policy->trough_live_bytes / 4)
-		policy->risen = true;
-	if (now->live_bytes > peak) {
-		policy->peak_live_bytes = now->live_bytes;
-		policy->low_ticks = 0;
-		return false;
-	}
-	if (peak < TROUGH_BYTES || now->live_bytes > peak - peak / 5) {
-		policy->low_ticks = 0;
-		return false;
-	}
-	if (++policy->low_ticks < TROUGH_TICKS)
-		return false;
-	*out_round = policy->risen;
-	policy->risen = false;
-	policy->low_ticks = 0;
-	policy->peak_live_bytes = now->live_bytes;
-	policy->trough_live_bytes = now->live_bytes;
-	return true;
+	(void)mt_trough_look(&policy->gpu_trough, now->gpu_live_bytes, GPU_TROUGH_BYTES, &gpu_round);
+	*out_round = heap_round || gpu_round;
+	if (heap_round)
+		mt_trough_join(&policy->gpu_trough, now->gpu_live_bytes);
+	if (gpu_round)
+		mt_trough_join(&policy->heap_trough, now->live_bytes);
+	return heap;
 }
 
 /* ---- governor ---- */
@@ -184,6 +195,9 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now, cons
 	policy->balance_ns += (int64_t)((now->now_ns - policy->seen_ns) / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
+	/* What pressure has had cleaned is charged without limit: an hour later, not days, purges are made again. */
+	if (policy->balance_ns < -balance_limit(cfg))
+		policy->balance_ns = -balance_limit(cfg);
 }
 
 /* What it cost that bytes came back by so many faults: where there were fewer faults than small pages, the rest came
@@ -215,11 +229,11 @@ static void learn_cost(struct mt_policy *policy)
 
 /* What a fault costs was measured once, and is corrected by every tick that was full of them: in a virtual machine a page
  * that the host has taken back costs several times as much. */
-static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns)
+static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns, uint64_t ticks)
 {
 	uint64_t each;
 
-	if (faults < BUSY_FAULTS)
+	if (faults < BUSY_FAULTS * ticks)
 		return;
 	each = system_ns / faults;
 	if (each > policy->first_fault_ns * DEAREST_FAULT)
@@ -228,20 +242,23 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
 		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
 }
 
-/* Charges what has come back since the last tick, as the wall time that it took: threads that run at the same time take
+/* Charges what has come back since it was last charged, as the wall time that it took: threads that run at the same time take
  * their faults at the same time. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t back = above(now->rss_bytes, policy->purged_rss_bytes);
 	uint64_t faults = above(now->faults_count, policy->seen_faults_count);
-	uint64_t span = above(now->now_ns, policy->seen_ns);
+	uint64_t span = above(now->now_ns, policy->seen_usage_ns);
+	uint64_t tick = above(now->now_ns, policy->seen_ns);
 	uint64_t running = above(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
-	uint64_t fresh; /* bytes that came back since the last tick */
+	uint64_t fresh; /* bytes that came back since the last time */
 	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
 	double share;
 
-	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns));
+	if (!now->usage_known)
+		return;
+	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
 	if (!policy->purged_ns || back <= policy->returned_bytes)
@@ -341,9 +358,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->window_count = 0;
 	policy->idle_bytes = 0;
 	policy->seen_rss_bytes = after->rss_bytes;
-	policy->seen_faults_count = after->faults_count;
-	policy->seen_cpu_ns = after->cpu_ns;
-	policy->seen_system_ns = after->system_ns;
+	note_usage(policy, after);
 	/* A purge that found next to nothing, right after another one say, teaches nothing about what bytes cost. */
 	if (returned_bytes < STORY_BYTES)
 		return;
@@ -366,7 +381,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
-	uint64_t gate = gate_bytes(now, cfg);
+	uint64_t gate = mt_policy_gate(now, cfg);
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
 	bool burst;
 	bool trough;
@@ -374,9 +389,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 
 	if (!policy->ticked) { /* what the process did before is not this tick's */
 		policy->ticked = true;
-		policy->seen_faults_count = now->faults_count;
-		policy->seen_cpu_ns = now->cpu_ns;
-		policy->seen_system_ns = now->system_ns;
+		note_usage(policy, now);
 	}
 	accrue(policy, now, cfg);
 	charge_returns(policy, now);

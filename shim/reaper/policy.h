@@ -1,9 +1,10 @@
 /* reaper/policy.h -- when to purge without being asked. Pure: the same state, snapshot and settings give the same plan;
  * no clock, no file, no allocator is looked at here, which is why a table can test it.
  *
- * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough: live bytes fell by 20 % from their peak
- * and stay down for two ticks. Both must pass the gate, max(MT_SLACK_MB, MT_SLACK_PCT of RSS). Settle: the heap has
- * not moved for MT_SETTLE_MS, whatever is above 1 MB goes, once.
+ * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough (trough.h): live bytes of the heap fell by
+ * 20 % from their peak and stay down for two ticks; one of the devices' ends a round and purges nothing. Both must pass
+ * the gate, max(MT_SLACK_MB, MT_SLACK_PCT of RSS). Settle: the heap has not moved for MT_SETTLE_MS, whatever is above
+ * 1 MB goes, once.
  *
  * Governor: cleaning may cost MT_BUDGET_PCT of wall time. Charged are the purge and the page faults by which the
  * program takes the pages back. Two rules. The balance, which grows by the budget's
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "reaper/trough.h"
 #include "stats/stats_layout.h"
 
 #define MT_POLICY_WINDOW_COUNT 32
@@ -28,10 +30,12 @@ struct mt_snapshot {
 	uint64_t rss_bytes;
 	uint64_t anon_bytes;
 	uint64_t live_bytes;
+	uint64_t gpu_live_bytes;  /* handed to the program on all its devices; 0 without CUDA */
 	uint64_t allocated_bytes; /* ever: tells movement */
 	uint64_t faults_count;    /* minor faults, ever */
 	uint64_t cpu_ns;          /* CPU time of the process, ever */
 	uint64_t system_ns;       /* of that, in the kernel */
+	bool usage_known;         /* false: the three above were not read, see mt_policy_wants_usage */
 	uint64_t dirty_bytes;     /* what a purge would return */
 	bool dirty_known;         /* false: dirty_bytes was not asked for, only anon - live bounds it */
 };
@@ -39,7 +43,7 @@ struct mt_snapshot {
 struct mt_plan {
 	bool purge;
 	enum mt_reason reason;
-	bool round;               /* a trough has ended a round, purge or not: MT_ROUND=auto counts it */
+	bool round;               /* a trough of heap or device has ended a round, purge or not: MT_ROUND=auto counts it */
 	uint64_t next_tick_ns;    /* sleep until the next tick */
 };
 
@@ -64,22 +68,21 @@ struct mt_policy {
 	bool ticked;
 	uint64_t seen_ns;
 	uint64_t seen_live_bytes;
+	uint64_t seen_gpu_live_bytes;
 	uint64_t seen_allocated_bytes;
 	uint64_t seen_rss_bytes;
 	uint64_t seen_faults_count;
 	uint64_t seen_cpu_ns;
 	uint64_t seen_system_ns;
+	uint64_t seen_usage_ns;        /* when those three were read */
 	uint64_t moved_ns;
 	bool settled;
 	/* idle window */
 	struct mt_policy_sample window[MT_POLICY_WINDOW_COUNT];
 	uint32_t window_count;
 	uint64_t idle_bytes;
-	/* trough */
-	uint64_t peak_live_bytes;
-	uint32_t low_ticks;
-	uint64_t trough_live_bytes;
-	bool risen;                    /* by a quarter since the last trough */
+	struct mt_trough heap_trough;
+	struct mt_trough gpu_trough;
 	/* governor */
 	int64_t balance_ns;
 	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
@@ -106,6 +109,14 @@ void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uin
 
 /* Whether this tick should ask the allocator for its exact figures: only past the gate, or when settling. */
 bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);
+
+/* Bytes that are worth a purge. */
+uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg);
+
+/* Whether this tick should read faults and CPU time, for which the kernel goes through all threads: only when there is a
+ * return of pages to be charged, or so much growth that the price of a fault can be learned from it; and once a second
+ * while something is owed and the process moves, so that what comes back is compared with the recent past. */
+bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snapshot *now);
 
 /* One tick. */
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);

@@ -1,13 +1,12 @@
 #include "reaper/tick.h"
 
-#include <string.h>
-
 #include "account/account.h"
 #include "backend/backend.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "reaper/actions.h"
+#include "reaper/dirty.h"
 #include "reaper/gpu.h"
 #include "reaper/policy.h"
 #include "reaper/rounds.h"
@@ -15,40 +14,31 @@
 #include "sense/rss.h"
 #include "stats/publish.h"
 
-#define FULL_LOOK_NS    MT_NS_PER_S /* /proc/self/status is read at most this often between cleanups */
-#define TICK_COST_SHARE 100         /* the tick is never shorter than that many times its cost */
-#define ASK_PAUSE_NS    MT_NS_PER_S /* where resident minus live says nothing, the allocator is asked this often at most */
-#define ASK_BYTES       MT_MIB      /* and once so much has been freed since */
+#define FULL_LOOK_NS    (5 * MT_NS_PER_S)    /* /proc/self/status is read at most this often between cleanups */
+#define STILL_LOOK_NS   (60 * MT_NS_PER_S)   /* and that often where nothing has moved: only the signal door may have */
+#define WRITE_NS        (900 * MT_NS_PER_MS) /* figures are written that often; who wants fresh ones asks */
+#define STILL_WRITE_NS  (30 * MT_NS_PER_S)   /* and that often where nothing has moved */
+#define ADD_NS          MT_NS_PER_S          /* all threads' counters are added up at least that often */
+#define STILL_ADD_NS    (11 * MT_NS_PER_S)   /* and that often where nothing has moved: every third of the longest ticks */
+#define FEW_THREADS     64                   /* those are added up in some microseconds, always */
+#define MOVED_BYTES     MT_MIB
+#define TICK_COST_SHARE 100                  /* the tick is never shorter than that many times its cost */
 
 static struct mt_policy policy;
-static struct mt_heap_figures heap;
 static uint64_t woke_ns;
 static uint64_t full_look_ns;
+static struct mt_snapshot full_look_at; /* what statm said then */
+static uint64_t written_ns;
 static mt_tick_door door;
-static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
 
-/* What the allocator said when it was last asked. */
-static struct asked {
-	uint64_t at_ns;
-	uint64_t allocated_bytes; /* ever, at that time */
-	uint64_t freed_bytes;
-	uint64_t dirty_bytes;     /* what came of it */
-	uint64_t free_bytes;      /* of them, by the allocator's own count of what is free */
-	uint64_t kept_free_bytes; /* of that count: what a trim has already gone through */
-} asked;
+static struct mt_account_totals totals; /* as of the last look */
+static bool is_counted;                 /* there are such totals */
+static bool is_added_up;                /* and they are of all threads, not of those alone that usually move */
+static struct mt_snapshot added_at;     /* what it looked like when they last were */
 
 void mt_tick_use_door(mt_tick_door given)
 {
 	door = given;
-}
-
-/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as in use. */
-static uint64_t first_anon_bytes(void)
-{
-	struct mt_rss_quick rss = {0};
-
-	(void)mt_rss_read_quick(&rss);
-	return rss.anon_bytes;
 }
 
 void mt_tick_start(void)
@@ -62,11 +52,10 @@ void mt_tick_start(void)
 	};
 	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
 
-	memset(&heap, 0, sizeof(heap));
 	woke_ns = mt_os_now_ns();
 	full_look_ns = 0;
-	memset(&asked, 0, sizeof(asked));
-	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
+	written_ns = 0;
+	mt_dirty_start();
 	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
 	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
 	       (unsigned long long)costs.huge_fault_ns);
@@ -83,115 +72,84 @@ static uint64_t above(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static struct mt_snapshot sense_cheap(void)
+static bool is_near(uint64_t a, uint64_t b)
+{
+	return above(a, b) + above(b, a) < MOVED_BYTES;
+}
+
+/* Nothing that a glance shows has changed since all threads were added up, not by a page nor by a byte. */
+static bool is_as_added(const struct mt_snapshot *now)
+{
+	return now->rss_bytes == added_at.rss_bytes && now->anon_bytes == added_at.anon_bytes &&
+	       totals.allocated_bytes == added_at.allocated_bytes && totals.live_bytes == added_at.live_bytes;
+}
+
+/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else in a tick: where
+ * nothing moves, by what can be had for less, only those are looked at that did lately. Not while bytes are watched
+ * that may be worth a purge. A block that is freed moves nothing else, and may be found some seconds later for this. */
+static bool can_glance(const struct mt_snapshot *now)
+{
+	uint64_t since = now->now_ns - added_at.now_ns;
+
+	return is_counted && totals.threads_count > FEW_THREADS && since < STILL_ADD_NS &&
+	       is_near(now->rss_bytes, added_at.rss_bytes) &&
+	       mt_dirty_last_bytes() < mt_policy_gate(now, mt_config()) && mt_account_glance(&totals) &&
+	       is_near(totals.live_bytes, added_at.live_bytes) && (since < ADD_NS || is_as_added(now));
+}
+
+static void sense_account(struct mt_snapshot *now, bool all)
+{
+	is_added_up = all || !can_glance(now);
+	if (is_added_up)
+		is_counted = mt_account_read(&totals);
+	now->live_bytes = is_counted ? totals.live_bytes : mt_dirty_figures()->live_bytes;
+	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
+	if (is_added_up)
+		added_at = *now;
+}
+
+static struct mt_snapshot sense_cheap(bool all)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
 	struct mt_rss_quick rss = {0};
-	struct mt_rss_usage usage;
-	struct mt_account_totals totals = {0};
 
 	(void)mt_rss_read_quick(&rss);
 	now.rss_bytes = rss.rss_bytes;
 	now.anon_bytes = rss.anon_bytes;
-	if (mt_account_read(&totals)) {
-		now.live_bytes = totals.live_bytes;
-		now.allocated_bytes = totals.allocated_bytes;
-	} else {
-		now.live_bytes = heap.live_bytes;
-	}
-	mt_rss_read_usage(&usage);
-	now.faults_count = usage.minor_faults_count;
-	now.cpu_ns = usage.cpu_ns;
-	now.system_ns = usage.system_ns;
+	sense_account(&now, all);
+	now.gpu_live_bytes = mt_gpu_live_bytes();
 	return now;
 }
 
-static uint64_t freed_bytes(const struct mt_snapshot *now)
+static void sense_usage(struct mt_snapshot *now)
 {
-	return above(now->allocated_bytes, now->live_bytes);
+	struct mt_rss_usage usage;
+
+	mt_rss_read_usage(&usage);
+	now->usage_known = true;
+	now->faults_count = usage.minor_faults_count;
+	now->cpu_ns = usage.cpu_ns;
+	now->system_ns = usage.system_ns;
 }
 
-/* Resident minus live is no upper bound where live memory is untouched or swapped out, and where nobody counts it is as
- * old as the last answer. */
-static bool is_ask_due(const struct mt_snapshot *now)
+/* All there is, for whoever wants to read it. */
+static struct mt_snapshot sense_all(void)
 {
-	if (now->now_ns - asked.at_ns < ASK_PAUSE_NS)
-		return false;
-	return mt_backend()->counting == MT_COUNTING_NONE || above(freed_bytes(now), asked.freed_bytes) >= ASK_BYTES;
+	struct mt_snapshot now = sense_cheap(true);
+
+	sense_usage(&now);
+	mt_dirty_ask(&now, true);
+	return now;
 }
 
-static bool wants_dirty(const struct mt_snapshot *now)
+/* The door of the signal is looked at with it. */
+static bool is_full_look_due(const struct mt_snapshot *now)
 {
-	struct mt_snapshot told = *now;
+	uint64_t since = now->now_ns - full_look_ns;
 
-	told.live_bytes = 0;
-	told.anon_bytes = asked.dirty_bytes; /* what was worth a purge then is watched until it is purged or taken */
-	return mt_policy_wants_dirty(&policy, now, mt_config()) || mt_policy_wants_dirty(&policy, &told, mt_config()) ||
-	       is_ask_due(now);
-}
-
-/* What a trim left does not become dirty again when it grows anew. */
-static void lower_kept(const struct mt_snapshot *now)
-{
-	uint64_t between = above(now->anon_bytes, now->live_bytes);
-
-	if (between < kept_bytes)
-		kept_bytes = between;
-}
-
-static void note_asked(const struct mt_snapshot *now)
-{
-	asked.at_ns = now->now_ns;
-	asked.allocated_bytes = now->allocated_bytes;
-	asked.freed_bytes = freed_bytes(now);
-}
-
-/* glibc: what lies between resident and live beyond what the last trim left there. Where that is nothing, what it
- * counts as free, less what the last trim has gone through (it stays counted) and what may have been taken since. */
-static void sense_chunks(struct mt_snapshot *now)
-{
-	uint64_t between;
-	uint64_t taken;
-
-	lower_kept(now);
-	between = above(above(now->anon_bytes, now->live_bytes), kept_bytes);
-	now->dirty_known = true;
-	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
-	if (between < ASK_BYTES && is_ask_due(now) && mt_backend()->figures(&heap)) {
-		if (heap.free_bytes < asked.kept_free_bytes)
-			asked.kept_free_bytes = heap.free_bytes;
-		asked.free_bytes = heap.free_bytes - asked.kept_free_bytes;
-		note_asked(now);
-	}
-	taken = above(now->allocated_bytes, asked.allocated_bytes);
-	now->dirty_bytes = above(asked.free_bytes, taken);
-	if (now->dirty_bytes > now->anon_bytes)
-		now->dirty_bytes = now->anon_bytes;
-	if (now->dirty_bytes < between)
-		now->dirty_bytes = between;
-}
-
-/* What a purge would return: asked of the allocator; or what lies between resident and live, where live may be all
- * unknown and what has come since the last purge stands in. Nothing, where there is no way to purge. */
-static void sense_dirty(struct mt_snapshot *now)
-{
-	const struct mt_backend *backend = mt_backend();
-
-	if (backend->counting == MT_COUNTING_CHUNKS) {
-		sense_chunks(now);
-		asked.dirty_bytes = now->dirty_bytes;
-		return;
-	}
-	if (!backend->figures(&heap) && (!backend->live_unknown || backend->purge_impossible))
-		return;
-	if (backend->counting == MT_COUNTING_NONE)
-		now->live_bytes = heap.live_bytes;
-	lower_kept(now);
-	now->dirty_known = true;
-	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
-							 above(above(now->anon_bytes, now->live_bytes), kept_bytes);
-	note_asked(now);
-	asked.dirty_bytes = now->dirty_bytes;
+	if (now->rss_bytes == full_look_at.rss_bytes && now->anon_bytes == full_look_at.anon_bytes)
+		return since >= STILL_LOOK_NS;
+	return since >= FULL_LOOK_NS;
 }
 
 /* ---- stats ---- */
@@ -212,39 +170,43 @@ static void fill_full_look(struct mt_stats_snapshot *to)
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
 {
-	struct mt_account_totals totals = {0};
+	const struct mt_heap_figures *heap = mt_dirty_figures();
 
 	to->rss_bytes = now->rss_bytes;
-	to->minor_faults_count = now->faults_count;
+	if (now->usage_known)
+		to->minor_faults_count = now->faults_count;
 	to->heap_live_bytes = now->live_bytes;
-	if (mt_account_read(&totals)) {
+	if (is_counted) {
 		to->threads_count = totals.threads_count;
 		to->heap_live_bytes = totals.live_bytes;
 		to->heap_allocated_bytes = totals.allocated_bytes;
 		to->heap_freed_bytes = totals.freed_bytes;
 	}
-	if (to->heap_live_bytes > to->heap_live_peak_bytes)
+	if (is_added_up && to->heap_live_bytes > to->heap_live_peak_bytes)
 		to->heap_live_peak_bytes = to->heap_live_bytes;
-	to->heap_alloc_count = heap.alloc_count;
-	to->heap_free_count = heap.free_count;
+	to->heap_alloc_count = heap->alloc_count;
+	to->heap_free_count = heap->free_count;
 	/* What only stands in for a figure that nobody has is good enough to act on, not to be told. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
-		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : asked.dirty_bytes;
+		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : mt_dirty_last_bytes();
 	}
-	to->heap_active_bytes = heap.active_bytes;
-	to->heap_resident_bytes = heap.resident_bytes;
-	to->heap_mapped_bytes = heap.mapped_bytes;
-	to->heap_retained_bytes = heap.retained_bytes;
-	to->heap_metadata_bytes = heap.metadata_bytes;
-	to->heap_arenas_count = heap.arenas_count;
+	to->heap_active_bytes = heap->active_bytes;
+	to->heap_resident_bytes = heap->resident_bytes;
+	to->heap_mapped_bytes = heap->mapped_bytes;
+	to->heap_retained_bytes = heap->retained_bytes;
+	to->heap_metadata_bytes = heap->metadata_bytes;
+	to->heap_arenas_count = heap->arenas_count;
 }
 
 static void fill(const struct mt_snapshot *now, bool full_look)
 {
 	struct mt_stats_snapshot *to;
 
-	mt_gpu_publish(full_look);
+	if (full_look) {
+		full_look_ns = now->now_ns;
+		full_look_at = *now;
+	}
 	to = mt_publish_lock();
 	fill_heap(to, now);
 	if (full_look)
@@ -258,12 +220,30 @@ static void fill(const struct mt_snapshot *now, bool full_look)
 	mt_publish_unlock();
 }
 
+static void write_out(uint64_t now_ns)
+{
+	mt_publish_write();
+	written_ns = now_ns;
+}
+
 void mt_tick_refresh(void)
 {
-	struct mt_snapshot now = sense_cheap();
+	struct mt_snapshot now = sense_all();
 
-	sense_dirty(&now);
+	mt_gpu_publish(true);
 	fill(&now, true);
+}
+
+uint64_t mt_tick_kept_bytes(void)
+{
+	struct mt_snapshot now = sense_all();
+	uint64_t most = above(now.anon_bytes, now.live_bytes);
+	uint64_t unused = above(mt_dirty_figures()->resident_bytes, now.live_bytes);
+
+	if (unused < now.dirty_bytes)
+		unused = now.dirty_bytes;
+	/* What the allocator calls dirty or resident may never have been touched. */
+	return above(now.rss_bytes, unused < most ? unused : most);
 }
 
 void mt_tick_reset_peak(void)
@@ -275,29 +255,17 @@ void mt_tick_reset_peak(void)
 
 /* ---- act ---- */
 
-/* A trim has gone through all there was: what the next look finds is what it could not return. */
-static void forget_dirty(void)
-{
-	kept_bytes = UINT64_MAX;
-	asked.kept_free_bytes = UINT64_MAX;
-	asked.free_bytes = 0;
-	asked.dirty_bytes = 0;
-}
-
 void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 {
-	struct mt_snapshot after = sense_cheap();
+	struct mt_snapshot after = sense_cheap(true);
 
-	forget_dirty();
-	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&heap)) {
-		asked.kept_free_bytes = heap.free_bytes;
-		note_asked(&after);
-	}
-	sense_dirty(&after);
+	sense_usage(&after);
+	mt_dirty_note_trim(&after);
 	mt_policy_purged(&policy, &after, above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
 			 charged);
+	mt_gpu_publish(true);
 	fill(&after, true);
-	mt_publish_write();
+	write_out(after.now_ns);
 }
 
 static void purge(enum mt_reason reason)
@@ -320,13 +288,14 @@ static void note_cost(uint64_t cost_ns)
 }
 
 /* The program has trimmed by itself: the governor must not take the pages' return for its own cost. */
-static void note_foreign_cleanup(const struct mt_snapshot *now)
+static void note_foreign_cleanup(struct mt_snapshot *now)
 {
 	uint64_t bytes = mt_actions_foreign_bytes();
 
 	if (!bytes)
 		return;
-	forget_dirty();
+	sense_usage(now);
+	mt_dirty_forget();
 	mt_policy_purged(&policy, now, bytes, 0, false);
 }
 
@@ -343,32 +312,45 @@ static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *p
 	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS), plan->purge ? "purge" : "wait");
 }
 
+/* Figures of devices have no sign of movement: by time alone. */
+static bool is_write_due(const struct mt_snapshot *now)
+{
+	bool still = policy.moved_ns < written_ns && !mt_gpu_is_used();
+
+	return now->now_ns - written_ns >= (still ? STILL_WRITE_NS : WRITE_NS);
+}
+
+static void publish(const struct mt_snapshot *now, bool urgent)
+{
+	bool due = urgent || is_write_due(now);
+
+	mt_gpu_publish(due);
+	fill(now, is_full_look_due(now));
+	if (due)
+		write_out(now->now_ns);
+}
+
 uint64_t mt_tick_run(bool grown)
 {
 	uint64_t began_ns = mt_os_thread_cpu_ns();
-	struct mt_snapshot now = sense_cheap();
-	bool full_look = now.now_ns - full_look_ns >= FULL_LOOK_NS;
+	struct mt_snapshot now = sense_cheap(grown);
 	struct mt_plan plan;
 	uint64_t cost_ns;
 
 	note_foreign_cleanup(&now);
 	if (grown)
 		policy.tick_ns = 0;
-	if (wants_dirty(&now))
-		sense_dirty(&now);
+	if (!now.usage_known && mt_policy_wants_usage(&policy, &now))
+		sense_usage(&now);
+	mt_dirty_look(&now, &policy);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	tell_decision(&now, &plan);
-	if (full_look)
-		full_look_ns = now.now_ns;
-	fill(&now, full_look);
+	publish(&now, plan.round);
 	cost_ns = mt_os_thread_cpu_ns() - began_ns;
+	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);
-	began_ns = mt_os_thread_cpu_ns();
-	mt_publish_write();
-	cost_ns += mt_os_thread_cpu_ns() - began_ns;
-	note_cost(cost_ns);
 	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns : cost_ns * TICK_COST_SHARE;
 }

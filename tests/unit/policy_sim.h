@@ -24,6 +24,7 @@ struct sim {
 	struct mt_config cfg;
 	uint64_t now_ns, tick_at_ns;
 	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, cpu_ns, system_ns;
+	uint64_t gpu_live_bytes;
 	uint64_t unpurged_bytes;      /* resident heap of the twin that is never purged */
 	uint64_t fault_ns;            /* what a fault really costs */
 	uint64_t stuck_bytes;         /* dirty, but not returned by any purge */
@@ -32,7 +33,7 @@ struct sim {
 	/* what happened */
 	uint64_t purge_at_ns, purge_bytes; /* the last one */
 	enum mt_reason reason;
-	uint64_t purges_count, rounds_count, ticks_count, asked_count;
+	uint64_t purges_count, rounds_count, ticks_count, asked_count, usage_count;
 	uint64_t cost_ns, dearest_ns; /* purges and the faults they caused, in wall time; one purge with its faults */
 	struct mt_plan plan;
 };
@@ -59,6 +60,7 @@ static inline struct mt_snapshot sim_look(const struct sim *sim)
 		.rss_bytes = FILE_BYTES + OTHER_BYTES + heap,
 		.anon_bytes = OTHER_BYTES + heap,
 		.live_bytes = sim->live_bytes,
+		.gpu_live_bytes = sim->gpu_live_bytes,
 		.allocated_bytes = sim->allocated_bytes,
 		.faults_count = sim->faults_count,
 		.cpu_ns = sim->cpu_ns,
@@ -90,6 +92,7 @@ static inline void sim_purge(struct sim *sim, bool charged)
 	sim->purge_at_ns = sim->now_ns;
 	sim->purge_bytes = bytes;
 	after = sim_look(sim);
+	after.usage_known = true;
 	mt_policy_purged(&sim->policy, &after, bytes, cost, charged);
 }
 
@@ -98,6 +101,10 @@ static inline void sim_tick(struct sim *sim)
 	struct mt_snapshot now = sim_look(sim);
 
 	sim->ticks_count++;
+	now.usage_known = mt_policy_wants_usage(&sim->policy, &now);
+	sim->usage_count += now.usage_known;
+	if (!now.usage_known)
+		now.faults_count = now.cpu_ns = now.system_ns = 0;
 	if (mt_policy_wants_dirty(&sim->policy, &now, &sim->cfg)) {
 		now.dirty_known = true;
 		now.dirty_bytes = sim->dirty_bytes;

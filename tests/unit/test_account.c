@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -399,3 +400,91 @@ Test(account, may_be_read_at_any_moment)
 	expect_totals(THREADS * 600000ull, THREADS * 600000ull, 0);
 }
 #endif
+
+/* ---- glances: only those that usually move are looked at ---- */
+
+static _Atomic int turn; /* whose it is to count one in; 0: nobody's, -1: all end */
+
+static void *wait_for_turns(void *number)
+{
+	mt_account_thread_born(NULL);
+	pthread_barrier_wait(&barrier);
+	while (atomic_load(&turn) >= 0) {
+		if (atomic_load(&turn) == (int)(uintptr_t)number) {
+			count_in(10);
+			atomic_store(&turn, 0);
+		}
+		sched_yield();
+	}
+	return NULL;
+}
+
+static void let_move(int number)
+{
+	atomic_store(&turn, number);
+	while (atomic_load(&turn) != 0)
+		sched_yield();
+}
+
+static uint64_t glance(void)
+{
+	struct mt_account_totals now = {0};
+
+	cr_assert(mt_account_glance(&now));
+	return now.allocated_bytes;
+}
+
+Test(account, a_glance_sees_who_has_moved_before)
+{
+	pthread_t threads[THREADS];
+	struct mt_account_totals out;
+
+	mt_account_start(NULL, NULL);
+	pthread_barrier_init(&barrier, NULL, THREADS + 1);
+	start_threads(threads, wait_for_turns);
+	pthread_barrier_wait(&barrier);
+	cr_expect_not(mt_account_glance(&out), "nobody has been added up yet");
+	expect_totals(0, 0, THREADS);
+	let_move(7);
+	expect_totals(10, 0, THREADS);
+	let_move(7);
+	cr_expect_eq(glance(), 20);
+	let_move(8);
+	cr_expect_eq(glance(), 20, "it had not moved when all were looked at");
+	expect_totals(30, 0, THREADS);
+	let_move(7);
+	let_move(8);
+	cr_expect_eq(glance(), 50, "both had moved, be it that the one was only glanced at");
+	expect_totals(50, 0, THREADS);
+	expect_totals(50, 0, THREADS);
+	let_move(7);
+	cr_expect_eq(glance(), 50, "nobody has moved between the last two");
+	atomic_store(&turn, -1);
+	join_threads(threads);
+	cr_expect_eq(glance(), 60, "who dies is counted in full");
+	expect_totals(60, 0, 0);
+}
+
+Test(account, no_glance_where_threads_are_born_or_too_many_move)
+{
+	pthread_t threads[THREADS];
+	struct mt_account_totals out;
+
+	mt_account_start(NULL, NULL);
+	expect_totals(0, 0, 0);
+	cr_expect(mt_account_glance(&out));
+	pthread_barrier_init(&barrier, NULL, THREADS + 1);
+	start_threads(threads, wait_for_turns);
+	pthread_barrier_wait(&barrier);
+	cr_expect_not(mt_account_glance(&out));
+	expect_totals(0, 0, THREADS);
+	for (int i = 1; i <= 17; i++)
+		let_move(i);
+	expect_totals(170, 0, THREADS);
+	cr_expect_not(mt_account_glance(&out));
+	expect_totals(170, 0, THREADS);
+	cr_expect(mt_account_glance(&out), "all are at rest again");
+	atomic_store(&turn, -1);
+	join_threads(threads);
+	expect_totals(170, 0, 0);
+}

@@ -68,6 +68,20 @@ Test(policy_budget, never_purges_with_a_budget_of_zero)
 	cr_expect_eq(sim.cost_ns, 0);
 }
 
+Test(policy_budget, purges_again_two_hours_after_a_day_of_pressure)
+{
+	const struct sim_step step = {MIB(300), SECONDS(5), SECONDS(55)};
+	struct mt_snapshot after;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(100));
+	after = sim_look(&sim);
+	mt_policy_purged(&sim.policy, &after, 0, SECONDS(3000), true); /* its cleanups were not held back, but charged */
+	for (int i = 0; i < 120; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 1);
+}
+
 Test(policy_budget, purges_a_round_every_few_seconds)
 {
 	const struct sim_step step = {MIB(124), SECONDS(1), SECONDS(2)};
@@ -358,4 +372,35 @@ Test(policy_budget, a_window_of_more_ticks_than_it_has_samples_fills_all_the_sam
 		cr_expect_geq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms), "row %zu", i);
 		cr_expect_leq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms) / 8 * 10 + MS(1000), "row %zu", i);
 	}
+}
+
+Test(policy_budget, faults_are_charged_though_usage_is_read_only_when_pages_come_back)
+{
+	const struct sim_step step = {MIB(124), SECONDS(1), SECONDS(60)};
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(250));
+	for (int i = 0; i < 20; i++)
+		sim_play(&sim, &step);
+	cr_expect_geq(sim.purges_count, 18);
+	/* By the simulator's count, which is of what the purged heap faults more than its twin. */
+	cr_expect_geq(sim.policy.refault_cost_ns, sim.cost_ns / 7 * 6 / 10 * 8, "%llu us charged of %llu",
+		      (unsigned long long)sim.policy.refault_cost_ns / 1000, (unsigned long long)sim.cost_ns / 1000);
+	cr_expect_leq(sim.usage_count, sim.ticks_count / 3, "usage read in %llu of %llu ticks",
+		      (unsigned long long)sim.usage_count, (unsigned long long)sim.ticks_count);
+}
+
+Test(policy_budget, a_process_that_only_churns_does_not_have_its_usage_read)
+{
+	uint64_t before;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(250));
+	sim_pass(&sim, SECONDS(1));
+	before = sim.usage_count;
+	for (int i = 0; i < 600; i++) {
+		sim.allocated_bytes += MIB(50);
+		sim_pass(&sim, MS(100));
+	}
+	cr_expect_leq(sim.usage_count, before + 1);
 }

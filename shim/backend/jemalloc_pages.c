@@ -1,0 +1,116 @@
+#include "backend/jemalloc_pages.h"
+
+#include "backend/jemalloc.h"
+#include "base/os.h"
+
+#define CHECKED_COUNT 16u /* arenas that are compared */
+
+/* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack them. */
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
+extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads, const char **dss,
+				       ssize_t *dirty_decay_ms, ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
+				       size_t *muzzy) __attribute__((weak));
+
+struct pages {
+	size_t active, dirty, muzzy;
+};
+
+static struct pages before[CHECKED_COUNT];
+static enum { UNKNOWN, BELIEVED, REFUTED } state;
+
+static bool is_there(void)
+{
+	return je_arenas && &je_manual_arena_base && je_narenas_total_get && je_arena_basic_stats_merge;
+}
+
+static void add_arena(unsigned int index, struct pages *sum)
+{
+	void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+	unsigned int threads = 0;
+	const char *dss;
+	ssize_t decay_ms[2];
+
+	if (arena)
+		je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1], &sum->active,
+					   &sum->dirty, &sum->muzzy);
+}
+
+/* Arenas from the base on are the program's, which may destroy them; those before are never given up. */
+static bool has_own_arenas_only(void)
+{
+	return je_narenas_total_get() <= je_manual_arena_base;
+}
+
+bool mt_jemalloc_pages(struct mt_heap_figures *out)
+{
+	uint64_t page = mt_os_page_bytes();
+	struct pages sum = {0};
+
+	if (state != BELIEVED || !has_own_arenas_only())
+		return false;
+	for (unsigned int index = 0; index < je_manual_arena_base; index++)
+		add_arena(index, &sum);
+	out->active_bytes = sum.active * page;
+	out->dirty_bytes = (sum.dirty + sum.muzzy) * page;
+	return true;
+}
+
+static unsigned int checked_count(void)
+{
+	return je_manual_arena_base < CHECKED_COUNT ? je_manual_arena_base : CHECKED_COUNT;
+}
+
+void mt_jemalloc_pages_before_epoch(void)
+{
+	if (state != UNKNOWN || !is_there())
+		return;
+	for (unsigned int index = 0; index < checked_count(); index++) {
+		before[index] = (struct pages){0};
+		add_arena(index, &before[index]);
+	}
+}
+
+static size_t told(const char *name, unsigned int arena)
+{
+	size_t mib[4];
+	size_t length = 4;
+	size_t value = 0;
+	size_t bytes = sizeof(value);
+
+	if (je_mallctlnametomib(name, mib, &length) != 0)
+		return SIZE_MAX;
+	mib[2] = arena;
+	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : SIZE_MAX;
+}
+
+static bool are_equal(const struct pages *a, const struct pages *b)
+{
+	return a->active == b->active && a->dirty == b->dirty && a->muzzy == b->muzzy;
+}
+
+/* An arena that other threads have moved meanwhile says nothing; of the others all must agree, and one at least. */
+void mt_jemalloc_pages_after_epoch(void)
+{
+	bool seen = false;
+
+	if (state != UNKNOWN || !is_there())
+		return;
+	for (unsigned int index = 0; index < checked_count(); index++) {
+		struct pages now = {0};
+		const struct pages epoch = {told("stats.arenas.0.pactive", index), told("stats.arenas.0.pdirty", index),
+					    told("stats.arenas.0.pmuzzy", index)};
+
+		add_arena(index, &now);
+		if (!now.active || !are_equal(&now, &before[index]))
+			continue;
+		if (!are_equal(&now, &epoch)) {
+			state = REFUTED;
+			return;
+		}
+		seen = true;
+	}
+	if (seen)
+		state = BELIEVED;
+}

@@ -1,0 +1,123 @@
+/* test_jemalloc_pages.c -- backend/jemalloc_pages: the page counters say what the epoch says. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#ifndef MT_NO_JEMALLOC
+
+#include "backend/backend.h"
+#include "backend/jemalloc.h"
+
+TestSuite(jemalloc_pages, .timeout = 20);
+
+static void ignore_thread(void *counters)
+{
+	(void)counters;
+}
+
+static void ignore_growth(size_t bytes)
+{
+	(void)bytes;
+}
+
+static const struct mt_backend *start(void)
+{
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static struct mt_config config;
+	static char conf[256];
+
+	mt_config_defaults(&config);
+	return mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
+}
+
+#define BLOCKS 64
+#define BLOCK_BYTES (1u << 20)
+
+static void use_some(void)
+{
+	void *blocks[BLOCKS];
+
+	for (int i = 0; i < BLOCKS; i++) {
+		blocks[i] = je_malloc(BLOCK_BYTES);
+		cr_assert_not_null(blocks[i]);
+		memset(blocks[i], 1, BLOCK_BYTES);
+	}
+	for (int i = 0; i < BLOCKS; i += 2)
+		je_free(blocks[i]);
+}
+
+static void expect_the_same(const struct mt_backend *backend)
+{
+	struct mt_heap_figures pages = {0};
+	struct mt_heap_figures all = {0};
+
+	cr_assert(backend->figures(&all));
+	cr_assert(backend->pages(&pages));
+	cr_expect_eq(pages.dirty_bytes, all.dirty_bytes);
+	cr_expect_eq(pages.active_bytes, all.active_bytes);
+	cr_expect_eq(pages.live_bytes, 0, "nothing else is filled");
+}
+
+Test(jemalloc_pages, are_believed_once_they_agree_with_the_epoch)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+
+	use_some();
+	cr_expect_not(backend->pages(&pages), "nobody has compared them yet");
+	expect_the_same(backend);
+	use_some();
+	expect_the_same(backend);
+}
+
+Test(jemalloc_pages, follow_every_free_without_an_epoch)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+	struct mt_purge_outcome outcome;
+	uint64_t before;
+
+	use_some();
+	expect_the_same(backend);
+	cr_assert(backend->pages(&pages));
+	before = pages.dirty_bytes;
+	cr_expect_geq(before, (uint64_t)BLOCKS / 2 * BLOCK_BYTES);
+	backend->purge(&outcome);
+	cr_assert(backend->pages(&pages));
+	cr_expect_eq(pages.dirty_bytes, 0);
+	use_some();
+	cr_assert(backend->pages(&pages));
+	cr_expect_geq(pages.dirty_bytes, (uint64_t)BLOCKS / 2 * BLOCK_BYTES);
+}
+
+Test(jemalloc_pages, of_an_arena_that_was_first_used_since_the_last_epoch_are_purged_too)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+	struct mt_purge_outcome outcome;
+	unsigned int arena = 1; /* nobody has been in it */
+
+	use_some();
+	expect_the_same(backend);
+	cr_assert_eq(je_mallctl("thread.arena", NULL, NULL, &arena, sizeof(arena)), 0);
+	use_some();
+	cr_assert(backend->pages(&pages));
+	cr_expect_geq(pages.dirty_bytes, (uint64_t)BLOCKS / 2 * BLOCK_BYTES);
+	backend->purge(&outcome);
+	cr_assert(backend->pages(&pages));
+	cr_expect_eq(pages.dirty_bytes, 0);
+}
+
+Test(jemalloc_pages, are_not_asked_where_the_program_has_arenas_of_its_own)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+	unsigned int arena = 0;
+	size_t bytes = sizeof(arena);
+
+	use_some();
+	expect_the_same(backend);
+	cr_assert_eq(je_mallctl("arenas.create", &arena, &bytes, NULL, 0), 0);
+	cr_expect_not(backend->pages(&pages), "it may destroy them at any time");
+}
+
+#endif
