@@ -8,9 +8,9 @@
 #include "ctl/setting.h"
 
 /* The table spells names as C does; users write a dash. */
-static void preset_name(const struct mt_setting_preset *line, char *out, size_t out_bytes)
+static void preset_name(const char *preset, char *out, size_t out_bytes)
 {
-	snprintf(out, out_bytes, "%s", line->preset);
+	snprintf(out, out_bytes, "%s", preset);
 	for (; *out; out++)
 		if (*out == '_')
 			*out = '-';
@@ -22,7 +22,7 @@ static void print_json(const struct mt_setting_preset *lines, size_t count)
 	char name[32];
 
 	for (size_t i = 0; i < count; i++) {
-		preset_name(&lines[i], name, sizeof(name));
+		preset_name(lines[i].preset, name, sizeof(name));
 		if (!json_object_get(root, name))
 			mt_json_set(root, name, json_object());
 		mt_json_set_text(json_object_get(root, name), lines[i].name, lines[i].value);
@@ -30,17 +30,23 @@ static void print_json(const struct mt_setting_preset *lines, size_t count)
 	mt_json_print(root, true);
 }
 
-static void print_text(const struct mt_setting_preset *lines, size_t count)
+static void print_text(const struct mt_setting_preset *lines, size_t lines_count)
 {
+	size_t count;
+	const struct mt_setting_role *roles = mt_setting_roles(&count);
 	char name[32];
 
+	printf("%-12s  no settings: the default\n", "none");
 	for (size_t i = 0; i < count; i++) {
-		preset_name(&lines[i], name, sizeof(name));
-		if (i == 0 || strcmp(lines[i].preset, lines[i - 1].preset) != 0)
-			printf("%s%-12s", i ? "\n" : "", name);
-		printf("  %s=%s", mt_setting_find(lines[i].name)->environment, lines[i].value);
+		preset_name(roles[i].preset, name, sizeof(name));
+		printf("%-12s  for %s\n%12s", name, roles[i].role, "");
+		for (size_t j = 0; j < lines_count; j++)
+			if (strcmp(lines[j].preset, roles[i].preset) == 0)
+				printf("  %s=%s", mt_setting_find(lines[j].name)->environment, lines[j].value);
+		putchar('\n');
 	}
-	puts("\n\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its preset.");
+	puts("\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its preset.\n"
+	     "What ends a round is MT_ROUND's to say: mark (mt_round(), `mtctl round`) unless it is set.");
 }
 
 int mt_command_presets(int argc, char **argv)

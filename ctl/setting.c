@@ -71,6 +71,18 @@ const struct mt_setting_preset *mt_setting_presets(size_t *count)
 	return presets;
 }
 
+const struct mt_setting_role *mt_setting_roles(size_t *count)
+{
+	static const struct mt_setting_role roles[] = {
+#define X(preset, role) {#preset, role},
+		MT_PRESET_ROLES(X)
+#undef X
+	};
+
+	*count = sizeof(roles) / sizeof(roles[0]);
+	return roles;
+}
+
 const struct mt_setting *mt_setting_find(const char *name)
 {
 	size_t count;

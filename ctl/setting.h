@@ -30,9 +30,14 @@ struct mt_setting_preset {
 	const char *preset, *name, *value;
 };
 
+struct mt_setting_role {
+	const char *preset, *role; /* one row for each preset, in the order of the settings */
+};
+
 const struct mt_setting *mt_setting_all(size_t *count);
 const struct mt_setting_alias *mt_setting_aliases(size_t *count);
 const struct mt_setting_preset *mt_setting_presets(size_t *count);
+const struct mt_setting_role *mt_setting_roles(size_t *count);
 
 /* By gc_rounds, gc-rounds or MT_GC_ROUNDS, in any case; NULL: there is none. */
 const struct mt_setting *mt_setting_find(const char *name);

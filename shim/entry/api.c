@@ -28,13 +28,15 @@ static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 
 MT_EXPORT uint64_t mt_round(void)
 {
+	const struct mt_config *cfg = mt_config();
 	enum mt_level level;
 	uint64_t round;
 
 	if (!mt_life_is_on())
 		return 0;
 	round = mt_rounds_end();
-	if (!mt_rounds_due(round, mt_config(), &level))
+	/* The reaper's ladder wants to see every round end, and is on its first rung where there is no reaper. */
+	if (!mt_rounds_due(round, cfg->gc_rounds == MT_COUNT_AUTO ? 1 : cfg->gc_rounds, cfg, &level))
 		return round;
 	/* A process too small for a reaper cleans up by itself. */
 	if (mt_reaper_runs())

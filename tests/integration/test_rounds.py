@@ -119,6 +119,117 @@ def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
 	assert seen["light_count"] == 4
 
 
+def end_rounds(actor, full, stats, wait_for, numbers):
+	"""Ends rounds, each seen by itself (the ladder takes what falls into one second for one); the step after each."""
+	steps = []
+	for number in numbers:
+		actor.tell("call mt_round")
+		wait_for(lambda: stats(actor.pid, full)["rounds_count"] == number, 5)
+		time.sleep(1.15)
+		steps.append(stats(actor.pid, full)["gc_rounds_step"])
+	return steps
+
+
+def round_records(stats, actor, full):
+	return [(record["round"], record["level"]) for record in stats(actor.pid, full)["records"] if record["reason"] == "round"]
+
+
+def test_auto_cleans_up_more_rarely_while_nothing_grows_and_at_once_when_it_does(puppet, env, awake, stats, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS="auto")
+	actor = puppet(full)
+	assert awake(actor.pid, full)["gc_rounds_step"] == 1
+
+	flat = end_rounds(actor, full, stats, wait_for, range(1, 11))
+	actor.tell("alloc 20000 3000 3000")
+	grown = end_rounds(actor, full, stats, wait_for, [11])
+
+	assert flat == [1, 1, 1, 2, 2, 2, 2, 5, 5, 5]
+	assert grown == [1]
+	assert round_records(stats, actor, full) == [(number, "light") for number in (1, 2, 3, 4, 6, 10, 11)]
+
+
+def test_auto_is_a_number_to_all_other_settings(puppet, env, awake, stats, control, wait_for):
+	full = dict(env(**ROUNDS_ONLY, GC_ROUNDS="auto", HEAVY_ROUNDS=3), WORLD_SIZE="4")
+	actor = puppet(full)
+	awake(actor.pid, full)
+
+	assert end_rounds(actor, full, stats, wait_for, range(1, 6)) == [1, 1, 1, 2, 2]
+	assert round_records(stats, actor, full) == [(1, "light"), (2, "light"), (3, "heavy"), (4, "light")]
+	assert control(full, "set", actor.pid, "gc_rounds=1").returncode == 0
+	assert control(full, "set", actor.pid, "cuda_empty_cache=1").returncode == 0
+	assert end_rounds(actor, full, stats, wait_for, [6, 7]) == [0, 0]
+	assert control(full, "set", actor.pid, "gc_rounds=auto").returncode == 0
+	assert end_rounds(actor, full, stats, wait_for, [8]) == [1], "from the first rung again"
+	assert round_records(stats, actor, full)[4:] == [(6, "heavy"), (7, "heavy"), (8, "heavy")]
+
+
+def test_rounds_that_fall_together_are_one_to_the_ladder(puppet, env, awake, stats, wait_for):
+	full = env(**ROUNDS_ONLY, GC_ROUNDS="auto")
+	actor = puppet(full)
+	awake(actor.pid, full)
+
+	for _ in range(200):
+		actor.tell("call mt_round")
+	wait_for(lambda: stats(actor.pid, full)["rounds_count"] == 200, 5)
+	time.sleep(1.5)
+
+	assert stats(actor.pid, full)["gc_rounds_step"] == 1
+
+
+def test_a_process_too_small_for_a_reaper_cleans_up_after_each_round_of_auto(puppet, env):
+	actor = puppet(env(MIN_MB=10000, GC_ROUNDS="auto", PROFILE=1))
+	for _ in range(3):
+		actor.tell("call mt_round")
+	actor.process.stdin.close()
+	said = actor.process.stderr.read()
+
+	assert said.count("cleanup reason=round level=light") == 3, said
+
+
+@pytest.mark.parametrize("preset, wanted", [
+	("client", {"arena_max": "2", "gc_rounds": "1", "cuda_empty_cache": "on"}),
+	("csfl", {"gc_rounds": "5", "heavy_rounds": "10", "warn_pct": "85", "crit_pct": "90"}),
+	("none", {})])
+def test_a_preset_is_its_settings_and_told_as_such(puppet, env, awake, control, preset, wanted):
+	full = env(MIN_MB=0, PRESET=preset)
+	actor = puppet(full)
+
+	seen = awake(actor.pid, full)["settings"]
+
+	told = {one["name"]: one["value"] for one in seen if one["origin"] == f"preset {preset}"}
+	assert told == wanted
+	assert not [one for one in seen if one["origin"].startswith("preset") and one["name"] not in wanted]
+
+
+@pytest.mark.parametrize("allocator", ["jemalloc", "system"])
+def test_a_presets_arenas_are_honoured_by_either_allocator(run, env, allocator):
+	"""Sixteen threads that allocate at the same time, in 2 arenas."""
+	script = ("import ctypes, threading\n"
+	          "libc = ctypes.CDLL(None)\n"
+	          "libc.malloc.restype = ctypes.c_void_p\n"
+	          "libc.malloc.argtypes = [ctypes.c_size_t]\n"
+	          "blocks, barrier = [], threading.Barrier(16)\n"
+	          "def work():\n"
+	          "    barrier.wait()\n"
+	          "    blocks.extend(libc.malloc(5000) for _ in range(200))\n"
+	          "    barrier.wait()\n"
+	          "threads = [threading.Thread(target=work) for _ in range(16)]\n"
+	          "[thread.start() for thread in threads]; [thread.join() for thread in threads]\n"
+	          "count = ctypes.c_uint()\n"
+	          "if " + repr(allocator) + " == 'jemalloc':\n"
+	          "    libc.mallctl(b'opt.narenas', ctypes.byref(count), ctypes.byref(ctypes.c_size_t(4)), None, ctypes.c_size_t(0))\n"
+	          "    print(count.value)\n"
+	          "else:\n"
+	          "    heap = next(line.split()[0].split('-') for line in open('/proc/self/maps') if '[heap]' in line)\n"
+	          "    first, end = int(heap[0], 16), int(heap[1], 16)\n"
+	          "    print(len({0 if first <= block < end else block >> 26 for block in blocks}))\n")
+
+	got = run(["/usr/bin/python3", "-c", script], env(ALLOCATOR=allocator, PRESET="client"))
+	many = run(["/usr/bin/python3", "-c", script], env(ALLOCATOR=allocator, ARENA_MAX=16))
+
+	assert (got.stdout, int(many.stdout) > 2) == ("2\n", True), (got, many)
+
+
 def test_exit_cleanup_runs_once_at_the_end(run, env, compile_c):
 	script = ("class Node:\n"
 	          "    def __init__(self): self.me = self\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "config_parsed.h"
 
 enum { KIND_bool, KIND_u64, KIND_count, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };
 enum { WHEN_start, WHEN_live };
@@ -23,30 +24,7 @@ static const struct row {
 #undef X
 };
 
-#define ROWS         (sizeof(rows) / sizeof(rows[0]))
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static char said[64][512];
-static unsigned said_count;
-
-static void hear(const char *line)
-{
-	if (said_count < COUNT(said))
-		snprintf(said[said_count], sizeof(said[0]), "%s", line);
-	said_count++;
-}
-
-/* Parses an environment of up to three entries. */
-static struct mt_config parsed(const char *one, const char *two, const char *three)
-{
-	const char *const list[] = { "PATH=/bin", one, two, three, NULL };
-	struct mt_config config;
-
-	memset(&config, 0xa5, sizeof(config));
-	said_count = 0;
-	mt_config_parse(list, &config, hear);
-	return config;
-}
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
 
 static struct mt_config parsed_setting(const struct row *row, const char *value)
 {
@@ -59,22 +37,6 @@ static struct mt_config parsed_setting(const struct row *row, const char *value)
 		if (entry[i] >= 'a' && entry[i] <= 'z')
 			entry[i] -= 'a' - 'A';
 	return parsed(entry, NULL, NULL);
-}
-
-static const char *formatted(const struct mt_config *config, size_t option)
-{
-	static char out[MT_TEXT_MAX];
-
-	mt_config_format(config, (enum mt_option)option, out, sizeof(out));
-	return out;
-}
-
-static const char *origin_of(const struct mt_config *config, enum mt_option option)
-{
-	static char out[64];
-
-	mt_config_format_origin(config, option, out, sizeof(out));
-	return out;
 }
 
 Test(config, starts_with_the_defaults_of_the_table)
@@ -132,7 +94,7 @@ Test(config, takes_the_ends_of_every_range_and_nothing_beyond)
 	char text[32];
 
 	for (size_t i = 0; i < ROWS; i++) {
-		if (rows[i].kind != KIND_u64)
+		if (rows[i].kind != KIND_u64 && rows[i].kind != KIND_count)
 			continue;
 		for (int high = 0; high < 2; high++) {
 			uint64_t end = high ? rows[i].max : rows[i].min;
@@ -150,6 +112,31 @@ Test(config, takes_the_ends_of_every_range_and_nothing_beyond)
 			cr_expect_eq(said_count, 1);
 		}
 	}
+}
+
+Test(config, reads_a_count_as_a_number_or_auto)
+{
+	static const struct {
+		const char *text;
+		uint64_t count;
+		const char *formatted; /* NULL: refused */
+	} cases[] = {
+		{ "0", 0, "0" },         { "1", 1, "1" },        { "007", 7, "7" },       { "auto", MT_COUNT_AUTO, "auto" },
+		{ "AUTO", MT_COUNT_AUTO, "auto" },               { "Auto", MT_COUNT_AUTO, "auto" },
+		{ "auto ", 0, NULL },    { "automatic", 0, NULL }, { "aut", 0, NULL },    { "-1", 0, NULL },
+		{ "1.5", 0, NULL },      { "1000001", 0, NULL }, { "18446744073709551615", 0, NULL }, { "on", 0, NULL },
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct mt_config config = parsed_setting(&rows[MT_OPTION_gc_rounds], cases[i].text);
+
+		cr_expect_eq(config.gc_rounds, cases[i].count, "%s", cases[i].text);
+		cr_expect_eq(said_count, cases[i].formatted == NULL, "%s", cases[i].text);
+		cr_expect_str_eq(formatted(&config, MT_OPTION_gc_rounds), cases[i].formatted ? cases[i].formatted : "0");
+	}
+	cr_expect_eq(parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=auto", NULL, NULL).gc_rounds, MT_COUNT_AUTO);
+	(void)parsed("MT_GC_ROUNDS=often", NULL, NULL);
+	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=often: not a whole number from 0 to 1000000 or auto; 0 is taken");
 }
 
 Test(config, reads_decimals_as_thousandths)
@@ -283,6 +270,7 @@ Test(config, formats_what_it_was_set_to)
 		{ "round", "timer:30" },    { "round", "mark" },       { "round", "signal" }, { "round", "auto" },
 		{ "round", "timer:86400" }, { "profile", "on" },       { "profile", "off" },  { "log_level", "debug" },
 		{ "tick_ms", "60000" },     { "slack_mb", "1048576" }, { "gc_rounds", "0" },
+		{ "gc_rounds", "auto" },
 	};
 	struct mt_config config;
 	char small[6];
@@ -367,24 +355,6 @@ Test(config, lets_a_preset_give_way_to_aliases_and_those_to_its_own_names)
 	cr_expect_eq(config.arena_max, 9);
 	cr_expect_str_eq(origin_of(&config, MT_OPTION_arena_max), "environment");
 	cr_expect_eq(said_count, 0);
-}
-
-Test(config, holds_presets_that_are_all_words_of_the_setting_and_all_valid)
-{
-#define X(preset, option, value)                                                                                       \
-	do {                                                                                                           \
-		char entry[64] = "MT_PRESET=" #preset;                                                                 \
-		struct mt_config config;                                                                               \
-                                                                                                                       \
-		for (char *c = entry + 10; *c != '\0'; c++)                                                            \
-			*c = *c == '_' ? '-' : *c;                                                                     \
-		config = parsed(entry, NULL, NULL);                                                                    \
-		cr_expect_eq(said_count, 0, "%s", entry);                                                              \
-		cr_expect_eq(config.option, value, "%s " #option, entry);                                              \
-		cr_expect_eq(config.origin[MT_OPTION_##option], MT_ORIGIN_PRESET, "%s " #option, entry);               \
-	} while (0);
-	MT_PRESETS(X)
-#undef X
 }
 
 Test(config, knows_the_names_of_other_tools)

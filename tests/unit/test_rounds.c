@@ -13,14 +13,13 @@ static const char *cadence(uint64_t gc_rounds, uint64_t heavy_rounds, bool empty
 	struct mt_config config;
 
 	mt_config_defaults(&config);
-	config.gc_rounds = gc_rounds;
 	config.heavy_rounds = heavy_rounds;
 	config.cuda_empty_cache = empty_cache;
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
 		enum mt_level level = MT_LEVEL_PURGE;
 
 		line[round - 1] = '-';
-		if (mt_rounds_due(round, &config, &level))
+		if (mt_rounds_due(round, gc_rounds, &config, &level))
 			line[round - 1] = level == MT_LEVEL_HEAVY ? 'h' : level == MT_LEVEL_LIGHT ? 'l' : '?';
 	}
 	return line;
@@ -52,10 +51,9 @@ Test(rounds, leave_the_level_alone_where_nothing_is_due)
 	struct mt_config config;
 
 	mt_config_defaults(&config);
-	cr_expect_not(mt_rounds_due(1, &config, &level), "never is the default");
-	config.gc_rounds = 2;
+	cr_expect_not(mt_rounds_due(1, config.gc_rounds, &config, &level), "never is the default");
 	config.heavy_rounds = 5;
-	cr_expect_not(mt_rounds_due(3, &config, &level));
+	cr_expect_not(mt_rounds_due(3, 2, &config, &level));
 	cr_expect_eq(level, MT_LEVEL_PURGE);
 }
 
@@ -66,13 +64,12 @@ Test(rounds, keep_their_cadence_beyond_all_counting)
 	struct mt_config config;
 
 	mt_config_defaults(&config);
-	config.gc_rounds = 2;
 	config.heavy_rounds = 3;
-	cr_expect(mt_rounds_due(far, &config, &level));
+	cr_expect(mt_rounds_due(far, 2, &config, &level));
 	cr_expect_eq(level, MT_LEVEL_HEAVY);
-	cr_expect(mt_rounds_due(far - 2, &config, &level));
+	cr_expect(mt_rounds_due(far - 2, 2, &config, &level));
 	cr_expect_eq(level, MT_LEVEL_LIGHT);
-	cr_expect_not(mt_rounds_due(far - 1, &config, &level));
+	cr_expect_not(mt_rounds_due(far - 1, 2, &config, &level));
 }
 
 static void *end_many(void *unused)
