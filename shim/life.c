@@ -12,6 +12,9 @@
 
 #include "account/account.h"
 #include "backend/backend.h"
+#ifndef MT_NO_JEMALLOC
+#include "backend/jemalloc.h"
+#endif
 #include "base/attr.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -26,6 +29,7 @@
 #ifndef MT_NO_CUDA
 #include "reaper/gpu_thread.h"
 #endif
+#include "reaper/pressure.h"
 #include "reaper/python.h"
 #include "reaper/reaper.h"
 #include "reaper/rounds.h"
@@ -290,6 +294,7 @@ static void fork_child(void)
 	mt_rounds_fork_child();
 	mt_framework_fork_child();
 	mt_gpu_fork_child();
+	mt_pressure_fork_child();
 	mt_reaper_fork_child();
 	mt_signal_fork_child();
 #ifndef MT_NO_CUDA
@@ -323,6 +328,9 @@ __attribute__((constructor(101))) static void begin(void)
 		return;
 	mt_signal_start();
 	mt_tick_use_door(door);
+#ifndef MT_NO_JEMALLOC
+	mt_jemalloc_prof_begin(mt_backend_identity()->conf);
+#endif
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
 	       mt_backend_identity()->evidence);
 	/* No allocation passes through us, so growth would never be seen. */

@@ -59,6 +59,16 @@ static bool spares_ranks(const struct mt_order *order)
 	return order->level >= MT_LEVEL_LIGHT && mt_config_facts()->world_size > 1 && is_automatic(order);
 }
 
+static void publish_left(const struct mt_python_outcome *outcome)
+{
+	struct mt_stats_snapshot *figures = mt_publish_lock();
+
+	figures->python_blocks_count = outcome->blocks_count;
+	figures->framework_reserved_bytes = outcome->framework_reserved_bytes;
+	figures->framework_allocated_bytes = outcome->framework_allocated_bytes;
+	mt_publish_unlock();
+}
+
 /* Answers whether frameworks' caches were left because of a capture. */
 static bool collect(const struct mt_order *order, struct mt_stats_record *record)
 {
@@ -72,6 +82,8 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 	struct mt_python_outcome outcome;
 
 	mt_python_collect(&wish, &outcome);
+	if (outcome.state == MT_GC_DONE || outcome.state == MT_GC_DISABLED)
+		publish_left(&outcome);
 	record->frameworks = outcome.frameworks;
 	record->gc_state = outcome.state;
 	record->gc_ns = outcome.gc_ns;
@@ -101,6 +113,29 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	mt_publish_unlock();
 }
 
+/* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no pressure. */
+static const char *describe_pressure(const struct mt_stats_record *record, char *out, size_t out_bytes)
+{
+	static const char *const levels[] = {"none", "warn", "critical"};
+	static const char *const sources[] = {
+#define X(name, text) text,
+		MT_PRESSURE_SOURCES(X)
+#undef X
+	};
+	size_t length;
+
+	out[0] = 0;
+	if (!record->pressure_sources)
+		return out;
+	length = mt_format(out, out_bytes, " pressure=%s sources=", levels[record->pressure_level]);
+	for (int i = 0, told = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
+		if (record->pressure_sources & 1u << i)
+			length += mt_format(out + length, out_bytes - length, "%s%s", told++ ? "," : "", sources[i]);
+	(void)mt_format(out + length, out_bytes - length, " used_bytes=%llu limit_bytes=%llu",
+			(unsigned long long)record->pressure_used_bytes, (unsigned long long)record->pressure_limit_bytes);
+	return out;
+}
+
 /* One line that grep finds; MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_record *record)
 {
@@ -111,12 +146,13 @@ static void print_profile(const struct mt_stats_record *record)
 #undef X
 	};
 	const char *result = record->result == 1 ? "1" : record->result == 0 ? "0" : "null";
+	char pressure[160];
 
 	if (!mt_config()->profile)
 		return;
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s rss_before_bytes=%llu rss_after_bytes=%llu "
 		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu gc=%s gc_us=%llu "
-	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu frameworks=%s%s%s",
+	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu frameworks=%s%s%s%s",
 	       reason_texts[record->reason], level_texts[record->level], (unsigned long long)record->round,
 	       mt_backend_identity()->allocator, result, (unsigned long long)record->rss_before_bytes,
 	       (unsigned long long)record->rss_after_bytes, (unsigned long long)record->anon_before_bytes,
@@ -126,7 +162,8 @@ static void print_profile(const struct mt_stats_record *record)
 	       record->merged, gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
 	       (unsigned long long)record->gpu_after_bytes, record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
 	       record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
-	       record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "");
+	       record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
+	       describe_pressure(record, pressure, sizeof(pressure)));
 }
 
 static struct mt_stats_record new_record(const struct mt_order *order)
@@ -140,6 +177,10 @@ static struct mt_stats_record new_record(const struct mt_order *order)
 		.level = order->level,
 		.round = order->round,
 		.request_seq = order->request_seq,
+		.pressure_sources = order->pressure.sources,
+		.pressure_level = order->pressure.level,
+		.pressure_used_bytes = order->pressure.used_bytes,
+		.pressure_limit_bytes = order->pressure.limit_bytes,
 		.rss_before_bytes = before.rss_bytes,
 		.anon_before_bytes = before.anon_bytes,
 		.live_before_bytes = live_bytes(),

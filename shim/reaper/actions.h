@@ -9,6 +9,14 @@
 
 #include "stats/stats_layout.h"
 
+/* Why pressure asked: see the fields of the record. */
+struct mt_order_pressure {
+	uint32_t sources;
+	enum mt_pressure_level level;
+	uint64_t used_bytes;
+	uint64_t limit_bytes;
+};
+
 struct mt_order {
 	enum mt_reason reason;
 	enum mt_level level;
@@ -17,6 +25,7 @@ struct mt_order {
 	bool here;              /* the caller is a thread of the program: gc may run in it */
 	bool flush_gpu;         /* GPU caches too, whatever the level */
 	bool made_up;           /* of what a capture made an earlier one leave out */
+	struct mt_order_pressure pressure;
 };
 
 /* Cleans up, fills *out (numbered and published). */

@@ -304,6 +304,17 @@ void mt_gpu_publish(bool full)
 		mt_gpu_stats_publish(full);
 }
 
+uint32_t mt_gpu_devices(const struct mt_stats_device **out)
+{
+	*out = NULL;
+	return mt_gpu_is_used() ? mt_gpu_stats_rows(out) : 0;
+}
+
+uint64_t mt_gpu_live_bytes(void)
+{
+	return mt_gpu_is_used() ? mt_gpu_stats_live_bytes() : 0;
+}
+
 void mt_gpu_finish_oom(bool at_end)
 {
 	if (mt_gpu_is_used())

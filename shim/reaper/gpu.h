@@ -5,6 +5,7 @@
 #define MT_REAPER_GPU_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "stats/stats_layout.h"
@@ -25,6 +26,9 @@ bool mt_gpu_has_context(void);
 /* What the devices in use have in use, by everybody: total - free. 0 unknown. */
 uint64_t mt_gpu_used(bool here);
 
+/* Device memory that the program holds, whatever the kind; without asking the driver. Reaper only. */
+uint64_t mt_gpu_live_bytes(void);
+
 /* Everything idle goes back: our pool, the driver's own pools. MT_GPU_CAPTURING: not now, but by mt_gpu_tick once no capture is
  * open any more. */
 enum mt_gpu_state mt_gpu_flush(bool here);
@@ -39,6 +43,9 @@ void mt_gpu_reset_peak(void);
 /* The figures go into the snapshot and the table of devices; full: the driver is asked too. Takes the publish lock. Reaper only. */
 void mt_gpu_publish(bool full);
 
+/* The table as it was published last, and how many rows of it: 0 where no context exists. Reaper only. */
+uint32_t mt_gpu_devices(const struct mt_stats_device **out);
+
 /* See oom.h. */
 void mt_gpu_finish_oom(bool at_end);
 
@@ -51,11 +58,13 @@ static inline bool mt_gpu_is_used(void) { return false; }
 static inline bool mt_gpu_capturing(void) { return false; }
 static inline bool mt_gpu_has_context(void) { return false; }
 static inline uint64_t mt_gpu_used(bool here) { (void)here; return 0; }
+static inline uint64_t mt_gpu_live_bytes(void) { return 0; }
 static inline enum mt_gpu_state mt_gpu_flush(bool here) { (void)here; return MT_GPU_NONE; }
 static inline uint64_t mt_gpu_tick(uint64_t now_ns) { (void)now_ns; return UINT64_MAX; }
 static inline void mt_gpu_configure(void) { }
 static inline void mt_gpu_reset_peak(void) { }
 static inline void mt_gpu_publish(bool full) { (void)full; }
+static inline uint32_t mt_gpu_devices(const struct mt_stats_device **out) { *out = NULL; return 0; }
 static inline void mt_gpu_finish_oom(bool at_end) { (void)at_end; }
 static inline void mt_gpu_fork_child(void) { }
 

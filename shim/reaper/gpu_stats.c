@@ -215,6 +215,28 @@ void mt_gpu_stats_publish(bool full)
 	mt_publish_unlock();
 }
 
+uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out)
+{
+	*out = rows;
+	return (uint32_t)seen.count;
+}
+
+uint64_t mt_gpu_stats_live_bytes(void)
+{
+	struct mt_pool_usage pool;
+	struct mt_device_usage others;
+	uint64_t bytes = 0;
+
+	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
+		mt_pool_usage(device, &pool);
+		mt_device_usage(device, &others);
+		bytes += pool.allocated_bytes;
+		for (int kind = 0; kind < MT_DEVICE_pinned; kind++) /* what follows is not on the device, or not ours */
+			bytes += others.live_bytes[kind];
+	}
+	return bytes;
+}
+
 void mt_gpu_stats_fork_child(void)
 {
 	memset(&seen, 0, sizeof(seen));

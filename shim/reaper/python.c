@@ -21,6 +21,7 @@ static struct {
 	int (*PyGILState_Ensure)(void);
 	void (*PyGILState_Release)(int);
 	int (*Py_IsFinalizing)(void);              /* _Py_IsFinalizing before 3.13 */
+	intptr_t (*Py_GetAllocatedBlocks)(void);   /* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
 } api;
 static bool present;
 
@@ -52,6 +53,9 @@ static bool find_api(void)
 	*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "Py_IsFinalizing");
 	if (!api.Py_IsFinalizing)
 		*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "_Py_IsFinalizing");
+	*(void **)(void *)&api.Py_GetAllocatedBlocks = mt_symbol(RTLD_DEFAULT, "_Py_GetAllocatedBlocks");
+	if (!api.Py_GetAllocatedBlocks)
+		*(void **)(void *)&api.Py_GetAllocatedBlocks = mt_symbol(RTLD_DEFAULT, "_Py_GetGlobalAllocatedBlocks");
 	present = api.Py_AddPendingCall && api.PyGC_Collect;
 	return present;
 }
@@ -60,6 +64,20 @@ bool mt_python_is_running(void)
 {
 	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() && api.Py_IsInitialized() &&
 	       !(api.Py_IsFinalizing && api.Py_IsFinalizing());
+}
+
+/* What only Python can tell of what is left: that arenas are mostly free, or a device cache, shows nowhere else. */
+static void count_left(struct mt_python_outcome *out)
+{
+	intptr_t blocks = api.Py_GetAllocatedBlocks ? api.Py_GetAllocatedBlocks() : 0;
+	struct mt_python_gpu_figures figures;
+
+	out->blocks_count = blocks > 0 ? (uint64_t)blocks : 0;
+	mt_python_gpu_read(&figures);
+	for (int i = 0; i < figures.count; i++) {
+		out->framework_reserved_bytes += figures.devices[i].reserved_bytes;
+		out->framework_allocated_bytes += figures.devices[i].allocated_bytes;
+	}
 }
 
 /* On a thread that holds the GIL. */
@@ -84,6 +102,7 @@ static void collect_now(const struct mt_python_wish *wish, struct mt_python_outc
 		atomic_store_explicit(&owes_caches, true, memory_order_relaxed);
 		mt_bell_ring(MT_BELL_GC);
 	}
+	count_left(out);
 	if (wish->flush_thread)
 		wish->flush_thread();
 }

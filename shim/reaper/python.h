@@ -16,6 +16,9 @@ struct mt_python_outcome {
 	uint32_t frameworks;    /* whose device caches were emptied too, enum mt_framework_bit */
 	uint32_t frameworks_left; /* and whose were not, because of a capture */
 	bool asked_frameworks;  /* it was asked for */
+	uint64_t blocks_count;  /* in Python's own arenas; 0 unknown, or it uses malloc */
+	uint64_t framework_reserved_bytes;  /* by PyTorch's device cache, and of it by its tensors; 0 unknown */
+	uint64_t framework_allocated_bytes;
 };
 
 struct mt_python_wish {

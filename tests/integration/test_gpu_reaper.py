@@ -184,6 +184,44 @@ def test_of_several_ranks_none_gives_back_for_a_timer_round(actor, env, control,
 	assert one.used() == 0
 
 
+# Nothing but rounds may clean up, whatever falls.
+ROUNDS_ONLY = {"MIN_MB": 0, "SLACK_MB": 100000, "SLACK_PCT": 100, "SETTLE_MS": 3600000, "BUDGET_PCT": 0, "ROUND": "auto"}
+HEAP = "held = [bytearray(3 << 20) for _ in range(40)]"
+# How a round's memory is let go; each answers when all of it is gone.
+FALLS = {
+	"device": ("gpu = alloc(200)", "free(gpu)"),
+	"heap": (HEAP, "held = None"),
+	"device-first": (f"gpu = alloc(200); {HEAP}", "free(gpu); nap(0.2); held = None"),
+	"heap-first": (f"gpu = alloc(200); {HEAP}", "held = None; nap(0.2); free(gpu)"),
+}
+
+
+@pytest.mark.parametrize("how", FALLS)
+def test_a_fall_of_device_memory_ends_a_round_and_with_the_heaps_it_is_one(actor, env, stats, how):
+	settings = env(**ROUNDS_ONLY, GC_ROUNDS=1, CUDA_DECAY_MS=0)
+	one = actor(settings)
+	rise, fall = FALLS[how]
+	# It naps in Python, so that the collections that rounds ask for are not waited for.
+	for number in range(1, 4):
+		one.tell(f"{rise}; nap(0.8)")
+		assert stats(one.pid, settings)["rounds_count"] == number - 1
+		one.tell(f"{fall}; nap(1.5)")
+		assert stats(one.pid, settings)["rounds_count"] == number
+
+	seen = stats(one.pid, settings)
+	assert seen["light_count"] == 3
+	assert {record["reason"] for record in seen["records"]} == {"round"}, "no purge of its own"
+
+
+def test_less_than_16_mb_of_a_device_is_no_round(actor, env, stats):
+	settings = env(**ROUNDS_ONLY)
+	one = actor(settings)
+	for _ in range(3):
+		one.tell("gpu = alloc(15); nap(0.4); free(gpu); nap(0.4)")
+
+	assert stats(one.pid, settings)["rounds_count"] == 0
+
+
 def test_an_out_of_memory_is_reported_once(actor, env, stats, control, wait_for):
 	settings = env(MIN_MB=0)
 	one = actor(settings)

@@ -6,6 +6,8 @@ import time
 
 import pytest
 
+import stats_raw
+
 QUIET = {"MIN_MB": 0, "SLACK_MB": 100000, "SLACK_PCT": 100, "SETTLE_MS": 3600000}
 
 
@@ -297,6 +299,19 @@ def test_growth_wakes_it_from_its_long_sleep(puppet, env, wait_for, stats, backe
 	fragment(actor)
 
 	wait_for(lambda: rss_kb(actor.pid) < 30_000, 8)
+
+
+def test_a_fall_after_a_rest_is_seen_by_the_next_tick(puppet, env, wait_for, mt_dir):
+	"""What is freed into jemalloc's hands moves no page: it shows in the threads' own counters alone."""
+	actor = puppet(env(MIN_MB=0, TICK_MS=1200, SETTLE_MS=3600000, MT_ALLOCATOR="jemalloc"))
+	assert actor.number("alloc 15 8000000 8000000") == 15
+	time.sleep(3)
+	for _ in range(2):
+		assert actor.number("live") > 100_000_000  # adds up all threads: nobody has moved in between
+
+	actor.tell("keep 0")
+
+	wait_for(lambda: stats_raw.figures(mt_dir, actor.pid)["heap_live_bytes"] < 20_000_000, 5)
 
 
 def test_profile_prints_one_line_for_each_cleanup(puppet, env, awake, control):

@@ -1,0 +1,73 @@
+"""The stats file as it lies there, without mtctl: what a test wants to know of it before, or beside, what mtctl makes of it. The layouts are
+those that fake_shim.py writes."""
+import struct
+import time
+
+import fake_shim
+
+RECORD_FIELDS = ("number time_ns duration_ns purge_ns gc_ns gc_collected_count round request_seq rss_before_bytes rss_after_bytes "
+                 "anon_before_bytes anon_after_bytes live_before_bytes live_after_bytes longest_hold_ns gpu_before_bytes gpu_after_bytes "
+                 "reason level result gc_state merged gpu_state frameworks pressure_sources "
+                 "pressure_level pressure_used_bytes pressure_limit_bytes").split()
+REASONS = "idle trough settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit".split()
+SOURCES = "limit events stall watch device rss".split()
+FIELDS_AT = fake_shim.HEAD.size
+HEAD_BYTES = FIELDS_AT + 8 * len(fake_shim.FIELDS) + 8
+ALARMS_AT = (HEAD_BYTES + 64 * fake_shim.SETTING.size + fake_shim.DEVICES_COUNT * fake_shim.DEVICE.size +
+             fake_shim.OOMS_COUNT * fake_shim.OOM.size)
+RECORDS_AT = ALARMS_AT + fake_shim.ALARMS_COUNT * fake_shim.ALARM.size + fake_shim.CLASSES_COUNT * fake_shim.CLASS.size
+
+
+def _read(mt_dir, pid):
+	"""Empty where there is none, or not all of it yet."""
+	for file in mt_dir.glob(f"{pid}-*.stats"):
+		return file.read_bytes()
+	return b""
+
+
+def figures(mt_dir, pid):
+	data = _read(mt_dir, pid)
+	if len(data) < HEAD_BYTES:
+		return {}
+	values = struct.unpack_from(f"={len(fake_shim.FIELDS)}Q", data, FIELDS_AT)
+	return dict(zip(fake_shim.FIELDS, values))
+
+
+def records(mt_dir, pid):
+	"""Oldest first; reason and sources by name."""
+	data, found = _read(mt_dir, pid), []
+	for slot in range(64):
+		at = RECORDS_AT + slot * fake_shim.RECORD.size
+		if at + fake_shim.RECORD.size > len(data):
+			break
+		record = dict(zip(RECORD_FIELDS, fake_shim.RECORD.unpack_from(data, at)))
+		if record["number"]:
+			record["reason"] = REASONS[record["reason"]]
+			record["level"] = ["purge", "light", "heavy"][record["level"]]
+			record["sources"] = [name for bit, name in enumerate(SOURCES) if record["pressure_sources"] & 1 << bit]
+			found.append(record)
+	return sorted(found, key=lambda record: record["number"])
+
+
+def alarms(mt_dir, pid):
+	data, found = _read(mt_dir, pid), []
+	for slot in range(fake_shim.ALARMS_COUNT):
+		at = ALARMS_AT + slot * fake_shim.ALARM.size
+		if at + fake_shim.ALARM.size > len(data):
+			break
+		*numbers, advice = fake_shim.ALARM.unpack_from(data, at)
+		alarm = dict(zip(fake_shim.ALARM_FIELDS, numbers), advice=advice.rstrip(b"\0").decode())
+		if alarm["number"]:
+			found.append(alarm)
+	return sorted(found, key=lambda alarm: alarm["number"])
+
+
+def wait_records(mt_dir, pid, which, timeout=10):
+	"""The records that `which` picks, as soon as there is one; else none."""
+	end = time.monotonic() + timeout
+	while time.monotonic() < end:
+		found = [record for record in records(mt_dir, pid) if which(record)]
+		if found:
+			return found
+		time.sleep(0.05)
+	return []
