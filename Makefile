@@ -88,14 +88,16 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 # ---- mtctl ----
 ctl_src := $(sort $(wildcard ctl/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
+# Of libdw the headers: it is loaded when it is needed.
+ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE -fstack-protector-strong -DMT_LIBDIR='"$(LIBDIR)"'
 
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ctl_flags) $$(pkg-config --cflags jansson) -c $< -o $@
+	$(CC) $(ctl_flags) $$(pkg-config --cflags $(ctl_packages)) -c $< -o $@
 
 $(B)/mtctl: $(ctl_obj)
-	$(CC) $(ctl_flags) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@.new $(ctl_obj) $$(pkg-config --libs jansson)
+	$(CC) $(ctl_flags) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@.new $(ctl_obj) $$(pkg-config --libs jansson zlib) -ldl -lm
 	mv -f $@.new $@
 
 # ---- tests and benchmarks ----

@@ -6,6 +6,7 @@
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
 #include "ctl/setting.h"
+#include "ctl/sites.h"
 #include "ctl/target.h"
 #include "ctl/text.h"
 
@@ -69,8 +70,15 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	struct mt_why why;
 	enum mt_err error;
 
+	if (strcmp(request->name, "prof") == 0 && mt_sites_why_not(&target->file.head)) {
+		mt_error_say("process %d (%s): %s", (int)target->process.pid, target->process.comm,
+			     mt_sites_why_not(&target->file.head));
+		return MT_EXIT_NOTHING;
+	}
 	snprintf(before, sizeof(before), "%s", value_of(&target->file, request->name));
 	error = mt_bellfile_ask(&target->process, *request, TIMEOUT_MS, &why);
+	if (error && strcmp(request->name, "prof") == 0 && strcmp(why.text, mt_error_text(MT_ERR_SYSTEM)) == 0)
+		mt_error_because(&why, error, "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and process_vm_readv");
 	if (!error)
 		error = mt_target_read(&target->process, &target->file, &why);
 	if (error) {

@@ -106,6 +106,12 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 	return MT_ERR_OK;
 }
 
+static const char *const kinds[] = {
+	[MT_STATSDIR_STATS] = "stats",
+	[MT_STATSDIR_BELL] = "bell",
+	[MT_STATSDIR_HEAP] = "heap",
+};
+
 static enum mt_err open_in(const struct mt_process *process, const char *directory, enum mt_statsdir_file which,
 			   int *out_fd, struct mt_why *why)
 {
@@ -120,10 +126,10 @@ static enum mt_err open_in(const struct mt_process *process, const char *directo
 					errno == ELOOP || errno == ENOTDIR ? "refused: not a directory"
 									   : strerror(errno));
 	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid, process->start_ticks,
-		 process->pidns, which == MT_STATSDIR_STATS ? "stats" : "bell");
+		 process->pidns, kinds[which]);
 	error = check_owner(fd, S_IFDIR, process, why);
 	if (!error)
-		error = open_file(fd, name, which == MT_STATSDIR_STATS ? O_RDONLY : O_RDWR, &file, why);
+		error = open_file(fd, name, which == MT_STATSDIR_BELL ? O_RDWR : O_RDONLY, &file, why);
 	if (!error)
 		error = check_owner(file, S_IFREG, process, why);
 	close(fd);
@@ -153,7 +159,16 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 	return error;
 }
 
-/* PID-START-PIDNS.stats or .bell, and nothing else. */
+static bool is_kind(const char *word)
+{
+	bool found = strcmp(word, "fresh") == 0; /* a profile that was never finished */
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		found |= strcmp(word, kinds[i]) == 0;
+	return found;
+}
+
+/* PID-START-PIDNS.KIND, and nothing else. */
 static bool parse_name(const char *name, struct mt_process *out)
 {
 	char rebuilt[96], kind[8];
@@ -162,7 +177,7 @@ static bool parse_name(const char *name, struct mt_process *out)
 
 	if (sscanf(name, "%d-%" SCNu64 "-%" SCNu64 ".%7s", &pid, &start, &pidns, kind) != 4 || pid < 1)
 		return false;
-	if (strcmp(kind, "stats") != 0 && strcmp(kind, "bell") != 0)
+	if (!is_kind(kind))
 		return false;
 	snprintf(rebuilt, sizeof(rebuilt), "%d-%" PRIu64 "-%" PRIu64 ".%s", pid, start, pidns, kind);
 	*out = (struct mt_process){.pid = pid, .start_ticks = start, .pidns = pidns};

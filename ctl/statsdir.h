@@ -1,4 +1,4 @@
-/* ctl/statsdir.h -- the directory where a process keeps its two files, and how they are opened without trusting it.
+/* ctl/statsdir.h -- the directory where a process keeps its files, and how they are opened without trusting it.
  * The directory is the MT_DIR of the process's own environment; where that cannot be told (programs that rewrite their
  * title rewrite their environment too) mtctl's MT_DIR and then the default are tried as well. A process in another
  * mount namespace is reached through /proc/PID/root.
@@ -12,7 +12,7 @@
 
 #include "ctl/process.h"
 
-enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL };
+enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP };
 
 /* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, the process is asleep. FOREIGN: refused. */
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,

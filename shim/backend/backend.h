@@ -43,6 +43,23 @@ struct mt_heap_class {
 	uint64_t live_count;
 };
 
+/* The allocator's own heap profiler: samples allocations with their stacks, and writes down who holds what is live. */
+enum mt_profiler_state {
+	MT_PROFILER_NONE,         /* not made ready at the start: cannot be had any more */
+	MT_PROFILER_READY,
+	MT_PROFILER_SAMPLES
+};
+
+/* Reaper only. */
+struct mt_heap_profiler {
+	enum mt_profiler_state (*state)(void);
+	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1, no _dl_find_object in libc,
+	 * or no process_vm_readv). */
+	enum mt_err (*sample)(bool on);
+	/* Into a new file: one that is there already, whatever it is, is an error. SYSTEM: it is not there or not whole. */
+	enum mt_err (*dump)(const char *path);
+};
+
 struct mt_purge_outcome {
 	bool possible;            /* false: this allocator has no way to give back */
 	uint64_t longest_hold_ns; /* longest single step, an upper bound of what another thread may wait; 0 unknown */
@@ -71,8 +88,11 @@ struct mt_backend {
 	bool purge_impossible;
 	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
+	bool (*pages)(struct mt_heap_figures *out); /* only dirty_bytes and active_bytes, at a fraction of the cost; NULL, or
+						     * answers false: ask for all figures */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most); /* NULL: cannot tell; how many, as costly as figures */
 	void (*purge)(struct mt_purge_outcome *out);
+	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
 };
 

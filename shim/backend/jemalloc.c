@@ -12,6 +12,7 @@
 
 #include "backend/backend.h"
 #include "backend/jemalloc_conf.h"
+#include "backend/jemalloc_pages.h"
 #include "base/log.h"
 #include "base/os.h"
 
@@ -22,8 +23,6 @@ int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
-int mt_je__Unwind_Backtrace(int (*trace)(void *, void *), void *argument);
-uintptr_t mt_je__Unwind_GetIP(void *context);
 
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
@@ -89,24 +88,9 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	return answer;
 }
 
-/* Its heap profiler walks stacks with the program's own unwinder, where one was loaded with the program: a static one
- * would bring newer symbols of libc than the oldest distribution we run on has. Weak references, not dlsym: the
- * profiler asks while jemalloc holds its own init lock, and a dlsym that finds nothing allocates. */
-extern int _Unwind_Backtrace(int (*trace)(void *, void *), void *argument) __attribute__((weak));
-extern uintptr_t _Unwind_GetIP(void *context) __attribute__((weak));
-
-int mt_je__Unwind_Backtrace(int (*trace)(void *, void *), void *argument)
-{
-	return _Unwind_Backtrace ? _Unwind_Backtrace(trace, argument) : 5; /* _URC_END_OF_STACK */
-}
-
-uintptr_t mt_je__Unwind_GetIP(void *context)
-{
-	return _Unwind_GetIP ? _Unwind_GetIP(context) : 0;
-}
-
 void mt_jemalloc_fork_prepare(void)
 {
+	mt_jemalloc_prof_close_gate();
 	if (fork_prepare)
 		fork_prepare();
 }
@@ -115,12 +99,14 @@ void mt_jemalloc_fork_parent(void)
 {
 	if (fork_parent)
 		fork_parent();
+	mt_jemalloc_prof_open_gate();
 }
 
 void mt_jemalloc_fork_child(void)
 {
 	if (fork_child)
 		fork_child();
+	mt_jemalloc_prof_open_gate_in_child();
 }
 
 /* ---- the members of the family that jemalloc lacks, or answers otherwise than libc ---- */
@@ -274,8 +260,10 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	size_t bytes = sizeof(epoch);
 	uint64_t page = mt_os_page_bytes();
 
+	mt_jemalloc_pages_before_epoch();
 	if (je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) != 0)
 		return false;
+	mt_jemalloc_pages_after_epoch();
 	memset(out, 0, sizeof(*out));
 	out->live_bytes = ask("stats.allocated");
 	out->dirty_bytes = (ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
@@ -292,29 +280,24 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 
 /* ---- purge ---- */
 
-/* Arena by arena: a thread that wants pages of an arena waits at most for that one. */
+/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them are in use is not asked:
+ * jemalloc's answer is as old as the last epoch, and one that has never been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)
 {
-	size_t initialized_mib[3];
-	size_t purge_mib[3];
+	size_t mib[3];
 	size_t length = 3;
 	uint64_t count = arenas_count();
 
 	memset(out, 0, sizeof(*out));
-	if (je_mallctlnametomib("arena.0.purge", purge_mib, &length) != 0 ||
-	    je_mallctlnametomib("arena.0.initialized", initialized_mib, &length) != 0)
+	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
 		return;
 	out->possible = true;
 	for (uint64_t index = 0; index < count; index++) {
-		bool initialized = false;
-		size_t bytes = sizeof(initialized);
 		uint64_t began = mt_os_now_ns();
 		uint64_t took;
 
-		initialized_mib[1] = purge_mib[1] = index;
-		if (je_mallctlbymib(initialized_mib, 3, &initialized, &bytes, NULL, 0) != 0 || !initialized)
-			continue;
-		(void)je_mallctlbymib(purge_mib, 3, NULL, NULL, NULL, 0);
+		mib[1] = index;
+		(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
 		took = mt_os_now_ns() - began;
 		if (took > out->longest_hold_ns)
 			out->longest_hold_ns = took;
@@ -360,6 +343,9 @@ static const struct mt_backend jemalloc_backend = {
 	.figures_show_dirty = true,
 	.purge_stalls = false,
 	.figures = jemalloc_figures,
+	.classes = mt_jemalloc_classes,
+	.profiler = &mt_jemalloc_profiler,
+	.pages = mt_jemalloc_pages,
 	.purge = jemalloc_purge,
 	.flush_thread = jemalloc_flush_thread,
 };

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "backend/backend.h"
 #include "base/heap_entries.def"
 
 #define X(type, name, params, args) type je_##name params;
@@ -17,6 +18,20 @@ extern void (*je_malloc_message)(void *argument, const char *text);
 int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
 int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+/* jemalloc_classes.c: live blocks by size class, those in the threads' caches included. */
+uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
+
+/* jemalloc_prof.c: its heap profiler. begin: from the constructor, where `conf` lets it sample from the start. */
+extern const struct mt_heap_profiler mt_jemalloc_profiler;
+void mt_jemalloc_prof_begin(const char *conf);
+
+/* jemalloc_unwind.c: false where there is no unwinder to be had. Calls the loader: with no lock of ours held, and not from
+ * inside the allocator. While the gate is closed nobody walks a stack; closing waits for those who do. */
+bool mt_jemalloc_find_unwinder(void);
+void mt_jemalloc_prof_close_gate(void);
+void mt_jemalloc_prof_open_gate(void);
+void mt_jemalloc_prof_open_gate_in_child(void);
+
 void je_malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options);
 
 #endif

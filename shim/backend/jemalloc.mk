@@ -7,7 +7,7 @@ jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallct
 	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
 	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
 jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap \
-	_Unwind_Backtrace _Unwind_GetIP
+	creat _Unwind_Backtrace _Unwind_GetIP
 
 # Of these, jemalloc leaves errno as it was when it refuses; backend/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := memalign realloc valloc

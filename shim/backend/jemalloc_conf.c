@@ -65,6 +65,21 @@ static const char *stock_conf(void)
 	return "";
 }
 
+/* Nothing at all where it is not asked for. No file of jemalloc's own making: an empty prefix forbids that. */
+static const char *prof_conf(const struct mt_config *config)
+{
+	switch ((enum mt_prof_choice)config->prof) {
+	case MT_PROF_READY:
+		return "prof:true,prof_active:false,prof_prefix:";
+	case MT_PROF_ON:
+		return "prof:true,prof_active:true,prof_prefix:";
+	case MT_PROF_NONE:
+	case MT_PROF_OFF:
+		break;
+	}
+	return "";
+}
+
 void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_bytes)
 {
 	out[0] = 0;
@@ -75,6 +90,7 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 		append_pair(out, out_bytes, pair,
 			    mt_format(pair, sizeof(pair), "narenas:%llu", (unsigned long long)config->arena_max));
 	}
+	append_conf(out, out_bytes, prof_conf(config), 0);
 	append_conf(out, out_bytes, stock_conf(), sizeof(refused_keys) / sizeof(refused_keys[0]));
 	append_conf(out, out_bytes, config->malloc_conf, REFUSED_ALWAYS);
 }

@@ -6,7 +6,7 @@
 
 #include "base/config.h"
 
-/* Ours, then MALLOC_ARENA_MAX, then what a MALLOC_CONF meant for a stock jemalloc holds (without decay,
+/* Ours, then MALLOC_ARENA_MAX, then MT_PROF, then what a MALLOC_CONF meant for a stock jemalloc holds (without decay,
  * background_thread and abort_conf), then MT_MALLOC_CONF; later keys win. Whole pairs only: what does not fit is
  * left out. */
 void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_bytes);

@@ -13,12 +13,17 @@
 #include "reaper/bell.h"
 #include "reaper/framework.h"
 #include "reaper/gpu.h"
+#include "reaper/holders.h"
+#include "reaper/ladder.h"
 #include "reaper/policy.h"
+#include "reaper/pressure.h"
 #include "reaper/python.h"
 #include "reaper/requests.h"
 #include "reaper/rounds.h"
 #include "reaper/thread.h"
 #include "reaper/tick.h"
+#include "sense/rss.h"
+#include "stats/publish.h"
 
 #define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
@@ -32,6 +37,8 @@ static _Atomic bool dozes;       /* the tick is stretched; a hint, no ordering *
 static uint64_t cleaned_ns;      /* when the last asked cleanup ended */
 static uint64_t rounds_seen;
 static uint64_t round_timer_ns;  /* when the next timer round ends; 0 for none */
+static struct mt_ladder ladder;  /* of MT_GC_ROUNDS=auto */
+static uint64_t ladder_ns;       /* when it was told of a round end; 0: never */
 
 bool mt_reaper_runs(void)
 {
@@ -102,6 +109,38 @@ static void clean_due(const struct mt_order *due, const uint64_t *older, uint64_
 	clean(MT_REASON_ROUND, level, last->round);
 }
 
+/* Rounds that fall together are one round end to the ladder too. */
+static void tell_ladder(void)
+{
+	uint64_t now = mt_os_now_ns();
+	uint64_t bytes;
+	struct mt_stats_snapshot *figures;
+
+	if (ladder_ns && now - ladder_ns < ASKED_PAUSE_NS)
+		return;
+	ladder_ns = now;
+	bytes = mt_tick_kept_bytes();
+	figures = mt_publish_lock();
+	mt_ladder_round(&ladder, bytes, figures->pressure_level > 0);
+	mt_publish_unlock();
+	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds", (unsigned long long)(bytes / 1024),
+	       (unsigned long long)mt_ladder_step(&ladder));
+}
+
+/* Rounds between two light cleanups, 0 for none: as set, or as the ladder has it. */
+static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
+{
+	bool climbs = cfg->gc_rounds == MT_COUNT_AUTO;
+
+	if (!climbs || !ladder.patience)
+		mt_ladder_start(&ladder);
+	if (climbs && rounds_ended)
+		tell_ladder();
+	mt_publish_lock()->gc_rounds_step = climbs ? mt_ladder_step(&ladder) : 0;
+	mt_publish_unlock();
+	return climbs ? mt_ladder_step(&ladder) : cfg->gc_rounds;
+}
+
 /* Every due round leaves a record, as far as records are kept; those that fall together are merged into the last. The
  * bit is taken before the rounds are counted: one that ends later rings again. */
 static void clean_rounds(void)
@@ -111,16 +150,18 @@ static void clean_rounds(void)
 	uint64_t older[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
 	uint64_t count = 0;
 	uint64_t last;
+	uint64_t step;
 
 	if (!asked_may_run(mt_os_now_ns()))
 		return;
 	mt_bell_take(MT_BELL_API);
 	last = mt_rounds_count();
+	step = gc_step(cfg, rounds_seen < last);
 	while (rounds_seen < last) {
 		struct mt_order *slot = &due[count % MT_RECORDS_COUNT];
 		enum mt_level level;
 
-		if (!mt_rounds_due(++rounds_seen, cfg, &level))
+		if (!mt_rounds_due(++rounds_seen, step, cfg, &level))
 			continue;
 		if (count++ >= MT_RECORDS_COUNT)
 			older[slot->level]++;
@@ -185,9 +226,9 @@ static uint64_t gpu_turn_ns(uint64_t now)
 	return pool_ns < framework_ns ? pool_ns : framework_ns;
 }
 
-static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns)
+static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns, uint64_t pressure_ns)
 {
-	uint64_t span = until(tick_ns, now);
+	uint64_t span = until(tick_ns < pressure_ns ? tick_ns : pressure_ns, now);
 	uint64_t gpu_span = until(gpu_turn_ns(now), now);
 
 	if (gpu_span < span)
@@ -208,6 +249,7 @@ static void loop(void)
 		uint32_t word = mt_bell_word();
 		uint32_t bits = mt_bell_bits(); /* once: one that is set later stays for the next turn */
 		bool grown = bits & MT_BELL_GROWTH;
+		uint64_t pressure_ns;
 		uint64_t now;
 
 		atomic_store_explicit(&dozes, false, memory_order_relaxed);
@@ -218,10 +260,11 @@ static void loop(void)
 		if (grown || now >= next_tick_ns)
 			next_tick_ns = now + mt_tick_run(grown);
 		clean_rounds();
+		pressure_ns = mt_pressure_tick(mt_os_now_ns());
 		now = mt_os_now_ns();
 		atomic_store_explicit(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS,
 				      memory_order_relaxed);
-		mt_bell_sleep(word, sleep_ns(now, next_tick_ns));
+		mt_bell_sleep(word, sleep_ns(now, next_tick_ns, pressure_ns));
 	}
 }
 
@@ -231,11 +274,14 @@ static void *thread_main(void *unused)
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
 	 * is just given, nor closes. Older kernels refuse, and go without. */
-	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0)
+	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0) {
 		mt_log_stand_apart();
+		mt_rss_keep_open();
+	}
 	while (!mt_thread_has_room()) /* it may have gone since the start */
 		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
 	mt_tick_start();
+	mt_holders_start();
 	mt_bell_use_file();
 	loop();
 	return NULL;
@@ -253,4 +299,6 @@ void mt_reaper_fork_child(void)
 	cleaned_ns = 0;
 	rounds_seen = 0;
 	round_timer_ns = 0;
+	mt_ladder_start(&ladder);
+	ladder_ns = 0;
 }

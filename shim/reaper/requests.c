@@ -1,10 +1,14 @@
 #include "reaper/requests.h"
 
+#include <string.h>
+
 #include "base/config.h"
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
 #include "reaper/gpu.h"
+#include "reaper/holders.h"
+#include "reaper/pressure.h"
 #include "reaper/rounds.h"
 #include "reaper/tick.h"
 #include "stats/publish.h"
@@ -23,6 +27,27 @@ static void trim(const struct mt_request *request, uint64_t *cleaned_ns)
 	*cleaned_ns = mt_os_now_ns();
 }
 
+/* Names may come as in the environment, too. */
+static bool is_prof(const char *name)
+{
+	return strcasecmp(name, "prof") == 0 || strcasecmp(name, "MT_PROF") == 0;
+}
+
+/* A setting that cannot be followed is not taken over either. */
+static enum mt_err set(const struct mt_request *request)
+{
+	struct mt_config wanted = *mt_config();
+	enum mt_err answer = mt_config_set(&wanted, request->name, request->value);
+
+	if (answer == MT_ERR_OK && is_prof(request->name))
+		answer = mt_holders_follow(&wanted);
+	if (answer == MT_ERR_OK)
+		answer = mt_config_set_live(request->name, request->value);
+	mt_publish_settings(mt_config());
+	mt_gpu_configure();
+	return answer;
+}
+
 static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned_ns)
 {
 	enum mt_err answer = MT_ERR_OK;
@@ -35,9 +60,7 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 		(void)mt_rounds_end();
 		break;
 	case MT_REQUEST_SET:
-		answer = mt_config_set_live(request->name, request->value);
-		mt_publish_settings(mt_config());
-		mt_gpu_configure();
+		answer = set(request);
 		break;
 	case MT_REQUEST_RESET_PEAK:
 		mt_tick_reset_peak();
@@ -45,8 +68,10 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 	case MT_REQUEST_PUBLISH:
 		break;
 	case MT_REQUEST_CLASSES:
+		answer = mt_holders_classes();
+		break;
 	case MT_REQUEST_PROFILE:
-		answer = MT_ERR_NOT_AVAILABLE;
+		answer = mt_holders_profile();
 		break;
 	case MT_REQUEST_NONE:
 	case MT_REQUEST_COUNT:
@@ -65,8 +90,10 @@ void mt_requests_answer(uint64_t *cleaned_ns)
 	if (!mt_bell_request(&request))
 		return;
 	answer = carry_out(&request, cleaned_ns);
+	mt_pressure_refresh();
 	mt_tick_refresh();
 	figures = mt_publish_lock();
+	figures->prof_state = mt_holders_state();
 	figures->requests_count++;
 	figures->request_error = answer;
 	figures->request_seq = request.seq;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h> /* rename alone */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -22,7 +23,11 @@ struct own_file {
 
 static struct own_file stats_file;
 static struct own_file bell_file;
+static struct own_file heap_file;           /* the last profile; no path while there is none */
+static char fresh_heap_path[PATH_BYTES];    /* the one that is being written */
+static char folder[FOLDER_BYTES];
 static void *mapped_area;
+static bool profile_begun;                  /* fresh_heap_path may be there */
 static bool made;
 static bool complained;
 
@@ -35,7 +40,7 @@ static enum mt_err complain(const char *what, const char *path, int code)
 }
 
 /* Ours, a folder, and closed to everyone else: or not used at all. */
-static enum mt_err check_folder(const char *folder)
+static enum mt_err check_folder(void)
 {
 	struct stat seen;
 	int code;
@@ -121,37 +126,41 @@ static int open_own(const struct own_file *file, int flags)
 	return -1;
 }
 
-static void name_folder(const struct mt_config *config, char folder[FOLDER_BYTES])
+static void name_file(char path[PATH_BYTES], const char *end, uint64_t ticks, uint64_t space)
 {
-	if (config->dir[0])
-		mt_format(folder, FOLDER_BYTES, "%s", config->dir);
-	else
-		mt_format(folder, FOLDER_BYTES, "/dev/shm/mtshim-%u", (unsigned)geteuid());
+	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)getpid(), (unsigned long long)ticks,
+		  (unsigned long long)space, end);
 }
 
-static void name_files(const char *folder, uint64_t ticks, uint64_t space)
+static void name_folder(const struct mt_config *config)
 {
-	mt_format(stats_file.path, PATH_BYTES, "%s/%d-%llu-%llu.stats", folder, (int)getpid(),
-		  (unsigned long long)ticks, (unsigned long long)space);
-	mt_format(bell_file.path, PATH_BYTES, "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
-		  (unsigned long long)ticks, (unsigned long long)space);
+	if (config->dir[0])
+		mt_format(folder, sizeof(folder), "%s", config->dir);
+	else
+		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
 }
 
 enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
+	char heap_path[PATH_BYTES];
 	uint64_t zero = 0;
-	char folder[FOLDER_BYTES];
 	uint64_t ticks = start_ticks();
 	uint64_t space = pid_namespace();
 	enum mt_err answer;
 	int kept = errno;
 
-	name_folder(config, folder);
-	name_files(folder, ticks, space);
-	answer = check_folder(folder);
-	if (answer == MT_ERR_OK)
+	name_folder(config);
+	name_file(stats_file.path, "stats", ticks, space);
+	name_file(bell_file.path, "bell", ticks, space);
+	name_file(fresh_heap_path, "fresh", ticks, space);
+	name_file(heap_path, "heap", ticks, space);
+	answer = check_folder();
+	if (answer == MT_ERR_OK) {
+		(void)unlink(heap_path); /* of the program before our exec */
+		(void)unlink(fresh_heap_path);
 		answer = make_file(&bell_file, &fresh, sizeof(fresh), 4096);
+	}
 	if (answer == MT_ERR_OK) {
 		answer = make_file(&stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
 		if (answer != MT_ERR_OK)
@@ -221,6 +230,61 @@ ssize_t mt_files_read_bell(void *out, size_t bytes)
 	return got;
 }
 
+/* ---- the heap profile ---- */
+
+enum mt_err mt_files_begin_profile(char *out, size_t out_bytes)
+{
+	int kept = errno;
+	enum mt_err answer = MT_ERR_NOT_AVAILABLE;
+
+	if (made && check_folder() == MT_ERR_OK) {
+		(void)unlink(fresh_heap_path);
+		mt_format(out, out_bytes, "%s", fresh_heap_path);
+		profile_begun = true;
+		answer = MT_ERR_OK;
+	}
+	errno = kept;
+	return answer;
+}
+
+/* What lies there is what the allocator has made, and no other file may have taken its place since. */
+static bool is_ours(int fd, struct own_file *out)
+{
+	struct stat seen;
+
+	if (fd < 0 || fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || seen.st_uid != geteuid() ||
+	    (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
+		return false;
+	out->device = seen.st_dev;
+	out->inode = seen.st_ino;
+	return true;
+}
+
+enum mt_err mt_files_end_profile(bool whole)
+{
+	int kept = errno;
+	struct own_file fresh = {{0}, 0, 0};
+	int fd = -1;
+	bool placed = false;
+
+	if (made && whole)
+		fd = mt_os_open(fresh_heap_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+	if (is_ours(fd, &fresh)) {
+		mt_format(fresh.path, PATH_BYTES, "%.*s.heap", (int)(strlen(stats_file.path) - strlen(".stats")),
+			  stats_file.path);
+		placed = rename(fresh_heap_path, fresh.path) == 0;
+	}
+	if (fd >= 0)
+		mt_os_close(fd);
+	if (placed)
+		heap_file = fresh;
+	else
+		(void)unlink(fresh_heap_path);
+	profile_begun = false;
+	errno = kept;
+	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
+}
+
 static void remove_own(const struct own_file *file)
 {
 	int fd = open_own(file, O_RDONLY);
@@ -238,6 +302,10 @@ void mt_files_remove(void)
 	if (made) {
 		remove_own(&stats_file);
 		remove_own(&bell_file);
+		if (heap_file.path[0])
+			remove_own(&heap_file);
+		if (profile_begun) /* the reaper writes it while the program ends */
+			(void)unlink(fresh_heap_path);
 	}
 	made = false;
 	errno = kept;
@@ -245,15 +313,19 @@ void mt_files_remove(void)
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	char folder[FOLDER_BYTES];
+	static const char *const ends[] = {"stats", "bell", "heap", "fresh"};
+	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;
 
-	name_folder(config, folder);
+	name_folder(config);
 	if (lstat(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
-		name_files(folder, start_ticks(), pid_namespace());
-		(void)unlink(stats_file.path);
-		(void)unlink(bell_file.path);
+		uint64_t ticks = start_ticks(), space = pid_namespace();
+
+		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+			name_file(path, ends[i], ticks, space);
+			(void)unlink(path);
+		}
 	}
 	errno = kept;
 }
@@ -263,6 +335,8 @@ void mt_files_forget(void)
 	if (mapped_area)
 		munmap(mapped_area, sizeof(struct mt_bell_file));
 	mapped_area = NULL;
+	heap_file.path[0] = 0;
+	profile_begun = false;
 	made = false;
 	complained = false;
 }

@@ -1,4 +1,4 @@
-/* stats/files.h -- the stats file and the bell file of this process: their folder, their names, and the only reads and
+/* stats/files.h -- the stats file, the bell file and the heap profile of this process: their folder, their names, and the only reads and
  * writes of them. No descriptor is kept (programs close them all and reuse the numbers): every access opens, checks
  * that it is still the file we made, and closes. No load or store goes to a mapping of them.
  * Called by the reaper, and under the actions lock. Never allocates. */
@@ -32,11 +32,16 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
 /* Reads the bell file from its start; the bytes read, or -1. */
 ssize_t mt_files_read_bell(void *out, size_t bytes);
 
-/* Unlinks both. */
+/* The heap profile, NAME.heap beside the stats file. begin: the name of a file that is not there yet, for the allocator to
+ * make; the folder is checked again. end: if that file is `whole`, it takes the place of the last profile; else it goes. */
+enum mt_err mt_files_begin_profile(char *out, size_t out_bytes);
+enum mt_err mt_files_end_profile(bool whole);
+
+/* Unlinks them all. */
 void mt_files_remove(void);
 
-/* For a process that has made none: those of its name were left by the program that it was before its exec, which keeps pid and
- * start time. About 20 us. */
+/* For a process that has made none: those of its name were left by the program that it was before its exec, which keeps pid
+ * and start time. 8 to 15 us. */
 void mt_files_remove_inherited(const struct mt_config *config);
 
 /* In a forked child: the files are the parent's. */

@@ -199,6 +199,28 @@ void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
 	mt_lock_drop(&lock);
 }
 
+enum mt_err mt_publish_begin_profile(char *out, size_t out_bytes)
+{
+	enum mt_err answer;
+
+	mt_lock_take(&lock);
+	answer = mt_files_begin_profile(out, out_bytes);
+	mt_lock_drop(&lock);
+	return answer;
+}
+
+enum mt_err mt_publish_end_profile(bool whole)
+{
+	enum mt_err answer;
+
+	mt_lock_take(&lock);
+	answer = mt_files_end_profile(whole);
+	if (answer == MT_ERR_OK)
+		file.head.snapshot.prof_dumps_count++;
+	mt_lock_drop(&lock);
+	return answer;
+}
+
 void mt_publish_limit_source(const char *text)
 {
 	mt_lock_take(&lock);

@@ -89,6 +89,45 @@ Test(jemalloc_conf, the_users_word_comes_last)
 	cr_expect_str_eq(tail_of(NULL, "thp:always", 1024), "narenas:1024,thp:always");
 }
 
+/* The conf for a choice of MT_PROF and a stock MALLOC_CONF. */
+static const char *prof_tail(enum mt_prof_choice choice, const char *stock)
+{
+	static char out[1024];
+	static char entry[256];
+	char *list[] = {entry, NULL};
+	char **kept = environ;
+	struct mt_config config;
+
+	mt_config_defaults(&config);
+	config.prof = choice;
+	strcpy(entry, "MALLOC_CONF=");
+	strcat(entry, stock);
+	environ = list;
+	mt_jemalloc_conf(&config, out, sizeof(out));
+	environ = kept;
+	return out + strlen(conf_of(NULL, NULL, 0, 1024));
+}
+
+Test(jemalloc_conf, says_nothing_of_a_profiler_that_is_not_asked_for)
+{
+	cr_expect_str_eq(prof_tail(MT_PROF_NONE, ""), "");
+	cr_expect_str_eq(prof_tail(MT_PROF_OFF, ""), "");
+	cr_expect_null(strstr(conf_of(NULL, NULL, 0, 1024), "prof"));
+}
+
+Test(jemalloc_conf, makes_the_profiler_ready_or_lets_it_sample_and_never_writes_files_of_its_own)
+{
+	cr_expect_str_eq(prof_tail(MT_PROF_READY, ""), ",prof:true,prof_active:false,prof_prefix:");
+	cr_expect_str_eq(prof_tail(MT_PROF_ON, ""), ",prof:true,prof_active:true,prof_prefix:");
+}
+
+Test(jemalloc_conf, keeps_what_a_stock_conf_says_of_the_profiler)
+{
+	cr_expect_str_eq(prof_tail(MT_PROF_NONE, "prof:true,prof_prefix:/tmp/x"), ",prof:true,prof_prefix:/tmp/x");
+	cr_expect_str_eq(prof_tail(MT_PROF_READY, "lg_prof_sample:17"),
+			 ",prof:true,prof_active:false,prof_prefix:,lg_prof_sample:17");
+}
+
 Test(jemalloc_conf, nobody_may_end_the_program_over_a_setting)
 {
 	cr_expect_str_eq(tail_of("abort_conf:true", "abort_conf:true,narenas:1", 0), "narenas:1");
