@@ -64,6 +64,7 @@ int mt_command_doctor(int argc, char **argv)
 	} else {
 		print_title("a program started from here");
 		mt_doctor_look_at_environment();
+		mt_doctor_look_at_limit(NULL, NULL);
 	}
 	print_title("the machine");
 	mt_doctor_look_at_machine(process.pid);

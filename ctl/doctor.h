@@ -15,7 +15,7 @@ void mt_doctor_say(enum mt_finding finding, const char *advice, const char *form
 /* A line of text with its label, for facts that are neither good nor bad. */
 void mt_doctor_fact(const char *label, const char *text);
 
-/* The machine: THP, limits, /dev/shm, MT_DIR, PSI. pid 0: mtctl's own place. */
+/* The machine: THP, /dev/shm, MT_DIR, PSI, swap. pid 0: mtctl's own place. */
 void mt_doctor_look_at_machine(pid_t pid);
 
 /* The environment that a program started from here would get. */
@@ -29,6 +29,13 @@ void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_map
 
 /* Variables of CUDA frameworks: those of the process, or for pid 0 those that a program from here would get. */
 void mt_doctor_look_at_gpu_environment(pid_t pid);
+
+/* The limit that holds for a process, what is used of it, and what the shim does when it comes near. process NULL: for mtctl's own
+ * place; file NULL: it is asleep, or its file is refused. */
+void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_stats_file *file);
+
+/* Who else tells of pressure: PSI of the machine and of the process's cgroup, swap, MEMORY_PRESSURE_WATCH. pid 0: as above. */
+void mt_doctor_look_at_stalls(pid_t pid);
 
 /* Variables of an environment that begin with MT_ and name no setting; `list` as in /proc/PID/environ. */
 void mt_doctor_look_at_names(const char *list, size_t list_bytes);

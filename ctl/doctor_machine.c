@@ -8,7 +8,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "ctl/limit.h"
 #include "ctl/doctor.h"
 #include "ctl/statsdir.h"
 #include "ctl/text.h"
@@ -30,21 +29,6 @@ static void look_at_thp(void)
 		mt_doctor_say(MT_FINDING_OK, NULL, "transparent huge pages: %.*s", (int)strcspn(chosen + 1, "]"),
 			      chosen + 1);
 	free(text);
-}
-
-static void look_at_limit(pid_t pid)
-{
-	struct mt_limit memory;
-
-	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
-		mt_doctor_say(MT_FINDING_WARN, "mount /proc", "memory limit: neither cgroup nor /proc/meminfo");
-		return;
-	}
-	mt_text_clean(memory.source, sizeof(memory.source));
-	mt_doctor_say(mt_limit_percent(&memory) >= 85 ? MT_FINDING_WARN : MT_FINDING_OK,
-		      mt_limit_percent(&memory) >= 85 ? "mtctl trim --all, or a larger limit" : NULL,
-		      "memory: %s of %s used, %.1f %% (%s)", mt_text_bytes(memory.used_bytes).text,
-		      mt_text_bytes(memory.limit_bytes).text, mt_limit_percent(&memory), memory.source);
 }
 
 static void look_at_shm(void)
@@ -86,27 +70,10 @@ static void look_at_directory(void)
 		mt_doctor_say(MT_FINDING_OK, NULL, "%s: yours, mode %03o", path, (unsigned)(status.st_mode & 0777));
 }
 
-static void look_at_pressure(pid_t pid)
-{
-	char path[PATH_MAX], directory[PATH_MAX - 32];
-
-	if (access("/proc/pressure/memory", R_OK) != 0)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "pressure stall information: not available (%s)", strerror(errno));
-	else
-		mt_doctor_say(MT_FINDING_OK, NULL, "pressure stall information: available%s",
-			      mt_limit_meminfo("", "SwapTotal") ? "" : ", of little use without swap");
-	if (!mt_limit_cgroup_directory("", pid, directory, sizeof(directory)))
-		return;
-	snprintf(path, sizeof(path), "%s/memory.pressure", directory);
-	if (access(path, R_OK) == 0)
-		mt_doctor_say(MT_FINDING_OK, NULL, "pressure of the cgroup: available");
-}
-
 void mt_doctor_look_at_machine(pid_t pid)
 {
 	look_at_thp();
-	look_at_limit(pid);
 	look_at_shm();
 	look_at_directory();
-	look_at_pressure(pid);
+	mt_doctor_look_at_stalls(pid);
 }

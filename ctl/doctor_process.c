@@ -8,6 +8,7 @@
 #include "ctl/preload.h"
 #include "ctl/setting.h"
 #include "ctl/simple.h"
+#include "ctl/smaps.h"
 #include "ctl/target.h"
 #include "ctl/text.h"
 
@@ -118,11 +119,11 @@ struct maps_sums {
 static void look_at_mapping(char *line, char *last_path, size_t last_bytes, struct maps_sums *sums)
 {
 	uint64_t from, to;
-	char *path = strchr(line, '/');
+	char *path = strchr(line, '/'), permissions[8];
 
-	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2)
+	if (!path || sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s", &from, &to, permissions) != 3)
 		return;
-	if (strncmp(path, "/dev/shm/", 9) == 0 || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/SYSV", 5) == 0) {
+	if (mt_smaps_kind_of(path, strchr(permissions, 's') != NULL) == MT_SMAPS_SHM) {
 		sums->shm_bytes += to - from;
 		sums->shm_count++;
 		return;
@@ -144,7 +145,7 @@ static void look_at_maps(pid_t pid)
 	free(maps);
 	if (sums.shm_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "out of reach: %s shared memory mappings (/dev/shm, memfd, SysV), %s of address space",
+			      "out of reach: %s shared memory mappings (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
 			      mt_text_count(sums.shm_count).text, mt_text_bytes(sums.shm_bytes).text);
 }
 
@@ -191,6 +192,7 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 	if (!error) {
 		look_at_stats(file);
 		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
+		mt_doctor_look_at_limit(process, file);
 		say_settings(file);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
@@ -198,6 +200,8 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 	} else {
 		mt_doctor_say(MT_FINDING_WARN, "see whether MT_DIR is yours alone", "%s", why.text);
 	}
+	if (error)
+		mt_doctor_look_at_limit(process, NULL);
 	free(file);
 	look_at_process_environment(process->pid);
 	mt_doctor_look_at_gpu_environment(process->pid);

@@ -1,10 +1,11 @@
-/* ctl/limit.c -- see cgroup.h. */
+/* ctl/limit.c -- see limit.h. */
 #include "ctl/limit.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ctl/text.h"
 
@@ -197,13 +198,86 @@ bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t ou
 	return found;
 }
 
+uint64_t mt_limit_machine_used(const char *root)
+{
+	uint64_t total = mt_limit_meminfo(root, "MemTotal"), available = mt_limit_meminfo(root, "MemAvailable");
+
+	return total > available ? total - available : 0;
+}
+
+static struct mt_limit machine_limit(const char *root)
+{
+	return (struct mt_limit){.source = "/proc/meminfo", .limit_bytes = mt_limit_meminfo(root, "MemTotal"),
+				 .used_bytes = mt_limit_machine_used(root)};
+}
+
+static bool has_file(const char *directory, const char *file)
+{
+	char path[3 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	return access(path, F_OK) == 0;
+}
+
+bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (has_file(path, versions[i].usage))
+			return read_used(&versions[i], path, out);
+	return false;
+}
+
+enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out)
+{
+	struct mt_limit machine = machine_limit(root), nearest = {0};
+	char path[2 * PATH_MAX];
+	const struct version *version = NULL;
+	char *last;
+
+	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
+	while ((last = strrchr(path, '/')) && last > path && !last[1])
+		*last = '\0';
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !version; i++)
+		if (*directory == '/' && has_file(path, versions[i].usage))
+			version = &versions[i];
+	if (!version)
+		return MT_ERR_INVALID;
+	/* Up as long as there are groups, each by cutting off the last name. */
+	while (has_file(path, version->usage)) {
+		look_at(version, path, machine.limit_bytes, &nearest);
+		last = strrchr(path, '/');
+		if (!last || last == path)
+			break;
+		*last = '\0';
+	}
+	*out = nearest.is_cgroup ? nearest : machine;
+	return MT_ERR_OK;
+}
+
+bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++) {
+		if (!locate(root, &versions[i], pid, place))
+			continue;
+		found = has_file(place->directory, versions[i].usage);
+	}
+	if (found)
+		snprintf(out, out_bytes, "%s", place->directory);
+	free(place);
+	return found;
+}
+
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
 {
-	struct mt_limit machine = {.source = "/proc/meminfo"}, nearest = {0};
+	struct mt_limit machine = machine_limit(root), nearest = {0};
 	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
 
-	machine.limit_bytes = mt_limit_meminfo(root, "MemTotal");
-	machine.used_bytes = machine.limit_bytes - mt_limit_meminfo(root, "MemAvailable");
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
 		if (!locate(root, &versions[i], pid, place))
 			continue;

@@ -21,6 +21,16 @@ struct mt_limit {
  * `root` stands before every path: "" but in tests. SYSTEM: /proc could not be read. */
 enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out);
 
+/* The same for this directory of a memory cgroup and the groups above it, as MT_CGROUP names one; the machine where none of
+ * them has a limit. INVALID: it is no such directory. */
+enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out);
+
+/* What is used in this directory of a memory cgroup; false: it is none. */
+bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out);
+
+/* MemTotal - MemAvailable. */
+uint64_t mt_limit_machine_used(const char *root);
+
 double mt_limit_percent(const struct mt_limit *memory);
 
 /* Bytes of a /proc/meminfo line, 0 if there is none. */
@@ -28,5 +38,8 @@ uint64_t mt_limit_meminfo(const char *root, const char *key);
 
 /* The directory of the process's cgroup of version 2; false: there is none. */
 bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
+
+/* The directory of the memory controller's group, of version 2 where that has the controller, else of version 1. */
+bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "ctl/command.h"
 #include "ctl/json.h"
+#include "ctl/ps.h"
 #include "ctl/statsdir.h"
 #include "ctl/table.h"
 #include "ctl/target.h"
@@ -15,8 +16,16 @@ static const char help[] =
 	"All processes of yours (for root: of everybody) whose maps hold libmtshim.so. Indented: started by\n"
 	"the one above. TREE is the RSS of a process and of all shimmed ones below it; pages that processes\n"
 	"share are counted in each. GPU, where any uses one: device memory that it holds from the driver, of\n"
-	"every kind that is counted. A process that is asleep is too small to be looked after.\n\n"
-	"  --json  one object\n";
+	"every kind that is counted. LIVE and IDLE are what a process has last published: up\n"
+	"to a second ago, or half a minute where nothing moves (mtctl stat asks anew). A process that is\n"
+	"asleep is too small to be looked after.\n\n"
+	"  --tree [PID]  PID, and whatever descends from it, shimmed or not (without PID: from all shimmed\n"
+	"                processes), by what the kernel says of every page. PSS: pages that n processes share\n"
+	"                count 1/n in each, so that it may be added up. PRIVATE: would go with the process.\n"
+	"                SHARED: of a forked one, anonymous memory of which there is still one copy for it and\n"
+	"                its relatives. COPIED, an estimate: what was its parent's at the fork and is there\n"
+	"                twice by now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
+	"  --json        one object\n";
 
 enum state { STATE_ASLEEP, STATE_AWAKE, STATE_REFUSED };
 
@@ -231,12 +240,35 @@ static void print_text(const struct forest *forest)
 	mt_table_print(table);
 }
 
+static int run_tree(const char *pid_text, bool json)
+{
+	pid_t root = 0;
+
+	if (pid_text && mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid_text);
+		return MT_EXIT_USAGE;
+	}
+	return mt_ps_tree(root, json);
+}
+
+static int run_list(bool json)
+{
+	struct forest forest = read_forest();
+
+	(json ? print_json : print_text)(&forest);
+	free(forest.nodes);
+	free(forest.list);
+	return MT_EXIT_OK;
+}
+
 int mt_command_ps(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-	struct forest forest;
-	bool json = false;
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{"tree", optional_argument, NULL, 'r'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	bool json = false, tree = false;
+	const char *pid = NULL;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -244,14 +276,13 @@ int mt_command_ps(int argc, char **argv)
 			return mt_command_help("ps", help);
 		if (option == '?')
 			return MT_EXIT_USAGE;
-		json = true;
+		json |= option == 'j';
+		tree |= option == 'r';
+		if (option == 'r' && optarg)
+			pid = optarg;
 	}
-	if (optind != argc)
+	if (argc - optind > (tree && !pid))
 		return mt_command_misused("ps");
 	mt_statsdir_sweep();
-	forest = read_forest();
-	(json ? print_json : print_text)(&forest);
-	free(forest.nodes);
-	free(forest.list);
-	return MT_EXIT_OK;
+	return tree ? run_tree(pid ? pid : argv[optind], json) : run_list(json);
 }

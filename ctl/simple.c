@@ -26,12 +26,12 @@ bool mt_simple_parse_seconds(const char *text, uint64_t *out_ms)
 	return true;
 }
 
-void mt_simple_refresh(const struct mt_process *process)
+bool mt_simple_refresh(const struct mt_process *process)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	struct mt_why why;
 
-	(void)mt_bellfile_ask(process, request, FRESH_TIMEOUT_MS, &why);
+	return mt_bellfile_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }
 
 static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)

@@ -15,8 +15,9 @@ struct mt_simple {
 /* Reads "PID [--timeout=S]", asks, says what went wrong. Answers the exit code; MT_EXIT_NOTHING: asleep. */
 int mt_simple_ask(struct mt_simple *ask, int argc, char **argv);
 
-/* Asks for fresh figures and waits a second for them at most: those that are some seconds old are better than a long wait. */
-void mt_simple_refresh(const struct mt_process *process);
+/* Asks for fresh figures and waits a second for them at most: those that are some seconds old are better than a long wait. false:
+ * there was no answer. */
+bool mt_simple_refresh(const struct mt_process *process);
 
 /* Seconds from the command line, with a fraction if one likes, up to a day. Says what is wrong. */
 bool mt_simple_parse_seconds(const char *text, uint64_t *out_ms);

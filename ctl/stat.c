@@ -19,7 +19,8 @@ static const char help[] =
 	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line each\n"
 	"  --records          all of the last cleanups, not only five\n"
 	"  --samples          the last 15 minutes\n"
-	"  --oom              only the last out-of-memory errors of GPUs, in full; none is no error: exit code 0\n"
+	"  --oom              only the last out-of-memory errors of GPUs and the times that MT_RSS_LIMIT_MB was\n"
+	"                     reached, in full; none is no error: exit code 0\n"
 	"  --cached           do not wake the process\n";
 
 static void print(const struct mt_target *target, const struct mt_stat_view *view)

@@ -41,7 +41,30 @@ static json_t *frameworks_json(uint32_t frameworks)
 	return array;
 }
 
-static json_t *record_json(const struct mt_stats_record *record)
+/* null where it was no pressure. */
+static json_t *pressure_json(const struct mt_stats_record *record)
+{
+	bool known = record->pressure_limit_bytes != 0;
+	json_t *object, *sources;
+	const char *word;
+
+	if (!record->pressure_sources)
+		return json_null();
+	object = json_object();
+	sources = json_array();
+	for (size_t bit = 0; (word = mt_statsfile_pressure_source(bit)); bit++)
+		if (record->pressure_sources & (1u << bit))
+			mt_json_append(sources, json_string(word));
+	mt_json_set_text(object, "level", mt_statsfile_pressure_level(record->pressure_level));
+	mt_json_set(object, "sources", sources);
+	set_known(object, "used_bytes", known, record->pressure_used_bytes);
+	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
+	mt_json_set(object, "percent",
+		    known ? json_real(mt_statsfile_percent(record->pressure_used_bytes, record->pressure_limit_bytes)) : json_null());
+	return object;
+}
+
+json_t *mt_stat_record_json(const struct mt_stats_record *record)
 {
 	static const struct number numbers[] = {
 		NUMBER(mt_stats_record, number),
@@ -72,6 +95,7 @@ static json_t *record_json(const struct mt_stats_record *record)
 	mt_json_set_text(object, "gpu_state", mt_statsfile_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);
+	mt_json_set(object, "pressure", pressure_json(record));
 	return object;
 }
 
@@ -85,7 +109,7 @@ static json_t *records_json(const struct mt_stats_file *file)
 		const struct mt_stats_record *record = mt_statsfile_record(file, number);
 
 		if (record)
-			mt_json_append(array, record_json(record));
+			mt_json_append(array, mt_stat_record_json(record));
 	}
 	return array;
 }
@@ -198,6 +222,47 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 	return array;
 }
 
+static json_t *alarm_json(const struct mt_stats_alarm *alarm)
+{
+	static const struct number numbers[] = {
+		NUMBER(mt_stats_alarm, number),
+		NUMBER(mt_stats_alarm, time_ns),
+		NUMBER(mt_stats_alarm, limit_bytes),
+		NUMBER(mt_stats_alarm, rss_bytes),
+		NUMBER(mt_stats_alarm, anon_bytes),
+		NUMBER(mt_stats_alarm, file_bytes),
+		NUMBER(mt_stats_alarm, shmem_bytes),
+		NUMBER(mt_stats_alarm, swap_bytes),
+		NUMBER(mt_stats_alarm, heap_live_bytes),
+		NUMBER(mt_stats_alarm, heap_dirty_bytes),
+		NUMBER(mt_stats_alarm, heap_pinned_bytes),
+		NUMBER(mt_stats_alarm, heap_metadata_bytes),
+		NUMBER(mt_stats_alarm, other_anon_bytes),
+		NUMBER(mt_stats_alarm, gpu_pinned_bytes),
+		NUMBER(mt_stats_alarm, threads_count),
+	};
+	json_t *object = json_object();
+
+	set_numbers(object, alarm, numbers, COUNT(numbers));
+	mt_json_set_text(object, "advice", alarm->advice);
+	return object;
+}
+
+/* Oldest first. */
+static json_t *alarms_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
+		const struct mt_stats_alarm *alarm =
+			back < file->head.alarms_count ? mt_statsfile_alarm(file, file->head.alarms_count - back) : NULL;
+
+		if (alarm)
+			mt_json_append(array, alarm_json(alarm));
+	}
+	return array;
+}
+
 void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
 {
 	json_t *root = json_object();
@@ -207,6 +272,8 @@ void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
 	mt_json_set_u64(root, "ooms_count", target->file.head.ooms_count);
 	mt_json_set_u64(root, "num_ooms", target->file.head.snapshot.gpu_num_ooms);
 	mt_json_set(root, "ooms", ooms_json(&target->file));
+	mt_json_set_u64(root, "alarms_count", target->file.head.alarms_count);
+	mt_json_set(root, "alarms", alarms_json(&target->file));
 	mt_json_print(root, indented);
 }
 
@@ -227,6 +294,7 @@ void mt_stat_print_json(const struct mt_target *target, bool indented)
 	mt_json_set_text(root, "python", head->python);
 	mt_json_set_text(root, "cuda", head->cuda);
 	mt_json_set_u64(root, "driver_version", head->driver_version);
+	mt_json_set_text(root, "limit_source", head->limit_source);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
 		mt_json_set_u64(root, fields[i].name, mt_statsfile_value(&head->snapshot, &fields[i]));
@@ -235,6 +303,7 @@ void mt_stat_print_json(const struct mt_target *target, bool indented)
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
 	mt_json_set(root, "devices", devices_json(&target->file));
 	mt_json_set(root, "ooms", ooms_json(&target->file));
+	mt_json_set(root, "alarms", alarms_json(&target->file));
 	mt_json_set(root, "records", records_json(&target->file));
 	mt_json_set(root, "samples", samples_json(&target->file));
 	mt_json_set(root, "settings", settings_json(&target->file));

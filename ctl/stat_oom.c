@@ -15,7 +15,7 @@ static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes,
 
 static void add_others(struct mt_table *table, const struct mt_stats_oom *oom)
 {
-	char meaning[64];
+	char meaning[80];
 
 	snprintf(meaning, sizeof(meaning), "in %s", mt_text_count(oom->others_count).text);
 	mt_table_add(table, "  other processes");
@@ -86,6 +86,12 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 		if (shown++)
 			putchar('\n');
 		print_report(oom);
+	}
+	if (file->head.alarms_count) {
+		if (shown)
+			putchar('\n');
+		mt_stat_print_alarms(file);
+		return;
 	}
 	if (!shown && !file->head.snapshot.gpu_num_ooms)
 		puts("no out-of-memory error has reached this program");

@@ -24,7 +24,7 @@ static void print_line(const char *name, const char *text)
 
 static void print_cuda(const struct mt_stats_head *head)
 {
-	char text[160];
+	char text[192];
 
 	if (!mt_statsfile_uses_cuda(head))
 		return;
@@ -140,30 +140,52 @@ static void add_record(struct mt_table *table, const struct mt_stats_record *rec
 	mt_table_add(table, gc);
 }
 
+/* The column is there only where one of the shown cleanups was made for pressure. */
+static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
+{
+	bool found = false;
+
+	for (uint64_t i = 0; i < shown; i++) {
+		const struct mt_stats_record *record = mt_statsfile_record(file, file->head.records_count - i);
+
+		found |= record && record->pressure_sources;
+	}
+	return found;
+}
+
 static void print_records(const struct mt_stats_file *file, bool all)
 {
 	static const char *const heading[] = {"CLEANUP",    "TIME",  "REASON", "LEVEL", "ROUND", "RESULT",
 					      "RSS BEFORE", "AFTER", "CHANGE", "TOOK",  "GC",    NULL};
 	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
 	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
-	bool gpu = mt_statsfile_uses_cuda(&file->head);
+	bool gpu = mt_statsfile_uses_cuda(&file->head), pressed;
+	char sides[16];
 	struct mt_table *table;
 
 	if (!last) {
 		puts("\nno cleanup yet");
 		return;
 	}
-	table = mt_table_new(gpu ? "rlllrlrrrrlrrl" : "rlllrlrrrrl");
+	if (shown > last)
+		shown = last;
+	pressed = has_pressure(file, shown);
+	snprintf(sides, sizeof(sides), "rlllrlrrrrl%s%s", gpu ? "rrl" : "", pressed ? "l" : "");
+	table = mt_table_new(sides);
 	add_heading(table, heading);
 	if (gpu)
 		add_heading(table, gpu_heading);
-	for (uint64_t i = shown < last ? shown : last; i-- > 0;) {
+	if (pressed)
+		mt_table_add(table, "PRESSURE");
+	for (uint64_t i = shown; i-- > 0;) {
 		const struct mt_stats_record *record = mt_statsfile_record(file, last - i);
 
 		if (record)
 			add_record(table, record);
 		if (record && gpu)
 			add_record_gpu(table, record);
+		if (record && pressed)
+			mt_table_add(table, mt_stat_pressure_text(record).text);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -204,6 +226,7 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 {
 	print_head(target);
 	print_fields(&target->file.head);
+	mt_stat_print_pressure(&target->file);
 	mt_stat_print_gpu(&target->file);
 	print_records(&target->file, view->records);
 	if (view->samples)

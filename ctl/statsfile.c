@@ -285,6 +285,29 @@ const char *mt_statsfile_oom_cause(uint32_t cause)
 	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
 }
 
+const char *mt_statsfile_pressure_level(uint64_t level)
+{
+	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
+
+	return level < MT_PRESSURE_LEVEL_COUNT ? words[level] : "?";
+}
+
+const char *mt_statsfile_pressure_source(size_t bit)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_PRESSURE_SOURCES(X)
+#undef X
+	};
+
+	return bit < MT_PRESSURE_SOURCE_COUNT ? words[bit] : NULL;
+}
+
+double mt_statsfile_percent(uint64_t used_bytes, uint64_t limit_bytes)
+{
+	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
+}
+
 const char *mt_statsfile_framework(size_t place, uint32_t *out_bit)
 {
 	static const struct {

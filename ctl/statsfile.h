@@ -33,6 +33,13 @@ const char *mt_statsfile_gc_state(uint32_t state);
 const char *mt_statsfile_door(uint64_t door);
 const char *mt_statsfile_gpu_state(uint32_t state);
 const char *mt_statsfile_oom_cause(uint32_t cause);
+const char *mt_statsfile_pressure_level(uint64_t level);
+
+/* "limit", "stall", ...: the word for this bit of a record's pressure_sources; NULL past the last. */
+const char *mt_statsfile_pressure_source(size_t bit);
+
+/* The percentage of a limit that is used; 0 where the limit is not known. */
+double mt_statsfile_percent(uint64_t used_bytes, uint64_t limit_bytes);
 
 /* "torch", "cupy", "numba": the words for the bits of a record's frameworks; NULL past the last. */
 const char *mt_statsfile_framework(size_t place, uint32_t *out_bit);

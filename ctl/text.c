@@ -40,7 +40,10 @@ struct mt_figure mt_text_ns(uint64_t ns)
 {
 	struct mt_figure figure;
 
-	snprintf(figure.text, sizeof(figure.text), "%.1f ms", (double)ns / 1e6);
+	if (ns >= 10000000000u)
+		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ns / 1e9);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f ms", (double)ns / 1e6);
 	return figure;
 }
 
@@ -82,10 +85,14 @@ struct mt_figure mt_text_field(const char *name, uint64_t value)
 		return mt_text_bytes(value);
 	if (mt_text_ends_with(name, "_ns"))
 		return mt_text_ns(value);
+	if (mt_text_ends_with(name, "_us"))
+		return mt_text_ns(value > UINT64_MAX / 1000 ? UINT64_MAX : value * 1000);
 	if (mt_text_ends_with(name, "_count"))
 		return mt_text_count(value);
 	if (mt_text_ends_with(name, "_ms"))
 		snprintf(figure.text, sizeof(figure.text), "%.40s ms", mt_text_count(value).text);
+	else if (mt_text_ends_with(name, "_thousandths"))
+		snprintf(figure.text, sizeof(figure.text), "%.3f", (double)value / 1000);
 	else
 		snprintf(figure.text, sizeof(figure.text), "%" PRIu64, value);
 	return figure;

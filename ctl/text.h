@@ -8,16 +8,16 @@
 #include <stdint.h>
 
 struct mt_figure {
-	char text[48];
+	char text[64];
 };
 
 struct mt_figure mt_text_bytes(uint64_t bytes);            /* "262.1 MB", "16.0 GB" from 10 GB on */
 struct mt_figure mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
-struct mt_figure mt_text_ns(uint64_t ns);                  /* "12.3 ms" */
+struct mt_figure mt_text_ns(uint64_t ns);                  /* "12.3 ms", "61.5 s" from 10 s on */
 struct mt_figure mt_text_count(uint64_t count);            /* "1,234,567" */
 struct mt_figure mt_text_clock(uint64_t realtime_ns);      /* local time, "14:03:21.250" */
 
-/* A figure in the unit that its name ends with (_bytes _ns _ms _count); anything else is a plain number. */
+/* A figure in the unit that its name ends with (_bytes _ns _us _ms _count _thousandths); anything else is a plain number. */
 struct mt_figure mt_text_field(const char *name, uint64_t value);
 
 /* Makes text from elsewhere fit for a terminal and for JSON: ended by NUL, whatever is not printable ASCII is '?'. */

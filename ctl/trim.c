@@ -5,7 +5,11 @@
 
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
+#include "ctl/family.h"
+#include "ctl/json.h"
+#include "ctl/ps.h"
 #include "ctl/simple.h"
+#include "ctl/stat.h"
 #include "ctl/statsdir.h"
 #include "ctl/table.h"
 #include "ctl/text.h"
@@ -19,15 +23,29 @@ static const char help[] =
 	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it is asleep),\n"
 	"3: no such process or not shimmed, 4: no answer in time.\n\n"
 	"  --all              every shimmed process of yours\n"
-	"  --tree             PID and all that descend from it\n"
+	"  --tree             PID and all that descend from it; a last line says what the whole tree holds, as\n"
+	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
+	"  --json             one object: the record of each process, and for --tree the totals\n"
 	"  --timeout=SECONDS  how long to wait for the answers (30)\n";
 
 struct trim {
 	bool all, tree;
 	uint32_t level;
 	uint64_t timeout_ms;
+	json_t *json; /* the object that is printed at the end; NULL: text */
 };
+
+/* One more answer of `processes`, for people who want JSON. */
+static json_t *json_answer(const struct trim *trim, const struct mt_process *process)
+{
+	json_t *answer = json_object();
+
+	mt_json_set_u64(answer, "pid", (uint64_t)process->pid);
+	mt_json_set_text(answer, "comm", process->comm);
+	mt_json_append(json_object_get(trim->json, "processes"), answer);
+	return answer;
+}
 
 static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
 {
@@ -91,7 +109,7 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 
 /* The record may come after the answer: a request that was merged into a cleanup under way is answered at once, and
  * the record of the one that does its work follows when that has run (cleanups are a second apart, gc may take two). */
-static int print_answer(const struct mt_bell_call *call)
+static int print_answer(const struct trim *trim, const struct mt_bell_call *call)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	const struct mt_stats_record *record = NULL;
@@ -105,7 +123,10 @@ static int print_answer(const struct mt_bell_call *call)
 			break;
 		record = mt_statsfile_record_of_request(file, call->seq);
 	}
-	if (record) {
+	if (record && trim->json) {
+		mt_json_set(json_answer(trim, &call->process), "record", mt_stat_record_json(record));
+		code = record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+	} else if (record) {
 		code = print_record(&call->process, record);
 	} else {
 		mt_error_say("process %d (%s): it answered, but left no record", (int)call->process.pid,
@@ -116,30 +137,35 @@ static int print_answer(const struct mt_bell_call *call)
 	return code;
 }
 
-static int complain(const struct mt_process *process, enum mt_err error, const struct mt_why *why)
+static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error, const struct mt_why *why)
 {
-	if (error == MT_ERR_NOT_AVAILABLE) {
-		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
+	bool sleeps = error == MT_ERR_NOT_AVAILABLE;
+
+	if (trim->json)
+		mt_json_set_text(json_answer(trim, process), sleeps ? "state" : "error", sleeps ? "asleep" : why->text);
+	if (sleeps) {
+		if (!trim->json)
+			printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
 		return MT_EXIT_NOTHING;
 	}
 	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why->text);
 	return mt_error_exit(error);
 }
 
-static int finish_one(struct mt_bell_call *call)
+static int finish_one(const struct trim *trim, struct mt_bell_call *call)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
 	enum mt_err error = mt_bellfile_wait(call, &head, &why);
 
 	if (error)
-		return complain(&call->process, error, &why);
+		return complain(trim, &call->process, error, &why);
 	if (head.snapshot.request_error) {
 		mt_error_say("process %d (%s): %s", (int)call->process.pid, call->process.comm,
 			     mt_error_text(head.snapshot.request_error));
 		return MT_EXIT_NOTHING;
 	}
-	return print_answer(call);
+	return print_answer(trim, call);
 }
 
 /* Of many: freed anywhere is 0; else whatever went worst. */
@@ -162,11 +188,11 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 		enum mt_err error = mt_bellfile_send(&list[i], request, trim->timeout_ms, &calls[i], &why);
 
 		if (error)
-			code = worse(complain(&list[i], error, &why), code);
+			code = worse(complain(trim, &list[i], error, &why), code);
 	}
 	for (size_t i = 0; i < count; i++)
 		if (calls[i].fd >= 0)
-			code = worse(finish_one(&calls[i]), code);
+			code = worse(finish_one(trim, &calls[i]), code);
 	free(calls);
 	return code;
 }
@@ -204,6 +230,38 @@ static int trim_many(const struct trim *trim, pid_t root)
 	return code;
 }
 
+static void print_total(const struct mt_family *before, const struct mt_family *after)
+{
+	printf("the whole tree: PSS %s -> %s (%s), %s processes", mt_text_bytes(before->sums.pss_bytes).text,
+	       mt_text_bytes(after->sums.pss_bytes).text,
+	       mt_text_change(before->sums.pss_bytes, after->sums.pss_bytes).text, mt_text_count(before->count).text);
+	if (after->count != before->count)
+		printf(" -> %s", mt_text_count(after->count).text);
+	if (before->unknown_count || after->unknown_count)
+		printf(", without %s that may not be looked into", mt_text_count(after->unknown_count).text);
+	putchar('\n');
+}
+
+/* The tree is looked at before and after, since what processes share goes only when the last of them has given it back. */
+static int trim_tree(const struct trim *trim, pid_t root)
+{
+	struct mt_family before = {0}, after = {0};
+	struct mt_why why;
+	bool known = mt_family_read(root, MT_FAMILY_TOTALS, &before, &why) == MT_ERR_OK;
+	int code = trim_many(trim, root);
+
+	known = known && code != MT_EXIT_NOT_SHIMMED && mt_family_read(root, MT_FAMILY_TOTALS, &after, &why) == MT_ERR_OK;
+	if (known && trim->json) {
+		mt_json_set(trim->json, "before", mt_ps_sums_json(&before));
+		mt_json_set(trim->json, "after", mt_ps_sums_json(&after));
+	} else if (known) {
+		print_total(&before, &after);
+	}
+	mt_family_free(&before);
+	mt_family_free(&after);
+	return code;
+}
+
 static int run(const struct trim *trim, const char *pid_text)
 {
 	struct mt_process process;
@@ -217,9 +275,26 @@ static int run(const struct trim *trim, const char *pid_text)
 		return MT_EXIT_USAGE;
 	}
 	if (trim->tree)
-		return trim_many(trim, root);
+		return trim_tree(trim, root);
 	code = mt_target_find(pid_text, &process);
 	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
+}
+
+static bool take_option(int option, struct trim *trim, const char **pid)
+{
+	if (option == 't' && !mt_simple_parse_seconds(optarg, &trim->timeout_ms))
+		return false;
+	trim->all |= option == 'a';
+	trim->tree |= option == 'r';
+	if (option == 'r' && optarg)
+		*pid = optarg;
+	if (option == 'l' || option == 'y')
+		trim->level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
+	if (option == 'j' && !trim->json) {
+		trim->json = json_object();
+		mt_json_set(trim->json, "processes", json_array());
+	}
+	return option != '?';
 }
 
 int mt_command_trim(int argc, char **argv)
@@ -227,27 +302,23 @@ int mt_command_trim(int argc, char **argv)
 	static const struct option options[] = {
 		{"all", no_argument, NULL, 'a'},           {"tree", optional_argument, NULL, 'r'},
 		{"light", no_argument, NULL, 'l'},         {"heavy", no_argument, NULL, 'y'},
-		{"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-		{0}};
+		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},          {0}};
 	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = TIMEOUT_MS};
 	const char *pid = NULL;
-	int option;
+	int option, code;
 
 	while ((option = getopt_long(argc, argv, "ht:", options, NULL)) != -1) {
 		if (option == 'h')
 			return mt_command_help("trim", help);
-		if (option == '?' || (option == 't' && !mt_simple_parse_seconds(optarg, &trim.timeout_ms)))
+		if (!take_option(option, &trim, &pid))
 			return MT_EXIT_USAGE;
-		trim.all |= option == 'a';
-		if (option == 'r') {
-			trim.tree = true;
-			pid = optarg ? optarg : pid;
-		}
-		if (option == 'l' || option == 'y')
-			trim.level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
 	}
 	/* The PID of --tree=PID is as good as one that stands alone. */
 	if (argc - optind != (!trim.all && !pid) || (trim.all && trim.tree))
 		return mt_command_misused("trim");
-	return run(&trim, pid ? pid : argv[optind]);
+	code = run(&trim, pid ? pid : argv[optind]);
+	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
+		mt_json_print(trim.json, true);
+	return code;
 }

@@ -10,7 +10,7 @@ cuda (the head's text), driver_version, devices (each an object of fields, name,
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks
 (of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
-(of a cleanup's record).
+(of a cleanup's record), reason (its number), settings (value and origin by name).
 """
 import json
 import mmap
@@ -63,7 +63,7 @@ class Fake:
 		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
 		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234,
 		                                          **options.get("values", {})}
-		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"]}
+		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
 
 	def head(self):
@@ -139,7 +139,7 @@ class Fake:
 		state = self.options.get("gc_state", 1)
 		self.records.append((time.time_ns(), 12_300_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
 		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
-		                     self.options.get("gpu_after_mb", 0) * MB, 5, level,
+		                     self.options.get("gpu_after_mb", 0) * MB, self.options.get("reason", 5), level,
 		                     self.options.get("result", int(freed > 0)), state, int(merged),
 		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0),
 		                     self.options.get("pressure_sources", 0), self.options.get("pressure_level", 0),

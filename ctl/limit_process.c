@@ -1,0 +1,84 @@
+/* ctl/limit_process.c -- see limit_process.h. */
+#include "ctl/limit_process.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+void mt_limit_given(const struct mt_process *process, const struct mt_stats_file *file, char *out, size_t out_bytes)
+{
+	const char *directory = file ? mt_statsfile_setting(file, "cgroup") : NULL;
+	size_t length = directory ? strlen(directory) : 0;
+
+	if (length + 1 == sizeof(file->settings[0].value) && mt_process_environ(process->pid, "MT_CGROUP", out, out_bytes) &&
+	    strncmp(out, directory, length) == 0)
+		return;
+	snprintf(out, out_bytes, "%s", directory ? directory : "");
+}
+
+enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory, struct mt_limit *out)
+{
+	char root[64];
+
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
+	if (mt_limit_find_in("", directory, out) == MT_ERR_OK)
+		return MT_ERR_OK;
+	return mt_limit_find_in(root, directory, out);
+}
+
+/* "/sys/fs/cgroup/a/memory.max" is a limit of /sys/fs/cgroup/a. */
+static bool directory_of(const char *source, char *out, size_t out_bytes)
+{
+	const char *file = strstr(source, "/memory.");
+
+	if (*source != '/' || !file)
+		return false;
+	snprintf(out, out_bytes, "%.*s", (int)(file - source), source);
+	return true;
+}
+
+bool mt_limit_directory(const struct mt_process *process, const struct mt_stats_file *file, const struct mt_limit *limit,
+			char *out, size_t out_bytes)
+{
+	uint64_t used;
+
+	if (limit && directory_of(limit->source, out, out_bytes) && mt_limit_used_in("", out, &used))
+		return true;
+	mt_limit_given(process, file, out, out_bytes);
+	if (*out && mt_limit_used_in("", out, &used))
+		return true;
+	return mt_limit_memory_directory("", process->pid, out, out_bytes);
+}
+
+/* MT_LIMIT_MB is a limit of its own group, or where there is none of the machine, as in the shim. */
+static uint64_t used_now(const struct mt_process *process, const struct mt_stats_file *file, const struct mt_limit *limit)
+{
+	char directory[PATH_MAX], root[64];
+	uint64_t used;
+
+	if (strcmp(limit->source, "/proc/meminfo") == 0)
+		return mt_limit_machine_used("");
+	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
+	if (directory_of(limit->source, directory, sizeof(directory)))
+		return mt_limit_used_in("", directory, &used) || mt_limit_used_in(root, directory, &used) ? used : limit->used_bytes;
+	return mt_limit_directory(process, file, NULL, directory, sizeof(directory)) && mt_limit_used_in("", directory, &used)
+	       ? used : limit->used_bytes;
+}
+
+enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_stats_file *file, struct mt_limit *out)
+{
+	const struct mt_stats_snapshot *now = file ? &file->head.snapshot : NULL;
+	char given[PATH_MAX];
+
+	if (now && now->pressure_limit_bytes) {
+		*out = (struct mt_limit){.used_bytes = now->pressure_used_bytes, .limit_bytes = now->pressure_limit_bytes};
+		snprintf(out->source, sizeof(out->source), "%s", *file->head.limit_source ? file->head.limit_source : "?");
+		out->is_cgroup = strstr(out->source, "/memory.") != NULL;
+		out->used_bytes = used_now(process, file, out);
+		return MT_ERR_OK;
+	}
+	mt_limit_given(process, file, given, sizeof(given));
+	if (*given && mt_limit_find_given(process, given, out) == MT_ERR_OK)
+		return MT_ERR_OK;
+	return mt_limit_find("", process->pid, out);
+}
