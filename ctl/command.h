@@ -7,7 +7,7 @@
 
 #define MT_COMMANDS(X)                                                                                           \
 	X(run,        "run",        "[options] [--] program...", "start a program under the shim")               \
-	X(ps,         "ps",         "[--json]",                  "all shimmed processes, as a tree")             \
+	X(ps,         "ps",         "[--tree [PID]] [--json]",   "all shimmed processes, as a tree")             \
 	X(stat,       "stat",       "PID [options]",             "what a process's memory is doing")             \
 	X(trim,       "trim",       "PID | --all | --tree PID",  "give memory back now, and say how much")       \
 	X(check,      "check",      "[PID] [--threshold 85]",    "is RAM (or the container's limit) running out") \
@@ -16,7 +16,9 @@
 	X(reset_peak, "reset-peak", "PID",                       "start the peaks of live and GPU bytes anew")   \
 	X(options,    "options",    "[--json | --markdown]",     "every setting there is")                       \
 	X(presets,    "presets",    "[--json]",                  "sets of settings for a role")                  \
-	X(doctor,     "doctor",     "[PID]",                     "what is in the way, and what to do")
+	X(sites,      "sites",      "PID [options]",             "who holds the heap: live bytes by stack")      \
+	X(doctor,     "doctor",     "[PID]",                     "what is in the way, and what to do")          \
+	X(diagnose,   "diagnose",   "PID [--for 60s] [options]", "leak or hoard: what is the matter, and what to do")
 
 #define X(function, name, arguments, help) int mt_command_##function(int argc, char **argv);
 MT_COMMANDS(X)
