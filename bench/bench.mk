@@ -27,6 +27,21 @@ bench: all bench-programs
 
 -include $(bench_bin:=.d)
 
+# ---- what jemalloc's heap profiler costs, made ready and switched on ----
+.PHONY: bench-prof
+prof_candidates := --candidates shim,shim-prof-ready,shim-prof-on
+bench-prof: all bench-programs
+	$(PYTHON) bench/run.py instructions --label prof-instructions --runs 3 $(prof_candidates) --strict --build $(B)
+	$(PYTHON) bench/run.py larson --label prof-larson $(prof_candidates) --strict --build $(B)
+	$(PYTHON) bench/run.py mstress --label prof-mstress $(prof_candidates) --strict --build $(B)
+
+# ---- 100 rounds of federated learning, three methods, without and with the shim: about 20 minutes; soak-quick: two ----
+.PHONY: soak soak-quick
+soak: all
+	$(PYTHON) bench/run.py soak --strict --build $(B)
+soak-quick: all
+	$(PYTHON) bench/run.py soak --strict --build $(B) --label soak-quick --json - -- --quick
+
 .PHONY: demo
 demo:
 	@MAKE="$(MAKE)" PYTHON="$(PYTHON)" scripts/demo

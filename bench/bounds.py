@@ -75,6 +75,14 @@ def stall_share(size):
 	return figure
 
 
+def least_over(least, name, key):
+	"""For what has to be at least so much."""
+	def figure(results):
+		value = of(results, name, key)
+		return None if value is None else least / value if value > 0 else float("inf")
+	return figure
+
+
 @dataclasses.dataclass
 class Bound:
 	label: str
@@ -103,6 +111,17 @@ BOUNDS = [
 	Bound("fragmentation-settle", "MiB above the start within 15 s of falling idle, worst run",
 		worst("shim", "above_start_settled_mib"), "3.0"),
 ]
+for method in ("fedavg", "fedprox", "scaffold"):
+	BOUNDS += [
+		Bound(f"soak-{method}", "MB of RSS more a round, over the last half", worst("shim-server", "slope_mb_a_round"), "0.10"),
+		Bound(f"soak-{method}", "0.1 MB / what it is under glibc, which has to hoard for this to show anything",
+			least_over(0.1, "glibc", "slope_mb_a_round"), "1.00"),
+		Bound(f"soak-{method}", "RSS at the end / glibc", ratio("shim-server", "last_rss_mib", "glibc"), "0.80"),
+	]
+BOUNDS += [
+	Bound("soak-quick", "MB of RSS more a round / glibc", ratio("shim-server", "slope_mb_a_round", "glibc"), "0.50"),
+	Bound("soak-quick", "RSS at the end / glibc", ratio("shim-server", "last_rss_mib", "glibc"), "0.80"),
+]
 for period in ("0.5s", "1s", "2s", "5s"):
 	BOUNDS += [
 		Bound(f"steps-{period}", "time / the same without purging", ratio("shim", "total_s", "shim-nopurge"), "1.03"),
@@ -121,6 +140,8 @@ for name in ("shim", "shim-system"):
 	BOUNDS += [
 		Bound("idle", f"{name}: % CPU of an idle process", worst(name, "cpu_percent"), "0.05"),
 		Bound("idle", f"{name}: wake-ups in 5 s", worst(name, "wakeups_in_5s"), "1.0"),
+		Bound("idle-large", f"{name}: % CPU of an idle process of 4 GiB and 200 threads", worst(name, "cpu_percent"), "0.05"),
+		Bound("idle-large", f"{name}: wake-ups in 5 s", worst(name, "wakeups_in_5s"), "1.0"),
 		Bound("startup", f"{name}: ms more for /bin/true", difference(name, "start_ms", "glibc"), "1.0"),
 		Bound("startup", f"{name}: files of /bin/true", worst(name, "files"), "0"),
 	]
@@ -128,6 +149,19 @@ BOUNDS += [
 	Bound("dlsym", "ns more for a dlsym", difference_of_fastest("shim", "ns_plain", "glibc"), "3.0"),
 	Bound("dlsym", "ns more for a dlsym of a name that begins like the driver's", difference_of_fastest("shim", "ns_cu", "glibc"), "50"),
 ]
+for name, most, factor in (("shim-prof-ready", "5", "1.05"), ("shim-prof-on", "60", "1.60")):
+	for pair, shape in (("pair_64B", "64 B"), ("pair_mixed", "mixed sizes")):
+		BOUNDS.append(Bound("prof-instructions", f"{name}: instructions a pair more than without, {shape}",
+			difference(name, pair, "shim"), most))
+	BOUNDS += [
+		Bound("prof-larson", f"{name}: time / without", ratio(name, "ns_per_replacement", "shim"), factor),
+		Bound("prof-mstress", f"{name}: time / without", ratio(name, "ns_per_block", "shim"), factor),
+		Bound("prof-mstress", f"{name}: peak RSS / without", ratio(name, "peak_mib", "shim"), "1.10"),
+	]
+for shape in ("idle", "still", "churn", "fragments"):
+	for arenas in (8, 64, 512):
+		BOUNDS.append(Bound("tick", f"us of CPU of a tick that finds nothing to do, {shape}, {arenas} arenas, 200 threads",
+			worst("shim", f"tick_us_{shape}_{arenas}"), "30"))
 for size in ("64B", "5kB", "60kB", "2MB"):
 	BOUNDS.append(Bound("stall", f"longest malloc+free of {size} during a trim, of 3 ms or 1.2 x without it",
 		stall_share(size), "1.00"))

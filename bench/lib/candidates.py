@@ -48,6 +48,10 @@ BUILT_IN = [
 	Candidate("mimalloc", library("libmimalloc.so.2")),
 	Candidate("shim", arguments=SHIM_ASKS),
 	Candidate("shim-system", "", {"MT_ALLOCATOR": "system"}, SHIM_ASKS),
+	Candidate("shim-prof-ready", "", {"MT_PROF": "1"}, SHIM_ASKS),
+	Candidate("shim-prof-on", "", {"MT_PROF": "on"}, SHIM_ASKS),
+	# Rounds of a soak are pressed together by leaving out most of the waiting, in which the heap would settle.
+	Candidate("shim-server", "", {"MT_PRESET": "server", "MT_ROUND": "auto", "MT_SETTLE_MS": "500"}),
 	Candidate("shim-nopurge", "", {"MT_BUDGET_PCT": "0"}, SHIM_ASKS),
 ]
 

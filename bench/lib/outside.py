@@ -6,11 +6,15 @@ import argparse
 import json
 import os
 import re
+import statistics
 import subprocess
 import tempfile
 import time
 
 from lib import execute
+
+TICK_SHAPES = ("idle", "still", "churn", "fragments")
+TICK_ARENAS = (8, 64, 512)
 
 
 def options_of(arguments, **defaults):
@@ -49,9 +53,13 @@ def finish(process):
 
 
 def measure_idle(candidate, arguments, build):
-	"""Lets a process settle, then counts its CPU time and context switches for a while."""
-	options = options_of(arguments, settle=25.0, over=20.0)
-	process = start_and_wait_ready([f"{build}/bench/idle"], execute.environment_of(candidate))
+	"""Lets a process settle, then counts its CPU time and context switches for a while. --threads 0: bench/idle, which
+	has one thread and 100 MiB; else a process of so many threads and 4 GiB."""
+	options = options_of(arguments, settle=25.0, over=20.0, threads=0)
+	command = [f"{build}/bench/idle"]
+	if options.threads:
+		command = [f"{build}/bench/tick", "--shape", "resting", "--threads", str(options.threads)]
+	process = start_and_wait_ready(command, execute.environment_of(candidate))
 	try:
 		time.sleep(options.settle)
 		cpu_before, switches_before, _ = task_figures(process.pid)
@@ -94,26 +102,62 @@ def tick_counters(build, pid, environment):
 	return counters
 
 
+def reaper_task(pid):
+	"""The file that says how long the shim's thread has run."""
+	for task in os.listdir(f"/proc/{pid}/task"):
+		with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as comm:
+			if comm.read() == "mtshim\n":
+				return f"/proc/{pid}/task/{task}/schedstat"
+	raise RuntimeError(f"process {pid} has no thread of the shim")
+
+
+def watch_wakes(path, over_s):
+	"""CPU time in ns of each time the thread woke up, by looking often; the tick, and all the rest that it does."""
+	def ran_ns():
+		with open(path, encoding="ascii") as schedstat:
+			return int(schedstat.read().split()[0])
+	wakes, last, end = [], ran_ns(), time.monotonic() + over_s
+	while time.monotonic() < end:
+		time.sleep(0.02)
+		now = ran_ns()
+		if now != last:
+			wakes.append(now - last)
+		last = now
+	return wakes
+
+
+def measure_shape(shape, arenas, candidate, options, build):
+	"""Ticks of one shape of bench/workloads/tick.c, once its heap has settled and what there was to do is done."""
+	environment = {**execute.environment_of(candidate), "MT_MALLOC_CONF": f"narenas:{arenas}"}
+	process = start_and_wait_ready([f"{build}/bench/tick", "--shape", shape, "--threads", str(options.threads), "--arenas",
+		str(arenas)], environment)
+	try:
+		time.sleep(options.settle)
+		cost_before, count_before, _, _ = tick_counters(build, process.pid, environment)
+		time.sleep(0.5)
+		wakes = watch_wakes(reaper_task(process.pid), options.over)
+		cost_after, count_after, tick_ms, found = tick_counters(build, process.pid, environment)
+	finally:
+		finish(process)
+	count = count_after - count_before
+	return {
+		f"tick_us_{shape}_{arenas}": (cost_after - cost_before) / count / 1e3 if count else None,
+		f"wake_median_us_{shape}_{arenas}": statistics.median(wakes) / 1e3 if wakes else None,
+		f"wake_mean_us_{shape}_{arenas}": statistics.mean(wakes) / 1e3 if wakes else None,
+		f"cpu_percent_{shape}_{arenas}": sum(wakes) / (options.over * 1e9) * 100,
+		f"ticks_{shape}_{arenas}": count,
+		f"tick_ms_{shape}_{arenas}": tick_ms,
+		f"arenas_found_{shape}_{arenas}": found,
+	}
+
+
 def measure_tick(candidate, arguments, build):
-	"""Mean CPU time of a tick with many threads, for each number of arenas."""
-	options = options_of(arguments, threads=200, over=6.0)
+	"""Mean CPU time of a tick that finds nothing to do, in every shape of that and for each number of arenas."""
+	options = options_of(arguments, threads=200, settle=13.0, over=10.0)
 	figures = {}
-	for arenas in (8, 64, 512):
-		environment = {**execute.environment_of(candidate), "MT_MALLOC_CONF": f"narenas:{arenas}"}
-		process = start_and_wait_ready([f"{build}/bench/tick", "--threads", str(options.threads)], environment)
-		try:
-			time.sleep(1)
-			cost_before, count_before, _, _ = tick_counters(build, process.pid, environment)
-			time.sleep(options.over)
-			cost_after, count_after, tick_ms, found = tick_counters(build, process.pid, environment)
-		finally:
-			finish(process)
-		count = count_after - count_before
-		figures[f"tick_us_{arenas}_arenas"] = (cost_after - cost_before) / count / 1e3 if count else None
-		figures[f"cpu_percent_{arenas}_arenas"] = (cost_after - cost_before) / (options.over * 1e9) * 100
-		figures[f"ticks_{arenas}_arenas"] = count
-		figures[f"tick_ms_{arenas}_arenas"] = tick_ms
-		figures[f"arenas_found_{arenas}"] = found
+	for shape in TICK_SHAPES:
+		for arenas in TICK_ARENAS:
+			figures |= measure_shape(shape, arenas, candidate, options, build)
 	return figures
 
 

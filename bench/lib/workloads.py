@@ -33,6 +33,9 @@ class Workload:
 LIST = [
 	Workload("fl_rounds", ["end_rss_last4_max_mib", "end_over_floor", "floor_mib", "peak_mib", "active_s", "total_s",
 		"minor_faults"], ["glibc", "glibc-trim", "jemalloc", "shim"]),
+	Workload("soak", ["slope_mb_a_round", "floor_mib", "half_rss_mib", "last_rss_mib", "peak_mib", "total_s"],
+		["glibc", "shim-server"], runs=1, variants=[
+			(f"soak-{method}", ["--method", method]) for method in ("fedavg", "fedprox", "scaffold")]),
 	Workload("steps", ["total_s", "touch_s", "touch_median_s", "rss_between_median_mib", "rss_between_mean_mib",
 		"minor_faults"], ["glibc", "shim-nopurge", "shim"], runs=3, variants=[
 			("steps-0.5s", ["--period", "0.5", "--steps", "20"]), ("steps-1s", ["--period", "1", "--steps", "12"]),
@@ -45,9 +48,10 @@ LIST = [
 		for phase in ("quiet", "trim") for figure in ("worst_ms", "wait_ms", "p999_us")] + ["trim_longest_ms"], runs=3),
 	Workload("survivors", ["live_mib", "full_rss_mib", "freed_rss_mib", "trimmed_rss_mib", "trim_s", "churn_s"], runs=1),
 	Workload("idle", ["cpu_percent", "wakeups_in_5s", "wakeups", "threads"], ["glibc", "shim", "shim-system"], runs=1,
-		measure=outside.measure_idle),
-	Workload("tick", [f"{figure}_{arenas}_arenas" for arenas in (8, 64, 512)
-		for figure in ("tick_us", "cpu_percent", "ticks")], ["shim"], runs=1, measure=outside.measure_tick),
+		measure=outside.measure_idle, variants=[("idle", []), ("idle-large", ["--threads", "200"])]),
+	Workload("tick", [f"{figure}_{shape}_{arenas}" for shape in outside.TICK_SHAPES for arenas in outside.TICK_ARENAS
+		for figure in ("tick_us", "wake_median_us", "wake_mean_us", "cpu_percent", "ticks")], ["shim"], runs=1,
+		measure=outside.measure_tick),
 	Workload("startup", ["start_ms"], ["glibc", "jemalloc", "shim", "shim-system"], runs=200,
 		measure=outside.measure_startup),
 	Workload("instructions", ["pair_64B", "pair_mixed"], runs=1, measure=outside.measure_instructions),
