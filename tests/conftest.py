@@ -16,6 +16,8 @@ import time
 
 import pytest
 
+import leftovers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HELPERS = ROOT / "tests" / "integration"
 BUILT = ROOT / "build" / "tests"
@@ -26,24 +28,29 @@ FOREIGN = ("LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYT
            "NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "NVFLARE_CLIENT_MEMORY_PROFILE", "NVFLARE_CUDA_EMPTY_CACHE")
 
 
+def pytest_sessionstart(session):
+	if not hasattr(session.config, "workerinput"):
+		leftovers.sweep()
+
+
 def _built(path, what):
 	if not path.exists():
 		pytest.fail(f"{path} is not there: build {what} first (make)", pytrace=False)
 	return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shim():
 	"""libmtshim.so; MTSHIM_LIBRARY names another one, an installed or an instrumented one."""
 	return _built(pathlib.Path(os.environ.get("MTSHIM_LIBRARY", ROOT / "build" / "libmtshim.so")).resolve(), "the shim")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mtctl():
 	return _built(pathlib.Path(os.environ.get("MTSHIM_MTCTL", ROOT / "build" / "mtctl")).resolve(), "mtctl")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def bare():
 	"""An environment without the shim and without any setting of it."""
 	return {name: value for name, value in os.environ.items()
@@ -54,7 +61,7 @@ def bare():
 def mt_dir():
 	"""A private MT_DIR, in memory as the default one is."""
 	base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-	path = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-test-", dir=base))
+	path = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=base))
 	yield path
 	shutil.rmtree(path, ignore_errors=True)
 
@@ -92,7 +99,7 @@ def fakecuda():
 	return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def compile_c():
 	"""compile_c(path, *flags): compiles a helper (C, or C++ by its name; relative to tests/integration) into
 	build/tests, anew only when the helper or the flags have changed, and answers the file."""

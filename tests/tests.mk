@@ -30,7 +30,7 @@ endif
 
 $(B)/unit-obj/%.o: %.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
-	$(CC) $(unit_flags) $$(pkg-config --cflags jansson) -c $< -o $@
+	$(CC) $(unit_flags) $$(pkg-config --cflags $(ctl_packages)) -c $< -o $@
 
 $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 	rm -f $@
@@ -38,8 +38,8 @@ $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 
 $(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
 	@mkdir -p $(@D)
-	$(CC) $(unit_flags) $$(pkg-config --cflags jansson) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
-		$(jemalloc_lib) -Wl,--end-group $(jemalloc_libs) $$(pkg-config --libs jansson) $(unit_libs)
+	$(CC) $(unit_flags) $$(pkg-config --cflags $(ctl_packages)) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
+		$(jemalloc_lib) -Wl,--end-group $(jemalloc_libs) $$(pkg-config --libs jansson zlib) -ldl -lm $(unit_libs)
 
 unit-tests: $(unit_bin)
 

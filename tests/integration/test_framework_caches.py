@@ -75,6 +75,26 @@ def test_a_light_cleanup_leaves_it(actor, env, control):
 	assert emptied(trim(one, control, settings, "--light")) == 0
 
 
+def test_a_light_cleanup_tells_what_it_holds(actor, env, control, stats):
+	settings = env(MIN_MB=0)
+	one = actor(settings, "import torch")
+
+	trim(one, control, settings, "--light")
+
+	seen = stats(one.pid, settings)
+	assert (seen["framework_reserved_bytes"], seen["framework_allocated_bytes"]) == (512 << 20, 64 << 20)
+
+
+@pytest.mark.parametrize("mode, least, most", [("off", 100_000, 400_000), ("on", 0, 0)])
+def test_a_cleanup_tells_how_many_objects_are_in_arenas(actor, env, control, stats, mode, least, most):
+	settings = env(MIN_MB=0, PYTHON_MALLOC=mode)
+	one = actor(settings, "kept = [str(number) for number in range(100_000)]")
+
+	trim(one, control, settings, "--light")
+
+	assert least <= stats(one.pid, settings)["python_blocks_count"] <= most
+
+
 def test_nothing_is_imported(actor, env, control, stats):
 	settings = env(MIN_MB=0)
 	one = actor(settings)

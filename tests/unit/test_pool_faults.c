@@ -230,9 +230,13 @@ static int with_small_tables(void)
 
 Test(pool_faults, with_little_memory_for_tables_some_is_the_drivers)
 {
-	pid_t pid = fork();
+	pid_t pid;
 	int status = 0;
 
+#ifdef __SANITIZE_THREAD__
+	return; /* its runtime itself maps memory for each lock that it meets, and ends the process where there is none */
+#endif
+	pid = fork();
 	if (pid == 0)
 		_exit(with_small_tables());
 	cr_assert_eq(waitpid(pid, &status, 0), pid);

@@ -76,6 +76,7 @@ __attribute__((format(printf, 1, 2))) static inline void tsan_say(const char *fo
 #define cr_assert_geq(a, b, ...)    TSAN_CHECK(1, (a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_assert_null(x, ...)      TSAN_CHECK(1, !(x), #x " is NULL", __VA_ARGS__)
 #define cr_assert_not_null(x, ...)  TSAN_CHECK(1, (x) != NULL, #x " is not NULL", __VA_ARGS__)
+#define cr_assert_fail(...)         TSAN_CHECK(1, 0, "reached", __VA_ARGS__)
 #define cr_assert_str_eq(a, b, ...) TSAN_CHECK(1, strcmp((a), (b)) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect(x, ...)           TSAN_CHECK(0, (x), #x, __VA_ARGS__)
 #define cr_expect_not(x, ...)       TSAN_CHECK(0, !(x), "not " #x, __VA_ARGS__)
@@ -87,6 +88,8 @@ __attribute__((format(printf, 1, 2))) static inline void tsan_say(const char *fo
 #define cr_expect_geq(a, b, ...)    TSAN_CHECK(0, (a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_expect_null(x, ...)      TSAN_CHECK(0, !(x), #x " is NULL", __VA_ARGS__)
 #define cr_expect_not_null(x, ...)  TSAN_CHECK(0, (x) != NULL, #x " is not NULL", __VA_ARGS__)
+#define cr_expect_float_eq(a, b, off, ...) \
+	TSAN_CHECK(0, (a) - (b) <= (off) && (b) - (a) <= (off), #a " is about " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) TSAN_CHECK(0, strcmp((a), (b)) == 0, #a " is " #b, __VA_ARGS__)
 #define cr_expect_str_empty(a, ...) TSAN_CHECK(0, *(a) == '\0', #a " is empty", __VA_ARGS__)
 #define cr_expect_arr_eq(a, b, bytes, ...) TSAN_CHECK(0, memcmp((a), (b), (bytes)) == 0, #a " is " #b, __VA_ARGS__)
