@@ -26,10 +26,12 @@ void mt_bell_ring(uint32_t bits)
 		(void)mt_os_futex_bump_wake(&private_word); /* the file is gone: so does the reaper fall back */
 }
 
-void mt_bell_use_file(void)
+void mt_bell_use_file(bool keep)
 {
 	_Atomic uint32_t *word = mt_files_map_word();
 
+	if (word && keep)
+		mt_files_keep_bell_open();
 	if (word)
 		atomic_store_explicit(&word_at, word, memory_order_release);
 }

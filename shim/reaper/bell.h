@@ -24,8 +24,9 @@ void mt_bell_ring(uint32_t bits);
 
 /* ---- for the reaper alone ---- */
 
-/* From now on the word in the bell file is rung too, where there is one. */
-void mt_bell_use_file(void);
+/* From now on the word in the bell file is rung too, where there is one. keep: the caller has descriptors of its own, and may
+ * keep one for it. */
+void mt_bell_use_file(bool keep);
 
 /* The word as it is now, to be given to mt_bell_sleep. Taken before looking at bits and requests. */
 uint32_t mt_bell_word(void);

@@ -270,11 +270,14 @@ static void loop(void)
 
 static void *thread_main(void *unused)
 {
+	bool apart;
+
 	(void)unused;
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
 	 * is just given, nor closes. Older kernels refuse, and go without. */
-	if (syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0) {
+	apart = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	if (apart) {
 		mt_log_stand_apart();
 		mt_rss_keep_open();
 	}
@@ -282,7 +285,7 @@ static void *thread_main(void *unused)
 		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
 	mt_tick_start();
 	mt_holders_start();
-	mt_bell_use_file();
+	mt_bell_use_file(apart);
 	loop();
 	return NULL;
 }

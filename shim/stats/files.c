@@ -27,6 +27,7 @@ static struct own_file heap_file;           /* the last profile; no path while t
 static char fresh_heap_path[PATH_BYTES];    /* the one that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
+static int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
 static bool profile_begun;                  /* fresh_heap_path may be there */
 static bool made;
 static bool complained;
@@ -216,16 +217,25 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 	return answer;
 }
 
+void mt_files_keep_bell_open(void)
+{
+	int kept = errno;
+	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
+
+	bell_fd = fd < 0 ? 0 : fd + 1;
+	errno = kept;
+}
+
 ssize_t mt_files_read_bell(void *out, size_t bytes)
 {
 	int kept = errno;
 	ssize_t got = -1;
-	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
+	int fd = !made ? -1 : bell_fd ? bell_fd - 1 : open_own(&bell_file, O_RDONLY);
 
-	if (fd >= 0) {
+	if (fd >= 0)
 		got = mt_os_read_at(fd, out, bytes, 0);
+	if (fd >= 0 && !bell_fd)
 		mt_os_close(fd);
-	}
 	errno = kept;
 	return got;
 }
@@ -337,6 +347,7 @@ void mt_files_forget(void)
 	mapped_area = NULL;
 	heap_file.path[0] = 0;
 	profile_begun = false;
+	bell_fd = 0;
 	made = false;
 	complained = false;
 }

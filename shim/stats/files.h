@@ -29,7 +29,9 @@ struct mt_piece {
 };
 enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
 
-/* Reads the bell file from its start; the bytes read, or -1. */
+/* Reads the bell file from its start; the bytes read, or -1. keep: from now on by one descriptor, instead of opening it each
+ * time (which was most of what a wake-up cost). Only where the caller has a table of descriptors of its own, and reads alone. */
+void mt_files_keep_bell_open(void);
 ssize_t mt_files_read_bell(void *out, size_t bytes);
 
 /* The heap profile, NAME.heap beside the stats file. begin: the name of a file that is not there yet, for the allocator to

@@ -38,7 +38,7 @@ static void end(void)
 
 TestSuite(bell, .init = begin, .fini = end, .timeout = 15);
 
-static void make_file(void)
+static void make_file_kept(bool keep)
 {
 	struct mt_config config;
 	uint64_t ticks;
@@ -49,7 +49,12 @@ static void make_file(void)
 	cr_assert_eq(mt_files_make(&config, &ticks, &space), MT_ERR_OK);
 	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(), (unsigned long long)ticks,
 		 (unsigned long long)space);
-	mt_bell_use_file();
+	mt_bell_use_file(keep);
+}
+
+static void make_file(void)
+{
+	make_file_kept(false);
 }
 
 static uint64_t slept_ns(uint32_t word, uint64_t timeout_ns)
@@ -376,4 +381,23 @@ Test(bell, a_forked_child_has_neither_its_parents_bits_nor_its_file)
 	ring_from_outside();
 	cr_expect_neq(mt_bell_word(), word + 1, "the parent's word");
 	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
+}
+
+/* By its name it could not be read any more, and rings from outside would be missed. */
+Test(bell, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
+{
+	struct mt_bell_file *file;
+	int fd;
+
+	make_file_kept(true);
+	fd = open(path, O_RDWR);
+	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert_neq(file, MAP_FAILED);
+	cr_assert_eq(unlink(path), 0);
+
+	file->word = 7;
+
+	cr_expect_eq(mt_bell_word(), 7u);
+	munmap(file, sizeof(*file));
+	close(fd);
 }
