@@ -11,15 +11,24 @@ static uint64_t above(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* One that is kept down to nothing would never be over: half of it then. */
+static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
+{
+	uint64_t pct = above(entered_pct, clear_pct);
+
+	return pct ? pct : (entered_pct + 1) / 2;
+}
+
 struct mt_pressure_thresholds mt_pressure_limit_thresholds(const struct mt_config *cfg)
 {
-	return (struct mt_pressure_thresholds){cfg->warn_pct, cfg->crit_pct, above(cfg->warn_pct, cfg->clear_pct),
-				   above(cfg->crit_pct, cfg->clear_pct)};
+	return (struct mt_pressure_thresholds){cfg->warn_pct, cfg->crit_pct, kept_at(cfg->warn_pct, cfg->clear_pct),
+				   kept_at(cfg->crit_pct, cfg->clear_pct)};
 }
 
 struct mt_pressure_thresholds mt_pressure_own_thresholds(const struct mt_config *cfg)
 {
-	return (struct mt_pressure_thresholds){cfg->warn_pct, 100, above(cfg->warn_pct, cfg->clear_pct), above(100, cfg->clear_pct)};
+	return (struct mt_pressure_thresholds){cfg->warn_pct, 100, kept_at(cfg->warn_pct, cfg->clear_pct),
+				   kept_at(100, cfg->clear_pct)};
 }
 
 static enum mt_pressure_level entered_at(uint64_t value, uint64_t warn, uint64_t critical)

@@ -54,6 +54,8 @@ static const struct row {
 	 "ram=910 gives=20: heavy | ram=890: - level=critical | ram=910: - level=critical entered=none"},
 	{"no hysteresis if so set", "clear_pct=0", "ram=860 gives=20: purge | ram=849: - level=none over"},
 	{"a wide hysteresis", "clear_pct=50", "ram=860 gives=20: purge | ram=400: - level=warn | ram=340: - level=none"},
+	{"one that is wider than the threshold ends at half of it", "warn_pct=40 clear_pct=45",
+	 "ram=410 gives=20: purge | ram=210: - level=warn | ram=190: - level=none over"},
 	{"up again after clear is a new episode", "",
 	 "ram=860 gives=200: purge | ram=660: - over | +11s ram=700: - | ram=860: purge entered=warn"},
 	/* cooldown */
