@@ -33,7 +33,7 @@ class Workload:
 LIST = [
 	Workload("fl_rounds", ["end_rss_last4_max_mib", "end_over_floor", "floor_mib", "peak_mib", "active_s", "total_s",
 		"minor_faults"], ["glibc", "glibc-trim", "jemalloc", "shim"]),
-	Workload("soak", ["slope_mb_a_round", "floor_mib", "half_rss_mib", "last_rss_mib", "peak_mib", "total_s"],
+	Workload("soak", ["slope_mb_a_round", "least_squares_mb_a_round", "floor_mib", "half_rss_mib", "last_rss_mib", "peak_mib", "total_s"],
 		["glibc", "shim-server"], runs=1, variants=[
 			(f"soak-{method}", ["--method", method]) for method in ("fedavg", "fedprox", "scaffold")]),
 	Workload("steps", ["total_s", "touch_s", "touch_median_s", "rss_between_median_mib", "rss_between_mean_mib",

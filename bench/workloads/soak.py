@@ -20,6 +20,7 @@ import dataclasses
 import io
 import json
 import random
+import statistics
 import time
 
 import procself
@@ -167,7 +168,12 @@ class Server:
 
 
 def slope(values):
-	"""Least squares, per step."""
+	"""Theil and Sen, per step: the median over all pairs. RSS at a round's end is one of two values, with that round's purge or
+	just before it; a few of the second kind say nothing of a trend, and a least-squares line follows them."""
+	return statistics.median((values[j] - values[i]) / (j - i) for j in range(len(values)) for i in range(j))
+
+
+def least_squares(values):
 	middle, mean = (len(values) - 1) / 2, sum(values) / len(values)
 	return sum((x - middle) * (y - mean) for x, y in enumerate(values)) / sum((x - middle) ** 2 for x in range(len(values)))
 
@@ -223,6 +229,7 @@ def main():
 		"half_rss_mib": half[0],
 		"half_rss_max_mib": max(half),
 		"slope_mb_a_round": slope(half) * 2**20 / 1e6,
+		"least_squares_mb_a_round": least_squares(half) * 2**20 / 1e6,
 		"peak_mib": procself.peak_mib(),
 		"import_file_mib": import_file,
 		"end_file_mib": procself.status_mib("RssFile"),
