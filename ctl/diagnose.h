@@ -18,6 +18,12 @@
 #include "ctl/trend.h"
 #include "ctl/verdicts.def"
 
+/* By how much a lies above b; 0 where it does not. */
+static inline uint64_t mt_diagnose_above(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
 struct mt_diagnose_profile;
 
 enum mt_verdict {

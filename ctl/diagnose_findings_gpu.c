@@ -11,17 +11,12 @@
 #define PINNED_SHARE  0.25  /* of RSS */
 #define OOM_AGE_NS    ((uint64_t)900 * 1000000000u)
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* The last out-of-memory report, if it is of late. */
 static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_oom *oom = mt_statsfile_oom(&facts->last, facts->last.head.ooms_count);
 
-	return oom && above(facts->last.head.time_ns, oom->time_ns) < OOM_AGE_NS ? oom : NULL;
+	return oom && mt_diagnose_above(facts->last.head.time_ns, oom->time_ns) < OOM_AGE_NS ? oom : NULL;
 }
 
 /* What a heavy cleanup has given back to the devices and the program has not taken again since: what a training step uses and
@@ -34,7 +29,7 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
 
 	if (!facts->trim.done || facts->trim.level != MT_LEVEL_HEAVY || !record->gpu_before_bytes)
 		return 0;
-	return above(record->gpu_before_bytes, after);
+	return mt_diagnose_above(record->gpu_before_bytes, after);
 }
 
 static void show_memory(const struct mt_diagnose_facts *facts, struct mt_diagnose_finding *finding)
@@ -85,7 +80,7 @@ static uint64_t stuck_bytes(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 
 	return facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY
-	       ? above(now->framework_reserved_bytes, now->framework_allocated_bytes) : 0;
+	       ? mt_diagnose_above(now->framework_reserved_bytes, now->framework_allocated_bytes) : 0;
 }
 
 static void find_fragments(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
@@ -130,7 +125,7 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 	const struct mt_stats_oom *oom = last_oom(facts);
 	uint64_t total = facts->last.head.snapshot.gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
-	uint64_t stuck = stuck_bytes(facts), live = above(last->gpu_allocated_bytes, stuck);
+	uint64_t stuck = stuck_bytes(facts), live = mt_diagnose_above(last->gpu_allocated_bytes, stuck);
 	bool full = (oom && oom->cause == MT_OOM_LIVE && stuck < oom->asked_bytes) ||
 		    (total && (double)live >= (double)total * FULL_SHARE && !(oom && oom->cause == MT_OOM_CACHE));
 	struct mt_diagnose_finding *finding;

@@ -9,11 +9,6 @@
 #define PINNED_SHARE 0.25          /* of RSS, where no trim can help: that much before it is worth a word */
 #define CLASS_SHARE  0.5           /* of what the classes have grown: they have a name for it */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 {
 	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes * HOARD_SHARE);
@@ -39,9 +34,9 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 	};
 
 	if (facts->trim.done)
-		hoard.returned_bytes = above(above(record->anon_before_bytes, record->anon_after_bytes),
-					     above(record->live_before_bytes, record->live_after_bytes));
-	hoard.left_bytes = above(hoard.kept_bytes, hoard.returned_bytes);
+		hoard.returned_bytes = mt_diagnose_above(mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes),
+					     mt_diagnose_above(record->live_before_bytes, record->live_after_bytes));
+	hoard.left_bytes = mt_diagnose_above(hoard.kept_bytes, hoard.returned_bytes);
 	return hoard;
 }
 
@@ -135,7 +130,7 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 
 	for (size_t i = 0; facts->classes_first.count && i < facts->classes_last.count; i++) {
 		const struct mt_stats_class *class = &facts->classes_last.list[i];
-		uint64_t grown = above(class->live_count, count_of(&facts->classes_first, class->block_bytes));
+		uint64_t grown = mt_diagnose_above(class->live_count, count_of(&facts->classes_first, class->block_bytes));
 		double bytes = (double)grown * (double)class->block_bytes;
 
 		all += bytes;
@@ -164,7 +159,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_record *record = &facts->trim.record;
 
 	return facts->trim.done && record->gc_collected_count
-		       ? above(record->live_before_bytes, record->live_after_bytes) : 0;
+		       ? mt_diagnose_above(record->live_before_bytes, record->live_after_bytes) : 0;
 }
 
 static double leak_confidence(const struct mt_diagnose_facts *facts, const struct mt_trend *live)

@@ -12,11 +12,6 @@
 #define HUGE_SHARE   0.50           /* of the anonymous memory, in huge pages */
 #define COPIED_SHARE 0.25           /* of what the family holds */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static bool is_part(uint64_t bytes, uint64_t whole)
 {
 	return bytes >= PART_BYTES && (double)bytes >= (double)whole * PART_SHARE;
@@ -26,7 +21,7 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t bytes = above(mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)), last->gpu_pinned_bytes);
+	uint64_t bytes = mt_diagnose_above(mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)), last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
@@ -53,7 +48,7 @@ static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis 
 
 static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 {
-	return group->is_v1 ? group->file_bytes : above(group->file_bytes, group->shmem_bytes);
+	return group->is_v1 ? group->file_bytes : mt_diagnose_above(group->file_bytes, group->shmem_bytes);
 }
 
 /* The kernel takes file pages back before it refuses or kills: a full group is no alarm where files fill it. */
@@ -110,7 +105,7 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
-	bytes = above(bytes, last->gpu_pinned_bytes);
+	bytes = mt_diagnose_above(bytes, last->gpu_pinned_bytes);
 	if (!facts->foreign_count || (!is_part(bytes, last->anon_bytes) && !grows))
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_PRIVATE, grows ? out->outside.slope * MT_DIAGNOSE_HORIZON_S : (double)bytes,
@@ -141,8 +136,8 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 	struct mt_diagnose_finding *finding;
 
 	if (facts->trim.done)
-		unnamed = above(unnamed, above(facts->trim.record.anon_before_bytes, facts->trim.record.anon_after_bytes));
-	unnamed = above(unnamed, last->gpu_pinned_bytes);
+		unnamed = mt_diagnose_above(unnamed, mt_diagnose_above(facts->trim.record.anon_before_bytes, facts->trim.record.anon_after_bytes));
+	unnamed = mt_diagnose_above(unnamed, last->gpu_pinned_bytes);
 	bytes = unnamed < huge ? unnamed : huge;
 	if (!is_part(bytes, last->anon_bytes) || (double)huge < (double)last->anon_bytes * HUGE_SHARE)
 		return;
@@ -160,7 +155,7 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_family_sums *sums = &facts->family.last;
-	uint64_t copied = sums->copied_bytes, grown = above(copied, facts->family.first.copied_bytes);
+	uint64_t copied = sums->copied_bytes, grown = mt_diagnose_above(copied, facts->family.first.copied_bytes);
 	struct mt_diagnose_finding *finding;
 
 	if (!facts->family.known || copied < PART_BYTES || (double)copied < (double)sums->pss_bytes * COPIED_SHARE)

@@ -12,11 +12,6 @@
 #define ARENAS_BYTES  (48 * MT_MIB)
 #define ARENAS_SHARE  0.30          /* of the anonymous memory */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* The lowest that a figure has been in the last quarter of the look. */
 static uint64_t lately_least(const struct mt_diagnose_facts *facts, size_t offset)
 {
@@ -42,13 +37,13 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_record *record = &facts->trim.record;
-	uint64_t live = above(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = above(record->anon_before_bytes, record->anon_after_bytes);
+	uint64_t live = mt_diagnose_above(record->live_before_bytes, record->live_after_bytes);
+	uint64_t anon = mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes);
 	uint64_t live_least = lately_least(facts, offsetof(struct mt_diagnose_sample, live_bytes));
 	uint64_t anon_least = lately_least(facts, offsetof(struct mt_diagnose_sample, anon_bytes));
 
-	live = lesser(live, above(live_least, record->live_after_bytes));
-	anon = lesser(lesser(anon, above(anon_least, record->anon_after_bytes)), record->gc_collected_count * ARENA_OBJECT_BYTES);
+	live = lesser(live, mt_diagnose_above(live_least, record->live_after_bytes));
+	anon = lesser(lesser(anon, mt_diagnose_above(anon_least, record->anon_after_bytes)), record->gc_collected_count * ARENA_OBJECT_BYTES);
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
 
@@ -118,8 +113,8 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
 	if (facts->arenas_known)
-		return above(last->arenas_bytes, last->arenas_live_bytes);
-	return above(outside, blocks * OBJECT_BYTES);
+		return mt_diagnose_above(last->arenas_bytes, last->arenas_live_bytes);
+	return mt_diagnose_above(outside, blocks * OBJECT_BYTES);
 }
 
 /* CPython gives an arena back only when the last object in it has gone. */

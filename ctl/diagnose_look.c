@@ -13,11 +13,6 @@
 #define SILENT_STEP  16u /* ... look, since each wait is a second */
 #define ARENAS_SHARE 20u /* reading Python's arenas may cost that part of the time at most */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t status_bytes(const char *status, const char *key)
 {
 	uint64_t kilobytes = 0;
@@ -45,7 +40,7 @@ static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
 static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
 {
 	uint64_t top = from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
-	uint64_t anon = above(to->anon_bytes, to->arenas_bytes);
+	uint64_t anon = mt_diagnose_above(to->anon_bytes, to->arenas_bytes);
 
 	to->live_bytes = from->heap_live_bytes;
 	to->idle_bytes = from->heap_idle_bytes;
@@ -53,8 +48,8 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_s
 	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
-	to->outside_bytes = top ? above(anon + to->swap_bytes, top) : 0;
-	to->slack_bytes = above(top && top < anon ? top : anon, from->heap_live_bytes);
+	to->outside_bytes = top ? mt_diagnose_above(anon + to->swap_bytes, top) : 0;
+	to->slack_bytes = mt_diagnose_above(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 
 static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)

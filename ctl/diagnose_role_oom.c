@@ -14,11 +14,6 @@ struct holder {
 	uint64_t bytes;
 };
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static int by_size(const void *a, const void *b)
 {
 	const struct holder *x = a, *y = b;
@@ -32,13 +27,13 @@ static void say_holders(const struct mt_diagnose_facts *facts, struct mt_checks 
 	struct holder list[HOLDERS_MOST] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns", last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
-		{"free heap between live blocks", above(last->slack_bytes, last->dirty_bytes)},
+		{"free heap between live blocks", mt_diagnose_above(last->slack_bytes, last->dirty_bytes)},
 		{"live objects in Python's arenas", last->arenas_live_bytes},
-		{"free space in Python's arenas", above(last->arenas_bytes, last->arenas_live_bytes)},
+		{"free space in Python's arenas", mt_diagnose_above(last->arenas_bytes, last->arenas_live_bytes)},
 		{facts->awake ? "anonymous memory outside of the heap" : "anonymous memory",
 		 facts->awake ? last->outside_bytes : last->anon_bytes},
 		{"mapped files", last->file_bytes},
-		{"shared memory", above(last->shmem_bytes, last->gpu_pinned_bytes)},
+		{"shared memory", mt_diagnose_above(last->shmem_bytes, last->gpu_pinned_bytes)},
 		{"page-locked memory of the GPU", last->gpu_pinned_bytes},
 		{"swapped out", last->swap_bytes},
 	};
@@ -107,7 +102,7 @@ static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 	const struct mt_stats_record *record = &facts->trim.record;
-	uint64_t bytes = facts->trim.done ? above(record->rss_before_bytes, record->rss_after_bytes) : last->dirty_bytes;
+	uint64_t bytes = facts->trim.done ? mt_diagnose_above(record->rss_before_bytes, record->rss_after_bytes) : last->dirty_bytes;
 
 	mt_role_say(out, bytes >= 64 * MT_MIB ? MT_FINDING_WARN : MT_FINDING_OK, "returns_at_once",
 		    bytes >= 64 * MT_MIB ? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit" : NULL,
@@ -128,7 +123,7 @@ static void check_larger(const struct mt_diagnose_facts *facts, const struct mt_
 			    mt_text_bytes(used + used / 3).text);
 		return;
 	}
-	hours = (double)above(facts->limit.limit_bytes, used) / rss->slope / 3600;
+	hours = (double)mt_diagnose_above(facts->limit.limit_bytes, used) / rss->slope / 3600;
 	mt_role_say(out, MT_FINDING_WARN, "larger_limit", "no limit is large enough for what grows: see the verdict",
 		    "it grows by %s: the limit is reached in %.1f hours; each GB more buys %.1f hours", mt_diagnose_rate(rss->slope).text,
 		    hours, 1024.0 * (double)MT_MIB / rss->slope / 3600);

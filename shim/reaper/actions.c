@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "base/lock.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
@@ -38,11 +39,6 @@ static uint64_t live_bytes(void)
 	(void)mt_backend()->figures(&figures);
 	mt_lock_drop(&lock);
 	return figures.live_bytes;
-}
-
-static uint64_t fallen(uint64_t before, uint64_t after)
-{
-	return before > after ? before - after : 0;
 }
 
 /* A cleanup that nobody asked for: of several processes that train together, one that collects or flushes lets all
@@ -103,7 +99,7 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->gc_cost_ns += record->gc_ns;
 	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
 		figures->gpu_flush_count++;
-		figures->gpu_flushed_bytes += fallen(record->gpu_before_bytes, record->gpu_after_bytes);
+		figures->gpu_flushed_bytes += mt_above(record->gpu_before_bytes, record->gpu_after_bytes);
 	}
 	if (!record->merged) {
 		figures->purge_count++;
@@ -265,10 +261,10 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
-	purged = fallen(record.anon_before_bytes, record.anon_after_bytes);
+	purged = mt_above(record.anon_before_bytes, record.anon_after_bytes);
 	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (fallen(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
+	if (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
 		record.result = 1;
 	if (!possible && record.gc_state == MT_GC_NONE && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
@@ -313,7 +309,7 @@ void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_b
 	record.gpu_after_bytes = gpu_after_bytes;
 	record.gpu_state = MT_GPU_DONE;
 	record.frameworks = MT_FRAMEWORK_TORCH;
-	record.result = fallen(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
+	record.result = mt_above(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
 	mt_publish_lock()->gpu_framework_count++;
 	mt_publish_unlock();
 	mt_publish_record(&record);

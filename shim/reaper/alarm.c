@@ -1,17 +1,13 @@
 #include "reaper/alarm.h"
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/os.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
 
 #define MB(bytes)      ((unsigned long long)((bytes) / MT_MIB))
 #define THREADS_FIELD  20 /* proc(5), num_threads */
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
 
 /* ---- who holds what ---- */
 
@@ -24,8 +20,8 @@ static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapsh
 	alarm->heap_metadata_bytes = figures->heap_metadata_bytes;
 	heap = alarm->heap_live_bytes + alarm->heap_dirty_bytes + alarm->heap_metadata_bytes;
 	if (resident_known)
-		alarm->heap_pinned_bytes = above(figures->heap_resident_bytes, heap);
-	alarm->other_anon_bytes = above(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
+		alarm->heap_pinned_bytes = mt_above(figures->heap_resident_bytes, heap);
+	alarm->other_anon_bytes = mt_above(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
 	alarm->gpu_pinned_bytes = figures->gpu_pinned_bytes;
 }
 

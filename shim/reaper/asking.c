@@ -1,5 +1,6 @@
 #include "reaper/asking.h"
 
+#include "base/number.h"
 #include "base/os.h"
 
 #define OVERDUE_NS    MT_NS_PER_S /* a question that nothing calls for is put that often, or as seldom as it is dear */
@@ -8,19 +9,14 @@
 #define PAUSE_SHARE   20000       /* answers that find nothing stand for that many times what they cost: 0.005 % of time */
 #define RISE_SHARE    4           /* of the gate: what the bound may rise before that */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t freed_bytes(const struct mt_snapshot *now)
 {
-	return above(now->allocated_bytes, now->live_bytes);
+	return mt_above(now->allocated_bytes, now->live_bytes);
 }
 
 static uint64_t bound_bytes(const struct mt_snapshot *now)
 {
-	return above(now->anon_bytes, now->live_bytes);
+	return mt_above(now->anon_bytes, now->live_bytes);
 }
 
 static uint64_t pause_ns(const struct mt_asked *asked)
@@ -36,7 +32,7 @@ bool mt_asking_is_overdue(const struct mt_asked *asked, const struct mt_snapshot
 
 	if (now->now_ns - asked->at_ns < (pause > OVERDUE_NS ? pause : OVERDUE_NS))
 		return false;
-	return !is_counted || above(freed_bytes(now), asked->freed_bytes) >= OVERDUE_BYTES;
+	return !is_counted || mt_above(freed_bytes(now), asked->freed_bytes) >= OVERDUE_BYTES;
 }
 
 /* By the bound, or because of what was told: what was worth a purge then is watched until it is purged or taken. */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/asking.h"
 #include "sense/rss.h"
@@ -15,11 +16,6 @@ static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where
 /* By glibc's own count of what is free: */
 static uint64_t free_bytes;
 static uint64_t kept_free_bytes; /* what a trim has already gone through stays counted */
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
 
 /* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as in use. */
 static uint64_t first_anon_bytes(void)
@@ -41,7 +37,7 @@ void mt_dirty_start(void)
 /* What a trim left does not become dirty again when it grows anew. */
 static void lower_kept(const struct mt_snapshot *now)
 {
-	uint64_t between = above(now->anon_bytes, now->live_bytes);
+	uint64_t between = mt_above(now->anon_bytes, now->live_bytes);
 
 	if (between < kept_bytes)
 		kept_bytes = between;
@@ -55,7 +51,7 @@ static void ask_chunks(struct mt_snapshot *now)
 	uint64_t taken;
 
 	lower_kept(now);
-	between = above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+	between = mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
 	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
 	if (between < LOOK_BYTES && mt_asking_is_overdue(&asked, now, true) && mt_backend()->figures(&heap)) {
@@ -64,8 +60,8 @@ static void ask_chunks(struct mt_snapshot *now)
 		free_bytes = heap.free_bytes - kept_free_bytes;
 		mt_asking_note(&asked, now);
 	}
-	taken = above(now->allocated_bytes, asked.allocated_bytes);
-	now->dirty_bytes = above(free_bytes, taken);
+	taken = mt_above(now->allocated_bytes, asked.allocated_bytes);
+	now->dirty_bytes = mt_above(free_bytes, taken);
 	if (now->dirty_bytes > now->anon_bytes)
 		now->dirty_bytes = now->anon_bytes;
 	if (now->dirty_bytes < between)
@@ -101,7 +97,7 @@ void mt_dirty_ask(struct mt_snapshot *now, bool all)
 	lower_kept(now);
 	now->dirty_known = true;
 	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
-							 above(above(now->anon_bytes, now->live_bytes), kept_bytes);
+							 mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
 	mt_asking_note(&asked, now);
 	asked.dirty_bytes = now->dirty_bytes;
 }

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
@@ -29,11 +30,6 @@ static uint64_t last_ns;
 static uint64_t next_ns;
 static uint64_t used_before_bytes; /* by the driver, when the release was queued */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static uint64_t gate_bytes(uint64_t reserved, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
@@ -49,7 +45,7 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 
 	for (int i = 0; i < MT_PYTHON_GPU_DEVICES; i++) {
 		uint64_t reserved = i < seen->count ? seen->devices[i].reserved_bytes : 0;
-		uint64_t idle = i < seen->count ? above(reserved, seen->devices[i].allocated_bytes) : 0;
+		uint64_t idle = i < seen->count ? mt_above(reserved, seen->devices[i].allocated_bytes) : 0;
 
 		if (idle <= gate_bytes(reserved, cfg))
 			own->since_ns[i] = 0;
@@ -150,7 +146,7 @@ uint64_t mt_framework_idle_bytes(int device)
 {
 	if (device < 0 || device >= last.count || mt_os_now_ns() - last_ns > FRESH_NS)
 		return 0;
-	return above(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
+	return mt_above(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
 }
 
 void mt_framework_fork_child(void)

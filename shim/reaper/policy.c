@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "base/os.h"
 
 #define LONGEST_TICK_NS   (5 * MT_NS_PER_S)
@@ -30,11 +31,6 @@ void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uin
 	policy->probe_pause_ns = FIRST_PAUSE_NS;
 }
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
@@ -50,7 +46,7 @@ static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *n
 
 bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	uint64_t bound = above(now->anon_bytes, now->live_bytes);
+	uint64_t bound = mt_above(now->anon_bytes, now->live_bytes);
 
 	if (bound >= mt_policy_gate(now, cfg))
 		return true;
@@ -121,7 +117,7 @@ static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
  * nothing else would show that a buffer came and went. */
 static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	return above(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
+	return mt_above(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
 }
 
 /* Keeps one sample older than the window, so that the window is known to be covered. */
@@ -246,11 +242,11 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
  * their faults at the same time. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	uint64_t back = above(now->rss_bytes, policy->purged_rss_bytes);
-	uint64_t faults = above(now->faults_count, policy->seen_faults_count);
-	uint64_t span = above(now->now_ns, policy->seen_usage_ns);
-	uint64_t tick = above(now->now_ns, policy->seen_ns);
-	uint64_t running = above(now->cpu_ns, policy->seen_cpu_ns);
+	uint64_t back = mt_above(now->rss_bytes, policy->purged_rss_bytes);
+	uint64_t faults = mt_above(now->faults_count, policy->seen_faults_count);
+	uint64_t span = mt_above(now->now_ns, policy->seen_usage_ns);
+	uint64_t tick = mt_above(now->now_ns, policy->seen_ns);
+	uint64_t running = mt_above(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
 	uint64_t fresh; /* bytes that came back since the last time */
 	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
@@ -258,7 +254,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 
 	if (!now->usage_known)
 		return;
-	learn_fault(policy, faults, above(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
+	learn_fault(policy, faults, mt_above(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
 	if (!policy->purged_ns || back <= policy->returned_bytes)
@@ -367,7 +363,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 		policy->owed_bytes += returned_bytes;
 	policy->purged_ns = after->now_ns;
 	/* What earlier purges took away may still come back: a fall in stages is purged in stages. */
-	policy->purged_bytes = above(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
+	policy->purged_bytes = mt_above(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
 	policy->last_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
 	policy->purge_cost_ns = cost_ns;

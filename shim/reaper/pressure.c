@@ -6,6 +6,7 @@
 #include "backend/backend.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/alarm.h"
@@ -177,17 +178,12 @@ static void tell(const struct scene *scene, const struct mt_pressure_plan *plan)
 
 /* ---- acting ---- */
 
-static uint64_t fallen(uint64_t before, uint64_t after)
-{
-	return before > after ? before - after : 0;
-}
-
 static void count_cleanup(const struct mt_stats_record *record)
 {
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
 	to->pressure_clean_count++;
-	to->pressure_returned_bytes += fallen(record->rss_before_bytes, record->rss_after_bytes);
+	to->pressure_returned_bytes += mt_above(record->rss_before_bytes, record->rss_after_bytes);
 	mt_publish_unlock();
 }
 
@@ -211,8 +207,8 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	outcome.after.own_bytes = read_own(cfg);
 	outcome.after.loose_bytes = read_loose();
 	read_devices(&outcome.after);
-	outcome.returned_bytes = fallen(record.anon_before_bytes, record.anon_after_bytes);
-	outcome.gpu_returned_bytes = fallen(record.gpu_before_bytes, record.gpu_after_bytes);
+	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
+	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
 	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
 		mt_alarm_raise(mt_pressure_own_limit(cfg));
 }

@@ -1,20 +1,16 @@
 #include "reaper/pressure_levels.h"
 
+#include "base/number.h"
 #include "base/os.h"
 
 #define STALL_SPAN_NS    MT_NS_PER_S            /* shorter ones say little */
 #define STALL_WARN       100u                   /* thousandths of the time that tasks wait; left at half of it */
 #define STALL_CRITICAL   200u
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 /* One that is kept down to nothing would never be over: half of it then. */
 static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
 {
-	uint64_t pct = above(entered_pct, clear_pct);
+	uint64_t pct = mt_above(entered_pct, clear_pct);
 
 	return pct ? pct : (entered_pct + 1) / 2;
 }

@@ -1,5 +1,6 @@
 #include "reaper/pressure_policy.h"
 
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/pressure_levels.h"
 
@@ -12,11 +13,6 @@
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
 #define LEAST_BYTES      (8 * MT_MIB)           /* a cleanup that returns less has returned next to nothing */
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
-
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
@@ -227,11 +223,11 @@ static struct outlook outlook_of(uint64_t used, uint64_t limit, const struct mt_
 		out.pace_ns = NEAR_NS;
 	else if (used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
 		out.pace_ns = NEARER_NS;
-	out.room_bytes = above(mt_pressure_share_of(limit, at->warn), used);
+	out.room_bytes = mt_above(mt_pressure_share_of(limit, at->warn), used);
 	if (!out.room_bytes)
-		out.room_bytes = above(mt_pressure_share_of(limit, at->critical), used);
+		out.room_bytes = mt_above(mt_pressure_share_of(limit, at->critical), used);
 	if (!out.room_bytes)
-		out.room_bytes = above(limit, used);
+		out.room_bytes = mt_above(limit, used);
 	return out;
 }
 
@@ -268,7 +264,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	struct outlook own = outlook_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
 	uint64_t pace = pace_of(&pressure->stories[MT_PRESSURE_OWN], own.pace_ns, cfg);
-	uint64_t soon = time_until_full(own.room_bytes, above(now->own_bytes, pressure->seen_own_bytes), span);
+	uint64_t soon = time_until_full(own.room_bytes, mt_above(now->own_bytes, pressure->seen_own_bytes), span);
 
 	for (uint32_t i = 0; i < now->devices_count; i++)
 		gpu.pace_ns = lower(gpu.pace_ns,
@@ -277,7 +273,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	if (cfg->pressure) {
 		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
 		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
-		soon = lower(soon, time_until_full(host.room_bytes, above(now->used_bytes, pressure->seen_used_bytes), span));
+		soon = lower(soon, time_until_full(host.room_bytes, mt_above(now->used_bytes, pressure->seen_used_bytes), span));
 		pressure->room_bytes = lower(host.room_bytes, own.room_bytes);
 	}
 	soon = soon > SOONEST_NS ? soon : SOONEST_NS;
@@ -287,7 +283,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
 {
-	uint64_t grown = above(own_bytes, pressure->seen_own_bytes);
+	uint64_t grown = mt_above(own_bytes, pressure->seen_own_bytes);
 	/* Together with what else wakes the reaper about now. */
 	uint64_t slack = (pressure->next_ns - pressure->seen_ns) / 10;
 
@@ -366,7 +362,7 @@ bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_
 			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, plan->urgent_kinds & 1u << i, outcome, cfg);
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
-	pressure->seen_used_bytes = above(pressure->seen_used_bytes, outcome->returned_bytes);
+	pressure->seen_used_bytes = mt_above(pressure->seen_used_bytes, outcome->returned_bytes);
 	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* whether it has helped */
 	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;

@@ -4,6 +4,7 @@
 #include "backend/backend.h"
 #include "base/config.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/dirty.h"
@@ -67,14 +68,9 @@ void mt_tick_start(void)
 
 /* ---- sense ---- */
 
-static uint64_t above(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
 static bool is_near(uint64_t a, uint64_t b)
 {
-	return above(a, b) + above(b, a) < MOVED_BYTES;
+	return mt_above(a, b) + mt_above(b, a) < MOVED_BYTES;
 }
 
 /* Nothing that a glance shows has changed since all threads were added up, not by a page nor by a byte. */
@@ -237,13 +233,13 @@ void mt_tick_refresh(void)
 uint64_t mt_tick_kept_bytes(void)
 {
 	struct mt_snapshot now = sense_all();
-	uint64_t most = above(now.anon_bytes, now.live_bytes);
-	uint64_t unused = above(mt_dirty_figures()->resident_bytes, now.live_bytes);
+	uint64_t most = mt_above(now.anon_bytes, now.live_bytes);
+	uint64_t unused = mt_above(mt_dirty_figures()->resident_bytes, now.live_bytes);
 
 	if (unused < now.dirty_bytes)
 		unused = now.dirty_bytes;
 	/* What the allocator calls dirty or resident may never have been touched. */
-	return above(now.rss_bytes, unused < most ? unused : most);
+	return mt_above(now.rss_bytes, unused < most ? unused : most);
 }
 
 void mt_tick_reset_peak(void)
@@ -261,7 +257,7 @@ void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 
 	sense_usage(&after);
 	mt_dirty_note_trim(&after);
-	mt_policy_purged(&policy, &after, above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
+	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
 			 charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
