@@ -22,6 +22,8 @@ class Candidate:
 	preload: str = ""
 	environment: dict = dataclasses.field(default_factory=dict)
 	arguments: dict = dataclasses.field(default_factory=dict)
+	by_hand: bool = False   # the program itself is changed: it collects and trims each round
+	python: bool = False    # differs from another candidate in PYTHONMALLOC alone: only for Python programs
 
 	def missing(self):
 		"""Why it cannot run here; an empty string when it can."""
@@ -41,12 +43,19 @@ SHIM_ASKS = {"fragmentation": ["--signal"]}
 
 BUILT_IN = [
 	Candidate("glibc", arguments={"fragmentation": ["--trim"]}),
-	Candidate("glibc-trim", arguments={"fl_rounds": ["--trim"]}),
+	Candidate("glibc-again", arguments={"fragmentation": ["--trim"]}),  # must agree with the first: what the noise is
+	Candidate("glibc-arena2", "", {"MALLOC_ARENA_MAX": "2"}, {"fragmentation": ["--trim"]}),
+	Candidate("glibc-trim", arguments={"fl_rounds": ["--trim"]}, by_hand=True),
+	Candidate("glibc-malloc", "", {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc", JEMALLOC, arguments=JEMALLOC_ASKS),
+	Candidate("jemalloc-decay5s", JEMALLOC, {"MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:5000"}, JEMALLOC_ASKS),
+	Candidate("jemalloc-background", JEMALLOC, {"MALLOC_CONF": "background_thread:true"}, JEMALLOC_ASKS),
+	Candidate("jemalloc-malloc", JEMALLOC, {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc-nodecay", JEMALLOC, {"MALLOC_CONF": NODECAY}, JEMALLOC_ASKS),
 	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4")),
 	Candidate("mimalloc", library("libmimalloc.so.2")),
 	Candidate("shim", arguments=SHIM_ASKS),
+	Candidate("shim-pymalloc", "", {"PYTHONMALLOC": "pymalloc"}, python=True),
 	Candidate("shim-system", "", {"MT_ALLOCATOR": "system"}, SHIM_ASKS),
 	Candidate("shim-prof-ready", "", {"MT_PROF": "1"}, SHIM_ASKS),
 	Candidate("shim-prof-on", "", {"MT_PROF": "on"}, SHIM_ASKS),
