@@ -70,7 +70,7 @@ struct mt_backend_identity {
 	char allocator[32];       /* jemalloc glibc tcmalloc mimalloc musl unknown */
 	char evidence[160];       /* the file that owns the bound malloc and how it was found */
 	char mode[32];            /* jemalloc, system, shadowed (another library's malloc stands before ours) */
-	char conf[256];           /* the embedded jemalloc's settings; "" for others */
+	char conf[768];           /* the embedded jemalloc's settings, with room for the user's own; "" for others */
 };
 
 /* Who counts live bytes. */

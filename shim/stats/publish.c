@@ -51,6 +51,20 @@ static void fill_settings(const struct mt_config *config)
 	file.head.settings_count = MT_OPTION_COUNT;
 }
 
+/* Half a pair would be another setting ("narenas:1" of "narenas:16"). */
+static void fill_conf(const char *conf, char *out, size_t out_bytes)
+{
+	static const char more[] = ",...";
+	char *last;
+
+	mt_format(out, out_bytes, "%s", conf);
+	if (strlen(conf) < out_bytes)
+		return;
+	out[out_bytes - sizeof(more) + 1] = 0;
+	last = strrchr(out, ',');
+	memcpy(last ? last : out, more, sizeof(more));
+}
+
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
 {
 	struct mt_stats_head *head = &file.head;
@@ -73,7 +87,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
-	mt_format(head->conf, sizeof(head->conf), "%s", identity->conf);
+	fill_conf(identity->conf, head->conf, sizeof(head->conf));
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
 	if (!ended)

@@ -257,7 +257,7 @@ struct mt_stats_head {
 	char allocator[32];          /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
 	char evidence[160];          /* the file that owns the bound malloc, and how it is reached */
 	char mode[32];               /* "jemalloc", "system", "shadowed" */
-	char conf[256];              /* the embedded jemalloc's effective conf */
+	char conf[256];              /* the embedded jemalloc's effective conf; where not all of it fits, ",..." ends it */
 	char python[64];             /* "", "PYTHONMALLOC=malloc", or why not */
 	char cuda[64];               /* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	uint64_t time_ns;            /* CLOCK_REALTIME of the snapshot */

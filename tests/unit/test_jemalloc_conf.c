@@ -6,7 +6,7 @@
 #ifndef MT_NO_JEMALLOC
 #include "backend/jemalloc_conf.h"
 
-#define OURS_COUNT 4 /* pairs of our own at the front */
+#define OURS_COUNT 6 /* pairs of our own at the front */
 
 /* The conf that comes out of a stock MALLOC_CONF and of MT_MALLOC_CONF; either may be NULL. */
 static const char *conf_of(const char *stock, const char *own, uint64_t arena_max, size_t out_bytes)
@@ -128,6 +128,16 @@ Test(jemalloc_conf, keeps_what_a_stock_conf_says_of_the_profiler)
 			 ",prof:true,prof_active:false,prof_prefix:,lg_prof_sample:17");
 }
 
+Test(jemalloc_conf, slabs_of_the_user_stand_alone)
+{
+	const char *conf = conf_of(NULL, "narenas:2,slab_sizes:8-8:1", 0, 1024);
+
+	cr_expect_not_null(strstr(conf, ",narenas:2,slab_sizes:8-8:1"));
+	cr_expect_null(strstr(conf, "2048"), "%s", conf);
+	cr_expect_null(strstr(conf_of("slab_sizes:8-8:1", NULL, 0, 1024), "2048"));
+	cr_expect_not_null(strstr(conf_of("slab_sizesx:1,narenas:2", "xslab_sizes:1", 0, 1024), "1-2048:1"));
+}
+
 Test(jemalloc_conf, nobody_may_end_the_program_over_a_setting)
 {
 	cr_expect_str_eq(tail_of("abort_conf:true", "abort_conf:true,narenas:1", 0), "narenas:1");
@@ -162,7 +172,7 @@ Test(jemalloc_conf, cuts_whole_pairs_only)
 
 Test(jemalloc_conf, lives_without_an_environment)
 {
-	char out[256] = "x";
+	char out[512] = "x";
 	char **kept = environ;
 	struct mt_config config;
 
