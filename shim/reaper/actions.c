@@ -17,6 +17,7 @@
 
 static struct mt_lock lock; /* rank 30: one purge at a time */
 static _Atomic uint64_t foreign_bytes;
+static _Atomic uint64_t reaper_purge_ns; /* CPU time of the reaper's purges; counter, no ordering */
 
 static const char *const reason_texts[] = {
 #define X(name, text) text,
@@ -203,6 +204,7 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
 	struct mt_purge_outcome outcome = {0};
 	uint64_t began = mt_os_now_ns();
+	uint64_t began_cpu = mt_os_thread_cpu_ns();
 
 	mt_lock_take(&lock);
 	if (order->here && mt_backend()->flush_thread)
@@ -210,6 +212,8 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	mt_backend()->purge(&outcome);
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
+	if (!order->here)
+		atomic_fetch_add_explicit(&reaper_purge_ns, mt_os_thread_cpu_ns() - began_cpu, memory_order_relaxed);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)
 		record->longest_hold_ns = outcome.longest_hold_ns;
 	return outcome.possible;
@@ -331,8 +335,14 @@ uint64_t mt_actions_foreign_bytes(void)
 	return atomic_exchange_explicit(&foreign_bytes, 0, memory_order_relaxed);
 }
 
+uint64_t mt_actions_reaper_purge_ns(void)
+{
+	return atomic_exchange_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
+}
+
 void mt_actions_fork_child(void)
 {
+	atomic_store_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 	atomic_store_explicit(&foreign_bytes, 0, memory_order_relaxed);
 }

@@ -7,6 +7,7 @@
 
 #define LONGEST_TICK_NS   (5 * MT_NS_PER_S)
 #define MOVED_BYTES       MT_MIB                   /* less than that in a tick is no movement */
+#define MOVED_SPAN_NS     MT_NS_PER_S              /* of what is allocated, in a longer tick, that much in each such span */
 #define SETTLE_BYTES      MT_MIB                   /* worth a purge once nothing moves */
 #define BALANCE_SPAN_NS   (3600 * MT_NS_PER_S)     /* the budget of this span is the most that can be saved up */
 #define FIRST_BALANCE_NS  (100 * MT_NS_PER_MS)     /* to begin with */
@@ -70,11 +71,19 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
+/* A server's timers go on allocating their kilobytes while it lies idle: the longer the tick, the more of them. */
+static uint64_t moved_allocated_bytes(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	uint64_t tick = now->now_ns - policy->seen_ns;
+
+	return tick > MOVED_SPAN_NS ? MOVED_BYTES / 1000 * (tick / (MOVED_SPAN_NS / 1000)) : MOVED_BYTES;
+}
+
 static void note_movement(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
-	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >= MOVED_BYTES ||
+	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >= moved_allocated_bytes(policy, now) ||
 	    distance(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
 	    distance(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
@@ -299,8 +308,7 @@ static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_
 }
 
 /* Expected cost against the budget of the time that one purge has to last. */
-static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
-		 const struct mt_config *cfg)
+static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
 	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
@@ -309,8 +317,6 @@ static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, 
 		return true;
 	if (opened > span)
 		span = opened;
-	if (least_ns > span)
-		span = least_ns;
 	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
 }
 
@@ -322,8 +328,7 @@ static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *
 	return !policy->open || !policy->cycle_ns || opened <= policy->cycle_ns / 2 || opened >= policy->cycle_ns * 2;
 }
 
-static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t least_ns,
-		      const struct mt_config *cfg)
+static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	int64_t wanted = expected_cost_ns(policy, now);
 
@@ -332,7 +337,7 @@ static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, u
 		wanted = balance_limit(cfg);
 	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_timely(policy, now))
 		return false;
-	if (pays(policy, now, least_ns, cfg)) {
+	if (pays(policy, now, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
 		return true;
 	}
@@ -342,6 +347,28 @@ static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, u
 	if (policy->probe_pause_ns > LONGEST_PAUSE_NS)
 		policy->probe_pause_ns = LONGEST_PAUSE_NS;
 	return true;
+}
+
+/* A heap that has come to rest need not wait until a purge is saved for: it may be owed, on top of what the settle time
+ * itself gives, and is paid off before the next one. So the budget holds for a program that rests every minute, and one
+ * that has just begun, or whose purges were dear, is purged when it falls idle. That the time is good the rest shows. */
+static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+{
+	int64_t most_owed_ns = (int64_t)(cfg->settle_ms * MT_NS_PER_MS / 100 * cfg->budget_pct);
+
+	return !policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES && cfg->budget_pct &&
+	       policy->balance_ns >= -most_owed_ns;
+}
+
+/* The end of the settle time is not slept through: a stretched tick ends with it. */
+static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+{
+	uint64_t left = mt_above(policy->moved_ns + cfg->settle_ms * MT_NS_PER_MS, now->now_ns);
+	uint64_t least = cfg->tick_ms * MT_NS_PER_MS;
+
+	if (policy->settled || !left || policy->tick_ns <= left)
+		return policy->tick_ns;
+	return left > least ? left : least;
 }
 
 void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after, uint64_t returned_bytes,
@@ -393,7 +420,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	burst = is_burst(policy, now);
 	note_seen(policy, now);
 	trough = reaches_trough(policy, now, &plan.round);
-	plan.next_tick_ns = policy->tick_ns;
+	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	if (!now->dirty_known || burst) {
 		policy->window_count = 0;
 		policy->idle_bytes = 0;
@@ -409,15 +436,15 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	note_opportunity(policy, now, trough || idle, burst);
 	if (trough || idle) {
 		plan.reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
-		plan.purge = may_purge(policy, now, 0, cfg);
-	} else if (!policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES) {
+		plan.purge = may_purge(policy, now, cfg);
+	}
+	if (!plan.purge && may_settle(policy, now, cfg)) {
 		plan.reason = MT_REASON_SETTLE;
-		plan.purge = may_purge(policy, now, cfg->settle_ms * MT_NS_PER_MS, cfg);
-		policy->settled = plan.purge;
+		plan.purge = policy->settled = true;
 	}
 	/* A window that is filling must not wait for a stretched tick. */
 	if (plan.purge || (now->dirty_bytes >= gate && policy->idle_bytes == 0))
 		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
-	plan.next_tick_ns = policy->tick_ns;
+	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
 }

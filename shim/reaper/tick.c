@@ -257,8 +257,8 @@ void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 
 	sense_usage(&after);
 	mt_dirty_note_trim(&after);
-	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes), record->purge_ns,
-			 charged);
+	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes),
+			 mt_actions_reaper_purge_ns(), charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
 	write_out(after.now_ns);

@@ -183,7 +183,7 @@ Test(policy, asks_the_allocator_for_its_figures_only_past_the_gate)
 	stir();
 	cr_expect_eq(sim.asked_count, 0, "50 MB of 1 GB, and the heap moves");
 	sim_free(&sim, MIB(200));
-	sim_pass(&sim, MS(100));
+	sim_pass(&sim, MS(200)); /* a tick, wherever in the stirring the last one was */
 	cr_expect_gt(sim.asked_count, 0);
 }
 
@@ -203,6 +203,39 @@ Test(policy, settles_once)
 	cr_expect_eq(sim.purge_bytes, MIB(40));
 	cr_expect_geq(sim.purge_at_ns - freed_ns, SECONDS(10));
 	cr_expect_leq(sim.purge_at_ns - freed_ns, SECONDS(15), "fragmentation: within 15 s of falling idle");
+}
+
+Test(policy, settles_when_the_time_is_up_and_not_a_stretched_tick_later)
+{
+	uint64_t freed_ns;
+
+	begin(MIB(256));
+	sim_allocate(&sim, MIB(40));
+	stir();
+	sim_free(&sim, MIB(40));
+	freed_ns = sim.now_ns;
+	sim_pass(&sim, SECONDS(20));
+	cr_assert_eq(sim.purges_count, 1);
+	cr_expect_leq(sim.purge_at_ns - freed_ns, MS(10400));
+}
+
+Test(policy, settles_though_timers_allocate_a_little)
+{
+	uint64_t freed_ns;
+
+	begin(MIB(256));
+	sim_allocate(&sim, MIB(40));
+	stir();
+	sim_free(&sim, MIB(40));
+	freed_ns = sim.now_ns;
+	for (int i = 0; i < 150; i++) { /* as redis does, ten times a second */
+		sim_allocate(&sim, 60 << 10);
+		sim_free(&sim, 60 << 10);
+		sim_pass(&sim, MS(100));
+	}
+	cr_assert_eq(sim.purges_count, 1);
+	cr_expect_eq(sim.reason, MT_REASON_SETTLE);
+	cr_expect_leq(sim.purge_at_ns - freed_ns, SECONDS(13));
 }
 
 Test(policy, settles_once_also_where_that_returns_nothing)

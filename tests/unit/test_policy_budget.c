@@ -404,3 +404,37 @@ Test(policy_budget, a_process_that_only_churns_does_not_have_its_usage_read)
 	}
 	cr_expect_leq(sim.usage_count, before + 1);
 }
+
+/* A program whose purges have been dear and whose pages came back every second falls idle. */
+static void rest_after_dear_purges(int64_t balance_ns)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(300));
+	sim_pass(&sim, MS(100));
+	sim.policy.balance_ns = balance_ns;
+	sim.policy.cost_per_byte = 2.6;
+	sim.policy.cycle_ns = SECONDS(1);
+	sim.policy.opened_ns = sim.now_ns;
+	sim_free(&sim, MIB(176));
+}
+
+Test(policy_budget, what_rests_is_purged_though_it_is_not_saved_for_yet)
+{
+	uint64_t freed_ns;
+
+	rest_after_dear_purges((int64_t)MS(1));
+	freed_ns = sim.now_ns;
+	sim_pass(&sim, MS(10500));
+	cr_assert_eq(sim.purges_count, 1);
+	cr_expect_eq(sim.reason, MT_REASON_SETTLE);
+	cr_expect_leq(sim.purge_at_ns - freed_ns, MS(10400));
+}
+
+Test(policy_budget, what_rests_is_not_purged_while_an_earlier_purge_is_owed_for)
+{
+	rest_after_dear_purges(-(int64_t)SECONDS(1));
+	sim_pass(&sim, SECONDS(20));
+	cr_expect_eq(sim.purges_count, 0);
+	sim_pass(&sim, SECONDS(20));
+	cr_expect_eq(sim.purges_count, 1, "all but 0.3 s of it is paid off in 23 s");
+}
