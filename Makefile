@@ -82,7 +82,7 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 .PHONY: FORCE
 
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) -o $@.new $(shim_obj) $(jemalloc_lib) $(jemalloc_libs)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
 # ---- mtctl ----

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What libmtshim.so shows and asks of the system: exactly the names of shim/mtshim.map, libc, libm and the loader, no
+# What libmtshim.so shows and asks of the system: exactly the names of shim/mtshim.map, libc and the loader, no
 # symbol newer than glibc 2.34 (Debian 12, Ubuntu 22.04, RHEL 9), and the usual hardening.
 #   scripts/check-exports.sh [BUILD-FOLDER]    (NM names an nm for another architecture)
 set -u
@@ -57,8 +57,8 @@ verdict "something is exported" "$([ -s "$work/exported" ] || echo nothing)"
 
 readelf -dW "$library" >"$work/dynamic"
 readelf -lW "$library" >"$work/segments"
-verdict "needs libc, libm and the loader alone" \
-	"$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" | grep -v -E '^(libc\.so\.6|libm\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9])$')"
+verdict "needs libc and the loader alone" \
+	"$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" | grep -v -E '^(libc\.so\.6|ld-linux[-a-z0-9_]*\.so\.[0-9])$')"
 verdict "no symbol newer than GLIBC_$newest" \
 	"$(readelf -VW "$library" | grep -o 'GLIBC_[0-9][0-9.]*' | sort -u | while IFS=_ read -r _ version; do
 		[ "$(printf '%s\n' "$version" $newest | sort -V | tail -1)" = $newest ] || echo "GLIBC_$version"; done)"

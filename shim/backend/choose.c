@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "base/elf.h"
 #include "base/log.h"
 #include "base/symbol.h"
 
@@ -54,9 +55,9 @@ static const char *name_owner(const char *file)
 
 static void identify(void *bound, const char *how)
 {
-	Dl_info info;
+	Dl_info info = {.dli_fname = mt_elf_libc_path("malloc", bound)};
 
-	if (!bound || !dladdr(bound, &info) || !info.dli_fname) {
+	if (!info.dli_fname && (!bound || !dladdr(bound, &info) || !info.dli_fname)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
 		mt_format(identity.evidence, sizeof(identity.evidence), "%s: no file owns it", how);
 		return;

@@ -2,12 +2,12 @@
 #  - every public name gets je_ before it, so that nothing of it can be bound by accident;
 #  - the C++ operators are left out (they would bring libstdc++; C++ programs reach us through malloc);
 #  - its constructor is dropped: it starts at its first call, and not at all where another backend is chosen;
-#  - the few calls by which it learns of threads, forks, settings and address space come to us first (mt_je_...).
+#  - the few calls by which it learns of threads, forks, settings and address space come to us first (mt_je_...), and those into libm (jemalloc_math.c).
 jemalloc_public := aligned_alloc calloc dallocx free mallctl mallctlbymib mallctlnametomib malloc malloc_conf \
 	malloc_conf_2_conf_harder malloc_message malloc_stats_print malloc_usable_size mallocx memalign nallocx \
 	posix_memalign rallocx realloc sallocx sdallocx valloc xallocx
 jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific pthread_atfork mmap \
-	creat _Unwind_Backtrace _Unwind_GetIP
+	creat _Unwind_Backtrace _Unwind_GetIP log exp round
 
 # Of these, jemalloc leaves errno as it was when it refuses; backend/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := memalign realloc valloc
@@ -15,7 +15,6 @@ jemalloc_wrapped := memalign realloc valloc
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)
 jemalloc_lib     := build/libjemalloc_renamed.a
-jemalloc_libs    := -lm
 jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
 	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name))

@@ -9,6 +9,7 @@
 
 #include "backend/backend.h"
 #include "backend/glibc.h"
+#include "base/elf.h"
 #include "base/os.h"
 #include "base/symbol.h"
 
@@ -65,12 +66,15 @@ static size_t fallback_malloc_usable_size(void *ptr)
 
 /* A member that comes from another file than malloc would hand out blocks of another allocator: jemalloc has no pvalloc,
  * and libc's makes a block of glibc's heap. */
-static bool is_sibling(void *function)
+static bool is_sibling(const char *name, void *function)
 {
+	const void *first = (const void *)(uintptr_t)next.malloc;
 	Dl_info here;
 	Dl_info there;
 
-	return function && dladdr((void *)(uintptr_t)next.malloc, &there) && dladdr(function, &here) &&
+	if (mt_elf_libc_path("malloc", first) && mt_elf_libc_path(name, function))
+		return true;
+	return function && dladdr(first, &there) && dladdr(function, &here) &&
 	       here.dli_fbase == there.dli_fbase;
 }
 
@@ -79,7 +83,7 @@ static bool find(void *out, const char *name, bool sibling)
 {
 	void *function = mt_symbol(RTLD_NEXT, name);
 
-	if (!function || (sibling && !is_sibling(function)))
+	if (!function || (sibling && !is_sibling(name, function)))
 		return false;
 	*(void **)out = function;
 	return true;

@@ -252,6 +252,35 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
 }
 
+struct ownership {
+	const char *name;
+	const void *function;
+	const char *path;
+};
+
+static bool ask_libc(const struct mt_elf_object *object, void *context)
+{
+	struct ownership *ownership = context;
+	struct tables tables;
+	const void *found;
+
+	if (!read_tables(object, &tables) || !is_libc(object, &tables))
+		return false;
+	found = find_in(object, &tables, ownership->name, NULL);
+	if (found == ownership->function)
+		ownership->path = object->path;
+	return found != NULL;
+}
+
+const char *mt_elf_libc_path(const char *name, const void *function)
+{
+	struct ownership ownership = {.name = name, .function = function};
+
+	if (function)
+		(void)mt_elf_walk_first(ask_libc, &ownership);
+	return ownership.path;
+}
+
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 {
 	unsigned long long *out = context;

@@ -12,6 +12,10 @@
  * glob (* stands for anything); written to out only if it is there and fits. */
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 
+/* libc's path, if what libc has under this name is this very function; else NULL. Answers for what is the usual case what
+ * dladdr answers for any address by a look at each symbol of the library, half of what a short program's start costs us. */
+const char *mt_elf_libc_path(const char *name, const void *function);
+
 /* Objects ever loaded into this process (dlpi_adds): tells whether a look at them would show anything new. */
 unsigned long long mt_elf_loads(void);
 

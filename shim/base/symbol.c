@@ -42,7 +42,8 @@ MT_COLD void mt_symbol_follow(void)
 	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
 	void *by_version = mt_symbol(RTLD_NEXT, "dlvsym");
 
-	if (is_libcs(by_name))
+	/* Nearly always it is libc's; dladdr would look at each of its symbols to tell so. */
+	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
 	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
 	mt_elf_hand_on(by_name, is_libcs(by_version) ? NULL : by_version);
