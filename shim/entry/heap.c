@@ -46,7 +46,11 @@ MT_HEAP_KEEPERS(X)
 /* ---- the embedded jemalloc by way of us: once after growth, and always where the boot arena was used ---- */
 
 #ifndef MT_NO_JEMALLOC
+#define CALLS_A_LOOK 512u
+
 static _Atomic unsigned char growth_noted;
+static _Atomic unsigned char watched; /* makers go on coming by the cold path; flag, no ordering */
+static MT_TLS uint32_t watched_calls; /* a shared one would be fought for by the child's threads at every call */
 static bool may_jump;
 
 /* relaxed: the functions are code, there is nothing behind the pointer to order */
@@ -62,8 +66,12 @@ static void jump_makers(void)
 /* The allocator has returned, so that a thread may be started. */
 static MT_COLD void look_at_growth(void)
 {
-	if (may_jump)
+	if (atomic_load_explicit(&watched, memory_order_relaxed)) {
+		if (++watched_calls % CALLS_A_LOOK == 0)
+			mt_life_watched();
+	} else if (may_jump) {
 		jump_makers();
+	}
 	/* Looked at before it is taken: the line is shared, and this may be every call's way. */
 	if (atomic_load_explicit(&growth_noted, memory_order_relaxed) &&
 	    atomic_exchange_explicit(&growth_noted, 0, memory_order_relaxed))
@@ -98,14 +106,26 @@ void mt_heap_serve_jemalloc(void)
 		jump_makers();
 }
 
-void mt_heap_note_growth(void)
+static void come_by_us(void)
 {
-	atomic_store_explicit(&growth_noted, 1, memory_order_relaxed);
 	if (!may_jump)
 		return;
 #define X(type, name, params, args) SERVE(name, grown_##name);
 	MT_HEAP_MAKERS(X)
 #undef X
+}
+
+void mt_heap_note_growth(void)
+{
+	atomic_store_explicit(&growth_noted, 1, memory_order_relaxed);
+	come_by_us();
+}
+
+void mt_heap_watch(bool on)
+{
+	atomic_store_explicit(&watched, on, memory_order_relaxed);
+	if (on)
+		come_by_us();
 }
 #endif
 

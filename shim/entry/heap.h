@@ -18,6 +18,10 @@ void mt_heap_serve_jemalloc(void);
 /* The embedded jemalloc has grown: the next maker comes by the cold path, once. Async-signal-safe, lock-free. */
 void mt_heap_note_growth(void);
 
+/* Over the embedded jemalloc: until it is switched off, every maker comes by the cold path and each 512th of a
+ * thread asks mt_life_watched. Some 10 instructions a call more. Any thread. */
+void mt_heap_watch(bool on);
+
 /* The exported malloc itself, whatever the name is bound to in this process. */
 const void *mt_heap_own_malloc(void);
 

@@ -88,6 +88,41 @@ def test_the_reaper_starts_in_awkward_places(run, env, compile_c, backend, place
 		assert got.stdout == f"{place}: 2 threads\n"
 
 
+@pytest.mark.parametrize("thread", ["main", "other"])
+def test_a_child_that_grows_into_what_it_inherited_gets_a_reaper(run, env, backend, thread):
+	"""Free heap of the parent serves it: the kernel is never asked for memory, by which growth is noticed otherwise."""
+	program = ("import os, sys, threading\n"
+	           "kept = [bytes(2000) for i in range(50000)]\n"
+	           "del kept\n"
+	           "def grow():\n"
+	           "\tkept, least = [], len(os.listdir('/proc/self/task'))\n"
+	           "\tfor i in range(20000): kept.append(bytes(2000))\n"
+	           "\tprint(len(os.listdir('/proc/self/task')) - least, flush=True)\n"
+	           "if os.fork() == 0:\n"
+	           "\tif sys.argv[1] == 'main':\n"
+	           "\t\tgrow()\n"
+	           "\telse:\n"
+	           "\t\tthread = threading.Thread(target=grow)\n"
+	           "\t\tthread.start()\n"
+	           "\t\tthread.join()\n"
+	           "\tos._exit(0)\n"
+	           "os.wait()")
+
+	got = run(["/usr/bin/python3", "-c", program, thread], env(BUDGET_PCT=0, PRESSURE=0), timeout=30)
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "1\n", "")
+
+
+def test_a_child_that_does_nothing_is_asked_nothing(run, env, compile_c, backend):
+	"""Each question to jemalloc builds its tables anew in a child: a hundred faults, which doubled the time of a fork."""
+	program = [compile_c("forks_only.c")]
+
+	bare = run(program, env(ENABLE=0))
+	ours = run(program, env())
+
+	assert int(ours.stdout) < int(bare.stdout) + 90, (bare.stdout, ours.stdout)
+
+
 FIRST_CALLS = {
 	"true": (["/bin/true"], ""),
 	"git": (["git", "--version"], "git version"),
