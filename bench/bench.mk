@@ -1,31 +1,55 @@
 # bench.mk -- workloads, benchmarks and the demo. Included by the Makefile.
-# `make bench` runs them all, `make bench-NAME` one; each prints PASS or FAIL against bench/bounds.py and fails with it.
+# `make bench` is the suite, side by side with the peers; `make bench-NAME` a single bench, `make bench-each` all of these: they
+# print PASS or FAIL against bench/bounds.py and fail with it.
 
 bench_out := build/bench
 bench_src := $(sort $(wildcard bench/workloads/*.c))
-bench_bin := $(bench_src:bench/workloads/%.c=$(bench_out)/%)
+bench_cxx := $(sort $(wildcard bench/workloads/*.cc))
+bench_bin := $(bench_src:bench/workloads/%.c=$(bench_out)/%) $(bench_cxx:bench/workloads/%.cc=$(bench_out)/%)
 # Workloads measure an allocator: the compiler must not see through malloc and free.
 bench_flags := -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -fno-builtin-malloc -fno-builtin-free -pthread -MMD -MP
 
 bench_names := fl_rounds steps malloc-large fragmentation stall idle instructions startup dlsym tick survivors small-pairs \
-	throughput larson xmalloc mstress threads-short compute
+	throughput larson xmalloc mstress threads-short compute rounds-30s
 
 $(bench_out)/%: bench/workloads/%.c bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) $(bench_flags) $< -o $@ -ldl
 
-.PHONY: bench bench-programs $(bench_names:%=bench-%)
+bench_cxx_flags := -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Werror -fno-builtin-malloc -fno-builtin-free -pthread -MMD -MP
+$(bench_out)/%: bench/workloads/%.cc bench/bench.mk
+	@mkdir -p $(@D)
+	$(CXX) $(bench_cxx_flags) $< -o $@
+
+.PHONY: bench bench-quick bench-each bench-programs $(bench_names:%=bench-%)
 bench-programs: $(bench_bin)
 
 $(bench_names:%=bench-%): bench-%: all bench-programs
 	$(PYTHON) bench/run.py $* --strict --build $(B)
 
-bench: all bench-programs
+bench-each: all bench-programs
 	@failed=; for name in $(bench_names); do \
 		$(PYTHON) bench/run.py $$name --strict --build $(B) || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "bench: failed:$$failed"; exit 1; }
 
+# On a bare machine: what is missing is installed and built first. Stopped, it goes on with bench/suite.py --resume.
+bench bench-quick: test-packages
+	@$(MAKE) --no-print-directory all bench-programs
+	$(PYTHON) bench/suite.py $(if $(filter bench-quick,$@),--quick) --build $(B)
+
 -include $(bench_bin:=.d)
+
+# ---- what some promises of the suite are about besides: trims that are asked for, rounds that are 30 s apart; 15 minutes ----
+.PHONY: bench-promises bench-report
+bench_promises := survivors stall rounds-30s
+bench-promises: all bench-programs
+	for name in $(bench_promises); do $(PYTHON) bench/run.py $$name --no-bounds --build $(B) || exit 1; done
+
+# Tables and plots of the newest results, for the documentation.
+newest = $(lastword $(sort $(wildcard bench/results/$(1)-2*.json)))
+bench-report:
+	$(PYTHON) bench/report.py $(call newest,suite) \
+		$(foreach name,$(bench_promises) growth,$(addprefix --also ,$(call newest,$(name)))) --markdown docs/bench-results.md --plots docs
 
 # ---- what jemalloc's heap profiler costs, made ready and switched on ----
 .PHONY: bench-prof
@@ -34,6 +58,11 @@ bench-prof: all bench-programs
 	$(PYTHON) bench/run.py instructions --label prof-instructions --runs 3 $(prof_candidates) --strict --build $(B)
 	$(PYTHON) bench/run.py larson --label prof-larson $(prof_candidates) --strict --build $(B)
 	$(PYTHON) bench/run.py mstress --label prof-mstress $(prof_candidates) --strict --build $(B)
+
+# ---- what a malloc, a trim and a tick cost as threads, heap and blocks grow: about 10 minutes; GROWTH=--quick: one ----
+.PHONY: bench-growth
+bench-growth: all bench-programs
+	$(PYTHON) bench/growth.py --build $(B) $(GROWTH)
 
 # ---- 100 rounds of federated learning, three methods, without and with the shim: about 20 minutes; soak-quick: two ----
 .PHONY: soak soak-quick
@@ -54,4 +83,4 @@ $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/pool/*.h) bench/bench.mk
 
 .PHONY: bench-pool
 bench-pool: $(bench_out)/pool
-	$(bench_out)/pool
+	$(PYTHON) bench/run.py pool --strict

@@ -104,6 +104,7 @@ BOUNDS = [
 	Bound("fl_rounds", "peak / peak of jemalloc", ratio("shim", "peak_mib", "jemalloc"), "1.08"),
 	Bound("fl_rounds", "time without the waits / glibc", ratio("shim", "active_s", "glibc"), "1.02"),
 	Bound("fl_rounds", "time without the waits / jemalloc", ratio("shim", "active_s", "jemalloc"), "1.00"),
+	Bound("rounds-30s", "% of the time spent cleaning, rounds of 30 s", worst("shim", "clean_pct"), "0.20"),
 	Bound("malloc_large", "time / the faster of glibc and jemalloc",
 		ratio_to_fastest("shim", "total_s", ["glibc", "jemalloc"]), "1.05"),
 	Bound("fragmentation", "MiB above the start after one SIGUSR1, worst run",
@@ -149,6 +150,9 @@ BOUNDS += [
 	Bound("dlsym", "ns more for a dlsym", difference_of_fastest("shim", "ns_plain", "glibc"), "3.0"),
 	Bound("dlsym", "ns more for a dlsym of a name that begins like the driver's", difference_of_fastest("shim", "ns_cu", "glibc"), "50"),
 ]
+for text, key, most in (("ns of a pair from the device pool, 4 kB", "pair_4kB_ns", "150"), ("the same, 20 MB", "pair_20MB_ns", "150"),
+		("the same with all blocks live / with 100", "growth", "1.5"), ("ns of a pair in each of 4 threads on 2 contexts", "threads_ns", "400")):
+	BOUNDS.append(Bound("pool", text, worst("glibc", key), most))
 for name, most, factor in (("shim-prof-ready", "5", "1.05"), ("shim-prof-on", "60", "1.60")):
 	for pair, shape in (("pair_64B", "64 B"), ("pair_mixed", "mixed sizes")):
 		BOUNDS.append(Bound("prof-instructions", f"{name}: instructions a pair more than without, {shape}",

@@ -39,7 +39,7 @@ $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 $(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
 	@mkdir -p $(@D)
 	$(CC) $(unit_flags) $$(pkg-config --cflags $(ctl_packages)) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
-		$(jemalloc_lib) -Wl,--end-group $(jemalloc_libs) $$(pkg-config --libs jansson zlib) -ldl -lm $(unit_libs)
+		$(jemalloc_lib) -Wl,--end-group $$(pkg-config --libs jansson zlib) -ldl -lm $(unit_libs)
 
 unit-tests: $(unit_bin)
 
@@ -53,7 +53,7 @@ test-packages:
 
 # Everything that a ring runs; the programs for a GPU are run on the stand-in driver (tests/gpu/gpu.mk).
 .PHONY: test-programs
-test-programs: all unit-tests
+test-programs: all unit-tests bench-programs
 ifneq ($(CUDA),0)
 test-programs: fakecuda gpu-programs unsafe-shims
 endif
@@ -104,7 +104,7 @@ $(B)/tests/$(1)/pool/%.o: shim/pool/%.c Makefile tests/tests.mk
 	$$(CC) $$(shim_flags) $$($(1)_flag) -c $$< -o $$@
 
 $(B)/tests/$(1)/libmtshim.so: $(pool_obj:$(B)/obj/shim/%=$(B)/tests/$(1)/%) $$(pool_rest) $$(jemalloc_lib) $$(B)/gen/mtshim.map
-	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) -o $$@.new $$(filter %.o,$$^) $$(jemalloc_lib) $$(jemalloc_libs)
+	$$(CC) $$(shim_flags) $$(LDFLAGS) $$(shim_link) -o $$@.new $$(filter %.o,$$^) $$(jemalloc_lib)
 	mv -f $$@.new $$@
 
 -include $(pool_obj:$(B)/obj/shim/%.o=$(B)/tests/$(1)/%.d)

@@ -24,6 +24,7 @@ class Candidate:
 	arguments: dict = dataclasses.field(default_factory=dict)
 	by_hand: bool = False   # the program itself is changed: it collects and trims each round
 	python: bool = False    # differs from another candidate in PYTHONMALLOC alone: only for Python programs
+	setting: bool = False   # a peer with another setting of its own: only on the rows of training, to keep the suite short
 
 	def missing(self):
 		"""Why it cannot run here; an empty string when it can."""
@@ -38,22 +39,30 @@ class Candidate:
 
 
 JEMALLOC = library("libjemalloc.so.2")
-JEMALLOC_ASKS = {"stall": ["--how", "mallctl"], "survivors": ["--how", "mallctl"]}
+
+
+def asked_by(how):
+	"""How the workloads that trim ask this allocator for it: see bench/workloads/trim.h."""
+	return {label: ["--how", how] for label in ("stall", "survivors", "growth")}
+
+
+JEMALLOC_ASKS = asked_by("mallctl")
 SHIM_ASKS = {"fragmentation": ["--signal"]}
 
 BUILT_IN = [
 	Candidate("glibc", arguments={"fragmentation": ["--trim"]}),
 	Candidate("glibc-again", arguments={"fragmentation": ["--trim"]}),  # must agree with the first: what the noise is
-	Candidate("glibc-arena2", "", {"MALLOC_ARENA_MAX": "2"}, {"fragmentation": ["--trim"]}),
+	Candidate("glibc-arena2", "", {"MALLOC_ARENA_MAX": "2"}, {"fragmentation": ["--trim"]}, setting=True),
 	Candidate("glibc-trim", arguments={"fl_rounds": ["--trim"]}, by_hand=True),
 	Candidate("glibc-malloc", "", {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc", JEMALLOC, arguments=JEMALLOC_ASKS),
-	Candidate("jemalloc-decay5s", JEMALLOC, {"MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:5000"}, JEMALLOC_ASKS),
+	Candidate("jemalloc-decay5s", JEMALLOC, {"MALLOC_CONF": "dirty_decay_ms:5000,muzzy_decay_ms:5000"}, JEMALLOC_ASKS,
+		setting=True),
 	Candidate("jemalloc-background", JEMALLOC, {"MALLOC_CONF": "background_thread:true"}, JEMALLOC_ASKS),
 	Candidate("jemalloc-malloc", JEMALLOC, {"PYTHONMALLOC": "malloc"}, python=True),
 	Candidate("jemalloc-nodecay", JEMALLOC, {"MALLOC_CONF": NODECAY}, JEMALLOC_ASKS),
-	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4")),
-	Candidate("mimalloc", library("libmimalloc.so.2")),
+	Candidate("tcmalloc", library("libtcmalloc_minimal.so.4"), arguments=asked_by("tcmalloc")),
+	Candidate("mimalloc", library("libmimalloc.so.2"), arguments=asked_by("mimalloc")),
 	Candidate("shim", arguments=SHIM_ASKS),
 	Candidate("shim-pymalloc", "", {"PYTHONMALLOC": "pymalloc"}, python=True),
 	Candidate("shim-system", "", {"MT_ALLOCATOR": "system"}, SHIM_ASKS),

@@ -3,11 +3,12 @@ import dataclasses
 import os
 from typing import Callable
 
-from lib import outside
+from lib import outside, rounds
 
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
 EVERYBODY = ["glibc", "jemalloc", "shim", "shim-system"]
+TRIMMERS = ["glibc", "jemalloc", "tcmalloc", "mimalloc", "shim", "shim-system"]
 
 
 @dataclasses.dataclass
@@ -45,8 +46,13 @@ LIST = [
 		"settled_mib", "churn_s"], runs=3, variants=[
 			("fragmentation", []), ("fragmentation-settle", ["--settle", "15"])]),
 	Workload("stall", [f"{phase}_{figure}_{size}" for size in ("64B", "5kB", "60kB", "2MB")
-		for phase in ("quiet", "trim") for figure in ("worst_ms", "wait_ms", "p999_us")] + ["trim_longest_ms"], runs=3),
-	Workload("survivors", ["live_mib", "full_rss_mib", "freed_rss_mib", "trimmed_rss_mib", "trim_s", "churn_s"], runs=1),
+		for phase in ("quiet", "trim") for figure in ("worst_ms", "wait_ms", "p999_us", "p999_arrival_us")]
+		+ ["trim_longest_ms", "trim_cpu_s", "returned_mib", "returned_mib_per_cpu_s"], TRIMMERS, runs=3),
+	Workload("survivors", ["live_mib", "full_rss_mib", "freed_rss_mib", "trimmed_rss_mib", "trim_s", "trim_cpu_s",
+		"returned_mib", "returned_mib_per_cpu_s", "churn_s"], TRIMMERS, runs=1),
+	Workload("rounds_30s", ["clean_pct", "clean_s", "purge_cost_ms", "refault_cost_ms", "gc_cost_ms", "ticks_cost_ms", "over_s",
+		"purge_count", "purged_mib", "end_rss_last4_max_mib"], ["shim", "shim-system"], runs=1, measure=rounds.measure_rounds,
+		variants=[("rounds-30s", [])]),
 	Workload("idle", ["cpu_percent", "wakeups_in_5s", "wakeups", "threads"], ["glibc", "shim", "shim-system"], runs=1,
 		measure=outside.measure_idle, variants=[("idle", []), ("idle-large", ["--threads", "200"])]),
 	Workload("tick", [f"{figure}_{shape}_{arenas}" for shape in outside.TICK_SHAPES for arenas in outside.TICK_ARENAS
@@ -55,6 +61,8 @@ LIST = [
 	Workload("startup", ["start_ms"], ["glibc", "jemalloc", "shim", "shim-system"], runs=200,
 		measure=outside.measure_startup),
 	Workload("instructions", ["pair_64B", "pair_mixed"], runs=1, measure=outside.measure_instructions),
+	Workload("pool", ["pair_4kB_ns", "pair_20MB_ns", "few_ns", "many_ns", "growth", "few_random_ns", "many_random_ns", "threads_ns",
+		"threads_median_ns", "list_ns", "tree_ns", "lock_ns", "clock_ns"], ["glibc"], runs=1),
 	Workload("dlsym", ["ns_plain", "ns_cu"], ["glibc", "shim"], runs=7),
 	Workload("small_pairs", ["ns_per_pair", "peak_mib"], runs=3, variants=[
 		("pairs-1-thread", ["--threads", "1"]), ("pairs-2-threads", ["--threads", "2"])]),

@@ -8,14 +8,13 @@ for stragglers (--wait). What is resident at the end of that wait is what the pr
 Prints one JSON line of figures. MiB are 1048576 bytes.
 """
 import argparse
-import ctypes
-import gc
 import io
 import json
 import random
 import threading
 import time
 
+import idling
 import procself
 
 START = time.monotonic()
@@ -86,12 +85,6 @@ def run_round(torch, model, number, seed, kept):
 	return sum(loss for _, _, loss in results) / CLIENTS
 
 
-def trim_by_hand():
-	"""What the guides of federated-learning frameworks tell people to put into their program."""
-	gc.collect()
-	ctypes.CDLL(None).malloc_trim(0)
-
-
 def emit(options, event, **figures):
 	if options.events:
 		print(json.dumps({"event": event, "time": time.monotonic(), **figures}), flush=True)
@@ -104,7 +97,7 @@ def run_rounds(torch, options, model):
 		begun = time.monotonic()
 		loss = run_round(torch, model, number, options.seed, kept)
 		if options.trim:
-			trim_by_hand()
+			idling.trim_by_hand()
 		active += time.monotonic() - begun
 		emit(options, "wait", number=number + 1)
 		time.sleep(options.wait)
@@ -119,6 +112,7 @@ def parse_options():
 	parser.add_argument("--seed", type=int, default=1)
 	parser.add_argument("--trim", action="store_true", help="gc.collect() and malloc_trim(0) at the end of each round")
 	parser.add_argument("--events", action="store_true", help="print a JSON line as each round begins and ends")
+	idling.add_option(parser)
 	return parser.parse_args()
 
 
@@ -133,6 +127,8 @@ def main():
 	emit(options, "floor", rss_mib=import_rss + size_mib)
 	end_rss, active, loss, kept = run_rounds(torch, options, model)
 	last = end_rss[-4:]
+	total = time.monotonic() - START
+	idling.go_idle(options.idle)
 	print(json.dumps({
 		"import_rss_mib": import_rss,
 		"model_mib": size_mib,
@@ -144,7 +140,8 @@ def main():
 		"import_file_mib": import_file,
 		"end_file_mib": procself.status_mib("RssFile"),
 		"active_s": active,
-		"total_s": time.monotonic() - START,
+		"total_s": total,
+		"work_s": active,
 		"minor_faults": procself.minor_faults(),
 		"loss": loss,
 		"kept_records": kept,

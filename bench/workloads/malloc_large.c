@@ -1,4 +1,4 @@
-/* malloc_large.c -- large buffers in constant motion: 20 live blocks of 5 to 25 MiB, one replaced at random 2,000
+/* malloc_large.c -- large buffers in constant motion: 20 live blocks of 5 to 25 MiB, one replaced at random --times
  * times, each touched. An allocator that gives pages back here pays for it in page faults at once. */
 #include "workload.h"
 
@@ -8,12 +8,12 @@
 
 int main(int argc, char **argv)
 {
-	size_t rounds = option_count(argc, argv, "--rounds", 2000);
+	size_t times = option_count(argc, argv, "--times", 2000);
 	uint64_t state = 0x9e3779b97f4a7c15u;
 	void *live[LIVE] = { NULL };
 	uint64_t begun = now_ns();
 
-	for (size_t i = 0; i < rounds; i++) {
+	for (size_t i = 0; i < times; i++) {
 		size_t slot = random_between(&state, 0, LIVE - 1);
 		size_t bytes = random_between(&state, SMALLEST, LARGEST);
 
@@ -23,7 +23,9 @@ int main(int argc, char **argv)
 	}
 	for (size_t slot = 0; slot < LIVE; slot++)
 		free(live[slot]);
-	printf("{\"total_s\": %.4f, \"peak_mib\": %.1f, \"end_rss_mib\": %.1f, \"minor_faults\": %ld}\n",
-	       (double)(now_ns() - begun) / 1e9, peak_mib(), rss_mib(), minor_faults());
+	double seconds = seconds_since(begun), end_rss = rss_mib();
+	go_idle(option_number(argc, argv, "--idle", 0));
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"peak_mib\": %.1f, \"end_rss_mib\": %.1f, \"minor_faults\": %ld}\n",
+	       seconds, seconds, peak_mib(), end_rss, minor_faults());
 	return 0;
 }

@@ -4,20 +4,21 @@
 #include "workload.h"
 
 #define BLOCK_BYTES ((size_t)4 << 20)
-#define BLOCKS      256u
+#define BLOCKS_MAX  4096u
 #define STEPS_MAX   4096u
 
-static void *blocks[BLOCKS];
+static void *blocks[BLOCKS_MAX];
+static size_t blocks_count;
 static double touch_s[STEPS_MAX];
 static double between_rss[STEPS_MAX];
 
 static void run_step(void)
 {
-	for (size_t i = 0; i < BLOCKS; i++) {
+	for (size_t i = 0; i < blocks_count; i++) {
 		blocks[i] = must_alloc(BLOCK_BYTES);
 		touch_block(blocks[i], BLOCK_BYTES);
 	}
-	for (size_t i = 0; i < BLOCKS; i++)
+	for (size_t i = 0; i < blocks_count; i++)
 		free(blocks[i]);
 }
 
@@ -28,7 +29,8 @@ int main(int argc, char **argv)
 	uint64_t begun = now_ns();
 	double sum = 0;
 
-	if (steps < 1 || steps > STEPS_MAX)
+	blocks_count = option_count(argc, argv, "--blocks", 256);
+	if (steps < 1 || steps > STEPS_MAX || blocks_count > BLOCKS_MAX)
 		return 2;
 	for (size_t step = 0; step < steps; step++) {
 		uint64_t from = now_ns();
@@ -47,10 +49,11 @@ int main(int argc, char **argv)
 		mean += between_rss[step] / (double)steps;
 	}
 	double first = touch_s[0], last = between_rss[steps - 1];
-	printf("{\"period_s\": %g, \"steps\": %zu, \"total_s\": %.4f, \"touch_s\": %.4f, \"touch_first_s\": %.4f, "
+	go_idle(option_number(argc, argv, "--idle", 0));
+	printf("{\"work_s\": %.4f, \"period_s\": %g, \"steps\": %zu, \"total_s\": %.4f, \"touch_s\": %.4f, \"touch_first_s\": %.4f, "
 	       "\"touch_median_s\": %.4f, \"rss_between_min_mib\": %.1f, \"rss_between_median_mib\": %.1f, "
 	       "\"rss_between_last_mib\": %.1f, \"rss_between_mean_mib\": %.1f, \"peak_mib\": %.1f, \"minor_faults\": %ld}\n",
-	       period, steps, total, sum, first, median_of(touch_s, steps), lowest, median_of(between_rss, steps), last, mean,
+	       sum, period, steps, total, sum, first, median_of(touch_s, steps), lowest, median_of(between_rss, steps), last, mean,
 	       peak_mib(), minor_faults());
 	return 0;
 }

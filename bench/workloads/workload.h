@@ -1,10 +1,11 @@
 /* workload.h -- what the C workloads share: time, faults, resident memory, a fixed random sequence, arguments.
  * Nothing here allocates, so that a figure never contains its own measurement. Header only, since each workload is one
- * file. */
+ * file; C++ can include it. */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,11 +26,31 @@ static inline uint64_t now_ns(void)
 
 static inline void sleep_seconds(double seconds)
 {
-	struct timespec left = { .tv_sec = (time_t)seconds };
+	time_t whole = (time_t)seconds;
+	struct timespec left = { whole, (long)((seconds - (double)whole) * 1e9) };
 
-	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
 	while (nanosleep(&left, &left) != 0)
 		;
+}
+
+/* With --idle S a workload of the suite says when its work is over, and does nothing for S seconds: what it holds then is
+ * watched from outside. Without, it goes on at once, and says nothing. Written around stdio, whose buffer is a block of
+ * the heap. */
+static inline void go_idle(double seconds)
+{
+	char line[80];
+	int length = snprintf(line, sizeof line, "{\"event\": \"idle\", \"time\": %.6f}\n", (double)now_ns() / 1e9);
+
+	if (seconds <= 0)
+		return;
+	if (write(STDOUT_FILENO, line, (size_t)length) != length)
+		exit(1);
+	sleep_seconds(seconds);
+}
+
+static inline double seconds_since(uint64_t from_ns)
+{
+	return (double)(now_ns() - from_ns) / 1e9;
 }
 
 /* The number after `key` in a /proc file of the process, 0 when there is none. */
@@ -129,9 +150,9 @@ static inline size_t option_count(int argc, char **argv, const char *name, size_
 
 static inline int compare_doubles(const void *left, const void *right)
 {
-	const double *a = left, *b = right;
+	const double a = *(const double *)left, b = *(const double *)right;
 
-	return (*a > *b) - (*a < *b);
+	return (a > b) - (a < b);
 }
 
 /* The median; sorts the values. */
