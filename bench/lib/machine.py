@@ -20,11 +20,17 @@ def output_of(command):
 		return ""
 
 
+# Allocators, what builds, what measures, and what is measured: the distribution's packages.
+PACKAGES = ("libc6", "libjemalloc2", "libjemalloc-dev", "libtcmalloc-minimal4", "libmimalloc2.0", "gcc", "g++", "python3",
+	"python3-torch", "python3-numpy", "python3-pandas", "python3-psutil", "python3-matplotlib", "hyperfine", "valgrind", "redis-server",
+	"redis-tools", "sqlite3", "libsqlite3-0", "perl", "dash")
+
+
 def package_versions():
-	names = ["libc6", "libjemalloc2", "libjemalloc-dev", "libtcmalloc-minimal4", "libmimalloc2.0", "python3",
-		"python3-torch", "gcc", "valgrind"]
-	lines = output_of(["dpkg-query", "-W", "-f", "${Package} ${Version}\n", *names]).splitlines()
-	return dict(line.split(" ", 1) for line in lines if " " in line and line.split(" ", 1)[1])
+	"""Of those that are installed. The compiler proper lies in a package that has its version in its name."""
+	shown = "${db:Status-Status} ${Package} ${Version}\n"
+	lines = output_of(["dpkg-query", "-W", "-f", shown, *PACKAGES, "cpp-??"]).splitlines()
+	return dict(line.split(" ")[1:3] for line in lines if line.startswith("installed "))
 
 
 def describe():
@@ -39,6 +45,6 @@ def describe():
 		"thp": first_line("/sys/kernel/mm/transparent_hugepage/enabled"),
 		"governor": first_line((glob.glob("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor") or [""])[0]),
 		"load": " ".join(first_line("/proc/loadavg").split()[:3]),
-		"commit": output_of(["git", "describe", "--always", "--dirty"]),
+		"commit": output_of(["git", "-C", os.path.dirname(__file__), "describe", "--always", "--dirty"]),
 		"versions": package_versions(),
 	}
