@@ -1,111 +1,156 @@
-"""A training loop that needs real memory, timed; one JSON object on the last line.
+"""Training steps that need real memory, in bursts that the caller asks for.
 
-  train.py convnet|transformer [--steps 60] [--device cuda] [--scale 1.0]
+  train.py resnet|transformer [--device cuda] [--scale small|card|full]
 
-Says `begin` before and `end` after the timed steps, each answered by a line on stdin, so that the caller can look at the
-device; and waits at the end in short sleeps, so that what the shim asks Python to do on SIGUSR1 can run.
+Says {"event": "loaded"}, waits for a line, warms up, says {"event": "ready"}, then answers lines on stdin:
+  burst FROM COUNT   takes the steps of these numbers and says {"event": "burst", "begin": T, "end": T, "seconds": S, "steps": N}
+  figures            {"event": "figures", ...}
+and ends with stdin. What a step works on depends on its number alone: two processes that take the same steps do the same work.
+It waits in short sleeps, so that what the shim asks of Python (on SIGUSR1) can run.
 """
 import argparse
+import dataclasses
 import json
+import random
 import select
 import sys
 import time
 
 import torch
-
-parser = argparse.ArgumentParser()
-parser.add_argument("model", choices=["convnet", "transformer"])
-parser.add_argument("--steps", type=int, default=60)
-parser.add_argument("--warm", type=int, default=8)
-parser.add_argument("--device", default="cuda")
-parser.add_argument("--scale", type=float, default=1.0, help="of batch and width; small for a look without a GPU")
-options = parser.parse_args()
-device = torch.device(options.device)
-is_cuda = device.type == "cuda"
+from torch import nn
 
 
-def scaled(number):
-	return max(1, int(number * options.scale))
+@dataclasses.dataclass
+class Scale:
+	batch: int      # images
+	side: int
+	width: int      # channels of the first stage
+	blocks: int     # residual blocks in each of the four stages
+	texts: int      # sequences of a batch
+	length: int     # longest
+	model: int      # width of the transformer
+	layers: int
+	words: int
 
 
-def convnet():
-	layers, channels = [], 3
-	for width in (64, 128, 256, 512):
-		width = scaled(width)
-		for _ in range(2):
-			layers += [torch.nn.Conv2d(channels, width, 3, padding=1), torch.nn.BatchNorm2d(width), torch.nn.ReLU()]
-			channels = width
-		layers.append(torch.nn.MaxPool2d(2))
-	layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels, 100)]
-	return torch.nn.Sequential(*layers)
+SCALES = {
+	"small": Scale(4, 32, 8, 1, 2, 48, 64, 1, 256),
+	"card": Scale(48, 96, 48, 2, 12, 384, 512, 6, 8192),
+	"full": Scale(128, 128, 64, 2, 32, 512, 768, 8, 16384),
+}
 
 
-def convnet_batch(number):
-	# Sizes change from step to step, as they do in practice: an allocator must cope with more than one set of blocks.
-	batch, side = scaled((128, 112, 128, 96)[number % 4]), 96
-	return torch.randn(batch, 3, side, side, device=device), torch.randint(0, 100, (batch,), device=device)
-
-
-class Transformer(torch.nn.Module):
-	def __init__(self):
+class Residual(nn.Module):
+	def __init__(self, before, after, stride):
 		super().__init__()
-		width = 64 * scaled(12)
-		self.embedding = torch.nn.Embedding(8192, width)
-		layer = torch.nn.TransformerEncoderLayer(width, width // 64, 4 * width, dropout=0.0, batch_first=True)
-		self.encoder = torch.nn.TransformerEncoder(layer, scaled(8))
-		self.head = torch.nn.Linear(width, 8192)
+		self.body = nn.Sequential(
+			nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True),
+			nn.Conv2d(after, after, 3, 1, 1, bias=False), nn.BatchNorm2d(after))
+		self.way = nn.Identity() if stride == 1 and before == after else nn.Sequential(
+			nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+	def forward(self, images):
+		return torch.relu(self.body(images) + self.way(images))
+
+
+def resnet(scale):
+	layers, channels = [nn.Conv2d(3, scale.width, 7, 2, 3, bias=False), nn.BatchNorm2d(scale.width), nn.ReLU(inplace=True)], scale.width
+	for stage in range(4):
+		for number in range(scale.blocks):
+			after = scale.width << stage
+			layers.append(Residual(channels, after, 2 if stage and not number else 1))
+			channels = after
+	return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 100))
+
+
+class Transformer(nn.Module):
+	def __init__(self, scale):
+		super().__init__()
+		self.embedding = nn.Embedding(scale.words, scale.model)
+		layer = nn.TransformerEncoderLayer(scale.model, scale.model // 64, 4 * scale.model, dropout=0.0, batch_first=True)
+		self.encoder = nn.TransformerEncoder(layer, scale.layers)
+		self.head = nn.Linear(scale.model, scale.words)
 
 	def forward(self, tokens):
 		return self.head(self.encoder(self.embedding(tokens))).flatten(0, 1)
 
 
-def transformer_batch(number):
-	length = scaled((512, 384, 512, 448)[number % 4])
-	tokens = torch.randint(0, 8192, (scaled(16), length), device=device)
-	return tokens, tokens.flatten()
+class Training:
+	def __init__(self, options):
+		self.device, self.scale = torch.device(options.device), SCALES[options.scale]
+		self.is_cuda, self.is_resnet = self.device.type == "cuda", options.model == "resnet"
+		torch.manual_seed(1)
+		self.model = (resnet(self.scale) if self.is_resnet else Transformer(self.scale)).to(self.device)
+		self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4)
+		self.loss = None
+
+	def batch(self, number):
+		# Sizes change from step to step, as they do in practice: an allocator must cope with more than one set of blocks.
+		choice = random.Random(number)
+		if self.is_resnet:
+			count = max(1, int(self.scale.batch * choice.choice((1, 1, 1, 0.875, 0.75))))
+			images = torch.randn(count, 3, self.scale.side, self.scale.side, device=self.device)
+			return images, torch.randint(0, 100, (count,), device=self.device)
+		length = choice.randint(self.scale.length // 8, self.scale.length)
+		tokens = torch.randint(0, self.scale.words, (self.scale.texts, length), device=self.device)
+		return tokens, tokens.flatten()
+
+	def step(self, number):
+		inputs, wanted = self.batch(number)
+		self.optimizer.zero_grad(set_to_none=True)
+		loss = nn.functional.cross_entropy(self.model(inputs), wanted)
+		loss.backward()
+		self.optimizer.step()
+		self.loss = loss.detach()
+
+	def burst(self, first, count):
+		self.synchronize()
+		begin = time.monotonic()
+		for number in range(first, first + count):
+			self.step(number)
+		self.synchronize()
+		end = time.monotonic()
+		return {"event": "burst", "begin": begin, "end": end, "seconds": end - begin, "steps": count}
+
+	def synchronize(self):
+		if self.is_cuda:
+			torch.cuda.synchronize()
+
+	def figures(self):
+		figures = {"event": "figures", "last_loss": float(self.loss), "torch": torch.__version__}
+		if self.is_cuda:
+			figures["torch_reserved_peak_mib"] = torch.cuda.max_memory_reserved() / 2**20
+			figures["torch_allocated_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
+		return figures
 
 
-def wait_for_line():
+def next_line():
 	while not select.select([sys.stdin], [], [], 0.02)[0]:
 		pass
-	sys.stdin.readline()
+	return sys.stdin.readline().split()
 
 
-def synchronize():
-	if is_cuda:
-		torch.cuda.synchronize()
+def say(record):
+	print(json.dumps(record), flush=True)
 
 
-torch.manual_seed(1)
-model, batch = (convnet(), convnet_batch) if options.model == "convnet" else (Transformer(), transformer_batch)
-model.to(device)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-criterion = torch.nn.CrossEntropyLoss()
+def main():
+	parser = argparse.ArgumentParser()
+	parser.add_argument("model", choices=["resnet", "transformer"])
+	parser.add_argument("--device", default="cuda")
+	parser.add_argument("--scale", choices=SCALES, default="full")
+	options = parser.parse_args()
+	if options.device == "cpu":
+		torch.set_num_threads(1)
+	# Several of these load PyTorch at the same time; what each then does to the device is watched alone.
+	say({"event": "loaded", "time": time.monotonic()})
+	next_line()
+	say({"event": "start", "time": time.monotonic()})
+	training = Training(options)
+	training.burst(0, 2 if options.scale == "small" else 6)
+	say({"event": "ready", "time": time.monotonic()})
+	while words := next_line():
+		say(training.burst(int(words[1]), int(words[2])) if words[0] == "burst" else training.figures())
 
 
-def step(number):
-	inputs, wanted = batch(number)
-	optimizer.zero_grad(set_to_none=True)
-	loss = criterion(model(inputs), wanted)
-	loss.backward()
-	optimizer.step()
-	return loss
-
-
-for number in range(options.warm):
-	step(number)
-synchronize()
-print("begin", flush=True)
-wait_for_line()
-begin = time.perf_counter()
-for number in range(options.steps):
-	loss = step(number)
-synchronize()
-seconds = time.perf_counter() - begin
-print("end", flush=True)
-wait_for_line()
-figures = {"train_s": seconds, "step_ms": 1000 * seconds / options.steps, "last_loss": float(loss), "torch": torch.__version__}
-if is_cuda:
-	figures["torch_reserved_peak_mib"] = torch.cuda.max_memory_reserved() / 2**20
-	figures["torch_allocated_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
-print(json.dumps(figures))
+main()

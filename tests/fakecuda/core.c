@@ -77,6 +77,9 @@ static void configure(void)
 	fake_settings.green_seen = number("FAKECUDA_GREEN_SEEN", 1, 1) != 0;
 	fake_settings.ledger_path = getenv("FAKECUDA_LEDGER");
 	atomic_store(&aborts, number("FAKECUDA_ABORT", 0, 1) != 0);
+	text = getenv("FAKECUDA_SHARED");
+	if (text != NULL)
+		fake_share(text);
 	text = getenv("FAKECUDA_LATENCY_US");
 	if (text != NULL)
 		fake_inject_order(text, true);
@@ -205,5 +208,6 @@ __attribute__((destructor)) static void end(void)
 {
 	if (!atomic_load(&is_forked))
 		fake_write_ledger();
+	fake_unshare();
 	atomic_store(&is_ended, true);
 }

@@ -16,6 +16,7 @@
  *   FAKECUDA_FAIL=cuMemAlloc_v2:3=2,...  the third call answers 2 without doing anything; name:0=2: every call
  *   FAKECUDA_ABORT=0           1: misuse (below) aborts with a line on stderr
  *   FAKECUDA_LOG=file          a line for each call: thread, name
+ *   FAKECUDA_SHARED=file       processes that name the same file see each other's memory on the devices; a new file is made
  *   FAKECUDA_LEDGER=file       at the end of the process, what is still live as one JSON line
  */
 #ifndef FAKECUDA_H

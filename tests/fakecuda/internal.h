@@ -85,6 +85,14 @@ void fake_unlock(void);
 bool fake_device_is(int device);
 void fake_misuse(struct CUctx_st *context, const char *what, uint64_t address);
 void fake_write_ledger(void);
+
+/* ---- memory that processes share (shared.c); nothing is shared until fake_share ---- */
+
+void fake_share(const char *path);
+/* Under the lock: what this process is charged on a device from now on; what the others are. */
+void fake_shared_charge(int device, uint64_t charged_bytes);
+uint64_t fake_shared_others(int device);
+void fake_unshare(void);
 void fake_configure(void);
 void fake_inject_order(const char *text, bool is_latency);
 extern _Atomic uint64_t fake_call_counts[FN_COUNT];

@@ -91,7 +91,8 @@ struct fake_block *fake_block_at(uint64_t address)
 
 uint64_t fake_free_bytes(int device)
 {
-	const uint64_t used = fake_devices[device].charged_bytes + (device == 0 ? fake_settings.other_bytes : 0);
+	const uint64_t used = fake_devices[device].charged_bytes + (device == 0 ? fake_settings.other_bytes : 0) +
+	                      fake_shared_others(device);
 
 	return used > fake_settings.memory_bytes ? 0 : fake_settings.memory_bytes - used;
 }
@@ -104,6 +105,7 @@ bool fake_charge(int device, uint64_t bytes)
 	fake_ledger.charged_bytes += bytes;
 	if (fake_ledger.charged_bytes > fake_ledger.peak_charged_bytes)
 		fake_ledger.peak_charged_bytes = fake_ledger.charged_bytes;
+	fake_shared_charge(device, fake_devices[device].charged_bytes);
 	return true;
 }
 
@@ -111,6 +113,7 @@ void fake_uncharge(int device, uint64_t bytes)
 {
 	fake_devices[device].charged_bytes -= bytes;
 	fake_ledger.charged_bytes -= bytes;
+	fake_shared_charge(device, fake_devices[device].charged_bytes);
 }
 
 static size_t round_up(size_t bytes, size_t to)

@@ -1,19 +1,20 @@
 # gpu.mk -- what is for a machine with a GPU; docs/gpu.md. Included by the Makefile.
 # gpu-check and gpu-bench build nothing where everything that gpu-tools makes is there already: a build/ that was made
-# elsewhere and carried over runs on a machine without compiler, jemalloc or jansson.
+# elsewhere and carried over runs on a machine without compiler, jemalloc or jansson. GPU_BENCH: arguments for bench/gpu/run.
 
 gpu_flags := -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -Itests/gpu -pthread
 gpu_common := tests/gpu/gpu.c
 gpu_out := $(B)/tests/gpu
-gpu_bin := $(gpu_out)/probe $(gpu_out)/checks $(gpu_out)/pairs
+gpu_bin := $(gpu_out)/probe $(gpu_out)/checks $(gpu_out)/pairs $(gpu_out)/phases
 gpu_needs := $(gpu_bin) $(B)/libmtshim.so $(B)/mtctl
 
 $(gpu_out)/probe: $(wildcard tests/gpu/probe*.c)
 $(gpu_out)/checks: $(wildcard tests/gpu/check_*.c) tests/gpu/checks.c
 $(gpu_out)/pairs: bench/gpu/pairs.c
+$(gpu_out)/phases: bench/gpu/phases.c
 $(gpu_bin): $(gpu_common) tests/gpu/gpu.mk $(wildcard tests/gpu/*.h tests/gpu/*.def shim/driver/*.h shim/driver/*.def)
 	@mkdir -p $(@D)
-	$(CC) $(gpu_flags) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl
+	$(CC) $(gpu_flags) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl -lm
 
 .PHONY: gpu-tools gpu-check gpu-bench gpu-programs gpu-kernels
 gpu-programs: $(gpu_bin)
@@ -32,5 +33,5 @@ gpu-check:
 
 gpu-bench:
 	@$(gpu_if_missing)
-	bench/gpu/run --build $(B)
+	bench/gpu/run --build $(B) $(GPU_BENCH)
 
