@@ -15,7 +15,20 @@ INTEGRAL_ROWS = ("fl_rounds", "dataloader", "server")
 STALL_SIZES = ("64B", "5kB", "60kB", "2MB")
 
 # Why a bound is missed, by its id; printed with the row. A miss that is not here is shown as one without a reason.
-REASONS = {}
+KEPT_BUFFERS = "freed buffers are kept for reuse until they have been idle for MT_IDLE_MS and come to MT_SLACK_MB, in each process"
+EACH_ARENA = ("each of the 4 arenas a CPU keeps the buffers that its threads have freed; MT_MALLOC_CONF=oversize_threshold:262144 shares "
+	"them and lowers the peak by a third (docs/tuning.md says why it is not the default)")
+OWN_PAGES = "the library's own pages and jemalloc's first: 2 to 3 MiB in a program that holds nothing else"
+REASONS = {
+	"time-fastest": "tcmalloc gives nothing back: it ends at 7 times glibc's RSS",
+	"idle:steps": OWN_PAGES,
+	"idle:throughput": OWN_PAGES + "; and jemalloc's records of the 800 MiB that it held",
+	"peak:dataloader": KEPT_BUFFERS,
+	"integral:dataloader": KEPT_BUFFERS,
+	"peak:server": EACH_ARENA,
+	"integral:server": EACH_ARENA,
+	"peak:throughput": "jemalloc's size classes: a bytearray of 64 kB and a byte takes 80 kB, one of 4 kB and a byte 5",
+}
 
 KINDS = {
 	"time-glibc": "time on the training workloads / glibc, geometric mean",
