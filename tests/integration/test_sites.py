@@ -97,7 +97,9 @@ def bare_of(one):
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_diagnose_that_is_ended_early_switches_it_off_again(leak, mtctl, stats, wait_for, end):
 	one = leak(PROF=1)
-	look = subprocess.Popen([mtctl, "diagnose", str(one.pid), "--for=60s"], env=bare_of(one), stdout=subprocess.DEVNULL)
+	# Who runs these tests by nohup has SIGHUP ignored, and so would mtctl.
+	look = subprocess.Popen([mtctl, "diagnose", str(one.pid), "--for=60s"], env=bare_of(one), stdout=subprocess.DEVNULL,
+		preexec_fn=lambda: signal.signal(end, signal.SIG_DFL))
 	wait_for(lambda: stats(one.pid, one.env)["prof_state"] == 2)
 
 	look.send_signal(end)

@@ -464,7 +464,8 @@ static void publish(void)
 	const struct mt_publish_identity identity = {
 		.allocator = "jemalloc", .evidence = "because", .mode = "jemalloc", .conf = long_text};
 
-	memset(long_text, 'c', sizeof(long_text) - 1);
+	for (size_t at = 0; at + 11 < sizeof(long_text); at += 11)
+		strcpy(long_text + at, "narenas:16,");
 	mt_publish_start(&config, &identity);
 	cr_assert(mt_files_made());
 }
@@ -508,7 +509,9 @@ Test(publish, fills_the_head)
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
 	cr_expect_str_eq(read_stats.head.allocator, "jemalloc");
-	cr_expect_eq(strlen(read_stats.head.conf), sizeof(read_stats.head.conf) - 1, "cut, and ended");
+	cr_expect_eq(strlen(read_stats.head.conf) % strlen("narenas:16,"), strlen("narenas:16,...") % strlen("narenas:16,"), "whole pairs");
+	cr_expect_gt(strlen(read_stats.head.conf), sizeof(read_stats.head.conf) - 20, "as many as there is room for");
+	cr_expect_str_eq(read_stats.head.conf + strlen(read_stats.head.conf) - 14, "narenas:16,...", "said to be cut");
 	cr_expect_gt(strlen(read_stats.head.comm), 0);
 	cr_expect_null(strchr(read_stats.head.comm, '\n'));
 	mt_publish_end(&config, false);
