@@ -37,8 +37,7 @@ def run_one(options, candidate, signal_round):
 			sent = send()
 			print(f"  after round {signal_round}: kill -USR1" if sent else "  no shim in the process: no signal", flush=True)
 
-	here = os.getcwd() + "/"
-	variables = " ".join(f"{name}={value.removeprefix(here)}" for name, value in candidate.variables().items())
+	variables = " ".join(f"{name}={value}" for name, value in candidate.recorded().items())
 	print(f"running: {variables + ' ' if variables else ''}fl_rounds.py --rounds {options.rounds} --wait {options.wait}",
 		flush=True)
 	return watch.watch(command, candidate, on_event)

@@ -96,7 +96,7 @@ def run_variant(workload, options, label, arguments):
 	if options.json != "-":
 		path = options.json or report.result_path(label)
 		report.save(path, {"workload": workload.name, "label": label, "arguments": arguments, "machine": about,
-			"candidates": {candidate.name: candidate.variables() for candidate in chosen}, "runs": results,
+			"candidates": {candidate.name: candidate.recorded() for candidate in chosen}, "runs": results,
 			"bounds": [verdict.record() for verdict in verdicts]})
 		print(f"figures: {os.path.relpath(path)}")
 	return all(verdict.holds or (verdict.holds is None and not options.strict) for verdict in verdicts)

@@ -147,7 +147,7 @@ class Suite:
 			"machine": self.header["machine"], "options": self.header["options"],
 			"entries": {row.label: {"title": row.title, "group": row.group, "arguments": row.quick if self.options.quick and
 				row.quick is not None else row.arguments} for row in self.rows},
-			"candidates": {one.name: one.variables() for one in self.chosen},
+			"candidates": {one.name: one.recorded() for one in self.chosen},
 			"skipped": self.skipped, "noise": noise_of(runs, self.rows), "failed": failed, "runs": runs}
 
 	def finish(self):

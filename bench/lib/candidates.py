@@ -37,6 +37,11 @@ class Candidate:
 		preload = {"LD_PRELOAD": self.preload} if self.preload else {}
 		return {**preload, **self.environment}
 
+	def recorded(self):
+		"""The same for a result file: what lies below the present folder without the way there, which is nobody's business."""
+		here = os.getcwd() + os.sep
+		return {name: value.removeprefix(here) for name, value in self.variables().items()}
+
 
 JEMALLOC = library("libjemalloc.so.2")
 
