@@ -185,6 +185,8 @@ SCRIPTS = {
 		signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
 		while count < 20:
 			signal.pause()
+		# Python puts the handler back to the default as it ends: a timer that goes on then kills it, shim or not.
+		signal.setitimer(signal.ITIMER_REAL, 0)
 		print("done")
 	""",
 }
