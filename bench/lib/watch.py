@@ -1,16 +1,14 @@
 """Runs a workload and watches its resident memory from outside, ten times a second, together with what it says."""
 import dataclasses
 import json
-import os
 import signal
 import subprocess
 import threading
 import time
 
-from lib import execute
+from lib import execute, processes
 
 SAMPLES_A_SECOND = 10
-PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @dataclasses.dataclass
@@ -26,15 +24,10 @@ class Watched:
 		return min(self.samples, key=lambda sample: abs(sample[0] - moment))[1]
 
 
-def read_rss_mib(pid):
-	with open(f"/proc/{pid}/statm", encoding="ascii") as statm:
-		return int(statm.read().split()[1]) * PAGE_MIB
-
-
 def sample_until(process, run, begun, over):
 	while not over.is_set():
 		try:
-			rss = read_rss_mib(process.pid)
+			rss = processes.rss_mib(process.pid)
 		except (OSError, IndexError):
 			return
 		if rss:
