@@ -1,16 +1,14 @@
 /* ctl/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them hold. */
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "ctl/command.h"
 #include "ctl/json.h"
 #include "ctl/ps.h"
+#include "ctl/roster.h"
 #include "ctl/statsdir.h"
 #include "ctl/table.h"
-#include "ctl/target.h"
 #include "ctl/text.h"
-#include "ctl/tree.h"
 
 static const char help[] =
 	"All processes of yours (for root: of everybody) whose maps hold libmtshim.so. Indented: started by\n"
@@ -27,107 +25,7 @@ static const char help[] =
 	"                twice by now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
 	"  --json        one object\n";
 
-enum state { STATE_ASLEEP, STATE_AWAKE, STATE_REFUSED };
-
-struct sums {
-	uint64_t rss_bytes, live_bytes, idle_bytes, gpu_bytes;
-};
-
-/* One shimmed process; `place` in the list of all, `parent` among the nodes. */
-struct node {
-	size_t place, parent;
-	enum state state;
-	bool gpu; /* it has used CUDA */
-	struct sums own, tree;
-};
-
-struct forest {
-	struct mt_process *list;
-	size_t list_count;
-	struct node *nodes;
-	size_t nodes_count;
-	bool gpu; /* any of them has used CUDA */
-};
-
-static const char *const state_words[] = {"asleep", "awake", "refused"};
-
-static void add_sums(struct sums *to, const struct sums *from)
-{
-	to->rss_bytes += from->rss_bytes;
-	to->live_bytes += from->live_bytes;
-	to->idle_bytes += from->idle_bytes;
-	to->gpu_bytes += from->gpu_bytes;
-}
-
-static void read_node(const struct mt_process *process, struct node *node)
-{
-	struct mt_stats_head head;
-	struct mt_why why;
-	enum mt_err error = mt_target_read_head(process, &head, &why);
-
-	node->own.rss_bytes = process->rss_bytes;
-	node->state = error == MT_ERR_OK ? STATE_AWAKE : error == MT_ERR_NOT_AVAILABLE ? STATE_ASLEEP : STATE_REFUSED;
-	if (node->state == STATE_REFUSED)
-		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why.text);
-	if (node->state == STATE_AWAKE) {
-		node->own.live_bytes = head.snapshot.heap_live_bytes;
-		node->own.idle_bytes = head.snapshot.heap_idle_bytes;
-		node->own.gpu_bytes = head.snapshot.gpu_reserved_bytes + head.snapshot.gpu_other_bytes;
-		node->gpu = mt_statsfile_uses_cuda(&head);
-	}
-}
-
-static size_t node_of_place(const struct forest *forest, size_t place)
-{
-	for (size_t i = 0; i < forest->nodes_count; i++)
-		if (forest->nodes[i].place == place)
-			return i;
-	return MT_TREE_NONE;
-}
-
-/* Every process adds its own to all above it; the count of steps bounds a circle of reused pids. */
-static void sum_up(struct forest *forest)
-{
-	for (size_t i = 0; i < forest->nodes_count; i++) {
-		size_t above = i;
-
-		for (size_t step = 0; above != MT_TREE_NONE && step < forest->nodes_count; step++) {
-			add_sums(&forest->nodes[above].tree, &forest->nodes[i].own);
-			above = forest->nodes[above].parent;
-		}
-	}
-}
-
-static struct forest read_forest(void)
-{
-	struct forest forest = {0};
-
-	forest.list_count = mt_process_list(&forest.list);
-	forest.nodes = mt_error_check_memory(calloc(forest.list_count + 1, sizeof(*forest.nodes)));
-	for (size_t i = 0; i < forest.list_count; i++) {
-		if (!forest.list[i].shimmed)
-			continue;
-		forest.nodes[forest.nodes_count].place = i;
-		read_node(&forest.list[i], &forest.nodes[forest.nodes_count]);
-		forest.gpu |= forest.nodes[forest.nodes_count++].gpu;
-	}
-	for (size_t i = 0; i < forest.nodes_count; i++)
-		forest.nodes[i].parent = node_of_place(
-			&forest, mt_tree_shimmed_parent(forest.list, forest.list_count, forest.nodes[i].place));
-	sum_up(&forest);
-	return forest;
-}
-
-static struct sums total_of(const struct forest *forest)
-{
-	struct sums total = {0};
-
-	for (size_t i = 0; i < forest->nodes_count; i++)
-		add_sums(&total, &forest->nodes[i].own);
-	return total;
-}
-
-static void set_sums(json_t *object, const char *name, const struct sums *sums)
+static void set_sums(json_t *object, const char *name, const struct mt_roster_sums *sums)
 {
 	json_t *member = json_object();
 
@@ -138,105 +36,103 @@ static void set_sums(json_t *object, const char *name, const struct sums *sums)
 	mt_json_set(object, name, member);
 }
 
-static json_t *node_json(const struct forest *forest, const struct node *node)
+static json_t *entry_json(const struct mt_roster *roster, const struct mt_roster_entry *entry)
 {
-	const struct mt_process *process = &forest->list[node->place];
+	const struct mt_process *process = &entry->process;
 	json_t *object = json_object();
-	bool awake = node->state == STATE_AWAKE;
+	bool awake = entry->state == MT_ROSTER_AWAKE;
 
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
-	if (node->parent == MT_TREE_NONE)
+	if (entry->parent == MT_TREE_NONE)
 		mt_json_set(object, "parent", json_null());
 	else
-		mt_json_set_u64(object, "parent", (uint64_t)forest->list[forest->nodes[node->parent].place].pid);
+		mt_json_set_u64(object, "parent", (uint64_t)roster->list[entry->parent].process.pid);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set_text(object, "state", state_words[node->state]);
-	mt_json_set_u64(object, "rss_bytes", node->own.rss_bytes);
-	mt_json_set(object, "heap_live_bytes", awake ? mt_json_u64(node->own.live_bytes) : json_null());
-	mt_json_set(object, "heap_idle_bytes", awake ? mt_json_u64(node->own.idle_bytes) : json_null());
-	mt_json_set(object, "gpu_bytes", node->gpu ? mt_json_u64(node->own.gpu_bytes) : json_null());
-	set_sums(object, "tree", &node->tree);
+	mt_json_set_text(object, "state", mt_roster_state(entry->state));
+	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
+	mt_json_set(object, "heap_live_bytes", awake ? mt_json_u64(entry->own.live_bytes) : json_null());
+	mt_json_set(object, "heap_idle_bytes", awake ? mt_json_u64(entry->own.idle_bytes) : json_null());
+	mt_json_set(object, "gpu_bytes", entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
+	set_sums(object, "tree", &entry->tree);
 	return object;
 }
 
-static void print_json(const struct forest *forest)
+static void print_json(const struct mt_roster *roster)
 {
 	json_t *root = json_object(), *processes = json_array();
-	struct sums total = total_of(forest);
 
-	for (size_t i = 0; i < forest->nodes_count; i++)
-		mt_json_append(processes, node_json(forest, &forest->nodes[i]));
+	for (size_t i = 0; i < roster->count; i++)
+		mt_json_append(processes, entry_json(roster, &roster->list[i]));
 	mt_json_set(root, "processes", processes);
-	set_sums(root, "total", &total);
+	set_sums(root, "total", &roster->total);
 	mt_json_print(root, true);
 }
 
-static void add_node(struct mt_table *table, const struct forest *forest, const struct node *node, int depth)
+static void add_entry(struct mt_table *table, const struct mt_roster *roster, const struct mt_roster_entry *entry, int depth)
 {
-	const struct mt_process *process = &forest->list[node->place];
-	bool awake = node->state == STATE_AWAKE;
+	const struct mt_process *process = &entry->process;
+	bool awake = entry->state == MT_ROSTER_AWAKE;
 	char text[256];
 
 	snprintf(text, sizeof(text), "%d", (int)process->pid);
 	mt_table_add(table, text);
-	mt_table_add(table, state_words[node->state]);
-	mt_table_add(table, mt_text_bytes(node->own.rss_bytes).text);
-	mt_table_add(table, awake ? mt_text_bytes(node->own.live_bytes).text : "-");
-	mt_table_add(table, awake ? mt_text_bytes(node->own.idle_bytes).text : "-");
-	mt_table_add(table, mt_text_bytes(node->tree.rss_bytes).text);
-	if (forest->gpu)
-		mt_table_add(table, node->gpu ? mt_text_bytes(node->own.gpu_bytes).text : "-");
+	mt_table_add(table, mt_roster_state(entry->state));
+	mt_table_add(table, mt_text_bytes(entry->own.rss_bytes).text);
+	mt_table_add(table, awake ? mt_text_bytes(entry->own.live_bytes).text : "-");
+	mt_table_add(table, awake ? mt_text_bytes(entry->own.idle_bytes).text : "-");
+	mt_table_add(table, mt_text_bytes(entry->tree.rss_bytes).text);
+	if (roster->uses_cuda)
+		mt_table_add(table, entry->uses_cuda ? mt_text_bytes(entry->own.gpu_bytes).text : "-");
 	snprintf(text, sizeof(text), "%*s%s%.72s", depth < 20 ? depth * 2 : 40, "", depth ? "\\_ " : "",
 		 process->command);
 	mt_table_add(table, text);
 }
 
-/* Depth is bounded by the count of nodes even where reused pids close a circle: a circle has no root. */
-static void add_below(struct mt_table *table, const struct forest *forest, size_t parent, int depth)
+/* Depth is bounded by the count of processes even where reused pids close a circle: a circle has no root. */
+static void add_below(struct mt_table *table, const struct mt_roster *roster, size_t parent, int depth)
 {
-	for (size_t i = 0; i < forest->nodes_count; i++) {
-		if (forest->nodes[i].parent != parent)
+	for (size_t i = 0; i < roster->count; i++) {
+		if (roster->list[i].parent != parent)
 			continue;
-		add_node(table, forest, &forest->nodes[i], depth);
-		add_below(table, forest, i, depth + 1);
+		add_entry(table, roster, &roster->list[i], depth);
+		add_below(table, roster, i, depth + 1);
 	}
 }
 
-static void add_total(struct mt_table *table, const struct forest *forest)
+static void add_total(struct mt_table *table, const struct mt_roster *roster)
 {
-	struct sums total = total_of(forest);
 
 	mt_table_add(table, "all");
 	mt_table_add(table, "");
-	mt_table_add(table, mt_text_bytes(total.rss_bytes).text);
-	mt_table_add(table, mt_text_bytes(total.live_bytes).text);
-	mt_table_add(table, mt_text_bytes(total.idle_bytes).text);
-	mt_table_add(table, mt_text_bytes(total.rss_bytes).text);
-	if (forest->gpu)
-		mt_table_add(table, mt_text_bytes(total.gpu_bytes).text);
-	mt_table_add(table, mt_text_count(forest->nodes_count).text);
+	mt_table_add(table, mt_text_bytes(roster->total.rss_bytes).text);
+	mt_table_add(table, mt_text_bytes(roster->total.live_bytes).text);
+	mt_table_add(table, mt_text_bytes(roster->total.idle_bytes).text);
+	mt_table_add(table, mt_text_bytes(roster->total.rss_bytes).text);
+	if (roster->uses_cuda)
+		mt_table_add(table, mt_text_bytes(roster->total.gpu_bytes).text);
+	mt_table_add(table, mt_text_count(roster->count).text);
 }
 
-static void print_text(const struct forest *forest)
+static void print_text(const struct mt_roster *roster)
 {
 	static const char *const heading[] = {"PID", "STATE", "RSS", "LIVE", "IDLE", "TREE"};
 	struct mt_table *table;
 
-	if (!forest->nodes_count) {
+	if (!roster->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
-	table = mt_table_new(forest->gpu ? "rlrrrrrl" : "rlrrrrl");
+	table = mt_table_new(roster->uses_cuda ? "rlrrrrrl" : "rlrrrrl");
 	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
 		mt_table_add(table, heading[i]);
-	if (forest->gpu)
+	if (roster->uses_cuda)
 		mt_table_add(table, "GPU");
 	mt_table_add(table, "COMMAND");
-	add_below(table, forest, MT_TREE_NONE, 0);
-	add_total(table, forest);
+	add_below(table, roster, MT_TREE_NONE, 0);
+	add_total(table, roster);
 	mt_table_print(table);
 }
 
@@ -253,11 +149,15 @@ static int run_tree(const char *pid_text, bool json)
 
 static int run_list(bool json)
 {
-	struct forest forest = read_forest();
+	struct mt_roster roster;
 
-	(json ? print_json : print_text)(&forest);
-	free(forest.nodes);
-	free(forest.list);
+	mt_roster_read(&roster);
+	for (size_t i = 0; i < roster.count; i++)
+		if (roster.list[i].state == MT_ROSTER_REFUSED)
+			mt_error_say("process %d (%s): %s", (int)roster.list[i].process.pid, roster.list[i].process.comm,
+				     roster.list[i].why.text);
+	(json ? print_json : print_text)(&roster);
+	mt_roster_free(&roster);
 	return MT_EXIT_OK;
 }
 

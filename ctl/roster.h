@@ -1,0 +1,43 @@
+/* ctl/roster.h -- all shimmed processes of one moment, and what each last said of itself: what ps, top, serve and export
+ * show. Figures are as the processes last wrote them: up to a second old, or half a minute where nothing moves.
+ * Nobody is woken, and nothing is written. A process that ends meanwhile is left out, or keeps its last figures. */
+#ifndef MT_CTL_ROSTER_H
+#define MT_CTL_ROSTER_H
+
+#include "ctl/process.h"
+#include "ctl/statsfile.h"
+#include "ctl/tree.h"
+
+enum mt_roster_state { MT_ROSTER_ASLEEP, MT_ROSTER_AWAKE, MT_ROSTER_REFUSED, MT_ROSTER_STATES_COUNT };
+
+struct mt_roster_sums {
+	uint64_t rss_bytes;             /* pages that processes share are counted in each */
+	uint64_t live_bytes, idle_bytes, gpu_bytes;
+};
+
+struct mt_roster_entry {
+	struct mt_process process;
+	size_t parent;                  /* place of the nearest shimmed ancestor, MT_TREE_NONE for a root */
+	enum mt_roster_state state;
+	struct mt_stats_head head;      /* MT_ROSTER_AWAKE */
+	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed */
+	bool uses_cuda;
+	struct mt_roster_sums own;      /* 0 for what is not known */
+	struct mt_roster_sums tree;     /* its own and that of all shimmed ones below it */
+};
+
+struct mt_roster {
+	struct mt_roster_entry *list;   /* by pid */
+	size_t count;
+	bool uses_cuda;                 /* any of them */
+	struct mt_roster_sums total;
+};
+
+/* The caller frees. */
+void mt_roster_read(struct mt_roster *out);
+void mt_roster_free(struct mt_roster *roster);
+
+/* "asleep", "awake", "refused". */
+const char *mt_roster_state(enum mt_roster_state state);
+
+#endif
