@@ -85,20 +85,46 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
-# ---- mtctl ----
+# ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h) ----
 ctl_src := $(sort $(wildcard ctl/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # Of libdw the headers: it is loaded when it is needed.
 ctl_packages := jansson libdw zlib
 ctl_flags := $(common) $(optimise) -I. -fPIE -fstack-protector-strong -DMT_LIBDIR='"$(LIBDIR)"'
+ctl_link  := -pie -Wl,-z,relro,-z,now
+ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
+
+# One folder, one program, one library more than mtctl itself has.
+externals := top plot serve
+packages_top   := ncursesw
+packages_plot  := cairo
+packages_serve := libmicrohttpd
+external_bin := $(externals:%=$(B)/mtctl-%)
+external_src := $(sort $(wildcard $(externals:%=ctl/%/*.c)))
+external_obj := $(external_src:%.c=$(B)/obj/%.o)
+all: $(external_bin)
+
+# $(call ctl_packages_of,ctl/top/main.c): what a file is compiled with.
+ctl_packages_of = $(ctl_packages) $(packages_$(word 2,$(subst /, ,$(dir $(1)))))
 
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ctl_flags) $$(pkg-config --cflags $(ctl_packages)) -c $< -o $@
+	$(CC) $(ctl_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
-$(B)/mtctl: $(ctl_obj)
-	$(CC) $(ctl_flags) $(LDFLAGS) -pie -Wl,-z,relro,-z,now -o $@.new $(ctl_obj) $$(pkg-config --libs jansson zlib) -ldl -lm
+$(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
+	rm -f $@
+	ar rcs $@ $^
+
+$(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
+	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) -o $@.new $^ $(ctl_libs)
 	mv -f $@.new $@
+
+define external_rule
+$(B)/mtctl-$(1): $(filter $(B)/obj/ctl/$(1)/%,$(external_obj)) $(B)/obj/libmtctl.a
+	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
+	mv -f $$@.new $$@
+endef
+$(foreach name,$(externals),$(eval $(call external_rule,$(name))))
 
 # ---- tests and benchmarks ----
 include tests/tests.mk
@@ -112,12 +138,16 @@ install: all
 	mv -f $(DESTDIR)$(LIBDIR)/libmtshim.so.new $(DESTDIR)$(LIBDIR)/libmtshim.so
 	install -m 755 $(B)/mtctl $(DESTDIR)$(BINDIR)/mtctl.new
 	mv -f $(DESTDIR)$(BINDIR)/mtctl.new $(DESTDIR)$(BINDIR)/mtctl
+	install -d $(DESTDIR)$(LIBDIR)/mtshim
+	for program in $(externals); do install -m 755 $(B)/mtctl-$$program $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program.new && \
+		mv -f $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program.new $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program || exit 1; done
 	install -m 644 shim/mtshim.h $(DESTDIR)$(INCDIR)/mtshim.h
 
 uninstall:
 	rm -f $(DESTDIR)$(LIBDIR)/libmtshim.so $(DESTDIR)$(BINDIR)/mtctl $(DESTDIR)$(INCDIR)/mtshim.h
+	rm -rf $(DESTDIR)$(LIBDIR)/mtshim
 
 clean:
 	rm -rf build
 
--include $(shim_obj:.o=.d) $(ctl_obj:.o=.d)
+-include $(shim_obj:.o=.d) $(ctl_obj:.o=.d) $(external_obj:.o=.d)

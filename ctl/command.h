@@ -3,6 +3,8 @@
 #ifndef MT_CTL_COMMAND_H
 #define MT_CTL_COMMAND_H
 
+#include <stddef.h>
+
 #include "ctl/error.h"
 
 #define MT_COMMANDS(X)                                                                                           \
@@ -20,9 +22,39 @@
 	X(doctor,     "doctor",     "[PID]",                     "what is in the way, and what to do")          \
 	X(diagnose,   "diagnose",   "PID [--for 60s] [options]", "leak or hoard: what is the matter, and what to do")
 
+/* Commands that need a library which a server may not have: programs of their own, so that the rest of mtctl runs there. `mtctl
+ * NAME` becomes PROGRAM, which lies beside mtctl or in LIBDIR/mtshim; it gets NAME as argv[1], and the arguments after it. */
+#define MT_EXTERNALS(X)                                                                                          \
+	X("top",     "[options]",                  "live view of all shimmed processes",         "mtctl-top")    \
+	X("plot",    "PID | FILE -o x.svg|png|pdf", "memory over time, as a picture",            "mtctl-plot")   \
+	X("compare", "FILE FILE... -o x.svg|png|pdf", "recorded runs in one picture",            "mtctl-plot")   \
+	X("serve",   "[--listen 127.0.0.1:9477]",  "a live page, Prometheus metrics, JSON",      "mtctl-serve")
+
+struct mt_command {
+	const char *name, *arguments, *help;
+	const char *program; /* of an external one; NULL: this very program */
+};
+
+/* All commands, those of this program first, in the order of the tables. */
+const struct mt_command *mt_command_list(size_t *count);
+const struct mt_command *mt_command_find(const char *name);
+
 #define X(function, name, arguments, help) int mt_command_##function(int argc, char **argv);
 MT_COMMANDS(X)
 #undef X
+
+/* Replaces this process by the command's program; argv[0] stands for the command. Answers only when that fails, having said so. */
+int mt_external_run(const struct mt_command *command, char **argv);
+
+/* The main of such a program: looks the command up, and hands it argv with "mtctl" as argv[0]. `commands` ends with a NULL name. */
+struct mt_external {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+int mt_external_main(const struct mt_external *commands, int argc, char **argv);
+
+/* What main returns: output that did not reach its reader (a full disk, a closed pipe) is a failure, whatever the command says. */
+int mt_command_finish(int code);
 
 /* Prints "usage: mtctl NAME ARGUMENTS", the help of the table, and `details` (may be NULL) to stdout. Answers 0. */
 int mt_command_help(const char *name, const char *details);

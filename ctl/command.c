@@ -1,0 +1,55 @@
+#include "ctl/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct mt_command commands[] = {
+#define X(function, name, arguments, help) {name, arguments, help, NULL},
+	MT_COMMANDS(X)
+#undef X
+#define X(name, arguments, help, program) {name, arguments, help, program},
+	MT_EXTERNALS(X)
+#undef X
+};
+
+const struct mt_command *mt_command_list(size_t *count)
+{
+	*count = sizeof(commands) / sizeof(commands[0]);
+	return commands;
+}
+
+const struct mt_command *mt_command_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+int mt_command_help(const char *name, const char *details)
+{
+	const struct mt_command *command = mt_command_find(name);
+
+	printf("usage: mtctl %s %s\n%s\n", command->name, command->arguments, command->help);
+	if (details)
+		printf("\n%s", details);
+	return MT_EXIT_OK;
+}
+
+int mt_command_misused(const char *name)
+{
+	const struct mt_command *command = mt_command_find(name);
+
+	fprintf(stderr, "usage: mtctl %s %s   (mtctl %s --help says more)\n", command->name, command->arguments,
+		command->name);
+	return MT_EXIT_USAGE;
+}
+
+int mt_command_finish(int code)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		mt_error_say("cannot write the output");
+		return code ? code : MT_EXIT_USAGE;
+	}
+	return code;
+}
