@@ -16,8 +16,7 @@ STALL_SIZES = ("64B", "5kB", "60kB", "2MB")
 
 # Why a bound is missed, by its id; printed with the row. A miss that is not here is shown as one without a reason.
 KEPT_BUFFERS = "freed buffers are kept for reuse until they have been idle for MT_IDLE_MS and come to MT_SLACK_MB, in each process"
-EACH_ARENA = ("each of the 4 arenas a CPU keeps the buffers that its threads have freed; MT_MALLOC_CONF=oversize_threshold:262144 shares "
-	"them and lowers the peak by a third (docs/tuning.md says why it is not the default)")
+EACH_ARENA = "blocks below 256 kB that threads have freed serve only their own arena, of which there are 4 a CPU (docs/tuning.md)"
 OWN_PAGES = "the library's own pages and jemalloc's first: 2 to 3 MiB in a program that holds nothing else"
 REASONS = {
 	"time-fastest": "tcmalloc gives nothing back: it ends at 7 times glibc's RSS",

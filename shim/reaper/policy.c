@@ -10,7 +10,8 @@
 #define MOVED_SPAN_NS     MT_NS_PER_S              /* of what is allocated, in a longer tick, that much in each such span */
 #define SETTLE_BYTES      MT_MIB                   /* worth a purge once nothing moves */
 #define BALANCE_SPAN_NS   (3600 * MT_NS_PER_S)     /* the budget of this span is the most that can be saved up */
-#define FIRST_BALANCE_NS  (100 * MT_NS_PER_MS)     /* to begin with */
+#define FIRST_BALANCE_NS  (300 * MT_NS_PER_MS)     /* to begin with: what 3 % of 10 s are */
+#define REST_SHARE        4                        /* a purge while the program sleeps is charged with this part of it */
 #define CYCLES_PER_PURGE  4                        /* the rarest purge that is worth while: every fourth opportunity */
 #define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
@@ -222,13 +223,16 @@ static double mean(double old, double new)
 	return old > 0 ? (old + new) / 2 : new;
 }
 
-/* The last purge's story is over: what it and the return of its pages cost. */
+/* The last purge's story is over: what it and the return of its pages cost. What has come back since then may be what
+ * purges before it took away (a fall in stages), so each cost is shared among the bytes that it was for. */
 static void learn_cost(struct mt_policy *policy)
 {
-	double spent = (double)(policy->purge_cost_ns + policy->return_cost_ns);
+	if (!policy->learned && policy->last_bytes) {
+		double purge = (double)policy->purge_cost_ns / (double)policy->last_bytes;
+		double back = (double)policy->return_cost_ns / (double)policy->purged_bytes;
 
-	if (!policy->learned && policy->last_bytes)
-		policy->cost_per_byte = mean(policy->cost_per_byte, spent / (double)policy->last_bytes);
+		policy->cost_per_byte = mean(policy->cost_per_byte, purge + back);
+	}
 	policy->learned = true;
 }
 
@@ -245,6 +249,14 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
 		each = policy->first_fault_ns * DEAREST_FAULT;
 	if (each > policy->first_fault_ns / 2)
 		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
+}
+
+/* How many threads of the program run at a time, 1 or more, while it runs. A span that was slept through in part does not
+ * tell: then it is what those said that were not. */
+static void learn_parallel(struct mt_policy *policy, uint64_t running_ns, uint64_t span_ns)
+{
+	if (running_ns > span_ns && span_ns)
+		policy->parallel = mean(policy->parallel, (double)running_ns / (double)span_ns);
 }
 
 /* Charges what has come back since it was last charged, as the wall time that it took: threads that run at the same time take
@@ -264,6 +276,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	if (!now->usage_known)
 		return;
 	learn_fault(policy, faults, mt_above(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
+	learn_parallel(policy, running, span);
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
 	if (!policy->purged_ns || back <= policy->returned_bytes)
@@ -271,8 +284,8 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	fresh = back - policy->returned_bytes;
 	ours = fresh < policy->owed_bytes ? fresh : policy->owed_bytes;
 	cost = return_cost_ns(&policy->costs, fresh, faults);
-	if (running > span && span)
-		cost = (uint64_t)((double)cost * (double)span / (double)running);
+	if (policy->parallel > 1)
+		cost = (uint64_t)((double)cost / policy->parallel);
 	share = (double)ours / (double)fresh;
 	policy->balance_ns -= (int64_t)((double)cost * share);
 	policy->owed_bytes -= ours;
@@ -369,6 +382,17 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 	if (policy->settled || !left || policy->tick_ns <= left)
 		return policy->tick_ns;
 	return left > least ? left : least;
+}
+
+uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns)
+{
+	uint64_t others = mt_above(process_cpu_ns, purge_cpu_ns);
+	uint64_t least = purge_cpu_ns / REST_SHARE;
+	uint64_t cost = wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns) : purge_cpu_ns;
+
+	if (cost > purge_cpu_ns)
+		return purge_cpu_ns;
+	return cost > least ? cost : least;
 }
 
 void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after, uint64_t returned_bytes,

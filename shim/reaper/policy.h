@@ -91,6 +91,7 @@ struct mt_policy {
 	uint64_t purge_cost_ns;
 	uint64_t returned_bytes;       /* of purged_bytes, seen to have come back */
 	uint64_t return_cost_ns;       /* what that cost so far */
+	double parallel;               /* threads of the program that run at a time while it runs, learned; 0 unknown */
 	uint64_t first_fault_ns;       /* costs.fault_ns as it was measured at the start */
 	uint64_t owed_bytes;           /* returned by purges of our own and not back yet */
 	bool learned;                  /* what it cost has been learned */
@@ -120,6 +121,11 @@ bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snaps
 
 /* One tick. */
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);
+
+/* What a purge costs the program, of the CPU time that the reaper took for it: all of it where the program kept a CPU busy
+ * meanwhile, down to a quarter where it slept (nobody waited, but a CPU's time is not free). process_cpu_ns: of all threads, the reaper's
+ * included, in the wall time of the purge. */
+uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns);
 
 /* A purge has been made, asked for or not; only one that was not asked for is charged to the budget. */
 void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after, uint64_t returned_bytes,

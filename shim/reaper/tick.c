@@ -12,6 +12,7 @@
 #include "reaper/policy.h"
 #include "reaper/rounds.h"
 #include "sense/faults.h"
+#include "sense/load.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
 
@@ -251,26 +252,34 @@ void mt_tick_reset_peak(void)
 
 /* ---- act ---- */
 
-void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns, bool charged)
 {
 	struct mt_snapshot after = sense_cheap(true);
 
 	sense_usage(&after);
 	mt_dirty_note_trim(&after);
 	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes),
-			 mt_actions_reaper_purge_ns(), charged);
+			 cost_ns, charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
 	write_out(after.now_ns);
 }
 
+void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+{
+	note_cleanup(record, mt_actions_reaper_purge_ns(), charged);
+}
+
 static void purge(enum mt_reason reason)
 {
 	const struct mt_order order = {.reason = reason, .level = MT_LEVEL_PURGE};
+	uint64_t began_ns = mt_os_now_ns();
+	uint64_t cpu_ns = mt_load_process_cpu_ns();
 	struct mt_stats_record record;
 
 	mt_actions_clean(&order, &record);
-	mt_tick_note_cleanup(&record, true);
+	cpu_ns = mt_above(mt_load_process_cpu_ns(), cpu_ns);
+	note_cleanup(&record, mt_policy_purge_cost_ns(mt_actions_reaper_purge_ns(), cpu_ns, mt_os_now_ns() - began_ns), true);
 }
 
 static void note_cost(uint64_t cost_ns)

@@ -6,11 +6,11 @@ TestSuite(policy_budget, .timeout = 60);
 
 static struct sim sim;
 
-/* What the budget has allowed since the start: its share of the time, the 100 ms to begin with, and one purge that
+/* What the budget has allowed since the start: its share of the time, the 300 ms to begin with, and one purge that
  * turned out dearer than expected. */
 static uint64_t allowed_ns(const struct sim *of, uint64_t began_ns)
 {
-	return (of->now_ns - began_ns) / 100 * of->cfg.budget_pct + MS(100) + of->dearest_ns;
+	return (of->now_ns - began_ns) / 100 * of->cfg.budget_pct + MS(300) + of->dearest_ns;
 }
 
 static void expect_within_budget(uint64_t began_ns, const struct sim_step *step)
@@ -56,7 +56,7 @@ Test(policy_budget, never_spends_more_than_its_budget)
 
 Test(policy_budget, never_purges_with_a_budget_of_zero)
 {
-	const struct sim_step step = {MIB(100), SECONDS(1), SECONDS(30)}; /* what the first 100 ms would pay for */
+	const struct sim_step step = {MIB(100), SECONDS(1), SECONDS(30)}; /* what the first 300 ms would pay for */
 
 	sim_start(&sim);
 	sim.cfg.budget_pct = 0;
@@ -246,6 +246,54 @@ Test(policy_budget, does_not_charge_what_was_asked_for)
 	sim_free(&sim, MIB(50));
 	sim_purge(&sim, true);
 	cr_expect_lt(sim.policy.balance_ns, before);
+}
+
+Test(policy_budget, shares_what_has_come_back_among_all_purges_that_took_it)
+{
+	double real = 1600.0 / PAGE * 7 / 6;
+
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(500));
+	sim_pass(&sim, SECONDS(60));
+	for (int stage = 0; stage < 3; stage++) { /* a fall in three stages, each purged by itself */
+		sim_free(&sim, MIB(100));
+		sim_purge(&sim, true);
+		sim_pass(&sim, SECONDS(3));
+	}
+	sim_allocate(&sim, MIB(300));
+	sim_pass(&sim, SECONDS(3));
+	sim_free(&sim, MIB(300));
+	sim_purge(&sim, true);
+	cr_expect_leq(sim.policy.cost_per_byte, real * 1.05, "%f of %f", sim.policy.cost_per_byte, real);
+}
+
+Test(policy_budget, knows_after_a_rest_how_many_threads_share_the_faults)
+{
+	uint64_t all = MIB(300) / PAGE * 1600;
+
+	sim_start(&sim);
+	sim.threads = 4;
+	sim_allocate(&sim, MIB(400));
+	sim_pass(&sim, SECONDS(3));
+	sim_free(&sim, MIB(300));
+	sim_purge(&sim, true);
+	sim.threads = 0; /* asleep, and nobody looks at its usage meanwhile */
+	sim_pass(&sim, SECONDS(9));
+	sim.threads = 4;
+	sim_allocate(&sim, MIB(300));
+	sim_pass(&sim, SECONDS(3));
+	cr_expect_leq(sim.policy.refault_cost_ns, all / 2, "%llu of %llu", (unsigned long long)sim.policy.refault_cost_ns,
+		      (unsigned long long)all);
+}
+
+Test(policy_budget, charges_a_purge_by_what_it_took_from_the_program)
+{
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(120), MS(40)), MS(40), "two threads ran: all of it");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(80), MS(40)), MS(40), "one thread ran: all of it");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(60), MS(40)), MS(20), "half a thread ran: half");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(40)), MS(10), "none ran: a quarter");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(400)), MS(10), "nor while the reaper waited for a CPU");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), 0, 0), MS(40), "clocks that do not tell: all of it");
 }
 
 Test(policy_budget, charges_no_growth_beyond_what_was_purged)
