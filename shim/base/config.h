@@ -55,6 +55,10 @@ struct mt_config {
 #define mt_round_mode_of(round)    ((enum mt_round_mode)((round) & 0xff))
 #define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
+/* Who numbers the processes of a job, the most particular first: torchrun numbers what it starts below a task of SLURM's, and
+ * so does mpirun within an allocation, whose processes all inherit the SLURM_PROCID of the batch script. */
+#define MT_RANK_VARIABLES(X) X(RANK) X(OMPI_COMM_WORLD_RANK) X(PMI_RANK) X(SLURM_PROCID)
+
 /* What the environment says to other programs and what we go by, read once with the settings. */
 struct mt_config_facts {
 	uint64_t world_size;          /* WORLD_SIZE: how many processes train together; 0 where it says nothing */
@@ -63,6 +67,8 @@ struct mt_config_facts {
 	bool tensorflow_without_bfc;  /* TF_GPU_ALLOCATOR, likewise */
 	mt_text pressure_watch;       /* MEMORY_PRESSURE_WATCH: the file, pipe or socket that tells of pressure; "" none */
 	mt_text pressure_write;       /* MEMORY_PRESSURE_WRITE: base64 of what is to be written into it once */
+	char rank[16];                /* its place among the processes that train together, digits alone; "" none */
+	char rank_source[32];         /* the variable that says so: the first of MT_RANK_VARIABLES that holds a number */
 };
 
 /* Called for each complaint while parsing, with one line without newline, e.g.

@@ -197,23 +197,44 @@ bool mt_blocks_remove(struct mt_block *block)
 	return at != NULL;
 }
 
-MT_COLD void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data)
+MT_COLD struct mt_block_walk mt_blocks_walk_start(void)
 {
-	struct mt_chunk *chunk;
-	char *fresh;
+	struct mt_block_walk walk = {NULL, NULL, NULL};
 
 	mt_lock_take(&records.lock);
-	chunk = records.chunks;
-	fresh = records.fresh;
-	mt_lock_drop(&records.lock);
-	for (; chunk; chunk = chunk->next) {
-		/* The newest chunk is the first, and filled as far as `fresh`. */
-		bool is_newest = fresh >= chunk->objects && fresh <= chunk->end;
-		char *end = is_newest ? fresh : chunk->end;
-
-		for (char *at = chunk->objects; at < end; at += sizeof(struct mt_block))
-			visit((struct mt_block *)(void *)at, data);
+	walk.chunk = records.chunks;
+	/* The newest chunk is the first, and filled as far as `fresh`. */
+	if (walk.chunk) {
+		walk.at = walk.chunk->objects;
+		walk.end = records.fresh;
 	}
+	mt_lock_drop(&records.lock);
+	return walk;
+}
+
+struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk)
+{
+	struct mt_block *block;
+
+	while (walk->at == walk->end) {
+		if (!walk->chunk || !walk->chunk->next)
+			return NULL;
+		walk->chunk = walk->chunk->next;
+		walk->at = walk->chunk->objects;
+		walk->end = walk->chunk->end;
+	}
+	block = (struct mt_block *)(void *)walk->at;
+	walk->at += sizeof(struct mt_block);
+	return block;
+}
+
+MT_COLD void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data)
+{
+	struct mt_block_walk walk = mt_blocks_walk_start();
+	struct mt_block *block;
+
+	while ((block = mt_blocks_walk_next(&walk)))
+		visit(block, data);
 }
 
 MT_COLD void mt_blocks_forget(void)

@@ -29,7 +29,7 @@ struct mt_block {
 	_Atomic(struct mt_context *) context;
 	uint64_t bytes;       /* what the driver was asked for */
 	uint64_t asked_bytes; /* what the program asked for */
-	uint64_t freed_ns;
+	uint64_t since_ns;    /* handed out, or freed; by the coarse clock */
 	_Atomic(struct mt_block *) chain;      /* of the table: written under the shard's lock */
 	struct mt_block *line_next, *line_prev; /* the group's blocks, or the context's idle ones, oldest first */
 	struct mt_group *group;                /* of a pending block */
@@ -57,6 +57,14 @@ bool mt_blocks_remove(struct mt_block *block);
 
 /* Each record that was ever handed out, used or spare; the caller reads what it may. Slow: for what happens seldom. */
 void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data);
+
+/* The same in steps. Records handed out for the first time since the start may be missed; none comes twice. */
+struct mt_block_walk {
+	const struct mt_chunk *chunk;
+	char *at, *end;
+};
+struct mt_block_walk mt_blocks_walk_start(void);
+struct mt_block *mt_blocks_walk_next(struct mt_block_walk *walk); /* NULL: that was all */
 
 /* Forgets everything: a forked child, or a test's new start. */
 void mt_blocks_forget(void);

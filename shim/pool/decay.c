@@ -69,7 +69,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 
 	mt_lock_take(&context->lock);
 	if (context->idle_line.first) {
-		uint64_t freed_ns = context->idle_line.first->freed_ns;
+		uint64_t freed_ns = context->idle_line.first->since_ns;
 		uint64_t age_ms = now_ns > freed_ns ? (now_ns - freed_ns) / MT_NS_PER_MS : 0;
 
 		next = decay_ms == 0 ? WATCH_MS : age_ms < decay_ms ? decay_ms - age_ms + 1 : AGAIN_MS;

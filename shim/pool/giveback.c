@@ -55,7 +55,7 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_gi
 {
 	struct mt_block *block = context->idle_line.first;
 
-	if (!block || block->freed_ns > rule->freed_until_ns)
+	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
 	mt_line_remove(&context->idle_line, block);
 	mt_bins_remove(context->idle, block);
@@ -73,7 +73,7 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 	if (!group || group->is_busy)
 		return NULL;
 	block = group->blocks.first;
-	if (!block || block->freed_ns > rule->freed_until_ns)
+	if (!block || block->since_ns > rule->freed_until_ns)
 		return NULL;
 	mt_fence_remove(context, block);
 	return leave(block);

@@ -1,16 +1,18 @@
 #include "pool/grow.h"
 
 #include "base/attr.h"
+#include "base/os.h"
 #include "pool/fence.h"
 #include "pool/room.h"
 #include "pool/usage.h"
 
-void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes)
+void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns)
 {
 	struct mt_counters *counters = &context->counters;
 
 	block->state = MT_BLOCK_LIVE;
 	block->asked_bytes = asked_bytes;
+	block->since_ns = now_ns;
 	mt_counter_add(&counters->allocated, block->bytes);
 	mt_counter_add(&counters->requested, asked_bytes);
 	mt_counter_add(&counters->blocks, 1);
@@ -58,6 +60,7 @@ static MT_COLD void drop_abroad(struct mt_block *stale)
 static void enter_record(struct mt_context *context, uint32_t life, struct mt_block *block)
 {
 	struct mt_block *stale = NULL;
+	uint64_t now_ns = mt_os_coarse_ns();
 
 	mt_room_taken(mt_context_device(context), block->bytes);
 	mt_lock_take(&context->lock);
@@ -71,7 +74,7 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 	if (!context->is_counted)
 		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1, memory_order_relaxed);
 	context->is_counted = true;
-	mt_grow_hand_out(context, block, block->asked_bytes);
+	mt_grow_hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	stale = mt_blocks_insert(block);
 	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {

@@ -12,8 +12,8 @@
  * driver's. bytes is asked_bytes rounded up. No lock is held. Answers the driver's result. */
 int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64_t *out_dptr);
 
-/* The block is the program's from now on; the context's lock is held. */
-void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes);
+/* The block is the program's from now on; the context's lock is held, and now_ns (coarse) was asked before it was taken. */
+void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns);
 
 /* Forgets a block, whatever its state, without a call to the driver; the lock of its context is held. */
 void mt_grow_drop(struct mt_context *context, struct mt_block *block);

@@ -60,6 +60,7 @@ static struct mt_block *find(struct mt_context *context, const struct mt_fit *fi
 static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr,
 		 enum mt_fence_answer *answer)
 {
+	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
 
 	mt_lock_take(&context->lock);
@@ -77,7 +78,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_line_remove(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
 	mt_counter_add(&context->counters.hits, 1);
-	mt_grow_hand_out(context, block, bytes);
+	mt_grow_hand_out(context, block, bytes, now_ns);
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
 	mt_lock_drop(&context->lock);
 	return true;
@@ -188,7 +189,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	if (result != MT_CU_SUCCESS && atomic_load_explicit(&context->life, memory_order_relaxed) == life) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
-		mt_grow_hand_out(context, block, block->asked_bytes);
+		mt_grow_hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 		block = NULL;
 	} else {
@@ -226,7 +227,7 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 /* Into the cache: the lock is held. False where no group can be had. */
 static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
 {
-	block->freed_ns = now_ns;
+	block->since_ns = now_ns;
 #ifdef MT_POOL_NO_FENCE
 	block->state = MT_BLOCK_IDLE;
 	mt_bins_add_first(context->idle, block);

@@ -14,6 +14,7 @@
 #include "pool/conf.h"
 #include "pool/pool.h"
 #include "pool/wait.h"
+#include "reaper/gpu_snapshot.h"
 #include "reaper/gpu_stats.h"
 #include "reaper/gpu_thread.h"
 #include "reaper/oom.h"
@@ -275,10 +276,8 @@ static uint64_t next_without_cache(uint64_t now_ns)
 	return now_ns + (decay_ns > LEAST_STEP_NS ? decay_ns : LEAST_STEP_NS);
 }
 
-uint64_t mt_gpu_tick(uint64_t now_ns)
+static uint64_t pool_turn(uint64_t now_ns)
 {
-	if (!mt_gpu_is_used())
-		return UINT64_MAX;
 	look_at_loads();
 	if (atomic_load_explicit(&owes_flush, memory_order_relaxed) && mt_gpu_flush(false) == MT_GPU_CAPTURING)
 		return now_ns + LEAST_STEP_NS;
@@ -298,6 +297,17 @@ uint64_t mt_gpu_tick(uint64_t now_ns)
 	return next_ns ? next_ns : UINT64_MAX;
 }
 
+uint64_t mt_gpu_tick(uint64_t now_ns)
+{
+	uint64_t pool_ns, snapshot_ns;
+
+	if (!mt_gpu_is_used())
+		return UINT64_MAX;
+	pool_ns = pool_turn(now_ns);
+	snapshot_ns = mt_gpu_snapshot_tick(now_ns);
+	return pool_ns < snapshot_ns ? pool_ns : snapshot_ns;
+}
+
 void mt_gpu_publish(bool full)
 {
 	if (mt_gpu_is_used())
@@ -313,6 +323,11 @@ uint32_t mt_gpu_devices(const struct mt_stats_device **out)
 uint64_t mt_gpu_live_bytes(void)
 {
 	return mt_gpu_is_used() ? mt_gpu_stats_live_bytes() : 0;
+}
+
+enum mt_err mt_gpu_snapshot(void)
+{
+	return mt_gpu_is_used() ? mt_gpu_snapshot_write() : MT_ERR_NOT_AVAILABLE;
 }
 
 void mt_gpu_finish_oom(bool at_end)
@@ -333,6 +348,7 @@ void mt_gpu_fork_child(void)
 	mt_oom_fork_child();
 	mt_gpu_thread_fork_child();
 	mt_gpu_stats_fork_child();
+	mt_gpu_snapshot_fork_child();
 	next_ns = 0;
 	atomic_store_explicit(&owes_flush, false, memory_order_relaxed);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/attr.h"
 #include "stats/stats_layout.h"
 
 #ifndef MT_NO_CUDA
@@ -46,6 +47,9 @@ void mt_gpu_publish(bool full);
 /* The table as it was published last, and how many rows of it: 0 where no context exists. Reaper only. */
 uint32_t mt_gpu_devices(const struct mt_stats_device **out);
 
+/* Writes the blocks of the pool beside the stats file; NOT_AVAILABLE where CUDA is not used, or MT_CUDA=off. Reaper only. */
+enum mt_err mt_gpu_snapshot(void);
+
 /* See oom.h. */
 void mt_gpu_finish_oom(bool at_end);
 
@@ -65,6 +69,7 @@ static inline void mt_gpu_configure(void) { }
 static inline void mt_gpu_reset_peak(void) { }
 static inline void mt_gpu_publish(bool full) { (void)full; }
 static inline uint32_t mt_gpu_devices(const struct mt_stats_device **out) { *out = NULL; return 0; }
+static inline enum mt_err mt_gpu_snapshot(void) { return MT_ERR_NOT_AVAILABLE; }
 static inline void mt_gpu_finish_oom(bool at_end) { (void)at_end; }
 static inline void mt_gpu_fork_child(void) { }
 

@@ -50,10 +50,10 @@ enum mt_err mt_holders_profile(void)
 	enum mt_err placed;
 
 	if (answer == MT_ERR_OK)
-		answer = mt_publish_begin_profile(path, sizeof(path));
+		answer = mt_publish_begin_product(path, sizeof(path));
 	if (answer != MT_ERR_OK)
 		return answer;
 	answer = profiler->dump(path);
-	placed = mt_publish_end_profile(answer == MT_ERR_OK);
+	placed = mt_publish_end_product(MT_PRODUCT_HEAP, answer == MT_ERR_OK);
 	return answer != MT_ERR_OK ? answer : placed;
 }

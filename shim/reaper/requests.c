@@ -73,6 +73,9 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 	case MT_REQUEST_PROFILE:
 		answer = mt_holders_profile();
 		break;
+	case MT_REQUEST_SNAPSHOT:
+		answer = mt_gpu_snapshot();
+		break;
 	case MT_REQUEST_NONE:
 	case MT_REQUEST_COUNT:
 		answer = MT_ERR_UNKNOWN;

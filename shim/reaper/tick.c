@@ -214,6 +214,8 @@ static void fill(const struct mt_snapshot *now, bool full_look)
 	to->refault_cost_ns = policy.refault_cost_ns;
 	to->budget_balance_ns = policy.balance_ns > 0 ? (uint64_t)policy.balance_ns : 0;
 	to->rounds_count = mt_rounds_count();
+	to->rss_limit_bytes = mt_config()->rss_limit_mb * MT_MIB;
+	to->budget_ratio_thousandths = mt_config()->budget_pct * 10;
 	mt_publish_unlock();
 }
 

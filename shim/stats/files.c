@@ -23,14 +23,16 @@ struct own_file {
 
 static struct own_file stats_file;
 static struct own_file bell_file;
-static struct own_file heap_file;           /* the last profile; no path while there is none */
-static char fresh_heap_path[PATH_BYTES];    /* the one that is being written */
+static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path where there is none */
+static char fresh_path[PATH_BYTES];         /* the one that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
 static int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
-static bool profile_begun;                  /* fresh_heap_path may be there */
+static bool product_begun;                  /* fresh_path may be there */
 static bool made;
 static bool complained;
+
+static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
 
 static enum mt_err complain(const char *what, const char *path, int code)
 {
@@ -144,7 +146,7 @@ static void name_folder(const struct mt_config *config)
 enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
-	char heap_path[PATH_BYTES];
+	char product_path[PATH_BYTES];
 	uint64_t zero = 0;
 	uint64_t ticks = start_ticks();
 	uint64_t space = pid_namespace();
@@ -154,12 +156,14 @@ enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ti
 	name_folder(config);
 	name_file(stats_file.path, "stats", ticks, space);
 	name_file(bell_file.path, "bell", ticks, space);
-	name_file(fresh_heap_path, "fresh", ticks, space);
-	name_file(heap_path, "heap", ticks, space);
+	name_file(fresh_path, "fresh", ticks, space);
 	answer = check_folder();
 	if (answer == MT_ERR_OK) {
-		(void)unlink(heap_path); /* of the program before our exec */
-		(void)unlink(fresh_heap_path);
+		for (int i = 0; i < MT_PRODUCT_COUNT; i++) { /* of the program before our exec */
+			name_file(product_path, product_ends[i], ticks, space);
+			(void)unlink(product_path);
+		}
+		(void)unlink(fresh_path);
 		answer = make_file(&bell_file, &fresh, sizeof(fresh), 4096);
 	}
 	if (answer == MT_ERR_OK) {
@@ -240,24 +244,24 @@ ssize_t mt_files_read_bell(void *out, size_t bytes)
 	return got;
 }
 
-/* ---- the heap profile ---- */
+/* ---- what is asked for ---- */
 
-enum mt_err mt_files_begin_profile(char *out, size_t out_bytes)
+enum mt_err mt_files_begin_product(char *out, size_t out_bytes)
 {
 	int kept = errno;
 	enum mt_err answer = MT_ERR_NOT_AVAILABLE;
 
 	if (made && check_folder() == MT_ERR_OK) {
-		(void)unlink(fresh_heap_path);
-		mt_format(out, out_bytes, "%s", fresh_heap_path);
-		profile_begun = true;
+		(void)unlink(fresh_path);
+		mt_format(out, out_bytes, "%s", fresh_path);
+		product_begun = true;
 		answer = MT_ERR_OK;
 	}
 	errno = kept;
 	return answer;
 }
 
-/* What lies there is what the allocator has made, and no other file may have taken its place since. */
+/* What lies there is what the caller of begin has made, and no other file may have taken its place since. */
 static bool is_ours(int fd, struct own_file *out)
 {
 	struct stat seen;
@@ -270,7 +274,7 @@ static bool is_ours(int fd, struct own_file *out)
 	return true;
 }
 
-enum mt_err mt_files_end_profile(bool whole)
+enum mt_err mt_files_end_product(enum mt_product product, bool whole)
 {
 	int kept = errno;
 	struct own_file fresh = {{0}, 0, 0};
@@ -278,31 +282,41 @@ enum mt_err mt_files_end_profile(bool whole)
 	bool placed = false;
 
 	if (made && whole)
-		fd = mt_os_open(fresh_heap_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+		fd = mt_os_open(fresh_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
 	if (is_ours(fd, &fresh)) {
-		mt_format(fresh.path, PATH_BYTES, "%.*s.heap", (int)(strlen(stats_file.path) - strlen(".stats")),
-			  stats_file.path);
-		placed = rename(fresh_heap_path, fresh.path) == 0;
+		mt_format(fresh.path, PATH_BYTES, "%.*s.%s", (int)(strlen(stats_file.path) - strlen(".stats")),
+			  stats_file.path, product_ends[product]);
+		placed = rename(fresh_path, fresh.path) == 0;
 	}
 	if (fd >= 0)
 		mt_os_close(fd);
 	if (placed)
-		heap_file = fresh;
+		products[product] = fresh;
 	else
-		(void)unlink(fresh_heap_path);
-	profile_begun = false;
+		(void)unlink(fresh_path);
+	product_begun = false;
 	errno = kept;
 	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
 static void remove_own(const struct own_file *file)
 {
-	int fd = open_own(file, O_RDONLY);
+	int fd = file->path[0] ? open_own(file, O_RDONLY) : -1;
 
 	if (fd < 0)
 		return;
 	mt_os_close(fd);
 	(void)unlink(file->path);
+}
+
+void mt_files_drop_product(enum mt_product product)
+{
+	int kept = errno;
+
+	if (made)
+		remove_own(&products[product]);
+	products[product].path[0] = 0;
+	errno = kept;
 }
 
 void mt_files_remove(void)
@@ -312,10 +326,10 @@ void mt_files_remove(void)
 	if (made) {
 		remove_own(&stats_file);
 		remove_own(&bell_file);
-		if (heap_file.path[0])
-			remove_own(&heap_file);
-		if (profile_begun) /* the reaper writes it while the program ends */
-			(void)unlink(fresh_heap_path);
+		for (int i = 0; i < MT_PRODUCT_COUNT; i++)
+			remove_own(&products[i]);
+		if (product_begun) /* the reaper writes it while the program ends */
+			(void)unlink(fresh_path);
 	}
 	made = false;
 	errno = kept;
@@ -323,7 +337,7 @@ void mt_files_remove(void)
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	static const char *const ends[] = {"stats", "bell", "heap", "fresh"};
+	static const char *const ends[] = {"stats", "bell", "heap", "blocks", "fresh"};
 	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;
@@ -345,8 +359,8 @@ void mt_files_forget(void)
 	if (mapped_area)
 		munmap(mapped_area, sizeof(struct mt_bell_file));
 	mapped_area = NULL;
-	heap_file.path[0] = 0;
-	profile_begun = false;
+	memset(products, 0, sizeof(products));
+	product_begun = false;
 	bell_fd = 0;
 	made = false;
 	complained = false;

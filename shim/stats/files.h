@@ -1,7 +1,7 @@
-/* stats/files.h -- the stats file, the bell file and the heap profile of this process: their folder, their names, and the only reads and
- * writes of them. No descriptor is kept (programs close them all and reuse the numbers): every access opens, checks
- * that it is still the file we made, and closes. No load or store goes to a mapping of them.
- * Called by the reaper, and under the actions lock. Never allocates. */
+/* stats/files.h -- the stats file, the bell file and what is written on request (heap profile, blocks) of this process: their
+ * folder, their names, and the only reads and writes of the first two. No descriptor is kept (programs close them all and
+ * reuse the numbers): every access opens, checks that it is still the file we made, and closes. No load or store goes to a
+ * mapping of them. Called by the reaper, and under the actions lock. Never allocates. */
 #ifndef MT_FILES_H
 #define MT_FILES_H
 
@@ -34,10 +34,14 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
 void mt_files_keep_bell_open(void);
 ssize_t mt_files_read_bell(void *out, size_t bytes);
 
-/* The heap profile, NAME.heap beside the stats file. begin: the name of a file that is not there yet, for the allocator to
- * make; the folder is checked again. end: if that file is `whole`, it takes the place of the last profile; else it goes. */
-enum mt_err mt_files_begin_profile(char *out, size_t out_bytes);
-enum mt_err mt_files_end_profile(bool whole);
+/* What is made when it is asked for, beside the stats file: the heap profile, NAME.heap; the blocks of the pool,
+ * NAME.blocks. One at a time. begin: the name of a file that is not there yet, for the caller to make; the folder is checked
+ * again. end: if that file is `whole`, it takes the place of the last one of its kind; else it goes. drop: the last one
+ * goes. */
+enum mt_product { MT_PRODUCT_HEAP, MT_PRODUCT_BLOCKS, MT_PRODUCT_COUNT };
+enum mt_err mt_files_begin_product(char *out, size_t out_bytes);
+enum mt_err mt_files_end_product(enum mt_product product, bool whole);
+void mt_files_drop_product(enum mt_product product);
 
 /* Unlinks them all. */
 void mt_files_remove(void);

@@ -6,6 +6,7 @@
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "stats/checksum.h"
 #include "stats/files.h"
 
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes */
@@ -17,25 +18,10 @@ static uint64_t unwritten_count; /* records that are kept, and not in the file *
 static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
 static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
 
-/* FNV-1a over 8-byte words; published in stats_layout.h. */
-static uint64_t checksum(const struct mt_stats_head *head)
-{
-	const unsigned char *at = (const unsigned char *)head;
-	uint64_t sum = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < offsetof(struct mt_stats_head, checksum); i += 8) {
-		uint64_t word;
-
-		memcpy(&word, at + i, 8);
-		sum = (sum ^ word) * 0x100000001b3ull;
-	}
-	return sum;
-}
-
 static struct mt_piece head_piece(void)
 {
 	file.head.time_ns = mt_os_realtime_ns();
-	file.head.checksum = checksum(&file.head);
+	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head, offsetof(struct mt_stats_head, checksum));
 	return (struct mt_piece){&file.head, sizeof(file.head), 0};
 }
 
@@ -65,6 +51,20 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last ? last : out, more, sizeof(more));
 }
 
+/* The stack lies at a place that tells one exec from the next only where it is chosen at random: not under setarch -R or a
+ * debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where the machine does without. By files: a sandbox may
+ * kill whoever makes a system call that it does not know. */
+static uint64_t random_stack_start(void)
+{
+	char machine[16], personality[16];
+
+	if (mt_os_read_file("/proc/sys/kernel/randomize_va_space", machine, sizeof(machine)) <= 0 || machine[0] == '0' ||
+	    mt_os_read_file("/proc/self/personality", personality, sizeof(personality)) < 8 ||
+	    strchr("4567cdef", personality[3]))
+		return 0;
+	return mt_os_stat_field(28);
+}
+
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
 {
 	struct mt_stats_head *head = &file.head;
@@ -81,6 +81,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->alarm_bytes = sizeof(struct mt_stats_alarm);
 	head->class_bytes = sizeof(struct mt_stats_class);
 	head->pid = (uint64_t)getpid();
+	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
 	head->comm[strcspn(head->comm, "\n")] = 0;
@@ -88,6 +89,9 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
 	fill_conf(identity->conf, head->conf, sizeof(head->conf));
+	head->world_size = mt_config_facts()->world_size;
+	mt_format(head->rank, sizeof(head->rank), "%s", mt_config_facts()->rank);
+	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_config_facts()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
 	if (!ended)
@@ -145,6 +149,8 @@ static struct mt_piece sample_piece(uint64_t now)
 		.dirty_bytes = from->heap_dirty_bytes,
 		.gpu_reserved_bytes = from->gpu_reserved_bytes,
 		.gpu_allocated_bytes = from->gpu_allocated_bytes,
+		.rounds_count = from->rounds_count,
+		.pressure_level = from->pressure_level,
 	};
 	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
 				 offsetof(struct mt_stats_file, samples) + slot * sizeof(file.samples[0])};
@@ -213,26 +219,33 @@ void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
 	mt_lock_drop(&lock);
 }
 
-enum mt_err mt_publish_begin_profile(char *out, size_t out_bytes)
+enum mt_err mt_publish_begin_product(char *out, size_t out_bytes)
 {
 	enum mt_err answer;
 
 	mt_lock_take(&lock);
-	answer = mt_files_begin_profile(out, out_bytes);
+	answer = mt_files_begin_product(out, out_bytes);
 	mt_lock_drop(&lock);
 	return answer;
 }
 
-enum mt_err mt_publish_end_profile(bool whole)
+enum mt_err mt_publish_end_product(enum mt_product product, bool whole)
 {
 	enum mt_err answer;
 
 	mt_lock_take(&lock);
-	answer = mt_files_end_profile(whole);
-	if (answer == MT_ERR_OK)
+	answer = mt_files_end_product(product, whole);
+	if (answer == MT_ERR_OK && product == MT_PRODUCT_HEAP)
 		file.head.snapshot.prof_dumps_count++;
 	mt_lock_drop(&lock);
 	return answer;
+}
+
+void mt_publish_drop_product(enum mt_product product)
+{
+	mt_lock_take(&lock);
+	mt_files_drop_product(product);
+	mt_lock_drop(&lock);
 }
 
 void mt_publish_limit_source(const char *text)
@@ -258,6 +271,8 @@ void mt_publish_write(void)
 static void keep_record(struct mt_stats_record *record)
 {
 	record->number = ++file.head.records_count;
+	if (!record->merged)
+		file.head.cleanups_count[record->reason]++;
 	file.records[(record->number - 1) % MT_RECORDS_COUNT] = *record;
 	unwritten_count++;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "stats/files.h"
 #include "stats/stats_layout.h"
 
 struct mt_publish_identity {
@@ -53,10 +54,11 @@ void mt_publish_alarm(struct mt_stats_alarm *alarm);
 /* The table of size classes, written at once. count: at most MT_CLASSES_COUNT. */
 void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
 
-/* mt_files_begin_profile and mt_files_end_profile under the lock: between the two the allocator writes, without it. After the end
- * of the process nothing is put in place any more. */
-enum mt_err mt_publish_begin_profile(char *out, size_t out_bytes);
-enum mt_err mt_publish_end_profile(bool whole);
+/* What files.h says of products, under the lock: between begin and end the file is written, without it. After the end of the
+ * process nothing is put in place any more. */
+enum mt_err mt_publish_begin_product(char *out, size_t out_bytes);
+enum mt_err mt_publish_end_product(enum mt_product product, bool whole);
+void mt_publish_drop_product(enum mt_product product);
 
 /* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
 void mt_publish_limit_source(const char *text);

@@ -22,7 +22,7 @@
 
 #define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
 #define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
-#define MT_STATS_VERSION   3u
+#define MT_STATS_VERSION   4u
 #define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
 #define MT_SAMPLES_COUNT   1024u                /* ring of samples; their step grows, so that it spans 15 minutes */
 #define MT_SETTINGS_COUNT  64u                  /* room for settings; settings_count of them are filled */
@@ -30,6 +30,7 @@
 #define MT_OOMS_COUNT      4u                   /* last out-of-memory reports kept */
 #define MT_ALARMS_COUNT    4u                   /* last reports of MT_RSS_LIMIT_MB kept */
 #define MT_CLASSES_COUNT   256u                 /* room for size classes; classes_count of them are filled */
+#define MT_REASONS_COUNT   32u                  /* room for reasons; MT_REASON_COUNT of them are filled */
 
 #define MT_NULL_RESULT     2u                   /* "nothing could be trimmed": no allocator, no gc */
 
@@ -225,6 +226,8 @@ struct mt_stats_sample {
 	uint64_t dirty_bytes;
 	uint64_t gpu_reserved_bytes;
 	uint64_t gpu_allocated_bytes;
+	uint64_t rounds_count;       /* so that a picture of the ring can mark rounds and pressure */
+	uint64_t pressure_level;
 };
 
 struct mt_stats_setting {
@@ -267,6 +270,12 @@ struct mt_stats_head {
 	uint64_t alarms_count;       /* number of the last alarm */
 	uint64_t classes_time_ns;    /* CLOCK_REALTIME at which the size classes were asked for */
 	char limit_source[128];      /* the file or setting that holds pressure_limit_bytes */
+	uint64_t world_size;         /* WORLD_SIZE; 0: it says nothing */
+	char rank[16];               /* its place among the processes that train together, digits alone; "": none */
+	char rank_source[32];        /* the variable that says so: RANK, SLURM_PROCID, ... */
+	uint64_t cleanups_count[MT_REASONS_COUNT]; /* cleanups by enum mt_reason; merged ones count as what did their work */
+	uint64_t stack_start;        /* field 28 of /proc/self/stat, a random place that every exec chooses anew: tells what the
+					process runs from what it ran before, under the same pid and start; 0 not random */
 	struct mt_stats_snapshot snapshot;
 	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
 };
@@ -289,7 +298,8 @@ struct mt_stats_file {
 	X(RESET_PEAK, "reset-peak")                                     \
 	X(PUBLISH, "publish")        /* only write fresh figures */    \
 	X(CLASSES, "classes")        /* fill the table of size classes */ \
-	X(PROFILE, "profile")        /* write a heap profile beside the stats file, NAME.heap */
+	X(PROFILE, "profile")        /* write a heap profile beside the stats file, NAME.heap */ \
+	X(SNAPSHOT, "snapshot")      /* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */
 
 enum mt_request_kind {
 	MT_REQUEST_NONE,
@@ -314,6 +324,7 @@ struct mt_bell_file {
 	struct mt_request request;
 };
 
+_Static_assert(MT_REASON_COUNT <= MT_REASONS_COUNT, "every reason has its count");
 _Static_assert(offsetof(struct mt_bell_file, word) % 4 == 0, "a futex word is aligned");
 _Static_assert(sizeof(struct mt_stats_head) % 8 == 0, "the checksum goes by 8-byte words");
 

