@@ -1,5 +1,5 @@
-# mtshim -- see README.md. The targets that people use: all demo check bench install uninstall clean.
-# Variables: PREFIX, DESTDIR, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC.
+# mtshim -- see README.md. The targets that people use: all demo check bench install uninstall deb dist clean.
+# Variables: PREFIX, DESTDIR, LIBDIR and its kin, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC.
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
@@ -22,7 +22,8 @@ B := $(B)/nocuda
 endif
 
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wcast-qual -Wwrite-strings -Werror
-common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g $(warnings) -Ishim -MMD -MP
+# The folder that it is built in is no part of what is built.
+common   := -std=c11 -D_GNU_SOURCE -DMT_VERSION='"$(VERSION)"' -g -ffile-prefix-map=$(CURDIR)=. $(warnings) -Ishim -MMD -MP
 flags_release := -O2
 flags_debug   := -Og -DMT_DEBUG
 flags_asan    := -O1 -DMT_DEBUG -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -35,7 +36,7 @@ shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-buil
 shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now \
 	-Wl,--exclude-libs,ALL -static-libgcc
 
-.PHONY: all demo check bench install uninstall clean
+.PHONY: all demo check bench install uninstall deb dist clean
 all: $(B)/libmtshim.so $(B)/mtctl
 
 # ---- the embedded jemalloc: the distribution's static library, every public name with je_ before it ----
@@ -90,9 +91,22 @@ ctl_src := $(sort $(wildcard ctl/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # Of libdw the headers: it is loaded when it is needed.
 ctl_packages := jansson libdw zlib
-ctl_flags := $(common) $(optimise) -I. -fPIE -fstack-protector-strong -DMT_LIBDIR='"$(LIBDIR)"'
+ctl_flags := $(common) $(optimise) -I. -fPIE -fstack-protector-strong
 ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
+
+# Where it looks for the library and its programs: known places below its own prefix (ctl/installed.c). Only another LIBDIR is
+# compiled in, and what knows it is compiled anew when that changes.
+multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
+usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
+odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))
+libdir_flags  := -DMT_LIBDIR='"$(odd_libdir)"' -DMT_MULTIARCH='"$(multiarch)"'
+
+$(B)/obj/ctl/installed.o: ctl_flags += $(libdir_flags)
+$(B)/obj/ctl/installed.o: $(B)/gen/libdir
+$(B)/gen/libdir: FORCE
+	@mkdir -p $(@D)
+	@echo '$(odd_libdir)' | cmp -s - $@ || echo '$(odd_libdir)' >$@
 
 # One folder, one program, one library more than mtctl itself has.
 externals := top plot serve
@@ -110,6 +124,9 @@ ctl_packages_of = $(ctl_packages) $(packages_$(word 2,$(subst /, ,$(dir $(1)))))
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
+
+# The files of the page, which its assembler takes in.
+$(B)/obj/ctl/serve/page.o: $(wildcard ctl/serve/page/*)
 
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
 	rm -f $@
@@ -131,21 +148,8 @@ include tests/tests.mk
 include bench/bench.mk
 include tests/gpu/gpu.mk
 
-# ---- install: by rename, never in place, so that running processes keep the old file ----
-install: all
-	install -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(BINDIR) $(DESTDIR)$(INCDIR)
-	install -m 755 $(B)/libmtshim.so $(DESTDIR)$(LIBDIR)/libmtshim.so.new
-	mv -f $(DESTDIR)$(LIBDIR)/libmtshim.so.new $(DESTDIR)$(LIBDIR)/libmtshim.so
-	install -m 755 $(B)/mtctl $(DESTDIR)$(BINDIR)/mtctl.new
-	mv -f $(DESTDIR)$(BINDIR)/mtctl.new $(DESTDIR)$(BINDIR)/mtctl
-	install -d $(DESTDIR)$(LIBDIR)/mtshim
-	for program in $(externals); do install -m 755 $(B)/mtctl-$$program $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program.new && \
-		mv -f $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program.new $(DESTDIR)$(LIBDIR)/mtshim/mtctl-$$program || exit 1; done
-	install -m 644 shim/mtshim.h $(DESTDIR)$(INCDIR)/mtshim.h
-
-uninstall:
-	rm -f $(DESTDIR)$(LIBDIR)/libmtshim.so $(DESTDIR)$(BINDIR)/mtctl $(DESTDIR)$(INCDIR)/mtshim.h
-	rm -rf $(DESTDIR)$(LIBDIR)/mtshim
+# ---- man pages, completions, install, packages ----
+include scripts/ship.mk
 
 clean:
 	rm -rf build

@@ -66,10 +66,7 @@ static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *wh
 	if (got != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
 	if (out->version != MT_STATS_VERSION)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the bell file has version %u, this mtctl writes version %u; use "
-					"the mtctl that came with the shim in that process",
-					out->version, MT_STATS_VERSION);
+		return mt_error_because_version(why, "bell file", out->version, MT_STATS_VERSION);
 	return MT_ERR_OK;
 }
 
@@ -144,32 +141,51 @@ enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request
 	return error;
 }
 
+/* The answer, or why there will be none; false: neither yet. */
+static bool look(const struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
+{
+	*error = mt_target_read_head(&call->process, head, why);
+	if (!*error && head->snapshot.request_seq >= call->seq)
+		return true;
+	if (!mt_process_is_alive(&call->process)) {
+		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
+		return true;
+	}
+	if (!*error && mt_bellfile_now_ns() < call->deadline_ns)
+		return false;
+	if (!*error)
+		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");
+	return true;
+}
+
+bool mt_bellfile_look(struct mt_bell_call *call, struct mt_stats_head *out, enum mt_err *error, struct mt_why *why)
+{
+	struct mt_stats_head head;
+
+	if (!look(call, &head, error, why))
+		return false;
+	mt_bellfile_drop(call);
+	if (!*error)
+		*out = head;
+	return true;
+}
+
+void mt_bellfile_drop(struct mt_bell_call *call)
+{
+	if (call->fd >= 0)
+		close(call->fd);
+	call->fd = -1;
+}
+
 enum mt_err mt_bellfile_wait(struct mt_bell_call *call, struct mt_stats_head *out, struct mt_why *why)
 {
 	unsigned poll_ms = POLL_FIRST_MS;
-	struct mt_stats_head head;
 	enum mt_err error;
 
-	for (;;) {
-		error = mt_target_read_head(&call->process, &head, why);
-		if (!error && head.snapshot.request_seq >= call->seq)
-			break;
-		if (!mt_process_is_alive(&call->process)) {
-			error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
-			break;
-		}
-		if (error || mt_bellfile_now_ns() >= call->deadline_ns) {
-			if (!error)
-				error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");
-			break;
-		}
+	while (!mt_bellfile_look(call, out, &error, why)) {
 		mt_bellfile_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
-	close(call->fd);
-	call->fd = -1;
-	if (!error)
-		*out = head;
 	return error;
 }
 

@@ -16,13 +16,20 @@ struct mt_bell_call {
 };
 
 /* Takes the lock, writes the request (its seq is filled in here) and rings. NOT_AVAILABLE: asleep. TIMEOUT: another
- * mtctl is waiting for this process. The call is ended by mt_bellfile_wait, which must follow. */
+ * mtctl is waiting for this process (a timeout of 0 tries once). The call is ended by mt_bellfile_wait, by mt_bellfile_look
+ * once that has answered true, or by mt_bellfile_drop: one of them must follow. */
 enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
 			     struct mt_bell_call *out, struct mt_why *why);
 
 /* Waits until the process has dealt with it, and gives up the lock. The head that says so comes back; what became of
  * the request is head.snapshot.request_error. TIMEOUT; UNKNOWN: the process has ended. */
 enum mt_err mt_bellfile_wait(struct mt_bell_call *call, struct mt_stats_head *out, struct mt_why *why);
+
+/* The same for whoever must not wait: looks once. false: no answer yet, look again in some milliseconds. */
+bool mt_bellfile_look(struct mt_bell_call *call, struct mt_stats_head *out, enum mt_err *error, struct mt_why *why);
+
+/* Gives up the lock without an answer; nothing where none is held. The process may still do what it was asked for. */
+void mt_bellfile_drop(struct mt_bell_call *call);
 
 /* Send and wait; a request_error other than OK comes back as the error. */
 enum mt_err mt_bellfile_ask(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,

@@ -53,3 +53,17 @@ int mt_command_finish(int code)
 	}
 	return code;
 }
+
+sigset_t mt_command_block_endings(void)
+{
+	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action;
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (sigaction(endings[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+			sigaddset(&set, endings[i]);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return set;
+}

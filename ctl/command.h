@@ -3,13 +3,15 @@
 #ifndef MT_CTL_COMMAND_H
 #define MT_CTL_COMMAND_H
 
+#include <signal.h>
 #include <stddef.h>
 
 #include "ctl/error.h"
 
 #define MT_COMMANDS(X)                                                                                           \
 	X(run,        "run",        "[options] [--] program...", "start a program under the shim")               \
-	X(ps,         "ps",         "[--tree [PID]] [--json]",   "all shimmed processes, as a tree")             \
+	X(record,     "record",     "-o FILE [PID | -- program...]", "what it holds over time, into a file")     \
+	X(ps,         "ps",         "[--tree [PID]] [options]",  "all shimmed processes, as a tree")             \
 	X(stat,       "stat",       "PID [options]",             "what a process's memory is doing")             \
 	X(trim,       "trim",       "PID | --all | --tree PID",  "give memory back now, and say how much")       \
 	X(check,      "check",      "[PID] [--threshold 85]",    "is RAM (or the container's limit) running out") \
@@ -19,8 +21,13 @@
 	X(options,    "options",    "[--json | --markdown]",     "every setting there is")                       \
 	X(presets,    "presets",    "[--json]",                  "sets of settings for a role")                  \
 	X(sites,      "sites",      "PID [options]",             "who holds the heap: live bytes by stack")      \
+	X(snapshot,   "snapshot",   "PID [options]",             "the blocks of the GPU pool: size, state, age") \
 	X(doctor,     "doctor",     "[PID]",                     "what is in the way, and what to do")          \
-	X(diagnose,   "diagnose",   "PID [--for 60s] [options]", "leak or hoard: what is the matter, and what to do")
+	X(diagnose,   "diagnose",   "PID [--for 60s] [options]", "leak or hoard: what is the matter, and what to do") \
+	X(advise,     "advise",     "PID [--json]",              "settings that would suit a process, and why") \
+	X(budget,     "budget",     "--params N [options]",      "what a model takes of a GPU's memory")        \
+	X(fit,        "fit",        "--model-mb MB [options]",   "how many clients a GPU can serve at a time") \
+	X(export,     "export",     "[--textfile DIR] [options]", "all figures as metrics, for Prometheus")
 
 /* Commands that need a library which a server may not have: programs of their own, so that the rest of mtctl runs there. `mtctl
  * NAME` becomes PROGRAM, which lies beside mtctl or in LIBDIR/mtshim; it gets NAME as argv[1], and the arguments after it. */
@@ -61,5 +68,9 @@ int mt_command_help(const char *name, const char *details);
 
 /* For a command line that makes no sense: the usage line on stderr. Answers MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
+
+/* SIGINT, SIGTERM and SIGHUP, blocked for sigtimedwait or signalfd; without those that the caller has made us ignore
+ * (nohup), which would else end us: a signal that is blocked is not thrown away. */
+sigset_t mt_command_block_endings(void);
 
 #endif

@@ -22,7 +22,7 @@ static const char help[] =
 	"Ctrl-C ends the look early; the verdict is then given on what was seen.\n\n"
 	"  --for=TIME     how long to look: 60, 60s, 2m (60s)\n"
 	"  --tree         PID and all that descend from it: each for itself, and all together (PSS)\n"
-	"  --role=ROLE    a checklist as well: server, client (of federated learning), oom (memory has run out)\n"
+	"  --role=server|client|oom  a checklist as well: for those of federated learning, or when memory has run out\n"
 	"  --no-trim      ask for no cleanup\n"
 	"  --json         the verdict, all findings, trends and figures as one object\n\n"
 	"The exit code is the verdict's (3: no such process, or not shimmed; 2: a wrong use):\n\n";

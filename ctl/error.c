@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/text.h"
+
 const char *mt_error_text(uint64_t error)
 {
 	static const char *const texts[] = {
@@ -23,7 +25,17 @@ enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *
 	va_start(arguments, format);
 	vsnprintf(why->text, sizeof(why->text), format, arguments);
 	va_end(arguments);
+	mt_text_clean(why->text, sizeof(why->text));
 	return error;
+}
+
+enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version, uint32_t own_version)
+{
+	return mt_error_because(why, MT_ERR_INVALID, "refused: the %s has version %u, this mtctl has version %u; %s", file,
+				version, own_version,
+				version < own_version
+				? "its shim is the older one: restart the process, or use the mtctl that came with that shim"
+				: "use the mtctl that came with the shim in that process");
 }
 
 void mt_error_say(const char *format, ...)

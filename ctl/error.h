@@ -33,9 +33,14 @@ struct mt_why {
 /* The sentence of error.def for a number that may come from elsewhere. */
 const char *mt_error_text(uint64_t error);
 
-/* Fills *why, cut to fit, and answers `error`, so that `return mt_error_because(...)` reads as one thing. */
+/* Fills *why, cut to fit and cleaned (names and paths of processes may be in it), and answers `error`, so that
+ * `return mt_error_because(...)` reads as one thing. */
 enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* INVALID: a file of the shim's that this mtctl cannot read. Where the shim is the older one, which is what an upgrade
+ * leaves behind in processes that go on, it says that a restart mends it. */
+enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version, uint32_t own_version);
 
 /* One line on stderr, "mtctl: " before it. */
 void mt_error_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

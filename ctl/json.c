@@ -40,7 +40,7 @@ void mt_json_append(json_t *array, json_t *value)
 
 void mt_json_print(json_t *value, bool indented)
 {
-	json_dumpf(value, stdout, indented ? JSON_INDENT(2) : JSON_COMPACT);
+	json_dumpf(value, stdout, JSON_REAL_PRECISION(15) | (indented ? JSON_INDENT(2) : JSON_COMPACT));
 	putchar('\n');
 	json_decref(value);
 }

@@ -17,7 +17,7 @@ void mt_json_set_u64(json_t *object, const char *name, uint64_t value);
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 
-/* Prints one line to stdout, or indented over many, and frees. */
+/* Prints one line to stdout, or indented over many, and frees. Reals have 15 digits: 106.31 is no 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);
 
 #endif

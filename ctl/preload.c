@@ -7,29 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/installed.h"
 #include "ctl/process.h"
 #include "ctl/text.h"
 
 #define SEPARATORS " :" /* ld.so(8) */
 
-/* The directory of mtctl itself, without a slash at its end. */
-static bool own_directory(char *out, size_t out_bytes)
-{
-	ssize_t length = readlink("/proc/self/exe", out, out_bytes - 1);
-	char *slash;
-
-	if (length <= 0)
-		return false;
-	out[length] = '\0';
-	slash = strrchr(out, '/');
-	if (!slash)
-		return false;
-	*slash = '\0';
-	return true;
-}
-
-/* realpath, so that the answer is absolute wherever the program goes. */
-static bool try_path(const char *path, char *out, size_t out_bytes)
+/* Absolute, wherever the program goes. */
+static bool resolve(const char *path, char *out, size_t out_bytes)
 {
 	char resolved[PATH_MAX];
 
@@ -39,28 +24,15 @@ static bool try_path(const char *path, char *out, size_t out_bytes)
 	return true;
 }
 
-static bool search(char *out, size_t out_bytes)
-{
-	static const char *const places[] = {"", "/../lib"};
-	char own[PATH_MAX], path[PATH_MAX + 64];
-
-	for (size_t i = 0; i < 2 && own_directory(own, sizeof(own)); i++) {
-		snprintf(path, sizeof(path), "%s%s/%s", own, places[i], MT_SHIM_NAME);
-		if (try_path(path, out, out_bytes))
-			return true;
-	}
-	return try_path(MT_LIBDIR "/" MT_SHIM_NAME, out, out_bytes);
-}
-
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
 {
 	const char *named = getenv("MTSHIM_LIBRARY");
 
-	if (named && *named && !try_path(named, out, out_bytes))
+	if (named && *named && !resolve(named, out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file", named);
-	if (!(named && *named) && !search(out, out_bytes))
-		return mt_error_because(why, MT_ERR_UNKNOWN, "no " MT_SHIM_NAME " beside mtctl, in ../lib or in "
-					MT_LIBDIR "; MTSHIM_LIBRARY may name it");
+	if (!(named && *named) && !mt_installed_find(MT_SHIM_NAME, "", out, out_bytes))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
+					mt_installed_places());
 	if (strpbrk(out, SEPARATORS "$"))
 		return mt_error_because(why, MT_ERR_INVALID, "%.200s: the loader cannot preload a path with a blank, a "
 					"colon or a dollar sign", out);
@@ -93,6 +65,23 @@ char *mt_preload_list(const char *library, const char *existing)
 		existing += length + strspn(existing + length, SEPARATORS);
 	}
 	return list;
+}
+
+enum mt_exit mt_preload_prepare(void)
+{
+	char library[PATH_MAX];
+	struct mt_why why;
+	char *list;
+
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_CANNOT_RUN;
+	}
+	list = mt_preload_list(library, getenv("LD_PRELOAD"));
+	if (setenv("LD_PRELOAD", list, 1) != 0)
+		mt_error_check_memory(NULL);
+	free(list);
+	return MT_EXIT_OK;
 }
 
 const char *mt_preload_allocator(const char *path)

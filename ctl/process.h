@@ -21,6 +21,10 @@ struct mt_process {
 	uint64_t start_ticks; /* since boot: tells a reused pid from the first */
 	uint64_t pidns;       /* inode of its pid namespace; 0: may not be asked */
 	uint64_t rss_bytes;
+	uint64_t stack_start; /* where the kernel put the stack at its last exec,
+	a random place: with start_ticks it tells what
+				 it runs from what it ran before. 0: may not be known */
+	bool is_kernel;       /* a thread of the kernel's */
 	bool shimmed;
 	char comm[32];
 	char command[160];    /* its command line, cut and cleaned; comm where it has none */
@@ -35,9 +39,16 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *wh
 /* mt_process_find, and UNKNOWN as well where the process does not carry the shim. */
 enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why);
 
-/* Every process that may be looked into: one's own, for root all. Sorted by pid; the caller frees. Only those of the
- * asking user (root: of anybody) can be `shimmed`; the others are there for their place in the tree. */
+/* Every process. Sorted by pid; the caller frees. Only those of the asking user (root: of anybody) can be `shimmed`; the
+ * others are there for their place in the tree. */
 size_t mt_process_list(struct mt_process **out);
+
+/* The same by /proc/PID/stat alone: a fifth of the work. `command` is comm, nobody is `shimmed`, and own_pid and pidns are
+ * not known: that is told by mt_process_look (and by mt_process_read_command), for whom mt_process_may_look_into. */
+size_t mt_process_scan(struct mt_process **out);
+bool mt_process_may_look_into(const struct mt_process *process);
+enum mt_err mt_process_look(struct mt_process *process, struct mt_why *why);
+void mt_process_read_command(struct mt_process *process);
 
 /* Whether the same process, not another one with its pid, still runs. A zombie does not. */
 bool mt_process_is_alive(const struct mt_process *process);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "ctl/known.h"
+#include "ctl/statsdir.h"
 #include "ctl/target.h"
 
 const char *mt_roster_state(enum mt_roster_state state)
@@ -19,68 +21,143 @@ static void add_sums(struct mt_roster_sums *to, const struct mt_roster_sums *fro
 	to->gpu_bytes += from->gpu_bytes;
 }
 
-static void read_entry(const struct mt_process *process, struct mt_roster_entry *entry)
+static void read_devices(struct mt_roster_entry *entry)
 {
-	enum mt_err error = mt_target_read_head(process, &entry->head, &entry->why);
+	const struct mt_stats_head *head = &entry->head;
+	struct mt_stats_device *devices;
 
-	entry->process = *process;
-	entry->own.rss_bytes = process->rss_bytes;
-	if (error) {
-		entry->state = error == MT_ERR_NOT_AVAILABLE ? MT_ROSTER_ASLEEP : MT_ROSTER_REFUSED;
+	if (!head->devices_count)
 		return;
-	}
+	devices = mt_error_check_memory(calloc(head->devices_count, sizeof(*devices)));
+	if (mt_target_read_devices(&entry->process, head, devices, &entry->why) == MT_ERR_OK)
+		entry->devices = devices;
+	else
+		free(devices);
+}
+
+static void take_head(const struct mt_process *process, struct mt_roster_entry *entry)
+{
+	entry->process = *process;
 	entry->state = MT_ROSTER_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
 	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
 	entry->own.gpu_bytes = entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
 	entry->uses_cuda = mt_statsfile_uses_cuda(&entry->head);
+	read_devices(entry);
 }
 
-static size_t entry_of_pid(const struct mt_roster *roster, pid_t pid)
+/* First where an answer costs least; false: it does not carry the shim. */
+static bool read_entry(struct mt_process *process, struct mt_roster_entry *entry)
 {
-	for (size_t i = 0; i < roster->count; i++)
-		if (roster->list[i].process.pid == pid)
-			return i;
-	return MT_TREE_NONE;
+	enum mt_err error;
+
+	if (!mt_process_may_look_into(process))
+		return false;
+	if (mt_target_read_near(process, &entry->head)) {
+		mt_known_read_command(process);
+		take_head(process, entry);
+	} else {
+		mt_known_look(process);
+		if (!process->shimmed)
+			return false;
+		error = mt_target_read_head(process, &entry->head, &entry->why);
+		if (!error)
+			take_head(process, entry);
+		else
+			entry->state = error == MT_ERR_NOT_AVAILABLE ? MT_ROSTER_ASLEEP : MT_ROSTER_REFUSED;
+	}
+	entry->process = *process;
+	entry->own.rss_bytes = process->rss_bytes;
+	return true;
 }
 
-/* Every process adds its own to all above it; the count of steps bounds a circle of reused pids. */
+/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are left out. */
+static void make_order(struct mt_roster *roster)
+{
+	size_t *first = mt_error_check_memory(malloc((roster->count + 1) * sizeof(*first)));
+	size_t *next = mt_error_check_memory(malloc((roster->count + 1) * sizeof(*next)));
+	size_t roots = MT_TREE_NONE, at;
+
+	for (size_t i = 0; i < roster->count; i++)
+		first[i] = MT_TREE_NONE;
+	for (size_t i = roster->count; i-- > 0;) {
+		size_t parent = roster->list[i].parent, *line = parent == MT_TREE_NONE ? &roots : &first[parent];
+
+		next[i] = *line;
+		*line = i;
+	}
+	for (at = roots; at != MT_TREE_NONE;) {
+		struct mt_roster_entry *entry = &roster->list[at];
+
+		entry->depth = entry->parent == MT_TREE_NONE ? 0 : roster->list[entry->parent].depth + 1;
+		roster->order[roster->order_count++] = at;
+		if (first[at] != MT_TREE_NONE) {
+			at = first[at];
+			continue;
+		}
+		while (at != MT_TREE_NONE && next[at] == MT_TREE_NONE)
+			at = roster->list[at].parent;
+		at = at == MT_TREE_NONE ? MT_TREE_NONE : next[at];
+	}
+	free(first);
+	free(next);
+}
+
+/* From the last up: every parent has its children's sums before it hands on its own. */
 static void sum_up(struct mt_roster *roster)
 {
 	for (size_t i = 0; i < roster->count; i++) {
-		size_t above = i;
-
-		for (size_t step = 0; above != MT_TREE_NONE && step < roster->count; step++) {
-			add_sums(&roster->list[above].tree, &roster->list[i].own);
-			above = roster->list[above].parent;
-		}
+		roster->list[i].tree = roster->list[i].own;
 		add_sums(&roster->total, &roster->list[i].own);
 		roster->uses_cuda |= roster->list[i].uses_cuda;
+		roster->has_ranks |= *roster->list[i].head.rank != '\0';
 	}
+	for (size_t i = roster->order_count; i-- > 0;) {
+		const struct mt_roster_entry *entry = &roster->list[roster->order[i]];
+
+		if (entry->parent != MT_TREE_NONE)
+			add_sums(&roster->list[entry->parent].tree, &entry->tree);
+	}
+}
+
+static void find_parents(struct mt_roster *roster)
+{
+	size_t *entry_of = mt_error_check_memory(malloc((roster->all_count + 1) * sizeof(*entry_of)));
+	size_t entry = 0, above;
+
+	for (size_t i = 0; i < roster->all_count; i++)
+		entry_of[i] = roster->all[i].shimmed ? entry++ : MT_TREE_NONE;
+	for (size_t i = 0; i < roster->all_count; i++) {
+		if (!roster->all[i].shimmed)
+			continue;
+		above = mt_tree_shimmed_parent(roster->all, roster->all_count, i);
+		roster->list[entry_of[i]].parent = above == MT_TREE_NONE ? MT_TREE_NONE : entry_of[above];
+	}
+	free(entry_of);
 }
 
 void mt_roster_read(struct mt_roster *out)
 {
-	struct mt_process *list;
-	size_t count = mt_process_list(&list), above;
-
 	*out = (struct mt_roster){0};
-	out->list = mt_error_check_memory(calloc(count + 1, sizeof(*out->list)));
-	for (size_t i = 0; i < count; i++)
-		if (list[i].shimmed)
-			read_entry(&list[i], &out->list[out->count++]);
-	for (size_t i = 0, entry = 0; i < count; i++) {
-		if (!list[i].shimmed)
-			continue;
-		above = mt_tree_shimmed_parent(list, count, i);
-		out->list[entry++].parent = above == MT_TREE_NONE ? MT_TREE_NONE : entry_of_pid(out, list[above].pid);
-	}
-	free(list);
+	out->all_count = mt_process_scan(&out->all);
+	out->list = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->list)));
+	out->order = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->order)));
+	mt_known_begin();
+	for (size_t i = 0; i < out->all_count; i++)
+		out->count += read_entry(&out->all[i], &out->list[out->count]);
+	mt_known_end();
+	mt_statsdir_forget();
+	find_parents(out);
+	make_order(out);
 	sum_up(out);
 }
 
 void mt_roster_free(struct mt_roster *roster)
 {
+	for (size_t i = 0; i < roster->count; i++)
+		free(roster->list[i].devices);
+	free(roster->all);
 	free(roster->list);
+	free(roster->order);
 	*roster = (struct mt_roster){0};
 }

@@ -8,6 +8,7 @@
 
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
+#include "ctl/json.h"
 #include "ctl/simple.h"
 
 #define EVERY_MS 2000u
@@ -29,8 +30,10 @@ static void print(const struct mt_target *target, const struct mt_stat_view *vie
 		fputs("\033[H\033[2J", stdout);
 	if (view->oom)
 		view->json ? mt_stat_print_oom_json(target, !view->watch) : mt_stat_print_oom_text(target);
+	else if (view->json)
+		mt_json_print(mt_stat_json(target), !view->watch);
 	else
-		view->json ? mt_stat_print_json(target, !view->watch) : mt_stat_print_text(target, view);
+		mt_stat_print_text(target, view);
 	fflush(stdout);
 }
 

@@ -11,8 +11,11 @@ struct mt_stat_view {
 	uint64_t every_ms;
 };
 
-/* One object: every field by its name, and devices, out-of-memory reports, records, samples, settings. */
-void mt_stat_print_json(const struct mt_target *target, bool indented);
+/* One object: every field by its name, and devices, out-of-memory reports, records, samples, settings. The caller owns it. */
+json_t *mt_stat_json(const struct mt_target *target);
+
+/* All settings, each with name, value and origin. */
+json_t *mt_stat_settings_json(const struct mt_stats_file *file);
 
 /* One cleanup. */
 json_t *mt_stat_record_json(const struct mt_stats_record *record);

@@ -1,4 +1,4 @@
-/* ctl/stat_json.c -- `mtctl stat --json`. */
+/* ctl/stat_json.c -- `mtctl stat --json`, and what `mtctl serve` answers to /api/processes/PID. */
 #include <string.h>
 
 #include "ctl/json.h"
@@ -121,6 +121,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 		NUMBER(mt_stats_sample, anon_bytes), NUMBER(mt_stats_sample, live_bytes),
 		NUMBER(mt_stats_sample, idle_bytes), NUMBER(mt_stats_sample, dirty_bytes),
 		NUMBER(mt_stats_sample, gpu_reserved_bytes), NUMBER(mt_stats_sample, gpu_allocated_bytes),
+		NUMBER(mt_stats_sample, rounds_count), NUMBER(mt_stats_sample, pressure_level),
 	};
 	json_t *array = json_array();
 
@@ -138,7 +139,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 	return array;
 }
 
-static json_t *settings_json(const struct mt_stats_file *file)
+json_t *mt_stat_settings_json(const struct mt_stats_file *file)
 {
 	json_t *settings = json_array();
 
@@ -277,7 +278,17 @@ void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
 	mt_json_print(root, indented);
 }
 
-void mt_stat_print_json(const struct mt_target *target, bool indented)
+/* Every reason there is, those that never came as well. */
+static json_t *cleanups_json(const struct mt_stats_head *head)
+{
+	json_t *object = json_object();
+
+	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
+		mt_json_set_u64(object, mt_statsfile_reason(reason), head->cleanups_count[reason]);
+	return object;
+}
+
+json_t *mt_stat_json(const struct mt_target *target)
 {
 	const struct mt_stats_head *head = &target->file.head;
 	json_t *root = json_object();
@@ -295,9 +306,13 @@ void mt_stat_print_json(const struct mt_target *target, bool indented)
 	mt_json_set_text(root, "cuda", head->cuda);
 	mt_json_set_u64(root, "driver_version", head->driver_version);
 	mt_json_set_text(root, "limit_source", head->limit_source);
+	mt_json_set(root, "rank", *head->rank ? json_string(head->rank) : json_null());
+	mt_json_set_text(root, "rank_source", head->rank_source);
+	set_known(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
 		mt_json_set_u64(root, fields[i].name, mt_statsfile_value(&head->snapshot, &fields[i]));
+	mt_json_set(root, "cleanups", cleanups_json(head));
 	mt_json_set_u64(root, "records_count", head->records_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
@@ -306,6 +321,6 @@ void mt_stat_print_json(const struct mt_target *target, bool indented)
 	mt_json_set(root, "alarms", alarms_json(&target->file));
 	mt_json_set(root, "records", records_json(&target->file));
 	mt_json_set(root, "samples", samples_json(&target->file));
-	mt_json_set(root, "settings", settings_json(&target->file));
-	mt_json_print(root, indented);
+	mt_json_set(root, "settings", mt_stat_settings_json(&target->file));
+	return root;
 }

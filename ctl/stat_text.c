@@ -34,6 +34,18 @@ static void print_cuda(const struct mt_stats_head *head)
 	print_line("cuda", text);
 }
 
+static void print_rank(const struct mt_stats_head *head)
+{
+	char of[32] = "", text[96];
+
+	if (!*head->rank)
+		return;
+	if (head->world_size)
+		snprintf(of, sizeof(of), " of %" PRIu64, head->world_size);
+	snprintf(text, sizeof(text), "%s%s (%s)", head->rank, of, head->rank_source);
+	print_line("rank", text);
+}
+
 static void print_changed_settings(const struct mt_stats_file *file)
 {
 	const char *separator = "settings   ";
@@ -65,6 +77,7 @@ static void print_head(const struct mt_target *target)
 	print_line("conf", head->conf);
 	print_line("python", head->python);
 	print_cuda(head);
+	print_rank(head);
 	printf("%-10s %s\n", "signal", mt_statsfile_door(head->snapshot.signal_door));
 	print_changed_settings(&target->file);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "ctl/text.h"
+#include "ctl/tree.h"
 
 static void default_path(uid_t uid, char *out, size_t out_bytes)
 {
@@ -110,33 +111,47 @@ static const char *const kinds[] = {
 	[MT_STATSDIR_STATS] = "stats",
 	[MT_STATSDIR_BELL] = "bell",
 	[MT_STATSDIR_HEAP] = "heap",
+	[MT_STATSDIR_BLOCKS] = "blocks",
 };
 
-static enum mt_err open_in(const struct mt_process *process, const char *directory, enum mt_statsdir_file which,
-			   int *out_fd, struct mt_why *why)
+/* In a directory that has been checked. */
+static enum mt_err open_at(const struct mt_process *process, int directory, enum mt_statsdir_file which, int *out_fd,
+			   struct mt_why *why)
 {
 	char name[96];
-	int file = -1, fd = open_directory(process, directory);
+	int file = -1;
 	enum mt_err error;
 
-	if (fd < 0 && errno == ENOENT)
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
-	if (fd < 0)
-		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", directory,
-					errno == ELOOP || errno == ENOTDIR ? "refused: not a directory"
-									   : strerror(errno));
 	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid, process->start_ticks,
 		 process->pidns, kinds[which]);
-	error = check_owner(fd, S_IFDIR, process, why);
-	if (!error)
-		error = open_file(fd, name, which == MT_STATSDIR_BELL ? O_RDWR : O_RDONLY, &file, why);
+	error = open_file(directory, name, which == MT_STATSDIR_BELL ? O_RDWR : O_RDONLY, &file, why);
 	if (!error)
 		error = check_owner(file, S_IFREG, process, why);
-	close(fd);
+	if (!error && which == MT_STATSDIR_BLOCKS)
+		unlinkat(directory, name, 0);
 	if (error && file >= 0)
 		close(file);
 	else if (!error)
 		*out_fd = file;
+	return error;
+}
+
+static enum mt_err open_in(const struct mt_process *process, const char *path, enum mt_statsdir_file which, int *out_fd,
+			   struct mt_why *why)
+{
+	int directory = open_directory(process, path);
+	enum mt_err error;
+
+	if (directory < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	if (directory < 0)
+		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
+					errno == ELOOP || errno == ENOTDIR ? "refused: not a directory"
+									   : strerror(errno));
+	error = check_owner(directory, S_IFDIR, process, why);
+	if (!error)
+		error = open_at(process, directory, which, out_fd, why);
+	close(directory);
 	return error;
 }
 
@@ -159,6 +174,64 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 	return error;
 }
 
+/* The same two directories serve nearly all processes: kept open between mt_statsdir_open_near and mt_statsdir_forget. */
+static struct near {
+	int fd;           /* plus one; 0: none */
+	uid_t uid;        /* of the processes for whom it was checked */
+	char path[PATH_MAX];
+} near[2];
+
+static void drop_near(struct near *place)
+{
+	if (place->fd)
+		close(place->fd - 1);
+	place->fd = 0;
+}
+
+static enum mt_err open_near(struct near *place, const char *path, const struct mt_process *process, struct mt_why *why)
+{
+	enum mt_err error;
+	int fd;
+
+	if (place->fd && place->uid == process->uid && strcmp(path, place->path) == 0)
+		return MT_ERR_OK;
+	drop_near(place);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return MT_ERR_NOT_AVAILABLE;
+	error = check_owner(fd, S_IFDIR, process, why);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	*place = (struct near){.fd = fd + 1, .uid = process->uid};
+	snprintf(place->path, sizeof(place->path), "%s", path);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd, struct mt_why *why)
+{
+	char paths[2][PATH_MAX];
+	enum mt_err error;
+
+	mt_statsdir_path(paths[0], sizeof(paths[0]));
+	error = open_near(&near[0], paths[0], process, why);
+	if (!error)
+		error = open_at(process, near[0].fd - 1, MT_STATSDIR_STATS, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return error;
+	default_path(process->uid, paths[1], sizeof(paths[1]));
+	if (strcmp(paths[0], paths[1]) == 0 || open_near(&near[1], paths[1], process, why) != MT_ERR_OK)
+		return error;
+	return open_at(process, near[1].fd - 1, MT_STATSDIR_STATS, out_fd, why);
+}
+
+void mt_statsdir_forget(void)
+{
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		drop_near(&near[i]);
+}
+
 static bool is_kind(const char *word)
 {
 	bool found = strcmp(word, "fresh") == 0; /* a profile that was never finished */
@@ -168,20 +241,32 @@ static bool is_kind(const char *word)
 	return found;
 }
 
+/* A number as the shim writes it: digits, without zeros before it. */
+static bool take_number(const char **text, uint64_t *out, char after)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9' || (**text == '0' && (*text)[1] != after))
+		return false;
+	errno = 0;
+	*out = strtoull(*text, &end, 10);
+	if (errno || *end != after)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
 /* PID-START-PIDNS.KIND, and nothing else. */
 static bool parse_name(const char *name, struct mt_process *out)
 {
-	char rebuilt[96], kind[8];
-	int pid;
-	uint64_t start, pidns;
+	uint64_t pid, start, pidns;
 
-	if (sscanf(name, "%d-%" SCNu64 "-%" SCNu64 ".%7s", &pid, &start, &pidns, kind) != 4 || pid < 1)
+	if (!take_number(&name, &pid, '-') || !take_number(&name, &start, '-') || !take_number(&name, &pidns, '.'))
 		return false;
-	if (!is_kind(kind))
+	if (pid < 1 || pid > INT_MAX || !is_kind(name))
 		return false;
-	snprintf(rebuilt, sizeof(rebuilt), "%d-%" PRIu64 "-%" PRIu64 ".%s", pid, start, pidns, kind);
-	*out = (struct mt_process){.pid = pid, .start_ticks = start, .pidns = pidns};
-	return strcmp(rebuilt, name) == 0;
+	*out = (struct mt_process){.pid = (pid_t)pid, .start_ticks = start, .pidns = pidns};
+	return true;
 }
 
 /* Gone, or another process by now. Not being allowed to see a process is no proof that it is gone. */
@@ -195,7 +280,15 @@ static bool is_gone(const struct mt_process *process)
 	return !mt_process_is_alive(process);
 }
 
-void mt_statsdir_sweep(void)
+/* Of the list no more is asked than who lives: whoever is not in it may have come since. */
+static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
+{
+	size_t place = mt_tree_find(list, count, owner->pid);
+
+	return place != MT_TREE_NONE && list[place].start_ticks == owner->start_ticks;
+}
+
+void mt_statsdir_sweep(const struct mt_process *list, size_t count)
 {
 	const struct mt_process self = {.uid = geteuid()};
 	uint64_t own_pidns = mt_process_own_pidns();
@@ -216,7 +309,8 @@ void mt_statsdir_sweep(void)
 		return;
 	}
 	while ((entry = readdir(directory)))
-		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns && is_gone(&owner))
+		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns && !is_listed(&owner, list, count) &&
+		    is_gone(&owner))
 			unlinkat(fd, entry->d_name, 0);
 	closedir(directory);
 }

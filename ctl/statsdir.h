@@ -3,7 +3,8 @@
  * title rewrite their environment too) mtctl's MT_DIR and then the default are tried as well. A process in another
  * mount namespace is reached through /proc/PID/root.
  * A directory or file that is a symlink, is owned by another user than the process runs as, or may be written by others
- * is refused. Nothing but mt_statsdir_sweep ever changes a directory. */
+ * is refused. Nothing but mt_statsdir_sweep ever changes a directory, and who opens a file of blocks: that one is for a
+ * single reader, and takes memory as long as it has a name. */
 #ifndef MT_CTL_STATSDIR_H
 #define MT_CTL_STATSDIR_H
 
@@ -12,17 +13,24 @@
 
 #include "ctl/process.h"
 
-enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP };
+enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP, MT_STATSDIR_BLOCKS };
 
 /* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, the process is asleep. FOREIGN: refused. */
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why);
 
+/* The stats file of a process of mtctl's own pid namespace in mtctl's directory or else the process's default one, without
+ * a question to the process: a third of the work, and no proof that the process writes there (mt_target_read_near has
+ * that). Who has opened the files of as many as there are calls mt_statsdir_forget. */
+enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd, struct mt_why *why);
+void mt_statsdir_forget(void);
+
 /* The directory that mtctl's own environment names. */
 void mt_statsdir_path(char *out, size_t out_bytes);
 
 /* Removes the files of processes that are gone from one's own directory; only those of one's own pid namespace, since
- * nothing is known about the others. Silent. */
-void mt_statsdir_sweep(void);
+ * nothing is known about the others. Silent. Whoever is in the list, which may be empty and is by pid, lives, and is not
+ * asked again. */
+void mt_statsdir_sweep(const struct mt_process *list, size_t count);
 
 #endif

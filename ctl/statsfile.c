@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stats/checksum.h"
+
 #define TRIES         50
 #define FIELDS_OWN    (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
 #define FIELDS_MAX    1024u /* a newer shim may have appended some */
@@ -21,14 +23,7 @@ union raw_head {
 
 uint64_t mt_statsfile_checksum(const void *words, size_t bytes)
 {
-	const unsigned char *next = words;
-	uint64_t hash = 0xcbf29ce484222325u, word;
-
-	for (size_t done = 0; done + sizeof(word) <= bytes; done += sizeof(word)) {
-		memcpy(&word, next + done, sizeof(word));
-		hash = (hash ^ word) * 0x100000001b3u;
-	}
-	return hash;
+	return mt_checksum(MT_CHECKSUM_START, words, bytes);
 }
 
 /* What was read, up to `bytes`; short at the end of the file. */
@@ -58,10 +53,7 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
 	if (head->version != MT_STATS_VERSION)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the stats file has version %u, this mtctl reads version %u; use "
-					"the mtctl that came with the shim in that process",
-					head->version, MT_STATS_VERSION);
+		return mt_error_because_version(why, "stats file", head->version, MT_STATS_VERSION);
 	if (head->fields_count < 1 || head->fields_count > FIELDS_MAX)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: %u fields", head->fields_count);
 	expected += head->fields_count * sizeof(uint64_t);
@@ -102,6 +94,10 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->python, sizeof(head->python));
 	mt_text_clean(head->cuda, sizeof(head->cuda));
 	mt_text_clean(head->limit_source, sizeof(head->limit_source));
+	mt_text_clean(head->rank, sizeof(head->rank));
+	mt_text_clean(head->rank_source, sizeof(head->rank_source));
+	if (head->rank[strspn(head->rank, "0123456789")]) /* it is a label of metrics, and sorts as a number */
+		memset(head->rank, 0, sizeof(head->rank));
 }
 
 /* Fields that this shim did not have yet stay 0; fields of a newer one are left out. */
@@ -114,27 +110,50 @@ static void take_head(const union raw_head *raw, struct mt_stats_head *out)
 	clean_head(out);
 }
 
-static bool is_other_version(const struct mt_stats_head *head, size_t got)
+/* Written by something else than this mtctl can read: what a write in flight leaves is a file without magic, or a wrong
+ * sum. */
+static bool is_of_others(const struct mt_stats_head *head, size_t got)
 {
+	struct mt_why why;
+
 	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
-	       head->version != MT_STATS_VERSION;
+	       (head->version != MT_STATS_VERSION || check_shape(head, HEAD_MAX, &why) != MT_ERR_OK);
+}
+
+static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
+{
+	union raw_head raw;
+	const size_t own = sizeof(raw.head); /* nearly always all of it */
+	size_t got = read_at(fd, raw.bytes, own, 0);
+	enum mt_err error;
+
+	if (got == own && raw.head.head_bytes > own && raw.head.head_bytes <= sizeof(raw.bytes))
+		got += read_at(fd, raw.bytes + own, raw.head.head_bytes - own, own);
+	error = check_raw(&raw, got, why);
+
+	if (!error)
+		take_head(&raw, out);
+	*is_final = !error || is_of_others(&raw.head, got);
+	return error;
+}
+
+enum mt_err mt_statsfile_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+{
+	bool is_final;
+
+	return try_head(fd, &is_final, out, why);
 }
 
 enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
-	union raw_head raw;
 	enum mt_err error = MT_ERR_INVALID;
+	bool is_final = false;
 
-	for (int try = 0; try < TRIES; try++) {
-		size_t got = read_at(fd, raw.bytes, sizeof(raw.bytes), 0);
-
-		error = check_raw(&raw, got, why);
-		if (!error)
-			take_head(&raw, out);
-		if (!error || is_other_version(&raw.head, got))
-			return error;
-		nanosleep(&pause, NULL);
+	for (int try = 0; try < TRIES && !is_final; try++) {
+		if (try)
+			nanosleep(&pause, NULL);
+		error = try_head(fd, &is_final, out, why);
 	}
 	return error;
 }
@@ -160,13 +179,24 @@ static void clean_settings(struct mt_stats_setting *settings)
 	}
 }
 
-static void clean_devices(struct mt_stats_device *devices)
+static void clean_devices(struct mt_stats_device *devices, size_t count)
 {
-	for (size_t i = 0; i < MT_DEVICES_COUNT; i++) {
+	for (size_t i = 0; i < count; i++) {
 		mt_text_clean(devices[i].name, sizeof(devices[i].name));
 		mt_text_clean(devices[i].pci, sizeof(devices[i].pci));
 		mt_text_clean(devices[i].mode, sizeof(devices[i].mode));
 	}
+}
+
+enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head, struct mt_stats_device *out, struct mt_why *why)
+{
+	const size_t bytes = head->devices_count * sizeof(*out);
+	const size_t offset = offsetof(struct mt_stats_file, devices) - offsetof(struct mt_stats_file, settings);
+
+	if (read_at(fd, out, bytes, head->head_bytes + offset) != bytes)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+	clean_devices(out, head->devices_count);
+	return MT_ERR_OK;
 }
 
 static void clean_ooms(struct mt_stats_oom *ooms)
@@ -200,7 +230,7 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 		error = mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
 	if (!error) {
 		clean_settings(file->settings);
-		clean_devices(file->devices);
+		clean_devices(file->devices, MT_DEVICES_COUNT);
 		clean_ooms(file->ooms);
 		clean_alarms(file->alarms);
 		clean_records(file->records);
@@ -358,10 +388,12 @@ const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *n
 	return NULL;
 }
 
+enum { KIND_gauge, KIND_counter };
+
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
 {
 	static const struct mt_statsfile_field fields[] = {
-#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name)},
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name), KIND_##kind},
 		MT_STATS_FIELDS(X)
 #undef X
 	};
@@ -373,7 +405,7 @@ const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
 const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count)
 {
 	static const struct mt_statsfile_field fields[] = {
-#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name)},
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name), KIND_##kind},
 		MT_DEVICE_FIELDS(X)
 #undef X
 	};

@@ -18,6 +18,12 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 /* The same for the head alone. */
 enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_why *why);
 
+/* The filled places of the table of devices, for a head of the same file: head->devices_count of `out`. INVALID: it is cut short. */
+enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head, struct mt_stats_device *out, struct mt_why *why);
+
+/* Tried once: a write that is in flight is INVALID. */
+enum mt_err mt_statsfile_try_head(int fd, struct mt_stats_head *out, struct mt_why *why);
+
 /* FNV-1a, 64 bit, by 8-byte words. */
 uint64_t mt_statsfile_checksum(const void *words, size_t bytes);
 
@@ -60,7 +66,8 @@ const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *n
 /* All fields of a snapshot, in the order of stats_fields.def, and of a device, in the order of device_fields.def. */
 struct mt_statsfile_field {
 	const char *name, *help;
-	size_t offset; /* within struct mt_stats_snapshot, struct mt_stats_device */
+	size_t offset;   /* within struct mt_stats_snapshot, struct mt_stats_device */
+	bool is_counter; /* only rises */
 };
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count);
 const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count);

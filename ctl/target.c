@@ -32,6 +32,46 @@ enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stat
 	return error;
 }
 
+enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head,
+				   struct mt_stats_device *out, struct mt_why *why)
+{
+	int fd;
+	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_statsfile_read_devices(fd, head, out, why);
+	close(fd);
+	return error;
+}
+
+bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
+{
+	struct mt_process near = *process;
+	struct mt_why why;
+	enum mt_err error;
+	int fd;
+
+	near.own_pid = near.pid;
+	near.pidns = mt_process_own_pidns();
+	if (!near.pidns || !near.stack_start || mt_statsdir_open_near(&near, &fd, &why) != MT_ERR_OK)
+		return false;
+	error = mt_statsfile_try_head(fd, out, &why);
+	close(fd);
+	if (error || check_identity(&near, out, &why) != MT_ERR_OK || out->stack_start != near.stack_start)
+		return false;
+	near.shimmed = true;
+	*process = near;
+	return true;
+}
+
+enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out, struct mt_why *why)
+{
+	enum mt_err error = mt_statsfile_read(fd, out, why);
+
+	return error ? error : check_identity(process, &out->head, why);
+}
+
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why)
 {
 	int fd;
@@ -39,9 +79,9 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 
 	if (error)
 		return error;
-	error = mt_statsfile_read(fd, out, why);
+	error = mt_target_read_open(process, fd, out, why);
 	close(fd);
-	return error ? error : check_identity(process, &out->head, why);
+	return error;
 }
 
 enum mt_exit mt_target_find(const char *pid, struct mt_process *out)

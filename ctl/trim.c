@@ -14,8 +14,8 @@
 #include "ctl/table.h"
 #include "ctl/text.h"
 #include "ctl/tree.h"
+#include "ctl/trim.h"
 
-#define TIMEOUT_MS   30000u
 #define RECORD_TRIES 350 /* 10 ms apart */
 
 static const char help[] =
@@ -35,6 +35,14 @@ struct trim {
 	uint64_t timeout_ms;
 	json_t *json; /* the object that is printed at the end; NULL: text */
 };
+
+static json_t *new_json(void)
+{
+	json_t *object = json_object();
+
+	mt_json_set(object, "processes", json_array());
+	return object;
+}
 
 /* One more answer of `processes`, for people who want JSON. */
 static json_t *json_answer(const struct trim *trim, const struct mt_process *process)
@@ -107,6 +115,26 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	return record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
+/* Why there is no record, for people and for programs. Answers `code`. */
+static int refuse(const struct trim *trim, const struct mt_process *process, const char *text, int code)
+{
+	if (trim->json)
+		mt_json_set_text(json_answer(trim, process), "error", text);
+	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, text);
+	return code;
+}
+
+static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error, const struct mt_why *why)
+{
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return refuse(trim, process, why->text, mt_error_exit(error));
+	if (trim->json)
+		mt_json_set_text(json_answer(trim, process), "state", "asleep");
+	else
+		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
+	return MT_EXIT_NOTHING;
+}
+
 /* The record may come after the answer: a request that was merged into a cleanup under way is answered at once, and
  * the record of the one that does its work follows when that has run (cleanups are a second apart, gc may take two). */
 static int print_answer(const struct trim *trim, const struct mt_bell_call *call)
@@ -129,27 +157,10 @@ static int print_answer(const struct trim *trim, const struct mt_bell_call *call
 	} else if (record) {
 		code = print_record(&call->process, record);
 	} else {
-		mt_error_say("process %d (%s): it answered, but left no record", (int)call->process.pid,
-			     call->process.comm);
-		code = MT_EXIT_NOTHING;
+		code = refuse(trim, &call->process, "it answered, but left no record", MT_EXIT_NOTHING);
 	}
 	free(file);
 	return code;
-}
-
-static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error, const struct mt_why *why)
-{
-	bool sleeps = error == MT_ERR_NOT_AVAILABLE;
-
-	if (trim->json)
-		mt_json_set_text(json_answer(trim, process), sleeps ? "state" : "error", sleeps ? "asleep" : why->text);
-	if (sleeps) {
-		if (!trim->json)
-			printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
-		return MT_EXIT_NOTHING;
-	}
-	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why->text);
-	return mt_error_exit(error);
 }
 
 static int finish_one(const struct trim *trim, struct mt_bell_call *call)
@@ -160,11 +171,8 @@ static int finish_one(const struct trim *trim, struct mt_bell_call *call)
 
 	if (error)
 		return complain(trim, &call->process, error, &why);
-	if (head.snapshot.request_error) {
-		mt_error_say("process %d (%s): %s", (int)call->process.pid, call->process.comm,
-			     mt_error_text(head.snapshot.request_error));
-		return MT_EXIT_NOTHING;
-	}
+	if (head.snapshot.request_error)
+		return refuse(trim, &call->process, mt_error_text(head.snapshot.request_error), MT_EXIT_NOTHING);
 	return print_answer(trim, call);
 }
 
@@ -197,6 +205,14 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 	return code;
 }
 
+json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms, int *out_code)
+{
+	struct trim trim = {.level = level, .timeout_ms = timeout_ms, .json = new_json()};
+
+	*out_code = trim_all(&trim, process, 1);
+	return trim.json;
+}
+
 /* Keeps the shimmed ones of the list, below `root` or, with root 0, all. */
 static size_t choose(struct mt_process *list, size_t count, pid_t root)
 {
@@ -219,7 +235,7 @@ static int trim_many(const struct trim *trim, pid_t root)
 	int code = MT_EXIT_NOT_SHIMMED;
 
 	if (trim->all)
-		mt_statsdir_sweep();
+		mt_statsdir_sweep(list, kept);
 	if (kept)
 		code = trim_all(trim, list, kept);
 	else if (root)
@@ -290,10 +306,8 @@ static bool take_option(int option, struct trim *trim, const char **pid)
 		*pid = optarg;
 	if (option == 'l' || option == 'y')
 		trim->level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
-	if (option == 'j' && !trim->json) {
-		trim->json = json_object();
-		mt_json_set(trim->json, "processes", json_array());
-	}
+	if (option == 'j' && !trim->json)
+		trim->json = new_json();
 	return option != '?';
 }
 
@@ -304,7 +318,7 @@ int mt_command_trim(int argc, char **argv)
 		{"light", no_argument, NULL, 'l'},         {"heavy", no_argument, NULL, 'y'},
 		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},          {0}};
-	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = TIMEOUT_MS};
+	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = MT_TRIM_TIMEOUT_MS};
 	const char *pid = NULL;
 	int option, code;
 

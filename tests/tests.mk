@@ -5,9 +5,10 @@
 	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without entry/ (else malloc itself would be wrapped in the test) ----
-# The driver's wrappers are in it: their symbols are no names of the driver's (entry/cuda.h).
+# The driver's wrappers are in it: their symbols are no names of the driver's (entry/cuda.h). Of the programs that need one library
+# more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
 unit_lib_src := $(filter-out shim/mtshim.c shim/entry/%,$(shim_src)) $(filter shim/entry/cuda%,$(shim_src)) \
-	$(filter-out ctl/main.c,$(ctl_src))
+	$(filter-out %/main.c,$(ctl_src) $(external_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 unit_src     := $(sort $(wildcard tests/unit/test_*.c))
 ifeq ($(CUDA),0)
@@ -15,7 +16,7 @@ unit_src     := $(filter-out tests/unit/test_device.c tests/unit/test_entries% t
 	tests/unit/test_nvml.c tests/unit/test_framework% tests/unit/test_oom%,$(unit_src))
 endif
 unit_bin     := $(unit_src:tests/unit/%.c=$(B)/tests/unit/%)
-unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/unit -fPIE -fno-builtin-malloc -DMT_LIBDIR='"$(LIBDIR)"'
+unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/unit -fPIE -fno-builtin-malloc $(libdir_flags)
 ifeq ($(JEMALLOC),none)
 unit_flags += -DMT_NO_JEMALLOC
 endif
@@ -30,11 +31,12 @@ endif
 
 $(B)/unit-obj/%.o: %.c Makefile tests/tests.mk
 	@mkdir -p $(@D)
-	$(CC) $(unit_flags) $$(pkg-config --cflags $(ctl_packages)) -c $< -o $@
+	$(CC) $(unit_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
+# Appended, not replaced: two folders may have a file of the same name.
 $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 	rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 
 $(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
 	@mkdir -p $(@D)

@@ -24,7 +24,7 @@ def test_alone_it_prints_a_short_help_with_an_example(ctl):
 
 
 @pytest.mark.parametrize("command", ["run", "ps", "stat", "trim", "check", "round", "set", "reset-peak", "options",
-                                     "presets", "sites", "doctor"])
+                                     "presets", "sites", "snapshot", "doctor", "diagnose", "advise", "budget", "fit", "export", "record"])
 def test_every_command_has_help(ctl, command):
 	got = ctl(command, "--help")
 
@@ -54,7 +54,7 @@ def test_what_is_no_pid_is_a_wrong_use(ctl, pid):
 		assert ctl(*words).returncode == USAGE
 
 
-@pytest.mark.parametrize("command", ["stat", "trim", "round", "reset-peak", "sites", "doctor"])
+@pytest.mark.parametrize("command", ["stat", "trim", "round", "reset-peak", "sites", "doctor", "advise"])
 def test_an_unshimmed_process_is_left_alone(ctl, bare, spawn, command):
 	"""A signal would kill it."""
 	sleeper = spawn(["/bin/sleep", "60"], bare)

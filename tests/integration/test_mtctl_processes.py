@@ -72,7 +72,8 @@ def test_hostile_text_reaches_no_terminal(fake, ctl):
 	assert json.loads(ctl("stat", pid, "--json").stdout)["allocator"] == "?[31m????"
 
 
-@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 3"]),
+@pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 4"]),
+                                            ({"version": 3}, ["version 3", "version 4", "restart the process"]),
                                             ({"broken": True}, ["checksum"]),
                                             ({"other_pid": 1}, ["another process"])])
 def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):
@@ -142,11 +143,13 @@ def test_ps_shows_a_tree_with_sums(fake, ctl, plain, mt_dir, tmp_path):
 		assert mine[outer]["state"] == "awake" and mine[outer]["heap_idle_bytes"] == 50 * MB
 		assert asleep["state"] == "asleep" and asleep["heap_live_bytes"] is None and asleep["rss_bytes"] > MB
 		assert listed["total"]["rss_bytes"] == sum(one["rss_bytes"] for one in mine.values())
+		assert mine[outer]["records_count"] == 0 and asleep["records_count"] is None
+		assert 0 < listed["memory"]["used_bytes"] < listed["memory"]["limit_bytes"]
 		assert middle.pid not in mine
 		lines = ctl("ps").stdout.splitlines()
-		# A process of another test may use a device, and have a column for it.
-		assert [word for word in lines[0].split() if word != "GPU"] == ["PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "COMMAND"]
-		assert any(line.split()[:2] == [str(outer), "awake"] for line in lines)
+		# A process of another test may use a device or have a rank, and have a column for it.
+		assert [word for word in lines[0].split() if word not in ("GPU", "RANK")] == ["PID", "STATE", "RSS", "LIVE", "IDLE", "TREE", "COMMAND"]
+		assert any(line.split()[0] == str(outer) and "awake" in line.split()[1:3] for line in lines)
 		assert lines[-1].split()[0] == "all"
 		trimmed = ctl("trim", "--tree", middle.pid)
 		first, total = trimmed.stdout.splitlines()

@@ -118,7 +118,19 @@ Test(statsfile, another_version_is_named_with_both_numbers)
 	seal(&good.head);
 	cr_expect_eq(read_good(), MT_ERR_INVALID);
 	cr_expect_not_null(strstr(why.text, "version 77"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "version 4"), "%s", why.text);
+	cr_expect_null(strstr(why.text, "restart"), "%s", why.text);
+}
+
+/* As version 3 was laid out: sizes of its own, and another place of the checksum. */
+Test(statsfile, of_an_older_shim_the_version_is_told_and_what_to_do)
+{
+	good.head.version = 3;
+	good.head.head_bytes -= 344;
+	good.head.sample_bytes -= 16;
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
 	cr_expect_not_null(strstr(why.text, "version 3"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "restart the process"), "%s", why.text);
 }
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)

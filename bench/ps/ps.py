@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""What looking at many processes costs: `mtctl ps` with 1,000 awake processes, and with the files of as many dead ones.
+
+  bench/ps/ps.py [--build build] [--processes 1000] [--runs 20] [--strict]
+
+The processes are real ones (sleep under the shim, awake by MT_MIN_MB=0); so are the files of the dead, copies under names
+that nobody has. Time is that of the whole program, start to end; the median counts. What `top` and `serve` pay for 100
+processes is the CPU time of a reading of the roster once a second, for 12 seconds (bench/ps/roster.c)."""
+import argparse
+import os
+import pathlib
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+MOST_MS, MOST_SHARE = 50, 0.01
+
+
+def time_of(command, env):
+	"""Wall and CPU time of one run, in ms."""
+	before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+	subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+	wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+	return 1000 * wall, 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def start(count, shim, env, folder):
+	env = dict(env, LD_PRELOAD=str(shim), MT_MIN_MB="0")
+	processes = [subprocess.Popen(["/bin/sleep", "600"], env=env) for _ in range(count)]
+	names = {process.pid for process in processes}
+	while not names <= {int(file.name.split("-")[0]) for file in folder.glob("*.stats")}:
+		time.sleep(0.1)
+	time.sleep(1)
+	return processes
+
+
+def add_dead(folder, count):
+	"""Copies of a living one's file, of processes that cannot be: the largest pid is 4194304."""
+	file = next(folder.glob("*.stats"))
+	data, (_, start_ticks, pidns) = file.read_bytes(), file.stem.split("-")
+	for number in range(count):
+		(folder / f"{5000000 + number}-{start_ticks}-{pidns}.stats").write_bytes(data)
+
+
+def measure(name, command, env, runs, before=lambda: None):
+	found = []
+	for _ in range(runs):
+		before()
+		found.append(time_of(command, env))
+	wall, cpu = (statistics.median(one[i] for one in found) for i in (0, 1))
+	print(f"{name:48} {wall:7.1f} ms  (least {min(found)[0]:.1f}), of which CPU {cpu:.1f}")
+	return wall, cpu
+
+
+def main():
+	parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+	parser.add_argument("--build", default="build", type=pathlib.Path)
+	parser.add_argument("--processes", default=1000, type=int)
+	parser.add_argument("--runs", default=20, type=int)
+	parser.add_argument("--strict", action="store_true", help="fail where a bound is missed")
+	args = parser.parse_args()
+	build = args.build.resolve()
+	ps = [build / "mtctl", "ps"]
+	folder = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-bench-", dir="/dev/shm"))
+	env = dict({name: value for name, value in os.environ.items() if not name.startswith("MT_")}, MT_DIR=str(folder))
+	processes = []
+	try:
+		processes = start(min(100, args.processes), build / "libmtshim.so", env, folder)
+		measure("100 awake processes", ps, env, args.runs)
+		looked = subprocess.check_output([build / "bench" / "roster", "12", "1000"], env=env, text=True)
+		cpu = int(looked.split()[1]) / 1000
+		print(f"{'  once a second':48} {'':10}  {'':14} of which CPU {cpu:.1f}")
+		processes += start(args.processes - len(processes), build / "libmtshim.so", env, folder)
+		time_of(ps, env)
+		wall, _ = measure(f"{len(processes)} awake processes", ps, env, args.runs)
+		measure("  and as JSON", [*ps, "--json"], env, args.runs)
+		measure(f"  and the files of {args.processes} dead ones", ps, env, max(args.runs // 4, 1),
+		        lambda: add_dead(folder, args.processes))
+	finally:
+		for process in processes:
+			process.kill()
+		for process in processes:
+			process.wait()
+		shutil.rmtree(folder)
+	verdicts = [(f"ps with {len(processes)} processes under {MOST_MS} ms", wall < MOST_MS),
+	            (f"once a second with 100: under {MOST_SHARE:.0%} of a core", cpu < 1000 * MOST_SHARE)]
+	for what, good in verdicts:
+		print("PASS" if good else "FAIL", what)
+	return 1 if args.strict and not all(good for _, good in verdicts) else 0
+
+
+if __name__ == "__main__":
+	sys.exit(main())

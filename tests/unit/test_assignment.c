@@ -1,0 +1,25 @@
+/* tests/unit/test_assignment.c -- NAME=VALUE for a running process, before anybody is asked. */
+#include <criterion/criterion.h>
+
+#include "ctl/assignment.h"
+
+static struct mt_request request;
+static struct mt_why why;
+
+Test(assignment, takes_a_live_setting_by_any_of_its_names)
+{
+	cr_expect_eq(mt_assignment_parse("MT_GC_ROUNDS=7", &request, &why), MT_ERR_OK);
+	cr_expect_str_eq(request.name, "gc_rounds");
+	cr_expect_str_eq(request.value, "7");
+	cr_expect_eq(request.kind, MT_REQUEST_SET);
+}
+
+Test(assignment, refuses_what_cannot_be_and_says_why)
+{
+	cr_expect_eq(mt_assignment_parse("gc_rounds", &request, &why), MT_ERR_INVALID);
+	cr_expect_str_eq(why.text, "'gc_rounds': NAME=VALUE is wanted");
+	cr_expect_eq(mt_assignment_parse("gc_ronds=1", &request, &why), MT_ERR_INVALID);
+	cr_expect_str_eq(why.text, "no setting 'gc_ronds'; did you mean 'gc_rounds'?");
+	cr_expect_eq(mt_assignment_parse("gc_rounds=x", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_assignment_parse("allocator=system", &request, &why), MT_ERR_START_ONLY);
+}
