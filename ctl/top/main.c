@@ -1,9 +1,10 @@
 /* ctl/top/main.c -- the program of mtctl top. */
 #include "ctl/command.h"
+#include "ctl/top/top.h"
 
 int main(int argc, char **argv)
 {
-	static const struct mt_external commands[] = {{0}};
+	static const struct mt_external commands[] = {{"top", mt_command_top}, {0}};
 
 	return mt_external_main(commands, argc, argv);
 }
