@@ -1,0 +1,52 @@
+// api.js -- what the server is asked, and the token for what changes anything.
+
+const ANSWER_MS = 10000;
+const CLEAN_MS = 40000; // the server itself gives up after 30 s
+const KEPT = "mtshim-token";
+
+export class Refused extends Error {
+	constructor(status, text) {
+		super(text);
+		this.status = status;
+	}
+}
+
+async function ask(path, options, timeoutMs) {
+	const answer = await fetch(path, {cache: "no-store", signal: AbortSignal.timeout(timeoutMs), ...options});
+	const body = await answer.json().catch(() => null);
+
+	if (!answer.ok)
+		throw new Refused(answer.status, body?.error ?? `${answer.status} ${answer.statusText}`);
+	if (body === null)
+		throw new Error("the answer is not JSON");
+	return body;
+}
+
+export function get(path) {
+	return ask(path, {}, ANSWER_MS);
+}
+
+export function clean(pid, level) {
+	return ask(`/api/processes/${pid}/trim?level=${level}`,
+		{method: "POST", headers: {"X-Mtctl-Token": token() ?? ""}}, CLEAN_MS);
+}
+
+export function token() {
+	return sessionStorage.getItem(KEPT);
+}
+
+export function forgetToken() {
+	sessionStorage.removeItem(KEPT);
+}
+
+// Takes "token" out of the fragment, so that the address can be shown and sent to others; answers what is left of it.
+export function readFragment() {
+	const fragment = new URLSearchParams(location.hash.slice(1));
+
+	if (fragment.has("token")) {
+		sessionStorage.setItem(KEPT, fragment.get("token"));
+		fragment.delete("token");
+		history.replaceState(null, "", fragment.size ? "#" + fragment : location.pathname);
+	}
+	return fragment;
+}

@@ -1,0 +1,149 @@
+// details.js -- everything about the one process that is selected.
+import {Chart} from "./chart.js";
+import {byId, setText, syncFacts, syncTable} from "./dom.js";
+import {bytes, change, clock, count, duration, percent, span} from "./format.js";
+import {budgetOf} from "./history.js";
+
+const HOST_LINES = [
+	{key: "rss_bytes", name: "rss", label: "RSS"},
+	{key: "live_bytes", name: "live", label: "live"},
+	{key: "idle_bytes", name: "idle", label: "idle"},
+];
+const GPU_LINES = [
+	{key: "gpu_reserved_bytes", name: "reserved", label: "reserved"},
+	{key: "gpu_allocated_bytes", name: "allocated", label: "allocated"},
+];
+const RECORDS_SHOWN = 20;
+const DOORS = ["none", "the shim's", "the program has its own", "lost", "ignored"];
+const PRESSURE = ["none", "warn", "critical"];
+
+export class Details {
+	#host = new Chart(byId("host-chart"), "Memory", HOST_LINES);
+	#gpu = new Chart(byId("gpu-chart"), "GPU memory", GPU_LINES);
+
+	// A process whose figures are not there yet, or never will be: what the list says of it.
+	begin(row) {
+		setText(byId("details-title"), `${row.pid} ${row.comm}`);
+		setText(byId("command"), row.command);
+		syncFacts(byId("facts"), [{name: "State", value: row.state}, {name: "RSS", value: bytes(row.rss_bytes)}]);
+		this.#host.update([], [], row.now);
+		this.#gpu.update([], [], row.now);
+		for (const id of ["records", "devices", "settings"])
+			byId(id).replaceChildren();
+		for (const id of ["host-chart", "gpu-chart", "devices-section"])
+			byId(id).hidden = true;
+	}
+
+	update(detail, row) {
+		const usesGpu = detail.cuda !== "" && detail.cuda !== "off";
+		const samples = detail.samples.map((sample) => ({...sample, time: sample.time_ns / 1e6}));
+		const marks = detail.records.filter((record) => !record.merged).map(markOf);
+		const now = detail.time_ns / 1e6;
+
+		setText(byId("details-title"), `${detail.pid} ${detail.comm}${detail.rank ? ", rank " + detail.rank : ""}`);
+		setText(byId("command"), row?.command ?? detail.comm);
+		syncFacts(byId("facts"), [...hostFacts(detail), ...(usesGpu ? gpuFacts(detail) : [])]);
+		byId("host-chart").hidden = false;
+		byId("gpu-chart").hidden = !usesGpu;
+		this.#host.update(samples, marks, now);
+		if (usesGpu)
+			this.#gpu.update(samples, marks, now);
+		showRecords(detail, usesGpu);
+		showDevices(detail);
+		syncTable(byId("settings"), [{text: "Setting"}, {text: "Value"}, {text: "From"}],
+			detail.settings.map((one) => ({key: one.name, cells: [one.name, one.value, one.origin]})));
+	}
+}
+
+function markOf(record) {
+	const kind = record.pressure ? "pressure" : record.round > 0 || record.reason === "round" ? "round" :
+		record.result === 1 ? "freed" : "nothing";
+
+	return {key: record.number, time: record.time_ns / 1e6, kind, text: describe(record)};
+}
+
+function describe(record) {
+	const why = record.pressure ? `${record.reason} (${record.pressure.sources.join(", ")})` :
+		record.round > 0 ? `${record.reason} ${record.round}` : record.reason;
+
+	return `${why}: ${record.level}, RSS ${change(record.rss_before_bytes, record.rss_after_bytes)}`;
+}
+
+function hostFacts(detail) {
+	const budget = budgetOf(detail);
+	const limited = detail.pressure_limit_bytes > 0;
+	const facts = [
+		{name: "RSS", value: bytes(detail.rss_bytes), title: `highest ${bytes(detail.rss_peak_bytes)}`},
+		{name: "Live", value: bytes(detail.heap_live_bytes), title: "held by the program"},
+		{name: "Idle", value: bytes(detail.heap_idle_bytes), title: "free, and unused for the whole idle window"},
+		{name: "Free, resident", value: bytes(detail.heap_dirty_bytes), title: "what a purge would return"},
+		{name: "Highest RSS", value: bytes(detail.rss_peak_bytes)},
+		{name: "Given back", value: bytes(detail.purged_bytes), title: `in ${count(detail.purge_count)} purges`},
+		{name: "Cleanups", value: `${count(detail.light_count)} light, ${count(detail.heavy_count)} heavy`},
+		{name: "Rounds", value: count(detail.rounds_count)},
+		{name: "Budget", value: `${budget.used.toFixed(2)} of ${budget.allowed} %`,
+			title: "of the time went into cleaning and the page faults after it; MT_BUDGET_PCT is the most"},
+		{name: "Pressure", value: PRESSURE[detail.pressure_level] ?? "?", level: PRESSURE[detail.pressure_level],
+			title: "of the limits that hold for it, and of the kernel's own figures"},
+		{name: "Limit used",
+			value: limited ? percent(detail.pressure_used_bytes, detail.pressure_limit_bytes) : "no limit",
+			title: limited ? `of ${bytes(detail.pressure_limit_bytes)}: ${detail.limit_source}` : null},
+		{name: "Allocator", value: `${detail.allocator} (${detail.mode})`, title: detail.evidence},
+		{name: "Awake for", value: span(detail.uptime_ms)},
+		{name: "Signal", value: DOORS[detail.signal_door] ?? "?", title: "whose handler answers SIGUSR1"},
+	];
+
+	if (detail.swap_bytes > 0)
+		facts.push({name: "Swapped out", value: bytes(detail.swap_bytes), level: "warn"});
+	if (detail.alarms_count > 0)
+		facts.push({name: "RSS alarms", value: count(detail.alarms_count), level: "critical",
+			title: "times that MT_RSS_LIMIT_MB was reached: mtctl stat PID --oom"});
+	return facts;
+}
+
+function gpuFacts(detail) {
+	const facts = [
+		{name: "GPU reserved", value: bytes(detail.gpu_reserved_bytes), title: "held from the driver"},
+		{name: "GPU allocated", value: bytes(detail.gpu_allocated_bytes), title: "handed to the program"},
+		{name: "GPU idle", value: bytes(detail.gpu_idle_bytes), title: "cached and ready"},
+		{name: "GPU mode", value: detail.cuda.split(":")[0], title: detail.cuda},
+	];
+
+	if (detail.gpu_num_ooms > 0)
+		facts.push({name: "GPU out of memory", value: count(detail.gpu_num_ooms) + " times", level: "critical",
+			title: "mtctl stat PID --oom has the reports"});
+	return facts;
+}
+
+// The newest first.
+function showRecords(detail, usesGpu) {
+	const heads = [{text: "Time"}, {text: "Reason"}, {text: "Level"}, {text: "RSS before", numeric: true},
+		{text: "after", numeric: true}, {text: "change", numeric: true}, {text: "Took", numeric: true}];
+	const rows = detail.records.filter((record) => !record.merged).slice(-RECORDS_SHOWN).reverse().map((record) => ({
+		key: record.number,
+		title: describe(record),
+		cells: [clock(record.time_ns / 1e6), record.reason, record.level, bytes(record.rss_before_bytes),
+			bytes(record.rss_after_bytes), change(record.rss_before_bytes, record.rss_after_bytes),
+			duration(record.duration_ns), ...(usesGpu ? [gpuChange(record)] : [])],
+	}));
+
+	if (usesGpu)
+		heads.push({text: "GPU change", numeric: true});
+	if (!rows.length)
+		rows.push({key: 0, cells: heads.map((head, i) => (i ? "" : "none yet"))});
+	syncTable(byId("records"), heads, rows);
+}
+
+function gpuChange(record) {
+	return record.gpu_before_bytes === null ? bytes(null) : change(record.gpu_before_bytes, record.gpu_after_bytes);
+}
+
+function showDevices(detail) {
+	byId("devices-section").hidden = !detail.devices.length;
+	syncTable(byId("devices"), [{text: "Device"}, {text: "Name"}, {text: "Mode"}, {text: "Allocated", numeric: true},
+		{text: "Idle", numeric: true}, {text: "Pending", numeric: true}, {text: "Reserved", numeric: true},
+		{text: "Free", numeric: true}, {text: "Total", numeric: true}],
+	detail.devices.map((device) => ({key: device.ordinal, title: device.pci, cells: [String(device.ordinal), device.name,
+		device.mode, bytes(device.allocated_bytes), bytes(device.idle_bytes), bytes(device.pending_bytes),
+		bytes(device.reserved_bytes), bytes(device.free_bytes), bytes(device.total_bytes)]})));
+}

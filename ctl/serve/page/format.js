@@ -1,0 +1,77 @@
+// format.js -- figures as mtctl prints them (MB and GB are 2^20 and 2^30 bytes), times, and round values for axes.
+
+const KB = 1024;
+const MB = 1024 * KB;
+const GB = 1024 * MB;
+export const DASH = "\u2013";
+
+export function bytes(value) {
+	if (value === null || value === undefined)
+		return DASH;
+	return value >= 10 * GB ? (value / GB).toFixed(1) + " GB" : (value / MB).toFixed(1) + " MB";
+}
+
+export function change(from, to) {
+	const sign = to > from ? "+" : to < from ? "\u2212" : "";
+
+	return sign + bytes(Math.abs(to - from));
+}
+
+export function count(value) {
+	return value === null || value === undefined ? DASH : Math.round(value).toLocaleString("en-US");
+}
+
+export function duration(ns) {
+	return ns >= 1e10 ? (ns / 1e9).toFixed(1) + " s" : (ns / 1e6).toFixed(1) + " ms";
+}
+
+// A span that people think of in words: "12 s", "5 min", "3 h", "2 days".
+export function span(ms) {
+	const seconds = Math.max(0, Math.round(ms / 1000));
+
+	if (seconds < 120)
+		return seconds + " s";
+	if (seconds < 7200)
+		return Math.round(seconds / 60) + " min";
+	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days";
+}
+
+function two(value) {
+	return String(value).padStart(2, "0");
+}
+
+export function clock(ms, withSeconds = true) {
+	const time = new Date(ms);
+
+	return two(time.getHours()) + ":" + two(time.getMinutes()) + (withSeconds ? ":" + two(time.getSeconds()) : "");
+}
+
+export function percent(part, whole) {
+	return whole > 0 ? (100 * part / whole).toFixed(part * 10 < whole ? 1 : 0) + " %" : DASH;
+}
+
+// Round values from 0 to at least `most`, about `wanted` of them, and the text of each.
+export function byteTicks(most, wanted) {
+	const units = [["B", 1], ["kB", KB], ["MB", MB], ["GB", GB], ["TB", 1024 * GB]];
+	const [name, unit] = units.findLast(([, size]) => most >= size) ?? units[0];
+	const rough = Math.max(most, 1) / unit / wanted;
+	const power = 10 ** Math.floor(Math.log10(rough));
+	const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough * 0.999);
+	const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+	const ticks = [];
+
+	for (let i = 0; i === 0 || ticks[i - 1].value < most; i++)
+		ticks.push({value: i * step * unit, text: i === 0 ? "0" : (i * step).toFixed(digits) + " " + name});
+	return ticks;
+}
+
+// Round times of the clock between two times (ms), at most `most` of them.
+export function timeTicks(from, to, most) {
+	const step = [5, 10, 15, 30, 60, 120, 300, 600, 900].map((seconds) => 1000 * seconds)
+		.find((one) => (to - from) / one <= most) ?? 1800000;
+	const ticks = [];
+
+	for (let time = Math.ceil(from / step) * step; time <= to; time += step)
+		ticks.push({value: time, text: clock(time, step < 60000)});
+	return ticks;
+}

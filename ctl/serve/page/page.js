@@ -1,0 +1,209 @@
+// page.js -- asks the server every two seconds and hands on what it says. State of its own: who is selected, and whether the
+// server answers.
+import {Refused, get, readFragment} from "./api.js";
+import {Cleaner} from "./cleaner.js";
+import {Details} from "./details.js";
+import {byId, setAttribute, setText, syncFacts} from "./dom.js";
+import {bytes, clock, percent, span} from "./format.js";
+import {Memory} from "./history.js";
+import {PoolView} from "./pool.js";
+import {ProcessTable} from "./table.js";
+
+const POLL_MS = 2000;
+const HIDDEN_POLL_MS = 30000;
+const LEARN_AT_ONCE = 2; // full figures fetched in one poll, for processes other than the one that is selected
+
+const memory = new Memory();
+const table = new ProcessTable(byId("processes"), choose);
+const details = new Details();
+const cleaner = new Cleaner(() => poll());
+const pool = new PoolView();
+let rows = [];
+let chosen = null;     // pid
+let timer = 0;
+let running = false;   // a poll is under way
+let again = false;     // and another one is wanted at once
+let answeredAt = null; // time of the last answer to the list
+
+function rowOf(pid) {
+	return rows.find((row) => row.pid === pid);
+}
+
+function goneText(pid) {
+	return `Process ${pid} is gone. These are its last figures.`;
+}
+
+// ---- who is selected ----
+
+function choose(pid) {
+	const row = rowOf(pid);
+
+	chosen = pid;
+	table.chosen = pid;
+	byId("details").hidden = pid === null;
+	document.body.classList.toggle("selected", pid !== null);
+	byId("gone").hidden = true;
+	history.replaceState(null, "", pid === null ? location.pathname : "#pid=" + pid);
+	cleaner.choose(pid);
+	pool.choose(pid);
+	if (row)
+		details.begin(row);
+	if (pid !== null)
+		poll();
+}
+
+// Its last figures stay on the page.
+function showGone(text) {
+	byId("gone").hidden = false;
+	setText(byId("gone"), text);
+	cleaner.refresh(false);
+	pool.refresh(false);
+}
+
+async function lookAtChosen() {
+	const pid = chosen;
+	const row = rowOf(pid);
+
+	if (pid === null)
+		return;
+	if (!row)
+		return showGone(goneText(pid));
+	if (row.state !== "awake") {
+		details.begin(row);
+		return showGone(row.state === "asleep" ? "Asleep: too small to be looked after, and nothing to trim." :
+			"Its figures are not believed: mtctl stat says why.");
+	}
+	const detail = await get(`/api/processes/${pid}`).catch((error) => error);
+
+	if (pid !== chosen)
+		return;
+	if (detail instanceof Error)
+		return showGone(detail.status === 404 ? goneText(pid) : `No figures of process ${pid}: ${detail.message}`);
+	byId("gone").hidden = true;
+	memory.learn(detail, Date.now());
+	details.update(detail, rowOf(pid));
+	cleaner.refresh(true);
+	pool.refresh(detail.cuda.startsWith("pool"));
+}
+
+// ---- all of them ----
+
+function showSums(list) {
+	const total = list.total;
+	const facts = [
+		{name: "Processes", value: String(list.processes.length)},
+		{name: "RSS", value: bytes(total.rss_bytes), title: "pages that processes share are counted in each"},
+		{name: "Live", value: bytes(total.heap_live_bytes)},
+		{name: "Idle", value: bytes(total.heap_idle_bytes)},
+	];
+
+	if (list.processes.some((one) => one.gpu_bytes !== null))
+		facts.push({name: "GPU", value: bytes(total.gpu_bytes)});
+	if (list.memory)
+		facts.unshift({name: list.memory.is_cgroup ? "Container" : "Machine", title: list.memory.source,
+			value: `${bytes(list.memory.used_bytes)} of ${bytes(list.memory.limit_bytes)}, ` +
+				percent(list.memory.used_bytes, list.memory.limit_bytes)});
+	syncFacts(byId("sums"), facts);
+}
+
+function showTable() {
+	const now = Date.now();
+
+	for (const row of rows)
+		Object.assign(row, {now, points: memory.of(row.pid).points, summary: memory.of(row.pid).summary});
+	table.update(rows);
+	showEmpty();
+}
+
+function showEmpty() {
+	byId("empty").hidden = table.shownCount > 0;
+	byId("processes").hidden = table.shownCount === 0;
+	setText(byId("empty"), rows.length ? "No process matches the filter." :
+		"No process carries the shim. Start one with: mtctl run -- program\u2026");
+}
+
+async function learnOthers() {
+	for (let i = 0; i < LEARN_AT_ONCE; i++) {
+		const one = memory.next(rows.filter((row) => row.pid !== chosen), Date.now());
+
+		if (!one)
+			return;
+		const detail = await get(`/api/processes/${one.pid}`).catch(() => null);
+
+		if (detail)
+			memory.learn(detail, Date.now());
+		else
+			memory.postpone(one.pid, Date.now());
+	}
+}
+
+// ---- the connection ----
+
+function showConnection(error) {
+	const state = error ? "lost" : document.hidden ? "slow" : "live";
+	const since = answeredAt === null ? "" : `, last answer ${span(Date.now() - answeredAt)} ago (${clock(answeredAt)})`;
+
+	setAttribute(byId("connection"), "data-state", state);
+	setAttribute(document.body, "data-connection", state);
+	setText(byId("connection"), error ? `no answer from mtctl serve${since}; trying again` :
+		document.hidden ? "slowly, this tab is hidden" : "live");
+}
+
+async function lookAtAll() {
+	const list = await get("/api/processes");
+
+	answeredAt = Date.now();
+	rows = list.processes;
+	memory.look(rows, answeredAt);
+	showSums(list);
+	showTable();
+	await lookAtChosen();
+	await learnOthers();
+}
+
+// One at a time, and the next one only after the answer: a slow server is not asked faster than it answers.
+async function poll() {
+	if (running) {
+		again = true;
+		return;
+	}
+	running = true;
+	clearTimeout(timer);
+	const error = await lookAtAll().then(() => null, (reason) => reason);
+
+	if (error && !(error instanceof TypeError || error instanceof Refused || error.name === "TimeoutError"))
+		console.error(error);
+	showConnection(error);
+	if (error)
+		cleaner.refresh(false);
+	running = false;
+	timer = setTimeout(poll, again ? 0 : document.hidden ? HIDDEN_POLL_MS : POLL_MS);
+	again = false;
+}
+
+function readAddress() {
+	const fragment = readFragment();
+	const pid = Number(fragment.get("pid"));
+
+	cleaner.tokenCame();
+	if (Number.isInteger(pid) && pid > 0 && pid !== chosen)
+		choose(pid);
+}
+
+byId("filter").addEventListener("input", (event) => { table.filter = event.target.value; showEmpty(); });
+byId("as-tree").addEventListener("change", (event) => { table.tree = event.target.checked; });
+byId("close").addEventListener("click", () => choose(null));
+addEventListener("hashchange", readAddress);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
+addEventListener("keydown", (event) => {
+	if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey)
+		return;
+	if (event.key === "/") {
+		event.preventDefault();
+		byId("filter").focus();
+	} else if (event.key === "Escape" && chosen !== null) {
+		choose(null);
+	}
+});
+readAddress();
+poll();

@@ -1,0 +1,238 @@
+/* ctl/serve/serve.c -- `mtctl serve`: the command line and the loop. One thread; what takes long are children. */
+#include "ctl/serve/serve.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "ctl/bellfile.h"
+#include "ctl/command.h"
+#include "ctl/serve/listen.h"
+#include "ctl/serve/routes.h"
+#include "ctl/simple.h"
+
+#define IDLE_S      30u  /* a connection on which nothing moves */
+#define LOOK_MS     1000 /* how often the clients are looked at, while there are any */
+#define GOODBYE_MS  1000u /* for answers that are under way, at the end */
+#define INTERVAL_MS 250u
+
+static const char help[] =
+	"Shows the shimmed processes of yours (for root: of everybody) to a browser and to Prometheus, until it\n"
+	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with the token that a\n"
+	"cleanup needs; reading needs none. Figures are as the processes last wrote them, up to a second ago, or\n"
+	"half a minute where nothing moves, and INTERVAL more: reading wakes no process.\n\n"
+	"  /                             the page\n"
+	"  /metrics                      OpenMetrics; the older text format for who does not ask for it\n"
+	"  /api/processes                what mtctl ps --json prints\n"
+	"  /api/processes/PID            what mtctl stat PID --json --cached prints\n"
+	"  /api/processes/PID/snapshot   what mtctl snapshot PID --json --top=10000 prints; this one asks the process\n"
+	"  /api/processes/PID/trim       POST: mtctl trim PID --json; ?level=light; header X-Mtctl-Token: TOKEN\n"
+	"  /healthz                      ok\n\n"
+	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond loopback whoever reaches\n"
+	"                         it may read, and there is no encryption: put a proxy before it\n"
+	"  --token-file=FILE      takes the token from a file (mode 600), which is made where there is none; it is not\n"
+	"                         printed then\n"
+	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
+	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
+
+struct line {
+	const char *listen, *token_file;
+	struct mt_server *server;
+};
+
+struct loop {
+	struct mt_server *server;
+	struct MHD_Daemon *daemon;
+	int epoll, signals;
+};
+
+/* ---- the command line ---- */
+
+/* false: said why. */
+static bool take_option(int option, struct line *line)
+{
+	struct mt_guard *guard = &line->server->guard;
+
+	if (option == 'l')
+		line->listen = optarg;
+	if (option == 't')
+		line->token_file = optarg;
+	if (option == 'i')
+		return mt_simple_parse_seconds(optarg, &line->server->figures.interval_ms);
+	if (option == 'a' && guard->names_count == MT_GUARD_NAMES_MOST - 1) {
+		mt_error_say("--allow-host can be given %u times", MT_GUARD_NAMES_MOST - 1);
+		return false;
+	}
+	if (option == 'a')
+		guard->names[guard->names_count++] = optarg;
+	return option != '?';
+}
+
+/* MT_EXIT_OK: go on; else what to end with, after --help with 0 and *asked. */
+static int read_line(int argc, char **argv, struct line *line, bool *asked)
+{
+	static const struct option options[] = {
+		{"listen", required_argument, NULL, 'l'},     {"token-file", required_argument, NULL, 't'},
+		{"allow-host", required_argument, NULL, 'a'}, {"interval", required_argument, NULL, 'i'},
+		{"help", no_argument, NULL, 'h'},             {0}};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		*asked = option == 'h';
+		if (*asked)
+			return mt_command_help("serve", help);
+		if (!take_option(option, line))
+			return MT_EXIT_USAGE;
+	}
+	return optind == argc ? MT_EXIT_OK : mt_command_misused("serve");
+}
+
+/* ---- the loop ---- */
+
+static int timeout_ms(const struct loop *loop)
+{
+	MHD_UNSIGNED_LONG_LONG wanted;
+	int most = loop->server->clients.count ? LOOK_MS : -1;
+
+	if (MHD_get_timeout(loop->daemon, &wanted) != MHD_YES || (most >= 0 && wanted > (unsigned)most))
+		return most;
+	return (int)wanted;
+}
+
+/* One turn. false: a signal asks it to end. */
+static bool turn(struct loop *loop, int most_ms)
+{
+	struct pollfd list[2 + MT_JOBS_MOST] = {{.fd = loop->signals, .events = POLLIN},
+						{.fd = loop->epoll, .events = POLLIN}};
+	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
+	int wait_ms = timeout_ms(loop);
+
+	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
+		wait_ms = most_ms;
+	(void)poll(list, count, wait_ms);
+	mt_jobs_run(&loop->server->jobs);
+	(void)MHD_run(loop->daemon);
+	mt_clients_expire(&loop->server->clients);
+	mt_figures_expire(&loop->server->figures);
+	return !(list[0].revents & POLLIN);
+}
+
+/* Nobody new; who waits for a child is told that there will be no answer, and what is being written may come to its end. */
+static void say_goodbye(struct loop *loop)
+{
+	uint64_t end_ns = mt_bellfile_now_ns() + GOODBYE_MS * UINT64_C(1000000);
+	MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
+
+	if (listener != MHD_INVALID_SOCKET)
+		close(listener);
+	mt_jobs_stop(&loop->server->jobs);
+	close(loop->signals); /* it stays readable: no turn would wait */
+	loop->signals = -1;
+	while (loop->server->requests_count && mt_bellfile_now_ns() < end_ns)
+		(void)turn(loop, 20);
+	MHD_stop_daemon(loop->daemon);
+}
+
+/* ---- the start ---- */
+
+/* Paths and arguments here are plain: what is escaped is left as it is, and matches nothing. */
+static size_t leave_escaped(void *cls, struct MHD_Connection *connection, char *text)
+{
+	(void)cls;
+	(void)connection;
+	return strlen(text);
+}
+
+static struct MHD_Daemon *start_daemon(struct mt_server *server, int listener)
+{
+	const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MOST, NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)mt_clients_notify, &server->clients},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)mt_routes_completed, server},
+		{MHD_OPTION_END, 0, NULL},
+	};
+
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, mt_routes_handle, server,
+				MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+}
+
+/* Before any connection: from here on these signals are read, and a client that goes away is an error of a write. */
+static int catch_signals(void)
+{
+	sigset_t wanted = mt_command_block_endings();
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGCHLD, SIG_DFL); /* who inherits it ignored is never told how a child has ended */
+	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static void print_start(const struct mt_listener *listener, const struct line *line)
+{
+	if (line->token_file)
+		printf("%s   (the token is in %s)\n", listener->url, line->token_file);
+	else
+		printf("%s#token=%s\n", listener->url, line->server->guard.token.text);
+	fflush(stdout);
+	if (geteuid() == 0)
+		mt_error_say("running as root: the processes of all users are shown");
+	if (!listener->loopback)
+		mt_error_say("warning: %s is reached from beyond this machine: whoever reaches it reads names and figures of "
+			     "the processes, without encryption", line->listen);
+}
+
+static int serve(struct line *line)
+{
+	struct mt_server *server = line->server;
+	struct loop loop = {.server = server};
+	struct mt_listener listener;
+	struct mt_why why;
+	enum mt_err error = line->token_file ? mt_token_file(line->token_file, &server->guard.token, &why)
+					     : mt_token_make(&server->guard.token, &why);
+
+	if (!error)
+		error = mt_listen(line->listen, &listener, &why);
+	if (error) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	server->guard.names[server->guard.names_count++] = listener.host;
+	loop.signals = catch_signals();
+	loop.daemon = start_daemon(server, listener.fd);
+	if (loop.signals < 0 || !loop.daemon) {
+		mt_error_say("cannot start: %s", strerror(errno));
+		return MT_EXIT_USAGE;
+	}
+	loop.epoll = MHD_get_daemon_info(loop.daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	print_start(&listener, line);
+	while (turn(&loop, -1))
+		continue;
+	say_goodbye(&loop);
+	mt_figures_free(&server->figures);
+	return MT_EXIT_OK;
+}
+
+int mt_command_serve(int argc, char **argv)
+{
+	struct line line = {.listen = "127.0.0.1:9477"};
+	bool asked = false;
+	int code;
+
+	line.server = mt_error_check_memory(calloc(1, sizeof(*line.server)));
+	line.server->figures.interval_ms = INTERVAL_MS;
+	code = read_line(argc, argv, &line, &asked);
+	if (code == MT_EXIT_OK && !asked)
+		code = serve(&line);
+	free(line.server);
+	return code;
+}

@@ -1,0 +1,84 @@
+"""What the tests of mtctl serve share: a server on a free port, and a client that says exactly what it is told to."""
+import http.client
+import json
+import socket
+import time
+
+import pytest
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+class Answer:
+	def __init__(self, got):
+		self.status, self.headers, self.body = got.status, got.headers, got.read()
+		self.text = self.body.decode("ascii", "replace")
+
+	@property
+	def json(self):
+		return json.loads(self.body)
+
+
+class Server:
+	def __init__(self, process):
+		self.process = process
+		line = process.stdout.readline().split()
+		assert line, process.stderr.read()
+		self.url, _, self.token = line[0].partition("#token=")
+		self.host, _, port = self.url.removeprefix("http://").strip("/").rpartition(":")
+		self.host, self.port = self.host.strip("[]"), int(port)
+
+	def ask(self, path, method="GET", body=None, timeout=20, **headers):
+		"""Headers by name, '_' for '-'."""
+		connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+		try:
+			named = {name.replace("_", "-"): value for name, value in headers.items()}
+			try:
+				connection.request(method, path, body, named)
+			except (BrokenPipeError, ConnectionResetError):
+				pass  # what is too long is answered, and the connection closed, before all of it is sent
+			return Answer(connection.getresponse())
+		finally:
+			connection.close()
+
+	def get(self, path, **headers):
+		return self.ask(path, **headers)
+
+	def post(self, path, **headers):
+		return self.ask(path, "POST", **{"X_Mtctl_Token": self.token, "timeout": 60, **headers})
+
+	def raw(self, data, timeout=20):
+		"""The first line of the answer to these bytes; "" where the connection was closed without one, or nothing came."""
+		with self.connect(timeout) as client:
+			client.sendall(data)
+			try:
+				return client.makefile("rb").readline().decode().strip()
+			except (ConnectionResetError, TimeoutError):
+				return ""
+
+	def connect(self, timeout=20):
+		return socket.create_connection((self.host, self.port), timeout=timeout)
+
+	def cpu_s(self):
+		with open(f"/proc/{self.process.pid}/stat", encoding="ascii", errors="replace") as file:
+			words = file.read().rpartition(")")[2].split()
+		return (int(words[11]) + int(words[12])) / 100
+
+	def process_of(self, pid):
+		return next((one for one in self.get("/api/processes").json["processes"] if one["pid"] == pid), None)
+
+
+@pytest.fixture
+def serve(spawn, mtctl, plain):
+	"""serve(options...): a server on a free port, which shows what changes at once."""
+	def start(*options, wrapper=(), env=None, program=None, interval="0"):
+		return Server(spawn([*wrapper, program or mtctl, "serve", "--listen=127.0.0.1:0", f"--interval={interval}", *options],
+		                    env or plain))
+	return start
+
+
+def soon(predicate, timeout=10):
+	end = time.monotonic() + timeout
+	while not predicate():
+		assert time.monotonic() < end, "not in time"
+		time.sleep(0.02)
