@@ -1,0 +1,245 @@
+/* ctl/fit.c -- `mtctl fit`: how many clients a GPU can serve at a time. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/command.h"
+#include "ctl/gpus.h"
+#include "ctl/json.h"
+#include "ctl/quantity.h"
+#include "ctl/table.h"
+#include "ctl/text.h"
+
+#define COPIES   4.0 /* of the model, a client: weights, gradients, and two moments of the optimizer */
+#define FALLBACK 2u
+#define MIB      1048576.0
+#define GIB      1073741824.0
+
+static const char help[] =
+	"Clients in parallel: a share of the memory that is free over what one client takes, which is 4 times its model\n"
+	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where neither the GPU nor --vram\n"
+	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. Without --model-mb the table\n"
+	"alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
+	"  --model-mb=MB    the model, as its file is\n"
+	"  --vram=SIZE      16G: so much is free; else it is asked\n"
+	"  --device=NUMBER  of that GPU; else of the one with most free\n"
+	"  --share=PERCENT  1 to 100 (60)\n"
+	"  --cap=NUMBER     1 to 1024 (8)\n"
+	"  --json           one object\n";
+
+struct wish {
+	double model_bytes, free_bytes; /* 0: not given */
+	long device;
+	unsigned share, cap;
+	bool json;
+};
+
+struct fit {
+	bool known;
+	double free_bytes;
+	char source[160];
+	unsigned clients;
+};
+
+static unsigned clients_of(const struct wish *wish, double free_bytes, double model_bytes)
+{
+	double clients = floor(free_bytes * wish->share / 100 / (COPIES * model_bytes));
+
+	return clients < wish->cap ? (unsigned)clients : wish->cap;
+}
+
+static void find(const struct wish *wish, struct fit *out)
+{
+	struct mt_gpu gpu;
+
+	*out = (struct fit){.known = wish->free_bytes > 0, .free_bytes = wish->free_bytes, .source = "--vram"};
+	if (!out->known && mt_gpus_find(wish->device, &gpu)) {
+		out->known = true;
+		out->free_bytes = (double)gpu.free_bytes;
+		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
+			 (unsigned long long)gpu.number,
+			 *gpu.name ? ", " : "", gpu.name);
+	}
+	out->clients = FALLBACK < wish->cap ? FALLBACK : wish->cap;
+	if (out->known)
+		out->clients = clients_of(wish, out->free_bytes, wish->model_bytes);
+}
+
+/* ---- telling ---- */
+
+static const double table_gb[] = {4, 8, 12, 16};
+static const double table_mb[] = {12.3, 100, 250, 500, 1024};
+
+#define COLUMNS_COUNT (sizeof(table_gb) / sizeof(table_gb[0]))
+#define ROWS_COUNT    (sizeof(table_mb) / sizeof(table_mb[0]))
+
+static void add_row(struct mt_table *table, const struct wish *wish, double model_mb)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.1f MB", model_mb);
+	mt_table_add(table, text);
+	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
+		snprintf(text, sizeof(text), "%u", clients_of(wish, table_gb[i] * GIB, model_mb * MIB));
+		mt_table_add(table, text);
+	}
+}
+
+static void print_table(const struct wish *wish)
+{
+	struct mt_table *table = mt_table_new("rrrrr");
+	double asked = wish->model_bytes / MIB;
+	bool added = asked == 0;
+	char text[32];
+
+	mt_table_add(table, "MODEL");
+	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
+		snprintf(text, sizeof(text), "%.0f GB", table_gb[i]);
+		mt_table_add(table, text);
+	}
+	for (size_t i = 0; i < ROWS_COUNT; i++) {
+		if (!added && asked <= table_mb[i]) {
+			if (asked < table_mb[i])
+				add_row(table, wish, asked);
+			added = true;
+		}
+		add_row(table, wish, table_mb[i]);
+	}
+	if (!added)
+		add_row(table, wish, asked);
+	mt_table_print(table);
+}
+
+static void print_text(const struct wish *wish, const struct fit *fit)
+{
+	struct mt_figure model = mt_text_bytes((uint64_t)wish->model_bytes);
+
+	if (wish->model_bytes && fit->known)
+		printf("%u clients in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n", fit->clients,
+		       wish->share,
+		       mt_text_bytes((uint64_t)fit->free_bytes).text, fit->source, model.text, wish->cap);
+	else if (wish->model_bytes)
+		printf("%u clients in parallel: how much of the GPU is free is not known; --vram 16G says it\n\n",
+		       fit->clients);
+	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n", wish->share, wish->cap);
+	print_table(wish);
+}
+
+static json_t *table_json(const struct wish *wish)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < ROWS_COUNT; i++)
+		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
+			json_t *row = json_object();
+
+			mt_json_set(row, "model_mb", json_real(table_mb[i]));
+			mt_json_set(row, "vram_gb", json_real(table_gb[j]));
+			mt_json_set_u64(row, "clients", clients_of(wish, table_gb[j] * GIB, table_mb[i] * MIB));
+			mt_json_append(rows, row);
+		}
+	return rows;
+}
+
+static void print_json(const struct wish *wish, const struct fit *fit)
+{
+	json_t *root = json_object();
+	bool asked = wish->model_bytes > 0;
+
+	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
+	mt_json_set(root, "model_bytes", asked ? mt_json_u64((uint64_t)wish->model_bytes) : json_null());
+	mt_json_set(root, "free_bytes", asked && fit->known ? mt_json_u64((uint64_t)fit->free_bytes) : json_null());
+	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
+	mt_json_set_u64(root, "share", wish->share);
+	mt_json_set_u64(root, "cap", wish->cap);
+	mt_json_set(root, "table", table_json(wish));
+	mt_json_print(root, true);
+}
+
+/* ---- the command line ---- */
+
+static bool take_whole(const char *name, const char *text, unsigned least, unsigned most, unsigned *out)
+{
+	uint64_t value;
+
+	if (!mt_text_parse_u64(text, &value) || value < least || value > most) {
+		mt_error_say("--%s: '%.40s' is no whole number from %u to %u", name, text, least, most);
+		return false;
+	}
+	*out = (unsigned)value;
+	return true;
+}
+
+static bool take(int option, const char *text, struct wish *wish)
+{
+	double value = 0;
+	unsigned number;
+
+	switch (option) {
+	case 'm':
+		if (mt_quantity_number(text, &value) && value * MIB >= 1 && value < 1e12) {
+			wish->model_bytes = value * MIB;
+			return true;
+		}
+		mt_error_say("--model-mb: '%.40s' is no size in MB", text);
+		return false;
+	case 'v':
+		if (mt_quantity_bytes(text, &value) && value >= 1 && value < 1e18) {
+			wish->free_bytes = value;
+			return true;
+		}
+		mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
+		return false;
+	case 'd':
+		if (!take_whole("device", text, 0, 1023, &number))
+			return false;
+		wish->device = (long)number;
+		return true;
+	case 's':
+		return take_whole("share", text, 1, 100, &wish->share);
+	default:
+		return take_whole("cap", text, 1, 1024, &wish->cap);
+	}
+}
+
+static int fit_and_tell(const struct wish *wish)
+{
+	struct fit fit = {0};
+
+	if (wish->model_bytes)
+		find(wish, &fit);
+	if (wish->model_bytes && wish->device != MT_GPU_ANY && !fit.known) {
+		mt_error_say("nothing is known of a GPU %ld", wish->device);
+		return MT_EXIT_USAGE;
+	}
+	(wish->json ? print_json : print_text)(wish, &fit);
+	return wish->model_bytes && !fit.clients ? MT_EXIT_NOTHING : MT_EXIT_OK;
+}
+
+int mt_command_fit(int argc, char **argv)
+{
+	static const struct option options[] = {{"model-mb", required_argument, NULL, 'm'}, {"vram", required_argument, NULL,
+											     'v'},
+						{"device", required_argument, NULL, 'd'},   {"share", required_argument,
+											     NULL, 's'},
+						{"cap", required_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
+						{"help", no_argument, NULL, 'h'},           {0}};
+	struct wish wish = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (option == 'h')
+			return mt_command_help("fit", help);
+		if (option == '?' || (option != 'j' && !take(option, optarg, &wish)))
+			return MT_EXIT_USAGE;
+		wish.json |= option == 'j';
+	}
+	if (optind != argc)
+		return mt_command_misused("fit");
+	if (wish.free_bytes && wish.device != MT_GPU_ANY) {
+		mt_error_say("--vram or --device, not both");
+		return MT_EXIT_USAGE;
+	}
+	return fit_and_tell(&wish);
+}

@@ -1,0 +1,234 @@
+/* test_budget.c -- quantities as people write them, and the formulas of mtctl budget. */
+#include <criterion/criterion.h>
+#include <math.h>
+
+#include "ctl/budget.h"
+#include "ctl/quantity.h"
+
+#define GIB 1073741824.0
+
+static double count_of(const char *text)
+{
+	double value = -1;
+
+	return mt_quantity_count(text, &value) ? value : -1;
+}
+
+static double bytes_of(const char *text)
+{
+	double value = -1;
+
+	return mt_quantity_bytes(text, &value) ? value : -1;
+}
+
+Test(quantity, reads_counts_by_thousands)
+{
+	const struct {
+		const char *text;
+		double value;
+	} rows[] = {
+		{"7e9", 7e9}, {"7B", 7e9}, {"7000M", 7e9}, {"7b", 7e9}, {"7 G", 7e9}, {"1.3B", 1.3e9}, {"175B", 175e9},
+		{"2k", 2e3},
+		{"1T", 1e12}, {"2048", 2048}, {".5M", 5e5}, {"0", 0},
+		{"", -1}, {"-1", -1}, {"+7", -1}, {" 7", -1}, {"7x", -1}, {"7BB", -1}, {"0x10", -1}, {"nan", -1}, {"inf",
+														   -1},
+		{"1e999", -1}, {"1e308T", -1}, {"B", -1}, {"2,048", -1}, {"7e9\n", -1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_float_eq(count_of(rows[i].text), rows[i].value, 1e-6, "%s", rows[i].text);
+}
+
+Test(quantity, reads_sizes_by_1024_and_wants_a_unit)
+{
+	const struct {
+		const char *text;
+		double value;
+	} rows[] = {
+		{"16G", 16 * GIB}, {"16GiB", 16 * GIB}, {"16 GB", 16 * GIB}, {"16g", 16 * GIB}, {"4096M", 4 * GIB}, {"1.5G",
+														     1.5 * GIB},
+		{"512K", 524288}, {"1T", 1024 * GIB},
+		{"16", -1}, {"", -1}, {"G", -1}, {"16GG", -1}, {"16Gi", -1}, {"16Q", -1}, {"-1G", -1}, {"0x1G", -1},
+		{"1e999G", -1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		cr_expect_float_eq(bytes_of(rows[i].text), rows[i].value, 0.5, "%s", rows[i].text);
+}
+
+/* ---- budget ---- */
+
+static const struct mt_budget_wish llama_7b = {
+	.params = 7e9, .seq = 2048, .batch = 4, .layers = 32, .d_model = 4096, .zero = MT_BUDGET_UNSPLIT, .mixed = true,
+	.checkpoint = true,
+};
+
+static const struct mt_budget_wish gpt_3 = {
+	.params = 175e9, .seq = 2048, .batch = 1, .layers = 96, .d_model = 12288, .gpus = 8, .zero = MT_BUDGET_UNSPLIT,
+	.mixed = true,
+	.checkpoint = true,
+};
+
+static struct mt_budget made(struct mt_budget_wish wish)
+{
+	struct mt_budget budget = {0};
+	struct mt_why why = {""};
+
+	cr_expect(mt_budget_make(&wish, &budget, &why) == MT_ERR_OK, "%s", why.text);
+	return budget;
+}
+
+static enum mt_err refused(struct mt_budget_wish wish)
+{
+	struct mt_budget budget;
+	struct mt_why why;
+
+	return mt_budget_make(&wish, &budget, &why);
+}
+
+static double gib(double bytes)
+{
+	return round(bytes / GIB * 100) / 100;
+}
+
+Test(budget, llama_7b_with_checkpointing)
+{
+	struct mt_budget budget = made(llama_7b);
+
+	cr_expect_float_eq(gib(budget.total_bytes), 106.31, 1e-9);
+	cr_expect_float_eq(gib(budget.with_overhead_bytes), 122.25, 1e-9);
+	cr_expect_float_eq(gib(budget.parts[MT_BUDGET_ACTIVATIONS].bytes), 2.00, 1e-9);
+	cr_expect(budget.notes_count == 0);
+}
+
+Test(budget, gpt_3_over_8_gpus_by_all_layers_and_by_those_of_one)
+{
+	struct mt_budget_wish part = gpt_3;
+
+	part.layers = 0;
+	part.layers_per_gpu = 12;
+	for (int i = 0; i < 2; i++) {
+		struct mt_budget budget = made(i ? part : gpt_3);
+
+		cr_expect_float_eq(gib(budget.total_bytes), 326.53, 1e-9);
+		cr_expect_float_eq(gib(budget.with_overhead_bytes), 375.50, 1e-9);
+		cr_expect(budget.notes_count == 0);
+	}
+}
+
+Test(budget, without_checkpointing_it_is_the_published_estimate)
+{
+	struct mt_budget_wish wish = llama_7b;
+	double tokens = 2048.0 * 4 * 4096;
+
+	wish.checkpoint = false;
+	wish.heads = 32;
+	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (34 + 5 * 32 * 2048.0 / 4096) * 32, 1);
+	wish.flash = true;
+	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * 34 * 32, 1);
+	wish.flash = false;
+	wish.mixed = false;
+	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (66 + 9 * 32 * 2048.0 / 4096) * 32, 1);
+}
+
+Test(budget, each_optimizer_has_its_bytes_a_parameter)
+{
+	const struct {
+		const char *name;
+		double mixed, full; /* weights, gradients and state */
+	} rows[] = {
+		{"adam", 16, 16}, {"AdamW", 16, 16}, {"adam8bit", 10, 10}, {"lion", 12, 12}, {"momentum", 12, 12}, {"sgd", 8,
+														    8},
+		{"rmsprop", 12, 12}, {"adagrad", 12, 12}, {"adafactor", 8 + 8 / 4096.0, 8 + 8 / 4096.0},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (int mixed = 0; mixed < 2; mixed++) {
+			struct mt_budget_wish wish = {.params = 7e9, .layers = 32, .d_model = 4096,
+						      .zero = MT_BUDGET_UNSPLIT,
+						      .mixed = mixed, .optimizer = mt_optimizer_find(rows[i].name)};
+
+			cr_assert(wish.optimizer, "%s", rows[i].name);
+			cr_expect_float_eq(made(wish).total_bytes, 7e9 * (mixed ? rows[i].mixed : rows[i].full), 1, "%s",
+					   rows[i].name);
+		}
+	cr_expect(mt_optimizer_find("adamx") == NULL);
+}
+
+Test(budget, zero_shares_out_more_with_every_stage_but_no_activations)
+{
+	struct mt_budget_wish wish = llama_7b;
+	const double bytes[] = {16, 4 + 12 / 8.0, 2 + 14 / 8.0, 16 / 8.0};
+
+	wish.gpus = 8;
+	for (wish.zero = 0; wish.zero < 4; wish.zero++) {
+		struct mt_budget budget = made(wish);
+
+		cr_expect_float_eq(budget.total_bytes - budget.parts[MT_BUDGET_ACTIVATIONS].bytes, 7e9 * bytes[wish.zero],
+				   1);
+		cr_expect_float_eq(gib(budget.parts[MT_BUDGET_ACTIVATIONS].bytes), 2.00, 1e-9);
+	}
+}
+
+Test(budget, inference_is_weights_and_the_kv_cache)
+{
+	const struct mt_budget_wish wish = {.params = 8e9, .seq = 4096, .batch = 8, .layers = 32, .d_model = 4096,
+					    .heads = 32,
+					    .kv_heads = 8, .zero = MT_BUDGET_UNSPLIT, .mixed = true, .inference = true};
+	struct mt_budget budget = made(wish);
+
+	cr_expect_float_eq(gib(budget.parts[MT_BUDGET_KV_CACHE].bytes), 4.00, 1e-9);
+	cr_expect_float_eq(budget.total_bytes, 16e9 + budget.parts[MT_BUDGET_KV_CACHE].bytes, 1);
+}
+
+Test(budget, without_a_shape_the_activations_are_not_known)
+{
+	struct mt_budget budget = made((struct mt_budget_wish){.params = 7e9, .zero = MT_BUDGET_UNSPLIT});
+
+	cr_expect_not(budget.parts[MT_BUDGET_ACTIVATIONS].known);
+	cr_expect_float_eq(budget.total_bytes, 112e9, 1);
+}
+
+Test(budget, a_shape_that_does_not_fit_the_parameters_is_noted)
+{
+	struct mt_budget_wish wish = gpt_3;
+
+	wish.layers = 12;
+	struct mt_budget budget = made(wish);
+	cr_assert(budget.notes_count == 2);
+	cr_expect(strstr(budget.notes[1], "--layers-per-gpu 12"));
+	wish = llama_7b;
+	wish.params = 70e9;
+	cr_expect(made(wish).notes_count == 1);
+	wish = llama_7b;
+	wish.heads = 33;
+	cr_expect(made(wish).notes_count == 1);
+}
+
+Test(budget, what_contradicts_itself_or_fits_no_machine_is_refused)
+{
+	struct mt_budget_wish wish = {.zero = MT_BUDGET_UNSPLIT};
+
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish.layers = 32;
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish = llama_7b;
+	wish.zero = 1;
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish = llama_7b;
+	wish.inference = true;
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish = llama_7b;
+	wish.heads = 8;
+	wish.kv_heads = 16;
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish = llama_7b;
+	wish.layers_per_gpu = 4;
+	cr_expect(refused(wish) == MT_ERR_INVALID);
+	wish = llama_7b;
+	wish.params = 1e30;
+	cr_expect(refused(wish) == MT_ERR_RANGE);
+	wish = llama_7b;
+	wish.seq = wish.batch = 1e9;
+	cr_expect(refused(wish) == MT_ERR_RANGE);
+}
