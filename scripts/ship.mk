@@ -1,0 +1,79 @@
+# scripts/ship.mk -- what is made for people who do not build: man pages, completions, install, a Debian package, a tarball.
+# Included by the Makefile, after what is built.
+
+DATADIR  ?= $(PREFIX)/share
+MANDIR   ?= $(DATADIR)/man
+DOCDIR   ?= $(DATADIR)/doc/mtshim
+PCDIR    ?= $(LIBDIR)/pkgconfig
+BASHDIR  ?= $(DATADIR)/bash-completion/completions
+ZSHDIR   ?= $(DATADIR)/zsh/site-functions
+FISHDIR  ?= $(DATADIR)/fish/vendor_completions.d
+MTCTL    ?= $(B)/mtctl
+
+# ---- man pages and completions, from mtctl's own help (MTCTL: one that runs here, for a cross build) ----
+generators := $(wildcard scripts/generate/*)
+man_pages  := $(B)/man/mtctl.1 $(B)/man/mtshim.7
+completions := $(B)/completions/mtctl $(B)/completions/_mtctl $(B)/completions/mtctl.fish
+.PHONY: man completions
+all: man completions
+man: $(man_pages)
+completions: $(completions)
+
+$(B)/man/%: docs/man/%.in $(MTCTL) $(external_bin) $(generators) README.md docs/mtctl.md scripts/debian/changelog
+	@mkdir -p $(@D)
+	$(PYTHON) scripts/generate/man $(MTCTL) $< >$@.new
+	mv -f $@.new $@
+
+$(B)/completions/mtctl:      shell := bash
+$(B)/completions/_mtctl:     shell := zsh
+$(B)/completions/mtctl.fish: shell := fish
+$(completions): $(MTCTL) $(external_bin) $(generators)
+	@mkdir -p $(@D)
+	$(PYTHON) scripts/generate/completion $(MTCTL) $(shell) >$@.new
+	mv -f $@.new $@
+
+# Anew each time: PREFIX may be another one now.
+$(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
+	@mkdir -p $(@D)
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCDIR@|$(INCDIR)|; s|@VERSION@|$(VERSION)|' $< >$@
+
+# ---- install: by rename, never in place, so that running processes keep the old file ----
+examples := $(wildcard scripts/examples/*)
+# MODE:FILE:PLACE
+shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
+	$(foreach name,$(externals),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
+	644:shim/mtshim.h:$(INCDIR)/mtshim.h 644:$(B)/gen/mtshim.pc:$(PCDIR)/mtshim.pc \
+	644:$(B)/man/mtctl.1:$(MANDIR)/man1/mtctl.1 644:$(B)/man/mtshim.7:$(MANDIR)/man7/mtshim.7 \
+	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \
+	644:$(B)/completions/mtctl.fish:$(FISHDIR)/mtctl.fish \
+	$(foreach file,README.md docs/mtctl.md docs/gpu.md,644:$(file):$(DOCDIR)/$(notdir $(file))) \
+	$(foreach file,$(examples),$(if $(filter %.sh,$(file)),755,644):$(file):$(DOCDIR)/examples/$(notdir $(file)))
+place_of = $(word 3,$(subst :, ,$(1)))
+
+define place
+install -D -m $(word 1,$(subst :, ,$(1))) $(word 2,$(subst :, ,$(1))) $(DESTDIR)$(call place_of,$(1)).new
+mv -f $(DESTDIR)$(call place_of,$(1)).new $(DESTDIR)$(call place_of,$(1))
+
+endef
+
+# So that the library is found by its bare name: not where a package is put together, and not by who may not.
+refresh = @[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || PATH="$$PATH:/usr/sbin:/sbin" ldconfig
+
+install: all $(B)/gen/mtshim.pc
+	$(foreach entry,$(shipped),$(call place,$(entry)))
+	$(refresh)
+
+# The folders that are nobody else's go with their files.
+uninstall:
+	rm -f $(foreach entry,$(shipped),$(DESTDIR)$(call place_of,$(entry)))
+	for folder in $(LIBDIR)/mtshim $(DOCDIR)/examples $(DOCDIR); do \
+		[ ! -d $(DESTDIR)$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$$folder; done
+	$(refresh)
+
+# ---- packages: into dist/ ----
+deb: all
+	scripts/deb $(B) $(VERSION)
+
+# What is committed, and nothing else.
+dist:
+	scripts/dist $(VERSION)

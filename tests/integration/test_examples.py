@@ -1,0 +1,174 @@
+"""scripts/examples: each is run as far as this machine can, and checked by whoever knows its format otherwise."""
+import importlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from mtctl_helpers import PYTHON, ROOT
+
+EXAMPLES = ROOT / "scripts" / "examples"
+RANK = """
+import os, sys
+rank = os.environ.get("RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or os.environ.get("SLURM_PROCID")
+loaded = "shim" if "libmtshim.so" in open("/proc/self/maps").read() else "bare"
+# One write: launchers put their tags between writes.
+sys.stdout.write(" ".join(["rank", rank, loaded, *sys.argv[1:]]) + chr(10))
+sys.stdout.flush()
+"""
+FL = """
+import ctypes, os
+shim = ctypes.CDLL(None)
+shim.mt_allocator_type.restype = ctypes.c_char_p
+print(shim.mt_allocator_type().decode(), os.environ["LD_PRELOAD"], os.environ.get("MALLOC_CONF"), os.environ["MT_PRESET"])
+"""
+
+
+@pytest.fixture
+def launch(bare, mtctl, mt_dir, tmp_path):
+	"""launch(words..., NAME=VALUE...): runs an example with mtctl as it is built, in a folder with a program rank.py."""
+	(tmp_path / "rank.py").write_text(RANK)
+	(tmp_path / "fl.py").write_text(FL)
+
+	def call(script, *words, **environment):
+		own = dict(bare, MTCTL=str(mtctl), MT_DIR=str(mt_dir), MT_MIN_MB="0", MT_LOG_LEVEL="info", LOGS=str(tmp_path),
+		           PYTHON=PYTHON)
+		return subprocess.run([EXAMPLES / script, *words], env=dict(own, **environment), cwd=tmp_path,
+		                      capture_output=True, text=True, timeout=60)
+	return call
+
+
+def logs_of(folder):
+	return {re.fullmatch(r"mtshim-rank(\d+)-\d+\.log", file.name)[1]: file.read_text()
+	        for file in folder.glob("mtshim-rank*.log")}
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.sh")), ids=lambda path: path.name)
+def test_shellcheck_and_the_shell_accept_the_scripts(script):
+	assert os.access(script, os.X_OK)
+	assert subprocess.run(["shellcheck", script], capture_output=True, text=True).stdout == ""
+	shell = "bash" if "bash" in script.read_text().splitlines()[0] else "sh"
+	assert subprocess.run([shell, "-n", script]).returncode == 0
+
+
+def test_torchrun_gives_every_rank_the_shim_and_a_log_of_its_own(launch, tmp_path):
+	# PyTorch 1.13 fails on Python 3.11 where nothing is redirected.
+	done = launch("torchrun.sh", "rank.py", "--epochs", RANKS="2", TORCHRUN_OPTIONS="--redirects 1 --tee 1")
+
+	assert done.returncode == 0, done.stderr
+	assert sorted(re.findall(r"rank \d.*", done.stdout)) == ["rank 0 shim --epochs", "rank 1 shim --epochs"]
+	logs = logs_of(tmp_path)
+	assert set(logs) == {"0", "1"} and all("mtshim[" in text for text in logs.values())
+
+
+def test_mpirun_gives_every_rank_the_shim_and_a_log_of_its_own(launch, tmp_path):
+	done = launch("mpirun.sh", PYTHON, "rank.py", RANKS="2", MPIRUN_OPTIONS="--oversubscribe --quiet",
+	              OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+	assert done.returncode == 0, done.stderr
+	assert sorted(re.findall(r"rank \d \w+", done.stdout)) == ["rank 0 shim", "rank 1 shim"]
+	assert set(logs_of(tmp_path)) == {"0", "1"}
+
+
+def test_the_slurm_script_starts_its_tasks_through_the_wrapper(launch, tmp_path, mtctl):
+	"""With an srun that runs two tasks here: there is no Slurm on this machine."""
+	tools = tmp_path / "tools"
+	tools.mkdir()
+	(tools / "srun").write_text("#!/bin/sh\nshift\nexport SLURM_PROCID\n"
+	                            "for SLURM_PROCID in 0 1; do \"$@\" || exit; done\n")
+	(tools / "scontrol").write_text("#!/bin/sh\n[ \"$*\" = 'show hostnames node[1-2]' ] && printf 'node1\\nnode2\\n'\n")
+	for tool in tools.iterdir():
+		tool.chmod(0o755)
+	(tmp_path / "train.py").write_text(RANK + "print(os.environ['MASTER_ADDR'], os.environ['WORLD_SIZE'])\n")
+	text = (EXAMPLES / "slurm.sh").read_text()
+	options = re.findall(r"^#SBATCH (--[a-z-]+)=\S+$", text, re.MULTILINE)
+	assert len(options) == text.count("\n#SBATCH ") and text.startswith("#!/bin/bash\n#SBATCH ")
+
+	done = launch("slurm.sh", PATH=f"{tools}:{os.environ['PATH']}", SLURM_SUBMIT_DIR=str(EXAMPLES), SLURM_JOB_ID="7",
+	              SLURM_JOB_NODELIST="node[1-2]", SLURM_NTASKS="8")
+	assert done.returncode == 0, done.stderr
+	assert done.stdout.splitlines() == ["rank 0 shim", "node1 8", "rank 1 shim", "node1 8"]
+	assert set(logs_of(tmp_path)) == {"0", "1"}
+
+
+def test_the_federated_start_script_keeps_what_is_preloaded_and_malloc_conf(launch, shim):
+	conf = "narenas:3"
+	other = str(next(pathlib.Path("/usr/lib").glob("*-linux-gnu/libz.so.1")))
+
+	done = launch("federated-start.sh", "server", PYTHON, "fl.py", JEMALLOC="1", MALLOC_CONF=conf, LD_PRELOAD=other)
+	allocator, preload, *rest = done.stdout.split()
+
+	assert allocator == "jemalloc" and rest == [conf, "server"]
+	first, second, *others = preload.split(":")
+	assert first == str(shim) and "libjemalloc.so.2" in second and others == [other]
+
+
+def test_the_federated_start_script_takes_jemalloc_only_where_asked(launch, shim):
+	plain = launch("federated-start.sh", "client", PYTHON, "fl.py")
+	assert plain.stdout.split() == ["jemalloc", str(shim), "None", "client"]
+
+	missing = launch("federated-start.sh", "client", PYTHON, "fl.py", JEMALLOC="/nowhere/libjemalloc.so")
+	assert (missing.returncode, missing.stdout) == (2, "") and "no /nowhere" in missing.stderr
+	assert launch("federated-start.sh", "nobody").returncode == 2
+
+
+def test_the_pod_is_one_that_kubernetes_knows():
+	"""Each field by its name and type, through the models of Kubernetes' own client: what it does not know, it drops."""
+	import yaml
+	client = importlib.import_module("kubernetes.client")
+	text = (EXAMPLES / "kubernetes-pod.yaml").read_text()
+	written = yaml.safe_load(text)
+	api = client.ApiClient()
+	response = type("Response", (), {"data": json.dumps(written)})
+
+	pod = api.deserialize(response, "V1Pod")
+	assert api.sanitize_for_serialization(pod) == written
+	volumes = {volume.name for volume in pod.spec.volumes}
+	for container in pod.spec.containers + pod.spec.init_containers:
+		assert {mount.name for mount in container.volume_mounts} <= volumes
+	train = next(container for container in pod.spec.containers if container.name == "train")
+	environment = {variable.name: variable for variable in train.env}
+	assert environment["LD_PRELOAD"].value == "/mtshim/libmtshim.so" and train.resources.limits["memory"]
+	assert environment["RANK"].value_from.field_ref.field_path == "metadata.labels['apps.kubernetes.io/pod-index']"
+
+
+def test_the_dockerfile_is_well_formed_and_names_what_there_is():
+	"""There is no docker here: the instructions by their names, each stage and each target that they use."""
+	text = re.sub(r"\\\n\s*", " ", (EXAMPLES / "Dockerfile").read_text())
+	steps = [line.split(" ", 1) for line in text.splitlines() if line and not line.startswith("#")]
+
+	assert {name for name, _ in steps} <= {"FROM", "WORKDIR", "COPY", "RUN", "ENTRYPOINT", "CMD"}
+	stages = [rest.partition(" AS ")[2] for name, rest in steps if name == "FROM"]
+	for stage in re.findall(r"from=(\w+)", text):
+		assert stage in stages[:-1]
+	for name, rest in steps:
+		if name in ("ENTRYPOINT", "CMD"):
+			assert all(isinstance(word, str) for word in json.loads(rest))
+	make = (ROOT / "Makefile").read_text() + (ROOT / "scripts/ship.mk").read_text()
+	assert "make deb" in text and re.search(r"^deb:", make, re.MULTILINE)
+	assert "--build" in (ROOT / "scripts/bootstrap").read_text()
+	for command in (rest for name, rest in steps if name == "RUN"):
+		plain = re.sub(r"^--mount=\S+ ", "", command)
+		assert subprocess.run(["sh", "-n", "-c", plain]).returncode == 0
+
+
+def test_systemd_accepts_the_units(tmp_path):
+	if not shutil.which("systemd-analyze"):
+		pytest.skip("no systemd-analyze here")
+	drop_in = tmp_path / "example.service.d"
+	drop_in.mkdir()
+	(tmp_path / "example.service").write_text("[Service]\nExecStart=/bin/sleep 1\n")
+	shutil.copy(EXAMPLES / "systemd-drop-in.conf", drop_in / "mtshim.conf")
+	unit = (EXAMPLES / "mtctl-serve@.service").read_text()
+	assert "ExecStart=/usr/bin/mtctl serve " in unit
+	# Where the package is not installed its program is not there; man pages neither.
+	(tmp_path / "mtctl-serve@.service").write_text(unit.replace("/usr/bin/mtctl", "/bin/true"))
+
+	for name in ("example.service", "mtctl-serve@root.service"):
+		done = subprocess.run(["systemd-analyze", "verify", "--man=no", name], cwd=tmp_path, capture_output=True,
+		                      text=True, env=dict(os.environ, SYSTEMD_UNIT_PATH=f"{tmp_path}:"))
+		assert (done.returncode, done.stderr) == (0, ""), name
