@@ -85,7 +85,7 @@ Test(serve_clients, where_places_run_out_the_oldest_go)
 
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
 		all[i] = come(&clients, &ours[i]);
-		all[i]->since_ns -= (uint64_t)i * 1000000; /* the last is the oldest */
+		all[i]->since_ns = all[0]->since_ns - (uint64_t)i * 1000000; /* the last is the oldest */
 	}
 	all[MT_CLIENTS_MOST - 1]->waits = true;
 	for (int again = 0; again < 3; again++)
