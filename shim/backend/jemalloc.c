@@ -13,6 +13,7 @@
 #include "backend/backend.h"
 #include "backend/jemalloc_conf.h"
 #include "backend/jemalloc_pages.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/os.h"
 
@@ -88,9 +89,15 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	return answer;
 }
 
+/* Held while one arena is purged, and by fork; below all ranks, since a purge calls nothing of ours. jemalloc marks an arena that
+ * it purges, and drops its own locks meanwhile: a child forked in between would have the mark for ever, and could never purge that
+ * arena. So fork waits for one arena, before it takes jemalloc's locks. */
+static struct mt_lock purge_lock;
+
 void mt_jemalloc_fork_prepare(void)
 {
 	mt_jemalloc_prof_close_gate();
+	mt_lock_take(&purge_lock);
 	if (fork_prepare)
 		fork_prepare();
 }
@@ -99,6 +106,7 @@ void mt_jemalloc_fork_parent(void)
 {
 	if (fork_parent)
 		fork_parent();
+	mt_lock_drop(&purge_lock);
 	mt_jemalloc_prof_open_gate();
 }
 
@@ -106,6 +114,7 @@ void mt_jemalloc_fork_child(void)
 {
 	if (fork_child)
 		fork_child();
+	mt_lock_reset(&purge_lock);
 	mt_jemalloc_prof_open_gate_in_child();
 }
 
@@ -297,7 +306,9 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 		uint64_t took;
 
 		mib[1] = index;
+		mt_lock_take(&purge_lock);
 		(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+		mt_lock_drop(&purge_lock);
 		took = mt_os_now_ns() - began;
 		if (took > out->longest_hold_ns)
 			out->longest_hold_ns = took;

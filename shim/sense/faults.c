@@ -29,6 +29,13 @@ static uint64_t huge_page_bytes(void)
 	return mt_os_number(text);
 }
 
+uint64_t mt_faults_huge_ns(uint64_t measured_ns, uint64_t small_ns, uint64_t small_count)
+{
+	uint64_t most = small_ns * small_count;
+
+	return measured_ns < most ? measured_ns : most;
+}
+
 void mt_faults_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint64_t *out_huge_bytes)
 {
 	uint64_t page = mt_os_page_bytes();
@@ -54,7 +61,7 @@ void mt_faults_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint64_t *
 		aligned = ((uintptr_t)area + huge) & ~(uintptr_t)(huge - 1);
 		(void)madvise(area, bytes, MADV_DONTNEED);
 		if (madvise((void *)aligned, huge, MADV_HUGEPAGE) == 0) {
-			*out_huge_ns = touch_ns((unsigned char *)aligned, huge, 1);
+			*out_huge_ns = mt_faults_huge_ns(touch_ns((unsigned char *)aligned, huge, 1), *out_small_ns, huge / page);
 			*out_huge_bytes = huge;
 		}
 	}

@@ -27,6 +27,39 @@ def test_ten_thousand_forks(run, env, compile_c, backend):
 	assert got.stdout == "10000 of 10000 children, 400 of 400 spawned\n", got.stderr
 
 
+PURGE_AND_FORK = r'''
+import ctypes, os, threading
+shim = ctypes.CDLL(None)
+shim.mt_trim.restype = ctypes.c_int64
+def hoard(mib):
+    held = [bytearray(4 << 20) for _ in range(mib // 4)]
+    del held
+def purge():
+    for _ in range(20):
+        hoard(200)
+        shim.mt_trim(0)
+worker = threading.Thread(target=purge)
+worker.start()
+children, kept = 0, 0
+while worker.is_alive():
+    child = os.fork()
+    if child == 0:
+        shim.mt_trim(0)
+        hoard(64)
+        os._exit(0 if shim.mt_trim(0) > 40 << 20 else 1)
+    kept += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    children += 1
+print("of", children, "children", kept, "could not purge")
+'''
+
+
+def test_a_child_forked_during_a_purge_can_purge(run, env):
+	"""jemalloc marks an arena while it purges it, without a lock that fork would wait for: the mark was for ever in the child."""
+	got = run(["/usr/bin/python3", "-c", PURGE_AND_FORK], env(ALLOCATOR="jemalloc", BUDGET_PCT=0), timeout=60)
+
+	assert re.fullmatch(r"of \d+ children 0 could not purge\n", got.stdout), got.stdout + got.stderr
+
+
 GROW_IN_CHILD = r'''
 import os, sys, time
 def threads():

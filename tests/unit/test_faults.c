@@ -1,0 +1,19 @@
+/* test_faults.c -- sense/faults: what a page fault costs here. */
+#include <criterion/criterion.h>
+
+#include "sense/faults.h"
+
+Test(faults, a_huge_one_that_had_to_wait_for_room_is_no_price_for_all)
+{
+	cr_expect_eq(mt_faults_huge_ns(300000, 2500, 512), 300000);
+	cr_expect_eq(mt_faults_huge_ns(51000000, 2500, 512), 2500 * 512);
+}
+
+Test(faults, are_measured_in_sane_bounds)
+{
+	uint64_t small_ns = 0, huge_ns = 0, huge_bytes = 0;
+
+	mt_faults_measure(&small_ns, &huge_ns, &huge_bytes);
+	cr_expect_gt(small_ns, 0);
+	cr_expect_leq(huge_ns, small_ns * (huge_bytes / 4096));
+}
