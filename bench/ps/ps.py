@@ -7,17 +7,18 @@ The processes are real ones (sleep under the shim, awake by MT_MIN_MB=0); so are
 that nobody has. Time is that of the whole program, start to end; the median counts. What `top` and `serve` pay for 100
 processes is the CPU time of a reading of the roster once a second, for 12 seconds (bench/ps/roster.c)."""
 import argparse
-import os
 import pathlib
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from lib.herd import Herd  # noqa: E402
+
 MOST_MS, MOST_SHARE = 50, 0.01
+SLEEP = ["/bin/sleep", "600"]
 
 
 def time_of(command, env):
@@ -26,16 +27,6 @@ def time_of(command, env):
 	subprocess.run(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
 	wall, after = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
 	return 1000 * wall, 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-
-def start(count, shim, env, folder):
-	env = dict(env, LD_PRELOAD=str(shim), MT_MIN_MB="0")
-	processes = [subprocess.Popen(["/bin/sleep", "600"], env=env) for _ in range(count)]
-	names = {process.pid for process in processes}
-	while not names <= {int(file.name.split("-")[0]) for file in folder.glob("*.stats")}:
-		time.sleep(0.1)
-	time.sleep(1)
-	return processes
 
 
 def add_dead(folder, count):
@@ -65,28 +56,19 @@ def main():
 	args = parser.parse_args()
 	build = args.build.resolve()
 	ps = [build / "mtctl", "ps"]
-	folder = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-bench-", dir="/dev/shm"))
-	env = dict({name: value for name, value in os.environ.items() if not name.startswith("MT_")}, MT_DIR=str(folder))
-	processes = []
-	try:
-		processes = start(min(100, args.processes), build / "libmtshim.so", env, folder)
-		measure("100 awake processes", ps, env, args.runs)
-		looked = subprocess.check_output([build / "bench" / "roster", "12", "1000"], env=env, text=True)
+	with Herd(build) as herd:
+		herd.start(min(100, args.processes), SLEEP, 1)
+		measure("100 awake processes", ps, herd.env, args.runs)
+		looked = subprocess.check_output([build / "bench" / "roster", "12", "1000"], env=herd.env, text=True)
 		cpu = int(looked.split()[1]) / 1000
 		print(f"{'  once a second':48} {'':10}  {'':14} of which CPU {cpu:.1f}")
-		processes += start(args.processes - len(processes), build / "libmtshim.so", env, folder)
-		time_of(ps, env)
-		wall, _ = measure(f"{len(processes)} awake processes", ps, env, args.runs)
-		measure("  and as JSON", [*ps, "--json"], env, args.runs)
-		measure(f"  and the files of {args.processes} dead ones", ps, env, max(args.runs // 4, 1),
-		        lambda: add_dead(folder, args.processes))
-	finally:
-		for process in processes:
-			process.kill()
-		for process in processes:
-			process.wait()
-		shutil.rmtree(folder)
-	verdicts = [(f"ps with {len(processes)} processes under {MOST_MS} ms", wall < MOST_MS),
+		herd.start(args.processes - len(herd.pids), SLEEP, 1)
+		time_of(ps, herd.env)
+		wall, _ = measure(f"{len(herd.pids)} awake processes", ps, herd.env, args.runs)
+		measure("  and as JSON", [*ps, "--json"], herd.env, args.runs)
+		measure(f"  and the files of {args.processes} dead ones", ps, herd.env, max(args.runs // 4, 1),
+		        lambda: add_dead(herd.folder, args.processes))
+	verdicts = [(f"ps with {len(herd.pids)} processes under {MOST_MS} ms", wall < MOST_MS),
 	            (f"once a second with 100: under {MOST_SHARE:.0%} of a core", cpu < 1000 * MOST_SHARE)]
 	for what, good in verdicts:
 		print("PASS" if good else "FAIL", what)

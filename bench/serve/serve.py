@@ -10,18 +10,19 @@ connection that stays open, as Prometheus's do. A scrape a second is late, and i
 to do."""
 import argparse
 import json
-import os
 import pathlib
-import shutil
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from lib.herd import Herd  # noqa: E402
+
 MOST_SHARE, CLIENTS, FLOOD_S, RATE = 0.01, 4, 5, 1000
+SLEEP = ["/usr/bin/python3", "-c", "import json, time\ntime.sleep(600)"]
 REQUEST = (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
            b"Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n\r\n")
 
@@ -92,18 +93,6 @@ def spent(pids, call):
 	return answer, sum(cpu_ns(pid) - before[pid] for pid in pids) / 1e9
 
 
-def start_processes(count, build, env, folder):
-	env = dict(env, LD_PRELOAD=str(build / "libmtshim.so"), MT_MIN_MB="0")
-	code = "import json, time\ntime.sleep(600)"
-	processes = [subprocess.Popen(["/usr/bin/python3", "-c", code], env=env) for _ in range(count)]
-	end = time.monotonic() + 120
-	while len(list(folder.glob("*.stats"))) < count:
-		assert time.monotonic() < end, "the processes do not wake up"
-		time.sleep(0.1)
-	time.sleep(5)  # beyond what a start costs them
-	return processes
-
-
 def line(name, latencies, share):
 	ordered = sorted(latencies)
 	print(f"{name:34} {len(latencies):5} scrapes   median {1000 * statistics.median(ordered):6.2f} ms   99 % "
@@ -138,19 +127,15 @@ def main():
 	parser.add_argument("--strict", action="store_true", help="fail where a bound is missed")
 	args = parser.parse_args()
 	build = args.build.resolve()
-	folder = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-bench-", dir="/dev/shm"))
-	env = dict({name: value for name, value in os.environ.items() if not name.startswith("MT_")}, MT_DIR=str(folder))
-	processes, server = [], None
-	try:
-		processes = start_processes(args.processes, build, env, folder)
-		server = subprocess.Popen([build / "mtctl", "serve", "--listen=127.0.0.1:0"], env=env, stdout=subprocess.PIPE, text=True)
-		share = measure(args, server, [process.pid for process in processes])
-		requests = asked(build, env, [process.pid for process in processes])
-	finally:
-		for process in [*processes, *([server] if server else [])]:
-			process.terminate()
-			process.wait()
-		shutil.rmtree(folder)
+	with Herd(build) as herd:
+		herd.start(args.processes, SLEEP, 5)
+		server = subprocess.Popen([build / "mtctl", "serve", "--listen=127.0.0.1:0"], env=herd.env, stdout=subprocess.PIPE, text=True)
+		try:
+			share = measure(args, server, herd.pids)
+			requests = asked(build, herd.env, herd.pids)
+		finally:
+			server.terminate()
+			server.wait()
 	verdicts = [(f"a scrape a second with {args.processes}: under {MOST_SHARE:.0%} of a core", share < MOST_SHARE),
 	            ("no process was asked for anything", requests == 0)]
 	for what, good in verdicts:

@@ -11,17 +11,16 @@ import fcntl
 import os
 import pathlib
 import pty
-import shutil
 import signal
 import struct
 import sys
-import tempfile
 import termios
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "serve"))
-from serve import cpu_ns, start_processes  # noqa: E402
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "serve")]
+from lib.herd import Herd  # noqa: E402
+from serve import SLEEP, cpu_ns  # noqa: E402
 
 MOST_SHARE, START_S = 0.01, 3
 
@@ -74,17 +73,9 @@ def main():
 	parser.add_argument("--strict", action="store_true", help="fail where the bound is missed")
 	args = parser.parse_args()
 	build = args.build.resolve()
-	folder = pathlib.Path(tempfile.mkdtemp(prefix="mtshim-bench-", dir="/dev/shm"))
-	env = dict({name: value for name, value in os.environ.items() if not name.startswith("MT_")}, MT_DIR=str(folder))
-	processes = []
-	try:
-		processes = start_processes(args.processes, build, env, folder)
-		share = measure(args, build, env)
-	finally:
-		for process in processes:
-			process.terminate()
-			process.wait()
-		shutil.rmtree(folder)
+	with Herd(build) as herd:
+		herd.start(args.processes, SLEEP, 5)
+		share = measure(args, build, herd.env)
 	print("PASS" if share < MOST_SHARE else "FAIL", f"with {args.processes} processes under {MOST_SHARE:.0%} of a core")
 	return 1 if args.strict and share >= MOST_SHARE else 0
 
