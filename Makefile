@@ -30,10 +30,16 @@ flags_asan    := -O1 -DMT_DEBUG -fsanitize=address,undefined -fno-sanitize-recov
 flags_tsan    := -O1 -DMT_DEBUG -fsanitize=thread
 optimise := $(flags_$(BUILD)) $(CFLAGS)
 
-# The shim lives in other people's processes: hidden symbols, no PLT, initial-exec TLS, libc alone.
+# Against faults of our own that somebody might use; scripts/check-hardening.sh sees that they are in the built files. What libc
+# checks at run time (_FORTIFY_SOURCE) ends the program when it fails: right for mtctl, wrong for a guest in another program.
+guarded := -fstack-protector-strong -fstack-clash-protection
+fortified := $(if $(filter release,$(BUILD)),$(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
+
+# The shim lives in other people's processes: hidden symbols, no PLT, initial-exec TLS, libc alone; and a program that opens it
+# and closes it again must not take its thread's code away.
 shim_flags := $(common) $(optimise) -fPIC -fvisibility=hidden -fno-plt -fno-builtin-malloc -ftls-model=initial-exec \
-	-fstack-protector-strong
-shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now \
+	$(guarded)
+shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mtshim.map -Wl,-z,defs,-z,relro,-z,now,-z,nodelete \
 	-Wl,--exclude-libs,ALL -static-libgcc
 
 .PHONY: all demo check bench install uninstall deb dist clean
@@ -52,7 +58,7 @@ shim_asm := $(sort $(wildcard shim/*/*.S))
 ifeq ($(CUDA),0)
 shim_src := $(filter-out shim/driver/% shim/pool/% shim/entry/cuda% shim/entry/lookup% shim/reaper/gpu% shim/reaper/oom% shim/sense/gpu% \
 	shim/sense/nvml.c shim/sense/frameworks.c shim/account/device.c,$(shim_src))
-shim_asm :=
+shim_asm := $(filter-out shim/entry/lookup%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
 map_half := /^MTSHIM/,$$d;/dlsym;/d
 else
@@ -82,8 +88,11 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 .PHONY: FORCE
 
+# What the linker took from where: scripts/sbom and scripts/deb read it.
+link_map = -Wl,-Map=$(B)/gen/$(@F).map
+
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) -o $@.new $(shim_obj) $(jemalloc_lib)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
 # ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h) ----
@@ -91,7 +100,7 @@ ctl_src := $(sort $(wildcard ctl/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # Of libdw the headers: it is loaded when it is needed.
 ctl_packages := jansson libdw zlib
-ctl_flags := $(common) $(optimise) -I. -fPIE -fstack-protector-strong
+ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
 ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
 
@@ -133,12 +142,12 @@ $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
 	ar rcs $@ $^
 
 $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
-	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) -o $@.new $^ $(ctl_libs)
+	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) $(link_map) -o $@.new $^ $(ctl_libs)
 	mv -f $@.new $@
 
 define external_rule
 $(B)/mtctl-$(1): $(filter $(B)/obj/ctl/$(1)/%,$(external_obj)) $(B)/obj/libmtctl.a
-	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
+	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) $$(link_map) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
 	mv -f $$@.new $$@
 endef
 $(foreach name,$(externals),$(eval $(call external_rule,$(name))))

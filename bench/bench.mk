@@ -95,7 +95,8 @@ demo:
 	@MAKE="$(MAKE)" PYTHON="$(PYTHON)" scripts/demo
 
 # ---- the device pool over a driver that does nothing: no GPU is needed ----
-pool_bench_src := bench/pool/pool.c $(filter-out shim/pool/conf.c,$(wildcard shim/pool/*.c)) shim/base/os.c shim/base/lock.c
+pool_bench_src := bench/pool/pool.c $(filter-out shim/pool/conf.c,$(wildcard shim/pool/*.c)) $(addprefix shim/base/,kernel.c os.c lock.c elf.c elf_walk.c loader.c \
+	stray.c)
 $(bench_out)/pool: $(pool_bench_src) $(wildcard shim/pool/*.h) bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -O2 -g $(warnings) -Ishim -pthread $(pool_bench_src) -o $@

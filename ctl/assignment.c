@@ -36,6 +36,10 @@ enum mt_err mt_assignment_parse(const char *text, struct mt_request *out, struct
 	error = mt_setting_check(setting, value, why);
 	if (error)
 		return error;
+	/* Noughts before a number: what is cut would be another one. */
+	if (strlen(value) >= sizeof(out->value))
+		return mt_error_because(why, MT_ERR_INVALID, "%s=%.40s...: longer than %zu bytes", setting->name, value,
+					sizeof(out->value) - 1);
 	*out = (struct mt_request){.kind = MT_REQUEST_SET};
 	snprintf(out->name, sizeof(out->name), "%s", setting->name);
 	snprintf(out->value, sizeof(out->value), "%s", value);
@@ -54,6 +58,8 @@ const char *mt_assignment_why_not(const struct mt_request *request, const struct
 
 void mt_assignment_explain(const struct mt_request *request, struct mt_why *why)
 {
+	if (strcmp(why->text, mt_error_text(MT_ERR_UNKNOWN)) == 0)
+		mt_error_because(why, MT_ERR_UNKNOWN, "its shim is of another version than this mtctl, and has no such setting");
 	if (is_prof(request) && strcmp(why->text, mt_error_text(MT_ERR_SYSTEM)) == 0)
 		mt_error_because(why, MT_ERR_SYSTEM,
 				 "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and process_vm_readv");

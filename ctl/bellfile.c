@@ -65,7 +65,7 @@ static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *wh
 	}
 	if (got != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
-	if (out->version != MT_STATS_VERSION)
+	if (out->version < MT_STATS_VERSION_OLDEST || out->version > MT_STATS_VERSION)
 		return mt_error_because_version(why, "bell file", out->version, MT_STATS_VERSION);
 	return MT_ERR_OK;
 }
@@ -103,6 +103,12 @@ static enum mt_err ring(int fd, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
+/* Shims of version 3 say nothing to what they do not know. */
+static bool knows(const struct mt_stats_head *head, const struct mt_request *request)
+{
+	return head->version > MT_STATS_VERSION_OLDEST || request->kind <= MT_REQUEST_PROFILE;
+}
+
 static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, struct mt_why *why)
 {
 	struct mt_stats_head head;
@@ -113,6 +119,8 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 		error = read_bell(call->fd, &bell, why);
 	if (!error)
 		error = mt_target_read_head(&call->process, &head, why);
+	if (!error && !knows(&head, request))
+		error = mt_error_because(why, MT_ERR_OLDER, "%s", mt_error_text(MT_ERR_OLDER));
 	if (error)
 		return error;
 	/* Above both: either file may be what is left of another life. */

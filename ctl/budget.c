@@ -8,6 +8,7 @@
 #include "ctl/command.h"
 #include "ctl/json.h"
 #include "ctl/quantity.h"
+#include "ctl/text.h"
 
 #define GIB 1073741824.0
 
@@ -136,15 +137,15 @@ static void print_json(const struct mt_budget *budget)
 		const struct mt_budget_part *part = &budget->parts[i];
 
 		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
-		mt_json_set(root, name, part->known ? mt_json_u64((uint64_t)round(part->bytes)) : json_null());
+		mt_json_set(root, name, part->known ? mt_json_u64(mt_text_whole(round(part->bytes))) : json_null());
 		mt_json_set_text(formulas, mt_budget_name((enum mt_budget_kind)i), part->formula);
 	}
-	mt_json_set_u64(root, "total_bytes", (uint64_t)round(budget->total_bytes));
-	mt_json_set_u64(root, "with_overhead_bytes", (uint64_t)round(budget->with_overhead_bytes));
+	mt_json_set_u64(root, "total_bytes", mt_text_whole(round(budget->total_bytes)));
+	mt_json_set_u64(root, "with_overhead_bytes", mt_text_whole(round(budget->with_overhead_bytes)));
 	mt_json_set(root, "total_gib", gib(budget->total_bytes));
 	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
-	mt_json_set_u64(root, "gpus", (uint64_t)budget->wish.gpus);
-	mt_json_set_u64(root, "params", (uint64_t)round(budget->wish.params));
+	mt_json_set_u64(root, "gpus", mt_text_whole(budget->wish.gpus));
+	mt_json_set_u64(root, "params", mt_text_whole(round(budget->wish.params)));
 	mt_json_set_text(root, "optimizer", budget->wish.inference ? "" : budget->wish.optimizer->name);
 	mt_json_set(root, "formulas", formulas);
 	for (size_t i = 0; i < budget->notes_count; i++)

@@ -70,7 +70,7 @@ struct mt_diagnose_foreign {
 /* memory.stat of the group whose limit is the nearest, which may be one above the process's own, under one set of names. */
 struct mt_diagnose_group {
 	bool known, is_v1;
-	char directory[256];
+	char directory[512];
 	uint64_t usage_bytes, limit_bytes;  /* limit 0: none */
 	uint64_t anon_bytes, file_bytes, inactive_file_bytes, active_file_bytes, shmem_bytes;
 	uint64_t oom_kill_count, max_count; /* kills, and times that the limit was run into */
@@ -120,7 +120,7 @@ struct mt_diagnose_facts {
 	size_t samples_count;
 	struct mt_diagnose_sample samples[MT_DIAGNOSE_SAMPLES];
 	size_t history_count;        /* live bytes before the look, from the ring of the stats file; at_s is negative */
-	struct mt_trend_point history[MT_TREND_POINTS];
+	struct mt_trend_point history[MT_SAMPLES_COUNT];
 	struct mt_stats_file first, last; /* the process's own word; only where awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
@@ -213,6 +213,7 @@ bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s);
 /* Parts of it, each of which leaves its part empty where it may not look. The group is read after the limit. */
 void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out);
 void mt_diagnose_read_maps(struct mt_diagnose_facts *facts);
+void mt_diagnose_read_history(struct mt_diagnose_facts *facts); /* once, from facts->first */
 void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level, struct mt_diagnose_trim *out);
 /* What was allocated by whom when the look began; NULL: cannot be had, facts->sites.why_not says why. The end frees it. */
 struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts);

@@ -261,7 +261,7 @@ static void judge_healthy(const struct mt_diagnose_facts *facts, struct mt_diagn
 
 	mt_diagnose_title(finding, "RSS %s at %s: nothing to do", shapes[out->rss.shape], mt_text_bytes(last->rss_bytes).text);
 	mt_diagnose_show(finding, "RSS", "rss_slope_bytes_per_s", out->rss.slope, "%s to %s, %s over %.0f s",
-			 mt_text_bytes((uint64_t)out->rss.lowest).text, mt_text_bytes((uint64_t)out->rss.highest).text,
+			 mt_text_bytes(mt_text_whole(out->rss.lowest)).text, mt_text_bytes(mt_text_whole(out->rss.highest)).text,
 			 mt_diagnose_rate(out->rss.slope).text, out->rss.seconds);
 	if (facts->awake) {
 		mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);

@@ -179,7 +179,7 @@ static void show_classes(const struct grown_class *class, struct mt_diagnose_fin
 		return;
 	mt_diagnose_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
 			 "%s more blocks of %s B: %s, %.0f %% of the growth", mt_text_count(class->grown_count).text,
-			 mt_text_count(class->block_bytes).text, mt_text_bytes((uint64_t)class->grown_bytes).text,
+			 mt_text_count(class->block_bytes).text, mt_text_bytes(mt_text_whole(class->grown_bytes)).text,
 			 class->share * 100);
 }
 
@@ -217,7 +217,7 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 	mt_diagnose_title(finding, "live memory grows by %s (95 %%: %s to %s)%s", mt_diagnose_rate(live->slope).text,
 			  mt_diagnose_rate(live->slope_low).text, mt_diagnose_rate(live->slope_high).text, blocks);
 	mt_diagnose_show_trend(finding, "live heap", "live", live);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes", (uint64_t)live->last);
+	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes", mt_text_whole(live->last));
 	show_classes(&class, finding);
 	if (facts->trim.done && facts->is_python)
 		mt_diagnose_show(finding, "Python's gc freed of it", "gc_freed_bytes", (double)freed_by_gc(facts),

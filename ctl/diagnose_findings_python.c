@@ -98,7 +98,7 @@ static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnos
 			  mt_diagnose_rate(trend->slope).text);
 	mt_diagnose_show(finding, "collector", "gc_disabled", 1, "disabled by the program; the test trim has respected it");
 	mt_diagnose_show_trend(finding, "live heap", "live", trend);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes", (uint64_t)out->live.last);
+	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes", mt_text_whole(out->live.last));
 	mt_diagnose_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
 	mt_diagnose_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.", (int)facts->process.pid);
 }

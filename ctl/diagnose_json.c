@@ -11,7 +11,7 @@ static json_t *finding_json(const struct mt_diagnose_finding *finding)
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set(object, "exit_code", json_integer(mt_diagnose_exit_code(finding->verdict)));
 	mt_json_set_text(object, "title", finding->title);
-	mt_json_set_u64(object, "explained_bytes", finding->bytes > 0 ? (uint64_t)finding->bytes : 0);
+	mt_json_set_u64(object, "explained_bytes", mt_text_whole(finding->bytes));
 	mt_json_set(object, "confidence", json_real(finding->confidence));
 	mt_json_set(object, "explained_growth_bytes_per_s", json_real(finding->growth_per_s));
 	for (size_t i = 0; i < finding->evidence_count; i++) {

@@ -153,6 +153,7 @@ void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_dia
 	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
 		out->limit_bytes = facts->limit.limit_bytes;
 	out->known = out->usage_bytes != 0;
+	mt_text_clean(out->directory, sizeof(out->directory)); /* its name is its maker's choice, who may be any user: it is told, and no path any more */
 }
 
 /* ---- what is asked of the process ---- */

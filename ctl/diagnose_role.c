@@ -114,8 +114,8 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 			    rss->rounds ? ", by the lowest point of each round" : "");
 	else
 		mt_role_say(out, MT_FINDING_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
-			    mt_trend_word(rss->shape), rss->seconds, mt_text_bytes((uint64_t)rss->lowest).text,
-			    mt_text_bytes((uint64_t)rss->highest).text);
+			    mt_trend_word(rss->shape), rss->seconds, mt_text_bytes(mt_text_whole(rss->lowest)).text,
+			    mt_text_bytes(mt_text_whole(rss->highest)).text);
 }
 
 static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_checks *out)

@@ -18,12 +18,12 @@
 #define RETAKE_MS     1500u         /* after which a program that works has taken back what it uses */
 
 /* What the ring of the stats file knows of the time before. */
-static void read_history(struct mt_diagnose_facts *facts)
+void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_file *file = &facts->first;
 	uint64_t now = file->head.time_ns;
 
-	for (size_t i = 0; i < MT_SAMPLES_COUNT && facts->history_count < MT_TREND_POINTS; i++) {
+	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
 		const struct mt_stats_sample *sample = &file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
@@ -65,7 +65,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish
 		return;
 	facts->last = facts->first;
 	mt_diagnose_read_maps(facts);
-	read_history(facts);
+	mt_diagnose_read_history(facts);
 	facts->silent_count = !mt_simple_refresh(&facts->process);
 	if (facts->silent_count)
 		return;
@@ -77,9 +77,8 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish
 
 static bool wants_heavy(const struct mt_diagnose_facts *facts)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-
-	return facts->samples_count && mt_statsfile_uses_cuda(&facts->last.head) && last->gpu_reserved_bytes >= HEAVY_BYTES;
+	return facts->samples_count && mt_statsfile_uses_cuda(&facts->last.head) &&
+	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
 }
 
 /* A working program takes back what it uses: what is gone after a while, it does not. */
@@ -107,6 +106,7 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish *
 	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
 	facts->limit_known = mt_limit_find_for(&facts->process, facts->awake ? &facts->last : NULL, &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
+	mt_text_clean(facts->limit.source, sizeof(facts->limit.source)); /* from here on it is told, and no path any more */
 	if (!facts->awake)
 		return;
 	if (facts->silent_count && !mt_simple_refresh(&facts->process)) { /* each wait would be for nothing, and half a minute with the others of a tree behind it */

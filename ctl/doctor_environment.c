@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "ctl/doctor.h"
+#include "ctl/library.h"
 #include "ctl/preload.h"
 #include "ctl/setting.h"
 #include "ctl/text.h"
@@ -96,13 +97,16 @@ void mt_doctor_look_at_names(const char *list, size_t list_bytes)
 
 static void look_at_library(void)
 {
-	char library[PATH_MAX];
+	char library[PATH_MAX], version[16] = "unknown";
 	struct mt_why why;
 
 	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
 		mt_doctor_say(MT_FINDING_WARN, "make install, or set MTSHIM_LIBRARY", "%s", why.text);
-	else
+	else if (mt_library_version(library, version, sizeof(version)) && strcmp(version, MT_VERSION) == 0)
 		mt_doctor_say(MT_FINDING_OK, NULL, "`mtctl run` preloads %s", library);
+	else
+		mt_doctor_say(MT_FINDING_WARN, "install both from one version, or let MTSHIM_LIBRARY name the one that is meant",
+			      "`mtctl run` preloads %s, version %s; this mtctl is version %s", library, version, MT_VERSION);
 }
 
 void mt_doctor_look_at_environment(void)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ctl/doctor.h"
+#include "ctl/library.h"
 #include "ctl/preload.h"
 #include "ctl/setting.h"
 #include "ctl/simple.h"
@@ -26,6 +27,21 @@ static const struct {
 	{"libnode.so", "V8's heap is not malloc's"},
 	{"libjvm.so", "the Java heap is not malloc's (jcmd PID GC.run, System.trim_native_heap)"},
 };
+
+static void look_at_library(const struct mt_process *process)
+{
+	if (process->library_deleted)
+		mt_doctor_say(MT_FINDING_NOTE, "restart the program to get the present one",
+			      "runs an older library, deleted from disk: replaced by another one, or removed");
+}
+
+static void look_at_writing(const struct mt_process *process, const struct mt_stats_head *head)
+{
+	if (mt_library_is_rewritten(process, head->time_ns - head->snapshot.uptime_ms * 1000000u))
+		mt_doctor_say(MT_FINDING_WARN,
+			      "restart the program; replace a library by rename (make install, dpkg, mv), never by cp over it",
+			      "its " MT_SHIM_NAME " was written in place while it runs: its code may be that of two versions");
+}
 
 static void say_door(uint64_t door)
 {
@@ -189,8 +205,10 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 
 	mt_simple_refresh(process);
 	error = mt_target_read(process, file, &why);
+	look_at_library(process);
 	if (!error) {
 		look_at_stats(file);
+		look_at_writing(process, &file->head);
 		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
 		mt_doctor_look_at_limit(process, file);
 		say_settings(file);

@@ -34,8 +34,8 @@ enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint3
 	return mt_error_because(why, MT_ERR_INVALID, "refused: the %s has version %u, this mtctl has version %u; %s", file,
 				version, own_version,
 				version < own_version
-				? "its shim is the older one: restart the process, or use the mtctl that came with that shim"
-				: "use the mtctl that came with the shim in that process");
+				? "its shim is the older one: restart the process, or use the mtctl that came with it"
+				: "its shim is the newer one: upgrade mtctl");
 }
 
 void mt_error_say(const char *format, ...)

@@ -38,8 +38,8 @@ const char *mt_error_text(uint64_t error);
 enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* INVALID: a file of the shim's that this mtctl cannot read. Where the shim is the older one, which is what an upgrade
- * leaves behind in processes that go on, it says that a restart mends it. */
+/* INVALID: a file of the shim's that this mtctl cannot read, with both versions and which side to upgrade. Where the shim is
+ * the older one, which is what an upgrade leaves behind in processes that go on, a restart mends it. */
 enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version, uint32_t own_version);
 
 /* One line on stderr, "mtctl: " before it. */

@@ -25,7 +25,8 @@ const char *mt_family_state(enum mt_member_state state)
 	return state < MT_MEMBER_STATES_COUNT ? words[state] : "?";
 }
 
-static void read_head(struct mt_member *member)
+/* tell: whoever wants the sums alone asks the process for something, too, and is told the same again. */
+static void read_head(struct mt_member *member, bool tell)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
@@ -35,7 +36,7 @@ static void read_head(struct mt_member *member)
 		return;
 	error = mt_target_read_head(&member->process, &head, &why);
 	member->state = error == MT_ERR_NOT_AVAILABLE ? MT_MEMBER_ASLEEP : error ? MT_MEMBER_REFUSED : MT_MEMBER_AWAKE;
-	if (member->state == MT_MEMBER_REFUSED)
+	if (member->state == MT_MEMBER_REFUSED && tell)
 		mt_error_say("process %d (%s): %s", (int)member->process.pid, member->process.comm, why.text);
 	if (error)
 		return;
@@ -64,7 +65,7 @@ static void read_member(const struct reading *reading, struct mt_member *member)
 	struct mt_why why;
 	enum mt_err error;
 
-	read_head(member);
+	read_head(member, family->detail == MT_FAMILY_MAPPINGS);
 	if (family->detail == MT_FAMILY_MAPPINGS)
 		error = mt_smaps_read(&member->process, &member->smaps, &why);
 	else
@@ -74,21 +75,43 @@ static void read_member(const struct reading *reading, struct mt_member *member)
 		compare(member, parent);
 }
 
-/* Depth first. No process is taken twice, so that a circle of reused pids ends. */
-static void take(const struct reading *reading, size_t place, size_t parent, unsigned depth)
+/* One that is to be taken, and where its parent is in the family. */
+struct waiting {
+	size_t place, parent;
+};
+
+static void add(const struct reading *reading, const struct waiting *waiting)
 {
 	struct mt_family *family = reading->family;
-	size_t own = family->count;
+	struct mt_member *member = &family->list[family->count++];
 
-	if (reading->taken[place])
-		return;
-	reading->taken[place] = true;
-	family->list[family->count++] =
-		(struct mt_member){.process = reading->all[place], .parent = parent, .depth = depth};
-	read_member(reading, &family->list[own]);
-	for (size_t i = 0; i < reading->all_count; i++)
-		if (reading->all[i].parent == reading->all[place].pid && i != place)
-			take(reading, i, own, depth + 1);
+	member->process = reading->all[waiting->place];
+	member->parent = waiting->parent;
+	member->depth = waiting->parent == MT_TREE_NONE ? 0 : family->list[waiting->parent].depth + 1;
+	read_member(reading, member);
+}
+
+/* Depth first, and not by recursion: how deep a tree is, is up to whoever starts the processes. No process is taken twice, so that
+ * a circle of reused pids ends; each waits once at most, for the one that is its parent. */
+static void take(const struct reading *reading, size_t root)
+{
+	struct waiting *stack = mt_error_check_memory(calloc(reading->all_count + 1, sizeof(*stack)));
+	size_t count = 0;
+
+	stack[count++] = (struct waiting){root, MT_TREE_NONE};
+	while (count) {
+		const struct waiting next = stack[--count];
+		size_t own = reading->family->count;
+
+		if (reading->taken[next.place])
+			continue;
+		reading->taken[next.place] = true;
+		add(reading, &next);
+		for (size_t i = reading->all_count; i-- > 0;)
+			if (reading->all[i].parent == reading->all[next.place].pid && !reading->taken[i])
+				stack[count++] = (struct waiting){i, own};
+	}
+	free(stack);
 }
 
 void mt_family_member_sums(const struct mt_member *member, struct mt_family_sums *out)
@@ -156,7 +179,7 @@ enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_f
 	family.list = mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*family.list)));
 	for (size_t i = 0; i < reading.all_count; i++)
 		if (is_root(&reading, i))
-			take(&reading, i, MT_TREE_NONE, 0);
+			take(&reading, i);
 	for (size_t i = 0; i < family.count; i++)
 		add_member(&family, &family.list[i]);
 	free(reading.taken);

@@ -113,12 +113,12 @@ static void print_table(const struct wish *wish)
 
 static void print_text(const struct wish *wish, const struct fit *fit)
 {
-	struct mt_figure model = mt_text_bytes((uint64_t)wish->model_bytes);
+	struct mt_figure model = mt_text_bytes(mt_text_whole(wish->model_bytes));
 
 	if (wish->model_bytes && fit->known)
 		printf("%u clients in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n", fit->clients,
 		       wish->share,
-		       mt_text_bytes((uint64_t)fit->free_bytes).text, fit->source, model.text, wish->cap);
+		       mt_text_bytes(mt_text_whole(fit->free_bytes)).text, fit->source, model.text, wish->cap);
 	else if (wish->model_bytes)
 		printf("%u clients in parallel: how much of the GPU is free is not known; --vram 16G says it\n\n",
 		       fit->clients);
@@ -148,8 +148,8 @@ static void print_json(const struct wish *wish, const struct fit *fit)
 	bool asked = wish->model_bytes > 0;
 
 	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
-	mt_json_set(root, "model_bytes", asked ? mt_json_u64((uint64_t)wish->model_bytes) : json_null());
-	mt_json_set(root, "free_bytes", asked && fit->known ? mt_json_u64((uint64_t)fit->free_bytes) : json_null());
+	mt_json_set(root, "model_bytes", asked ? mt_json_u64(mt_text_whole(wish->model_bytes)) : json_null());
+	mt_json_set(root, "free_bytes", asked && fit->known ? mt_json_u64(mt_text_whole(fit->free_bytes)) : json_null());
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
 	mt_json_set_u64(root, "share", wish->share);
 	mt_json_set_u64(root, "cap", wish->cap);

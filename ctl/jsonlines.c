@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "ctl/json.h"
+#include "ctl/outfile.h"
 
 /* Where one of the first three is closed, open() answers its number: the program would write into our file. */
 static int keep_above_stderr(int fd)
@@ -26,13 +27,21 @@ static int keep_above_stderr(int fd)
 
 enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct mt_why *why)
 {
-	/* Appending, so that who cuts the file while it is written gets no hole. */
-	int fd = keep_above_stderr(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666));
+	int fd = -1;
+	/* It has command lines in it. */
+	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
 
-	if (fd < 0)
-		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
-	*out = (struct mt_jsonlines){.fd = fd, .path = path};
-	return MT_ERR_OK;
+	if (error)
+		return error;
+	fd = keep_above_stderr(fd);
+	/* Appending, so that who cuts the file while it is written gets no hole. */
+	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0)
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
+	if (error && fd >= 0)
+		close(fd);
+	if (!error)
+		*out = (struct mt_jsonlines){.fd = fd, .path = path};
+	return error;
 }
 
 /* Half a line is taken back, so that the next one begins where a line begins. */

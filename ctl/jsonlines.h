@@ -17,7 +17,7 @@ struct mt_jsonlines {
 	const char *path; /* the caller's */
 };
 
-/* Empties a file that is there. */
+/* Empties a file that is there; a new one is for its owner alone. Errors are those of mt_outfile_open. */
 enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct mt_why *why);
 
 /* Takes the object over. */

@@ -66,6 +66,7 @@ void mt_known_look(struct mt_process *process)
 
 	if (known && known->looked) {
 		process->shimmed = known->process.shimmed;
+		process->library_deleted = known->process.library_deleted;
 		process->own_pid = known->process.own_pid;
 		process->pidns = known->process.pidns;
 		take_command(process, known);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cgroup_text.h"
 #include "ctl/text.h"
 
 /* Where a hierarchy is mounted, and where the process lies in it. */
@@ -39,19 +40,6 @@ uint64_t mt_limit_meminfo(const char *root, const char *key)
 	return kilobytes * 1024;
 }
 
-/* "memory" as a whole word of "cpu,memory". */
-static bool has_word(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *next = list; next; next = strchr(next, ',')) {
-		next += *next == ',';
-		if (strncmp(next, word, length) == 0 && (next[length] == ',' || !next[length]))
-			return true;
-	}
-	return false;
-}
-
 /* The path in a line of /proc/PID/cgroup: "0::/path", "4:memory:/path". */
 static bool find_path(const struct version *version, char *text, char *out, size_t out_bytes)
 {
@@ -64,7 +52,7 @@ static bool find_path(const struct version *version, char *text, char *out, size
 		if (!path)
 			continue;
 		*path++ = '\0';
-		if (*version->controller ? has_word(controllers + 1, version->controller) : is_unified) {
+		if (*version->controller ? mt_cgroup_has_word(controllers + 1, version->controller) : is_unified) {
 			snprintf(out, out_bytes, "%s", path);
 			return true;
 		}
@@ -80,37 +68,38 @@ static bool parse_mount(const struct version *version, const char *line, char *m
 
 	if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2 || strcmp(type, version->type) != 0)
 		return false;
-	if (*version->controller && !has_word(options, version->controller))
+	if (*version->controller && !mt_cgroup_has_word(options, version->controller))
 		return false;
-	return sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) == 2;
+	if (sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) != 2 || *mount_root != '/' || *mount != '/')
+		return false;
+	mt_cgroup_unescape(mount_root);
+	mt_cgroup_unescape(mount);
+	return true;
 }
 
-/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and a path that does not
- * begin with the mount's own root stands for the mount itself. */
+/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and where none of the mounts shows
+ * the path the first stands for it. */
 static bool find_place(const char *root, const struct version *version, const char *path, struct place *out)
 {
 	char file[PATH_MAX], mount_root[PATH_MAX], mount[PATH_MAX];
-	char *text, *line, *saved = NULL;
+	char *text, *saved = NULL;
+	const char *below = NULL;
 	bool found = false;
 
 	snprintf(file, sizeof(file), "%.4000s/proc/self/mountinfo", root);
 	text = mt_text_read_file(file, NULL);
-	for (line = text ? strtok_r(text, "\n", &saved) : NULL; line && !found; line = strtok_r(NULL, "\n", &saved))
-		found = parse_mount(version, line, mount_root, mount);
-	free(text);
-	if (!found)
-		return false;
-	if (strcmp(mount_root, "/") != 0) {
-		size_t length = strlen(mount_root);
-		bool is_below = strncmp(path, mount_root, length) == 0 && (path[length] == '/' || !path[length]);
-
-		path = is_below ? path + length : "";
+	for (char *line = text ? strtok_r(text, "\n", &saved) : NULL; line && !below; line = strtok_r(NULL, "\n", &saved)) {
+		if (!parse_mount(version, line, mount_root, mount))
+			continue;
+		below = mt_cgroup_path_below(path, mount_root);
+		if (found && !below)
+			continue;
+		snprintf(out->mount, sizeof(out->mount), "%.2000s%.2000s", root, mount);
+		snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount, below ? below : "");
+		found = true;
 	}
-	if (strncmp(path, "/..", 3) == 0 || strcmp(path, "/") == 0)
-		path = "";
-	snprintf(out->mount, sizeof(out->mount), "%.2000s%.2000s", root, mount);
-	snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount, path);
-	return true;
+	free(text);
+	return found;
 }
 
 /* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none either. */
@@ -165,7 +154,7 @@ static void look_at(const struct version *version, const char *directory, uint64
 		snprintf(path, sizeof(path), "%s/%s", directory, version->limits[i]);
 		if (!read_limit(path, machine_bytes, &here.limit_bytes))
 			continue;
-		snprintf(here.source, sizeof(here.source), "%.255s", path);
+		snprintf(here.source, sizeof(here.source), "%.511s", path);
 		if (!out->is_cgroup || mt_limit_percent(&here) > mt_limit_percent(out))
 			*out = here;
 	}

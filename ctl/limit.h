@@ -14,7 +14,7 @@ struct mt_limit {
 	uint64_t used_bytes;
 	uint64_t limit_bytes;
 	bool is_cgroup;     /* false: the whole machine */
-	char source[256];   /* the file that holds the limit */
+	char source[512];   /* the file that holds the limit */
 };
 
 /* Of all limits that hold for the process (0: mtctl itself) the one that is nearest to being reached.

@@ -65,16 +65,29 @@ static uint64_t used_now(const struct mt_process *process, const struct mt_stats
 	       ? used : limit->used_bytes;
 }
 
+/* What the process has published. Its field is too short for a deep group: then the kernel is asked for the place, which is the
+ * right one if it holds the same limit. */
+static void take_published(const struct mt_process *process, const struct mt_stats_file *file, struct mt_limit *out)
+{
+	const struct mt_stats_snapshot *now = &file->head.snapshot;
+	const char *source = *file->head.limit_source ? file->head.limit_source : "?";
+	bool is_cut = strlen(source) + 1 == sizeof(file->head.limit_source);
+
+	if (is_cut && mt_limit_find("", process->pid, out) == MT_ERR_OK && out->is_cgroup &&
+	    out->limit_bytes == now->pressure_limit_bytes)
+		return;
+	*out = (struct mt_limit){.used_bytes = now->pressure_used_bytes, .limit_bytes = now->pressure_limit_bytes};
+	snprintf(out->source, sizeof(out->source), "%s", source);
+	out->is_cgroup = is_cut || strstr(source, "/memory.") != NULL;
+	out->used_bytes = used_now(process, file, out);
+}
+
 enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_stats_file *file, struct mt_limit *out)
 {
-	const struct mt_stats_snapshot *now = file ? &file->head.snapshot : NULL;
 	char given[PATH_MAX];
 
-	if (now && now->pressure_limit_bytes) {
-		*out = (struct mt_limit){.used_bytes = now->pressure_used_bytes, .limit_bytes = now->pressure_limit_bytes};
-		snprintf(out->source, sizeof(out->source), "%s", *file->head.limit_source ? file->head.limit_source : "?");
-		out->is_cgroup = strstr(out->source, "/memory.") != NULL;
-		out->used_bytes = used_now(process, file, out);
+	if (file && file->head.snapshot.pressure_limit_bytes) {
+		take_published(process, file, out);
 		return MT_ERR_OK;
 	}
 	mt_limit_given(process, file, given, sizeof(given));

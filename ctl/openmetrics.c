@@ -137,19 +137,28 @@ static void write_rss(struct scene *scene, const struct source *source)
 		mt_exposition_sample(&scene->page, &scene->list[i].labels, scene->list[i].entry->own.rss_bytes);
 }
 
-/* Reasons that have not come yet are there too: a counter that begins with 1 has lost its first step. */
+static void write_reason(struct scene *scene, const struct mt_labels *process, const char *reason, uint64_t count)
+{
+	struct mt_labels labels = *process;
+
+	mt_labels_add(&labels, "reason", reason);
+	mt_exposition_sample(&scene->page, &labels, count);
+}
+
+/* Reasons that have not come yet are there too: a counter that begins with 1 has lost its first step. Those that only a newer
+ * mtctl knows are one. */
 static void write_cleanups(struct scene *scene, const struct source *source)
 {
 	(void)source;
 	for (size_t i = 0; i < scene->count; i++) {
 		const struct mt_stats_head *head = &scene->list[i].entry->head;
 
-		for (uint32_t reason = 0; reason < MT_REASON_COUNT && scene->list[i].entry->state == MT_ROSTER_AWAKE; reason++) {
-			struct mt_labels labels = scene->list[i].labels;
-
-			mt_labels_add(&labels, "reason", mt_statsfile_reason(reason));
-			mt_exposition_sample(&scene->page, &labels, head->cleanups_count[reason]);
-		}
+		if (scene->list[i].entry->state != MT_ROSTER_AWAKE || !mt_statsfile_counts_cleanups(head))
+			continue;
+		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
+			write_reason(scene, &scene->list[i].labels, mt_statsfile_reason(reason), head->cleanups_count[reason]);
+		if (mt_statsfile_other_cleanups(head))
+			write_reason(scene, &scene->list[i].labels, "other", mt_statsfile_other_cleanups(head));
 	}
 }
 
@@ -195,7 +204,8 @@ static void write_field(struct scene *scene, const struct source *source)
 		const struct mt_roster_entry *entry = scene->list[i].entry;
 		const struct mt_stats_snapshot *from = &entry->head.snapshot;
 
-		if (entry->state == MT_ROSTER_AWAKE && (entry->uses_cuda || !gpu) && is_told(source, from))
+		if (entry->state == MT_ROSTER_AWAKE && (entry->uses_cuda || !gpu) && is_told(source, from) &&
+		    mt_statsfile_tells(&entry->head, source->field))
 			mt_exposition_sample(&scene->page, &scene->list[i].labels, mt_statsfile_value(from, source->field));
 	}
 }

@@ -15,6 +15,7 @@
 #include "ctl/text.h"
 
 #define MAPS_BYTES  32768
+#define FILE_MOST   ((size_t)1 << 30) /* a million mappings, which a process may have, are 750 MB of smaps */
 #define STAT_FIELDS 29 /* up to startstack */
 
 char *mt_process_read(pid_t pid, const char *file, size_t *length)
@@ -22,7 +23,7 @@ char *mt_process_read(pid_t pid, const char *file, size_t *length)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	return mt_text_read_file(path, length);
+	return mt_text_read_most(path, FILE_MOST, length);
 }
 
 char *mt_process_maps(pid_t pid)
@@ -41,26 +42,27 @@ enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
 }
 
 /* A file called libmtshim.so, also once it was replaced ("(deleted)"). */
-static bool name_is_shim(const char *name, size_t length)
+static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
 {
 	const char deleted[] = " (deleted)";
 	size_t deleted_length = strlen(deleted), shim_length = strlen("/" MT_SHIM_NAME);
 
-	if (length > deleted_length && strncmp(name + length - deleted_length, deleted, deleted_length) == 0)
+	*out_deleted = length > deleted_length && strncmp(name + length - deleted_length, deleted, deleted_length) == 0;
+	if (*out_deleted)
 		length -= deleted_length;
 	return length >= shim_length && strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
 }
 
 /* One line of maps: an executable mapping of it. */
-static bool line_is_shim(const char *line, size_t length)
+static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 {
 	const char *blank = memchr(line, ' ', length);
 
-	return name_is_shim(line, length) && blank && blank + 3 < line + length && blank[3] == 'x';
+	return name_is_shim(line, length, out_deleted) && blank && blank + 3 < line + length && blank[3] == 'x';
 }
 
 /* Stops at the first: the maps of a large program are long, and every line of them costs the kernel a path. */
-static bool maps_have_shim(int fd)
+static bool maps_have_shim(int fd, bool *out_deleted)
 {
 	static char text[MAPS_BYTES]; /* of more than the longest line: a path of 4096 bytes, each of them written as \012 */
 	size_t used = 0;
@@ -71,7 +73,7 @@ static bool maps_have_shim(int fd)
 
 		used += (size_t)got;
 		for (; (end = memchr(line, '\n', used - (size_t)(line - text))); line = end + 1)
-			if (line_is_shim(line, (size_t)(end - line)))
+			if (line_is_shim(line, (size_t)(end - line), out_deleted))
 				return true;
 		used -= (size_t)(line - text);
 		memmove(text, line, used);
@@ -81,7 +83,7 @@ static bool maps_have_shim(int fd)
 
 /* The same from Linux 6.11 on, a third of the work, since only executable mappings of files are looked at. The
  * declarations are those of linux/fs.h, which may be older than the kernel. false: the kernel has no such request. */
-static bool query_has_shim(int fd, bool *out)
+static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 {
 	struct {
 		uint64_t size, flags, address, start, end, vma_flags, page_size, offset, inode;
@@ -101,7 +103,7 @@ static bool query_has_shim(int fd, bool *out)
 		query.name_bytes = sizeof(name);
 		failed = ioctl(fd, _IOWR('f', 17, query), &query) == 0 ? 0 : errno;
 		address = query.end;
-	} while (!failed && !(*out = name_is_shim(name, strnlen(name, sizeof(name)))));
+	} while (!failed && !(*out = name_is_shim(name, strnlen(name, sizeof(name)), out_deleted)));
 	if (failed == ENOENT)
 		*out = false;
 	return !failed || failed == ENOENT;
@@ -271,17 +273,18 @@ bool mt_process_may_look_into(const struct mt_process *process)
 
 enum mt_err mt_process_look(struct mt_process *process, struct mt_why *why)
 {
-	bool shimmed = false;
+	bool shimmed = false, deleted = false;
 	int fd = open_proc(process->pid, "maps");
 
 	if (fd < 0 && errno != ENOENT && errno != ESRCH)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d (%s) may not be looked into: %s", (int)process->pid,
 					process->comm, strerror(errno));
-	if (fd >= 0 && !query_has_shim(fd, &shimmed))
-		shimmed = maps_have_shim(fd);
+	if (fd >= 0 && !query_has_shim(fd, &shimmed, &deleted))
+		shimmed = maps_have_shim(fd, &deleted);
 	if (fd >= 0)
 		close(fd);
 	process->shimmed = shimmed;
+	process->library_deleted = shimmed && deleted;
 	if (process->shimmed)
 		read_identity(process);
 	return MT_ERR_OK;
@@ -386,6 +389,13 @@ bool mt_process_is_alive(const struct mt_process *process)
 	struct mt_process now = {.pid = process->pid};
 
 	return read_stat(&now) && now.start_ticks == process->start_ticks;
+}
+
+bool mt_process_runs(pid_t pid, uint64_t stack_start)
+{
+	struct mt_process now = {.pid = pid};
+
+	return !stack_start || !read_stat(&now) || !now.stack_start || now.stack_start == stack_start;
 }
 
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes)

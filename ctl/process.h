@@ -28,6 +28,7 @@ struct mt_process {
 	bool shimmed;
 	char comm[32];
 	char command[160];    /* its command line, cut and cleaned; comm where it has none */
+	bool library_deleted; /* the library that it runs is gone from its place: replaced by another one, or removed */
 };
 
 /* A pid from the command line. INVALID with a reason. */
@@ -52,6 +53,9 @@ void mt_process_read_command(struct mt_process *process);
 
 /* Whether the same process, not another one with its pid, still runs. A zombie does not. */
 bool mt_process_is_alive(const struct mt_process *process);
+
+/* Whether it now runs the program whose stack begins there, and no other one since an exec; also where that cannot be told. */
+bool mt_process_runs(pid_t pid, uint64_t stack_start);
 
 /* Inode of mtctl's own pid namespace, 0 if /proc belongs to another one: then no pid may be judged by it. */
 uint64_t mt_process_own_pidns(void);

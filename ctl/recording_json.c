@@ -152,7 +152,7 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	if (!format || strcmp(format, MT_RECORDER_FORMAT) != 0)
 		return mt_error_because(why, MT_ERR_INVALID, "not a recording");
 	if (!get(line, "version", INT64_MAX, &version) || version != MT_RECORDER_VERSION)
-		return mt_error_because(why, MT_ERR_INVALID, "a recording of version %lu, this mtctl reads version %d",
+		return mt_error_because(why, MT_ERR_INVALID, "a recording of version %lu, this mtctl reads version %d; use the one that wrote it",
 					(unsigned long)version, MT_RECORDER_VERSION);
 	if (recording->pid)
 		return mt_error_because(why, MT_ERR_INVALID, "another recording begins here");

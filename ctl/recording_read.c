@@ -82,7 +82,7 @@ static enum mt_err read_lines(struct reader *reader, struct mt_recording *record
 static enum mt_err read_whole(const char *path, struct mt_recording *recording, struct mt_why *why)
 {
 	size_t length = 0;
-	char *text = mt_text_read_file(path, &length);
+	char *text = mt_text_read_stream(path, &length);
 	enum mt_err error =
 		text ? take(recording, text, length, why) : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 

@@ -132,7 +132,7 @@ static bool is_decimal(const struct mt_setting *setting, const char *value)
 	size_t whole = strspn(value, "0123456789"), places;
 	double number = 0;
 
-	if (whole == 0 || whole > 15)
+	if (whole == 0)
 		return false;
 	for (size_t i = 0; i < whole; i++)
 		number = number * 10 + (value[i] - '0');

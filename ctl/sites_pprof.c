@@ -4,11 +4,12 @@
 #include "ctl/sites.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "ctl/outfile.h"
 
 /* Field numbers of profile.proto. */
 enum {
@@ -181,8 +182,9 @@ static struct buffer make(const struct mt_sites *sites)
 enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path, struct mt_why *why)
 {
 	struct buffer out = make(sites);
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	gzFile file = fd >= 0 ? gzdopen(fd, "wb") : NULL;
+	int fd = -1;
+	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
+	gzFile file = error ? NULL : gzdopen(fd, "wb");
 	bool good = file != NULL;
 
 	if (good)
@@ -192,5 +194,7 @@ enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path,
 	else if (fd >= 0)
 		close(fd);
 	free(out.bytes);
-	return good ? MT_ERR_OK : mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+	if (error || good)
+		return error;
+	return mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
 }

@@ -179,6 +179,8 @@ static enum mt_err read_text(const struct mt_process *process, const char *file,
 
 	if (!text && (errno == EACCES || errno == EPERM))
 		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
+	if (!text && errno == EFBIG)
+		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
 	if (!text || !*text || !mt_process_is_alive(process)) {
 		free(text);
 		return mt_error_because(why, MT_ERR_UNKNOWN, "/proc/%d/%s cannot be read: the process has ended", (int)process->pid,

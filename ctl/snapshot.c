@@ -2,7 +2,6 @@
 #include "ctl/snapshot.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
+#include "ctl/outfile.h"
 #include "ctl/statsdir.h"
 #include "ctl/text.h"
 
@@ -113,19 +113,21 @@ struct wanted {
 
 static int write_file(const struct mt_snapshot *snapshot, const struct wanted *wanted)
 {
-	int fd = open(wanted->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-	bool good = file != NULL;
+	struct mt_why why;
+	FILE *file = NULL;
+	int fd = -1;
+	enum mt_err error = mt_outfile_open(wanted->path, 0600, &fd, &why);
 
-	if (file) {
+	if (!error) {
+		file = mt_error_check_memory(fdopen(fd, "w"));
 		mt_snapshot_write_json(snapshot, &wanted->view, file);
-		good = fflush(file) == 0 && !ferror(file);
-	}
-	if (!good)
-		mt_error_say("%s: %s", wanted->path, strerror(errno));
-	if (file)
+		if (fflush(file) != 0 || ferror(file))
+			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path, strerror(errno));
 		fclose(file);
-	return good ? MT_EXIT_OK : MT_EXIT_USAGE;
+	}
+	if (error)
+		mt_error_say("%s", why.text);
+	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
 static int show(const struct mt_snapshot *snapshot, const struct wanted *wanted)

@@ -278,13 +278,18 @@ void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
 	mt_json_print(root, indented);
 }
 
-/* Every reason there is, those that never came as well. */
+/* Every reason there is, those that never came as well; "other" are those that only a newer mtctl knows. */
 static json_t *cleanups_json(const struct mt_stats_head *head)
 {
-	json_t *object = json_object();
+	json_t *object;
 
+	if (!mt_statsfile_counts_cleanups(head))
+		return json_null();
+	object = json_object();
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
 		mt_json_set_u64(object, mt_statsfile_reason(reason), head->cleanups_count[reason]);
+	if (mt_statsfile_other_cleanups(head))
+		mt_json_set_u64(object, "other", mt_statsfile_other_cleanups(head));
 	return object;
 }
 
@@ -298,6 +303,7 @@ json_t *mt_stat_json(const struct mt_target *target)
 	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
 	mt_json_set_text(root, "comm", target->process.comm); /* the kernel knows its present one */
 	mt_json_set_text(root, "shim_version", head->shim_version);
+	mt_json_set_bool(root, "library_deleted", target->process.library_deleted);
 	mt_json_set_text(root, "allocator", head->allocator);
 	mt_json_set_text(root, "evidence", head->evidence);
 	mt_json_set_text(root, "mode", head->mode);
@@ -311,7 +317,8 @@ json_t *mt_stat_json(const struct mt_target *target)
 	set_known(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
-		mt_json_set_u64(root, fields[i].name, mt_statsfile_value(&head->snapshot, &fields[i]));
+		set_known(root, fields[i].name, mt_statsfile_tells(head, &fields[i]),
+			  mt_statsfile_value(&head->snapshot, &fields[i]));
 	mt_json_set(root, "cleanups", cleanups_json(head));
 	mt_json_set_u64(root, "records_count", head->records_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);

@@ -73,6 +73,8 @@ static void print_head(const struct mt_target *target)
 	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n", mt_table_colour(MT_COLOUR_HEAD),
 	       (int)target->process.pid, target->process.comm, mt_table_colour_end(), head->shim_version,
 	       mt_text_clock(head->time_ns).text, (double)age_ns / 1e9);
+	if (target->process.library_deleted)
+		print_line("library", "an older one, deleted from disk; restart the process to get the present one");
 	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence, head->mode);
 	print_line("conf", head->conf);
 	print_line("python", head->python);
@@ -82,10 +84,10 @@ static void print_head(const struct mt_target *target)
 	print_changed_settings(&target->file);
 }
 
-/* The figures of GPUs only where there are any. */
+/* The figures of GPUs only where there are any, and none that an older shim does not tell. */
 static bool is_shown(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
 {
-	return strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head);
+	return mt_statsfile_tells(head, field) && (strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head));
 }
 
 static void print_fields(const struct mt_stats_head *head)

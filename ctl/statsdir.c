@@ -269,6 +269,17 @@ static bool parse_name(const char *name, struct mt_process *out)
 	return true;
 }
 
+/* Start times are counted from the boot of the reader's time namespace (time_namespaces(7)): in another one than ours, or by us in
+ * another one, a living process has another start. Who may not be asked is another user's, and no owner of files here. */
+static bool is_in_our_time(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)pid);
+	return stat("/proc/self/ns/time", &ours) != 0 || stat(path, &theirs) != 0 || ours.st_ino == theirs.st_ino;
+}
+
 /* Gone, or another process by now. Not being allowed to see a process is no proof that it is gone. */
 static bool is_gone(const struct mt_process *process)
 {
@@ -277,7 +288,7 @@ static bool is_gone(const struct mt_process *process)
 	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
 	if (access(path, F_OK) != 0)
 		return errno == ENOENT;
-	return !mt_process_is_alive(process);
+	return !mt_process_is_alive(process) && is_in_our_time(process->pid);
 }
 
 /* Of the list no more is asked than who lives: whoever is not in it may have come since. */

@@ -8,17 +8,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/statslayout.h"
 #include "stats/checksum.h"
 
-#define TRIES         50
-#define FIELDS_OWN    (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
-#define FIELDS_MAX    1024u /* a newer shim may have appended some */
-#define HEAD_MAX      (offsetof(struct mt_stats_head, snapshot) + FIELDS_MAX * sizeof(uint64_t) + sizeof(uint64_t))
+#define TRIES 50
 
 /* The head as it lies in the file, of whatever length it says. */
 union raw_head {
 	struct mt_stats_head head;
-	unsigned char bytes[HEAD_MAX];
+	unsigned char bytes[MT_STATSLAYOUT_HEAD_MAX];
 };
 
 uint64_t mt_statsfile_checksum(const void *words, size_t bytes)
@@ -43,27 +41,23 @@ static size_t read_at(int fd, void *out, size_t bytes, size_t offset)
 	return done;
 }
 
+static bool is_known_version(uint32_t version)
+{
+	return version >= MT_STATS_VERSION_OLDEST && version <= MT_STATS_VERSION;
+}
+
 /* Magic, version, sizes: whether the head can be what it says. */
 static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
-	size_t expected = offsetof(struct mt_stats_head, snapshot) + sizeof(uint64_t);
-
 	if (got < offsetof(struct mt_stats_head, pid))
 		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
-	if (head->version != MT_STATS_VERSION)
+	if (!is_known_version(head->version))
 		return mt_error_because_version(why, "stats file", head->version, MT_STATS_VERSION);
-	if (head->fields_count < 1 || head->fields_count > FIELDS_MAX)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: %u fields", head->fields_count);
-	expected += head->fields_count * sizeof(uint64_t);
-	if (head->head_bytes != expected || head->record_bytes != sizeof(struct mt_stats_record) ||
-	    head->sample_bytes != sizeof(struct mt_stats_sample) || head->settings_count > MT_SETTINGS_COUNT ||
-	    head->device_bytes != sizeof(struct mt_stats_device) || head->devices_count > MT_DEVICES_COUNT ||
-	    head->oom_bytes != sizeof(struct mt_stats_oom) || head->alarm_bytes != sizeof(struct mt_stats_alarm) ||
-	    head->class_bytes != sizeof(struct mt_stats_class) || head->classes_count > MT_CLASSES_COUNT)
+	if (!mt_statslayout_can_be(head))
 		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
-	if (got < expected)
+	if (got < head->head_bytes)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
 	return MT_ERR_OK;
 }
@@ -100,16 +94,6 @@ static void clean_head(struct mt_stats_head *head)
 		memset(head->rank, 0, sizeof(head->rank));
 }
 
-/* Fields that this shim did not have yet stay 0; fields of a newer one are left out. */
-static void take_head(const union raw_head *raw, struct mt_stats_head *out)
-{
-	size_t fields = raw->head.fields_count < FIELDS_OWN ? raw->head.fields_count : FIELDS_OWN;
-
-	memset(out, 0, sizeof(*out));
-	memcpy(out, raw->bytes, offsetof(struct mt_stats_head, snapshot) + fields * sizeof(uint64_t));
-	clean_head(out);
-}
-
 /* Written by something else than this mtctl can read: what a write in flight leaves is a file without magic, or a wrong
  * sum. */
 static bool is_of_others(const struct mt_stats_head *head, size_t got)
@@ -117,7 +101,13 @@ static bool is_of_others(const struct mt_stats_head *head, size_t got)
 	struct mt_why why;
 
 	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
-	       (head->version != MT_STATS_VERSION || check_shape(head, HEAD_MAX, &why) != MT_ERR_OK);
+	       check_shape(head, MT_STATSLAYOUT_HEAD_MAX, &why) != MT_ERR_OK;
+}
+
+static void take_head(const union raw_head *raw, struct mt_stats_head *out)
+{
+	mt_statslayout_take_head(raw->bytes, out);
+	clean_head(out);
 }
 
 static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
@@ -190,13 +180,16 @@ static void clean_devices(struct mt_stats_device *devices, size_t count)
 
 enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head, struct mt_stats_device *out, struct mt_why *why)
 {
-	const size_t bytes = head->devices_count * sizeof(*out);
-	const size_t offset = offsetof(struct mt_stats_file, devices) - offsetof(struct mt_stats_file, settings);
+	const size_t bytes = mt_statslayout_devices_bytes(head);
+	unsigned char *table = mt_error_check_memory(malloc(bytes + 1));
+	bool is_whole = read_at(fd, table, bytes, mt_statslayout_devices_at(head)) == bytes;
 
-	if (read_at(fd, out, bytes, head->head_bytes + offset) != bytes)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
-	clean_devices(out, head->devices_count);
-	return MT_ERR_OK;
+	if (is_whole) {
+		mt_statslayout_take_devices(head, table, out);
+		clean_devices(out, head->devices_count);
+	}
+	free(table);
+	return is_whole ? MT_ERR_OK : mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
 }
 
 static void clean_ooms(struct mt_stats_oom *ooms)
@@ -220,14 +213,26 @@ static void clean_alarms(struct mt_stats_alarm *alarms)
 	}
 }
 
+/* What follows the head. */
+static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
+{
+	const size_t bytes = mt_statslayout_tail_bytes(&file->head);
+	unsigned char *tail = mt_error_check_memory(malloc(bytes));
+	bool is_whole = read_at(fd, tail, bytes, file->head.head_bytes) == bytes;
+
+	if (is_whole)
+		mt_statslayout_take_tail(&file->head, tail, file);
+	free(tail);
+	return is_whole ? MT_ERR_OK : mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+}
+
 enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
 {
-	const size_t tail = sizeof(*out) - offsetof(struct mt_stats_file, settings);
 	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
 	enum mt_err error = mt_statsfile_read_head(fd, &file->head, why);
 
-	if (!error && read_at(fd, file->settings, tail, file->head.head_bytes) != tail)
-		error = mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+	if (!error)
+		error = read_tail(fd, file, why);
 	if (!error) {
 		clean_settings(file->settings);
 		clean_devices(file->devices, MT_DEVICES_COUNT);
@@ -388,6 +393,20 @@ const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *n
 	return NULL;
 }
 
+uint64_t mt_statsfile_other_cleanups(const struct mt_stats_head *head)
+{
+	uint64_t sum = 0;
+
+	for (size_t reason = MT_REASON_COUNT; reason < MT_REASONS_COUNT; reason++)
+		sum += head->cleanups_count[reason];
+	return sum;
+}
+
+bool mt_statsfile_counts_cleanups(const struct mt_stats_head *head)
+{
+	return head->version > MT_STATS_VERSION_OLDEST;
+}
+
 enum { KIND_gauge, KIND_counter };
 
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
@@ -420,4 +439,9 @@ uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *f
 
 	memcpy(&value, (const char *)from + field->offset, sizeof(value));
 	return value;
+}
+
+bool mt_statsfile_tells(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
+{
+	return field->offset < head->fields_count * sizeof(uint64_t);
 }

@@ -12,7 +12,8 @@
 #include "stats/stats_layout.h"
 
 /* Reads the whole file. A checksum that does not hold is read again up to 50 times, 1 ms apart, since a write may be
- * in flight. INVALID: not a stats file, or of another version. Slots that make no sense come back empty. */
+ * in flight. INVALID: not a stats file, or of a version that is not read (stats_layout.h has the rule). Slots that make no
+ * sense come back empty. */
 enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why);
 
 /* The same for the head alone. */
@@ -63,6 +64,12 @@ const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, ui
 /* The value of a setting as text, NULL where the process has none of this name. */
 const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *name);
 
+/* How many cleanups had a reason that this mtctl does not know. */
+uint64_t mt_statsfile_other_cleanups(const struct mt_stats_head *head);
+
+/* Whether the shim counts its cleanups by reason: those of version 3 did not. */
+bool mt_statsfile_counts_cleanups(const struct mt_stats_head *head);
+
 /* All fields of a snapshot, in the order of stats_fields.def, and of a device, in the order of device_fields.def. */
 struct mt_statsfile_field {
 	const char *name, *help;
@@ -72,5 +79,8 @@ struct mt_statsfile_field {
 const struct mt_statsfile_field *mt_statsfile_fields(size_t *count);
 const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count);
 uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *field);
+
+/* Whether the shim tells this figure of a snapshot at all; an older one does not know the last ones, and their place is 0. */
+bool mt_statsfile_tells(const struct mt_stats_head *head, const struct mt_statsfile_field *field);
 
 #endif

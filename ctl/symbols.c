@@ -4,13 +4,11 @@
 #include <dlfcn.h>
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/text.h"
@@ -160,22 +158,6 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* What lies under that name by now may be anything: looked at before it is opened, which for a device is an act. */
-static int open_regular(const char *path)
-{
-	int place = open(path, O_PATH | O_CLOEXEC);
-	char again[64];
-	struct stat seen;
-	int fd = -1;
-
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
-	if (place >= 0 && fstat(place, &seen) == 0 && S_ISREG(seen.st_mode))
-		fd = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (place >= 0)
-		close(place);
-	return fd;
-}
-
 /* As the process sees the file, in its own root; one that is gone is still there under map_files, for root. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
@@ -186,7 +168,7 @@ static int open_file(const struct mt_symbols *symbols, const struct mapping *map
 			 mapping->to);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
-	return open_regular(path);
+	return mt_text_open_regular(path); /* what lies under that name by now may be anything */
 }
 
 static int opened_file(const struct mt_symbols *symbols, struct mapping *first)

@@ -5,13 +5,16 @@
 
 #include "ctl/statsdir.h"
 
-/* A valid file of another process, copied or renamed into place, is not believed. */
+/* A valid file of another process, copied or renamed into place, is not believed. One that the process itself has written before
+ * its exec is no answer either: under what it runs now nobody hears the bell. */
 static enum mt_err check_identity(const struct mt_process *process, const struct mt_stats_head *head,
 				  struct mt_why *why)
 {
 	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
 	    head->pidns != process->pidns)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file speaks of another process");
+	if (head->stack_start != process->stack_start && !mt_process_runs(process->pid, head->stack_start))
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: its files are those of the program before its exec");
 	return MT_ERR_OK;
 }
 

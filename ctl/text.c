@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -140,6 +141,11 @@ bool mt_text_parse_u64(const char *text, uint64_t *out)
 	return true;
 }
 
+uint64_t mt_text_whole(double value)
+{
+	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+}
+
 static size_t smallest(size_t a, size_t b, size_t c)
 {
 	size_t ab = a < b ? a : b;
@@ -198,16 +204,41 @@ static char *grow(char *text, size_t used, size_t *room)
 	return mt_error_check_memory(realloc(text, *room));
 }
 
-char *mt_text_read_file(const char *path, size_t *length)
+static void close_keeping_errno(int fd)
+{
+	int saved = errno;
+
+	close(fd);
+	errno = saved;
+}
+
+int mt_text_open_regular(const char *path)
+{
+	int place = open(path, O_PATH | O_CLOEXEC);
+	char again[64];
+	struct stat seen;
+	int fd = -1;
+
+	if (place < 0)
+		return -1;
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	errno = EINVAL;
+	if (fstat(place, &seen) == 0 && S_ISREG(seen.st_mode))
+		fd = open(again, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	close_keeping_errno(place);
+	return fd;
+}
+
+/* Closes it; -1: errno says why there is none. */
+static char *read_all(int fd, size_t most_bytes, size_t *length)
 {
 	char *text = NULL;
 	size_t used = 0, room = 0;
 	ssize_t got = 0;
-	int saved, fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return NULL;
-	while (used < FILE_MAX_BYTES) {
+	while (used < most_bytes) {
 		text = grow(text, used, &room);
 		got = read(fd, text + used, room - used - 1);
 		if (got < 0 && errno == EINTR)
@@ -216,17 +247,34 @@ char *mt_text_read_file(const char *path, size_t *length)
 			break;
 		used += (size_t)got;
 	}
-	saved = errno;
-	close(fd);
+	if (got > 0) { /* half of a file would be taken for all of it */
+		errno = EFBIG;
+		got = -1;
+	}
+	close_keeping_errno(fd);
 	if (got < 0) {
-		free(text);
-		errno = saved;
+		free(text); /* which keeps errno (glibc 2.33) */
 		return NULL;
 	}
 	text[used] = '\0';
 	if (length)
 		*length = used;
 	return text;
+}
+
+char *mt_text_read_file(const char *path, size_t *length)
+{
+	return read_all(mt_text_open_regular(path), FILE_MAX_BYTES, length);
+}
+
+char *mt_text_read_most(const char *path, size_t most_bytes, size_t *length)
+{
+	return read_all(mt_text_open_regular(path), most_bytes, length);
+}
+
+char *mt_text_read_stream(const char *path, size_t *length)
+{
+	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, length);
 }
 
 bool mt_text_find_number(const char *text, const char *key, uint64_t *out)

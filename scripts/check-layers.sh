@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Who may know whom (docs/design.md): an #include of ours goes to a lower rank or stays in its folder; ctl/ sees of
-# shim/ only the stats files' headers and the tables in base/. No source file is longer than 500 lines.
+# shim/ only the stats files' headers, the tables in base/, and base/cgroup_text.h. No source file is longer than 500 lines.
 # Prints what breaks a rule, and `N passed, N failed`, a pass being a file without a finding.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -55,7 +55,7 @@ check_shim_include() { # FILE TARGET
 
 check_ctl_include() { # FILE TARGET
 	case $2 in
-	ctl/*|shim/stats/*.h|shim/stats/*.def|shim/base/*.def) ;;
+	ctl/*|shim/stats/*.h|shim/stats/*.def|shim/base/*.def|shim/base/cgroup_text.h) ;;
 	*) complain "$1: ctl may not see $2" ;;
 	esac
 }

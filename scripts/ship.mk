@@ -77,3 +77,8 @@ deb: all
 # What is committed, and nothing else.
 dist:
 	scripts/dist $(VERSION)
+
+# Minutes: builds what is committed twice. Older versions against this one: tests/versions/versions.mk.
+.PHONY: check-reproducible
+check-reproducible:
+	scripts/check-reproducible

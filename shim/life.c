@@ -1,13 +1,16 @@
 /* life.c -- the one file that knows everybody's order: first call, constructor, growth, fork, end. */
 #include "life.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/single_threaded.h>
 #include <unistd.h>
 
 #include "account/account.h"
@@ -15,12 +18,21 @@
 #ifndef MT_NO_JEMALLOC
 #include "backend/jemalloc.h"
 #endif
+#include "backend/purge.h"
 #include "base/attr.h"
 #include "base/config.h"
+#include "base/libc.h"
+#include "base/loader.h"
+#include "base/lock_check.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/os.h"
+#include "base/stray.h"
 #include "base/symbol.h"
+#include "entry/alone.h"
+#include "entry/api.h"
+#include "entry/copy.h"
+#include "entry/growth.h"
 #include "entry/heap.h"
 #include "entry/signal.h"
 #include "reaper/actions.h"
@@ -30,18 +42,24 @@
 #ifndef MT_NO_CUDA
 #include "reaper/gpu_thread.h"
 #endif
+#include "reaper/last.h"
 #include "reaper/pressure.h"
 #include "reaper/python.h"
 #include "reaper/reaper.h"
 #include "reaper/rounds.h"
+#include "reaper/thread.h"
 #include "reaper/tick.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
+
+/* Which version the file is, for who does not run it: what(1), `mtctl doctor`. */
+static const char what[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
 
 enum birth { BIRTH_NONE, BIRTH_STARTING, BIRTH_DONE };
 static _Atomic int birth;
 static bool on;
 static pid_t own_pid; /* a vforked or bare-cloned child runs our code on the parent's memory: known by its pid */
+static bool forked; /* and has not called exec since: there is no program that this process was before */
 
 /* Address space the embedded jemalloc has mapped, and at how much of it to look at the process again. Mapped bytes
  * mislead (8 MB at birth, more per arena), so they only say when to ask the kernel. Counters, no ordering. */
@@ -70,7 +88,32 @@ static void grew(size_t bytes)
 #endif
 }
 
+/* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the pid, but for one
+ * that is the first process of its namespace as its parent is of its own. */
+bool mt_life_is_home(void)
+{
+	return mt_os_getpid() == own_pid && !mt_stray_is();
+}
+
 /* ---- birth ---- */
+
+extern void *__libc_stack_end __attribute__((weak)); /* the loader's; where the kernel had put argc */
+extern __typeof__(__libc_single_threaded) __libc_single_threaded __attribute__((weak));
+
+/* libc sets environ after a program's preinit_array, which may ask for any amount of memory: until then it is where
+ * the kernel has put it, behind argc, the arguments and a NULL. NULL while the boot arena will do (a sanitizer's
+ * runtime may be in its own beginnings), and while the loader still relocates: libc begins after that, and so can we.
+ * Source: System V ABI, initial process stack; __libc_early_init of glibc 2.34. */
+static char **find_environment(void)
+{
+	bool is_early = !environ && mt_boot_is_scarce() && &__libc_single_threaded && __libc_single_threaded;
+	char **words;
+
+	if (!is_early || !&__libc_stack_end || !__libc_stack_end)
+		return environ;
+	words = __libc_stack_end;
+	return words + 1 + (uintptr_t)words[0] + 1;
+}
 
 static const char *program_name(char *out, size_t out_bytes)
 {
@@ -81,57 +124,24 @@ static const char *program_name(char *out, size_t out_bytes)
 	return out;
 }
 
-/* ---- a main thread that ends by pthread_exit ---- */
-
-/* Source: proc(5), num_threads. The ended main thread counts until the process is gone. */
-static uint64_t threads_left(void)
-{
-	return mt_os_stat_field(20);
-}
-
-static uint64_t own_threads(void)
-{
-	uint64_t count = mt_reaper_runs();
-
-#ifndef MT_NO_CUDA
-	count += mt_gpu_thread_runs();
-#endif
-	return count;
-}
-
-/* libc ends a process with its last thread; the reaper would keep it alive for ever. So one more thread waits until there
- * is nobody left but itself, our threads and the ended main thread, and does what libc would have done. Not the reaper:
- * it has no descriptors, and exit flushes stdout. */
-static void *wait_for_last(void *unused)
-{
-	(void)unused;
-	while (threads_left() > 2 + own_threads())
-		usleep(20000);
-	exit(0);
-}
-
-static void main_ended(void)
-{
-	pthread_t thread;
-
-	if (pthread_create(&thread, NULL, wait_for_last, NULL) == 0)
-		pthread_detach(thread);
-}
-
 static void start_account(const struct mt_backend *backend)
 {
 #ifndef MT_NO_JEMALLOC
 	if (backend->counting == MT_COUNTING_OWN) {
-		mt_account_start(mt_jemalloc_counters, main_ended);
-		mt_heap_serve_jemalloc();
-		return;
+		mt_account_start(mt_jemalloc_counters, mt_last_begin);
+		if (mt_jemalloc_begins()) {
+			mt_heap_serve_jemalloc();
+			return;
+		}
+		backend = mt_backend_fall_back(mt_config());
 	}
 #endif
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, main_ended);
+		mt_account_start(NULL, mt_last_begin);
 		mt_heap_serve(mt_counted_ops());
 		return;
 	}
+	mt_account_watch_main(mt_last_begin);
 	mt_heap_serve(mt_uncounted_ops());
 }
 
@@ -139,22 +149,38 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
-static void heap_start(void)
+/* A program that a file gives privileges is entered by way of /etc/ld.so.preload alone, and whoever starts it chooses
+ * its environment: our settings name files to be written. With another libc nothing of ours has been tried. Of two
+ * copies of us the first serves: both would answer the same signal, and write the same files. */
+static bool may_serve(char **environment)
 {
-	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
 	char comm[32];
 
-	mt_config_read((const char *const *)environ);
-	if (!mt_config_admits(mt_config(), program_name(comm, sizeof(comm)))) {
+	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
+		return false;
+	mt_config_read((const char *const *)environment);
+	return mt_config_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
+}
+
+static void heap_start(char **environment)
+{
+	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
+
+	/* At the first allocation, before anybody else registers: our prepare handler then runs last, and our others
+	 * first, so that nobody's handler finds the allocator locked. A constructor would be too late for that. Without
+	 * them a child would wait for locks that nobody holds. */
+	if (!may_serve(environment) || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0) {
 		mt_heap_serve(mt_system_plain_ops());
 		return;
 	}
+	mt_thread_learn();
 	hooks.own_malloc = mt_heap_own_malloc();
+#ifndef MT_NO_JEMALLOC
+	hooks.took = mt_growth_took;
+	hooks.moved = mt_growth_moved;
+#endif
 	start_account(mt_backend_choose(mt_config(), &hooks));
-	/* At the first allocation, before anybody else registers: our prepare handler then runs last, and our others
-	 * first, so that nobody's handler finds the allocator locked. A constructor would be too late for that. */
-	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
-	own_pid = getpid();
+	own_pid = mt_os_getpid();
 	on = true;
 	/* Something to look at from the first byte on. */
 	if (mt_config()->min_mb == 0)
@@ -165,14 +191,15 @@ void mt_life_heap_start(void)
 {
 	int expected = BIRTH_NONE;
 	int kept = errno;
+	char **environment;
 
-	/* Before libc has set environ the settings cannot be read; the boot arena serves until then. */
-	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE || !environ)
+	/* Before the settings can be read the boot arena serves. */
+	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE || !(environment = find_environment()))
 		return;
 	if (!atomic_compare_exchange_strong_explicit(&birth, &expected, BIRTH_STARTING, memory_order_acq_rel,
 						     memory_order_acquire))
 		return;
-	heap_start();
+	heap_start(environment);
 	atomic_store_explicit(&birth, BIRTH_DONE, memory_order_release);
 	errno = kept;
 }
@@ -200,14 +227,20 @@ static bool is_large(void)
 	       (mt_account_read(&totals) && totals.live_bytes >= least);
 }
 
+/* A thread of ours that does not hear of the main thread's end would keep the process alive after it. */
+static bool start_reaper(void)
+{
+	return mt_account_sees_main_end() && mt_reaper_start();
+}
+
 MT_COLD void mt_life_grown(void)
 {
-	if (!mt_life_is_on() || getpid() != own_pid)
+	if (!mt_life_is_on() || !mt_life_is_home())
 		return;
 	if (mt_reaper_runs())
 		mt_reaper_note_growth();
 	else if (is_large())
-		(void)mt_reaper_start();
+		(void)start_reaper();
 }
 
 #ifndef MT_NO_JEMALLOC
@@ -271,8 +304,8 @@ static _Atomic bool cuda_will_stop;  /* registered; a forked child inherits that
 
 static void cuda_stop(void)
 {
-	if (getpid() == own_pid)
-		mt_gpu_thread_stop();
+	if (mt_life_is_home())
+		mt_gpu_stop();
 }
 
 /* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's initialisation. */
@@ -289,14 +322,14 @@ MT_COLD static bool cuda_start(void)
 	bool threads;
 
 	mt_life_heap_start();
-	if (!mt_life_is_on() || getpid() != own_pid || !mt_gpu_start()) {
+	if (!mt_life_is_on() || !mt_life_is_home() || !mt_gpu_start()) {
 		errno = kept;
 		return false;
 	}
 	/* The driver's own calls go through this thread's descriptors: it must be the program's that starts it. */
 	stop_cuda_at_exit();
-	threads = mt_gpu_thread_start();
-	threads = mt_reaper_start() && threads;
+	threads = mt_account_sees_main_end() && mt_gpu_thread_start();
+	threads = start_reaper() && threads;
 	atomic_store_explicit(&cuda_runs, threads, memory_order_release);
 	errno = kept;
 	return true;
@@ -304,17 +337,23 @@ MT_COLD static bool cuda_start(void)
 
 bool mt_life_cuda_start(void)
 {
+	mt_lock_check_outside("the end of the entry before");
 	return atomic_load_explicit(&cuda_runs, memory_order_acquire) || cuda_start();
 }
 #endif
 
-/* ---- fork: locks by falling rank in prepare; the allocator's own last, since it is below us all ---- */
+/* ---- fork: in prepare the locks in the order of base/lock_ranks.def, the allocator's own last ---- */
 
 static void fork_prepare(void)
 {
 	if (!mt_life_is_on())
 		return;
+#ifndef MT_NO_JEMALLOC
+	if (mt_backend()->counting == MT_COUNTING_OWN)
+		mt_jemalloc_know_thread();
+#endif
 	mt_publish_fork_prepare();
+	mt_loader_fork_prepare();
 	mt_account_fork_prepare();
 #ifndef MT_NO_JEMALLOC
 	mt_jemalloc_fork_prepare();
@@ -329,7 +368,9 @@ static void fork_parent(void)
 	mt_jemalloc_fork_parent();
 #endif
 	mt_account_fork_parent();
+	mt_loader_fork_parent();
 	mt_publish_fork_parent();
+	mt_lock_check_outside("the end of fork");
 }
 
 /* Everything that needed the parent's threads is forgotten; the reaper starts anew when the child grows. */
@@ -340,8 +381,11 @@ static void fork_child(void)
 #ifndef MT_NO_JEMALLOC
 	mt_jemalloc_fork_child();
 #endif
+	mt_purge_forget();
 	mt_account_fork_child();
+	mt_loader_fork_child();
 	mt_publish_fork_child();
+	mt_stray_fork_child();
 	mt_bell_fork_child();
 	mt_actions_fork_child();
 	mt_python_fork_child();
@@ -350,11 +394,14 @@ static void fork_child(void)
 	mt_gpu_fork_child();
 	mt_pressure_fork_child();
 	mt_reaper_fork_child();
+	mt_last_fork_child();
 	mt_signal_fork_child();
+	mt_lock_check_outside("the end of fork");
 #ifndef MT_NO_CUDA
 	atomic_store_explicit(&cuda_runs, false, memory_order_relaxed);
 #endif
-	own_pid = getpid();
+	own_pid = mt_os_getpid();
+	forked = true;
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
 	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
 	atomic_store_explicit(&look_at_bytes,
@@ -375,15 +422,32 @@ static uint64_t door(void)
 	return (uint64_t)mt_signal_door();
 }
 
+/* No allocation passes through us where malloc is somebody else's, so growth would never be seen: it is now or never. A thread
+ * that could do nothing is not started: the program may be a browser, whose malloc is its own and whose sandboxes refuse a
+ * process of two threads. */
+static bool shadowed_has_work(void)
+{
+	const struct mt_config *cfg = mt_config();
+
+	if (strcmp(mt_backend_identity()->mode, "shadowed") != 0)
+		return false;
+	return !mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
+	       mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+}
+
 /* Before other constructors where the loader lets us; the heap may have started long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
 #ifndef MT_NO_CUDA
 	mt_symbol_follow();
 #endif
+	mt_copy_start();
 	mt_life_heap_start();
-	if (!mt_life_is_on())
+	if (!mt_life_is_on()) {
+		mt_alone_find();
 		return;
+	}
+	mt_account_know_main();
 	mt_signal_start();
 	mt_tick_use_door(door);
 #ifndef MT_NO_JEMALLOC
@@ -391,20 +455,22 @@ __attribute__((constructor(101))) static void begin(void)
 #endif
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
 	       mt_backend_identity()->evidence);
-	/* No allocation passes through us, so growth would never be seen. */
-	if (strcmp(mt_backend_identity()->mode, "shadowed") == 0)
-		(void)mt_reaper_start();
+	if (shadowed_has_work())
+		(void)start_reaper();
 }
 
 /* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
  * size and the count of faults over an exec, and one look at both is 0.4 us. A child of vfork inherits its parent's size, but has
  * not touched what it takes to be looked at. Who woke without either (memory that was never touched, huge pages, CUDA) and is
- * another program now leaves its files to mtctl's sweep. Source: getrusage(2), exec_mmap in the kernel. */
+ * another program now leaves its files to mtctl's sweep. A forked child has been nobody before, and asks nothing: what it may
+ * ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the kernel. */
 static bool may_have_been_awake(void)
 {
 	uint64_t least = mt_config()->min_mb;
 	struct rusage usage;
 
+	if (forked)
+		return mt_reaper_runs();
 	if (mt_reaper_runs() || !least)
 		return true;
 	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
@@ -413,7 +479,7 @@ static bool may_have_been_awake(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (!mt_life_is_on() || getpid() != own_pid)
+	if (!mt_life_is_on() || !mt_life_is_home())
 		return;
 	mt_python_end();
 	if (mt_config()->exit_cleanup) {

@@ -16,6 +16,10 @@ bool mt_life_is_on(void);
 /* Whether it is already known: false before the start. */
 bool mt_life_is_born(void);
 
+/* Whether this process is the one that the shim started in or a child with fork's handlers: else there may be a reaper in our
+ * memory that is no thread of ours. */
+bool mt_life_is_home(void);
+
 /* The heap has grown: starts the reaper if the process is large enough by now. Called by whoever allocated, after the
  * allocator has returned (a thread started from inside it would wait for a mutex that its own thread holds). */
 void mt_life_grown(void);

@@ -43,7 +43,7 @@ int mt_stats(struct mt_stats *out);
 /* A light cleanup, heavy when cuda_empty_cache is not 0. */
 void mt_cleanup_memory(int cuda_empty_cache);
 
-/* Who serves malloc: "jemalloc", "glibc", "tcmalloc", "mimalloc", "musl" or "unknown". Found once; never freed. */
+/* Who serves malloc: "jemalloc", "glibc", "tcmalloc", "mimalloc" or "unknown". Found once; never freed. */
 const char *mt_allocator_type(void);
 
 /* Returns free heap pages: 1 when resident memory fell, 0 when it did not, -1 where the allocator has no way to. */

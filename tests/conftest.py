@@ -103,7 +103,7 @@ def fakecuda():
 @pytest.fixture(scope="session")
 def compile_c():
 	"""compile_c(path, *flags): compiles a helper (C, or C++ by its name; relative to tests/integration) into
-	build/tests, anew only when the helper or the flags have changed, and answers the file."""
+	build/tests, anew only when the helper, a header beside it or the flags have changed, and answers the file."""
 	def compile_one(path, *flags):
 		source = HELPERS / path
 		is_cxx = source.suffix in (".cc", ".cpp", ".cxx")
@@ -112,7 +112,8 @@ def compile_c():
 		command += ["-O1", "-g", "-D_GNU_SOURCE", "-pthread", "-fno-builtin", f"-I{ROOT / 'shim'}"]
 		key = hashlib.sha256("\0".join([*command, *map(str, flags)]).encode()).hexdigest()[:8]
 		target = BUILT / f"{source.stem}-{key}"
-		if target.exists() and target.stat().st_mtime > source.stat().st_mtime:
+		written = max(file.stat().st_mtime for file in (source, *source.parent.glob("*.h")))
+		if target.exists() and target.stat().st_mtime > written:
 			return target
 		BUILT.mkdir(parents=True, exist_ok=True)
 		fresh = target.with_name(f"{target.name}.{os.getpid()}")

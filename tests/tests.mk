@@ -1,7 +1,7 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
-.PHONY: check check-unit check-layers check-exports check-integration check-clients check-fault check-stress check-long \
+.PHONY: check check-unit check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-long \
 	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without entry/ (else malloc itself would be wrapped in the test) ----
@@ -48,6 +48,23 @@ unit-tests: $(unit_bin)
 # ---- a driver for machines without a GPU ----
 include tests/fakecuda/fakecuda.mk
 
+# ---- deadlocks and races ----
+include tests/locks.mk
+
+# ---- older builds ----
+include tests/versions/versions.mk
+
+# ---- other people's test suites ----
+include tests/suites/suites.mk
+
+
+# ---- what reads other people's bytes ----
+include tests/fuzz/fuzz.mk
+
+
+# ---- and a shim whose calls can be made to fail ----
+include tests/fault/fault.mk
+
 # ---- the rings ----
 # Where something is missing, install it if we may; a machine where we may not gets the list and fails here.
 test-packages:
@@ -55,14 +72,14 @@ test-packages:
 
 # Everything that a ring runs; the programs for a GPU are run on the stand-in driver (tests/gpu/gpu.mk).
 .PHONY: test-programs
-test-programs: all unit-tests bench-programs
+test-programs: all unit-tests bench-programs fault-shim
 ifneq ($(CUDA),0)
-test-programs: fakecuda gpu-programs unsafe-shims
+test-programs: fakecuda gpu-programs unsafe-shims fuzz-targets # which play the driver's parts too
 endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit layers exports integration clients fault stress
+	@tests/run --build $(B) unit layers exports hardening integration clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@tests/run --build $(B) unit
@@ -70,14 +87,14 @@ check-unit: unit-tests
 check-layers:
 	@tests/run layers
 
-check-exports: all
-	@tests/run --build $(B) exports
+check-exports check-hardening: check-%: all
+	@tests/run --build $(B) $*
 
 check-integration check-clients check-fault check-stress: check-%: test-programs
 	@tests/run --build $(B) $*
 
 check-long: test-programs
-	@tests/run --build $(B) --long unit layers exports integration clients fault stress
+	@tests/run --build $(B) --long unit layers exports hardening integration clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

@@ -18,15 +18,54 @@ STALL_SIZES = ("64B", "5kB", "60kB", "2MB")
 KEPT_BUFFERS = "freed buffers are kept for reuse until they have been idle for MT_IDLE_MS and come to MT_SLACK_MB, in each process"
 EACH_ARENA = "blocks below 256 kB that threads have freed serve only their own arena, of which there are 4 a CPU (docs/tuning.md)"
 OWN_PAGES = "the library's own pages and jemalloc's first: 2 to 3 MiB in a program that holds nothing else"
+SIZE_CLASSES = "jemalloc's size classes and runs for each arena: jemalloc as shipped takes as much or more there"
+ONE_PAGE_SLABS = ("slabs of one page, which give memory back between survivors (docs/tuning.md), leave what their class does not fill "
+	"of each page unused")
+FIRST_BALANCE = ("each process may spend 0.3 s on cleanups before the 3 % hold (docs/tuning.md): a tenth of a work of 3 s, "
+	"nothing of one that lasts an hour")
+FAULTS = ("nearly as many minor faults as without purging, and all or most of the purging after the work: what differs is what a "
+	"fault costs this machine from one run to the next")
+SCHEDULED_AWAY = ("the longest of three runs on a shared machine of 2 cores, where the prober without a cleanup is held up for as long; "
+	"the longest wait for a lock in it was 4.7 ms, once")
 REASONS = {
 	"time-fastest": "tcmalloc gives nothing back: it ends at 7 times glibc's RSS",
 	"idle:steps": OWN_PAGES,
 	"idle:throughput": OWN_PAGES + "; and jemalloc's records of the 800 MiB that it held",
+	"idle:malloc_large": OWN_PAGES,
+	"idle:pairs-1-thread": OWN_PAGES,
+	"idle:xmalloc": OWN_PAGES,
+	"idle:compute": OWN_PAGES,
+	"idle:real_sqlite": OWN_PAGES,
+	"idle:real_redis": "redis serves itself with a jemalloc of its own, whose freed pages are purged; glibc's second series has 212",
 	"peak:dataloader": KEPT_BUFFERS,
 	"integral:dataloader": KEPT_BUFFERS,
+	"integral:fl_rounds": KEPT_BUFFERS + "; within what two series of one allocator differ by",
 	"peak:server": EACH_ARENA,
 	"integral:server": EACH_ARENA,
 	"peak:throughput": "jemalloc's size classes: a bytearray of 64 kB and a byte takes 80 kB, one of 4 kB and a byte 5",
+	"peak:fragmentation": SIZE_CLASSES,
+	"peak:pyheavy": SIZE_CLASSES + " (129 with Python's own arenas for small objects, which keep their pages)",
+	"peak:malloc_large": KEPT_BUFFERS,
+	"peak:pairs-1-thread": ONE_PAGE_SLABS,
+	"peak:pairs-2-threads": ONE_PAGE_SLABS,
+	"peak:mstress": SIZE_CLASSES,
+	"peak:threads_short": SIZE_CLASSES,
+	"peak:survivors": ONE_PAGE_SLABS,
+	"peak:redis-libc": SIZE_CLASSES,
+	"peak:real_sqlite": SIZE_CLASSES,
+	"peak:real_starts": OWN_PAGES,
+	"own-time:fl_rounds": FIRST_BALANCE + "; one of three runs",
+	"own-time:dataloader": FIRST_BALANCE + ", in five processes",
+	"own-time:throughput": FAULTS,
+	"own-time:fragmentation": FIRST_BALANCE,
+	"own-time:threads_short": FAULTS,
+	"own-time:compute": "it allocates nothing and purges nothing: the noise of the machine (glibc against itself: 1.06)",
+	"own-time:real_redis": "the noise of the machine (glibc against itself: 1.28), and the first 0.3 s",
+	"cleaning-30s": "the purges take 0.11 %; the rest is the page faults by which the program takes its 190 MiB a round back, which "
+		"any return of memory costs and the 3 % are charged with",
+	"own-time:real_sqlite": FIRST_BALANCE,
+	"stall:60kB": SCHEDULED_AWAY,
+	"stall:2MB": SCHEDULED_AWAY,
 }
 
 KINDS = {

@@ -23,8 +23,8 @@ from lib.herd import Herd  # noqa: E402
 
 MOST_SHARE, CLIENTS, FLOOD_S, RATE = 0.01, 4, 5, 1000
 SLEEP = ["/usr/bin/python3", "-c", "import json, time\ntime.sleep(600)"]
-REQUEST = (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
-           b"Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n\r\n")
+REQUEST = ("GET /metrics HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n"
+           "Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n\r\n")
 
 
 def cpu_ns(pid):
@@ -34,14 +34,15 @@ def cpu_ns(pid):
 class Scraper:
 	"""One connection."""
 
-	def __init__(self, port):
+	def __init__(self, port, token):
 		self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+		self.request = REQUEST.format(token).encode()
 		self.buffer = bytearray(1 << 20)
 
 	def scrape(self):
 		"""Seconds that it took, and the bytes of the body."""
 		begin = time.perf_counter()
-		self.socket.sendall(REQUEST)
+		self.socket.sendall(self.request)
 		head = b""
 		while b"\r\n\r\n" not in head:
 			head += self.receive(4096)
@@ -61,9 +62,9 @@ class Scraper:
 		return data
 
 
-def paced(port, rate, seconds):
-	"""Scrapes at this rate from one connection; latencies in s, and the bytes of the last answer."""
-	scraper, latencies, length = Scraper(port), [], 0
+def paced(door, rate, seconds):
+	"""Scrapes at this rate from one connection; latencies in s, and the bytes of the last answer. door: port and token."""
+	scraper, latencies, length = Scraper(*door), [], 0
 	begin = time.perf_counter()
 	for number in range(int(rate * seconds)):
 		time.sleep(max(0, begin + number / rate - time.perf_counter()))
@@ -75,10 +76,10 @@ def paced(port, rate, seconds):
 	return latencies, length
 
 
-def flood(port):
+def flood(door):
 	"""From several connections at once; all latencies."""
 	found = []
-	threads = [threading.Thread(target=lambda: found.extend(paced(port, RATE / CLIENTS, FLOOD_S)[0])) for _ in range(CLIENTS)]
+	threads = [threading.Thread(target=lambda: found.extend(paced(door, RATE / CLIENTS, FLOOD_S)[0])) for _ in range(CLIENTS)]
 	for thread in threads:
 		thread.start()
 	for thread in threads:
@@ -100,14 +101,14 @@ def line(name, latencies, share):
 
 
 def measure(args, server, pids):
-	address = server.stdout.readline().partition("#")[0]
-	port = int(address.rstrip("/").rpartition(":")[2])
-	(latencies, length), cpu = spent([server.pid], lambda: paced(port, 1, args.seconds))
+	address, _, token = server.stdout.readline().strip().partition("#token=")
+	door = int(address.rstrip("/").rpartition(":")[2]), token
+	(latencies, length), cpu = spent([server.pid], lambda: paced(door, 1, args.seconds))
 	share = cpu / args.seconds
 	print(f"{len(pids)} processes, an answer has {length / 1024:.0f} kB")
 	line("a scrape a second", latencies, share)
 	_, quiet = spent(pids, lambda: time.sleep(FLOOD_S))
-	(found, flooded), cpu = spent([server.pid], lambda: spent(pids, lambda: flood(port)))
+	(found, flooded), cpu = spent([server.pid], lambda: spent(pids, lambda: flood(door)))
 	line(f"{len(found) / FLOOD_S:.0f} scrapes a second", found, cpu / FLOOD_S)
 	print(f"the processes themselves, all of them, in {FLOOD_S} s: {1000 * quiet:.1f} ms quiet, {1000 * flooded:.1f} ms meanwhile")
 	return share

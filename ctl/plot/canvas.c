@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/outfile.h"
 #include "ctl/plot/canvas_kind.h"
 #include "ctl/text.h"
 
@@ -41,11 +42,14 @@ enum mt_err mt_canvas_open(const struct mt_canvas_wish *wish, struct mt_canvas *
 
 static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why)
 {
-	FILE *file = fopen(canvas->path, "we");
+	int fd = -1;
+	enum mt_err error = mt_outfile_open(canvas->path, 0666, &fd, why);
+	FILE *file;
 	bool whole;
 
-	if (!file)
-		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path, strerror(errno));
+	if (error)
+		return error;
+	file = mt_error_check_memory(fdopen(fd, "w"));
 	whole = fwrite(canvas->memory, 1, canvas->bytes, file) == canvas->bytes;
 	if (fclose(file) != 0 || !whole)
 		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path, strerror(errno));

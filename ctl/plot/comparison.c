@@ -97,9 +97,9 @@ static void write_bytes(double value, double first, char *out, size_t out_bytes)
 	double change = first > 0 ? (value - first) / first * 100 : 0;
 
 	if (first > 0 && fabs(change) < 99999)
-		snprintf(out, out_bytes, "%s (%+.0f %%)", mt_text_bytes((uint64_t)value).text, change);
+		snprintf(out, out_bytes, "%s (%+.0f %%)", mt_text_bytes(mt_text_whole(value)).text, change);
 	else
-		snprintf(out, out_bytes, "%s", mt_text_bytes((uint64_t)value).text);
+		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_whole(value)).text);
 }
 
 static double first_of(const struct comparison *comparison, const struct run *run, double value)

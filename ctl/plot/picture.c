@@ -143,9 +143,9 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 		add_text(out, out_bytes, " on %s", recording->host);
 	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date, sizeof(date));
 	add_text(out, out_bytes, ", from %s", date);
-	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes((uint64_t)rss.peak).text);
-	add_text(out, out_bytes, ", mean %s", mt_text_bytes((uint64_t)rss.mean).text);
-	add_text(out, out_bytes, ", at the end %s", mt_text_bytes((uint64_t)rss.end).text);
+	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_whole(rss.peak)).text);
+	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_whole(rss.mean)).text);
+	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_whole(rss.end)).text);
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
 		add_text(out, out_bytes, recording->killed ? "; ended by signal %s" : "; exit code %s", number);

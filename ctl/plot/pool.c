@@ -101,7 +101,7 @@ static enum mt_err read_root(const json_t *root, struct mt_pool *out, struct mt_
 enum mt_err mt_pool_read(const char *path, struct mt_pool *out, struct mt_why *why)
 {
 	size_t length = 0;
-	char *text = mt_text_read_file(path, &length);
+	char *text = mt_text_read_stream(path, &length);
 	json_t *root = text ? json_loadb(text, length, 0, NULL) : NULL;
 	enum mt_err error;
 

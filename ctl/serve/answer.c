@@ -51,6 +51,23 @@ struct mt_answer mt_answer_error(unsigned status, const char *text)
 	return mt_answer_json(status, object);
 }
 
+struct mt_answer mt_answer_last(unsigned status, const char *text)
+{
+	struct mt_answer answer = mt_answer_error(status, text);
+
+	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONNECTION, "close");
+	return answer;
+}
+
+struct mt_answer mt_answer_locked(unsigned status, const char *text)
+{
+	struct mt_answer answer = mt_answer_error(status, text);
+
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mtctl serve\"");
+	return answer;
+}
+
 struct mt_answer mt_answer_method(const char *allowed)
 {
 	struct mt_answer answer = mt_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");

@@ -24,6 +24,12 @@ struct mt_answer mt_answer_json(unsigned status, json_t *value);
 /* {"error": "..."} */
 struct mt_answer mt_answer_error(unsigned status, const char *text);
 
+/* The same, and the connection ends with it: what follows on it may be part of what was refused. */
+struct mt_answer mt_answer_last(unsigned status, const char *text);
+
+/* 401 or 403 for the want of a token; 401 says which kind is wanted. */
+struct mt_answer mt_answer_locked(unsigned status, const char *text);
+
 /* 405, with what is allowed. */
 struct mt_answer mt_answer_method(const char *allowed);
 

@@ -11,6 +11,34 @@ static const char *header(struct MHD_Connection *connection, const char *name)
 	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+struct head {
+	unsigned hosts, lengths, encodings;
+	bool odd;
+};
+
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+	struct head *head = cls;
+
+	(void)kind;
+	(void)value;
+	head->hosts += strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0;
+	head->lengths += strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0;
+	head->encodings += strcasecmp(key, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0;
+	head->odd |= !*key || key[strcspn(key, " \t\r\n\"(),/:;<=>?@[\\]{}")];
+	return MHD_YES;
+}
+
+const char *mt_guard_head(struct MHD_Connection *connection)
+{
+	struct head head = {0};
+
+	(void)MHD_get_connection_values(connection, MHD_HEADER_KIND, look_at_header, &head);
+	if (head.odd || head.hosts > 1 || head.lengths > 1 || head.encodings > 1 || (head.lengths && head.encodings))
+		return "there are two ways to read this request";
+	return NULL;
+}
+
 /* "localhost:9477" and "[::1]:9477" without port and brackets. false: neither a name nor an address. */
 static bool host_of(const char *text, char *out, size_t out_bytes)
 {
@@ -77,16 +105,41 @@ static bool is_own_origin(const char *origin, const char *host)
 	return strncasecmp(origin, "https://", 8) == 0 && strcasecmp(origin + 8, host) == 0;
 }
 
-const char *mt_guard_post(const struct mt_guard *guard, struct MHD_Connection *connection)
+const char *mt_guard_post(struct MHD_Connection *connection)
 {
 	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN), *host = header(connection, MHD_HTTP_HEADER_HOST);
-	const char *token = header(connection, "X-Mtctl-Token"), *why = mt_guard_site(connection);
+	const char *why = mt_guard_site(connection);
 
 	if (why)
 		return why;
-	if (origin && (!host || !is_own_origin(origin, host)))
-		return "pages of other sites change nothing here";
-	if (!token)
-		return "this needs the header X-Mtctl-Token, with the token that mtctl serve printed at its start";
-	return mt_token_matches(&guard->token, token) ? NULL : "this is not the token of this server";
+	return origin && (!host || !is_own_origin(origin, host)) ? "pages of other sites change nothing here" : NULL;
+}
+
+/* NULL: none. */
+static const char *given_token(struct MHD_Connection *connection)
+{
+	static const char bearer[] = "Bearer ";
+	const char *own = header(connection, "X-Mtctl-Token");
+	const char *usual = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+
+	if (own || !usual || strncasecmp(usual, bearer, strlen(bearer)) != 0)
+		return own;
+	usual += strlen(bearer);
+	return usual + strspn(usual, " ");
+}
+
+const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection, enum mt_guard_right right,
+			   unsigned *out_status)
+{
+	const char *given = given_token(connection);
+	bool whole = given && mt_token_matches(&guard->token, given);
+	bool reads = given && mt_token_matches(&guard->reader, given);
+
+	if (whole || right == MT_GUARD_NOTHING || (right == MT_GUARD_READ && (reads || guard->open)))
+		return NULL;
+	*out_status = reads ? MHD_HTTP_FORBIDDEN : MHD_HTTP_UNAUTHORIZED;
+	if (reads)
+		return "this token may read figures, and no more";
+	return given ? "this is not the token of this server"
+		     : "this needs the token of this server, which it prints or has in its --token-file: Authorization: Bearer TOKEN";
 }

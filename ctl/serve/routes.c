@@ -19,6 +19,7 @@ struct request {
 struct route {
 	const char *path;  /* '*' stands for a process id */
 	bool posts;
+	enum mt_guard_right right;
 	struct mt_answer (*answer)(struct request *request);
 };
 
@@ -80,12 +81,12 @@ static struct mt_answer answer_snapshot(struct request *request)
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, answer_health},
-	{"/metrics", false, answer_metrics},
-	{"/api/processes", false, answer_processes},
-	{"/api/processes/*", false, answer_process},
-	{"/api/processes/*/snapshot", false, answer_snapshot},
-	{"/api/processes/*/trim", true, answer_trim},
+	{"/healthz", false, MT_GUARD_NOTHING, answer_health},
+	{"/metrics", false, MT_GUARD_READ, answer_metrics},
+	{"/api/processes", false, MT_GUARD_READ, answer_processes},
+	{"/api/processes/*", false, MT_GUARD_READ, answer_process},
+	{"/api/processes/*/snapshot", false, MT_GUARD_ASK, answer_snapshot},
+	{"/api/processes/*/trim", true, MT_GUARD_ASK, answer_trim},
 };
 
 /* ---- from a path to it ---- */
@@ -114,6 +115,20 @@ static const struct route *find_route(const char *url, pid_t *out_pid)
 	return NULL;
 }
 
+/* Who asks: another site's page, or somebody without the token. */
+static struct mt_answer check_asker(struct request *request, const char *url, const struct route *route)
+{
+	enum mt_guard_right right = route ? route->right : MT_GUARD_NOTHING;
+	const char *why = route && route->posts ? mt_guard_post(request->connection) : NULL;
+	unsigned status = MHD_HTTP_FORBIDDEN;
+
+	if (!why && strncmp(url, "/api/", 5) == 0)
+		why = mt_guard_site(request->connection);
+	if (!why)
+		why = mt_guard_token(&request->server->guard, request->connection, right, &status);
+	return why ? mt_answer_locked(status, why) : (struct mt_answer){0};
+}
+
 /* For the API and the page alike; `route` is NULL for the page's files. */
 static struct mt_answer check_request(struct request *request, const char *url, const char *method,
 				      const struct route *route)
@@ -130,23 +145,23 @@ static struct mt_answer check_request(struct request *request, const char *url, 
 		return mt_answer_error(MHD_HTTP_NOT_FOUND, "there is nothing of this name");
 	if (route && route->posts ? !posts : !reads)
 		return mt_answer_method(route && route->posts ? "POST" : "GET, HEAD");
-	why = posts ? mt_guard_post(&request->server->guard, request->connection) : NULL;
-	if (!why && strncmp(url, "/api/", 5) == 0)
-		why = mt_guard_site(request->connection);
-	return why ? mt_answer_error(MHD_HTTP_FORBIDDEN, why) : (struct mt_answer){0};
+	return check_asker(request, url, route);
 }
 
-/* No request here needs a body; a short one is read and dropped, so that the connection may go on. */
-static struct mt_answer check_body(struct request *request)
+/* Where the request ends. None here needs a body; a short one is read and dropped, so that the connection may go on. */
+static struct mt_answer check_length(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *why = mt_guard_head(connection);
 	uint64_t bytes = 0;
 
+	if (why)
+		return mt_answer_last(MHD_HTTP_BAD_REQUEST, why);
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
-		return mt_answer_error(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
+		return mt_answer_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
 	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MOST))
-		return mt_answer_error(MHD_HTTP_CONTENT_TOO_LARGE, "nothing here takes so long a body");
+		return mt_answer_last(MHD_HTTP_CONTENT_TOO_LARGE, "nothing here takes so long a body");
 	return (struct mt_answer){0};
 }
 
@@ -176,10 +191,10 @@ static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_answer
 static enum MHD_Result begin(struct request *request, const char *url, const char *method)
 {
 	pid_t pid;
-	struct mt_answer refusal = check_request(request, url, method, find_route(url, &pid));
+	struct mt_answer refusal = check_length(request);
 
 	if (!refusal.response)
-		refusal = check_body(request);
+		refusal = check_request(request, url, method, find_route(url, &pid));
 	return refusal.response ? queue(request->connection, refusal) : MHD_YES;
 }
 

@@ -13,36 +13,41 @@
 
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
+#include "ctl/serve/daemon.h"
 #include "ctl/serve/listen.h"
-#include "ctl/serve/routes.h"
 #include "ctl/simple.h"
 
-#define IDLE_S      30u  /* a connection on which nothing moves */
 #define LOOK_MS     1000 /* how often the clients are looked at, while there are any */
 #define GOODBYE_MS  1000u /* for answers that are under way, at the end */
 #define INTERVAL_MS 250u
 
 static const char help[] =
 	"Shows the shimmed processes of yours (for root: of everybody) to a browser and to Prometheus, until it\n"
-	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with the token that a\n"
-	"cleanup needs; reading needs none. Figures are as the processes last wrote them, up to a second ago, or\n"
-	"half a minute where nothing moves, and INTERVAL more: reading wakes no process.\n\n"
-	"  /                             the page\n"
+	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with the token that all\n"
+	"but the page itself needs: other users of the machine can connect, too. Figures are as the processes last\n"
+	"wrote them, up to a second ago, or half a minute where nothing moves, and INTERVAL more: reading wakes no\n"
+	"process.\n\n"
+	"  /                             the page; what it shows needs the token of its address\n"
 	"  /metrics                      OpenMetrics; the older text format for who does not ask for it\n"
 	"  /api/processes                what mtctl ps --json prints\n"
 	"  /api/processes/PID            what mtctl stat PID --json --cached prints\n"
 	"  /api/processes/PID/snapshot   what mtctl snapshot PID --json --top=10000 prints; this one asks the process\n"
-	"  /api/processes/PID/trim       POST: mtctl trim PID --json; ?level=light; header X-Mtctl-Token: TOKEN\n"
-	"  /healthz                      ok\n\n"
-	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond loopback whoever reaches\n"
-	"                         it may read, and there is no encryption: put a proxy before it\n"
+	"  /api/processes/PID/trim       POST: mtctl trim PID --json; ?level=light\n"
+	"  /healthz                      ok; without the token\n\n"
+	"The token goes into the header Authorization: Bearer TOKEN, or X-Mtctl-Token: TOKEN.\n\n"
+	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond loopback there is no\n"
+	"                         encryption, of the token neither: put a proxy before it\n"
 	"  --token-file=FILE      takes the token from a file (mode 600), which is made where there is none; it is not\n"
 	"                         printed then\n"
+	"  --read-token-file=FILE\n"
+	"                         another token in the same way (mode 600 or 640), for figures alone: what\n"
+	"                         Prometheus needs\n"
+	"  --open                 figures need no token: whoever reaches it reads names and figures\n"
 	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
 	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
 
 struct line {
-	const char *listen, *token_file;
+	const char *listen, *token_file, *reader_file;
 	struct mt_server *server;
 };
 
@@ -55,22 +60,31 @@ struct loop {
 /* ---- the command line ---- */
 
 /* false: said why. */
+static bool add_host(struct mt_guard *guard, const char *name)
+{
+	if (guard->names_count == MT_GUARD_NAMES_MOST - 1) {
+		mt_error_say("--allow-host can be given %u times", MT_GUARD_NAMES_MOST - 1);
+		return false;
+	}
+	guard->names[guard->names_count++] = name;
+	return true;
+}
+
+/* false: said why. */
 static bool take_option(int option, struct line *line)
 {
-	struct mt_guard *guard = &line->server->guard;
-
 	if (option == 'l')
 		line->listen = optarg;
 	if (option == 't')
 		line->token_file = optarg;
+	if (option == 'r')
+		line->reader_file = optarg;
+	if (option == 'o')
+		line->server->guard.open = true;
 	if (option == 'i')
 		return mt_simple_parse_seconds(optarg, &line->server->figures.interval_ms);
-	if (option == 'a' && guard->names_count == MT_GUARD_NAMES_MOST - 1) {
-		mt_error_say("--allow-host can be given %u times", MT_GUARD_NAMES_MOST - 1);
-		return false;
-	}
 	if (option == 'a')
-		guard->names[guard->names_count++] = optarg;
+		return add_host(&line->server->guard, optarg);
 	return option != '?';
 }
 
@@ -78,9 +92,10 @@ static bool take_option(int option, struct line *line)
 static int read_line(int argc, char **argv, struct line *line, bool *asked)
 {
 	static const struct option options[] = {
-		{"listen", required_argument, NULL, 'l'},     {"token-file", required_argument, NULL, 't'},
-		{"allow-host", required_argument, NULL, 'a'}, {"interval", required_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'},             {0}};
+		{"listen", required_argument, NULL, 'l'},          {"token-file", required_argument, NULL, 't'},
+		{"read-token-file", required_argument, NULL, 'r'}, {"open", no_argument, NULL, 'o'},
+		{"allow-host", required_argument, NULL, 'a'},      {"interval", required_argument, NULL, 'i'},
+		{"help", no_argument, NULL, 'h'},                  {0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -141,32 +156,6 @@ static void say_goodbye(struct loop *loop)
 
 /* ---- the start ---- */
 
-/* Paths and arguments here are plain: what is escaped is left as it is, and matches nothing. */
-static size_t leave_escaped(void *cls, struct MHD_Connection *connection, char *text)
-{
-	(void)cls;
-	(void)connection;
-	return strlen(text);
-}
-
-static struct MHD_Daemon *start_daemon(struct mt_server *server, int listener)
-{
-	const struct MHD_OptionItem options[] = {
-		{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MOST, NULL},
-		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
-		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
-		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
-		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)leave_escaped, NULL},
-		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)mt_clients_notify, &server->clients},
-		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)mt_routes_completed, server},
-		{MHD_OPTION_END, 0, NULL},
-	};
-
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, mt_routes_handle, server,
-				MHD_OPTION_ARRAY, options, MHD_OPTION_END);
-}
-
 /* Before any connection: from here on these signals are read, and a client that goes away is an error of a write. */
 static int catch_signals(void)
 {
@@ -179,26 +168,58 @@ static int catch_signals(void)
 
 static void print_start(const struct mt_listener *listener, const struct line *line)
 {
+	bool open = line->server->guard.open;
+
 	if (line->token_file)
 		printf("%s   (the token is in %s)\n", listener->url, line->token_file);
 	else
 		printf("%s#token=%s\n", listener->url, line->server->guard.token.text);
 	fflush(stdout);
 	if (geteuid() == 0)
-		mt_error_say("running as root: the processes of all users are shown");
+		mt_error_say("running as root: the processes of all users are shown%s", open ? ", to whoever connects" : "");
 	if (!listener->loopback)
-		mt_error_say("warning: %s is reached from beyond this machine: whoever reaches it reads names and figures of "
-			     "the processes, without encryption", line->listen);
+		mt_error_say("warning: %s is reached from beyond this machine: %s, without encryption", line->listen,
+			     open ? "whoever reaches it reads names and figures of the processes"
+				  : "the token and all that it opens go there");
 }
 
-static int serve(struct line *line)
+static enum mt_err take_tokens(const struct line *line, struct mt_guard *guard, struct mt_why *why)
+{
+	enum mt_err error = line->token_file ? mt_token_file(line->token_file, &guard->token, why)
+					     : mt_token_make(&guard->token, why);
+
+	if (!error && line->reader_file)
+		error = mt_token_file(line->reader_file, &guard->reader, why);
+	if (!error && mt_token_matches(&guard->reader, guard->token.text))
+		error = mt_error_because(why, MT_ERR_INVALID, "--read-token-file: it is the token for everything");
+	return error;
+}
+
+static int run(const struct line *line, const struct mt_listener *listener)
 {
 	struct mt_server *server = line->server;
-	struct loop loop = {.server = server};
+	struct loop loop = {.server = server, .signals = catch_signals()};
+
+	loop.daemon = mt_serve_start(server, listener->fd);
+	if (loop.signals < 0 || !loop.daemon) {
+		mt_error_say("cannot start: %s", strerror(errno));
+		return MT_EXIT_USAGE;
+	}
+	loop.epoll = MHD_get_daemon_info(loop.daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	print_start(listener, line);
+	while (turn(&loop, -1))
+		continue;
+	say_goodbye(&loop);
+	mt_figures_free(&server->figures);
+	return MT_EXIT_OK;
+}
+
+static int serve(const struct line *line)
+{
+	struct mt_guard *guard = &line->server->guard;
 	struct mt_listener listener;
 	struct mt_why why;
-	enum mt_err error = line->token_file ? mt_token_file(line->token_file, &server->guard.token, &why)
-					     : mt_token_make(&server->guard.token, &why);
+	enum mt_err error = take_tokens(line, guard, &why);
 
 	if (!error)
 		error = mt_listen(line->listen, &listener, &why);
@@ -206,20 +227,8 @@ static int serve(struct line *line)
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
-	server->guard.names[server->guard.names_count++] = listener.host;
-	loop.signals = catch_signals();
-	loop.daemon = start_daemon(server, listener.fd);
-	if (loop.signals < 0 || !loop.daemon) {
-		mt_error_say("cannot start: %s", strerror(errno));
-		return MT_EXIT_USAGE;
-	}
-	loop.epoll = MHD_get_daemon_info(loop.daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
-	print_start(&listener, line);
-	while (turn(&loop, -1))
-		continue;
-	say_goodbye(&loop);
-	mt_figures_free(&server->figures);
-	return MT_EXIT_OK;
+	guard->names[guard->names_count++] = listener.host;
+	return run(line, &listener);
 }
 
 int mt_command_serve(int argc, char **argv)

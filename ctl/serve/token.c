@@ -110,5 +110,5 @@ bool mt_token_matches(const struct mt_token *token, const char *given)
 
 	for (size_t i = 0; i < sizeof(token->text); i++)
 		difference |= (unsigned char)token->text[i] ^ (unsigned char)(i < length ? given[i] : '\0');
-	return difference == 0 && length < sizeof(token->text);
+	return difference == 0 && length >= MT_TOKEN_MIN && length < sizeof(token->text);
 }

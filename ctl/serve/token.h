@@ -1,4 +1,4 @@
-/* ctl/serve/token.h -- the secret without which `mtctl serve` changes nothing. */
+/* ctl/serve/token.h -- the secret without which `mtctl serve` tells and changes nothing. */
 #ifndef MT_CTL_SERVE_TOKEN_H
 #define MT_CTL_SERVE_TOKEN_H
 
@@ -19,7 +19,7 @@ enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why);
  * with a new token. FOREIGN: of another user, no regular file, or others may read it. */
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why);
 
-/* In a time that does not tell how much of it is right. */
+/* In a time that does not tell how much of it is right. An empty token, which is none, is matched by nothing. */
 bool mt_token_matches(const struct mt_token *token, const char *given);
 
 #endif

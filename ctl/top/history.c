@@ -2,6 +2,7 @@
 #include "ctl/top/history.h"
 
 #define SPAN_LEAST_NS (60u * UINT64_C(1000000000))
+#define CLOCK_STEP_NS (10u * UINT64_C(1000000000))
 
 static struct mt_top_point *at(struct mt_top_history *history, size_t place)
 {
@@ -33,8 +34,16 @@ static void merge_last(struct mt_top_history *history)
 	history->count--;
 }
 
+/* The clock has been set: what was seen lies in a future that may be hours away. Two looks that cross are apart by less. */
+static bool went_back(uint64_t last_ns, uint64_t time_ns)
+{
+	return time_ns < last_ns && last_ns - time_ns > CLOCK_STEP_NS;
+}
+
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point)
 {
+	if (history->count && went_back(at(history, history->count - 1)->time_ns, point->time_ns))
+		history->count = 0;
 	if (history->count && point->time_ns <= at(history, history->count - 1)->time_ns)
 		return;
 	if (history->count && is_crowded(history, point->time_ns))
@@ -54,6 +63,9 @@ void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_f
 		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes, sample->live_bytes,
 						   sample->idle_bytes};
 
+		/* Which of two times that go back is the wrong one nobody can say here. */
+		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)
+			continue;
 		if (sample->time_ns && sample->time_ns < now_ns && now_ns - sample->time_ns < MT_TOP_HISTORY_NS)
 			mt_top_history_add(history, &point);
 	}

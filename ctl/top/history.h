@@ -22,9 +22,9 @@ struct mt_top_history {
 	size_t first, count;
 };
 
-/* A point that is not later than the last one is dropped. Points that are nearer to each other than 15 minutes divided
- * by the room for them become one, with the larger RSS; the ring always reaches back 15 minutes, at whatever interval.
- */
+/* A point that is not later than the last one is dropped; one that is much earlier begins all anew, since the clock has been
+ * set back. Points that are nearer to each other than 15 minutes divided by the room for them become one, with the larger RSS;
+ * the ring always reaches back 15 minutes, at whatever interval. */
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point);
 
 /* All samples of the ring in a stats file that lie before `now_ns`: times that make no sense are left out. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DEEPEST 1000 /* levels of a tree: of each a frame of the stack */
+
 void mt_top_model_start(struct mt_top_model *model)
 {
 	*model = (struct mt_top_model){.sort = MT_COLUMN_RSS};
@@ -185,7 +187,8 @@ static bool has_more(const struct arrangement *at, size_t place, size_t parent)
 	return false;
 }
 
-/* A circle of parents has no root, and is not shown: the depth is bounded by the count. */
+/* A circle of parents has no root, and is not shown. By recursion, and a tree may be as deep as somebody likes: what is deeper than
+ * any that is for use is left out. */
 static void add_below(const struct arrangement *at, size_t parent, int depth, uint64_t rails)
 {
 	struct mt_top_model *model = at->model;
@@ -207,7 +210,7 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 			line->folded_count = count_below(model, row);
 		if (line->folded_count)
 			line->sums = model->trees[row];
-		else
+		else if (depth < DEEPEST)
 			add_below(at, row, depth + 1, line->is_last ? rails : rails | rail);
 	}
 }

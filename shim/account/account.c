@@ -2,19 +2,25 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/lock.h"
+#include "base/os.h"
 
-/* glibc keeps the values of the first 32 keys inside the thread; those beyond are allocated, which we cannot have. The
- * last of the 32 is ours: destructors run by rising key, so in each round ours comes after everybody else's who uses
- * fewer, and what they allocate and free is still folded. */
-#define LAST_INNER_KEY 31
+/* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes after everybody else's who
+ * uses fewer, and what they allocate and free is still folded. */
+#define LAST_INNER_KEY (MT_LIBC_INNER_KEYS - 1)
 
 /* Source: POSIX, PTHREAD_DESTRUCTOR_ITERATIONS; glibc runs 4 rounds. */
+#ifdef __SANITIZE_THREAD__
+#define DESTRUCTOR_ROUNDS 3 /* in the last one its own comes before ours, and no code that it has instrumented may run after that */
+#else
 #define DESTRUCTOR_ROUNDS 4
+#endif
 
 MT_TLS struct mt_cell mt_cell;
 
@@ -28,7 +34,7 @@ struct sums {
 	uint64_t freed_bytes;
 };
 
-static struct mt_lock list_lock; /* rank 10: all that follows, and the cells' links */
+static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the cells' links */
 static struct mt_cell *lanes[LANES];
 static uint64_t linked_count;
 static uint64_t links_ever; /* gives each cell its lane */
@@ -41,7 +47,9 @@ static unsigned int movers_count; /* MOVERS + 1: too many */
 static bool is_glance_good;       /* there was a full sum, and nobody was born since */
 
 static pthread_key_t fold_key;
-static bool started;
+static bool has_key;
+static bool started;               /* and it counts */
+static _Atomic bool sees_main_end; /* flag, no ordering: who asks is the main thread, or was started by it */
 static mt_account_reader reader;
 
 static void (*main_ended)(void);
@@ -53,7 +61,7 @@ static bool is_past_destructors(void)
 	uint64_t mask = 0;
 	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
 
-	return syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
+	return mt_kernel(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
 }
 
 static bool read_cell(const struct mt_cell *cell, uint64_t *out_allocated, uint64_t *out_freed)
@@ -144,7 +152,7 @@ static void fold_thread(void *value)
 	mt_lock_drop(&list_lock);
 	if (++cell->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, cell);
-	if (cell->rounds == 1 && main_ended && syscall(SYS_gettid) == getpid())
+	if (cell->rounds == 1 && cell->is_main && main_ended)
 		main_ended();
 }
 
@@ -161,6 +169,8 @@ static bool take_key(void)
 		taken = spare[count] >= LAST_INNER_KEY;
 		count++;
 	}
+	if (count > 0 && spare[count - 1] > LAST_INNER_KEY) /* somebody else has the last of them */
+		pthread_key_delete(spare[--count]);
 	if (count == 0)
 		return false;
 	fold_key = spare[--count];
@@ -173,7 +183,42 @@ void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 {
 	reader = given;
 	main_ended = given_main_ended;
-	started = take_key();
+	has_key = has_key || take_key();
+	started = has_key;
+}
+
+/* After a start for an allocator that then could not begin, too: nobody asks that one for its counters any more. */
+void mt_account_watch_main(void (*given_main_ended)(void))
+{
+	reader = NULL;
+	started = false;
+	main_ended = given_main_ended;
+	has_key = has_key || take_key();
+	mt_account_know_main();
+}
+
+/* What the thread's end is told by; false where libc has no room for it. Whose end it is, is settled here and kept: asked
+ * again at the end it may be refused (a sandbox), and threads of ours were started upon this answer. */
+static bool remember(struct mt_cell *cell)
+{
+	bool done = pthread_setspecific(fold_key, cell) == 0;
+
+	if (done && !atomic_load_explicit(&sees_main_end, memory_order_relaxed) && mt_os_gettid() == mt_os_getpid()) {
+		cell->is_main = true;
+		atomic_store_explicit(&sees_main_end, true, memory_order_relaxed);
+	}
+	return done;
+}
+
+void mt_account_know_main(void)
+{
+	if (has_key && mt_cell.rounds == 0 && mt_os_gettid() == mt_os_getpid())
+		(void)remember(&mt_cell);
+}
+
+bool mt_account_sees_main_end(void)
+{
+	return atomic_load_explicit(&sees_main_end, memory_order_relaxed);
 }
 
 void mt_account_thread_born(const void *counters)
@@ -189,10 +234,12 @@ void mt_account_thread_born(const void *counters)
 		return;
 	}
 	cell->counters = counters;
-	mt_lock_take(&list_lock);
-	link_cell(cell);
-	mt_lock_drop(&list_lock);
-	(void)pthread_setspecific(fold_key, cell);
+	/* A cell that nobody would take out again is not linked: what this thread holds goes uncounted. */
+	if (remember(cell)) {
+		mt_lock_take(&list_lock);
+		link_cell(cell);
+		mt_lock_drop(&list_lock);
+	}
 	errno = kept;
 }
 
@@ -314,6 +361,9 @@ void mt_account_fork_child(void)
 	struct mt_cell *left[LANES];
 
 	mt_lock_reset(&list_lock);
+	/* Who forks is the main thread of the child. */
+	atomic_store_explicit(&sees_main_end, false, memory_order_relaxed);
+	mt_account_know_main();
 	memcpy(left, lanes, sizeof(left));
 	memset(lanes, 0, sizeof(lanes));
 	/* Asking the allocator builds its tables anew in each child; most children have nobody's cell to fold. */

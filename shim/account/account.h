@@ -2,7 +2,7 @@
  * Owner: one cell per thread, in thread-local storage, written by its owner only; one list of the living cells, and one
  * pair of sums for the dead. No lock and no shared atomic on the allocation path: a thread's cell is linked at its
  * first use of the heap and folded into the sums in every round of its key destructors, the last of which runs after
- * everybody else's (account.c says how). Lock: list, rank 10, held for list work only; fork takes it (life.c).
+ * everybody else's (account.c says how). Lock: account, held for list work only; fork takes it (life.c).
  * Never allocates. Rank 2: knows no backend; who counts is told at the start. */
 #ifndef MT_ACCOUNT_H
 #define MT_ACCOUNT_H
@@ -17,6 +17,8 @@ struct mt_cell {
 	_Alignas(64) uint64_t allocated_bytes; /* where we count ourselves: see mt_account_bump */
 	uint64_t freed_bytes;             /* with MT_CELL_KNOWN in it */
 	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
+	uint64_t told_allocated_bytes;    /* when the owner last told of growth */
+	uint64_t told_freed_bytes;
 	_Alignas(64) const void *counters; /* where the allocator counts; else this cell */
 	uint64_t folded_allocated_bytes;  /* already in the sums of the dead */
 	uint64_t folded_freed_bytes;
@@ -26,6 +28,7 @@ struct mt_cell {
 	uint8_t lane;
 	uint8_t linked;
 	bool moves;                       /* since all threads were last added up */
+	bool is_main;                     /* the main thread's: its end is told */
 	uint8_t rounds;                   /* destructor rounds seen */
 };
 
@@ -47,6 +50,15 @@ typedef bool (*mt_account_reader)(const void *counters, uint64_t *out_allocated,
 /* Before the first allocation is counted. reader NULL: the cells themselves are the counters. main_ended (may be NULL) is
  * called by the main thread when it ends by pthread_exit, from a key destructor. */
 void mt_account_start(mt_account_reader reader, void (*main_ended)(void));
+
+/* Where nobody counts: only main_ended, as above. */
+void mt_account_watch_main(void (*main_ended)(void));
+
+/* The main thread comes by; nothing on any other. Keeps no errno. */
+void mt_account_know_main(void);
+
+/* False: the main thread may end and nobody would be told. */
+bool mt_account_sees_main_end(void);
 
 /* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
 void mt_account_thread_born(const void *counters);

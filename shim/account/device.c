@@ -23,7 +23,7 @@ struct table {
 #define CARRY_BUCKETS   8
 #define NODES_PER_SLAB  (SLAB_BYTES / sizeof(struct node))
 
-static struct mt_lock device_lock; /* rank 16: everything below; mapped and unmapped outside it */
+static struct mt_lock device_lock = MT_LOCK(device); /* everything below; mapped and unmapped outside it */
 static struct node *first_buckets[FIRST_BUCKETS];
 static struct table table = {first_buckets, FIRST_BUCKETS};
 static struct table old;        /* what is left of the table before; count 0: nothing */

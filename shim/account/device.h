@@ -1,6 +1,6 @@
 /* account/device.h -- which memory of which device the program holds that is not the pool's, by kind and by record.
  * Every figure is the sum of its records: a free without a record changes nothing, so no counter can fall under zero.
- * Any thread; lock rank 16, held over nothing. Allocates nothing (its tables are mapped). */
+ * Any thread; one lock (device), held over nothing. Allocates nothing (its tables are mapped). */
 #ifndef MT_DEVICE_H
 #define MT_DEVICE_H
 

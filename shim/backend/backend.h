@@ -1,8 +1,8 @@
 /* backend/backend.h -- the real host allocator behind one table of functions.
  * There is one at a time, chosen at the first allocation of the process and never changed afterwards. The functions of
- * the heap family may be called from anywhere a program may call malloc; figures and purge only from the reaper or
- * under the actions lock, one caller at a time. Rank 1: knows nothing of accounts; who wants to hear of threads and of
- * growth leaves hooks. */
+ * the heap family may be called from anywhere a program may call malloc; purge under the actions lock alone, figures from
+ * the reaper, and of an allocator that counts for itself under the actions lock too. Rank 1: knows nothing of accounts; who
+ * wants to hear of threads and of growth leaves hooks. */
 #ifndef MT_BACKEND_H
 #define MT_BACKEND_H
 
@@ -67,7 +67,7 @@ struct mt_purge_outcome {
 
 /* Who serves malloc, found out once. Texts never change afterwards. */
 struct mt_backend_identity {
-	char allocator[32];       /* jemalloc glibc tcmalloc mimalloc musl unknown */
+	char allocator[32];       /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
 	char evidence[160];       /* the file that owns the bound malloc and how it was found */
 	char mode[32];            /* jemalloc, system, shadowed (another library's malloc stands before ours) */
 	char conf[768];           /* the embedded jemalloc's settings, with room for the user's own; "" for others */
@@ -96,14 +96,21 @@ struct mt_backend {
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
 };
 
+#define MT_BACKEND_TOOK_BYTES (1ull << 20)
+
 struct mt_backend_hooks {
 	const void *own_malloc;               /* our exported malloc, whatever the name is bound to */
 	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
 	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
+	void (*took)(void);                   /* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
+	void (*moved)(uint64_t block_bytes);  /* the same, by a realloc that is over: the block has so many bytes now */
 };
 
 /* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the first allocation. */
 const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+
+/* The embedded jemalloc could not begin: the next allocator in line serves after all. From the first allocation, too. */
+const struct mt_backend *mt_backend_fall_back(const struct mt_config *config);
 
 /* The chosen one; NULL before. */
 const struct mt_backend *mt_backend(void);
@@ -118,8 +125,11 @@ extern const struct mt_heap_ops mt_boot_ops;
 bool mt_boot_owns(const void *ptr);
 bool mt_boot_used(void);
 
-/* Takes everything back; for who knows that nobody else has had any. */
-void mt_boot_reset(void);
+/* Half of the arena is gone, or it has had no room for a block. */
+bool mt_boot_is_scarce(void);
+
+/* Takes a block back if it was the last of the arena, so that an arena which served nobody else counts as unused. */
+void mt_boot_take_back(void *block);
 
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
@@ -129,6 +139,10 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, con
 					     char *out_conf, size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);
+
+/* A thread becomes known to jemalloc, and by thread_born to us, at its first use of the heap. jemalloc's fork handler is such a use:
+ * for a thread that forks before it has ever allocated, call this before any lock is taken that thread_born may want. */
+void mt_jemalloc_know_thread(void);
 
 /* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by life.c in its order. */
 void mt_jemalloc_fork_prepare(void);

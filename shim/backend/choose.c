@@ -21,6 +21,15 @@ const struct mt_backend_identity *mt_backend_identity(void)
 	return &identity;
 }
 
+/* By libc's own dlopen: a sanitizer's may not be ready yet. */
+static void *open_loaded(const char *file)
+{
+	void *(*open)(const char *, int);
+
+	*(void **)(void *)&open = mt_elf_libc_function("dlopen");
+	return open ? open(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+}
+
 /* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc too, and mallctl may be
  * a private copy's. A file of another name is asked for the one function that only that allocator has. */
 static const char *name_owner(const char *file)
@@ -28,6 +37,8 @@ static const char *name_owner(const char *file)
 	static const struct {
 		const char *part, *symbol, *name;
 	} known[] = {
+		/* Another copy of us, which passes on. First: it has a mallctl too. */
+		{"libmtshim", "mt_allocator_type", "mtshim"},
 		{"libjemalloc", "mallctl", "jemalloc"},
 		{"libtcmalloc", "MallocExtension_ReleaseFreeMemory", "tcmalloc"},
 		{"libmimalloc", "mi_collect", "mimalloc"},
@@ -42,9 +53,7 @@ static const char *name_owner(const char *file)
 			return known[i].name;
 	if (strncmp(base, "libc.so", 7) == 0 || strncmp(base, "libc-", 5) == 0)
 		return "glibc";
-	if (strncmp(base, "ld-musl", 7) == 0 || strncmp(base, "libc.musl", 9) == 0)
-		return "musl";
-	handle = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+	handle = open_loaded(file);
 	for (size_t i = 0; handle && i < sizeof(known) / sizeof(known[0]); i++)
 		if (mt_symbol(handle, known[i].symbol))
 			name = known[i].name;
@@ -53,7 +62,7 @@ static const char *name_owner(const char *file)
 	return name;
 }
 
-static void identify(void *bound, const char *how)
+static void identify(const void *bound, const char *how)
 {
 	Dl_info info = {.dli_fname = mt_elf_libc_path("malloc", bound)};
 
@@ -74,7 +83,6 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	void *(*bound)(size_t);
 	void (*release)(void *);
 	void *block;
-	bool used = mt_boot_used();
 
 	*out_first = mt_symbol(RTLD_DEFAULT, "malloc");
 	if (!*out_first || *out_first == own_malloc)
@@ -83,8 +91,10 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 	*(void **)(void *)&release = mt_symbol(RTLD_DEFAULT, "free");
 	block = bound(1);
 	if (mt_boot_owns(block)) {
-		if (!used)
-			mt_boot_reset(); /* else every free would be asked for ever whether it is one of these */
+		/* Else every free would be asked for ever whether it is one of these. Where the first in line is a
+		 * recorder that has begun with this call (heaptrack), it has blocks of its own there by now, and that
+		 * is how it must be. */
+		mt_boot_take_back(block);
 		return false;
 	}
 	if (release)
@@ -97,7 +107,7 @@ static bool is_shadowed(const void *own_malloc, void **out_first)
 static bool libc_is_next(void)
 {
 	identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
-	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "musl") == 0;
+	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "mtshim") == 0;
 }
 
 static bool wants_embedded(const struct mt_config *config)
@@ -105,6 +115,21 @@ static bool wants_embedded(const struct mt_config *config)
 	return config->allocator == MT_ALLOCATOR_JEMALLOC || (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next());
 }
 #endif
+
+static const struct mt_backend *choose_system(const struct mt_config *config, const void *first, bool shadowed)
+{
+	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
+	identity.conf[0] = 0;
+	identify(shadowed ? first : mt_symbol(RTLD_NEXT, "malloc"),
+		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
+	chosen = mt_system_backend(config, &identity);
+	return chosen;
+}
+
+const struct mt_backend *mt_backend_fall_back(const struct mt_config *config)
+{
+	return choose_system(config, NULL, false);
+}
 
 const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)
 {
@@ -124,9 +149,5 @@ const struct mt_backend *mt_backend_choose(const struct mt_config *config, const
 	if (config->allocator == MT_ALLOCATOR_JEMALLOC)
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator in line is taken");
 #endif
-	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
-	identify(shadowed ? first : mt_symbol(RTLD_NEXT, "malloc"),
-		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
-	chosen = mt_system_backend(config, &identity);
-	return chosen;
+	return choose_system(config, first, shadowed);
 }

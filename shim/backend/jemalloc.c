@@ -7,15 +7,23 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend/backend.h"
 #include "backend/jemalloc_conf.h"
+#include "backend/jemalloc_event.h"
+#include "backend/jemalloc_kernel.h"
 #include "backend/jemalloc_pages.h"
+#include "backend/jemalloc_reserve.h"
+#include "backend/purge.h"
+#include "base/elf.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/stray.h"
 
 /* What jemalloc calls in libc's stead. */
 char *mt_je_secure_getenv(const char *name);
@@ -24,6 +32,11 @@ int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
+long mt_je_syscall(long number, long a, long b, long c, long d, long e);
+int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
+int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex);
+pid_t mt_je_getpid(void);
 
 static const struct mt_backend_hooks *hooks;
 static const char *conf;
@@ -56,9 +69,16 @@ ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
 	return -1;
 }
 
+/* A thread that jemalloc knows and whose end it does not hear of stays in its lists, which go through the thread's stack:
+ * the next that begins or ends there crashes. With an outer key that may happen; so it does not begin with one. */
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 {
-	return pthread_key_create(key, destructor);
+	int answer = pthread_key_create(key, destructor);
+
+	if (answer || *key < MT_LIBC_INNER_KEYS)
+		return answer;
+	(void)pthread_key_delete(*key);
+	return EAGAIN;
 }
 
 /* jemalloc calls this once per thread, with the address of its thread-local object, and again while the thread dies. */
@@ -66,6 +86,8 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 {
 	int answer = pthread_setspecific(key, value);
 
+	if (!own_counters)
+		mt_jemalloc_reserve_open();
 	own_counters = value;
 	hooks->thread_born((void *)(uintptr_t)value);
 	return answer;
@@ -82,22 +104,73 @@ int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*chi
 
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-	void *answer = mmap(address, bytes, protection, flags, fd, offset);
+	int kept = errno;
+	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags) ? mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
 
-	if (answer != MAP_FAILED)
-		hooks->grew(bytes);
+	if (mt_unlikely(answer == MAP_FAILED)) {
+		answer = address ? NULL : mt_jemalloc_reserve_take(bytes);
+		if (!answer)
+			return MAP_FAILED;
+		errno = kept;
+	}
+	hooks->grew(bytes);
 	return answer;
 }
 
-/* Held while one arena is purged, and by fork; below all ranks, since a purge calls nothing of ours. jemalloc marks an arena that
- * it purges, and drops its own locks meanwhile: a child forked in between would have the mark for ever, and could never purge that
- * arena. So fork waits for one arena, before it takes jemalloc's locks. */
-static struct mt_lock purge_lock;
+/* With its locks in hand: a clock that somebody else has put before libc's may ask for memory. */
+int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
+{
+	return mt_os_clock(clock, out);
+}
+
+/* For the same reason: libfaketime stands before these too, and looks for what it hides when it is first called. */
+long mt_je_syscall(long number, long a, long b, long c, long d, long e)
+{
+	return mt_kernel(number, a, b, c, d, e);
+}
+
+int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
+{
+	int (*init)(pthread_cond_t *, const pthread_condattr_t *);
+
+	*(void **)(void *)&init = mt_elf_libc_function("pthread_cond_init");
+	return init ? init(condition, attributes) : pthread_cond_init(condition, attributes);
+}
+
+pid_t mt_je_getpid(void)
+{
+	return mt_os_getpid();
+}
+
+/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of, what the reaper
+ * held in that moment would stay held for ever. Source: struct __pthread_mutex_s of glibc, whose plain mutexes note
+ * the thread that holds them. */
+int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	if (mt_unlikely(mt_stray_left_behind(__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
+		(void)pthread_mutex_init(mutex, NULL);
+	return pthread_mutex_lock(mutex);
+}
+
+static bool holds_purge; /* the fork under way, of which there is one: it holds the publish lock */
+
+void mt_jemalloc_know_thread(void)
+{
+	int kept = errno;
+
+	if (!own_counters)
+		je_free(je_malloc(1));
+	errno = kept;
+}
 
 void mt_jemalloc_fork_prepare(void)
 {
+	mt_lock_check_enter(MT_RANK_prof_gate);
 	mt_jemalloc_prof_close_gate();
-	mt_lock_take(&purge_lock);
+	/* jemalloc marks an arena that it purges, and drops its own locks meanwhile: a child forked in between would have the mark
+	 * for ever, and could never purge that arena. So fork waits for it, before it takes jemalloc's locks. */
+	holds_purge = mt_purge_hold();
+	mt_lock_check_enter(MT_RANK_jemalloc);
 	if (fork_prepare)
 		fork_prepare();
 }
@@ -106,16 +179,20 @@ void mt_jemalloc_fork_parent(void)
 {
 	if (fork_parent)
 		fork_parent();
-	mt_lock_drop(&purge_lock);
+	mt_lock_check_leave(MT_RANK_jemalloc);
+	if (holds_purge)
+		mt_purge_release();
 	mt_jemalloc_prof_open_gate();
+	mt_lock_check_leave(MT_RANK_prof_gate);
 }
 
 void mt_jemalloc_fork_child(void)
 {
 	if (fork_child)
 		fork_child();
-	mt_lock_reset(&purge_lock);
+	mt_lock_check_leave(MT_RANK_jemalloc);
 	mt_jemalloc_prof_open_gate_in_child();
+	mt_lock_check_leave(MT_RANK_prof_gate);
 }
 
 /* ---- the members of the family that jemalloc lacks, or answers otherwise than libc ---- */
@@ -126,8 +203,13 @@ void *je_bare_valloc(size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh = je_bare_realloc(ptr, size);
+	void *fresh;
 
+	mt_jemalloc_event_mode = ptr ? MT_EVENT_LATER : MT_EVENT_AT_ONCE;
+	fresh = je_bare_realloc(ptr, size);
+	if (mt_unlikely(mt_jemalloc_event_mode == MT_EVENT_CAME) && fresh)
+		hooks->moved(je_malloc_usable_size(fresh));
+	mt_jemalloc_event_mode = MT_EVENT_AT_ONCE;
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;
 	return fresh;
@@ -145,7 +227,7 @@ void *je_memalign(size_t alignment, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	fresh = je_bare_memalign(power, size);
+	fresh = je_bare_memalign(power, size ? size : 1); /* of nothing it gives the next best 8 bytes, aligned to 8 */
 	if (!fresh)
 		errno = ENOMEM;
 	return fresh;
@@ -153,13 +235,12 @@ void *je_memalign(size_t alignment, size_t size)
 
 void *je_valloc(size_t size)
 {
-	void *fresh = je_bare_valloc(size);
+	void *fresh = je_bare_valloc(size ? size : 1);
 
 	if (!fresh)
 		errno = ENOMEM;
 	return fresh;
 }
-
 
 void *je_reallocarray(void *ptr, size_t count, size_t size)
 {
@@ -196,6 +277,22 @@ void je_free_aligned_sized(void *ptr, size_t alignment, size_t size)
 	(void)alignment;
 	(void)size;
 	je_free(ptr);
+}
+
+bool mt_jemalloc_begins(void)
+{
+	void *first;
+
+	if (!mt_jemalloc_reserve_map())
+		return false;
+	first = je_malloc(1);
+	mt_jemalloc_reserve_settle();
+	if (!first) {
+		fork_prepare = fork_parent = fork_child = NULL;
+		return false;
+	}
+	je_free(first);
+	return true;
 }
 
 /* ---- account ---- */
@@ -262,17 +359,29 @@ static uint64_t arenas_count(void)
 	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
 }
 
-/* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
-static bool jemalloc_figures(struct mt_heap_figures *out)
+static bool renew_figures(void)
 {
 	uint64_t epoch = 1;
 	size_t bytes = sizeof(epoch);
+	bool done;
+
+	mt_jemalloc_know_thread(); /* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	mt_purge_enter();
+	mt_jemalloc_pages_before_epoch();
+	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
+	if (done)
+		mt_jemalloc_pages_after_epoch();
+	mt_purge_leave();
+	return done;
+}
+
+/* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
+static bool jemalloc_figures(struct mt_heap_figures *out)
+{
 	uint64_t page = mt_os_page_bytes();
 
-	mt_jemalloc_pages_before_epoch();
-	if (je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) != 0)
+	if (!renew_figures())
 		return false;
-	mt_jemalloc_pages_after_epoch();
 	memset(out, 0, sizeof(*out));
 	out->live_bytes = ask("stats.allocated");
 	out->dirty_bytes = (ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
@@ -306,10 +415,10 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 		uint64_t took;
 
 		mib[1] = index;
-		mt_lock_take(&purge_lock);
+		mt_purge_enter();
 		(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
-		mt_lock_drop(&purge_lock);
 		took = mt_os_now_ns() - began;
+		mt_purge_leave();
 		if (took > out->longest_hold_ns)
 			out->longest_hold_ns = took;
 	}
@@ -320,8 +429,14 @@ static void jemalloc_flush_thread(void)
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
-/* What jemalloc has to say: about a setting that it does not know (it reads its settings twice, and says so twice), or
- * the figures that the program asked for. */
+/* Its words for a setting that it cannot take; all else is about what the kernel refused it. */
+static bool is_about_settings(const char *line)
+{
+	return strstr(line, "onf ") || strstr(line, "narenas") || strstr(line, "invalid configuration");
+}
+
+/* What jemalloc has to say: about a setting that it does not know (it reads its settings twice, and says so twice), a
+ * refusal of the kernel's that it lives with, or the figures that the program asked for. */
 static void tell(void *unused, const char *text)
 {
 	static char last[160];
@@ -329,14 +444,16 @@ static void tell(void *unused, const char *text)
 
 	(void)unused;
 	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
-		(void)syscall(SYS_write, STDERR_FILENO, text, strlen(text));
+		(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
 		return;
 	}
 	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
 	if (strcmp(line, last) == 0)
 		return;
 	memcpy(last, line, sizeof(last));
-	mt_log(MT_LOG_WARN, "MALLOC_CONF or MT_MALLOC_CONF: %s", line);
+	/* On a machine of more than a thousand processors its own choice is too high for it: nobody has set that. */
+	if (!strstr(line, "narenas to limit") || strstr(conf, "narenas:"))
+		mt_log(MT_LOG_WARN, "%s%s", is_about_settings(line) ? "MALLOC_CONF or MT_MALLOC_CONF: " : "", line);
 }
 
 /* ---- the backend ---- */
@@ -368,5 +485,6 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, con
 	je_malloc_message = tell;
 	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
 	conf = out_conf;
+	mt_jemalloc_event_use(MT_BACKEND_TOOK_BYTES, hooks->took);
 	return &jemalloc_backend;
 }

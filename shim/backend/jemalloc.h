@@ -18,6 +18,9 @@ extern void (*je_malloc_message)(void *argument, const char *text);
 int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
 int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+/* The first allocation of all. False: it was refused, and jemalloc, which begins but once, is no allocator here. */
+bool mt_jemalloc_begins(void);
+
 /* jemalloc_classes.c: live blocks by size class, those in the threads' caches included. */
 uint32_t mt_jemalloc_classes(struct mt_heap_class *out, uint32_t most);
 

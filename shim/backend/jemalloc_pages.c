@@ -1,6 +1,7 @@
 #include "backend/jemalloc_pages.h"
 
 #include "backend/jemalloc.h"
+#include "backend/purge.h"
 #include "base/os.h"
 
 #define CHECKED_COUNT 16u /* arenas that are compared */
@@ -50,8 +51,10 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 
 	if (state != BELIEVED || !has_own_arenas_only())
 		return false;
+	mt_purge_enter();
 	for (unsigned int index = 0; index < je_manual_arena_base; index++)
 		add_arena(index, &sum);
+	mt_purge_leave();
 	out->active_bytes = sum.active * page;
 	out->dirty_bytes = (sum.dirty + sum.muzzy) * page;
 	return true;

@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "base/os.h"
 #include "base/symbol.h"
 
@@ -67,12 +68,28 @@ static ssize_t read_at(const void *at, void *out, size_t bytes)
 	struct iovec local = {out, bytes};
 	struct iovec remote = {(void *)(uintptr_t)at, bytes};
 	int kept = errno;
-	ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
+	ssize_t got = process_vm_readv(mt_os_getpid(), &local, 1, &remote, 1, 0);
 
 	if (got < 0 && errno == EFAULT)
 		got = 0;
 	errno = kept;
 	return got;
+}
+
+/* Its code alone: addresses of its headers lie about on many a stack, since every walk through the loaded objects, the
+ * loader's and ours, leaves those of the last one. */
+static void narrow_to_code(struct object *object)
+{
+	const char *head = (const char *)object->from;
+	const ElfW(Ehdr) *elf = (const void *)head;
+	const ElfW(Phdr) *part = (const void *)(head + elf->e_phoff);
+
+	for (int i = 0; i < elf->e_phnum; i++, part++)
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X)) {
+			object->from = object->file->l_addr + part->p_vaddr;
+			object->to = object->from + part->p_memsz;
+			return;
+		}
 }
 
 bool mt_jemalloc_find_unwinder(void)
@@ -84,7 +101,9 @@ bool mt_jemalloc_find_unwinder(void)
 	if (atomic_load_explicit(&walk, memory_order_acquire))
 		return true;
 	/* From the library itself: what the program has bound the name to may be its own jump to it. */
+	mt_loader_enter();
 	library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
+	mt_loader_leave();
 	if (!library)
 		return false;
 	*(void **)(void *)&found = mt_symbol(library, "_Unwind_Backtrace");
@@ -93,6 +112,7 @@ bool mt_jemalloc_find_unwinder(void)
 	if (!found || !address_of || !find_object || read_at(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
 	    find_object((void *)(uintptr_t)found, &unwinder) != 0)
 		return false;
+	narrow_to_code(&unwinder);
 	atomic_store_explicit(&walk, found, memory_order_release);
 	return true;
 }

@@ -9,9 +9,13 @@
 
 #include "backend/backend.h"
 #include "backend/glibc.h"
+#include "backend/purge.h"
 #include "base/elf.h"
 #include "base/os.h"
 #include "base/symbol.h"
+
+/* glibc's alone: musl's loader would not start a program for want of it (base/libc.h). */
+extern __typeof__(mallopt) mallopt __attribute__((weak));
 
 static struct mt_heap_ops next;
 static bool next_known;
@@ -199,8 +203,11 @@ static bool tcmalloc_figures(struct mt_heap_figures *out)
 /* Walks through the free chunks of each arena under its lock. */
 static bool glibc_figures(struct mt_heap_figures *out)
 {
-	struct mallinfo2 info = glibc_info();
+	struct mallinfo2 info;
 
+	mt_purge_enter();
+	info = glibc_info();
+	mt_purge_leave();
 	out->live_bytes = info.uordblks + info.hblkhd;
 	out->mapped_bytes = info.arena + info.hblkhd;
 	out->free_bytes = info.fordblks;
@@ -221,10 +228,12 @@ static bool system_figures(struct mt_heap_figures *out)
 
 static void system_purge(struct mt_purge_outcome *out)
 {
-	uint64_t began = mt_os_now_ns();
+	uint64_t began;
 
 	memset(out, 0, sizeof(*out));
 	out->possible = true;
+	mt_purge_enter();
+	began = mt_os_now_ns();
 	if (other_mallctl)
 		(void)other_mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
 	else if (tcmalloc_release)
@@ -236,6 +245,7 @@ static void system_purge(struct mt_purge_outcome *out)
 	else
 		out->possible = false;
 	out->longest_hold_ns = mt_os_now_ns() - began;
+	mt_purge_leave();
 }
 
 static struct mt_backend system_backend = {

@@ -2,7 +2,13 @@
 #ifndef MT_ATTR_H
 #define MT_ATTR_H
 
+#include <features.h>
+
 #include "base/error.def"
+
+#ifndef __GLIBC__
+#error "libmtshim.so is for glibc: with musl or another libc neither the library nor programs under it are supported"
+#endif
 
 #define mt_likely(x)   __builtin_expect(!!(x), 1)
 #define mt_unlikely(x) __builtin_expect(!!(x), 0)

@@ -9,6 +9,7 @@
 
 #include "base/attr.h"
 #include "base/elf_walk.h"
+#include "base/loader.h"
 
 /* The oldest version of libc on each architecture: dlsym's until it moved from libdl into libc. */
 #if defined(__x86_64__)
@@ -254,7 +255,7 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 
 struct ownership {
 	const char *name;
-	const void *function;
+	void *found;
 	const char *path;
 };
 
@@ -262,23 +263,29 @@ static bool ask_libc(const struct mt_elf_object *object, void *context)
 {
 	struct ownership *ownership = context;
 	struct tables tables;
-	const void *found;
 
 	if (!read_tables(object, &tables) || !is_libc(object, &tables))
 		return false;
-	found = find_in(object, &tables, ownership->name, NULL);
-	if (found == ownership->function)
-		ownership->path = object->path;
-	return found != NULL;
+	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	ownership->path = object->path;
+	return ownership->found != NULL;
 }
 
 const char *mt_elf_libc_path(const char *name, const void *function)
 {
-	struct ownership ownership = {.name = name, .function = function};
+	struct ownership ownership = {.name = name};
 
 	if (function)
 		(void)mt_elf_walk_first(ask_libc, &ownership);
-	return ownership.path;
+	return function && ownership.found == function ? ownership.path : NULL;
+}
+
+void *mt_elf_libc_function(const char *name)
+{
+	struct ownership ownership = {.name = name};
+
+	(void)mt_elf_walk_first(ask_libc, &ownership);
+	return ownership.found;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -294,7 +301,7 @@ unsigned long long mt_elf_loads(void)
 {
 	unsigned long long loads = 0;
 
-	(void)dl_iterate_phdr(count_loads, &loads);
+	(void)mt_loader_iterate(count_loads, &loads);
 	return loads;
 }
 

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "base/loader.h"
+
 /* Weak only to be asked: before our relocation its word in the GOT is still empty. */
 extern struct r_debug _r_debug __attribute__((weak));
 extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
@@ -37,7 +39,7 @@ bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context
 {
 	struct walk walk = {visit, context};
 
-	return dl_iterate_phdr(visit_header, &walk) != 0;
+	return mt_loader_iterate(visit_header, &walk) != 0;
 }
 
 /* ---- the list for debuggers: complete before the loader relocates anything ---- */

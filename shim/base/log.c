@@ -1,4 +1,5 @@
 /* log.c -- the shim's own lines, and a formatter that neither allocates nor asks the locale. See log.h. */
+#include "base/kernel.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -10,10 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/os.h"
 
 #define LINE_BYTES 1000u /* of a line, with its newline */
 #define KERNEL_SIGSET_BYTES 8u
@@ -204,6 +207,33 @@ static size_t mark_cut(char *line, size_t length)
 	return length + 3;
 }
 
+/* Cuts the path to its folder. */
+static bool anybody_may_make_files_beside(char *path)
+{
+	char *slash = strrchr(path, '/');
+	struct stat folder;
+
+	if (slash != NULL)
+		slash[slash == path] = '\0';
+	return mt_os_look(slash != NULL ? path : ".", &folder) != 0 || (folder.st_mode & S_IWOTH) != 0;
+}
+
+/* In a folder where anybody may make files (/tmp), another user could have made the file first, to read our lines, or have linked
+ * one of ours there, to have them written into it: the kernel's fs.protected_regular and protected_hardlinks, which may be off.
+ * Elsewhere the owner says little: a network file system may call us nobody. Spoils the path. */
+static bool is_trusted(int fd, char *path)
+{
+	struct stat seen;
+
+	if (mt_os_look_at_fd(fd, &seen) != 0)
+		return false;
+	if (S_ISCHR(seen.st_mode))
+		return true;
+	if ((seen.st_uid == geteuid() || seen.st_uid == 0) && (!S_ISREG(seen.st_mode) || seen.st_nlink == 1))
+		return true;
+	return !anybody_may_make_files_beside(path);
+}
+
 /* MT_LOG, opened for one line; -1 when there is none or it cannot be opened. Raw system calls here and below: libc's
  * open, write and close are cancellation points, and a thread that unwinds out of malloc leaves it broken. */
 static int open_file(const char *pattern, int pid)
@@ -212,6 +242,7 @@ static int open_file(const char *pattern, int pid)
 	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	char path[2 * MT_TEXT_MAX];
 	struct sink sink = { .out = path, .room = sizeof(path) - 1 };
+	int fd;
 
 	if (*pattern == '\0')
 		return -1;
@@ -225,7 +256,12 @@ static int open_file(const char *pattern, int pid)
 	}
 	path[sink.length] = '\0';
 	errno = ENAMETOOLONG;
-	return sink.is_cut ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
+	fd = sink.is_cut ? -1 : (int)mt_kernel(SYS_openat, AT_FDCWD, path, flags, 0600);
+	if (fd < 0 || is_trusted(fd, path))
+		return fd;
+	(void)mt_kernel(SYS_close, fd);
+	errno = EPERM;
+	return -1;
 }
 
 /* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a pipe that has no
@@ -235,33 +271,95 @@ static bool fd_takes_a_line(int fd)
 	struct pollfd poll = { .fd = fd, .events = POLLOUT };
 	struct timespec none = { 0 };
 
-	if (syscall(SYS_ppoll, &poll, 1, &none, NULL, 0) < 0)
+	if (mt_kernel(SYS_ppoll, &poll, 1, &none, NULL, 0) < 0)
 		return true;
 	return (poll.revents & (POLLOUT | POLLERR | POLLNVAL)) == POLLOUT;
 }
 
-/* The reader may still leave between the poll and the write: then SIGPIPE must not kill the program. */
+/* What comes of a line that cannot be written must not end the program: the reader may still leave between the poll and the write
+ * (SIGPIPE), and the file may have grown to what RLIMIT_FSIZE allows (SIGXFSZ). */
 static void write_line(int fd, const char *line, size_t length)
 {
 	struct timespec none = { 0 };
-	sigset_t pipe_only;
+	sigset_t blocked;
 	sigset_t before;
 	sigset_t pending;
 	long written;
+	int raised = 0;
+	bool is_blocked;
 
 	if (!fd_takes_a_line(fd))
 		return;
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGPIPE);
+	sigaddset(&blocked, SIGXFSZ);
 	sigemptyset(&pending);
-	(void)pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
+	is_blocked = pthread_sigmask(SIG_BLOCK, &blocked, &before) == 0;
 	(void)sigpending(&pending);
 	do
-		written = syscall(SYS_write, fd, line, length);
+		written = mt_kernel(SYS_write, fd, line, length);
 	while (written < 0 && errno == EINTR);
-	if (written < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
-		(void)syscall(SYS_rt_sigtimedwait, &pipe_only, NULL, &none, KERNEL_SIGSET_BYTES);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (written < 0)
+		raised = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
+	if (raised && !sigismember(&pending, raised)) {
+		sigemptyset(&blocked);
+		sigaddset(&blocked, raised);
+		(void)mt_kernel(SYS_rt_sigtimedwait, &blocked, NULL, &none, KERNEL_SIGSET_BYTES);
+	}
+	if (is_blocked)
+		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static MT_TLS bool stands_apart;
+
+void mt_log_stand_apart(void)
+{
+	stands_apart = true;
+}
+
+/* By file: asking the kernel itself may be what it is killed for. */
+static bool is_sandboxed(void)
+{
+	char status[4096];
+
+	return mt_os_read_file("/proc/thread-self/status", status, sizeof(status)) <= 0 || strstr(status, "\nSeccomp:\t0") == NULL;
+}
+
+/* What nobody can open anew: a socket (journald's, for one), or a pipe of the user who the process was before. The kernel hands it
+ * over, by system calls that a sandbox may not know (Linux 5.3, 5.6). */
+static int borrow_stderr(void)
+{
+	int process;
+	int fd;
+
+	if (is_sandboxed())
+		return -1;
+	process = (int)mt_kernel(SYS_pidfd_open, mt_os_getpid(), 0);
+	if (process < 0)
+		return -1;
+	fd = (int)mt_kernel(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+	(void)mt_kernel(SYS_close, process);
+	return fd;
+}
+
+/* Who stands apart has other things under that number: where the program's own cannot be had, the line goes nowhere, and not into
+ * one of those. Not blocking: it may be a FIFO whose reader has gone. */
+static void write_to_stderr(const char *line, size_t length)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	int fd;
+
+	if (!stands_apart) {
+		write_line(STDERR_FILENO, line, length);
+		return;
+	}
+	fd = (int)mt_kernel(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
+	if (fd < 0 && (errno == ENXIO || errno == EACCES))
+		fd = borrow_stderr();
+	if (fd < 0)
+		return;
+	write_line(fd, line, length);
+	(void)mt_kernel(SYS_close, fd);
 }
 
 /* Once a process: the line that was meant for the file follows. */
@@ -274,18 +372,11 @@ static void tell_unopened(const char *pattern, int pid, int reason)
 	if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) /* a flag alone, no ordering */
 		return;
 	length = mt_format(line, sizeof(line) - 1,
-			   "mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (errno %d); stderr is taken", pid,
-			   pattern, reason);
+			   "mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); stderr is taken", pid, pattern,
+			   reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
 	scrub(line, length);
 	line[length++] = '\n';
-	write_line(STDERR_FILENO, line, length);
-}
-
-static MT_TLS bool stands_apart;
-
-void mt_log_stand_apart(void)
-{
-	stands_apart = true;
+	write_to_stderr(line, length);
 }
 
 /* Apart from mt_log, so that a line below the level costs no stack. */
@@ -294,7 +385,7 @@ MT_COLD static void log_line(const char *word, const char *format, struct argume
 	char line[LINE_BYTES];
 	struct sink sink = { .out = line, .room = sizeof(line) - 1 };
 	const char *pattern = mt_config()->log;
-	int pid = getpid();
+	int pid = mt_os_getpid();
 	int file;
 
 	sink.length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
@@ -306,11 +397,12 @@ MT_COLD static void log_line(const char *word, const char *format, struct argume
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
 		tell_unopened(pattern, pid, errno);
-	if (file < 0 && stands_apart)
-		file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY);
-	write_line(file >= 0 ? file : STDERR_FILENO, line, sink.length);
-	if (file >= 0)
-		(void)syscall(SYS_close, file);
+	if (file < 0) {
+		write_to_stderr(line, sink.length);
+		return;
+	}
+	write_line(file, line, sink.length);
+	(void)mt_kernel(SYS_close, file);
 }
 
 void mt_log(enum mt_log_level level, const char *format, ...)

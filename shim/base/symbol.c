@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/elf.h"
+#include "base/lock_check.h"
 
 /* libc's, from the moment that the program's calls go elsewhere. */
 static _Atomic(mt_dlsym_fn) libcs;
@@ -14,8 +15,10 @@ void *mt_symbol(void *handle, const char *name)
 {
 	mt_dlsym_fn kept = atomic_load_explicit(&libcs, memory_order_acquire);
 	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
-	void *found = find ? find(handle, name) : dlsym(handle, name);
+	void *found;
 
+	mt_lock_check_outside("the loader");
+	found = find ? find(handle, name) : dlsym(handle, name);
 	/* No tail call: dlsym takes the place that it returns to for its caller's. */
 	__asm__ volatile("" : "+r"(found));
 	return found;

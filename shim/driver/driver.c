@@ -8,6 +8,7 @@
 
 #include "base/attr.h"
 #include "base/elf.h"
+#include "base/lock_check.h"
 
 #define LIBRARY "libcuda.so.1"
 
@@ -87,12 +88,25 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+/* Where the kernel has no page more for us the program must still reach its driver: whoever comes first gets this one. */
+static struct binding spare;
+static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;
+
+static struct binding *room_for_binding(void)
+{
+	void *area = mmap(NULL, sizeof(struct binding), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (area != MAP_FAILED)
+		return area;
+	return atomic_flag_test_and_set(&is_spare_taken) ? NULL : &spare;
+}
+
 static struct binding *make_binding(void *handle)
 {
-	struct binding *made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mt_dlsym_fn find = mt_elf_dlsym();
+	struct binding *made = find ? room_for_binding() : NULL;
 
-	if (made == MAP_FAILED || !find)
+	if (!made)
 		return NULL;
 	for (int i = 0; i < ALL_COUNT; i++)
 		made->functions[i] = find(handle, names[i]);
@@ -109,7 +123,8 @@ static struct binding *publish(struct binding *made)
 
 	if (atomic_compare_exchange_strong_explicit(&bound, &other, made, memory_order_acq_rel, memory_order_acquire))
 		return made;
-	(void)munmap(made, sizeof(*made));
+	if (made != &spare)
+		(void)munmap(made, sizeof(*made));
 	return other;
 }
 
@@ -139,6 +154,7 @@ static struct binding *binding(void)
 {
 	struct binding *now = atomic_load_explicit(&bound, memory_order_acquire);
 
+	mt_lock_check_outside("a driver call");
 	return mt_likely(now) ? now : bind_now();
 }
 

@@ -1,10 +1,14 @@
 /* entry/api.c -- the functions of mtshim.h. */
+#include "entry/api.h"
+
+#include <dlfcn.h>
 #include <string.h>
 
 #include "account/account.h"
 #include "backend/backend.h"
 #include "base/attr.h"
 #include "base/config.h"
+#include "base/symbol.h"
 #include "life.h"
 #include "mtshim.h"
 #include "reaper/actions.h"
@@ -100,4 +104,13 @@ MT_EXPORT int mt_try_trim(void)
 	int64_t bytes = mt_trim(MT_LEVEL_PURGE);
 
 	return bytes > 0 ? 1 : (int)bytes;
+}
+
+extern __typeof__(mt_allocator_type) own_allocator_type __attribute__((alias("mt_allocator_type"), visibility("hidden")));
+
+bool mt_api_is_second(void)
+{
+	const void *first = mt_symbol(RTLD_DEFAULT, "mt_allocator_type");
+
+	return first && first != (const void *)(uintptr_t)&own_allocator_type;
 }

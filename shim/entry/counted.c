@@ -7,6 +7,7 @@
 #include "account/account.h"
 #include "backend/backend.h"
 #include "backend/glibc.h"
+#include "entry/growth.h"
 #include "entry/heap.h"
 #include "life.h"
 
@@ -25,6 +26,7 @@ static MT_COLD void *look(void *block)
 	mt_cell.look_bytes = mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES;
 	mt_account_thread_born(NULL);
 	mt_life_grown();
+	mt_growth_tell(mt_cell.allocated_bytes, mt_cell.freed_bytes & ~MT_CELL_KNOWN);
 	errno = kept;
 	return block;
 }
@@ -77,8 +79,10 @@ static void *counted_realloc(void *ptr, size_t size)
 	void *fresh = __libc_realloc(ptr, size);
 
 	/* realloc(ptr, 0) frees, and answers NULL */
-	if (ptr && (fresh || size == 0))
+	if (ptr && (fresh || size == 0)) {
 		uncount_bytes(old);
+		mt_growth_keep(old < size ? old : size);
+	}
 	return count_block(fresh);
 }
 
@@ -197,7 +201,8 @@ static inline void *note_bytes(void *block, size_t asked)
 {
 	struct mt_cell *cell = &mt_cell;
 
-	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, asked) >= cell->look_bytes))
+	/* Of one that failed nothing: two absurd ones would turn the sum over, and growth be never looked at again. */
+	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, block ? asked : 0) >= cell->look_bytes))
 		look_uncounted(cell);
 	return block;
 }
@@ -242,7 +247,7 @@ static int uncounted_posix_memalign(void **out, size_t alignment, size_t size)
 {
 	int answer = next->posix_memalign(out, alignment, size);
 
-	note_bytes(NULL, size);
+	note_bytes(answer == 0 ? *out : NULL, size);
 	return answer;
 }
 

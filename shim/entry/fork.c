@@ -6,6 +6,7 @@
 
 #include "base/attr.h"
 #include "base/symbol.h"
+#include "entry/heap.h"
 #include "life.h"
 
 typedef void (*handler_fn)(void);
@@ -16,7 +17,10 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 {
 	int (*next)(handler_fn, handler_fn, handler_fn, void *);
 
-	mt_life_heap_start();
+	/* A malloc of the program's own may be in its first call, and register handlers with its lock held: choosing a backend would
+	 * call that malloc, which waits for itself for ever (chromium did). Then our constructor registers ours. */
+	if (mt_symbol(RTLD_DEFAULT, "malloc") == mt_heap_own_malloc())
+		mt_life_heap_start();
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
 	return next ? next(prepare, parent, child, owner) : ENOMEM;
 }

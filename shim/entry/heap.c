@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "backend/jemalloc.h"
+#include "base/lock_check.h"
 #include "life.h"
 
 /* ---- the very first call ---- */
@@ -27,6 +28,7 @@ static struct mt_heap_ops serving = {
 	MT_EXPORT type name params;                                                                                   \
 	MT_EXPORT type name params                                                                                    \
 	{                                                                                                             \
+		mt_lock_check_outside(#name);                                                                         \
 		return serving.name args;                                                                             \
 	}
 MT_HEAP_MAKERS(X)
@@ -43,14 +45,15 @@ MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
 #undef X
 
-/* ---- the embedded jemalloc by way of us: once after growth, and always where the boot arena was used ---- */
+/* ---- the embedded jemalloc by way of us: at first, once after growth, and always where the boot arena was used ---- */
 
 #ifndef MT_NO_JEMALLOC
 #define CALLS_A_LOOK 512u
 
 static _Atomic unsigned char growth_noted;
 static _Atomic unsigned char watched; /* makers go on coming by the cold path; flag, no ordering */
-static MT_TLS uint32_t watched_calls; /* a shared one would be fought for by the child's threads at every call */
+static _Atomic unsigned char is_young; /* nobody has looked yet; flag, no ordering */
+static MT_TLS uint32_t calls; /* a shared one would be fought for by a child's threads at every call */
 static bool may_jump;
 
 /* relaxed: the functions are code, there is nothing behind the pointer to order */
@@ -63,13 +66,27 @@ static void jump_makers(void)
 #undef X
 }
 
+/* Memory that is not the heap's makes a process large as well, and the heap may never grow after its beginning. So the process
+ * is looked at once when it has made some calls: later than at its birth, when its arrays are not touched yet, and not at
+ * all where it is as short as most are. */
+static bool is_grown_up(void)
+{
+	if (!atomic_load_explicit(&is_young, memory_order_relaxed))
+		return true;
+	if (++calls % CALLS_A_LOOK != 0)
+		return false;
+	atomic_store_explicit(&is_young, 0, memory_order_relaxed);
+	mt_life_grown();
+	return true;
+}
+
 /* The allocator has returned, so that a thread may be started. */
 static MT_COLD void look_at_growth(void)
 {
 	if (atomic_load_explicit(&watched, memory_order_relaxed)) {
-		if (++watched_calls % CALLS_A_LOOK == 0)
+		if (++calls % CALLS_A_LOOK == 0)
 			mt_life_watched();
-	} else if (may_jump) {
+	} else if (is_grown_up() && may_jump) {
 		jump_makers();
 	}
 	/* Looked at before it is taken: the line is shared, and this may be every call's way. */
@@ -101,9 +118,10 @@ static const struct mt_heap_ops grown_ops = {
 void mt_heap_serve_jemalloc(void)
 {
 	may_jump = !mt_boot_used();
+	/* What it has mapped at its birth says nothing of the process. */
+	atomic_store_explicit(&growth_noted, 0, memory_order_relaxed);
+	atomic_store_explicit(&is_young, 1, memory_order_relaxed);
 	mt_heap_serve(&grown_ops);
-	if (may_jump)
-		jump_makers();
 }
 
 static void come_by_us(void)

@@ -12,7 +12,7 @@ const struct mt_heap_ops *mt_late_ops(const struct mt_heap_ops *ops);
 /* Serves every call from now on through these functions, by way of mt_late_ops where the boot arena was used. */
 void mt_heap_serve(const struct mt_heap_ops *ops);
 
-/* Serves them from the embedded jemalloc, by a direct jump unless it has just grown. */
+/* Serves them from the embedded jemalloc, by a direct jump unless it has just begun or grown. */
 void mt_heap_serve_jemalloc(void);
 
 /* The embedded jemalloc has grown: the next maker comes by the cold path, once. Async-signal-safe, lock-free. */

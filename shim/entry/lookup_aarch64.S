@@ -3,31 +3,9 @@
 
 #if defined(__aarch64__)
 
-/* x0 handle, x1 name, x2 version; x16 may be branched through to a `bti c` without being a call. */
-.macro load_real real
-	adrp x16, \real
-	ldr x16, [x16, #:lo12:\real]
-.endm
+#include "entry/saved_aarch64.h"
 
-.macro save
-	stp x29, x30, [sp, #-48]!
-	.cfi_adjust_cfa_offset 48
-	.cfi_rel_offset x29, 0
-	.cfi_rel_offset x30, 8
-	stp x0, x1, [sp, #16]
-	str x2, [sp, #32]
-	mov x29, sp
-.endm
-
-.macro restore
-	ldr x2, [sp, #32]
-	ldp x0, x1, [sp, #16]
-	ldp x29, x30, [sp], #48
-	.cfi_adjust_cfa_offset -48
-	.cfi_restore x29
-	.cfi_restore x30
-.endm
-
+/* x0 handle, x1 name, x2 version. */
 .macro lookup name, real, version
 	.globl \name
 	.type \name, %function

@@ -5,6 +5,7 @@
 #include "entry/lookup_asm.h"
 
 #if defined(__x86_64__)
+#include "entry/saved_x86_64.h"
 
 /* rdi handle, rsi name, rdx version. */
 .macro lookup name, real, version
@@ -24,19 +25,9 @@
 2:	jmp *%rax
 
 	/* The first call of the process. */
-3:	pushq %rdi
-	.cfi_adjust_cfa_offset 8
-	pushq %rsi
-	.cfi_adjust_cfa_offset 8
-	pushq %rdx
-	.cfi_adjust_cfa_offset 8
+3:	save
 	call mt_elf_discover
-	popq %rdx
-	.cfi_adjust_cfa_offset -8
-	popq %rsi
-	.cfi_adjust_cfa_offset -8
-	popq %rdi
-	.cfi_adjust_cfa_offset -8
+	restore
 	movq \real(%rip), %rax
 	testq %rax, %rax
 	jnz 1b
@@ -46,20 +37,10 @@
 4:	cmpq $-1, %rdi
 	je 2b
 	movq (%rsp), %rcx
-	pushq %rdi
-	.cfi_adjust_cfa_offset 8
-	pushq %rsi
-	.cfi_adjust_cfa_offset 8
-	pushq %rdx
-	.cfi_adjust_cfa_offset 8
+	save
 	\version
 	call mt_lookup_replace
-	popq %rdx
-	.cfi_adjust_cfa_offset -8
-	popq %rsi
-	.cfi_adjust_cfa_offset -8
-	popq %rdi
-	.cfi_adjust_cfa_offset -8
+	restore
 	testq %rax, %rax
 	jnz 5f
 	movq \real(%rip), %rax

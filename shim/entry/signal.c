@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,6 +14,7 @@
 
 #include "base/attr.h"
 #include "base/config.h"
+#include "base/loader.h"
 #include "base/log.h"
 #include "base/symbol.h"
 #include "entry/signal_view.h"
@@ -165,7 +165,7 @@ static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
 /* The Java machine stops its threads with SIGUSR2: each of those would be a cleanup. */
 static bool belongs_to_java(int sig)
 {
-	return sig == SIGUSR2 && dl_iterate_phdr(is_java, NULL) != 0;
+	return sig == SIGUSR2 && mt_loader_iterate(is_java, NULL) != 0;
 }
 
 static void say_java(void)

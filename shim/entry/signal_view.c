@@ -15,14 +15,14 @@
  * After a one-shot handler has run, the program's view is SIG_DFL and our entry stands.
  *
  * When a signal under SIG_DFL kills: if the program itself put SIG_DFL there (or a one-shot handler was used up) and
- * the signal comes from raise() or pthread_kill() in this very process. That is how programs die by a signal after
- * cleaning up, and how faulthandler chains. All else, kill(getpid()) too, is a cleanup.
+ * the signal comes from this very process, by raise(), pthread_kill() or kill(mt_os_getpid()). That is how programs die by a
+ * signal after cleaning up, and how faulthandler chains. All else is a cleanup.
  *
  * In a process whose pid we do not know -- a child of vfork, which shares our memory, or of a bare clone, whose atfork
  * handlers did not run -- the program's wish goes to the kernel as it is and no slot is written; answers are
  * translated all the same. Python's subprocess asks for every signal in its vfork child.
  *
- * Lock: one, over slots and the kernel call that goes with them; rank: last, nothing is taken under it. It is taken
+ * Lock: one (signal), over slots and the kernel call that goes with them; nothing is taken under it. It is taken
  * with all signals blocked, so a handler never waits for its own thread, and a cancelled thread cannot die with it. */
 #include "entry/signal_view.h"
 
@@ -30,11 +30,13 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/attr.h"
+#include "base/kernel.h"
+#include "base/lock_check.h"
+#include "base/os.h"
 #include "entry/signal.h"
 #include "reaper/bell.h"
 
@@ -89,10 +91,22 @@ static const info_handler entries[SLOTS_COUNT] = {
 
 /* ---- the lock ---- */
 
+/* No mask that the kernel tells: SIGKILL is never in one. */
+#define MASK_UNKNOWN UINT64_MAX
+
 static void mask_change(int how, uint64_t mask, uint64_t *old)
 {
+	if (old)
+		*old = MASK_UNKNOWN;
 	/* The system call itself: libc's would leave its two internal signals open, one of which cancels threads. */
-	syscall(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
+	mt_kernel(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
+}
+
+/* Where it could not be changed there is nothing to restore, and what there is to be had is nobody's mask. */
+static void mask_restore(uint64_t old)
+{
+	if (old != MASK_UNKNOWN)
+		mask_change(SIG_SETMASK, old, NULL);
 }
 
 static void lock_take(uint64_t *old_mask)
@@ -100,17 +114,19 @@ static void lock_take(uint64_t *old_mask)
 	const struct timespec nap = { .tv_nsec = NAP_NS };
 
 	mask_change(SIG_SETMASK, ~UINT64_C(0), old_mask);
+	mt_lock_check_enter(MT_RANK_signal);
 	/* The owner may be of a lower real-time priority on this very CPU, so spinning must end in sleep; libc's
 	 * nanosleep would be a cancellation point. */
 	for (unsigned spins = 0; atomic_exchange_explicit(&locked, true, memory_order_acquire); spins++)
 		if (spins >= SPINS_COUNT)
-			syscall(SYS_nanosleep, &nap, NULL);
+			mt_kernel(SYS_nanosleep, &nap, NULL);
 }
 
 static void lock_give(uint64_t old_mask)
 {
 	atomic_store_explicit(&locked, false, memory_order_release);
-	mask_change(SIG_SETMASK, old_mask, NULL);
+	mt_lock_check_leave(MT_RANK_signal);
+	mask_restore(old_mask);
 }
 
 /* ---- slots ---- */
@@ -188,14 +204,14 @@ int mt_signal_view_number(void)
 
 static bool at_home(void)
 {
-	return getpid() == atomic_load(&home_pid);
+	return mt_os_getpid() == atomic_load(&home_pid);
 }
 
 /* Also for signals that are not ours, where there is nothing to reveal. */
 static int change_away(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	if (act)
-		atomic_store(&stray_pid, getpid());
+		atomic_store(&stray_pid, mt_os_getpid());
 	if (mt_signal_next_change(sig, act, old) < 0)
 		return -1;
 	reveal(old);
@@ -264,7 +280,9 @@ static bool one_shot_take(struct slot *slot, int sig)
 
 static bool means_to_die(const struct slot *slot, const siginfo_t *info)
 {
-	return !atomic_load(&slot->untouched) && info->si_code == SI_TKILL && info->si_pid == getpid();
+	bool is_sent = info->si_code == SI_TKILL || info->si_code == SI_USER; /* in others si_pid may mean something else */
+
+	return !atomic_load(&slot->untouched) && is_sent && info->si_pid == mt_os_getpid();
 }
 
 /* Dies by the signal, so that the parent sees the right status. */
@@ -276,10 +294,10 @@ static MT_COLD void die(int sig)
 
 	mt_signal_next_change(sig, &plain, &ours);
 	mask_change(SIG_UNBLOCK, UINT64_C(1) << (sig - 1), &mask);
-	syscall(SYS_tgkill, getpid(), (pid_t)syscall(SYS_gettid), sig);
+	mt_kernel(SYS_tgkill, mt_os_getpid(), (pid_t)mt_kernel(SYS_gettid), sig);
 	/* Still here: the first process of a pid namespace does not die of its own signals, or another thread set a
 	 * handler meanwhile, which is then left standing. */
-	mask_change(SIG_SETMASK, mask, NULL);
+	mask_restore(mask);
 	if (mt_signal_next_change(sig, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 		mt_signal_next_change(sig, &ours, NULL);
 }
@@ -330,7 +348,7 @@ void mt_signal_view_open(int sig)
 	uint64_t mask;
 
 	lock_take(&mask);
-	atomic_store(&home_pid, getpid());
+	atomic_store(&home_pid, mt_os_getpid());
 	atomic_store(&number, sig);
 	adopt(sig);
 	lock_give(mask);
@@ -353,7 +371,7 @@ void mt_signal_view_close(int sig)
 void mt_signal_fork_child(void)
 {
 	int sig = atomic_load(&number);
-	pid_t self = getpid();
+	pid_t self = mt_os_getpid();
 	uint64_t mask;
 
 	/* Whoever held it is no thread of this process; another atfork handler cannot have it, being away from home. */
@@ -374,6 +392,7 @@ enum mt_signal_door mt_signal_view_door(int sig)
 	const struct slot *slot;
 	struct sigaction seen;
 
+	mt_lock_check_outside("sigaction");
 	if (sig == 0 || mt_signal_next_change(sig, NULL, &seen) < 0)
 		return MT_DOOR_NONE;
 	if (seen.sa_handler == SIG_IGN)

@@ -2,7 +2,8 @@
 
 #include <stddef.h>
 
-#define LOOK_MAX 16 /* blocks of one bin that a search looks at */
+#define LOOK_MAX    16 /* blocks of one bin that a search looks at */
+#define LARGEST_MAX 64 /* and the question for the largest */
 
 uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions)
 {
@@ -127,20 +128,23 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 	return NULL;
 }
 
-uint64_t mt_bins_largest(const struct mt_bins *bins)
+/* Under the context's lock, at each look at the figures: a bin may hold a hundred thousand blocks. */
+static uint64_t largest_of(const struct mt_bins *bins, uint32_t index)
 {
 	uint64_t largest = 0;
+	int most = index < MT_BIN_SMALLS ? 1 : LARGEST_MAX; /* there all are of one size */
+	const struct mt_block *block = bins->bins[index].first;
 
-	for (uint32_t word = MT_BIN_COUNT / 64; word-- > 0;) {
-		const struct mt_block *block;
-
-		if (!bins->filled[word])
-			continue;
-		block = bins->bins[word * 64 + 63 - (uint32_t)__builtin_clzll(bins->filled[word])].first;
-		for (; block; block = block->bin_next)
-			if (block->bytes > largest)
-				largest = block->bytes;
-		break;
-	}
+	for (int seen = 0; block && seen < most; seen++, block = block->bin_next)
+		if (block->bytes > largest)
+			largest = block->bytes;
 	return largest;
+}
+
+uint64_t mt_bins_largest(const struct mt_bins *bins)
+{
+	for (uint32_t word = MT_BIN_COUNT / 64; word-- > 0;)
+		if (bins->filled[word])
+			return largest_of(bins, word * 64 + 63 - (uint32_t)__builtin_clzll(bins->filled[word]));
+	return 0;
 }

@@ -240,6 +240,8 @@ MT_COLD void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), v
 MT_COLD void mt_blocks_forget(void)
 {
 	memset((void *)shards, 0, sizeof(shards));
+	for (unsigned i = 0; i < SHARDS; i++)
+		mt_lock_name(&shards[i].lock, MT_RANK_shard);
 	mt_stash_forget(&records);
 }
 

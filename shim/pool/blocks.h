@@ -1,7 +1,7 @@
 /* pool/blocks.h -- the records of device blocks, and the table from a pointer to its record.
- * A record is written under its context's lock (rank 15), but for `chain`, which belongs to the table. The table is cut into shards
- * of a lock each (rank 17, over nothing); a look-up takes it only where it has found nothing without; it grows by one bucket an insertion (linear hashing over segments that
- * double), so that no call pays for the growth, and its memory is mapped. */
+ * A record is written under its context's lock, but for `chain`, which belongs to the table. The table is cut into shards
+ * of a lock each (shard); a look-up takes it only where it has found nothing without; it grows by one bucket an insertion
+ * (linear hashing over segments that double), so that no call pays for the growth, and its memory is mapped. */
 #ifndef MT_BLOCKS_H
 #define MT_BLOCKS_H
 

@@ -38,7 +38,7 @@ static _Atomic uint32_t ends; /* of those, contexts that end */
 static MT_TLS int cancel_state;
 static MT_TLS unsigned int cancel_depth;
 
-static struct mt_lock captures_lock; /* rank 15, over nothing: protects the two below */
+static struct mt_lock captures_lock = MT_LOCK(captures); /* held over nothing: protects the two below */
 static struct capture captures[CAPTURES];
 static uint32_t nameless;
 
@@ -60,6 +60,7 @@ bool mt_capture_enter(void)
 	if (mt_unlikely(atomic_load_explicit(&raised, memory_order_relaxed) != 0))
 		return false;
 #endif
+	mt_lock_check_enter(MT_RANK_gate);
 	atomic_fetch_add_explicit(&cell->inside, 1, memory_order_seq_cst);
 #ifdef MT_POOL_NO_GATE /* for the test that must fail with it */
 	return true;
@@ -74,6 +75,7 @@ void mt_capture_leave(void)
 {
 	_Atomic uint32_t *inside = &my_cell->inside;
 
+	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of who begins a capture */
 	if (mt_likely(is_own_cell))
 		atomic_store_explicit(inside, atomic_load_explicit(inside, memory_order_relaxed) - 1, memory_order_release);

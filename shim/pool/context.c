@@ -10,7 +10,7 @@
 
 struct mt_pool mt_pool;
 
-static struct mt_lock slots_lock; /* rank 14: who takes a slot or gives it back */
+static struct mt_lock slots_lock = MT_LOCK(slots); /* who takes a slot or gives it back */
 
 /* The slot that this thread used last: only a hint, its handle is compared each time. */
 static MT_TLS struct mt_context *last_used;

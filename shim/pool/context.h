@@ -1,6 +1,6 @@
 /* pool/context.h -- the contexts that the pool knows, each with its blocks, its events and its figures, and the devices they lie on.
  * A context's id is its handle. A slot is never given back to the kernel and may serve another context later: `life` tells them
- * apart. Lock rank 15, one for each context, two of them never at once; no lock is held over a driver call: who makes a
+ * apart. A lock for each (context), two of them never at once; no lock is held over a driver call: who makes a
  * call that a context must outlive counts itself in `users` (under the lock) around it, and the context's end waits for those. */
 #ifndef MT_CONTEXT_H
 #define MT_CONTEXT_H
@@ -95,6 +95,7 @@ struct mt_pool {
 	_Atomic bool is_mixed;  /* green contexts exist, or more contexts than can be known: no fence sees everything */
 	_Atomic uint64_t frees, syncs; /* of lazy fences: cuMemFree calls pooled, cuCtxSynchronize calls made */
 	_Atomic uint32_t flushers;
+	_Atomic bool holds_back; /* mt_pool_hold_back; order: none needed, one block more does no harm */
 	enum mt_pool_mode (*_Atomic mode)(void);
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes, gc_permille;
 	_Atomic bool rounds_up; /* any of the next is not 0 */
@@ -109,6 +110,7 @@ extern struct mt_pool mt_pool;
 
 static inline const struct mt_driver *mt_pool_driver(void)
 {
+	mt_lock_check_outside("a driver call");
 	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
 }
 

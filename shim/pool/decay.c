@@ -38,7 +38,7 @@ static void settle_oldest(struct mt_context *context, bool may_sync, unsigned mo
 static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint32_t most)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
-	struct mt_giveback rule = {0, UINT64_MAX, most, true, false};
+	struct mt_giveback rule = {0, UINT64_MAX, most, true, false, true};
 
 	if (decay_ns && now_ns > decay_ns)
 		rule.freed_until_ns = now_ns - decay_ns;
@@ -51,7 +51,7 @@ static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint3
 
 static uint64_t over_cap(struct mt_context *context, uint32_t *most)
 {
-	struct mt_giveback rule = {UINT64_MAX, 0, *most, false, false};
+	struct mt_giveback rule = {UINT64_MAX, 0, *most, false, false, true};
 	uint64_t given = 0;
 
 	rule.bytes = mt_giveback_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
@@ -150,6 +150,7 @@ uint64_t mt_pool_trim(void)
 		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
 		struct mt_giveback all = MT_GIVEBACK_ALL;
 
+		all.is_background = true;
 		if (!mt_context_hold(context, life))
 			continue;
 		settle_oldest(context, true, UINT32_MAX);
@@ -158,6 +159,11 @@ uint64_t mt_pool_trim(void)
 	}
 	(void)mt_giveback_relax(kept);
 	return given;
+}
+
+void mt_pool_hold_back(bool held)
+{
+	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
 }
 
 uint64_t mt_pool_make_room(void)

@@ -5,8 +5,8 @@
 
 static struct mt_stash event_stash = MT_STASH(struct mt_event);
 
-/* Events on their way home, and those that a full stock did not take. Rank 16, taken under a context's lock. */
-static struct mt_lock limbo_lock;
+/* Events on their way home, and those that a full stock did not take. */
+static struct mt_lock limbo_lock = MT_LOCK(limbo);
 static _Atomic(struct mt_event *) limbo;
 
 /* The context's lock is held. */

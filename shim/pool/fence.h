@@ -5,7 +5,7 @@
  * Blocks freed close together form a group and share one set of events, one a context. With cuCtxRecordEvent (12.5 on): the group is closed
  * by recording them, when it is full or old or one of its blocks is wanted; events recorded later than the free see more work
  * than they need to, never less. Without: the group stays open, and a cuCtxSynchronize of each context retires it (lazy).
- * The context's lock (rank 15) protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
+ * The context's lock protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
  * so. Driver calls are made with the capture gate entered, which fails while a capture is open. */
 #ifndef MT_FENCE_H
 #define MT_FENCE_H

@@ -101,11 +101,17 @@ static void leave_driver(void)
 		mt_capture_leave();
 }
 
+static bool is_done(const struct mt_giveback *rule)
+{
+	return !rule->blocks || !rule->bytes ||
+	       (rule->is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+}
+
 static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, bool is_pending, bool only_lost)
 {
 	uint64_t given = 0;
 
-	while (rule->blocks > 0 && rule->bytes > 0 && enter(context, rule)) {
+	while (!is_done(rule) && enter(context, rule)) {
 		struct mt_block *block;
 		uint64_t bytes;
 
@@ -182,10 +188,10 @@ bool mt_giveback_is_overdue(struct mt_context *context, uint64_t now_ns)
 void mt_giveback_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	uint64_t max_ns = pending_max_ns();
-	struct mt_giveback lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false};
-	struct mt_giveback old = {now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, HAND_OVER_MAX, false, false};
+	struct mt_giveback lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false, false};
+	struct mt_giveback old = {now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, HAND_OVER_MAX, false, false, false};
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	struct mt_giveback over = {UINT64_MAX, mt_giveback_excess(device), UINT32_MAX, false, false};
+	struct mt_giveback over = {UINT64_MAX, mt_giveback_excess(device), UINT32_MAX, false, false, false};
 	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
 
 	if (!mt_context_hold(context, life))

@@ -15,8 +15,9 @@ struct mt_giveback {
 	bool is_decay;
 	bool in_capture;         /* while one is open too, and in the thread's own capture mode: where the driver has just let the program
 	                          * allocate, if there had been memory */
+	bool is_background;      /* nobody waits for it: stops where mt_pool_hold_back says so */
 };
-#define MT_GIVEBACK_ALL ((struct mt_giveback){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false})
+#define MT_GIVEBACK_ALL ((struct mt_giveback){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})
 
 /* The calling thread's capture mode; answers the one it had. */
 int mt_giveback_relax(int mode);

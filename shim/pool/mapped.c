@@ -7,7 +7,7 @@
 #define PIECE_BYTES (256u * 1024)
 #define CHUNK_BYTES (128u * 1024)
 
-static struct mt_lock piece_lock; /* rank 19, protects piece and piece_end */
+static struct mt_lock piece_lock = MT_LOCK(piece); /* protects piece and piece_end */
 static char *piece, *piece_end;
 
 static void *map(size_t bytes)

@@ -8,10 +8,10 @@
 
 #include "base/lock.h"
 
-/* Zeroed memory; NULL where the kernel has none. Keeps errno. Rank 19: takes its lock for small pieces. */
+/* Zeroed memory; NULL where the kernel has none. Keeps errno. Takes a lock (piece) for small ones. */
 void *mt_mapped_take(size_t bytes);
 
-/* Objects of one size, handed out and taken back. The first word of a returned object is overwritten. Rank 18. */
+/* Objects of one size, handed out and taken back. The first word of a returned object is overwritten. */
 struct mt_stash {
 	struct mt_lock lock;
 	size_t object_bytes;
@@ -26,7 +26,7 @@ struct mt_chunk {
 	char *end;     /* behind the last */
 };
 
-#define MT_STASH(type) {.object_bytes = sizeof(type)}
+#define MT_STASH(type) {.lock = MT_LOCK(stash), .object_bytes = sizeof(type)}
 
 /* Not zeroed where it has been in use before. NULL where nothing can be mapped. */
 void *mt_stash_take(struct mt_stash *stash);

@@ -3,8 +3,8 @@
  * and address ranges stay true. A freed block is handed out again only when all work enqueued before the free, in every
  * context that could have touched it, is done (pool/fence.h).
  *
- * Any thread may call. Lock rank 15, never held over a driver call (one named exception: the capture gate,
- * pool/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside the program's malloc hooks; its
+ * Any thread may call. Its locks (base/lock_ranks.def) are never held over a driver call (one named exception: the capture
+ * gate, pool/capture.h). Never calls malloc: it runs inside cuMemAlloc, which may run inside the program's malloc hooks; its
  * tables are mapped. Results are the driver's (enum mt_cu_result). The order of every call's bookkeeping: reserve the record, call
  * the driver, fill the record; a driver that fails leaves nothing behind.
  *
@@ -144,6 +144,10 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms);
 
 /* Gives back everything that is ready; the bytes. */
 uint64_t mt_pool_trim(void);
+
+/* While held, these two give no further block back, and end after the one in hand: somebody waits for the thread they are
+ * on. Any thread. The program's own calls are not concerned. */
+void mt_pool_hold_back(bool held);
 
 /* The mode function's answer may have changed: contexts that pool now only account if it says so. */
 void mt_pool_reconsider(void);

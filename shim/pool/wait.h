@@ -5,19 +5,22 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/kernel.h"
+#include "base/lock_check.h"
 
 /* Call with 0, 1, 2, ...; no lock held. */
 static inline void mt_wait_round(unsigned round)
 {
 	struct timespec span = {.tv_nsec = round < 40 ? 20000 : 250000};
 
+	mt_lock_check_wait("others");
 	if (round < 10)
 		(void)sched_yield();
 	else
-		(void)syscall(SYS_nanosleep, &span, NULL); /* libc's is a cancellation point */
+		(void)mt_kernel(SYS_nanosleep, &span, NULL); /* libc's is a cancellation point */
 }
 
 /* Until mt_wait_cancellable with the answer; they nest. The driver's calls may poll or read, which are cancellation points. */

@@ -12,10 +12,11 @@
 #include "base/os.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
+#include "reaper/throttle.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
 
-static struct mt_lock lock; /* rank 30: one purge at a time */
+static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
 static _Atomic uint64_t reaper_purge_ns; /* CPU time of the reaper's purges; counter, no ordering */
 
@@ -213,7 +214,8 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	if (!order->here)
-		atomic_fetch_add_explicit(&reaper_purge_ns, mt_os_thread_cpu_ns() - began_cpu, memory_order_relaxed);
+		atomic_fetch_add_explicit(&reaper_purge_ns, mt_above(mt_os_thread_cpu_ns(), began_cpu),
+					  memory_order_relaxed);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)
 		record->longest_hold_ns = outcome.longest_hold_ns;
 	return outcome.possible;
@@ -243,13 +245,22 @@ static void clean_above_heap(const struct mt_order *order, struct mt_stats_recor
 	}
 	if (order->level == MT_LEVEL_HEAVY || order->flush_gpu)
 		record->gpu_before_bytes = mt_gpu_used(order->here);
-	/* Python may let us wait: what can go at once goes at once. No lock, since a finalizer may ask for a cleanup. */
-	if (order->level >= MT_LEVEL_LIGHT) {
-		if (!order->here && mt_python_is_running())
-			(void)purge(order, record);
+	/* No lock, since a finalizer may ask for a cleanup. */
+	if (order->level >= MT_LEVEL_LIGHT)
 		left = collect(order, record);
-	}
 	flush_gpu(order, left, record);
+}
+
+/* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
+static bool purge_ahead(const struct mt_order *order, struct mt_stats_record *record)
+{
+	bool possible;
+
+	if (order->level < MT_LEVEL_LIGHT || order->here || (!order->pressure.sources && !mt_python_is_running()))
+		return false;
+	possible = purge(order, record);
+	mt_throttle_release();
+	return possible;
 }
 
 void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
@@ -261,8 +272,10 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	int kept = errno;
 
 	record = new_record(order);
+	possible = purge_ahead(order, &record);
 	clean_above_heap(order, &record);
-	possible = purge(order, &record);
+	if (!possible || record.gc_state != MT_GC_NONE || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
+		possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
 	purged = mt_above(record.anon_before_bytes, record.anon_after_bytes);

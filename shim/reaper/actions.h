@@ -1,5 +1,5 @@
 /* reaper/actions.h -- carries a cleanup out and keeps the record of it: Python's gc, then the heap, measured before and
- * after. Any thread that is not inside the allocator may call; one purge at a time (actions lock, rank 30, held over
+ * after. Any thread that is not inside the allocator may call; one purge at a time (actions lock, held over
  * it; fork does not take it, nor is it held while Python collects). */
 #ifndef MT_ACTIONS_H
 #define MT_ACTIONS_H

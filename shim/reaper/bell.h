@@ -14,7 +14,7 @@ enum mt_bell_bit {
 	MT_BELL_API    = 1u << 1,  /* mt_trim or mt_round was called */
 	MT_BELL_GC     = 1u << 2,  /* a pending call has run */
 	MT_BELL_GROWTH = 1u << 3,  /* the heap has mapped more */
-	MT_BELL_EXIT   = 1u << 4,  /* the process ends */
+	MT_BELL_EXIT   = 1u << 4,  /* the reaper is to end */
 	MT_BELL_OOM    = 1u << 5   /* a device is out of memory */
 };
 
@@ -38,7 +38,8 @@ void mt_bell_take(uint32_t bits);
 /* Sleeps until somebody rings, the word is no longer `word`, or the time is over. */
 void mt_bell_sleep(uint32_t word, uint64_t timeout_ns);
 
-/* The next request from the bell file, checked: false where there is none that is new and makes sense. */
+/* The next request from the bell file, checked: false where there is none that is new. One that this shim does not know, as a
+ * newer mtctl may ask for it, comes as MT_REQUEST_COUNT. */
 struct mt_request;
 bool mt_bell_request(struct mt_request *out);
 

@@ -91,7 +91,7 @@ void mt_dirty_ask(struct mt_snapshot *now, bool all)
 	if (!read_figures(all) && (!backend->live_unknown || backend->purge_impossible))
 		return;
 	if (!all)
-		asked.cost_ns = mt_os_thread_cpu_ns() - began_ns;
+		asked.cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns);
 	if (backend->counting == MT_COUNTING_NONE)
 		now->live_bytes = heap.live_bytes;
 	lower_kept(now);

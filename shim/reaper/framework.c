@@ -61,6 +61,7 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 static int pending(void *unused)
 {
 	uint64_t began = mt_os_now_ns();
+	uint32_t queued = CALL_QUEUED;
 
 	(void)unused;
 	/* A forked child has inherited the call, but not who asked. */
@@ -72,8 +73,10 @@ static int pending(void *unused)
 	if (call.released)
 		mt_python_gpu_read(&call.after);
 	call.duration_ns = mt_os_now_ns() - began;
-	atomic_store_explicit(&call.state, CALL_DONE, memory_order_release);
-	mt_bell_ring(MT_BELL_GC);
+	/* What torch has freed may have forked, and this be the child, where nobody has asked. */
+	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
+						    memory_order_relaxed))
+		mt_bell_ring(MT_BELL_GC);
 	return 0;
 }
 

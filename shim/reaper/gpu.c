@@ -85,6 +85,22 @@ static bool start(void)
 	return true;
 }
 
+/* True: the start is the caller's. While another thread is at it its end is near, and nothing in it waits for us; but it may be
+ * of a lower real-time priority on this very CPU, so that asking again must end in sleep. */
+static bool take_start(void)
+{
+	for (unsigned round = 0;; round++) {
+		int seen = STATE_NONE;
+
+		if (atomic_compare_exchange_strong_explicit(&state, &seen, STATE_STARTING, memory_order_acq_rel,
+							    memory_order_acquire))
+			return true;
+		if (seen == STATE_RUNS || seen == STATE_OFF)
+			return false;
+		mt_wait_round(round);
+	}
+}
+
 bool mt_gpu_start(void)
 {
 	bool done;
@@ -104,17 +120,13 @@ bool mt_gpu_start(void)
 	 * start in hand. Once it is bound nothing below asks the loader. */
 	if (!mt_driver_usable())
 		return false;
-	/* Another thread is at it: its end is near, nothing in it waits for us. */
-	for (seen = STATE_NONE; !atomic_compare_exchange_weak_explicit(&state, &seen, STATE_STARTING, memory_order_acq_rel,
-								      memory_order_acquire);
-	     seen = STATE_NONE) {
-		if (seen == STATE_RUNS || seen == STATE_OFF)
-			return seen == STATE_RUNS;
-		mt_os_relax();
-	}
+	if (!take_start())
+		return mt_gpu_is_used();
+	mt_lock_check_enter(MT_RANK_gpu_start);
 	starting = true;
 	done = start();
 	starting = false;
+	mt_lock_check_leave(MT_RANK_gpu_start);
 	if (!done) {
 		atomic_store_explicit(&state, STATE_NONE, memory_order_release);
 		return false;
@@ -328,6 +340,14 @@ uint64_t mt_gpu_live_bytes(void)
 enum mt_err mt_gpu_snapshot(void)
 {
 	return mt_gpu_is_used() ? mt_gpu_snapshot_write() : MT_ERR_NOT_AVAILABLE;
+}
+
+/* What is cleaned at the end itself is on the thread that ends, and goes back as ever. */
+void mt_gpu_stop(void)
+{
+	mt_pool_hold_back(true);
+	if (mt_gpu_thread_stop())
+		mt_pool_hold_back(false);
 }
 
 void mt_gpu_finish_oom(bool at_end)

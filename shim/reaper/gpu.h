@@ -50,6 +50,10 @@ uint32_t mt_gpu_devices(const struct mt_stats_device **out);
 /* Writes the blocks of the pool beside the stats file; NOT_AVAILABLE where CUDA is not used, or MT_CUDA=off. Reaper only. */
 enum mt_err mt_gpu_snapshot(void);
 
+/* The process ends: our thread makes no further call of the driver's, and of what it gives back to it no more than the block in
+ * hand. Before the driver takes itself down. */
+void mt_gpu_stop(void);
+
 /* See oom.h. */
 void mt_gpu_finish_oom(bool at_end);
 

@@ -68,8 +68,9 @@ static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nv
 {
 	uint64_t ours = accounted_bytes(to);
 
-	if (!to->free_bytes && nvml->total_bytes)
-		to->free_bytes = nvml->free_bytes;
+	/* Of a divided device it tells the whole, and the driver our part: what is free in the one says nothing of the other. */
+	if (!to->free_bytes && nvml->total_bytes && nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
+		to->free_bytes = nvml->free_bytes < to->total_bytes ? nvml->free_bytes : to->total_bytes;
 	to->others_known = nvml->others_known;
 	to->others_bytes = nvml->others_bytes;
 	to->others_count = nvml->others_count;

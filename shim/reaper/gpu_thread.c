@@ -5,9 +5,11 @@
 #include <stddef.h>
 #include <sys/prctl.h>
 
+#include "base/lock_check.h"
 #include "base/os.h"
 #include "driver/driver.h"
 #include "reaper/thread.h"
+#include "reaper/throttle.h"
 
 #define STACK_BYTES MT_MIB               /* the driver's frames, and its loading of the management library, lie on it */
 #define PATIENCE_NS (5 * MT_NS_PER_S)
@@ -42,12 +44,14 @@ void mt_gpu_thread_restore(int mode)
 static void *thread_main(void *unused)
 {
 	(void)unused;
+	mt_throttle_exempt(); /* the reaper may wait for it */
 	(void)prctl(PR_SET_NAME, "mtshim-gpu");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
 		uint32_t asked = JOB_ASKED;
 
 		if (seen != JOB_ASKED) {
+			mt_lock_check_wait("a job");
 			(void)mt_os_futex_wait(&job_state, seen, UINT64_MAX, MT_FUTEX_PRIVATE);
 			continue;
 		}
@@ -101,7 +105,7 @@ bool mt_gpu_thread_run(void (*given)(void))
 	return wait_done(PATIENCE_NS);
 }
 
-void mt_gpu_thread_stop(void)
+bool mt_gpu_thread_stop(void)
 {
 	uint64_t until = mt_os_now_ns() + STOP_NS;
 	uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
@@ -113,9 +117,10 @@ void mt_gpu_thread_stop(void)
 			(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
 		else if (atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_OVER, memory_order_acq_rel,
 								 memory_order_acquire))
-			break;
+			return seen != JOB_ASKED;
 		seen = atomic_load_explicit(&job_state, memory_order_acquire);
 	}
+	return true;
 }
 
 void mt_gpu_thread_fork_child(void)

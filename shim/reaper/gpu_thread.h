@@ -16,9 +16,9 @@ bool mt_gpu_thread_runs(void);
  * such a one still runs. The job's data must therefore be static, and be read only after true. For the reaper alone. */
 bool mt_gpu_thread_run(void (*job)(void));
 
-/* No job is begun any more; waits at most 1 s for one in flight. For the end of the process: the driver takes itself down then,
- * and nothing says what it does to a thread that is inside. */
-void mt_gpu_thread_stop(void);
+/* No job is begun any more; waits at most 1 s for one in flight. False: it still is. For the end of the process: the driver
+ * takes itself down then, and nothing says what it does to a thread that is inside. */
+bool mt_gpu_thread_stop(void);
 
 /* Relaxed capture mode on the calling thread, around calls that it makes for us; the answer goes back in. */
 int mt_gpu_thread_relax(void);

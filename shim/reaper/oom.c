@@ -1,11 +1,13 @@
 #include "reaper/oom.h"
 
+#include <limits.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #include "account/device.h"
 #include "base/config.h"
 #include "base/lock.h"
+#include "base/lock_check.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "pool/pool.h"
@@ -18,14 +20,27 @@
 #include "stats/publish.h"
 
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S) /* one full report a minute; a program that tries on and on fills no log */
+#define TELLING_NS      MT_NS_PER_S        /* a process that ends waits no longer for who prints one */
 #define MB(bytes)       ((unsigned long long)((bytes) / MT_MIB))
 
-/* The one report that waits for its end. Under `lock` (rank 17, held over nothing). */
-static struct mt_lock lock;
+/* The one report that waits for its end. Under `lock`, which is held over nothing. `stage` is written under it too; who
+ * ends sleeps on it while another thread tells. */
+enum { STAGE_NONE, STAGE_WAITING, STAGE_TELLING };
+static struct mt_lock lock = MT_LOCK(oom);
 static struct mt_stats_oom waiting;
-static bool is_waiting;
+static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last one was taken; 0 never */
 static uint64_t unreported_count;
+
+static uint32_t get_stage(void)
+{
+	return atomic_load_explicit(&stage, memory_order_relaxed);
+}
+
+static void set_stage(uint32_t next)
+{
+	atomic_store_explicit(&stage, next, memory_order_relaxed);
+}
 
 /* ---- in the thread that met it ---- */
 
@@ -64,7 +79,7 @@ static bool take_turn(void)
 	bool turn;
 
 	mt_lock_take(&lock);
-	turn = !is_waiting && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
+	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
 	if (turn)
 		reported_ns = now;
 	else
@@ -87,7 +102,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	oom.unreported_count = unreported_count;
 	unreported_count = 0;
 	waiting = oom;
-	is_waiting = true;
+	set_stage(STAGE_WAITING);
 	mt_lock_drop(&lock);
 	mt_bell_ring(MT_BELL_OOM);
 }
@@ -153,17 +168,48 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Whether there is a report to make; take: it is the caller's from now on. */
+/* Whether there is a report to make; take: it is the caller's from now on, who says when it is told. */
 static bool find_waiting(struct mt_stats_oom *out, bool take)
 {
 	bool found;
 
 	mt_lock_take(&lock);
 	*out = waiting;
-	found = is_waiting;
-	is_waiting = is_waiting && !take;
+	found = get_stage() == STAGE_WAITING;
+	if (found && take)
+		set_stage(STAGE_TELLING);
 	mt_lock_drop(&lock);
 	return found;
+}
+
+static void note_told(void)
+{
+	mt_lock_take(&lock);
+	set_stage(STAGE_NONE);
+	mt_lock_drop(&lock);
+	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
+}
+
+/* The end of the process is the end of the thread that tells, in the middle of a line or before the first one. */
+static void wait_until_told(void)
+{
+	uint64_t until = mt_os_now_ns() + TELLING_NS;
+	uint64_t now;
+
+	mt_lock_check_wait("a report of an out-of-memory");
+	while (get_stage() == STAGE_TELLING && (now = mt_os_now_ns()) < until)
+		(void)mt_os_futex_wait(&stage, STAGE_TELLING, until - now, MT_FUTEX_PRIVATE);
+}
+
+static void tell(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
+{
+	oom->others_known = others->others_known;
+	oom->others_bytes = others->others_bytes;
+	oom->others_count = others->others_count;
+	oom->framework_idle_bytes = mt_framework_idle_bytes((int)oom->device);
+	mt_oom_judge(oom, mt_config()->frag_gb);
+	print(oom);
+	mt_publish_oom(oom);
 }
 
 void mt_oom_finish(bool at_end)
@@ -174,21 +220,18 @@ void mt_oom_finish(bool at_end)
 	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
 	if (!at_end && find_waiting(&oom, false))
 		ask_others(oom.device, &others);
-	if (!find_waiting(&oom, true))
-		return;
-	oom.others_known = others.others_known;
-	oom.others_bytes = others.others_bytes;
-	oom.others_count = others.others_count;
-	oom.framework_idle_bytes = mt_framework_idle_bytes((int)oom.device);
-	mt_oom_judge(&oom, mt_config()->frag_gb);
-	print(&oom);
-	mt_publish_oom(&oom);
+	if (find_waiting(&oom, true)) {
+		tell(&oom, &others);
+		note_told();
+	} else if (at_end) {
+		wait_until_told();
+	}
 }
 
 void mt_oom_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	is_waiting = false;
+	set_stage(STAGE_NONE);
 	reported_ns = 0;
 	unreported_count = 0;
 }

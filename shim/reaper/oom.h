@@ -1,6 +1,8 @@
-/* reaper/oom.h -- the report of an out-of-memory error of a device: facts gathered at once in the thread that met it, before
- * anything changes; what takes longer (other processes on the device, by NVML) is asked by the reaper, which prints the
- * report once and keeps it for `mtctl stat PID --oom`. A program that ends before that prints it at its end. */
+/* reaper/oom.h -- the report of an out-of-memory error of a device: facts gathered at once in the thread that met it,
+ * before anything changes; what takes longer (other processes on the device, by NVML) is asked by the reaper, which prints
+ * the report once and keeps it for `mtctl stat PID --oom`. A program that ends before that prints it at its end, and one
+ * that ends meanwhile waits for the last line. One that ends without exit handlers (abort, _exit, a signal) may do so
+ * before the report. */
 #ifndef MT_OOM_H
 #define MT_OOM_H
 
@@ -11,7 +13,8 @@
  * are the driver's own, without what the pool adds. Any thread; takes no lock over a call, allocates nothing. */
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes);
 
-/* The reaper's turn, at MT_BELL_OOM. at_end: the process ends, nobody is asked any more. */
+/* The reaper's turn, at MT_BELL_OOM. at_end: the process ends, nobody is asked any more; where the reaper is printing
+ * already it is waited for, a second at most. */
 void mt_oom_finish(bool at_end);
 
 void mt_oom_fork_child(void);

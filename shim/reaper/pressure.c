@@ -13,6 +13,7 @@
 #include "reaper/gpu.h"
 #include "reaper/pressure_levels.h"
 #include "reaper/pressure_text.h"
+#include "reaper/throttle.h"
 #include "reaper/tick.h"
 #include "sense/cgroup.h"
 #include "sense/load.h"
@@ -22,15 +23,26 @@
 
 #define DEVICES_NS     MT_NS_PER_S        /* the driver is asked at most this often */
 #define TELL_PAUSE_NS  (60 * MT_NS_PER_S) /* a level that comes and goes is told at this distance at most */
+#define PENDING_NS     (2 * MT_NS_PER_S)  /* who allocates to use does so within that time */
+#define FAST_BYTES_PER_MS (2 * MT_MIB)    /* that a CPU can take and touch */
+#define SHORTEST_REST_MS  5
+#define LONGEST_REST_MS   100
 
 static struct mt_pressure pressure;
 static bool unanswered_event;             /* of the watched file, seen by a look that decided nothing */
+static struct untouched {
+	bool known, exact;
+	int64_t bytes;
+} untouched;                              /* at the last look */
+static uint64_t pending_bytes;            /* allocated since some look and not touched yet */
+static uint64_t pending_ns;               /* when they last became more */
 static uint64_t devices_ns;               /* when the driver was asked last */
 static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 
 /* What goes into the snapshot beside what the policy sees. */
 struct scene {
 	struct mt_pressure_look look;
+	uint64_t taken_bytes;    /* by the program's threads since the last look, as they tell */
 	const char *limit_source;
 	struct mt_load load;
 	uint64_t cpu_ns;
@@ -63,6 +75,53 @@ static uint64_t read_loose(void)
 	return quick.anon_bytes > totals.live_bytes ? quick.anon_bytes - totals.live_bytes : 0;
 }
 
+/* Of the heap, more than what is resident: blocks that nobody has touched yet. Only its growth says something, since other
+ * memory of the process is resident too. Where the allocator does not say what it uses, by the address space of the process. */
+static struct untouched read_untouched(uint64_t *out_free_bytes)
+{
+	struct untouched out = {.known = false};
+	struct mt_heap_figures heap;
+	struct mt_rss_quick quick = {0};
+
+	out.known = mt_rss_read_quick(&quick);
+	out.exact = mt_backend()->pages && mt_backend()->pages(&heap);
+	out.bytes = (int64_t)(out.exact ? heap.active_bytes + heap.dirty_bytes - quick.anon_bytes : quick.mapped_bytes - quick.rss_bytes);
+	*out_free_bytes = out.exact ? heap.dirty_bytes : 0;
+	return out;
+}
+
+/* How much of what was taken is neither freed again nor touched. A block that stays so for long is meant to: an array that is hardly
+ * used. */
+static void note_pending(const struct untouched *now, uint64_t taken_bytes, uint64_t now_ns)
+{
+	bool comparable = now->known && untouched.known && now->exact == untouched.exact;
+	int64_t more = comparable ? now->bytes - untouched.bytes : 0;
+	uint64_t most = pending_bytes + taken_bytes;
+
+	if (more > 0 && taken_bytes)
+		pending_ns = now_ns;
+	pending_bytes = more < 0 ? mt_above(pending_bytes, (uint64_t)-more) : pending_bytes + (uint64_t)more;
+	if (pending_bytes > most)
+		pending_bytes = most;
+	if (now_ns - pending_ns > PENDING_NS)
+		pending_bytes = 0;
+	untouched = *now;
+}
+
+static void read_heap(struct scene *out)
+{
+	struct mt_pressure_look *look = &out->look;
+	uint64_t free_bytes;
+	struct untouched now = read_untouched(&free_bytes);
+
+	note_pending(&now, out->taken_bytes, look->now_ns);
+	look->pending_bytes = pending_bytes;
+	if (pressure.level || pending_bytes)
+		look->loose_bytes = read_loose();
+	if (pending_bytes) /* it counts as live, and is not resident: it may hide as much that is free */
+		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending_bytes;
+}
+
 /* As the tick has published them; near a limit the reaper may have nothing to tick for. */
 static void read_devices(struct mt_pressure_look *out)
 {
@@ -78,11 +137,11 @@ static void read_devices(struct mt_pressure_look *out)
 
 		to->ordinal = rows[i].ordinal;
 		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0; /* 0 free: unknown */
-		to->used_bytes = rows[i].total_bytes - rows[i].free_bytes;
+		to->used_bytes = mt_above(rows[i].total_bytes, rows[i].free_bytes);
 	}
 }
 
-static void look(struct scene *out)
+static void look(struct scene *out, uint64_t taken_bytes)
 {
 	const struct mt_config *cfg = mt_config();
 	struct mt_cgroup_look cgroup = {0};
@@ -90,10 +149,11 @@ static void look(struct scene *out)
 	struct mt_load load = {0};
 	uint64_t now = mt_os_now_ns();
 
-	mt_cgroup_look("", cfg, now, MT_PRESSURE_HALF_PCT, &cgroup);
+	mt_cgroup_look("", cfg, now, taken_bytes ? 0 : MT_PRESSURE_HALF_PCT, &cgroup);
 	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
 	mt_load_look("", now, &load);
 	memset(out, 0, sizeof(*out));
+	out->taken_bytes = taken_bytes;
 	out->look = (struct mt_pressure_look){
 		.now_ns = now,
 		.used_bytes = cgroup.used_bytes,
@@ -106,7 +166,6 @@ static void look(struct scene *out)
 		.event = psi.event,
 		.event_is_psi = psi.event_is_psi,
 		.own_bytes = read_own(cfg),
-		.loose_bytes = pressure.level ? read_loose() : 0,
 	};
 	read_devices(&out->look);
 	out->limit_source = cgroup.source ? cgroup.source : "";
@@ -131,6 +190,7 @@ static void fill(const struct scene *scene)
 	to->cpu_ns = scene->cpu_ns;
 	to->load_thousandths = scene->load.load_thousandths;
 	to->cpus_count = scene->load.cpus_count;
+	mt_throttle_read(&to->pressure_wait_count, &to->pressure_wait_ns);
 	mt_publish_unlock();
 }
 
@@ -187,8 +247,9 @@ static void count_cleanup(const struct mt_stats_record *record)
 	mt_publish_unlock();
 }
 
-/* The budget does not hold it back, and is charged for it: what the program's other purges may cost is that much less. */
-static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
+/* True: it has returned something. The budget does not hold it back, and is charged for it: what the program's other purges may
+ * cost is that much less. */
+static bool carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
 {
 	const struct mt_config *cfg = mt_config();
 	const struct mt_order order = {
@@ -211,6 +272,7 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
 	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
 		mt_alarm_raise(mt_pressure_own_limit(cfg));
+	return outcome.returned_bytes >= MT_PRESSURE_LEAST_BYTES;
 }
 
 static bool is_due(uint64_t now_ns)
@@ -222,25 +284,69 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-uint64_t mt_pressure_tick(uint64_t now_ns)
+/* How far the program may grow until the next look. */
+static void allow(const struct mt_pressure_look *now)
+{
+	struct mt_pressure_allowance allowance;
+
+	mt_pressure_allow(now, mt_config(), &allowance);
+	if (allowance.limited)
+		mt_throttle_set(allowance.ring_bytes, allowance.unseen_bytes);
+	else
+		mt_throttle_off();
+}
+
+/* Threads that take and free again, and are served from the same pages, would ring a thousand times a second: after a look that
+ * has found no growth nobody does for as long as fast ones take to the end of what they may, with what is pending taken off. And a
+ * look that finds the limit near and nothing that could go is no help to who waits for it. */
+static void judge_look(const struct scene *scene, uint64_t own_before, bool of_use)
+{
+	const struct mt_pressure_look *now = &scene->look;
+	bool has_grown = mt_above(now->own_bytes, own_before) >= scene->taken_bytes / 4;
+	uint64_t left = mt_above(now->limit_bytes, now->used_bytes + now->pending_bytes);
+	uint64_t ms = left / 4 / FAST_BYTES_PER_MS / (scene->load.cpus_count + 1);
+
+	if (ms < SHORTEST_REST_MS)
+		ms = SHORTEST_REST_MS;
+	if (of_use)
+		mt_throttle_watch();
+	else if (scene->taken_bytes && !has_grown)
+		mt_throttle_rest((ms < LONGEST_REST_MS ? ms : LONGEST_REST_MS) * MT_NS_PER_MS);
+	else if (pressure.level == MT_PRESSURE_CRITICAL)
+		mt_throttle_rest(0);
+	else if (scene->taken_bytes)
+		mt_throttle_watch();
+}
+
+static void look_and_act(void)
 {
 	enum mt_pressure_level before = pressure.level;
+	uint64_t own_before = pressure.seen_own_bytes;
 	struct mt_pressure_plan plan;
 	struct scene scene;
+	bool of_use = false;
 
-	if (!is_due(now_ns))
-		return mt_pressure_wake_ns(&pressure);
-	look(&scene);
+	look(&scene, mt_throttle_begin());
+	read_heap(&scene);
 	scene.look.event |= unanswered_event;
 	unanswered_event = false;
 	plan = mt_pressure_decide(&pressure, &scene.look, mt_config(), mt_config_facts());
+	allow(&scene.look);
 	fill(&scene);
 	count_levels(before, &plan);
 	tell(&scene, &plan);
 	if (plan.clean)
-		carry_out(&plan, &scene.look);
+		of_use = carry_out(&plan, &scene.look);
+	judge_look(&scene, own_before, of_use);
 	if (before || pressure.level) /* else it goes with the next tick */
 		mt_publish_write();
+}
+
+uint64_t mt_pressure_tick(uint64_t now_ns)
+{
+	if (mt_throttle_has_rung() || is_due(now_ns))
+		look_and_act();
+	mt_throttle_release();
 	return mt_pressure_wake_ns(&pressure);
 }
 
@@ -248,7 +354,7 @@ void mt_pressure_refresh(void)
 {
 	struct scene scene;
 
-	look(&scene);
+	look(&scene, 0);
 	unanswered_event |= scene.look.event;
 	fill(&scene);
 }
@@ -257,6 +363,9 @@ void mt_pressure_fork_child(void)
 {
 	memset(&pressure, 0, sizeof(pressure));
 	memset(told_ns, 0, sizeof(told_ns));
+	untouched.known = false;
+	pending_bytes = pending_ns = 0;
+	mt_throttle_fork_child();
 	unanswered_event = false;
 	devices_ns = 0;
 	mt_cgroup_fork_child();

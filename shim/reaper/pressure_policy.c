@@ -9,9 +9,10 @@
 #define NEAR_NS          (250 * MT_NS_PER_MS)   /* from where a level would be left on */
 #define SOONEST_NS       (20 * MT_NS_PER_MS)    /* while it grows fast */
 #define LEAST_SPACE_NS   (250 * MT_NS_PER_MS)   /* between two cleanups, however urgent */
+#define AHEAD_SPACE_NS   (100 * MT_NS_PER_MS)   /* the same for what is pending */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
-#define LEAST_BYTES      (8 * MT_MIB)           /* a cleanup that returns less has returned next to nothing */
+#define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
 
 static uint64_t lower(uint64_t a, uint64_t b)
@@ -137,6 +138,15 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
+/* Blocks that have been allocated may be touched the next moment: what is free goes before they are. */
+static bool will_not_fit(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+{
+	return cfg->pressure && now->pending_bytes && now->limit_bytes && now->exact &&
+	       now->used_bytes + now->pending_bytes >= mt_pressure_share_of(now->limit_bytes, cfg->crit_pct) &&
+	       now->free_bytes >= least_bytes(MT_PRESSURE_HOST, now, cfg) &&
+	       now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns;
+}
+
 /* What one kind adds to the plan. */
 static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind, bool urgent,
 		     struct mt_pressure_plan *plan)
@@ -154,6 +164,13 @@ static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind k
 	if (!urgent && (level == MT_PRESSURE_CRITICAL || kind == MT_PRESSURE_OWN))
 		plan->cleanup = MT_LEVEL_HEAVY;
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
+}
+
+static void add_ahead(const struct mt_pressure *pressure, struct mt_pressure_plan *plan)
+{
+	plan->clean = plan->ahead = true;
+	plan->level = pressure->stories[MT_PRESSURE_HOST].level;
+	plan->sources |= 1u << MT_PRESSURE_LIMIT;
 }
 
 /* Of processes that train together, one that collects or waits for its device lets all others wait. */
@@ -178,7 +195,7 @@ static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t l
 
 static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now, const struct mt_config *cfg)
 {
-	if (plan->kinds & 1u << MT_PRESSURE_HOST)
+	if (plan->ahead || plan->kinds & 1u << MT_PRESSURE_HOST)
 		take_nearer(plan, now->used_bytes, now->limit_bytes);
 	if (plan->kinds & 1u << MT_PRESSURE_OWN)
 		take_nearer(plan, now->own_bytes, mt_pressure_own_limit(cfg));
@@ -199,6 +216,8 @@ static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressu
 		else if (grows_past_free(pressure, kind, now, cfg))
 			add_kind(pressure, kind, true, plan);
 	}
+	if (!plan->clean && will_not_fit(pressure, now, cfg))
+		add_ahead(pressure, plan);
 	plan->reason = plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
 	if (facts->world_size > 1)
 		spare_ranks(plan);
@@ -281,6 +300,24 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	plan->next_ns = pressure->next_ns;
 }
 
+/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB) nothing is left to be saved, and
+ * where the kernel does not tell how much of it are pages of files, most may be. */
+void mt_pressure_allow(const struct mt_pressure_look *now, const struct mt_config *cfg, struct mt_pressure_allowance *out)
+{
+	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
+	uint64_t promised;
+	bool is_vague = !now->exact && now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
+
+	*out = (struct mt_pressure_allowance){.limited = cfg->pressure && now->limit_bytes > now->used_bytes && !is_vague};
+	if (!out->limited)
+		return;
+	promised = lower(now->used_bytes + now->pending_bytes, now->limit_bytes);
+	out->ring_bytes = outlook_of(promised, now->limit_bytes, &at).room_bytes / 4;
+	out->unseen_bytes = mt_above(mt_pressure_share_of(now->limit_bytes, at.critical), promised);
+	if (!out->unseen_bytes)
+		out->unseen_bytes = (now->limit_bytes - promised) / 2;
+}
+
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
 {
 	uint64_t grown = mt_above(own_bytes, pressure->seen_own_bytes);
@@ -352,11 +389,23 @@ static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind 
 	}
 }
 
+/* One that is of no use is not made again at once. */
+static void note_ahead(struct mt_pressure *pressure, const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
+{
+	uint64_t longer = pressure->ahead_pause_ns > AHEAD_SPACE_NS ? pressure->ahead_pause_ns * 2 : LEAST_SPACE_NS;
+	bool of_use = outcome->returned_bytes >= least_bytes(MT_PRESSURE_HOST, &outcome->after, cfg);
+
+	pressure->ahead_ns = outcome->after.now_ns;
+	pressure->ahead_pause_ns = of_use ? AHEAD_SPACE_NS : lower(longer, cfg->cooldown_ms * MT_NS_PER_MS);
+}
+
 bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
 	bool own = plan->kinds & 1u << MT_PRESSURE_OWN;
 
+	if (plan->ahead)
+		note_ahead(pressure, outcome, cfg);
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++)
 		if (plan->kinds & 1u << i)
 			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, plan->urgent_kinds & 1u << i, outcome, cfg);

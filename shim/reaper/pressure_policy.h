@@ -10,7 +10,8 @@
  * A cleanup is made when a level is entered that has not had one yet, and again once the pause is over. The pause is
  * MT_COOLDOWN_MS; it doubles, up to 5 minutes, with each cleanup that returned next to nothing or whose pages were back
  * before the cooldown was over, and one that returned much, and for longer, resets it. Only memory that grows while free
- * memory lies beside it is purged whatever the pause says: such growth has no use for what is free, and would meet the limit. */
+ * memory lies beside it is purged whatever the pause says: such growth has no use for what is free, and would meet the limit. And
+ * before any level: where what has just been allocated would reach critical once it is touched. */
 #ifndef MT_PRESSURE_POLICY_H
 #define MT_PRESSURE_POLICY_H
 
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/os.h"
 #include "stats/stats_layout.h"
 
 struct mt_pressure_device {
@@ -39,10 +41,14 @@ struct mt_pressure_look {
 	bool event;                 /* the watched file has told of pressure */
 	bool event_is_psi;          /* and only a risen some_us makes it true */
 	uint64_t own_bytes;         /* resident and swapped */
+	uint64_t pending_bytes;     /* allocated lately and not touched yet */
+	uint64_t free_bytes;        /* of the heap, and resident, as far as the allocator can tell; 0 unless bytes are pending */
 	uint64_t loose_bytes;       /* anonymous memory less live heap: bounds what a purge returns; 0 unknown */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
 };
+
+#define MT_PRESSURE_LEAST_BYTES (8 * MT_MIB) /* a cleanup that returns less has returned next to nothing */
 
 enum mt_pressure_kind { MT_PRESSURE_HOST, MT_PRESSURE_GPU, MT_PRESSURE_OWN, MT_PRESSURE_KIND_COUNT };
 
@@ -68,7 +74,7 @@ struct mt_pressure {
 	uint64_t seen_ns;
 	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
-	uint64_t room_bytes;        /* how much more until the next threshold */
+	uint64_t room_bytes;        /* how much more until the next threshold; UINT64_MAX: no limit is known */
 	uint64_t next_ns;           /* when to look again */
 	bool seen_events_known;
 	uint64_t seen_events_count;
@@ -80,6 +86,8 @@ struct mt_pressure {
 	uint64_t stall_ns;          /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
+	uint64_t ahead_ns;          /* when a cleanup was last made for what was pending, and how soon the next may be */
+	uint64_t ahead_pause_ns;
 	bool alarmed;               /* until the own memory is below warn again */
 };
 
@@ -90,6 +98,7 @@ struct mt_pressure_plan {
 	enum mt_reason reason;      /* PRESSURE or RSS_LIMIT */
 	uint32_t kinds;             /* that asked: bits 1 << enum mt_pressure_kind */
 	uint32_t urgent_kinds;      /* of them, those that grow past free memory */
+	bool ahead;                 /* no kind has asked: what is pending would reach critical */
 	uint32_t sources;           /* behind them: bits 1 << enum mt_pressure_source */
 	enum mt_pressure_level level; /* the highest of those that asked */
 	uint64_t used_bytes;        /* of the one that is nearest to its limit; 0 unknown */
@@ -98,6 +107,13 @@ struct mt_pressure_plan {
 	bool over;                  /* there was pressure at the last look, and is none now */
 	bool spared;                /* less than it would be, because of WORLD_SIZE */
 	uint64_t next_ns;           /* when to look again, CLOCK_MONOTONIC */
+};
+
+/* How much the program may take until somebody has looked again. */
+struct mt_pressure_allowance {
+	bool limited;
+	uint64_t ring_bytes;        /* a look is due: a quarter of the room to the next threshold */
+	uint64_t unseen_bytes;      /* it must have been made: to critical, and above that half of what is left */
 };
 
 /* What a cleanup has brought. */
@@ -117,6 +133,9 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure);
 /* One look. facts: WORLD_SIZE. */
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
 					   const struct mt_config *cfg, const struct mt_config_facts *facts);
+
+/* After a look. */
+void mt_pressure_allow(const struct mt_pressure_look *now, const struct mt_config *cfg, struct mt_pressure_allowance *out);
 
 /* The plan has been carried out. True: MT_RSS_LIMIT_MB stays reached all the same, and this has not been told yet. */
 bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,

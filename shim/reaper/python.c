@@ -4,15 +4,17 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/lock_check.h"
 #include "base/os.h"
 #include "base/symbol.h"
 #include "reaper/bell.h"
+#include "reaper/found.h"
 #include "reaper/python_gpu.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
 
 /* What we call of CPython's C API; all but the first three may be missing. */
-static struct {
+struct python_api {
 	int (*Py_IsInitialized)(void);
 	int (*Py_AddPendingCall)(int (*)(void *), void *);
 	intptr_t (*PyGC_Collect)(void);
@@ -22,11 +24,12 @@ static struct {
 	void (*PyGILState_Release)(int);
 	int (*Py_IsFinalizing)(void);              /* _Py_IsFinalizing before 3.13 */
 	intptr_t (*Py_GetAllocatedBlocks)(void);   /* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
-} api;
-static bool present;
+};
+static struct python_api api;
+static struct mt_found found_api = MT_FOUND(python); /* api */
 
 /* The one pending call there may be. */
-enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
+enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
 	_Atomic bool abandoned; /* nobody waits for it any more */
@@ -36,28 +39,41 @@ static struct {
 static _Atomic bool ended;
 static _Atomic bool owes_caches; /* a hint that the bell follows, no ordering */
 
+static void *either(const char *name, const char *other)
+{
+	void *found = mt_symbol(RTLD_DEFAULT, name);
+
+	return found ? found : mt_symbol(RTLD_DEFAULT, other);
+}
+
+/* Looked for each time until found: a program may load Python late. Under no lock that fork takes. */
+static bool look_for_api(struct python_api *out)
+{
+#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+	if (!FIND(Py_IsInitialized))
+		return false;
+	FIND(Py_AddPendingCall);
+	FIND(PyGC_Collect);
+	FIND(PyGC_IsEnabled);
+	FIND(PyGILState_GetThisThreadState);
+	FIND(PyGILState_Ensure);
+	FIND(PyGILState_Release);
+#undef FIND
+	*(void **)(void *)&out->Py_IsFinalizing = either("Py_IsFinalizing", "_Py_IsFinalizing");
+	*(void **)(void *)&out->Py_GetAllocatedBlocks = either("_Py_GetAllocatedBlocks", "_Py_GetGlobalAllocatedBlocks");
+	return out->Py_AddPendingCall && out->PyGC_Collect;
+}
+
 static bool find_api(void)
 {
-	/* Looked for each time until found: a program may load Python late. Under no lock that fork takes. */
-	if (present)
+	struct python_api fresh = {.Py_IsInitialized = NULL};
+
+	if (mt_found_is_there(&found_api))
 		return true;
-	*(void **)(void *)&api.Py_IsInitialized = mt_symbol(RTLD_DEFAULT, "Py_IsInitialized");
-	if (!api.Py_IsInitialized)
+	if (!look_for_api(&fresh))
 		return false;
-	*(void **)(void *)&api.Py_AddPendingCall = mt_symbol(RTLD_DEFAULT, "Py_AddPendingCall");
-	*(void **)(void *)&api.PyGC_Collect = mt_symbol(RTLD_DEFAULT, "PyGC_Collect");
-	*(void **)(void *)&api.PyGC_IsEnabled = mt_symbol(RTLD_DEFAULT, "PyGC_IsEnabled");
-	*(void **)(void *)&api.PyGILState_GetThisThreadState = mt_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState");
-	*(void **)(void *)&api.PyGILState_Ensure = mt_symbol(RTLD_DEFAULT, "PyGILState_Ensure");
-	*(void **)(void *)&api.PyGILState_Release = mt_symbol(RTLD_DEFAULT, "PyGILState_Release");
-	*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "Py_IsFinalizing");
-	if (!api.Py_IsFinalizing)
-		*(void **)(void *)&api.Py_IsFinalizing = mt_symbol(RTLD_DEFAULT, "_Py_IsFinalizing");
-	*(void **)(void *)&api.Py_GetAllocatedBlocks = mt_symbol(RTLD_DEFAULT, "_Py_GetAllocatedBlocks");
-	if (!api.Py_GetAllocatedBlocks)
-		*(void **)(void *)&api.Py_GetAllocatedBlocks = mt_symbol(RTLD_DEFAULT, "_Py_GetGlobalAllocatedBlocks");
-	present = api.Py_AddPendingCall && api.PyGC_Collect;
-	return present;
+	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+	return true;
 }
 
 bool mt_python_is_running(void)
@@ -86,6 +102,7 @@ static void collect_now(const struct mt_python_wish *wish, struct mt_python_outc
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
 
+	mt_lock_check_outside("Python");
 	memset(out, 0, sizeof(*out));
 	out->state = MT_GC_DISABLED;
 	if (!api.PyGC_IsEnabled || api.PyGC_IsEnabled()) {
@@ -109,12 +126,17 @@ static void collect_now(const struct mt_python_wish *wish, struct mt_python_outc
 
 static int pending(void *unused)
 {
+	uint32_t queued = CALL_QUEUED;
+
 	(void)unused;
 	/* A forked child has inherited the call, but not who waits for it. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
 	collect_now(&call.wish, &call.outcome);
-	atomic_store_explicit(&call.state, CALL_DONE, memory_order_release);
+	/* A finalizer may have forked, and this be the child, where nobody has asked. */
+	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
+						     memory_order_relaxed))
+		return 0;
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_bell_ring(MT_BELL_GC);
 	return 0;
@@ -149,10 +171,29 @@ static bool wait_done(uint64_t patience_ns)
 	}
 }
 
-void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+/* Done, and whoever waited for it had given up: it is the caller's from now on. */
+static bool take_abandoned(void)
+{
+	return atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE &&
+	       atomic_exchange_explicit(&call.abandoned, false, memory_order_acq_rel);
+}
+
+/* The one call there may be. One that is still under way has waited already: the main thread is busy in C. One that came
+ * late is the reaper's to take; where there is no reaper nobody would. */
+static bool take_call(void)
 {
 	uint32_t none = CALL_NONE;
 
+	if (take_abandoned())
+		atomic_store_explicit(&call.state, CALL_FILLING, memory_order_relaxed);
+	else if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_FILLING, memory_order_acq_rel,
+							  memory_order_relaxed))
+		return false;
+	return true;
+}
+
+void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+{
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
 		return;
@@ -160,12 +201,11 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 	if (wish->here && collect_here(wish, out))
 		return;
 	out->state = MT_GC_LATE;
-	/* One that is still under way has waited already: the main thread is busy in C. */
-	if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_QUEUED, memory_order_acq_rel,
-						     memory_order_relaxed))
+	if (!take_call())
 		return;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	call.wish = *wish;
+	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (api.Py_AddPendingCall(pending, NULL) != 0) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
@@ -185,11 +225,9 @@ bool mt_python_queue(int (*function)(void *), void *argument)
 
 bool mt_python_came_late(struct mt_python_outcome *out)
 {
-	if (!atomic_load_explicit(&call.abandoned, memory_order_acquire) ||
-	    atomic_load_explicit(&call.state, memory_order_acquire) != CALL_DONE)
+	if (!take_abandoned())
 		return false;
 	*out = call.outcome;
-	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	return true;
 }
@@ -212,6 +250,8 @@ void mt_python_end(void)
 /* CPython empties its pending calls in the child (PyOS_AfterFork_Child), but not every version does. */
 void mt_python_fork_child(void)
 {
+	mt_python_gpu_fork_child();
+	mt_found_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	atomic_store_explicit(&owes_caches, false, memory_order_relaxed);

@@ -1,9 +1,11 @@
 #include "reaper/python_gpu.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/symbol.h"
+#include "reaper/found.h"
 #include "reaper/gpu.h"
 #include "stats/stats_layout.h"
 
@@ -30,30 +32,40 @@
 	X(void, PyErr_Fetch, (void **type, void **value, void **trace))         \
 	X(void, PyErr_Restore, (void *type, void *value, void *trace))
 
-static struct {
+struct gpu_api {
 #define X(type, name, parameters) type(*name) parameters;
 	FUNCTIONS(X)
 #undef X
 	void **PyExc_KeyboardInterrupt;
 	void *PyModule_Type; /* its address is the type */
-} api;
-static bool present;
+};
+static struct gpu_api api;
+static struct mt_found found_api = MT_FOUND(python); /* api */
 
-bool mt_python_gpu_find(void)
+static bool look_for_api(struct gpu_api *out)
 {
 	bool found = true;
 
-	if (present)
-		return true;
 #define X(type, name, parameters)                                                    \
-	*(void **)(void *)&api.name = mt_symbol(RTLD_DEFAULT, #name);                    \
-	found = found && api.name;
+	*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name);                  \
+	found = found && out->name;
 	FUNCTIONS(X)
 #undef X
-	api.PyExc_KeyboardInterrupt = mt_symbol(RTLD_DEFAULT, "PyExc_KeyboardInterrupt");
-	api.PyModule_Type = mt_symbol(RTLD_DEFAULT, "PyModule_Type");
-	present = found && api.PyExc_KeyboardInterrupt && api.PyModule_Type;
-	return present;
+	out->PyExc_KeyboardInterrupt = mt_symbol(RTLD_DEFAULT, "PyExc_KeyboardInterrupt");
+	out->PyModule_Type = mt_symbol(RTLD_DEFAULT, "PyModule_Type");
+	return found && out->PyExc_KeyboardInterrupt && out->PyModule_Type;
+}
+
+bool mt_python_gpu_find(void)
+{
+	struct gpu_api fresh;
+
+	if (mt_found_is_there(&found_api))
+		return true;
+	if (!look_for_api(&fresh))
+		return false;
+	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+	return true;
 }
 
 /* ---- small things; NULL goes in and comes out, and no error is left set ---- */
@@ -325,7 +337,7 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left)
 	uint32_t left = 0;
 
 	*out_left = 0;
-	if (!present)
+	if (!mt_found_is_there(&found_api))
 		return 0;
 	api.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
@@ -341,7 +353,7 @@ bool mt_python_gpu_empty_torch(void)
 	void *type, *value, *trace;
 	bool done;
 
-	if (!present || mt_gpu_capturing())
+	if (!mt_found_is_there(&found_api) || mt_gpu_capturing())
 		return false;
 	api.PyErr_Fetch(&type, &value, &trace);
 	done = empty_torch();
@@ -354,9 +366,14 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out)
 	void *type, *value, *trace;
 
 	memset(out, 0, sizeof(*out));
-	if (!present)
+	if (!mt_found_is_there(&found_api))
 		return;
 	api.PyErr_Fetch(&type, &value, &trace);
 	read_torch(out);
 	api.PyErr_Restore(type, value, trace);
+}
+
+void mt_python_gpu_fork_child(void)
+{
+	mt_found_fork_child(&found_api);
 }

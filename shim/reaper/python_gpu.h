@@ -2,7 +2,7 @@
  * deallocations. Only what is in sys.modules already and completely initialised is touched, which a lazy loader's stand-in is
  * not: nothing is ever imported, and nothing is called that would initialise CUDA. Errors of theirs are swallowed, an
  * exception that was set before stays set, and a Ctrl-C that falls into a call is raised again after it.
- * All but the first on a thread that holds the GIL. No lock, no state. */
+ * All but the first and the last on a thread that holds the GIL. No state but what was found of the C API. */
 #ifndef MT_PYTHON_GPU_H
 #define MT_PYTHON_GPU_H
 
@@ -31,5 +31,7 @@ bool mt_python_gpu_empty_torch(void);
 
 /* What PyTorch's cache holds. */
 void mt_python_gpu_read(struct mt_python_gpu_figures *out);
+
+void mt_python_gpu_fork_child(void);
 
 #endif

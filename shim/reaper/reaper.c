@@ -3,12 +3,13 @@
 #include <linux/close_range.h>
 #include <stdatomic.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/kernel.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "base/stray.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
 #include "reaper/framework.h"
@@ -21,17 +22,26 @@
 #include "reaper/requests.h"
 #include "reaper/rounds.h"
 #include "reaper/thread.h"
+#include "reaper/throttle.h"
 #include "reaper/tick.h"
+#include "sense/rights.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
 
-#define STACK_BYTES     (256 * 1024)  /* static TLS of the program's libraries lies on it too */
+#define STACK_BYTES     (256 * 1024)
 #define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
+#define ASIDE_NS        (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
+#define BIRTH_NS        (100 * MT_NS_PER_MS)  /* what a thread needs to begin, on a busy machine */
 #define OWED_STEP_NS    (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
 #define ASKING_BITS     (MT_BELL_SIGNAL | MT_BELL_API)
 
 static struct mt_thread thread;
-static _Atomic bool dozes;       /* the tick is stretched; a hint, no ordering */
+static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
+static _Atomic bool leaves;      /* release/acquire: rung after it is set */
+/* The tick is stretched, and growth rings; growth since the last tick. seq_cst both: either who grows sees the doze, or who is
+ * about to doze sees the growth, and rings himself. */
+static _Atomic bool dozes;
+static _Atomic bool has_grown;
 
 /* What the thread remembers; only the thread touches it. */
 static uint64_t cleaned_ns;      /* when the last asked cleanup ended */
@@ -47,7 +57,8 @@ bool mt_reaper_runs(void)
 
 void mt_reaper_note_growth(void)
 {
-	if (atomic_load_explicit(&dozes, memory_order_relaxed))
+	atomic_store(&has_grown, true);
+	if (atomic_load(&dozes))
 		mt_bell_ring(MT_BELL_GROWTH);
 }
 
@@ -252,19 +263,38 @@ static void loop(void)
 		uint64_t pressure_ns;
 		uint64_t now;
 
+		if (atomic_load_explicit(&leaves, memory_order_acquire))
+			return;
 		atomic_store_explicit(&dozes, false, memory_order_relaxed);
 		mt_requests_answer(&cleaned_ns);
 		answer_bell(bits);
 		run_round_timer(mt_os_now_ns());
 		now = mt_os_now_ns();
-		if (grown || now >= next_tick_ns)
+		if (grown || now >= next_tick_ns) {
+			atomic_store(&has_grown, false);
 			next_tick_ns = now + mt_tick_run(grown);
+		}
 		clean_rounds();
 		pressure_ns = mt_pressure_tick(mt_os_now_ns());
 		now = mt_os_now_ns();
-		atomic_store_explicit(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS,
-				      memory_order_relaxed);
+		atomic_store(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS);
+		if (atomic_load(&has_grown) && atomic_load_explicit(&dozes, memory_order_relaxed))
+			mt_bell_ring(MT_BELL_GROWTH);
 		mt_bell_sleep(word, sleep_ns(now, next_tick_ns, pressure_ns));
+	}
+}
+
+/* It may have gone since the start. False: the thread is to leave meanwhile. */
+static bool wait_for_room(void)
+{
+	for (;;) {
+		uint32_t word = mt_bell_word();
+
+		if (atomic_load_explicit(&leaves, memory_order_acquire))
+			return false;
+		if (mt_thread_has_room())
+			return true;
+		mt_bell_sleep(word, MT_NS_PER_S);
 	}
 }
 
@@ -273,32 +303,95 @@ static void *thread_main(void *unused)
 	bool apart;
 
 	(void)unused;
+	mt_stray_mark();
+	mt_throttle_exempt();
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
 	 * is just given, nor closes. Older kernels refuse, and go without. */
-	apart = syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	apart = mt_kernel(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (apart) {
 		mt_log_stand_apart();
 		mt_rss_keep_open();
 	}
-	while (!mt_thread_has_room()) /* it may have gone since the start */
-		mt_bell_sleep(mt_bell_word(), MT_NS_PER_S);
-	mt_tick_start();
-	mt_holders_start();
-	mt_bell_use_file(apart);
-	loop();
+	atomic_store_explicit(&thread_id, mt_os_gettid(), memory_order_relaxed);
+	if (wait_for_room()) {
+		mt_tick_start();
+		mt_holders_start();
+		mt_bell_use_file(apart);
+		loop();
+	}
+	mt_throttle_off();
+	mt_throttle_release();
+	mt_bell_take(MT_BELL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */
+	mt_thread_forget(&thread);
 	return NULL;
 }
 
 bool mt_reaper_start(void)
 {
-	return mt_thread_start(&thread, thread_main, STACK_BYTES);
+	return !atomic_load_explicit(&leaves, memory_order_acquire) && mt_thread_start(&thread, thread_main, STACK_BYTES);
+}
+
+void mt_reaper_leave(void)
+{
+	atomic_store_explicit(&leaves, true, memory_order_release);
+	mt_bell_ring(MT_BELL_EXIT);
+}
+
+bool mt_reaper_is_leaving(void)
+{
+	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
+
+	/* Between its start and its first own words it has no number yet. */
+	return mt_reaper_runs() || (id && mt_kernel(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
+}
+
+static void nap(void)
+{
+	static _Atomic uint32_t nobody_rings;
+
+	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
+}
+
+bool mt_reaper_has_same_rights(void)
+{
+	uint64_t until = mt_os_now_ns() + BIRTH_NS;
+	pid_t id;
+
+	while (!(id = atomic_load_explicit(&thread_id, memory_order_relaxed)) && mt_os_now_ns() < until)
+		nap();
+	return id && mt_rights_alike(id);
+}
+
+bool mt_reaper_step_aside(void)
+{
+	uint64_t until = mt_os_now_ns() + ASIDE_NS;
+
+	mt_reaper_leave();
+	while (mt_reaper_is_leaving() && mt_os_now_ns() < until)
+		nap();
+	if (!mt_reaper_is_leaving())
+		return true;
+	mt_reaper_come_back();
+	return false;
+}
+
+/* One that is still on its way out stays out until the process grows. */
+void mt_reaper_come_back(void)
+{
+	if (!mt_reaper_is_leaving()) /* the next one tells its own */
+		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&leaves, false, memory_order_release);
+	(void)mt_reaper_start();
 }
 
 void mt_reaper_fork_child(void)
 {
 	mt_thread_forget(&thread);
+	atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
+	atomic_store_explicit(&leaves, false, memory_order_relaxed);
 	atomic_store_explicit(&dozes, false, memory_order_relaxed);
+	atomic_store_explicit(&has_grown, false, memory_order_relaxed);
 	cleaned_ns = 0;
 	rounds_seen = 0;
 	round_timer_ns = 0;

@@ -108,7 +108,7 @@ static void sense_account(struct mt_snapshot *now, bool all)
 static struct mt_snapshot sense_cheap(bool all)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
-	struct mt_rss_quick rss = {0};
+	static struct mt_rss_quick rss; /* a look that fails leaves the one before: nothing is not what there is */
 
 	(void)mt_rss_read_quick(&rss);
 	now.rss_bytes = rss.rss_bytes;
@@ -122,7 +122,8 @@ static void sense_usage(struct mt_snapshot *now)
 {
 	struct mt_rss_usage usage;
 
-	mt_rss_read_usage(&usage);
+	if (!mt_rss_read_usage(&usage))
+		return;
 	now->usage_known = true;
 	now->faults_count = usage.minor_faults_count;
 	now->cpu_ns = usage.cpu_ns;
@@ -151,18 +152,32 @@ static bool is_full_look_due(const struct mt_snapshot *now)
 
 /* ---- stats ---- */
 
-static void fill_full_look(struct mt_stats_snapshot *to)
-{
-	struct mt_rss_full full;
+/* Asked before the publish lock is taken: the kernel, and a sigaction that stands in line behind ours and may take locks of its
+ * own, which that library's fork handler takes before ours waits for the publish lock. */
+struct full_look {
+	bool known;
+	struct mt_rss_full rss;
+	uint64_t door;
+};
 
-	if (!mt_rss_read_full(&full))
-		return;
-	to->rss_peak_bytes = full.peak_bytes;
-	to->rss_anon_bytes = full.anon_bytes;
-	to->rss_file_bytes = full.file_bytes;
-	to->rss_shmem_bytes = full.shmem_bytes;
-	to->swap_bytes = full.swap_bytes;
-	to->signal_door = door ? door() : 0;
+static struct full_look look_fully(void)
+{
+	struct full_look seen = {.known = false};
+
+	seen.known = mt_rss_read_full(&seen.rss);
+	if (seen.known && door)
+		seen.door = door();
+	return seen;
+}
+
+static void fill_full_look(struct mt_stats_snapshot *to, const struct full_look *seen)
+{
+	to->rss_peak_bytes = seen->rss.peak_bytes;
+	to->rss_anon_bytes = seen->rss.anon_bytes;
+	to->rss_file_bytes = seen->rss.file_bytes;
+	to->rss_shmem_bytes = seen->rss.shmem_bytes;
+	to->swap_bytes = seen->rss.swap_bytes;
+	to->signal_door = seen->door;
 }
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
@@ -196,18 +211,20 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	to->heap_arenas_count = heap->arenas_count;
 }
 
-static void fill(const struct mt_snapshot *now, bool full_look)
+static void fill(const struct mt_snapshot *now, bool fully)
 {
+	struct full_look seen = {.known = false};
 	struct mt_stats_snapshot *to;
 
-	if (full_look) {
+	if (fully) {
+		seen = look_fully();
 		full_look_ns = now->now_ns;
 		full_look_at = *now;
 	}
 	to = mt_publish_lock();
 	fill_heap(to, now);
-	if (full_look)
-		fill_full_look(to);
+	if (seen.known)
+		fill_full_look(to, &seen);
 	to->uptime_ms = (now->now_ns - woke_ns) / MT_NS_PER_MS;
 	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
 	to->refault_count = policy.refaults_count;
@@ -355,7 +372,7 @@ uint64_t mt_tick_run(bool grown)
 		(void)mt_rounds_end();
 	tell_decision(&now, &plan);
 	publish(&now, plan.round);
-	cost_ns = mt_os_thread_cpu_ns() - began_ns;
+	cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns); /* a sandbox may refuse this clock from some moment on */
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);

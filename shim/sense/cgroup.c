@@ -82,7 +82,8 @@ static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 		return false;
 	while (line && strncmp(line, key, strlen(key)) != 0) {
 		line = strchr(line, '\n');
-		line += line != NULL;
+		if (line)
+			line++;
 	}
 	if (!line)
 		return false;

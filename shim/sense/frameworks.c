@@ -1,7 +1,8 @@
 #include "sense/frameworks.h"
 
-#include <link.h>
 #include <string.h>
+
+#include "base/loader.h"
 
 static bool begins(const char *text, const char *with)
 {
@@ -55,6 +56,6 @@ struct mt_frameworks_verdict mt_frameworks_look(void)
 	struct mt_frameworks_seen seen = {0};
 
 	if (mt_config()->cuda == MT_CUDA_AUTO)
-		(void)dl_iterate_phdr(note_object, &seen);
+		(void)mt_loader_iterate(note_object, &seen);
 	return mt_frameworks_decide(mt_config()->cuda, mt_config_facts(), &seen);
 }

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -47,7 +46,7 @@ static uint64_t affinity_count(void)
 	uint64_t count = 0;
 
 	memset(mask, 0, sizeof(mask));
-	if (sched_getaffinity(getpid(), sizeof(mask), (cpu_set_t *)(void *)mask) != 0)
+	if (sched_getaffinity(mt_os_getpid(), sizeof(mask), (cpu_set_t *)(void *)mask) != 0)
 		return 1;
 	for (size_t i = 0; i < sizeof(mask); i++)
 		count += (uint64_t)__builtin_popcount(mask[i]);
@@ -112,11 +111,7 @@ void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out)
 
 uint64_t mt_load_process_cpu_ns(void)
 {
-	struct timespec now;
-
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0)
-		return 0;
-	return (uint64_t)now.tv_sec * MT_NS_PER_S + (uint64_t)now.tv_nsec;
+	return mt_os_process_cpu_ns();
 }
 
 void mt_load_fork_child(void)

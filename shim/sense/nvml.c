@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/loader.h"
 #include "base/os.h"
 #include "base/symbol.h"
 
@@ -36,10 +37,22 @@ static struct kept {
 	bool known;
 } kept[KEPT_COUNT];
 
+#define NO_INSTANCE 0xFFFFFFFFu /* the device is not divided (MIG) */
+
+/* Which part of a divided device is ours: those of the others have memory of their own. */
+static unsigned own_instance(const struct mt_nvml_process *list, unsigned count, unsigned own_pid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (list[i].pid == own_pid)
+			return list[i].gpu_instance;
+	return NO_INSTANCE;
+}
+
 void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid, bool is_host_namespace,
 			struct mt_nvml_usage *out)
 {
 	bool alone = !is_host_namespace && count == 1;
+	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
 
 	out->own_known = false;
 	out->own_bytes = out->others_bytes = out->others_count = 0;
@@ -49,8 +62,8 @@ void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsi
 
 		if (alone || (is_host_namespace && list[i].pid == own_pid)) {
 			out->own_known = told;
-			out->own_bytes = told ? list[i].used_bytes : 0;
-		} else if (out->others_known) {
+			out->own_bytes += told ? list[i].used_bytes : 0; /* there may be a row for each compute instance */
+		} else if (out->others_known && (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
 			out->others_bytes += told ? list[i].used_bytes : 0;
 			out->others_count++;
 		}
@@ -76,9 +89,11 @@ static bool is_ready(void)
 	if (state != STATE_NEW)
 		return state == STATE_READY;
 	state = STATE_REFUSED;
+	mt_loader_enter();
 	library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
 	if (!library)
 		library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+	mt_loader_leave();
 	if (!library)
 		return false;
 	find_functions(library);
@@ -91,7 +106,7 @@ static bool is_host_namespace(void)
 {
 	struct stat seen;
 
-	return stat("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
+	return mt_os_look("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
 }
 
 static bool ask(const char *pci, struct mt_nvml_usage *out)
@@ -109,7 +124,7 @@ static bool ask(const char *pci, struct mt_nvml_usage *out)
 		processes = nvml.nvmlDeviceGetComputeRunningProcesses_v2;
 	/* More processes than there is room for is an error that tells no figures. */
 	if (processes && processes(device, &count, list) == 0 && count <= PROCESSES_MAX)
-		mt_nvml_tell_apart(list, count, (unsigned)getpid(), is_host_namespace(), out);
+		mt_nvml_tell_apart(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
 	if (nvml.nvmlDeviceGetMemoryInfo && nvml.nvmlDeviceGetMemoryInfo(device, &memory) == 0) {
 		out->free_bytes = memory.free_bytes;
 		out->total_bytes = memory.total_bytes;

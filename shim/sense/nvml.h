@@ -27,7 +27,7 @@ struct mt_nvml_usage {
 };
 
 /* Who is who in the library's list. It names processes by the pids of the host: in a pid namespace below it we cannot find
- * ourselves, unless we are the only one there is. Pure. */
+ * ourselves, unless we are the only one there is. Of a divided device only our part counts. Pure. */
 void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid, bool is_host_namespace,
 			struct mt_nvml_usage *out);
 

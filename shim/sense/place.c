@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "base/cgroup_text.h"
 #include "base/log.h"
 #include "base/os.h"
 
@@ -33,7 +34,8 @@ bool mt_place_keyed(const char *text, const char *key, uint64_t *out)
 
 	while (text && strncmp(text, key, length) != 0) {
 		text = strchr(text, '\n');
-		text += text != NULL;
+		if (text)
+			text++;
 	}
 	return text && mt_place_number(text + length, out);
 }
@@ -89,36 +91,6 @@ static char *next_word(char **at)
 	return word;
 }
 
-/* "memory" as a whole word of "cpu,memory". */
-static bool has_word(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	while (list) {
-		if (strncmp(list, word, length) == 0 && (list[length] == ',' || !list[length]))
-			return true;
-		list = strchr(list, ',');
-		list += list != NULL;
-	}
-	return false;
-}
-
-/* Blanks in a path are written as \040 and the like. Source: proc(5), mountinfo. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (const char *at = text; *at; at++) {
-		if (at[0] == '\\' && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' && at[2] <= '7' && at[3] >= '0' && at[3] <= '7') {
-			*to++ = (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0'));
-			at += 3;
-		} else {
-			*to++ = *at;
-		}
-	}
-	*to = 0;
-}
-
 /* ---- the place ---- */
 
 struct search {
@@ -139,25 +111,11 @@ static bool take_path(char *line, void *context)
 	if (!path || path[1] != '/' || strlen(path + 1) >= sizeof(search->path))
 		return false;
 	*path++ = 0;
-	if (search->controller ? !has_word(controllers + 1, search->controller) : strcmp(line, "0:") != 0)
+	if (search->controller ? !mt_cgroup_has_word(controllers + 1, search->controller) : strcmp(line, "0:") != 0)
 		return false;
 	memcpy(search->path, path, strlen(path) + 1);
 	search->found = true;
 	return true;
-}
-
-/* What is left of path below a mount that begins at mount_root; NULL: it does not show it. Seen from within a cgroup namespace,
- * what lies outside of it begins with "/..". */
-static const char *path_below(const char *path, const char *mount_root)
-{
-	size_t length = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);
-
-	if (strncmp(path, mount_root, length) != 0 || (path[length] && path[length] != '/'))
-		return NULL;
-	path += length;
-	if (strncmp(path, "/..", 3) == 0 && (path[3] == '/' || !path[3]))
-		return NULL;
-	return strcmp(path, "/") == 0 ? "" : path;
 }
 
 static bool set_place(struct mt_place *out, const char *root, const char *mount, const char *below)
@@ -185,17 +143,17 @@ static bool take_mount(char *line, void *context)
 	(void)next_word(&rest);
 	options = next_word(&rest);
 	if (strcmp(type, search->controller ? "cgroup" : "cgroup2") != 0 ||
-	    (search->controller && !has_word(options, search->controller)))
+	    (search->controller && !mt_cgroup_has_word(options, search->controller)))
 		return false;
 	for (int skipped = 0; skipped < 3; skipped++)
 		(void)next_word(&line);
 	mount_root = next_word(&line);
 	mount = next_word(&line);
-	unescape(mount_root);
-	unescape(mount);
+	mt_cgroup_unescape(mount_root);
+	mt_cgroup_unescape(mount);
 	if (*mount_root != '/' || *mount != '/')
 		return false;
-	below = path_below(search->path, mount_root);
+	below = mt_cgroup_path_below(search->path, mount_root);
 	if (below || !search->found)
 		search->found |= set_place(search->out, search->root, mount, below ? below : "");
 	return below != NULL;

@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/kernel.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "sense/place.h"
@@ -44,7 +45,8 @@ bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us)
 
 	while (text && (strncmp(text, line, length) != 0 || text[length] != ' ')) {
 		text = strchr(text, '\n');
-		text += text != NULL;
+		if (text)
+			text++;
 	}
 	at = text ? strstr(text, key) : NULL;
 	if (!at || memchr(text, '\n', (size_t)(at - text)))
@@ -227,7 +229,7 @@ static void begin_watch(const char *root, const struct mt_config_facts *facts)
 	watch.kind = WATCH_NONE;
 	watch.note_bytes = length > 0 ? (size_t)length : 0;
 	(void)mt_format(path, sizeof(path), "%s%s", root, facts->pressure_watch);
-	if (facts->pressure_watch[0] != '/' || stat(path, &seen) != 0)
+	if (facts->pressure_watch[0] != '/' || mt_os_look(path, &seen) != 0)
 		return;
 	if (S_ISREG(seen.st_mode)) {
 		watch.kind = WATCH_PSI;
@@ -243,7 +245,7 @@ static void begin_watch(const char *root, const struct mt_config_facts *facts)
 		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE; /* the listener's queue is full: at the next look */
 	if (watch.kind == WATCH_NONE || watch.kind == WATCH_NEW)
 		return;
-	if (fstat(watch.fd, &seen) != 0)
+	if (mt_os_look_at_fd(watch.fd, &seen) != 0)
 		end_watch();
 	watch.device = seen.st_dev;
 	watch.inode = seen.st_ino;
@@ -255,7 +257,7 @@ static bool is_still_ours(void)
 {
 	struct stat seen;
 
-	return fstat(watch.fd, &seen) == 0 && seen.st_dev == watch.device && seen.st_ino == watch.inode;
+	return mt_os_look_at_fd(watch.fd, &seen) == 0 && seen.st_dev == watch.device && seen.st_ino == watch.inode;
 }
 
 /* Reads all there is. True: something was there. What we wrote into a pipe ourselves is nothing. */
@@ -285,13 +287,14 @@ static bool drain(bool *out_ended)
 static bool take_event(void)
 {
 	struct pollfd poll_fd = {.fd = watch.fd, .events = watch.kind == WATCH_PSI ? POLLPRI : POLLIN};
+	struct timespec at_once = {0};
 	bool event, ended;
 
 	if (!is_still_ours()) {
 		watch.kind = WATCH_NONE;
 		return false;
 	}
-	if (poll(&poll_fd, 1, 0) <= 0)
+	if (mt_kernel(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
 		return false;
 	if (watch.kind == WATCH_PSI) {
 		ended = (poll_fd.revents & ~POLLPRI) != 0; /* of a group that is gone: POLLPRI and POLLERR, for ever */

@@ -41,16 +41,19 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	char text[128];
 	const char *at = text;
 	uint64_t page = mt_os_page_bytes();
+	uint64_t mapped;
 	uint64_t resident;
 	uint64_t shared;
 
 	/* Source: proc(5), statm: size resident shared text lib data dt, in pages. */
 	if (!read_statm(text, sizeof(text)))
 		return false;
+	mapped = mt_os_number(at);
 	at = skip_word(at);
 	resident = mt_os_number(at);
 	at = skip_word(at);
 	shared = mt_os_number(at);
+	out->mapped_bytes = mapped * page;
 	out->rss_bytes = resident * page;
 	out->anon_bytes = resident > shared ? (resident - shared) * page : 0;
 	return true;
@@ -120,16 +123,16 @@ static uint64_t timeval_ns(const struct timeval *time)
 	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;
 }
 
-void mt_rss_read_usage(struct mt_rss_usage *out)
+bool mt_rss_read_usage(struct mt_rss_usage *out)
 {
 	struct rusage usage;
 
-	memset(out, 0, sizeof(*out));
 	if (getrusage(RUSAGE_SELF, &usage) != 0)
-		return;
+		return false;
 	out->minor_faults_count = (uint64_t)usage.ru_minflt;
 	out->system_ns = timeval_ns(&usage.ru_stime);
 	out->cpu_ns = out->system_ns + timeval_ns(&usage.ru_utime);
+	return true;
 }
 
 enum mt_thp mt_rss_thp(void)

@@ -7,6 +7,7 @@
 
 /* The cheap look, /proc/self/statm: a few microseconds. */
 struct mt_rss_quick {
+	uint64_t mapped_bytes; /* address space, touched or not */
 	uint64_t rss_bytes;
 	uint64_t anon_bytes;   /* resident minus shared: RssAnon, as far as statm tells */
 };
@@ -38,7 +39,7 @@ struct mt_rss_usage {
 	uint64_t cpu_ns;
 	uint64_t system_ns;
 };
-void mt_rss_read_usage(struct mt_rss_usage *out);
+bool mt_rss_read_usage(struct mt_rss_usage *out);
 
 /* The mode of transparent huge pages for anonymous memory. */
 enum mt_thp { MT_THP_NEVER, MT_THP_MADVISE, MT_THP_ALWAYS };

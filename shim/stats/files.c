@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h> /* rename alone */
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,9 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "stats/stats_layout.h"
+
+/* glibc's alone: musl's loader would not start a program for want of it (base/libc.h). */
+extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));
 
 #define PATH_BYTES   512
 #define FOLDER_BYTES (PATH_BYTES - 80)
@@ -27,10 +31,11 @@ static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path whe
 static char fresh_path[PATH_BYTES];         /* the one that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
-static int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
+static MT_TLS int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
 static bool product_begun;                  /* fresh_path may be there */
-static bool made;
-static bool complained;
+/* Written under the publish lock; the reaper reads its bell without it. No ordering needed. */
+static _Atomic bool made;
+static bool complained; /* a forked child has nothing new to say */
 
 static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
 
@@ -42,10 +47,19 @@ static enum mt_err complain(const char *what, const char *path, int code)
 	return MT_ERR_SYSTEM;
 }
 
-/* Ours, a folder, and closed to everyone else: or not used at all. */
-static enum mt_err check_folder(void)
+static enum mt_err complain_foreign(void)
 {
-	struct stat seen;
+	if (!complained)
+		mt_log(MT_LOG_WARN, "%s is not ours alone (wanted: owner %u, mode 0700); running without stats file", folder,
+		       (unsigned)geteuid());
+	complained = true;
+	return MT_ERR_FOREIGN;
+}
+
+/* Ours, a folder, and closed to everyone else: or not used at all. */
+static enum mt_err open_folder(int *out_fd)
+{
+	struct stat seen = {0};
 	int code;
 	int fd;
 
@@ -54,18 +68,23 @@ static enum mt_err check_folder(void)
 	fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
 		return complain("cannot use", folder, -fd);
-	code = fstat(fd, &seen) == 0 ? 0 : errno;
-	mt_os_close(fd);
-	if (code)
-		return complain("cannot use", folder, code);
-	if (seen.st_uid != geteuid() || (seen.st_mode & 077)) {
-		if (!complained)
-			mt_log(MT_LOG_WARN, "%s is not ours alone (wanted: owner %u, mode 0700); running without stats file",
-			       folder, (unsigned)geteuid());
-		complained = true;
-		return MT_ERR_FOREIGN;
+	code = -mt_os_look_at_fd(fd, &seen);
+	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077)) {
+		*out_fd = fd;
+		return MT_ERR_OK;
 	}
-	return MT_ERR_OK;
+	mt_os_close(fd);
+	return code ? complain("cannot use", folder, code) : complain_foreign();
+}
+
+static enum mt_err check_folder(void)
+{
+	int fd = -1;
+	enum mt_err answer = open_folder(&fd);
+
+	if (answer == MT_ERR_OK)
+		mt_os_close(fd);
+	return answer;
 }
 
 /* Source: proc(5), starttime. */
@@ -78,7 +97,7 @@ static uint64_t pid_namespace(void)
 {
 	struct stat seen;
 
-	return stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+	return mt_os_look("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
 }
 
 /* 0, or the errno. */
@@ -86,8 +105,14 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 {
 	struct stat seen;
 	ssize_t written;
+	int code;
 
-	if (fstat(fd, &seen) != 0 || ftruncate(fd, size) != 0)
+	if (!mt_os_file_may_reach((uint64_t)size))
+		return EFBIG;
+	code = -mt_os_look_at_fd(fd, &seen);
+	if (code)
+		return code;
+	if (ftruncate(fd, size) != 0)
 		return errno;
 	file->device = seen.st_dev;
 	file->inode = seen.st_ino;
@@ -97,22 +122,31 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 	return (size_t)written == first_bytes ? 0 : ENOSPC;
 }
 
-static enum mt_err make_file(struct own_file *file, const void *first, size_t first_bytes, off_t size)
+/* In the folder that was checked, whatever its name leads to by now: where others may rename in the folder above it, they
+ * could put a link there after the check. */
+static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes, off_t size)
 {
+	const char *name = strrchr(file->path, '/') + 1;
 	int code;
 	int fd;
 
 	/* One that is there already is a dead process's of the same name, or planted: never reused. */
-	(void)unlink(file->path);
-	fd = mt_os_open(file->path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	(void)unlinkat(at, name, 0);
+	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return complain("cannot make", file->path, -fd);
 	code = fill_file(fd, file, first, first_bytes, size);
 	mt_os_close(fd);
 	if (!code)
 		return MT_ERR_OK;
-	(void)unlink(file->path);
+	(void)unlinkat(at, name, 0);
 	return complain("cannot write", file->path, code);
+}
+
+/* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
+static bool is_file(const struct stat *seen, const struct own_file *file)
+{
+	return S_ISREG(seen->st_mode) && seen->st_dev == file->device && seen->st_ino == file->inode;
 }
 
 static int open_own(const struct own_file *file, int flags)
@@ -122,8 +156,7 @@ static int open_own(const struct own_file *file, int flags)
 
 	if (fd < 0)
 		return -1;
-	/* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
-	if (fstat(fd, &seen) == 0 && S_ISREG(seen.st_mode) && seen.st_dev == file->device && seen.st_ino == file->inode)
+	if (mt_os_look_at_fd(fd, &seen) == 0 && is_file(&seen, file))
 		return fd;
 	mt_os_close(fd);
 	return -1;
@@ -131,7 +164,7 @@ static int open_own(const struct own_file *file, int flags)
 
 static void name_file(char path[PATH_BYTES], const char *end, uint64_t ticks, uint64_t space)
 {
-	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)getpid(), (unsigned long long)ticks,
+	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(), (unsigned long long)ticks,
 		  (unsigned long long)space, end);
 }
 
@@ -143,33 +176,49 @@ static void name_folder(const struct mt_config *config)
 		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
 }
 
-enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
+/* What the program before our exec has left under the same name. */
+static void remove_products(int at, uint64_t ticks, uint64_t space)
+{
+	char path[PATH_BYTES];
+
+	for (int i = 0; i < MT_PRODUCT_COUNT; i++) {
+		name_file(path, product_ends[i], ticks, space);
+		(void)unlinkat(at, strrchr(path, '/') + 1, 0);
+	}
+	(void)unlinkat(at, strrchr(fresh_path, '/') + 1, 0);
+}
+
+static enum mt_err make_both(int at)
 {
 	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
-	char product_path[PATH_BYTES];
 	uint64_t zero = 0;
+	enum mt_err answer = make_file(at, &bell_file, &fresh, sizeof(fresh), 4096);
+
+	if (answer != MT_ERR_OK)
+		return answer;
+	answer = make_file(at, &stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
+	if (answer != MT_ERR_OK)
+		(void)unlinkat(at, strrchr(bell_file.path, '/') + 1, 0);
+	return answer;
+}
+
+enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
+{
 	uint64_t ticks = start_ticks();
 	uint64_t space = pid_namespace();
-	enum mt_err answer;
 	int kept = errno;
+	enum mt_err answer;
+	int at = -1;
 
 	name_folder(config);
 	name_file(stats_file.path, "stats", ticks, space);
 	name_file(bell_file.path, "bell", ticks, space);
 	name_file(fresh_path, "fresh", ticks, space);
-	answer = check_folder();
+	answer = open_folder(&at);
 	if (answer == MT_ERR_OK) {
-		for (int i = 0; i < MT_PRODUCT_COUNT; i++) { /* of the program before our exec */
-			name_file(product_path, product_ends[i], ticks, space);
-			(void)unlink(product_path);
-		}
-		(void)unlink(fresh_path);
-		answer = make_file(&bell_file, &fresh, sizeof(fresh), 4096);
-	}
-	if (answer == MT_ERR_OK) {
-		answer = make_file(&stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
-		if (answer != MT_ERR_OK)
-			(void)unlink(bell_file.path);
+		remove_products(at, ticks, space);
+		answer = make_both(at);
+		mt_os_close(at);
 	}
 	made = answer == MT_ERR_OK;
 	*out_start_ticks = ticks;
@@ -186,8 +235,8 @@ bool mt_files_made(void)
 _Atomic uint32_t *mt_files_map_word(void)
 {
 	int kept = errno;
-	void *area = MAP_FAILED;
-	int fd = made ? open_own(&bell_file, O_RDWR) : -1;
+	void *area = mapped_area ? mapped_area : MAP_FAILED;
+	int fd = made && !mapped_area ? open_own(&bell_file, O_RDWR) : -1;
 
 	if (fd >= 0) {
 		area = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -266,7 +315,7 @@ static bool is_ours(int fd, struct own_file *out)
 {
 	struct stat seen;
 
-	if (fd < 0 || fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || seen.st_uid != geteuid() ||
+	if (fd < 0 || mt_os_look_at_fd(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || seen.st_uid != geteuid() ||
 	    (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
 		return false;
 	out->device = seen.st_dev;
@@ -299,14 +348,13 @@ enum mt_err mt_files_end_product(enum mt_product product, bool whole)
 	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
+/* Without a descriptor: a program that has used up all of its own ends like any other. */
 static void remove_own(const struct own_file *file)
 {
-	int fd = file->path[0] ? open_own(file, O_RDONLY) : -1;
+	struct stat seen;
 
-	if (fd < 0)
-		return;
-	mt_os_close(fd);
-	(void)unlink(file->path);
+	if (file->path[0] && mt_os_look_at_link(file->path, &seen) == 0 && is_file(&seen, file))
+		(void)unlink(file->path);
 }
 
 void mt_files_drop_product(enum mt_product product)
@@ -343,7 +391,7 @@ void mt_files_remove_inherited(const struct mt_config *config)
 	int kept = errno;
 
 	name_folder(config);
-	if (lstat(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
+	if (mt_os_look_at_link(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
 		uint64_t ticks = start_ticks(), space = pid_namespace();
 
 		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -363,5 +411,4 @@ void mt_files_forget(void)
 	product_begun = false;
 	bell_fd = 0;
 	made = false;
-	complained = false;
 }

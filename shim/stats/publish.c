@@ -11,7 +11,7 @@
 
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes */
 
-static struct mt_lock lock; /* rank 20: all below */
+static struct mt_lock lock = MT_LOCK(publish); /* all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
 static uint64_t unwritten_count; /* records that are kept, and not in the file */
@@ -80,7 +80,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->oom_bytes = sizeof(struct mt_stats_oom);
 	head->alarm_bytes = sizeof(struct mt_stats_alarm);
 	head->class_bytes = sizeof(struct mt_stats_class);
-	head->pid = (uint64_t)getpid();
+	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
@@ -94,7 +94,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_config_facts()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
-	if (!ended)
+	/* A reaper that begins anew has them, whoever the process is by now: what was made as one user stays his. */
+	if (!ended && !mt_files_made())
 		(void)mt_files_make(config, &head->start_ticks, &head->pidns);
 	mt_lock_drop(&lock);
 	mt_publish_settings(config);
@@ -313,8 +314,9 @@ void mt_publish_record(struct mt_stats_record *record)
 	pieces[0] = records_piece(first, tail);
 	pieces[1] = records_piece(0, count - tail);
 	pieces[2] = head_piece();
-	(void)mt_files_write_stats(pieces, 3);
-	unwritten_count = 0;
+	/* What could not be written (a full file system) goes with the next. */
+	if (mt_files_write_stats(pieces, 3) == MT_ERR_OK)
+		unwritten_count = 0;
 	mt_lock_drop(&lock);
 }
 

@@ -1,5 +1,5 @@
 /* stats/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written whole or in part to the
- * stats file. All calls under the publish lock (rank 20, held over the write of a few kB, never over anything else). */
+ * stats file. All calls under the publish lock (held over the write of a few kB, never over anything else). */
 #ifndef MT_PUBLISH_H
 #define MT_PUBLISH_H
 

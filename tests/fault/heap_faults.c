@@ -14,19 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "mapped.h"
+
 static char *blocks[20000];
-
-static size_t mapped_bytes(void)
-{
-	unsigned long pages = 0;
-	FILE *statm = fopen("/proc/self/statm", "r");
-
-	if (statm && fscanf(statm, "%lu", &pages) != 1)
-		pages = 0;
-	if (statm)
-		fclose(statm);
-	return pages * 4096;
-}
 
 static void limit(int what, rlim_t value)
 {

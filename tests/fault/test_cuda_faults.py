@@ -1,6 +1,7 @@
 """The Nth call of a function of the driver fails, for every call that a run with the shim makes: the program gets the
 driver's own code, as without the shim, and the ledger is clean at the end. What only the shim calls may fail unnoticed."""
 import collections
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -51,15 +52,29 @@ def check(run, env, bare, program, clean, function, number, code):
 		assert got.stdout == expected.stdout, f"{fault}: {got.stderr}"
 
 
-@pytest.mark.parametrize("code", CODES)
-def test_each_call_of_the_driver_fails_once(run, env, bare, program, calls, code):
+def check_all(run, env, bare, program, calls, code, most):
+	"""Up to the Nth call; more of some functions may be made than in the run that was counted."""
 	clean = run([program, "faults"], env(CUDA="pool")).stdout
 
 	assert codes(clean) == {0}, clean
 	assert calls["cuMemAllocManaged"] == 2 and calls["cuCtxRecordEvent"] >= 1, calls
-	for function in sorted(set(calls) - BIRTH):
-		for number in range(1, min(calls[function], 8) + 1):
-			check(run, env, bare, program, clean, function, number, code)
+	jobs = [(function, number) for function in sorted(set(calls) - BIRTH) for number in range(1, min(calls[function] + 2, most) + 1)]
+	with concurrent.futures.ThreadPoolExecutor(2 + 2 * os.cpu_count()) as pool:
+		for done in [pool.submit(check, run, env, bare, program, clean, function, number, code) for function, number in jobs]:
+			done.result()
+	return len(jobs)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_each_call_of_the_driver_fails_once(run, env, bare, program, calls, code):
+	assert check_all(run, env, bare, program, calls, code, 8) > 100
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("code", [1, 46, 201, 400, 700, 709, 719, 800, 999])
+def test_each_call_of_the_driver_fails_once_to_the_last(run, env, bare, program, calls, code):
+	"""Every call there is, and errors of every kind: a bad value, a bad context, a bad handle, and those that end a context."""
+	check_all(run, env, bare, program, calls, code, 10000)
 
 
 def test_nothing_is_swallowed(run, env, bare, program):

@@ -14,7 +14,9 @@ fields), devices_count and ooms_count (lies about how many there are), gpu_befor
 (how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
 this one), blocks_mode (its mode,
 octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
-stack_start (that of another program than it is).
+stack_start (that of another program than it is). version: 3 is laid out as that version was, all others as the present one;
+grow (so many bytes more, a multiple of 8, in every place where a newer shim may append some), fields_less (so many figures
+less), kinds_most (deaf for kinds of request past this one).
 """
 import json
 import mmap
@@ -43,6 +45,8 @@ ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shme
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
 VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 4, 16, 4, 4, 256, 32
+# Version 3: a shorter head (without the rank, cleanups by reason and the stack's place), shorter samples, fewer figures.
+OLD_HEAD_BYTES, OLD_SAMPLE_BYTES, OLD_FIELDS_LESS = HEAD.size - struct.calcsize("=Q16s32s32QQ"), SAMPLE.size - 16, 3
 BELL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -75,17 +79,30 @@ class Fake:
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
+		self.grow = options.get("grow", 0)
+		self.is_old = options.get("version") == 3
+		self.sample_bytes = OLD_SAMPLE_BYTES if self.is_old else SAMPLE.size
+
+	def later(self, entry):
+		"""What a newer shim has appended."""
+		return entry + b"\xee" * self.grow
+
+	def room(self, kind):
+		return bytes(kind.size + self.grow)
 
 	def head(self):
 		text, options = self.options.get("text", "").encode("latin-1"), self.options
 		def word(plain):
 			return text or plain
-		names = [*FIELDS, *["later_bytes"] * options.get("fields_more", 0)]
-		size = HEAD.size + 8 * len(names) + 8
+		less = options.get("fields_less", OLD_FIELDS_LESS if self.is_old else 0)
+		names = [*FIELDS[:len(FIELDS) - less], *["later_bytes"] * options.get("fields_more", 0)]
+		fixed = OLD_HEAD_BYTES if self.is_old else HEAD.size
+		size = fixed + self.grow + 8 * len(names) + 8
 		ooms = options.get("ooms", [])
-		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(names), RECORD.size, SAMPLE.size, len(self.settings),
-		                 DEVICE.size, options.get("devices_count", len(options.get("devices", []))), OOM.size,
-		                 ALARM.size, CLASS.size, len(options.get("classes", [])), 0,
+		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(names), RECORD.size + self.grow,
+		                 self.sample_bytes + self.grow, len(self.settings), DEVICE.size + self.grow,
+		                 options.get("devices_count", len(options.get("devices", []))), OOM.size + self.grow,
+		                 ALARM.size + self.grow, CLASS.size + self.grow, len(options.get("classes", [])), 0,
 		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
 		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
 		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
@@ -96,31 +113,34 @@ class Fake:
 		                 word(options.get("rank", "").encode()), word(b"RANK" if "rank" in options else b""),
 		                 *[options.get("cleanups", {}).get(str(reason), 0) for reason in range(REASONS_COUNT)],
 		                 options.get("stack_start", stat_field(28)))
-		head += struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
+		head = self.later(head[:fixed]) + struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
 		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
 
 	def gpu(self):
 		text = self.options.get("text")
 		def word(plain):
 			return (text or plain).encode("latin-1")
-		devices = b"".join(
-			DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
-			            word(device.get("pci", "")), word(device.get("mode", ""))) for device in self.options.get("devices", []))
-		slots = [bytes(OOM.size)] * OOMS_COUNT
+		devices = b""
+		for device in self.options.get("devices", []):
+			entry = DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
+			                    word(device.get("pci", "")), word(device.get("mode", "")))
+			figures = 8 * len(DEVICE_FIELDS)
+			devices += self.later(entry[:figures]) + entry[figures:] # its texts stay the last
+		slots = [self.room(OOM)] * OOMS_COUNT
 		for oom in self.options.get("ooms", []):
-			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
+			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = self.later(OOM.pack(
 				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
-				word(oom.get("advice", "")))
-		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.alarms()
+				word(oom.get("advice", ""))))
+		return devices.ljust(DEVICES_COUNT * (DEVICE.size + self.grow), b"\0") + b"".join(slots) + self.alarms()
 
 	def alarms(self):
 		text = self.options.get("text")
-		slots = [bytes(ALARM.size)] * ALARMS_COUNT
+		slots = [self.room(ALARM)] * ALARMS_COUNT
 		for alarm in self.options.get("alarms", []):
-			slots[(alarm["number"] - 1) % ALARMS_COUNT] = ALARM.pack(
-				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1"))
-		classes = b"".join(CLASS.pack(*pair) for pair in self.options.get("classes", []))
-		return b"".join(slots) + classes.ljust(CLASSES_COUNT * CLASS.size, b"\0")
+			slots[(alarm["number"] - 1) % ALARMS_COUNT] = self.later(ALARM.pack(
+				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1")))
+		classes = b"".join(self.later(CLASS.pack(*pair)) for pair in self.options.get("classes", []))
+		return b"".join(slots) + classes.ljust(CLASSES_COUNT * (CLASS.size + self.grow), b"\0")
 
 	def body(self):
 		text = self.options.get("text")
@@ -129,15 +149,15 @@ class Fake:
 		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
 		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
 		data += self.gpu()
-		slots = [bytes(RECORD.size)] * 64
+		slots = [self.room(RECORD)] * 64
 		for number, record in enumerate(self.records, 1):
-			slots[(number - 1) % 64] = RECORD.pack(number, *record)
+			slots[(number - 1) % 64] = self.later(RECORD.pack(number, *record))
 		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
 		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
 		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"], "rounds_count": 0, "pressure_level": 0}
-		sample = b"".join(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))
+		sample = b"".join(self.later(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))[:self.sample_bytes])
 		                  for one in self.options.get("samples", [plain]))
-		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
+		return data + b"".join(slots) + sample.ljust(1024 * (self.sample_bytes + self.grow), b"\0")
 
 	def write(self):
 		data = self.head() + self.body()
@@ -201,6 +221,8 @@ class Fake:
 			_, _, word, seq, kind, level, name, value = BELL.unpack(data[:BELL.size])
 			if word != last_word and seq > last_seq and not self.options.get("deaf"):
 				last_word, last_seq = word, seq
+				if kind > self.options.get("kinds_most", kind):
+					continue
 				time.sleep(self.options.get("slow_s", 0))
 				self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
 			time.sleep(0.003)

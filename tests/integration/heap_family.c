@@ -107,11 +107,14 @@ static void alignments(void)
 		free(out);
 		SHOW(good[i], 3 * good[i], aligned_alloc(good[i], 3 * good[i]));
 		SHOW(good[i], 5, memalign(good[i], 5));
+		SHOW(good[i], 0, memalign(good[i], 0));
+		SHOW(good[i], 0, aligned_alloc(good[i], 0));
 	}
 	void *out = (void *)(uintptr_t)0x1234;
 	int code = posix_memalign(&out, 64, 0);
 	printf("posix_memalign of 0: %s\n", errno_name(code));
 	free(out);
+	SHOW(4096, 0, valloc(0));
 	SHOW(4096, 1, valloc(1));
 	SHOW(4096, 4097, valloc(4097));
 	SHOW(4096, 4096, pvalloc(1));

@@ -1,6 +1,7 @@
 /* pressure_hoard.c -- a program that holds little, and whose heap is large: ROUNDS times it fills SMALL MB with small blocks, drops all
- * but one in fifty, which it keeps until the next round, and then takes BIG MB in large blocks, at so many MB a second, while the small ones' pages lie free. Each of the two
- * has room under the limit that the test sets, both together have not, unless the free pages go back.
+ * but one in fifty, which it keeps until the next round, and then takes BIG MB in large blocks, at so many MB a second (0: in one
+ * block), while the small ones' pages lie free. Each of the two has room under the limit that the test sets, both together have
+ * not, unless the free pages go back.
  *
  *   pressure_hoard SMALL BIG ROUNDS MB_PER_SECOND      prints "round N" after each, "well" at the end, and then
  * stays until its stdin ends */
@@ -57,6 +58,10 @@ static void hoard(unsigned long mb)
 
 static void grow(unsigned long mb, unsigned long mb_per_second)
 {
+	if (!mb_per_second) {
+		free(take(mb * MB));
+		return;
+	}
 	for (unsigned i = 0; i < mb; i++) {
 		blocks[i] = take(BIG_BYTES);
 		nap(1000000 / mb_per_second);

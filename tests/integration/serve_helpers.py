@@ -29,10 +29,12 @@ class Server:
 		self.host, self.port = self.host.strip("[]"), int(port)
 
 	def ask(self, path, method="GET", body=None, timeout=20, **headers):
-		"""Headers by name, '_' for '-'."""
+		"""Headers by name, '_' for '-'. Without a word of a token: with that of the address."""
 		connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 		try:
-			named = {name.replace("_", "-"): value for name, value in headers.items()}
+			named = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
+			if self.token and "X_Mtctl_Token" not in headers and "Authorization" not in headers:
+				named["Authorization"] = "Bearer " + self.token
 			try:
 				connection.request(method, path, body, named)
 			except (BrokenPipeError, ConnectionResetError):
@@ -44,8 +46,17 @@ class Server:
 	def get(self, path, **headers):
 		return self.ask(path, **headers)
 
+	def stranger(self, path, method="GET", **headers):
+		"""Somebody who does not know the token."""
+		return self.ask(path, method, **{"X_Mtctl_Token": None, **headers})
+
 	def post(self, path, **headers):
-		return self.ask(path, "POST", **{"X_Mtctl_Token": self.token, "timeout": 60, **headers})
+		return self.ask(path, "POST", **{"timeout": 60, **headers})
+
+	def head(self, method, path, *more):
+		"""The head of a request with the token, as bytes."""
+		return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.token}", *more,
+		                    "", ""]).encode()
 
 	def raw(self, data, timeout=20):
 		"""The first line of the answer to these bytes; "" where the connection was closed without one, or nothing came."""

@@ -347,6 +347,23 @@ static void play_spawn(int sig)
 	}
 }
 
+static void play_die_by_kill(int sig)
+{
+	signal(sig, handler_a);
+	kill(getpid(), sig);
+	signal(sig, SIG_DFL);
+	kill(getpid(), sig);
+	say("alive");
+}
+
+static void play_die_by_kill_after_one_shot(int sig)
+{
+	sysv_signal(sig, handler_a);
+	for (int i = 0; i < 2; i++)
+		kill(getpid(), sig);
+	say("alive");
+}
+
 /* ---- rows in which a program without the shim dies ---- */
 
 static void play_kill(int sig)
@@ -361,24 +378,6 @@ static void play_raise_untouched(int sig)
 {
 	raise(sig);
 	say("alive");
-}
-
-static void play_kill_put_back(int sig)
-{
-	signal(sig, handler_a);
-	signal(sig, SIG_DFL);
-	kill(getpid(), sig);
-	say("alive");
-	view(sig);
-}
-
-static void play_kill_after_one_shot(int sig)
-{
-	sysv_signal(sig, handler_a);
-	for (int i = 0; i < 3; i++)
-		kill(getpid(), sig);
-	say("alive");
-	view(sig);
 }
 
 static void play_queue(int sig)
@@ -436,6 +435,8 @@ const struct row rows_life[] = {
 	{ "die_after_siginterrupt", play_die_after_siginterrupt },
 	{ "die_from_unblocking", play_die_from_unblocking },
 	{ "die_by_another_thread", play_die_by_another_thread },
+	{ "die_by_kill", play_die_by_kill },
+	{ "die_by_kill_after_one_shot", play_die_by_kill_after_one_shot },
 	{ "set_by_another_thread", play_set_by_another_thread },
 	{ "wait", play_wait },
 	{ "jump", play_jump },
@@ -453,8 +454,6 @@ const struct row rows_life[] = {
 const struct row rows_survive[] = {
 	{ "kill", play_kill },
 	{ "raise_untouched", play_raise_untouched },
-	{ "kill_put_back", play_kill_put_back },
-	{ "kill_after_one_shot", play_kill_after_one_shot },
 	{ "queue", play_queue },
 	{ "fork_kill", play_fork_kill },
 	{ "small_stack", play_small_stack },

@@ -91,6 +91,13 @@ SCRIPTS = {
 		os.kill(os.getpid(), signal.SIGUSR1)
 		print("not reached")
 	""",
+	"faulthandler_unregistered": """
+		import faulthandler, os, signal
+		faulthandler.register(signal.SIGUSR1)
+		faulthandler.unregister(signal.SIGUSR1)
+		os.kill(os.getpid(), signal.SIGUSR1)
+		print("not reached")
+	""",
 	"a_chain_of_handlers": """
 		import os, signal
 		class Chain:

@@ -54,8 +54,9 @@ def emulate(run, bare):
 	return one
 
 
-def test_it_builds_and_shows_its_names_and_nothing_else(cross_shim):
-	done = subprocess.run([ROOT / "scripts" / "check-exports.sh", BUILT], cwd=ROOT, capture_output=True, text=True,
+@pytest.mark.parametrize("script", [["check-exports.sh", BUILT], ["check-hardening.sh", BUILT, "libmtshim.so"]], ids=lambda words: words[0])
+def test_it_builds_and_is_what_the_scripts_want(cross_shim, script):
+	done = subprocess.run([ROOT / "scripts" / script[0], *script[1:]], cwd=ROOT, capture_output=True, text=True,
 	                      env=dict(os.environ, NM=PREFIX + "nm"))
 	assert done.returncode == 0, done.stdout
 
@@ -85,3 +86,12 @@ def test_dlsym_works_before_the_loader_has_relocated_us(cross_shim, cross, emula
 	library = cross("libearly.so", "lookup_early.c", *LIBRARY, "-DLIBRARY", *flags)
 	done = emulate([cross("early", "lookup_early.c", *flags, library)], cross_shim)
 	assert done.stdout == "library 1, program 1, preinit 1\n", done.stderr
+
+
+def test_its_dlopen_opens_as_ever(cross_shim, cross, emulate):
+	plugin = cross("plugin.so", "plugin.c", "-shared", "-fPIC")
+	program = cross("libraries", "libraries.c")
+
+	# What it grows by is the emulator's.
+	assert emulate([program, "cycle", plugin, 20], preload=cross_shim).stdout.startswith("20 well, ")
+	assert emulate([program, "deep", plugin], preload=cross_shim).stdout == "200 well, closed: 1\n"

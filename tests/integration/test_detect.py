@@ -174,3 +174,34 @@ def test_a_trim_reaches_the_other_allocator(puppet, env, shim, awake, control, n
 
 	assert done.returncode in (0, 1), done.stdout + done.stderr
 	assert actor.number("status RssAnon:") < before - 120_000, done.stdout
+
+
+def test_requests_that_no_machine_can_serve_do_not_hide_growth(run, env, shim, compile_c):
+	"""Over an allocator that we cannot count the requests are added up, to look at the process now and then."""
+	settings = dict(env(), LD_PRELOAD=f"{shim}:{library_of('tcmalloc')}")
+
+	assert run([compile_c("absurd.c")], settings).stdout == "6 refused, 2 threads\n"
+
+
+def test_a_program_with_a_malloc_of_its_own_gets_no_thread_that_could_do_nothing(run, env, bare, compile_c):
+	"""A browser's sandbox refuses to start in a process of two threads."""
+	program = compile_c("own_malloc.c", "-rdynamic")
+	expected = run([program], bare).stdout
+	assert expected.startswith("1 ")
+
+	assert run([program], env()).stdout == expected
+
+
+def test_a_program_with_a_malloc_of_its_own_is_watched_where_that_is_asked_for(run, env, compile_c):
+	program = compile_c("own_malloc.c", "-rdynamic")
+
+	for settings in (env(MIN_MB=0), env(RSS_LIMIT_MB=1000)):
+		assert run([program, 2], settings).stdout == "2 sandboxed\n"
+
+
+def test_a_malloc_that_registers_fork_handlers_in_its_first_call_is_not_called_from_there(run, env, bare, compile_c):
+	"""It holds its lock meanwhile: chromium waited for itself for ever."""
+	early = compile_c("own_malloc_early.c", "-shared", "-fPIC")
+	program = compile_c("own_malloc.c", "-rdynamic", "-Wl,--no-as-needed", early)
+
+	assert run([program], env(), timeout=20).stdout == run([program], bare).stdout

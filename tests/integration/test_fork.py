@@ -55,7 +55,7 @@ print("of", children, "children", kept, "could not purge")
 
 def test_a_child_forked_during_a_purge_can_purge(run, env):
 	"""jemalloc marks an arena while it purges it, without a lock that fork would wait for: the mark was for ever in the child."""
-	got = run(["/usr/bin/python3", "-c", PURGE_AND_FORK], env(ALLOCATOR="jemalloc", BUDGET_PCT=0), timeout=60)
+	got = run(["/usr/bin/python3", "-c", PURGE_AND_FORK], env(ALLOCATOR="jemalloc", BUDGET_PCT=0), timeout=300)
 
 	assert re.fullmatch(r"of \d+ children 0 could not purge\n", got.stdout), got.stdout + got.stderr
 
@@ -127,3 +127,51 @@ def test_files_of_the_dead_are_swept(puppet, env, awake, control, mt_dir):
 
 	assert listed.returncode == 0 and str(living.pid) in listed.stdout
 	assert sorted(file.name.split("-")[0] for file in mt_dir.iterdir()) == [str(living.pid)] * 2
+
+
+FORK_AND_ASK = r'''
+import os, signal, time
+end, children = time.monotonic() + 4, 0
+while time.monotonic() < end:
+    if children % 50 == 0:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    children += 1
+    time.sleep(0.01)
+print(children > 100)
+'''
+
+
+def test_a_library_behind_us_that_locks_in_sigaction_and_in_fork_hangs_nobody(run, env, compile_c, shim):
+	"""The reaper asked for the signal's handler with the lock held that every fork waits for."""
+	behind = compile_c("sigaction_behind.c", "-shared", "-fPIC")
+
+	got = run(["/usr/bin/python3", "-c", FORK_AND_ASK], dict(env(MIN_MB=0), LD_PRELOAD=f"{shim}:{behind}"), timeout=60)
+
+	assert got.stdout == "True\n", got.stderr
+
+
+def test_a_child_forked_while_the_reaper_looks_at_the_loaded_objects_can_look_too(run, env, compile_c, shim, fakecuda):
+	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes anew."""
+	behind = compile_c("phdr_behind.c", "-shared", "-fPIC")
+	settings = fakecuda(env(MIN_MB=0, TICK_MS=10, CUDA="pool", CUDA_DECAY_MS=300))
+	settings["LD_PRELOAD"] = f"{shim}:{behind}"
+
+	got = run([compile_c("cuda_fork_walks.c"), 60], settings, timeout=120)
+
+	assert got.stdout == "60 of 60\n", got.stderr
+
+
+def test_a_forked_child_that_may_touch_no_file_ends_in_peace(run, env, compile_c, backend):
+	"""It has no files of ours, and has been no other program that might have left some."""
+	assert run([compile_c("sandboxed_child.c")], env()).stdout == "exit 7\n"
+
+
+def test_a_thread_may_fork_before_it_has_ever_allocated(run, env, compile_c, backend):
+	"""jemalloc came to know the thread in its fork handler, and we waited for a lock that fork had taken for us before."""
+	got = run([compile_c("fork_first.c")], env(MIN_MB=0), timeout=60)
+
+	assert got.stdout == "20 of 20\n", got.stderr

@@ -26,6 +26,16 @@ def test_family_answers_as_libc_while_the_reaper_is_at_work(run, env, bare, comp
 	assert got.stdout == run([program], bare).stdout
 
 
+def test_what_the_machine_has_not_is_refused_as_libc_refuses_it(run, env, bare, compile_c, backend):
+	program = compile_c("beyond_machine.c")
+	expected = run([program], bare)
+	got = run([program], env())
+
+	assert expected.returncode == 0 and "malloc half 1: block" in expected.stdout
+	assert got.stdout.splitlines() == expected.stdout.splitlines()
+	assert (got.returncode, got.stderr) == (0, "")
+
+
 def test_bad_alignments_are_refused_or_rounded_up(run, env, compile_c, backend):
 	got = run([compile_c("heap_family.c"), "tolerant"], env())
 

@@ -1,4 +1,6 @@
 """A small process has no thread and no file; a large one gets its reaper wherever it happens to grow."""
+import os
+import pathlib
 import shutil
 
 import pytest
@@ -48,6 +50,13 @@ def test_growth_past_the_threshold_wakes_it(puppet, env, mt_dir, wait_for, backe
 	wait_for(lambda: len(list(mt_dir.iterdir())) == 2, 10, "a stats and a bell file")
 	for file in mt_dir.iterdir():
 		assert file.name.startswith(f"{actor.pid}-") and file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_of_large_arrays_and_a_small_heap_gets_its_reaper(run, env, compile_c, backend):
+	"""Its heap never grows after the beginning, of which nobody was told any more: no one looked at it."""
+	got = run([compile_c("large_arrays.c")], env(), timeout=30)
+
+	assert (got.returncode, got.stdout, got.stderr) == (0, "2 threads\n", "")
 
 
 def test_files_go_when_the_process_ends(puppet, env, mt_dir, wait_for):
@@ -146,3 +155,20 @@ def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, 
 		assert got.returncode == 0, got.stderr
 		assert expected in got.stdout
 	assert list(mt_dir.iterdir()) == [], "a process that has ended leaves no file"
+
+
+@pytest.mark.parametrize("option, policy", [("-f", os.SCHED_OTHER), ("-r", os.SCHED_OTHER), ("-i", os.SCHED_IDLE)])
+def test_the_reaper_has_the_policy_of_the_program_but_for_a_real_time_one(run, puppet, env, bare, awake, option, policy):
+	"""A real-time one would purge before all others. And in a program that only takes what nobody wants more than that is refused:
+	without privileges it had no reaper at all."""
+	wrapper = ["chrt", option, "0" if option == "-i" else "5"]
+	if run([*wrapper, "true"], bare).returncode != 0:
+		pytest.skip(f"{' '.join(wrapper)} is not allowed here")
+	settings = env(MIN_MB=0)
+	actor = puppet(settings, wrapper=wrapper)
+	awake(actor.pid, settings)
+
+	policies = {(task / "comm").read_text().strip(): os.sched_getscheduler(int(task.name))
+	            for task in pathlib.Path(f"/proc/{actor.pid}/task").iterdir()}
+	assert policies.pop("mtshim") == policy
+	assert list(policies.values()) == [{"-f": os.SCHED_FIFO, "-r": os.SCHED_RR, "-i": os.SCHED_IDLE}[option]]

@@ -18,7 +18,8 @@ LIBRARY = ["-shared", "-fPIC"]
 DRIVER = [*LIBRARY, "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"]
 # As the Makefile compiles them: they run before the loader, or a sanitizer, is ready.
 EARLY = ["base/elf.c", "base/elf_walk.c"]
-LATE = ["driver/driver.c", "entry/lookup.c", "entry/lookup_cuda.c", "entry/lookup_stubs.S", f"entry/lookup_{MACHINE}.S"]
+LATE = ["base/kernel.c", "base/loader.c", "base/os.c", "driver/driver.c", "entry/lookup.c", "entry/lookup_cuda.c", "entry/lookup_stubs.S",
+        f"entry/lookup_{MACHINE}.S"]
 PARTS_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hidden", "-pthread", f"-I{SHIM}"]
 
 

@@ -17,6 +17,7 @@ PRESSED = {"limit_source": SOURCE, "settings": SETTINGS,
            "values": {"pressure_level": 1, "pressure_used_bytes": 1764 * MB, "pressure_limit_bytes": 2000 * MB,
                       "pressure_warn_count": 3, "pressure_critical_count": 1, "pressure_clean_count": 4,
                       "pressure_returned_bytes": 512 * MB, "psi_some_us": 1_250_000, "memory_max_count": 12,
+                      "pressure_wait_count": 2, "pressure_wait_ns": 31_500_000,
                       "load_thousandths": 1250, "cpus_count": 2, "cpu_ns": 12_300_000_000}}
 ALARM = {"number": 1, "time_ns": 1_700_000_000_000_000_000, "limit_bytes": 2048 * MB, "rss_bytes": 2050 * MB,
          "anon_bytes": 1900 * MB, "file_bytes": 100 * MB, "shmem_bytes": 50 * MB, "swap_bytes": 5 * MB,
@@ -38,6 +39,7 @@ def test_stat_has_a_section_for_pressure(fake, ctl):
 	             "reached    warn 3 times, critical 1; the container has run into its limit 12 times",
 	             "stalls     tasks have waited for memory for 1250.0 ms (PSI, some)",
 	             "cleanups   4 for pressure, which returned 512.0 MB",
+	             "waits      threads that took more waited 2 times for free memory to go back, 31.5 ms together",
 	             "load       1.25 on 2 CPUs; this process has used 12.3 s of CPU time"):
 		assert f"\n  {line}\n" in text, line
 	assert "alarms " not in text

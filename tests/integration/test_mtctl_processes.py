@@ -73,7 +73,7 @@ def test_hostile_text_reaches_no_terminal(fake, ctl):
 
 
 @pytest.mark.parametrize("options, words", [({"version": 9}, ["version 9", "version 4"]),
-                                            ({"version": 3}, ["version 3", "version 4", "restart the process"]),
+                                            ({"version": 2}, ["version 2", "version 4", "restart the process"]),
                                             ({"broken": True}, ["checksum"]),
                                             ({"other_pid": 1}, ["another process"])])
 def test_a_stats_file_that_is_not_right_is_refused(fake, ctl, options, words):

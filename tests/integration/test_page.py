@@ -37,10 +37,10 @@ def tab(browser):
 
 @pytest.fixture
 def serve(spawn, mtctl, plain):
-	"""serve(port=0): starts the server; answers the process and the address it prints."""
-	def start(port=0):
-		process = spawn([mtctl, "serve", f"--listen=127.0.0.1:{port}"], plain)
-		address = re.search(r"http://127\.0\.0\.1:\d+/#token=\S+", process.stdout.readline())
+	"""serve(option..., port=0): starts the server; answers the process and the address it prints."""
+	def start(*options, port=0):
+		process = spawn([mtctl, "serve", f"--listen=127.0.0.1:{port}", *options], plain)
+		address = re.search(r"http://127\.0\.0\.1:\d+/(#token=\S+)?", process.stdout.readline())
 		assert address, process.stderr.read()
 		return process, address[0]
 	return start
@@ -91,7 +91,7 @@ def test_it_shows_the_processes_as_a_tree_with_their_figures(tab, serve, hoarder
 	assert tab.value(cell_of(hoarder.pid, "command")).startswith("puppet")
 	sums = tab.text("#sums")
 	assert re.search(r"(Machine|Container)[\d.]+ [MG]B of [\d.]+ [MG]B, [\d.]+ %Processes\d+RSS[\d.]+ [MG]B", sums)
-	assert tab.text("#connection") == "live"
+	assert tab.wait("document.querySelector('#connection').textContent == 'live'")
 
 
 def test_a_click_on_a_head_sorts_and_another_one_turns_it_round(tab, serve, fake):
@@ -273,8 +273,20 @@ def test_the_token_leaves_the_address_and_stays_for_a_reload(tab, serve, hoarder
 	assert tab.text("#details-title").startswith(f"{hoarder.pid} ")
 
 
-def test_without_the_token_the_buttons_are_disabled_and_say_why(tab, serve, hoarder, stats):
-	tab.open(serve()[1].partition("#")[0])
+def test_without_the_token_it_shows_nothing_and_says_why(tab, serve, hoarder):
+	address = serve()[1]
+	tab.open(address.partition("#")[0])
+
+	said = tab.wait("document.querySelector('#connection[data-state=locked]')?.textContent")
+	assert said.startswith("locked: open the address that mtctl serve printed")
+	assert tab.value(f"{ROWS}.length") == 0
+	tab.value(f"location.hash = {address.partition('#')[2]!r}")
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+	assert tab.wait(cell_of(hoarder.pid, "rss")).endswith(" MB") and "token" not in tab.value("location.href")
+
+
+def test_of_an_open_server_it_shows_all_and_the_buttons_are_disabled_and_say_why(tab, serve, hoarder, stats):
+	tab.open(serve("--open")[1].partition("#")[0])
 	select(tab, hoarder.pid)
 	tab.wait(DRAWN)
 
@@ -285,7 +297,7 @@ def test_without_the_token_the_buttons_are_disabled_and_say_why(tab, serve, hoar
 
 
 def test_a_wrong_token_is_refused_and_forgotten(tab, serve, hoarder, stats):
-	tab.open(serve()[1].partition("=")[0] + "=0123456789abcdef0123456789abcdef")
+	tab.open(serve("--open")[1].partition("=")[0] + "=0123456789abcdef0123456789abcdef")
 	select(tab, hoarder.pid)
 	tab.wait("!document.querySelector('#clean-light').disabled")
 	tab.click("#clean-light")
@@ -294,6 +306,19 @@ def test_a_wrong_token_is_refused_and_forgotten(tab, serve, hoarder, stats):
 	assert "Refused: this is not the token of this server" in said
 	assert tab.value("document.querySelector('#clean-light').disabled && sessionStorage.length === 0")
 	assert not stats(hoarder.pid, hoarder.env)["records"]
+
+
+def test_with_the_token_for_reading_it_shows_all_and_a_cleanup_is_refused(tab, serve, hoarder, stats, tmp_path):
+	file = tmp_path / "token"
+	address = serve(f"--read-token-file={file}")[1].partition("#")[0]
+	tab.open(f"{address}#token={file.read_text().strip()}")
+	select(tab, hoarder.pid)
+	tab.wait("!document.querySelector('#clean-light').disabled")
+	tab.click("#clean-light")
+
+	said = tab.wait("document.querySelector('#clean-result[data-state=bad]')?.textContent")
+	assert said == "Refused: this token may read figures, and no more."
+	assert tab.value("sessionStorage.length") == 1 and not stats(hoarder.pid, hoarder.env)["records"]
 
 
 # ---- what must not happen, and what must not matter ----
@@ -316,9 +341,12 @@ def test_hostile_names_are_text_and_run_nothing(tab, serve, fake, spawn, plain, 
 	assert tab.value("window.ran") is None
 
 
-def test_it_says_that_the_server_is_gone_and_recovers(tab, serve, hoarder):
-	process, address = serve()
-	tab.open(address)
+def test_it_says_that_the_server_is_gone_and_recovers(tab, serve, hoarder, tmp_path):
+	token = tmp_path / "token"
+	token.touch(0o600)
+	token.write_text("0123456789abcdef" * 2)
+	process, address = serve(f"--token-file={token}")
+	tab.open(f"{address}#token={token.read_text()}")
 	select(tab, hoarder.pid)
 	tab.wait("!document.querySelector('#clean-heavy').disabled")
 	process.kill()
@@ -328,7 +356,7 @@ def test_it_says_that_the_server_is_gone_and_recovers(tab, serve, hoarder):
 	assert said.startswith("no answer from mtctl serve, last answer ")
 	assert tab.value("document.querySelector('#clean-heavy').disabled")
 	assert tab.value(cell_of(hoarder.pid, "rss")).endswith(" MB")
-	serve(int(re.search(r":(\d+)/", address)[1]))
+	serve(f"--token-file={token}", port=int(re.search(r":(\d+)/", address)[1]))
 	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
 
 

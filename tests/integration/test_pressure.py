@@ -1,5 +1,5 @@
-"""Memory pressure, before the kernel acts on it: real limits of cgroup v1 where they can be made, limits of cgroup v2 by files that
-the test writes, the memory of a device, and the process's own limit."""
+"""Memory pressure, before the kernel acts on it: limits of cgroup v2 by files that the test writes, the memory of a device, and the
+process's own limit. Real limits: test_limits.py."""
 import os
 import pathlib
 import re
@@ -7,160 +7,11 @@ import time
 
 import pytest
 
-import leftovers
 import stats_raw
+from pressed import MB, ONLY_PRESSURE, PYTHON, fragment, rss_kb
 
-PYTHON = "/usr/bin/python3"
-MB = 1 << 20
-# Nothing but pressure cleans up: whatever goes back went back because of it.
-ONLY_PRESSURE = {"MIN_MB": 0, "BUDGET_PCT": 0}
 # A hundred looks on an idle machine; a busy one may take its time. No test that passes waits for it to be over.
 SOON_S = 20
-
-
-def rss_kb(pid, name="RssAnon"):
-	with open(f"/proc/{pid}/status") as status:
-		return int(re.search(rf"^{name}:\s+(\d+)", status.read(), re.MULTILINE)[1])
-
-
-def fragment(actor, mb=100):
-	"""So many MB of 5 kB blocks, of which one in a hundred stays."""
-	count = mb * MB // 5000
-	assert actor.number(f"alloc {count} 5000 5000") == count
-	actor.number("keep 100")
-
-
-# ---- a real limit ----
-
-class Group:
-	"""A group of cgroup v1's memory controller, below the one that the test runs in."""
-
-	def __init__(self, path):
-		self.path = path
-
-	def write(self, file, text):
-		(self.path / file).write_text(str(text))
-
-	def read(self, file):
-		return int((self.path / file).read_text())
-
-	def enter(self):
-		"""For preexec_fn."""
-		self.write("cgroup.procs", os.getpid())
-
-
-@pytest.fixture
-def limited():
-	"""limited(MB): a group with this limit; removed with all that is in it."""
-	made = []
-
-	def make(mb):
-		place = leftovers.own_group()
-		if not place:
-			pytest.skip("no memory controller of cgroup v1 here")
-		path = place / f"{leftovers.prefix()}{len(made)}"
-		try:
-			path.mkdir()
-			made.append(path)
-			(path / "memory.limit_in_bytes").write_text(str(mb * MB))
-		except OSError as error:
-			pytest.skip(f"no cgroup can be made: {error}")
-		return Group(path)
-	yield make
-	for path in made:
-		leftovers.remove_group(path)
-
-
-# 160 MB of small blocks, nearly all freed again, then 150 MB of large ones: under 256 MB there is room for either.
-HOARD = ["160", "150", "3", "250"]
-
-
-def test_plain_glibc_is_killed_by_the_limit(run, bare, limited, compile_c):
-	"""Without this the next tests would show nothing."""
-	group = limited(256)
-
-	got = run([compile_c("pressure_hoard.c"), *HOARD], bare, preexec_fn=group.enter)
-
-	assert got.returncode == -9 and "well" not in got.stdout
-	assert group.read("memory.failcnt") > 0
-
-
-def test_the_shim_without_pressure_and_budget_is_killed_too(run, env, limited, compile_c, backend):
-	"""So that it is the pressure part, and nothing else, by which the next test survives."""
-	group = limited(256)
-
-	got = run([compile_c("pressure_hoard.c"), *HOARD], env(**ONLY_PRESSURE, PRESSURE=0), preexec_fn=group.enter)
-
-	assert got.returncode == -9 and group.read("memory.failcnt") > 0
-
-
-def test_under_pressure_it_survives_and_the_record_says_why(spawn, env, limited, compile_c, mt_dir, backend):
-	group = limited(256)
-	process = spawn([compile_c("pressure_hoard.c"), *HOARD], env(**ONLY_PRESSURE, PROFILE=1), preexec_fn=group.enter)
-	said = process.stdout.readline()
-	while said and said != "well\n":
-		said = process.stdout.readline()
-	found = [record for record in stats_raw.records(mt_dir, process.pid) if record["reason"] == "pressure"]
-	figures = stats_raw.figures(mt_dir, process.pid)
-	process.stdin.close()
-
-	assert said == "well\n" and process.wait(timeout=10) == 0
-	assert max(record["rss_before_bytes"] - record["rss_after_bytes"] for record in found) > 80 * MB
-	for record in found:
-		assert "limit" in record["sources"] and record["pressure_level"] in (1, 2)
-		assert record["pressure_limit_bytes"] == 256 * MB
-		assert 0.85 * 256 * MB <= record["pressure_used_bytes"] <= 256 * MB
-	assert figures["pressure_clean_count"] >= len(found) and figures["pressure_returned_bytes"] > 80 * MB
-	assert figures["pressure_warn_count"] >= 1 and figures["pressure_limit_bytes"] == 256 * MB
-	errors = process.stderr.read()
-	assert re.search(r"warn: memory pressure: RAM at (8|9)\d\.\d % of 256 MB \(\S+memory\.limit_in_bytes\), .*: (purge|heavy cleanup)$",
-	                 errors, re.MULTILINE), errors
-	assert re.search(r"cleanup reason=pressure .* pressure=(warn|critical) sources=\S*limit\S* used_bytes=\d+ limit_bytes=268435456$",
-	                 errors, re.MULTILINE), errors
-
-
-PYTHON_HOARD = r'''
-import random
-kept = []
-for turn in range(4):
-    cycles = []
-    for i in range(26000):                 # dropped only when Python's gc runs: each holds its neighbour
-        node = {"data": bytearray(5000)}
-        node["self"] = node
-        cycles.append(node)
-    kept = [bytes(5000) for _ in range(100)]
-    del cycles, node
-    big = []
-    for i in range(120):
-        big.append(bytearray(b"x") * (1 << 20))
-        __import__("time").sleep(0.01)
-    del big
-print("well")
-'''
-
-
-def test_a_python_program_survives_on_its_defaults(run, env, limited):
-	group = limited(256)
-
-	got = run([PYTHON, "-c", PYTHON_HOARD], env(), preexec_fn=group.enter)
-
-	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
-
-
-def test_a_process_gives_back_when_another_one_of_its_container_grows(puppet, spawn, env, bare, limited, mt_dir):
-	"""Its own heap does not move: nothing but the pace near the limit tells it."""
-	group = limited(256)
-	actor = puppet(env(**ONLY_PRESSURE), preexec_fn=group.enter)
-	fragment(actor, 120)
-	assert rss_kb(actor.pid) > 100_000
-	other = spawn([PYTHON, "-c", "held = [bytearray(b'x') * (1 << 20) for _ in range(90)]\nprint('full', flush=True)\ninput()"],
-	              bare, preexec_fn=group.enter)
-	assert other.stdout.readline() == "full\n"
-
-	found = stats_raw.wait_records(mt_dir, actor.pid, lambda record: record["reason"] == "pressure")
-
-	assert found and rss_kb(actor.pid) < 30_000
-	assert other.poll() is None and group.read("memory.failcnt") == 0
 
 
 # ---- cgroup v2, by files ----

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mtctl_helpers import files_of
+from mtctl_helpers import NOTHING, files_of
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
 
@@ -61,10 +61,27 @@ def test_where_the_stack_lies_at_no_random_place_the_process_is_asked(sleeper, c
 	assert listed(ctl)[process.pid]["state"] == "awake"
 
 
-def test_a_file_of_another_program_of_the_same_process_is_no_proof_but_its_maps_are(fake, ctl):
+def test_a_file_of_another_program_of_the_same_process_says_nothing_of_this_one(fake, ctl):
 	pid = fake(stack_start=4096)
 
-	assert listed(ctl)[pid]["state"] == "awake"
+	assert listed(ctl)[pid]["state"] == "asleep"
+
+
+def test_a_process_that_has_execed_what_does_not_wake_up_is_asleep_and_nobody_waits_for_it(sleeper, ctl, mt_dir, wait_for):
+	"""It was shown as awake, with the figures of the program before, and trim waited for half a minute."""
+	process = sleeper("/bin/sh", "-c", "read line; export MT_EXCLUDE=sleep; exec /bin/sleep 60")
+	assert listed(ctl)[process.pid]["state"] == "awake"
+
+	process.stdin.write("go\n")
+	wait_for(lambda: open(f"/proc/{process.pid}/comm").read() == "sleep\n")
+
+	assert is_awake(mt_dir, process.pid), "the files are still there"
+	wait_for(lambda: listed(ctl)[process.pid]["state"] == "asleep")
+	begin = time.monotonic()
+	got = ctl("trim", process.pid)
+	assert got.returncode == NOTHING and "asleep" in got.stdout and time.monotonic() - begin < 5
+	got = ctl("stat", process.pid)
+	assert got.returncode == NOTHING and "before its exec" in got.stderr
 
 
 def test_the_file_of_another_under_its_name_makes_no_process_shimmed(spawn, bare, ctl, mt_dir, fake):

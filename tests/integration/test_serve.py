@@ -192,19 +192,63 @@ def test_the_token_is_128_random_bits(serve):
 	assert re.fullmatch("[0-9a-f]{32}", first.token) and first.token != second.token
 
 
-def test_a_cleanup_needs_the_token(serve, fake):
+def test_everything_but_the_page_itself_needs_the_token(serve, fake):
 	server, pid = serve(), fake()
-	trim = f"/api/processes/{pid}/trim"
+	locked = [("GET", path) for path in ("/metrics", "/api/processes", f"/api/processes/{pid}", f"/api/processes/{pid}/snapshot")]
+	locked += [("POST", f"/api/processes/{pid}/trim"), ("HEAD", "/metrics"), ("GET", "/api/processes/2147483647")]
 
 	wrong = [server.token[:-1], server.token + "x", server.token.upper() + "X", "", " ", server.token[:-1] + "g", "x" * 1000]
-	for headers in [{}, {"Authorization": "Bearer " + server.token}, {"Cookie": "token=" + server.token},
-	                *({"X_Mtctl_Token": one} for one in wrong)]:
-		got = server.ask(trim, "POST", **headers)
-		assert (got.status, "token" in got.json["error"]) == (403, True)
-	assert server.ask(trim + "?token=" + server.token, "POST").status == 403
+	given = [{}, {"Cookie": "token=" + server.token}, {"Authorization": "Basic " + server.token}, {"Authorization": server.token},
+	         *({"X_Mtctl_Token": one} for one in wrong), *({"Authorization": "Bearer " + one} for one in wrong)]
+	for method, path in locked:
+		for headers in given if path.endswith(("trim", "metrics")) else given[:1]:
+			got = server.stranger(path, method, **headers)
+			assert (method, path, headers, got.status) == (method, path, headers, 401)
+			assert got.headers["WWW-Authenticate"].startswith("Bearer ") and (method == "HEAD" or "token" in got.json["error"])
+	assert server.stranger(f"/api/processes/{pid}/trim?token=" + server.token, "POST").status == 401
+	for path in ("/", "/page.js", "/healthz"):
+		assert server.stranger(path).status == 200
 	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
-	assert server.post(trim).status == 200
-	soon(lambda: server.get(f"/api/processes/{pid}").json["requests_count"] == 1)
+
+
+def test_a_cleanup_is_had_with_the_token_in_either_header(serve, fake):
+	server, pid = serve(), fake()
+
+	for headers in ({"Authorization": "Bearer " + server.token}, {"Authorization": "bearer  " + server.token}, {"X_Mtctl_Token": server.token}):
+		assert server.post(f"/api/processes/{pid}/trim", **headers).status == 200
+	soon(lambda: server.get(f"/api/processes/{pid}").json["requests_count"] == 3)
+
+
+def test_the_second_token_reads_and_asks_no_process_for_anything(serve, fake, tmp_path):
+	file, pid = tmp_path / "reader", fake()
+	server = serve(f"--read-token-file={file}")
+	reader = {"Authorization": "Bearer " + file.read_text().strip()}
+
+	assert file.stat().st_mode & 0o777 == 0o600 and file.read_text().strip() != server.token
+	for path in ("/metrics", "/api/processes", f"/api/processes/{pid}"):
+		assert server.get(path, **reader).status == 200
+	for method, path in (("GET", "snapshot"), ("POST", "trim")):
+		got = server.ask(f"/api/processes/{pid}/{path}", method, **reader)
+		assert (got.status, got.json) == (403, {"error": "this token may read figures, and no more"})
+	assert server.get(f"/api/processes/{pid}").json["requests_count"] == 0
+
+
+def test_an_open_server_tells_figures_to_everybody_and_works_for_nobody(serve, fake):
+	server, pid = serve("--open"), fake()
+
+	for path in ("/metrics", "/api/processes", f"/api/processes/{pid}"):
+		assert server.stranger(path).status == 200
+		assert server.get(path, Authorization="Bearer wrong").status == 200
+	assert server.stranger(f"/api/processes/{pid}/snapshot").status == 401
+	assert server.stranger(f"/api/processes/{pid}/trim", "POST").status == 401
+	assert server.post(f"/api/processes/{pid}/trim").status == 200
+
+
+def test_two_tokens_that_are_one_are_refused(ctl, tmp_path):
+	file = tmp_path / "token"
+
+	got = ctl("serve", "--listen=127.0.0.1:0", f"--token-file={file}", f"--read-token-file={file}")
+	assert (got.returncode, got.stdout) == (USAGE, "") and got.stderr == "mtctl: --read-token-file: it is the token for everything\n"
 
 
 def test_a_token_file_is_made_once_and_never_printed(serve, fake, tmp_path):
@@ -217,6 +261,17 @@ def test_a_token_file_is_made_once_and_never_printed(serve, fake, tmp_path):
 	second = serve(f"--token-file={file}")
 	for server in (first, second):
 		assert server.ask(f"/api/processes/{pid}/trim", "POST", X_Mtctl_Token=token).status == 200
+
+
+def test_a_token_file_for_a_group_is_taken_and_a_link_that_leads_nowhere_is_not(serve, ctl, tmp_path):
+	file, link = tmp_path / "token", tmp_path / "link"
+	file.write_text("0123456789abcdef" * 2)
+	file.chmod(0o640)
+	link.symlink_to(tmp_path / "nowhere")
+
+	assert serve(f"--read-token-file={file}").get("/metrics", Authorization="Bearer " + file.read_text()).status == 200
+	got = ctl("serve", "--listen=127.0.0.1:0", f"--token-file={link}")
+	assert got.returncode == USAGE and "No such file" in got.stderr and not (tmp_path / "nowhere").exists()
 
 
 @pytest.mark.parametrize("content, mode, said", [("a" * 32, 0o644, "others may use it"), ("short", 0o600, "16 to 128"),

@@ -233,7 +233,7 @@ def test_without_cuda_a_snapshot_says_why_not(serve, fake):
 def test_200_at_once_are_all_answered(serve, fake):
 	fake()
 	server = serve(interval="0.25")
-	request = b"GET /api/processes HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	request = server.head("GET", "/api/processes")
 	clients = [server.connect() for _ in range(200)]
 	for client in clients:
 		client.sendall(request)
@@ -269,7 +269,7 @@ def test_clients_that_never_read_keep_nobody_out(serve, fake):
 		client = socket.socket()
 		client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
 		client.connect((server.host, server.port))
-		client.sendall(f"GET /api/processes/{pid} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 100)
+		client.sendall(server.head("GET", f"/api/processes/{pid}") * 100)
 		slow.append(client)
 
 	for _ in range(10):
@@ -289,7 +289,7 @@ def test_answers_to_who_has_gone_do_no_harm(serve, fake):
 	for _ in range(50):
 		with server.connect() as client:
 			client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-			client.sendall(f"GET /api/processes/{pid} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 3)
+			client.sendall(server.head("GET", f"/api/processes/{pid}") * 3)
 	assert server.get("/healthz").status == 200
 
 
@@ -297,7 +297,7 @@ def test_a_thousand_requests_read_the_processes_a_few_times(serve, fake):
 	"""Shared for a while: so many cost little more than few, and no process notices."""
 	pid = fake()
 	server = serve(interval="0.25")
-	request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	request = server.head("GET", "/metrics")
 	server.get("/metrics")
 	with server.connect() as client:
 		stream = client.makefile("rb")

@@ -86,21 +86,24 @@ def shared(tmp_path_factory):
 
 
 def copy_of(target, pattern):
-	"""A fill for shared(): what `make target` leaves in dist/."""
+	"""A fill for shared(): what `make target` leaves in dist/, and the checksums."""
 	def fill(folder):
 		make(target)
-		shutil.copy(next((ROOT / "dist").glob(pattern)), folder)
+		for path in [*(ROOT / "dist").glob(pattern), ROOT / "dist/SHA256SUMS"]:
+			shutil.copy(path, folder)
 	return fill
 
 
 @pytest.fixture(scope="session")
 def deb(shared):
-	return next(shared("deb", copy_of("deb", f"mtshim_{VERSION}_*.deb")).iterdir())
+	"""Beside it: its bill of materials, SHA256SUMS."""
+	return next(shared("deb", copy_of("deb", f"mtshim_{VERSION}_*")).glob("*.deb"))
 
 
 @pytest.fixture(scope="session")
 def dist(shared):
-	return next(shared("dist", copy_of("dist", f"mtshim-{VERSION}.tar.xz")).iterdir())
+	"""Likewise."""
+	return shared("dist", copy_of("dist", f"mtshim-{VERSION}.*")) / f"mtshim-{VERSION}.tar.xz"
 
 
 # ---- make install ----
@@ -270,12 +273,12 @@ def test_the_package_is_installed_used_and_removed(machine):
 
 # ---- make dist ----
 
-def test_the_tarball_is_what_is_committed_and_nothing_else(dist):
+def test_the_tarball_is_what_is_committed_with_its_bill_and_nothing_else(dist):
 	with tarfile.open(dist) as tar:
 		names = [member.name for member in tar if not member.isdir()]
 	committed = said("git", "ls-tree", "-r", "--name-only", "HEAD", cwd=ROOT).splitlines()
 
-	assert sorted(names) == sorted(f"mtshim-{VERSION}/{name}" for name in committed)
+	assert sorted(names) == sorted(f"mtshim-{VERSION}/{name}" for name in [*committed, f"mtshim-{VERSION}.spdx.json"])
 
 
 @pytest.mark.long

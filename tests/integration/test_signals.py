@@ -20,9 +20,10 @@ USR1, USR2, RTMIN3 = int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGRTM
 PAIRS = [(USR1, "USR1"), (USR2, "USR1"), (USR2, "USR2"), (RTMIN3, "RTMIN+3"), (USR1, "none")]
 ROWS = ["signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset", "sigset_hold", "sigaction",
         "__sigaction", "sigignore", "siginterrupt", "restart", "view", "die_in_handler", "die_of_second_one_shot",
-        "die_after_siginterrupt", "die_from_unblocking", "die_by_another_thread", "set_by_another_thread", "wait",
+        "die_after_siginterrupt", "die_from_unblocking", "die_by_another_thread", "die_by_kill",
+        "die_by_kill_after_one_shot", "set_by_another_thread", "wait",
         "jump", "one_shot_set_again", "many_wishes", "fork", "vfork", "vfork_one_shot", "clone", "atfork", "spawn"]
-SURVIVE = ["kill", "raise_untouched", "kill_put_back", "kill_after_one_shot", "queue", "fork_kill", "small_stack"]
+SURVIVE = ["kill", "raise_untouched", "queue", "fork_kill", "small_stack"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 import concurrent.futures
 import json
 import os
+import pathlib
 import re
 import signal
 import struct
@@ -222,10 +223,22 @@ def test_sums_hold_while_four_threads_allocate_and_children_are_forked(cuda, sna
 	assert leftovers(mt_dir) == []
 
 
+def wait_until_stopped(pid):
+	"""Of a busy machine's process, each thread by itself."""
+	until = time.monotonic() + 20
+	while time.monotonic() < until:
+		tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+		if all(" T " in (task / "stat").read_text().rpartition(")")[2][:4] for task in tasks):
+			return
+		time.sleep(0.01)
+	raise AssertionError("still runs")
+
+
 def test_a_process_that_is_killed_while_it_is_asked_leaves_no_file_behind(cuda, mtctl, control, mt_dir):
 	one = cuda()
 	fill(one, 40, 24)
 	os.kill(one.pid, signal.SIGSTOP)
+	wait_until_stopped(one.pid)
 	asking = subprocess.Popen([mtctl, "snapshot", str(one.pid)], env=one.env, stdout=subprocess.PIPE,
 	                          stderr=subprocess.PIPE, text=True)
 	time.sleep(0.3)

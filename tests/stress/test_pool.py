@@ -9,7 +9,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
 SOURCES = sorted(path for path in (SHIM / "pool").glob("*.c") if path.name != "conf.c") + [
-	SHIM / "base" / "os.c", SHIM / "base" / "lock.c"]
+	SHIM / "base" / f"{name}.c" for name in ("kernel", "os", "lock", "elf", "elf_walk", "loader", "stray")]
 EVERYTHING = ["captures", "deaths", "reaper", "ooms"]
 
 

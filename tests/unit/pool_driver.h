@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/lock_check.h"
 #include "driver/driver.h"
 #include "pool/capture.h"
 #include "pool/context.h"
@@ -72,6 +73,7 @@ static int fake_enter(enum fake_call call)
 	uint64_t number = atomic_fetch_add(&fake.calls_all, 1) + 1;
 
 	atomic_fetch_add(&fake.calls[call], 1);
+	mt_lock_check_outside("a driver call");
 	if (fake.on_call)
 		fake.on_call(call);
 	if (number == fake.fail_at) {

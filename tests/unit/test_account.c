@@ -53,6 +53,29 @@ Test(account, knows_nothing_before_it_is_started)
 	cr_expect_eq(out.allocated_bytes, 1, "left as it was");
 }
 
+static bool read_of_who_never_began(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+{
+	(void)counters;
+	(void)out_allocated;
+	(void)out_freed;
+	cr_assert_fail("an allocator that could not begin is asked nothing");
+	return false;
+}
+
+static void nobody_hears(void)
+{
+}
+
+Test(account, an_allocator_that_could_not_begin_leaves_nothing_known)
+{
+	struct mt_account_totals out = {1, 2, 3, 4};
+
+	mt_account_start(read_of_who_never_began, nobody_hears);
+	mt_account_thread_born(&out);
+	mt_account_watch_main(nobody_hears);
+	cr_expect_not(mt_account_read(&out), "nothing was counted, which is not 0 bytes");
+}
+
 Test(account, counts_one_thread)
 {
 	mt_account_start(NULL, NULL);
@@ -154,6 +177,8 @@ Test(account, a_block_may_be_freed_by_another_thread)
 }
 
 static pthread_key_t late_key;
+
+#ifndef __SANITIZE_THREAD__ /* it has the last round to itself: see account.c */
 static _Atomic uint32_t late_rounds;
 
 /* Another key's destructor that uses the heap in every round there is. */
@@ -198,6 +223,7 @@ Test(account, counts_what_destructors_of_a_key_made_after_it_do)
 	cr_assert_eq(pthread_key_create(&late_key, use_heap_late), 0);
 	die_slowly_and_look();
 }
+#endif
 
 /* The heap is used for the first time by the destructor itself. */
 static void *die_unknown(void *unused)
@@ -487,4 +513,64 @@ Test(account, no_glance_where_threads_are_born_or_too_many_move)
 	atomic_store(&turn, -1);
 	join_threads(threads);
 	expect_totals(170, 0, 0);
+}
+
+/* ---- the key ---- */
+
+static void *count_ten(void *unused)
+{
+	mt_account_thread_born(NULL);
+	count_in(10);
+	return unused;
+}
+
+Test(account, takes_an_inner_key_where_somebody_has_the_last_of_them)
+{
+	pthread_key_t keys[40], next;
+	pthread_t threads[THREADS];
+
+	for (int i = 0; i < 40; i++)
+		cr_assert_eq(pthread_key_create(&keys[i], NULL), 0);
+	cr_assert_eq(pthread_key_delete(keys[5]), 0);
+	mt_account_start(NULL, NULL);
+	start_threads(threads, count_ten);
+	join_threads(threads);
+	expect_totals(10 * THREADS, 0, 0);
+	cr_assert_eq(pthread_key_create(&next, NULL), 0);
+	cr_expect_eq(next, keys[39] + 1, "those beyond were given back");
+}
+
+Test(account, counts_nothing_where_there_is_no_inner_key)
+{
+	pthread_key_t key;
+	struct mt_account_totals out;
+
+	do
+		cr_assert_eq(pthread_key_create(&key, NULL), 0);
+	while (key < 31);
+	mt_account_start(NULL, NULL);
+	mt_account_thread_born(NULL);
+	cr_expect_not(mt_account_read(&out));
+	cr_expect_not(mt_account_sees_main_end());
+}
+
+static void say_seven(void)
+{
+	_exit(7);
+}
+
+Test(account, hears_of_the_main_threads_end_where_nobody_counts)
+{
+	struct mt_account_totals out;
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		mt_account_watch_main(say_seven);
+		if (mt_account_read(&out) || !mt_account_sees_main_end())
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", (unsigned)status);
 }

@@ -110,7 +110,7 @@ Test(bell, a_ring_before_there_is_a_reaper_waits_for_it)
 	mt_bell_ring(MT_BELL_SIGNAL);
 	cr_expect_eq(mt_bell_bits(), MT_BELL_API | MT_BELL_SIGNAL);
 	cr_expect_neq(mt_bell_word(), word);
-	cr_expect_lt(slept_ns(word, LONG_NS), MT_NS_PER_S, "who looked before the ring does not sleep");
+	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S, "who looked before the ring does not sleep");
 	mt_bell_take(MT_BELL_API);
 	cr_expect_eq(mt_bell_bits(), MT_BELL_SIGNAL);
 	mt_bell_take(MT_BELL_SIGNAL | MT_BELL_GC);
@@ -274,12 +274,13 @@ Test(bell, a_truncated_file_asks_for_nothing)
 	cr_expect_not(mt_bell_request(&out));
 }
 
-Test(bell, believes_no_hostile_request)
+/* A newer mtctl may ask for what this shim does not know; it used to wait for its answer in vain. */
+Test(bell, does_nothing_of_what_it_does_not_know_and_says_so)
 {
 	static const struct {
 		uint32_t kind, level;
 	} rows[] = {
-		{MT_REQUEST_NONE, 0}, {MT_REQUEST_COUNT, 0}, {UINT32_MAX, 0}, {0x80000001u, 0},
+		{MT_REQUEST_COUNT, 0}, {UINT32_MAX, 0}, {0x80000001u, 0},
 		{MT_REQUEST_TRIM, MT_LEVEL_COUNT}, {MT_REQUEST_TRIM, UINT32_MAX}, {MT_REQUEST_TRIM, 0x80000000u},
 		{MT_REQUEST_SET, MT_LEVEL_COUNT},
 	};
@@ -287,13 +288,19 @@ Test(bell, believes_no_hostile_request)
 	struct mt_bell_file file;
 
 	make_file();
+	file = sound_file(1, MT_REQUEST_NONE, 0);
+	write_file(&file);
 	memset(&out, 0x5a, sizeof(out));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		file = sound_file(i + 1, rows[i].kind, rows[i].level);
-		write_file(&file);
-		cr_expect_not(mt_bell_request(&out), "row %zu", i);
-	}
+	cr_expect_not(mt_bell_request(&out));
 	cr_expect_eq(out.kind, 0x5a5a5a5a, "written on success only");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		file = sound_file(i + 2, rows[i].kind, rows[i].level);
+		write_file(&file);
+		cr_expect(mt_bell_request(&out), "row %zu", i);
+		cr_expect_eq(out.kind, MT_REQUEST_COUNT, "row %zu", i);
+		cr_expect_lt(out.level, MT_LEVEL_COUNT, "row %zu", i);
+		cr_expect_eq(out.seq, i + 2, "row %zu", i);
+	}
 	file = sound_file(100, MT_REQUEST_TRIM, MT_LEVEL_HEAVY);
 	write_file(&file);
 	cr_expect(mt_bell_request(&out), "and goes on with one that makes sense");
@@ -353,7 +360,7 @@ Test(bell, lives_through_noise)
 			continue;
 		taken++;
 		cr_expect_gt(out.kind, MT_REQUEST_NONE);
-		cr_expect_lt(out.kind, MT_REQUEST_COUNT);
+		cr_expect_leq(out.kind, MT_REQUEST_COUNT);
 		cr_expect_lt(out.level, MT_LEVEL_COUNT);
 		cr_expect_eq(out.name[sizeof(out.name) - 1], 0);
 		cr_expect_eq(out.value[sizeof(out.value) - 1], 0);

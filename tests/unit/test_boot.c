@@ -71,7 +71,7 @@ Test(boot, refuses_bad_alignments)
 	cr_expect_eq(boot->posix_memalign(&block, 24, 8), EINVAL);
 	cr_expect_eq(boot->posix_memalign(&block, 0, 8), EINVAL);
 	cr_expect_eq(boot->posix_memalign(&block, 4, 8), EINVAL);
-	cr_expect_eq(boot->posix_memalign(&block, 2 * ARENA_BYTES, 8), ENOMEM);
+	cr_expect_eq(boot->posix_memalign(&block, SIZE_MAX / 2 + 1, 8), ENOMEM);
 	cr_expect_eq(block, &local, "written on success only");
 	cr_expect_null(boot->memalign(SIZE_MAX / 2 + 1, 8));
 	cr_expect_null(boot->memalign(48, 8));
@@ -135,25 +135,58 @@ Test(boot, a_smaller_copy_writes_no_further_than_itself)
 	cr_expect_arr_eq(boot->calloc(1, 3000), zeroes, 3000);
 }
 
-Test(boot, ends_with_an_error_and_not_beyond_the_arena)
+Test(boot, maps_what_the_arena_has_no_room_for_and_ends_with_an_error)
 {
-	size_t taken = 0;
+	unsigned int mapped_count = 0;
 	unsigned char *last = NULL;
 	unsigned char *block;
+	size_t taken = 0;
 
 	errno = 0;
 	while ((block = boot->malloc(1100)) != NULL) { /* of which no whole number fits */
 		memset(block, 1, 1100);
+		cr_assert(mt_boot_owns(block + 1099));
 		last = block;
 		taken += 1100;
-		cr_assert_leq(taken, ARENA_BYTES);
+		mapped_count += taken > ARENA_BYTES;
+		cr_assert_leq(mapped_count, 100);
 	}
 	cr_expect_eq(errno, ENOMEM);
-	cr_expect_geq(taken, ARENA_BYTES - ARENA_BYTES / 16);
-	cr_expect(mt_boot_owns(last + 1099));
+	cr_expect_geq(mapped_count, 60);
+	cr_expect_eq(boot->malloc_usable_size(last), 1100);
 	cr_expect_null(boot->malloc(ARENA_BYTES));
 	cr_expect_null(boot->realloc(last, 2000), "and the block stays");
 	cr_expect_eq(last[1099], 1);
+}
+
+Test(boot, maps_a_large_block_by_itself)
+{
+	unsigned char *block = boot->memalign(1 << 20, 3 << 20);
+	unsigned char *other;
+
+	cr_assert_not_null(block);
+	cr_expect(mt_boot_used());
+	cr_expect_eq((uintptr_t)block % (1 << 20), 0);
+	memset(block, 7, 3 << 20);
+	cr_expect(mt_boot_owns(block) && mt_boot_owns(block + (3 << 20) - 1));
+	cr_expect_not(mt_boot_owns(block + (5 << 20)));
+	other = boot->realloc(block, 5 << 20);
+	cr_assert_not_null(other);
+	cr_expect_eq(other[(3 << 20) - 1], 7);
+	cr_expect_eq(other[3 << 20], 0);
+}
+
+Test(boot, takes_back_the_last_block_alone)
+{
+	void *first = boot->malloc(1);
+
+	mt_boot_take_back(first);
+	cr_expect_not(mt_boot_used());
+	first = boot->malloc(100);
+	cr_assert_not_null(boot->malloc(50));
+	mt_boot_take_back(first);
+	cr_expect(mt_boot_used());
+	cr_expect_neq(boot->malloc(20), first, "somebody has had one since");
 }
 
 static void *take_many(void *mark)

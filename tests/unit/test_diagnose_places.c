@@ -1,6 +1,10 @@
 /* tests/unit/test_diagnose_places.c -- facts in, verdict out: devices, shared and copied memory, files, other allocators,
  * huge pages; the headers of Python's pools; the checklists of roles. */
 #include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl/diagnose_role.h"
 #include "diagnose_case.h"
@@ -302,4 +306,40 @@ Test(places, there_are_three_roles)
 	cr_expect_eq(mt_role_parse("client"), MT_ROLE_CLIENT);
 	cr_expect_eq(mt_role_parse("oom"), MT_ROLE_OOM);
 	cr_expect_eq(mt_role_parse("king"), MT_ROLE_NONE);
+}
+
+static void put_number(const char *directory, const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	cr_assert(fputs(text, file) >= 0);
+	cr_assert_eq(fclose(file), 0);
+}
+
+/* Who has a part of the hierarchy delegated names the groups there; root looks at them, and JSON is UTF-8. */
+Test(places, the_name_of_a_group_cannot_steer_the_terminal)
+{
+	char folder[] = "/tmp/mtshim-group-XXXXXX", directory[128], command[160];
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(directory, sizeof(directory), "%s/\033[2J\xff", folder);
+	cr_assert_eq(mkdir(directory, 0700), 0);
+	put_number(directory, "memory.current", "1048576\n");
+	put_number(directory, "memory.max", "2097152\n");
+	facts->awake = false;
+	facts->process.pid = getpid();
+	facts->limit_known = true;
+	facts->limit = (struct mt_limit){.limit_bytes = 2097152, .is_cgroup = true};
+	snprintf(facts->limit.source, sizeof(facts->limit.source), "%s/memory.max", directory);
+	mt_diagnose_read_group(facts, &facts->group);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+
+	cr_assert(facts->group.known);
+	cr_expect_eq(facts->group.usage_bytes, 1048576);
+	cr_expect_str_eq(facts->group.directory + strlen(folder), "/?[2J?");
 }

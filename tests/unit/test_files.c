@@ -230,6 +230,22 @@ Test(files, leave_nothing_behind_where_there_is_no_room)
 	cr_expect_eq(rmdir(folder), 0, "empty");
 }
 
+Test(files, are_not_written_where_that_would_end_the_program)
+{
+	const struct rlimit nothing = {0, RLIM_INFINITY}; /* as a sandbox sets it */
+	const struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY};
+	uint64_t value = 0x1111;
+	const struct mt_piece piece = {&value, 8, 16};
+
+	signal(SIGXFSZ, SIG_DFL);
+	cr_assert_eq(make(), MT_ERR_OK);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+	cr_expect_eq(mt_files_write_stats(&piece, 1), MT_ERR_SYSTEM);
+	mt_files_remove();
+	cr_expect_eq(make(), MT_ERR_SYSTEM);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
 /* ---- files that are not what they were ---- */
 
 Test(files, replace_what_was_planted_and_touch_nothing_behind_it)

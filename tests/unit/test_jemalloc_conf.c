@@ -68,7 +68,7 @@ Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
 		{"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", ""},
 		{"narenas:4,background_thread:true,metadata_thp:auto", "narenas:4,metadata_thp:auto"},
 		{"decay_time:10,tcache:true,max_background_threads:2", "tcache:true"},
-		{"abort_conf:true,lg_tcache_max:16", "lg_tcache_max:16"},
+		{"abort_conf:true,lg_tcache_max:16,stats_interval:1000", "lg_tcache_max:16"},
 		{"", ""},
 		{",,,", ""},
 		{",narenas:2,,tcache:true,", "narenas:2,tcache:true"},

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -224,6 +225,55 @@ Test(log, says_once_that_its_file_cannot_be_opened_and_goes_on_to_stderr)
 	cr_expect_eq(strstr(strstr(contents("err"), "cannot") + 1, "cannot"), NULL);
 }
 
+/* What lies in the place of the log, in a folder of everybody's or not: does a line get there? */
+static bool takes_a_line(const char *name, mode_t folder_mode)
+{
+	struct stat before;
+	struct stat after;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	cr_assert_eq(chmod(directory, folder_mode), 0);
+	cr_assert_eq(stat(path, &before), 0);
+	configure(name, NULL);
+	mt_log(MT_LOG_WARN, "a line");
+	cr_assert_eq(stat(path, &after), 0);
+	return after.st_size > before.st_size;
+}
+
+static void make_log(const char *name, const char *other_name, uid_t owner)
+{
+	char path[128];
+	char other[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	snprintf(other, sizeof(other), "%s/%s", directory, other_name == NULL ? "" : other_name);
+	fd = open(path, O_WRONLY | O_CREAT, 0666);
+	cr_assert_geq(fd, 0);
+	close(fd);
+	cr_assert(other_name == NULL || link(path, other) == 0);
+	cr_assert(geteuid() != 0 || chown(path, owner, owner) == 0);
+}
+
+Test(log, writes_into_no_file_that_another_user_may_have_put_there)
+{
+	stderr_to("err");
+	make_log("own", NULL, geteuid());
+	cr_expect(takes_a_line("own", 01777));
+	make_log("linked", "other_name", geteuid());
+	cr_expect_not(takes_a_line("linked", 01777));
+	cr_expect(takes_a_line("linked", 0755), "where nobody else makes files it is one's own doing");
+	cr_expect_not_null(strstr(contents("err"), "/linked: cannot be opened for writing (another user's, or a file of more than one "
+						   "name: errno 1); stderr is taken\n"), "%s", contents("err"));
+	cr_expect_not_null(strstr(contents("err"), prefixed("warn: a line\n")));
+	if (geteuid() != 0)
+		return;
+	make_log("foreign", NULL, 65534);
+	cr_expect_not(takes_a_line("foreign", 01777));
+	cr_expect(takes_a_line("foreign", 0755));
+}
+
 Test(log, makes_one_line_of_at_most_1000_bytes_of_anything)
 {
 	char text[3000];
@@ -288,6 +338,22 @@ Test(log, is_not_killed_by_a_pipe_without_a_reader)
 	mt_log(MT_LOG_WARN, "into the void");
 	sigpending(&pending);
 	cr_expect_not(sigismember(&pending, SIGPIPE));
+}
+
+Test(log, is_not_killed_by_a_limit_on_the_size_of_files)
+{
+	const struct rlimit nothing = { 0, RLIM_INFINITY };
+	const struct rlimit before = { RLIM_INFINITY, RLIM_INFINITY };
+	sigset_t pending;
+
+	signal(SIGXFSZ, SIG_DFL);
+	stderr_to("err");
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+	mt_log(MT_LOG_WARN, "one line too many");
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &before), 0);
+	sigpending(&pending);
+	cr_expect_not(sigismember(&pending, SIGXFSZ));
+	cr_expect_str_empty(contents("err"));
 }
 
 /* A socket whose other end is gone takes a line, says poll, and then raises SIGPIPE: the mask has to catch that. */

@@ -1,6 +1,7 @@
 /* test_nvml.c -- who is who among the processes of a device. */
 #include <criterion/criterion.h>
 
+#include "reaper/gpu_stats.h"
 #include "sense/nvml.h"
 
 static const struct mt_nvml_process three[] = {{.pid = 10, .used_bytes = 100}, {.pid = 42, .used_bytes = 7},
@@ -41,4 +42,43 @@ Test(nvml, a_figure_that_is_not_told_is_not_known)
 	cr_expect_not(seen.own_known);
 	cr_expect_eq(seen.others_bytes, 0);
 	cr_expect_eq(seen.others_count, 1);
+}
+
+Test(nvml, of_a_divided_device_only_our_part_counts)
+{
+	const struct mt_nvml_process list[] = {
+		{.pid = 10, .used_bytes = 100, .gpu_instance = 1},
+		{.pid = 42, .used_bytes = 7, .gpu_instance = 2},
+		{.pid = 42, .used_bytes = 5, .gpu_instance = 2, .compute_instance = 1},
+		{.pid = 11, .used_bytes = 30, .gpu_instance = 2},
+	};
+	struct mt_nvml_usage seen = {0};
+
+	mt_nvml_tell_apart(list, 4, 42, true, &seen);
+
+	cr_expect_eq(seen.own_bytes, 12);
+	cr_expect_eq(seen.others_bytes, 30);
+	cr_expect_eq(seen.others_count, 1);
+}
+
+static uint64_t free_told(uint64_t total_bytes, uint64_t free_bytes, uint64_t nvml_total_bytes, uint64_t nvml_free_bytes)
+{
+	const struct mt_gpu_device device = {.total_bytes = total_bytes, .free_bytes = free_bytes};
+	const struct mt_nvml_usage nvml = {.total_bytes = nvml_total_bytes, .free_bytes = nvml_free_bytes};
+	const struct mt_pool_usage pool = {0};
+	const struct mt_device_usage others = {0};
+	struct mt_stats_device row;
+
+	mt_gpu_stats_fill(&row, &device, &pool, &others, &nvml);
+	return row.free_bytes;
+}
+
+Test(nvml, what_is_free_of_the_whole_is_not_told_of_a_part)
+{
+	const uint64_t gib = 1ull << 30;
+
+	cr_expect_eq(free_told(10 * gib, 4 * gib, 80 * gib, 60 * gib), 4 * gib, "the driver's word stands");
+	cr_expect_eq(free_told(10 * gib, 0, 80 * gib, 60 * gib), 0, "not known, rather than more than there is");
+	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 60 * gib), 60 * gib);
+	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 80 * gib), 79 * gib);
 }

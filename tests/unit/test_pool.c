@@ -277,6 +277,21 @@ Test(pool, gives_back_a_few_at_a_time_oldest_first)
 	cr_expect(is_known(dptr[3]));
 }
 
+Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
+{
+	uint64_t next_ms;
+
+	release(allocate(10 * MB));
+	mt_pool_hold_back(true);
+	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
+	cr_expect_eq(mt_pool_trim(), 0);
+	cr_expect_eq(mt_pool_make_room(), 10 * MB);
+
+	release(allocate(10 * MB));
+	mt_pool_hold_back(false);
+	cr_expect_eq(mt_pool_trim(), 10 * MB);
+}
+
 Test(pool, the_reaper_never_frees_what_is_pending)
 {
 	uint64_t dptr = allocate(10 * MB), next_ms;

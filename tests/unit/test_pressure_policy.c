@@ -4,6 +4,7 @@
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless the step says +TIME.
  *   ram=MB ram~MB   used of the limit, which is 1000 MB, so that MB are also tenths of a percent; ~ for an upper bound
  *   limit=MB        another limit, 0 for nothing known         own=MB    resident and swapped memory of the process
+ *   pending=MB free=MB  by threads, and free in the heap, at this look alone
  *   loose=MB        anonymous memory that is no live heap      gpu=MB gpu2=MB  used on a device of 1000 MB
  *   events=N        the limit has been met N times, ever       psi=MS    tasks have waited for MS more
  *   fifo trigger    the watched pipe, or PSI file, has told    gives=MB ggives=MB  what a cleanup returns from now on
@@ -94,6 +95,23 @@ static const struct row {
 	 "ram=860 own=700 gives=300: purge | ram=860 own=700: - | +11s: - | +9s: purge | ram=860 own=700: - | +21s: - | +20s: purge"},
 	{"back after the cooldown is new", "",
 	 "ram=860 own=500 gives=100: purge | ram=760 own=400: - over | +12s: - | ram=860 own=500: purge | +11s ram=860 own=410: purge"},
+	/* what has been allocated and not been touched yet */
+	{"what is pending would reach critical: at once", "", "ram=600: - | ram=600 pending=300 free=100: purge by=limit level=none used=600"},
+	{"what is pending will fit", "", "ram=600 pending=299 free=200: -"},
+	{"what is pending finds nothing free", "", "ram=600 pending=300 free=7: -"},
+	{"what is pending of an upper bound", "", "ram~600 pending=300 free=100: -"},
+	{"pending again a moment later", "", "ram=600 pending=300 free=100 gives=0: purge | +100ms ram=600 pending=300 free=100: - | "
+	 "+200ms ram=600 pending=300 free=100: purge | +300ms pending=300 free=100: - | +250ms pending=300 free=100: purge"},
+	{"pending in vain for ever: once in a cooldown", "cooldown_ms=400", "ram=600 pending=300 free=100 gives=0: purge | "
+	 "pending=300 free=100: purge | pending=300 free=100: purge | +380ms pending=300 free=100: - | +30ms pending=300 free=100: purge"},
+	{"pending again a moment after much has gone", "", "ram=600 pending=300 free=200 gives=200: purge | +100ms ram=600 pending=300 free=50: purge"},
+	{"pending in a program without a limit", "", "limit=0 ram=600 pending=900 free=100: -"},
+	{"pending with pressure switched off", "pressure=0", "ram=600 pending=900 free=100: -"},
+	{"pending for ever, in the pause of a level", "", "ram=860 gives=20: purge | +100ms ram=860 pending=100 free=50: purge level=warn by=limit"},
+	{"warn is not late for what was pending in vain", "",
+	 "ram=600 pending=300 free=100 gives=0: purge | +300ms pending=300 free=100: purge | ram=860: purge entered=warn"},
+	{"critical is cleaned again as ever beside it", "",
+	 "ram=910 gives=30: heavy | ram=910 own=480 pending=50 free=20: purge level=critical | +8s ram=910 own=480: - | +2s: heavy"},
 	/* growth past free memory */
 	{"grows past free memory: at once", "",
 	 "ram=860 loose=50 gives=30: purge | ram=870 own=520 loose=200 gives=150: purge by=limit"},
@@ -254,6 +272,10 @@ static void change(char *word)
 		tell.look.limit_bytes = number * MB;
 	} else if (strcmp(word, "own") == 0) {
 		tell.look.own_bytes = number * MB;
+	} else if (strcmp(word, "pending") == 0) {
+		tell.look.pending_bytes = number * MB;
+	} else if (strcmp(word, "free") == 0) {
+		tell.look.free_bytes = number * MB;
 	} else if (strcmp(word, "loose") == 0) {
 		tell.look.loose_bytes = number * MB;
 	} else if (strcmp(word, "gpu") == 0 || strcmp(word, "gpu2") == 0) {
@@ -393,6 +415,7 @@ static void play(char *step)
 	*wanted++ = 0;
 	tell.step++;
 	tell.look.event = false;
+	tell.look.pending_bytes = tell.look.free_bytes = 0;
 	while ((word = strsep(&step, " "))) {
 		if (*word == '+')
 			pass(word + 1);

@@ -90,6 +90,21 @@ Test(top_canvas, history_before_the_first_look_is_blank)
 	cr_expect_eq(spread[5].rss_bytes, 20 * MB);
 }
 
+Test(top_canvas, history_goes_on_when_the_clock_is_set_back)
+{
+	struct mt_top_point spread[1];
+
+	history = (struct mt_top_history){0};
+	add_point(10000, 400);
+	add_point(9999, 500); /* two looks that crossed */
+	cr_expect_eq(history.count, 1);
+	add_point(6400, 100);
+	add_point(6460, 200);
+	cr_expect_eq(history.count, 2);
+	mt_top_history_spread(&history, 6460 * SECOND, spread, 1);
+	cr_expect_eq(spread[0].rss_bytes, 200 * MB);
+}
+
 Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval)
 {
 	struct mt_top_point spread[10];

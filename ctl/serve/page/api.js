@@ -1,4 +1,4 @@
-// api.js -- what the server is asked, and the token for what changes anything.
+// api.js -- what the server is asked, and the token that it wants to see.
 
 const ANSWER_MS = 10000;
 const CLEAN_MS = 40000; // the server itself gives up after 30 s
@@ -12,9 +12,14 @@ export class Refused extends Error {
 }
 
 async function ask(path, options, timeoutMs) {
-	const answer = await fetch(path, {cache: "no-store", signal: AbortSignal.timeout(timeoutMs), ...options});
+	const used = token();
+	const headers = used === null ? {} : {Authorization: "Bearer " + used};
+	const answer = await fetch(path, {cache: "no-store", signal: AbortSignal.timeout(timeoutMs), headers, ...options});
 	const body = await answer.json().catch(() => null);
 
+	// It is of no use any more, but for a new one that has come meanwhile.
+	if (answer.status === 401 && token() === used)
+		sessionStorage.removeItem(KEPT);
 	if (!answer.ok)
 		throw new Refused(answer.status, body?.error ?? `${answer.status} ${answer.statusText}`);
 	if (body === null)
@@ -27,16 +32,16 @@ export function get(path) {
 }
 
 export function clean(pid, level) {
-	return ask(`/api/processes/${pid}/trim?level=${level}`,
-		{method: "POST", headers: {"X-Mtctl-Token": token() ?? ""}}, CLEAN_MS);
+	return ask(`/api/processes/${pid}/trim?level=${level}`, {method: "POST"}, CLEAN_MS);
 }
 
 export function token() {
 	return sessionStorage.getItem(KEPT);
 }
 
-export function forgetToken() {
-	sessionStorage.removeItem(KEPT);
+// The server does not know us, or no longer: it was started anew, with another token.
+export function isLocked(error) {
+	return error instanceof Refused && error.status === 401;
 }
 
 // Takes "token" out of the fragment, so that the address can be shown and sent to others; answers what is left of it.

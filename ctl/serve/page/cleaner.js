@@ -1,9 +1,9 @@
 // cleaner.js -- the two buttons that ask a process for a cleanup, and what came of it.
-import {Refused, clean, forgetToken, token} from "./api.js";
+import {Refused, clean, isLocked, token} from "./api.js";
 import {byId, setAttribute, setText} from "./dom.js";
 import {bytes, change, duration} from "./format.js";
 
-const NO_TOKEN = "To clean, open the address that mtctl serve printed: it ends with #token=\u2026";
+const NO_TOKEN = "To clean, open the address that mtctl serve printed, with #token=\u2026 at its end (of --token-file: what is in it)";
 const BUTTONS = {light: "clean-light", heavy: "clean-heavy"};
 
 export class Cleaner {
@@ -66,10 +66,10 @@ export class Cleaner {
 }
 
 function failed(error) {
-	if (error instanceof Refused && (error.status === 401 || error.status === 403)) {
-		forgetToken();
+	if (isLocked(error))
 		return {text: `Refused: ${error.message}. ${NO_TOKEN}`, state: "bad"};
-	}
+	if (error instanceof Refused && error.status === 403)
+		return {text: `Refused: ${error.message}.`, state: "bad"};
 	return {text: error.name === "TimeoutError" ? "No answer in time." : `Not done: ${error.message}`, state: "bad"};
 }
 

@@ -1,6 +1,6 @@
 // page.js -- asks the server every two seconds and hands on what it says. State of its own: who is selected, and whether the
 // server answers.
-import {Refused, get, readFragment} from "./api.js";
+import {Refused, get, isLocked, readFragment} from "./api.js";
 import {Cleaner} from "./cleaner.js";
 import {Details} from "./details.js";
 import {byId, setAttribute, setText, syncFacts} from "./dom.js";
@@ -139,14 +139,22 @@ async function learnOthers() {
 
 // ---- the connection ----
 
-function showConnection(error) {
-	const state = error ? "lost" : document.hidden ? "slow" : "live";
+function connectionText(error) {
 	const since = answeredAt === null ? "" : `, last answer ${span(Date.now() - answeredAt)} ago (${clock(answeredAt)})`;
+
+	if (isLocked(error))
+		return "locked: open the address that mtctl serve printed, with #token=\u2026 at its end (of --token-file: what is in it)";
+	if (error)
+		return `no answer from mtctl serve${since}; trying again`;
+	return document.hidden ? "slowly, this tab is hidden" : "live";
+}
+
+function showConnection(error) {
+	const state = isLocked(error) ? "locked" : error ? "lost" : document.hidden ? "slow" : "live";
 
 	setAttribute(byId("connection"), "data-state", state);
 	setAttribute(document.body, "data-connection", state);
-	setText(byId("connection"), error ? `no answer from mtctl serve${since}; trying again` :
-		document.hidden ? "slowly, this tab is hidden" : "live");
+	setText(byId("connection"), connectionText(error));
 }
 
 async function lookAtAll() {
@@ -193,7 +201,7 @@ function readAddress() {
 byId("filter").addEventListener("input", (event) => { table.filter = event.target.value; showEmpty(); });
 byId("as-tree").addEventListener("change", (event) => { table.tree = event.target.checked; });
 byId("close").addEventListener("click", () => choose(null));
-addEventListener("hashchange", readAddress);
+addEventListener("hashchange", () => { readAddress(); poll(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) poll(); });
 addEventListener("keydown", (event) => {
 	if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey)

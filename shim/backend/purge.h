@@ -1,0 +1,21 @@
+/* backend/purge.h -- who of ours changes the program's heap behind its back, or walks through it: one at a time, and nobody
+ * while the process is copied. A child that was copied in between would have a heap that is half changed, and whose
+ * locks nobody gives back. Rank 1. */
+#ifndef MT_PURGE_H
+#define MT_PURGE_H
+
+#include <stdbool.h>
+
+/* Around as little as possible at once: a fork waits for it. Whoever waits is let in at the leaving. */
+void mt_purge_enter(void);
+void mt_purge_leave(void);
+
+/* Whoever copies the process, before and after. Not for longer than a second: a purge of 100 GB takes the kernel ten
+ * and more. False: it goes on all the same, and there is nothing to release. */
+bool mt_purge_hold(void);
+void mt_purge_release(void);
+
+/* In the copy, held or not. */
+void mt_purge_forget(void);
+
+#endif

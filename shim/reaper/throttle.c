@@ -1,0 +1,184 @@
+#include "reaper/throttle.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "base/attr.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "reaper/bell.h"
+
+#define REST_FACTOR 4 /* a wait that was of no use is followed by so many times its length without one */
+
+static _Atomic int64_t grown_bytes;     /* since the look; counter, no ordering */
+static _Atomic int64_t ring_at_bytes;   /* 0: nobody is counted; no ordering */
+static _Atomic int64_t stop_at_bytes;
+static _Atomic uint64_t rest_until_ns;  /* no ordering */
+static _Atomic uint32_t looks;          /* futex: one more when who waits may go on. release/acquire */
+static _Atomic uint32_t given_up_looks; /* the value of looks that somebody has waited for in vain, and one; no ordering */
+static _Atomic uint32_t waiters;        /* seq_cst with looks: either who waits sees the look, or he is seen and woken */
+static _Atomic bool is_useless;         /* the last look was; written before the release that ends the wait for it */
+static _Atomic uint64_t waits_count;    /* counters, no ordering */
+static _Atomic uint64_t waits_ns;
+static MT_TLS bool is_exempt;
+
+/* What was freed makes no room for more than has been counted: its pages stay, and the next growth may have no use for them.
+ * Two threads at once may count some bytes more than there are; a look puts that right. */
+static void take_off(uint64_t bytes)
+{
+	int64_t grown = atomic_fetch_sub_explicit(&grown_bytes, (int64_t)bytes, memory_order_relaxed) - (int64_t)bytes;
+
+	if (grown < 0)
+		atomic_fetch_sub_explicit(&grown_bytes, grown, memory_order_relaxed);
+}
+
+bool mt_throttle_note(uint64_t allocated_bytes, uint64_t freed_bytes)
+{
+	int64_t more = (int64_t)allocated_bytes;
+	int64_t ring_at = atomic_load_explicit(&ring_at_bytes, memory_order_relaxed);
+
+	if (!ring_at)
+		return false;
+	if (freed_bytes)
+		take_off(freed_bytes);
+	return atomic_fetch_add_explicit(&grown_bytes, more, memory_order_relaxed) + more >= ring_at;
+}
+
+static bool is_over(void)
+{
+	return atomic_load_explicit(&grown_bytes, memory_order_relaxed) >=
+	       atomic_load_explicit(&stop_at_bytes, memory_order_relaxed);
+}
+
+static bool is_given_up(uint32_t seen)
+{
+	return atomic_load_explicit(&given_up_looks, memory_order_relaxed) == seen + 1;
+}
+
+/* Only ever longer: several have waited, and the reaper has its own reasons. */
+static void rest_until(uint64_t until_ns)
+{
+	uint64_t seen = atomic_load_explicit(&rest_until_ns, memory_order_relaxed);
+
+	while (seen < until_ns && !atomic_compare_exchange_weak_explicit(&rest_until_ns, &seen, until_ns, memory_order_relaxed,
+									 memory_order_relaxed))
+		;
+}
+
+static void note_wait(uint64_t waited_ns, bool in_vain)
+{
+	if (in_vain || atomic_load_explicit(&is_useless, memory_order_relaxed))
+		rest_until(mt_os_now_ns() + waited_ns * REST_FACTOR);
+	atomic_fetch_add_explicit(&waits_count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&waits_ns, waited_ns, memory_order_relaxed);
+}
+
+/* The patience once, and nobody waits for that look again: a reaper that is stopped, or that waits for this very thread or for
+ * Python, ends nobody's progress. */
+static void wait_for_look(uint32_t seen, uint64_t began_ns)
+{
+	uint64_t until = began_ns + mt_config()->pressure_wait_ms * MT_NS_PER_MS;
+	uint64_t now = began_ns;
+	bool in_vain;
+
+	atomic_fetch_add(&waiters, 1);
+	while (atomic_load(&looks) == seen && now < until && !is_given_up(seen)) {
+		(void)mt_os_futex_wait(&looks, seen, until - now, MT_FUTEX_PRIVATE);
+		now = mt_os_now_ns();
+	}
+	atomic_fetch_sub(&waiters, 1);
+	in_vain = atomic_load(&looks) == seen;
+	if (in_vain)
+		atomic_store_explicit(&given_up_looks, seen + 1, memory_order_relaxed);
+	if (now > began_ns)
+		note_wait(now - began_ns, in_vain);
+}
+
+MT_COLD void mt_throttle_heed(void)
+{
+	uint32_t seen = atomic_load_explicit(&looks, memory_order_acquire);
+	bool waits = !is_exempt && is_over(); /* before the ring: a look that it brings begins to count anew */
+	uint64_t now = mt_os_now_ns();
+	int kept = errno;
+
+	if (now < atomic_load_explicit(&rest_until_ns, memory_order_relaxed))
+		return;
+	mt_bell_ring(MT_BELL_GROWTH);
+	if (waits && mt_config()->pressure_wait_ms && !is_given_up(seen))
+		wait_for_look(seen, now);
+	errno = kept;
+}
+
+void mt_throttle_exempt(void)
+{
+	is_exempt = true;
+}
+
+bool mt_throttle_has_rung(void)
+{
+	int64_t ring_at = atomic_load_explicit(&ring_at_bytes, memory_order_relaxed);
+
+	return ring_at && atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= ring_at;
+}
+
+uint64_t mt_throttle_begin(void)
+{
+	int64_t grown = atomic_exchange_explicit(&grown_bytes, 0, memory_order_relaxed);
+
+	return grown > 0 ? (uint64_t)grown : 0;
+}
+
+static int64_t at_least_a_step(uint64_t bytes)
+{
+	if (bytes < MT_THROTTLE_STEP_BYTES)
+		return (int64_t)MT_THROTTLE_STEP_BYTES;
+	return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
+}
+
+void mt_throttle_set(uint64_t ring_bytes, uint64_t stop_bytes)
+{
+	atomic_store_explicit(&stop_at_bytes, at_least_a_step(stop_bytes), memory_order_relaxed);
+	atomic_store_explicit(&ring_at_bytes, at_least_a_step(ring_bytes), memory_order_relaxed);
+}
+
+void mt_throttle_off(void)
+{
+	atomic_store_explicit(&ring_at_bytes, 0, memory_order_relaxed);
+	(void)mt_throttle_begin();
+	mt_throttle_watch();
+}
+
+void mt_throttle_rest(uint64_t least_ns)
+{
+	atomic_store_explicit(&is_useless, true, memory_order_relaxed);
+	if (least_ns)
+		rest_until(mt_os_now_ns() + least_ns);
+}
+
+void mt_throttle_watch(void)
+{
+	atomic_store_explicit(&is_useless, false, memory_order_relaxed);
+	atomic_store_explicit(&rest_until_ns, 0, memory_order_relaxed);
+}
+
+void mt_throttle_release(void)
+{
+	atomic_fetch_add(&looks, 1);
+	if (atomic_load(&waiters))
+		(void)mt_os_futex_wake(&looks, INT32_MAX, MT_FUTEX_PRIVATE);
+}
+
+void mt_throttle_read(uint64_t *out_count, uint64_t *out_ns)
+{
+	*out_count = atomic_load_explicit(&waits_count, memory_order_relaxed);
+	*out_ns = atomic_load_explicit(&waits_ns, memory_order_relaxed);
+}
+
+void mt_throttle_fork_child(void)
+{
+	mt_throttle_off();
+	atomic_store_explicit(&waiters, 0, memory_order_relaxed);
+	atomic_store_explicit(&given_up_looks, 0, memory_order_relaxed);
+	atomic_store_explicit(&waits_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&waits_ns, 0, memory_order_relaxed);
+}

@@ -1,0 +1,273 @@
+"""The machine refuses what the shim would like to have: a sandbox its system calls, a full file system its files, limits its
+descriptors, threads and address space. The program's result is the same as without the shim."""
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import sys
+
+import pytest
+
+import sweep
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+import stats_raw  # noqa: E402
+
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare or to become nobody")
+AWAKE = {name[3:]: value for name, value in sweep.AWAKE.items()}
+
+
+@pytest.fixture
+def phases():
+	path = ROOT / "build" / "tests" / "faults" / "phases"
+	if not path.exists():
+		pytest.fail("the program is not built: make fault-shim", pytrace=False)
+	return path
+
+
+@pytest.fixture
+def refusing(phases):
+	"""refusing(SPEC): a command to put before another, which then runs under this filter."""
+	return lambda spec: [phases.with_name("filter"), spec]
+
+
+def same(run, env, bare, phases, *words, wrapper=(), expected_wrapper=None, most=2, **settings):
+	"""The transcript and status of phases.c, with the shim as without it. The shim is preloaded behind the wrapper."""
+	settings = env(**AWAKE, **settings)
+	library = settings.pop("LD_PRELOAD")
+	plain = wrapper if expected_wrapper is None else expected_wrapper
+	expected = run([*plain, phases, *words], bare)
+
+	got = run([*wrapper, "/usr/bin/env", f"LD_PRELOAD={library}", phases, *words], settings)
+
+	assert (got.returncode, got.stdout) == (expected.returncode, expected.stdout), got.stderr
+	assert len(got.stderr.splitlines()) <= most, got.stderr
+	return got
+
+
+# ---- a sandbox ----
+
+# What no program needs, and what the shim lives without. Before the program begins, as a container's filter is...
+SANDBOXES = [
+	"EPERM:madvise", "ENOSYS:madvise", "EINVAL:madvise", "ENOSYS:close_range", "EPERM:close_range", "EPERM:futex/5",
+	"ENOSYS:futex/5", "EPERM:futex/0", "ENOSYS:futex/0,futex/5", "ENOSYS:futex/0,futex/1,futex/5",
+	"EPERM:sched_getaffinity,sched_setaffinity", "ENOSYS:sched_getaffinity,sched_yield,sched_setaffinity",
+	"EPERM:process_vm_readv,perf_event_open,membarrier", "EPERM:getrusage,sysinfo,statfs,fstatfs", "ENOSYS:clock_gettime",
+	"EPERM:clock_gettime", "EPERM:socket,connect", "EACCES:mkdir,mkdirat", "EPERM:prctl", "EPERM:ppoll,poll",
+	"EPERM:tgkill,rt_sigtimedwait", "ENOSYS:pwrite64,ftruncate", "EPERM:unlink,unlinkat,rename,renameat",
+]
+# ... and from main on, as a program's own sandbox is: then a reaper runs already, and all of this is taken from it.
+LATER = SANDBOXES + [
+	"EPERM:openat", "ENOSYS:openat,madvise,futex/5", "EACCES:openat,pwrite64,mkdir,unlink", "EPERM:pread64", "ENOSYS:pread64",
+	"EPERM:nanosleep,futex/0,futex/5", "EPERM:munmap",
+]
+
+
+def differences(jobs):
+	"""jobs: label, command and environment without the shim, and with it. What differs, several run at once."""
+	def one(job):
+		label, plain, plain_env, command, settings = job
+		expected = sweep.Result(*sweep.execute(plain, plain_env), {}, {})
+		wrong = sweep.complaint(expected, sweep.Result(*sweep.execute(command, settings), {}, {}))
+		return f"{label}: {wrong}" if wrong else ""
+
+	with concurrent.futures.ThreadPoolExecutor(2 + 2 * os.cpu_count()) as pool:
+		return "\n".join(filter(None, pool.map(one, jobs)))
+
+
+def test_sandboxes_around_the_program(env, bare, phases, refusing, backend):
+	settings = env(**AWAKE)
+	preload = ["/usr/bin/env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
+
+	assert not differences([(spec, [*refusing(spec), phases], bare, [*refusing(spec), *preload, phases], settings)
+	                        for spec in SANDBOXES])
+
+
+def test_sandboxes_that_the_program_enters(env, bare, phases, backend):
+	settings = env(**AWAKE)
+	command = [phases, "refuse"]
+
+	assert not differences([(spec, command, dict(bare, REFUSED=spec), command, dict(settings, REFUSED=spec)) for spec in LATER])
+
+
+def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
+	"""Neither the program nor the reaper gets one: the program is told of its own alone."""
+	program = compile_c(pathlib.Path(__file__).with_name("heap_faults.c"))
+	wrapper = refusing("EAGAIN:clone,clone3")
+	expected = run([*wrapper, program], bare)
+	settings = env(**AWAKE)
+
+	got = run([*wrapper, "/usr/bin/env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}", program], settings)
+
+	assert "pthread_create: well" not in expected.stdout
+	assert (got.returncode, got.stdout, got.stderr) == (expected.returncode, expected.stdout, "")
+
+
+@pytest.mark.parametrize("error", ["ENOSYS", "EPERM", "EINVAL"])
+def test_where_futexes_are_refused_nobody_spins(shim, error):
+	"""The reaper's sleep is over at once then: it must rest all the same. 1.5 s are 150 naps."""
+	stage = sweep.Stage(shim.parent)
+	case = dataclasses.replace(sweep.CASES["jemalloc"], words=["idle"], mtctl="")
+	try:
+		got = stage.run(case, f"sys_futex:1+={error}")
+		assert not sweep.complaint(stage.run_bare(case), got)
+		assert 20 < got.calls["sys_futex"] < 5000, got.calls
+	finally:
+		stage.close()
+
+
+# ---- files ----
+
+def mounted(options):
+	"""A wrapper that runs a command beside a file system of its own in MT_DIR."""
+	return ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {options} none "$MT_DIR" && exec "$0" "$@"']
+
+
+@pytest.fixture
+def own_tmpfs(run, bare, mt_dir):
+	if run([*mounted("size=1m"), "/bin/true"], dict(bare, MT_DIR=str(mt_dir))).returncode != 0:
+		pytest.skip("may not mount here")
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("options", [
+	"size=4k,mode=700", "size=8k,mode=700", "size=64k,mode=700", "size=1m,nr_inodes=1,mode=700", "size=1m,nr_inodes=2,mode=700",
+	"ro,mode=700", "size=1m,mode=755"])
+def test_a_full_or_foreign_dev_shm(run, env, bare, phases, own_tmpfs, options, backend):
+	same(run, env, bare, phases, wrapper=mounted(options), expected_wrapper=(), most=1)
+
+
+@NEEDS_ROOT
+def test_records_that_found_no_room_are_written_when_there_is_some(env, puppet, own_tmpfs, mt_dir, wait_for):
+	"""The file is made of holes: on a file system that has become full since, a record cannot be written."""
+	settings = env(MIN_MB=0, BUDGET_PCT=0, PRESSURE=0)
+	actor = puppet(settings, wrapper=mounted("size=1m,mode=700"))
+	seen = pathlib.Path(f"/proc/{actor.pid}/root{mt_dir}")
+	wait_for(lambda: list(seen.glob("*.stats")), what="a stats file")
+	with open(seen / "filler", "wb", buffering=0) as filler, pytest.raises(OSError):
+		while True:
+			filler.write(bytes(4096))
+	for _ in range(40):
+		actor.number("call mt_trim 0")
+	lost = 40 - len(stats_raw.records(seen, actor.pid))
+	(seen / "filler").unlink()
+
+	actor.number("call mt_trim 0")
+
+	assert lost > 0
+	assert [record["number"] for record in stats_raw.records(seen, actor.pid)] == list(range(1, 42))
+
+
+def test_a_program_without_a_free_descriptor_leaves_no_files(run, env, mt_dir, phases, backend):
+	"""What is looked at before it is removed must not need one."""
+	got = run([phases, "fds"], env(**AWAKE))
+
+	assert got.returncode == 5 and list(mt_dir.iterdir()) == [], got.stderr
+
+
+def test_a_program_without_a_free_descriptor(run, env, bare, phases, backend):
+	same(run, env, bare, phases, "fds")
+
+
+# ---- the main thread leaves ----
+
+HIDDEN_PROC = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /proc && exec "$0" "$@"']
+
+
+@NEEDS_ROOT
+def test_without_proc_the_threads_that_main_left_are_not_cut_short(run, env, bare, phases, backend):
+	"""Who is left cannot be told there: it was taken for nobody, and the process ended under its threads."""
+	if run([*HIDDEN_PROC, "/bin/true"], bare).returncode != 0:
+		pytest.skip("may not hide /proc here")
+
+	got = same(run, env, bare, phases, "leave", wrapper=HIDDEN_PROC)
+
+	assert got.stdout.endswith("the last thread: 0 odd\n")
+
+
+def test_without_a_descriptor_the_threads_that_main_left_are_not_cut_short(run, env, bare, phases, backend):
+	got = same(run, env, bare, phases, "fds", "leave")
+
+	assert got.stdout.endswith("the last thread: 0 odd\n")
+
+
+def test_where_no_thread_can_wait_for_the_last_one_the_process_still_ends(shim):
+	"""The second pthread_create of the shim's is refused: the first was the reaper, which kept the process alive for ever."""
+	stage = sweep.Stage(shim.parent)
+	case = sweep.CASES["leave"]
+	try:
+		got = stage.run(case, "pthread_create:2+=EAGAIN")
+		assert not sweep.complaint(stage.run_bare(case), got)
+		assert got.faults["pthread_create"] >= 1, got.calls
+	finally:
+		stage.close()
+
+
+@pytest.mark.parametrize("other", ["libtcmalloc_minimal.so.4", "libjemalloc.so.2"])
+def test_over_another_allocator_a_process_ends_with_its_last_thread(run, env, bare, phases, other):
+	"""Nobody counts there, and nobody heard of the main thread's end."""
+	settings = env(**AWAKE)
+	settings["LD_PRELOAD"] += f" {other}"
+
+	got = run([phases, "leave"], settings, timeout=20)
+
+	assert (got.returncode, got.stdout) == (0, run([phases, "leave"], bare).stdout), got.stderr
+
+
+# ---- address space ----
+
+def born_into(run, environment, kb):
+	done = run(["/bin/bash", "-c", f"ulimit -v {kb}; /bin/ls / >/dev/null 2>&1; echo $?"], environment)
+	return done.stdout
+
+
+@pytest.mark.parametrize("kb", [9000, 10000, 12000, 14000, 16000, 18000, 24000, 32000])
+def test_a_program_born_into_hardly_any_address_space(run, env, bare, backend, kb):
+	"""Where jemalloc cannot begin, libc's heap serves. (Below, it is the library itself for which there is no room.)"""
+	settings = env(**AWAKE)
+	# bash itself must not be under the shim: it is the child that has the limit.
+	library = settings.pop("LD_PRELOAD")
+	command = f"ulimit -v {kb}; LD_PRELOAD={library} /bin/ls / >/dev/null 2>&1; echo $?"
+
+	got = run(["/bin/bash", "-c", command], settings)
+
+	assert got.stdout == born_into(run, bare, kb), got.stderr
+
+
+SMALL_STACKS = pathlib.Path(__file__).with_name("small_stacks.c")
+
+
+@pytest.mark.parametrize("kb", [0, 64, 128, 256, 512, 1024, 2048, 4096])
+def test_a_thread_begins_where_there_is_no_address_space(run, env, compile_c, backend, kb):
+	"""Its stack was mapped before: what jemalloc then could not have for it crashed the thread at its first call."""
+	got = run([compile_c(SMALL_STACKS), kb], env())
+
+	assert got.returncode == 0, f"{got.returncode}: {got.stdout}{got.stderr}"
+	assert re.fullmatch(r"4 threads, \d+ given, \d+ refused, 0 odd\n", got.stdout)
+
+
+# ---- before anybody is ready ----
+
+@NEEDS_ROOT
+def test_dlsym_before_our_relocation_without_proc(run, env, bare, compile_c):
+	"""The only system calls that no wrapper can reach: what they would read is not there."""
+	if run([*HIDDEN_PROC, "/bin/true"], bare).returncode != 0:
+		pytest.skip("may not hide /proc here")
+	helpers = ROOT / "tests" / "integration"
+	library = compile_c(helpers / "lookup_early.c", "-DLIBRARY", "-shared", "-fPIC")
+	program = compile_c(helpers / "lookup_early.c", library, f"-Wl,-rpath,{library.parent}")
+	settings = env()
+	preload = settings.pop("LD_PRELOAD")
+
+	got = run([*HIDDEN_PROC, "/usr/bin/env", f"LD_PRELOAD={preload}", program], settings)
+
+	assert got.returncode == 0 and re.fullmatch(r"library \d, program \d, preinit \d\n", got.stdout), got.stderr
+
+
+def test_no_setting_makes_a_sandbox_kill(run, env, bare, phases, refusing):
+	"""All of it at once, with everything on that is off by default."""
+	spec = "EPERM:madvise,close_range,futex/5,sched_getaffinity,getrusage,sysinfo,process_vm_readv,socket,statfs,fstatfs,prctl"
+	same(run, env, bare, phases, wrapper=refusing(spec), PROF="on", GC_ROUNDS="auto", ROUND="timer:1", EXIT_CLEANUP=1,
+	     RSS_LIMIT_MB=4000, FRAMEWORK_DECAY_MS=500)

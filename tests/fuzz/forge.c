@@ -1,0 +1,313 @@
+/* forge.c -- see forge.h. */
+#include "forge.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/statsfile.h"
+#include "fuzz.h"
+#include "stats/checksum.h"
+
+#define FIELDS_OWN  (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
+#define FIELDS_MOST 1024u
+#define TAIL        offsetof(struct mt_stats_file, settings)
+
+struct member {
+	const char *name;
+	size_t offset, bytes;
+	bool is_text;
+};
+
+#define NUMBER(type, member) {#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), false}
+#define TEXT(type, member)   {#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), true}
+
+static const struct member head_members[] = {
+	NUMBER(mt_stats_head, magic), NUMBER(mt_stats_head, version), NUMBER(mt_stats_head, head_bytes),
+	NUMBER(mt_stats_head, fields_count), NUMBER(mt_stats_head, record_bytes), NUMBER(mt_stats_head, sample_bytes),
+	NUMBER(mt_stats_head, settings_count), NUMBER(mt_stats_head, device_bytes), NUMBER(mt_stats_head, devices_count),
+	NUMBER(mt_stats_head, oom_bytes), NUMBER(mt_stats_head, alarm_bytes), NUMBER(mt_stats_head, class_bytes),
+	NUMBER(mt_stats_head, classes_count), NUMBER(mt_stats_head, driver_version), NUMBER(mt_stats_head, pid),
+	NUMBER(mt_stats_head, start_ticks), NUMBER(mt_stats_head, pidns), TEXT(mt_stats_head, shim_version),
+	TEXT(mt_stats_head, comm), TEXT(mt_stats_head, allocator), TEXT(mt_stats_head, evidence), TEXT(mt_stats_head, mode),
+	TEXT(mt_stats_head, conf), TEXT(mt_stats_head, python), TEXT(mt_stats_head, cuda), NUMBER(mt_stats_head, time_ns),
+	NUMBER(mt_stats_head, records_count), NUMBER(mt_stats_head, samples_count), NUMBER(mt_stats_head, ooms_count),
+	NUMBER(mt_stats_head, alarms_count), NUMBER(mt_stats_head, classes_time_ns), TEXT(mt_stats_head, limit_source),
+	NUMBER(mt_stats_head, world_size), TEXT(mt_stats_head, rank), TEXT(mt_stats_head, rank_source),
+	NUMBER(mt_stats_head, stack_start),
+#define X(name, kind, help) {#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
+	MT_STATS_FIELDS(X)
+#undef X
+};
+
+static const struct member setting_members[] = {
+	TEXT(mt_stats_setting, name), TEXT(mt_stats_setting, value), TEXT(mt_stats_setting, origin),
+};
+
+static const struct member device_members[] = {
+#define X(name, kind, help) NUMBER(mt_stats_device, name),
+	MT_DEVICE_FIELDS(X)
+#undef X
+	TEXT(mt_stats_device, name), TEXT(mt_stats_device, pci), TEXT(mt_stats_device, mode),
+};
+
+static const struct member oom_members[] = {
+	NUMBER(mt_stats_oom, number), NUMBER(mt_stats_oom, time_ns), NUMBER(mt_stats_oom, device),
+	NUMBER(mt_stats_oom, asked_bytes), NUMBER(mt_stats_oom, free_bytes), NUMBER(mt_stats_oom, total_bytes),
+	NUMBER(mt_stats_oom, allocated_bytes), NUMBER(mt_stats_oom, reserved_bytes), NUMBER(mt_stats_oom, idle_bytes),
+	NUMBER(mt_stats_oom, largest_idle_bytes), NUMBER(mt_stats_oom, framework_idle_bytes),
+	NUMBER(mt_stats_oom, reserved_peak_bytes), NUMBER(mt_stats_oom, num_alloc_retries), NUMBER(mt_stats_oom, num_ooms),
+	NUMBER(mt_stats_oom, others_bytes), NUMBER(mt_stats_oom, others_count), NUMBER(mt_stats_oom, unreported_count),
+	NUMBER(mt_stats_oom, others_known), NUMBER(mt_stats_oom, cause), TEXT(mt_stats_oom, function),
+	TEXT(mt_stats_oom, advice),
+};
+
+static const struct member alarm_members[] = {
+	NUMBER(mt_stats_alarm, number), NUMBER(mt_stats_alarm, time_ns), NUMBER(mt_stats_alarm, limit_bytes),
+	NUMBER(mt_stats_alarm, rss_bytes), NUMBER(mt_stats_alarm, anon_bytes), NUMBER(mt_stats_alarm, swap_bytes),
+	NUMBER(mt_stats_alarm, heap_live_bytes), NUMBER(mt_stats_alarm, heap_dirty_bytes),
+	NUMBER(mt_stats_alarm, heap_pinned_bytes), NUMBER(mt_stats_alarm, other_anon_bytes),
+	NUMBER(mt_stats_alarm, gpu_pinned_bytes), NUMBER(mt_stats_alarm, threads_count), TEXT(mt_stats_alarm, advice),
+};
+
+static const struct member class_members[] = {
+	NUMBER(mt_stats_class, block_bytes), NUMBER(mt_stats_class, live_count),
+};
+
+static const struct member record_members[] = {
+	NUMBER(mt_stats_record, number), NUMBER(mt_stats_record, time_ns), NUMBER(mt_stats_record, duration_ns),
+	NUMBER(mt_stats_record, gc_collected_count), NUMBER(mt_stats_record, round), NUMBER(mt_stats_record, request_seq),
+	NUMBER(mt_stats_record, rss_before_bytes), NUMBER(mt_stats_record, rss_after_bytes),
+	NUMBER(mt_stats_record, anon_before_bytes), NUMBER(mt_stats_record, anon_after_bytes),
+	NUMBER(mt_stats_record, live_before_bytes), NUMBER(mt_stats_record, live_after_bytes),
+	NUMBER(mt_stats_record, gpu_before_bytes), NUMBER(mt_stats_record, gpu_after_bytes), NUMBER(mt_stats_record, reason),
+	NUMBER(mt_stats_record, level), NUMBER(mt_stats_record, result), NUMBER(mt_stats_record, gc_state),
+	NUMBER(mt_stats_record, merged), NUMBER(mt_stats_record, gpu_state), NUMBER(mt_stats_record, frameworks),
+	NUMBER(mt_stats_record, pressure_sources), NUMBER(mt_stats_record, pressure_level),
+	NUMBER(mt_stats_record, pressure_used_bytes), NUMBER(mt_stats_record, pressure_limit_bytes),
+};
+
+static const struct member sample_members[] = {
+	NUMBER(mt_stats_sample, time_ns), NUMBER(mt_stats_sample, rss_bytes), NUMBER(mt_stats_sample, anon_bytes),
+	NUMBER(mt_stats_sample, live_bytes), NUMBER(mt_stats_sample, idle_bytes), NUMBER(mt_stats_sample, dirty_bytes),
+	NUMBER(mt_stats_sample, gpu_reserved_bytes), NUMBER(mt_stats_sample, gpu_allocated_bytes),
+	NUMBER(mt_stats_sample, rounds_count), NUMBER(mt_stats_sample, pressure_level),
+};
+
+static const struct member blocks_members[] = {
+	NUMBER(mt_blocks_head, magic), NUMBER(mt_blocks_head, version), NUMBER(mt_blocks_head, head_bytes),
+	NUMBER(mt_blocks_head, entry_bytes), NUMBER(mt_blocks_head, entries_count), NUMBER(mt_blocks_head, left_out_count),
+	NUMBER(mt_blocks_head, time_ns), NUMBER(mt_blocks_head, duration_ns), NUMBER(mt_blocks_head, longest_hold_ns),
+	NUMBER(mt_blocks_head, decay_ms),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define LIST(word, list, type) {word, offsetof(struct mt_stats_file, list), sizeof(struct type), \
+				COUNT(((struct mt_stats_file *)0)->list), type##_rows, COUNT(type##_rows)}
+#define mt_stats_setting_rows setting_members
+#define mt_stats_device_rows  device_members
+#define mt_stats_oom_rows     oom_members
+#define mt_stats_alarm_rows   alarm_members
+#define mt_stats_class_rows   class_members
+#define mt_stats_record_rows  record_members
+#define mt_stats_sample_rows  sample_members
+
+static const struct list {
+	const char *word;
+	size_t offset, element_bytes, elements;
+	const struct member *members;
+	size_t members_count;
+} lists[] = {
+	LIST("setting", settings, mt_stats_setting), LIST("device", devices, mt_stats_device),
+	LIST("oom", ooms, mt_stats_oom),             LIST("alarm", alarms, mt_stats_alarm),
+	LIST("class", classes, mt_stats_class),      LIST("record", records, mt_stats_record),
+	LIST("sample", samples, mt_stats_sample),
+};
+
+/* What follows the first word, which ends with a blank; NULL: it is another one. */
+static const char *after(const char *line, const char *word)
+{
+	size_t length = strlen(word);
+
+	return strncmp(line, word, length) == 0 && line[length] == ' ' ? line + length + 1 : NULL;
+}
+
+/* Text is what is left of the line, without an end where there is no room for it. */
+static bool set(void *to, const struct member *members, size_t count, const char *line)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *value = after(line, members[i].name);
+		char *at = (char *)to + members[i].offset;
+		uint64_t number;
+
+		if (!value)
+			continue;
+		if (members[i].is_text) {
+			size_t length = strlen(value);
+
+			memset(at, 0, members[i].bytes);
+			memcpy(at, value, length < members[i].bytes ? length : members[i].bytes);
+		} else {
+			number = fuzz_number(value);
+			memcpy(at, &number, members[i].bytes); /* little-endian machines alone are fuzzed on */
+		}
+		return true;
+	}
+	return false;
+}
+
+static bool set_in_list(struct mt_stats_file *file, const char *line)
+{
+	for (size_t i = 0; i < COUNT(lists); i++) {
+		const char *rest = after(line, lists[i].word), *member = rest ? strchr(rest, ' ') : NULL;
+		size_t place = rest ? (size_t)fuzz_number(rest) % lists[i].elements : 0;
+
+		if (member)
+			return set((char *)file + lists[i].offset + place * lists[i].element_bytes, lists[i].members,
+				   lists[i].members_count, member + 1);
+	}
+	return false;
+}
+
+static void begin(struct mt_stats_file *file)
+{
+	memset(file, 0, sizeof(*file));
+	file->head.magic = MT_STATS_MAGIC;
+	file->head.version = MT_STATS_VERSION;
+	file->head.head_bytes = sizeof(file->head);
+	file->head.fields_count = FIELDS_OWN;
+	file->head.record_bytes = sizeof(struct mt_stats_record);
+	file->head.sample_bytes = sizeof(struct mt_stats_sample);
+	file->head.device_bytes = sizeof(struct mt_stats_device);
+	file->head.oom_bytes = sizeof(struct mt_stats_oom);
+	file->head.alarm_bytes = sizeof(struct mt_stats_alarm);
+	file->head.class_bytes = sizeof(struct mt_stats_class);
+	file->head.pid = 42;
+	file->head.start_ticks = 4242;
+	file->head.pidns = 4026531836;
+	file->head.time_ns = 1700000000000000000;
+	strcpy(file->head.comm, "python3");
+	strcpy(file->head.allocator, "jemalloc");
+	strcpy(file->head.mode, "jemalloc");
+}
+
+struct spoil {
+	size_t fields, cut;
+	bool is_unsealed;
+};
+
+static void take_lines(char *text, struct mt_stats_file *file, struct spoil *spoil)
+{
+	const char *value;
+
+	for (char *line; (line = fuzz_line(&text));) {
+		if (strcmp(line, "unsealed") == 0)
+			spoil->is_unsealed = true;
+		else if ((value = after(line, "cut")))
+			spoil->cut = (size_t)fuzz_number(value);
+		else if ((value = after(line, "fields")))
+			spoil->fields = (size_t)fuzz_number(value) % FIELDS_MOST + 1;
+		else if (!set_in_list(file, line))
+			(void)set(&file->head, head_members, COUNT(head_members), line);
+	}
+}
+
+size_t fuzz_forge_stats(char *text, unsigned char **out)
+{
+	struct mt_stats_file *file = malloc(sizeof(*file));
+	struct spoil spoil = {.fields = FIELDS_OWN, .cut = SIZE_MAX};
+	const size_t before = offsetof(struct mt_stats_head, snapshot);
+	size_t head_bytes, own;
+	uint64_t sum;
+
+	if (!file)
+		abort();
+	begin(file);
+	take_lines(text, file, &spoil);
+	head_bytes = before + spoil.fields * sizeof(uint64_t) + sizeof(sum);
+	if (spoil.fields != FIELDS_OWN) {
+		file->head.fields_count = (uint32_t)spoil.fields;
+		file->head.head_bytes = (uint32_t)head_bytes;
+	}
+	own = spoil.fields < FIELDS_OWN ? spoil.fields : FIELDS_OWN;
+	*out = calloc(1, head_bytes + sizeof(*file) - TAIL);
+	if (!*out)
+		abort();
+	memcpy(*out, &file->head, before + own * sizeof(uint64_t));
+	sum = mt_checksum(MT_CHECKSUM_START, *out, head_bytes - sizeof(sum)) + spoil.is_unsealed;
+	memcpy(*out + head_bytes - sizeof(sum), &sum, sizeof(sum));
+	memcpy(*out + head_bytes, file->settings, sizeof(*file) - TAIL);
+	free(file);
+	head_bytes += sizeof(*file) - TAIL;
+	return spoil.cut < head_bytes ? spoil.cut : head_bytes;
+}
+
+void fuzz_forge_read(char *text, struct mt_stats_file *out)
+{
+	unsigned char *bytes;
+	size_t count = fuzz_forge_stats(text, &bytes);
+	struct mt_why why;
+	int fd = fuzz_file(bytes, count);
+
+	if (mt_statsfile_read(fd, out, &why) != MT_ERR_OK)
+		memset(out, 0, sizeof(*out));
+	close(fd);
+	free(bytes);
+}
+
+/* ---- blocks ---- */
+
+static bool take_block(const char *line, struct mt_blocks_entry *out)
+{
+	uint64_t numbers[7];
+	char *end;
+
+	for (size_t i = 0; i < COUNT(numbers); i++, line = end) {
+		numbers[i] = strtoull(line, &end, 0);
+		if (end == line)
+			return false;
+	}
+	*out = (struct mt_blocks_entry){numbers[0], numbers[1], numbers[2], (uint32_t)numbers[3], (uint16_t)numbers[4],
+					(uint8_t)numbers[5], (uint8_t)numbers[6]};
+	return true;
+}
+
+size_t fuzz_forge_blocks(char *text, unsigned char **out)
+{
+	struct mt_blocks_head head = {.magic = MT_BLOCKS_MAGIC, .version = MT_BLOCKS_VERSION, .head_bytes = sizeof(head),
+				      .entry_bytes = sizeof(struct mt_blocks_entry), .time_ns = 1700000000000000000,
+				      .decay_ms = 5000};
+	size_t room = strlen(text) / 14 + 1, count = 0, cut = SIZE_MAX, bytes;
+	struct mt_blocks_entry *entries = calloc(room, sizeof(*entries));
+	bool is_unsealed = false, is_counted = false;
+	const char *value;
+
+	if (!entries)
+		abort();
+	for (char *line; (line = fuzz_line(&text));) {
+		if (count < room && take_block(line, &entries[count]))
+			count++;
+		else if (strcmp(line, "unsealed") == 0)
+			is_unsealed = true;
+		else if ((value = after(line, "cut")))
+			cut = (size_t)fuzz_number(value);
+		else
+			is_counted |= set(&head, blocks_members, COUNT(blocks_members), line) &&
+				      after(line, "entries_count");
+	}
+	if (!is_counted)
+		head.entries_count = (uint32_t)count;
+	bytes = count * sizeof(*entries);
+	head.entries_sum = mt_checksum(MT_CHECKSUM_START, entries, bytes) + is_unsealed;
+	head.checksum = mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_blocks_head, checksum));
+	*out = malloc(sizeof(head) + bytes);
+	if (!*out)
+		abort();
+	memcpy(*out, &head, sizeof(head));
+	memcpy(*out + sizeof(head), entries, bytes);
+	free(entries);
+	bytes += sizeof(head);
+	return cut < bytes ? cut : bytes;
+}

@@ -1,0 +1,110 @@
+/* kernel_shim.c -- see kernel.h. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "kernel.h"
+#include "sense/cgroup.h"
+#include "sense/frameworks.h"
+#include "sense/load.h"
+#include "sense/place.h"
+#include "sense/psi.h"
+#include "sense/rss.h"
+
+/* Looks now, when limits are read anew, and when the groups are found anew. */
+static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
+{
+	static const uint64_t seconds[] = {1000, 1001, 1006, 1070};
+	uint64_t events = 0;
+
+	mt_cgroup_fork_child();
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		struct mt_cgroup_look look;
+
+		mt_cgroup_look(fuzz_root(), config, seconds[i] * MT_NS_PER_S, exact_pct, &look);
+		fuzz_expect(look.events_count >= events, "%llu events after %llu", (unsigned long long)look.events_count,
+			    (unsigned long long)events);
+		fuzz_expect(look.source && strlen(look.source) < 2 * MT_PLACE_BYTES, "%s", "no source");
+		fuzz_expect(!look.is_cgroup || look.limit_bytes, "%s", "a group without a limit");
+		fuzz_expect(strncmp(mt_cgroup_directory(), fuzz_root(), strlen(fuzz_root())) == 0 || !*mt_cgroup_directory(),
+			    "%s", mt_cgroup_directory());
+		events = look.events_count;
+	}
+}
+
+/* The watch keeps its descriptor for good, and there is but one in a process: here one for each input. */
+static void look_at_stalls(const struct mt_config_facts *facts)
+{
+	int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+	struct mt_psi_look look;
+
+	close(next);
+	mt_psi_fork_child();
+	for (int turn = 0; turn < 3; turn++) {
+		mt_psi_look(fuzz_root(), mt_cgroup_directory(), facts, &look);
+		fuzz_expect(look.known || (!look.some_us && !look.full_us) || turn, "%s", "figures that are not known");
+	}
+	close(next);
+}
+
+static void copy(const char *text, char *out, size_t room)
+{
+	if (strlen(text) < room)
+		strcpy(out, text);
+}
+
+void kernel_shim(const struct kernel_wish *wish)
+{
+	static struct mt_config_facts facts;
+	struct mt_config config;
+	struct mt_rss_full full;
+	struct mt_load load;
+	char path[128];
+
+	mt_config_defaults(&config);
+	config.limit_mb = wish->limit_mb;
+	copy(wish->cgroup, config.cgroup, sizeof(config.cgroup));
+	look_at_cgroup(&config, wish->exact_pct);
+	memset(&facts, 0, sizeof(facts));
+	if (!strstr(wish->watch, ".."))
+		copy(wish->watch, facts.pressure_watch, sizeof(facts.pressure_watch));
+	copy(wish->note, facts.pressure_write, sizeof(facts.pressure_write));
+	look_at_stalls(&facts);
+	mt_load_fork_child();
+	mt_load_look(fuzz_root(), 1000 * MT_NS_PER_S, &load);
+	fuzz_expect(load.cpus_count >= 1, "%llu CPUs", (unsigned long long)load.cpus_count);
+	(void)mt_format(path, sizeof(path), "%s/proc/42/status", fuzz_root());
+	(void)mt_rss_read_status(path, &full);
+}
+
+void kernel_shim_text(const struct fuzz_part *part)
+{
+	struct mt_frameworks_seen seen = {0};
+	unsigned char decoded[192], little[4];
+	uint64_t number;
+	int length;
+
+	if (fuzz_is(part, "psi", NULL)) {
+		(void)mt_psi_parse(part->text, "some", &number);
+		(void)mt_psi_parse(part->text, "full", &number);
+		(void)mt_place_keyed(part->text, "total ", &number);
+	} else if (fuzz_is(part, "base64", NULL)) {
+		length = mt_psi_base64(part->text, decoded, sizeof(decoded));
+		fuzz_expect(length <= (int)sizeof(decoded) && length <= (int)part->bytes, "%d bytes", length);
+		fuzz_expect(mt_psi_base64(part->text, little, sizeof(little)) <= (int)sizeof(little), "%s",
+			    "more than there is room for");
+	} else if (fuzz_is(part, "loadavg", NULL)) {
+		(void)mt_load_parse(part->text, &number);
+	} else if (fuzz_is(part, "stat", NULL)) {
+		for (int field = 3; field < 53; field++)
+			(void)mt_os_stat_field_of(part->text, field);
+	} else if (fuzz_is(part, "library", NULL)) {
+		mt_frameworks_note(part->text, &seen);
+		for (uint64_t choice = 0; choice < 4; choice++)
+			(void)mt_frameworks_decide(choice, mt_config_facts(), &seen);
+	}
+}

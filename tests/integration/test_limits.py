@@ -1,0 +1,192 @@
+"""Real limits, of cgroup v1 where they can be made: the kernel kills who meets them."""
+import os
+import re
+
+import pytest
+
+import leftovers
+import stats_raw
+from pressed import MB, ONLY_PRESSURE, PYTHON, fragment, rss_kb
+
+
+class Group:
+	"""A group of cgroup v1's memory controller, below the one that the test runs in."""
+
+	def __init__(self, path):
+		self.path = path
+
+	def write(self, file, text):
+		(self.path / file).write_text(str(text))
+
+	def read(self, file):
+		return int((self.path / file).read_text())
+
+	def enter(self):
+		"""For preexec_fn."""
+		self.write("cgroup.procs", os.getpid())
+
+
+@pytest.fixture
+def limited():
+	"""limited(MB): a group with this limit; removed with all that is in it."""
+	made = []
+
+	def make(mb):
+		place = leftovers.own_group()
+		if not place:
+			pytest.skip("no memory controller of cgroup v1 here")
+		path = place / f"{leftovers.prefix()}{len(made)}"
+		try:
+			path.mkdir()
+			made.append(path)
+			(path / "memory.limit_in_bytes").write_text(str(mb * MB))
+		except OSError as error:
+			pytest.skip(f"no cgroup can be made: {error}")
+		return Group(path)
+	yield make
+	for path in made:
+		leftovers.remove_group(path)
+
+
+# 160 MB of small blocks, nearly all freed again, then 150 MB of large ones: under 256 MB there is room for either.
+HOARD = ["160", "150", "3", "250"]
+
+
+def test_plain_glibc_is_killed_by_the_limit(run, bare, limited, compile_c):
+	"""Without this the next tests would show nothing."""
+	group = limited(256)
+
+	got = run([compile_c("pressure_hoard.c"), *HOARD], bare, preexec_fn=group.enter)
+
+	assert got.returncode == -9 and "well" not in got.stdout
+	assert group.read("memory.failcnt") > 0
+
+
+def test_the_shim_without_pressure_and_budget_is_killed_too(run, env, limited, compile_c, backend):
+	"""So that it is the pressure part, and nothing else, by which the next test survives."""
+	group = limited(256)
+
+	got = run([compile_c("pressure_hoard.c"), *HOARD], env(**ONLY_PRESSURE, PRESSURE=0), preexec_fn=group.enter)
+
+	assert got.returncode == -9 and group.read("memory.failcnt") > 0
+
+
+def test_under_pressure_it_survives_and_the_record_says_why(spawn, env, limited, compile_c, mt_dir, backend):
+	group = limited(256)
+	process = spawn([compile_c("pressure_hoard.c"), *HOARD], env(**ONLY_PRESSURE, PROFILE=1), preexec_fn=group.enter)
+	said = process.stdout.readline()
+	while said and said != "well\n":
+		said = process.stdout.readline()
+	found = [record for record in stats_raw.records(mt_dir, process.pid)
+	         if record["reason"] == "pressure" and record["pressure_level"]] # without one: ahead of it
+	figures = stats_raw.figures(mt_dir, process.pid)
+	process.stdin.close()
+
+	assert said == "well\n" and process.wait(timeout=10) == 0
+	assert max(record["rss_before_bytes"] - record["rss_after_bytes"] for record in found) > 80 * MB
+	for record in found:
+		assert "limit" in record["sources"] and record["pressure_level"] in (1, 2)
+		assert record["pressure_limit_bytes"] == 256 * MB
+		assert 0.85 * 256 * MB <= record["pressure_used_bytes"] <= 256 * MB
+	assert figures["pressure_clean_count"] >= len(found) and figures["pressure_returned_bytes"] > 80 * MB
+	assert figures["pressure_warn_count"] >= 1 and figures["pressure_limit_bytes"] == 256 * MB
+	errors = process.stderr.read()
+	assert re.search(r"warn: memory pressure: RAM at (8|9)\d\.\d % of 256 MB \(\S+memory\.limit_in_bytes\), .*: (purge|heavy cleanup)$",
+	                 errors, re.MULTILINE), errors
+	assert re.search(r"cleanup reason=pressure .* pressure=(warn|critical) sources=\S*limit\S* used_bytes=\d+ limit_bytes=268435456$",
+	                 errors, re.MULTILINE), errors
+
+
+# As fast as memory can be written, and all at once.
+FASTEST = {"blocks": "1000000", "array": "0"}
+
+
+@pytest.mark.parametrize("speed", FASTEST)
+def test_growth_that_would_be_over_before_the_next_look_waits_for_it(run, env, limited, compile_c, speed, backend):
+	group = limited(256)
+
+	got = run([compile_c("pressure_hoard.c"), *HOARD[:3], FASTEST[speed]], env(**ONLY_PRESSURE), preexec_fn=group.enter)
+
+	assert got.returncode == 0 and "well" in got.stdout, got.stderr
+
+
+def test_who_waits_for_free_memory_to_go_back_is_told(spawn, env, limited, compile_c, mt_dir, awake, backend):
+	group = limited(256)
+	settings = env(**ONLY_PRESSURE, PROFILE=1)
+	process = spawn([compile_c("pressure_hoard.c"), "160", "150", "1", "0"], settings, preexec_fn=group.enter)
+	said = process.stdout.readline()
+	while said and said != "well\n":
+		said = process.stdout.readline()
+	assert said == "well\n" and process.poll() is None
+	found = stats_raw.wait_records(mt_dir, process.pid, lambda record: record["reason"] == "pressure")
+	figures = awake(process.pid, settings)
+
+	assert found and "limit" in found[0]["sources"]
+	assert figures["pressure_wait_count"] >= 1 and figures["pressure_wait_ns"] > 0
+
+
+# A program that turns over the same memory near its limit, and one that does so while it holds the loader's lock, which a heavy
+# cleanup wants; and one that resizes a block. Nothing that could go back is there.
+WAYS = ("turns", "dlopen", "realloc")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_that_does_not_grow_hardly_waits(spawn, env, limited, compile_c, awake, way, backend):
+	group = limited(280)
+	settings = env(**ONLY_PRESSURE)
+	library = compile_c("pressure_turns.c", "-shared", "-fPIC", "-DLIBRARY")
+	process = spawn([compile_c("pressure_turns.c"), "245" if way != "realloc" else "190", "3", library if way == "dlopen" else way],
+	                {**settings, "TURNS_SECONDS": "3"}, preexec_fn=group.enter)
+	turns = int(process.stdout.readline())
+	figures = awake(process.pid, settings)
+	process.stdin.close()
+
+	assert process.wait(timeout=10) == 0 and turns > 100
+	assert figures["pressure_wait_ns"] < 1e9, "of three seconds no more than a third, whatever else runs here"
+	assert figures["pressure_clean_count"] <= 16, "what is free is taken again the next moment"
+
+
+# Its first half is of use to nobody until Python's gc has run, its second half grows past it: by a pause after each MB.
+PYTHON_HOARD = r'''
+import sys, time
+kept = []
+for turn in range(3):
+    cycles = []
+    for i in range(26000):                 # dropped only when Python's gc runs: each holds its neighbour
+        node = {"data": bytearray(5000)}
+        node["self"] = node
+        cycles.append(node)
+    kept = [bytes(5000) for _ in range(100)]
+    del cycles, node
+    big = []
+    for i in range(120):
+        big.append(bytearray(b"x") * (1 << 20))
+        time.sleep(float(sys.argv[1]))
+    del big
+print("well")
+'''
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, pytest.param(0.1, marks=pytest.mark.long)])
+def test_a_python_program_survives_on_its_defaults(run, env, limited, pause, backend):
+	group = limited(256)
+
+	got = run([PYTHON, "-c", PYTHON_HOARD, str(pause)], env(), preexec_fn=group.enter)
+
+	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
+
+
+def test_a_process_gives_back_when_another_one_of_its_container_grows(puppet, spawn, env, bare, limited, mt_dir):
+	"""Its own heap does not move: nothing but the pace near the limit tells it."""
+	group = limited(256)
+	actor = puppet(env(**ONLY_PRESSURE), preexec_fn=group.enter)
+	fragment(actor, 120)
+	assert rss_kb(actor.pid) > 100_000
+	other = spawn([PYTHON, "-c", "held = [bytearray(b'x') * (1 << 20) for _ in range(90)]\nprint('full', flush=True)\ninput()"],
+	              bare, preexec_fn=group.enter)
+	assert other.stdout.readline() == "full\n"
+
+	found = stats_raw.wait_records(mt_dir, actor.pid, lambda record: record["reason"] == "pressure")
+
+	assert found and rss_kb(actor.pid) < 30_000
+	assert other.poll() is None and group.read("memory.failcnt") == 0

@@ -1,0 +1,316 @@
+"""Shims and mtctls of different versions, by the rule of stats_layout.h: what is known is read, else one clear line says
+which side to upgrade; nobody waits in vain, and no process is disturbed. Against real older builds: make check-versions."""
+import ctypes
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import time
+
+import pytest
+
+import fake_shim
+import stats_raw
+from mtctl_helpers import FREED, MB, NOTHING, USAGE, files_of
+from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
+from serve_helpers import serve  # noqa: F401 (a fixture)
+
+FUTEX = 202 if os.uname().machine == "x86_64" else 98
+OLDER, NEWER = "restart the process", "upgrade mtctl"
+REFUSED = [(1, OLDER), (2, OLDER), (5, NEWER), (99, NEWER), ((1 << 32) - 1, NEWER)]
+DEVICE = {"name": "a GPU", "pci": "0000:3b:00.0", "mode": "pool", "total_bytes": 80 << 30, "others_known": 1}
+
+
+def refused(got, version, side, code=USAGE):
+	assert got.returncode == code, got.stdout + got.stderr
+	assert f"version {version}," in got.stderr and "version 4;" in got.stderr and side in got.stderr
+	assert got.stderr.startswith("mtctl: ") and got.stderr.count("\n") == 1
+
+
+def listed(ctl):
+	"""pid -> what ps says of it; others than this test's are there too."""
+	return {one["pid"]: one for one in json.loads(ctl("ps", "--json").stdout)["processes"]}
+
+
+# ---- versions that are not read ----
+
+@pytest.mark.parametrize("version, side", REFUSED)
+def test_a_version_that_is_not_read_is_refused_by_every_command_in_one_line(fake, ctl, version, side):
+	pid = fake(version=version)
+
+	for words in (["stat", pid], ["stat", pid, "--json", "--cached"], ["stat", pid, "--oom"], ["trim", pid], ["round", pid],
+	              ["set", pid, "gc_rounds=7"], ["reset-peak", pid], ["snapshot", pid], ["sites", pid], ["advise", pid]):
+		begin = time.monotonic()
+		refused(ctl(*words), version, side)
+		assert time.monotonic() - begin < 15, "nothing was waited for"
+	os.kill(pid, 0)
+
+
+@pytest.mark.parametrize("version, side", [REFUSED[1], REFUSED[2]])
+def test_who_looks_at_many_goes_on_past_a_version_that_is_not_read(fake, ctl, version, side):
+	strange, known = fake(version=version), fake(freed_mb=10)
+
+	states = listed(ctl)
+	assert (states[strange]["state"], states[known]["state"]) == ("refused", "awake")
+	got = ctl("trim", "--tree", os.getpid())
+	assert got.returncode == FREED and "-10.0 MB" in got.stdout, "freed anywhere is success"
+	assert got.stderr.count("\n") == 1 and side in got.stderr
+	text = ctl("export").stdout
+	assert re.search(rf'^mtshim_up\{{pid="{strange}".*\}} 0$', text, re.MULTILINE)
+	assert re.search(rf'^mtshim_up\{{pid="{known}".*\}} 1$', text, re.MULTILINE)
+	assert f'mtshim_heap_live_bytes{{pid="{known}"' in text and f'mtshim_heap_live_bytes{{pid="{strange}"' not in text
+
+
+def test_the_page_and_the_live_view_show_it_as_refused(fake, ctl, serve):
+	pid, server = fake(version=5), serve()
+
+	assert server.process_of(pid)["state"] == "refused"
+	answer = server.get(f"/api/processes/{pid}")
+	assert answer.status == 502 and NEWER in answer.json["error"]
+	answer = server.post(f"/api/processes/{pid}/trim?level=heavy")
+	assert NEWER in answer.text, answer.text
+	assert "refused" in ctl("top", "--once", f"--filter={pid}", COLUMNS="120").stdout
+
+
+def test_diagnose_and_doctor_say_why_they_know_so_little(fake, ctl):
+	pid = fake(version=5)
+
+	doctor = ctl("doctor", pid)
+	assert doctor.returncode == NOTHING and "version 5, this mtctl has version 4" in doctor.stdout and NEWER in doctor.stdout
+	diagnosed = ctl("diagnose", pid, "--for=1s")
+	assert "version 5, this mtctl has version 4" in diagnosed.stdout and NEWER in diagnosed.stdout
+
+
+def test_a_recorder_keeps_what_the_kernel_says_of_a_version_that_is_not_read(fake, mtctl, plain, spawn, wait_for, tmp_path):
+	pid, file = fake(version=5), tmp_path / "run.jsonl"
+	recorder = spawn([mtctl, "record", "-o", file, "--interval=0.05", "--tree", str(pid)], plain)
+
+	wait_for(lambda: file.exists() and file.read_text().count('"sample"') > 2)
+	recorder.send_signal(signal.SIGINT)
+	recorder.wait(timeout=10)
+	lines = [json.loads(line) for line in file.read_text().splitlines()]
+	about = next(line for line in lines if line["kind"] == "process")
+	assert about["state"] == "refused" and NEWER in about["why"]
+	sample = next(line for line in lines if line["kind"] == "sample")
+	assert sample["rss_bytes"] > 0 and "heap_live_bytes" not in sample
+
+
+def test_a_bell_of_another_version_than_its_stats_file_is_not_rung(fake, ctl, mt_dir):
+	pid = fake()
+	bell = files_of(pid, mt_dir, "bell")
+	data = bytearray(bell.read_bytes())
+	data[8:12] = (5).to_bytes(4, "little")
+	bell.write_bytes(data)
+
+	got = ctl("trim", pid)
+	refused(got, 5, NEWER)
+	assert "the bell file" in got.stderr and bell.read_bytes() == data
+	assert json.loads(ctl("stat", pid, "--json").stdout)["requests_count"] == 0
+
+
+# ---- the version before ----
+
+def test_the_version_before_is_read_and_what_it_lacks_is_null(fake, ctl):
+	pid = fake(version=3, freed_mb=10, devices=[DEVICE], cuda="pool", values={"heap_live_bytes": 77 * MB})
+
+	got = json.loads(ctl("stat", pid, "--json").stdout)
+	assert (got["heap_live_bytes"], got["devices"][0]["name"], got["settings"][0]["name"]) == (77 * MB, "a GPU", "gc_rounds")
+	assert got["samples"][0]["rss_bytes"] == 300 * MB and got["samples"][0]["rounds_count"] == 0
+	assert got["cleanups"] is None and got["rank"] is None
+	lacking = fake_shim.FIELDS[-fake_shim.OLD_FIELDS_LESS:]
+	assert [got[name] for name in lacking] == [None] * len(lacking)
+	text = ctl("stat", pid).stdout
+	assert "heap_live_bytes" in text and lacking[0] not in text
+	export, present = ctl("export").stdout, fake()
+	for name in ("cleanups_total", "budget_ratio"):
+		assert f'mtshim_{name}{{pid="{pid}"' not in export and f'mtshim_{name}{{pid="{present}"' in ctl("export").stdout
+	assert f'mtshim_heap_live_bytes{{pid="{pid}"' in export and listed(ctl)[pid]["state"] == "awake"
+
+
+def test_the_version_before_does_what_it_is_asked_for(fake, ctl):
+	pid = fake(version=3, freed_mb=10)
+
+	assert "10.0 MB" in ctl("trim", pid).stdout
+	assert ctl("set", pid, "gc_rounds=7").stdout == "gc_rounds: 0 -> 7\n"
+	assert "1 rounds have ended" in ctl("round", pid).stdout
+	assert ctl("reset-peak", pid).returncode == 0
+
+
+def test_a_request_that_the_version_before_does_not_know_is_refused_at_once(fake, ctl):
+	"""Those shims say nothing to it: mtctl would wait for half a minute."""
+	pid = fake(version=3, kinds_most=7, cuda="pool", devices=[DEVICE])
+
+	begin = time.monotonic()
+	got = ctl("snapshot", pid)
+	assert got.returncode == USAGE and "older than this mtctl" in got.stderr and OLDER in got.stderr
+	assert time.monotonic() - begin < 15
+
+
+# ---- the present version, with what a later shim has appended to it ----
+
+@pytest.mark.parametrize("grow, more", [(8, 0), (64, 3), (4096, 100)])
+def test_what_a_later_shim_has_appended_is_passed_over(fake, ctl, grow, more):
+	alarm = {"number": 2, "time_ns": 1, "limit_bytes": 5 * MB, "advice": "use less"}
+	oom = {"number": 1, "time_ns": 1, "asked_bytes": 9 * MB, "cause": 2, "advice": "use a smaller batch"}
+	pid = fake(grow=grow, fields_more=more, freed_mb=10, cuda="pool", devices=[DEVICE, DEVICE | {"ordinal": 1}], ooms=[oom],
+	           alarms=[alarm], classes=[[64, 7]], rank="3", cleanups={"2": 5})
+
+	got = json.loads(ctl("stat", pid, "--json").stdout)
+	assert [(one["ordinal"], one["name"], one["mode"], one["total_bytes"]) for one in got["devices"]] == \
+		[(0, "a GPU", "pool", 80 << 30), (1, "a GPU", "pool", 80 << 30)]
+	assert (got["ooms"][0]["asked_bytes"], got["ooms"][0]["advice"]) == (9 * MB, "use a smaller batch")
+	assert (got["alarms"][0]["limit_bytes"], got["alarms"][0]["advice"]) == (5 * MB, "use less")
+	assert (got["rank"], got["cleanups"]["settle"], got["rss_bytes"]) == ("3", 5, 300 * MB)
+	assert [sample["rss_bytes"] for sample in got["samples"]] == [300 * MB]
+	assert "10.0 MB" in ctl("trim", pid).stdout
+	assert json.loads(ctl("stat", pid, "--json").stdout)["records"][0]["reason"] == "request"
+	assert (listed(ctl)[pid]["state"], listed(ctl)[pid]["rank"]) == ("awake", "3")
+	assert f'mtshim_device_total_bytes{{pid="{pid}"' in ctl("export").stdout
+
+
+def test_sizes_that_no_shim_will_have_are_refused(fake, ctl):
+	got = ctl("stat", fake(grow=4104))
+
+	assert got.returncode == USAGE and "sizes in the stats file make no sense" in got.stderr
+
+
+def test_words_that_only_a_later_mtctl_knows_are_question_marks_and_counted_as_other(fake, ctl):
+	pid = fake(reason=29, gc_state=77, gpu_state=88, freed_mb=10, cleanups={"1": 4, "20": 2, "31": 3})
+
+	ctl("trim", pid)
+	got = json.loads(ctl("stat", pid, "--json").stdout)
+	assert (got["records"][0]["reason"], got["records"][0]["gc_state"], got["records"][0]["gpu_state"]) == ("?", "?", "?")
+	assert (got["cleanups"]["trough"], got["cleanups"]["other"]) == (4, 5)
+	assert re.search(rf'mtshim_cleanups_total\{{pid="{pid}".*reason="other"\}} 5', ctl("export").stdout)
+
+
+def test_an_error_that_only_a_later_shim_knows_is_told_as_such(fake, ctl):
+	got = ctl("set", fake(request_error=99), "gc_rounds=7")
+
+	assert got.returncode == USAGE and "does not know" in got.stderr
+
+
+def test_a_setting_that_the_shim_does_not_have_is_put_down_to_its_version(fake, ctl):
+	got = ctl("set", fake(request_error=3), "gc_rounds=7")
+
+	assert got.returncode == USAGE and "its shim is of another version than this mtctl, and has no such setting" in got.stderr
+
+
+# ---- the real shim ----
+
+def ring(mt_dir, pid, kind, level):
+	"""What a later mtctl would write into the bell file; the number of the request."""
+	bell = files_of(pid, mt_dir, "bell")
+	with open(bell, "r+b") as file:
+		magic, version, word, seq, *_ = fake_shim.BELL.unpack(file.read(fake_shim.BELL.size))
+		file.seek(0)
+		file.write(fake_shim.BELL.pack(magic, version, word, seq + 1, kind, level, b"", b""))
+		file.flush()
+		with mmap.mmap(file.fileno(), 4096) as area:
+			at = ctypes.c_uint32.from_buffer(area, 12)
+			at.value += 1
+			ctypes.CDLL(None).syscall(FUTEX, ctypes.byref(at), 1, 1 << 30, 0, 0, 0) # wake
+			del at # or the mapping cannot be closed
+	return seq + 1
+
+
+@pytest.mark.parametrize("kind, level", [(9, 0), (1 << 31, 0), (fake_shim.TRIM, 3)])
+def test_the_shim_answers_a_request_that_it_does_not_know(env, puppet, awake, stats, wait_for, mt_dir, kind, level):
+	"""It used to say nothing, and mtctl waited until its time was over."""
+	settings = env(MIN_MB=0)
+	actor = puppet(settings)
+	before = awake(actor.pid, settings)
+
+	seq = ring(mt_dir, actor.pid, kind, level)
+
+	wait_for(lambda: stats_raw.figures(mt_dir, actor.pid).get("request_seq") == seq)
+	after = stats_raw.figures(mt_dir, actor.pid)
+	assert after["request_error"] == 10 and after["heavy_count"] == before["heavy_count"]
+	assert actor.tell("hello") == "hello"
+
+
+def test_a_library_that_was_replaced_is_named_and_the_process_goes_on(env, puppet, awake, control, shim, tmp_path):
+	library = tmp_path / "lib" / "libmtshim.so"
+	library.parent.mkdir()
+	shutil.copy(shim, library)
+	settings = env(MIN_MB=0) | {"LD_PRELOAD": str(library)}
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	assert json.loads(control(settings, "stat", actor.pid, "--json").stdout)["library_deleted"] is False
+	assert "deleted from disk" not in control(settings, "stat", actor.pid).stdout
+
+	shutil.copy(shim, tmp_path / "new")
+	(tmp_path / "new").rename(library) # as make install and dpkg do
+
+	assert json.loads(control(settings, "stat", actor.pid, "--json").stdout)["library_deleted"] is True
+	assert "an older one, deleted from disk" in control(settings, "stat", actor.pid).stdout
+	doctor = control(settings, "doctor", actor.pid).stdout
+	assert "runs an older library, deleted from disk" in doctor and "written in place" not in doctor
+	assert control(settings, "trim", actor.pid).returncode in (0, NOTHING)
+	assert control(settings, "ps").stdout.count(str(actor.pid)) == 1
+	assert actor.tell("hello") == "hello"
+
+
+def test_a_library_that_is_written_in_place_is_told_by_doctor(env, puppet, awake, control, shim, tmp_path):
+	library = tmp_path / "libmtshim.so"
+	shutil.copy(shim, library)
+	settings = env(MIN_MB=0) | {"LD_PRELOAD": str(library)}
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	assert "written in place" not in control(settings, "doctor", actor.pid).stdout
+
+	time.sleep(0.05)
+	with open(library, "r+b") as file: # the same bytes: others would be the end of the process
+		first = file.read(1)
+		file.seek(0)
+		file.write(first)
+
+	assert "written in place while it runs" in control(settings, "doctor", actor.pid).stdout
+
+
+def test_doctor_says_which_version_of_the_library_run_would_preload(ctl, shim, tmp_path):
+	other, silent = tmp_path / "a" / "libmtshim.so", tmp_path / "b" / "libmtshim.so"
+	for path in (other, silent):
+		path.parent.mkdir()
+	data = shim.read_bytes()
+	assert data.count(b"@(#)libmtshim.so ") == 1
+	other.write_bytes(data.replace(b"@(#)libmtshim.so 0", b"@(#)libmtshim.so 7"))
+	silent.write_bytes(data.replace(b"@(#)libmtshim.so ", b"@(#)libother1.so "))
+
+	assert "this mtctl is version" not in ctl("doctor", MTSHIM_LIBRARY=str(shim)).stdout
+	told = ctl("doctor", MTSHIM_LIBRARY=str(other))
+	assert re.search(r"version 7\.\d+\.\d+; this mtctl is version \d", told.stdout) and told.returncode == NOTHING
+	assert "version unknown; this mtctl" in ctl("doctor", MTSHIM_LIBRARY=str(silent)).stdout
+	assert "version unknown; this mtctl" in ctl("doctor", MTSHIM_LIBRARY="/dev/zero").stdout
+
+
+def test_sites_under_a_replaced_library_have_their_names_and_none_of_the_shim(env, awake, control, shim, tmp_path, compile_c, steer):
+	library = tmp_path / "libmtshim.so"
+	shutil.copy(shim, library)
+	settings = env(MIN_MB=0, PROF="on", MT_MALLOC_CONF="lg_prof_sample:15") | {"LD_PRELOAD": str(library)}
+	leak = steer([compile_c("sites_leak.c")], settings)
+	assert leak.process.stdout.readline() == "ready\n"
+	awake(leak.pid, settings)
+	library.unlink()
+
+	got = control(settings, "sites", leak.pid, "--json")
+
+	assert got.returncode == 0, got.stderr
+	sites = json.loads(got.stdout)["sites"]
+	assert sites[0]["where"].startswith("early_block at sites_leak.c:")
+	assert not any("libmtshim" in frame or "je_malloc" in frame for site in sites for frame in site["frames"])
+
+
+def test_versions_share_a_directory(fake, ctl, mt_dir):
+	pids = {fake(version=version): version for version in (2, 3, 4, 5, 99)}
+
+	states = listed(ctl)
+	assert {version: states[pid]["state"] for pid, version in pids.items()} == \
+		{2: "refused", 3: "awake", 4: "awake", 5: "refused", 99: "refused"}
+	for pid in pids:
+		os.kill(pid, signal.SIGKILL)
+		os.waitpid(pid, 0)
+	ctl("ps")
+	assert list(mt_dir.iterdir()) == [], "files of the dead are swept by name, of whatever version"

@@ -1,0 +1,78 @@
+/* test_jemalloc_tell.c -- backend/jemalloc: of what jemalloc has to say, only that reaches a user which he can do something about. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef MT_NO_JEMALLOC
+
+#include "backend/backend.h"
+#include "backend/jemalloc.h"
+#include "base/os.h"
+
+static char folder[64];
+
+static void begin(void)
+{
+	static char log[96];
+	const char *list[] = {log, NULL};
+
+	strcpy(folder, "/tmp/mtshim-tell-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(log, sizeof(log), "MT_LOG=%s/log", folder);
+	mt_config_read(list);
+}
+
+static void end(void)
+{
+	char command[96];
+
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(jemalloc_tell, .init = begin, .fini = end, .timeout = 20);
+
+static void ignore_thread(void *counters)
+{
+	(void)counters;
+}
+
+static void ignore_growth(size_t bytes)
+{
+	(void)bytes;
+}
+
+static const char *told(uint64_t arena_max, const char *line)
+{
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static struct mt_config config;
+	static char conf[256];
+	static char text[1024];
+	char path[96];
+
+	mt_config_defaults(&config);
+	config.arena_max = arena_max;
+	(void)mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
+	je_malloc_message(NULL, line);
+	snprintf(path, sizeof(path), "%s/log", folder);
+	(void)mt_os_read_file(path, text, sizeof(text));
+	return text;
+}
+
+Test(jemalloc_tell, nothing_of_its_own_choice_of_arenas_on_a_machine_with_very_many_processors)
+{
+	cr_expect_str_empty(told(0, "<jemalloc>: Reducing narenas to limit (4094)\n"));
+}
+
+Test(jemalloc_tell, that_the_arenas_that_were_asked_for_cannot_be_had)
+{
+	cr_expect_not_null(strstr(told(5000, "<jemalloc>: Reducing narenas to limit (4094)\n"), "Reducing narenas"));
+}
+
+Test(jemalloc_tell, what_it_does_not_know)
+{
+	cr_expect_not_null(strstr(told(0, "<jemalloc>: Invalid conf pair: abort:maybe\n"), "Invalid conf pair"));
+}
+
+#endif

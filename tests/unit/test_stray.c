@@ -1,0 +1,135 @@
+/* test_stray.c -- base/stray: what a bare copy of a process finds held by a thread that it does not have. */
+#include <criterion/criterion.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/lock.h"
+#include "base/os.h"
+#include "base/stray.h"
+
+static struct mt_lock lock = MT_LOCK(account);
+static atomic_bool holds;
+static _Atomic pid_t holder;
+
+/* A bare copy that answers `question` as its exit status; -1: it did not end by itself. */
+static int ask_copy(int (*question)(void))
+{
+	pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	int status = 0;
+
+	if (child == 0) {
+		alarm(20);
+		_exit(question());
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int is_stray(void)
+{
+	return mt_stray_is();
+}
+
+Test(stray, nobody_is_one_before_the_mark)
+{
+	cr_expect_not(mt_stray_is());
+	cr_expect_eq(ask_copy(is_stray), 0);
+}
+
+Test(stray, a_bare_copy_knows_itself)
+{
+	mt_stray_mark();
+
+	cr_expect_not(mt_stray_is());
+	cr_expect_eq(ask_copy(is_stray), 1);
+}
+
+static int copied_once_more(void)
+{
+	mt_stray_fork_child();
+	return mt_stray_is() || ask_copy(is_stray);
+}
+
+static int marked_anew(void)
+{
+	mt_stray_fork_child();
+	mt_stray_mark();
+	return mt_stray_is() ? 2 : ask_copy(is_stray);
+}
+
+Test(stray, a_child_with_handlers_is_none_until_it_is_copied_in_its_turn)
+{
+	mt_stray_mark();
+
+	cr_expect_eq(ask_copy(copied_once_more), 0);
+	cr_expect_eq(ask_copy(marked_anew), 1);
+}
+
+static int is_stray_there(void *unused)
+{
+	(void)unused;
+	return mt_stray_is();
+}
+
+Test(stray, a_child_that_shares_our_memory_is_none)
+{
+	static char stack[65536] __attribute__((aligned(64)));
+	int status = -1;
+	pid_t child;
+
+	mt_stray_mark();
+	child = clone(is_stray_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0);
+}
+
+static int knows_who_stayed(void)
+{
+	return mt_stray_left_behind(atomic_load(&holder)) && !mt_stray_left_behind(atomic_load(&holder) + 1);
+}
+
+Test(stray, a_copy_knows_who_stayed_behind)
+{
+	atomic_store(&holder, mt_os_gettid());
+	mt_stray_mark();
+
+	cr_expect_not(mt_stray_left_behind(mt_os_gettid()));
+	cr_expect_eq(ask_copy(knows_who_stayed), 1);
+}
+
+static void *hold(void *unused)
+{
+	mt_stray_mark();
+	mt_lock_take(&lock);
+	atomic_store(&holds, true);
+	usleep(300000);
+	mt_lock_drop(&lock);
+	return unused;
+}
+
+static int take_and_drop(void)
+{
+	mt_lock_take(&lock);
+	mt_lock_drop(&lock);
+	mt_lock_take(&lock);
+	return 7;
+}
+
+Test(stray, a_lock_that_was_held_in_the_copied_process_is_had_in_the_end)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, hold, NULL), 0);
+	while (!atomic_load(&holds))
+		usleep(100);
+	cr_expect_eq(ask_copy(take_and_drop), 7);
+	pthread_join(thread, NULL);
+	mt_lock_take(&lock);
+	mt_lock_drop(&lock);
+}

@@ -1,0 +1,63 @@
+/* test_thread.c -- reaper/thread: one of our threads is started once, and known to run for as long as it does. */
+#include <criterion/criterion.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/os.h"
+#include "reaper/thread.h"
+
+#define STACK_BYTES (256 * 1024)
+
+static struct mt_thread thread;
+static atomic_bool ended;
+static atomic_bool holds_the_starter; /* until the thread has ended */
+static _Atomic uint32_t nobody_rings;
+
+static void nap(void)
+{
+	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
+}
+
+/* Before libc's: a starter that the kernel lets wait, as it may, between the birth of a thread and what it says of it. */
+int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
+{
+	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+	int answer;
+
+	*(void **)(void *)&create = dlsym(RTLD_NEXT, "pthread_create");
+	answer = create(out, attr, run, argument);
+	while (answer == 0 && holds_the_starter && !ended)
+		nap();
+	return answer;
+}
+
+static void *end_at_once(void *unused)
+{
+	mt_thread_forget(&thread);
+	ended = true;
+	return unused;
+}
+
+static void *stay(void *unused)
+{
+	while (!ended)
+		nap();
+	return unused;
+}
+
+Test(thread, runs_once_however_often_it_is_started, .timeout = 20)
+{
+	cr_expect(mt_thread_start(&thread, stay, STACK_BYTES));
+	cr_expect(mt_thread_runs(&thread));
+	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
+	cr_expect_not(ended);
+	ended = true;
+}
+
+Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run, .timeout = 20)
+{
+	holds_the_starter = true;
+	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
+	cr_expect_not(mt_thread_runs(&thread), "nobody could be started in its place, and its end would be waited for in vain");
+}

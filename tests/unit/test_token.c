@@ -1,0 +1,68 @@
+/* test_token.c -- ctl/serve/token: what is the token and what is not. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/serve/token.h"
+
+static struct mt_token token_of(const char *text)
+{
+	struct mt_token token = {{0}};
+
+	memcpy(token.text, text, strlen(text));
+	return token;
+}
+
+Test(token, is_matched_by_itself_alone)
+{
+	const struct mt_token token = token_of("0123456789abcdef0123456789abcdef");
+	char longer[256];
+
+	cr_expect(mt_token_matches(&token, "0123456789abcdef0123456789abcdef"));
+	cr_expect_not(mt_token_matches(&token, "0123456789abcdef0123456789abcdeF"));
+	cr_expect_not(mt_token_matches(&token, "0123456789abcdef0123456789abcde"));
+	cr_expect_not(mt_token_matches(&token, "0123456789abcdef0123456789abcdef0"));
+	cr_expect_not(mt_token_matches(&token, " 0123456789abcdef0123456789abcdef"));
+	cr_expect_not(mt_token_matches(&token, ""));
+	memset(longer, 0, sizeof(longer));
+	memset(longer, 'x', 200);
+	memcpy(longer, token.text, 32);
+	cr_expect_not(mt_token_matches(&token, longer));
+}
+
+Test(token, of_the_greatest_length_is_compared_to_its_end)
+{
+	char text[MT_TOKEN_MIN * 16] = "";
+	struct mt_token token = {{0}};
+
+	memset(token.text, 'a', sizeof(token.text) - 1);
+	memset(text, 'a', sizeof(token.text) - 1);
+	cr_expect(mt_token_matches(&token, text));
+	text[sizeof(token.text) - 1] = 'a';
+	cr_expect_not(mt_token_matches(&token, text));
+	text[sizeof(token.text) - 1] = 0;
+	text[sizeof(token.text) - 2] = 'b';
+	cr_expect_not(mt_token_matches(&token, text));
+}
+
+Test(token, that_is_none_is_matched_by_nothing)
+{
+	const struct mt_token none = {{0}};
+
+	cr_expect_not(mt_token_matches(&none, ""));
+	cr_expect_not(mt_token_matches(&none, "a"));
+}
+
+Test(token, is_another_one_each_time)
+{
+	struct mt_token first, second;
+	struct mt_why why;
+
+	cr_assert_eq(mt_token_make(&first, &why), MT_ERR_OK);
+	cr_assert_eq(mt_token_make(&second, &why), MT_ERR_OK);
+	cr_expect_eq(strlen(first.text), 32);
+	cr_expect_not(mt_token_matches(&first, second.text));
+}
