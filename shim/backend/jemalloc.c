@@ -286,6 +286,8 @@ bool mt_jemalloc_begins(void)
 	if (!mt_jemalloc_reserve_map())
 		return false;
 	first = je_malloc(1);
+	if (first)
+		mt_jemalloc_reserve_enter();
 	mt_jemalloc_reserve_settle();
 	if (!first) {
 		fork_prepare = fork_parent = fork_child = NULL;

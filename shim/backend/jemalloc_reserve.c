@@ -12,6 +12,7 @@
 #define ALL_BYTES      (20u << 20) /* jemalloc 5.3 begins with 8 MB of it, where nothing else is to be had */
 #define THREADS_BYTES  (10u << 20) /* that stay: four arenas, and 32 threads' caches */
 #define SMALL_PIECES   2
+#define CONTEXT_BYTES  1024 /* room for jemalloc's cache of what it has looked up, which has some 400 */
 
 /* Between the two lies what is free, in steps from `area`: arenas are taken from the front, what is smaller from the end. One word,
  * so that both change together: counter, no ordering, since who gets memory is the only one to touch it. */
@@ -20,6 +21,11 @@ static _Atomic uint64_t free_steps;
 static char *area; /* aligned to ARENA_BYTES; written before jemalloc begins */
 static bool begins;
 static MT_TLS unsigned arenas_left, small_left;
+
+/* Internal to jemalloc 5.3: src/rtree.c; the tree is the first that an emap has. Weak: another version may lack them. */
+extern char je_arena_emap_global[] __attribute__((weak));
+extern void *je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context, uintptr_t key, bool is_known,
+					   bool make_missing) __attribute__((weak));
 
 bool mt_jemalloc_reserve_map(void)
 {
@@ -35,6 +41,22 @@ bool mt_jemalloc_reserve_map(void)
 	begins = true;
 	atomic_store_explicit(&free_steps, PACK(0, (ALL_BYTES - ahead) / STEP_BYTES), memory_order_relaxed);
 	return true;
+}
+
+/* jemalloc enters what it maps into a tree by address, whose leaves, of some 2 MB each, it makes when it first needs them. At the
+ * moments for which the reserve is it could not: it would have the memory, and no use of it. A leaf spans more than the reserve
+ * does, but one may end and the next begin within it. */
+void mt_jemalloc_reserve_enter(void)
+{
+	uint64_t steps = atomic_load_explicit(&free_steps, memory_order_relaxed);
+	const size_t ends[] = {steps >> 32, (uint32_t)steps - 1};
+	uint64_t context[CONTEXT_BYTES / sizeof(uint64_t)] = {0};
+
+	if (!je_arena_emap_global || !je_rtree_leaf_elm_lookup_hard)
+		return;
+	for (int i = 0; i < 2; i++)
+		(void)je_rtree_leaf_elm_lookup_hard(NULL, je_arena_emap_global, context,
+						    (uintptr_t)area + ends[i] * STEP_BYTES, false, true);
 }
 
 void mt_jemalloc_reserve_settle(void)

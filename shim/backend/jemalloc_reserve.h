@@ -14,6 +14,9 @@
 bool mt_jemalloc_reserve_map(void);
 void mt_jemalloc_reserve_settle(void);
 
+/* Between the two, if jemalloc has begun: it is made ready to use memory where the reserve lies. */
+void mt_jemalloc_reserve_enter(void);
+
 /* The calling thread begins: it may be served one arena and two smaller pieces. */
 void mt_jemalloc_reserve_open(void);
 
