@@ -1,5 +1,6 @@
 # mtshim -- see README.md. The targets that people use: all demo check bench install uninstall deb dist clean.
-# Variables: PREFIX, DESTDIR, LIBDIR and its kin, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC.
+# Variables: PREFIX, DESTDIR, LIBDIR and its kin, JEMALLOC=static|none, CUDA=1|0, BUILD=release|debug|asan|tsan, CC,
+# V=1 to see the commands.
 
 PREFIX   ?= /usr/local
 LIBDIR   ?= $(PREFIX)/lib
@@ -19,6 +20,12 @@ endif
 # Objects of the two kinds must not meet.
 ifeq ($(CUDA),0)
 B := $(B)/nocuda
+endif
+
+# Of each file that is built its name, once, instead of commands of a thousand characters: asked for the shell, make tells it.
+ifeq ($(V)$(findstring s,$(filter-out -% %=%,$(firstword $(MAKEFLAGS)))),)
+.SILENT:
+SHELL = $(if $(filter-out $(B)/gen/%,$(filter $(B)/%,$@)),$(if $(told_$@),,$(eval told_$@ := 1)$(info $@)))/bin/sh
 endif
 
 warnings := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wcast-qual -Wwrite-strings -Werror
