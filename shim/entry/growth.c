@@ -1,7 +1,6 @@
 #include "entry/growth.h"
 
 #include <assert.h>
-#include <errno.h>
 
 #include "account/account.h"
 #include "backend/backend.h"
@@ -10,15 +9,6 @@
 
 static_assert(MT_BACKEND_TOOK_BYTES <= MT_THROTTLE_STEP_BYTES, "the least room that is told of is a step");
 
-static MT_COLD void heed(void)
-{
-	int kept = errno;
-
-	if (mt_life_is_home())
-		mt_throttle_heed();
-	errno = kept;
-}
-
 void mt_growth_tell(uint64_t allocated_bytes, uint64_t freed_bytes)
 {
 	uint64_t allocated = allocated_bytes - mt_cell.told_allocated_bytes;
@@ -26,8 +16,8 @@ void mt_growth_tell(uint64_t allocated_bytes, uint64_t freed_bytes)
 
 	mt_cell.told_allocated_bytes = allocated_bytes;
 	mt_cell.told_freed_bytes = freed_bytes;
-	if (mt_unlikely(mt_throttle_note(allocated, freed)))
-		heed();
+	if (mt_unlikely(mt_throttle_note(allocated, freed)) && mt_life_is_home())
+		mt_throttle_heed();
 }
 
 void mt_growth_keep(uint64_t bytes)

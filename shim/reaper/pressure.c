@@ -42,6 +42,7 @@ static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 /* What goes into the snapshot beside what the policy sees. */
 struct scene {
 	struct mt_pressure_look look;
+	struct mt_rss_quick rss;
 	uint64_t taken_bytes;    /* by the program's threads since the last look, as they tell */
 	const char *limit_source;
 	struct mt_load load;
@@ -51,9 +52,8 @@ struct scene {
 /* ---- the look ---- */
 
 /* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will do. */
-static uint64_t read_own(const struct mt_config *cfg)
+static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick *quick)
 {
-	struct mt_rss_quick quick = {0};
 	struct mt_rss_full full;
 	uint64_t swap;
 
@@ -61,31 +61,28 @@ static uint64_t read_own(const struct mt_config *cfg)
 		return full.rss_bytes + full.swap_bytes;
 	swap = mt_publish_lock()->swap_bytes;
 	mt_publish_unlock();
-	(void)mt_rss_read_quick(&quick);
-	return quick.rss_bytes + swap;
+	return quick->rss_bytes + swap;
 }
 
-static uint64_t read_loose(void)
+static uint64_t read_loose(const struct mt_rss_quick *quick)
 {
 	struct mt_account_totals totals = {0};
-	struct mt_rss_quick quick = {0};
 
-	if (mt_backend()->counting == MT_COUNTING_NONE || !mt_account_read(&totals) || !mt_rss_read_quick(&quick))
+	if (mt_backend()->counting == MT_COUNTING_NONE || !mt_account_read(&totals))
 		return 0;
-	return quick.anon_bytes > totals.live_bytes ? quick.anon_bytes - totals.live_bytes : 0;
+	return mt_above(quick->anon_bytes, totals.live_bytes);
 }
 
 /* Of the heap, more than what is resident: blocks that nobody has touched yet. Only its growth says something, since other
  * memory of the process is resident too. Where the allocator does not say what it uses, by the address space of the process. */
-static struct untouched read_untouched(uint64_t *out_free_bytes)
+static struct untouched read_untouched(const struct mt_rss_quick *quick, uint64_t *out_free_bytes)
 {
-	struct untouched out = {.known = false};
+	struct untouched out = {.known = quick->rss_bytes > 0};
 	struct mt_heap_figures heap;
-	struct mt_rss_quick quick = {0};
 
-	out.known = mt_rss_read_quick(&quick);
 	out.exact = mt_backend()->pages && mt_backend()->pages(&heap);
-	out.bytes = (int64_t)(out.exact ? heap.active_bytes + heap.dirty_bytes - quick.anon_bytes : quick.mapped_bytes - quick.rss_bytes);
+	out.bytes = (int64_t)(out.exact ? heap.active_bytes + heap.dirty_bytes - quick->anon_bytes :
+					  quick->mapped_bytes - quick->rss_bytes);
 	*out_free_bytes = out.exact ? heap.dirty_bytes : 0;
 	return out;
 }
@@ -111,13 +108,16 @@ static void note_pending(const struct untouched *now, uint64_t taken_bytes, uint
 static void read_heap(struct scene *out)
 {
 	struct mt_pressure_look *look = &out->look;
-	uint64_t free_bytes;
-	struct untouched now = read_untouched(&free_bytes);
+	bool is_limited = look->limit_bytes || mt_pressure_own_limit(mt_config());
+	struct untouched now = {.known = false};
+	uint64_t free_bytes = 0;
 
+	if (is_limited)
+		now = read_untouched(&out->rss, &free_bytes);
 	note_pending(&now, out->taken_bytes, look->now_ns);
 	look->pending_bytes = pending_bytes;
 	if (pressure.level || pending_bytes)
-		look->loose_bytes = read_loose();
+		look->loose_bytes = read_loose(&out->rss);
 	if (pending_bytes) /* it counts as live, and is not resident: it may hide as much that is free */
 		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending_bytes;
 }
@@ -153,6 +153,7 @@ static void look(struct scene *out, uint64_t taken_bytes)
 	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
 	mt_load_look("", now, &load);
 	memset(out, 0, sizeof(*out));
+	(void)mt_rss_read_quick(&out->rss);
 	out->taken_bytes = taken_bytes;
 	out->look = (struct mt_pressure_look){
 		.now_ns = now,
@@ -165,7 +166,7 @@ static void look(struct scene *out, uint64_t taken_bytes)
 		.some_us = psi.some_us,
 		.event = psi.event,
 		.event_is_psi = psi.event_is_psi,
-		.own_bytes = read_own(cfg),
+		.own_bytes = read_own(cfg, &out->rss),
 	};
 	read_devices(&out->look);
 	out->limit_source = cgroup.source ? cgroup.source : "";
@@ -259,14 +260,16 @@ static bool carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 		.pressure = {plan->sources, plan->level, plan->used_bytes, plan->limit_bytes},
 	};
 	struct mt_pressure_outcome outcome = {.after = *before};
+	struct mt_rss_quick rss = {0};
 	struct mt_stats_record record;
 
 	mt_actions_clean(&order, &record);
 	count_cleanup(&record);
 	mt_tick_note_cleanup(&record, true);
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
-	outcome.after.own_bytes = read_own(cfg);
-	outcome.after.loose_bytes = read_loose();
+	(void)mt_rss_read_quick(&rss);
+	outcome.after.own_bytes = read_own(cfg, &rss);
+	outcome.after.loose_bytes = read_loose(&rss);
 	read_devices(&outcome.after);
 	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
 	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
