@@ -6,7 +6,11 @@
 
 #include <sys/syscall.h>
 
-/* As syscall(2): at most six arguments, each a long or a pointer; answers what the kernel does, or -1 with errno set. */
-long mt_kernel(long number, ...);
+/* As syscall(2): at most six arguments, each a number or a pointer; answers what the kernel does, or -1 with errno set. */
+#define mt_kernel(...) MT_KERNEL_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define MT_KERNEL_SIX(number, a, b, c, d, e, f, ...) \
+	mt_kernel_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+long mt_kernel_call(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

@@ -5,4 +5,4 @@ INJECT_FUNCTIONS(X)
 #undef X
 #define X(name, usual) name
 INJECT_BY_HAND(X)
-mt_kernel
+mt_kernel_call
