@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Who may know whom (docs/design.md): an #include of ours goes to a lower rank or stays in its folder; ctl/ sees of
-# shim/ only the stats files' headers, the tables in base/, and base/cgroup_text.h. No source file is longer than 500 lines.
+# shim/ only the stats files' headers, the tables in base/, and base/cgroup_text.h. No source file is longer than 500
+# lines, no function than 40.
 # Prints what breaks a rule, and `N passed, N failed`, a pass being a file without a finding.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
 declare -A rank=([base]=0 [backend]=1 [driver]=1 [account]=2 [pool]=2 [sense]=3 [stats]=3 [reaper]=4 [entry]=5 [.]=6)
 longest=500
+longest_function=40
 passed=0
 failed=0
 
@@ -60,10 +62,19 @@ check_ctl_include() { # FILE TARGET
 	esac
 }
 
+# A function is what stands between a brace that begins a line and the next that does.
+check_functions() { # FILE
+	local line length
+	while read -r line length; do
+		complain "$1:$line: a function of $length lines, more than $longest_function"
+	done < <(awk -v most=$longest_function '/^{/ {from = NR} /^}/ {if (from && NR - from - 1 > most) print from, NR - from - 1; from = 0}' "$1")
+}
+
 while IFS= read -r file; do
 	findings=0
 	lines=$(wc -l <"$file")
 	[ "$lines" -le $longest ] || complain "$file: $lines lines, more than $longest: split it by noun"
+	check_functions "$file"
 	while IFS= read -r name; do
 		target=$(resolve "$file" "$name")
 		if [ -z "$target" ]; then

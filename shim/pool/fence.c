@@ -155,6 +155,26 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 	return answer;
 }
 
+/* With the lock held again: what the answer means for the group, which may be gone after it. */
+static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group *group, enum mt_fence_answer answer)
+{
+	if (answer == MT_FENCE_DONE || group->count == 0) {
+		mt_events_give_back(context, group->events);
+		retire(context, group);
+		return MT_FENCE_DONE;
+	}
+	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded && !mt_pool.is_lazy;
+	if (group->lacks_events) {
+		mt_events_give_back(context, group->events);
+		group->events = NULL;
+	}
+	if (answer == MT_FENCE_LOST) {
+		group->is_lost = true;
+		context->lost_groups++;
+	}
+	return answer;
+}
+
 static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group, bool may_sync, bool only_record)
 {
 	enum mt_fence_answer answer = MT_FENCE_CAPTURE;
@@ -186,21 +206,7 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	group->is_busy = false;
 	if (own)
 		mt_events_give_back(context, own);
-	if (answer == MT_FENCE_DONE || group->count == 0) {
-		mt_events_give_back(context, group->events);
-		retire(context, group);
-		return MT_FENCE_DONE;
-	}
-	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded && !mt_pool.is_lazy;
-	if (group->lacks_events) {
-		mt_events_give_back(context, group->events);
-		group->events = NULL;
-	}
-	if (answer == MT_FENCE_LOST) {
-		group->is_lost = true;
-		context->lost_groups++;
-	}
-	return answer;
+	return conclude(context, group, answer);
 }
 
 enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group, bool may_sync)

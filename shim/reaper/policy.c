@@ -425,14 +425,37 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 
 /* ---- one tick ---- */
 
-struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+/* What freed memory there is, and whether it is time to give it back. */
+static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg, bool trough, bool burst,
+		       struct mt_plan *plan)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
 	uint64_t gate = mt_policy_gate(now, cfg);
+	bool idle;
+
+	note_dirty(policy, now, window_ns);
+	policy->idle_bytes = idle_bytes(policy, now, window_ns);
+	trough = trough && now->dirty_bytes >= gate;
+	idle = policy->idle_bytes >= gate;
+	note_opportunity(policy, now, trough || idle, burst);
+	if (trough || idle) {
+		plan->reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
+		plan->purge = may_purge(policy, now, cfg);
+	}
+	if (!plan->purge && may_settle(policy, now, cfg)) {
+		plan->reason = MT_REASON_SETTLE;
+		plan->purge = policy->settled = true;
+	}
+	/* A window that is filling must not wait for a stretched tick. */
+	if (plan->purge || (now->dirty_bytes >= gate && policy->idle_bytes == 0))
+		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
+}
+
+struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+{
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
 	bool burst;
 	bool trough;
-	bool idle;
 
 	if (!policy->ticked) { /* what the process did before is not this tick's */
 		policy->ticked = true;
@@ -453,22 +476,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 		note_opportunity(policy, now, false, burst);
 		return plan;
 	}
-	note_dirty(policy, now, window_ns);
-	policy->idle_bytes = idle_bytes(policy, now, window_ns);
-	trough = trough && now->dirty_bytes >= gate;
-	idle = policy->idle_bytes >= gate;
-	note_opportunity(policy, now, trough || idle, burst);
-	if (trough || idle) {
-		plan.reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
-		plan.purge = may_purge(policy, now, cfg);
-	}
-	if (!plan.purge && may_settle(policy, now, cfg)) {
-		plan.reason = MT_REASON_SETTLE;
-		plan.purge = policy->settled = true;
-	}
-	/* A window that is filling must not wait for a stretched tick. */
-	if (plan.purge || (now->dirty_bytes >= gate && policy->idle_bytes == 0))
-		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
+	plan_purge(policy, now, cfg, trough, burst, &plan);
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
 }
