@@ -12,8 +12,6 @@
 
 #define THREADS 64
 
-TestSuite(account, .timeout = 20);
-
 static void count_in(uint64_t bytes)
 {
 	(void)mt_account_bump(&mt_cell.allocated_bytes, bytes);

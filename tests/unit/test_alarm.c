@@ -16,7 +16,7 @@ static void start(void)
 	memset(&figures, 0, sizeof(figures));
 }
 
-TestSuite(alarm, .init = start, .timeout = 20);
+TestSuite(alarm, .init = start);
 
 static void expect_advice(const char *part)
 {

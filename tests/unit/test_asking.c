@@ -3,8 +3,6 @@
 
 #include "reaper/asking.h"
 
-TestSuite(asking, .timeout = 20);
-
 #define GATE MIB(64)
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */
 #define FAIR 20000ull   /* the page counters of 64 */

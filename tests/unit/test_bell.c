@@ -36,7 +36,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(bell, .init = begin, .fini = end, .timeout = 15);
+TestSuite(bell, .init = begin, .fini = end);
 
 static void make_file_kept(bool keep)
 {

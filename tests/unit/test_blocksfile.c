@@ -65,7 +65,7 @@ static enum mt_err read_good(void)
 	return read_bytes(&good, sizeof(good));
 }
 
-TestSuite(blocksfile, .init = make_good, .timeout = 30);
+TestSuite(blocksfile, .init = make_good);
 
 Test(blocksfile, a_good_one_comes_back_by_device_and_address)
 {

@@ -35,8 +35,6 @@ static void begin(struct CUstream_st *which, int result)
 	mt_capture_after_begin(&driver, which, false, result);
 }
 
-TestSuite(capture, .timeout = 20);
-
 Test(capture, lets_recorders_in_until_one_begins)
 {
 	cr_assert(mt_capture_enter());

@@ -3,7 +3,7 @@
 
 #include <sys/sysinfo.h>
 
-TestSuite(cgroup, .init = begin_cgroup, .fini = end, .timeout = 30);
+TestSuite(cgroup, .init = begin_cgroup, .fini = end);
 
 /* ---- version 2 ---- */
 

@@ -4,7 +4,7 @@
 
 #include "sense/place.h"
 
-TestSuite(cgroup_changes, .init = begin_cgroup, .fini = end, .timeout = 30);
+TestSuite(cgroup_changes, .init = begin_cgroup, .fini = end);
 
 /* ---- time ---- */
 

@@ -14,8 +14,6 @@
 
 #define THREADS 8
 
-TestSuite(device, .timeout = 30);
-
 static struct mt_device_usage usage_of(int device)
 {
 	struct mt_device_usage now;

@@ -1,8 +1,6 @@
 /* test_entries.c -- the wrappers of the driver: what is handed on, what is counted, what an out-of-memory error goes through. */
 #include "entries_doubles.h"
 
-TestSuite(entries, .timeout = 20);
-
 struct wrapper {
 	const char *name;
 	const char *parameters;

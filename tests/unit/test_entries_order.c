@@ -1,8 +1,6 @@
 /* test_entries_order.c -- the wrappers of the driver: what they tell the pool and the gate, and in which order around the driver's call. */
 #include "entries_doubles.h"
 
-TestSuite(entries_order, .timeout = 20);
-
 #define INSIDE(offset) (DPTR + (offset))
 
 /* The pool has one block, asked for as 1000 bytes, 4096 to the driver. */

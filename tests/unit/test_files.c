@@ -43,8 +43,8 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(files, .init = begin, .fini = end, .timeout = 20);
-TestSuite(publish, .init = begin, .fini = end, .timeout = 20);
+TestSuite(files, .init = begin, .fini = end);
+TestSuite(publish, .init = begin, .fini = end);
 
 static unsigned log_lines(const char *with)
 {

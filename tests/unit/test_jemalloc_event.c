@@ -14,8 +14,6 @@
 
 #define MB MT_MIB
 
-TestSuite(jemalloc_event, .timeout = 20);
-
 static unsigned took_count, moved_count;
 static uint64_t moved_bytes;
 

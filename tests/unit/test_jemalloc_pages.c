@@ -7,8 +7,6 @@
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
 
-TestSuite(jemalloc_pages, .timeout = 20);
-
 static void ignore_thread(void *counters)
 {
 	(void)counters;

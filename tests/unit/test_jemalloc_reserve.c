@@ -12,8 +12,6 @@
 #define KB 1024u
 #define MB (1024u * KB)
 
-TestSuite(jemalloc_reserve, .timeout = 20);
-
 static unsigned char *take(size_t bytes)
 {
 	return mt_jemalloc_reserve_take(bytes);

@@ -31,7 +31,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(jemalloc_tell, .init = begin, .fini = end, .timeout = 20);
+TestSuite(jemalloc_tell, .init = begin, .fini = end);
 
 static void ignore_thread(void *counters)
 {

@@ -3,7 +3,7 @@
 
 #include "ctl/limit.h"
 
-TestSuite(limit, .init = begin, .fini = end, .timeout = 10);
+TestSuite(limit, .init = begin, .fini = end);
 
 #define MB ((uint64_t)1 << 20)
 

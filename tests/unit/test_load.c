@@ -22,7 +22,7 @@ static void begin_load(void)
 	mt_load_fork_child();
 }
 
-TestSuite(load, .init = begin_load, .fini = end, .timeout = 20);
+TestSuite(load, .init = begin_load, .fini = end);
 
 static struct mt_load look(void)
 {

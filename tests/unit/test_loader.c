@@ -7,8 +7,6 @@
 #include "base/loader.h"
 #include "base/os.h"
 
-TestSuite(loader, .timeout = 30);
-
 static atomic_bool inside, may_leave;
 
 static void *be_inside(void *unused)

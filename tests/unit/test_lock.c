@@ -13,8 +13,6 @@
 #include "base/lock.h"
 #include "base/os.h"
 
-TestSuite(lock, .timeout = 30);
-
 static struct mt_lock outer = MT_LOCK(publish);
 static struct mt_lock inner = MT_LOCK(account);
 static struct mt_lock one = MT_LOCK(context);

@@ -6,8 +6,6 @@
 #include "base/lock.h"
 #include "base/os.h"
 
-TestSuite(lock_within, .timeout = 30);
-
 static struct mt_lock lock = MT_LOCK(purge);
 static atomic_int holds; /* 1: held by the other thread; 2: it may go */
 

@@ -32,7 +32,7 @@ static void remove_directory(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(log, .init = make_directory, .fini = remove_directory, .timeout = 20);
+TestSuite(log, .init = make_directory, .fini = remove_directory);
 
 /* Reads the settings: MT_LOG=directory/name and a level; each may be NULL. */
 static void configure(const char *name, const char *level)

@@ -91,7 +91,7 @@ static void begin(void)
 	sem_init(&begun, 0, 0);
 }
 
-TestSuite(oom, .init = begin, .timeout = 60);
+TestSuite(oom, .init = begin);
 
 static void meet_one(void)
 {

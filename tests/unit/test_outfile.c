@@ -27,8 +27,8 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(outfile, .init = begin, .fini = end, .timeout = 20);
-TestSuite(text_file, .init = begin, .fini = end, .timeout = 20);
+TestSuite(outfile, .init = begin, .fini = end);
+TestSuite(text_file, .init = begin, .fini = end);
 
 static const char *path_of(const char *name)
 {

@@ -3,7 +3,7 @@
 
 #include "sense/place.h"
 
-TestSuite(place, .init = begin_cgroup, .fini = end, .timeout = 30);
+TestSuite(place, .init = begin_cgroup, .fini = end);
 
 Test(place, numbers_are_whole_or_none)
 {

@@ -1,8 +1,6 @@
 /* test_policy.c -- reaper/policy: when the heap is purged, and when it is not. The budget has test_policy_budget.c. */
 #include "policy_sim.h"
 
-TestSuite(policy, .timeout = 30);
-
 static struct sim sim;
 
 /* A program with so much live memory, up for a while and at rest: nothing dirty, nothing left to settle. */

@@ -2,8 +2,6 @@
  * time, by the simulator's own count (policy_sim.h), and what can be afforded is done. */
 #include "policy_sim.h"
 
-TestSuite(policy_budget, .timeout = 60);
-
 static struct sim sim;
 
 /* What the budget has allowed since the start: its share of the time, the 300 ms to begin with, and one purge that

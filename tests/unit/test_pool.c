@@ -20,7 +20,7 @@ static void start(void)
 	begin_with(&settings);
 }
 
-TestSuite(pool, .init = start, .fini = finish, .timeout = 30);
+TestSuite(pool, .init = start, .fini = finish);
 
 static struct mt_pool_usage usage(int device)
 {

@@ -6,8 +6,6 @@
 
 #define BLOCKS 1000
 
-TestSuite(pool_bins, .timeout = 20);
-
 static struct mt_bins bins;
 static struct mt_block blocks[BLOCKS];
 

@@ -24,8 +24,6 @@ static struct mt_pool_settings parse(const char *text)
 	return settings;
 }
 
-TestSuite(pool_conf, .timeout = 10);
-
 Test(pool_conf, takes_the_three_settings_that_have_a_meaning)
 {
 	struct mt_pool_settings got = parse("roundup_power2_divisions:4, max_split_size_mb:128,garbage_collection_threshold:0.8");

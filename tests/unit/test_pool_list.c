@@ -21,7 +21,7 @@ static void start(void)
 	begin_with(&settings);
 }
 
-TestSuite(pool_list, .init = start, .fini = finish, .timeout = 60);
+TestSuite(pool_list, .init = start, .fini = finish);
 
 /* All of them; the caller frees. */
 static struct mt_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)

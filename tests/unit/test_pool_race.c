@@ -3,8 +3,6 @@
 
 #include "tests/stress/pool_model.h"
 
-TestSuite(pool_race, .timeout = 60);
-
 static void play(struct model_options options)
 {
 	struct model_result result = model_run(&options);

@@ -44,7 +44,7 @@ static void end(void)
 	finish();
 }
 
-TestSuite(pool_snapshot, .init = start, .fini = end, .timeout = 60);
+TestSuite(pool_snapshot, .init = start, .fini = end);
 
 /* The path of our one file of this kind; NULL: there is none. */
 static const char *path_of(const char *kind)

@@ -22,7 +22,7 @@ static void start(void)
 	driver.cuDeviceGetCount = count_devices;
 }
 
-TestSuite(pool_waits, .init = start, .fini = finish, .timeout = 6);
+TestSuite(pool_waits, .init = start, .fini = finish);
 
 static void wait_for(_Atomic bool *flag)
 {

@@ -20,8 +20,6 @@
 
 #define MB MT_MIB
 
-TestSuite(pressure_policy, .timeout = 20);
-
 static const struct row {
 	const char *name;
 	const char *settings;

@@ -18,7 +18,7 @@ static void start(void)
 	scene = (struct mt_pressure_scene){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
 }
 
-TestSuite(pressure_text, .init = start, .timeout = 20);
+TestSuite(pressure_text, .init = start);
 
 static void expect(const char *wanted)
 {

@@ -22,7 +22,7 @@ static void begin_psi(void)
 	mt_psi_fork_child();
 }
 
-TestSuite(psi, .init = begin_psi, .fini = end, .timeout = 20);
+TestSuite(psi, .init = begin_psi, .fini = end);
 
 static struct mt_psi_look look_of(const char *group)
 {

@@ -27,7 +27,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(text, .init = begin, .fini = end, .timeout = 10);
+TestSuite(text, .init = begin, .fini = end);
 
 static const char *in_folder(const char *name)
 {

@@ -46,7 +46,7 @@ static void *stay(void *unused)
 	return unused;
 }
 
-Test(thread, runs_once_however_often_it_is_started, .timeout = 20)
+Test(thread, runs_once_however_often_it_is_started)
 {
 	cr_expect(mt_thread_start(&thread, stay, STACK_BYTES));
 	cr_expect(mt_thread_runs(&thread));
@@ -55,7 +55,7 @@ Test(thread, runs_once_however_often_it_is_started, .timeout = 20)
 	ended = true;
 }
 
-Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run, .timeout = 20)
+Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run)
 {
 	holds_the_starter = true;
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));

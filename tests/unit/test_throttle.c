@@ -18,8 +18,6 @@
 #define LONG    "1000" /* ms, the longest there is; no test that passes waits for it to be over */
 #define LATE_NS (500 * MT_NS_PER_MS)
 
-TestSuite(throttle, .timeout = 20);
-
 /* Through the environment, as a program is told. */
 static void begin(const char *wait_ms)
 {
