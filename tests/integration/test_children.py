@@ -69,6 +69,14 @@ def test_a_child_inherits_no_lock_as_held(run, env, compile_c, backend, door):
 	assert (got.returncode, got.stdout, got.stderr) == (0, "60 of 60 children\n", "")
 
 
+@pytest.mark.parametrize("door", ["blocks", "kinds", "contexts", "captures", "failures", "first"])
+def test_a_child_inherits_no_lock_of_the_pool_as_held(run, env, fakecuda, compile_c, door):
+	"""Which lock is behind which door: cuda_fork_locks.c."""
+	got = run([compile_c("cuda_fork_locks.c"), door, 60], fakecuda(env(MIN_MB=0)), timeout=60)
+
+	assert (got.returncode, got.stdout) == (0, "60 of 60 children\n"), got.stderr
+
+
 def test_a_child_inherits_no_gate_of_the_profiler_as_closed(run, env, compile_c):
 	got = run([compile_c("fork_locks.c"), "profile", 60], env(**BUSY, ALLOCATOR="jemalloc", PROF="on"), timeout=60)
 
