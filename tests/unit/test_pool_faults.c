@@ -8,6 +8,7 @@
 
 #include "base/os.h"
 #include "pool_driver.h"
+#include "valgrind.h"
 
 #define MB     (1024ull * 1024)
 #define BLOCKS 6
@@ -228,7 +229,6 @@ static int with_small_tables(void)
 
 Test(pool_faults, with_little_memory_for_tables_some_is_the_drivers)
 {
-	const char *preloaded = getenv("LD_PRELOAD");
 	pid_t pid;
 	int status = 0;
 
@@ -236,7 +236,7 @@ Test(pool_faults, with_little_memory_for_tables_some_is_the_drivers)
 #ifdef __SANITIZE_THREAD__
 	return;
 #endif
-	if (preloaded && strstr(preloaded, "vgpreload"))
+	if (is_under_valgrind())
 		return;
 	pid = fork();
 	if (pid == 0)

@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "base/os.h"
 #include "base/stray.h"
+#include "valgrind.h"
 
 static struct mt_lock lock = MT_LOCK(account);
 static atomic_bool holds;
@@ -83,6 +84,8 @@ Test(stray, a_child_that_shares_our_memory_is_none)
 	int status = -1;
 	pid_t child;
 
+	if (is_under_valgrind())
+		return;
 	mt_stray_mark();
 	child = clone(is_stray_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 	cr_assert_eq(waitpid(child, &status, 0), child);

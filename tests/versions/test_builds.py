@@ -22,6 +22,11 @@ def name_of(build):
 	return f"{build.parent.name}-version{version_of(build)}"
 
 
+def each_of(builds):
+	"""Where there are none, one that is skipped."""
+	return pytest.mark.parametrize("build", builds, ids=[name_of(build) for build in builds])
+
+
 @pytest.fixture
 def under(env, puppet, wait_for, mt_dir):
 	"""under(library): the puppet under that library, awake, with 200 MB that it has freed; .env as control() wants it."""
@@ -39,7 +44,7 @@ def every_command(pid):
 	        ["reset-peak", pid]]
 
 
-@pytest.mark.parametrize("build", [build for build in BUILDS if version_of(build) >= OLDEST], ids=name_of)
+@each_of([build for build in BUILDS if version_of(build) >= OLDEST])
 def test_this_mtctl_over_an_older_shim_that_it_can_read(build, under, control):
 	actor = under(build.with_name("libmtshim.so"))
 	assert actor.tell("alloc 50000 1000 8000") and actor.tell("keep 0") == "0"
@@ -59,7 +64,7 @@ def test_this_mtctl_over_an_older_shim_that_it_can_read(build, under, control):
 	assert actor.end()[0] == 0
 
 
-@pytest.mark.parametrize("build", [build for build in BUILDS if version_of(build) < OLDEST], ids=name_of)
+@each_of([build for build in BUILDS if version_of(build) < OLDEST])
 def test_this_mtctl_refuses_a_shim_that_it_cannot_read(build, under, control):
 	actor = under(build.with_name("libmtshim.so"))
 
@@ -72,7 +77,7 @@ def test_this_mtctl_refuses_a_shim_that_it_cannot_read(build, under, control):
 	assert actor.end()[0] == 0
 
 
-@pytest.mark.parametrize("build", BUILDS, ids=name_of)
+@each_of(BUILDS)
 def test_an_older_mtctl_over_this_shim(build, under, shim, bare, mt_dir):
 	actor = under(shim)
 	plain = dict(bare, MT_DIR=str(mt_dir))
@@ -87,7 +92,7 @@ def test_an_older_mtctl_over_this_shim(build, under, shim, bare, mt_dir):
 	assert actor.tell("hello") == "hello" and actor.end()[0] == 0
 
 
-@pytest.mark.parametrize("build", BUILDS, ids=name_of)
+@each_of(BUILDS)
 def test_shims_of_two_versions_share_a_directory(build, under, shim, control, mt_dir):
 	old, new = under(build.with_name("libmtshim.so")), under(shim)
 
