@@ -236,12 +236,6 @@ static void fill(const struct mt_snapshot *now, bool fully)
 	mt_publish_unlock();
 }
 
-static void write_out(uint64_t now_ns)
-{
-	mt_publish_write();
-	written_ns = now_ns;
-}
-
 void mt_tick_refresh(void)
 {
 	struct mt_snapshot now = sense_all();
@@ -281,7 +275,8 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 			 cost_ns, charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
-	write_out(after.now_ns);
+	mt_publish_write_cleaned();
+	written_ns = after.now_ns;
 }
 
 void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
@@ -350,8 +345,10 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 
 	mt_gpu_publish(due);
 	fill(now, is_full_look_due(now));
-	if (due)
-		write_out(now->now_ns);
+	if (!due)
+		return;
+	mt_publish_write();
+	written_ns = now->now_ns;
 }
 
 uint64_t mt_tick_run(bool grown)

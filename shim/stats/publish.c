@@ -9,11 +9,12 @@
 #include "stats/checksum.h"
 #include "stats/files.h"
 
-#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes */
+#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
 
 static struct mt_lock lock = MT_LOCK(publish); /* all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
+static uint64_t cleaned_ns; /* of the last sample after a cleanup */
 static uint64_t unwritten_count; /* records that are kept, and not in the file */
 static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
 static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
@@ -132,13 +133,15 @@ void mt_publish_unlock(void)
 	mt_lock_drop(&lock);
 }
 
-static struct mt_piece sample_piece(uint64_t now)
+static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 {
 	const struct mt_stats_snapshot *from = &file.head.snapshot;
 	size_t slot;
 
-	if (now - sampled_ns < SAMPLE_STEP_NS)
+	if (now - (cleaned ? cleaned_ns : sampled_ns) < SAMPLE_STEP_NS)
 		return (struct mt_piece){NULL, 0, 0};
+	if (cleaned)
+		cleaned_ns = now;
 	sampled_ns = now;
 	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
 	file.samples[slot] = (struct mt_stats_sample){
@@ -256,17 +259,27 @@ void mt_publish_limit_source(const char *text)
 	mt_lock_drop(&lock);
 }
 
-void mt_publish_write(void)
+static void write_out(bool cleaned)
 {
 	struct mt_piece pieces[3];
 
 	mt_lock_take(&lock);
-	pieces[1] = sample_piece(mt_os_now_ns());
+	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
 	pieces[2] = (struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
 				      offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
 	mt_lock_drop(&lock);
+}
+
+void mt_publish_write(void)
+{
+	write_out(false);
+}
+
+void mt_publish_write_cleaned(void)
+{
+	write_out(true);
 }
 
 static void keep_record(struct mt_stats_record *record)
@@ -346,7 +359,7 @@ void mt_publish_fork_child(void)
 	mt_lock_reset(&lock);
 	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
 		memset(&file.head, 0, sizeof(file.head)); /* a slot is written anew before its number is told */
-	sampled_ns = 0;
+	sampled_ns = cleaned_ns = 0;
 	unwritten_count = 0;
 	ended = false;
 	mt_files_forget();

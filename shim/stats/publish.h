@@ -24,6 +24,10 @@ void mt_publish_unlock(void);
 /* The snapshot as it is now goes to the file; a sample too, when the last one is old enough. Takes the lock itself. */
 void mt_publish_write(void);
 
+/* The same after a cleanup, with a sample where the last such is old enough: the one before may be of the tick that found it
+ * necessary, and the next seconds away. */
+void mt_publish_write_cleaned(void);
+
 /* Numbers the record, keeps it, writes it. */
 void mt_publish_record(struct mt_stats_record *record);
 

@@ -43,6 +43,19 @@ def test_it_settles_by_itself(puppet, env, wait_for, stats, backend):
 	assert done[0]["rss_before_bytes"] - done[0]["rss_after_bytes"] > 30_000_000
 
 
+def test_what_a_cleanup_has_left_is_among_the_samples(puppet, env, wait_for, stats, backend):
+	"""The sample of the tick that found it necessary was the one before, the next seconds away: plots showed a flat line."""
+	settings = env(SETTLE_MS=2000)
+	actor = puppet(settings)
+	fragment(actor)
+
+	done = wait_for(lambda: [record for record in stats(actor.pid, settings)["records"] if record["result"] == 1], 15)[0]
+	samples = wait_for(lambda: [sample for sample in stats(actor.pid, settings)["samples"] if sample["time_ns"] > done["time_ns"]])
+
+	assert abs(samples[0]["rss_bytes"] - done["rss_after_bytes"]) < 4 << 20
+	assert samples[0]["time_ns"] - done["time_ns"] < done["duration_ns"] + 500_000_000
+
+
 def test_it_settles_once(puppet, env, wait_for, stats, backend):
 	settings = env(MIN_MB=0, SETTLE_MS=500)
 	actor = puppet(settings)

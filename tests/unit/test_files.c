@@ -549,7 +549,7 @@ Test(publish, writes_settings_with_where_they_came_from)
 	cr_expect_str_eq(read_stats.settings[MT_OPTION_tick_ms].origin, "default");
 }
 
-Test(publish, writes_the_snapshot_and_not_every_one_as_a_sample)
+Test(publish, writes_the_snapshot_and_as_samples_one_in_a_while_and_one_after_a_cleanup)
 {
 	publish();
 	for (uint64_t i = 1; i <= 100; i++) {
@@ -563,6 +563,14 @@ Test(publish, writes_the_snapshot_and_not_every_one_as_a_sample)
 	cr_expect_eq(read_stats.samples[0].rss_bytes, 1);
 	cr_expect_gt(read_stats.samples[0].time_ns, 0);
 	cr_expect_eq(read_stats.samples[1].time_ns, 0);
+
+	mt_publish_lock()->rss_bytes = 2;
+	mt_publish_unlock();
+	for (int i = 0; i < 3; i++)
+		mt_publish_write_cleaned();
+	read_back();
+	cr_expect_eq(read_stats.head.samples_count, 2, "and one after a cleanup");
+	cr_expect_eq(read_stats.samples[1].rss_bytes, 2);
 }
 
 Test(publish, keeps_the_last_records_under_their_numbers)
