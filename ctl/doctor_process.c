@@ -214,7 +214,8 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 		say_settings(file);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
-			      "asleep: it carries the shim, but holds too little memory to be looked after");
+			      "asleep: it carries the shim, but holds too little memory to be looked after, or was forked and has "
+			      "allocated too little since");
 	} else {
 		mt_doctor_say(MT_FINDING_WARN, "see whether MT_DIR is yours alone", "%s", why.text);
 	}
