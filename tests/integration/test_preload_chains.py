@@ -26,12 +26,12 @@ def chained(library, shim, order):
 @pytest.fixture
 def goes_well(run, env, bare, shim, compile_c, backend):
 	"""goes_well(library, order, ...): programs say with both what they say with that library alone, or with nothing."""
-	def check(library, order, settings=BUSY, **more):
+	def check(library, order, settings=BUSY, forks=10, **more):
 		both = dict(env(**settings), LD_PRELOAD=chained(library, shim, order), **more)
 		program = compile_c("../clients/cxx_program.cc")
 		assert run([program], both).stdout == run([program], bare).stdout
-		done = run([compile_c("fork_storm.c"), 10], both, timeout=60)
-		assert (done.returncode, done.stdout) == (0, "10 of 10 children, 0 of 0 spawned\n"), done.stderr
+		done = run([compile_c("fork_storm.c"), forks], both, timeout=60)
+		assert (done.returncode, done.stdout) == (0, f"{forks} of {forks} children, 0 of 0 spawned\n"), done.stderr
 		done = run([compile_c("ends.c"), "keys", 50], both)
 		assert (done.returncode, done.stdout) == (0, "2000 handlers\n"), done.stderr
 		done = run([compile_c("first_call.c"), "main", "many"], both)
@@ -130,15 +130,19 @@ def test_time_may_leap_while_a_process_runs(puppet, env, shim, awake, control, f
 @pytest.mark.long  # it records every call of each
 @ORDER
 def test_programs_work_with_heaptrack(goes_well, run, env, shim, compile_c, backend, order, tmp_path):
-	"""It begins with the first malloc it sees, and allocates then: from the shim that is just choosing its allocator."""
+	"""It begins with the first malloc it sees, and allocates then: from the shim that is just choosing its allocator. Behind
+	jemalloc it sees none. No forks: of a program whose threads allocate it hangs by itself, 14 times of 15."""
 	library = file_of("libheaptrack", "libheaptrack_preload.so")
 	record = tmp_path / "record"
 
-	goes_well(library, order, DUMP_HEAPTRACK_OUTPUT=str(tmp_path / "record.$$"))
+	goes_well(library, order, forks=0, DUMP_HEAPTRACK_OUTPUT=str(tmp_path / "record.$$"))
 	both = dict(env(**BUSY), LD_PRELOAD=chained(library, shim, order), DUMP_HEAPTRACK_OUTPUT=str(record))
 	got = run([compile_c("stranger.c"), 10], both)
 	assert (got.returncode, "shim 1" in got.stdout) == (3, True), got.stderr
-	assert record.stat().st_size > 10_000
+	if order == "behind" and backend == "jemalloc":
+		assert not record.exists()
+	else:
+		assert record.stat().st_size > 10_000
 
 
 @ORDER

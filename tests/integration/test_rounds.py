@@ -137,7 +137,8 @@ def round_records(stats, actor, full):
 def test_auto_cleans_up_more_rarely_while_nothing_grows_and_at_once_when_it_does(puppet, env, awake, stats, wait_for):
 	full = env(**ROUNDS_ONLY, GC_ROUNDS="auto")
 	actor = puppet(full)
-	assert awake(actor.pid, full)["gc_rounds_step"] == 1
+	awake(actor.pid, full)
+	wait_for(lambda: stats(actor.pid, full)["gc_rounds_step"] == 1)
 
 	flat = end_rounds(actor, full, stats, wait_for, range(1, 11))
 	actor.tell("alloc 20000 3000 3000")
