@@ -17,11 +17,7 @@ import time
 import pytest
 
 import leftovers
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-HELPERS = ROOT / "tests" / "integration"
-BUILT = ROOT / "build" / "tests"
-PYTHON = "/usr/bin/python3"
+from places import BUILT, HELPERS, ROOT
 
 # Settings of other tools that the shim reads as its own, and what would change the programs under test.
 FOREIGN = ("LD_PRELOAD", "MALLOC_CONF", "MALLOC_ARENA_MAX", "PYTHONMALLOC", "PYTHONDEVMODE", "WORLD_SIZE",

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from conftest import PYTHON, ROOT
+from places import PYTHON, ROOT
 
 sys.path.insert(0, str(ROOT / "bench"))
 import growth  # noqa: E402  pylint: disable=wrong-import-position

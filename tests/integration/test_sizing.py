@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import BUILT
+from places import BUILT
 from mtctl_helpers import MB, NOTHING, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
