@@ -298,7 +298,7 @@ def test_an_idle_process_hardly_wakes(puppet, env, wait_for, backend, window_s):
 	switches, ticks = thread_switches(actor.pid), cpu_ticks(actor.pid)
 	time.sleep(window_s)
 
-	assert thread_switches(actor.pid) - switches <= window_s // 5 + 1
+	assert thread_switches(actor.pid) - switches <= window_s // 4 + 1  # and a lock or a file that it waited for
 	assert cpu_ticks(actor.pid) - ticks <= 1
 
 
