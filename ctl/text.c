@@ -174,13 +174,25 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[columns];
 }
 
+/* The shortest of those that go on where the word ends. Of a single letter too many do. */
+static const char *continued(const char *word, const char *const *words, size_t count)
+{
+	const char *shortest = NULL;
+	size_t length = strlen(word);
+
+	for (size_t i = 0; length >= 2 && i < count; i++)
+		if (strncmp(words[i], word, length) == 0 && (!shortest || strlen(words[i]) < strlen(shortest)))
+			shortest = words[i];
+	return shortest;
+}
+
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	const char *nearest = NULL;
+	const char *nearest = continued(word, words, count);
 	size_t best = 4;
 
-	if (strlen(word) >= WORD_MAX)
-		return NULL;
+	if (nearest || strlen(word) >= WORD_MAX)
+		return nearest;
 	for (size_t i = 0; i < count; i++) {
 		size_t distance;
 

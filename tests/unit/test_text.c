@@ -139,3 +139,15 @@ Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 	cr_expect_eq(mt_text_whole((double)INFINITY), UINT64_MAX);
 	cr_expect_eq(mt_text_whole((double)NAN), 0);
 }
+
+Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)
+{
+	static const char *const words[] = {"only", "framework_decay_ms", "idle_longer_ms", "idle_ms", "trim"};
+
+	cr_expect_str_eq(mt_text_nearest("idle", words, 5), "idle_ms", "and the shortest of those");
+	cr_expect_str_eq(mt_text_nearest("framework", words, 5), "framework_decay_ms", "however long it is");
+	cr_expect_str_eq(mt_text_nearest("tirm", words, 5), "trim");
+	cr_expect_str_eq(mt_text_nearest("idel_ms", words, 5), "idle_ms");
+	cr_expect_null(mt_text_nearest("f", words, 5), "one letter says nothing");
+	cr_expect_null(mt_text_nearest("", words, 5));
+}
