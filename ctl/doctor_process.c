@@ -98,8 +98,8 @@ static void look_at_stats(const struct mt_stats_file *file)
 			      "the shim in it is version %s, this mtctl is %s", head->shim_version, MT_VERSION);
 	say_door(head->snapshot.signal_door);
 	if (head->snapshot.gc_late_count)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s late collections: the main thread was busy outside Python",
-			      mt_text_count(head->snapshot.gc_late_count).text);
+		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s: the main thread was busy outside Python",
+			      mt_text_counted(head->snapshot.gc_late_count, "late collection", "late collections").text);
 }
 
 /* libcuda.so.1 among the mapped files. */
@@ -161,8 +161,9 @@ static void look_at_maps(pid_t pid)
 	free(maps);
 	if (sums.shm_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "out of reach: %s shared memory mappings (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
-			      mt_text_count(sums.shm_count).text, mt_text_bytes(sums.shm_bytes).text);
+			      "out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
+			      mt_text_counted(sums.shm_count, "shared memory mapping", "shared memory mappings").text,
+			      mt_text_bytes(sums.shm_bytes).text);
 }
 
 static void look_at_status(pid_t pid)

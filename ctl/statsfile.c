@@ -50,7 +50,8 @@ static bool is_known_version(uint32_t version)
 static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+					mt_text_counted(got, "byte", "bytes").text);
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
 	if (!is_known_version(head->version))
@@ -58,7 +59,8 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 	if (!mt_statslayout_can_be(head))
 		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
 	if (got < head->head_bytes)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+					mt_text_counted(got, "byte", "bytes").text);
 	return MT_ERR_OK;
 }
 

@@ -63,6 +63,14 @@ struct mt_figure mt_text_count(uint64_t count)
 	return figure;
 }
 
+struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *more)
+{
+	struct mt_figure figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text, count == 1 ? one : more);
+	return figure;
+}
+
 struct mt_figure mt_text_clock(uint64_t realtime_ns)
 {
 	struct mt_figure figure = {"?"};

@@ -15,6 +15,7 @@ struct mt_figure mt_text_bytes(uint64_t bytes);            /* "262.1 MB", "16.0 
 struct mt_figure mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
 struct mt_figure mt_text_ns(uint64_t ns);                  /* "12.3 ms", "61.5 s" from 10 s on */
 struct mt_figure mt_text_count(uint64_t count);            /* "1,234,567" */
+struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *more); /* "1 round", "1,234 rounds" */
 struct mt_figure mt_text_clock(uint64_t realtime_ns);      /* local time, "14:03:21.250" */
 
 /* A figure in the unit that its name ends with (_bytes _ns _us _ms _count _thousandths); anything else is a plain number. */

@@ -149,9 +149,9 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
 		add_text(out, out_bytes, recording->killed ? "; ended by signal %s" : "; exit code %s", number);
-	snprintf(number, sizeof(number), "%" PRIu64, recording->lost_count);
 	if (recording->lost_count)
-		add_text(out, out_bytes, "; %s lines or cleanups were not recorded", number);
+		add_text(out, out_bytes, "; %s not recorded",
+			 mt_text_counted(recording->lost_count, "line or cleanup was", "lines or cleanups were").text);
 }
 
 static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture, struct mt_curve curve)

@@ -378,7 +378,7 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 	assert "note  asleep: it carries the shim" in got
 	assert "out of reach: pyarrow allocates from its own jemalloc or mimalloc" in got
 	assert f"jemalloc is loaded: {tmp_path}/libjemalloc.so.2" in got
-	assert "1 shared memory mappings (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
+	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 
 
 def test_doctor_warns_when_the_signal_door_is_lost(fake, ctl, mt_dir):

@@ -151,3 +151,11 @@ Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)
 	cr_expect_null(mt_text_nearest("f", words, 5), "one letter says nothing");
 	cr_expect_null(mt_text_nearest("", words, 5));
 }
+
+Test(text, one_is_no_plural)
+{
+	cr_expect_str_eq(mt_text_counted(0, "round has ended", "rounds have ended").text, "0 rounds have ended");
+	cr_expect_str_eq(mt_text_counted(1, "round has ended", "rounds have ended").text, "1 round has ended");
+	cr_expect_str_eq(mt_text_counted(1234, "block", "blocks").text, "1,234 blocks");
+	cr_expect_str_eq(mt_text_counted(UINT64_MAX, "block", "blocks").text, "18,446,744,073,709,551,615 blocks");
+}
