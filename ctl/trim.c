@@ -95,11 +95,10 @@ static void print_gpu(const struct mt_stats_record *record)
 
 static int print_record(const struct mt_process *process, const struct mt_stats_record *record)
 {
-	static const char *const results[] = {"nothing to free", "freed", "nothing could be trimmed"};
 	struct mt_table *table = mt_table_new("lrrr");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_statsfile_level(record->level), results[record->result], mt_text_ns(record->duration_ns).text);
+	       mt_statsfile_level(record->level), mt_statsfile_outcome(record), mt_text_ns(record->duration_ns).text);
 	mt_table_add(table, "");
 	mt_table_add(table, "BEFORE");
 	mt_table_add(table, "AFTER");

@@ -205,6 +205,21 @@ def test_trim_says_in_bytes_what_it_did(fake, ctl):
 	assert "gc collected 1,234 objects" in got.stdout and "heavy cleanup, freed" in got.stdout
 
 
+def test_a_trim_that_brought_next_to_nothing_does_not_say_that_it_freed(fake, ctl):
+	got = ctl("trim", fake(result=1))
+
+	assert "heavy cleanup, freed less than 1 MB, " in got.stdout
+	assert got.returncode == FREED, "by the record, as before"
+	assert json.loads(ctl("trim", fake(result=1), "--json").stdout)["processes"][0]["record"]["result"] == 1
+
+
+def test_one_round_is_no_rounds(fake, ctl):
+	pid = fake()
+
+	assert ctl("round", pid).stdout.endswith(": 1 round has ended\n")
+	assert ctl("round", pid).stdout.endswith(": 2 rounds have ended\n")
+
+
 def test_trim_believes_the_record_not_the_figures(fake, ctl):
 	assert ctl("trim", fake(freed_mb=100, result=0)).returncode == NOTHING
 	assert ctl("trim", fake(result=2)).returncode == NOTHING
