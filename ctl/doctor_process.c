@@ -65,16 +65,22 @@ static void say_door(uint64_t door)
 	}
 }
 
+/* Those that somebody has chosen: `mtctl options` has the defaults. */
 static void say_settings(const struct mt_stats_file *file)
 {
 	char text[160];
+	size_t said = 0;
 
 	for (size_t i = 0; i < file->head.settings_count; i++) {
 		const struct mt_stats_setting *setting = &file->settings[i];
 
+		if (strcmp(setting->origin, "default") == 0)
+			continue;
 		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value, setting->origin);
-		mt_doctor_fact(i ? "" : "settings", text);
+		mt_doctor_fact(said++ ? "" : "settings", text);
 	}
+	if (!said)
+		mt_doctor_fact("settings", "all at their defaults");
 }
 
 static void look_at_stats(const struct mt_stats_file *file)

@@ -366,12 +366,18 @@ def test_doctor_warns_of_a_directory_that_others_may_enter(ctl, mt_dir):
 	assert f"ok    {mt_dir}: yours, mode 700" in ctl("doctor").stdout
 
 
+def test_doctor_spares_its_reader_the_settings_that_nobody_has_chosen(fake, ctl):
+	got = ctl("doctor", fake(settings={"tick_ms": ["100", "default"]}))
+
+	assert re.search(r"^ +settings +all at their defaults$", got.stdout, re.MULTILINE) and "(default)" not in got.stdout
+
+
 def test_doctor_looks_at_a_process(fake, ctl, plain):
 	got = ctl("doctor", fake(environment=dict(plain, MT_TICKMS="5")))
 
 	assert "ok    allocator: jemalloc, mode jemalloc" in got.stdout
 	assert "ok    signal: our handler stands" in got.stdout
-	assert re.search(r"tick_ms += 100 +\(environment\)", got.stdout)
+	assert re.search(r"settings +tick_ms += 100 +\(environment\)\n", got.stdout) and "gc_rounds" not in got.stdout
 	assert "warn  MT_TICKMS is no setting; did you mean MT_TICK_MS?" in got.stdout and got.returncode == 1
 
 
