@@ -270,13 +270,14 @@ def test_a_recorder_that_is_killed_leaves_whole_lines_and_the_program(spawn, mtc
 	assert any("made" not in text for text in plot(file).texts)
 
 
-def test_a_running_process_is_watched_until_it_ends_or_ctrl_c(mtctl, plain, spawn, fake, wait_for, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_running_process_is_watched_until_it_ends_or_a_signal_says_so(mtctl, plain, spawn, fake, wait_for, tmp_path, number):
 	file = tmp_path / "f.jsonl"
 	pid = fake()
 	recorder = spawn([mtctl, "record", "--interval=0.05", "-o", file, pid], plain)
 	wait_for(lambda: file.exists() and file.read_text().count('"sample"') > 3)
 
-	recorder.send_signal(signal.SIGINT)
+	recorder.send_signal(number)
 
 	assert recorder.wait(10) == 0
 	lines = [json.loads(line) for line in file.read_text().splitlines()]
