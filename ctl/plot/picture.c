@@ -16,7 +16,8 @@
 #define HEIGHT_MORE  180.0 /* for each other one */
 #define TITLE_HEIGHT 62.0
 #define TIME_HEIGHT  30.0
-#define APART        26.0 /* above each field, for its name */
+#define APART        26.0 /* above each field, for its name; */
+#define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
 #define PANELS_MOST  (1 + MT_DEVICES_COUNT)
 #define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
 
@@ -294,8 +295,6 @@ static void lay_out(struct picture *picture, double width, double top, double bo
 
 static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const struct mt_marks *marks)
 {
-	const struct mt_font bold = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
-
 	for (size_t i = 0; i < picture->panels_count; i++) {
 		struct mt_panel *panel = &picture->panels[i];
 
@@ -303,8 +302,7 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const
 		mt_marks_draw_behind(canvas, marks, &panel->box);
 		mt_panel_draw_curves(canvas, panel, &picture->span);
 		if (i == 0)
-			mt_marks_draw_freed(canvas, marks, &panel->box,
-					    panel->box.left + mt_canvas_width_of(canvas, panel->title, &bold) + 14);
+			mt_marks_draw_freed(canvas, marks, &panel->box, MT_PICTURE_MARGIN - 2);
 	}
 }
 
@@ -327,7 +325,9 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	write_below(picture, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	above.bottom = mt_legend_draw(canvas, &above, items, count);
-	lay_out(picture, width, above.bottom, bottom);
+	if (mt_marks_has_freed(&marks))
+		picture->panels[0].below_title = FREED_HEIGHT;
+	lay_out(picture, width, above.bottom + picture->panels[0].below_title, bottom);
 	draw_fields(canvas, picture, &marks);
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
