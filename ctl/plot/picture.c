@@ -126,12 +126,23 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 	snprintf(text + used, text_bytes - used, format, value);
 }
 
+/* Of what is shown. Of the whole run the kernel knows a peak that no sample has seen. */
+static struct mt_series_sums sum_up(const struct picture *picture)
+{
+	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
+	const struct mt_picture_wish *wish = picture->wish;
+
+	if (picture->span.low <= 0 && (!wish->pid || wish->pid == picture->recording->pid))
+		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
+	return rss;
+}
+
 /* Who, where, when; how much; how it ended. */
 static void write_below(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording *recording = picture->recording;
 	const struct mt_recording_process *process = named(picture);
-	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
+	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
 	snprintf(out, out_bytes, "pid %" PRIu64, picture->wish->pid ? picture->wish->pid : recording->pid);
