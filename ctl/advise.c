@@ -129,11 +129,12 @@ static void print_text(const struct mt_advise_facts *facts, const struct mt_advi
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
 
-	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s cleanups and %s purges in %.0f s\n",
+	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s and %s in %.0f s\n",
 	       (int)facts->look.process.pid, facts->look.process.comm, mt_text_bytes(now->rss_bytes).text,
 	       mt_text_bytes(now->rss_peak_bytes).text, mt_text_bytes(now->heap_live_bytes).text,
-	       mt_text_bytes(now->heap_idle_bytes).text, mt_text_count(now->light_count + now->heavy_count).text,
-	       mt_text_count(now->purge_count).text, mt_advise_seconds(facts));
+	       mt_text_bytes(now->heap_idle_bytes).text,
+	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
+	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_seconds(facts));
 	if (!count)
 		puts("\nnothing to change");
 	for (size_t i = 0; i < count; i++) {

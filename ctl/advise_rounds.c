@@ -99,9 +99,11 @@ static bool leaves_garbage_in_rounds(const struct mt_advise_facts *facts, struct
 	if (!count || bytes / count < FREED_BYTES)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
-		 "%zu collections that were asked for freed %s objects in cycles and %s; %s rounds were marked, and none "
-		 "ended with one%s", count, mt_text_count(objects).text, mt_text_bytes(bytes).text,
-		 mt_text_count(now->rounds_count).text,
+		 "%s freed %s in cycles and %s; %s marked, and none "
+		 "ended with one%s",
+		 mt_text_counted(count, "collection that was asked for", "collections that were asked for").text,
+		 mt_text_counted(objects, "object", "objects").text, mt_text_bytes(bytes).text,
+		 mt_text_counted(now->rounds_count, "round was", "rounds were").text,
 		 now->rounds_count ? "" : " (mark them: mtctl round, or mt_round())");
 	mt_advise_set(facts, out, "gc_rounds", "1");
 	return true;

@@ -120,9 +120,9 @@ static bool is_purged_in_vain(const struct mt_advise_facts *facts, struct mt_adv
 	    cost_ns < mt_advise_seconds(facts) * 1e9 / 200 || mt_advise_setting(facts, "idle_ms") >= 2000)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
-		 "of %s that %s purges returned about %s were taken back, which cost %s in all: what is reused so soon is "
+		 "of %s that %s returned about %s were taken back, which cost %s in all: what is reused so soon is "
 		 "better left alone",
-		 mt_text_bytes(now->purged_bytes).text, mt_text_count(now->purge_count).text,
+		 mt_text_bytes(now->purged_bytes).text, mt_text_counted(now->purge_count, "purge", "purges").text,
 		 mt_text_bytes(lesser(mt_text_whole(back), now->purged_bytes)).text, mt_text_ns(mt_text_whole(cost_ns)).text);
 	mt_advise_set(facts, out, "idle_ms", "2000");
 	return true;

@@ -178,7 +178,8 @@ static void show_classes(const struct grown_class *class, struct mt_diagnose_fin
 	if (!class->grown_count)
 		return;
 	mt_diagnose_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
-			 "%s more blocks of %s B: %s, %.0f %% of the growth", mt_text_count(class->grown_count).text,
+			 "%s of %s B: %s, %.0f %% of the growth",
+			 mt_text_counted(class->grown_count, "more block", "more blocks").text,
 			 mt_text_count(class->block_bytes).text, mt_text_bytes(mt_text_whole(class->grown_bytes)).text,
 			 class->share * 100);
 }
@@ -221,9 +222,9 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 	show_classes(&class, finding);
 	if (facts->trim.done && facts->is_python)
 		mt_diagnose_show(finding, "Python's gc freed of it", "gc_freed_bytes", (double)freed_by_gc(facts),
-				 "%s (gc: %s, %s objects)", mt_text_bytes(freed_by_gc(facts)).text,
+				 "%s (gc: %s, %s)", mt_text_bytes(freed_by_gc(facts)).text,
 				 mt_statsfile_gc_state(facts->trim.record.gc_state),
-				 mt_text_count(facts->trim.record.gc_collected_count).text);
+				 mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects").text);
 	if (facts->trim.done)
 		mt_diagnose_show(finding, "a trim does not help", "trim_returned_bytes",
 				 (double)measure_hoard(facts).returned_bytes, "it returned %s",

@@ -161,8 +161,9 @@ static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	if (!facts->family.known || copied < PART_BYTES || (double)copied < (double)sums->pss_bytes * COPIED_SHARE)
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_COPY_ON_WRITE, (double)copied, 0.8);
-	mt_diagnose_title(finding, "%s are copies that %zu forked workers have made of their parent's memory",
-			  mt_text_bytes(copied).text, facts->family.forks_count);
+	mt_diagnose_title(finding, "%s are copies that %s made of the parent's memory",
+			  mt_text_bytes(copied).text,
+			  mt_text_counted(facts->family.forks_count, "forked worker has", "forked workers have").text);
 	mt_diagnose_bytes(finding, "copied", "copied_bytes", copied);
 	mt_diagnose_bytes(finding, "of that, during the look", "copied_grown_bytes", grown);
 	mt_diagnose_bytes(finding, "still shared", "shared_bytes", sums->shared_bytes);

@@ -91,8 +91,10 @@ static void check_rounds(const struct mt_diagnose_facts *facts, bool every, stru
 			    "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or timer:SECONDS",
 			    "no round has ended so far (MT_ROUND=%.40s)", mode);
 	else
-		mt_role_say(out, MT_FINDING_OK, "rounds_known", NULL, "%s rounds have ended, %s of them during this look (MT_ROUND=%.40s)",
-			    mt_text_count(now).text, mt_text_count(now > before ? now - before : 0).text, mode);
+		mt_role_say(out, MT_FINDING_OK, "rounds_known", NULL,
+			    "%s ended, %s of them during this look (MT_ROUND=%.40s)",
+			    mt_text_counted(now, "round has", "rounds have").text,
+			    mt_text_count(now > before ? now - before : 0).text, mode);
 	if (!is_set(step))
 		mt_role_say(out, MT_FINDING_WARN, "gc_rounds", every ? "mtctl set PID gc_rounds=1" : "mtctl set PID gc_rounds=5, or auto",
 			    "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
@@ -140,8 +142,9 @@ static void check_pressure(const struct mt_diagnose_facts *facts, struct mt_chec
 		mt_role_say(out, MT_FINDING_OK, "pressure", NULL, "memory has never been short since the start");
 	else
 		mt_role_say(out, critical ? MT_FINDING_WARN : MT_FINDING_NOTE, "pressure", "see mtctl stat PID --records for what was done",
-			    "memory was short %s times, critically %s times; cleanups returned %s",
-			    mt_text_count(now->pressure_warn_count).text, mt_text_count(now->pressure_critical_count).text,
+			    "memory was short %s, critically %s; cleanups returned %s",
+			    mt_text_counted(now->pressure_warn_count, "time", "times").text,
+			    mt_text_counted(now->pressure_critical_count, "time", "times").text,
 			    mt_text_bytes(now->pressure_returned_bytes).text);
 }
 
@@ -157,7 +160,8 @@ static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks
 	else
 		mt_role_say(out, embedded ? MT_FINDING_OK : MT_FINDING_WARN, "arenas_bounded",
 			    embedded ? NULL : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or MT_ALLOCATOR=jemalloc",
-			    "%s arenas of %s, no bound set", mt_text_count(facts->last.head.snapshot.heap_arenas_count).text,
+			    "%s of %s, no bound set",
+			    mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena", "arenas").text,
 			    facts->last.head.allocator);
 }
 
@@ -186,7 +190,8 @@ static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_
 		mt_role_say(out, most->live_count > 8 ? MT_FINDING_NOTE : MT_FINDING_OK, "large_blocks",
 			    most->live_count > 8 ? "as many copies of one size may be models: average as they come in, and drop each at once"
 						 : NULL,
-			    "%s live blocks of 1 MB and more hold %s; most of one size: %s of %s", mt_text_count(count).text,
+			    "%s %s; most of one size: %s of %s",
+			    mt_text_counted(count, "live block of 1 MB and more holds", "live blocks of 1 MB and more hold").text,
 			    mt_text_bytes(bytes).text, mt_text_count(most->live_count).text, mt_text_bytes(most->block_bytes).text);
 }
 
@@ -195,8 +200,8 @@ static void check_threads(const struct mt_diagnose_facts *facts, struct mt_check
 	uint64_t threads = facts->last.head.snapshot.threads_count;
 
 	mt_role_say(out, threads > THREADS_MANY ? MT_FINDING_NOTE : MT_FINDING_OK, "threads",
-		    threads > THREADS_MANY ? "bound the pools of threads: each has a cache of freed blocks" : NULL, "%s threads",
-		    mt_text_count(threads).text);
+		    threads > THREADS_MANY ? "bound the pools of threads: each has a cache of freed blocks" : NULL, "%s",
+		    mt_text_counted(threads, "thread", "threads").text);
 }
 
 void mt_role_check_server(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis, struct mt_checks *out)
@@ -254,7 +259,8 @@ static void check_workers(const struct mt_diagnose_facts *facts, struct mt_check
 	else
 		mt_role_say(out, most ? MT_FINDING_NOTE : MT_FINDING_OK, "workers",
 			    most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl diagnose PID --tree tells each" : NULL,
-			    "%zu child processes hold %s (PSS), %s of it copied from their parent", family->count - 1,
+			    "%s %s (PSS), %s of it copied from the parent",
+			    mt_text_counted(family->count - 1, "child process holds", "child processes hold").text,
 			    mt_text_bytes(workers).text, mt_text_bytes(family->last.copied_bytes).text);
 }
 

@@ -71,10 +71,11 @@ static void check_kills(const struct mt_diagnose_facts *facts, struct mt_checks 
 	}
 	mt_role_say(out, group->oom_kill_count ? MT_FINDING_WARN : MT_FINDING_OK, "kernel_kills",
 		    group->oom_kill_count ? "dmesg names the processes and what they held" : NULL,
-		    "the kernel has killed %s processes of its cgroup (%s oom_kill)", mt_text_count(group->oom_kill_count).text,
+		    "the kernel has killed %s of its cgroup (%s oom_kill)",
+		    mt_text_counted(group->oom_kill_count, "process", "processes").text,
 		    group->is_v1 ? "memory.oom_control" : "memory.events");
 	mt_role_say(out, group->max_count ? MT_FINDING_NOTE : MT_FINDING_OK, "limit_hits", NULL,
-		    "the cgroup has run into its limit %s times (%s)", mt_text_count(group->max_count).text,
+		    "the cgroup has run into its limit %s (%s)", mt_text_counted(group->max_count, "time", "times").text,
 		    group->is_v1 ? "memory.failcnt" : "memory.events max");
 }
 
@@ -85,14 +86,17 @@ static void check_reports(const struct mt_diagnose_facts *facts, struct mt_check
 
 	if (oom)
 		mt_role_say(out, MT_FINDING_WARN, "gpu_out_of_memory", oom->advice,
-			    "%s out-of-memory errors of a GPU; the last: %s asked for, %s", mt_text_count(facts->last.head.snapshot.gpu_num_ooms).text, mt_text_bytes(oom->asked_bytes).text,
+			    "%s of a GPU; the last: %s asked for, %s",
+			    mt_text_counted(facts->last.head.snapshot.gpu_num_ooms, "out-of-memory error", "out-of-memory errors").text,
+			    mt_text_bytes(oom->asked_bytes).text,
 			    mt_statsfile_oom_cause(oom->cause));
 	else
 		mt_role_say(out, MT_FINDING_OK, "gpu_out_of_memory", NULL, "no out-of-memory error of a GPU");
 	if (alarm)
 		mt_role_say(out, MT_FINDING_WARN, "alarms", alarm->advice,
-			    "MT_RSS_LIMIT_MB was reached %s times; the last: %s of %s, %s live in the heap",
-			    mt_text_count(facts->last.head.alarms_count).text, mt_text_bytes(alarm->rss_bytes).text,
+			    "MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
+			    mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
+			    mt_text_bytes(alarm->rss_bytes).text,
 			    mt_text_bytes(alarm->limit_bytes).text, mt_text_bytes(alarm->heap_live_bytes).text);
 	else
 		mt_role_say(out, MT_FINDING_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");

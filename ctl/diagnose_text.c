@@ -81,8 +81,10 @@ static void print_processes(const struct mt_diagnose_told *told)
 	putchar('\n');
 	mt_table_print(table);
 	if (facts[0]->family.known)
-		printf("  %zu processes hold %s together (PSS; %s by RSS, which counts shared pages again): %s private, %s shared "
-		       "with their parents, %s copied.\n", facts[0]->family.count, mt_text_bytes(sums->pss_bytes).text,
+		printf("  %s %s together (PSS; %s by RSS, which counts shared pages again): %s private, %s shared "
+		       "with their parents, %s copied.\n",
+		       mt_text_counted(facts[0]->family.count, "process holds", "processes hold").text,
+		       mt_text_bytes(sums->pss_bytes).text,
 		       mt_text_bytes(sums->rss_bytes).text, mt_text_bytes(sums->private_bytes).text,
 		       mt_text_bytes(sums->shared_bytes).text, mt_text_bytes(sums->copied_bytes).text);
 }
@@ -92,8 +94,10 @@ static void print_look(const struct mt_diagnose_facts *facts, const struct mt_di
 {
 	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
 
-	printf("\n  Looked at process %d (%s) %zu times in %.0f s%s; confidence in the verdict: %s (%.0f %%).", (int)facts->process.pid,
-	       facts->process.comm, facts->samples_count, seconds, facts->interrupted ? " (ended early)" : "",
+	printf("\n  Looked at process %d (%s) %s in %.0f s%s; confidence in the verdict: %s (%.0f %%).",
+	       (int)facts->process.pid,
+	       facts->process.comm, mt_text_counted(facts->samples_count, "time", "times").text, seconds,
+	       facts->interrupted ? " (ended early)" : "",
 	       how_sure(diagnosis->list[0].confidence), diagnosis->list[0].confidence * 100);
 	if (facts->silent_count)
 		printf("\n  It does not answer (stopped, or it hangs): what is said of its heap is old.");

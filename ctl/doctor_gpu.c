@@ -165,8 +165,8 @@ static void look_at_pool(const struct mt_stats_file *file)
 			      "a stream captures into a graph: until it ends no device memory is given back");
 	if (file->head.snapshot.gpu_num_ooms)
 		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports",
-			      "%s out-of-memory errors have reached the program",
-			      mt_text_count(file->head.snapshot.gpu_num_ooms).text);
+			      "%s reached the program",
+			      mt_text_counted(file->head.snapshot.gpu_num_ooms, "out-of-memory error has", "out-of-memory errors have").text);
 }
 
 void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped)

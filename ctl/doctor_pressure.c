@@ -71,8 +71,8 @@ static void say_thresholds(const struct mt_stats_file *file)
 		return;
 	mt_doctor_say(warn > critical ? MT_FINDING_WARN : MT_FINDING_OK,
 		      warn > critical ? "MT_WARN_PCT below MT_CRIT_PCT, so that a purge is tried before a heavy cleanup" : NULL,
-		      "pressure: warn at %u %%, critical at %u %% of the limit, over again %u points lower", (unsigned)warn,
-		      (unsigned)critical, (unsigned)number_of(file, "clear_pct"));
+		      "pressure: warn at %u %%, critical at %u %% of the limit, over again %s lower", (unsigned)warn,
+		      (unsigned)critical, mt_text_counted(number_of(file, "clear_pct"), "point", "points").text);
 }
 
 static void say_rss_limit(const struct mt_stats_file *file)
@@ -82,8 +82,8 @@ static void say_rss_limit(const struct mt_stats_file *file)
 	double percent;
 
 	if (now->alarms_count)
-		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports", "MT_RSS_LIMIT_MB was reached %s times",
-			      mt_text_count(now->alarms_count).text);
+		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports", "MT_RSS_LIMIT_MB was reached %s",
+			      mt_text_counted(now->alarms_count, "time", "times").text);
 	if (!limit)
 		return;
 	used = now->rss_bytes + now->swap_bytes;

@@ -65,16 +65,22 @@ static void say_door(uint64_t door)
 	}
 }
 
+/* Those that somebody has chosen: `mtctl options` has the defaults. */
 static void say_settings(const struct mt_stats_file *file)
 {
 	char text[160];
+	size_t said = 0;
 
 	for (size_t i = 0; i < file->head.settings_count; i++) {
 		const struct mt_stats_setting *setting = &file->settings[i];
 
+		if (strcmp(setting->origin, "default") == 0)
+			continue;
 		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value, setting->origin);
-		mt_doctor_fact(i ? "" : "settings", text);
+		mt_doctor_fact(said++ ? "" : "settings", text);
 	}
+	if (!said)
+		mt_doctor_fact("settings", "all at their defaults");
 }
 
 static void look_at_stats(const struct mt_stats_file *file)
@@ -98,8 +104,8 @@ static void look_at_stats(const struct mt_stats_file *file)
 			      "the shim in it is version %s, this mtctl is %s", head->shim_version, MT_VERSION);
 	say_door(head->snapshot.signal_door);
 	if (head->snapshot.gc_late_count)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s late collections: the main thread was busy outside Python",
-			      mt_text_count(head->snapshot.gc_late_count).text);
+		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s: the main thread was busy outside Python",
+			      mt_text_counted(head->snapshot.gc_late_count, "late collection", "late collections").text);
 }
 
 /* libcuda.so.1 among the mapped files. */
@@ -161,8 +167,9 @@ static void look_at_maps(pid_t pid)
 	free(maps);
 	if (sums.shm_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "out of reach: %s shared memory mappings (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
-			      mt_text_count(sums.shm_count).text, mt_text_bytes(sums.shm_bytes).text);
+			      "out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
+			      mt_text_counted(sums.shm_count, "shared memory mapping", "shared memory mappings").text,
+			      mt_text_bytes(sums.shm_bytes).text);
 }
 
 static void look_at_status(pid_t pid)

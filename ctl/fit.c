@@ -113,15 +113,16 @@ static void print_table(const struct wish *wish)
 
 static void print_text(const struct wish *wish, const struct fit *fit)
 {
-	struct mt_figure model = mt_text_bytes(mt_text_whole(wish->model_bytes));
+	struct mt_figure model = mt_text_bytes(mt_text_whole(wish->model_bytes)),
+			 clients = mt_text_counted(fit->clients, "client", "clients");
 
 	if (wish->model_bytes && fit->known)
-		printf("%u clients in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n", fit->clients,
+		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n", clients.text,
 		       wish->share,
 		       mt_text_bytes(mt_text_whole(fit->free_bytes)).text, fit->source, model.text, wish->cap);
 	else if (wish->model_bytes)
-		printf("%u clients in parallel: how much of the GPU is free is not known; --vram 16G says it\n\n",
-		       fit->clients);
+		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says it\n\n",
+		       clients.text);
 	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n", wish->share, wish->cap);
 	print_table(wish);
 }

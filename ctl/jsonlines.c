@@ -10,6 +10,7 @@
 
 #include "ctl/json.h"
 #include "ctl/outfile.h"
+#include "ctl/text.h"
 
 /* Where one of the first three is closed, open() answers its number: the program would write into our file. */
 static int keep_above_stderr(int fd)
@@ -117,7 +118,8 @@ void mt_jsonlines_write(struct mt_jsonlines *lines, json_t *object)
 void mt_jsonlines_close(struct mt_jsonlines *lines)
 {
 	if (lines->lost_count)
-		mt_error_say("%s: %lu lines could not be written", lines->path, (unsigned long)lines->lost_count);
+		mt_error_say("%s: %s could not be written", lines->path,
+			     mt_text_counted(lines->lost_count, "line", "lines").text);
 	close(lines->fd);
 	lines->fd = -1;
 }

@@ -124,12 +124,13 @@ static void print_meaning(const struct mt_family *family)
 	printf("RSS adds up to %s, with shared pages counted in every process that maps them.\n",
 	       mt_text_bytes(sums->rss_bytes).text);
 	if (family->forks_count)
-		printf("Copy-on-write: %s forked, which share %s with the family that would else be copies, and have copied about "
-		       "%s.\n", mt_text_count(family->forks_count).text, mt_text_bytes(sums->shared_bytes).text,
+		printf("Copy-on-write: of %s %s are shared with the family, which would else be copies, and about %s have been "
+		       "copied.\n", mt_text_counted(family->forks_count, "forked process", "forked processes").text,
+		       mt_text_bytes(sums->shared_bytes).text,
 		       mt_text_bytes(sums->copied_bytes).text);
 	if (family->unknown_count)
-		printf("Of %s processes the memory could not be read; only their RSS is in the sums.\n",
-		       mt_text_count(family->unknown_count).text);
+		printf("The memory of %s could not be read; only RSS is in the sums.\n",
+		       mt_text_counted(family->unknown_count, "process", "processes").text);
 }
 
 static void print_text(const struct mt_family *family)

@@ -20,8 +20,9 @@ static int print_help(void)
 	mt_command_help(
 		"record",
 		"Runs a program under the shim as `mtctl run` does, with its exit code, and writes what it holds to\n"
-		"FILE, a line each second; or watches a process that runs, until it ends or Ctrl-C. `mtctl plot FILE`\n"
-		"draws it, `mtctl compare` several. Signals sent here go to the program.\n\n"
+		"FILE, a line each second; or watches a process that runs, until it ends, or Ctrl-C or SIGTERM\n"
+		"(which a job in the background of a script needs: it ignores Ctrl-C's signal). `mtctl plot FILE`\n"
+		"draws it, `mtctl compare` several. Signals sent here go to a program that was started.\n\n"
 		"  -o, --output=FILE    emptied, if it is there\n"
 		"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
 		"  --tree               every shimmed process below it as well\n"

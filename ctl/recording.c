@@ -111,7 +111,11 @@ uint64_t mt_recording_end_ns(const struct mt_recording *recording)
 	uint64_t sample_ns = recording->samples_count ? recording->samples[recording->samples_count - 1].time_ns : 0;
 	uint64_t mark_ns = recording->marks_count ? recording->marks[recording->marks_count - 1].time_ns : 0;
 
-	return sample_ns && mark_ns > sample_ns ? mark_ns : sample_ns;
+	if (!sample_ns)
+		return 0;
+	if (mark_ns < recording->ended_ns)
+		mark_ns = recording->ended_ns;
+	return mark_ns > sample_ns ? mark_ns : sample_ns;
 }
 
 void mt_recording_free(struct mt_recording *recording)

@@ -43,6 +43,8 @@ struct mt_recording_device {
 	uint64_t allocated_bytes, reserved_bytes;
 };
 
+enum mt_recording_moment { MT_RECORDING_BEFORE, MT_RECORDING_AFTER, MT_RECORDING_MOMENTS };
+
 enum mt_recording_kind { MT_RECORDING_ROUND, MT_RECORDING_CLEANUP, MT_RECORDING_PRESSURE };
 
 struct mt_recording_mark {
@@ -52,6 +54,8 @@ struct mt_recording_mark {
 	uint64_t number;      /* of the round, of the cleanup */
 	uint64_t freed_bytes; /* RSS, 0 for none */
 	uint64_t gpu_freed_bytes;
+	/* Of a cleanup: at its start, `time_ns`, and at its end. MT_RECORDING_UNKNOWN: it does not say. */
+	uint64_t duration_ns, rss_bytes[MT_RECORDING_MOMENTS], live_bytes[MT_RECORDING_MOMENTS];
 	char reason[16]; /* of a cleanup */
 };
 
@@ -66,6 +70,8 @@ struct mt_recording {
 	uint64_t pid;       /* the one that was started or looked at */
 	bool ended, killed; /* how it ended is known; by a signal, */
 	uint64_t code;      /* whose number is this; else the exit code */
+	uint64_t ended_ns;  /* CLOCK_REALTIME; 0: it goes on, or the recorder was killed */
+	uint64_t rss_peak_bytes; /* by the kernel's word, of that one or of the largest child that it waited for; 0 unknown */
 	struct mt_recording_process *processes;
 	struct mt_recording_sample *samples;
 	struct mt_recording_device *devices;
@@ -87,7 +93,7 @@ void mt_recording_free(struct mt_recording *recording);
 /* The one of this pid; NULL: it has no samples either. */
 const struct mt_recording_process *mt_recording_process(const struct mt_recording *recording, uint64_t pid);
 
-/* The first sample, and the last one or what happened after it; 0 where there is no sample. */
+/* The first sample; and the last one, or what happened after it, or the end; 0 where there is no sample. */
 uint64_t mt_recording_begin_ns(const struct mt_recording *recording);
 uint64_t mt_recording_end_ns(const struct mt_recording *recording);
 

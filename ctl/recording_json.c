@@ -113,18 +113,23 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *object, uint64_t pid, struct mt_why *why)
 {
 	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP, .pid = pid};
-	uint64_t before = MT_RECORDING_UNKNOWN, after = MT_RECORDING_UNKNOWN;
+	uint64_t *rss = mark.rss_bytes, *live = mark.live_bytes;
 	uint64_t gpu_before = MT_RECORDING_UNKNOWN, gpu_after = MT_RECORDING_UNKNOWN;
 
+	rss[0] = rss[1] = live[0] = live[1] = MT_RECORDING_UNKNOWN;
 	if (!get_time(object, &mark.time_ns) || !get(object, "number", INT64_MAX, &mark.number) ||
-	    !get(object, "rss_before_bytes", BYTES_MOST, &before) || !get(object, "rss_after_bytes", BYTES_MOST, &after) ||
+	    !get(object, "duration_ns", TIME_MOST, &mark.duration_ns) ||
+	    !get(object, "rss_before_bytes", BYTES_MOST, &rss[MT_RECORDING_BEFORE]) ||
+	    !get(object, "rss_after_bytes", BYTES_MOST, &rss[MT_RECORDING_AFTER]) ||
+	    !get(object, "live_before_bytes", BYTES_MOST, &live[MT_RECORDING_BEFORE]) ||
+	    !get(object, "live_after_bytes", BYTES_MOST, &live[MT_RECORDING_AFTER]) ||
 	    !get(object, "gpu_before_bytes", BYTES_MOST, &gpu_before) ||
 	    !get(object, "gpu_after_bytes", BYTES_MOST, &gpu_after))
 		return unsound(why, "a cleanup");
 	if (json_is_true(json_object_get(object, "merged")))
 		return MT_ERR_OK;
 	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
-	mark.freed_bytes = fallen(before, after);
+	mark.freed_bytes = fallen(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = fallen(gpu_before, gpu_after);
 	get_text(object, "reason", mark.reason, sizeof(mark.reason));
 	return mt_recording_add_mark(recording, &mark) ? MT_ERR_OK
@@ -191,7 +196,9 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line, 
 {
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
-	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal))
+	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal) ||
+	    !get(line, "time_ns", TIME_MOST, &recording->ended_ns) ||
+	    !get(line, "rss_peak_bytes", BYTES_MOST, &recording->rss_peak_bytes))
 		return unsound(why, "an end");
 	recording->killed = signal != MT_RECORDING_UNKNOWN;
 	recording->ended = recording->killed || code != MT_RECORDING_UNKNOWN;

@@ -11,7 +11,7 @@ int mt_command_round(int argc, char **argv)
 	int code = mt_simple_ask(&ask, argc, argv);
 
 	if (ask.answered)
-		printf("process %d (%s): %s rounds have ended\n", (int)ask.process.pid, ask.process.comm,
-		       mt_text_count(ask.head.snapshot.rounds_count).text);
+		printf("process %d (%s): %s\n", (int)ask.process.pid, ask.process.comm,
+		       mt_text_counted(ask.head.snapshot.rounds_count, "round has ended", "rounds have ended").text);
 	return code;
 }

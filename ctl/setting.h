@@ -42,7 +42,7 @@ const struct mt_setting_role *mt_setting_roles(size_t *count);
 /* By gc_rounds, gc-rounds or MT_GC_ROUNDS, in any case; NULL: there is none. */
 const struct mt_setting *mt_setting_find(const char *name);
 
-/* The name (as in options.def) that is nearest to a mistyped one; NULL: none is near. */
+/* The name (as in options.def) that a mistyped one may have meant, by mt_text_nearest; NULL: none is near. */
 const char *mt_setting_nearest(const char *name);
 
 /* INVALID or RANGE with what is allowed. */

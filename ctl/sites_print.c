@@ -27,8 +27,8 @@ static void print_summary(const struct mt_sites *sites, const struct mt_sites_vi
 		printf("%s more within %.1f s", mt_text_bytes(sites->live_bytes).text, (double)view->over_ms / 1000);
 	else
 		printf("%s live", mt_text_bytes(sites->live_bytes).text);
-	printf(" at %zu site%s, estimated from %s samples, one in %s\n", sites->count, sites->count == 1 ? "" : "s",
-	       mt_text_count(sites->sampled_count).text, mt_text_bytes(sites->rate_bytes).text);
+	printf(" at %s, estimated from %s, one in %s\n", mt_text_counted(sites->count, "site", "sites").text,
+	       mt_text_counted(sites->sampled_count, "sample", "samples").text, mt_text_bytes(sites->rate_bytes).text);
 	if (!sites->samples)
 		puts("it does not sample any more: what was allocated since is missing");
 }
@@ -83,7 +83,7 @@ void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_vi
 	for (size_t i = 0; i < count; i++)
 		print_stack(i + 1, &sites->list[i]);
 	if (count < sites->count)
-		printf("\n%zu more sites; --top=0 shows all\n", sites->count - count);
+		printf("\n%s; --top=0 shows all\n", mt_text_counted(sites->count - count, "more site", "more sites").text);
 }
 
 static json_t *site_json(const struct mt_site *site, const struct mt_sites *sites)

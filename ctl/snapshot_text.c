@@ -227,13 +227,15 @@ static void print_first_lines(const struct mt_snapshot *snapshot, uint64_t count
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
 
-	printf("%s (%d)%s%s at %s: %s blocks, seen in %s\n", snapshot->target.process.comm,
+	printf("%s (%d)%s%s at %s: %s, seen in %s\n", snapshot->target.process.comm,
 	       (int)snapshot->target.process.pid, *stats->rank ? ", rank " : "", stats->rank,
-	       mt_text_clock(head->time_ns).text, mt_text_count(count).text, mt_text_ns(head->duration_ns).text);
+	       mt_text_clock(head->time_ns).text, mt_text_counted(count, "block", "blocks").text,
+	       mt_text_ns(head->duration_ns).text);
 	if (*stats->cuda)
 		printf("CUDA: %s\n", stats->cuda);
 	if (head->left_out_count)
-		printf("%s blocks more were left out of it\n", mt_text_count(head->left_out_count).text);
+		printf("%s left out of it\n",
+		       mt_text_counted(head->left_out_count, "block more was", "blocks more were").text);
 }
 
 void mt_snapshot_print(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view)

@@ -47,20 +47,21 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 	print_headline(file);
 	if (!is_off(file))
 		print_thresholds(file);
-	printf("  %-11swarn %s times, critical %s; the container has run into its limit %s times\n", "reached",
-	       mt_text_count(now->pressure_warn_count).text, mt_text_count(now->pressure_critical_count).text,
-	       mt_text_count(now->memory_max_count).text);
+	printf("  %-11swarn %s, critical %s; the container has run into its limit %s\n", "reached",
+	       mt_text_counted(now->pressure_warn_count, "time", "times").text,
+	       mt_text_count(now->pressure_critical_count).text,
+	       mt_text_counted(now->memory_max_count, "time", "times").text);
 	printf("  %-11stasks have waited for memory for %s (PSI, some)\n", "stalls",
 	       mt_text_field("psi_some_us", now->psi_some_us).text);
 	printf("  %-11s%s for pressure, which returned %s\n", "cleanups", mt_text_count(now->pressure_clean_count).text,
 	       mt_text_bytes(now->pressure_returned_bytes).text);
-	printf("  %-11sthreads that took more waited %s times for free memory to go back, %s together\n", "waits",
-	       mt_text_count(now->pressure_wait_count).text, mt_text_ns(now->pressure_wait_ns).text);
+	printf("  %-11sthreads that took more waited %s for free memory to go back, %s together\n", "waits",
+	       mt_text_counted(now->pressure_wait_count, "time", "times").text, mt_text_ns(now->pressure_wait_ns).text);
 	printf("  %-11s%.2f on %s CPUs; this process has used %s of CPU time\n", "load", (double)now->load_thousandths / 1000,
 	       now->cpus_count ? mt_text_count(now->cpus_count).text : "?", mt_text_ns(now->cpu_ns).text);
 	if (file->head.alarms_count)
-		printf("  %-11sMT_RSS_LIMIT_MB was reached %s times: `mtctl stat PID --oom` has the reports\n", "alarms",
-		       mt_text_count(file->head.alarms_count).text);
+		printf("  %-11sMT_RSS_LIMIT_MB was reached %s: `mtctl stat PID --oom` has the reports\n", "alarms",
+		       mt_text_counted(file->head.alarms_count, "time", "times").text);
 }
 
 struct mt_figure mt_stat_pressure_text(const struct mt_stats_record *record)
@@ -94,10 +95,10 @@ static void print_alarm(const struct mt_stats_alarm *alarm)
 {
 	struct mt_table *table = mt_table_new("lrl");
 
-	printf("%salarm %" PRIu64 "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s threads; who held what after a heavy "
+	printf("%salarm %" PRIu64 "%s, %s: MT_RSS_LIMIT_MB, %s, was reached with %s; who held what after a heavy "
 	       "cleanup:\n", mt_table_colour(MT_COLOUR_HEAD), alarm->number, mt_table_colour_end(),
 	       mt_text_clock(alarm->time_ns).text, mt_text_bytes(alarm->limit_bytes).text,
-	       mt_text_count(alarm->threads_count).text);
+	       mt_text_counted(alarm->threads_count, "thread", "threads").text);
 	mt_table_add(table, "  WHAT");
 	mt_table_add(table, "BYTES");
 	mt_table_add(table, "MEANING");
@@ -133,6 +134,6 @@ void mt_stat_print_alarms(const struct mt_stats_file *file)
 		print_alarm(alarm);
 	}
 	if (!shown)
-		printf("MT_RSS_LIMIT_MB was reached (%s times), but the reports are not there\n",
-		       mt_text_count(file->head.alarms_count).text);
+		printf("MT_RSS_LIMIT_MB was reached (%s), but the reports are not there\n",
+		       mt_text_counted(file->head.alarms_count, "time", "times").text);
 }

@@ -11,7 +11,8 @@
 #include "ctl/statslayout.h"
 #include "stats/checksum.h"
 
-#define TRIES 50
+#define TRIES       50
+#define WORTH_BYTES (UINT64_C(1) << 20)
 
 /* The head as it lies in the file, of whatever length it says. */
 union raw_head {
@@ -50,7 +51,8 @@ static bool is_known_version(uint32_t version)
 static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+					mt_text_counted(got, "byte", "bytes").text);
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
 	if (!is_known_version(head->version))
@@ -58,7 +60,8 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 	if (!mt_statslayout_can_be(head))
 		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
 	if (got < head->head_bytes)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%zu bytes)", got);
+		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+					mt_text_counted(got, "byte", "bytes").text);
 	return MT_ERR_OK;
 }
 
@@ -282,6 +285,22 @@ const char *mt_statsfile_level(uint32_t level)
 	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
 
 	return level < MT_LEVEL_COUNT ? words[level] : "?";
+}
+
+static bool fell(uint64_t before, uint64_t after)
+{
+	return before > after && before - after >= WORTH_BYTES;
+}
+
+const char *mt_statsfile_outcome(const struct mt_stats_record *record)
+{
+	static const char *const words[] = {"nothing to free", "freed less than 1 MB", "nothing could be trimmed"};
+
+	if (record->result == 1 && (fell(record->rss_before_bytes, record->rss_after_bytes) ||
+				    fell(record->anon_before_bytes, record->anon_after_bytes) ||
+				    fell(record->gpu_before_bytes, record->gpu_after_bytes)))
+		return "freed";
+	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
 }
 
 const char *mt_statsfile_gc_state(uint32_t state)

@@ -63,6 +63,14 @@ struct mt_figure mt_text_count(uint64_t count)
 	return figure;
 }
 
+struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *more)
+{
+	struct mt_figure figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text, count == 1 ? one : more);
+	return figure;
+}
+
 struct mt_figure mt_text_clock(uint64_t realtime_ns)
 {
 	struct mt_figure figure = {"?"};
@@ -174,13 +182,25 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[columns];
 }
 
+/* The shortest of those that go on where the word ends. Of a single letter too many do. */
+static const char *continued(const char *word, const char *const *words, size_t count)
+{
+	const char *shortest = NULL;
+	size_t length = strlen(word);
+
+	for (size_t i = 0; length >= 2 && i < count; i++)
+		if (strncmp(words[i], word, length) == 0 && (!shortest || strlen(words[i]) < strlen(shortest)))
+			shortest = words[i];
+	return shortest;
+}
+
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	const char *nearest = NULL;
+	const char *nearest = continued(word, words, count);
 	size_t best = 4;
 
-	if (strlen(word) >= WORD_MAX)
-		return NULL;
+	if (nearest || strlen(word) >= WORD_MAX)
+		return nearest;
 	for (size_t i = 0; i < count; i++) {
 		size_t distance;
 

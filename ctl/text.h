@@ -15,6 +15,7 @@ struct mt_figure mt_text_bytes(uint64_t bytes);            /* "262.1 MB", "16.0 
 struct mt_figure mt_text_change(uint64_t from, uint64_t to); /* "-311.9 MB", "+0.2 MB" */
 struct mt_figure mt_text_ns(uint64_t ns);                  /* "12.3 ms", "61.5 s" from 10 s on */
 struct mt_figure mt_text_count(uint64_t count);            /* "1,234,567" */
+struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *more); /* "1 round", "1,234 rounds" */
 struct mt_figure mt_text_clock(uint64_t realtime_ns);      /* local time, "14:03:21.250" */
 
 /* A figure in the unit that its name ends with (_bytes _ns _us _ms _count _thousandths); anything else is a plain number. */
@@ -34,7 +35,9 @@ bool mt_text_parse_u64(const char *text, uint64_t *out);
 /* What was computed, as a whole number again: what has no room is the largest, and what is below nothing, or no number, 0. */
 uint64_t mt_text_whole(double value);
 
-/* The nearest of `count` words by edit distance, at most 3 and less than the word's own length; NULL: none is near. */
+/* Of `count` words the one that a mistyped one may have meant: the shortest that begins with it (from two letters on: who
+ * stops early has made no mistake so far), else the nearest by edit distance, at most 3 and less than the word's own length;
+ * NULL: none is near. base/complaint.c has the same for the environment, where no allocation is allowed. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 /* Opens a regular file to be read, close-on-exec; -1 with errno set, EINVAL for what is none. What lies under a name that

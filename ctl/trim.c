@@ -66,7 +66,7 @@ static void add_layer(struct mt_table *table, const char *layer, uint64_t before
 static void print_gc(const struct mt_stats_record *record)
 {
 	if (record->gc_state == MT_GC_DONE)
-		printf("  gc collected %s objects in %s\n", mt_text_count(record->gc_collected_count).text,
+		printf("  gc collected %s in %s\n", mt_text_counted(record->gc_collected_count, "object", "objects").text,
 		       mt_text_ns(record->gc_ns).text);
 	else if (record->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
@@ -95,11 +95,10 @@ static void print_gpu(const struct mt_stats_record *record)
 
 static int print_record(const struct mt_process *process, const struct mt_stats_record *record)
 {
-	static const char *const results[] = {"nothing to free", "freed", "nothing could be trimmed"};
 	struct mt_table *table = mt_table_new("lrrr");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_statsfile_level(record->level), results[record->result], mt_text_ns(record->duration_ns).text);
+	       mt_statsfile_level(record->level), mt_statsfile_outcome(record), mt_text_ns(record->duration_ns).text);
 	mt_table_add(table, "");
 	mt_table_add(table, "BEFORE");
 	mt_table_add(table, "AFTER");
@@ -248,9 +247,10 @@ static int trim_many(const struct trim *trim, pid_t root)
 
 static void print_total(const struct mt_family *before, const struct mt_family *after)
 {
-	printf("the whole tree: PSS %s -> %s (%s), %s processes", mt_text_bytes(before->sums.pss_bytes).text,
+	printf("the whole tree: PSS %s -> %s (%s), %s", mt_text_bytes(before->sums.pss_bytes).text,
 	       mt_text_bytes(after->sums.pss_bytes).text,
-	       mt_text_change(before->sums.pss_bytes, after->sums.pss_bytes).text, mt_text_count(before->count).text);
+	       mt_text_change(before->sums.pss_bytes, after->sums.pss_bytes).text,
+	       mt_text_counted(before->count, "process", "processes").text);
 	if (after->count != before->count)
 		printf(" -> %s", mt_text_count(after->count).text);
 	if (before->unknown_count || after->unknown_count)

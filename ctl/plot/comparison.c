@@ -74,6 +74,7 @@ static void add_run(struct comparison *comparison, const struct mt_recording *re
 	run->recording = recording;
 	run->look = look_of(place);
 	run->rss = mt_series_sum_up(&rss);
+	run->rss.peak = fmax(run->rss.peak, (double)recording->rss_peak_bytes);
 	run->gpu = mt_series_sum_up(&gpu);
 	run->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
 	for (size_t i = 0; i < recording->marks_count; i++)

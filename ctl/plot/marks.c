@@ -255,7 +255,18 @@ static bool is_free(const struct mt_box *taken, size_t count, double left, doubl
 	return true;
 }
 
-void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double left)
+bool mt_marks_has_freed(const struct mt_marks *marks)
+{
+	const struct mt_recording_mark *mark;
+	size_t at = 0;
+
+	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at)))
+		if (mark->freed_bytes >= FREED_LEAST)
+			return true;
+	return false;
+}
+
+void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double beside)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
@@ -269,7 +280,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 		double half = mt_canvas_width_of(canvas, text.text, &font) / 2,
 		       x = mt_scale_place(&scale, time_of(marks, list[i]));
 
-		x = fmin(fmax(x, left + half), box->right - half);
+		x = fmin(fmax(x, box->left - beside + half), box->right + beside - half);
 		if (!is_free(taken, drawn, x - half, x + half))
 			continue;
 		taken[drawn++] = (struct mt_box){x - half, 0, x + half, 0};

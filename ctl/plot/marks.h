@@ -24,8 +24,10 @@ double mt_marks_height(const struct mt_marks *marks);
 /* The lanes, from `y` down; `box` gives left and right. */
 void mt_marks_draw_lanes(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double y);
 
-/* What the largest brought, on the line at `y`, right of `left`. */
-void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double left);
+/* What the largest brought, each above its line, on a row of its own; it may stand out by `beside` pixels to the left and
+ * to the right of the box. */
+bool mt_marks_has_freed(const struct mt_marks *marks);
+void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double beside);
 
 /* The items of those kinds that there are. */
 size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out);

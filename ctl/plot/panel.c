@@ -52,7 +52,7 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 		mt_canvas_text(canvas, (struct mt_place){box->left - 8, y + 4}, ticks.list[i].label, &label);
 	}
 	draw_line(canvas, (struct mt_place){box->left, box->top}, (struct mt_place){box->left, box->bottom}, &frame);
-	mt_canvas_text(canvas, (struct mt_place){box->left, box->top - 7}, panel->title, &title);
+	mt_canvas_text(canvas, (struct mt_place){box->left, box->top - 7 - panel->below_title}, panel->title, &title);
 	mt_canvas_end(canvas);
 }
 

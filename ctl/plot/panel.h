@@ -22,7 +22,8 @@ struct mt_panel {
 	char title[96];
 	struct mt_curve curves[MT_CURVES_MOST];
 	size_t curves_count;
-	struct mt_box box; /* of the field itself; the axis stands to the left of it, the title above */
+	double below_title; /* room between the title and the field, for who writes there */
+	struct mt_box box;  /* of the field itself; the axis stands to the left of it, the title above */
 };
 
 /* What part of time is shown. `origin` is second 0 on CLOCK_REALTIME; as_clock: the axis has times of day. */

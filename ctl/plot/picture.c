@@ -16,7 +16,8 @@
 #define HEIGHT_MORE  180.0 /* for each other one */
 #define TITLE_HEIGHT 62.0
 #define TIME_HEIGHT  30.0
-#define APART        26.0 /* above each field, for its name */
+#define APART        26.0 /* above each field, for its name; */
+#define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
 #define PANELS_MOST  (1 + MT_DEVICES_COUNT)
 #define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
 
@@ -125,12 +126,23 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 	snprintf(text + used, text_bytes - used, format, value);
 }
 
+/* Of what is shown. Of the whole run the kernel knows a peak that no sample has seen. */
+static struct mt_series_sums sum_up(const struct picture *picture)
+{
+	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
+	const struct mt_picture_wish *wish = picture->wish;
+
+	if (picture->span.low <= 0 && (!wish->pid || wish->pid == picture->recording->pid))
+		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
+	return rss;
+}
+
 /* Who, where, when; how much; how it ended. */
 static void write_below(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording *recording = picture->recording;
 	const struct mt_recording_process *process = named(picture);
-	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
+	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
 	snprintf(out, out_bytes, "pid %" PRIu64, picture->wish->pid ? picture->wish->pid : recording->pid);
@@ -149,9 +161,9 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
 		add_text(out, out_bytes, recording->killed ? "; ended by signal %s" : "; exit code %s", number);
-	snprintf(number, sizeof(number), "%" PRIu64, recording->lost_count);
 	if (recording->lost_count)
-		add_text(out, out_bytes, "; %s lines or cleanups were not recorded", number);
+		add_text(out, out_bytes, "; %s not recorded",
+			 mt_text_counted(recording->lost_count, "line or cleanup was", "lines or cleanups were").text);
 }
 
 static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture, struct mt_curve curve)
@@ -294,8 +306,6 @@ static void lay_out(struct picture *picture, double width, double top, double bo
 
 static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const struct mt_marks *marks)
 {
-	const struct mt_font bold = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
-
 	for (size_t i = 0; i < picture->panels_count; i++) {
 		struct mt_panel *panel = &picture->panels[i];
 
@@ -303,8 +313,7 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const
 		mt_marks_draw_behind(canvas, marks, &panel->box);
 		mt_panel_draw_curves(canvas, panel, &picture->span);
 		if (i == 0)
-			mt_marks_draw_freed(canvas, marks, &panel->box,
-					    panel->box.left + mt_canvas_width_of(canvas, panel->title, &bold) + 14);
+			mt_marks_draw_freed(canvas, marks, &panel->box, MT_PICTURE_MARGIN - 2);
 	}
 }
 
@@ -327,7 +336,9 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	write_below(picture, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
 	above.bottom = mt_legend_draw(canvas, &above, items, count);
-	lay_out(picture, width, above.bottom, bottom);
+	if (mt_marks_has_freed(&marks))
+		picture->panels[0].below_title = FREED_HEIGHT;
+	lay_out(picture, width, above.bottom + picture->panels[0].below_title, bottom);
 	draw_fields(canvas, picture, &marks);
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);

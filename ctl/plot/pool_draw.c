@@ -240,11 +240,11 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool, cons
 						       .kind = MT_LEGEND_HATCH,
 						       .ink = looks[state].ink,
 						       .step = looks[state].step};
-	snprintf(text, sizeof(text), "GPU pool at %.8s: %s blocks", mt_text_clock(pool->time_ns).text,
-		 mt_text_count(pool->count).text);
+	snprintf(text, sizeof(text), "GPU pool at %.8s: %s", mt_text_clock(pool->time_ns).text,
+		 mt_text_counted(pool->count, "block", "blocks").text);
 	if (pool->left_out_count)
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", and %" PRIu64 " that were left out",
-			 pool->left_out_count);
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", and %s left out",
+			 mt_text_counted(pool->left_out_count, "that was", "that were").text);
 	mt_canvas_text(canvas, (struct mt_place){box->left, box->top + 12}, text, &bold);
 	(void)mt_legend_draw(canvas, &row, items, MT_BLOCKS_STATES);
 }

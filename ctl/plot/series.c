@@ -9,6 +9,11 @@ static double seconds_since(uint64_t time_ns, uint64_t origin_ns)
 	return time_ns >= origin_ns ? (double)(time_ns - origin_ns) / 1e9 : -(double)(origin_ns - time_ns) / 1e9;
 }
 
+static void put_point(struct mt_series *series, double x, double y)
+{
+	series->list[series->count++] = (struct mt_point){x, y};
+}
+
 /* To the last point where that has the same x. What is not known of one process is left out of the sum of all. */
 static void add_point(struct mt_series *series, double x, double y)
 {
@@ -17,23 +22,140 @@ static void add_point(struct mt_series *series, double x, double y)
 	if (last && last->x == x)
 		last->y = isnan(last->y) ? y : isnan(y) ? last->y : last->y + y;
 	else
-		series->list[series->count++] = (struct mt_point){x, y};
+		put_point(series, x, y);
+}
+
+/* ---- cleanups as points ---- */
+
+/* Where a line passes between two samples. */
+struct knot {
+	uint64_t time_ns;
+	enum mt_recording_moment moment;
+	const struct mt_recording_mark *mark;
+};
+
+struct knots {
+	struct knot *list; /* by rising time; owned */
+	size_t count, next;
+};
+
+/* 0: there are several. */
+static uint64_t only_process(const struct mt_recording *recording)
+{
+	uint64_t pid = recording->samples_count ? recording->samples[0].pid : 0;
+
+	for (size_t i = 0; i < recording->samples_count; i++)
+		if (recording->samples[i].pid != pid)
+			return 0;
+	return pid;
+}
+
+/* A file may say of a cleanup that it ended after the next one began, or after the recording: the line goes one way. */
+static void add_knots(struct knots *knots, const struct mt_recording_mark *mark, uint64_t most_ns)
+{
+	struct knot *last = knots->count ? &knots->list[knots->count - 1] : NULL;
+	uint64_t end_ns = mark->time_ns + mark->duration_ns;
+
+	if (last && last->time_ns > mark->time_ns)
+		last->time_ns = mark->time_ns;
+	knots->list[knots->count++] = (struct knot){mark->time_ns, MT_RECORDING_BEFORE, mark};
+	knots->list[knots->count++] = (struct knot){end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
+}
+
+/* Those before the first sample (a ring has records that are older than it) lie outside. */
+static struct knots knots_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid)
+{
+	struct knots knots = {mt_error_check_memory(calloc(2 * recording->marks_count + 1, sizeof(*knots.list))), 0, 0};
+	uint64_t begin_ns = mt_recording_begin_ns(recording), end_ns = mt_recording_end_ns(recording);
+
+	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE && figure != MT_RECORDING_IDLE))
+		return knots;
+	for (size_t i = 0; i < recording->marks_count; i++) {
+		const struct mt_recording_mark *mark = &recording->marks[i];
+
+		if (mark->kind == MT_RECORDING_CLEANUP && mark->pid == pid && mark->time_ns >= begin_ns &&
+		    mark->rss_bytes[MT_RECORDING_BEFORE] != MT_RECORDING_UNKNOWN &&
+		    mark->rss_bytes[MT_RECORDING_AFTER] != MT_RECORDING_UNKNOWN)
+			add_knots(&knots, mark, end_ns);
+	}
+	return knots;
+}
+
+/* What the record does not say is taken from the sample on the same side of the cleanup. Idle memory, of which it never
+ * speaks, is no more than what is resident and not live. */
+static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure, const struct mt_recording_sample *near)
+{
+	uint64_t rss = knot->mark->rss_bytes[knot->moment], live = knot->mark->live_bytes[knot->moment], idle;
+
+	if (figure == MT_RECORDING_RSS)
+		return rss;
+	if (live == MT_RECORDING_UNKNOWN)
+		live = near->bytes[MT_RECORDING_LIVE];
+	if (figure == MT_RECORDING_LIVE)
+		return live;
+	idle = near->bytes[MT_RECORDING_IDLE];
+	if (idle == MT_RECORDING_UNKNOWN || live == MT_RECORDING_UNKNOWN)
+		return MT_RECORDING_UNKNOWN;
+	if (live >= rss)
+		return 0;
+	return idle < rss - live ? idle : rss - live;
+}
+
+static double known(uint64_t bytes)
+{
+	return bytes == MT_RECORDING_UNKNOWN ? NAN : (double)bytes;
+}
+
+/* What a line is made of. */
+struct thread {
+	struct mt_series series;
+	struct knots knots;
+	enum mt_recording_figure figure;
+	uint64_t origin_ns;
+	const struct mt_recording_sample *last; /* NULL: none so far */
+};
+
+/* The knots before this sample; NULL: all that are left. */
+static void tie_knots(struct thread *thread, const struct mt_recording_sample *sample)
+{
+	struct knots *knots = &thread->knots;
+
+	for (; knots->next < knots->count; knots->next++) {
+		const struct knot *knot = &knots->list[knots->next];
+		const struct mt_recording_sample *near = knot->moment == MT_RECORDING_BEFORE ? thread->last : sample;
+
+		if (sample && knot->time_ns >= sample->time_ns)
+			return;
+		near = near ? near : thread->last ? thread->last : sample;
+		if (near)
+			put_point(&thread->series, seconds_since(knot->time_ns, thread->origin_ns),
+				  known(bytes_at(knot, thread->figure, near)));
+	}
 }
 
 struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid,
 			      uint64_t origin_ns)
 {
-	struct mt_series series = {mt_error_check_memory(calloc(recording->samples_count + 1, sizeof(*series.list))), 0};
+	struct thread thread = {.knots = knots_of(recording, figure, pid ? pid : only_process(recording)),
+				.figure = figure,
+				.origin_ns = origin_ns};
+	size_t room = recording->samples_count + thread.knots.count + 1;
 
+	thread.series.list = mt_error_check_memory(calloc(room, sizeof(*thread.series.list)));
 	for (size_t i = 0; i < recording->samples_count; i++) {
 		const struct mt_recording_sample *sample = &recording->samples[i];
-		uint64_t bytes = sample->bytes[figure];
 
-		if (!pid || sample->pid == pid)
-			add_point(&series, seconds_since(sample->time_ns, origin_ns),
-				  bytes == MT_RECORDING_UNKNOWN ? NAN : (double)bytes);
+		if (pid && sample->pid != pid)
+			continue;
+		tie_knots(&thread, sample);
+		/* Where there are knots, nothing is added up. */
+		(thread.knots.count ? put_point : add_point)(&thread.series, seconds_since(sample->time_ns, origin_ns),
+							     known(sample->bytes[figure]));
+		thread.last = sample;
 	}
-	return series;
+	tie_knots(&thread, NULL);
+	free(thread.knots.list);
+	return thread.series;
 }
 
 struct mt_series mt_series_of_device(const struct mt_recording *recording, const struct mt_series_device *which,

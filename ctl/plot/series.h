@@ -14,8 +14,10 @@ struct mt_series {
 	size_t count;
 };
 
-/* Of one process, or (pid 0) of all together: samples of the same time are added up. x counts from `origin_ns`. The caller
- * frees. */
+/* Of one process, or (pid 0) of all together: samples of the same time are added up. x counts from `origin_ns`. Of one
+ * process, and of a recording that has but one, RSS and the heap's figures have a point at the start and at the end of each
+ * cleanup, too, whose record says what was held then: between samples a second apart a whole peak may lie. Of several added
+ * up they have none, for nobody knows what the others held at that moment. The caller frees. */
 struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid,
 			      uint64_t origin_ns);
 

@@ -92,7 +92,6 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 
 static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out, const struct mt_stats_record *record)
 {
-	static const char *const results[] = {"nothing to free", "freed", "nothing could be trimmed"};
 	char gpu[120] = "", gc[64] = "";
 
 	if (record->gpu_before_bytes)
@@ -100,9 +99,10 @@ static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out
 			 mt_text_bytes(record->gpu_after_bytes).text,
 			 mt_text_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
 	if (record->gc_state == MT_GC_DONE)
-		snprintf(gc, sizeof(gc), ", gc %.40s objects", mt_text_count(record->gc_collected_count).text);
+		snprintf(gc, sizeof(gc), ", gc %.40s",
+			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
 	finish(action, out, record->result == 1 ? MT_STYLE_GOOD : MT_STYLE_WARN, "%s, %s: RSS %s -> %s (%s)%s, %s%s",
-	       mt_statsfile_level(record->level), results[record->result], mt_text_bytes(record->rss_before_bytes).text,
+	       mt_statsfile_level(record->level), mt_statsfile_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
 	       mt_text_bytes(record->rss_after_bytes).text,
 	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,
 	       mt_text_ns(record->duration_ns).text, gc);

@@ -29,8 +29,8 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_scene *
 	char left[160], right[96], sort[40];
 	size_t used;
 
-	used = (size_t)snprintf(left, sizeof(left), " mtctl top  %zu process%s", model->rows_count,
-				model->rows_count == 1 ? "" : "es");
+	used = (size_t)snprintf(left, sizeof(left), " mtctl top  %s",
+				mt_text_counted(model->rows_count, "process", "processes").text);
 	if (model->asleep_count)
 		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep", model->asleep_count);
 	if (*model->filter)

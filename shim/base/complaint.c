@@ -1,6 +1,7 @@
 /* complaint.c -- the words for settings that cannot be taken. See complaint.h. */
 #include "base/complaint.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/config_option.h"
@@ -113,8 +114,38 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
 	return rows[a_length % 3][b_length];
 }
 
-/* The setting that the user may have meant; NULL for none. Half of a name must be right, or every name of three
- * letters would resemble every other. */
+/* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another name. Two letters are the
+ * least that say anything. */
+static unsigned continues(const char *name, size_t length, const char *known, size_t known_length)
+{
+	if (length < 2 || known_length < length || known_length > NAME_MAX_LEN)
+		return UINT_MAX;
+	for (size_t i = 0; i < length; i++)
+		if (mt_ascii_lower(name[i]) != mt_ascii_lower(known[i]))
+			return UINT_MAX;
+	return (unsigned)(known_length - length);
+}
+
+/* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for none. */
+static const char *continued(const char *name, size_t length)
+{
+	const char *best = NULL;
+	unsigned best_more = UINT_MAX;
+
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
+		const char *known = mt_config_row(option)->name;
+		unsigned more = continues(name, length, known, strlen(known));
+
+		if (more < best_more) {
+			best = known;
+			best_more = more;
+		}
+	}
+	return best;
+}
+
+/* The setting that the user may have meant by a name that none begins with; NULL for none. Half of a name must be right,
+ * or every name of three letters would resemble every other. */
 static const char *nearest(const char *name, size_t length)
 {
 	const char *best = NULL;
@@ -144,10 +175,12 @@ MT_COLD void mt_complaint_name(const char *name, size_t length, mt_config_compla
 	char line[MT_COMPLAINT_MAX];
 	char shown[SHOWN_MAX + 4];
 	char capitals[NAME_MAX_LEN + 1];
-	const char *meant = nearest(name + 3, length - 3);
+	const char *meant = continued(name + 3, length - 3);
 	size_t i = 0;
 
 	quote(name, length, shown);
+	if (meant == NULL)
+		meant = nearest(name + 3, length - 3);
 	if (meant == NULL) {
 		(void)mt_format(line, sizeof(line), "%s: no such setting", shown);
 	} else {

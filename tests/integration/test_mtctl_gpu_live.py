@@ -73,7 +73,7 @@ def test_an_out_of_memory_error_leaves_its_report(cuda, control, stats, wait_for
 	got = control(one.env, "stat", one.pid, "--oom")
 	assert got.returncode == 0 and "cuMemAlloc asked for 200.0 MB on GPU 0\n" in got.stdout
 	assert "  likely cause: live tensors\n  -> " in got.stdout
-	assert "warn  1 out-of-memory errors have reached the program" in control(one.env, "doctor", one.pid).stdout
+	assert "warn  1 out-of-memory error has reached the program" in control(one.env, "doctor", one.pid).stdout
 
 
 def test_ps_shows_what_a_program_holds_of_the_gpu(cuda, control, stats):

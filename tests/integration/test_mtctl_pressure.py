@@ -110,7 +110,7 @@ def test_oom_shows_alarms_too(fake, ctl):
 	assert "page-locked" not in text and text.endswith("  -> live memory: mtctl diagnose says whose\n")
 	seen = json.loads(ctl("stat", pid, "--oom", "--json").stdout)
 	assert seen["alarms"] == [ALARM | {"gpu_pinned_bytes": 0}] and seen["alarms_count"] == 1 and seen["ooms"] == []
-	assert "MT_RSS_LIMIT_MB was reached 1 times: `mtctl stat PID --oom`" in ctl("stat", pid).stdout
+	assert "MT_RSS_LIMIT_MB was reached 1 time: `mtctl stat PID --oom`" in ctl("stat", pid).stdout
 
 
 def test_the_last_four_alarms_come_oldest_first(fake, ctl):
@@ -156,7 +156,7 @@ def test_doctor_says_that_nothing_is_looked_at(fake, ctl):
 def test_doctor_looks_at_the_limit_of_the_process_itself(fake, ctl):
 	got = ctl("doctor", fake(alarms=[ALARM], settings=settings(rss_limit_mb=320))).stdout
 
-	assert "warn  MT_RSS_LIMIT_MB was reached 1 times" in got or "warn  MT_RSS_LIMIT_MB: 300.0 MB of 320.0 MB, 93.8 %" in got
+	assert "warn  MT_RSS_LIMIT_MB was reached 1 time\n" in got or "warn  MT_RSS_LIMIT_MB: 300.0 MB of 320.0 MB, 93.8 %" in got
 	far = ctl("doctor", fake(settings=settings(rss_limit_mb=3000))).stdout
 	assert "ok    MT_RSS_LIMIT_MB: 300.0 MB of 3000.0 MB, 10.0 %" in far
 

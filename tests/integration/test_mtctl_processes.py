@@ -205,6 +205,21 @@ def test_trim_says_in_bytes_what_it_did(fake, ctl):
 	assert "gc collected 1,234 objects" in got.stdout and "heavy cleanup, freed" in got.stdout
 
 
+def test_a_trim_that_brought_next_to_nothing_does_not_say_that_it_freed(fake, ctl):
+	got = ctl("trim", fake(result=1))
+
+	assert "heavy cleanup, freed less than 1 MB, " in got.stdout
+	assert got.returncode == FREED, "by the record, as before"
+	assert json.loads(ctl("trim", fake(result=1), "--json").stdout)["processes"][0]["record"]["result"] == 1
+
+
+def test_one_round_is_no_rounds(fake, ctl):
+	pid = fake()
+
+	assert ctl("round", pid).stdout.endswith(": 1 round has ended\n")
+	assert ctl("round", pid).stdout.endswith(": 2 rounds have ended\n")
+
+
 def test_trim_believes_the_record_not_the_figures(fake, ctl):
 	assert ctl("trim", fake(freed_mb=100, result=0)).returncode == NOTHING
 	assert ctl("trim", fake(result=2)).returncode == NOTHING
@@ -351,12 +366,18 @@ def test_doctor_warns_of_a_directory_that_others_may_enter(ctl, mt_dir):
 	assert f"ok    {mt_dir}: yours, mode 700" in ctl("doctor").stdout
 
 
+def test_doctor_spares_its_reader_the_settings_that_nobody_has_chosen(fake, ctl):
+	got = ctl("doctor", fake(settings={"tick_ms": ["100", "default"]}))
+
+	assert re.search(r"^ +settings +all at their defaults$", got.stdout, re.MULTILINE) and "(default)" not in got.stdout
+
+
 def test_doctor_looks_at_a_process(fake, ctl, plain):
 	got = ctl("doctor", fake(environment=dict(plain, MT_TICKMS="5")))
 
 	assert "ok    allocator: jemalloc, mode jemalloc" in got.stdout
 	assert "ok    signal: our handler stands" in got.stdout
-	assert re.search(r"tick_ms += 100 +\(environment\)", got.stdout)
+	assert re.search(r"settings +tick_ms += 100 +\(environment\)\n", got.stdout) and "gc_rounds" not in got.stdout
 	assert "warn  MT_TICKMS is no setting; did you mean MT_TICK_MS?" in got.stdout and got.returncode == 1
 
 
@@ -378,7 +399,7 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 	assert "note  asleep: it carries the shim" in got
 	assert "out of reach: pyarrow allocates from its own jemalloc or mimalloc" in got
 	assert f"jemalloc is loaded: {tmp_path}/libjemalloc.so.2" in got
-	assert "1 shared memory mappings (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
+	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 
 
 def test_doctor_warns_when_the_signal_door_is_lost(fake, ctl, mt_dir):

@@ -62,9 +62,9 @@ def sample(second, rss_mb, pid=7, **more):
 	return {"kind": "sample", "time_ns": START + int(second * SECOND), "pid": pid, "rss_bytes": int(rss_mb * MB), **more}
 
 
-def cleanup(second, number, freed_mb, level="light"):
+def cleanup(second, number, freed_mb, level="light", before_mb=1000, **more):
 	return {"kind": "cleanup", "time_ns": START + int(second * SECOND), "pid": 7, "number": number, "level": level,
-	        "reason": "idle", "rss_before_bytes": 1000 * MB, "rss_after_bytes": (1000 - freed_mb) * MB}
+	        "reason": "idle", "rss_before_bytes": before_mb * MB, "rss_after_bytes": (before_mb - freed_mb) * MB, **more}
 
 
 class Picture:
@@ -270,13 +270,14 @@ def test_a_recorder_that_is_killed_leaves_whole_lines_and_the_program(spawn, mtc
 	assert any("made" not in text for text in plot(file).texts)
 
 
-def test_a_running_process_is_watched_until_it_ends_or_ctrl_c(mtctl, plain, spawn, fake, wait_for, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_running_process_is_watched_until_it_ends_or_a_signal_says_so(mtctl, plain, spawn, fake, wait_for, tmp_path, number):
 	file = tmp_path / "f.jsonl"
 	pid = fake()
 	recorder = spawn([mtctl, "record", "--interval=0.05", "-o", file, pid], plain)
 	wait_for(lambda: file.exists() and file.read_text().count('"sample"') > 3)
 
-	recorder.send_signal(signal.SIGINT)
+	recorder.send_signal(number)
 
 	assert recorder.wait(10) == 0
 	lines = [json.loads(line) for line in file.read_text().splitlines()]
@@ -353,6 +354,41 @@ def test_marks_are_as_many_as_what_happened_and_tell_what(plot, tmp_path):
 	                  "pressure: warn", "pressure: critical"]
 
 
+def ticks(picture, axis):
+	"""Where its labels stand: pixels from above for bytes, from the left for time."""
+	return {text.text: float(text.get("y")) - 4 if axis == "bytes" else float(text.get("x"))
+	        for text in picture.groups("axis", axis)[0].iter(SVG + "text")}
+
+
+def test_what_a_cleanup_found_and_left_is_on_the_line_between_two_samples(plot, tmp_path):
+	held = {"heap_live_bytes": 40 * MB, "heap_idle_bytes": 0}
+	lines = [sample(second, 50, **held) for second in range(0, 101, 10)]
+	found = cleanup(25, 1, 380, before_mb=400, duration_ns=SECOND, live_before_bytes=30 * MB, live_after_bytes=20 * MB)
+	picture = plot(written(tmp_path, [*lines, found]))
+
+	height, across = ticks(picture, "bytes"), ticks(picture, "time")
+	peak, valley = sorted(picture.places("curve", "rss"), key=lambda place: place[1])[:: len(lines) + 1]
+	assert abs(peak[1] - height["400 MB"]) < 0.6 and abs(valley[1] - (height["0"] * 0.8 + height["100 MB"] * 0.2)) < 0.6
+	second = (across["100 s"] - across["0"]) / 100
+	assert abs(peak[0] - across["0"] - 25 * second) < 0.6 and abs(valley[0] - across["0"] - 26 * second) < 0.6
+	assert "RSS: peak 400.0 MB" in " ".join(picture.texts)
+	# Of the live heap as well: its area never stands above the line.
+	live = dict(picture.places("curve", "live"))
+	assert all(live[x] >= y for x, y in picture.places("curve", "rss")), (live, picture.places("curve", "rss"))
+
+
+def test_what_the_first_cleanup_brought_stands_above_its_line_and_below_the_title(plot, tmp_path):
+	lines = [sample(second, 100) for second in range(101)]
+	picture = plot(written(tmp_path, [*lines, cleanup(1, 1, 60), cleanup(50, 2, 50), cleanup(97, 3, 40)]))
+
+	guides = [float(re.search(r"M([\d.]+)", path.get("d"))[1]) for path in picture.groups("guides")[0].iter(SVG + "path")]
+	labels = {text.text: text for text in picture.groups("freed")[0].iter(SVG + "text")}
+	for name, at in zip(("-60.0 MB", "-50.0 MB", "-40.0 MB"), guides, strict=True):
+		assert abs(float(labels[name].get("x")) - at) < 1, name
+	title = next(text for text in picture.root.iter(SVG + "text") if text.text == "Memory")
+	assert float(labels["-60.0 MB"].get("y")) - float(title.get("y")) >= 12
+
+
 def test_what_no_one_knew_is_a_gap(plot, tmp_path):
 	lines = [sample(second, 100, **({} if 40 <= second < 60 else {"heap_live_bytes": 50 * MB, "heap_idle_bytes": 0}))
 	         for second in range(100)]
@@ -422,7 +458,7 @@ def test_what_stat_prints_can_be_drawn_later(plot, ctl, fake, tmp_path):
 
 
 def test_png_and_pdf_are_what_their_names_say(ctl, tmp_path):
-	file = written(tmp_path, [sample(second, 100) for second in range(20)] + [cleanup(5, 1, 60)])
+	file = written(tmp_path, [sample(second, 100) for second in range(20)] + [cleanup(5, 1, 60, before_mb=100)])
 	assert ctl("plot", file, "-o", tmp_path / "x.png", "--size=900x400").returncode == 0
 	assert ctl("plot", file, "-o", tmp_path / "x.pdf").returncode == 0
 
@@ -552,7 +588,7 @@ def test_of_a_living_cuda_process_its_pool_is_drawn_below_its_memory(cuda, contr
 
 def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 	before = written(tmp_path, [sample(second, 400) for second in range(101)], "before.jsonl")
-	after = written(tmp_path, [sample(1000 + second, 100) for second in range(51)] + [cleanup(1010, 1, 5)], "after.jsonl")
+	after = written(tmp_path, [sample(1000 + second, 100) for second in range(51)] + [cleanup(1010, 1, 0, before_mb=100)], "after.jsonl")
 
 	assert ctl("compare", before, after, "--label=glibc", "--label=<shim>", "-o", tmp_path / "x.svg").returncode == 0
 	picture = Picture(tmp_path / "x.svg")
@@ -566,6 +602,19 @@ def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 	assert first[0] == second[0] and abs((second[-1] - second[0]) * 2 - (first[-1] - first[0])) < 1
 	looks = [run.find(SVG + "path").attrib for run in picture.groups("curve", "run")[:2]]
 	assert looks[0]["stroke"] != looks[1]["stroke"] and looks[0].get("stroke-dasharray") != looks[1].get("stroke-dasharray")
+
+
+def test_a_run_lasts_to_its_end_and_its_peak_is_the_kernels(ctl, plot, tmp_path):
+	"""The last sample may be a second older than the end, and the peak between two samples."""
+	end = {"kind": "end", "time_ns": START + int(8.46 * SECOND), "pid": 7, "alive": False, "exit_code": 0, "signal": None,
+	       "rss_peak_bytes": 300 * MB}
+	file = written(tmp_path, [*[sample(second, 100) for second in range(9)], end])
+
+	assert ctl("compare", file, "-o", tmp_path / "x.svg").returncode == 0
+	(row,) = ([text.text for text in row.iter(SVG + "text")] for row in Picture(tmp_path / "x.svg").groups("row"))
+	assert row == ["made", "300.0 MB", "100.0 MB", "100.0 MB", "8.5 s", "0"]
+	assert "RSS: peak 300.0 MB, mean 100.0 MB" in " ".join(plot(file).texts)
+	assert "RSS: peak 100.0 MB" in " ".join(plot(file, "--last=2s").texts)  # of that part nobody else knows
 
 
 def test_a_run_with_the_shim_beside_one_without(record, ctl, tmp_path):

@@ -134,7 +134,7 @@ def test_the_version_before_does_what_it_is_asked_for(fake, ctl):
 
 	assert "10.0 MB" in ctl("trim", pid).stdout
 	assert ctl("set", pid, "gc_rounds=7").stdout == "gc_rounds: 0 -> 7\n"
-	assert "1 rounds have ended" in ctl("round", pid).stdout
+	assert "1 round has ended" in ctl("round", pid).stdout
 	assert ctl("reset-peak", pid).returncode == 0
 
 

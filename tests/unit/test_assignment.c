@@ -22,6 +22,8 @@ Test(assignment, refuses_what_cannot_be_and_says_why)
 	cr_expect_str_eq(why.text, "'gc_rounds': NAME=VALUE is wanted");
 	cr_expect_eq(mt_assignment_parse("gc_ronds=1", &request, &why), MT_ERR_INVALID);
 	cr_expect_str_eq(why.text, "no setting 'gc_ronds'; did you mean 'gc_rounds'?");
+	cr_expect_eq(mt_assignment_parse("idle=1000", &request, &why), MT_ERR_INVALID);
+	cr_expect_str_eq(why.text, "no setting 'idle'; did you mean 'idle_ms'?");
 	cr_expect_eq(mt_assignment_parse("gc_rounds=x", &request, &why), MT_ERR_INVALID);
 	cr_expect_eq(mt_assignment_parse("allocator=system", &request, &why), MT_ERR_START_ONLY);
 }

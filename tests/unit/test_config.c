@@ -406,6 +406,8 @@ Test(config, names_the_nearest_setting_to_one_that_does_not_exist)
 		{ "MT_Gc_Rounds=1", "MT_Gc_Rounds: no such setting; did you mean MT_GC_ROUNDS?" },
 		{ "MT_SLACK=1", "MT_SLACK: no such setting; did you mean MT_SLACK_MB?" },
 		{ "MT_TICK=1", "MT_TICK: no such setting; did you mean MT_TICK_MS?" },
+		{ "MT_IDLE=1", "MT_IDLE: no such setting; did you mean MT_IDLE_MS?" },
+		{ "MT_FRAMEWORK=1", "MT_FRAMEWORK: no such setting; did you mean MT_FRAMEWORK_DECAY_MS?" },
 		{ "MT_FOO=1", "MT_FOO: no such setting" },
 		{ "MT_=1", "MT_: no such setting" },
 		{ "MT_\033[31m=1", "MT_?[31m: no such setting" },

@@ -50,12 +50,13 @@ Test(recording, reads_samples_marks_and_the_end)
 			10) "{\"kind\":\"round\",\"time_ns\":2500,\"pid\":7,\"number\":3,\"rounds_count\":1}\n"
 			    "{\"kind\":\"cleanup\",\"time_ns\":2600,\"pid\":7,\"number\":4,\"level\":\"heavy\",\"reason\":"
 			    "\"round\","
-			    "\"rss_before_bytes\":90,\"rss_after_bytes\":20}\n"
+			    "\"duration_ns\":30,\"rss_before_bytes\":90,\"rss_after_bytes\":20,\"live_after_bytes\":15}\n"
 			    "{\"kind\":\"cleanup\",\"time_ns\":2600,\"pid\":7,\"number\":5,\"merged\":true}\n"
 			    "{\"kind\":\"pressure\",\"time_ns\":2700,\"pid\":7,\"level\":\"critical\"}\n"
 			    "{\"kind\":\"of a later version\"}\n" SAMPLE(
 				    3000,
-				    20) "{\"kind\":\"end\",\"time_ns\":3100,\"pid\":7,\"exit_code\":null,\"signal\":9}\n"),
+				    20) "{\"kind\":\"end\",\"time_ns\":3100,\"pid\":7,\"exit_code\":null,\"signal\":9,"
+				    "\"rss_peak_bytes\":95}\n"),
 		MT_ERR_OK, "%s", why.text);
 
 	cr_expect_str_empty(recording.warning.text);
@@ -66,7 +67,13 @@ Test(recording, reads_samples_marks_and_the_end)
 	cr_expect_eq(recording.marks[0].number, 3);
 	cr_expect(recording.marks[1].level == MT_LEVEL_HEAVY && recording.marks[1].freed_bytes == 70);
 	cr_expect_eq(recording.marks[2].level, MT_PRESSURE_CRITICAL);
+	cr_expect(recording.marks[1].duration_ns == 30 && recording.marks[1].rss_bytes[MT_RECORDING_BEFORE] == 90 &&
+		  recording.marks[1].rss_bytes[MT_RECORDING_AFTER] == 20);
+	cr_expect(recording.marks[1].live_bytes[MT_RECORDING_BEFORE] == MT_RECORDING_UNKNOWN &&
+		  recording.marks[1].live_bytes[MT_RECORDING_AFTER] == 15);
 	cr_expect(recording.ended && recording.killed && recording.code == 9);
+	cr_expect_eq(mt_recording_end_ns(&recording), 3100, "the end, not the last sample");
+	cr_expect_eq(recording.rss_peak_bytes, 95);
 	cr_expect_str_eq(mt_recording_process(&recording, 7)->command, "a b");
 	mt_recording_free(&recording);
 }
@@ -113,6 +120,8 @@ Test(recording, is_read_up_to_the_first_line_that_makes_no_sense)
 	expect_cut("{\"kind\":\"sample\",\"time_ns\":3000,\"pid\":7,\"rss_bytes\":5,\"devices\":[{\"ordinal\":99}]}",
 		   "a device");
 	expect_cut("{\"kind\":\"cleanup\",\"time_ns\":3000,\"pid\":7,\"rss_before_bytes\":\"x\"}", "a cleanup");
+	expect_cut("{\"kind\":\"cleanup\",\"time_ns\":3000,\"pid\":7,\"duration_ns\":-1}", "a cleanup");
+	expect_cut("{\"kind\":\"end\",\"time_ns\":3000,\"pid\":7,\"rss_peak_bytes\":-1}", "an end");
 	expect_cut("{\"kind\":\"round\",\"pid\":7}", "a round");
 	expect_cut("{\"time_ns\":3000}", "neither a recording nor");
 	expect_cut("{\"kind\":\"sample\",\"time_ns\":3000,\"pid\":4294967296,\"rss_bytes\":5}", "such a pid");

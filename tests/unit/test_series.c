@@ -42,6 +42,91 @@ Test(series, is_of_one_process_or_of_all_added_up)
 	mt_series_free(&live);
 }
 
+static void clean(uint64_t seconds, uint64_t took_s, uint64_t before, uint64_t after)
+{
+	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP,
+					 .time_ns = seconds * SECOND,
+					 .duration_ns = took_s * SECOND,
+					 .pid = 1,
+					 .rss_bytes = {before, after},
+					 .live_bytes = {30, MT_RECORDING_UNKNOWN}};
+
+	cr_assert(mt_recording_add_mark(&recording, &mark));
+}
+
+static void expect_points(enum mt_recording_figure figure, uint64_t pid, const struct mt_point *points, size_t count)
+{
+	struct mt_series series = mt_series_of(&recording, figure, pid, 10 * SECOND);
+
+	cr_expect_eq(series.count, count, "%zu", series.count);
+	for (size_t i = 0; i < count && i < series.count; i++)
+		cr_expect(series.list[i].x == points[i].x && series.list[i].y == points[i].y, "%zu: %g %g", i,
+			  series.list[i].x, series.list[i].y);
+	mt_series_free(&series);
+}
+
+/* Between two samples a second apart a peak of gigabytes may come and go. */
+Test(series, has_what_cleanups_found_and_left_between_the_samples)
+{
+	static const struct mt_point rss[] = {{0, 100}, {2, 400}, {3, 50}, {10, 60}, {12, 90}, {12, 70}},
+				     live[] = {{0, 40}, {2, 30}, {3, 20}, {10, 20}, {12, 30}, {12, 20}};
+
+	clean(9, 0, 999, 1); /* before the first sample */
+	add(10, 1, 100, 40);
+	clean(12, 1, 400, 50);
+	clean(13, 0, MT_RECORDING_UNKNOWN, 1); /* by a shim that did not know */
+	add(20, 1, 60, 20);
+	clean(22, 100, 90, 70); /* longer than what was recorded: not drawn beyond it */
+
+	expect_points(MT_RECORDING_RSS, 0, rss, 6);
+	expect_points(MT_RECORDING_RSS, 1, rss, 6);
+	expect_points(MT_RECORDING_LIVE, 0, live, 6);
+}
+
+Test(series, idle_memory_at_a_cleanup_is_never_more_than_what_is_resident_and_not_live)
+{
+	clean(12, 1, 400, 50);
+	add(10, 1, 100, 40);
+	add(20, 1, 60, 20);
+	recording.samples[0].bytes[MT_RECORDING_IDLE] = 500;
+	recording.samples[1].bytes[MT_RECORDING_IDLE] = 7;
+
+	expect_points(MT_RECORDING_IDLE, 0, (const struct mt_point[]){{0, 500}, {2, 370}, {3, 7}, {10, 7}}, 4);
+}
+
+/* What the others held at that moment nobody has looked at. */
+Test(series, of_several_processes_added_up_has_samples_alone)
+{
+	add(10, 1, 100, 40);
+	add(10, 2, 10, 1);
+	clean(12, 1, 400, 50);
+	add(20, 1, 60, 20);
+	add(20, 2, 10, 1);
+
+	expect_points(MT_RECORDING_RSS, 0, (const struct mt_point[]){{0, 110}, {10, 70}}, 2);
+	expect_points(MT_RECORDING_RSS, 1, (const struct mt_point[]){{0, 100}, {2, 400}, {3, 50}, {10, 60}}, 4);
+	expect_points(MT_RECORDING_RSS, 2, (const struct mt_point[]){{0, 10}, {10, 10}}, 2);
+}
+
+/* A file may say anything; the line goes one way all the same. */
+Test(series, cleanups_that_overlap_leave_the_line_in_order)
+{
+	struct mt_series series;
+
+	add(10, 1, 100, 40);
+	clean(12, 50, 400, 50);
+	clean(13, 0, 60, 55);
+	clean(20, 1, 60, 55);
+	add(20, 1, 60, 20);
+	add(30, 1, 60, 20);
+	series = mt_series_of(&recording, MT_RECORDING_RSS, 0, 10 * SECOND);
+
+	cr_assert_eq(series.count, 9);
+	for (size_t i = 1; i < series.count; i++)
+		cr_expect_geq(series.list[i].x, series.list[i - 1].x);
+	mt_series_free(&series);
+}
+
 Test(series, sums_up_over_time_and_over_gaps)
 {
 	struct mt_point points[] = {{0, 10}, {1, 30}, {3, 30}, {4, NAN}, {5, 0}, {9, 20}};

@@ -349,3 +349,21 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 	cr_expect_str_eq(mt_statsfile_oom_cause(MT_OOM_LIVE), "live tensors");
 	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_LATE_GC), "late_gc");
 }
+
+/* A process of 20 GB is told "freed" by a single page; who reads that looks no further. */
+Test(statsfile, a_cleanup_that_brought_less_than_a_megabyte_is_not_said_to_have_freed)
+{
+	struct mt_stats_record record = {.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
+
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed less than 1 MB");
+	record.rss_after_bytes--;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed");
+	record.rss_after_bytes = 400 << 20;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed less than 1 MB");
+	record.gpu_before_bytes = 1 << 20;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed", "of a device");
+	record.result = 0;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "nothing to free");
+	record.result = MT_NULL_RESULT;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "nothing could be trimmed");
+}

@@ -139,3 +139,23 @@ Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 	cr_expect_eq(mt_text_whole((double)INFINITY), UINT64_MAX);
 	cr_expect_eq(mt_text_whole((double)NAN), 0);
 }
+
+Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)
+{
+	static const char *const words[] = {"only", "framework_decay_ms", "idle_longer_ms", "idle_ms", "trim"};
+
+	cr_expect_str_eq(mt_text_nearest("idle", words, 5), "idle_ms", "and the shortest of those");
+	cr_expect_str_eq(mt_text_nearest("framework", words, 5), "framework_decay_ms", "however long it is");
+	cr_expect_str_eq(mt_text_nearest("tirm", words, 5), "trim");
+	cr_expect_str_eq(mt_text_nearest("idel_ms", words, 5), "idle_ms");
+	cr_expect_null(mt_text_nearest("f", words, 5), "one letter says nothing");
+	cr_expect_null(mt_text_nearest("", words, 5));
+}
+
+Test(text, one_is_no_plural)
+{
+	cr_expect_str_eq(mt_text_counted(0, "round has ended", "rounds have ended").text, "0 rounds have ended");
+	cr_expect_str_eq(mt_text_counted(1, "round has ended", "rounds have ended").text, "1 round has ended");
+	cr_expect_str_eq(mt_text_counted(1234, "block", "blocks").text, "1,234 blocks");
+	cr_expect_str_eq(mt_text_counted(UINT64_MAX, "block", "blocks").text, "18,446,744,073,709,551,615 blocks");
+}

@@ -1,7 +1,7 @@
 // details.js -- everything about the one process that is selected.
 import {Chart} from "./chart.js";
 import {byId, setText, syncFacts, syncTable} from "./dom.js";
-import {bytes, change, clock, count, duration, percent, span} from "./format.js";
+import {bytes, change, clock, count, counted, duration, percent, span} from "./format.js";
 import {budgetOf} from "./history.js";
 
 const HOST_LINES = [
@@ -78,7 +78,7 @@ function hostFacts(detail) {
 		{name: "Idle", value: bytes(detail.heap_idle_bytes), title: "free, and unused for the whole idle window"},
 		{name: "Free, resident", value: bytes(detail.heap_dirty_bytes), title: "what a purge would return"},
 		{name: "Highest RSS", value: bytes(detail.rss_peak_bytes)},
-		{name: "Given back", value: bytes(detail.purged_bytes), title: `in ${count(detail.purge_count)} purges`},
+		{name: "Given back", value: bytes(detail.purged_bytes), title: `in ${counted(detail.purge_count, "purge", "purges")}`},
 		{name: "Cleanups", value: `${count(detail.light_count)} light, ${count(detail.heavy_count)} heavy`},
 		{name: "Rounds", value: count(detail.rounds_count)},
 		{name: "Budget", value: `${budget.used.toFixed(2)} of ${budget.allowed} %`,
@@ -110,7 +110,7 @@ function gpuFacts(detail) {
 	];
 
 	if (detail.gpu_num_ooms > 0)
-		facts.push({name: "GPU out of memory", value: count(detail.gpu_num_ooms) + " times", level: "critical",
+		facts.push({name: "GPU out of memory", value: counted(detail.gpu_num_ooms, "time", "times"), level: "critical",
 			title: "mtctl stat PID --oom has the reports"});
 	return facts;
 }

@@ -21,6 +21,10 @@ export function count(value) {
 	return value === null || value === undefined ? DASH : Math.round(value).toLocaleString("en-US");
 }
 
+export function counted(value, one, more) {
+	return `${count(value)} ${value === 1 ? one : more}`;
+}
+
 export function duration(ns) {
 	return ns >= 1e10 ? (ns / 1e9).toFixed(1) + " s" : (ns / 1e6).toFixed(1) + " ms";
 }
@@ -33,7 +37,7 @@ export function span(ms) {
 		return seconds + " s";
 	if (seconds < 7200)
 		return Math.round(seconds / 60) + " min";
-	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days";
+	return seconds < 172800 ? Math.round(seconds / 3600) + " h" : Math.round(seconds / 86400) + " days"; // two at least
 }
 
 function two(value) {

@@ -2,7 +2,7 @@
 // sums as a table. A snapshot wakes the process, so it is taken when asked for, never by the poll.
 import {get} from "./api.js";
 import {byId, html, setAttribute, setText, svg, sync, syncTable} from "./dom.js";
-import {DASH, bytes, clock, count, percent, span} from "./format.js";
+import {DASH, bytes, clock, count, counted, percent, span} from "./format.js";
 import {squarify} from "./treemap.js";
 
 const HEIGHT = 260;
@@ -61,8 +61,8 @@ export class PoolView {
 			return setText(byId("pool-note"), `No snapshot: ${snapshot.message}`);
 		const missing = snapshot.left_out_count + snapshot.blocks_count - snapshot.blocks.length;
 
-		setText(byId("pool-note"), `${count(snapshot.blocks_count)} blocks at ${clock(snapshot.time_ns / 1e6)}` +
-			(missing > 0 ? `; ${count(missing)} more are not drawn` : ""));
+		setText(byId("pool-note"), `${counted(snapshot.blocks_count, "block", "blocks")} at ${clock(snapshot.time_ns / 1e6)}` +
+			(missing > 0 ? `; ${counted(missing, "more is", "more are")} not drawn` : ""));
 		this.#devices = devicesOf(snapshot);
 		sync(byId("pool-picture"), this.#devices, (one) => one.device, makeDevice, showDevice);
 		this.#draw();
