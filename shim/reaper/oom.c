@@ -135,8 +135,8 @@ static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 static void print_others(const struct mt_stats_oom *oom)
 {
 	if (oom->others_known)
-		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu processes hold %llu MB of the device",
-		       (unsigned long long)oom->others_count, MB(oom->others_bytes));
+		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device", (unsigned long long)oom->others_count,
+		       oom->others_count == 1 ? "process holds" : "processes hold", MB(oom->others_bytes));
 	else
 		mt_log(MT_LOG_WARN, "gpu-oom: others: not known (no NVML, or it names nobody here)");
 }

@@ -305,7 +305,7 @@ def test_an_out_of_memory_through_others_names_them(actor, env):
 
 	assert "likely cause: other processes" in errors
 	# In a pid namespace nobody can be told from us.
-	assert "1 processes hold 900 MB" in errors or "others: not known" in errors
+	assert "1 process holds 900 MB" in errors or "others: not known" in errors
 
 
 def test_a_caching_framework_that_is_loaded_late_ends_the_pool(actor, env, stats, wait_for, compile_c, tmp_path):
