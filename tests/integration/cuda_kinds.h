@@ -123,8 +123,12 @@ static int drop_host(uint64_t key)
 static int make_registered(uint64_t *key, size_t bytes)
 {
 	void *own = aligned_alloc(4096, bytes);
-	int result = cuMemHostRegister_v2(own, bytes, 0);
+	int result;
 
+	/* Where the kernel refuses the heap a mapping, out of memory is a right answer, once. */
+	if (!own)
+		own = aligned_alloc(4096, bytes);
+	result = cuMemHostRegister_v2(own, bytes, 0);
 	if (result)
 		free(own);
 	*key = (uint64_t)(uintptr_t)own;
