@@ -39,8 +39,6 @@ def test_limits(run, env, bare, compile_c, backend, words, sure, settings):
 def test_hardly_any_address_space(run, env, compile_c, backend, mb):
 	"""The two may differ in when they refuse, not in how."""
 	got = run([compile_c(SOURCE), "as", mb], env(**AWAKE))
-	if backend == "jemalloc" and mb <= 4 and got.returncode == -11:
-		pytest.xfail("jemalloc cannot begin in a new thread with so little address space, and now and then is asked to")
 
 	assert got.returncode == 0, got.stderr
 	assert got.stdout.count(", 0 wrong") == 2
