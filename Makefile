@@ -23,7 +23,8 @@ B := $(B)/nocuda
 endif
 
 # Of each file that is built its name, once, instead of commands of a thousand characters: asked for the shell, make tells it.
-ifeq ($(V)$(findstring s,$(filter-out -% %=%,$(firstword $(MAKEFLAGS)))),)
+make_letters := $(if $(findstring =,$(firstword $(MAKEFLAGS))),,$(filter-out -%,$(firstword $(MAKEFLAGS))))
+ifeq ($(filter-out 0,$(V))$(findstring s,$(make_letters))$(findstring n,$(make_letters)),)
 .SILENT:
 SHELL = $(if $(filter-out $(B)/gen/%,$(filter $(B)/%,$@)),$(if $(told_$@),,$(eval told_$@ := 1)$(info $@)))/bin/sh
 endif

@@ -79,7 +79,7 @@ static void say_settings(const struct mt_stats_file *file)
 		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value, setting->origin);
 		mt_doctor_fact(said++ ? "" : "settings", text);
 	}
-	if (!said)
+	if (!said && file->head.settings_count)
 		mt_doctor_fact("settings", "all at their defaults");
 }
 

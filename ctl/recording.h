@@ -71,7 +71,7 @@ struct mt_recording {
 	bool ended, killed; /* how it ended is known; by a signal, */
 	uint64_t code;      /* whose number is this; else the exit code */
 	uint64_t ended_ns;  /* CLOCK_REALTIME; 0: it goes on, or the recorder was killed */
-	uint64_t rss_peak_bytes; /* by the kernel's word, of that one or of the largest child that it waited for; 0 unknown */
+	uint64_t rss_peak_bytes; /* of that one, by the kernel's word at the last sample; 0 unknown */
 	struct mt_recording_process *processes;
 	struct mt_recording_sample *samples;
 	struct mt_recording_device *devices;

@@ -128,6 +128,8 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 		return unsound(why, "a cleanup");
 	if (json_is_true(json_object_get(object, "merged")))
 		return MT_ERR_OK;
+	if (!rss[MT_RECORDING_BEFORE]) /* it could not be read, and nothing was then measured against it */
+		rss[MT_RECORDING_BEFORE] = rss[MT_RECORDING_AFTER] = MT_RECORDING_UNKNOWN;
 	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
 	mark.freed_bytes = fallen(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = fallen(gpu_before, gpu_after);
@@ -171,10 +173,14 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 static enum mt_err take_sample(struct mt_recording *recording, const json_t *line, uint64_t pid, struct mt_why *why)
 {
 	struct mt_recording_sample sample = {.pid = pid};
+	uint64_t peak = 0;
 	enum mt_err error;
 
-	if (!read_sample(line, false, &sample) || sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
+	if (!read_sample(line, false, &sample) || sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
+	    !get(line, "rss_peak_bytes", BYTES_MOST, &peak))
 		return unsound(why, "a sample");
+	if (pid == recording->pid && peak > recording->rss_peak_bytes)
+		recording->rss_peak_bytes = peak;
 	error = take_devices(recording, line, &sample, why);
 	if (!error && !mt_recording_add_sample(recording, &sample))
 		error = mt_error_because(why, MT_ERR_RANGE, "more samples than can be read");
@@ -197,8 +203,7 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line, 
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
 	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal) ||
-	    !get(line, "time_ns", TIME_MOST, &recording->ended_ns) ||
-	    !get(line, "rss_peak_bytes", BYTES_MOST, &recording->rss_peak_bytes))
+	    !get(line, "time_ns", TIME_MOST, &recording->ended_ns))
 		return unsound(why, "an end");
 	recording->killed = signal != MT_RECORDING_UNKNOWN;
 	recording->ended = recording->killed || code != MT_RECORDING_UNKNOWN;

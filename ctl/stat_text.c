@@ -137,7 +137,7 @@ static void add_record_gpu(struct mt_table *table, const struct mt_stats_record 
 
 static void add_record(struct mt_table *table, const struct mt_stats_record *record)
 {
-	static const char *const results[] = {"nothing", "freed", "-"};
+	static const char *const results[] = {"nothing", "little", "-"};
 	char gc[64];
 
 	add_number(table, record->number);
@@ -145,7 +145,7 @@ static void add_record(struct mt_table *table, const struct mt_stats_record *rec
 	mt_table_add(table, mt_statsfile_reason(record->reason));
 	mt_table_add(table, mt_statsfile_level(record->level));
 	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1 ? "merged" : results[record->result]);
+	mt_table_add(table, record->merged == 1 ? "merged" : mt_statsfile_has_freed(record) ? "freed" : results[record->result]);
 	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
 	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);

@@ -292,13 +292,18 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
+bool mt_statsfile_has_freed(const struct mt_stats_record *record)
+{
+	return record->result == 1 &&
+	       (fell(record->rss_before_bytes, record->rss_after_bytes) || fell(record->anon_before_bytes, record->anon_after_bytes) ||
+		fell(record->gpu_before_bytes, record->gpu_after_bytes));
+}
+
 const char *mt_statsfile_outcome(const struct mt_stats_record *record)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB", "nothing could be trimmed"};
 
-	if (record->result == 1 && (fell(record->rss_before_bytes, record->rss_after_bytes) ||
-				    fell(record->anon_before_bytes, record->anon_after_bytes) ||
-				    fell(record->gpu_before_bytes, record->gpu_after_bytes)))
+	if (mt_statsfile_has_freed(record))
 		return "freed";
 	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
 }

@@ -41,6 +41,7 @@ const char *mt_statsfile_gc_state(uint32_t state);
 /* What a cleanup came to, for people: its result, but "freed" only where RSS, its anonymous part or the memory of a device
  * fell by 1 MB at least. A page or two go back in any moment, and say nothing of the cleanup. */
 const char *mt_statsfile_outcome(const struct mt_stats_record *record);
+bool mt_statsfile_has_freed(const struct mt_stats_record *record);
 
 const char *mt_statsfile_door(uint64_t door);
 const char *mt_statsfile_gpu_state(uint32_t state);

@@ -82,20 +82,21 @@ static struct knots knots_of(const struct mt_recording *recording, enum mt_recor
 }
 
 /* What the record does not say is taken from the sample on the same side of the cleanup. Idle memory, of which it never
- * speaks, is no more than what is resident and not live. */
+ * speaks, is no more than what is resident and not live; live and idle are known together or not at all, as in samples: one is
+ * drawn upon the other. */
 static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure, const struct mt_recording_sample *near)
 {
-	uint64_t rss = knot->mark->rss_bytes[knot->moment], live = knot->mark->live_bytes[knot->moment], idle;
+	uint64_t rss = knot->mark->rss_bytes[knot->moment], live = knot->mark->live_bytes[knot->moment];
+	uint64_t idle = near->bytes[MT_RECORDING_IDLE];
 
 	if (figure == MT_RECORDING_RSS)
 		return rss;
+	if (idle == MT_RECORDING_UNKNOWN || near->bytes[MT_RECORDING_LIVE] == MT_RECORDING_UNKNOWN)
+		return MT_RECORDING_UNKNOWN;
 	if (live == MT_RECORDING_UNKNOWN)
 		live = near->bytes[MT_RECORDING_LIVE];
 	if (figure == MT_RECORDING_LIVE)
 		return live;
-	idle = near->bytes[MT_RECORDING_IDLE];
-	if (idle == MT_RECORDING_UNKNOWN || live == MT_RECORDING_UNKNOWN)
-		return MT_RECORDING_UNKNOWN;
 	if (live >= rss)
 		return 0;
 	return idle < rss - live ? idle : rss - live;

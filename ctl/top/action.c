@@ -101,7 +101,7 @@ static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out
 	if (record->gc_state == MT_GC_DONE)
 		snprintf(gc, sizeof(gc), ", gc %.40s",
 			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
-	finish(action, out, record->result == 1 ? MT_STYLE_GOOD : MT_STYLE_WARN, "%s, %s: RSS %s -> %s (%s)%s, %s%s",
+	finish(action, out, mt_statsfile_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN, "%s, %s: RSS %s -> %s (%s)%s, %s%s",
 	       mt_statsfile_level(record->level), mt_statsfile_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
 	       mt_text_bytes(record->rss_after_bytes).text,
 	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,

@@ -6,6 +6,8 @@
 
 #include "base/attr.h"
 
+#define OF_OURS __attribute__((weak, visibility("hidden"))) /* never a foreign library's of that name */
+
 #define STEP_BYTES     (64u << 10) /* the largest page there is, and what a thread's cache is aligned to */
 #define ARENA_BYTES    (2u << 20)  /* what an arena begins with; aligned to itself */
 #define SMALL_MOST     (256u << 10)
@@ -23,9 +25,9 @@ static bool begins;
 static MT_TLS unsigned arenas_left, small_left;
 
 /* Internal to jemalloc 5.3: src/rtree.c; the tree is the first that an emap has. Weak: another version may lack them. */
-extern char je_arena_emap_global[] __attribute__((weak));
+extern char je_arena_emap_global[] OF_OURS;
 extern void *je_rtree_leaf_elm_lookup_hard(void *thread, void *tree, void *context, uintptr_t key, bool is_known,
-					   bool make_missing) __attribute__((weak));
+					   bool make_missing) OF_OURS;
 
 bool mt_jemalloc_reserve_map(void)
 {

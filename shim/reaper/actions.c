@@ -321,6 +321,7 @@ void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_b
 	struct mt_stats_record record = new_record(&order);
 
 	finish_record(&record);
+	record.time_ns -= duration_ns; /* it is over */
 	record.duration_ns = duration_ns;
 	record.gpu_before_bytes = gpu_before_bytes;
 	record.gpu_after_bytes = gpu_after_bytes;

@@ -141,6 +141,7 @@ static void read_devices(struct mt_pressure_look *out)
 	}
 }
 
+/* Memory last: all that is compared is to be of one moment, and the driver may take its time. */
 static void look(struct scene *out, uint64_t taken_bytes)
 {
 	const struct mt_config *cfg = mt_config();
@@ -153,7 +154,6 @@ static void look(struct scene *out, uint64_t taken_bytes)
 	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
 	mt_load_look("", now, &load);
 	memset(out, 0, sizeof(*out));
-	(void)mt_rss_read_quick(&out->rss);
 	out->taken_bytes = taken_bytes;
 	out->look = (struct mt_pressure_look){
 		.now_ns = now,
@@ -166,9 +166,10 @@ static void look(struct scene *out, uint64_t taken_bytes)
 		.some_us = psi.some_us,
 		.event = psi.event,
 		.event_is_psi = psi.event_is_psi,
-		.own_bytes = read_own(cfg, &out->rss),
 	};
 	read_devices(&out->look);
+	(void)mt_rss_read_quick(&out->rss);
+	out->look.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
 	out->cpu_ns = mt_load_process_cpu_ns();

@@ -98,14 +98,14 @@ MT_COLD void mt_throttle_heed(void)
 {
 	uint32_t seen = atomic_load_explicit(&looks, memory_order_acquire);
 	bool waits = !is_exempt && is_over(); /* before the ring: a look that it brings begins to count anew */
-	uint64_t now = mt_os_now_ns();
 	int kept = errno;
+	uint64_t now = mt_os_now_ns();
 
-	if (now < atomic_load_explicit(&rest_until_ns, memory_order_relaxed))
-		return;
-	mt_bell_ring(MT_BELL_GROWTH);
-	if (waits && mt_config()->pressure_wait_ms && !is_given_up(seen))
-		wait_for_look(seen, now);
+	if (now >= atomic_load_explicit(&rest_until_ns, memory_order_relaxed)) {
+		mt_bell_ring(MT_BELL_GROWTH);
+		if (waits && mt_config()->pressure_wait_ms && !is_given_up(seen))
+			wait_for_look(seen, now);
+	}
 	errno = kept;
 }
 

@@ -258,10 +258,12 @@ def test_a_thread_begins_there_wherever_the_kernel_has_put_the_reserve(run, env,
 		pytest.skip("the kernel may not be told to leave addresses alone")
 	settings = env()
 	library = settings.pop("LD_PRELOAD")
-	command = f"ulimit -s $0; LD_PRELOAD={library} exec setarch -R {threads} 2048"
+	command = f"ulimit -s $0 || exit 99; LD_PRELOAD={library} exec setarch -R {threads} 2048"
 
 	ends = {mb: run(["/bin/bash", "-c", command, mb * 1024], settings).returncode for mb in range(980, 1026, 2)}
 
+	if set(ends.values()) == {99}:
+		pytest.skip("the stack may not be that large here")
 	assert set(ends.values()) == {0}, ends
 
 

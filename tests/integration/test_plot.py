@@ -605,10 +605,10 @@ def test_runs_are_compared_from_their_own_starts_with_a_table(ctl, tmp_path):
 
 
 def test_a_run_lasts_to_its_end_and_its_peak_is_the_kernels(ctl, plot, tmp_path):
-	"""The last sample may be a second older than the end, and the peak between two samples."""
+	"""The last sample may be a second older than the end, and the peak between two samples. What the end line has may be of a child."""
 	end = {"kind": "end", "time_ns": START + int(8.46 * SECOND), "pid": 7, "alive": False, "exit_code": 0, "signal": None,
-	       "rss_peak_bytes": 300 * MB}
-	file = written(tmp_path, [*[sample(second, 100) for second in range(9)], end])
+	       "rss_peak_bytes": 900 * MB}
+	file = written(tmp_path, [*[sample(second, 100, rss_peak_bytes=300 * MB) for second in range(9)], end])
 
 	assert ctl("compare", file, "-o", tmp_path / "x.svg").returncode == 0
 	(row,) = ([text.text for text in row.iter(SVG + "text")] for row in Picture(tmp_path / "x.svg").groups("row"))

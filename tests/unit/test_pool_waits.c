@@ -1,5 +1,5 @@
 /* test_pool_waits.c -- who waits for whom: ends of contexts, captures that begin, calls into the driver that do not return, threads that
- * are cancelled. Each test is a process of its own; one that hangs is ended by its time limit. */
+ * are cancelled. Each test is a process of its own; one that hangs is ended by the time limit of tests/run. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>

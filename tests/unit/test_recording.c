@@ -55,12 +55,14 @@ Test(recording, reads_samples_marks_and_the_end)
 			    "{\"kind\":\"pressure\",\"time_ns\":2700,\"pid\":7,\"level\":\"critical\"}\n"
 			    "{\"kind\":\"of a later version\"}\n" SAMPLE(
 				    3000,
-				    20) "{\"kind\":\"end\",\"time_ns\":3100,\"pid\":7,\"exit_code\":null,\"signal\":9,"
-				    "\"rss_peak_bytes\":95}\n"),
+				    20) "{\"kind\":\"sample\",\"time_ns\":3050,\"pid\":7,\"rss_bytes\":30,"
+				    "\"rss_peak_bytes\":95}\n"
+				    "{\"kind\":\"end\",\"time_ns\":3100,\"pid\":7,\"exit_code\":null,\"signal\":9,"
+				    "\"rss_peak_bytes\":500}\n"),
 		MT_ERR_OK, "%s", why.text);
 
 	cr_expect_str_empty(recording.warning.text);
-	cr_assert_eq(recording.samples_count, 2);
+	cr_assert_eq(recording.samples_count, 3);
 	cr_expect_eq(recording.samples[1].bytes[MT_RECORDING_RSS], 20);
 	cr_expect_eq(recording.samples[1].bytes[MT_RECORDING_LIVE], MT_RECORDING_UNKNOWN);
 	cr_assert_eq(recording.marks_count, 3);
@@ -73,7 +75,7 @@ Test(recording, reads_samples_marks_and_the_end)
 		  recording.marks[1].live_bytes[MT_RECORDING_AFTER] == 15);
 	cr_expect(recording.ended && recording.killed && recording.code == 9);
 	cr_expect_eq(mt_recording_end_ns(&recording), 3100, "the end, not the last sample");
-	cr_expect_eq(recording.rss_peak_bytes, 95);
+	cr_expect_eq(recording.rss_peak_bytes, 95, "its own, not that of a child that it has waited for");
 	cr_expect_str_eq(mt_recording_process(&recording, 7)->command, "a b");
 	mt_recording_free(&recording);
 }
@@ -107,6 +109,18 @@ static void expect_cut(const char *line, const char *reason)
 	mt_recording_free(&recording);
 }
 
+Test(recording, a_cleanup_whose_memory_could_not_be_read_is_no_fall_to_nothing)
+{
+	cr_assert_eq(read_text(HEADER SAMPLE(2000, 10) "{\"kind\":\"cleanup\",\"time_ns\":2600,\"pid\":7,\"number\":4,"
+						       "\"rss_before_bytes\":0,\"rss_after_bytes\":0}\n"),
+		     MT_ERR_OK, "%s", why.text);
+
+	cr_assert_eq(recording.marks_count, 1);
+	cr_expect(recording.marks[0].rss_bytes[MT_RECORDING_BEFORE] == MT_RECORDING_UNKNOWN &&
+		  recording.marks[0].rss_bytes[MT_RECORDING_AFTER] == MT_RECORDING_UNKNOWN);
+	mt_recording_free(&recording);
+}
+
 Test(recording, is_read_up_to_the_first_line_that_makes_no_sense)
 {
 	expect_cut("{\"kind\":\"sample\",\"time_ns\":30", "not JSON");
@@ -121,7 +135,7 @@ Test(recording, is_read_up_to_the_first_line_that_makes_no_sense)
 		   "a device");
 	expect_cut("{\"kind\":\"cleanup\",\"time_ns\":3000,\"pid\":7,\"rss_before_bytes\":\"x\"}", "a cleanup");
 	expect_cut("{\"kind\":\"cleanup\",\"time_ns\":3000,\"pid\":7,\"duration_ns\":-1}", "a cleanup");
-	expect_cut("{\"kind\":\"end\",\"time_ns\":3000,\"pid\":7,\"rss_peak_bytes\":-1}", "an end");
+	expect_cut("{\"kind\":\"sample\",\"time_ns\":3000,\"pid\":7,\"rss_bytes\":5,\"rss_peak_bytes\":-1}", "a sample");
 	expect_cut("{\"kind\":\"round\",\"pid\":7}", "a round");
 	expect_cut("{\"time_ns\":3000}", "neither a recording nor");
 	expect_cut("{\"kind\":\"sample\",\"time_ns\":3000,\"pid\":4294967296,\"rss_bytes\":5}", "such a pid");

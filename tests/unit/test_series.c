@@ -17,6 +17,8 @@ static void add(uint64_t seconds, uint64_t pid, uint64_t rss, uint64_t live)
 		sample.bytes[i] = MT_RECORDING_UNKNOWN;
 	sample.bytes[MT_RECORDING_RSS] = rss;
 	sample.bytes[MT_RECORDING_LIVE] = live;
+	if (live != MT_RECORDING_UNKNOWN)
+		sample.bytes[MT_RECORDING_IDLE] = 0;
 	cr_assert(mt_recording_add_sample(&recording, &sample));
 }
 
@@ -60,8 +62,9 @@ static void expect_points(enum mt_recording_figure figure, uint64_t pid, const s
 
 	cr_expect_eq(series.count, count, "%zu", series.count);
 	for (size_t i = 0; i < count && i < series.count; i++)
-		cr_expect(series.list[i].x == points[i].x && series.list[i].y == points[i].y, "%zu: %g %g", i,
-			  series.list[i].x, series.list[i].y);
+		cr_expect(series.list[i].x == points[i].x &&
+				  (series.list[i].y == points[i].y || (isnan(series.list[i].y) && isnan(points[i].y))),
+			  "%zu: %g %g", i, series.list[i].x, series.list[i].y);
 	mt_series_free(&series);
 }
 
@@ -92,6 +95,20 @@ Test(series, idle_memory_at_a_cleanup_is_never_more_than_what_is_resident_and_no
 	recording.samples[1].bytes[MT_RECORDING_IDLE] = 7;
 
 	expect_points(MT_RECORDING_IDLE, 0, (const struct mt_point[]){{0, 500}, {2, 370}, {3, 7}, {10, 7}}, 4);
+}
+
+/* One is drawn upon the other: with gaps in different places the picture's path had no number in it. */
+Test(series, where_a_sample_knows_nothing_of_the_heap_neither_live_nor_idle_is_known_at_a_cleanup_beside_it)
+{
+	static const struct mt_point live[] = {{0, 40}, {2, 30}, {3, NAN}, {10, NAN}},
+				     idle[] = {{0, 0}, {2, 0}, {3, NAN}, {10, NAN}};
+
+	add(10, 1, 100, 40);
+	clean(12, 1, 400, 50);
+	add(20, 1, 60, MT_RECORDING_UNKNOWN);
+
+	expect_points(MT_RECORDING_LIVE, 0, live, 4);
+	expect_points(MT_RECORDING_IDLE, 0, idle, 4);
 }
 
 /* What the others held at that moment nobody has looked at. */
