@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
+#include "base/enter.h"
 #include "base/loader.h"
 
 /* Weak only to be asked: before our relocation its word in the GOT is still empty. */
@@ -44,43 +45,18 @@ bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context
 
 /* ---- the list for debuggers: complete before the loader relocates anything ---- */
 
-static long raw_call(long number, long first, long second, long third, long fourth)
-{
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = fourth;
-	long answer;
-
-	__asm__ volatile("syscall"
-			 : "=a"(answer)
-			 : "a"(number), "D"(first), "S"(second), "d"(third), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return answer;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number;
-	register long x0 __asm__("x0") = first;
-	register long x1 __asm__("x1") = second;
-	register long x2 __asm__("x2") = third;
-	register long x3 __asm__("x3") = fourth;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-	return x0;
-#else
-#error "no system call for this architecture"
-#endif
-}
-
 /* The program's headers as the kernel gave them to the loader. Source: proc(5), auxv. */
 static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_count)
 {
 	static const char path[] = "/proc/self/auxv";
 	ElfW(auxv_t) pairs[64];
-	long fd = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	long fd = mt_enter(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	long bytes;
 
 	if (fd < 0)
 		return false;
-	bytes = raw_call(SYS_read, fd, (long)pairs, sizeof(pairs), 0);
-	(void)raw_call(SYS_close, fd, 0, 0, 0);
+	bytes = mt_enter(SYS_read, fd, (long)pairs, sizeof(pairs), 0, 0, 0);
+	(void)mt_enter(SYS_close, fd, 0, 0, 0, 0, 0);
 	*out_headers = NULL;
 	*out_count = 0;
 	for (long i = 0; bytes > 0 && i < bytes / (long)sizeof(pairs[0]); i++) {
