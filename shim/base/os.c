@@ -78,14 +78,24 @@ uint64_t mt_os_page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* A sandbox may answer an error, and who asks may be in malloc. */
+static pid_t own_id(long number)
+{
+	int kept = errno;
+	pid_t id = (pid_t)mt_kernel(number);
+
+	errno = kept;
+	return id;
+}
+
 pid_t mt_os_gettid(void)
 {
-	return (pid_t)mt_kernel(SYS_gettid);
+	return own_id(SYS_gettid);
 }
 
 pid_t mt_os_getpid(void)
 {
-	return (pid_t)mt_kernel(SYS_getpid);
+	return own_id(SYS_getpid);
 }
 
 #define REFUSED_NAP_NS (10 * MT_NS_PER_MS)

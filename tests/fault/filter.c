@@ -23,7 +23,7 @@ static const struct {
 #define X(name) {#name, SYS_##name},
 	X(clock_gettime) X(clock_nanosleep) X(clone3) X(close_range) X(connect) X(futex) X(getrusage) X(madvise) X(mkdirat)
 	X(mprotect) X(munmap) X(nanosleep) X(openat) X(ppoll) X(prctl) X(pread64) X(process_vm_readv) X(pwrite64)
-	X(renameat) X(rt_sigprocmask) X(rt_sigtimedwait) X(sched_getaffinity) X(sched_setaffinity) X(sched_yield) X(setrlimit)
+	X(renameat) X(rt_sigprocmask) X(rt_sigtimedwait) X(sched_getaffinity) X(sched_setaffinity) X(sched_yield) X(setrlimit) X(gettid)
 	X(socket) X(statfs) X(fstatfs) X(sysinfo) X(tgkill) X(unlinkat) X(ftruncate) X(clone) X(perf_event_open) X(membarrier)
 #ifdef SYS_mkdir
 	X(mkdir) X(unlink) X(rename) X(poll)

@@ -58,6 +58,7 @@ SANDBOXES = [
 	"EPERM:process_vm_readv,perf_event_open,membarrier", "EPERM:getrusage,sysinfo,statfs,fstatfs", "ENOSYS:clock_gettime",
 	"EPERM:clock_gettime", "EPERM:socket,connect", "EACCES:mkdir,mkdirat", "EPERM:prctl", "EPERM:ppoll,poll",
 	"EPERM:tgkill,rt_sigtimedwait", "ENOSYS:pwrite64,ftruncate", "EPERM:unlink,unlinkat,rename,renameat",
+	"EPERM:gettid",  # never getpid: kill(getpid(), ...) would go to every process there is
 ]
 # ... and from main on, as a program's own sandbox is: then a reaper runs already, and all of this is taken from it.
 LATER = SANDBOXES + [

@@ -185,7 +185,8 @@ def test_no_descriptor_and_no_mask_of_the_recorder_reaches_the_program(record):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGUSR2", "SIGRTMIN"])
 def test_signals_reach_the_program(spawn, mtctl, plain, tmp_path, name):
 	number = getattr(signal, name)
-	script = f"trap 'echo got; exit 5' {number}; echo ready; for i in $(seq 200); do sleep 0.05; done; echo none"
+	# No $(...) in it: bash loses the trap of a signal that comes while it reads one, 8 of 3,000 times without a recorder.
+	script = f"trap 'echo got; exit 5' {number}; echo ready; for ((i = 0; i < 200; i++)); do sleep 0.05; done; echo none"
 	recorder = spawn([mtctl, "record", "--no-shim", "-o", tmp_path / "f", "--", "bash", "-c", script], plain)
 	assert recorder.stdout.readline() == "ready\n"
 
