@@ -11,6 +11,7 @@
 #include "reaper/actions.h"
 #include "reaper/alarm.h"
 #include "reaper/gpu.h"
+#include "reaper/pending.h"
 #include "reaper/pressure_levels.h"
 #include "reaper/pressure_text.h"
 #include "reaper/throttle.h"
@@ -23,19 +24,13 @@
 
 #define DEVICES_NS     MT_NS_PER_S        /* the driver is asked at most this often */
 #define TELL_PAUSE_NS  (60 * MT_NS_PER_S) /* a level that comes and goes is told at this distance at most */
-#define PENDING_NS     (2 * MT_NS_PER_S)  /* who allocates to use does so within that time */
 #define FAST_BYTES_PER_MS (2 * MT_MIB)    /* that a CPU can take and touch */
 #define SHORTEST_REST_MS  5
 #define LONGEST_REST_MS   100
 
 static struct mt_pressure pressure;
 static bool unanswered_event;             /* of the watched file, seen by a look that decided nothing */
-static struct untouched {
-	bool known, exact;
-	int64_t bytes;
-} untouched;                              /* at the last look */
-static uint64_t pending_bytes;            /* allocated since some look and not touched yet */
-static uint64_t pending_ns;               /* when they last became more */
+static struct mt_pending pending;
 static uint64_t devices_ns;               /* when the driver was asked last */
 static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 
@@ -73,11 +68,10 @@ static uint64_t read_loose(const struct mt_rss_quick *quick)
 	return mt_above(quick->anon_bytes, totals.live_bytes);
 }
 
-/* Of the heap, more than what is resident: blocks that nobody has touched yet. Only its growth says something, since other
- * memory of the process is resident too. Where the allocator does not say what it uses, by the address space of the process. */
-static struct untouched read_untouched(const struct mt_rss_quick *quick, uint64_t *out_free_bytes)
+/* Where the allocator does not say what it uses, by the address space of the process. */
+static struct mt_untouched read_untouched(const struct mt_rss_quick *quick, uint64_t *out_free_bytes)
 {
-	struct untouched out = {.known = quick->rss_bytes > 0};
+	struct mt_untouched out = {.known = quick->rss_bytes > 0};
 	struct mt_heap_figures heap;
 
 	out.exact = mt_backend()->pages && mt_backend()->pages(&heap);
@@ -87,39 +81,21 @@ static struct untouched read_untouched(const struct mt_rss_quick *quick, uint64_
 	return out;
 }
 
-/* How much of what was taken is neither freed again nor touched. A block that stays so for long is meant to: an array that is hardly
- * used. */
-static void note_pending(const struct untouched *now, uint64_t taken_bytes, uint64_t now_ns)
-{
-	bool comparable = now->known && untouched.known && now->exact == untouched.exact;
-	int64_t more = comparable ? now->bytes - untouched.bytes : 0;
-	uint64_t most = pending_bytes + taken_bytes;
-
-	if (more > 0 && taken_bytes)
-		pending_ns = now_ns;
-	pending_bytes = more < 0 ? mt_above(pending_bytes, (uint64_t)-more) : pending_bytes + (uint64_t)more;
-	if (pending_bytes > most)
-		pending_bytes = most;
-	if (now_ns - pending_ns > PENDING_NS)
-		pending_bytes = 0;
-	untouched = *now;
-}
-
 static void read_heap(struct scene *out)
 {
 	struct mt_pressure_look *look = &out->look;
 	bool is_limited = look->limit_bytes || mt_pressure_own_limit(mt_config());
-	struct untouched now = {.known = false};
+	struct mt_untouched now = {.known = false};
 	uint64_t free_bytes = 0;
 
 	if (is_limited)
 		now = read_untouched(&out->rss, &free_bytes);
-	note_pending(&now, out->taken_bytes, look->now_ns);
-	look->pending_bytes = pending_bytes;
-	if (pressure.level || pending_bytes)
+	mt_pending_look(&pending, &now, out->taken_bytes, look->now_ns);
+	look->pending_bytes = pending.bytes;
+	if (pressure.level || pending.bytes)
 		look->loose_bytes = read_loose(&out->rss);
-	if (pending_bytes) /* it counts as live, and is not resident: it may hide as much that is free */
-		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending_bytes;
+	if (pending.bytes) /* it counts as live, and is not resident: it may hide as much that is free */
+		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending.bytes;
 }
 
 /* As the tick has published them; near a limit the reaper may have nothing to tick for. */
@@ -367,8 +343,7 @@ void mt_pressure_fork_child(void)
 {
 	memset(&pressure, 0, sizeof(pressure));
 	memset(told_ns, 0, sizeof(told_ns));
-	untouched.known = false;
-	pending_bytes = pending_ns = 0;
+	mt_pending_fork_child(&pending);
 	mt_throttle_fork_child();
 	unanswered_event = false;
 	devices_ns = 0;

@@ -1,0 +1,30 @@
+/* reaper/pending.h -- memory that the program has allocated lately and not touched yet. It counts as live, is not resident, and may
+ * be the next moment: who meets a limit meets it there. Pure. Reaper only. */
+#ifndef MT_PENDING_H
+#define MT_PENDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of the heap, more than what is resident, as one look has found it. Only its growth says something, since other memory of the
+ * process is resident too. */
+struct mt_untouched {
+	bool known;
+	bool exact;               /* by the allocator's own figures; false: by the address space of the process */
+	int64_t bytes;
+};
+
+/* All 0 to begin with. */
+struct mt_pending {
+	struct mt_untouched seen; /* at the last look */
+	uint64_t bytes;           /* pending now */
+	uint64_t grown_ns;        /* when they last became more */
+};
+
+/* One look; taken_bytes: by the program's threads since the last one, as they tell. */
+void mt_pending_look(struct mt_pending *pending, const struct mt_untouched *now, uint64_t taken_bytes, uint64_t now_ns);
+
+/* In a child nothing that was seen can be compared. */
+void mt_pending_fork_child(struct mt_pending *pending);
+
+#endif
