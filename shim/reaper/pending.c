@@ -12,16 +12,21 @@ static int64_t grown(const struct mt_pending *pending, const struct mt_untouched
 	return comparable ? now->bytes - pending->seen.bytes : 0;
 }
 
+/* A thread has its block before it tells of it, and may lose its CPU in between: the next look may find it told. Later than that
+ * such memory is not the heap's: a file that was mapped, say. */
 void mt_pending_look(struct mt_pending *pending, const struct mt_untouched *now, uint64_t taken_bytes, uint64_t now_ns)
 {
 	int64_t more = grown(pending, now);
+	uint64_t added = more > 0 ? (uint64_t)more : 0;
+	uint64_t touched = more < 0 ? (uint64_t)-more : 0;
+	uint64_t seen = mt_above(pending->bytes + pending->early_bytes + added, touched);
 	uint64_t most = pending->bytes + taken_bytes;
+	uint64_t early = mt_above(seen, most);
 
-	if (more > 0 && taken_bytes)
+	if (taken_bytes && added + pending->early_bytes > touched)
 		pending->grown_ns = now_ns;
-	pending->bytes = more < 0 ? mt_above(pending->bytes, (uint64_t)-more) : pending->bytes + (uint64_t)more;
-	if (pending->bytes > most)
-		pending->bytes = most;
+	pending->bytes = seen < most ? seen : most;
+	pending->early_bytes = early < added ? early : added;
 	if (now_ns - pending->grown_ns > LASTS_NS)
 		pending->bytes = 0;
 	pending->seen = *now;

@@ -18,6 +18,7 @@ struct mt_untouched {
 struct mt_pending {
 	struct mt_untouched seen; /* at the last look */
 	uint64_t bytes;           /* pending now */
+	uint64_t early_bytes;     /* seen by the last look, and nobody had told of them yet */
 	uint64_t grown_ns;        /* when they last became more */
 };
 

@@ -59,13 +59,15 @@ static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick 
 	return quick->rss_bytes + swap;
 }
 
-static uint64_t read_loose(const struct mt_rss_quick *quick)
+static void read_loose(const struct mt_rss_quick *quick, struct mt_pressure_look *out)
 {
-	struct mt_account_totals totals = {0};
+	struct mt_account_totals totals;
 
+	out->loose_bytes = out->freed_bytes = 0;
 	if (mt_backend()->counting == MT_COUNTING_NONE || !mt_account_read(&totals))
-		return 0;
-	return mt_above(quick->anon_bytes, totals.live_bytes);
+		return;
+	out->loose_bytes = mt_above(quick->anon_bytes, totals.live_bytes);
+	out->freed_bytes = totals.freed_bytes;
 }
 
 /* Where the allocator does not say what it uses, by the address space of the process. */
@@ -93,7 +95,7 @@ static void read_heap(struct scene *out)
 	mt_pending_look(&pending, &now, out->taken_bytes, look->now_ns);
 	look->pending_bytes = pending.bytes;
 	if (pressure.level || pending.bytes)
-		look->loose_bytes = read_loose(&out->rss);
+		read_loose(&out->rss, look);
 	if (pending.bytes) /* it counts as live, and is not resident: it may hide as much that is free */
 		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending.bytes;
 }
@@ -246,7 +248,7 @@ static bool carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
-	outcome.after.loose_bytes = read_loose(&rss);
+	read_loose(&rss, &outcome.after);
 	read_devices(&outcome.after);
 	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
 	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);

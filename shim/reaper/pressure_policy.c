@@ -12,6 +12,7 @@
 #define AHEAD_SPACE_NS   (100 * MT_NS_PER_MS)   /* the same for what is pending */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
+#define FRESH_SHARE      8                      /* of the limit, freed since: a cleanup for what is pending has no pause */
 #define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
 
@@ -138,13 +139,21 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
+/* After a pause; a program that has freed much since may take as much at once, and be killed in one. */
+static bool is_ahead_due(const struct mt_pressure *pressure, const struct mt_pressure_look *now)
+{
+	uint64_t fresh = mt_above(now->freed_bytes, pressure->ahead_freed_bytes);
+
+	return now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns || fresh >= now->limit_bytes / FRESH_SHARE;
+}
+
 /* Blocks that have been allocated may be touched the next moment: what is free goes before they are. */
 static bool will_not_fit(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
 {
 	return cfg->pressure && now->pending_bytes && now->limit_bytes && now->exact &&
 	       now->used_bytes + now->pending_bytes >= mt_pressure_share_of(now->limit_bytes, cfg->crit_pct) &&
 	       now->free_bytes >= least_bytes(MT_PRESSURE_HOST, now, cfg) &&
-	       now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns;
+	       is_ahead_due(pressure, now);
 }
 
 /* What one kind adds to the plan. */
@@ -356,6 +365,8 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const s
 	note_overall(pressure, &plan);
 	tell_stories(pressure, now, cfg);
 	ask_kinds(pressure, now, cfg, facts, &plan);
+	if (plan.ahead)
+		pressure->ahead_freed_bytes = now->freed_bytes;
 	plan_next(pressure, now, cfg, &plan);
 	pressure->looked = true;
 	pressure->seen_ns = now->now_ns;
@@ -389,7 +400,7 @@ static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind 
 	}
 }
 
-/* One that is of no use is not made again at once. */
+/* One that is of no use is not made again at once: nobody can tell memory that is free from such as was just touched. */
 static void note_ahead(struct mt_pressure *pressure, const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
 	uint64_t longer = pressure->ahead_pause_ns > AHEAD_SPACE_NS ? pressure->ahead_pause_ns * 2 : LEAST_SPACE_NS;

@@ -44,6 +44,7 @@ struct mt_pressure_look {
 	uint64_t pending_bytes;     /* allocated lately and not touched yet */
 	uint64_t free_bytes;        /* of the heap, and resident, as far as the allocator can tell; 0 unless bytes are pending */
 	uint64_t loose_bytes;       /* anonymous memory less live heap: bounds what a purge returns; 0 unknown */
+	uint64_t freed_bytes;       /* by the program, ever; 0 unless bytes are pending or there is a level */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
 };
@@ -88,6 +89,7 @@ struct mt_pressure {
 	uint64_t stall_thousandths; /* of the last whole span */
 	uint64_t ahead_ns;          /* when a cleanup was last made for what was pending, and how soon the next may be */
 	uint64_t ahead_pause_ns;
+	uint64_t ahead_freed_bytes; /* by the program, until the look that asked for it */
 	bool alarmed;               /* until the own memory is below warn again */
 };
 

@@ -4,7 +4,7 @@
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless the step says +TIME.
  *   ram=MB ram~MB   used of the limit, which is 1000 MB, so that MB are also tenths of a percent; ~ for an upper bound
  *   limit=MB        another limit, 0 for nothing known         own=MB    resident and swapped memory of the process
- *   pending=MB free=MB  by threads, and free in the heap, at this look alone
+ *   pending=MB free=MB  by threads, and free in the heap, at this look alone     freed=MB  by the program, ever
  *   loose=MB        anonymous memory that is no live heap      gpu=MB gpu2=MB  used on a device of 1000 MB
  *   events=N        the limit has been met N times, ever       psi=MS    tasks have waited for MS more
  *   fifo trigger    the watched pipe, or PSI file, has told    gives=MB ggives=MB  what a cleanup returns from now on
@@ -103,6 +103,10 @@ static const struct row {
 	{"pending in vain for ever: once in a cooldown", "cooldown_ms=400", "ram=600 pending=300 free=100 gives=0: purge | "
 	 "pending=300 free=100: purge | pending=300 free=100: purge | +380ms pending=300 free=100: - | +30ms pending=300 free=100: purge"},
 	{"pending again a moment after much has gone", "", "ram=600 pending=300 free=200 gives=200: purge | +100ms ram=600 pending=300 free=50: purge"},
+	{"pending again a moment later, and an eighth of the limit was freed", "",
+	 "ram=600 pending=300 free=100 gives=0: purge | +10ms pending=300 free=100 freed=124: - | "
+	 "+10ms pending=300 free=100 freed=125: purge | +10ms pending=300 free=100 freed=249: - | "
+	 "+10ms pending=300 free=100 freed=250 gives=100: purge | +10ms ram=600 pending=300 free=100 freed=375: purge"},
 	{"pending in a program without a limit", "", "limit=0 ram=600 pending=900 free=100: -"},
 	{"pending with pressure switched off", "pressure=0", "ram=600 pending=900 free=100: -"},
 	{"pending for ever, in the pause of a level", "", "ram=860 gives=20: purge | +100ms ram=860 pending=100 free=50: purge level=warn by=limit"},
@@ -274,6 +278,8 @@ static void change(char *word)
 		tell.look.pending_bytes = number * MB;
 	} else if (strcmp(word, "free") == 0) {
 		tell.look.free_bytes = number * MB;
+	} else if (strcmp(word, "freed") == 0) {
+		tell.look.freed_bytes = number * MB;
 	} else if (strcmp(word, "loose") == 0) {
 		tell.look.loose_bytes = number * MB;
 	} else if (strcmp(word, "gpu") == 0 || strcmp(word, "gpu2") == 0) {

@@ -1,0 +1,99 @@
+/* test_pending.c -- reaper/pending: what was taken and is not touched yet, in looks of what is untouched and what was told. */
+#include <criterion/criterion.h>
+
+#include "base/os.h"
+#include "reaper/pending.h"
+
+#define MB MT_MIB
+#define MS MT_NS_PER_MS
+
+static struct mt_pending pending;
+static uint64_t now_ns;
+
+/* 10 ms later so many MB of the heap are not resident, and threads have told of so many more: what is pending, in MB. */
+static uint64_t look(int64_t untouched_mb, uint64_t taken_mb)
+{
+	const struct mt_untouched untouched = {.known = true, .exact = true, .bytes = untouched_mb * (int64_t)MB};
+
+	now_ns += 10 * MS;
+	mt_pending_look(&pending, &untouched, taken_mb * MB, now_ns);
+	return pending.bytes / MB;
+}
+
+static void begin(void)
+{
+	mt_pending_fork_child(&pending);
+	now_ns = MT_NS_PER_S;
+	cr_expect_eq(look(1000, 500), 0, "at the first look there is nothing to compare with");
+}
+
+TestSuite(pending, .init = begin);
+
+Test(pending, is_what_was_taken_and_is_not_resident)
+{
+	cr_expect_eq(look(1150, 150), 150);
+	cr_expect_eq(look(1180, 30), 180);
+}
+
+Test(pending, becomes_less_as_it_is_touched)
+{
+	cr_expect_eq(look(1150, 150), 150);
+	cr_expect_eq(look(1100, 0), 100);
+	cr_expect_eq(look(900, 0), 0);
+	cr_expect_eq(look(950, 50), 50, "nothing is owed for what was resident before");
+}
+
+Test(pending, is_not_what_somebody_else_has_mapped)
+{
+	cr_expect_eq(look(1400, 0), 0);
+	cr_expect_eq(look(1400, 0), 0);
+	cr_expect_eq(look(1400, 60), 0, "long after, nobody tells of that file");
+}
+
+Test(pending, is_known_though_the_thread_tells_of_its_block_a_look_later)
+{
+	cr_expect_eq(look(1150, 12), 12);
+	cr_expect_eq(look(1150, 150), 150);
+	cr_expect_eq(look(1150, 0), 150);
+}
+
+Test(pending, is_less_by_what_is_touched_before_the_thread_tells)
+{
+	cr_expect_eq(look(1150, 0), 0);
+	cr_expect_eq(look(1110, 150), 110);
+}
+
+Test(pending, is_never_more_than_was_told)
+{
+	cr_expect_eq(look(1400, 20), 20);
+	cr_expect_eq(look(1400, 30), 50);
+	cr_expect_eq(look(1400, 300), 50);
+}
+
+Test(pending, is_over_after_two_seconds)
+{
+	cr_expect_eq(look(1150, 150), 150);
+	now_ns += 1990 * MS;
+	cr_expect_eq(look(1150, 1), 150);
+	cr_expect_eq(look(1150, 1), 0);
+}
+
+Test(pending, is_over_after_two_seconds_from_when_it_was_told)
+{
+	cr_expect_eq(look(1150, 0), 0);
+	cr_expect_eq(look(1150, 150), 150);
+	now_ns += 1990 * MS;
+	cr_expect_eq(look(1150, 0), 150);
+	cr_expect_eq(look(1150, 0), 0);
+}
+
+Test(pending, cannot_be_compared_between_two_ways_of_reading)
+{
+	const struct mt_untouched mapped = {.known = true, .exact = false, .bytes = 9000 * (int64_t)MB};
+	const struct mt_untouched unknown = {.known = false};
+
+	mt_pending_look(&pending, &mapped, 500 * MB, now_ns);
+	cr_expect_eq(pending.bytes, 0);
+	mt_pending_look(&pending, &unknown, 500 * MB, now_ns);
+	cr_expect_eq(look(99000, 500), 0);
+}
