@@ -19,6 +19,7 @@
 static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
 static _Atomic uint64_t reaper_purge_ns; /* CPU time of the reaper's purges; counter, no ordering */
+static _Atomic uint64_t discarded_bytes; /* counter, no ordering */
 
 static const char *const reason_texts[] = {
 #define X(name, text) text,
@@ -200,17 +201,33 @@ static void finish_record(struct mt_stats_record *record)
 	record->live_after_bytes = live_bytes();
 }
 
+/* Another thread may map and touch meanwhile: what is less is less by the purge. */
+static void note_discarded(const struct mt_rss_quick *before)
+{
+	struct mt_rss_quick after;
+	uint64_t gone, unmapped;
+
+	if (!mt_rss_read_quick(&after))
+		return;
+	gone = mt_above(before->rss_bytes, after.rss_bytes);
+	unmapped = mt_above(before->mapped_bytes, after.mapped_bytes);
+	atomic_fetch_add_explicit(&discarded_bytes, mt_above(gone, unmapped), memory_order_relaxed);
+}
+
 /* Under the lock: one purge at a time. */
 static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
 	struct mt_purge_outcome outcome = {0};
+	struct mt_rss_quick before = {0};
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
 
 	mt_lock_take(&lock);
 	if (order->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
+	(void)mt_rss_read_quick(&before);
 	mt_backend()->purge(&outcome);
+	note_discarded(&before);
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	if (!order->here)
@@ -354,8 +371,14 @@ uint64_t mt_actions_reaper_purge_ns(void)
 	return atomic_exchange_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
 }
 
+uint64_t mt_actions_discarded_bytes(void)
+{
+	return atomic_exchange_explicit(&discarded_bytes, 0, memory_order_relaxed);
+}
+
 void mt_actions_fork_child(void)
 {
+	atomic_store_explicit(&discarded_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 	atomic_store_explicit(&foreign_bytes, 0, memory_order_relaxed);

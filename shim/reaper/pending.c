@@ -7,9 +7,11 @@
 
 static int64_t grown(const struct mt_pending *pending, const struct mt_untouched *now)
 {
-	bool comparable = now->known && pending->seen.known && now->exact == pending->seen.exact;
+	const struct mt_untouched *seen = &pending->seen;
 
-	return comparable ? now->bytes - pending->seen.bytes : 0;
+	if (now->exact && seen->exact)
+		return now->heap_bytes - seen->heap_bytes;
+	return now->known && seen->known ? now->space_bytes - seen->space_bytes : 0;
 }
 
 /* A thread has its block before it tells of it, and may lose its CPU in between: the next look may find it told. Later than that
@@ -30,6 +32,12 @@ void mt_pending_look(struct mt_pending *pending, const struct mt_untouched *now,
 	if (now_ns - pending->grown_ns > LASTS_NS)
 		pending->bytes = 0;
 	pending->seen = *now;
+}
+
+/* The allocator's own figures do not have them any more. */
+void mt_pending_discarded(struct mt_pending *pending, uint64_t bytes)
+{
+	pending->seen.space_bytes += (int64_t)bytes;
 }
 
 void mt_pending_fork_child(struct mt_pending *pending)

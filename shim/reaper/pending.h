@@ -10,8 +10,9 @@
  * process is resident too. */
 struct mt_untouched {
 	bool known;
-	bool exact;               /* by the allocator's own figures; false: by the address space of the process */
-	int64_t bytes;
+	int64_t space_bytes;      /* by the address space of the process */
+	bool exact;               /* the allocator tells its figures, too */
+	int64_t heap_bytes;       /* by them; they count where both looks have them */
 };
 
 /* All 0 to begin with. */
@@ -24,6 +25,9 @@ struct mt_pending {
 
 /* One look; taken_bytes: by the program's threads since the last one, as they tell. */
 void mt_pending_look(struct mt_pending *pending, const struct mt_untouched *now, uint64_t taken_bytes, uint64_t now_ns);
+
+/* A purge has given so many bytes back: they are untouched now, and nobody has taken them. Before the look. */
+void mt_pending_discarded(struct mt_pending *pending, uint64_t bytes);
 
 /* In a child nothing that was seen can be compared. */
 void mt_pending_fork_child(struct mt_pending *pending);

@@ -70,16 +70,15 @@ static void read_loose(const struct mt_rss_quick *quick, struct mt_pressure_look
 	out->freed_bytes = totals.freed_bytes;
 }
 
-/* Where the allocator does not say what it uses, by the address space of the process. */
 static struct mt_untouched read_untouched(const struct mt_rss_quick *quick, uint64_t *out_free_bytes)
 {
 	struct mt_untouched out = {.known = quick->rss_bytes > 0};
-	struct mt_heap_figures heap;
+	struct mt_heap_figures heap = {0};
 
-	out.exact = mt_backend()->pages && mt_backend()->pages(&heap);
-	out.bytes = (int64_t)(out.exact ? heap.active_bytes + heap.dirty_bytes - quick->anon_bytes :
-					  quick->mapped_bytes - quick->rss_bytes);
-	*out_free_bytes = out.exact ? heap.dirty_bytes : 0;
+	out.space_bytes = (int64_t)(quick->mapped_bytes - quick->rss_bytes);
+	out.exact = out.known && mt_backend()->pages && mt_backend()->pages(&heap);
+	out.heap_bytes = (int64_t)(heap.active_bytes + heap.dirty_bytes - quick->anon_bytes);
+	*out_free_bytes = heap.dirty_bytes;
 	return out;
 }
 
@@ -90,6 +89,7 @@ static void read_heap(struct scene *out)
 	struct mt_untouched now = {.known = false};
 	uint64_t free_bytes = 0;
 
+	mt_pending_discarded(&pending, mt_actions_discarded_bytes());
 	if (is_limited)
 		now = read_untouched(&out->rss, &free_bytes);
 	mt_pending_look(&pending, &now, out->taken_bytes, look->now_ns);
@@ -273,7 +273,7 @@ static void allow(const struct mt_pressure_look *now)
 
 	mt_pressure_allow(now, mt_config(), &allowance);
 	if (allowance.limited)
-		mt_throttle_set(allowance.ring_bytes, allowance.unseen_bytes);
+		mt_throttle_set(allowance.ring_bytes, allowance.unseen_bytes, allowance.leap_bytes);
 	else
 		mt_throttle_off();
 }

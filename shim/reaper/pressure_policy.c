@@ -12,13 +12,18 @@
 #define AHEAD_SPACE_NS   (100 * MT_NS_PER_MS)   /* the same for what is pending */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
-#define FRESH_SHARE      8                      /* of the limit, freed since: a cleanup for what is pending has no pause */
+#define FRESH_SHARE      8                      /* of the limit, freed since and still free: a cleanup for what is pending has no pause */
 #define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+static uint64_t higher(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
 }
 
 /* ---- stories ---- */
@@ -139,12 +144,16 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
-/* After a pause; a program that has freed much since may take as much at once, and be killed in one. */
+/* After a pause; a program that has freed much since, and has it still, may take as much at once, and be killed in one. The longer
+ * the pause, the more that is: one that turns over its memory frees as much all the time. */
 static bool is_ahead_due(const struct mt_pressure *pressure, const struct mt_pressure_look *now)
 {
-	uint64_t fresh = mt_above(now->freed_bytes, pressure->ahead_freed_bytes);
+	uint64_t share = now->limit_bytes / FRESH_SHARE;
+	uint64_t times = pressure->ahead_pause_ns / LEAST_SPACE_NS;
+	uint64_t freed = mt_above(now->freed_bytes, pressure->ahead_freed_bytes);
 
-	return now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns || fresh >= now->limit_bytes / FRESH_SHARE;
+	return now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns ||
+	       (now->free_bytes >= share && freed >= share * (times ? times : 1));
 }
 
 /* Blocks that have been allocated may be touched the next moment: what is free goes before they are. */
@@ -325,6 +334,7 @@ void mt_pressure_allow(const struct mt_pressure_look *now, const struct mt_confi
 	out->unseen_bytes = mt_above(mt_pressure_share_of(now->limit_bytes, at.critical), promised);
 	if (!out->unseen_bytes)
 		out->unseen_bytes = (now->limit_bytes - promised) / 2;
+	out->leap_bytes = higher(out->unseen_bytes, now->limit_bytes / FRESH_SHARE);
 }
 
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)

@@ -116,6 +116,7 @@ struct mt_pressure_allowance {
 	bool limited;
 	uint64_t ring_bytes;        /* a look is due: a quarter of the room to the next threshold */
 	uint64_t unseen_bytes;      /* it must have been made: to critical, and above that half of what is left */
+	uint64_t leap_bytes;        /* so also where looks have been of no use; not less */
 };
 
 /* What a cleanup has brought. */

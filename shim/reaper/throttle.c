@@ -13,7 +13,9 @@
 static _Atomic int64_t grown_bytes;     /* since the look; counter, no ordering */
 static _Atomic int64_t ring_at_bytes;   /* 0: nobody is counted; no ordering */
 static _Atomic int64_t stop_at_bytes;
+static _Atomic int64_t leap_at_bytes;
 static _Atomic uint64_t rest_until_ns;  /* no ordering */
+static _Atomic uint64_t leaps_rest_ns;  /* until when leaps rest, too; no ordering */
 static _Atomic uint32_t looks;          /* futex: one more when who waits may go on. release/acquire */
 static _Atomic uint32_t given_up_looks; /* the value of looks that somebody has waited for in vain, and one; no ordering */
 static _Atomic uint32_t waiters;        /* seq_cst with looks: either who waits sees the look, or he is seen and woken */
@@ -44,10 +46,9 @@ bool mt_throttle_note(uint64_t allocated_bytes, uint64_t freed_bytes)
 	return atomic_fetch_add_explicit(&grown_bytes, more, memory_order_relaxed) + more >= ring_at;
 }
 
-static bool is_over(void)
+static bool has_grown(_Atomic int64_t *by_bytes)
 {
-	return atomic_load_explicit(&grown_bytes, memory_order_relaxed) >=
-	       atomic_load_explicit(&stop_at_bytes, memory_order_relaxed);
+	return atomic_load_explicit(&grown_bytes, memory_order_relaxed) >= atomic_load_explicit(by_bytes, memory_order_relaxed);
 }
 
 static bool is_given_up(uint32_t seen)
@@ -56,26 +57,36 @@ static bool is_given_up(uint32_t seen)
 }
 
 /* Only ever longer: several have waited, and the reaper has its own reasons. */
-static void rest_until(uint64_t until_ns)
+static void rest(_Atomic uint64_t *until_ns, uint64_t end_ns)
 {
-	uint64_t seen = atomic_load_explicit(&rest_until_ns, memory_order_relaxed);
+	uint64_t seen = atomic_load_explicit(until_ns, memory_order_relaxed);
 
-	while (seen < until_ns && !atomic_compare_exchange_weak_explicit(&rest_until_ns, &seen, until_ns, memory_order_relaxed,
-									 memory_order_relaxed))
+	while (seen < end_ns &&
+	       !atomic_compare_exchange_weak_explicit(until_ns, &seen, end_ns, memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
-static void note_wait(uint64_t waited_ns, bool in_vain)
+static bool is_resting(bool leaps, uint64_t now_ns)
 {
-	if (in_vain || atomic_load_explicit(&is_useless, memory_order_relaxed))
-		rest_until(mt_os_now_ns() + waited_ns * REST_FACTOR);
+	return now_ns < atomic_load_explicit(leaps ? &leaps_rest_ns : &rest_until_ns, memory_order_relaxed);
+}
+
+static void note_wait(uint64_t waited_ns, bool leaps, bool in_vain)
+{
+	uint64_t end = mt_os_now_ns() + waited_ns * REST_FACTOR;
+
+	if (in_vain || atomic_load_explicit(&is_useless, memory_order_relaxed)) {
+		rest(&rest_until_ns, end);
+		if (leaps)
+			rest(&leaps_rest_ns, end);
+	}
 	atomic_fetch_add_explicit(&waits_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&waits_ns, waited_ns, memory_order_relaxed);
 }
 
 /* The patience once, and nobody waits for that look again: a reaper that is stopped, or that waits for this very thread or for
  * Python, ends nobody's progress. */
-static void wait_for_look(uint32_t seen, uint64_t began_ns)
+static void wait_for_look(uint32_t seen, bool leaps, uint64_t began_ns)
 {
 	uint64_t until = began_ns + mt_config()->pressure_wait_ms * MT_NS_PER_MS;
 	uint64_t now = began_ns;
@@ -91,20 +102,21 @@ static void wait_for_look(uint32_t seen, uint64_t began_ns)
 	if (in_vain)
 		atomic_store_explicit(&given_up_looks, seen + 1, memory_order_relaxed);
 	if (now > began_ns)
-		note_wait(now - began_ns, in_vain);
+		note_wait(now - began_ns, leaps, in_vain);
 }
 
 MT_COLD void mt_throttle_heed(void)
 {
 	uint32_t seen = atomic_load_explicit(&looks, memory_order_acquire);
-	bool waits = !is_exempt && is_over(); /* before the ring: a look that it brings begins to count anew */
+	bool leaps = has_grown(&leap_at_bytes);
+	bool waits = !is_exempt && has_grown(&stop_at_bytes); /* before the ring: a look that it brings begins to count anew */
 	int kept = errno;
 	uint64_t now = mt_os_now_ns();
 
-	if (now >= atomic_load_explicit(&rest_until_ns, memory_order_relaxed)) {
+	if (!is_resting(leaps, now)) {
 		mt_bell_ring(MT_BELL_GROWTH);
 		if (waits && mt_config()->pressure_wait_ms && !is_given_up(seen))
-			wait_for_look(seen, now);
+			wait_for_look(seen, leaps, now);
 	}
 	errno = kept;
 }
@@ -135,8 +147,9 @@ static int64_t at_least_a_step(uint64_t bytes)
 	return bytes < INT64_MAX ? (int64_t)bytes : INT64_MAX;
 }
 
-void mt_throttle_set(uint64_t ring_bytes, uint64_t stop_bytes)
+void mt_throttle_set(uint64_t ring_bytes, uint64_t stop_bytes, uint64_t leap_bytes)
 {
+	atomic_store_explicit(&leap_at_bytes, at_least_a_step(leap_bytes), memory_order_relaxed);
 	atomic_store_explicit(&stop_at_bytes, at_least_a_step(stop_bytes), memory_order_relaxed);
 	atomic_store_explicit(&ring_at_bytes, at_least_a_step(ring_bytes), memory_order_relaxed);
 }
@@ -152,13 +165,14 @@ void mt_throttle_rest(uint64_t least_ns)
 {
 	atomic_store_explicit(&is_useless, true, memory_order_relaxed);
 	if (least_ns)
-		rest_until(mt_os_now_ns() + least_ns);
+		rest(&rest_until_ns, mt_os_now_ns() + least_ns);
 }
 
 void mt_throttle_watch(void)
 {
 	atomic_store_explicit(&is_useless, false, memory_order_relaxed);
 	atomic_store_explicit(&rest_until_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&leaps_rest_ns, 0, memory_order_relaxed);
 }
 
 void mt_throttle_release(void)

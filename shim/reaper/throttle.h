@@ -3,7 +3,9 @@
  * the room to the limit may be used up the reaper is rung; when all of it may be, the thread waits until the reaper has looked
  * and has returned what is free. The kernel does the same for its own limits, and calls it direct reclaim.
  * How long anybody waits is bounded: MT_PRESSURE_WAIT_MS for one look, and once that was in vain nobody for the same look. After
- * waits in vain, and for looks that were of no use, nobody waits for four times as long. No lock, no allocation. */
+ * waits in vain, and for looks that were of no use, nobody waits for four times as long. A rest was found right for memory that is
+ * taken and freed again; a leap, so much more at once than that, ends it: growth beyond the limit is over before a rest is. After a
+ * leap's own wait leaps rest as well. No lock, no allocation. */
 #ifndef MT_THROTTLE_H
 #define MT_THROTTLE_H
 
@@ -31,13 +33,13 @@ bool mt_throttle_has_rung(void);
 /* A look begins: from here on growth is counted anew. Answers what was counted until now, in bytes. */
 uint64_t mt_throttle_begin(void);
 
-/* What it has seen: how much growth rings, how much must wait. */
-void mt_throttle_set(uint64_t ring_bytes, uint64_t stop_bytes);
+/* What it has seen: how much growth rings, how much must wait, and how much is a leap. */
+void mt_throttle_set(uint64_t ring_bytes, uint64_t stop_bytes, uint64_t leap_bytes);
 
 /* No limit is known, or the reaper leaves: nobody is counted. */
 void mt_throttle_off(void);
 
-/* The look was of no use: nobody rings or waits for that long from now on, nor for four times as long as who waits for it has
+/* The look was of no use: nobody but leaps rings or waits for that long from now on, nor for four times as long as who waits for it has
  * waited. Before the release. */
 void mt_throttle_rest(uint64_t least_ns);
 

@@ -13,7 +13,8 @@ static uint64_t now_ns;
 /* 10 ms later so many MB of the heap are not resident, and threads have told of so many more: what is pending, in MB. */
 static uint64_t look(int64_t untouched_mb, uint64_t taken_mb)
 {
-	const struct mt_untouched untouched = {.known = true, .exact = true, .bytes = untouched_mb * (int64_t)MB};
+	const struct mt_untouched untouched = {.known = true, .space_bytes = untouched_mb * (int64_t)MB, .exact = true,
+					       .heap_bytes = untouched_mb * (int64_t)MB};
 
 	now_ns += 10 * MS;
 	mt_pending_look(&pending, &untouched, taken_mb * MB, now_ns);
@@ -87,13 +88,52 @@ Test(pending, is_over_after_two_seconds_from_when_it_was_told)
 	cr_expect_eq(look(1150, 0), 0);
 }
 
-Test(pending, cannot_be_compared_between_two_ways_of_reading)
+/* As the address space tells it: so many MB that are not resident. */
+static uint64_t look_by_space(int64_t untouched_mb, uint64_t taken_mb)
 {
-	const struct mt_untouched mapped = {.known = true, .exact = false, .bytes = 9000 * (int64_t)MB};
+	const struct mt_untouched untouched = {.known = true, .space_bytes = untouched_mb * (int64_t)MB};
+
+	now_ns += 10 * MS;
+	mt_pending_look(&pending, &untouched, taken_mb * MB, now_ns);
+	return pending.bytes / MB;
+}
+
+Test(pending, is_not_what_a_purge_has_given_back)
+{
+	cr_expect_eq(look_by_space(1000, 0), 0);
+	cr_expect_eq(look_by_space(1150, 150), 150);
+	mt_pending_discarded(&pending, 160 * MB);
+	cr_expect_eq(look_by_space(1150 + 160 - 80, 0), 70, "80 MB of it have been touched since");
+	cr_expect_eq(look_by_space(1150 + 160 - 150, 30), 0);
+}
+
+Test(pending, is_read_from_figures_that_a_purge_does_not_change)
+{
+	cr_expect_eq(look(1150, 150), 150);
+	mt_pending_discarded(&pending, 160 * MB);
+	cr_expect_eq(look(1070, 0), 70);
+}
+
+/* An allocator that begins to tell, or that does not any more. */
+Test(pending, is_compared_by_the_figures_that_both_looks_have)
+{
+	struct mt_untouched now = {.known = true, .space_bytes = 9000 * (int64_t)MB};
+
+	mt_pending_fork_child(&pending);
+	mt_pending_look(&pending, &now, 0, now_ns);
+	now = (struct mt_untouched){.known = true, .space_bytes = 9100 * (int64_t)MB, .exact = true, .heap_bytes = 7 * (int64_t)MB};
+	mt_pending_look(&pending, &now, 100 * MB, now_ns);
+	cr_expect_eq(pending.bytes, 100 * MB);
+	now = (struct mt_untouched){.known = true, .space_bytes = 9060 * (int64_t)MB};
+	mt_pending_look(&pending, &now, 0, now_ns);
+	cr_expect_eq(pending.bytes, 60 * MB);
+}
+
+Test(pending, is_not_compared_where_nothing_is_known)
+{
 	const struct mt_untouched unknown = {.known = false};
 
-	mt_pending_look(&pending, &mapped, 500 * MB, now_ns);
-	cr_expect_eq(pending.bytes, 0);
 	mt_pending_look(&pending, &unknown, 500 * MB, now_ns);
+	cr_expect_eq(pending.bytes, 0);
 	cr_expect_eq(look(99000, 500), 0);
 }

@@ -104,9 +104,15 @@ static const struct row {
 	 "pending=300 free=100: purge | pending=300 free=100: purge | +380ms pending=300 free=100: - | +30ms pending=300 free=100: purge"},
 	{"pending again a moment after much has gone", "", "ram=600 pending=300 free=200 gives=200: purge | +100ms ram=600 pending=300 free=50: purge"},
 	{"pending again a moment later, and an eighth of the limit was freed", "",
-	 "ram=600 pending=300 free=100 gives=0: purge | +10ms pending=300 free=100 freed=124: - | "
-	 "+10ms pending=300 free=100 freed=125: purge | +10ms pending=300 free=100 freed=249: - | "
-	 "+10ms pending=300 free=100 freed=250 gives=100: purge | +10ms ram=600 pending=300 free=100 freed=375: purge"},
+	 "ram=600 pending=300 free=200 gives=0: purge | +10ms pending=300 free=200 freed=124: - | "
+	 "+10ms pending=300 free=200 freed=125 gives=200: purge | +10ms ram=600 pending=300 free=200 freed=249: - | "
+	 "+10ms pending=300 free=200 freed=250: purge"},
+	{"pending again a moment later, and what was freed was taken again", "",
+	 "ram=600 pending=300 free=124 gives=0: purge | +10ms pending=300 free=124 freed=5000: - | +10ms pending=300 free=125 freed=5000: purge"},
+	{"pending in vain, in a program that turns over its memory: the longer the pause, the more must be freed", "",
+	 "ram=600 pending=300 free=200 gives=0: purge | +10ms pending=300 free=200 freed=125: purge | "
+	 "+10ms pending=300 free=200 freed=374: - | +10ms pending=300 free=200 freed=375: purge | "
+	 "+10ms pending=300 free=200 freed=874: - | +10ms pending=300 free=200 freed=875: purge"},
 	{"pending in a program without a limit", "", "limit=0 ram=600 pending=900 free=100: -"},
 	{"pending with pressure switched off", "pressure=0", "ram=600 pending=900 free=100: -"},
 	{"pending for ever, in the pause of a level", "", "ram=860 gives=20: purge | +100ms ram=860 pending=100 free=50: purge level=warn by=limit"},
@@ -522,4 +528,50 @@ Test(pressure_policy, is_due_for_growth_towards_the_own_limit)
 
 	cr_expect_not(mt_pressure_is_due(&tell.pressure, tell.look.now_ns + MT_NS_PER_MS, 502 * MB));
 	cr_expect(mt_pressure_is_due(&tell.pressure, tell.look.now_ns + MT_NS_PER_MS, 503 * MB));
+}
+
+/* ---- how much may be taken until then ---- */
+
+static void expect_allowed(uint64_t used_mb, uint64_t pending_mb, uint64_t ring_mb, uint64_t unseen_mb, uint64_t leap_mb)
+{
+	const struct mt_pressure_look now = {
+		.used_bytes = used_mb * MB, .pending_bytes = pending_mb * MB, .limit_bytes = 1000 * MB, .exact = true,
+	};
+	struct mt_pressure_allowance got;
+
+	mt_pressure_allow(&now, &tell.cfg, &got);
+	cr_expect(got.limited);
+	cr_expect_eq(got.ring_bytes / MB, ring_mb, "%llu MB ring", (unsigned long long)(got.ring_bytes / MB));
+	cr_expect_eq(got.unseen_bytes / MB, unseen_mb, "%llu MB unseen", (unsigned long long)(got.unseen_bytes / MB));
+	cr_expect_eq(got.leap_bytes / MB, leap_mb, "%llu MB are a leap", (unsigned long long)(got.leap_bytes / MB));
+}
+
+Test(pressure_policy, lets_growth_pass_unseen_until_it_would_reach_critical)
+{
+	look_once("", "ram=100: -");
+
+	expect_allowed(450, 0, 100, 450, 450);
+	expect_allowed(350, 100, 100, 450, 450);
+	expect_allowed(870, 0, 7, 30, 125);
+	expect_allowed(900, 0, 25, 50, 125);
+	expect_allowed(960, 0, 10, 20, 125);
+	expect_allowed(900, 500, 0, 0, 125);
+}
+
+Test(pressure_policy, holds_nobody_back_where_no_limit_counts)
+{
+	struct mt_pressure_look now = {.used_bytes = 900 * MB, .limit_bytes = 1000 * MB, .exact = true};
+	struct mt_pressure_allowance got;
+
+	look_once("pressure=0", "ram=100: -");
+	mt_pressure_allow(&now, &tell.cfg, &got);
+	cr_expect_not(got.limited, "switched off");
+	look_once("", "ram=100: -");
+	now.exact = false;
+	mt_pressure_allow(&now, &tell.cfg, &got);
+	cr_expect_not(got.limited, "much of it may be pages of files");
+	now.used_bytes = 1000 * MB;
+	now.exact = true;
+	mt_pressure_allow(&now, &tell.cfg, &got);
+	cr_expect_not(got.limited, "nothing is left to be saved");
 }

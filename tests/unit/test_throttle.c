@@ -13,7 +13,7 @@
 
 #define MB      MT_MIB
 #define SOON_NS (20 * MT_NS_PER_MS)
-
+#define LEAP    (150 * MB)
 
 #define LONG    "1000" /* ms, the longest there is; no test that passes waits for it to be over */
 #define LATE_NS (500 * MT_NS_PER_MS)
@@ -43,7 +43,7 @@ Test(throttle, counts_nobody_where_no_limit_is_known)
 Test(throttle, rings_when_much_of_the_room_may_be_used_up)
 {
 	begin("0");
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 
 	cr_expect_not(mt_throttle_note(9 * MB, 0));
 	cr_expect(mt_throttle_note(2 * MB, 0));
@@ -56,7 +56,7 @@ Test(throttle, rings_when_much_of_the_room_may_be_used_up)
 
 Test(throttle, takes_off_what_is_freed)
 {
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 
 	(void)mt_throttle_note(12 * MB, 0);
 	cr_expect_not(mt_throttle_note(MB, 5 * MB));
@@ -65,14 +65,14 @@ Test(throttle, takes_off_what_is_freed)
 
 Test(throttle, does_not_take_what_was_freed_before_for_room)
 {
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 
 	cr_expect(mt_throttle_note(12 * MB, 120 * MB), "the pages of the 120 MB are still there, and may serve others only");
 }
 
 Test(throttle, can_be_switched_off_again)
 {
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	mt_throttle_off();
 	cr_expect_not(mt_throttle_has_rung());
@@ -81,13 +81,13 @@ Test(throttle, can_be_switched_off_again)
 
 Test(throttle, takes_no_room_for_the_least_there_is)
 {
-	mt_throttle_set(0, 0);
+	mt_throttle_set(0, 0, 0);
 	cr_expect(mt_throttle_note(MB, 0), "nothing is left: each MB rings");
 }
 
 Test(throttle, never_makes_the_room_smaller_than_a_thread_tells_of)
 {
-	mt_throttle_set(1, 1);
+	mt_throttle_set(1, 1, 1);
 
 	cr_expect_not(mt_throttle_note(MB / 2, 0));
 	cr_expect(mt_throttle_note(MB / 2, 0));
@@ -130,7 +130,7 @@ Test(throttle, waits_where_all_of_the_room_may_be_used_up_until_somebody_has_loo
 	pthread_t looker;
 
 	begin(LONG);
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	cr_assert_eq(pthread_create(&looker, NULL, look_soon, NULL), 0);
 	(void)mt_throttle_note(100 * MB, 0);
 	errno = 77;
@@ -152,7 +152,7 @@ Test(throttle, lets_all_that_wait_go_on_at_once)
 	uint64_t began, count, ns;
 
 	begin(LONG);
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	began = mt_os_now_ns();
 	for (int i = 0; i < 8; i++)
@@ -174,7 +174,7 @@ Test(throttle, lets_all_that_wait_go_on_at_once)
 Test(throttle, waits_no_longer_than_it_is_told_for_a_reaper_that_does_not_come)
 {
 	begin("30");
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 
 	uint64_t waited = heeded_ns();
@@ -200,7 +200,7 @@ static void expect_no_wait(void)
 Test(throttle, waits_for_a_reaper_that_does_not_come_once_and_not_again)
 {
 	begin("1");
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	expect_waits(1);
 	expect_waits(1);
@@ -225,7 +225,7 @@ Test(throttle, rests_four_times_as_long_as_was_waited_after_a_look_of_no_use)
 	uint64_t began;
 
 	begin(LONG);
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	cr_assert_eq(pthread_create(&waiter, NULL, heed_long, NULL), 0);
 	while (!rung())
@@ -251,7 +251,7 @@ Test(throttle, rests_four_times_as_long_as_was_waited_after_a_look_of_no_use)
 Test(throttle, never_waits_where_it_is_told_so)
 {
 	begin("0");
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	expect_no_wait();
 	cr_expect(rung());
@@ -260,7 +260,7 @@ Test(throttle, never_waits_where_it_is_told_so)
 Test(throttle, never_waits_while_there_is_room)
 {
 	begin(LONG);
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(99 * MB, 0);
 	expect_no_wait();
 }
@@ -269,7 +269,7 @@ Test(throttle, lets_the_reaper_itself_never_wait)
 {
 	begin(LONG);
 	mt_throttle_exempt();
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	expect_no_wait();
 }
@@ -277,7 +277,7 @@ Test(throttle, lets_the_reaper_itself_never_wait)
 Test(throttle, neither_rings_nor_waits_while_it_rests)
 {
 	begin(LONG);
-	mt_throttle_set(10 * MB, 100 * MB);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
 	mt_throttle_rest(3600 * MT_NS_PER_S);
 	(void)mt_throttle_note(100 * MB, 0);
 	expect_no_wait();
@@ -288,12 +288,41 @@ Test(throttle, neither_rings_nor_waits_while_it_rests)
 	cr_expect(rung());
 }
 
+Test(throttle, lets_a_leap_end_the_rest)
+{
+	begin("1");
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
+	mt_throttle_rest(3600 * MT_NS_PER_S);
+	(void)mt_throttle_note(LEAP - 1, 0);
+	expect_no_wait();
+	cr_expect_not(rung());
+	(void)mt_throttle_note(1, 0);
+	expect_waits(1);
+	cr_expect(rung());
+}
+
+Test(throttle, lets_leaps_rest_too_once_one_has_waited_in_vain)
+{
+	begin("250");
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
+	(void)mt_throttle_note(LEAP, 0);
+	expect_waits(1);
+	mt_throttle_release(); /* a new look, for which nobody has waited yet */
+	mt_bell_take(MT_BELL_GROWTH);
+	expect_waits(1);
+	cr_expect_not(rung());
+	mt_throttle_watch();
+	begin("1");
+	expect_waits(2);
+	cr_expect(rung(), "a look of use ends that rest as well");
+}
+
 Test(throttle, forgets_all_in_a_forked_child)
 {
 	uint64_t count, ns;
 
 	begin("1");
-	mt_throttle_set(10 * MB, 20 * MB);
+	mt_throttle_set(10 * MB, 20 * MB, LEAP);
 	(void)mt_throttle_note(100 * MB, 0);
 	mt_throttle_heed();
 	mt_throttle_rest(3600 * MT_NS_PER_S);
@@ -304,7 +333,7 @@ Test(throttle, forgets_all_in_a_forked_child)
 	cr_expect_not(mt_throttle_note(100 * MB, 0));
 	mt_throttle_read(&count, &ns);
 	cr_expect_eq(count + ns, 0);
-	mt_throttle_set(10 * MB, 20 * MB);
+	mt_throttle_set(10 * MB, 20 * MB, LEAP);
 	cr_expect_not(mt_throttle_note(9 * MB, 0), "counted anew");
 	(void)mt_throttle_note(11 * MB, 0);
 	expect_waits(1);
