@@ -1,9 +1,10 @@
 # tests/locks.mk -- what looks for deadlocks and races, beside check-tsan: a debug shim, whose locks are checked at each take
 # (shim/base/lock_check.h), under the tests that fork, signal and race; Helgrind for the order in which our locks are taken with
-# jemalloc's; and the storm of everything at once.
+# jemalloc's; the storm of everything at once; and many programs that meet their limit at once.
 
-.PHONY: check-debug check-helgrind check-storm
+.PHONY: check-debug check-helgrind check-storm check-limits
 STORM_SECONDS ?= 600
+LIMIT_RUNS ?= 120
 
 check-debug: test-programs
 	@$(MAKE) --no-print-directory BUILD=debug all unsafe-shims
@@ -12,6 +13,9 @@ check-debug: test-programs
 
 check-storm: all
 	@tests/stress/storm.py --seconds $(STORM_SECONDS) --shim $(B)/libmtshim.so --mtctl $(B)/mtctl
+
+check-limits: all
+	@tests/stress/limits.py --runs $(LIMIT_RUNS) --shim $(B)/libmtshim.so
 
 # Its race detector knows locks alone, and most of what threads share here is atomic: see tests/helgrind.supp.
 check-helgrind: unit-tests

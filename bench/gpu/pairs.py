@@ -11,7 +11,7 @@ ROUNDED = {"MT_CUDA_CONF": "roundup_power2_divisions:4"}
 MIX_WAYS = {**{name: (*way, {}) for name, way in WAYS.items()}, "shim rounded": (True, "sync", ROUNDED)}
 POOLS = ("torch", "cupy", "rmm")
 MIXES = {"small": (512, 2 << 20), "large": (1 << 20, 1 << 30)}
-POOL_FIRST_S, PAIRS_S, MIX_S = 15, 5, 3
+POOL_FIRST_S, MIX_S = 15, 3
 TELLS_S = 10
 
 

@@ -201,7 +201,7 @@ static void finish_record(struct mt_stats_record *record)
 	record->live_after_bytes = live_bytes();
 }
 
-/* Another thread may map and touch meanwhile: what is less is less by the purge. */
+/* What another thread touches meanwhile makes it less, and what it maps more, by what the heap's end went down at most. */
 static void note_discarded(const struct mt_rss_quick *before)
 {
 	struct mt_rss_quick after;

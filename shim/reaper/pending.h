@@ -19,7 +19,8 @@ struct mt_untouched {
 struct mt_pending {
 	struct mt_untouched seen; /* at the last look */
 	uint64_t bytes;           /* pending now */
-	uint64_t early_bytes;     /* seen by the last look, and nobody had told of them yet */
+	uint64_t early_bytes;     /* seen, and nobody has told of them yet */
+	uint64_t early_ns;        /* when they last became more */
 	uint64_t grown_ns;        /* when they last became more */
 };
 

@@ -89,7 +89,6 @@ static void read_heap(struct scene *out)
 	struct mt_untouched now = {.known = false};
 	uint64_t free_bytes = 0;
 
-	mt_pending_discarded(&pending, mt_actions_discarded_bytes());
 	if (is_limited)
 		now = read_untouched(&out->rss, &free_bytes);
 	mt_pending_look(&pending, &now, out->taken_bytes, look->now_ns);
@@ -279,8 +278,8 @@ static void allow(const struct mt_pressure_look *now)
 }
 
 /* Threads that take and free again, and are served from the same pages, would ring a thousand times a second: after a look that
- * has found no growth nobody does for as long as fast ones take to the end of what they may, with what is pending taken off. And a
- * look that finds the limit near and nothing that could go is no help to who waits for it. */
+ * has found no growth only leaps do for as long as fast ones take to the end of what they may, with what is pending taken off. And
+ * a look that finds the limit near and nothing that could go is no help to who waits for it. */
 static void judge_look(const struct scene *scene, uint64_t own_before, bool of_use)
 {
 	const struct mt_pressure_look *now = &scene->look;
@@ -308,6 +307,7 @@ static void look_and_act(void)
 	struct scene scene;
 	bool of_use = false;
 
+	mt_pending_discarded(&pending, mt_actions_discarded_bytes());
 	look(&scene, mt_throttle_begin());
 	read_heap(&scene);
 	scene.look.event |= unanswered_event;

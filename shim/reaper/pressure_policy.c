@@ -12,7 +12,8 @@
 #define AHEAD_SPACE_NS   (100 * MT_NS_PER_MS)   /* the same for what is pending */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
-#define FRESH_SHARE      8                      /* of the limit, freed since and still free: a cleanup for what is pending has no pause */
+#define FRESH_SHARE      8                      /* of the limit, freed since and still free: a cleanup for what is pending comes */
+#define FRESH_SOONER     5                      /* times sooner */
 #define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
 
@@ -144,16 +145,17 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
-/* After a pause; a program that has freed much since, and has it still, may take as much at once, and be killed in one. The longer
- * the pause, the more that is: one that turns over its memory frees as much all the time. */
+/* After a pause; but a program that has freed much since, and has it still, may take as much at once, and be killed in a fifth of
+ * one. The longer the pause, the more that is: one that turns over its memory frees as much all the time. */
 static bool is_ahead_due(const struct mt_pressure *pressure, const struct mt_pressure_look *now)
 {
+	uint64_t since = now->now_ns - pressure->ahead_ns;
 	uint64_t share = now->limit_bytes / FRESH_SHARE;
 	uint64_t times = pressure->ahead_pause_ns / LEAST_SPACE_NS;
 	uint64_t freed = mt_above(now->freed_bytes, pressure->ahead_freed_bytes);
+	bool is_fresh = now->free_bytes >= share && freed >= share * (times ? times : 1);
 
-	return now->now_ns - pressure->ahead_ns >= pressure->ahead_pause_ns ||
-	       (now->free_bytes >= share && freed >= share * (times ? times : 1));
+	return since >= (is_fresh ? pressure->ahead_pause_ns / FRESH_SOONER : pressure->ahead_pause_ns);
 }
 
 /* Blocks that have been allocated may be touched the next moment: what is free goes before they are. */

@@ -8,7 +8,9 @@
 #include "base/os.h"
 #include "reaper/bell.h"
 
-#define REST_FACTOR 4 /* a wait that was of no use is followed by so many times its length without one */
+#define REST_FACTOR  4                 /* a wait that was of no use is followed by so many times its length without one */
+#define LEAP_REST_NS MT_NS_PER_MS      /* at least, after a leap */
+#define LOOKS_WAITED 2                 /* the first may have begun before the growth was told */
 
 static _Atomic int64_t grown_bytes;     /* since the look; counter, no ordering */
 static _Atomic int64_t ring_at_bytes;   /* 0: nobody is counted; no ordering */
@@ -73,15 +75,26 @@ static bool is_resting(bool leaps, uint64_t now_ns)
 
 static void note_wait(uint64_t waited_ns, bool leaps, bool in_vain)
 {
-	uint64_t end = mt_os_now_ns() + waited_ns * REST_FACTOR;
+	uint64_t now = mt_os_now_ns();
+	uint64_t rest_ns = waited_ns * REST_FACTOR;
 
 	if (in_vain || atomic_load_explicit(&is_useless, memory_order_relaxed)) {
-		rest(&rest_until_ns, end);
+		rest(&rest_until_ns, now + rest_ns);
 		if (leaps)
-			rest(&leaps_rest_ns, end);
+			rest(&leaps_rest_ns, now + (rest_ns > LEAP_REST_NS ? rest_ns : LEAP_REST_NS));
 	}
 	atomic_fetch_add_explicit(&waits_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&waits_ns, waited_ns, memory_order_relaxed);
+}
+
+/* One that is over, and has not seen what was told after it began, is not the look that is waited for. */
+static bool is_look_to_come(uint32_t *seen, uint32_t first)
+{
+	uint32_t made = atomic_load(&looks);
+
+	if (made != *seen && made - first < LOOKS_WAITED && has_grown(&stop_at_bytes))
+		*seen = made;
+	return made == *seen;
 }
 
 /* The patience once, and nobody waits for that look again: a reaper that is stopped, or that waits for this very thread or for
@@ -90,10 +103,11 @@ static void wait_for_look(uint32_t seen, bool leaps, uint64_t began_ns)
 {
 	uint64_t until = began_ns + mt_config()->pressure_wait_ms * MT_NS_PER_MS;
 	uint64_t now = began_ns;
+	uint32_t first = seen;
 	bool in_vain;
 
 	atomic_fetch_add(&waiters, 1);
-	while (atomic_load(&looks) == seen && now < until && !is_given_up(seen)) {
+	while (is_look_to_come(&seen, first) && now < until && !is_given_up(seen)) {
 		(void)mt_os_futex_wait(&looks, seen, until - now, MT_FUTEX_PRIVATE);
 		now = mt_os_now_ns();
 	}
@@ -108,14 +122,15 @@ static void wait_for_look(uint32_t seen, bool leaps, uint64_t began_ns)
 MT_COLD void mt_throttle_heed(void)
 {
 	uint32_t seen = atomic_load_explicit(&looks, memory_order_acquire);
-	bool leaps = has_grown(&leap_at_bytes);
-	bool waits = !is_exempt && has_grown(&stop_at_bytes); /* before the ring: a look that it brings begins to count anew */
+	bool may_wait = !is_exempt && mt_config()->pressure_wait_ms;
+	bool waits = may_wait && has_grown(&stop_at_bytes); /* before the ring: a look that it brings begins to count anew */
+	bool leaps = may_wait && has_grown(&leap_at_bytes);
 	int kept = errno;
 	uint64_t now = mt_os_now_ns();
 
 	if (!is_resting(leaps, now)) {
 		mt_bell_ring(MT_BELL_GROWTH);
-		if (waits && mt_config()->pressure_wait_ms && !is_given_up(seen))
+		if (waits && !is_given_up(seen))
 			wait_for_look(seen, leaps, now);
 	}
 	errno = kept;

@@ -4,8 +4,8 @@
  * and has returned what is free. The kernel does the same for its own limits, and calls it direct reclaim.
  * How long anybody waits is bounded: MT_PRESSURE_WAIT_MS for one look, and once that was in vain nobody for the same look. After
  * waits in vain, and for looks that were of no use, nobody waits for four times as long. A rest was found right for memory that is
- * taken and freed again; a leap, so much more at once than that, ends it: growth beyond the limit is over before a rest is. After a
- * leap's own wait leaps rest as well. No lock, no allocation. */
+ * taken and freed again; a leap, so much more since the look than that, is let past it to the reaper: growth beyond the limit is over
+ * before a rest is. After a leap's own wait leaps rest as well. No lock, no allocation. */
 #ifndef MT_THROTTLE_H
 #define MT_THROTTLE_H
 

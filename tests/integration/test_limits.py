@@ -101,7 +101,7 @@ def test_under_pressure_it_survives_and_the_record_says_why(spawn, env, limited,
 FASTEST = {"blocks": "1000000", "array": "0"}
 
 
-@pytest.mark.alone  # beside three others of its kind on two CPUs one in ten is killed over glibc: docs/reliability.md
+@pytest.mark.alone  # many at once: make check-limits
 @pytest.mark.parametrize("speed", FASTEST)
 def test_growth_that_would_be_over_before_the_next_look_waits_for_it(run, env, limited, compile_c, speed, backend):
 	group = limited(256)

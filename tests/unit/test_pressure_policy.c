@@ -104,15 +104,18 @@ static const struct row {
 	 "pending=300 free=100: purge | pending=300 free=100: purge | +380ms pending=300 free=100: - | +30ms pending=300 free=100: purge"},
 	{"pending again a moment after much has gone", "", "ram=600 pending=300 free=200 gives=200: purge | +100ms ram=600 pending=300 free=50: purge"},
 	{"pending again a moment later, and an eighth of the limit was freed", "",
-	 "ram=600 pending=300 free=200 gives=0: purge | +10ms pending=300 free=200 freed=124: - | "
-	 "+10ms pending=300 free=200 freed=125 gives=200: purge | +10ms ram=600 pending=300 free=200 freed=249: - | "
+	 "ram=600 pending=300 free=200 gives=0: purge | +60ms pending=300 free=200 freed=124: - | "
+	 "+10ms pending=300 free=200 freed=125 gives=200: purge | +30ms ram=600 pending=300 free=200 freed=249: - | "
 	 "+10ms pending=300 free=200 freed=250: purge"},
 	{"pending again a moment later, and what was freed was taken again", "",
-	 "ram=600 pending=300 free=124 gives=0: purge | +10ms pending=300 free=124 freed=5000: - | +10ms pending=300 free=125 freed=5000: purge"},
+	 "ram=600 pending=300 free=124 gives=0: purge | +60ms pending=300 free=124 freed=5000: - | +10ms pending=300 free=125 freed=5000: purge"},
 	{"pending in vain, in a program that turns over its memory: the longer the pause, the more must be freed", "",
-	 "ram=600 pending=300 free=200 gives=0: purge | +10ms pending=300 free=200 freed=125: purge | "
-	 "+10ms pending=300 free=200 freed=374: - | +10ms pending=300 free=200 freed=375: purge | "
-	 "+10ms pending=300 free=200 freed=874: - | +10ms pending=300 free=200 freed=875: purge"},
+	 "ram=600 pending=300 free=200 gives=0: purge | +60ms pending=300 free=200 freed=125: purge | "
+	 "+120ms pending=300 free=200 freed=374: - | +10ms pending=300 free=200 freed=375: purge | "
+	 "+240ms pending=300 free=200 freed=874: - | +10ms pending=300 free=200 freed=875: purge"},
+	{"pending in vain, and any amount is freed: a fifth of the pause must pass", "",
+	 "ram=600 pending=300 free=200 gives=0: purge | +49ms pending=300 free=200 freed=90000: - | +1ms pending=300 free=200 freed=90000: purge | "
+	 "+99ms pending=300 free=200 freed=180000: - | +1ms pending=300 free=200 freed=180000: purge"},
 	{"pending in a program without a limit", "", "limit=0 ram=600 pending=900 free=100: -"},
 	{"pending with pressure switched off", "pressure=0", "ram=600 pending=900 free=100: -"},
 	{"pending for ever, in the pause of a level", "", "ram=860 gives=20: purge | +100ms ram=860 pending=100 free=50: purge level=warn by=limit"},

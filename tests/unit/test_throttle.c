@@ -120,6 +120,7 @@ static void *look_soon(void *unused)
 	while (!rung())
 		usleep(1000);
 	usleep(20000);
+	(void)mt_throttle_begin();
 	mt_throttle_release();
 	return NULL;
 }
@@ -231,6 +232,7 @@ Test(throttle, rests_four_times_as_long_as_was_waited_after_a_look_of_no_use)
 	while (!rung())
 		usleep(1000);
 	usleep(100000);
+	(void)mt_throttle_begin();
 	mt_throttle_rest(0);
 	mt_throttle_release();
 	pthread_join(waiter, NULL);
@@ -288,7 +290,7 @@ Test(throttle, neither_rings_nor_waits_while_it_rests)
 	cr_expect(rung());
 }
 
-Test(throttle, lets_a_leap_end_the_rest)
+Test(throttle, lets_a_leap_past_the_rest)
 {
 	begin("1");
 	mt_throttle_set(10 * MB, 100 * MB, LEAP);
@@ -315,6 +317,73 @@ Test(throttle, lets_leaps_rest_too_once_one_has_waited_in_vain)
 	begin("1");
 	expect_waits(2);
 	cr_expect(rung(), "a look of use ends that rest as well");
+}
+
+Test(throttle, lets_a_leap_wait_after_one_that_was_none_has_waited_in_vain)
+{
+	begin("100");
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
+	(void)mt_throttle_note(100 * MB, 0);
+	expect_waits(1);
+	mt_throttle_release();
+	(void)mt_throttle_note(50 * MB, 0);
+	expect_waits(2);
+}
+
+Test(throttle, lets_no_leap_past_the_rest_where_nobody_waits)
+{
+	begin("0");
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
+	mt_throttle_rest(3600 * MT_NS_PER_S);
+	(void)mt_throttle_note(LEAP, 0);
+	expect_no_wait();
+	cr_expect_not(rung());
+}
+
+static _Atomic bool is_through;
+
+static void *heed_through(void *unused)
+{
+	mt_throttle_heed();
+	is_through = true;
+	return unused;
+}
+
+Test(throttle, waits_for_one_more_look_where_the_first_began_before_it_told)
+{
+	pthread_t waiter;
+	uint64_t began, count, ns;
+
+	begin(LONG);
+	mt_throttle_set(10 * MB, 100 * MB, LEAP);
+	(void)mt_throttle_note(100 * MB, 0);
+	began = mt_os_now_ns();
+	cr_assert_eq(pthread_create(&waiter, NULL, heed_through, NULL), 0);
+	while (!rung())
+		usleep(1000);
+	usleep(20000);
+	mt_throttle_release(); /* what was told stands still: that look has not taken it */
+	usleep(20000);
+	cr_expect_not(is_through);
+	mt_throttle_release(); /* whatever that one has seen, two are enough */
+	pthread_join(waiter, NULL);
+	cr_expect_lt(mt_os_now_ns() - began, 1000 * MT_NS_PER_MS, "woken");
+	mt_throttle_read(&count, &ns);
+	cr_expect_leq(count, 1, "it is one wait");
+}
+
+Test(throttle, forgets_the_rest_of_leaps_in_a_forked_child)
+{
+	begin("100");
+	mt_throttle_set(10 * MB, 20 * MB, LEAP);
+	(void)mt_throttle_note(LEAP, 0);
+	expect_waits(1);
+
+	mt_throttle_fork_child();
+
+	mt_throttle_set(10 * MB, 20 * MB, LEAP);
+	(void)mt_throttle_note(LEAP, 0);
+	expect_waits(1);
 }
 
 Test(throttle, forgets_all_in_a_forked_child)
