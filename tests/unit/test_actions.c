@@ -32,7 +32,7 @@ static void hoard(void)
 			free(blocks[i]);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* libc's allocator is not there */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they bring their own malloc */
 Test(actions, tell_what_a_purge_has_given_back_of_addresses_that_stay, .init = begin)
 {
 	const struct mt_order order = {.reason = MT_REASON_REQUEST, .level = MT_LEVEL_PURGE};
@@ -51,6 +51,7 @@ Test(actions, tell_what_a_purge_has_given_back_of_addresses_that_stay, .init = b
 	mt_actions_clean(&order, &record);
 	cr_expect_leq(mt_actions_discarded_bytes(), MB, "nothing is left to go");
 }
+#endif
 
 Test(actions, forget_it_in_a_forked_child, .init = begin)
 {
@@ -62,4 +63,3 @@ Test(actions, forget_it_in_a_forked_child, .init = begin)
 	mt_actions_fork_child();
 	cr_expect_eq(mt_actions_discarded_bytes(), 0);
 }
-#endif

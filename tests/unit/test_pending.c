@@ -61,7 +61,7 @@ Test(pending, is_known_though_the_thread_tells_of_its_block_a_look_later)
 
 Test(pending, is_known_though_many_looks_come_before_the_thread_tells)
 {
-	for (int i = 0; i < 9; i++)
+	for (uint64_t i = 0; i < 9; i++)
 		cr_expect_eq(look(1150, 1), i + 1);
 	cr_expect_eq(look(1150, 141), 150);
 }
