@@ -82,7 +82,8 @@ def bench_of_fake(run, bare, build, fake, target, *words, timeout=100):
 
 def test_the_bench_of_pairs_and_mixes_runs_on_the_stand_in_driver(run, bare, build, fake, tmp_path):
 	target = tmp_path / "figures.json"
-	done = bench_of_fake(run, bare, build, fake, target, "--only", "pairs,mixes", "--runs", "1", "--pair-ms", "2", "--mix-steps", "2000")
+	# A short mix is over before a busy machine lets the device of the stand-in work at all: nothing that is freed may be taken again.
+	done = bench_of_fake(run, bare, build, fake, target, "--only", "pairs,mixes", "--runs", "1", "--pair-ms", "2", "--mix-steps", "10000")
 	assert done.returncode == 0, done.stdout + done.stderr
 	runs = json.loads(target.read_text())["runs"]
 	assert runs["gpu-pairs"]["driver"][0]["pair_1MiB_ns"] > 0 and runs["gpu-pairs"]["shim"][0]["used_64KiB_p95_ns"] > 0
