@@ -61,6 +61,12 @@ static void fork_child(void)
 		atomic_store(&is_forked, true);
 }
 
+/* At the first call would be too late: glibc runs no handler that is registered while a fork is under way. */
+__attribute__((constructor)) static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, fork_child);
+}
+
 static void configure(void)
 {
 	const char *text;
@@ -86,7 +92,6 @@ static void configure(void)
 	text = getenv("FAKECUDA_FAIL");
 	if (text != NULL)
 		fake_inject_order(text, false);
-	pthread_atfork(NULL, NULL, fork_child);
 }
 
 void fake_configure(void)
