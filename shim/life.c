@@ -25,6 +25,7 @@
 #include "base/loader.h"
 #include "base/lock_check.h"
 #include "base/log.h"
+#include "base/main_thread.h"
 #include "base/number.h"
 #include "base/os.h"
 #include "base/stray.h"
@@ -401,6 +402,7 @@ static void fork_child(void)
 	atomic_store_explicit(&cuda_runs, false, memory_order_relaxed);
 #endif
 	own_pid = mt_os_getpid();
+	mt_main_thread_fork_child(own_pid);
 	forked = true;
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
 	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
@@ -448,6 +450,7 @@ __attribute__((constructor(101))) static void begin(void)
 		return;
 	}
 	mt_account_know_main();
+	mt_main_thread_know();
 	mt_signal_start();
 	mt_tick_use_door(door);
 #ifndef MT_NO_JEMALLOC
