@@ -36,6 +36,7 @@
 #include "entry/growth.h"
 #include "entry/heap.h"
 #include "entry/signal.h"
+#include "entry/thread_count.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
 #include "reaper/framework.h"
@@ -371,6 +372,7 @@ static void fork_parent(void)
 	mt_account_fork_parent();
 	mt_loader_fork_parent();
 	mt_publish_fork_parent();
+	mt_thread_count_forked();
 	mt_lock_check_outside("the end of fork");
 }
 
@@ -397,6 +399,7 @@ static void fork_child(void)
 	mt_reaper_fork_child();
 	mt_last_fork_child();
 	mt_signal_fork_child();
+	mt_thread_count_forked();
 	mt_lock_check_outside("the end of fork");
 #ifndef MT_NO_CUDA
 	atomic_store_explicit(&cuda_runs, false, memory_order_relaxed);
@@ -444,6 +447,7 @@ __attribute__((constructor(101))) static void begin(void)
 	mt_symbol_follow();
 #endif
 	mt_copy_start();
+	mt_thread_count_start();
 	mt_life_heap_start();
 	if (!mt_life_is_on()) {
 		mt_alone_find();
