@@ -56,19 +56,23 @@ struct schedule {
 	uint8_t cpus[CPUS_BYTES];
 	size_t cpus_bytes;  /* 0: not known */
 	int policy;         /* -1: not known */
-	int nice;
 };
 
 static struct schedule at_load;
+static long priority_at_load;
 
 static void read_schedule(struct schedule *out)
 {
 	long bytes = mt_kernel(SYS_sched_getaffinity, 0, sizeof(out->cpus), out->cpus);
-	long reversed = mt_kernel(SYS_getpriority, PRIO_PROCESS, 0); /* 20 - nice: getpriority(2), NOTES */
 
 	out->cpus_bytes = bytes > 0 ? (size_t)bytes : 0;
 	out->policy = (int)mt_kernel(SYS_sched_getscheduler, 0);
-	out->nice = reversed > 0 ? 20 - (int)reversed : 0;
+}
+
+/* 20 less the nice value (getpriority(2), NOTES); -1 where the kernel does not tell. */
+static long read_priority(void)
+{
+	return mt_kernel(SYS_getpriority, PRIO_PROCESS, 0);
 }
 
 void mt_thread_learn(void)
@@ -79,6 +83,7 @@ void mt_thread_learn(void)
 	(void)mt_loader_iterate(add_tls, &sum);
 	tls_bytes = sum;
 	read_schedule(&at_load);
+	priority_at_load = read_priority();
 	errno = kept;
 }
 
@@ -95,20 +100,20 @@ static int find_wants(void)
 	if (at_load.cpus_bytes && &pthread_attr_setaffinity_np &&
 	    (now.cpus_bytes != at_load.cpus_bytes || memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
 		wants |= WANT_CPUS;
-	if (now.policy != at_load.policy || now.policy == SCHED_FIFO || now.policy == SCHED_RR)
+	if (now.policy == SCHED_FIFO || now.policy == SCHED_RR ||
+	    (at_load.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
 		wants |= WANT_POLICY;
 	return wants;
 }
 
-/* PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and the kernel hands the
+/* To SCHED_OTHER, the only one that libc takes besides the real-time policies. PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and the kernel hands the
  * caller's on. */
 static void set_policy(pthread_attr_t *attr)
 {
 	const struct sched_param normal = {0};
-	bool is_normal = at_load.policy == SCHED_BATCH || at_load.policy == SCHED_IDLE;
 
 	(void)pthread_attr_setinheritsched(attr, PTHREAD_EXPLICIT_SCHED);
-	(void)pthread_attr_setschedpolicy(attr, is_normal ? at_load.policy : SCHED_OTHER);
+	(void)pthread_attr_setschedpolicy(attr, SCHED_OTHER);
 	(void)pthread_attr_setschedparam(attr, &normal);
 }
 
@@ -116,11 +121,9 @@ static void set_policy(pthread_attr_t *attr)
 static void *begin(void *argument)
 {
 	struct mt_thread *thread = argument;
-	struct schedule now;
 
-	read_schedule(&now);
-	if (now.nice != at_load.nice)
-		(void)mt_kernel(SYS_setpriority, PRIO_PROCESS, 0, at_load.nice);
+	if (priority_at_load > 0 && read_priority() != priority_at_load)
+		(void)mt_kernel(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
 	return thread->run(NULL);
 }
 
