@@ -6,12 +6,9 @@
 #include <string.h>
 
 #include "base/lock_check.h"
-#include "base/main_thread.h"
 #include "base/os.h"
 #include "stats/files.h"
 #include "stats/stats_layout.h"
-
-#define SLICE_NS MT_NS_PER_S /* the kernel wakes nobody of ours when the main thread makes the exit system call */
 
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;
@@ -88,12 +85,7 @@ void mt_bell_sleep(uint32_t word, uint64_t timeout_ns)
 	int answer;
 
 	mt_lock_check_wait("the bell");
-	do {
-		uint64_t slice_ns = timeout_ns < SLICE_NS ? timeout_ns : SLICE_NS;
-
-		answer = mt_os_futex_wait(at, word, slice_ns, MT_FUTEX_SHARED);
-		timeout_ns -= slice_ns;
-	} while (answer == ETIMEDOUT && timeout_ns && !mt_main_thread_has_ended());
+	answer = mt_os_futex_wait(at, word, timeout_ns, MT_FUTEX_SHARED);
 	/* Truncated under us: the kernel says so instead of a SIGBUS. */
 	if (answer == EFAULT && at != &private_word)
 		atomic_store(&word_at, &private_word);

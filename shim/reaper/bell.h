@@ -35,8 +35,7 @@ uint32_t mt_bell_word(void);
 uint32_t mt_bell_bits(void);
 void mt_bell_take(uint32_t bits);
 
-/* Sleeps until somebody rings, the word is no longer `word`, or the time is over; up to a second longer than the main thread
- * lives (base/main_thread.h). */
+/* Sleeps until somebody rings, the word is no longer `word`, or the time is over. */
 void mt_bell_sleep(uint32_t word, uint64_t timeout_ns);
 
 /* The next request from the bell file, checked: false where there is none that is new. One that this shim does not know, as a

@@ -2,6 +2,7 @@
  *   main     main alone
  *   strict   main alone, in strict seccomp, which allows no other way
  *   filter   main alone, killed by a seccomp filter that kills the thread that calls getppid
+ *   child    a child alone, forked by another thread; main ends as the child did
  *   others   main, while another thread goes on for a moment and ends the same way
  *   last     main by pthread_exit, then another thread by the system call */
 #include <linux/filter.h>
@@ -14,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define HELD_BYTES (64u << 20)
@@ -29,11 +31,25 @@ static void grow(void)
 static void *end_late(void *unused)
 {
 	(void)unused;
-	usleep(1500000); /* longer than the shim takes to see that main has left */
+	usleep(800000); /* longer than the shim takes to see that main has left */
 	puts("the other thread is done");
 	fflush(stdout);
 	syscall(SYS_exit, 3);
 	return NULL;
+}
+
+static void *fork_and_follow(void *unused)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	(void)unused;
+	if (child == 0) {
+		grow();
+		syscall(SYS_exit, 7);
+	}
+	waitpid(child, &status, 0);
+	exit(WEXITSTATUS(status));
 }
 
 static void kill_at_getppid(void)
@@ -58,6 +74,8 @@ int main(int argc, char **argv)
 	const char *moment = argc > 1 ? argv[1] : "";
 	pthread_t thread;
 
+	if (strcmp(moment, "child") == 0 && pthread_create(&thread, NULL, fork_and_follow, NULL) == 0)
+		pause();
 	grow();
 	if (strcmp(moment, "others") == 0 || strcmp(moment, "last") == 0)
 		pthread_create(&thread, NULL, end_late, NULL);

@@ -42,7 +42,7 @@ def ends(run, bare, compile_c, env, mt_dir):
 	return end_one
 
 
-@pytest.mark.parametrize("moment", ["main", "strict", "filter"])
+@pytest.mark.parametrize("moment", ["main", "strict", "filter", "child"])
 def test_a_main_thread_that_ends_past_libc_ends_the_process(ends, moment, backend):
 	assert ends(moment) == "grown\n"
 
