@@ -53,11 +53,15 @@ static void say_door(uint64_t door)
 		mt_doctor_say(MT_FINDING_OK, NULL, "signal: our handler stands");
 		break;
 	case 2:
-		mt_doctor_say(MT_FINDING_OK, NULL, "signal: the program has its own handler, ours runs before it");
+		mt_doctor_say(MT_FINDING_OK, NULL, "signal: MT_SIGNAL is set, and the program has its own handler; ours runs before it");
 		break;
 	case 3:
 		mt_doctor_say(MT_FINDING_WARN, "use `mtctl trim`, or another MT_SIGNAL",
 			      "signal door lost: somebody set a handler by a raw system call");
+		break;
+	case 5:
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "signal: the program has its own handler, and the signal is the program's alone; `mtctl trim` cleans up");
 		break;
 	default:
 		mt_doctor_say(MT_FINDING_NOTE, "use `mtctl trim`, or another MT_SIGNAL",

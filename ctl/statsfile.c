@@ -317,7 +317,7 @@ const char *mt_statsfile_gc_state(uint32_t state)
 
 const char *mt_statsfile_door(uint64_t door)
 {
-	static const char *const words[] = {"none", "ours", "passed on", "lost", "ignored"};
+	static const char *const words[] = {"none", "ours", "passed on", "lost", "ignored", "the program's alone"};
 
 	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
 }

@@ -25,6 +25,7 @@
 #include "base/loader.h"
 #include "base/lock_check.h"
 #include "base/log.h"
+#include "base/main_thread.h"
 #include "base/number.h"
 #include "base/os.h"
 #include "base/stray.h"
@@ -35,6 +36,7 @@
 #include "entry/growth.h"
 #include "entry/heap.h"
 #include "entry/signal.h"
+#include "entry/thread_count.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
 #include "reaper/framework.h"
@@ -370,6 +372,7 @@ static void fork_parent(void)
 	mt_account_fork_parent();
 	mt_loader_fork_parent();
 	mt_publish_fork_parent();
+	mt_thread_count_forked();
 	mt_lock_check_outside("the end of fork");
 }
 
@@ -396,11 +399,13 @@ static void fork_child(void)
 	mt_reaper_fork_child();
 	mt_last_fork_child();
 	mt_signal_fork_child();
+	mt_thread_count_forked();
 	mt_lock_check_outside("the end of fork");
 #ifndef MT_NO_CUDA
 	atomic_store_explicit(&cuda_runs, false, memory_order_relaxed);
 #endif
 	own_pid = mt_os_getpid();
+	mt_main_thread_fork_child(own_pid);
 	forked = true;
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
 	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
@@ -442,12 +447,14 @@ __attribute__((constructor(101))) static void begin(void)
 	mt_symbol_follow();
 #endif
 	mt_copy_start();
+	mt_thread_count_start();
 	mt_life_heap_start();
 	if (!mt_life_is_on()) {
 		mt_alone_find();
 		return;
 	}
 	mt_account_know_main();
+	mt_main_thread_know();
 	mt_signal_start();
 	mt_tick_use_door(door);
 #ifndef MT_NO_JEMALLOC

@@ -3,13 +3,33 @@
 #include "base/lock.h"
 #include "base/os.h"
 
-#define WAIT_NS MT_NS_PER_S
+#define WAIT_NS      MT_NS_PER_S
+#define COPY_STEP_NS (100 * 1000ull)
 
 static struct mt_lock lock = MT_LOCK(purge);
+
+/* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's id by the kernel. acquire:
+ * who sees it goes on to change the heap. */
+static _Atomic pid_t copied = 1;
+
+static bool is_copying(void)
+{
+	return atomic_load_explicit(&copied, memory_order_acquire) == 0;
+}
+
+/* Under the lock. Nobody rings at the end of a copy: some ms for each GB. */
+static void wait_for_copy(void)
+{
+	_Atomic uint32_t nobody_rings = 0;
+
+	while (is_copying())
+		(void)mt_os_futex_wait(&nobody_rings, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
+}
 
 void mt_purge_enter(void)
 {
 	mt_lock_take(&lock);
+	wait_for_copy();
 }
 
 void mt_purge_leave(void)
@@ -22,6 +42,22 @@ bool mt_purge_hold(void)
 	return mt_lock_take_within(&lock, WAIT_NS);
 }
 
+_Atomic pid_t *mt_purge_hold_until_copied(void)
+{
+	if (!mt_lock_take_within(&lock, WAIT_NS))
+		return NULL;
+	wait_for_copy();
+	atomic_store_explicit(&copied, 0, memory_order_relaxed);
+	mt_lock_drop(&lock);
+	return &copied;
+}
+
+void mt_purge_end_copy(bool made)
+{
+	if (!made)
+		atomic_store_explicit(&copied, 1, memory_order_release);
+}
+
 void mt_purge_release(void)
 {
 	mt_lock_drop(&lock);
@@ -29,5 +65,6 @@ void mt_purge_release(void)
 
 void mt_purge_forget(void)
 {
+	atomic_store_explicit(&copied, 1, memory_order_relaxed);
 	mt_lock_reset(&lock);
 }

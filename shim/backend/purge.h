@@ -4,7 +4,9 @@
 #ifndef MT_PURGE_H
 #define MT_PURGE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Around as little as possible at once: a fork waits for it. Whoever waits is let in at the leaving. */
 void mt_purge_enter(void);
@@ -14,6 +16,12 @@ void mt_purge_leave(void);
  * and more. False: it goes on all the same, and there is nothing to release. */
 bool mt_purge_hold(void);
 void mt_purge_release(void);
+
+/* The same for a copy whose maker sleeps for as long as the copy lives (CLONE_VFORK without CLONE_VM), and could release
+ * nothing meanwhile. Answers the word into which the kernel is to write the copy's id (CLONE_PARENT_SETTID), which it does
+ * once the copy is made: until then nobody enters. NULL as false above. made: false where there is no copy after all. */
+_Atomic pid_t *mt_purge_hold_until_copied(void);
+void mt_purge_end_copy(bool made);
 
 /* In the copy, held or not. */
 void mt_purge_forget(void);

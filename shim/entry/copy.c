@@ -2,6 +2,9 @@
  * container tools do. A program of one thread may allocate in it. The reaper does not come along, but its half-done
  * purge would: so the heap stands still meanwhile. Those that share our memory (CLONE_VM, vfork) need nothing; a system call
  * that is made without libc is not seen.
+ * CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls exec, which may be hours. There the heap stands
+ * still until the kernel has written the copy's id, which it does as soon as the copy is made. Where the program has the
+ * id written for itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), there is no word for ours: the heap is not held.
  * Also in signal handlers, where _Fork is allowed: nothing of ours that a program's thread may hold for long is waited for.
  * clone and syscall are here without the ellipsis of their prototypes, which would keep us from passing a call on
  * untouched: so under names of our own, which the assembler replaces. Source: clone(2), clone3(2), _Fork(3). */
@@ -46,13 +49,31 @@ void mt_copy_start(void)
 	atomic_store_explicit(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"), memory_order_relaxed);
 }
 
+static bool is_shared(void)
+{
+	return mt_life_is_on() && mt_reaper_runs() && mt_life_is_home();
+}
+
 static bool hold(void)
 {
 	int kept = errno;
-	bool held = mt_life_is_on() && mt_reaper_runs() && mt_life_is_home() && mt_purge_hold();
+	bool held = is_shared() && mt_purge_hold();
 
 	errno = kept;
 	return held;
+}
+
+/* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the answer; NULL: nothing is held. */
+static _Atomic pid_t *hold_asleep(unsigned long *flags)
+{
+	int kept = errno;
+	bool is_taken = *flags & (CLONE_PARENT_SETTID | CLONE_PIDFD);
+	_Atomic pid_t *word = !is_taken && is_shared() ? mt_purge_hold_until_copied() : NULL;
+
+	if (word)
+		*flags |= CLONE_PARENT_SETTID;
+	errno = kept;
+	return word;
 }
 
 /* Its child has it too. */
@@ -100,6 +121,20 @@ static int run_copy(void *of_maker)
 	return copy->start(copy->argument);
 }
 
+/* With CLONE_VFORK. */
+static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *stack, int flags, void *const ids[3])
+{
+	unsigned long all_flags = (unsigned int)flags;
+	_Atomic pid_t *word = hold_asleep(&all_flags);
+	int child;
+
+	copy->held = word != NULL;
+	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
+	if (word)
+		mt_purge_end_copy(child >= 0);
+	return child;
+}
+
 MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument, void *parent_tid, void *tls,
 			 void *child_tid)
 {
@@ -111,6 +146,8 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 		next = (clone_fn)(uintptr_t)mt_elf_libc_function("clone");
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
+	if (flags & CLONE_VFORK)
+		return clone_asleep(next, &copy, stack, flags, (void *const[]){parent_tid, tls, child_tid});
 	copy.held = hold();
 	child = next(run_copy, stack, flags, &copy, parent_tid, tls, child_tid);
 	release(copy.held, false);
@@ -137,6 +174,28 @@ static bool shares_memory(long number, long a, long b)
 	return false;
 }
 
+static bool maker_sleeps(long number, long a)
+{
+	if (number == SYS_clone3)
+		return ((const struct clone_args *)(uintptr_t)a)->flags & CLONE_VFORK;
+	return number == SYS_clone && (a & CLONE_VFORK);
+}
+
+/* The third argument of clone is the word for the id on both machines; clone3 has its own. */
+static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, long e)
+{
+	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
+	unsigned long flags = (unsigned long)a;
+	_Atomic pid_t *word = number == SYS_clone ? hold_asleep(&flags) : NULL;
+	long child = next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
+
+	if (word && child == 0)
+		mt_purge_forget();
+	else if (word)
+		mt_purge_end_copy(child > 0);
+	return child;
+}
+
 static MT_COLD long copy_by_call(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
@@ -155,6 +214,6 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 	if (mt_unlikely(!next))
 		return mt_kernel(number, a, b, c, d, e, f);
 	if (mt_unlikely(may_copy(number)) && !shares_memory(number, a, b))
-		return copy_by_call(number, a, b, c, d, e, f);
+		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e) : copy_by_call(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);
 }

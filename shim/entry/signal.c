@@ -192,7 +192,7 @@ void mt_signal_start(void)
 	else if (belongs_to_java(sig))
 		say_java();
 	else
-		mt_signal_view_open(sig);
+		mt_signal_view_open(sig, mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
 }
 
 enum mt_signal_door mt_signal_door(void)

@@ -11,10 +11,10 @@ void mt_signal_start(void);
 /* In a forked child: nothing is inherited but the handlers, which stay right. */
 void mt_signal_fork_child(void);
 
-/* The door's state, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2 the program's own handler
- * stands and we pass on, 3 lost (someone set a handler by a raw system call), 4 the program ignores the signal. Asks
- * the kernel. Any thread. */
-enum mt_signal_door { MT_DOOR_NONE, MT_DOOR_OURS, MT_DOOR_PASSING, MT_DOOR_LOST, MT_DOOR_IGNORED };
+/* The door's state, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2 MT_SIGNAL is set and we pass on to
+ * the program's own handler, 3 lost (the action was changed by a raw system call), 4 the program ignores the signal,
+ * 5 the program's own handler stands and the signal is the program's alone. Asks the kernel. Any thread. */
+enum mt_signal_door { MT_DOOR_NONE, MT_DOOR_OURS, MT_DOOR_PASSING, MT_DOOR_LOST, MT_DOOR_IGNORED, MT_DOOR_PROGRAM };
 enum mt_signal_door mt_signal_door(void);
 
 #endif

@@ -9,10 +9,13 @@
  *
  * What the program asked for, and what the kernel then holds:
  *   nothing, SIG_DFL  our entry, SA_RESTART | SA_ONSTACK: a signal rings the bell, and the program lives on
- *   a handler         our entry with the handler's own flags and mask: it rings, then hands on. Only SA_SIGINFO is
- *                     added, and SA_RESETHAND is done by us: the kernel's way would leave a moment of bare SIG_DFL
+ *   a handler         that handler, as the program gave it: the signal is the program's alone (PostgreSQL's processes
+ *                     signal each other hundreds of times a second). Where somebody has set MT_SIGNAL, the signal is
+ *                     shared: our entry with the handler's own flags and mask, which rings, then hands on. Only
+ *                     SA_SIGINFO is added, and SA_RESETHAND is done by us: the kernel's way would leave a moment of
+ *                     bare SIG_DFL
  *   SIG_IGN           SIG_IGN, else poll() and sleep() would end early in a program that wanted not to be bothered
- * After a one-shot handler has run, the program's view is SIG_DFL and our entry stands.
+ * After a shared one-shot handler has run, the program's view is SIG_DFL and our entry stands.
  *
  * When a signal under SIG_DFL kills: if the program itself put SIG_DFL there (or a one-shot handler was used up) and
  * the signal comes from this very process, by raise(), pthread_kill() or kill(mt_os_getpid()). That is how programs die by a
@@ -69,6 +72,7 @@ static struct slot slots[SLOTS_COUNT];
 static unsigned slots_used;          /* under the lock */
 static unsigned slot_standing;       /* the one that went to the kernel last; under the lock */
 static _Atomic int number;           /* the cleanup signal; 0 before the start and when there is none */
+static bool is_shared;               /* with handlers of the program's; written once, before `number` */
 static _Atomic pid_t home_pid;       /* the process that the slots belong to */
 static _Atomic pid_t stray_pid;      /* the last other process that changed the signal through us */
 static atomic_bool locked;           /* acquire when taken, release when given back */
@@ -165,12 +169,18 @@ static unsigned slot_for(info_handler handler, int flags, bool untouched)
 	return i;
 }
 
+/* Whether the kernel gets an entry of ours for what the program asks for. */
+static bool needs_entry(const struct sigaction *want)
+{
+	return want->sa_handler == SIG_DFL || (is_shared && want->sa_handler != SIG_IGN);
+}
+
 /* What the kernel gets so that `want` comes true; under the lock. */
 static struct sigaction disguise(const struct sigaction *want, bool untouched)
 {
 	struct sigaction given = *want;
 
-	if (want->sa_handler == SIG_IGN)
+	if (!needs_entry(want))
 		return given;
 	given.sa_sigaction = entries[slot_for(want->sa_sigaction, want->sa_flags & DISGUISED_FLAGS, untouched)];
 	given.sa_flags = (want->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
@@ -330,9 +340,9 @@ static void adopt(int sig)
 {
 	struct sigaction seen, given, was;
 
-	if (mt_signal_next_change(sig, NULL, &seen) < 0 || seen.sa_handler == SIG_IGN)
+	if (mt_signal_next_change(sig, NULL, &seen) < 0)
 		return;
-	for (int tries = 0; tries < ADOPT_TRIES_COUNT && !slot_behind(&seen); tries++) {
+	for (int tries = 0; tries < ADOPT_TRIES_COUNT && needs_entry(&seen) && !slot_behind(&seen); tries++) {
 		/* exec leaves no flags, and libc sets at least one in all that it sets, on x86-64 at least. */
 		given = disguise(&seen, seen.sa_handler == SIG_DFL && seen.sa_flags == 0);
 		if (mt_signal_next_change(sig, &given, &was) < 0)
@@ -343,12 +353,13 @@ static void adopt(int sig)
 	}
 }
 
-void mt_signal_view_open(int sig)
+void mt_signal_view_open(int sig, bool shared)
 {
 	uint64_t mask;
 
 	lock_take(&mask);
 	atomic_store(&home_pid, mt_os_getpid());
+	is_shared = shared;
 	atomic_store(&number, sig);
 	adopt(sig);
 	lock_give(mask);
@@ -398,6 +409,8 @@ enum mt_signal_door mt_signal_view_door(int sig)
 	if (seen.sa_handler == SIG_IGN)
 		return MT_DOOR_IGNORED;
 	slot = slot_behind(&seen);
+	if (!slot && !needs_entry(&seen))
+		return MT_DOOR_PROGRAM;
 	if (!slot)
 		return MT_DOOR_LOST;
 	return atomic_load(&slot->handler) ? MT_DOOR_PASSING : MT_DOOR_OURS;

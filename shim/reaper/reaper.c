@@ -8,6 +8,7 @@
 #include "base/config.h"
 #include "base/kernel.h"
 #include "base/log.h"
+#include "base/main_thread.h"
 #include "base/os.h"
 #include "base/stray.h"
 #include "reaper/actions.h"
@@ -16,6 +17,7 @@
 #include "reaper/gpu.h"
 #include "reaper/holders.h"
 #include "reaper/ladder.h"
+#include "reaper/last.h"
 #include "reaper/policy.h"
 #include "reaper/pressure.h"
 #include "reaper/python.h"
@@ -252,6 +254,18 @@ static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns, uint64_t pressure_ns)
 	return span;
 }
 
+/* The exit system call of the main thread alone runs no handler of ours, and the kernel ends the process with its last thread:
+ * that must not be ours. Others of the program's may go on, without cleanups. */
+static bool main_has_left(void)
+{
+	if (!mt_main_thread_has_ended())
+		return false;
+	atomic_store_explicit(&leaves, true, memory_order_release);
+	mt_log(MT_LOG_INFO, "the main thread has ended by the exit system call: no cleanups from now on");
+	mt_publish_end(mt_config(), false);
+	return true;
+}
+
 static void loop(void)
 {
 	uint64_t next_tick_ns = 0;
@@ -263,7 +277,7 @@ static void loop(void)
 		uint64_t pressure_ns;
 		uint64_t now;
 
-		if (atomic_load_explicit(&leaves, memory_order_acquire))
+		if (atomic_load_explicit(&leaves, memory_order_acquire) || main_has_left())
 			return;
 		atomic_store_explicit(&dozes, false, memory_order_relaxed);
 		mt_requests_answer(&cleaned_ns);
@@ -290,7 +304,7 @@ static bool wait_for_room(void)
 	for (;;) {
 		uint32_t word = mt_bell_word();
 
-		if (atomic_load_explicit(&leaves, memory_order_acquire))
+		if (atomic_load_explicit(&leaves, memory_order_acquire) || main_has_left())
 			return false;
 		if (mt_thread_has_room())
 			return true;
@@ -322,6 +336,8 @@ static void *thread_main(void *unused)
 	}
 	mt_throttle_off();
 	mt_throttle_release();
+	if (mt_main_thread_has_ended())
+		mt_last_follow_main();
 	mt_bell_take(MT_BELL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */
 	mt_thread_forget(&thread);
 	return NULL;

@@ -1,5 +1,7 @@
-/* reaper/thread.h -- how a thread of ours is started: once, detached, all signals blocked, no real-time policy inherited, room
- * for its beginnings. Allocates (pthread_create): never from inside an allocator, a driver call or dlsym. Keeps errno. */
+/* reaper/thread.h -- how a thread of ours is started: once, detached, all signals blocked, room for its beginnings. It runs
+ * where and as the process did when it was loaded, not as whichever thread of the program starts it: CPUs, policy and nice
+ * value are those of mt_thread_learn as far as the kernel allows; never a real-time policy.
+ * Allocates (pthread_create): never from inside an allocator, a driver call or dlsym. Keeps errno. */
 #ifndef MT_THREAD_H
 #define MT_THREAD_H
 
@@ -9,9 +11,11 @@
 /* Zero: none has been started. */
 struct mt_thread {
 	_Atomic int state;
+	void *(*run)(void *); /* written by the starter before the thread begins */
 };
 
-/* Before any is started, where the loader may be asked: how much of a stack is not for its thread. */
+/* Before any is started, where the loader may be asked: how much of a stack is not for its thread, and on which CPUs and by
+ * which policy the caller runs. */
 void mt_thread_learn(void);
 
 /* Once, from whatever thread; nothing when it runs. False when it could not be had, or another thread is just starting it: a

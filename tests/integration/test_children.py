@@ -81,3 +81,13 @@ def test_a_child_inherits_no_gate_of_the_profiler_as_closed(run, env, compile_c)
 	got = run([compile_c("fork_locks.c"), "profile", 60], env(**BUSY, ALLOCATOR="jemalloc", PROF="on"), timeout=60)
 
 	assert re.fullmatch(r"60 of 60 children\n", got.stdout), got.stderr
+
+
+@pytest.mark.parametrize("way", ["clone", "syscall"])
+def test_a_child_whose_maker_sleeps_for_its_life_holds_up_no_cleanup(way, run, env, compile_c, backend):
+	"""CLONE_VFORK without CLONE_VM: the purge lock was held for as long as the child lived."""
+	got = run([compile_c("vfork_copy.c"), way], env(MIN_MB=0), timeout=20)
+	said = re.fullmatch(r"(\d+) ms, the child ended with 5\n", got.stdout)
+
+	assert said, (got.stdout, got.stderr)
+	assert int(said[1]) < 1000

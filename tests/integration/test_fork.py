@@ -1,4 +1,5 @@
 """fork under a busy heap and a busy reaper: nothing hangs, and the child is a process of its own."""
+import glob
 import re
 
 import pytest
@@ -175,3 +176,68 @@ def test_a_thread_may_fork_before_it_has_ever_allocated(run, env, compile_c, bac
 	got = run([compile_c("fork_first.c")], env(MIN_MB=0), timeout=60)
 
 	assert got.stdout == "20 of 20\n", got.stderr
+
+
+# ---- what a process that forks finds in itself: Python 3.12 and later warn of every thread ----
+
+def test_our_threads_do_not_count_where_a_program_asks_after_its_fork(run, env, compile_c, backend):
+	counted = run([compile_c("thread_count.c")], env(), timeout=20).stdout
+
+	assert counted == "parent 1, child 1; kernel 2, later 2\n"
+
+
+def test_a_thread_of_the_program_counts_after_its_fork(run, env, compile_c):
+	assert run([compile_c("thread_count.c"), "thread"], env(), timeout=20).stdout.startswith("parent 2, child 1;")
+
+
+def test_the_programs_stream_of_that_file_is_one_like_any_other(run, env):
+	script = ("import ctypes, os, time; held = [bytearray(1000) for _ in range(60000)]; time.sleep(0.3)\n"
+	          "libc = ctypes.CDLL(None); libc.fopen.restype = ctypes.c_void_p\n"
+	          "def ask(flags):\n"
+	          "\tif not (child := os.fork()): os._exit(0)\n"
+	          "\tos.waitpid(child, 0)\n"
+	          "\twanted = os.dup(0); os.close(wanted)\n"
+	          "\tstream = ctypes.c_void_p(libc.fopen(b'/proc/self/stat', flags))\n"
+	          "\tfd = libc.fileno(stream)\n"
+	          "\tprint(fd == wanted, os.get_inheritable(fd), os.read(fd, 1000).split()[0] == str(os.getpid()).encode(),\n"
+	          "\t      os.pread(fd, 1000, 0).split()[19])\n"
+	          "\tlibc.fclose(stream)\n"
+	          "\treturn len(os.listdir('/proc/self/fd'))\n"
+	          "print(ask(b'r') == ask(b're') == ask(b'r'))\n")
+	got = run(["/usr/bin/python3", "-c", script], env(), timeout=20)
+
+	assert got.stdout == ("True True True b'1'\nTrue False True b'1'\nTrue True True b'1'\nTrue\n"), got.stderr
+
+
+LATE_PYTHONS = [path for version in ("3.12", "3.13", "3.14") for path in
+                [*glob.glob(f"/usr/bin/python{version}"), *glob.glob(f"/root/.pyenv/versions/{version}.*/bin/python3")][:1]]
+
+FORK_AND_WARN = r'''
+import multiprocessing, os, subprocess, sys, threading, time
+held = [bytearray(1000) for _ in range(60000)]
+time.sleep(0.3)
+if not (child := os.fork()):
+    os._exit(0)
+os.waitpid(child, 0)
+one = multiprocessing.get_context("fork").Process(target=time.sleep, args=(0,))
+one.start()
+one.join()
+subprocess.run(["true"], preexec_fn=os.getpid, check=True)
+print("quiet so far", file=sys.stderr)
+threading.Thread(target=time.sleep, args=(1,)).start()
+if not (child := os.fork()):
+    os._exit(0)
+os.waitpid(child, 0)
+'''
+
+
+@pytest.mark.skipif(not LATE_PYTHONS, reason="no Python of 3.12 or later is installed")
+@pytest.mark.parametrize("python", LATE_PYTHONS)
+def test_python_warns_of_no_thread_but_the_programs(python, run, env, tmp_path, backend):
+	script = tmp_path / "fork_and_warn.py"
+	script.write_text(FORK_AND_WARN)
+	got = run([python, "-W", "always", script], env(), timeout=30)
+	quiet, warned = got.stderr.split("quiet so far\n")
+
+	assert got.returncode == 0 and "multi-threaded" not in quiet
+	assert "multi-threaded" in warned

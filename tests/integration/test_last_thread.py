@@ -28,3 +28,29 @@ def test_no_thread_of_ours_takes_signals_when_main_has_left(live, backend):
 
 def test_a_program_with_a_malloc_of_its_own_ends_with_its_last_thread(live):
 	assert live("plain", flags=("-DOWN_MALLOC",)) == "the worker is done\n"
+
+
+@pytest.fixture
+def ends(run, bare, compile_c, env, mt_dir):
+	"""ends(moment): what bare_exit.c says under the shim, where it ends as without it and leaves no file behind."""
+	def end_one(moment, status=None):
+		wanted = run([compile_c("bare_exit.c"), moment], bare, timeout=10).returncode if status is None else status
+		got = run([compile_c("bare_exit.c"), moment], env(MIN_MB=0), timeout=10)
+		assert got.returncode == wanted
+		assert not list(mt_dir.glob("*")), "the files of a process that has ended"
+		return got.stdout
+	return end_one
+
+
+@pytest.mark.parametrize("moment", ["main", "strict", "filter", "child"])
+def test_a_main_thread_that_ends_past_libc_ends_the_process(ends, moment, backend):
+	assert ends(moment) == "grown\n"
+
+
+def test_other_threads_outlive_a_main_thread_that_ends_past_libc(ends, backend):
+	assert ends("others") == "grown\nthe other thread is done\n"
+
+
+def test_the_last_thread_ends_the_process_past_libc_after_main_left(ends, backend):
+	# Without the shim the status is main's or the last thread's, which is the kernel's choice; with it main's.
+	assert ends("last", status=0) == "grown\nthe other thread is done\n"

@@ -11,13 +11,16 @@ import textwrap
 
 import pytest
 
+from mtctl_helpers import ctl, plain  # noqa: F401 (fixtures)
 from signals_scripts import SCRIPTS
 
 PYTHON = "/usr/bin/python3"
 USR1, USR2, RTMIN3 = int(signal.SIGUSR1), int(signal.SIGUSR2), int(signal.SIGRTMIN) + 3
 
 # (the signal that is played with, MT_SIGNAL): wrapped, passed straight on, and no cleanup signal at all.
-PAIRS = [(USR1, "USR1"), (USR2, "USR1"), (USR2, "USR2"), (RTMIN3, "RTMIN+3"), (USR1, "none")]
+PAIRS = [(USR1, "USR1"), (USR1, None), (USR2, "USR1"), (USR2, "USR2"), (RTMIN3, "RTMIN+3"), (USR1, "none")]
+# With MT_SIGNAL set a signal to a handler of the program's is a cleanup, too; without it is the program's alone.
+SHARED = pytest.mark.parametrize("shared", ["USR1", None], ids=["shared", "alone"])
 ROWS = ["signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset", "sigset_hold", "sigaction",
         "__sigaction", "sigignore", "siginterrupt", "restart", "view", "die_in_handler", "die_of_second_one_shot",
         "die_after_siginterrupt", "die_from_unblocking", "die_by_another_thread", "die_by_kill",
@@ -43,7 +46,8 @@ def same(run, bare, env):
 
 	def run_both(command, MT_SIGNAL="USR1", timeout=60, **extra):
 		plain = run(command, dict(bare, **extra), timeout)
-		shimmed = run(command, dict(env(MIN_MB=0, SIGNAL=MT_SIGNAL), **extra), timeout)
+		settings = {"SIGNAL": MT_SIGNAL} if MT_SIGNAL else {}
+		shimmed = run(command, dict(env(MIN_MB=0, **settings), **extra), timeout)
 		assert steady(shimmed.stdout) == steady(plain.stdout)
 		assert steady(shimmed.stderr) == steady(plain.stderr)
 		assert shimmed.returncode == plain.returncode
@@ -70,9 +74,10 @@ def test_the_lists_here_name_every_row(table, run, bare):
 	assert run([table, USR1, "list"], bare).stdout.split() == ROWS
 
 
+@SHARED
 @pytest.mark.parametrize("row", ROWS)
-def test_a_row_reads_the_same(row, table, same):
-	done = same([table, USR1, row])
+def test_a_row_reads_the_same(row, shared, table, same):
+	done = same([table, USR1, row], MT_SIGNAL=shared)
 
 	assert done.stdout
 	assert done.returncode == (-USR1 if row.startswith("die_") else 0)
@@ -85,10 +90,11 @@ def test_all_rows_in_forked_children_read_the_same(number, setting, table, same)
 	assert done.stdout.count("exit 0 signal 0") >= len(ROWS) - 5
 
 
+@SHARED
 @pytest.mark.parametrize("first", ["handler", "default", "ignore", "interrupt"])
 @pytest.mark.parametrize("row", ["view", "signal", "sigaction", "restart", "fork"])
-def test_what_was_set_before_the_shim_started_still_holds(first, row, table, same):
-	same([table, USR1, row], SIGNALS_BEFORE=first)
+def test_what_was_set_before_the_shim_started_still_holds(first, row, shared, table, same):
+	same([table, USR1, row], MT_SIGNAL=shared, SIGNALS_BEFORE=first)
 
 
 def test_a_default_put_back_before_the_shim_started_kills_at_raise(table, same):
@@ -124,8 +130,9 @@ def test_a_signal_with_a_meaning_of_its_own_is_refused(setting, table, run, env)
 
 # ---- the door ----
 
-def test_the_door_tells_who_stands(spawn, compile_c, env, stats, wait_for):
-	environment = env(MIN_MB=0, TICK_MS=20)
+@pytest.mark.parametrize("settings,programs,raw", [({"SIGNAL": "USR1"}, 2, 3), ({}, 5, 5)], ids=["shared", "alone"])
+def test_the_door_tells_who_stands(settings, programs, raw, spawn, compile_c, env, stats, wait_for):
+	environment = env(MIN_MB=0, TICK_MS=20, **settings)
 	door = spawn([compile_c("signals_door.c"), USR1], environment)
 
 	def tell(word):
@@ -134,8 +141,8 @@ def test_the_door_tells_who_stands(spawn, compile_c, env, stats, wait_for):
 		return door.stdout.readline().strip()
 
 	assert tell("grow") == "default 0"
-	for word, seen, state in [("default", "default", 1), ("handler", "handler", 2), ("ignore", "ignore", 4),
-	                          ("default", "default", 1), ("raw", "handler", 3), ("default", "default", 1)]:
+	for word, seen, state in [("default", "default", 1), ("handler", "handler", programs), ("ignore", "ignore", 4),
+	                          ("default", "default", 1), ("raw", "handler", raw), ("default", "default", 1)]:
 		assert tell(word) == f"{seen} 0"
 		# The reaper looks at the door now and then; in an idle process that may be every 5 s.
 		wait_for(lambda: stats(door.pid, environment)["signal_door"] == state, 12, f"door {state} after {word}")
@@ -175,7 +182,7 @@ def storm(run, compile_c, environment, seconds, mode):
 
 @pytest.mark.parametrize("mode", ["none", "handler", "info", "flip"])
 def test_a_storm_of_signals_under_malloc_load(mode, backend, run, compile_c, env):
-	seen = storm(run, compile_c, env(MIN_MB=0), 3, mode)
+	seen = storm(run, compile_c, env(MIN_MB=0, SIGNAL="USR1"), 3, mode)
 
 	assert seen["allocated"] > 10000
 	assert (seen["called"] > 100) == (mode != "none")
@@ -185,14 +192,15 @@ def test_a_storm_of_signals_under_malloc_load(mode, backend, run, compile_c, env
 @pytest.mark.long
 @pytest.mark.parametrize("mode", ["none", "handler", "info", "flip"])
 def test_a_long_storm_of_signals_under_malloc_load(mode, backend, run, compile_c, env):
-	assert storm(run, compile_c, env(MIN_MB=0), 10, mode)["allocated"] > 10000
+	assert storm(run, compile_c, env(MIN_MB=0, SIGNAL="USR1"), 10, mode)["allocated"] > 10000
 
 
 # ---- Python ----
 
+@SHARED
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_python_sees_the_same(name, same):
-	assert same(python(SCRIPTS[name])).returncode in (0, -USR1)
+def test_python_sees_the_same(name, shared, same):
+	assert same(python(SCRIPTS[name]), MT_SIGNAL=shared).returncode in (0, -USR1)
 
 
 def test_multiprocessing_spawn_sees_the_same(tmp_path, same):
@@ -257,7 +265,7 @@ def echoes(process, word):
 @pytest.mark.parametrize("name", SETUPS)
 def test_kill_makes_a_heavy_cleanup_and_hands_on(name, backend, spawn, env, awake, cleanups, wait_for):
 	setup, expected = SETUPS[name]
-	environment = env(MIN_MB=0)
+	environment = env(MIN_MB=0, SIGNAL="USR1")
 	process = started(spawn, environment, setup)
 	awake(process.pid, environment)
 	for turn in range(2):
@@ -267,6 +275,19 @@ def test_kill_makes_a_heavy_cleanup_and_hands_on(name, backend, spawn, env, awak
 		assert echoes(process, f"turn{turn}") == expected
 	process.stdin.close()
 	assert process.wait(20) == 0
+
+
+def test_a_signal_to_a_handler_of_the_program_is_the_programs_alone(backend, spawn, env, awake, cleanups, stats, ctl):
+	environment = env(MIN_MB=0)
+	process = started(spawn, environment, SETUPS["handler"][0])
+	awake(process.pid, environment)
+	for turn in range(5):
+		os.kill(process.pid, signal.SIGUSR1)
+		assert echoes(process, f"turn{turn}") == ["handler"]
+	assert ctl("trim", process.pid).returncode == 0
+	assert cleanups(process.pid, environment) == 0
+	assert stats(process.pid, environment)["signal_door"] == 5
+	assert "the signal is the program's alone" in ctl("doctor", process.pid).stdout
 
 
 def test_an_ignored_signal_is_no_cleanup(spawn, env, awake, cleanups, stats):

@@ -14,7 +14,7 @@ const GPU_LINES = [
 	{key: "gpu_allocated_bytes", name: "allocated", label: "allocated"},
 ];
 const RECORDS_SHOWN = 20;
-const DOORS = ["none", "the shim's", "the program has its own", "lost", "ignored"];
+const DOORS = ["none", "the shim's", "the shim's, then the program's", "lost", "ignored", "the program's alone"];
 const PRESSURE = ["none", "warn", "critical"];
 
 export class Details {
