@@ -158,6 +158,7 @@ static bool may_serve(char **environment)
 
 	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
 		return false;
+	mt_log_learn_stderr();
 	mt_config_read((const char *const *)environment);
 	return mt_config_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
 }

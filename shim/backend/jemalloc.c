@@ -446,7 +446,7 @@ static void tell(void *unused, const char *text)
 
 	(void)unused;
 	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
-		(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
+		mt_log_raw(text);
 		return;
 	}
 	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
