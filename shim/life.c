@@ -34,6 +34,7 @@
 #include "entry/copy.h"
 #include "entry/growth.h"
 #include "entry/heap.h"
+#include "entry/leave.h"
 #include "entry/signal.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
@@ -443,6 +444,7 @@ __attribute__((constructor(101))) static void begin(void)
 	mt_symbol_follow();
 #endif
 	mt_copy_start();
+	mt_leave_start();
 	mt_life_heap_start();
 	if (!mt_life_is_on()) {
 		mt_alone_find();
