@@ -465,7 +465,7 @@ __attribute__((constructor(101))) static void begin(void)
 /* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
  * size and the count of faults over an exec, and one look at both is 0.4 us. A child of vfork inherits its parent's size, but has
  * not touched what it takes to be looked at. Who woke without either (memory that was never touched, huge pages, CUDA) and is
- * another program now leaves its files to mtctl's sweep. A forked child has been nobody before, and asks nothing: what it may
+ * another program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing: what it may
  * ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the kernel. */
 static bool may_have_been_awake(void)
 {
