@@ -186,9 +186,11 @@ static void run(int folder)
 {
 	struct sweep sweep = {.folder = folder, .began_ns = mt_os_now_ns(), .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
 	_Alignas(struct entry) char entries[8192];
-	long bytes = 0;
+	bool goes_on = is_unfinished;
+	long bytes;
 
-	if ((!is_unfinished && !take_turn(&sweep)) || !proc_is_ours(&sweep.pidns))
+	is_unfinished = false;
+	if ((!goes_on && !take_turn(&sweep)) || !proc_is_ours(&sweep.pidns))
 		return;
 	do
 		bytes = mt_kernel(SYS_getdents64, folder, entries, sizeof(entries));
