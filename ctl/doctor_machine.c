@@ -51,10 +51,15 @@ static void look_at_directory(void)
 {
 	char path[PATH_MAX];
 	struct stat status;
+	bool is_in_memory;
 
 	mt_statsdir_path(path, sizeof(path));
+	is_in_memory = mt_statsdir_is_in_memory(path);
 	mt_text_clean(path, sizeof(path));
-	if (lstat(path, &status) != 0)
+	if (!is_in_memory)
+		mt_doctor_say(MT_FINDING_WARN, "set MT_DIR to a directory on a tmpfs; until then there are no stats files",
+			      "%s: not on a file system in memory", path);
+	else if (lstat(path, &status) != 0)
 		mt_doctor_say(errno == ENOENT ? MT_FINDING_OK : MT_FINDING_WARN,
 			      errno == ENOENT ? NULL : "set MT_DIR to a directory of your own", "%s: %s", path,
 			      errno == ENOENT ? "not there yet; the first process that wakes up makes it"

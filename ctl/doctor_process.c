@@ -223,6 +223,8 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
 		mt_doctor_look_at_limit(process, file);
 		say_settings(file);
+	} else if (error == MT_ERR_NOT_AVAILABLE && strncmp(why.text, "asleep", 6) != 0) {
+		mt_doctor_say(MT_FINDING_WARN, "set MT_DIR to a directory on a tmpfs", "%s", why.text);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
 			      "asleep: it carries the shim, but holds too little memory to be looked after, or was forked and has "

@@ -11,10 +11,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "ctl/text.h"
 #include "ctl/tree.h"
+#include "stats/stats_layout.h"
 
 static void default_path(uid_t uid, char *out, size_t out_bytes)
 {
@@ -155,6 +157,48 @@ static enum mt_err open_in(const struct mt_process *process, const char *path, e
 	return error;
 }
 
+/* The directory above a path, "." for a bare name. */
+static void cut_to_parent(char *path, size_t path_bytes)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+	else
+		snprintf(path, path_bytes, ".");
+}
+
+bool mt_statsdir_is_in_memory(const char *path)
+{
+	char parent[PATH_MAX];
+	struct statfs where;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	cut_to_parent(parent, sizeof(parent));
+	if (statfs(path, &where) != 0 && (errno != ENOENT || statfs(parent, &where) != 0))
+		return true;
+	return MT_STATS_IS_MEMORY(where.f_type);
+}
+
+/* Where it would have made them: the directory, or the one in which it would have made that. */
+static void say_not_in_memory(const struct mt_process *process, const char *path, struct mt_why *why)
+{
+	char parent[PATH_MAX];
+	struct statfs where;
+	int directory = open_directory(process, path);
+
+	if (directory < 0 && errno == ENOENT) {
+		snprintf(parent, sizeof(parent), "%s", path);
+		cut_to_parent(parent, sizeof(parent));
+		directory = open_directory(process, parent);
+	}
+	if (directory < 0)
+		return;
+	if (fstatfs(directory, &where) == 0 && !MT_STATS_IS_MEMORY(where.f_type))
+		mt_error_because(why, MT_ERR_NOT_AVAILABLE, "it has no files: MT_DIR=%.150s is not on a file system in memory (tmpfs)", path);
+	close(directory);
+}
+
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why)
 {
@@ -171,6 +215,8 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 	for (size_t i = 0; i < 3 && error == MT_ERR_NOT_AVAILABLE; i++)
 		if (paths[i][0])
 			error = open_in(process, paths[i], which, out_fd, why);
+	if (error == MT_ERR_NOT_AVAILABLE && paths[0][0])
+		say_not_in_memory(process, paths[0], why);
 	return error;
 }
 

@@ -9,13 +9,15 @@
 #define MT_CTL_STATSDIR_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "ctl/process.h"
 
 enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP, MT_STATSDIR_BLOCKS };
 
-/* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, the process is asleep. FOREIGN: refused. */
+/* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, since the process is asleep or has its MT_DIR on a disk.
+ * FOREIGN: refused. */
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why);
 
@@ -27,6 +29,9 @@ void mt_statsdir_forget(void);
 
 /* The directory that mtctl's own environment names. */
 void mt_statsdir_path(char *out, size_t out_bytes);
+
+/* Whether a process would make files there: on a file system in memory. Also true where the kernel does not say. */
+bool mt_statsdir_is_in_memory(const char *path);
 
 /* Removes the files of processes that are gone from one's own directory; only those of one's own pid namespace, since
  * nothing is known about the others. Silent. Whoever is in the list, which may be empty and is by pid, lives, and is not

@@ -35,6 +35,7 @@
 #include "entry/copy.h"
 #include "entry/growth.h"
 #include "entry/heap.h"
+#include "entry/leave.h"
 #include "entry/signal.h"
 #include "entry/thread_count.h"
 #include "reaper/actions.h"
@@ -160,6 +161,7 @@ static bool may_serve(char **environment)
 
 	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
 		return false;
+	mt_log_learn_stderr();
 	mt_config_read((const char *const *)environment);
 	return mt_config_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
 }
@@ -448,6 +450,7 @@ __attribute__((constructor(101))) static void begin(void)
 #endif
 	mt_copy_start();
 	mt_thread_count_start();
+	mt_leave_start();
 	mt_life_heap_start();
 	if (!mt_life_is_on()) {
 		mt_alone_find();
@@ -469,7 +472,7 @@ __attribute__((constructor(101))) static void begin(void)
 /* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
  * size and the count of faults over an exec, and one look at both is 0.4 us. A child of vfork inherits its parent's size, but has
  * not touched what it takes to be looked at. Who woke without either (memory that was never touched, huge pages, CUDA) and is
- * another program now leaves its files to mtctl's sweep. A forked child has been nobody before, and asks nothing: what it may
+ * another program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing: what it may
  * ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the kernel. */
 static bool may_have_been_awake(void)
 {

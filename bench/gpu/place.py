@@ -36,7 +36,7 @@ class Place:
 		self.phases = self.build / "tests" / "gpu" / "phases"
 		self.shim = self.build / "libmtshim.so"
 		self.mtctl = self.build / "mtctl"
-		self.folder = tempfile.mkdtemp(prefix="mtshim-gpu-bench-")
+		self.folder = tempfile.mkdtemp(prefix="mtshim-gpu-bench-", dir="/dev/shm")
 		self.python = options.python or python_with_torch()
 
 	def needs(self):

@@ -40,7 +40,7 @@ def main():
 	options = realprog.parse_options(__doc__, repeats=3)
 	realprog.require("hyperfine", "grep")
 	rounds = max(1, int(125 * options.scale))
-	with tempfile.TemporaryDirectory(prefix="mtshim-bench-") as folder:
+	with tempfile.TemporaryDirectory(prefix="mtshim-bench-", dir="/dev/shm") as folder:
 		variables = {**realprog.candidate_variables(), "MT_DIR": folder}
 		timed = time_by_hyperfine(under(variables, ["sh", "-c", SCRIPT.format(rounds=rounds)]), max(2, options.repeats))
 		faults = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backend/backend.h"
+#include "backend/memlock.h"
 #include "base/elf.h"
 #include "base/log.h"
 #include "base/symbol.h"
@@ -112,7 +113,7 @@ static bool libc_is_next(void)
 
 static bool wants_embedded(const struct mt_config *config)
 {
-	return config->allocator == MT_ALLOCATOR_JEMALLOC || (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next());
+	return config->allocator == MT_ALLOCATOR_JEMALLOC || (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() && !mt_memlock_is_tight());
 }
 #endif
 

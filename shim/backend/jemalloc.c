@@ -16,6 +16,7 @@
 #include "backend/jemalloc_kernel.h"
 #include "backend/jemalloc_pages.h"
 #include "backend/jemalloc_reserve.h"
+#include "backend/jemalloc_tell.h"
 #include "backend/purge.h"
 #include "base/elf.h"
 #include "base/kernel.h"
@@ -289,6 +290,7 @@ bool mt_jemalloc_begins(void)
 	if (first)
 		mt_jemalloc_reserve_enter();
 	mt_jemalloc_reserve_settle();
+	mt_jemalloc_tell_begun();
 	if (!first) {
 		fork_prepare = fork_parent = fork_child = NULL;
 		return false;
@@ -431,33 +433,6 @@ static void jemalloc_flush_thread(void)
 	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
 }
 
-/* Its words for a setting that it cannot take; all else is about what the kernel refused it. */
-static bool is_about_settings(const char *line)
-{
-	return strstr(line, "onf ") || strstr(line, "narenas") || strstr(line, "invalid configuration");
-}
-
-/* What jemalloc has to say: about a setting that it does not know (it reads its settings twice, and says so twice), a
- * refusal of the kernel's that it lives with, or the figures that the program asked for. */
-static void tell(void *unused, const char *text)
-{
-	static char last[160];
-	char line[sizeof(last)];
-
-	(void)unused;
-	if (strncmp(text, "<jemalloc>: ", 12) != 0) {
-		(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
-		return;
-	}
-	(void)mt_format(line, sizeof(line), "%.*s", (int)strcspn(text, "\n"), text);
-	if (strcmp(line, last) == 0)
-		return;
-	memcpy(last, line, sizeof(last));
-	/* On a machine of more than a thousand processors its own choice is too high for it: nobody has set that. */
-	if (!strstr(line, "narenas to limit") || strstr(conf, "narenas:"))
-		mt_log(MT_LOG_WARN, "%s%s", is_about_settings(line) ? "MALLOC_CONF or MT_MALLOC_CONF: " : "", line);
-}
-
 /* ---- the backend ---- */
 
 static const struct mt_heap_ops jemalloc_ops = {
@@ -484,9 +459,10 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, con
 					     char *out_conf, size_t out_conf_bytes)
 {
 	hooks = given;
-	je_malloc_message = tell;
 	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
 	conf = out_conf;
+	je_malloc_message = mt_jemalloc_tell;
+	mt_jemalloc_tell_start(conf);
 	mt_jemalloc_event_use(MT_BACKEND_TOOK_BYTES, hooks->took);
 	return &jemalloc_backend;
 }

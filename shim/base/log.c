@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/log_stderr.h"
 #include "base/os.h"
 
 #define LINE_BYTES 1000u /* of a line, with its newline */
@@ -310,56 +311,14 @@ static void write_line(int fd, const char *line, size_t length)
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static MT_TLS bool stands_apart;
-
-void mt_log_stand_apart(void)
+static void write_to_stderr(const char *text, size_t length)
 {
-	stands_apart = true;
-}
+	int fd = mt_log_open_stderr();
 
-/* By file: asking the kernel itself may be what it is killed for. */
-static bool is_sandboxed(void)
-{
-	char status[4096];
-
-	return mt_os_read_file("/proc/thread-self/status", status, sizeof(status)) <= 0 || strstr(status, "\nSeccomp:\t0") == NULL;
-}
-
-/* What nobody can open anew: a socket (journald's, for one), or a pipe of the user who the process was before. The kernel hands it
- * over, by system calls that a sandbox may not know (Linux 5.3, 5.6). */
-static int borrow_stderr(void)
-{
-	int process;
-	int fd;
-
-	if (is_sandboxed())
-		return -1;
-	process = (int)mt_kernel(SYS_pidfd_open, mt_os_getpid(), 0);
-	if (process < 0)
-		return -1;
-	fd = (int)mt_kernel(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
-	(void)mt_kernel(SYS_close, process);
-	return fd;
-}
-
-/* Who stands apart has other things under that number: where the program's own cannot be had, the line goes nowhere, and not into
- * one of those. Not blocking: it may be a FIFO whose reader has gone. */
-static void write_to_stderr(const char *line, size_t length)
-{
-	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	int fd;
-
-	if (!stands_apart) {
-		write_line(STDERR_FILENO, line, length);
-		return;
-	}
-	fd = (int)mt_kernel(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
-	if (fd < 0 && (errno == ENXIO || errno == EACCES))
-		fd = borrow_stderr();
 	if (fd < 0)
 		return;
-	write_line(fd, line, length);
-	(void)mt_kernel(SYS_close, fd);
+	write_line(fd, text, length);
+	mt_log_close_stderr(fd);
 }
 
 /* Once a process: the line that was meant for the file follows. */
@@ -428,5 +387,13 @@ void mt_log_plain(const char *format, ...)
 	va_start(arguments.list, format);
 	log_line("", format, &arguments);
 	va_end(arguments.list);
+	errno = saved_errno;
+}
+
+void mt_log_raw(const char *text)
+{
+	int saved_errno = errno;
+
+	write_to_stderr(text, strlen(text));
 	errno = saved_errno;
 }

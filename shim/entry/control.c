@@ -4,10 +4,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
 #include "base/attr.h"
+#include "base/kernel.h"
 #include "base/symbol.h"
 #include "life.h"
 #include "reaper/actions.h"
@@ -77,11 +79,20 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
+#ifndef MT_NO_JEMALLOC
+/* The program itself asks, so descriptor 2 is what the program takes for stderr. */
+static void write_to_programs_stderr(void *unused, const char *text)
+{
+	(void)unused;
+	(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
+}
+#endif
+
 MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options)
 {
 	void (*next)(void (*)(void *, const char *), void *, const char *);
 
-	EMBEDDED(je_malloc_stats_print(write, argument, options));
+	EMBEDDED(je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats_print");
 	if (next)
 		next(write, argument, options);

@@ -15,6 +15,7 @@
 #include "sense/load.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
+#include "stats/sweep.h"
 
 #define FULL_LOOK_NS    (5 * MT_NS_PER_S)    /* /proc/self/status is read at most this often between cleanups */
 #define STILL_LOOK_NS   (60 * MT_NS_PER_S)   /* and that often where nothing has moved: only the signal door may have */
@@ -373,5 +374,6 @@ uint64_t mt_tick_run(bool grown)
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);
+	mt_sweep_at_tick(now.now_ns);
 	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns : cost_ns * TICK_COST_SHARE;
 }

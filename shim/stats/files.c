@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -33,48 +34,95 @@ static char folder[FOLDER_BYTES];
 static void *mapped_area;
 static MT_TLS int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
 static bool product_begun;                  /* fresh_path may be there */
-/* Written under the publish lock; the reaper reads its bell without it. No ordering needed. */
-static _Atomic bool made;
+static _Atomic bool made; /* written under the publish lock; the reaper reads its bell without it */
 static bool complained; /* a forked child has nothing new to say */
+
+/* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
+static char failure[PATH_BYTES + 100];
 
 static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
 
-static enum mt_err complain(const char *what, const char *path, int code)
+static enum mt_err fail(const char *what, const char *path, int code)
 {
-	if (!complained)
-		mt_log(MT_LOG_WARN, "%s %s: %s; running without stats file", what, path, strerrorname_np(code));
-	complained = true;
+	mt_format(failure, sizeof(failure), "%s %s: %s", what, path, strerrorname_np(code));
 	return MT_ERR_SYSTEM;
 }
 
-static enum mt_err complain_foreign(void)
+static enum mt_err fail_foreign(void)
 {
-	if (!complained)
-		mt_log(MT_LOG_WARN, "%s is not ours alone (wanted: owner %u, mode 0700); running without stats file", folder,
-		       (unsigned)geteuid());
-	complained = true;
+	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)", folder, (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }
 
-/* Ours, a folder, and closed to everyone else: or not used at all. */
-static enum mt_err open_folder(int *out_fd)
+void mt_files_tell(void)
 {
+	if (failure[0] && !complained)
+		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
+	complained = complained || failure[0];
+	failure[0] = 0;
+}
+
+/* Where the folder is, or is to be made. */
+static int look_at_file_system(struct statfs *out)
+{
+	char path[FOLDER_BYTES];
+	char *slash;
+	int kept = errno;
+	int code = statfs(folder, out) == 0 ? 0 : errno;
+
+	if (code == ENOENT) {
+		mt_format(path, sizeof(path), "%s", folder);
+		slash = strrchr(path, '/');
+		if (slash)
+			slash[slash == path] = 0;
+		code = statfs(slash ? path : ".", out) == 0 ? 0 : errno;
+	}
+	errno = kept;
+	return code;
+}
+
+/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its end: the file system may be
+ * frozen, or its server gone. Nothing there is made, opened or written. */
+static enum mt_err check_memory(void)
+{
+	struct statfs where;
+	int code = look_at_file_system(&where);
+
+	if (code)
+		return fail("cannot make", folder, code);
+	if (MT_STATS_IS_MEMORY(where.f_type))
+		return MT_ERR_OK;
+	mt_format(failure, sizeof(failure), "%s is not on a file system in memory (tmpfs, ramfs)", folder);
+	return MT_ERR_NOT_AVAILABLE;
+}
+
+/* Ours, a folder, and closed to everyone else: or not used at all. */
+static enum mt_err open_checked(int *out_fd)
+{
+	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct stat seen = {0};
 	int code;
-	int fd;
 
-	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-		return complain("cannot make", folder, errno);
-	fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 	if (fd < 0)
-		return complain("cannot use", folder, -fd);
+		return fail("cannot use", folder, -fd);
 	code = -mt_os_look_at_fd(fd, &seen);
 	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077)) {
 		*out_fd = fd;
 		return MT_ERR_OK;
 	}
 	mt_os_close(fd);
-	return code ? complain("cannot use", folder, code) : complain_foreign();
+	return code ? fail("cannot use", folder, code) : fail_foreign();
+}
+
+static enum mt_err open_folder(int *out_fd)
+{
+	enum mt_err answer = check_memory();
+
+	if (answer != MT_ERR_OK)
+		return answer;
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return fail("cannot make", folder, errno);
+	return open_checked(out_fd);
 }
 
 static enum mt_err check_folder(void)
@@ -134,13 +182,13 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	(void)unlinkat(at, name, 0);
 	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return complain("cannot make", file->path, -fd);
+		return fail("cannot make", file->path, -fd);
 	code = fill_file(fd, file, first, first_bytes, size);
 	mt_os_close(fd);
 	if (!code)
 		return MT_ERR_OK;
 	(void)unlinkat(at, name, 0);
-	return complain("cannot write", file->path, code);
+	return fail("cannot write", file->path, code);
 }
 
 /* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
@@ -202,27 +250,43 @@ static enum mt_err make_both(int at)
 	return answer;
 }
 
-enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns)
+enum mt_err mt_files_open(const struct mt_config *config, int *out_folder)
+{
+	int kept = errno;
+	enum mt_err answer;
+
+	name_folder(config);
+	answer = open_folder(out_folder);
+	errno = kept;
+	return answer;
+}
+
+enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	uint64_t ticks = start_ticks();
 	uint64_t space = pid_namespace();
 	int kept = errno;
 	enum mt_err answer;
-	int at = -1;
 
-	name_folder(config);
 	name_file(stats_file.path, "stats", ticks, space);
 	name_file(bell_file.path, "bell", ticks, space);
 	name_file(fresh_path, "fresh", ticks, space);
-	answer = open_folder(&at);
-	if (answer == MT_ERR_OK) {
-		remove_products(at, ticks, space);
-		answer = make_both(at);
-		mt_os_close(at);
-	}
-	made = answer == MT_ERR_OK;
+	remove_products(at, ticks, space);
+	answer = make_both(at);
+	/* release: pairs with mt_files_abandon's acquire, which reads the names */
+	atomic_store_explicit(&made, answer == MT_ERR_OK, memory_order_release);
 	*out_start_ticks = ticks;
 	*out_pidns = space;
+	errno = kept;
+	return answer;
+}
+
+enum mt_err mt_files_open_made(int *out_folder)
+{
+	int kept = errno;
+	enum mt_err answer = made ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
+
+	failure[0] = 0; /* nobody has to hear of it */
 	errno = kept;
 	return answer;
 }
@@ -367,20 +431,30 @@ void mt_files_drop_product(enum mt_product product)
 	errno = kept;
 }
 
+static void remove_all(void)
+{
+	remove_own(&stats_file);
+	remove_own(&bell_file);
+	for (int i = 0; i < MT_PRODUCT_COUNT; i++)
+		remove_own(&products[i]);
+	if (product_begun) /* the reaper writes it while the program ends */
+		(void)unlink(fresh_path);
+}
+
 void mt_files_remove(void)
 {
 	int kept = errno;
 
-	if (made) {
-		remove_own(&stats_file);
-		remove_own(&bell_file);
-		for (int i = 0; i < MT_PRODUCT_COUNT; i++)
-			remove_own(&products[i]);
-		if (product_begun) /* the reaper writes it while the program ends */
-			(void)unlink(fresh_path);
-	}
+	if (made)
+		remove_all();
 	made = false;
 	errno = kept;
+}
+
+void mt_files_abandon(void)
+{
+	if (atomic_load_explicit(&made, memory_order_acquire))
+		remove_all();
 }
 
 void mt_files_remove_inherited(const struct mt_config *config)
@@ -391,7 +465,7 @@ void mt_files_remove_inherited(const struct mt_config *config)
 	int kept = errno;
 
 	name_folder(config);
-	if (mt_os_look_at_link(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
+	if (check_memory() == MT_ERR_OK && mt_os_look_at_link(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
 		uint64_t ticks = start_ticks(), space = pid_namespace();
 
 		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -410,5 +484,6 @@ void mt_files_forget(void)
 	memset(products, 0, sizeof(products));
 	product_begun = false;
 	bell_fd = 0;
+	failure[0] = 0;
 	made = false;
 }

@@ -13,8 +13,19 @@
 #include "base/attr.h"
 #include "base/config.h"
 
-/* Makes both files. On failure says once why, and the shim runs without. */
-enum mt_err mt_files_make(const struct mt_config *config, uint64_t *out_start_ticks, uint64_t *out_pidns);
+/* Makes the folder where it is missing, checks it and opens it; *out_folder is the caller's to close. Only on a file system in
+ * memory. NOT_AVAILABLE: on another one; FOREIGN: somebody else's; SYSTEM. May wait for the disk or the network that the way to the
+ * folder leads over: no lock held. */
+enum mt_err mt_files_open(const struct mt_config *config, int *out_folder);
+
+/* The folder again, in a process that has made its files: checked and opened, without a word where that fails. */
+enum mt_err mt_files_open_made(int *out_folder);
+
+/* Makes both files in the folder that was opened. Under the publish lock. On failure the shim runs without. */
+enum mt_err mt_files_make(int folder, uint64_t *out_start_ticks, uint64_t *out_pidns);
+
+/* Says once, by a line of the log, why the last call of the two failed. No lock held. */
+void mt_files_tell(void);
 
 bool mt_files_made(void);
 
@@ -45,6 +56,10 @@ void mt_files_drop_product(enum mt_product product);
 
 /* Unlinks them all. */
 void mt_files_remove(void);
+
+/* The same in a process that is about to leave by _exit(2). Async-signal-safe, no lock. What another thread of ours makes at the
+ * same moment stays, for a sweep (stats/sweep.h). */
+void mt_files_abandon(void);
 
 /* For a process that has made none: those of its name were left by the program that it was before its exec, which keeps pid
  * and start time. 8 to 15 us. */

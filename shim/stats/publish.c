@@ -8,6 +8,7 @@
 #include "base/os.h"
 #include "stats/checksum.h"
 #include "stats/files.h"
+#include "stats/sweep.h"
 
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
 
@@ -69,7 +70,11 @@ static uint64_t random_stack_start(void)
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
 {
 	struct mt_stats_head *head = &file.head;
+	int folder = -1;
 
+	/* A reaper that begins anew has them, whoever the process is by now: what was made as one user stays his. */
+	if (!mt_files_made() && mt_files_open(config, &folder) == MT_ERR_OK)
+		mt_sweep_before_making(folder);
 	mt_lock_take(&lock);
 	head->magic = MT_STATS_MAGIC;
 	head->version = MT_STATS_VERSION;
@@ -95,10 +100,12 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_config_facts()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
-	/* A reaper that begins anew has them, whoever the process is by now: what was made as one user stays his. */
-	if (!ended && !mt_files_made())
-		(void)mt_files_make(config, &head->start_ticks, &head->pidns);
+	if (!ended && folder >= 0)
+		(void)mt_files_make(folder, &head->start_ticks, &head->pidns);
 	mt_lock_drop(&lock);
+	if (folder >= 0)
+		mt_os_close(folder);
+	mt_files_tell();
 	mt_publish_settings(config);
 }
 
@@ -230,6 +237,7 @@ enum mt_err mt_publish_begin_product(char *out, size_t out_bytes)
 	mt_lock_take(&lock);
 	answer = mt_files_begin_product(out, out_bytes);
 	mt_lock_drop(&lock);
+	mt_files_tell();
 	return answer;
 }
 
@@ -337,11 +345,11 @@ void mt_publish_end(const struct mt_config *config, bool inherited)
 {
 	mt_lock_take(&lock);
 	ended = true;
-	if (mt_files_made())
-		mt_files_remove();
-	else if (inherited)
-		mt_files_remove_inherited(config);
+	inherited = inherited && !mt_files_made();
+	mt_files_remove();
 	mt_lock_drop(&lock);
+	if (inherited)
+		mt_files_remove_inherited(config);
 }
 
 void mt_publish_fork_prepare(void)

@@ -1,5 +1,5 @@
 /* stats/stats_layout.h -- the two small files every awake process has, in MT_DIR (default /dev/shm/mtshim-UID,
- * mode 0700), mode 0600, named PID-STARTTIME-PIDNS.stats and .bell:
+ * mode 0700, on a file system in memory), mode 0600, named PID-STARTTIME-PIDNS.stats and .bell:
  *   PID        as the process sees itself (getpid)
  *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the first
  *   PIDNS      inode of /proc/self/ns/pid: containers may share one /dev/shm and all be pid 1
@@ -30,11 +30,15 @@
 #ifndef MT_STATS_LAYOUT_H
 #define MT_STATS_LAYOUT_H
 
+#include <linux/magic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "device_fields.def"
 #include "stats_fields.def"
+
+/* Whether a file system of this kind (f_type of statfs(2)) is in memory: on another one no process makes files. */
+#define MT_STATS_IS_MEMORY(type) ((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
 #define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
 #define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */

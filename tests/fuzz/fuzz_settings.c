@@ -156,14 +156,16 @@ static void make_bell(void)
 {
 	struct mt_config config;
 	uint64_t ticks, space;
+	int at = -1;
 
 	mt_files_remove();
 	mt_files_forget();
 	mt_bell_fork_child();
 	mt_config_defaults(&config);
 	snprintf(config.dir, sizeof(config.dir), "%s", fuzz_root());
-	if (mt_files_make(&config, &ticks, &space) != MT_ERR_OK)
+	if (mt_files_open(&config, &at) != MT_ERR_OK || mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
+	close(at);
 	snprintf(bell_path, sizeof(bell_path), "%s/%d-%llu-%llu.bell", fuzz_root(), (int)getpid(), (unsigned long long)ticks,
 		 (unsigned long long)space);
 	mt_bell_use_file(false);

@@ -67,7 +67,9 @@ class Stage:
 def stage(bare, shim, mtctl, compile_c, spawn):
 	here = Stage()
 	here.place = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))  # /dev/shm may be mounted noexec
+	here.memory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))  # the shim makes files in memory alone
 	here.place.chmod(0o755)
+	here.memory.chmod(0o755)
 	here.bare, here.spawn = bare, spawn
 	for source in (shim, mtctl, mtctl.with_name("mtctl-serve"), mtctl.with_name("mtctl-plot"), compile_c("puppet.c")):
 		name = "puppet" if source.name.startswith("puppet") else source.name
@@ -76,6 +78,7 @@ def stage(bare, shim, mtctl, compile_c, spawn):
 	here.shim, here.mtctl, here.puppet = here.place / shim.name, here.place / "mtctl", here.place / "puppet"
 	yield here
 	shutil.rmtree(here.place, ignore_errors=True)
+	shutil.rmtree(here.memory, ignore_errors=True)
 
 
 @pytest.fixture
@@ -97,7 +100,7 @@ def person(stage):
 @pytest.fixture
 def everybodys(stage):
 	"""A folder as /tmp is."""
-	place = stage.place / "tmp"
+	place = stage.memory / "tmp"
 	place.mkdir()
 	place.chmod(0o1777)
 	return place
@@ -124,7 +127,7 @@ def fake_of(stage):
 def home_of(stage):
 	"""home_of(owner): a folder of the owner's that would do as MT_DIR."""
 	def make(owner, name=None):
-		place = stage.place / (name or f"home-{owner.uid}")
+		place = stage.memory / (name or f"home-{owner.uid}")
 		place.mkdir(mode=0o700)
 		os.chown(place, owner.uid, owner.uid)
 		return place

@@ -14,8 +14,8 @@ IDLE_S = 0.6
 
 
 @pytest.fixture
-def variables(shim, tmp_path):
-	return {"LD_PRELOAD": str(shim), "MT_DIR": str(tmp_path), "MT_MIN_MB": "0"}
+def variables(shim, mt_dir):
+	return {"LD_PRELOAD": str(shim), "MT_DIR": str(mt_dir), "MT_MIN_MB": "0"}
 
 
 def need(*programs):

@@ -1,6 +1,8 @@
 """The files in MT_DIR are the one thing that others can put a hand on: whatever they do, the program goes on."""
+import concurrent.futures
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
@@ -251,3 +253,70 @@ def test_a_program_in_a_chroot_without_proc(run, env, mt_dir, tmp_path):
 
 	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
 	assert list(pathlib.Path(tmp_path).iterdir()) == []
+
+
+# ---- file systems that may keep a thread waiting ----
+
+def test_there_are_no_files_but_in_memory_and_mtctl_says_so(puppet, env, control):
+	settings = env(MIN_MB=0, DIR="/proc/mtshim") # no disk is needed for what is not memory
+	actor = puppet(settings)
+	actor.tell("alloc 100 1000 1000")
+	elsewhere = dict(settings, MT_DIR="/dev/shm/mtshim-of-nobody")
+
+	asked = control(elsewhere, "stat", actor.pid)
+	looked = control(elsewhere, "doctor", actor.pid)
+	about_here = control(settings, "doctor")
+
+	assert asked.returncode == 1 and "MT_DIR=/proc/mtshim is not on a file system in memory" in asked.stderr
+	assert "MT_DIR=/proc/mtshim is not on a file system in memory" in looked.stdout
+	assert "/proc/mtshim: not on a file system in memory" in about_here.stdout
+	status, said = actor.end()
+	assert status == 0 and len(said.splitlines()) == 1 and "/proc/mtshim is not on a file system in memory" in said
+
+
+@pytest.fixture
+def frozen(mt_dir):
+	"""A disk is mounted on MT_DIR; frozen() freezes it, and frozen(end=True) lets it go on."""
+	image = mt_dir.with_name(mt_dir.name + "-image")
+	with open(image, "wb") as file:
+		file.truncate(4 << 20)
+	made = shutil.which("mkfs.ext4") and shutil.which("fsfreeze") and \
+		subprocess.run(["mkfs.ext4", "-q", image], capture_output=True).returncode == 0 and \
+		subprocess.run(["mount", "-o", "loop", image, mt_dir], capture_output=True).returncode == 0
+	if not made:
+		image.unlink()
+		pytest.skip("may not mount a disk here")
+	mt_dir.chmod(0o700)
+	yield lambda end=False: subprocess.run(["fsfreeze", "-u" if end else "-f", mt_dir], check=True)
+	subprocess.run(["umount", "-l", mt_dir], check=True)
+	image.unlink()
+
+
+def test_a_disk_that_stops_does_not_stop_a_program_that_has_it_as_mt_dir(spawn, env, frozen, backend):
+	"""The file was written under a lock that fork waits for, and the process could not even end."""
+	script = ("import os, sys, time\n"
+	          "held = [bytes(3000) for _ in range(20000)]\n"
+	          "time.sleep(0.2)\n"
+	          "print('awake', flush=True)\n"
+	          "sys.stdin.readline()\n"
+	          "end = time.monotonic() + 1.2\n"
+	          "while time.monotonic() < end:\n"
+	          "    held = [bytes(3000) for _ in range(5000)]\n"
+	          "    child = os.fork()\n"
+	          "    if child == 0: os._exit(0)\n"
+	          "    os.waitpid(child, 0)\n"
+	          "print('well', flush=True)\n")
+	process = spawn(["/usr/bin/python3", "-c", script], env(MIN_MB=0, TICK_MS=10))
+	assert process.stdout.readline() == "awake\n"
+	frozen()
+	process.stdin.write("go\n")
+	process.stdin.flush()
+
+	with concurrent.futures.ThreadPoolExecutor(1) as pool:
+		said = pool.submit(process.stdout.readline)
+		try:
+			assert said.result(timeout=8) == "well\n" and process.wait(timeout=8) == 0
+		except concurrent.futures.TimeoutError:
+			pytest.fail("the program stands still with the disk")
+		finally:
+			frozen(end=True)

@@ -31,7 +31,7 @@ def folder_of(owner, stage):
 	"""The default one, but for root, whose default one others use as well: one as it would be."""
 	if owner.uid:
 		return owner.folder
-	place = stage.place / "roots"
+	place = stage.memory / "roots"
 	place.mkdir(mode=0o700)
 	return place
 
@@ -177,7 +177,7 @@ def test_a_folder_that_is_led_elsewhere_after_it_was_looked_at(person, stage, co
 	if platform.machine() != "x86_64":
 		pytest.skip("the program that watches for the moment knows the registers of x86-64 alone")
 	owner, other = person(1), person(2)
-	above, home = stage.place / "above", stage.place / "home"
+	above, home = stage.memory / "above", stage.memory / "home"
 	for place, uid, mode in ((above, other.uid, 0o777), (above / "files", owner.uid, 0o700), (home, owner.uid, 0o700)):
 		place.mkdir()
 		place.chmod(mode)
@@ -199,7 +199,7 @@ def test_a_folder_that_is_led_elsewhere_after_it_was_looked_at(person, stage, co
 
 def test_a_setgid_folder_gives_nothing_to_its_group(person, stage, wait_for):
 	owner, other = person(1), person(2)
-	above = stage.place / "shared"
+	above = stage.memory / "shared"
 	above.mkdir()
 	os.chown(above, 0, other.uid)
 	above.chmod(0o3777)

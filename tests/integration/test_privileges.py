@@ -85,7 +85,7 @@ def test_a_program_that_gives_root_up_goes_on_and_makes_nothing_as_who_it_become
 
 @pytest.fixture
 def home_of_root(stage):
-	place = stage.place / "roots"
+	place = stage.memory / "roots"
 	place.mkdir(mode=0o700)
 	return place
 

@@ -76,7 +76,7 @@ def test_command_lines_are_shown_where_ps_shows_them_and_to_nobody_else(busy, co
 	assert SECRET not in recording.read_text()
 
 
-def test_lines_of_a_process_whose_stderr_is_a_socket_go_to_nobody_else(env, spawn, control, tmp_path):
+def test_lines_of_a_process_whose_stderr_is_a_socket_go_to_nobody(env, spawn, control, tmp_path):
 	"""The shim's thread has a table of descriptors of its own: what has the number of stderr there is another file, of somebody who tells
 	of memory pressure, say."""
 	watcher, (own, theirs) = socket.socket(socket.AF_UNIX), socket.socketpair()
@@ -96,7 +96,8 @@ def test_lines_of_a_process_whose_stderr_is_a_socket_go_to_nobody_else(env, spaw
 	except BlockingIOError:
 		said = b""
 	assert said == b""
-	own.settimeout(20)
-	assert b"cleanup reason=request" in own.recv(65536), "where it can be had, stderr gets them all the same"
+	own.setblocking(False)
+	with pytest.raises(BlockingIOError):
+		own.recv(65536)
 	for one in (watcher, peer, own, theirs):
 		one.close()

@@ -113,7 +113,9 @@ class Session:
 
 	def __init__(self, shim):
 		self.folder = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
-		self.folder.chmod(0o755)
+		self.memory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
+		for folder in (self.folder, self.memory):
+			folder.chmod(0o755)
 		self.shim = self.folder / "libmtshim.so"
 		shutil.copyfile(shim, self.shim)
 		self.shim.chmod(0o755)
@@ -122,13 +124,18 @@ class Session:
 
 	def close(self):
 		shutil.rmtree(self.folder, ignore_errors=True)
+		shutil.rmtree(self.memory, ignore_errors=True)
+
+	def _files(self, place):
+		"""The shim's, which makes them in memory alone."""
+		return self.memory / place.name
 
 	def _place(self, unit):
-		"""tmp is the unit's, mt is the shim's."""
+		"""tmp is the unit's."""
 		with self.lock:
 			self.count += 1
 			place = self.folder / f"r{self.count}."
-		for folder in (place, place / "tmp", place / "mt"):
+		for folder in (place, place / "tmp", self._files(place)):
 			folder.mkdir(mode=0o755 if folder == place else 0o700)
 			if unit.as_nobody and folder != place:
 				os.chown(folder, NOBODY, NOBODY)
@@ -142,8 +149,8 @@ class Session:
 			return result
 		result.update({f"MT_{name}": str(value) for name, value in settings.items()})
 		if keeps_log(variant):
-			result["MT_LOG"] = str(place / "mt" / "log")
-		return dict(result, LD_PRELOAD=str(self.shim), MT_DIR=str(place / "mt"))
+			result["MT_LOG"] = str(self._files(place) / "log")
+		return dict(result, LD_PRELOAD=str(self.shim), MT_DIR=str(self._files(place)))
 
 	def _read_log(self, run, path):
 		"""Evidence that the shim was there and awake, and whatever it had to complain of."""
@@ -176,7 +183,8 @@ class Session:
 			output = suite_read.Output(_text(place / "stdout"), _text(place / "stderr"), place / "tmp" / "results")
 			run = Run(variant, status, unit.read(output) | {"(exit)": status}, time.monotonic() - begin,
 			          output.stdout[-3000:] + output.stderr[-3000:])
-			self._read_log(run, place / "mt" / "log")
+			self._read_log(run, self._files(place) / "log")
 			return run
 		finally:
 			shutil.rmtree(place, ignore_errors=True)
+			shutil.rmtree(self._files(place), ignore_errors=True)

@@ -24,7 +24,7 @@ static char path[256];
 
 static void begin(void)
 {
-	strcpy(folder, "/tmp/mtshim-bell-XXXXXX");
+	strcpy(folder, "/dev/shm/mtshim-bell-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 }
 
@@ -43,10 +43,13 @@ static void make_file_kept(bool keep)
 	struct mt_config config;
 	uint64_t ticks;
 	uint64_t space;
+	int at = -1;
 
 	mt_config_defaults(&config);
 	strcpy(config.dir, folder);
-	cr_assert_eq(mt_files_make(&config, &ticks, &space), MT_ERR_OK);
+	cr_assert_eq(mt_files_open(&config, &at), MT_ERR_OK);
+	cr_assert_eq(mt_files_make(at, &ticks, &space), MT_ERR_OK);
+	close(at);
 	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(), (unsigned long long)ticks,
 		 (unsigned long long)space);
 	mt_bell_use_file(keep);

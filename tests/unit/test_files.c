@@ -26,7 +26,7 @@ static void begin(void)
 	static char log[128];
 	const char *list[] = {log, NULL};
 
-	strcpy(root, "/tmp/mtshim-files-XXXXXX");
+	strcpy(root, "/dev/shm/mtshim-files-XXXXXX");
 	cr_assert_not_null(mkdtemp(root));
 	snprintf(folder, sizeof(folder), "%s/files", root);
 	snprintf(log, sizeof(log), "MT_LOG=%s/log", root);
@@ -61,7 +61,15 @@ static unsigned log_lines(const char *with)
 
 static enum mt_err make(void)
 {
-	return mt_files_make(&config, &start_ticks, &pidns);
+	int at = -1;
+	enum mt_err answer = mt_files_open(&config, &at);
+
+	if (answer == MT_ERR_OK) {
+		answer = mt_files_make(at, &start_ticks, &pidns);
+		close(at);
+	}
+	mt_files_tell();
+	return answer;
 }
 
 /* The path of one of our files: "stats" or "bell". */
@@ -214,6 +222,13 @@ Test(files, refuse_a_folder_whose_parent_does_not_exist)
 	strcat(config.dir, "/deeper");
 	strcat(folder, "/deeper");
 	expect_refused(MT_ERR_SYSTEM, "cannot make");
+}
+
+Test(files, refuse_a_folder_that_is_not_in_memory)
+{
+	strcpy(config.dir, "/proc/mtshim");
+	strcpy(folder, "/proc/mtshim");
+	expect_refused(MT_ERR_NOT_AVAILABLE, "/proc/mtshim is not on a file system in memory (tmpfs, ramfs); running without");
 }
 
 Test(files, leave_nothing_behind_where_there_is_no_room)

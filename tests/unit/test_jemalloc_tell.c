@@ -1,13 +1,16 @@
 /* test_jemalloc_tell.c -- backend/jemalloc: of what jemalloc has to say, only that reaches a user which he can do something about. */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #ifndef MT_NO_JEMALLOC
 
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
+#include "backend/jemalloc_tell.h"
 #include "base/os.h"
 
 static char folder[64];
@@ -55,6 +58,7 @@ static const char *told(uint64_t arena_max, const char *line)
 	config.arena_max = arena_max;
 	(void)mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
 	je_malloc_message(NULL, line);
+	mt_jemalloc_tell_begun();
 	snprintf(path, sizeof(path), "%s/log", folder);
 	(void)mt_os_read_file(path, text, sizeof(text));
 	return text;
@@ -73,6 +77,32 @@ Test(jemalloc_tell, that_the_arenas_that_were_asked_for_cannot_be_had)
 Test(jemalloc_tell, what_it_does_not_know)
 {
 	cr_expect_not_null(strstr(told(0, "<jemalloc>: Invalid conf pair: abort:maybe\n"), "Invalid conf pair"));
+}
+
+/* fork waits for jemalloc's locks, and the log may be on a disk that has stopped. */
+Test(jemalloc_tell, nothing_into_the_log_while_it_may_hold_its_locks)
+{
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static struct mt_config config;
+	static char conf[256];
+	char path[96], text[1024];
+
+	mt_config_defaults(&config);
+	snprintf(path, sizeof(path), "%s/log", folder);
+	(void)mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
+	je_malloc_message(NULL, "<jemalloc>: Invalid conf pair: one:1\n");
+	je_malloc_message(NULL, "<jemalloc>: Invalid conf pair: two:2\n");
+	je_malloc_message(NULL, "<jemalloc>: Invalid conf pair: one:1\n");
+	cr_expect_lt(mt_os_read_file(path, text, sizeof(text)), 0);
+	mt_jemalloc_tell_begun();
+	cr_expect_gt(mt_os_read_file(path, text, sizeof(text)), 0);
+	cr_assert_not_null(strstr(text, "one:1\nmtshim["));
+	cr_expect_not_null(strstr(text, "two:2\n"));
+	cr_expect_null(strstr(strstr(text, "one:1") + 1, "one:1"));
+	cr_assert_geq(dup2(open("/dev/null", O_WRONLY), 2), 0);
+	je_malloc_message(NULL, "<jemalloc>: Error in munmap(): Cannot allocate memory\n");
+	(void)mt_os_read_file(path, text, sizeof(text));
+	cr_expect_null(strstr(text, "munmap"));
 }
 
 #endif

@@ -29,7 +29,7 @@ static void start(void)
 	struct mt_config config;
 
 	begin_with(&settings);
-	strcpy(folder, "/tmp/mtshim-blocks-XXXXXX");
+	strcpy(folder, "/dev/shm/mtshim-blocks-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(dir, sizeof(dir), "MT_DIR=%s", folder);
 	mt_config_read(list);

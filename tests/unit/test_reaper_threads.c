@@ -51,7 +51,7 @@ static void begin(void)
 	const char *environment[] = {dir, "MT_ALLOCATOR=jemalloc", "MT_MIN_MB=0", "MT_TICK_MS=10", "MT_IDLE_MS=10", "MT_SLACK_MB=0",
 				     "MT_SLACK_PCT=0", "MT_SETTLE_MS=100", "MT_BUDGET_PCT=100", NULL};
 
-	strcpy(folder, "/tmp/mtshim-threads-XXXXXX");
+	strcpy(folder, "/dev/shm/mtshim-threads-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(dir, sizeof(dir), "MT_DIR=%s", folder);
 	mt_config_read(environment);

@@ -1,0 +1,58 @@
+"""Programs that lock all of their memory."""
+import os
+import shutil
+import tempfile
+
+import pytest
+
+import leftovers
+
+
+@pytest.fixture
+def nobody():
+	"""A command to put before another, which then runs as an ordinary user who may lock so many kB."""
+	if os.geteuid() != 0 or not shutil.which("setpriv"):
+		pytest.skip("needs root to become nobody")
+
+	def wrapper(kb):
+		user = "setpriv --reuid=65534 --regid=65534 --clear-groups"
+		return ["sh", "-c", f'ulimit -l {kb} && exec {user} "$0" "$@"']
+	return wrapper
+
+
+@pytest.fixture
+def everybodys(shim, compile_c):
+	"""The library and the program, the second time with the other hash section, where every user can reach them."""
+	folder = tempfile.mkdtemp(prefix=leftovers.prefix())
+	os.chmod(folder, 0o755)
+	paths = [shutil.copy(path, folder) for path in (shim, compile_c("locks_itself.c"), compile_c("locks_itself.c", "-Wl,--hash-style=sysv"))]
+	yield paths
+	shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("settings", [{}, {"MT_MIN_MB": "0"}], ids=["asleep", "awake"])
+def test_a_program_that_locks_its_memory_within_the_usual_limit_may_do_so(run, bare, nobody, everybodys, settings):
+	library, *programs = everybodys
+	for program in programs:
+		expected = run([*nobody(8192), program], bare)
+		got = run([*nobody(8192), "/usr/bin/env", f"LD_PRELOAD={library}", program], dict(bare, **settings))
+
+		assert expected.stdout == "locked, 100 blocks\n"
+		assert (got.returncode, got.stdout, got.stderr) == (0, expected.stdout, "")
+
+
+def test_a_program_that_could_not_lock_itself_anyway_keeps_jemalloc(run, bare, nobody, everybodys):
+	library, program, _ = everybodys
+	expected = run([*nobody(64), program], bare)
+
+	got = run([*nobody(64), "/usr/bin/env", f"LD_PRELOAD={library}", "MT_LOG_LEVEL=info", program], bare)
+
+	assert got.stdout == expected.stdout and "jemalloc (embedded" in got.stderr
+
+
+def test_a_program_that_does_not_lock_its_memory_keeps_jemalloc(run, bare, nobody, everybodys):
+	library = everybodys[0]
+
+	got = run([*nobody(8192), "/usr/bin/env", f"LD_PRELOAD={library}", "MT_LOG_LEVEL=info", "/bin/true"], bare)
+
+	assert "jemalloc (embedded" in got.stderr
