@@ -308,7 +308,7 @@ unsigned long long mt_elf_loads(void)
 /* ---- libc's dlsym and dlvsym ---- */
 
 /* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has. Words that go from
- * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/lookup_ARCH.S jumps there. */
+ * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;

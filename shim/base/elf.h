@@ -25,7 +25,7 @@ unsigned long long mt_elf_loads(void);
 
 /* The dlsym and dlvsym behind us: libc's own, looked for in one walk at the first use and then kept; NULL where there
  * is none. Two threads may both look: they store the same. Works even before the loader has relocated us (another
- * library's ifunc resolver may ask for dlsym) and inside the start of a sanitizer's runtime. entry/lookup_ARCH.S
+ * library's ifunc resolver may ask for dlsym) and inside the start of a sanitizer's runtime. entry/dlsym_ARCH.S
  * reads the words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
 typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);
