@@ -1,5 +1,5 @@
-/* entry/dlsym.c -- see entry/dlsym.h. The jumps that leave the caller's return address where the real dlsym looks for it are in
- * dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they may not be relocated yet. */
+/* entry/dlsym.c -- see entry/dlsym.h. The jumps that leave the caller's return address where the real dlsym looks for
+ * it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they may not be relocated yet. */
 #include "entry/dlsym.h"
 
 #include <errno.h>
@@ -26,35 +26,41 @@ static bool is_same(const char *one, const char *other)
 	return *one == *other;
 }
 
-/* Most names are none of the family's: the first letter tells. */
+#define PAIR(first, second) ((first) << 8 | (second))
+
+/* Most names are none of the family's: two letters tell. */
 static bool may_be_heap(const char *name)
 {
-	switch (name[0]) {
-	case 'm': return name[1] == 'a' || name[1] == 'e';
-	case 'c': return name[1] == 'a';
-	case 'r': return name[1] == 'e';
-	case 'f': return name[1] == 'r';
-	case 'a': return name[1] == 'l';
-	case 'p': return name[1] == 'o' || name[1] == 'v';
-	case 'v': return name[1] == 'a';
-	case '_': return name[1] == '_' && name[2] == 'l' && name[3] == 'i';
-	default: return false;
+	switch (name[0] ? PAIR(name[0], name[1]) : 0) {
+	case PAIR('m', 'a'):
+	case PAIR('m', 'e'):
+	case PAIR('c', 'a'):
+	case PAIR('r', 'e'):
+	case PAIR('f', 'r'):
+	case PAIR('a', 'l'):
+	case PAIR('p', 'o'):
+	case PAIR('p', 'v'):
+	case PAIR('v', 'a'):
+	case PAIR('_', '_'):
+		return true;
+	default:
+		return false;
 	}
 }
 
 /* Our function of this name; NULL where it is none of the family. */
 static const void *own_function(const char *name)
 {
-#define X(type, function, params, args)          \
-	if (is_same(name, #function))            \
+#define X(type, function, params, args)                                                                                \
+	if (is_same(name, #function))                                                                                  \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)
 	MT_HEAP_COMPOSED(X)
 	X(int, malloc_trim, , )
 #undef X
-#define X(type, function, params, args)          \
-	if (is_same(name, "__libc_" #function))  \
+#define X(type, function, params, args)                                                                                \
+	if (is_same(name, "__libc_" #function))                                                                        \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_LIBC(X)
 #undef X

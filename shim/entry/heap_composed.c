@@ -1,6 +1,7 @@
-/* entry/heap_composed.c -- the members of the heap family that are made of the others. Each calls them by their public names, as
- * libc's own reallocarray does: where another library's malloc is bound before ours and lacks these names, the block comes
- * from that library and goes back to it. In a file of its own: a compiler that sees our malloc might call it directly. */
+/* entry/heap_composed.c -- the members of the heap family that are made of the others. Each calls them by their public
+ * names, as libc's own reallocarray does: where another library's malloc is bound before ours and lacks these names,
+ * the block comes from that library and goes back to it. In a file of its own: a compiler that sees our malloc might
+ * call it directly. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -94,8 +95,8 @@ const struct mt_heap_ops *mt_heap_shadowed_ops(void)
 	return &ops;
 }
 
-/* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the function's address, a
- * recorder that is bound before us passes on to us, and valgrind replaces a function where it is. */
+/* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the function's address,
+ * a recorder that is bound before us passes on to us, and valgrind replaces a function where it is. */
 bool mt_heap_is_shadowed(void)
 {
 	void *block = malloc(1);
@@ -104,8 +105,9 @@ bool mt_heap_is_shadowed(void)
 		free(block);
 		return true;
 	}
-	/* Else every free would be asked for ever whether it is one of these. Where the first in line is a recorder that has
-	 * begun with this call (heaptrack), it has blocks of its own there by now, and that is how it must be. */
+	/* Else every free would be asked for ever whether it is one of these. Where the first in line is a recorder
+	 * that has begun with this call (heaptrack), it has blocks of its own there by now, and that is how it must be.
+	 */
 	mt_boot_take_back(block);
 	return false;
 }

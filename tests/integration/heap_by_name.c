@@ -2,8 +2,9 @@
  *   mixes       every maker, found through each handle and linked, with every way to look at, resize and free its block
  *   namespace   a libc of another namespace keeps its own malloc
  *   next        what RTLD_NEXT answers
- *   early       a block that a library's constructor has made by libc's handle (compiled with -DEARLY=..., linked to it)
- * Prints "N well", or what went wrong. As a library (-DLIBRARY): a constructor that asks before anybody has allocated. */
+ *   early       a block that a library's constructor has made by libc's handle (compiled with -DEARLY=..., linked to
+ * it) Prints "N well", or what went wrong. As a library (-DLIBRARY): a constructor that asks before anybody has
+ * allocated. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -48,11 +49,25 @@ static const struct {
 	void (*linked)(void);
 	enum shape shape;
 } makers[] = {
-#define MAKER(function, shape) {#function, (void (*)(void))function, shape}
-	MAKER(malloc, ONE), MAKER(calloc, TWO), MAKER(realloc, RESIZE), MAKER(reallocarray, RESIZE_ARRAY),
-	MAKER(memalign, ALIGNED), MAKER(aligned_alloc, ALIGNED), MAKER(posix_memalign, POSIX), MAKER(valloc, ONE),
-	MAKER(pvalloc, ONE), MAKER(__libc_malloc, ONE), MAKER(__libc_calloc, TWO), MAKER(__libc_realloc, RESIZE),
-	MAKER(__libc_memalign, ALIGNED), MAKER(__libc_valloc, ONE), MAKER(__libc_pvalloc, ONE),
+#define MAKER(function, shape)                                                                                         \
+	{                                                                                                              \
+#function, (void (*)(void))function, shape                                                             \
+	}
+	MAKER(malloc, ONE),
+	MAKER(calloc, TWO),
+	MAKER(realloc, RESIZE),
+	MAKER(reallocarray, RESIZE_ARRAY),
+	MAKER(memalign, ALIGNED),
+	MAKER(aligned_alloc, ALIGNED),
+	MAKER(posix_memalign, POSIX),
+	MAKER(valloc, ONE),
+	MAKER(pvalloc, ONE),
+	MAKER(__libc_malloc, ONE),
+	MAKER(__libc_calloc, TWO),
+	MAKER(__libc_realloc, RESIZE),
+	MAKER(__libc_memalign, ALIGNED),
+	MAKER(__libc_valloc, ONE),
+	MAKER(__libc_pvalloc, ONE),
 };
 #define MAKERS (sizeof(makers) / sizeof(makers[0]))
 
@@ -61,12 +76,18 @@ static void *make(void (*function)(void), enum shape shape)
 	void *out = NULL;
 
 	switch (shape) {
-	case ONE: return ((void *(*)(size_t))function)(BYTES);
-	case TWO: return ((void *(*)(size_t, size_t))function)(5, BYTES / 5);
-	case RESIZE: return ((void *(*)(void *, size_t))function)(malloc(10), BYTES);
-	case RESIZE_ARRAY: return ((void *(*)(void *, size_t, size_t))function)(malloc(10), 5, BYTES / 5);
-	case ALIGNED: return ((void *(*)(size_t, size_t))function)(64, 512);
-	default: return ((int (*)(void **, size_t, size_t))function)(&out, 64, BYTES) ? NULL : out;
+	case ONE:
+		return ((void *(*)(size_t))function)(BYTES);
+	case TWO:
+		return ((void *(*)(size_t, size_t))function)(5, BYTES / 5);
+	case RESIZE:
+		return ((void *(*)(void *, size_t))function)(malloc(10), BYTES);
+	case RESIZE_ARRAY:
+		return ((void *(*)(void *, size_t, size_t))function)(malloc(10), 5, BYTES / 5);
+	case ALIGNED:
+		return ((void *(*)(size_t, size_t))function)(64, 512);
+	default:
+		return ((int (*)(void **, size_t, size_t))function)(&out, 64, BYTES) ? NULL : out;
 	}
 }
 
@@ -81,7 +102,7 @@ static struct taker taker_of(void *handle)
 	return (struct taker){
 		(void (*)(void *))dlsym(handle, "free"),
 		(void *(*)(void *, size_t))dlsym(handle, "realloc"),
-		(size_t (*)(void *))dlsym(handle, "malloc_usable_size"),
+		(size_t(*)(void *))dlsym(handle, "malloc_usable_size"),
 	};
 }
 
@@ -103,8 +124,10 @@ static int use(void *block, const struct taker *taker, const char *name)
 
 static int mixes(void)
 {
-	void *handles[] = {dlopen("libc.so.6", RTLD_NOW), dlopen("libm.so.6", RTLD_NOW), dlopen(NULL, RTLD_NOW), RTLD_DEFAULT};
-	struct taker takers[6] = {{free, realloc, malloc_usable_size}, {__libc_free, __libc_realloc, malloc_usable_size}};
+	void *handles[] = {dlopen("libc.so.6", RTLD_NOW), dlopen("libm.so.6", RTLD_NOW), dlopen(NULL, RTLD_NOW),
+			   RTLD_DEFAULT};
+	struct taker takers[6] = {{free, realloc, malloc_usable_size},
+				  {__libc_free, __libc_realloc, malloc_usable_size}};
 	int well = 0;
 
 	for (int i = 0; i < 4; i++)
@@ -113,8 +136,8 @@ static int mixes(void)
 		for (int t = 0; t < 6; t++) {
 			well += use(make(makers[i].linked, makers[i].shape), &takers[t], makers[i].name);
 			for (int h = 0; h < 4; h++)
-				well += use(make((void (*)(void))dlsym(handles[h], makers[i].name), makers[i].shape), &takers[t],
-					    makers[i].name);
+				well += use(make((void (*)(void))dlsym(handles[h], makers[i].name), makers[i].shape),
+					    &takers[t], makers[i].name);
 		}
 	}
 	for (int t = 0; t < 6; t++)

@@ -1,6 +1,6 @@
-/* static_malloc.c -- a program with a malloc of its own that lacks younger names, as programs with an allocator linked in do,
- * and calls those names. Its own free takes nothing but its own blocks. -DMEMALIGN: it has memalign and posix_memalign too.
- * Prints how many calls went well. */
+/* static_malloc.c -- a program with a malloc of its own that lacks younger names, as programs with an allocator linked
+ * in do, and calls those names. Its own free takes nothing but its own blocks. -DMEMALIGN: it has memalign and
+ * posix_memalign too. Prints how many calls went well. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
