@@ -96,10 +96,8 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 		return NULL;
 	kept = errno;
 	real = mt_life_is_embedded() ? mt_dlsym_ask(handle, name, version) : NULL;
-	if (real && real != mt_elf_libc_function(name))
-		real = NULL;
 	errno = kept;
-	return real ? (void *)(uintptr_t)own : NULL;
+	return real && mt_elf_is_libcs(name, real) ? (void *)(uintptr_t)own : NULL;
 }
 
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)
