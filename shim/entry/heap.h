@@ -39,7 +39,8 @@ int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));
  * own malloc answers from the boot arena. */
 bool mt_heap_is_shadowed(void);
 
-/* Where another malloc is bound before ours and lacks some names: those that can be are made of the ones it has. */
+/* The table for a process whose malloc is not ours (mt_backend_is_shadowed). aligned_alloc and posix_memalign call memalign by its
+ * public name; the rest are the functions of the next allocator in line. */
 const struct mt_heap_ops *mt_heap_shadowed_ops(void);
 
 /* Functions that count what passes through them, over glibc; and functions that pass on, over other allocators. Both

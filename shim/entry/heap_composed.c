@@ -84,7 +84,7 @@ static int posix_memalign_by_memalign(void **out, size_t alignment, size_t size)
 	return 0;
 }
 
-/* Of the others that allocator either has its own, or libc's are as wrong as they are without us. */
+/* The other names stay the next allocator's: the program would get those without the shim, too. */
 const struct mt_heap_ops *mt_heap_shadowed_ops(void)
 {
 	static struct mt_heap_ops ops;
