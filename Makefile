@@ -68,7 +68,7 @@ shim_src := $(filter-out shim/driver/% shim/pool/% shim/entry/cuda% shim/entry/l
 	shim/sense/nvml.c shim/sense/frameworks.c shim/account/device.c,$(shim_src))
 shim_asm := $(filter-out shim/entry/lookup%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
-map_half := /^MTSHIM/,$$d;/dlsym;/d
+map_half := /^MTSHIM/,$$d
 else
 map_half := /^MTSHIM/,$$p
 map_quiet := -n
@@ -86,8 +86,8 @@ $(B)/obj/shim/%.o: shim/%.S Makefile
 # They may run before our relocation: no call into libc, not even one that the compiler thinks of; and before a sanitizer's
 # runtime is ready, which asks dlsym for what it wraps.
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
-$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/lookup.o): shim_flags += $(early_flags)
-$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o): shim_flags += -fno-sanitize=all
+$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/dlsym.o entry/lookup.o): shim_flags += $(early_flags)
+$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/dlsym.o): shim_flags += -fno-sanitize=all
 
 # Written anew only when it differs: CUDA= may change between two runs.
 $(B)/gen/mtshim.map: shim/mtshim.map FORCE

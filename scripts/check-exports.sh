@@ -27,7 +27,7 @@ cuda=$(grep -c '^MTSHIM' "${1:-build}/gen/mtshim.map")
 if [ "$cuda" -gt 0 ]; then
 	cp shim/mtshim.map "$work/half"
 else
-	sed '/^MTSHIM/,$d;/dlsym;/d' shim/mtshim.map >"$work/half"
+	sed '/^MTSHIM/,$d' shim/mtshim.map >"$work/half"
 fi
 # Patterns would hide what is exported.
 names_of "$work/half" >"$work/map"

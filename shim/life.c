@@ -145,7 +145,7 @@ static void start_account(const struct mt_backend *backend)
 		return;
 	}
 	mt_account_watch_main(mt_last_begin);
-	mt_heap_serve(mt_uncounted_ops());
+	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_uncounted_ops());
 }
 
 static void fork_prepare(void);
@@ -178,7 +178,7 @@ static void heap_start(char **environment)
 		return;
 	}
 	mt_thread_learn();
-	hooks.own_malloc = mt_heap_own_malloc();
+	hooks.shadowed = mt_heap_is_shadowed();
 #ifndef MT_NO_JEMALLOC
 	hooks.took = mt_growth_took;
 	hooks.moved = mt_growth_moved;
@@ -216,6 +216,12 @@ bool mt_life_is_born(void)
 bool mt_life_is_on(void)
 {
 	return mt_life_is_born() && on;
+}
+
+bool mt_life_is_embedded(void)
+{
+	mt_life_heap_start();
+	return mt_life_is_on() && mt_backend()->counting == MT_COUNTING_OWN;
 }
 
 /* ---- growth ---- */
@@ -436,7 +442,7 @@ static bool shadowed_has_work(void)
 {
 	const struct mt_config *cfg = mt_config();
 
-	if (strcmp(mt_backend_identity()->mode, "shadowed") != 0)
+	if (!mt_backend_is_shadowed())
 		return false;
 	return !mt_backend()->purge_impossible || cfg->min_mb == 0 || cfg->rss_limit_mb != 0 ||
 	       mt_symbol(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
@@ -445,9 +451,7 @@ static bool shadowed_has_work(void)
 /* Before other constructors where the loader lets us; the heap may have started long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
-#ifndef MT_NO_CUDA
 	mt_symbol_follow();
-#endif
 	mt_copy_start();
 	mt_thread_count_start();
 	mt_leave_start();

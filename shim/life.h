@@ -13,6 +13,9 @@ void mt_life_heap_start(void);
 /* Whether the shim does anything here: false before its start, and with MT_ENABLE=0, MT_ONLY, MT_EXCLUDE. */
 bool mt_life_is_on(void);
 
+/* Whether the embedded jemalloc serves malloc; starts the heap if that is not known yet. False while it starts. */
+bool mt_life_is_embedded(void);
+
 /* Whether it is already known: false before the start. */
 bool mt_life_is_born(void);
 

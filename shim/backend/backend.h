@@ -99,7 +99,7 @@ struct mt_backend {
 #define MT_BACKEND_TOOK_BYTES (1ull << 20)
 
 struct mt_backend_hooks {
-	const void *own_malloc;               /* our exported malloc, whatever the name is bound to */
+	bool shadowed;                        /* a call of malloc by its name does not reach ours */
 	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
 	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
 	void (*took)(void);                   /* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
@@ -115,6 +115,9 @@ const struct mt_backend *mt_backend_fall_back(const struct mt_config *config);
 /* The chosen one; NULL before. */
 const struct mt_backend *mt_backend(void);
 const struct mt_backend_identity *mt_backend_identity(void);
+
+/* Whether a malloc that is bound before ours serves the program. */
+bool mt_backend_is_shadowed(void);
 
 /* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False while they cannot be
  * known. May be called by any thread while that one lives. */

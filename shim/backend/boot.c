@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "backend/alignment.h"
 #include "backend/backend.h"
 #include "base/os.h"
 
@@ -123,15 +124,23 @@ static void *take_from_arena(size_t align, size_t size)
 
 static void *boot_memalign(size_t alignment, size_t size)
 {
-	size_t align = alignment < 16 ? 16 : alignment;
-	bool is_good = !(align & (align - 1)) && align <= SIZE_MAX / 4;
-	void *block = is_good ? take_from_arena(align, size) : NULL;
+	size_t align = mt_alignment_rounded(alignment < 16 ? 16 : alignment);
+	void *block = align ? take_from_arena(align, size) : NULL;
 
-	if (is_good && !block)
+	if (align && !block)
 		block = map_block(align, size);
 	if (!block)
-		errno = ENOMEM;
+		errno = align ? ENOMEM : EINVAL;
 	return block;
+}
+
+static void *boot_aligned_alloc(size_t alignment, size_t size)
+{
+	if (mt_alignment_is_refused(alignment)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return boot_memalign(alignment, size);
 }
 
 static void *boot_malloc(size_t size)
@@ -170,22 +179,11 @@ static void *boot_realloc(void *ptr, size_t size)
 	return fresh;
 }
 
-static void *boot_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return boot_realloc(ptr, bytes);
-}
-
 static int boot_posix_memalign(void **out, size_t alignment, size_t size)
 {
 	void *fresh;
 
-	if (alignment < sizeof(void *) || (alignment & (alignment - 1)))
+	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
 		return EINVAL;
 	fresh = boot_memalign(alignment, size);
 	if (!fresh)
@@ -194,31 +192,10 @@ static int boot_posix_memalign(void **out, size_t alignment, size_t size)
 	return 0;
 }
 
-static void *boot_valloc(size_t size)
-{
-	return boot_memalign(mt_os_page_bytes(), size);
-}
-
 static void boot_free(void *ptr)
 {
 	(void)ptr;
 }
-
-static void boot_free_sized(void *ptr, size_t size)
-{
-	(void)ptr;
-	(void)size;
-}
-
-static void boot_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	(void)ptr;
-	(void)alignment;
-	(void)size;
-}
-
-#define boot_aligned_alloc boot_memalign
-#define boot_pvalloc       boot_valloc
 
 const struct mt_heap_ops mt_boot_ops = {
 #define X(type, name, params, args) .name = boot_##name,

@@ -22,6 +22,11 @@ const struct mt_backend_identity *mt_backend_identity(void)
 	return &identity;
 }
 
+bool mt_backend_is_shadowed(void)
+{
+	return strcmp(identity.mode, "shadowed") == 0;
+}
+
 /* By libc's own dlopen: a sanitizer's may not be ready yet. */
 static void *open_loaded(const char *file)
 {
@@ -76,33 +81,6 @@ static void identify(const void *bound, const char *how)
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
-/* A malloc that the program itself, or a library preloaded before us, brings along is bound before ours. The address
- * alone may mislead: a program that is not position-independent lends its own jump to malloc as the function's address.
- * So it is called once: while we choose, our own malloc answers from the boot arena. */
-static bool is_shadowed(const void *own_malloc, void **out_first)
-{
-	void *(*bound)(size_t);
-	void (*release)(void *);
-	void *block;
-
-	*out_first = mt_symbol(RTLD_DEFAULT, "malloc");
-	if (!*out_first || *out_first == own_malloc)
-		return false;
-	*(void **)(void *)&bound = *out_first;
-	*(void **)(void *)&release = mt_symbol(RTLD_DEFAULT, "free");
-	block = bound(1);
-	if (mt_boot_owns(block)) {
-		/* Else every free would be asked for ever whether it is one of these. Where the first in line is a
-		 * recorder that has begun with this call (heaptrack), it has blocks of its own there by now, and that
-		 * is how it must be. */
-		mt_boot_take_back(block);
-		return false;
-	}
-	if (release)
-		release(block);
-	return true;
-}
-
 #ifndef MT_NO_JEMALLOC
 /* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address proves nothing. */
 static bool libc_is_next(void)
@@ -117,28 +95,37 @@ static bool wants_embedded(const struct mt_config *config)
 }
 #endif
 
-static const struct mt_backend *choose_system(const struct mt_config *config, const void *first, bool shadowed)
+static void identify_shadow(void)
+{
+	identify(mt_symbol(RTLD_DEFAULT, "malloc"), "malloc is bound before ours and");
+	if (strcmp(identity.allocator, "mtshim") != 0)
+		return;
+	/* The name is bound to ours, and a call of it goes elsewhere. */
+	mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
+	mt_format(identity.evidence, sizeof(identity.evidence), "a tool (valgrind?) replaces malloc while the program runs");
+}
+
+static const struct mt_backend *choose_system(const struct mt_config *config, bool shadowed)
 {
 	mt_format(identity.mode, sizeof(identity.mode), shadowed ? "shadowed" : "system");
 	identity.conf[0] = 0;
-	identify(shadowed ? first : mt_symbol(RTLD_NEXT, "malloc"),
-		 shadowed ? "malloc is bound before ours and" : "the next malloc in line");
+	if (shadowed)
+		identify_shadow();
+	else
+		identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
 	chosen = mt_system_backend(config, &identity);
 	return chosen;
 }
 
 const struct mt_backend *mt_backend_fall_back(const struct mt_config *config)
 {
-	return choose_system(config, NULL, false);
+	return choose_system(config, false);
 }
 
 const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)
 {
-	void *first = NULL;
-	bool shadowed = is_shadowed(hooks->own_malloc, &first);
-
 #ifndef MT_NO_JEMALLOC
-	if (!shadowed && wants_embedded(config)) {
+	if (!hooks->shadowed && wants_embedded(config)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
 		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
 		mt_format(identity.evidence, sizeof(identity.evidence), "embedded in libmtshim.so, MT_ALLOCATOR=%s",
@@ -150,5 +137,5 @@ const struct mt_backend *mt_backend_choose(const struct mt_config *config, const
 	if (config->allocator == MT_ALLOCATOR_JEMALLOC)
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator in line is taken");
 #endif
-	return choose_system(config, first, shadowed);
+	return choose_system(config, hooks->shadowed);
 }

@@ -1,4 +1,4 @@
-/* backend/glibc.h -- glibc's malloc by its own second names, and the size in its chunk headers.
+/* backend/glibc.h -- the size in the chunk headers of glibc's malloc.
  * Source of the layout: glibc malloc/malloc.c ("Vital statistics"): the word before a block holds the chunk's size with
  * three flag bits, of which 2 marks a chunk that was mapped on its own. malloc_usable_size answers size - 8, or
  * size - 16 for a mapped chunk. mt_glibc_check compares that with the real malloc_usable_size before it is relied on:
@@ -8,20 +8,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-#define MT_GLIBC_NAMES(X)                                       \
-	X(void *, malloc, (size_t size))                        \
-	X(void *, calloc, (size_t count, size_t size))          \
-	X(void *, realloc, (void *ptr, size_t size))            \
-	X(void *, memalign, (size_t alignment, size_t size))    \
-	X(void *, valloc, (size_t size))                        \
-	X(void *, pvalloc, (size_t size))                       \
-	X(void, free, (void *ptr))
-
-/* Weak: musl has none of them. */
-#define X(type, name, params) extern type __libc_##name params __attribute__((weak));
-MT_GLIBC_NAMES(X)
-#undef X
 
 static inline size_t mt_glibc_header(const void *ptr)
 {

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend/alignment.h"
 #include "backend/backend.h"
 #include "backend/jemalloc_conf.h"
 #include "backend/jemalloc_event.h"
@@ -200,7 +201,8 @@ void mt_jemalloc_fork_child(void)
 
 void *je_bare_realloc(void *ptr, size_t size);
 void *je_bare_memalign(size_t alignment, size_t size);
-void *je_bare_valloc(size_t size);
+void *je_bare_aligned_alloc(size_t alignment, size_t size);
+int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
@@ -219,12 +221,10 @@ void *je_realloc(void *ptr, size_t size)
 /* libc rounds an alignment that is no power of two up, and programs rely on it. */
 void *je_memalign(size_t alignment, size_t size)
 {
-	size_t power = sizeof(void *);
+	size_t power = mt_alignment_rounded(alignment);
 	void *fresh;
 
-	while (power < alignment && power <= SIZE_MAX / 4)
-		power <<= 1;
-	if (power < alignment) {
+	if (!power) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -234,50 +234,24 @@ void *je_memalign(size_t alignment, size_t size)
 	return fresh;
 }
 
-void *je_valloc(size_t size)
+void *je_aligned_alloc(size_t alignment, size_t size)
 {
-	void *fresh = je_bare_valloc(size ? size : 1);
-
-	if (!fresh)
-		errno = ENOMEM;
-	return fresh;
-}
-
-void *je_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
+	if (mt_likely(mt_alignment_is_power(alignment)))
+		return je_bare_aligned_alloc(alignment, size);
+	if (mt_alignment_is_refused(alignment)) {
+		errno = EINVAL;
 		return NULL;
 	}
-	return je_realloc(ptr, bytes);
+	return je_memalign(alignment, size);
 }
 
-void *je_pvalloc(size_t size)
+int je_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	size_t page = mt_os_page_bytes();
-	size_t rounded = (size + page - 1) & ~(page - 1);
+	int answer = je_bare_posix_memalign(out, alignment, size);
 
-	if (rounded < size) {
+	if (mt_unlikely(answer == ENOMEM))
 		errno = ENOMEM;
-		return NULL;
-	}
-	return je_memalign(page, rounded ? rounded : page);
-}
-
-/* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they are not used. */
-void je_free_sized(void *ptr, size_t size)
-{
-	(void)size;
-	je_free(ptr);
-}
-
-void je_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	(void)alignment;
-	(void)size;
-	je_free(ptr);
+	return answer;
 }
 
 bool mt_jemalloc_begins(void)

@@ -15,8 +15,8 @@ jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific
 # (backend/jemalloc_event.c), where the library has all three.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
-# Of these, jemalloc leaves errno as it was when it refuses; backend/jemalloc.c puts that right under the je_ name.
-jemalloc_wrapped := memalign realloc valloc
+# These answer otherwise than libc's where they refuse (errno, odd alignments); backend/jemalloc.c puts that right under the je_ name.
+jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
 ifeq ($(JEMALLOC),static)
 jemalloc_archive := $(shell $(CC) -print-file-name=libjemalloc_pic.a)

@@ -20,56 +20,12 @@ extern __typeof__(mallopt) mallopt __attribute__((weak));
 static struct mt_heap_ops next;
 static bool next_known;
 
-/* ---- members that an allocator may lack, made of those that it has ---- */
-
-static void *fallback_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return next.realloc(ptr, bytes);
-}
-
-static void *fallback_valloc(size_t size)
-{
-	return next.memalign(mt_os_page_bytes(), size);
-}
-
-static void *fallback_pvalloc(size_t size)
-{
-	size_t page = mt_os_page_bytes();
-	size_t rounded = (size + page - 1) & ~(page - 1);
-
-	if (rounded < size) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return next.memalign(page, rounded ? rounded : page);
-}
-
-static void fallback_free_sized(void *ptr, size_t size)
-{
-	(void)size;
-	next.free(ptr);
-}
-
-static void fallback_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	(void)alignment;
-	(void)size;
-	next.free(ptr);
-}
-
 static size_t fallback_malloc_usable_size(void *ptr)
 {
 	return ptr ? mt_glibc_usable(ptr) : 0;
 }
 
-/* A member that comes from another file than malloc would hand out blocks of another allocator: jemalloc has no pvalloc,
- * and libc's makes a block of glibc's heap. */
+/* A member that comes from another file than malloc would hand out blocks of another allocator. */
 static bool is_sibling(const char *name, void *function)
 {
 	const void *first = (const void *)(uintptr_t)next.malloc;
@@ -93,8 +49,6 @@ static bool find(void *out, const char *name, bool sibling)
 	return true;
 }
 
-/* free_sized and free_aligned_sized are not looked for: free does the same, and a name that is missing makes dlsym
- * allocate. */
 const struct mt_heap_ops *mt_system_plain_ops(void)
 {
 	if (next_known)
@@ -107,41 +61,23 @@ const struct mt_heap_ops *mt_system_plain_ops(void)
 	(void)find(&next.aligned_alloc, "aligned_alloc", false);
 	if (!find(&next.memalign, "memalign", true))
 		next.memalign = next.aligned_alloc;
-	if (!find(&next.reallocarray, "reallocarray", true))
-		next.reallocarray = fallback_reallocarray;
-	if (!find(&next.valloc, "valloc", true))
-		next.valloc = fallback_valloc;
-	if (!find(&next.pvalloc, "pvalloc", true))
-		next.pvalloc = fallback_pvalloc;
 	if (!find(&next.malloc_usable_size, "malloc_usable_size", true))
 		next.malloc_usable_size = fallback_malloc_usable_size;
-	next.free_sized = fallback_free_sized;
-	next.free_aligned_sized = fallback_free_aligned_sized;
 	next_known = true;
 	return &next;
-}
-
-/* memcheck and its kin put a malloc of their own behind libc's name: its blocks have no header to read. */
-static bool is_replaced_by_valgrind(void)
-{
-	for (char **at = environ; at && *at; at++)
-		if (strncmp(*at, "LD_PRELOAD=", 11) == 0)
-			return strstr(*at, "vgpreload_memcheck") || strstr(*at, "vgpreload_helgrind") ||
-			       strstr(*at, "vgpreload_drd") || strstr(*at, "vgpreload_massif") ||
-			       strstr(*at, "vgpreload_dhat");
-	return false;
 }
 
 bool mt_glibc_check(void)
 {
 	static const size_t sizes[] = {0, 1, 24, 25, 1000, 5000, 300000};
-	bool same = __libc_malloc && __libc_free && !is_replaced_by_valgrind();
+	const struct mt_heap_ops *heap = mt_system_plain_ops();
+	bool same = true;
 
 	for (size_t i = 0; same && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		void *block = __libc_malloc(sizes[i]);
+		void *block = heap->malloc(sizes[i]);
 
-		same = block && mt_glibc_usable(block) == mt_system_plain_ops()->malloc_usable_size(block);
-		__libc_free(block);
+		same = block && mt_glibc_usable(block) == heap->malloc_usable_size(block);
+		heap->free(block);
 	}
 	return same;
 }

@@ -288,6 +288,26 @@ void *mt_elf_libc_function(const char *name)
 	return ownership.found;
 }
 
+/* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
+static bool ask_libc_alone(const struct mt_elf_object *object, void *context)
+{
+	struct ownership *ownership = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
+		return false;
+	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	return true;
+}
+
+bool mt_elf_is_libcs(const char *name, const void *function)
+{
+	struct ownership ownership = {.name = name};
+
+	(void)mt_elf_walk_first(ask_libc_alone, &ownership);
+	return function && ownership.found == function;
+}
+
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 {
 	unsigned long long *out = context;
@@ -308,7 +328,7 @@ unsigned long long mt_elf_loads(void)
 /* ---- libc's dlsym and dlvsym ---- */
 
 /* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has. Words that go from
- * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/lookup_ARCH.S jumps there. */
+ * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;

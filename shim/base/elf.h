@@ -16,6 +16,9 @@ bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
  * dladdr answers for any address by a look at each symbol of the library, half of what a short program's start costs us. */
 const char *mt_elf_libc_path(const char *name, const void *function);
 
+/* Whether libc.so.6 has this very function under this name, which it may not have at all. */
+bool mt_elf_is_libcs(const char *name, const void *function);
+
 /* libc's own function of this name, whoever stands before libc; NULL where it has none, or chooses it by an ifunc
  * resolver. */
 void *mt_elf_libc_function(const char *name);
@@ -25,7 +28,7 @@ unsigned long long mt_elf_loads(void);
 
 /* The dlsym and dlvsym behind us: libc's own, looked for in one walk at the first use and then kept; NULL where there
  * is none. Two threads may both look: they store the same. Works even before the loader has relocated us (another
- * library's ifunc resolver may ask for dlsym) and inside the start of a sanitizer's runtime. entry/lookup_ARCH.S
+ * library's ifunc resolver may ask for dlsym) and inside the start of a sanitizer's runtime. entry/dlsym_ARCH.S
  * reads the words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
 typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);

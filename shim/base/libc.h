@@ -20,4 +20,17 @@ static inline bool mt_libc_is_glibc(void)
 	return gnu_get_libc_version != NULL;
 }
 
+/* 36 for glibc 2.36; 0 where it cannot be told. */
+static inline unsigned mt_libc_minor(void)
+{
+	const char *at = mt_libc_is_glibc() ? gnu_get_libc_version() : "";
+	unsigned minor = 0;
+
+	while (*at && *at != '.')
+		at++;
+	while (*at && *++at >= '0' && *at <= '9')
+		minor = minor * 10 + (unsigned)(*at - '0');
+	return minor;
+}
+
 #endif

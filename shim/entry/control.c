@@ -11,6 +11,7 @@
 #include "base/attr.h"
 #include "base/kernel.h"
 #include "base/symbol.h"
+#include "entry/heap.h"
 #include "life.h"
 #include "reaper/actions.h"
 
@@ -21,11 +22,7 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 			   size_t new_bytes);
 MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options);
 
-static bool is_embedded(void)
-{
-	mt_life_heap_start();
-	return mt_life_is_on() && strcmp(mt_backend_identity()->mode, "jemalloc") == 0;
-}
+MT_HEAP_OWN(malloc_trim)
 
 /* 1 only when pages really went back, whatever the allocator behind it claims. */
 MT_EXPORT int malloc_trim(size_t pad)
@@ -44,10 +41,10 @@ MT_EXPORT int malloc_trim(size_t pad)
 }
 
 #ifdef MT_NO_JEMALLOC
-#define EMBEDDED(call) (void)is_embedded
+#define EMBEDDED(call) (void)0
 #else
 #define EMBEDDED(call)                                                                                                \
-	if (is_embedded())                                                                                            \
+	if (mt_life_is_embedded())                                                                                            \
 		return call
 #endif
 

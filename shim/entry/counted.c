@@ -11,7 +11,8 @@
 #include "entry/heap.h"
 #include "life.h"
 
-static const struct mt_heap_ops *next;
+/* A copy: one load finds the function. Over glibc these are glibc's own. */
+static struct mt_heap_ops next;
 
 /* ---- over glibc ---- */
 
@@ -65,18 +66,18 @@ static void uncount_bytes(size_t bytes)
 
 static void *counted_malloc(size_t size)
 {
-	return count_block(__libc_malloc(size));
+	return count_block(next.malloc(size));
 }
 
 static void *counted_calloc(size_t count, size_t size)
 {
-	return count_block(__libc_calloc(count, size));
+	return count_block(next.calloc(count, size));
 }
 
 static void *counted_realloc(void *ptr, size_t size)
 {
 	size_t old = ptr ? mt_glibc_usable(ptr) : 0;
-	void *fresh = __libc_realloc(ptr, size);
+	void *fresh = next.realloc(ptr, size);
 
 	/* realloc(ptr, 0) frees, and answers NULL */
 	if (ptr && (fresh || size == 0)) {
@@ -86,57 +87,36 @@ static void *counted_realloc(void *ptr, size_t size)
 	return count_block(fresh);
 }
 
-static void *counted_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return counted_realloc(ptr, bytes);
-}
-
 static void *counted_memalign(size_t alignment, size_t size)
 {
-	return count_block(__libc_memalign(alignment, size));
+	return count_block(next.memalign(alignment, size));
 }
 
 static void *counted_aligned_alloc(size_t alignment, size_t size)
 {
-	return count_block(next->aligned_alloc(alignment, size));
+	return count_block(next.aligned_alloc(alignment, size));
 }
 
 static int counted_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	int answer = next->posix_memalign(out, alignment, size);
+	int answer = next.posix_memalign(out, alignment, size);
 
 	if (answer == 0)
 		count_block(*out);
 	return answer;
 }
 
-static void *counted_valloc(size_t size)
-{
-	return count_block(__libc_valloc(size));
-}
-
-static void *counted_pvalloc(size_t size)
-{
-	return count_block(__libc_pvalloc(size));
-}
-
 static MT_COLD void free_mapped(void *ptr)
 {
 	uncount_bytes(mt_glibc_usable(ptr));
-	__libc_free(ptr);
+	next.free(ptr);
 }
 
 /* The first that a thread does with the heap is to free; the bytes are counted already. */
 static MT_COLD void free_unknown(void *ptr)
 {
 	mt_account_thread_born(NULL);
-	__libc_free(ptr);
+	next.free(ptr);
 }
 
 static void counted_free(void *ptr)
@@ -151,20 +131,7 @@ static void counted_free(void *ptr)
 	else if (mt_unlikely(!mt_account_bump_known(&mt_cell.freed_bytes, mt_glibc_heap_usable(header))))
 		free_unknown(ptr);
 	else
-		__libc_free(ptr);
-}
-
-static void counted_free_sized(void *ptr, size_t size)
-{
-	(void)size;
-	counted_free(ptr);
-}
-
-static void counted_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	(void)alignment;
-	(void)size;
-	counted_free(ptr);
+		next.free(ptr);
 }
 
 static size_t counted_malloc_usable_size(void *ptr)
@@ -181,7 +148,7 @@ static const struct mt_heap_ops counted_ops = {
 
 const struct mt_heap_ops *mt_counted_ops(void)
 {
-	next = mt_system_plain_ops();
+	next = *mt_system_plain_ops();
 	return &counted_ops;
 }
 
@@ -209,56 +176,35 @@ static inline void *note_bytes(void *block, size_t asked)
 
 static void *uncounted_malloc(size_t size)
 {
-	return note_bytes(next->malloc(size), size);
+	return note_bytes(next.malloc(size), size);
 }
 
 static void *uncounted_calloc(size_t count, size_t size)
 {
-	return note_bytes(next->calloc(count, size), count * size);
+	return note_bytes(next.calloc(count, size), count * size);
 }
 
 static void *uncounted_realloc(void *ptr, size_t size)
 {
-	return note_bytes(next->realloc(ptr, size), size);
-}
-
-static void *uncounted_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return uncounted_realloc(ptr, bytes);
+	return note_bytes(next.realloc(ptr, size), size);
 }
 
 static void *uncounted_memalign(size_t alignment, size_t size)
 {
-	return note_bytes(next->memalign(alignment, size), size);
+	return note_bytes(next.memalign(alignment, size), size);
 }
 
 static void *uncounted_aligned_alloc(size_t alignment, size_t size)
 {
-	return note_bytes(next->aligned_alloc(alignment, size), size);
+	return note_bytes(next.aligned_alloc(alignment, size), size);
 }
 
 static int uncounted_posix_memalign(void **out, size_t alignment, size_t size)
 {
-	int answer = next->posix_memalign(out, alignment, size);
+	int answer = next.posix_memalign(out, alignment, size);
 
 	note_bytes(answer == 0 ? *out : NULL, size);
 	return answer;
-}
-
-static void *uncounted_valloc(size_t size)
-{
-	return note_bytes(next->valloc(size), size);
-}
-
-static void *uncounted_pvalloc(size_t size)
-{
-	return note_bytes(next->pvalloc(size), size);
 }
 
 /* The makers; what only takes back goes straight to the allocator. */
@@ -266,8 +212,8 @@ const struct mt_heap_ops *mt_uncounted_ops(void)
 {
 	static struct mt_heap_ops ops;
 
-	next = mt_system_plain_ops();
-	ops = *next;
+	next = *mt_system_plain_ops();
+	ops = next;
 #define X(type, name, params, args) ops.name = uncounted_##name;
 	MT_HEAP_MAKERS(X)
 #undef X

@@ -2,7 +2,7 @@
  * includes this first and defines `int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)` as usual, without MT_EXPORT.
  *
  * The symbol behind that name is mt_entry_cuMemAlloc_v2, hidden. What programs link to is a jump to it of the driver's
- * own name (entry/lookup_ARCH.S), in the hidden version MTSHIM: the loader binds a program's unversioned references to
+ * own name (entry/lookup_stubs.S), in the hidden version MTSHIM: the loader binds a program's unversioned references to
  * it, but dlsym(RTLD_DEFAULT) passes over it, and so says what it says without the shim, a failure's text included.
  * A caller's pointer is that of the jump, by whichever road it came; mt_lookup_entry gives it.
  *

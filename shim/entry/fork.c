@@ -3,6 +3,7 @@
  * find the allocator locked for the fork. So our own handlers are registered before anybody's. */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 #include "base/symbol.h"
@@ -19,7 +20,7 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 
 	/* A malloc of the program's own may be in its first call, and register handlers with its lock held: choosing a backend would
 	 * call that malloc, which waits for itself for ever (chromium did). Then our constructor registers ours. */
-	if (mt_symbol(RTLD_DEFAULT, "malloc") == mt_heap_own_malloc())
+	if (mt_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
 		mt_life_heap_start();
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
 	return next ? next(prepare, parent, child, owner) : ENOMEM;

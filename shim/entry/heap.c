@@ -158,9 +158,7 @@ void mt_heap_serve(const struct mt_heap_ops *given)
 #undef X
 }
 
-extern __typeof__(malloc) own_malloc __attribute__((alias("malloc"), visibility("hidden")));
-
-const void *mt_heap_own_malloc(void)
-{
-	return (const void *)(uintptr_t)&own_malloc;
-}
+#define X(type, name, params, args) MT_HEAP_OWN(name)
+MT_HEAP_MAKERS(X)
+MT_HEAP_KEEPERS(X)
+#undef X

@@ -3,6 +3,7 @@
 #define MT_ENTRY_HEAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "backend/backend.h"
 
@@ -22,8 +23,25 @@ void mt_heap_note_growth(void);
  * thread asks mt_life_watched. Some 10 instructions a call more. Any thread. */
 void mt_heap_watch(bool on);
 
-/* The exported malloc itself, whatever the name is bound to in this process. */
-const void *mt_heap_own_malloc(void);
+/* Our own functions, whatever their names are bound to in this process. */
+#define X(type, name, params, args) type mt_own_##name params __attribute__((visibility("hidden")));
+MT_HEAP_MAKERS(X)
+MT_HEAP_KEEPERS(X)
+MT_HEAP_COMPOSED(X)
+#undef X
+int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));
+
+/* Beside the function itself. In assembler: the alias of a function that the compiler knows would need all its attributes. */
+#define MT_HEAP_OWN(name) __asm__(".globl mt_own_" #name "\n.hidden mt_own_" #name "\n.set mt_own_" #name ", " #name);
+
+/* Whether a call of malloc by its name does not reach ours: the program itself or a library loaded before us brings its own
+ * along, or valgrind has put another one in its place. Calls malloc and free. Only while a backend is chosen: until then our
+ * own malloc answers from the boot arena. */
+bool mt_heap_is_shadowed(void);
+
+/* The table for a process whose malloc is not ours (mt_backend_is_shadowed). aligned_alloc and posix_memalign call memalign by its
+ * public name; the rest are the functions of the next allocator in line. */
+const struct mt_heap_ops *mt_heap_shadowed_ops(void);
 
 /* Functions that count what passes through them, over glibc; and functions that pass on, over other allocators. Both
  * look at growth now and then. */

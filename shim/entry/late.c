@@ -1,6 +1,5 @@
 /* entry/late.c -- blocks of the boot arena come back late: in a process where it was needed (hardly any), every call that
  * may be given such a block looks first, and passes on what is not one. */
-#include <errno.h>
 #include <string.h>
 
 #include "backend/backend.h"
@@ -22,35 +21,10 @@ static void *late_realloc(void *ptr, size_t size)
 	return fresh;
 }
 
-static void *late_reallocarray(void *ptr, size_t count, size_t size)
-{
-	size_t bytes;
-
-	if (!mt_boot_owns(ptr))
-		return behind->reallocarray(ptr, count, size);
-	if (__builtin_mul_overflow(count, size, &bytes)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return late_realloc(ptr, bytes);
-}
-
 static void late_free(void *ptr)
 {
 	if (!mt_boot_owns(ptr))
 		behind->free(ptr);
-}
-
-static void late_free_sized(void *ptr, size_t size)
-{
-	if (!mt_boot_owns(ptr))
-		behind->free_sized(ptr, size);
-}
-
-static void late_free_aligned_sized(void *ptr, size_t alignment, size_t size)
-{
-	if (!mt_boot_owns(ptr))
-		behind->free_aligned_sized(ptr, alignment, size);
 }
 
 static size_t late_malloc_usable_size(void *ptr)
@@ -65,10 +39,7 @@ const struct mt_heap_ops *mt_late_ops(const struct mt_heap_ops *given)
 	behind = given;
 	ops = *given;
 	ops.realloc = late_realloc;
-	ops.reallocarray = late_reallocarray;
 	ops.free = late_free;
-	ops.free_sized = late_free_sized;
-	ops.free_aligned_sized = late_free_aligned_sized;
 	ops.malloc_usable_size = late_malloc_usable_size;
 	return &ops;
 }

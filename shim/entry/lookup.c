@@ -1,5 +1,4 @@
-/* entry/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract: entry/lookup.h). The cheap tests, and
- * the jumps that leave the caller's return address where the real dlsym looks for it, are in lookup_ARCH.S. */
+/* entry/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract: entry/lookup.h). */
 #include "entry/lookup.h"
 
 #include <dlfcn.h>
@@ -8,8 +7,8 @@
 
 #include "base/attr.h"
 #include "base/config.h"
-#include "base/elf.h"
 #include "driver/driver.h"
+#include "entry/dlsym.h"
 #include "entry/lookup_versions.def"
 
 #pragma GCC visibility push(hidden)
@@ -107,16 +106,6 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 
 /* ---- dlsym ---- */
 
-static void *ask(void *handle, const char *name, const char *version)
-{
-	mt_dlsym_fn by_name = mt_elf_dlsym();
-	mt_dlvsym_fn by_version = mt_elf_dlvsym();
-
-	if (version)
-		return by_version ? by_version(handle, name, version) : NULL;
-	return by_name ? by_name(handle, name) : NULL;
-}
-
 /* RTLD_DEFAULT is the global scope, and then that of the caller: a library that was opened RTLD_LOCAL sees the libcuda among its
  * own dependencies. Asked from here, the second part would be ours; a handle to the caller has it. */
 static void *ask_scope_of(const void *caller, const char *name, const char *version)
@@ -130,7 +119,7 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = ask(handle, name, version);
+	found = mt_dlsym_ask(handle, name, version);
 	(void)dlclose(handle);
 	return found;
 }
@@ -139,7 +128,7 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
  * names the caller, and we need not know what else it looks at. */
 static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller, int index)
 {
-	void *real = ask(handle, name, version);
+	void *real = mt_dlsym_ask(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
 		real = ask_scope_of(caller, name, version);
@@ -152,7 +141,7 @@ void *mt_lookup_replace(void *handle, const char *name, const char *version, con
 	void *result;
 	int kept;
 
-	if (index < 0 || handle == RTLD_NEXT || !mt_lookup_is_on())
+	if (index < 0 || !mt_lookup_is_on())
 		return NULL;
 	kept = errno;
 	result = answer(handle, name, version, caller, index);

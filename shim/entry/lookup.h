@@ -24,8 +24,7 @@ void *mt_lookup_wrapper(const void *real, int index);
 /* The exported wrapper at a place. */
 void *mt_lookup_entry(int index);
 
-/* The part of dlsym (version NULL) and dlvsym for names that begin with "cu", called by lookup_ARCH.S: the answer, or NULL
- * for "let the real one answer its caller". */
+/* The part of mt_dlsym_replace for names that begin with "cu". */
 void *mt_lookup_replace(void *handle, const char *name, const char *version, const void *caller);
 
 #pragma GCC visibility pop

@@ -3,7 +3,7 @@
  * glibc binds an unversioned reference to the first version of an object even if it is hidden, but dlsym without a
  * version passes over it (check_match in elf/dl-lookup.c): so RTLD_DEFAULT and the program's handle see what they
  * would see without us. */
-#include "entry/lookup_asm.h"
+#include "entry/asm.h"
 #include "driver/functions.def"
 
 	.balign 16

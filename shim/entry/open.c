@@ -3,9 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "backend/backend.h"
 #include "base/attr.h"
 #include "base/log.h"
 #include "base/symbol.h"
@@ -33,8 +31,7 @@ MT_COLD int mt_open_mode(int mode)
 {
 	int kept = errno;
 
-	mt_life_heap_start();
-	if (mt_life_is_on() && strcmp(mt_backend_identity()->mode, "jemalloc") == 0) {
+	if (mt_life_is_embedded()) {
 		tell();
 		mode &= ~RTLD_DEEPBIND;
 	}

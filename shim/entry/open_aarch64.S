@@ -1,5 +1,5 @@
 /* entry/open_aarch64.S -- as open_x86_64.S. x0 file, w1 mode. */
-#include "entry/lookup_asm.h"
+#include "entry/asm.h"
 
 #if defined(__aarch64__)
 

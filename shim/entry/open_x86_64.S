@@ -1,6 +1,6 @@
-/* entry/open_x86_64.S -- dlopen, exported without a version as dlsym is (entry/lookup_x86_64.S says why in
+/* entry/open_x86_64.S -- dlopen, exported without a version as dlsym is (entry/dlsym_x86_64.S says why in
  * assembler). What it is for: entry/open.h. rdi file, esi mode. */
-#include "entry/lookup_asm.h"
+#include "entry/asm.h"
 
 #if defined(__x86_64__)
 

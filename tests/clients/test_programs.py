@@ -264,6 +264,17 @@ def test_valgrind(run, needs, backend, settings):
 	assert (got.returncode, got.stdout) == (0, "under valgrind\n"), got.stderr
 
 
+def test_php_whose_modules_are_bound_deep(same, needs, backend):
+	"""Its modules look for malloc among their own dependencies first. Regular expressions, dates, JSON, archives, forks."""
+	needs("php")
+	script = ("$words = []; for ($i = 0; $i < 20000; $i++) $words[] = str_repeat(chr(97 + $i % 26), $i % 300);"
+	          "preg_match_all('/a+b?/', implode('b', $words), $found); echo count($found[0]), ' ', md5(json_encode($words)), ' ';"
+	          "echo (new DateTime('2031-05-05', new DateTimeZone('UTC')))->format('c'), ' ', iconv('UTF-8', 'UTF-16LE', 'word'), ' ';"
+	          "if (function_exists('pcntl_fork') && ($pid = pcntl_fork())) pcntl_waitpid($pid, $status); else exit(0); echo 'end';")
+
+	assert same(["php", "-r", script]).stdout.endswith("end")
+
+
 def test_a_long_pipeline(same, backend):
 	script = "seq 1 200000 | sort -R --random-source=/dev/zero | sort -n | awk '{s += $1} END {print s}' | tr 0-9 a-j"
 

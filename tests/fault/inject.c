@@ -28,6 +28,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "backend/backend.h"
 #include "inject.def"
 
 #ifndef SYS_open
@@ -47,6 +48,9 @@ enum function {
 #define X(name, usual) FN_##name,
 	INJECT_BY_HAND(X)
 #undef X
+#define X(name, parameters, arguments) FN_next_##name,
+	INJECT_NEXT(X)
+#undef X
 #define X(name, usual) FN_sys_##name,
 	INJECT_SYSCALLS(X)
 #undef X
@@ -62,6 +66,9 @@ static const struct {
 #undef X
 #define X(name, usual) {#name, usual},
 	INJECT_BY_HAND(X)
+#undef X
+#define X(name, parameters, arguments) {"next_" #name, ENOMEM},
+	INJECT_NEXT(X)
 #undef X
 #define X(name, usual) {"sys_" #name, usual},
 	INJECT_SYSCALLS(X)
@@ -113,6 +120,8 @@ extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned l
 extern long __real_sysconf(int name);
 extern long __real_mt_kernel_call(long number, long a, long b, long c, long d, long e, long f);
 extern void *__real_mt_symbol(void *handle, const char *name);
+extern const struct mt_heap_ops *__real_mt_system_plain_ops(void);
+const struct mt_heap_ops *__wrap_mt_system_plain_ops(void);
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_close(int fd);
 ssize_t __wrap_read(int fd, void *out, size_t bytes);
@@ -285,6 +294,29 @@ static int whole(int code)
 	}
 INJECT_FUNCTIONS(X)
 #undef X
+
+static const struct mt_heap_ops *next_real;
+#define X(name, parameters, arguments)                                   \
+	static void *next_##name parameters                              \
+	{                                                                \
+		int code = whole(fault_of(FN_next_##name));              \
+                                                                         \
+		return code ? ERRNO(NULL) : next_real->name arguments;   \
+	}
+INJECT_NEXT(X)
+#undef X
+
+const struct mt_heap_ops *__wrap_mt_system_plain_ops(void)
+{
+	static struct mt_heap_ops ops;
+
+	next_real = __real_mt_system_plain_ops();
+	ops = *next_real;
+#define X(name, parameters, arguments) ops.name = next_##name;
+	INJECT_NEXT(X)
+#undef X
+	return &ops;
+}
 
 int __wrap_open(const char *path, int flags, ...)
 {

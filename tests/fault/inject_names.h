@@ -6,3 +6,4 @@ INJECT_FUNCTIONS(X)
 #define X(name, usual) name
 INJECT_BY_HAND(X)
 mt_kernel_call
+mt_system_plain_ops

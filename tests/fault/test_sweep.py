@@ -39,7 +39,7 @@ def test_each_call_fails_once(stage, case):
 
 	# A control of the harness: the calls do pass through it.
 	needed = {
-		"jemalloc": "mmap madvise sys_openat sys_pwrite64 sys_futex pthread_create", "system": "__libc_malloc socket connect sys_openat",
+		"jemalloc": "mmap madvise sys_openat sys_pwrite64 sys_futex pthread_create", "system": "next_malloc socket connect sys_openat",
 		"profiler": "process_vm_readv dlopen rename", "leave": "pthread_create", "cuda": "mmap pthread_create"}
 	for name in needed[case].split():
 		assert name in table and table[name].injected, f"{name}: {table.get(name)}"
@@ -69,7 +69,7 @@ STORMS = """
 	clock_gettime:1+=EPERM clock_gettime:/7=EPERM getrusage:1+=EPERM sysinfo:1+=ENOSYS sched_getaffinity:1+=EPERM
 	sysconf:1+=EINVAL prctl:1+=EINVAL
 	mt_symbol:1+ dlopen:1+=ENOMEM dladdr:1+
-	__libc_malloc:/50=ENOMEM __libc_malloc:100-300=ENOMEM
+	next_malloc:/50=ENOMEM next_malloc:100-300=ENOMEM
 	sys_gettid:1+=ENOSYS sys_gettid:2+=ENOSYS sys_gettid:/2=ENOSYS sys_gettid:/3=ENOSYS
 	*:/3 *:/5 *:/7 *:/11 *:/23
 	""".split()
@@ -114,7 +114,7 @@ def test_where_jemalloc_cannot_begin_libcs_heap_serves(stage):
 	got = stage.run(case, "mmap:1+=ENOMEM")
 
 	assert not sweep.complaint(stage.run_bare(case), got)
-	assert got.faults["mmap"] >= 2 and got.calls["__libc_malloc"] > 1000, got.calls
+	assert got.faults["mmap"] >= 2 and got.calls["next_malloc"] > 1000, got.calls
 
 
 @pytest.mark.parametrize("run", range(4))
@@ -137,7 +137,7 @@ def test_a_refusal_that_the_program_must_see_is_seen(stage):
 	"""Else a sweep that finds nothing would show nothing."""
 	case = sweep.CASES["system"]
 
-	got = stage.run(case, "__libc_malloc:1000+=ENOMEM,__libc_calloc:1+=ENOMEM")
+	got = stage.run(case, "next_malloc:1000+=ENOMEM,next_calloc:1+=ENOMEM")
 
 	assert got.status == 9 and "refused for ever" in got.out
 

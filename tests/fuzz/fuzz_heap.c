@@ -18,6 +18,7 @@
 #include "base/os.h"
 #include "fuzz.h"
 #include "heap_boot.h"
+#include "heap_composed.h"
 
 #define PLACES    64u
 #define CALL      5u
@@ -32,8 +33,7 @@ struct block {
 };
 
 static const struct mt_backend *backends[2];
-static struct mt_heap_ops glibc_ops; /* those that reach it here, see LLVMFuzzerInitialize */
-static const struct mt_heap_ops *heap;
+const struct mt_heap_ops *fuzz_heap;
 static const struct mt_backend *backend; /* NULL: that of the first calls, which has nothing but its functions */
 static struct block blocks[PLACES];
 static size_t live_bytes;
@@ -61,9 +61,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	mt_config_defaults(&config);
 	backends[0] = mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
 	backends[1] = mt_system_backend(&config, &glibc);
-	/* Its reallocarray calls realloc by name, which is AddressSanitizer's in this program. */
-	glibc_ops = *backends[1]->ops;
-	glibc_ops.reallocarray = NULL;
 	return 0;
 }
 
@@ -99,7 +96,7 @@ static void keep(struct block *place, void *at, size_t size, size_t alignment)
 	struct block block = {.at = at, .size = size};
 	size_t least = size >= 16 ? 16 : 8;
 
-	block.usable = heap->malloc_usable_size(at);
+	block.usable = fuzz_heap->malloc_usable_size(at);
 	fuzz_expect(block.usable >= size, "%zu bytes for %zu", block.usable, size);
 	fuzz_expect((uintptr_t)at % (alignment > least ? alignment : least) == 0, "%p is not aligned to %zu", at, alignment);
 	for (size_t i = 0; i < PLACES; i++)
@@ -173,7 +170,7 @@ static void call_calloc(const struct call *call)
 {
 	size_t count = call->raw % 17 + 1, size = call->size / count;
 	struct block *place = call->place;
-	unsigned char *fresh = heap->calloc(count, size);
+	unsigned char *fresh = fuzz_heap->calloc(count, size);
 
 	if (!fresh) {
 		refused(call, size > SIZE_MAX / count ? SIZE_MAX : size * count);
@@ -183,7 +180,7 @@ static void call_calloc(const struct call *call)
 		fuzz_expect(!fresh[at], "byte %zu of %zu is 0x%02x", at, size * count, fresh[at]);
 	keep(place, fresh, size * count, 8);
 	errno = 0;
-	fuzz_expect(!heap->calloc(SIZE_MAX / 2 + 1, count + 1) && errno == ENOMEM, "errno %d", errno);
+	fuzz_expect(!fuzz_heap->calloc(SIZE_MAX / 2 + 1, count + 1) && errno == ENOMEM, "errno %d", errno);
 }
 
 /* With what is left of the old block in the new one. */
@@ -195,7 +192,7 @@ static void call_realloc(const struct call *call, bool by_array)
 
 	if (old.at)
 		check(&old, old.usable);
-	fresh = by_array ? heap->reallocarray(old.at, count, call->size / count) : heap->realloc(old.at, size);
+	fresh = by_array ? fuzz_reallocarray(old.at, count, call->size / count) : fuzz_heap->realloc(old.at, size);
 	if (!fresh && size) {
 		refused(call, size);
 		if (old.at)
@@ -218,7 +215,7 @@ static void call_posix_memalign(const struct call *call)
 {
 	void *untouched = &backend, *fresh = untouched;
 	bool is_right = is_power(call->alignment) && call->alignment >= sizeof(void *);
-	int answer = heap->posix_memalign(&fresh, call->alignment, call->size);
+	int answer = fuzz_heap->posix_memalign(&fresh, call->alignment, call->size);
 
 	fuzz_expect(is_right || answer == EINVAL, "%d for an alignment of %zu", answer, call->alignment);
 	fuzz_expect(answer == 0 || answer == EINVAL || answer == ENOMEM, "answer %d", answer);
@@ -243,7 +240,7 @@ static void call_aligned(const struct call *call, void *(*make)(size_t, size_t))
 
 static void *free_elsewhere(void *at)
 {
-	heap->free(at);
+	fuzz_heap->free(at);
 	return NULL;
 }
 
@@ -258,11 +255,11 @@ static void call_free(const struct call *call, char how)
 	if (how == 't' && backend && pthread_create(&thread, NULL, free_elsewhere, place->at) == 0)
 		(void)pthread_join(thread, NULL);
 	else if (how == 'F')
-		heap->free_sized(place->at, place->size);
+		fuzz_free_sized(place->at, place->size);
 	else if (how == 'A')
-		heap->free_aligned_sized(place->at, 8, place->size);
+		fuzz_free_aligned_sized(place->at, 8, place->size);
 	else
-		heap->free(place->at);
+		fuzz_heap->free(place->at);
 	fuzz_expect(errno == 77 || how == 't', "free has changed errno to %d", errno);
 	if (place->at)
 		forget(place);
@@ -300,15 +297,15 @@ static void make(const struct call *call, char what)
 		return;
 	errno = 0;
 	switch (what) {
-	case 'm': take(call, heap->malloc(call->size), 8); break;
+	case 'm': take(call, fuzz_heap->malloc(call->size), 8); break;
 	case 'c': call_calloc(call); break;
 	case 'r': call_realloc(call, false); break;
-	case 'R': call_realloc(call, heap != &glibc_ops); break;
-	case 'a': call_aligned(call, heap->aligned_alloc); break;
-	case 'l': call_aligned(call, heap->memalign); break;
+	case 'R': call_realloc(call, true); break;
+	case 'a': call_aligned(call, fuzz_heap->aligned_alloc); break;
+	case 'l': call_aligned(call, fuzz_heap->memalign); break;
 	case 'p': call_posix_memalign(call); break;
-	case 'v': take(call, heap->valloc(call->size), mt_os_page_bytes()); break;
-	default: take(call, heap->pvalloc(call->size), mt_os_page_bytes()); break;
+	case 'v': take(call, fuzz_valloc(call->size), mt_os_page_bytes()); break;
+	default: take(call, fuzz_pvalloc(call->size), mt_os_page_bytes()); break;
 	}
 }
 
@@ -324,7 +321,7 @@ static void carry_out(const uint8_t *bytes)
 	else if (strchr(takers, what))
 		call_free(&call, what);
 	else if (what == 'u')
-		fuzz_expect(heap->malloc_usable_size(call.place->at) == call.place->usable, "a block of %zu",
+		fuzz_expect(fuzz_heap->malloc_usable_size(call.place->at) == call.place->usable, "a block of %zu",
 			    call.place->size);
 	else if (backend && strchr(looks, what))
 		look(what);
@@ -336,7 +333,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	unsigned which = !bytes ? 0 : data[0] == 'j' ? 0 : data[0] == 'g' ? 1 : data[0] == 'b' ? 2 : data[0] % 3;
 
 	backend = which < 2 ? backends[which] : NULL;
-	heap = which == 0 ? backends[0]->ops : which == 1 ? &glibc_ops : &mt_boot_ops;
+	fuzz_heap = which == 0 ? backends[0]->ops : which == 1 ? backends[1]->ops : &mt_boot_ops;
 	if (!backend)
 		fuzz_boot_anew();
 	next_seed = 0;

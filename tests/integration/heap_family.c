@@ -163,32 +163,91 @@ static void keeps_errno(void)
 	free(small);
 }
 
-/* What these do with a bad alignment is not the same everywhere: libc rounds up where others refuse. */
-static void tolerant(void)
-{
-	static const size_t bad[] = { 0, 3, 24, 100, 4097, SIZE_MAX / 2 + 2, SIZE_MAX };
+/* ---- odd arguments: which are refused, and with which errno, is libc's own choice, and differs between its versions ---- */
 
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		for (unsigned call = 0; call < 2; call++) {
-			errno = 0;
-			void *block = call ? aligned_alloc(bad[i], 100) : memalign(bad[i], 100);
-			const char *name = call ? "aligned_alloc" : "memalign";
-			if (block)
-				memset(block, 1, 100);
-			printf("%s(%zu): %s %s\n", name, bad[i], block ? "block" : "NULL", errno_name(block ? 0 : errno));
-			free(block);
-		}
+static const size_t odd_alignments[] = {
+	0, 1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 100, 4096, 4097, 12288, SIZE_MAX / 4 + 1, SIZE_MAX / 2, SIZE_MAX / 2 + 1,
+	SIZE_MAX / 2 + 2, SIZE_MAX,
+};
+static const size_t odd_sizes[] = {
+	0, 1, 7, 8, 100, 4095, 4096, 4097, PTRDIFF_MAX - 4096, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096, SIZE_MAX,
+};
+
+static void show_odd(const char *name, size_t one, size_t other, void *block, size_t alignment)
+{
+	int code = errno;
+	size_t power = 1;
+
+	while (power < alignment && power <= SIZE_MAX / 4)
+		power <<= 1;
+	printf("%s(%zu, %zu): %s aligned=%d errno=%s\n", name, one, other, block ? "block" : "NULL", !block || (uintptr_t)block % power == 0,
+	       errno_name(code));
+	free(block);
+}
+
+static void odd_pair(size_t alignment, size_t size)
+{
+	void *out = (void *)(uintptr_t)0x1234;
+	int code;
+
+	errno = 0;
+	show_odd("memalign", alignment, size, memalign(alignment, size), alignment);
+	errno = 0;
+	show_odd("aligned_alloc", alignment, size, aligned_alloc(alignment, size), alignment);
+	errno = 0;
+	code = posix_memalign(&out, alignment, size);
+	printf("posix_memalign(%zu, %zu): %s errno=%s out %s\n", alignment, size, errno_name(code), errno_name(errno),
+	       code ? (out == (void *)(uintptr_t)0x1234 ? "untouched" : "written") : "made");
+	if (code == 0)
+		free(out);
+}
+
+static void odd_size(size_t size)
+{
+	void *block = malloc(10);
+	void *fresh;
+
+	errno = 0;
+	show_odd("malloc", 0, size, malloc(size), 8);
+	errno = 0;
+	show_odd("calloc", 1, size, calloc(1, size), 8);
+	errno = 0;
+	show_odd("calloc", 3, size, calloc(3, size), 8);
+	errno = 0;
+	show_odd("valloc", 0, size, valloc(size), 4096);
+	errno = 0;
+	show_odd("pvalloc", 0, size, pvalloc(size), 4096);
+	errno = 0;
+	fresh = realloc(block, size);
+	if (fresh || size == 0)
+		block = NULL;
+	show_odd("realloc", 10, size, fresh, 8);
+	block = block ? block : malloc(10);
+	errno = 0;
+	fresh = reallocarray(block, 3, size);
+	if (fresh || size == 0)
+		block = NULL;
+	show_odd("reallocarray", 3, size, fresh, 8);
+	free(block);
+}
+
+static void odd(void)
+{
+	for (unsigned s = 0; s < sizeof(odd_sizes) / sizeof(odd_sizes[0]); s++) {
+		odd_size(odd_sizes[s]);
+		for (unsigned a = 0; a < sizeof(odd_alignments) / sizeof(odd_alignments[0]); a++)
+			odd_pair(odd_alignments[a], odd_sizes[s]);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	(void)argv;
-	setvbuf(stdout, NULL, _IONBF, 0);
 	if (argc > 1) {
-		tolerant();
+		odd();
 		return 0;
 	}
+	setvbuf(stdout, NULL, _IONBF, 0);
 	sizes();
 	too_large();
 	alignments();

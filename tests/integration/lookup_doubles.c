@@ -1,5 +1,6 @@
-/* What entry/lookup.c knows of the rest of the shim, for a library of its parts alone that a test preloads. */
+/* What entry/dlsym.c and entry/lookup.c know of the rest of the shim, for a library of its parts alone that a test preloads. */
 #include "base/config.h"
+#include "base/heap_entries.def"
 #include "entry/cuda.h"
 #include "life.h"
 
@@ -13,6 +14,19 @@ bool mt_life_is_born(void)
 bool mt_life_is_on(void)
 {
 	return true;
+}
+
+/* The heap family's own functions: only their addresses are asked for, and not answered here. */
+#define X(type, name, params, args) const char mt_own_##name[1];
+MT_HEAP_MAKERS(X)
+MT_HEAP_KEEPERS(X)
+MT_HEAP_COMPOSED(X)
+X(int, malloc_trim, , )
+#undef X
+
+bool mt_life_is_embedded(void)
+{
+	return false;
 }
 
 const struct mt_config *mt_config(void)

@@ -17,7 +17,10 @@ static int no(void)
 static int (*resolve(void))(void)
 {
 	/* Names that exist: the message of a failure would be allocated, and malloc is not relocated yet either. */
-	return dlsym(RTLD_DEFAULT, "strtol") && dlsym(RTLD_NEXT, "strtol") && dlsym(RTLD_DEFAULT, "cuserid") ? yes : no;
+	return dlsym(RTLD_DEFAULT, "strtol") && dlsym(RTLD_NEXT, "strtol") && dlsym(RTLD_DEFAULT, "cuserid") &&
+			       dlsym(RTLD_DEFAULT, "malloc")
+		       ? yes
+		       : no;
 }
 
 static int early(void) __attribute__((ifunc("resolve")));

@@ -1,5 +1,6 @@
 """Which allocator is bound, said with evidence: alone, with another one before or behind us, or linked in."""
 import pathlib
+import shutil
 import subprocess
 import time
 
@@ -205,3 +206,55 @@ def test_a_malloc_that_registers_fork_handlers_in_its_first_call_is_not_called_f
 	program = compile_c("own_malloc.c", "-rdynamic", "-Wl,--no-as-needed", early)
 
 	assert run([program], env(), timeout=20).stdout == run([program], bare).stdout
+
+
+# ---- names that the allocator which is bound before us lacks ----
+
+CORE = [["/bin/ls", "-l", "/usr/bin"], ["/usr/bin/sort", "/etc/services", "/etc/passwd"], ["/bin/grep", "-r", "root", "/etc/passwd", "/etc/group"],
+        ["/usr/bin/find", "/etc/apt", "/etc/default"]]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_ls_sort_grep_and_find_say_the_same_beside_another_allocator(run, env, bare, shim, backend, name, order):
+	"""They call reallocarray, which was answered from our heap for the other's blocks."""
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+
+	for command in CORE:
+		expected = run(command, bare)
+		for settings in (env(), env(ENABLE=0)):
+			done = run(command, dict(settings, LD_PRELOAD=chain), timeout=20)
+			assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr), command
+
+
+@pytest.mark.parametrize("flags, well", [([], 3), (["-DMEMALIGN"], 7)], ids=["oldest_names", "with_memalign"])
+@pytest.mark.parametrize("link", ["-pie", "-no-pie"])
+def test_names_that_a_programs_own_malloc_lacks_are_made_of_those_it_has(run, env, compile_c, backend, flags, well, link):
+	program = compile_c("static_malloc.c", "-rdynamic", link, *([] if link == "-pie" else ["-fno-pie"]), *flags)
+
+	for settings in (env(), env(MIN_MB=0)):
+		done = run([program], settings)
+		assert (done.returncode, done.stdout) == (0, f"{well} well\n"), done.stderr
+
+
+def test_a_program_with_operators_of_its_own_keeps_them(run, env, bare, compile_c, backend):
+	program = compile_c("own_operators.cc")
+	expected = run([program], bare)
+	assert (expected.returncode, expected.stdout.split()[0]) == (0, "own")
+
+	done = run([program], env(MIN_MB=0))
+
+	assert (done.returncode, done.stdout, done.stderr) == (0, expected.stdout, "")
+
+
+def test_what_valgrind_replaces_is_told_and_left_alone(run, env, bare, backend):
+	"""It replaces malloc where it is: our reallocarray made a block that its free had never seen."""
+	if not shutil.which("valgrind"):
+		pytest.skip("valgrind is not there")
+	command = ["valgrind", "-q", "--error-exitcode=99", "/bin/ls", "/"]
+
+	done = run(command, env(LOG_LEVEL="info"), timeout=60)
+
+	assert (done.returncode, done.stdout) == (0, run(["/bin/ls", "/"], bare).stdout), done.stderr
+	assert "valgrind" in done.stderr, "and said so"

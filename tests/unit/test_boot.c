@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "backend/backend.h"
-#include "base/os.h"
 
 #define ARENA_BYTES (256 * 1024)
 
@@ -59,8 +58,8 @@ Test(boot, aligns_as_asked)
 		cr_expect_eq((uintptr_t)block % alignment, 0);
 		cr_expect_eq(boot->malloc_usable_size(block), 24);
 	}
-	cr_expect_eq((uintptr_t)boot->valloc(5) % mt_os_page_bytes(), 0);
-	cr_expect_eq((uintptr_t)boot->pvalloc(5) % mt_os_page_bytes(), 0);
+	cr_expect_eq((uintptr_t)boot->memalign(48, 8) % 64, 0, "rounded up, as libc does");
+	cr_expect_eq((uintptr_t)boot->memalign(0, 8) % 16, 0);
 }
 
 Test(boot, refuses_bad_alignments)
@@ -74,7 +73,9 @@ Test(boot, refuses_bad_alignments)
 	cr_expect_eq(boot->posix_memalign(&block, SIZE_MAX / 2 + 1, 8), ENOMEM);
 	cr_expect_eq(block, &local, "written on success only");
 	cr_expect_null(boot->memalign(SIZE_MAX / 2 + 1, 8));
-	cr_expect_null(boot->memalign(48, 8));
+	errno = 0;
+	cr_expect_null(boot->memalign(SIZE_MAX / 2 + 2, 8));
+	cr_expect_eq(errno, EINVAL);
 	cr_expect_not(mt_boot_used());
 }
 
@@ -93,13 +94,8 @@ Test(boot, gives_zeroes)
 
 Test(boot, refuses_products_that_overflow)
 {
-	void *block = boot->malloc(8);
-
 	errno = 0;
 	cr_expect_null(boot->calloc(SIZE_MAX / 2, 3));
-	cr_expect_eq(errno, ENOMEM);
-	errno = 0;
-	cr_expect_null(boot->reallocarray(block, SIZE_MAX / 2, 3));
 	cr_expect_eq(errno, ENOMEM);
 	cr_expect_null(boot->malloc(SIZE_MAX));
 	cr_expect_null(boot->malloc(SIZE_MAX - 15));
@@ -120,7 +116,7 @@ Test(boot, moves_what_a_block_holds)
 	other = boot->realloc(other, 3);
 	cr_expect_eq(boot->malloc_usable_size(other), 3);
 	cr_expect_arr_eq(other, "sev", 3);
-	other = boot->reallocarray(other, 10, 3);
+	other = boot->realloc(other, 30);
 	cr_expect_eq(boot->malloc_usable_size(other), 30);
 	cr_expect_arr_eq(other, "sev", 3);
 }

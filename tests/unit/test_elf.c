@@ -56,6 +56,10 @@ Test(elf, tells_libcs_own_functions_by_their_address)
 	cr_expect_null(mt_elf_libc_path("strtol", dlsym(libc, "strtoul")), "another function of libc's");
 	cr_expect_null(mt_elf_libc_path("strtol", (const void *)(uintptr_t)&mt_elf_libc_path), "a function of ours");
 	cr_expect_null(mt_elf_libc_path("no_such_name", NULL));
+	cr_expect(mt_elf_is_libcs("strtol", dlsym(libc, "strtol")));
+	cr_expect_not(mt_elf_is_libcs("strtol", dlsym(libc, "strtoul")));
+	cr_expect_not(mt_elf_is_libcs("no_such_name", dlsym(libc, "strtol")));
+	cr_expect_not(mt_elf_is_libcs("no_such_name", NULL));
 }
 
 Test(elf, finds_libcs_own_function_whoever_stands_before_it)

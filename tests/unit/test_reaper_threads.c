@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 
 #ifndef MT_NO_JEMALLOC
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,8 +54,6 @@ static void begin(void)
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(dir, sizeof(dir), "MT_DIR=%s", folder);
 	mt_config_read(environment);
-	/* As if the malloc that everybody gets were ours. */
-	hooks.own_malloc = dlsym(RTLD_DEFAULT, "malloc");
 	cr_assert_eq(mt_backend_choose(mt_config(), &hooks)->counting, MT_COUNTING_OWN);
 	mt_account_start(mt_jemalloc_counters, NULL);
 	/* Its beginnings before there are threads: how it tells them of it, ThreadSanitizer does not see. */

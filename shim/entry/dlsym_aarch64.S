@@ -1,5 +1,5 @@
-/* entry/lookup_aarch64.S -- as lookup_x86_64.S, where the reasons are. */
-#include "entry/lookup_asm.h"
+/* entry/dlsym_aarch64.S -- as dlsym_x86_64.S, where the reasons are. */
+#include "entry/asm.h"
 
 #if defined(__aarch64__)
 
@@ -15,12 +15,16 @@
 	hint 34                         /* bti c */
 	load_real \real
 	cbz x16, 3f
-1:	ldrb w9, [x1]
-	cmp w9, #'c'
-	b.ne 2f
-	ldrb w9, [x1, #1]
-	cmp w9, #'u'
-	b.eq 4f
+1:	cmn x0, #1                      /* RTLD_NEXT */
+	b.eq 2f
+	save
+	\version
+	mov x3, x30
+	bl mt_dlsym_replace
+	mov x17, x0
+	restore
+	cbnz x17, 4f
+	load_real \real
 2:	br x16
 
 3:	save
@@ -28,21 +32,8 @@
 	restore
 	load_real \real
 	cbnz x16, 1b
-	mov x0, xzr
-	ret
-
-4:	cmn x0, #1                      /* RTLD_NEXT */
-	b.eq 2b
-	save
-	\version
-	mov x3, x30
-	bl mt_lookup_replace
-	mov x17, x0
-	restore
-	cbnz x17, 5f
-	load_real \real
-	br x16
-5:	mov x0, x17
+	mov x17, xzr
+4:	mov x0, x17
 	ret
 	.cfi_endproc
 	.size \name, . - \name
@@ -51,7 +42,7 @@
 	.hidden mt_elf_real_dlsym
 	.hidden mt_elf_real_dlvsym
 	.hidden mt_elf_discover
-	.hidden mt_lookup_replace
+	.hidden mt_dlsym_replace
 
 	lookup dlsym, mt_elf_real_dlsym, "mov x2, xzr"
 	lookup dlvsym, mt_elf_real_dlvsym
