@@ -81,7 +81,7 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 	struct mt_python_outcome outcome;
 
 	mt_python_collect(&wish, &outcome);
-	if (outcome.state == MT_GC_DONE || outcome.state == MT_GC_DISABLED)
+	if (outcome.figures_known)
 		publish_left(&outcome);
 	record->frameworks = outcome.frameworks;
 	record->gc_state = outcome.state;
@@ -138,7 +138,11 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 /* One line that grep finds; MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_record *record)
 {
-	static const char *const gc_texts[] = {"none", "done", "disabled", "late"};
+	static const char *const gc_texts[] = {
+#define X(name, text) text,
+		MT_GC_STATES(X)
+#undef X
+	};
 	static const char *const gpu_texts[] = {
 #define X(name, text) text,
 		MT_GPU_STATES(X)
@@ -268,6 +272,12 @@ static void clean_above_heap(const struct mt_order *order, struct mt_stats_recor
 	flush_gpu(order, left, record);
 }
 
+/* Python's collector was left out, or there is no Python here. */
+static bool is_without_gc(const struct mt_stats_record *record)
+{
+	return record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
+}
+
 /* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
 static bool purge_ahead(const struct mt_order *order, struct mt_stats_record *record)
 {
@@ -291,7 +301,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	record = new_record(order);
 	possible = purge_ahead(order, &record);
 	clean_above_heap(order, &record);
-	if (!possible || record.gc_state != MT_GC_NONE || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
+	if (!possible || !is_without_gc(&record) || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
 		possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
@@ -300,7 +310,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	record.result = purged > 0 ? 1 : 0;
 	if (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
 		record.result = 1;
-	if (!possible && record.gc_state == MT_GC_NONE && record.gpu_state != MT_GPU_DONE)
+	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
 		atomic_fetch_add_explicit(&foreign_bytes, purged, memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include "reaper/bell.h"
 #include "reaper/found.h"
 #include "reaper/python_gpu.h"
+#include "reaper/shared_pages.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
 
@@ -28,12 +29,19 @@ struct python_api {
 static struct python_api api;
 static struct mt_found found_api = MT_FOUND(python); /* api */
 
+/* What was known of shared pages when a collection was asked for. */
+struct fork_view {
+	bool few_shared;
+	uint32_t forks;
+};
+
 /* The one pending call there may be. */
 enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
 	_Atomic bool abandoned; /* nobody waits for it any more */
 	struct mt_python_wish wish;
+	struct fork_view view;
 	struct mt_python_outcome outcome;
 } call;
 static _Atomic bool ended;
@@ -88,6 +96,7 @@ static void count_left(struct mt_python_outcome *out)
 	intptr_t blocks = api.Py_GetAllocatedBlocks ? api.Py_GetAllocatedBlocks() : 0;
 	struct mt_python_gpu_figures figures;
 
+	out->figures_known = true;
 	out->blocks_count = blocks > 0 ? (uint64_t)blocks : 0;
 	mt_python_gpu_read(&figures);
 	for (int i = 0; i < figures.count; i++) {
@@ -96,19 +105,32 @@ static void count_left(struct mt_python_outcome *out)
 	}
 }
 
+static struct fork_view view_forks(void)
+{
+	uint32_t forks = mt_shared_pages_forks(); /* first: a fork after it makes the view out of date */
+
+	return (struct fork_view){.few_shared = mt_shared_pages_are_few(), .forks = forks};
+}
+
+/* The program may have forked since it was asked for. */
+static enum mt_gc_state judge(const struct fork_view *view)
+{
+	if (!view->few_shared || view->forks != mt_shared_pages_forks())
+		return MT_GC_SHARED;
+	return !api.PyGC_IsEnabled || api.PyGC_IsEnabled() ? MT_GC_DONE : MT_GC_DISABLED;
+}
+
 /* On a thread that holds the GIL. */
-static void collect_now(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+static void collect_now(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
 
 	mt_lock_check_outside("Python");
 	memset(out, 0, sizeof(*out));
-	out->state = MT_GC_DISABLED;
-	if (!api.PyGC_IsEnabled || api.PyGC_IsEnabled()) {
-		out->state = MT_GC_DONE;
+	out->state = judge(view);
+	if (out->state == MT_GC_DONE)
 		collected = api.PyGC_Collect();
-	}
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
 	/* After the collection: what it has freed lies in their caches now. */
@@ -132,7 +154,7 @@ static int pending(void *unused)
 	/* A forked child has inherited the call, but not who waits for it. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
-	collect_now(&call.wish, &call.outcome);
+	collect_now(&call.wish, &call.view, &call.outcome);
 	/* A finalizer may have forked, and this be the child, where nobody has asked. */
 	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
 						     memory_order_relaxed))
@@ -143,7 +165,7 @@ static int pending(void *unused)
 }
 
 /* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
-static bool collect_here(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+static bool collect_here(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	int gil;
 
@@ -151,7 +173,7 @@ static bool collect_here(const struct mt_python_wish *wish, struct mt_python_out
 	    !api.PyGILState_GetThisThreadState())
 		return false;
 	gil = api.PyGILState_Ensure();
-	collect_now(wish, out);
+	collect_now(wish, view, out);
 	api.PyGILState_Release(gil);
 	return true;
 }
@@ -192,19 +214,32 @@ static bool take_call(void)
 	return true;
 }
 
+/* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own there are no caches to empty. */
+static bool has_work(const struct mt_python_wish *wish, const struct fork_view *view)
+{
+	return view->few_shared || (wish->empty_frameworks && wish->cuda_used);
+}
+
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
 {
+	struct fork_view view;
+
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
 		return;
+	view = view_forks();
+	out->state = MT_GC_SHARED;
+	if (!has_work(wish, &view))
+		return;
 	(void)mt_python_gpu_find();
-	if (wish->here && collect_here(wish, out))
+	if (wish->here && collect_here(wish, &view, out))
 		return;
 	out->state = MT_GC_LATE;
 	if (!take_call())
 		return;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	call.wish = *wish;
+	call.view = view;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (api.Py_AddPendingCall(pending, NULL) != 0) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
