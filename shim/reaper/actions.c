@@ -97,7 +97,7 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->light_count += record->level == MT_LEVEL_LIGHT;
 	figures->heavy_count += record->level == MT_LEVEL_HEAVY;
 	figures->gc_count += record->gc_state == MT_GC_DONE;
-	figures->gc_late_count += record->gc_state == MT_GC_LATE;
+	figures->gc_late_count += record->gc_state == MT_GC_LATE || record->gc_state == MT_GC_BLOCKED;
 	figures->gc_collected_count += record->gc_collected_count;
 	figures->gc_cost_ns += record->gc_ns;
 	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {

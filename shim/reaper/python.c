@@ -10,9 +10,12 @@
 #include "reaper/bell.h"
 #include "reaper/found.h"
 #include "reaper/python_gpu.h"
+#include "reaper/python_wake.h"
 #include "reaper/shared_pages.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
+#define BLOCKED_NS  (200 * MT_NS_PER_MS) /* who naps for less comes by its bytecodes in that time */
+#define STEP_NS     (5 * MT_NS_PER_MS)   /* how often the main thread is looked at */
 
 /* What we call of CPython's C API; all but the first three may be missing. */
 struct python_api {
@@ -159,6 +162,7 @@ static int pending(void *unused)
 	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
 						     memory_order_relaxed))
 		return 0;
+	mt_python_wake_end();
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_bell_ring(MT_BELL_GC);
 	return 0;
@@ -178,18 +182,31 @@ static bool collect_here(const struct mt_python_wish *wish, const struct fork_vi
 	return true;
 }
 
-static bool wait_done(uint64_t patience_ns)
+/* Why a call that is queued is not carried out. */
+static enum mt_gc_state delay(enum mt_main_state main_thread)
 {
-	uint64_t until = mt_os_now_ns() + patience_ns;
+	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
+}
+
+/* MT_GC_DONE, or why it was waited for in vain: found in a system call at every look for BLOCKED_NS, or anything else for
+ * PATIENCE_NS. */
+static enum mt_gc_state wait_done(void)
+{
+	uint64_t began = mt_os_now_ns();
+	uint64_t ran_ns = began;
 
 	for (;;) {
 		uint64_t now = mt_os_now_ns();
+		enum mt_main_state main_thread;
 
 		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE)
-			return true;
-		if (now >= until)
-			return false;
-		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, until - now, MT_FUTEX_PRIVATE);
+			return MT_GC_DONE;
+		main_thread = mt_python_wake(&call.state, CALL_QUEUED);
+		if (main_thread != MT_MAIN_WAITS)
+			ran_ns = now;
+		if (now - ran_ns >= BLOCKED_NS || now - began >= PATIENCE_NS)
+			return delay(main_thread);
+		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
 
@@ -200,7 +217,7 @@ static bool take_abandoned(void)
 	       atomic_exchange_explicit(&call.abandoned, false, memory_order_acq_rel);
 }
 
-/* The one call there may be. One that is still under way has waited already: the main thread is busy in C. One that came
+/* The one call there may be. One that is still under way has waited already. One that came
  * late is the reaper's to take; where there is no reaper nobody would. */
 static bool take_call(void)
 {
@@ -234,9 +251,11 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 	(void)mt_python_gpu_find();
 	if (wish->here && collect_here(wish, &view, out))
 		return;
-	out->state = MT_GC_LATE;
-	if (!take_call())
+	if (!take_call()) {
+		out->state = delay(mt_python_wake(&call.state, CALL_QUEUED));
 		return;
+	}
+	out->state = MT_GC_LATE;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	call.wish = *wish;
 	call.view = view;
@@ -245,7 +264,8 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
-	if (wait_done(PATIENCE_NS)) {
+	out->state = wait_done();
+	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	} else {
@@ -286,6 +306,7 @@ void mt_python_end(void)
 void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();
+	mt_python_wake_fork_child();
 	mt_found_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);

@@ -34,7 +34,7 @@ struct mt_python_wish {
 /* Whether there is a Python here that can be asked. */
 bool mt_python_is_running(void);
 
-/* Collects, and waits up to 2 s for the main thread to come by. Where much is shared with forked processes it collects nothing
+/* Collects, and waits for the main thread to come by: up to 2 s, and 0.2 s while it is in a system call. Where much is shared with forked processes it collects nothing
  * and empties only the frameworks' caches, if CUDA is used here. */
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
 

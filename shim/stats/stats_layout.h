@@ -101,6 +101,7 @@ enum mt_pressure_level { MT_PRESSURE_NONE, MT_PRESSURE_WARN, MT_PRESSURE_CRITICA
 	X(DONE, "done")                                                                          \
 	X(DISABLED, "disabled") /* by gc.disable() */                                            \
 	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */   \
+	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */           \
 	X(SHARED, "shared")     /* left out: it would copy what is shared with forked processes */
 
 enum mt_gc_state {
