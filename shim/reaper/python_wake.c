@@ -109,9 +109,9 @@ enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
 	find_api();
 	if (state == MT_MAIN_WAITS || !api.breaker_offset)
 		return state;
+	interpreter = api.PyInterpreterState_Main();
 	mt_lock_take(&lock);
-	interpreter = atomic_load(call) == queued ? api.PyInterpreterState_Main() : NULL;
-	if (interpreter)
+	if (interpreter && atomic_load(call) == queued)
 		__atomic_store_n((int *)(void *)(interpreter + api.breaker_offset), 1, __ATOMIC_RELAXED);
 	mt_lock_drop(&lock);
 	return state;

@@ -66,7 +66,13 @@ def run_threads():
 def pipe():
 	data = os.urandom(200_000)
 	read, write = os.pipe()
-	thread = threading.Thread(target=lambda: [os.write(write, data[at:at + 5000]) for at in range(0, len(data), 5000)])
+
+	def write_all():
+		sent = 0
+		while sent < len(data):  # a signal may cut one short
+			sent += os.write(write, data[sent:sent + 5000])
+
+	thread = threading.Thread(target=write_all)
 	thread.start()
 	got = b""
 	while len(got) < len(data):
