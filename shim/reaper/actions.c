@@ -12,9 +12,12 @@
 #include "base/os.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
+#include "reaper/shared_pages.h"
 #include "reaper/throttle.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
+
+#define UNMERGED_MOST_BYTES 16384 /* of 32 and more each, in as many pages: 2 MB */
 
 static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
@@ -218,6 +221,14 @@ static void note_discarded(const struct mt_rss_quick *before)
 	atomic_fetch_add_explicit(&discarded_bytes, mt_above(gone, unmapped), memory_order_relaxed);
 }
 
+/* glibc merges what lies in its fast bins before it gives anything back, and writes to each block. Where its page is shared with
+ * forked processes it is copied. The program's own next allocation of 1 kB or more merges it, too: until then nothing is purged. */
+static bool would_copy(void)
+{
+	return mt_backend()->unmerged_bytes && mt_shared_pages_forks() &&
+	       mt_backend()->unmerged_bytes() > UNMERGED_MOST_BYTES && !mt_shared_pages_are_few();
+}
+
 /* Under the lock: one purge at a time. */
 static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
@@ -230,7 +241,9 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	if (order->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	(void)mt_rss_read_quick(&before);
-	mt_backend()->purge(&outcome);
+	outcome.possible = true;
+	if (!would_copy())
+		mt_backend()->purge(&outcome);
 	note_discarded(&before);
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;

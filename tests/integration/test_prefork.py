@@ -86,3 +86,18 @@ def test_a_collection_is_left_out_when_the_program_forks_after_it_was_asked_for(
 
 	assert program.stdout.readline() == "forked\n"
 	assert stats(program.pid, settings)["gc_count"] == 0
+
+
+def test_a_purge_copies_nothing_that_forked_workers_share(spawn, compile_c, env, awake, control, backend):
+	"""glibc's malloc_trim writes to every block in its fast bins."""
+	settings = env(MIN_MB=0)
+	program = spawn([compile_c("prefork_bins.c")], settings)
+	workers = [int(word) for word in program.stdout.readline().split()]
+	for pid in workers:
+		awake(pid, settings)
+	before = [limits_prefork.private_mb(pid) for pid in workers]
+
+	said = [control(settings, "trim", pid) for pid in workers]
+
+	more = [limits_prefork.private_mb(pid) - mb for pid, mb in zip(workers, before)]
+	assert len(workers) == 2 and max(more) <= limits_prefork.MOST_MORE_MB, (more, said)
