@@ -76,6 +76,7 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 {
 	const struct mt_python_wish wish = {
 		.flush_thread = mt_backend()->flush_thread,
+		.patient = order->reason == MT_REASON_ROUND || order->reason == MT_REASON_SIGNAL,
 		.here = order->here,
 		.empty_frameworks = order->level == MT_LEVEL_HEAVY,
 		.cuda_used = mt_gpu_is_used(),

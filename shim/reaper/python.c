@@ -188,9 +188,9 @@ static enum mt_gc_state delay(enum mt_main_state main_thread)
 	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
 }
 
-/* MT_GC_DONE, or why it was waited for in vain: found in a system call at every look for BLOCKED_NS, or anything else for
+/* MT_GC_DONE, or why it was waited for in vain: found in a system call at every look for BLOCKED_NS, or whatever it does for
  * PATIENCE_NS. */
-static enum mt_gc_state wait_done(void)
+static enum mt_gc_state wait_done(bool patient)
 {
 	uint64_t began = mt_os_now_ns();
 	uint64_t ran_ns = began;
@@ -204,7 +204,7 @@ static enum mt_gc_state wait_done(void)
 		main_thread = mt_python_wake(&call.state, CALL_QUEUED);
 		if (main_thread != MT_MAIN_WAITS)
 			ran_ns = now;
-		if (now - ran_ns >= BLOCKED_NS || now - began >= PATIENCE_NS)
+		if ((now - ran_ns >= BLOCKED_NS && !patient) || now - began >= PATIENCE_NS)
 			return delay(main_thread);
 		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, STEP_NS, MT_FUTEX_PRIVATE);
 	}
@@ -264,7 +264,7 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
-	out->state = wait_done();
+	out->state = wait_done(wish->patient);
 	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);

@@ -25,6 +25,7 @@ struct mt_python_outcome {
 
 struct mt_python_wish {
 	void (*flush_thread)(void); /* may be NULL; runs after the collection, on the same thread */
+	bool patient;               /* nobody waits for the outcome: a main thread in a system call has 2 s to return */
 	bool here;                  /* the calling thread is the program's and may be Python's: at once, in it */
 	bool empty_frameworks;      /* the device caches of its frameworks too, after the collection */
 	bool cuda_used;             /* see reaper/python_gpu.h */
@@ -34,7 +35,7 @@ struct mt_python_wish {
 /* Whether there is a Python here that can be asked. */
 bool mt_python_is_running(void);
 
-/* Collects, and waits for the main thread to come by: up to 2 s, and 0.2 s while it is in a system call. Where much is shared with forked processes it collects nothing
+/* Collects, and waits for the main thread to come by: up to 2 s, and unless it is patient 0.2 s while it is in a system call. Where much is shared with forked processes it collects nothing
  * and empties only the frameworks' caches, if CUDA is used here. */
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
 
