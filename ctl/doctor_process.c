@@ -108,7 +108,7 @@ static void look_at_stats(const struct mt_stats_file *file)
 			      "the shim in it is version %s, this mtctl is %s", head->shim_version, MT_VERSION);
 	say_door(head->snapshot.signal_door);
 	if (head->snapshot.gc_late_count)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s: the main thread was busy outside Python",
+		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s: the main thread was in C code or in a system call",
 			      mt_text_counted(head->snapshot.gc_late_count, "late collection", "late collections").text);
 }
 

@@ -310,7 +310,11 @@ const char *mt_statsfile_outcome(const struct mt_stats_record *record)
 
 const char *mt_statsfile_gc_state(uint32_t state)
 {
-	static const char *const words[MT_GC_COUNT] = {"none", "done", "disabled", "late"};
+	static const char *const words[MT_GC_COUNT] = {
+#define X(name, text) text,
+		MT_GC_STATES(X)
+#undef X
+	};
 
 	return state < MT_GC_COUNT ? words[state] : "?";
 }

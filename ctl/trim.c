@@ -72,6 +72,10 @@ static void print_gc(const struct mt_stats_record *record)
 		puts("  gc is disabled by the program");
 	else if (record->gc_state == MT_GC_LATE)
 		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it returns");
+	else if (record->gc_state == MT_GC_BLOCKED)
+		puts("  gc waits: the main thread is in a system call; it runs as soon as it returns");
+	else if (record->gc_state == MT_GC_SHARED)
+		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
 
 /* Whose caches were emptied, or why none were. */

@@ -50,6 +50,7 @@
 #include "reaper/python.h"
 #include "reaper/reaper.h"
 #include "reaper/rounds.h"
+#include "reaper/shared_pages.h"
 #include "reaper/thread.h"
 #include "reaper/tick.h"
 #include "sense/rss.h"
@@ -381,6 +382,7 @@ static void fork_parent(void)
 	mt_loader_fork_parent();
 	mt_publish_fork_parent();
 	mt_thread_count_forked();
+	mt_shared_pages_note_fork();
 	mt_lock_check_outside("the end of fork");
 }
 
@@ -393,6 +395,7 @@ static void fork_child(void)
 	mt_jemalloc_fork_child();
 #endif
 	mt_purge_forget();
+	mt_shared_pages_note_fork();
 	mt_account_fork_child();
 	mt_loader_fork_child();
 	mt_publish_fork_child();

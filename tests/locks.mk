@@ -16,6 +16,7 @@ check-storm: all
 
 check-limits: all
 	@tests/stress/limits.py --runs $(LIMIT_RUNS) --shim $(B)/libmtshim.so
+	@tests/stress/limits_prefork.py --shim $(B)/libmtshim.so --ctl $(B)/mtctl
 
 # Its race detector knows locks alone, and most of what threads share here is atomic: see tests/helgrind.supp.
 check-helgrind: unit-tests

@@ -92,6 +92,7 @@ struct mt_backend {
 						     * answers false: ask for all figures */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most); /* NULL: cannot tell; how many, as costly as figures */
 	void (*purge)(struct mt_purge_outcome *out);
+	uint64_t (*unmerged_bytes)(void); /* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
 };

@@ -150,6 +150,17 @@ static bool glibc_figures(struct mt_heap_figures *out)
 	return true;
 }
 
+/* In fast bins; one walk through all bins. */
+static uint64_t glibc_unmerged(void)
+{
+	struct mallinfo2 info;
+
+	mt_purge_enter();
+	info = glibc_info();
+	mt_purge_leave();
+	return info.fsmblks;
+}
+
 static bool system_figures(struct mt_heap_figures *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -234,6 +245,7 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 	}
 	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE && !other_mallctl &&
 				      !tcmalloc_property && !glibc_info;
+	system_backend.unmerged_bytes = glibc_info && !other_mallctl ? glibc_unmerged : NULL;
 	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
 	return &system_backend;
 }

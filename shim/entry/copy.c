@@ -24,6 +24,7 @@
 #include "entry/copy.h"
 #include "life.h"
 #include "reaper/reaper.h"
+#include "reaper/shared_pages.h"
 
 typedef long (*syscall_fn)(long number, long a, long b, long c, long d, long e, long f);
 typedef int (*clone_fn)(int (*start)(void *), void *stack, int flags, void *argument, void *parent_tid, void *tls,
@@ -81,6 +82,7 @@ static void release(bool held, bool is_child)
 {
 	int kept = errno;
 
+	mt_shared_pages_note_fork();
 	if (held && is_child)
 		mt_purge_forget();
 	else if (held)

@@ -12,9 +12,12 @@
 #include "base/os.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
+#include "reaper/shared_pages.h"
 #include "reaper/throttle.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
+
+#define UNMERGED_MOST_BYTES 16384 /* of 32 and more each, in as many pages: 2 MB */
 
 static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
@@ -73,6 +76,7 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 {
 	const struct mt_python_wish wish = {
 		.flush_thread = mt_backend()->flush_thread,
+		.patient = order->reason == MT_REASON_ROUND || order->reason == MT_REASON_SIGNAL,
 		.here = order->here,
 		.empty_frameworks = order->level == MT_LEVEL_HEAVY,
 		.cuda_used = mt_gpu_is_used(),
@@ -81,7 +85,7 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 	struct mt_python_outcome outcome;
 
 	mt_python_collect(&wish, &outcome);
-	if (outcome.state == MT_GC_DONE || outcome.state == MT_GC_DISABLED)
+	if (outcome.figures_known)
 		publish_left(&outcome);
 	record->frameworks = outcome.frameworks;
 	record->gc_state = outcome.state;
@@ -97,7 +101,7 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->light_count += record->level == MT_LEVEL_LIGHT;
 	figures->heavy_count += record->level == MT_LEVEL_HEAVY;
 	figures->gc_count += record->gc_state == MT_GC_DONE;
-	figures->gc_late_count += record->gc_state == MT_GC_LATE;
+	figures->gc_late_count += record->gc_state == MT_GC_LATE || record->gc_state == MT_GC_BLOCKED;
 	figures->gc_collected_count += record->gc_collected_count;
 	figures->gc_cost_ns += record->gc_ns;
 	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
@@ -138,7 +142,11 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 /* One line that grep finds; MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_record *record)
 {
-	static const char *const gc_texts[] = {"none", "done", "disabled", "late"};
+	static const char *const gc_texts[] = {
+#define X(name, text) text,
+		MT_GC_STATES(X)
+#undef X
+	};
 	static const char *const gpu_texts[] = {
 #define X(name, text) text,
 		MT_GPU_STATES(X)
@@ -214,6 +222,14 @@ static void note_discarded(const struct mt_rss_quick *before)
 	atomic_fetch_add_explicit(&discarded_bytes, mt_above(gone, unmapped), memory_order_relaxed);
 }
 
+/* glibc merges what lies in its fast bins before it gives anything back, and writes to each block. Where its page is shared with
+ * forked processes it is copied. The program's own next allocation of 1 kB or more merges it, too: until then nothing is purged. */
+static bool would_copy(void)
+{
+	return mt_backend()->unmerged_bytes && mt_shared_pages_forks() &&
+	       mt_backend()->unmerged_bytes() > UNMERGED_MOST_BYTES && !mt_shared_pages_are_few();
+}
+
 /* Under the lock: one purge at a time. */
 static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
@@ -226,7 +242,9 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	if (order->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	(void)mt_rss_read_quick(&before);
-	mt_backend()->purge(&outcome);
+	outcome.possible = true;
+	if (!would_copy())
+		mt_backend()->purge(&outcome);
 	note_discarded(&before);
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
@@ -268,6 +286,12 @@ static void clean_above_heap(const struct mt_order *order, struct mt_stats_recor
 	flush_gpu(order, left, record);
 }
 
+/* Python's collector was left out, or there is no Python here. */
+static bool is_without_gc(const struct mt_stats_record *record)
+{
+	return record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
+}
+
 /* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
 static bool purge_ahead(const struct mt_order *order, struct mt_stats_record *record)
 {
@@ -291,7 +315,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	record = new_record(order);
 	possible = purge_ahead(order, &record);
 	clean_above_heap(order, &record);
-	if (!possible || record.gc_state != MT_GC_NONE || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
+	if (!possible || !is_without_gc(&record) || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
 		possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
@@ -300,7 +324,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	record.result = purged > 0 ? 1 : 0;
 	if (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
 		record.result = 1;
-	if (!possible && record.gc_state == MT_GC_NONE && record.gpu_state != MT_GPU_DONE)
+	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
 		atomic_fetch_add_explicit(&foreign_bytes, purged, memory_order_relaxed);

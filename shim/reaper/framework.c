@@ -9,6 +9,7 @@
 #include "reaper/bell.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
+#include "reaper/python_wake.h"
 
 #define LEAST_STEP_NS (500 * MT_NS_PER_MS)
 #define FRESH_NS      (10 * MT_NS_PER_S)
@@ -75,8 +76,10 @@ static int pending(void *unused)
 	call.duration_ns = mt_os_now_ns() - began;
 	/* What torch has freed may have forked, and this be the child, where nobody has asked. */
 	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
-						    memory_order_relaxed))
+						    memory_order_relaxed)) {
+		mt_python_wake_end();
 		mt_bell_ring(MT_BELL_GC);
+	}
 	return 0;
 }
 
@@ -84,7 +87,9 @@ static void queue(bool release)
 {
 	call.release = release;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
-	if (!mt_python_queue(pending, NULL))
+	if (mt_python_queue(pending, NULL))
+		(void)mt_python_wake(&call.state, CALL_QUEUED);
+	else
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 }
 
@@ -138,8 +143,11 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 	}
 	if (now_ns >= next_ns) {
 		next_ns = now_ns + (decay_ns / 4 > LEAST_STEP_NS ? decay_ns / 4 : LEAST_STEP_NS);
-		/* One that has not run yet: the main thread is busy in C. */
-		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_NONE && !mt_gpu_capturing())
+		state = atomic_load_explicit(&call.state, memory_order_acquire);
+		/* One that has not run yet: the main thread is busy in C, or a thread has undone what woke it. */
+		if (state == CALL_QUEUED && mt_python_is_running())
+			(void)mt_python_wake(&call.state, CALL_QUEUED);
+		else if (state == CALL_NONE && !mt_gpu_capturing())
 			queue(false);
 	}
 	return next_ns;

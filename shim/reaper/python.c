@@ -10,8 +10,12 @@
 #include "reaper/bell.h"
 #include "reaper/found.h"
 #include "reaper/python_gpu.h"
+#include "reaper/python_wake.h"
+#include "reaper/shared_pages.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
+#define BLOCKED_NS  (200 * MT_NS_PER_MS) /* who naps for less comes by its bytecodes in that time */
+#define STEP_NS     (5 * MT_NS_PER_MS)   /* how often the main thread is looked at */
 
 /* What we call of CPython's C API; all but the first three may be missing. */
 struct python_api {
@@ -28,12 +32,19 @@ struct python_api {
 static struct python_api api;
 static struct mt_found found_api = MT_FOUND(python); /* api */
 
+/* What was known of shared pages when a collection was asked for. */
+struct fork_view {
+	bool few_shared;
+	uint32_t forks;
+};
+
 /* The one pending call there may be. */
 enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
 	_Atomic bool abandoned; /* nobody waits for it any more */
 	struct mt_python_wish wish;
+	struct fork_view view;
 	struct mt_python_outcome outcome;
 } call;
 static _Atomic bool ended;
@@ -88,6 +99,7 @@ static void count_left(struct mt_python_outcome *out)
 	intptr_t blocks = api.Py_GetAllocatedBlocks ? api.Py_GetAllocatedBlocks() : 0;
 	struct mt_python_gpu_figures figures;
 
+	out->figures_known = true;
 	out->blocks_count = blocks > 0 ? (uint64_t)blocks : 0;
 	mt_python_gpu_read(&figures);
 	for (int i = 0; i < figures.count; i++) {
@@ -96,19 +108,32 @@ static void count_left(struct mt_python_outcome *out)
 	}
 }
 
+static struct fork_view view_forks(void)
+{
+	uint32_t forks = mt_shared_pages_forks(); /* first: a fork after it makes the view out of date */
+
+	return (struct fork_view){.few_shared = mt_shared_pages_are_few(), .forks = forks};
+}
+
+/* The program may have forked since it was asked for. */
+static enum mt_gc_state judge(const struct fork_view *view)
+{
+	if (!view->few_shared || view->forks != mt_shared_pages_forks())
+		return MT_GC_SHARED;
+	return !api.PyGC_IsEnabled || api.PyGC_IsEnabled() ? MT_GC_DONE : MT_GC_DISABLED;
+}
+
 /* On a thread that holds the GIL. */
-static void collect_now(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+static void collect_now(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
 
 	mt_lock_check_outside("Python");
 	memset(out, 0, sizeof(*out));
-	out->state = MT_GC_DISABLED;
-	if (!api.PyGC_IsEnabled || api.PyGC_IsEnabled()) {
-		out->state = MT_GC_DONE;
+	out->state = judge(view);
+	if (out->state == MT_GC_DONE)
 		collected = api.PyGC_Collect();
-	}
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
 	/* After the collection: what it has freed lies in their caches now. */
@@ -132,18 +157,19 @@ static int pending(void *unused)
 	/* A forked child has inherited the call, but not who waits for it. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
-	collect_now(&call.wish, &call.outcome);
+	collect_now(&call.wish, &call.view, &call.outcome);
 	/* A finalizer may have forked, and this be the child, where nobody has asked. */
 	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
 						     memory_order_relaxed))
 		return 0;
+	mt_python_wake_end();
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
 	mt_bell_ring(MT_BELL_GC);
 	return 0;
 }
 
 /* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
-static bool collect_here(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+static bool collect_here(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	int gil;
 
@@ -151,23 +177,36 @@ static bool collect_here(const struct mt_python_wish *wish, struct mt_python_out
 	    !api.PyGILState_GetThisThreadState())
 		return false;
 	gil = api.PyGILState_Ensure();
-	collect_now(wish, out);
+	collect_now(wish, view, out);
 	api.PyGILState_Release(gil);
 	return true;
 }
 
-static bool wait_done(uint64_t patience_ns)
+/* Why a call that is queued is not carried out. */
+static enum mt_gc_state delay(enum mt_main_state main_thread)
 {
-	uint64_t until = mt_os_now_ns() + patience_ns;
+	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
+}
+
+/* MT_GC_DONE, or why it was waited for in vain: found in a system call at every look for BLOCKED_NS, or whatever it does for
+ * PATIENCE_NS. */
+static enum mt_gc_state wait_done(bool patient)
+{
+	uint64_t began = mt_os_now_ns();
+	uint64_t ran_ns = began;
 
 	for (;;) {
 		uint64_t now = mt_os_now_ns();
+		enum mt_main_state main_thread;
 
 		if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_DONE)
-			return true;
-		if (now >= until)
-			return false;
-		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, until - now, MT_FUTEX_PRIVATE);
+			return MT_GC_DONE;
+		main_thread = mt_python_wake(&call.state, CALL_QUEUED);
+		if (main_thread != MT_MAIN_WAITS)
+			ran_ns = now;
+		if ((now - ran_ns >= BLOCKED_NS && !patient) || now - began >= PATIENCE_NS)
+			return delay(main_thread);
+		(void)mt_os_futex_wait(&call.state, CALL_QUEUED, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
 
@@ -178,7 +217,7 @@ static bool take_abandoned(void)
 	       atomic_exchange_explicit(&call.abandoned, false, memory_order_acq_rel);
 }
 
-/* The one call there may be. One that is still under way has waited already: the main thread is busy in C. One that came
+/* The one call there may be. One that is still under way has waited already. One that came
  * late is the reaper's to take; where there is no reaper nobody would. */
 static bool take_call(void)
 {
@@ -192,25 +231,41 @@ static bool take_call(void)
 	return true;
 }
 
+/* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own there are no caches to empty. */
+static bool has_work(const struct mt_python_wish *wish, const struct fork_view *view)
+{
+	return view->few_shared || (wish->empty_frameworks && wish->cuda_used);
+}
+
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
 {
+	struct fork_view view;
+
 	memset(out, 0, sizeof(*out));
 	if (!mt_python_is_running())
 		return;
+	view = view_forks();
+	out->state = MT_GC_SHARED;
+	if (!has_work(wish, &view))
+		return;
 	(void)mt_python_gpu_find();
-	if (wish->here && collect_here(wish, out))
+	if (wish->here && collect_here(wish, &view, out))
 		return;
+	if (!take_call()) {
+		out->state = delay(mt_python_wake(&call.state, CALL_QUEUED));
+		return;
+	}
 	out->state = MT_GC_LATE;
-	if (!take_call())
-		return;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	call.wish = *wish;
+	call.view = view;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (api.Py_AddPendingCall(pending, NULL) != 0) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
-	if (wait_done(PATIENCE_NS)) {
+	out->state = wait_done(wish->patient);
+	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	} else {
@@ -251,6 +306,7 @@ void mt_python_end(void)
 void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();
+	mt_python_wake_fork_child();
 	mt_found_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);

@@ -1,6 +1,7 @@
 /* reaper/python.h -- Python's garbage collector, asked for from outside: only through a pending call, which Python runs on
  * its main thread between two bytecodes, never by taking the GIL from a thread of ours (that can hang at shutdown).
- * A collection honours gc.disable(). Any thread; no lock. */
+ * A collection honours gc.disable(), and is left out where it would copy
+ * pages that are shared with forked processes. Any thread; no lock. */
 #ifndef MT_PYTHON_H
 #define MT_PYTHON_H
 
@@ -16,6 +17,7 @@ struct mt_python_outcome {
 	uint32_t frameworks;    /* whose device caches were emptied too, enum mt_framework_bit */
 	uint32_t frameworks_left; /* and whose were not, because of a capture */
 	bool asked_frameworks;  /* it was asked for */
+	bool figures_known;     /* the three that follow were read */
 	uint64_t blocks_count;  /* in Python's own arenas; 0 unknown, or it uses malloc */
 	uint64_t framework_reserved_bytes;  /* by PyTorch's device cache, and of it by its tensors; 0 unknown */
 	uint64_t framework_allocated_bytes;
@@ -23,6 +25,7 @@ struct mt_python_outcome {
 
 struct mt_python_wish {
 	void (*flush_thread)(void); /* may be NULL; runs after the collection, on the same thread */
+	bool patient;               /* nobody waits for the outcome: a main thread in a system call has 2 s to return */
 	bool here;                  /* the calling thread is the program's and may be Python's: at once, in it */
 	bool empty_frameworks;      /* the device caches of its frameworks too, after the collection */
 	bool cuda_used;             /* see reaper/python_gpu.h */
@@ -32,7 +35,8 @@ struct mt_python_wish {
 /* Whether there is a Python here that can be asked. */
 bool mt_python_is_running(void);
 
-/* Collects, and waits at most 2 s for the main thread to come by. */
+/* Collects, and waits for the main thread to come by: up to 2 s, and unless it is patient 0.2 s while it is in a system call. Where much is shared with forked processes it collects nothing
+ * and empties only the frameworks' caches, if CUDA is used here. */
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
 
 /* Has a function run as a pending call, on the main thread, some time; nobody waits. False: not queued. */

@@ -118,6 +118,21 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 	return true;
 }
 
+/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is shared at most half. */
+bool mt_rss_read_shared(uint64_t *out_bytes)
+{
+	char text[2048];
+	uint64_t anon;
+	uint64_t own;
+
+	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 || !strstr(text, "\nPss_Anon:"))
+		return false;
+	anon = mt_os_keyed_number(text, "Anonymous:");
+	own = mt_os_keyed_number(text, "Pss_Anon:");
+	*out_bytes = anon > own ? 2 * (anon - own) * 1024 : 0;
+	return true;
+}
+
 static uint64_t timeval_ns(const struct timeval *time)
 {
 	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;

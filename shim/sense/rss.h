@@ -33,6 +33,11 @@ void mt_rss_keep_open(void);
 /* The full look at a file that is written like /proc/self/status. */
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
 
+/* Anonymous pages that are shared with other processes, because one was forked from the other: an upper bound, twice what
+ * sharing saves this process. Reads /proc/self/smaps_rollup: walks all page tables, some milliseconds a GB. False before Linux
+ * 5.3 and where /proc is not to be had; *out_bytes is untouched then. */
+bool mt_rss_read_shared(uint64_t *out_bytes);
+
 /* Page faults of the whole process that needed no I/O, and its CPU time, ever (getrusage). */
 struct mt_rss_usage {
 	uint64_t minor_faults_count;

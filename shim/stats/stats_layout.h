@@ -100,7 +100,20 @@ enum mt_pressure_source {
 enum mt_pressure_level { MT_PRESSURE_NONE, MT_PRESSURE_WARN, MT_PRESSURE_CRITICAL, MT_PRESSURE_LEVEL_COUNT };
 
 /* What became of Python's gc in a cleanup. */
-enum mt_gc_state { MT_GC_NONE, MT_GC_DONE, MT_GC_DISABLED, MT_GC_LATE, MT_GC_COUNT };
+#define MT_GC_STATES(X)                                                                          \
+	X(NONE, "none")                                                                          \
+	X(DONE, "done")                                                                          \
+	X(DISABLED, "disabled") /* by gc.disable() */                                            \
+	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */   \
+	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */           \
+	X(SHARED, "shared")     /* left out: it would copy what is shared with forked processes */
+
+enum mt_gc_state {
+#define X(name, text) MT_GC_##name,
+	MT_GC_STATES(X)
+#undef X
+	MT_GC_COUNT
+};
 
 /* What became of the GPU caches in a cleanup: nothing to do here or not asked; done; a stream was capturing, so that they
  * were left alone; left alone because other ranks would wait (WORLD_SIZE). */

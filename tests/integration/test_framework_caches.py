@@ -158,6 +158,13 @@ def test_an_unused_cache_is_released_after_its_time(actor, env, stats):
 	assert stats(one.pid, settings)["gpu_framework_count"] == 1
 
 
+def test_an_unused_cache_is_released_while_the_program_never_waits(actor, env):
+	"""In a loop of one thread, where CPython 3.9 to 3.12 notice no call of another thread's."""
+	one = actor(env(MIN_MB=0, FRAMEWORK_DECAY_MS=1000), "import torch")
+
+	assert emptied(one.tell('exec("end = time.monotonic() + 3.3\\nwhile time.monotonic() < end: pass")')) == 1
+
+
 def test_a_cache_that_is_used_again_in_time_is_kept(actor, env):
 	one = actor(env(MIN_MB=0, FRAMEWORK_DECAY_MS=2000), "import torch")
 

@@ -173,7 +173,7 @@ def test_caches_are_left_when_a_capture_has_begun_before_the_call_runs(actor, co
 	"""The cleanup is asked for while the main thread is in C, where it then begins a capture."""
 	one = actor(IMPORTS, "cupy.ASK = capturing")
 
-	one.begin("list(map(operator.call, [lib.usleep, cu.cuStreamBeginCapture_v2], [400000, stream], [0, 0])); nap(0.4)")
+	one.begin("list(map(operator.call, [sum, cu.cuStreamBeginCapture_v2], [range(16_000_000), stream], [0, 0])); nap(0.4)")
 	control(one.settings, "trim", one.pid)
 	assert one.end() == [[], [], []]
 	record = records(stats, one, one.settings, "request")[-1]
