@@ -87,9 +87,9 @@ void mt_doctor_look_at_gpu_environment(pid_t pid)
 	if (variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
 		mt_doctor_say(MT_FINDING_OK, NULL,
 			      "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
-			      strcmp(value, "0") == 0 || !*value
-				      ? "taken for not set (older PyTorch turns its cache off at any value: say 1)"
-				      : "PyTorch's own cache is off, the pool can serve it");
+			      strcmp(value, "1") == 0
+				      ? "PyTorch's own cache is off, the pool can serve it"
+				      : "not 1, so PyTorch's own cache counts as on (PyTorch before 2.7 turns it off at any value)");
 	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
 		if (variable(pid, confs[i], value, sizeof(value)))
 			look_at_alloc_conf(confs[i], value);

@@ -19,7 +19,8 @@
 
 #include "driver/driver.h"
 
-enum mt_pool_mode { MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
+/* In the order of what is done. UNDECIDED is no answer of a mode function: a device none of whose contexts has allocated. */
+enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
 
 #define MT_POOL_DEVICES 16 /* devices with figures of their own; those beyond share the last */
 
@@ -160,7 +161,7 @@ bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_by
 
 void mt_pool_usage(int device, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
-enum mt_pool_mode mt_pool_mode_of(int device); /* the most that any context of the device does */
+enum mt_pool_mode mt_pool_mode_of(int device); /* the most that any context of the device does; UNDECIDED: none has allocated */
 bool mt_pool_is_used(void);                    /* any context has allocated */
 
 /* The child makes no CUDA calls; its cuMemFree of a pointer goes to the driver. */

@@ -99,6 +99,18 @@ def test_doctor_says_the_mode(cuda, control, mode):
 	assert ("does not wait for the device" in text) == (mode == "pool")
 
 
+def test_before_the_first_allocation_the_mode_is_undecided_and_said_to_be(cuda, control, stats):
+	one = cuda()
+
+	(device,) = stats(one.pid, one.env)["devices"]
+
+	assert device["mode"] == "undecided"
+	assert ", mode undecided" in control(one.env, "stat", one.pid).stdout
+	assert ", mode undecided" in control(one.env, "doctor", one.pid).stdout
+	assert one.number(f"alloc 0 {MB}") == 0
+	assert stats(one.pid, one.env)["devices"][0]["mode"] == "pool"
+
+
 def test_with_cuda_off_a_program_has_no_gpu_figures(cuda, stats):
 	one = cuda(CUDA="off", MIN_MB=0)
 	fill(one, 4, 4)
