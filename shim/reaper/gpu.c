@@ -311,13 +311,16 @@ static uint64_t pool_turn(uint64_t now_ns)
 
 uint64_t mt_gpu_tick(uint64_t now_ns)
 {
-	uint64_t pool_ns, snapshot_ns;
+	uint64_t next, snapshot_ns, oom_ns;
 
 	if (!mt_gpu_is_used())
 		return UINT64_MAX;
-	pool_ns = pool_turn(now_ns);
+	next = pool_turn(now_ns);
 	snapshot_ns = mt_gpu_snapshot_tick(now_ns);
-	return pool_ns < snapshot_ns ? pool_ns : snapshot_ns;
+	oom_ns = mt_oom_tick(now_ns);
+	if (snapshot_ns < next)
+		next = snapshot_ns;
+	return oom_ns < next ? oom_ns : next;
 }
 
 void mt_gpu_publish(bool full)

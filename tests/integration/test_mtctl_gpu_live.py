@@ -64,6 +64,7 @@ def test_an_out_of_memory_error_leaves_its_report(cuda, control, stats, wait_for
 	assert control(one.env, "stat", one.pid, "--oom").stdout == "no out-of-memory error has reached this program\n"
 
 	assert one.number(f"alloc 100 {200 * MB}") == 2
+	assert one.number(f"alloc 101 {MB}") == 0, "and goes on without"
 
 	(oom,) = wait_for(lambda: stats(one.pid, one.env)["ooms"], what="a report")
 	assert (oom["function"], oom["asked_bytes"], oom["device"]) == ("cuMemAlloc", 200 * MB, 0)
