@@ -133,7 +133,7 @@ static void look_at_kinds(const struct mt_stats_device *device)
 		{device->vmm_live_bytes, "by cuMemCreate (expandable_segments and their like)"},
 		{device->managed_live_bytes, "managed: the driver moves it by itself"},
 		{device->array_live_bytes, "in arrays"},
-		{device->pinned_live_bytes, "of page-locked host memory: the program's cache of it, if any, is not ours"},
+		{device->pinned_live_bytes, "of page-locked host memory: a heavy cleanup empties PyTorch's and CuPy's cache of it, no other"},
 		{device->imported_live_bytes, "opened from another process"},
 		{device->graph_reserved_bytes, "held for the allocations of CUDA graphs"},
 	};

@@ -213,6 +213,20 @@ uint64_t mt_gpu_used(bool here)
 	return used;
 }
 
+uint64_t mt_gpu_pinned_bytes(void)
+{
+	struct mt_device_usage usage;
+	uint64_t bytes = 0;
+
+	if (!mt_gpu_is_used())
+		return 0;
+	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
+		mt_device_usage(device, &usage);
+		bytes += usage.live_bytes[MT_DEVICE_pinned];
+	}
+	return bytes;
+}
+
 static enum mt_gpu_state flush(bool here)
 {
 	bool done;
