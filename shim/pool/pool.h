@@ -19,7 +19,7 @@
 
 #include "driver/driver.h"
 
-/* In the order of what is done. UNDECIDED is no answer of a mode function: a device none of whose contexts has allocated. */
+/* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device without an allocation. */
 enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
 
 #define MT_POOL_DEVICES 16 /* devices with figures of their own; those beyond share the last */

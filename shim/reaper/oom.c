@@ -74,7 +74,7 @@ static void gather(struct mt_stats_oom *out)
 	out->num_alloc_retries = pool.num_alloc_retries;
 }
 
-/* It is reported; of a burst only the first. */
+/* Counts a final error and has it reported; of a burst only the first is. */
 static void settle(struct mt_oom_failure *final)
 {
 	uint64_t now = mt_os_now_ns();

@@ -32,10 +32,10 @@ static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t fra
 		return MT_OOM_UNKNOWN;
 	if (oom->allocated_bytes >= oom->total_bytes / 100 * LIVE_PERCENT)
 		return MT_OOM_LIVE;
-	/* There would have been room: limits of the driver, or memory that came free meanwhile. */
+	/* The device has room: a limit of the driver, or memory that was freed since the call. */
 	if (!missing)
 		return MT_OOM_UNKNOWN;
-	/* Without whom there would have been room. */
+	/* Other processes hold at least what was missing. */
 	if (others >= missing)
 		return MT_OOM_OTHERS;
 	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;

@@ -18,7 +18,7 @@ static void take(struct mt_oom_open *open, uint32_t place, struct mt_oom_failure
 	memmove(&open->failures[place], &open->failures[place + 1], (open->count - place) * sizeof(open->failures[0]));
 }
 
-/* By the size of the last try, so that the steps of BFC may go on. What asked for no size (an import) has no second try. */
+/* By the size of the last try, so that the steps of BFC may go on. An import asks for no size, and has no second try. */
 static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
 {
 	return failed->asked_bytes && failed->device == device && bytes >= failed->asked_bytes - failed->asked_bytes / 8;

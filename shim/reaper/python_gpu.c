@@ -246,7 +246,7 @@ static void empty_torch_host(void)
 	drop(accelerator);
 }
 
-/* What the tensors' end has left in either cache. */
+/* Both caches, of device memory and of page-locked host memory. True when the first was emptied. */
 static bool empty_torch_both(void)
 {
 	bool done = empty_torch();
