@@ -153,20 +153,29 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 		mt_diagnose_advise(finding, "Take a smaller batch, activation checkpointing, or a lower precision: no cache can give this back.");
 }
 
+/* What a heavy cleanup has given back was PyTorch's cache, and is in use by nobody. */
+static uint64_t pinned_returned(const struct mt_diagnose_facts *facts)
+{
+	return facts->trim.done ? mt_diagnose_above(facts->trim.record.pinned_before_bytes, facts->trim.record.pinned_after_bytes) : 0;
+}
+
 static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t pinned = mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, gpu_pinned_bytes));
 	struct mt_diagnose_finding *finding;
 
+	pinned = mt_diagnose_above(pinned, pinned_returned(facts));
 	if (pinned < PINNED_BYTES || (double)pinned < (double)last->rss_bytes * PINNED_SHARE)
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_PINNED, (double)pinned, 0.85);
-	mt_diagnose_title(finding, "%s of host memory are page-locked for the GPU, and no trim reaches them", mt_text_bytes(pinned).text);
+	mt_diagnose_title(finding, "%s of host memory are page-locked for the GPU%s", mt_text_bytes(pinned).text,
+			  facts->trim.done ? ", and the trim has not reached them" : "");
 	mt_diagnose_bytes(finding, "page-locked throughout", "gpu_pinned_bytes", pinned);
 	mt_diagnose_bytes(finding, "RSS", "rss_bytes", last->rss_bytes);
 	mt_diagnose_advise(finding, "Take fewer batches in flight: a smaller prefetch_factor, fewer workers, or pin_memory=False.");
-	mt_diagnose_advise(finding, "PyTorch keeps freed pinned blocks for reuse: a few sizes of batches keep that cache small.");
+	mt_diagnose_advise(finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a heavy cleanup gives them back; "
+				    "before, a few sizes of batches keep that cache small.");
 }
 
 void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)

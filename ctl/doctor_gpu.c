@@ -87,9 +87,9 @@ void mt_doctor_look_at_gpu_environment(pid_t pid)
 	if (variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
 		mt_doctor_say(MT_FINDING_OK, NULL,
 			      "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
-			      strcmp(value, "0") == 0 || !*value
-				      ? "taken for not set (older PyTorch turns its cache off at any value: say 1)"
-				      : "PyTorch's own cache is off, the pool can serve it");
+			      strcmp(value, "1") == 0
+				      ? "PyTorch's own cache is off, the pool can serve it"
+				      : "not 1, so PyTorch's own cache counts as on (PyTorch before 2.7 turns it off at any value)");
 	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
 		if (variable(pid, confs[i], value, sizeof(value)))
 			look_at_alloc_conf(confs[i], value);
@@ -133,7 +133,7 @@ static void look_at_kinds(const struct mt_stats_device *device)
 		{device->vmm_live_bytes, "by cuMemCreate (expandable_segments and their like)"},
 		{device->managed_live_bytes, "managed: the driver moves it by itself"},
 		{device->array_live_bytes, "in arrays"},
-		{device->pinned_live_bytes, "of page-locked host memory: the program's cache of it, if any, is not ours"},
+		{device->pinned_live_bytes, "of page-locked host memory: a heavy cleanup empties PyTorch's and CuPy's cache of it, no other"},
 		{device->imported_live_bytes, "opened from another process"},
 		{device->graph_reserved_bytes, "held for the allocations of CUDA graphs"},
 	};

@@ -11,13 +11,14 @@
 #define PEAK           "_peak_bytes"
 #define LIVE           "_live_bytes"
 #define FIELD_NAME_MAX 64
+#define LEAST_AGE_MS   100u
 
 /* What the lines around the table say already. */
 static bool is_said_elsewhere(const char *name)
 {
 	static const char *const names[] = {"ordinal",       "free_bytes",	 "total_bytes",	 "process_bytes",
 					    "process_known", "unattributed_bytes", "others_bytes", "others_count",
-					    "others_known"};
+					    "others_known",  "nvml_age_ms"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(name, names[i]) == 0)
@@ -79,6 +80,17 @@ static void print_table(const struct mt_stats_device *device)
 	mt_table_print(table);
 }
 
+/* NVML's answers are kept for seconds: they may be of before what the table above shows. */
+static struct mt_figure when_charged(const struct mt_stats_device *device)
+{
+	struct mt_figure when = {"charges this process"};
+
+	if (device->nvml_age_ms >= LEAST_AGE_MS)
+		snprintf(when.text, sizeof(when.text), "charged this process %.1f s before these figures",
+			 (double)device->nvml_age_ms / 1000);
+	return when;
+}
+
 /* What the driver charges the process and is no allocation of the program; NVML may not be there, or may not know this
  * process (a container with a pid namespace of its own). */
 static void print_process(const struct mt_stats_device *device)
@@ -86,8 +98,9 @@ static void print_process(const struct mt_stats_device *device)
 	if (device->process_known != 1)
 		puts("not ours: unknown; NVML does not say what the driver charges this process");
 	else
-		printf("not ours: %s of the %s that the driver charges this process: context, kernels, libraries\n",
-		       mt_text_bytes(device->unattributed_bytes).text, mt_text_bytes(device->process_bytes).text);
+		printf("not ours: %s of the %s that the driver %s: context, kernels, libraries\n",
+		       mt_text_bytes(device->unattributed_bytes).text, mt_text_bytes(device->process_bytes).text,
+		       when_charged(device).text);
 	if (device->others_known == 1)
 		printf("other processes on it: %s, with %s\n", mt_text_count(device->others_count).text,
 		       mt_text_bytes(device->others_bytes).text);

@@ -92,6 +92,8 @@ json_t *mt_stat_record_json(const struct mt_stats_record *record)
 	mt_json_set_text(object, "gc_state", mt_statsfile_gc_state(record->gc_state));
 	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
 	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
+	set_known(object, "pinned_before_bytes", record->pinned_before_bytes, record->pinned_before_bytes);
+	set_known(object, "pinned_after_bytes", record->pinned_before_bytes, record->pinned_after_bytes);
 	mt_json_set_text(object, "gpu_state", mt_statsfile_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);

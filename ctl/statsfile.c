@@ -296,7 +296,8 @@ bool mt_statsfile_has_freed(const struct mt_stats_record *record)
 {
 	return record->result == 1 &&
 	       (fell(record->rss_before_bytes, record->rss_after_bytes) || fell(record->anon_before_bytes, record->anon_after_bytes) ||
-		fell(record->gpu_before_bytes, record->gpu_after_bytes));
+		fell(record->gpu_before_bytes, record->gpu_after_bytes) ||
+		fell(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
 const char *mt_statsfile_outcome(const struct mt_stats_record *record)

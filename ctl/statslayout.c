@@ -10,26 +10,32 @@
 #define FIXED_OLDEST  offsetof(struct mt_stats_head, world_size)
 #define SAMPLE_OLDEST offsetof(struct mt_stats_sample, rounds_count)
 
+/* What was appended since version 4 began. */
+#define DEVICE_TEXTS (sizeof(struct mt_stats_device) - offsetof(struct mt_stats_device, name))
+#define DEVICE_FIRST (offsetof(struct mt_stats_device, nvml_age_ms) + DEVICE_TEXTS)
+#define RECORD_FIRST offsetof(struct mt_stats_record, pinned_before_bytes)
+
 /* A table behind the settings, in the order of the file. */
 struct table {
 	size_t size_at;                  /* in the head: how long an entry is in the file */
 	size_t place;                    /* in struct mt_stats_file */
-	size_t count, own_bytes, oldest_bytes;
+	size_t count, own_bytes;
+	size_t oldest_bytes, first_bytes; /* least in a file of the oldest version, and of ours */
 	size_t text_bytes;               /* at the end of an entry, behind where fields are appended */
 };
 
 #define ENTRY(member)                      sizeof(((struct mt_stats_file *)0)->member[0])
-#define TABLE(member, size, oldest, texts)                                                                              \
+#define TABLE(member, size, oldest, first, texts)                                                                       \
 	{offsetof(struct mt_stats_head, size), offsetof(struct mt_stats_file, member),                                  \
-	 sizeof(((struct mt_stats_file *)0)->member) / ENTRY(member), ENTRY(member), oldest, texts}
+	 sizeof(((struct mt_stats_file *)0)->member) / ENTRY(member), ENTRY(member), oldest, first, texts}
 
 static const struct table tables[] = {
-	TABLE(devices, device_bytes, ENTRY(devices), sizeof(struct mt_stats_device) - offsetof(struct mt_stats_device, name)),
-	TABLE(ooms, oom_bytes, ENTRY(ooms), 0),
-	TABLE(alarms, alarm_bytes, ENTRY(alarms), 0),
-	TABLE(classes, class_bytes, ENTRY(classes), 0),
-	TABLE(records, record_bytes, ENTRY(records), 0),
-	TABLE(samples, sample_bytes, SAMPLE_OLDEST, 0),
+	TABLE(devices, device_bytes, DEVICE_FIRST, DEVICE_FIRST, DEVICE_TEXTS),
+	TABLE(ooms, oom_bytes, ENTRY(ooms), ENTRY(ooms), 0),
+	TABLE(alarms, alarm_bytes, ENTRY(alarms), ENTRY(alarms), 0),
+	TABLE(classes, class_bytes, ENTRY(classes), ENTRY(classes), 0),
+	TABLE(records, record_bytes, RECORD_FIRST, RECORD_FIRST, 0),
+	TABLE(samples, sample_bytes, SAMPLE_OLDEST, ENTRY(samples), 0),
 };
 
 #define TABLES_COUNT (sizeof(tables) / sizeof(tables[0]))
@@ -68,7 +74,7 @@ bool mt_statslayout_can_be(const struct mt_stats_head *head)
 	    !is_size(fixed_bytes(head), is_oldest ? FIXED_OLDEST : FIXED_OWN, FIXED_OWN))
 		return false;
 	for (size_t i = 0; i < TABLES_COUNT; i++)
-		if (!is_size(entry_bytes(head, &tables[i]), is_oldest ? tables[i].oldest_bytes : tables[i].own_bytes,
+		if (!is_size(entry_bytes(head, &tables[i]), is_oldest ? tables[i].oldest_bytes : tables[i].first_bytes,
 			     tables[i].own_bytes))
 			return false;
 	return head->settings_count <= MT_SETTINGS_COUNT && head->devices_count <= MT_DEVICES_COUNT &&

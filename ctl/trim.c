@@ -112,6 +112,8 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
 	if (record->gpu_before_bytes)
 		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
+	if (record->pinned_before_bytes)
+		add_layer(table, "  page-locked", record->pinned_before_bytes, record->pinned_after_bytes);
 	mt_table_print(table);
 	print_gc(record);
 	print_gpu(record);

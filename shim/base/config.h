@@ -62,7 +62,8 @@ struct mt_config {
 /* What the environment says to other programs and what we go by, read once with the settings. */
 struct mt_config_facts {
 	uint64_t world_size;          /* WORLD_SIZE: how many processes train together; 0 where it says nothing */
-	bool torch_without_cache;     /* PYTORCH_NO_CUDA_MEMORY_CACHING is set, and not to 0 */
+	bool torch_without_cache;     /* PYTORCH_NO_CUDA_MEMORY_CACHING is 1. PyTorch before 2.7 takes any
+				       * value for it; there we count where we could pool */
 	bool jax_without_bfc;         /* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
 	bool tensorflow_without_bfc;  /* TF_GPU_ALLOCATOR, likewise */
 	mt_text pressure_watch;       /* MEMORY_PRESSURE_WATCH: the file, pipe or socket that tells of pressure; "" none */

@@ -76,7 +76,7 @@ static void note_entry(const char *entry, struct mt_config_facts *out)
 	if ((value = value_of(entry, "WORLD_SIZE")))
 		out->world_size = mt_os_number(value);
 	else if ((value = value_of(entry, "PYTORCH_NO_CUDA_MEMORY_CACHING")))
-		out->torch_without_cache = is_other(value, "0");
+		out->torch_without_cache = strcmp(value, "1") == 0;
 	else if ((value = value_of(entry, "XLA_PYTHON_CLIENT_ALLOCATOR")))
 		out->jax_without_bfc = is_other(value, "default") && is_other(value, "bfc");
 	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 
 #include "pool/capture.h"
-#include "reaper/oom.h"
 
 /* ---- where the caller stands ---- */
 
@@ -68,12 +67,17 @@ int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *
 	return result;
 }
 
-MT_COLD void mt_cuda_report(const char *function, uint64_t bytes, int device)
+MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device)
 {
 	size_t free_bytes = 0;
 	size_t total_bytes = 0;
 
-	mt_pool_note_oom();
+	if (device < 0)
+		device = mt_cuda_current_device();
+	if (result == MT_CU_SUCCESS)
+		mt_oom_note_success(bytes, device);
+	if (result != MT_CU_OUT_OF_MEMORY)
+		return;
 	if (!mt_capture_is_open() && mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
 		free_bytes = total_bytes = 0;
 	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
@@ -104,8 +108,7 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
 	result = mt_pool_alloc(dptr, bytes);
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY)) /* the pool has made room and tried again already */
-		mt_cuda_report("cuMemAlloc", bytes, mt_cuda_current_device());
+	mt_cuda_note("cuMemAlloc", result, bytes, -1); /* the pool has made room and tried again already */
 	errno = kept_errno;
 	return result;
 }

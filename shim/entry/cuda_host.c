@@ -10,7 +10,7 @@ static int end_pinned(const struct mt_cuda_work *work, int result, const void *p
 		record.device = mt_cuda_current_device();
 		record.context = mt_cuda_current_context();
 	} else if (result == MT_CU_OUT_OF_MEMORY) {
-		mt_pool_note_oom();
+		mt_pool_note_ooms(mt_cuda_current_device(), 1);
 	}
 	return mt_cuda_end(work, result, &record);
 }
@@ -95,7 +95,7 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 		record.device = mt_cuda_device_of(*dptr);
 		record.context = mt_cuda_current_context();
 	} else if (result == MT_CU_OUT_OF_MEMORY) {
-		mt_cuda_report("cuIpcOpenMemHandle", 0, mt_cuda_current_device());
+		mt_cuda_tell("cuIpcOpenMemHandle", result, 0, -1);
 	}
 	return mt_cuda_end(&work, result, &record);
 }

@@ -25,12 +25,6 @@ static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_devi
 	return mt_cuda_end(work, result, &record);
 }
 
-static void report(const char *function, int result, uint64_t bytes)
-{
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		mt_cuda_report(function, bytes, mt_cuda_current_device());
-}
-
 /* ---- pitched and managed ---- */
 
 int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height, unsigned int element_bytes)
@@ -42,7 +36,7 @@ int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t heigh
 		return mt_cuda_call(cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
 	work = mt_cuda_begin();
 	result = mt_cuda_try(cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
-	report("cuMemAllocPitch", result, (uint64_t)width * height);
+	mt_cuda_note("cuMemAllocPitch", result, (uint64_t)width * height, -1);
 	return end_pointer(&work, result, MT_DEVICE_pitch, dptr, result == MT_CU_SUCCESS ? *pitch * height : 0);
 }
 
@@ -55,7 +49,7 @@ int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
 		return mt_cuda_call(cuMemAllocManaged, dptr, bytes, flags);
 	work = mt_cuda_begin();
 	result = mt_cuda_try(cuMemAllocManaged, dptr, bytes, flags);
-	report("cuMemAllocManaged", result, bytes);
+	mt_cuda_note("cuMemAllocManaged", result, bytes, -1);
 	return end_pointer(&work, result, MT_DEVICE_managed, dptr, bytes);
 }
 
@@ -81,7 +75,8 @@ static int end_async(struct mt_cuda_work *work, int result, const char *function
 {
 	struct mt_device_record record = {.kind = MT_DEVICE_async, .bytes = bytes};
 
-	report(function, result, bytes);
+	if (!captured || result != MT_CU_SUCCESS) /* else a node of a graph, and no memory yet */
+		mt_cuda_note(function, result, bytes, -1);
 	if (captured && work->reserved) {
 		mt_device_cancel();
 		work->reserved = false;
@@ -201,8 +196,7 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 	result = mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_pool_make_room_on(record.device) > 0)
 		result = mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		mt_cuda_report("cuMemCreate", bytes, record.device);
+	mt_cuda_note("cuMemCreate", result, bytes, record.device);
 	if (result == MT_CU_SUCCESS)
 		record.key = *handle;
 	return mt_cuda_end(&work, result, &record);
@@ -226,7 +220,7 @@ static int end_array(const struct mt_cuda_work *work, int result, const char *fu
 {
 	struct mt_device_record record = {.kind = MT_DEVICE_array};
 
-	report(function, result, bytes);
+	mt_cuda_note(function, result, bytes, -1);
 	if (result == MT_CU_SUCCESS)
 		record = of_context(MT_DEVICE_array, mt_cuda_current_device(), (uint64_t)(uintptr_t)array, bytes);
 	return mt_cuda_end(work, result, &record);

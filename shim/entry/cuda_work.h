@@ -14,6 +14,7 @@
 #include "entry/cuda.h"
 #include "life.h"
 #include "pool/pool.h"
+#include "reaper/oom.h"
 
 /* Whether a wrapper does its work; the first call of all starts the pool. */
 static inline bool mt_cuda_is_on(void)
@@ -64,8 +65,15 @@ int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_dev
 /* The end of a freeing wrapper, which took the record out before it called the driver (mt_device_take); NULL: there was none. */
 int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *taken);
 
-/* An out-of-memory error is about to reach the program: counted, and reported with the device's own figures. */
-void mt_cuda_report(const char *function, uint64_t bytes, int device);
+/* The end of an allocating call, as the program is about to see it: an out-of-memory error is reported with the device's own
+ * figures, a success may be the end of one. device -1: the current one. */
+void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device);
+
+static inline void mt_cuda_note(const char *function, int result, uint64_t bytes, int device)
+{
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY || mt_oom_is_open()))
+		mt_cuda_tell(function, result, bytes, device);
+}
 
 /* The device and context that the calling thread works with; 0 where there is none. */
 int mt_cuda_current_device(void);

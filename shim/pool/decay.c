@@ -181,12 +181,14 @@ uint64_t mt_pool_make_room_on(int device)
 	return is_up() && mt_pool_is_used() ? mt_room_make(device, mt_room_mark(device), false) : 0;
 }
 
-void mt_pool_note_oom(void)
+void mt_pool_note_ooms(int device, uint64_t count)
 {
-	struct mt_context *context = is_up() ? mt_context_current() : NULL;
+	atomic_fetch_add_explicit(&mt_pool_device(device)->ooms, count, memory_order_relaxed);
+}
 
-	if (context)
-		atomic_fetch_add_explicit(&mt_context_device(context)->ooms, 1, memory_order_relaxed);
+void mt_pool_note_retry(int device)
+{
+	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
 }
 
 /* ---- modes ---- */

@@ -19,7 +19,8 @@
 
 #include "driver/driver.h"
 
-enum mt_pool_mode { MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
+/* Ordered by how much the pool does. A mode function never returns UNDECIDED: that is a device without an allocation. */
+enum mt_pool_mode { MT_POOL_UNDECIDED, MT_POOL_OFF, MT_POOL_ACCOUNT, MT_POOL_POOL };
 
 #define MT_POOL_DEVICES 16 /* devices with figures of their own; those beyond share the last */
 
@@ -58,8 +59,8 @@ struct mt_pool_usage {
 	uint64_t alloc_count;           /* cuMemAlloc calls served */
 	uint64_t free_count;
 	uint64_t hit_count;             /* of alloc_count, served without the driver */
-	uint64_t num_alloc_retries;     /* flushes after the driver was out of memory, for any kind of allocation */
-	uint64_t num_ooms;              /* out-of-memory errors handed to the program */
+	uint64_t num_alloc_retries;     /* flushes after the driver was out of memory, for any kind of allocation, the program's own too */
+	uint64_t num_ooms;              /* out-of-memory errors handed to the program, which it did not overcome by itself */
 	uint64_t num_device_alloc;      /* cuMemAlloc calls made to the driver */
 	uint64_t num_device_free;       /* cuMemFree calls made to the driver */
 	uint64_t returned_bytes;        /* given back to the driver from the cache, ever */
@@ -96,8 +97,9 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
 uint64_t mt_pool_make_room(void);
 uint64_t mt_pool_make_room_on(int device); /* the same for memory that belongs to no context (cuMemCreate) */
 
-/* The program gets an out-of-memory error: counts num_ooms of the current context's device. */
-void mt_pool_note_oom(void);
+/* The program got so many out-of-memory errors on the device (num_ooms), or overcame one by itself (num_alloc_retries). */
+void mt_pool_note_ooms(int device, uint64_t count);
+void mt_pool_note_retry(int device);
 
 /* Idle and pending bytes on a device, which cuMemGetInfo adds to free. */
 uint64_t mt_pool_cached_bytes(int device);
@@ -160,7 +162,7 @@ bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_by
 
 void mt_pool_usage(int device, struct mt_pool_usage *out);
 void mt_pool_reset_peak(void);
-enum mt_pool_mode mt_pool_mode_of(int device); /* the most that any context of the device does */
+enum mt_pool_mode mt_pool_mode_of(int device); /* the most that any context of the device does; UNDECIDED: none has allocated */
 bool mt_pool_is_used(void);                    /* any context has allocated */
 
 /* The child makes no CUDA calls; its cuMemFree of a pointer goes to the driver. */

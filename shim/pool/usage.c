@@ -111,13 +111,14 @@ void mt_pool_reset_peak(void)
 
 enum mt_pool_mode mt_pool_mode_of(int number)
 {
-	enum mt_pool_mode most = MT_POOL_OFF;
+	enum mt_pool_mode most = MT_POOL_UNDECIDED;
 
 	MT_EACH_CONTEXT(context) {
 		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
 		enum mt_pool_mode does = mt_context_pools(context)       ? MT_POOL_POOL :
 					 mode == MT_CONTEXT_ACCOUNT || mode == MT_CONTEXT_POOL ? MT_POOL_ACCOUNT :
-												 MT_POOL_OFF;
+					 mode == MT_CONTEXT_OFF	       ? MT_POOL_OFF :
+									 MT_POOL_UNDECIDED;
 
 		if (atomic_load_explicit(&context->handle, memory_order_relaxed) && lies_on(context, mt_pool_device(number)) &&
 		    does > most)

@@ -159,7 +159,8 @@ static void print_profile(const struct mt_stats_record *record)
 		return;
 	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s rss_before_bytes=%llu rss_after_bytes=%llu "
 		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu gc=%s gc_us=%llu "
-	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu frameworks=%s%s%s%s",
+	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
+	       "frameworks=%s%s%s%s",
 	       reason_texts[record->reason], level_texts[record->level], (unsigned long long)record->round,
 	       mt_backend_identity()->allocator, result, (unsigned long long)record->rss_before_bytes,
 	       (unsigned long long)record->rss_after_bytes, (unsigned long long)record->anon_before_bytes,
@@ -167,7 +168,8 @@ static void print_profile(const struct mt_stats_record *record)
 	       (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
 	       (unsigned long long)record->gc_ns / 1000, (unsigned long long)record->gc_collected_count,
 	       record->merged, gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
-	       (unsigned long long)record->gpu_after_bytes, record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
+	       (unsigned long long)record->gpu_after_bytes, (unsigned long long)record->pinned_before_bytes,
+	       (unsigned long long)record->pinned_after_bytes, record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
 	       record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
 	       record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
 	       describe_pressure(record, pressure, sizeof(pressure)));
@@ -267,6 +269,7 @@ static void flush_gpu(const struct mt_order *order, bool left, struct mt_stats_r
 	if (left)
 		record->gpu_state = MT_GPU_CAPTURING;
 	record->gpu_after_bytes = record->gpu_before_bytes ? mt_gpu_used(order->here) : 0;
+	record->pinned_after_bytes = mt_gpu_pinned_bytes();
 }
 
 /* gc and GPU caches, as far as the order goes. */
@@ -278,8 +281,10 @@ static void clean_above_heap(const struct mt_order *order, struct mt_stats_recor
 		record->gpu_state = MT_GPU_RANKS;
 		return;
 	}
-	if (order->level == MT_LEVEL_HEAVY || order->flush_gpu)
+	if (order->level == MT_LEVEL_HEAVY || order->flush_gpu) {
 		record->gpu_before_bytes = mt_gpu_used(order->here);
+		record->pinned_before_bytes = mt_gpu_pinned_bytes();
+	}
 	/* No lock, since a finalizer may ask for a cleanup. */
 	if (order->level >= MT_LEVEL_LIGHT)
 		left = collect(order, record);
@@ -322,7 +327,8 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	purged = mt_above(record.anon_before_bytes, record.anon_after_bytes);
 	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) && record.gpu_state == MT_GPU_DONE)
+	if (record.gpu_state == MT_GPU_DONE && (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) ||
+						mt_above(record.pinned_before_bytes, record.pinned_after_bytes)))
 		record.result = 1;
 	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;

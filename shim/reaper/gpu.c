@@ -213,6 +213,20 @@ uint64_t mt_gpu_used(bool here)
 	return used;
 }
 
+uint64_t mt_gpu_pinned_bytes(void)
+{
+	struct mt_device_usage usage;
+	uint64_t bytes = 0;
+
+	if (!mt_gpu_is_used())
+		return 0;
+	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
+		mt_device_usage(device, &usage);
+		bytes += usage.live_bytes[MT_DEVICE_pinned];
+	}
+	return bytes;
+}
+
 static enum mt_gpu_state flush(bool here)
 {
 	bool done;
@@ -311,13 +325,16 @@ static uint64_t pool_turn(uint64_t now_ns)
 
 uint64_t mt_gpu_tick(uint64_t now_ns)
 {
-	uint64_t pool_ns, snapshot_ns;
+	uint64_t next, snapshot_ns, oom_ns;
 
 	if (!mt_gpu_is_used())
 		return UINT64_MAX;
-	pool_ns = pool_turn(now_ns);
+	next = pool_turn(now_ns);
 	snapshot_ns = mt_gpu_snapshot_tick(now_ns);
-	return pool_ns < snapshot_ns ? pool_ns : snapshot_ns;
+	oom_ns = mt_oom_tick(now_ns);
+	if (snapshot_ns < next)
+		next = snapshot_ns;
+	return oom_ns < next ? oom_ns : next;
 }
 
 void mt_gpu_publish(bool full)

@@ -27,6 +27,9 @@ bool mt_gpu_has_context(void);
 /* What the devices in use have in use, by everybody: total - free. 0 unknown. */
 uint64_t mt_gpu_used(bool here);
 
+/* Page-locked host memory that this process has of CUDA, by our count. Any thread; the driver is not asked. */
+uint64_t mt_gpu_pinned_bytes(void);
+
 /* Device memory that the program holds, whatever the kind; without asking the driver. Reaper only. */
 uint64_t mt_gpu_live_bytes(void);
 
@@ -66,6 +69,7 @@ static inline bool mt_gpu_is_used(void) { return false; }
 static inline bool mt_gpu_capturing(void) { return false; }
 static inline bool mt_gpu_has_context(void) { return false; }
 static inline uint64_t mt_gpu_used(bool here) { (void)here; return 0; }
+static inline uint64_t mt_gpu_pinned_bytes(void) { return 0; }
 static inline uint64_t mt_gpu_live_bytes(void) { return 0; }
 static inline enum mt_gpu_state mt_gpu_flush(bool here) { (void)here; return MT_GPU_NONE; }
 static inline uint64_t mt_gpu_tick(uint64_t now_ns) { (void)now_ns; return UINT64_MAX; }

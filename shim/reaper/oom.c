@@ -15,6 +15,7 @@
 #include "reaper/framework.h"
 #include "reaper/gpu_thread.h"
 #include "reaper/oom_cause.h"
+#include "reaper/oom_open.h"
 #include "sense/gpu.h"
 #include "sense/nvml.h"
 #include "stats/publish.h"
@@ -23,10 +24,12 @@
 #define TELLING_NS      MT_NS_PER_S        /* a process that ends waits no longer for who prints one */
 #define MB(bytes)       ((unsigned long long)((bytes) / MT_MIB))
 
-/* The one report that waits for its end. Under `lock`, which is held over nothing. `stage` is written under it too; who
- * ends sleeps on it while another thread tells. */
+/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is held over nothing. `stage` is
+ * written under it too; who ends sleeps on it while another thread tells. */
 enum { STAGE_NONE, STAGE_WAITING, STAGE_TELLING };
 static struct mt_lock lock = MT_LOCK(oom);
+static struct mt_oom_open open_errors;
+_Atomic uint32_t mt_oom_open_count; /* of them, for threads without the lock; counter, no ordering */
 static struct mt_stats_oom waiting;
 static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last one was taken; 0 never */
@@ -69,42 +72,103 @@ static void gather(struct mt_stats_oom *out)
 	out->largest_idle_bytes = pool.largest_idle_bytes;
 	out->reserved_peak_bytes = pool.reserved_peak_bytes;
 	out->num_alloc_retries = pool.num_alloc_retries;
-	out->num_ooms = pool.num_ooms;
 }
 
-/* Whether this one is reported; of a burst only the first. */
-static bool take_turn(void)
+/* Counts a final error and has it reported; of a burst only the first is. */
+static void settle(struct mt_oom_failure *final)
 {
 	uint64_t now = mt_os_now_ns();
+	struct mt_pool_usage pool;
 	bool turn;
 
+	mt_pool_note_ooms((int)final->facts.device, final->errors_count);
+	mt_pool_usage((int)final->facts.device, &pool);
+	final->facts.num_ooms = pool.num_ooms;
 	mt_lock_take(&lock);
 	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
-	if (turn)
+	if (turn) {
 		reported_ns = now;
-	else
-		unreported_count++;
+		waiting = final->facts;
+		waiting.unreported_count = unreported_count;
+		unreported_count = 0;
+		set_stage(STAGE_WAITING);
+	} else {
+		unreported_count += final->errors_count;
+	}
 	mt_lock_drop(&lock);
-	return turn;
+	if (turn)
+		mt_bell_ring(MT_BELL_OOM);
+}
+
+static void note_count(void)
+{
+	atomic_store_explicit(&mt_oom_open_count, open_errors.count, memory_order_relaxed);
 }
 
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
 {
-	struct mt_stats_oom oom = {.asked_bytes = asked_bytes, .device = (uint64_t)(device < 0 ? 0 : device)};
+	struct mt_stats_oom facts = {.asked_bytes = asked_bytes, .device = (uint64_t)(device < 0 ? 0 : device)};
+	struct mt_oom_failure final;
+	bool settles;
 
-	if (!take_turn())
-		return;
-	oom.free_bytes = free_bytes;
-	oom.total_bytes = total_bytes;
-	(void)mt_format(oom.function, sizeof(oom.function), "%s", function);
-	gather(&oom);
+	facts.free_bytes = free_bytes;
+	facts.total_bytes = total_bytes;
+	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
+	gather(&facts);
 	mt_lock_take(&lock);
-	oom.unreported_count = unreported_count;
-	unreported_count = 0;
-	waiting = oom;
-	set_stage(STAGE_WAITING);
+	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(), &final);
+	note_count();
 	mt_lock_drop(&lock);
-	mt_bell_ring(MT_BELL_OOM);
+	if (settles)
+		settle(&final);
+	mt_bell_ring(MT_BELL_OOM); /* the reaper's sleep is to end with its time */
+}
+
+void mt_oom_note_success(uint64_t bytes, int device)
+{
+	struct mt_oom_failure settled;
+	bool overcome = false;
+	bool found;
+
+	mt_lock_take(&lock);
+	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(), (uint64_t)(device < 0 ? 0 : device), bytes,
+				    &settled, &overcome);
+	note_count();
+	mt_lock_drop(&lock);
+	if (found && overcome)
+		mt_pool_note_retry((int)settled.facts.device);
+	else if (found)
+		settle(&settled);
+}
+
+/* ---- errors whose time is up ---- */
+
+static void expire(uint64_t now_ns, bool all)
+{
+	struct mt_oom_failure final;
+	bool found = true;
+
+	while (found) {
+		mt_lock_take(&lock);
+		found = mt_oom_open_expire(&open_errors, now_ns, all, &final);
+		note_count();
+		mt_lock_drop(&lock);
+		if (found)
+			settle(&final);
+	}
+}
+
+uint64_t mt_oom_tick(uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	if (!mt_oom_is_open())
+		return UINT64_MAX;
+	expire(now_ns, false);
+	mt_lock_take(&lock);
+	next_ns = mt_oom_open_next_ns(&open_errors);
+	mt_lock_drop(&lock);
+	return next_ns;
 }
 
 /* ---- the report ---- */
@@ -217,6 +281,8 @@ void mt_oom_finish(bool at_end)
 	struct mt_nvml_usage others = {0};
 	struct mt_stats_oom oom;
 
+	if (at_end)
+		expire(0, true);
 	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
 	if (!at_end && find_waiting(&oom, false))
 		ask_others(oom.device, &others);
@@ -231,6 +297,8 @@ void mt_oom_finish(bool at_end)
 void mt_oom_fork_child(void)
 {
 	mt_lock_reset(&lock);
+	open_errors.count = 0;
+	note_count();
 	set_stage(STAGE_NONE);
 	reported_ns = 0;
 	unreported_count = 0;

@@ -1,14 +1,27 @@
 #include "reaper/oom_cause.h"
 
 #include "base/log.h"
+#include "base/number.h"
 #include "base/os.h"
 
 #define GB_BYTES      (1024 * MT_MIB)
 #define LIVE_PERCENT  80u
+#define CONTEXT_SHARE 8u /* the process' own context, kernels and libraries: up to 1 GiB, or so much of a small device */
+
+/* What is neither free nor this process' allocations, as far as that is more than its own context may be. */
+static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
+{
+	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
+	uint64_t rest = mt_above(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
+
+	return rest > (share < GB_BYTES ? share : GB_BYTES) ? rest : 0;
+}
 
 static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t frag_thousandths)
 {
 	uint64_t idle = oom->idle_bytes + oom->framework_idle_bytes;
+	uint64_t missing = mt_above(oom->asked_bytes, oom->free_bytes);
+	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
 
 	/* Whatever else is there: no empty device would do. */
 	if (oom->total_bytes && oom->asked_bytes > oom->total_bytes)
@@ -19,10 +32,13 @@ static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t fra
 		return MT_OOM_UNKNOWN;
 	if (oom->allocated_bytes >= oom->total_bytes / 100 * LIVE_PERCENT)
 		return MT_OOM_LIVE;
-	/* NVML sees nobody else, and it is not we who fill the device: limits of the driver, or memory it counts for no one. */
-	if (oom->others_known && !oom->others_count)
+	/* The device has room: a limit of the driver, or memory that was freed since the call. */
+	if (!missing)
 		return MT_OOM_UNKNOWN;
-	return MT_OOM_OTHERS;
+	/* Other processes hold at least what was missing. */
+	if (others >= missing)
+		return MT_OOM_OTHERS;
+	return oom->allocated_bytes >= missing ? MT_OOM_LIVE : MT_OOM_UNKNOWN;
 }
 
 static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause cause)

@@ -23,6 +23,7 @@
 	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...)) \
 	X(int, PyObject_IsTrue, (void *object))                                 \
 	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))        \
+	X(const char *, PyUnicode_AsUTF8, (void *text))                         \
 	X(void, Py_IncRef, (void *object))                                      \
 	X(void, Py_DecRef, (void *object))                                      \
 	X(void *, PyErr_Occurred, (void))                                       \
@@ -129,6 +130,17 @@ static bool is_true(void *object)
 	return answer > 0;
 }
 
+static bool is_text(void *object, const char *text)
+{
+	const char *seen = object ? api.PyUnicode_AsUTF8(object) : NULL;
+	bool answer = seen && strcmp(seen, text) == 0;
+
+	if (!seen)
+		swallow();
+	drop(object);
+	return answer;
+}
+
 /* The method answers false; one that fails or is missing does not. */
 static bool answers_false(void *object, const char *name)
 {
@@ -196,6 +208,52 @@ static bool empty_torch(void)
 	bool done = cuda && call_worked(cuda, "empty_cache");
 
 	drop(cuda);
+	return done;
+}
+
+static bool has(void *object, const char *name)
+{
+	void *value = attribute(object, name);
+
+	drop(value);
+	return value != NULL;
+}
+
+/* Where the accelerator is another than CUDA, the call may crash (MPS in PyTorch 2.13, pytorch#197561). */
+static bool is_cuda_the_accelerator(void *accelerator)
+{
+	void *device = call_method(accelerator, "current_accelerator");
+	bool answer = is_text(attribute(device, "type"), "cuda");
+
+	drop(device);
+	return answer;
+}
+
+/* PyTorch's cache of page-locked host memory: by the public name where there is one, else by the binding, which is there in
+ * builds with CUDA from 2.5 on. CUDA is initialised. */
+static void empty_torch_host(void)
+{
+	void *accelerator = find_module("torch.accelerator");
+	void *binding = find_module("torch._C");
+
+	if (has(accelerator, "empty_host_cache")) {
+		if (is_cuda_the_accelerator(accelerator))
+			(void)call_worked(accelerator, "empty_host_cache");
+	} else if (has(binding, "_host_emptyCache")) {
+		(void)call_worked(binding, "_host_emptyCache");
+	}
+	drop(binding);
+	drop(accelerator);
+}
+
+/* Both caches, of device memory and of page-locked host memory. True when the first was emptied. */
+static bool empty_torch_both(void)
+{
+	bool done = empty_torch();
+
+	/* Meanwhile another thread may have begun a capture, which the driver's cuMemFreeHost would break. */
+	if (done && !mt_gpu_capturing())
+		empty_torch_host();
 	return done;
 }
 
@@ -307,7 +365,7 @@ static const struct framework {
 	const char *module;
 	bool (*empty)(void);
 } frameworks[] = {
-	{MT_FRAMEWORK_TORCH, "torch", empty_torch},
+	{MT_FRAMEWORK_TORCH, "torch", empty_torch_both},
 	{MT_FRAMEWORK_CUPY, "cupy", empty_cupy},
 	{MT_FRAMEWORK_NUMBA, NUMBA_DRIVER, empty_numba},
 };

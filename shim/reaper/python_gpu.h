@@ -1,4 +1,5 @@
-/* reaper/python_gpu.h -- the device caches of Python's frameworks: torch.cuda.empty_cache(), CuPy's pools, Numba's pending
+/* reaper/python_gpu.h -- the device caches of Python's frameworks: torch.cuda.empty_cache() and PyTorch's page-locked
+ * host memory, CuPy's pools, Numba's pending
  * deallocations. Only what is in sys.modules already and completely initialised is touched, which a lazy loader's stand-in is
  * not: nothing is ever imported, and nothing is called that would initialise CUDA. Errors of theirs are swallowed, an
  * exception that was set before stays set, and a Ctrl-C that falls into a call is raised again after it.
@@ -26,7 +27,7 @@ bool mt_python_gpu_find(void);
  * whose caches were emptied, enum mt_framework_bit. Where a capture has begun meanwhile the others are left: *out_left. */
 uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left);
 
-/* PyTorch's alone; true when it was emptied, which during a capture it is not. */
+/* PyTorch's cache of device memory alone; true when it was emptied, which during a capture it is not. */
 bool mt_python_gpu_empty_torch(void);
 
 /* What PyTorch's cache holds. */

@@ -155,7 +155,7 @@ bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out)
 
 	if (now || !place->at_ns || time_ns - place->at_ns >= KEPT_NS) {
 		place->known = ask(pci, &place->usage);
-		place->at_ns = time_ns;
+		place->usage.read_ns = place->at_ns = time_ns;
 	}
 	*out = place->usage;
 	return place->known;

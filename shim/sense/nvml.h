@@ -24,6 +24,7 @@ struct mt_nvml_usage {
 	uint64_t others_count;
 	uint64_t free_bytes;  /* of the device; 0 unknown */
 	uint64_t total_bytes;
+	uint64_t read_ns;     /* when it was asked, CLOCK_MONOTONIC */
 };
 
 /* Who is who in the library's list. It names processes by the pids of the host: in a pid namespace below it we cannot find

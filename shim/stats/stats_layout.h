@@ -188,6 +188,8 @@ struct mt_stats_record {
 	uint64_t pressure_level;     /* enum mt_pressure_level */
 	uint64_t pressure_used_bytes;  /* of the source that is nearest to its limit, when it asked; 0 unknown */
 	uint64_t pressure_limit_bytes;
+	uint64_t pinned_before_bytes; /* page-locked host memory of CUDA; 0: none, or not looked at */
+	uint64_t pinned_after_bytes;
 };
 
 /* One device. Devices are in the order of their ordinals in this process (after CUDA_VISIBLE_DEVICES). */

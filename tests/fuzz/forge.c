@@ -87,6 +87,7 @@ static const struct member record_members[] = {
 	NUMBER(mt_stats_record, merged), NUMBER(mt_stats_record, gpu_state), NUMBER(mt_stats_record, frameworks),
 	NUMBER(mt_stats_record, pressure_sources), NUMBER(mt_stats_record, pressure_level),
 	NUMBER(mt_stats_record, pressure_used_bytes), NUMBER(mt_stats_record, pressure_limit_bytes),
+	NUMBER(mt_stats_record, pinned_before_bytes), NUMBER(mt_stats_record, pinned_after_bytes),
 };
 
 static const struct member sample_members[] = {

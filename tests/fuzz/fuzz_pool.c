@@ -361,7 +361,7 @@ static void carry_out(const uint8_t *bytes)
 	case 'g': look(numbers); break;
 	case 'M': (void)mt_pool_make_room(); break;
 	case 'I': (void)mt_pool_make_room_on(numbers[0] % 2); break;
-	case 'o': mt_pool_note_oom(); break;
+	case 'o': mt_pool_note_ooms((int)(numbers[1] % 3), 1); break;
 	case 'c': begin_capture(numbers[0] % CONTEXTS); break;
 	case 'e': end_capture(); break;
 	case 'k': end_context(numbers[0] % CONTEXTS); begin_context(numbers[0] % CONTEXTS); break;

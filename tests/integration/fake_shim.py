@@ -7,7 +7,8 @@ that the real shim never gives (late, forged, of another version, hostile text).
 LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version, deaf, broken (spoils the checksum),
 text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more. For the GPU:
 cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
-fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks
+fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks,
+pinned_before_mb, pinned_after_mb
 (of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
 (pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
 (of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
@@ -34,7 +35,7 @@ MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
 MB = 1 << 20
 DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
-RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I3Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I5Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
 ALARM, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
 OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
@@ -177,7 +178,8 @@ class Fake:
 		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0),
 		                     self.options.get("pressure_sources", 0), self.options.get("pressure_level", 0),
 		                     self.options.get("pressure_used_mb", 0) * MB,
-		                     self.options.get("pressure_limit_mb", 0) * MB))
+		                     self.options.get("pressure_limit_mb", 0) * MB,
+		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB))
 
 	def leave_blocks(self):
 		file = self.stats.with_suffix(".blocks")

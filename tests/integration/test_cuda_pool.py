@@ -287,6 +287,20 @@ def test_out_of_memory_reaches_the_program_and_is_reported_once(cuda, kind):
 	assert status == 0 and stderr.count("is out of memory:") == 1, stderr
 
 
+@pytest.mark.parametrize("kind", [kind for kind, _ in KINDS])
+def test_an_out_of_memory_that_the_programs_own_second_try_overcomes_is_not_reported(cuda, kind):
+	one = cuda(driver={"MEMORY_MB": 64}, CUDA="account")
+	assert one.number(f"alloc 0 {40 * MB}") == 0
+
+	assert one.number(f"{kind} 100 {40 * MB}") == OOM
+	assert one.number("free 0") == 0
+	assert one.number(f"{kind} 100 {40 * MB}") == 0
+
+	assert one.number(f"{dict(KINDS)[kind]} 100") == 0
+	status, stderr = one.end()
+	assert status == 0 and stderr == ""
+
+
 @pytest.mark.parametrize("mode", ["pool", "account", "off"])
 def test_the_end_with_live_blocks_is_quiet(cuda, mode):
 	one = cuda(CUDA=mode, MIN_MB=0)

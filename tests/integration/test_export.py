@@ -177,7 +177,7 @@ def test_no_reader_ever_sees_half_of_it(fake, ctl, tmp_path):
 	def read():
 		while not done.is_set():
 			text = target.read_text() if target.exists() else ""
-			if not re.search(r"\nmtshim_device_others_known\{.*\} [01]\n\Z", text):
+			if not re.search(r"\nmtshim_device_nvml_age_seconds\{.*\} [0-9.]+\n\Z", text):
 				torn.append(text)
 	reader = threading.Thread(target=read)
 	reader.start()

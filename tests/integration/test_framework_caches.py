@@ -1,6 +1,7 @@
 """The device caches of Python's frameworks, emptied from outside: what is called of them, and when nothing is."""
 import json
 import pathlib
+import re
 import signal
 import time
 
@@ -141,6 +142,56 @@ def test_references_are_given_back(actor, env):
 	one.tell("torch.cuda.calls.clear(); after = [sys.getrefcount(name) for name in names]")
 
 	assert one.tell("raise Exception(all(abs(a - b) < 5 for a, b in zip(after, before)))") == "Exception(True)"
+
+
+# ---- page-locked host memory ----
+
+HOST_CALLS = ("empty_host_cache", "_host_emptyCache")
+ACCELERATOR, BINDING = "import torch.accelerator", "import torch._C"
+
+
+@pytest.mark.parametrize("there, called", [
+	([ACCELERATOR, BINDING], ["empty_host_cache"]), ([BINDING], ["_host_emptyCache"]),
+	([ACCELERATOR, "del torch.accelerator.empty_host_cache", BINDING], ["_host_emptyCache"]), ([], []),
+	([BINDING, "del torch._C._host_emptyCache"], []),
+	# Where CUDA is not the accelerator, or not in use, nothing is called at all.
+	([ACCELERATOR, BINDING, "torch.accelerator.TYPE = 'mps'"], []),
+	([ACCELERATOR, BINDING, "torch.accelerator.TYPE = None"], []), ([ACCELERATOR, BINDING, "torch.accelerator.TYPE = 7"], []),
+	([ACCELERATOR, BINDING, "torch.cuda.INITIALIZED = False"], []), ([ACCELERATOR, BINDING, "torch.cuda.CAPTURING = True"], [])])
+def test_a_heavy_cleanup_releases_page_locked_memory_by_the_name_that_there_is(actor, env, there, called):
+	one = actor(env(MIN_MB=0), "import torch, ctypes", *there)
+
+	calls = one.tell("ctypes.CDLL(None).mt_cleanup_memory(1)")
+
+	assert [call for call in calls if call in HOST_CALLS] == called
+	assert not any(call in HOST_CALLS for call in one.tell("torch.cuda.calls.clear(); ctypes.CDLL(None).mt_cleanup_memory(0)"))
+
+
+def test_the_decay_of_a_device_cache_leaves_page_locked_memory(actor, env):
+	one = actor(env(MIN_MB=0, FRAMEWORK_DECAY_MS=500), "import torch", ACCELERATOR)
+
+	calls = one.tell("nap(2)")
+
+	assert emptied(calls) == 1 and "empty_host_cache" not in calls
+
+
+def test_a_cleanup_tells_page_locked_bytes_before_and_after(actor, env, fakecuda, control, stats):
+	settings = fakecuda(env(MIN_MB=0))
+	one = actor(settings, "import torch", ACCELERATOR, "import ctypes", "cu = ctypes.CDLL('libcuda.so.1')",
+	            "held = ctypes.c_void_p(); assert cu.cuInit(0) == 0",
+	            "assert cu.cuDevicePrimaryCtxRetain(ctypes.byref(held), 0) == 0 and cu.cuCtxSetCurrent(held) == 0",
+	            "kept = ctypes.c_void_p(); assert cu.cuMemHostAlloc(ctypes.byref(kept), ctypes.c_size_t(8 << 20), 0) == 0",
+	            "torch.accelerator.hold(64)")
+
+	one.begin("nap(1.5)")
+	done = control(settings, "trim", one.pid)
+	one.end()
+
+	assert re.search(r"^  page-locked +72\.0 MB +8\.0 MB +-64\.0 MB$", done.stdout, re.MULTILINE), done.stdout
+	record = records(stats, one, settings, "request")[-1]
+	assert (record["pinned_before_bytes"], record["pinned_after_bytes"], record["result"]) == (72 << 20, 8 << 20, 1)
+	assert control(settings, "trim", "--light", one.pid) and \
+		records(stats, one, settings, "request")[-1]["pinned_before_bytes"] is None
 
 
 # ---- MT_FRAMEWORK_DECAY_MS ----

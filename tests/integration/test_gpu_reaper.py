@@ -227,6 +227,7 @@ def test_an_out_of_memory_is_reported_once(actor, env, stats, control, wait_for)
 	one = actor(settings)
 	one.tell("held = [alloc(100) for _ in range(9)]")
 	assert one.tell("answer = [alloc(300) for _ in range(5)]") == [2] * 5
+	one.tell("small = alloc(1)") # and goes on without
 
 	wait_for(lambda: stats(one.pid, settings)["gpu_num_ooms"] == 5)
 	told = json.loads(control(settings, "stat", one.pid, "--oom", "--json").stdout)
@@ -238,6 +239,45 @@ def test_an_out_of_memory_is_reported_once(actor, env, stats, control, wait_for)
 	assert any("likely cause: live tensors" in line for line in lines), errors
 	assert any(f"asked for {300 * MB} bytes" in line for line in lines)
 	assert "live tensors" in json.dumps(told)
+
+
+@pytest.mark.parametrize("choice", ["account", "pool"])
+def test_an_error_that_a_framework_overcomes_with_an_empty_cache_is_no_alarm(actor, env, stats, control, choice):
+	"""As PyTorch does: the same size again once a part of its cache has gone back, and again once all has."""
+	settings = env(MIN_MB=0, CUDA=choice, CUDA_DECAY_MS=0)
+	one = actor(settings)
+	one.tell("held = [alloc(100) for _ in range(9)]")
+
+	assert one.tell("answer = [alloc(300)] + [free(held.pop())] + [alloc(300)]") == [2, 0, 2]
+	assert one.tell("free(held.pop()); big = alloc(300); answer = big == 2") is False
+
+	seen = stats(one.pid, settings)
+	assert (seen["gpu_num_ooms"], seen["ooms"]) == (0, [])
+	assert seen["gpu_num_alloc_retries"] >= 1, "it was a retry"
+	assert control(settings, "stat", one.pid, "--oom").stdout == "no out-of-memory error has reached this program\n"
+	_, errors = one.end()
+	assert "gpu-oom" not in errors
+
+
+def test_a_program_that_fails_once_and_waits_is_reported_all_the_same(actor, env, stats, wait_for):
+	settings = env(MIN_MB=0)
+	one = actor(settings)
+	one.tell("held = [alloc(100) for _ in range(9)]")
+	assert one.tell("answer = alloc(300)") == 2
+
+	(oom,) = wait_for(lambda: stats(one.pid, settings)["ooms"], 9)
+
+	assert (oom["asked_bytes"], oom["num_ooms"], oom["cause"]) == (300 * MB, 1, "live tensors")
+	assert stats(one.pid, settings)["gpu_num_ooms"] == 1
+
+
+def test_where_free_and_own_are_all_of_the_device_no_other_process_is_blamed(actor, env):
+	one = actor(env(MIN_MB=0))
+	one.tell("held = [alloc(mb) for mb in (108, 108, 108, 104)]")
+	assert one.tell("answer = alloc(900)") == 2
+	_, errors = one.end()
+
+	assert "device: 596 MB free of 1024 MB" in errors and "likely cause: live tensors" in errors
 
 
 def test_a_program_that_dies_of_it_still_reports(actor, env):
@@ -300,6 +340,7 @@ def test_a_wrong_word_in_the_pools_conf_is_one_line(actor, env):
 def test_an_out_of_memory_through_others_names_them(actor, env):
 	one = actor(dict(env(MIN_MB=0), FAKECUDA_OTHER_MB="900"))
 	assert one.tell("answer = alloc(300)") == 2
+	one.tell("small = alloc(1)")
 	time.sleep(1)
 	_, errors = one.end()
 

@@ -63,6 +63,8 @@ def test_what_is_not_ours_is_named_only_where_nvml_knows(fake, ctl):
 
 	assert ("\nnot ours: 540.0 MB of the 700.0 MB that the driver charges this process: context, kernels, libraries\n"
 	        "other processes on it: 2, with 1500.0 MB\n") in known
+	old = ctl("stat", fake(**dict(GPU, devices=[dict(DEVICE, nvml_age_ms=3240)])), "--cached").stdout
+	assert "\nnot ours: 540.0 MB of the 700.0 MB that the driver charged this process 3.2 s before these figures: context" in old
 	assert "\nnot ours: unknown; NVML does not say" in unknown and "other processes" not in unknown
 
 
@@ -311,7 +313,8 @@ def test_doctor_names_what_the_pool_cannot_reach(fake, ctl):
 
 @pytest.mark.parametrize("variables, words", [
 	({"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, "ok    PYTORCH_NO_CUDA_MEMORY_CACHING=1: PyTorch's own cache is off"),
-	({"PYTORCH_NO_CUDA_MEMORY_CACHING": "0"}, "taken for not set"),
+	({"PYTORCH_NO_CUDA_MEMORY_CACHING": "0"}, "=0: not 1, so PyTorch's own cache counts as on"),
+	({"PYTORCH_NO_CUDA_MEMORY_CACHING": "true"}, "=true: not 1, so PyTorch's own cache counts as on"),
 	({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64, expandable_segments:True"},
 	 "note  PYTORCH_CUDA_ALLOC_CONF: expandable_segments are out of the pool's reach"),
 	({"PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync"}, "note  PYTORCH_ALLOC_CONF: cudaMallocAsync is out"),

@@ -64,6 +64,7 @@ def test_an_out_of_memory_error_leaves_its_report(cuda, control, stats, wait_for
 	assert control(one.env, "stat", one.pid, "--oom").stdout == "no out-of-memory error has reached this program\n"
 
 	assert one.number(f"alloc 100 {200 * MB}") == 2
+	assert one.number(f"alloc 101 {MB}") == 0, "and goes on without"
 
 	(oom,) = wait_for(lambda: stats(one.pid, one.env)["ooms"], what="a report")
 	assert (oom["function"], oom["asked_bytes"], oom["device"]) == ("cuMemAlloc", 200 * MB, 0)
@@ -97,6 +98,18 @@ def test_doctor_says_the_mode(cuda, control, mode):
 	assert f"ok    CUDA: {mode}, driver 13.0\n" in text
 	assert re.search(rf"^ok    GPU 0 \(.+\): .* MB free of 1000\.0 MB, mode {mode}$", text, re.MULTILINE)
 	assert ("does not wait for the device" in text) == (mode == "pool")
+
+
+def test_before_the_first_allocation_the_mode_is_undecided_and_said_to_be(cuda, control, stats):
+	one = cuda()
+
+	(device,) = stats(one.pid, one.env)["devices"]
+
+	assert device["mode"] == "undecided"
+	assert ", mode undecided" in control(one.env, "stat", one.pid).stdout
+	assert ", mode undecided" in control(one.env, "doctor", one.pid).stdout
+	assert one.number(f"alloc 0 {MB}") == 0
+	assert stats(one.pid, one.env)["devices"][0]["mode"] == "pool"
 
 
 def test_with_cuda_off_a_program_has_no_gpu_figures(cuda, stats):

@@ -201,7 +201,7 @@ uint64_t mt_pool_make_room_on(int device UNUSED)
 {
 	return mt_pool_make_room();
 }
-void mt_pool_note_oom(void)
+void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
 {
 	(void)by_pool("note-oom", 0);
 }
@@ -298,6 +298,14 @@ void mt_capture_stream_dies(struct CUstream_st *stream UNUSED)
 void mt_capture_context_dies(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("captures-die", 0);
+}
+_Atomic uint32_t mt_oom_open_count;
+void mt_oom_note_success(uint64_t bytes, int device)
+{
+	char word[80];
+
+	snprintf(word, sizeof(word), "success(%llu,%d)", (unsigned long long)bytes, device);
+	(void)by_pool(word, 0);
 }
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
 {

@@ -34,6 +34,9 @@ Test(config_facts, know_which_caches_are_switched_off)
 	cr_expect(read_facts("PYTORCH_NO_CUDA_MEMORY_CACHING=1", NULL).torch_without_cache);
 	cr_expect_not(read_facts("PYTORCH_NO_CUDA_MEMORY_CACHING=0", NULL).torch_without_cache);
 	cr_expect_not(read_facts("PYTORCH_NO_CUDA_MEMORY_CACHING=", NULL).torch_without_cache);
+	/* PyTorch says "Ignoring invalid value for boolean flag" and keeps its cache. */
+	cr_expect_not(read_facts("PYTORCH_NO_CUDA_MEMORY_CACHING=true", NULL).torch_without_cache);
+	cr_expect_not(read_facts("PYTORCH_NO_CUDA_MEMORY_CACHING=2", NULL).torch_without_cache);
 	cr_expect(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=platform", NULL).jax_without_bfc);
 	cr_expect(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", NULL).jax_without_bfc);
 	cr_expect_not(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=default", NULL).jax_without_bfc);

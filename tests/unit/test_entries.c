@@ -343,7 +343,7 @@ Test(entries, with_nothing_to_give_back_the_error_is_reported_and_handed_on)
 	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
 		char expected[128];
 
-		snprintf(expected, sizeof(expected), "%s room note-oom cuMemGetInfo_v2 report(", retrying[i]);
+		snprintf(expected, sizeof(expected), "%s room cuMemGetInfo_v2 report(", retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, 0);
 		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
 		cr_expect(strncmp(story, expected, strlen(expected)) == 0, "%s", story);
@@ -357,7 +357,7 @@ Test(entries, a_second_refusal_is_final)
 	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
 		char expected[160];
 
-		snprintf(expected, sizeof(expected), "%s room %s note-oom ", retrying[i], retrying[i]);
+		snprintf(expected, sizeof(expected), "%s room %s ", retrying[i], retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, MT_CU_OUT_OF_MEMORY);
 		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
 		cr_expect(strncmp(story, expected, strlen(expected)) == 0, "%s", story);
@@ -371,7 +371,7 @@ Test(entries, the_pool_has_tried_again_already_and_only_the_report_is_left)
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	script_at = 1;
 	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_story("pool-alloc note-oom cuMemGetInfo_v2 report(cuMemAlloc,7000,0,600,1000)");
+	expect_story("pool-alloc cuMemGetInfo_v2 report(cuMemAlloc,7000,0,600,1000)");
 }
 
 Test(entries, while_a_capture_is_open_the_report_asks_nothing)
@@ -381,7 +381,7 @@ Test(entries, while_a_capture_is_open_the_report_asks_nothing)
 	capture_is_open = true;
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_story("pool-alloc note-oom report(cuMemAlloc,7000,0,0,0)");
+	expect_story("pool-alloc report(cuMemAlloc,7000,0,0,0)");
 }
 
 Test(entries, the_hosts_out_of_memory_flushes_nothing_and_is_counted)

@@ -14,6 +14,7 @@
 #include "reaper/framework.h"
 #include "reaper/gpu_thread.h"
 #include "reaper/oom.h"
+#include "reaper/oom_open.h"
 #include "sense/gpu.h"
 #include "sense/nvml.h"
 #include "stats/publish.h"
@@ -31,6 +32,18 @@ static atomic_uint told;
 void mt_pool_usage(int device UNUSED, struct mt_pool_usage *out)
 {
 	*out = (struct mt_pool_usage){0};
+}
+
+static uint64_t ooms_count, retries_count;
+
+void mt_pool_note_ooms(int device UNUSED, uint64_t count)
+{
+	ooms_count += count;
+}
+
+void mt_pool_note_retry(int device UNUSED)
+{
+	retries_count++;
 }
 
 void mt_device_usage(int device UNUSED, struct mt_device_usage *out)
@@ -93,9 +106,20 @@ static void begin(void)
 
 TestSuite(oom, .init = begin);
 
+static void fail(uint64_t bytes)
+{
+	mt_oom_note("cuMemAlloc", bytes, 0, 0, 64 * MT_MIB);
+}
+
+static void let_time_pass(void)
+{
+	(void)mt_oom_tick(mt_os_now_ns() + MT_OOM_PATIENCE_NS);
+}
+
 static void meet_one(void)
 {
-	mt_oom_note("cuMemAlloc", 100 * MT_MIB, 0, 0, 64 * MT_MIB);
+	fail(100 * MT_MIB);
+	let_time_pass();
 }
 
 static void *be_reaper(void *unused)
@@ -166,4 +190,115 @@ Test(oom, a_forked_child_waits_for_nobody_and_reports_its_own)
 	mt_oom_finish(true);
 	cr_expect_eq(atomic_load(&told), 1);
 	pthread_detach(reaper);
+}
+
+/* ---- the program's own second try ---- */
+
+static void expect_reports(unsigned reports, uint64_t ooms, uint64_t retries)
+{
+	mt_oom_finish(false);
+	cr_expect_eq(atomic_load(&told), reports, "%u reports", atomic_load(&told));
+	cr_expect_eq(ooms_count, ooms, "%llu errors", (unsigned long long)ooms_count);
+	cr_expect_eq(retries_count, retries, "%llu retries", (unsigned long long)retries_count);
+}
+
+Test(oom, what_a_framework_overcomes_with_an_empty_cache_is_no_alarm)
+{
+	fail(900 * MT_MIB);
+	cr_expect(mt_oom_is_open());
+	fail(900 * MT_MIB); /* PyTorch gives a part of its cache back first */
+	mt_oom_note_success(900 * MT_MIB, 0);
+
+	let_time_pass();
+	mt_oom_finish(true);
+	cr_expect_not(mt_oom_is_open());
+	expect_reports(0, 0, 1);
+}
+
+Test(oom, what_bfc_overcomes_by_asking_for_a_tenth_less_is_no_alarm)
+{
+	fail(900 * MT_MIB);
+	fail(810 * MT_MIB);
+	fail(729 * MT_MIB);
+	mt_oom_note_success(657 * MT_MIB, 0);
+
+	let_time_pass();
+	expect_reports(0, 0, 1);
+}
+
+Test(oom, a_second_try_that_fails_too_is_one_alarm_of_both)
+{
+	fail(900 * MT_MIB);
+	fail(900 * MT_MIB);
+	expect_reports(0, 0, 0);
+
+	let_time_pass();
+	expect_reports(1, 2, 0);
+}
+
+Test(oom, a_thread_that_goes_on_with_something_smaller_has_given_up)
+{
+	fail(900 * MT_MIB);
+	mt_oom_note_success(450 * MT_MIB, 0);
+	expect_reports(1, 1, 0);
+}
+
+Test(oom, a_success_on_another_device_is_none)
+{
+	fail(900 * MT_MIB);
+	mt_oom_note_success(900 * MT_MIB, 1);
+	expect_reports(1, 1, 0);
+}
+
+Test(oom, a_program_whose_one_call_fails_is_told_when_its_time_is_up)
+{
+	uint64_t next_ns;
+
+	fail(900 * MT_MIB);
+	next_ns = mt_oom_tick(mt_os_now_ns());
+	cr_expect_leq(next_ns, mt_os_now_ns() + MT_OOM_PATIENCE_NS);
+	expect_reports(0, 0, 0);
+
+	cr_expect_eq(mt_oom_tick(next_ns), UINT64_MAX);
+	expect_reports(1, 1, 0);
+}
+
+Test(oom, a_program_that_ends_before_is_told_at_once)
+{
+	fail(900 * MT_MIB);
+	mt_oom_finish(true);
+	expect_reports(1, 1, 0);
+}
+
+static void *succeed_elsewhere(void *unused)
+{
+	mt_oom_note_success(900 * MT_MIB, 0);
+	return unused;
+}
+
+Test(oom, another_threads_success_says_nothing_of_this_ones)
+{
+	pthread_t thread;
+
+	fail(900 * MT_MIB);
+	pthread_create(&thread, NULL, succeed_elsewhere, NULL);
+	pthread_join(thread, NULL);
+	cr_expect(mt_oom_is_open());
+
+	let_time_pass();
+	expect_reports(1, 1, 0);
+}
+
+Test(oom, more_threads_than_are_kept_push_the_oldest_out)
+{
+	struct mt_oom_open open = {0};
+	struct mt_oom_failure final;
+	struct mt_stats_oom facts = {.asked_bytes = 1000};
+
+	for (uint32_t thread = 1; thread <= MT_OOM_OPEN_MAX; thread++)
+		cr_expect_not(mt_oom_open_fail(&open, thread, &facts, thread, &final));
+	cr_expect(mt_oom_open_fail(&open, 99, &facts, 100, &final));
+	cr_expect_eq(final.thread, 1);
+	cr_expect_eq(open.count, MT_OOM_OPEN_MAX);
+	cr_expect_eq(mt_oom_open_next_ns(&open), 2 + MT_OOM_PATIENCE_NS);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/os.h"
 #include "reaper/oom_cause.h"
 
 #define GB (1ull << 30)
@@ -21,10 +22,25 @@ static const struct {
 	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = 2 * GB}, 2000, MT_OOM_LIVE, ""},
 	{{.total_bytes = 80 * GB, .allocated_bytes = 70 * GB, .idle_bytes = GB / 2}, 250, MT_OOM_CACHE, ""},
 	{{.total_bytes = 100 * GB, .allocated_bytes = 80 * GB}, 1000, MT_OOM_LIVE, ""},
-	{{.total_bytes = 100 * GB, .allocated_bytes = 79 * GB}, 1000, MT_OOM_OTHERS, "nvidia-smi"},
-	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .others_known = 1, .others_count = 2, .others_bytes = 70 * GB}, 1000,
-	 MT_OOM_OTHERS, "CUDA_VISIBLE_DEVICES"},
-	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .others_known = 1}, 1000, MT_OOM_UNKNOWN, "mtctl stat"},
+	/* whoever holds what was missing */
+	{{.total_bytes = 100 * GB, .allocated_bytes = 79 * GB, .reserved_bytes = 79 * GB, .asked_bytes = 2 * GB}, 1000,
+	 MT_OOM_OTHERS, "nvidia-smi"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .asked_bytes = 10 * GB, .free_bytes = 9 * GB, .others_known = 1,
+	  .others_count = 2, .others_bytes = 70 * GB}, 1000, MT_OOM_OTHERS, "CUDA_VISIBLE_DEVICES"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 60 * GB, .asked_bytes = 20 * GB, .free_bytes = 18 * GB, .others_known = 1,
+	  .others_count = 1, .others_bytes = 10 * MT_MIB}, 1000, MT_OOM_LIVE, "smaller batches"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = GB, .asked_bytes = 10 * GB, .free_bytes = 5 * GB, .others_known = 1}, 1000,
+	 MT_OOM_UNKNOWN, "mtctl stat"},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 60 * GB, .asked_bytes = 10 * GB, .free_bytes = 10 * GB}, 1000,
+	 MT_OOM_UNKNOWN, "mtctl stat"},
+	/* free and own are all there is of the device: nobody else is on it */
+	{{.total_bytes = 1024 * MT_MIB, .allocated_bytes = 428 * MT_MIB, .reserved_bytes = 428 * MT_MIB,
+	  .asked_bytes = 900 * MT_MIB, .free_bytes = 596 * MT_MIB}, 1000, MT_OOM_LIVE, "smaller batches"},
+	/* what is left may be our own context */
+	{{.total_bytes = 1024 * MT_MIB, .allocated_bytes = 328 * MT_MIB, .reserved_bytes = 328 * MT_MIB,
+	  .asked_bytes = 650 * MT_MIB, .free_bytes = 596 * MT_MIB}, 1000, MT_OOM_LIVE, ""},
+	{{.total_bytes = 80 * GB, .allocated_bytes = 60 * GB, .reserved_bytes = 60 * GB, .asked_bytes = 20 * GB,
+	  .free_bytes = 15 * GB}, 1000, MT_OOM_OTHERS, "nvidia-smi"},
 	{{.allocated_bytes = GB}, 1000, MT_OOM_UNKNOWN, ""},
 	{{.total_bytes = 8 * GB, .allocated_bytes = 7 * GB, .asked_bytes = 9 * GB}, 1000, MT_OOM_REQUEST, "more than the device"},
 	{{.total_bytes = 8 * GB, .idle_bytes = 7 * GB, .asked_bytes = 8 * GB + 1}, 1000, MT_OOM_REQUEST, ""},

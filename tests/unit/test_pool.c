@@ -240,8 +240,11 @@ Test(pool, counts_what_pytorch_counts)
 	mt_pool_reset_peak();
 	cr_expect_eq(usage(0).reserved_peak_bytes, 1024);
 	release(small);
-	mt_pool_note_oom();
-	cr_expect_eq(usage(0).num_ooms, 1);
+	mt_pool_note_ooms(0, 3);
+	cr_expect_eq(usage(0).num_ooms, 3);
+	cr_expect_eq(usage(0).num_alloc_retries, 0);
+	mt_pool_note_retry(0);
+	cr_expect_eq(usage(0).num_alloc_retries, 1);
 	cr_expect_eq(usage(1).alloc_count, 0);
 }
 

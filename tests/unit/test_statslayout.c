@@ -89,12 +89,12 @@ Test(statslayout, what_a_newer_shim_has_appended_anywhere_is_passed_over)
 	good.head.snapshot.rss_bytes = 42;
 	good.head.snapshot.budget_ratio_thousandths = 43;
 	good.head.stack_start = 44;
-	good.devices[15].others_known = 1;
+	good.devices[15].nvml_age_ms = 1;
 	strcpy(good.devices[15].mode, "pool");
 	strcpy(good.ooms[3].advice, "more");
 	strcpy(good.alarms[3].advice, "less");
 	good.classes[255].live_count = 45;
-	good.records[63].pressure_limit_bytes = 46;
+	good.records[63].pinned_after_bytes = 46;
 	good.samples[1023].pressure_level = 47;
 	make_grown();
 
@@ -144,15 +144,38 @@ Test(statslayout, what_an_older_shim_lacks_is_0)
 	cr_expect_eq(seen.head.fields_count, 90);
 }
 
+/* Appended without a new version: a process may still run the library of before. */
+Test(statslayout, what_was_appended_since_the_version_began_is_0_in_a_file_of_before)
+{
+	struct mt_stats_device devices[MT_DEVICES_COUNT];
+
+	good.devices[0].others_known = 1;
+	good.devices[0].nvml_age_ms = 7;
+	strcpy(good.devices[0].name, "a GPU");
+	good.head.devices_count = 1;
+	good.head.device_bytes -= sizeof(uint64_t);
+	good.head.record_bytes = offsetof(struct mt_stats_record, pinned_before_bytes);
+	cr_assert(mt_statslayout_can_be(&good.head));
+	append(&good.devices[0], offsetof(struct mt_stats_device, nvml_age_ms));
+	append(good.devices[0].name, TEXTS);
+	mt_statslayout_take_devices(&good.head, made, devices);
+	cr_expect_eq(devices[0].others_known, 1);
+	cr_expect_eq(devices[0].nvml_age_ms, 0);
+	cr_expect_str_eq(devices[0].name, "a GPU");
+}
+
 Test(statslayout, entries_are_neither_shorter_than_their_version_nor_much_longer_nor_odd)
 {
 	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.record_bytes, &good.head.sample_bytes,
 				   &good.head.device_bytes, &good.head.oom_bytes, &good.head.alarm_bytes, &good.head.class_bytes};
 
+	/* Appended since the version began, and not there in every file of it. */
+	const uint32_t appended[COUNT(sizes)] = {[1] = 2 * sizeof(uint64_t), [3] = sizeof(uint64_t)};
+
 	cr_assert(mt_statslayout_can_be(&good.head));
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		uint32_t kept = *sizes[i];
-		const uint32_t wrong[] = {0, 8, kept - 8, kept + 4, kept + MT_STATSLAYOUT_GROWTH + 8, UINT32_MAX - 7};
+		const uint32_t wrong[] = {0, 8, kept - appended[i] - 8, kept + 4, kept + MT_STATSLAYOUT_GROWTH + 8, UINT32_MAX - 7};
 
 		*sizes[i] = kept + MT_STATSLAYOUT_GROWTH;
 		cr_expect(mt_statslayout_can_be(&good.head), "size %zu", i);
