@@ -1,8 +1,15 @@
 """A client is a real program: with the shim it must print and answer what it does without."""
+import os
+import pathlib
 import re
 import shutil
+import tempfile
 
 import pytest
+
+import leftovers
+
+NOBODY = 65534
 
 
 @pytest.fixture(params=["threshold", "busy"])
@@ -41,3 +48,31 @@ def same(run, bare, settings):
 @pytest.fixture
 def without_times():
 	return lambda text: re.sub(r"\d+\.\d+|0x[0-9a-f]+", "N", text)
+
+
+@pytest.fixture
+def files_of_the_dead():
+	"""files_of_the_dead(mt_dir): the names in it that are those of processes that have ended."""
+	def look(mt_dir):
+		names = (path.name for path in pathlib.Path(mt_dir).iterdir())
+		return sorted(name for name in names if not pathlib.Path("/proc", re.match(r"\d*", name)[0] or "none").exists())
+	return look
+
+
+@pytest.fixture
+def ordinary():
+	"""An ordinary user for programs that refuse to run as root: .user for Popen, .folder and .mt_dir that are theirs."""
+	class Ordinary:
+		user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+		def __init__(self):
+			self.folder, self.mt_dir = (pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=parent))
+			                            for parent in ("/tmp", "/dev/shm"))
+			if self.user:
+				os.chown(self.folder, NOBODY, NOBODY)
+				os.chown(self.mt_dir, NOBODY, NOBODY)
+
+	one = Ordinary()
+	yield one
+	for folder in (one.folder, one.mt_dir):
+		shutil.rmtree(folder, ignore_errors=True)
