@@ -1,15 +1,19 @@
 """A client is a real program: with the shim it must print and answer what it does without."""
+import hashlib
 import os
 import pathlib
 import re
 import shutil
+import subprocess
 import tempfile
 
 import pytest
 
 import leftovers
+from places import BUILT, PYTHON
 
 NOBODY = 65534
+PYPI = pathlib.Path(__file__).with_name("pypi.txt")
 
 
 @pytest.fixture(params=["threshold", "busy"])
@@ -76,3 +80,32 @@ def ordinary():
 	yield one
 	for folder in (one.folder, one.mt_dir):
 		shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def pypi_folder():
+	"""A folder for PYTHONPATH with the packages of pypi.txt, installed once; skips the test where they are not to be had."""
+	def pip(*words):
+		try:
+			return subprocess.run([PYTHON, "-m", "pip", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+		except subprocess.TimeoutExpired:
+			return subprocess.CompletedProcess(words, 124, "", "pip took more than 120 s")
+
+	version = subprocess.run([PYTHON, "--version"], capture_output=True, check=True).stdout
+	folder = BUILT.parent / "pypi" / hashlib.sha256(PYPI.read_bytes() + version).hexdigest()[:12]
+	if folder.exists():
+		return folder
+	folder.parent.mkdir(parents=True, exist_ok=True)
+	fresh = pathlib.Path(tempfile.mkdtemp(prefix="fresh-", dir=folder.parent))
+	try:
+		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
+		           "--retries=1", "--timeout=10", "--target", fresh, "-r", PYPI)
+		if done.returncode != 0:
+			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])
+		try:
+			fresh.rename(folder)
+		except OSError:
+			assert folder.exists(), "another test has installed them meanwhile"
+	finally:
+		shutil.rmtree(fresh, ignore_errors=True)
+	return folder
