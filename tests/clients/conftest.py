@@ -83,8 +83,9 @@ def ordinary():
 
 
 @pytest.fixture(scope="session")
-def pypi_folder():
-	"""A folder for PYTHONPATH with the packages of pypi.txt, installed once; skips the test where they are not to be had."""
+def pypi_python():
+	"""A python3 with the packages of pypi.txt and none of the machine's, installed once; skips the test where they are not
+	to be had."""
 	def pip(*words):
 		try:
 			return subprocess.run([PYTHON, "-m", "pip", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
@@ -93,13 +94,16 @@ def pypi_folder():
 
 	version = subprocess.run([PYTHON, "--version"], capture_output=True, check=True).stdout
 	folder = BUILT.parent / "pypi" / hashlib.sha256(PYPI.read_bytes() + version).hexdigest()[:12]
+	python = folder / "bin" / "python3"
 	if folder.exists():
-		return folder
+		return python
 	folder.parent.mkdir(parents=True, exist_ok=True)
 	fresh = pathlib.Path(tempfile.mkdtemp(prefix="fresh-", dir=folder.parent))
 	try:
+		subprocess.run([PYTHON, "-m", "venv", "--without-pip", fresh], check=True, timeout=60)
+		target = next(fresh.glob("lib/python3*/site-packages"))
 		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
-		           "--retries=1", "--timeout=10", "--target", fresh, "-r", PYPI)
+		           "--retries=1", "--timeout=10", "--target", target, "-r", PYPI)
 		if done.returncode != 0:
 			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])
 		try:
@@ -108,4 +112,4 @@ def pypi_folder():
 			assert folder.exists(), "another test has installed them meanwhile"
 	finally:
 		shutil.rmtree(fresh, ignore_errors=True)
-	return folder
+	return python

@@ -3,7 +3,6 @@ import json
 
 import pytest
 
-PYTHON = "/usr/bin/python3"
 PROGRAM = r'''
 import hashlib
 def work(seed):
@@ -16,14 +15,14 @@ for seed in range(4):
 
 
 @pytest.fixture
-def profiled(run, bare, env, pypi_folder, tmp_path):
+def profiled(run, bare, env, pypi_python, tmp_path):
 	"""profiled(shim, words...): a profiler's run of the program, with the shim or without it."""
 	(tmp_path / "program.py").write_text(PROGRAM)
 	(tmp_path / "tmp").mkdir()
 
 	def start(shim, *words):
-		settings = dict(env() if shim else bare, PYTHONPATH=str(pypi_folder), TMPDIR=str(tmp_path / "tmp"), HOME=str(tmp_path))
-		return run([PYTHON, "-m", *words], settings, cwd=tmp_path, timeout=120)
+		settings = dict(env() if shim else bare, TMPDIR=str(tmp_path / "tmp"), HOME=str(tmp_path))
+		return run([pypi_python, "-m", *words], settings, cwd=tmp_path, timeout=120)
 	return start
 
 
