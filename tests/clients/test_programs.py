@@ -1,7 +1,9 @@
 """Programs of all kinds under the preload: same output, same exit code."""
+import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import time
 
@@ -240,6 +242,26 @@ def test_redis(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
 	assert server.wait(timeout=20) == 0
 	assert "Bug report" not in (tmp_path / "log").read_text()
 	assert (tmp_path / "dump.rdb").stat().st_size > 1000
+
+
+def test_redis_is_cleaned_by_a_signal_that_it_has_no_handler_for(run, needs, spawn, wait_for, backend, env, bare, stats, awake,
+                                                                 tmp_path):
+	"""Without the shim it would die of it."""
+	needs("redis-server", "redis-cli")
+	port, settings = free_port(), env(MIN_MB=0)
+	cli = ["redis-cli", "-p", str(port)]
+	server = spawn(["redis-server", "--port", str(port), "--save", "", "--dir", tmp_path, "--bind", "127.0.0.1"], settings,
+	               stdout=open("/dev/null", "w"))
+	wait_for(lambda: run([*cli, "ping"], bare).stdout == "PONG\n", 20)
+	awake(server.pid, settings)
+	before = stats(server.pid, settings)["cleanups"]["signal"]
+
+	os.kill(server.pid, signal.SIGUSR1)
+
+	wait_for(lambda: stats(server.pid, settings)["cleanups"]["signal"] == before + 1, 10, "a cleanup")
+	assert run([*cli, "ping"], bare).stdout == "PONG\n"
+	run([*cli, "shutdown", "nosave"], bare)
+	assert server.wait(timeout=20) == 0
 
 
 def test_redis_benchmark_itself(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
