@@ -15,7 +15,7 @@ SETTINGS = {"listen_addresses": "", "fsync": "off", "dynamic_shared_memory_type"
             "max_parallel_workers_per_gather": "4", "min_parallel_table_scan_size": "0", "parallel_setup_cost": "0",
             "parallel_tuple_cost": "0"}
 QUERY = "select bid, count(*), sum(aid % 7), max(filler) from pgbench_accounts group by 1 order by 1;\n"
-QUERIES = 40
+QUERIES = 20
 
 
 def programs_folder():

@@ -6,7 +6,7 @@ MULTIPROCESSING = r'''
 import hashlib, multiprocessing as mp, sys, time
 from multiprocessing import shared_memory
 
-held = [{"id": i, "tags": [i]} for i in range(20_000)]
+held = [{"id": i, "tags": [i]} for i in range(2_000)]
 
 def work(n):
     made = [str(k) * 3 for k in range(n * 200)]
@@ -27,7 +27,7 @@ def fail(n):
 
 if __name__ == "__main__":
     context = mp.get_context(sys.argv[1])
-    with context.Pool(2, maxtasksperchild=3) as pool:
+    with context.Pool(2, maxtasksperchild=6) as pool:
         print(pool.map(work, range(12), chunksize=1), sum(1 for _ in pool.imap_unordered(work, range(4))))
     requests, answers = context.Queue(), context.Queue()
     children = [context.Process(target=answer, args=(requests, answers)) for _ in range(2)]
