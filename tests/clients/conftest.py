@@ -1,8 +1,19 @@
 """A client is a real program: with the shim it must print and answer what it does without."""
+import hashlib
+import os
+import pathlib
 import re
 import shutil
+import subprocess
+import tempfile
 
 import pytest
+
+import leftovers
+from places import BUILT, PYTHON
+
+NOBODY = 65534
+PYPI = pathlib.Path(__file__).with_name("pypi.txt")
 
 
 @pytest.fixture(params=["threshold", "busy"])
@@ -41,3 +52,64 @@ def same(run, bare, settings):
 @pytest.fixture
 def without_times():
 	return lambda text: re.sub(r"\d+\.\d+|0x[0-9a-f]+", "N", text)
+
+
+@pytest.fixture
+def files_of_the_dead():
+	"""files_of_the_dead(mt_dir): the names in it that are those of processes that have ended."""
+	def look(mt_dir):
+		names = (path.name for path in pathlib.Path(mt_dir).iterdir())
+		return sorted(name for name in names if not pathlib.Path("/proc", re.match(r"\d*", name)[0] or "none").exists())
+	return look
+
+
+@pytest.fixture
+def ordinary():
+	"""An ordinary user for programs that refuse to run as root: .user for Popen, .folder and .mt_dir that are theirs."""
+	class Ordinary:
+		user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+		def __init__(self):
+			self.folder, self.mt_dir = (pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=parent))
+			                            for parent in ("/tmp", "/dev/shm"))
+			if self.user:
+				os.chown(self.folder, NOBODY, NOBODY)
+				os.chown(self.mt_dir, NOBODY, NOBODY)
+
+	one = Ordinary()
+	yield one
+	for folder in (one.folder, one.mt_dir):
+		shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def pypi_python():
+	"""A python3 with the packages of pypi.txt and none of the machine's, installed once; skips the test where they are not
+	to be had."""
+	def pip(*words):
+		try:
+			return subprocess.run([PYTHON, "-m", "pip", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+		except subprocess.TimeoutExpired:
+			return subprocess.CompletedProcess(words, 124, "", "pip took more than 120 s")
+
+	version = subprocess.run([PYTHON, "--version"], capture_output=True, check=True).stdout
+	folder = BUILT.parent / "pypi" / hashlib.sha256(PYPI.read_bytes() + version).hexdigest()[:12]
+	python = folder / "bin" / "python3"
+	if folder.exists():
+		return python
+	folder.parent.mkdir(parents=True, exist_ok=True)
+	fresh = pathlib.Path(tempfile.mkdtemp(prefix="fresh-", dir=folder.parent))
+	try:
+		subprocess.run([PYTHON, "-m", "venv", "--without-pip", fresh], check=True, timeout=60)
+		target = next(fresh.glob("lib/python3*/site-packages"))
+		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
+		           "--retries=1", "--timeout=10", "--target", target, "-r", PYPI)
+		if done.returncode != 0:
+			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])
+		try:
+			fresh.rename(folder)
+		except OSError:
+			assert folder.exists(), "another test has installed them meanwhile"
+	finally:
+		shutil.rmtree(fresh, ignore_errors=True)
+	return python

@@ -1,0 +1,54 @@
+"""Profilers of Python, which put hooks of their own on its allocators: the shim must not take Python's objects past them."""
+import json
+
+import pytest
+
+PROGRAM = r'''
+import hashlib
+def work(seed):
+    rows = [bytearray(100_000 + seed) for _ in range(200)]
+    table = {str(i): [i] * 5 for i in range(20_000)}
+    return hashlib.sha256(b"".join(bytes(row[:10]) for row in rows)).hexdigest()[:8], len(table)
+for seed in range(4):
+    print(work(seed))
+'''
+
+
+@pytest.fixture
+def profiled(run, bare, env, pypi_python, tmp_path):
+	"""profiled(shim, words...): a profiler's run of the program, with the shim or without it."""
+	(tmp_path / "program.py").write_text(PROGRAM)
+	(tmp_path / "tmp").mkdir()
+
+	def start(shim, *words):
+		settings = dict(env() if shim else bare, TMPDIR=str(tmp_path / "tmp"), HOME=str(tmp_path))
+		return run([pypi_python, "-m", *words], settings, cwd=tmp_path, timeout=120)
+	return start
+
+
+def test_scalene(profiled, backend, tmp_path):
+	expected = profiled(False, "scalene", "run", "-o", "plain.json", "program.py")
+	assert expected.returncode == 0, expected.stdout + expected.stderr
+
+	got = profiled(True, "scalene", "run", "-o", "shim.json", "program.py")
+
+	assert (got.returncode, got.stdout) == (0, expected.stdout), got.stderr
+	# Its figures are samples, and differ from run to run.
+	plain, shim = (json.loads((tmp_path / name).read_text())["files"].keys() for name in ("plain.json", "shim.json"))
+	assert shim == plain
+
+
+def test_memray(profiled, backend, tmp_path):
+	def allocations(shim, name):
+		done = profiled(shim, "memray", "run", "-q", "-o", name, "program.py")
+		assert done.returncode == 0, done.stdout + done.stderr
+		told = profiled(False, "memray", "stats", "--json", "-o", f"{name}.json", name)
+		assert told.returncode == 0, told.stderr
+		return done.stdout, json.loads((tmp_path / f"{name}.json").read_text())
+
+	plain_said, plain = allocations(False, "plain")
+	said, recorded = allocations(True, "shim")
+
+	assert said == plain_said
+	assert recorded["total_num_allocations"] == pytest.approx(plain["total_num_allocations"], rel=0.1, abs=50)
+	assert recorded["total_bytes_allocated"] == pytest.approx(plain["total_bytes_allocated"], rel=0.1)
