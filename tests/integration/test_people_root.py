@@ -1,0 +1,68 @@
+"""Root's mtctl among the processes of others: it finds their files, asks nobody that it was not told to ask, and is not kept waiting."""
+import contextlib
+import json
+import pathlib
+import subprocess
+import urllib.request
+
+import pytest
+
+from people import needs_root, person, stage  # noqa: F401 (fixtures)
+
+pytestmark = needs_root
+
+
+@pytest.fixture
+def roots_folder():
+	"""The default folder of root's own files, as the first shimmed program of root makes it."""
+	place = pathlib.Path("/dev/shm/mtshim-0")
+	with contextlib.suppress(FileExistsError):
+		place.mkdir(mode=0o700)
+	yield place
+	with contextlib.suppress(OSError):
+		place.rmdir()
+
+
+@pytest.fixture
+def serve(stage):
+	"""serve(): root's server; get(path) of it answers a text."""
+	def start():
+		server = stage.spawn([stage.mtctl, "serve", "--listen=127.0.0.1:0", "--open", "--interval=0"], stage.bare)
+		address = server.stdout.readline().split("#")[0].strip()
+
+		def get(path, timeout=30):
+			with urllib.request.urlopen(address + path, timeout=timeout) as answer:
+				return answer.read().decode()
+		return get
+	return start
+
+
+# ---- where their files are ----
+
+def test_roots_own_folder_hides_the_files_of_nobody_else(person, wait_for, roots_folder, serve):
+	"""Of a process without MT_DIR, as most are: its files are in the folder of its user, and not in root's."""
+	owner, root = person(1), person(uid=0)
+	pid = owner.puppet(wait_for).pid
+
+	listed = {one["pid"]: one for one in json.loads(root.ctl("ps", "--json").stdout)["processes"]}
+	exported = root.ctl("export").stdout
+	said = root.ctl("doctor", pid).stdout
+
+	assert (listed[pid]["state"], listed[pid].get("error")) == ("awake", None)
+	assert json.loads(root.ctl("stat", pid, "--json").stdout)["pid"] == pid
+	assert f'mtshim_up{{pid="{pid}"' in exported and f'mtshim_heap_live_bytes{{pid="{pid}"' in exported
+	assert "directory of user" not in said and "allocator: " in said
+	assert f'mtshim_heap_live_bytes{{pid="{pid}"' in serve()("metrics")
+
+
+def test_an_mt_dir_of_roots_own_hides_the_files_of_nobody_else(person, wait_for, roots_folder, stage):
+	"""MT_DIR in root's environment says where root's files are; it says nothing of the processes of others."""
+	owner, root = person(1), person(uid=0)
+	pid = owner.puppet(wait_for).pid
+	named = stage.place / "named"
+	named.mkdir(mode=0o700)
+
+	listed = {one["pid"]: one for one in json.loads(root.ctl("ps", "--json", MT_DIR=named).stdout)["processes"]}
+
+	assert listed[pid]["state"] == "awake"
+	assert root.ctl("stat", pid, "--json", MT_DIR=named).returncode == 0
