@@ -66,3 +66,24 @@ def test_an_mt_dir_of_roots_own_hides_the_files_of_nobody_else(person, wait_for,
 
 	assert listed[pid]["state"] == "awake"
 	assert root.ctl("stat", pid, "--json", MT_DIR=named).returncode == 0
+
+
+# ---- who is asked ----
+
+@pytest.mark.alone
+def test_trim_all_of_roots_asks_roots_own_and_all_users_asks_everybody(person, wait_for, stage):
+	owner, root = person(1), person(uid=0)
+	theirs, own = owner.puppet(wait_for).pid, root.puppet(wait_for, DIR=stage.place / "roots").pid
+
+	def asked(pid):
+		return json.loads(root.ctl("stat", pid, "--json", "--cached").stdout)["requests_count"]
+
+	first = root.ctl("trim", "--all", "--light")
+	assert f"process {own} " in first.stdout and f"process {theirs} " not in first.stdout + first.stderr
+	assert (asked(own), asked(theirs)) == (1, 0)
+
+	second = root.ctl("trim", "--all-users", "--light")
+	assert f"process {own} " in second.stdout and f"process {theirs} " in second.stdout
+	assert (asked(own), asked(theirs)) == (2, 1)
+	third = owner.ctl("trim", "--all-users", "--light")
+	assert f"process {own} " not in third.stdout + third.stderr and f"process {theirs} " in third.stdout
