@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "ctl/owndir.h"
 #include "ctl/text.h"
 #include "ctl/tree.h"
 
@@ -181,7 +182,7 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user", (int)process->pid);
-	if (!mt_process_environ(process->pid, "MT_DIR", paths[0], sizeof(paths[0])))
+	if (!mt_owndir_find(process, paths[0], sizeof(paths[0])))
 		paths[0][0] = '\0';
 	named_path(paths[1], sizeof(paths[1]));
 	if (paths[1][0] && is_another_users(process, paths[1]))
