@@ -349,6 +349,22 @@ def test_a_link_of_another_users_in_the_middle_of_a_path_is_not_followed(person,
 	assert (codes, written) == ([2, 2], []) and "cannot be opened for writing" in said
 
 
+def test_roots_links_are_followed_where_a_user_namespace_does_not_know_root(person, everybodys, stage):
+	"""There they belong to an unknown user, as those of others do: /dev/stdout and /var/run are such links in many containers."""
+	owner, other = person(1), person(2)
+	(everybodys / "his").symlink_to("/dev/stdout")
+	os.lchown(everybodys / "his", other.uid, other.uid)
+	inside = ["unshare", "--user", "--map-user=1234", "/bin/sh", "-c", '"$@" | cat', "sh"]
+	if owner.run(*inside, "/bin/true").returncode or "unshare" in owner.run(*inside, "/bin/true").stderr:
+		pytest.skip("no user namespaces here")
+
+	def record(output):
+		return owner.run(*inside, stage.mtctl, "record", "-o", output, "--no-shim", "--", "/bin/true")
+
+	assert '"kind":"header"' in record("/dev/stdout").stdout
+	assert (record(everybodys / "his").stdout, "is another user's" in record(everybodys / "his").stderr) == ("", True)
+
+
 EXCHANGE = """
 import os, sys
 name, aside, precious = sys.argv[1:]
