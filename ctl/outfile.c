@@ -20,6 +20,7 @@ struct reach {
 	int flags;   /* for what is there already */
 	mode_t mode; /* for what is not */
 	bool made, again;
+	bool makes_behind_links, followed; /* what a last link leads to is made, too; there was such a link */
 	struct mt_why *why;
 };
 
@@ -74,7 +75,7 @@ static enum mt_err take(struct reach *reach, int seen, int *out_fd)
 	}
 	switch (mt_walk_follow(walk, seen, NULL)) {
 	case MT_WALK_ON:
-		reach->again = true;
+		reach->again = reach->followed = true;
 		return MT_ERR_OK;
 	case MT_WALK_BY_KERNEL:
 		*out_fd = openat(walk->folder, walk->name, reach->flags | O_NOCTTY | O_CLOEXEC);
@@ -89,20 +90,22 @@ static enum mt_err take(struct reach *reach, int seen, int *out_fd)
 static enum mt_err try_reach(struct reach *reach, int *out_fd)
 {
 	struct mt_walk *walk = &reach->walk;
+	bool makes = !reach->followed || reach->makes_behind_links;
 	enum mt_err error;
 	int seen;
 
 	reach->again = false;
 	if (!mt_walk_to_last(walk))
 		return refuse(reach);
-	*out_fd = openat(walk->folder, walk->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
-	reach->made = *out_fd >= 0;
+	if (makes)
+		*out_fd = openat(walk->folder, walk->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
+	reach->made = makes && *out_fd >= 0;
 	if (reach->made)
 		return MT_ERR_OK;
-	if (errno != EEXIST)
+	if (makes && errno != EEXIST)
 		return refuse(reach);
 	seen = openat(walk->folder, walk->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	if (seen < 0 && errno == ENOENT) {
+	if (seen < 0 && errno == ENOENT && makes) {
 		reach->again = true; /* gone since; what is there by the next turn is looked at then */
 		return MT_ERR_OK;
 	}
@@ -137,7 +140,7 @@ static enum mt_err reach_file(struct reach *reach, int *out_fd)
 
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path, .flags = O_WRONLY, .mode = mode, .why = why};
+	struct reach reach = {.path = path, .flags = O_WRONLY, .mode = mode, .makes_behind_links = true, .why = why};
 	struct stat file;
 	int fd = -1;
 	enum mt_err error = reach_file(&reach, &fd);

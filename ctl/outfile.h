@@ -17,7 +17,7 @@
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why);
 
 /* By the same rules, to be read, without waiting for the writer of a FIFO; where there is none it is made, with this mode and open for
- * writing, and *out_made tells so. */
+ * writing, and *out_made tells so; what a link leads to is not made. */
 enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, bool *out_made, int *out_fd, struct mt_why *why);
 
 #endif
