@@ -196,7 +196,7 @@ int mt_command_advise(int argc, char **argv)
 	bool json = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("advise", help);
 		if (option == '?')

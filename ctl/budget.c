@@ -181,7 +181,7 @@ int mt_command_budget(int argc, char **argv)
 	int option;
 
 	list_options(options);
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("budget", help);
 		if (option == '?')

@@ -82,7 +82,7 @@ int mt_command_check(int argc, char **argv)
 	bool json = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "ht:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("check", help);
 		if (option == '?' || (option == 't' && !parse_percent(optarg, &threshold)))

@@ -54,6 +54,23 @@ int mt_command_finish(int code)
 	return code;
 }
 
+/* The option that has just been taken is the last word, or the one before where that is its argument. */
+int mt_command_option(int argc, char **argv, const char *letters, const struct option *options)
+{
+	int place = -1, option = getopt_long(argc, argv, letters, options, &place);
+	const char *word;
+	size_t length;
+
+	if (place < 0 || option == '?' || option == -1)
+		return option;
+	word = optarg && optarg == argv[optind - 1] ? argv[optind - 2] : argv[optind - 1];
+	length = strcspn(word += strlen("--"), "=");
+	if (length == strlen(options[place].name))
+		return option;
+	mt_error_say("no option '--%.*s'; did you mean '--%s'?", (int)length, word, options[place].name);
+	return '?';
+}
+
 sigset_t mt_command_block_endings(void)
 {
 	static const int endings[] = {SIGINT, SIGTERM, SIGHUP};

@@ -3,6 +3,7 @@
 #ifndef MT_CTL_COMMAND_H
 #define MT_CTL_COMMAND_H
 
+#include <getopt.h>
 #include <signal.h>
 #include <stddef.h>
 
@@ -68,6 +69,9 @@ int mt_command_help(const char *name, const char *details);
 
 /* For a command line that makes no sense: the usage line on stderr. Answers MT_EXIT_USAGE. */
 int mt_command_misused(const char *name);
+
+/* As getopt_long(3), but an option must be written in full: an abbreviation, as of --all-users, is said on stderr and is '?'. */
+int mt_command_option(int argc, char **argv, const char *letters, const struct option *options);
 
 /* SIGINT, SIGTERM and SIGHUP, blocked for sigtimedwait or signalfd; without those that the caller has made us ignore
  * (nohup), which would else end us: a signal that is blocked is not thrown away. */

@@ -176,7 +176,7 @@ int mt_command_diagnose(int argc, char **argv)
 	struct mt_diagnose_wish wish = {.seconds = SECONDS_PLAIN, .trim = true};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return print_help();
 		if (option == '?' || (option == 'f' && !parse_time(optarg, &wish.seconds)))

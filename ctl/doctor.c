@@ -50,7 +50,7 @@ int mt_command_doctor(int argc, char **argv)
 	char title[96];
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
 		return option == 'h' ? mt_command_help("doctor", help) : MT_EXIT_USAGE;
 	if (argc - optind > 1)
 		return mt_command_misused("doctor");

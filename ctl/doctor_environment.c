@@ -12,6 +12,7 @@
 #include "ctl/text.h"
 
 #define SEPARATORS " :"
+#define NAMES_MOST 20u /* of names that are none: a process may have a million of them */
 
 static void look_at_entry(char *entry, size_t place)
 {
@@ -74,25 +75,34 @@ static void look_at_ray(void)
 			      "RAY_JEMALLOC_LIB_PATH is set: Ray replaces LD_PRELOAD, its processes lose the shim");
 }
 
-static void look_at_name(const char *entry)
+/* Whether it is one of ours that is none. */
+static bool look_at_name(const char *entry)
 {
 	char name[64];
 	const char *nearest;
 
+	if (strncmp(entry, "MT_", 3) != 0)
+		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(entry, "="), entry);
 	mt_text_clean(name, sizeof(name));
-	if (strncmp(name, "MT_", 3) != 0 || mt_setting_find(name))
-		return;
+	if (mt_setting_find(name))
+		return false;
 	nearest = mt_setting_nearest(name);
 	mt_doctor_say(MT_FINDING_WARN, "`mtctl options` lists all settings", "%s is no setting%s%s%s", name,
 		      nearest ? "; did you mean " : "", nearest ? mt_setting_find(nearest)->environment : "",
 		      nearest ? "?" : "");
+	return true;
 }
 
 void mt_doctor_look_at_names(const char *list, size_t list_bytes)
 {
-	for (const char *entry = list; entry < list + list_bytes; entry += strlen(entry) + 1)
-		look_at_name(entry);
+	size_t wrong = 0;
+
+	for (const char *entry = list; entry < list + list_bytes && wrong < NAMES_MOST; entry += strlen(entry) + 1)
+		wrong += look_at_name(entry);
+	if (wrong == NAMES_MOST)
+		mt_doctor_say(MT_FINDING_WARN, "`mtctl options` lists all settings", "what follows these %u names is not looked at",
+			      NAMES_MOST);
 }
 
 static void look_at_library(void)

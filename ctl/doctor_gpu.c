@@ -115,7 +115,7 @@ static void look_at_memory(const struct mt_stats_file *file, const struct mt_sta
 	}
 	low = (double)device->free_bytes < (double)device->total_bytes * (double)percent / 100;
 	mt_doctor_say(low ? MT_FINDING_WARN : MT_FINDING_OK,
-		      low ? "mtctl trim --all gives back what shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound"
+		      low ? "mtctl trim --all (root: --all-users) gives back what shimmed processes hold idle; MT_CUDA_LOW_PCT is the bound"
 			  : NULL,
 		      "GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal, device->name,
 		      mt_text_bytes(device->free_bytes).text, mt_text_bytes(device->total_bytes).text, device->mode,

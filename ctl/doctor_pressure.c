@@ -35,7 +35,10 @@ static void say_limit(struct mt_limit *memory, double near_percent)
 	bool near = percent >= near_percent;
 
 	mt_text_clean(memory->source, sizeof(memory->source));
-	mt_doctor_say(near ? MT_FINDING_WARN : MT_FINDING_OK, near ? "mtctl trim --all, or a larger limit" : NULL,
+	mt_doctor_say(near ? MT_FINDING_WARN : MT_FINDING_OK,
+		      !near            ? NULL
+		      : geteuid() == 0 ? "mtctl trim --all-users, or a larger limit"
+				       : "mtctl trim --all, or a larger limit",
 		      "memory: %s of %s used, %.1f %% (%s)", mt_text_bytes(memory->used_bytes).text,
 		      mt_text_bytes(memory->limit_bytes).text, percent, memory->source);
 }

@@ -201,7 +201,7 @@ static void look_at_status(pid_t pid)
 static void look_at_process_environment(pid_t pid)
 {
 	size_t bytes = 0;
-	char *list = mt_process_read(pid, "environ", &bytes);
+	char *list = mt_process_read_memory(pid, "environ", &bytes);
 
 	if (list)
 		mt_doctor_look_at_names(list, bytes);

@@ -146,7 +146,7 @@ int mt_command_export(int argc, char **argv)
 	struct export export = {.file.name = NAME_DEFAULT};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("export", help);
 		if (!take_option(option, &export))

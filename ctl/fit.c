@@ -229,7 +229,7 @@ int mt_command_fit(int argc, char **argv)
 	struct wish wish = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("fit", help);
 		if (option == '?' || (option != 'j' && !take(option, optarg, &wish)))

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACKS_MAX ((size_t)1 << 17)
+#define STACKS_MAX    ((size_t)1 << 17)
+#define ADDRESSES_MAX ((size_t)1000000) /* of all stacks: each costs whoever names them some 30 bytes */
 
 struct reader {
 	const char *at, *end;
@@ -71,21 +72,24 @@ static void *grow(void *list, size_t count, size_t *room, size_t item_bytes)
 	return mt_error_check_memory(reallocarray(list, *room, item_bytes));
 }
 
-/* " 0x1 0x2 0x3\n" */
+/* " 0x1 0x2 0x3\n". A stack for which there is no room left is read, and none of its addresses is kept. */
 static bool read_addresses(struct reader *reader)
 {
 	struct mt_heapfile *file = reader->file;
-	size_t first = file->addresses_count;
+	uint64_t addresses[MT_HEAPFILE_FRAMES];
+	size_t count = 0;
 
 	while (skip(reader, " ")) {
-		uint64_t address;
-
-		if (!skip(reader, "0x") || !read_number(reader, 16, &address) ||
-		    file->addresses_count - first == MT_HEAPFILE_FRAMES)
+		if (count == MT_HEAPFILE_FRAMES || !skip(reader, "0x") || !read_number(reader, 16, &addresses[count]))
 			return false;
+		count++;
+	}
+	if (count > ADDRESSES_MAX - file->addresses_count)
+		count = 0;
+	for (size_t i = 0; i < count; i++) {
 		file->addresses = grow(file->addresses, file->addresses_count, &reader->addresses_room,
 				       sizeof(*file->addresses));
-		file->addresses[file->addresses_count++] = address;
+		file->addresses[file->addresses_count++] = addresses[i];
 	}
 	return skip(reader, "\n");
 }

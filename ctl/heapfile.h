@@ -24,7 +24,8 @@ struct mt_heapfile {
 	size_t stacks_count;
 };
 
-/* INVALID with the reason. Stacks without live samples are left out. The caller frees with mt_heapfile_free. */
+/* INVALID with the reason. Stacks without live samples are left out. Once a million addresses are kept, further stacks have no
+ * frames: their counts are kept, so that the sums are those of the file. The caller frees with mt_heapfile_free. */
 enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile *out, struct mt_why *why);
 void mt_heapfile_free(struct mt_heapfile *file);
 

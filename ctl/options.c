@@ -106,7 +106,7 @@ int mt_command_options(int argc, char **argv)
 	void (*print)(void) = print_text;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("options", NULL);
 		if (option == '?')

@@ -4,70 +4,164 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path_walk.h"
+
 #define TRIES 10
 
-static bool anybody_may_make_files_beside(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	size_t length = slash ? (size_t)(slash - path) + (slash == path) : 0;
-	char folder[PATH_MAX] = ".";
-	struct stat status;
+/* What is wanted, and what has come of it. */
+struct reach {
+	const char *path;
+	struct mt_walk walk;
+	int flags;   /* for what is there already */
+	mode_t mode; /* for what is not */
+	bool made, again;
+	bool makes_behind_links, followed; /* what a last link leads to is made, too; there was such a link */
+	struct mt_why *why;
+};
 
-	if (length >= sizeof(folder))
-		return true;
-	if (slash) {
-		memcpy(folder, path, length);
-		folder[length] = '\0';
+static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
+{
+	return syscall(number, a, b, c, d, e, f);
+}
+
+static enum mt_err refuse(const struct reach *reach)
+{
+	if (reach->walk.foreign)
+		return mt_error_because(reach->why, MT_ERR_FOREIGN,
+					"%.180s: a symbolic link in it is another user's; it is left alone", reach->path);
+	return mt_error_because(reach->why, MT_ERR_SYSTEM, "%.200s: %s", reach->path, strerror(errno));
+}
+
+static enum mt_err check(const struct reach *reach, const struct stat *file)
+{
+	struct stat folder;
+
+	if (fstat(reach->walk.folder, &folder) != 0)
+		return refuse(reach);
+	if (mt_walk_may_write(file, &folder, geteuid()))
+		return MT_ERR_OK;
+	return mt_error_because(reach->why, MT_ERR_FOREIGN,
+				"%.150s belongs to user %u or has more than one name, and may be another user's doing; it is left alone",
+				reach->path, (unsigned)file->st_uid);
+}
+
+/* What was looked at, and nothing that has taken its place since. */
+static enum mt_err open_seen(const struct reach *reach, int seen, int *out_fd)
+{
+	char again[64];
+
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
+	*out_fd = open(again, reach->flags | O_NOCTTY | O_CLOEXEC);
+	return *out_fd < 0 ? refuse(reach) : MT_ERR_OK;
+}
+
+/* `seen` is what bears the last name, and no more than that. */
+static enum mt_err take(struct reach *reach, int seen, int *out_fd)
+{
+	struct mt_walk *walk = &reach->walk;
+	struct stat file;
+	enum mt_err error;
+
+	if (fstat(seen, &file) != 0)
+		return refuse(reach);
+	if (!S_ISLNK(file.st_mode)) {
+		error = check(reach, &file);
+		return error ? error : open_seen(reach, seen, out_fd);
 	}
-	return stat(folder, &status) != 0 || (status.st_mode & S_IWOTH);
+	switch (mt_walk_follow(walk, seen, NULL)) {
+	case MT_WALK_ON:
+		reach->again = reach->followed = true;
+		return MT_ERR_OK;
+	case MT_WALK_BY_KERNEL:
+		*out_fd = openat(walk->folder, walk->name, reach->flags | O_NOCTTY | O_CLOEXEC);
+		return *out_fd < 0 ? refuse(reach) : MT_ERR_OK;
+	case MT_WALK_FAILED:
+		break;
+	}
+	return refuse(reach);
 }
 
-/* Where the folder has the sticky bit, nobody else can put another thing into the place of one that is ours or root's: so what
- * was looked at is what is opened. */
-static bool is_trusted(const char *path)
+/* One more turn, to the end of the path or of the link that it has led to. */
+static enum mt_err try_reach(struct reach *reach, int *out_fd)
 {
-	struct stat seen;
+	struct mt_walk *walk = &reach->walk;
+	bool makes = !reach->followed || reach->makes_behind_links;
+	enum mt_err error;
+	int seen;
 
-	if (lstat(path, &seen) != 0)
-		return false;
-	if ((seen.st_uid == geteuid() || seen.st_uid == 0) && (!S_ISREG(seen.st_mode) || seen.st_nlink == 1))
-		return true;
-	return !anybody_may_make_files_beside(path);
+	reach->again = false;
+	if (!mt_walk_to_last(walk))
+		return refuse(reach);
+	if (makes)
+		*out_fd = openat(walk->folder, walk->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
+	reach->made = makes && *out_fd >= 0;
+	if (reach->made)
+		return MT_ERR_OK;
+	if (makes && errno != EEXIST)
+		return refuse(reach);
+	seen = openat(walk->folder, walk->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (seen < 0 && errno == ENOENT && makes) {
+		reach->again = true; /* gone since; what is there by the next turn is looked at then */
+		return MT_ERR_OK;
+	}
+	error = seen < 0 ? refuse(reach) : take(reach, seen, out_fd);
+	if (seen >= 0)
+		close(seen);
+	return error;
 }
 
-static bool is_there(const char *path)
+static enum mt_err reach_file(struct reach *reach, int *out_fd)
 {
-	struct stat seen;
+	char text[2 * PATH_MAX];
+	enum mt_err error = MT_ERR_OK;
+	int fd = -1;
 
-	return lstat(path, &seen) == 0 || errno != ENOENT;
-}
-
-static int make_new(const char *path, mode_t mode)
-{
-	return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+	reach->walk = (struct mt_walk){.call = ask_kernel, .own = geteuid(), .text = text, .name = text, .room = sizeof(text),
+				       .folder = -1};
+	errno = ENAMETOOLONG;
+	if ((size_t)snprintf(text, sizeof(text), "%s", reach->path) >= sizeof(text))
+		return refuse(reach);
+	reach->again = true;
+	for (unsigned i = 0; i < MT_WALK_LINKS_MAX + TRIES && reach->again && !error; i++)
+		error = try_reach(reach, &fd);
+	errno = EBUSY;
+	if (!error && reach->again)
+		error = refuse(reach);
+	mt_walk_finish(&reach->walk);
+	if (!error)
+		*out_fd = fd;
+	return error;
 }
 
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why)
 {
-	int fd = make_new(path, mode);
+	struct reach reach = {.path = path, .flags = O_WRONLY, .mode = mode, .makes_behind_links = true, .why = why};
+	struct stat file;
+	int fd = -1;
+	enum mt_err error = reach_file(&reach, &fd);
 
-	/* What is gone again when it is looked at is made anew, as a file that must be new: another thing may be there by then. */
-	for (int i = 1; i < TRIES && fd < 0 && errno == EEXIST && !is_there(path); i++)
-		fd = make_new(path, mode);
-	if (fd < 0 && errno == EEXIST) {
-		if (!is_trusted(path))
-			return mt_error_because(why, MT_ERR_FOREIGN,
-						"%.200s is there, and may be another user's doing; it is left alone", path);
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, mode);
+	if (error)
+		return error;
+	if (fstat(fd, &file) != 0 || (S_ISREG(file.st_mode) && ftruncate(fd, 0) != 0)) {
+		error = refuse(&reach);
+		close(fd);
+		return error;
 	}
-	if (fd < 0)
-		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
 	*out_fd = fd;
 	return MT_ERR_OK;
+}
+
+enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, bool *out_made, int *out_fd, struct mt_why *why)
+{
+	struct reach reach = {.path = path, .flags = O_RDONLY | O_NONBLOCK, .mode = mode, .why = why};
+	enum mt_err error = reach_file(&reach, out_fd);
+
+	if (!error)
+		*out_made = reach.made;
+	return error;
 }

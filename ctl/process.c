@@ -16,6 +16,7 @@
 
 #define MAPS_BYTES  32768
 #define FILE_MOST   ((size_t)1 << 30) /* a million mappings, which a process may have, are 750 MB of smaps */
+#define MEMORY_MOST ((size_t)8 << 20)
 #define STAT_FIELDS 29 /* up to startstack */
 
 char *mt_process_read(pid_t pid, const char *file, size_t *length)
@@ -24,6 +25,14 @@ char *mt_process_read(pid_t pid, const char *file, size_t *length)
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
 	return mt_text_read_most(path, FILE_MOST, length);
+}
+
+char *mt_process_read_memory(pid_t pid, const char *file, size_t *length)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	return mt_text_read_first(path, MEMORY_MOST, length);
 }
 
 char *mt_process_maps(pid_t pid)
@@ -398,19 +407,27 @@ bool mt_process_runs(pid_t pid, uint64_t stack_start)
 	return !stack_start || !read_stat(&now) || !now.stack_start || now.stack_start == stack_start;
 }
 
+bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out, size_t out_bytes)
+{
+	size_t name_length = strlen(name);
+
+	for (const char *entry = list; entry < list + length; entry += strlen(entry) + 1) {
+		if (strncmp(entry, name, name_length) != 0 || entry[name_length] != '=')
+			continue;
+		if (strlen(entry + name_length + 1) >= out_bytes)
+			return false;
+		strcpy(out, entry + name_length + 1);
+		return true;
+	}
+	return false;
+}
+
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes)
 {
-	size_t length = 0, name_length = strlen(name);
-	char *list = mt_process_read(pid, "environ", &length);
-	bool found = false;
+	size_t length = 0;
+	char *list = mt_process_read_memory(pid, "environ", &length);
+	bool found = list && mt_process_find_variable(list, length, name, out, out_bytes);
 
-	for (const char *entry = list; list && entry < list + length && !found; entry += strlen(entry) + 1) {
-		if (strncmp(entry, name, name_length) == 0 && entry[name_length] == '=') {
-			found = strlen(entry + name_length + 1) < out_bytes;
-			if (found)
-				strcpy(out, entry + name_length + 1);
-		}
-	}
 	free(list);
 	return found;
 }

@@ -63,6 +63,13 @@ uint64_t mt_process_own_pidns(void);
 /* A variable of the environment that the process was started with. false: not set, or not to be read. */
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes);
 
+/* A file of /proc/PID that shows the process's own memory, and is as long as the process likes: "environ", "cmdline". The first 8 MB,
+ * more than an exec takes (6 MB; execve(2)). NULL: not to be read. The caller frees. */
+char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
+
+/* A variable of such a list of entries, each ended by a NUL; the text ends with one. */
+bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out, size_t out_bytes);
+
 /* The maps of a process as text, NULL if they may not be read. The caller frees. */
 char *mt_process_maps(pid_t pid);
 

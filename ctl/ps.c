@@ -139,7 +139,7 @@ int mt_command_ps(int argc, char **argv)
 	const char *pid = NULL;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("ps", help);
 		if (option == '?')

@@ -166,7 +166,7 @@ int mt_command_record(int argc, char **argv)
 	uint64_t pid;
 	int option;
 
-	while (code == MT_EXIT_OK && (option = getopt_long(argc, argv, "+ho:", options, NULL)) != -1) {
+	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+ho:", options)) != -1) {
 		if (option == 'h')
 			return print_help();
 		code = take_option(option, &wish, &lines);

@@ -33,7 +33,7 @@ uint64_t mt_recorder_start_ns(const struct mt_process *process)
 static uint64_t add_looks(uint64_t hash, pid_t pid, const char *file)
 {
 	size_t length = 0;
-	char *text = mt_process_read(pid, file, &length);
+	char *text = mt_process_read_memory(pid, file, &length);
 
 	for (size_t i = 0; text && i < length; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u; /* FNV-1a */

@@ -26,7 +26,7 @@ int mt_command_run(int argc, char **argv)
 	int option, failed;
 
 	/* "+": what follows the program's name is the program's. */
-	while (code == MT_EXIT_OK && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+h", options)) != -1) {
 		if (option == 'h')
 			return print_help();
 		code = mt_setting_option_is(option) ? mt_setting_option_take(option, optarg) : MT_EXIT_USAGE;

@@ -47,7 +47,7 @@ int mt_command_set(int argc, char **argv)
 	struct mt_why why;
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
 		return option == 'h' ? mt_command_help("set", help) : MT_EXIT_USAGE;
 	if (optind + 2 != argc)
 		return mt_command_misused("set");

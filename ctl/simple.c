@@ -62,7 +62,7 @@ int mt_simple_ask(struct mt_simple *ask, int argc, char **argv)
 	uint64_t timeout_ms = TIMEOUT_MS;
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "ht:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help(ask->command, help);
 		if (option != 't' || !mt_simple_parse_seconds(optarg, &timeout_ms))

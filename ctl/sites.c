@@ -128,7 +128,7 @@ int mt_command_sites(int argc, char **argv)
 	struct mt_process process;
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("sites", help);
 		if (!parse_option(option, optarg, &wanted))

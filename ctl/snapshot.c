@@ -196,7 +196,7 @@ int mt_command_snapshot(int argc, char **argv)
 	struct wanted wanted = {.view = {MT_SNAPSHOT_ALL, MT_SNAPSHOT_ALL}};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("snapshot", help);
 		if (!parse_option(option, optarg, &wanted))

@@ -84,7 +84,7 @@ int mt_command_stat(int argc, char **argv)
 	struct mt_target *target;
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("stat", help);
 		if (!take_option(option, &view))

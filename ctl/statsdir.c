@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "ctl/owndir.h"
 #include "ctl/text.h"
 #include "ctl/tree.h"
 #include "stats/stats_layout.h"
@@ -23,13 +24,18 @@ static void default_path(uid_t uid, char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "/dev/shm/mtshim-%u", (unsigned)uid);
 }
 
-void mt_statsdir_path(char *out, size_t out_bytes)
+/* The directory that mtctl's own MT_DIR names, or "". */
+static void named_path(char *out, size_t out_bytes)
 {
 	const char *named = getenv("MT_DIR");
 
-	if (named && *named)
-		snprintf(out, out_bytes, "%s", named);
-	else
+	snprintf(out, out_bytes, "%s", named ? named : "");
+}
+
+void mt_statsdir_path(char *out, size_t out_bytes)
+{
+	named_path(out, out_bytes);
+	if (!*out)
 		default_path(geteuid(), out, out_bytes);
 }
 
@@ -197,6 +203,17 @@ static void say_not_in_memory(const struct mt_process *process, const char *path
 	if (fstatfs(directory, &where) == 0 && !MT_STATS_IS_MEMORY(where.f_type))
 		mt_error_because(why, MT_ERR_NOT_AVAILABLE, "it has no files: MT_DIR=%.150s is not on a file system in memory (tmpfs)", path);
 	close(directory);
+/* mtctl's MT_DIR is a guess about a process whose own cannot be read. Of a directory of another user it is a wrong guess, and
+ * no reason to refuse the process. */
+static bool is_another_users(const struct mt_process *process, const char *path)
+{
+	int directory = open_directory(process, path);
+	struct stat status;
+	bool another = directory >= 0 && fstat(directory, &status) == 0 && status.st_uid != process->uid;
+
+	if (directory >= 0)
+		close(directory);
+	return another;
 }
 
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
@@ -207,9 +224,11 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user", (int)process->pid);
-	if (!mt_process_environ(process->pid, "MT_DIR", paths[0], sizeof(paths[0])))
+	if (!mt_owndir_find(process, paths[0], sizeof(paths[0])))
 		paths[0][0] = '\0';
-	mt_statsdir_path(paths[1], sizeof(paths[1]));
+	named_path(paths[1], sizeof(paths[1]));
+	if (paths[1][0] && is_another_users(process, paths[1]))
+		paths[1][0] = '\0';
 	default_path(process->uid, paths[2], sizeof(paths[2]));
 	mt_error_because(why, error, "asleep: it has no files");
 	for (size_t i = 0; i < 3 && error == MT_ERR_NOT_AVAILABLE; i++)
@@ -251,25 +270,25 @@ static enum mt_err open_near(struct near *place, const char *path, const struct 
 		return error;
 	}
 	*place = (struct near){.fd = fd + 1, .uid = process->uid};
-	snprintf(place->path, sizeof(place->path), "%s", path);
+	snprintf(place->path, sizeof(place->path), "%.4095s", path);
 	return MT_ERR_OK;
 }
 
 enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd, struct mt_why *why)
 {
 	char paths[2][PATH_MAX];
-	enum mt_err error;
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 
-	mt_statsdir_path(paths[0], sizeof(paths[0]));
-	error = open_near(&near[0], paths[0], process, why);
-	if (!error)
-		error = open_at(process, near[0].fd - 1, MT_STATSDIR_STATS, out_fd, why);
-	if (error != MT_ERR_NOT_AVAILABLE)
-		return error;
+	named_path(paths[0], sizeof(paths[0]));
 	default_path(process->uid, paths[1], sizeof(paths[1]));
-	if (strcmp(paths[0], paths[1]) == 0 || open_near(&near[1], paths[1], process, why) != MT_ERR_OK)
-		return error;
-	return open_at(process, near[1].fd - 1, MT_STATSDIR_STATS, out_fd, why);
+	for (size_t i = 0; i < 2 && error; i++) {
+		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
+			continue;
+		error = open_at(process, near[i].fd - 1, MT_STATSDIR_STATS, out_fd, why);
+		if (error && error != MT_ERR_NOT_AVAILABLE)
+			break;
+	}
+	return error;
 }
 
 void mt_statsdir_forget(void)

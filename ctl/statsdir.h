@@ -1,7 +1,7 @@
 /* ctl/statsdir.h -- the directory where a process keeps its files, and how they are opened without trusting it.
- * The directory is the MT_DIR of the process's own environment; where that cannot be told (programs that rewrite their
- * title rewrite their environment too) mtctl's MT_DIR and then the default are tried as well. A process in another
- * mount namespace is reached through /proc/PID/root.
+ * The directory is the MT_DIR of the process's own environment. Where that cannot be told (programs that rewrite their
+ * title rewrite their environment too), two more are tried: mtctl's MT_DIR, if it belongs to the user of the process, and
+ * the default directory of that user. A process in another mount namespace is reached through /proc/PID/root.
  * A directory or file that is a symlink, is owned by another user than the process runs as, or may be written by others
  * is refused. Nothing but mt_statsdir_sweep ever changes a directory, and who opens a file of blocks: that one is for a
  * single reader, and takes memory as long as it has a name. */
@@ -21,7 +21,7 @@ enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP, M
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why);
 
-/* The stats file of a process of mtctl's own pid namespace in mtctl's directory or else the process's default one, without
+/* The stats file of a process of mtctl's own pid namespace in mtctl's MT_DIR or else in its user's default directory, without
  * a question to the process: a third of the work, and no proof that the process writes there (mt_target_read_near has
  * that). Who has opened the files of as many as there are calls mt_statsdir_forget. */
 enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd, struct mt_why *why);

@@ -11,13 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/debuginfo.h"
 #include "ctl/text.h"
 
 /* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine without it, too. */
 #define DWFL_FUNCTIONS(X)                                                                                    \
 	X(dwfl_begin) X(dwfl_end) X(dwfl_report_begin_add) X(dwfl_report_elf) X(dwfl_report_end)             \
-	X(dwfl_module_addrname) X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf)           \
-	X(dwfl_standard_find_debuginfo)
+	X(dwfl_module_addrname) X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf)
 
 struct dwfl {
 #define X(name) __typeof__(name) *name;
@@ -86,7 +86,7 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	symbols->count++;
 }
 
-/* The usual way to a file's debugging information, but without its question to a server that DEBUGINFOD_URLS may name. */
+/* The question to a server that DEBUGINFOD_URLS may name is left out, here and in ctl/debuginfo. */
 static void start_dwfl(struct mt_symbols *symbols)
 {
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -100,7 +100,8 @@ static void start_dwfl(struct mt_symbols *symbols)
 		return;
 	unsetenv("DEBUGINFOD_URLS");
 	symbols->callbacks.find_elf = symbols->lib.dwfl_linux_proc_find_elf;
-	symbols->callbacks.find_debuginfo = symbols->lib.dwfl_standard_find_debuginfo;
+	mt_debuginfo_load(library);
+	symbols->callbacks.find_debuginfo = mt_debuginfo_find;
 	symbols->dwfl = symbols->lib.dwfl_begin(&symbols->callbacks);
 }
 
@@ -266,6 +267,13 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 	else
 		write_offset(mapping, return_address, text, sizeof(text));
 	return keep_clean(text, sizeof(text));
+}
+
+bool mt_symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other)
+{
+	const struct mapping *left = find(symbols, one ? one - 1 : 0), *right = find(symbols, other ? other - 1 : 0);
+
+	return left && right && left->first == right->first;
 }
 
 bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address)

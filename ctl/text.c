@@ -249,25 +249,28 @@ int mt_text_open_regular(const char *path)
 	return fd;
 }
 
+enum beyond { BEYOND_IS_LEFT, BEYOND_IS_AN_ERROR }; /* what there is after most_bytes */
+
 /* Closes it; -1: errno says why there is none. */
-static char *read_all(int fd, size_t most_bytes, size_t *length)
+static char *read_all(int fd, size_t most_bytes, enum beyond beyond, size_t *length)
 {
 	char *text = NULL;
-	size_t used = 0, room = 0;
+	size_t used = 0, room = 0, left;
 	ssize_t got = 0;
 
 	if (fd < 0)
 		return NULL;
 	while (used < most_bytes) {
 		text = grow(text, used, &room);
-		got = read(fd, text + used, room - used - 1);
+		left = room - used - 1 < most_bytes - used ? room - used - 1 : most_bytes - used;
+		got = read(fd, text + used, left);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			break;
 		used += (size_t)got;
 	}
-	if (got > 0) { /* half of a file would be taken for all of it */
+	if (got > 0 && beyond == BEYOND_IS_AN_ERROR) { /* half of a file would be taken for all of it */
 		errno = EFBIG;
 		got = -1;
 	}
@@ -284,17 +287,22 @@ static char *read_all(int fd, size_t most_bytes, size_t *length)
 
 char *mt_text_read_file(const char *path, size_t *length)
 {
-	return read_all(mt_text_open_regular(path), FILE_MAX_BYTES, length);
+	return read_all(mt_text_open_regular(path), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR, length);
 }
 
 char *mt_text_read_most(const char *path, size_t most_bytes, size_t *length)
 {
-	return read_all(mt_text_open_regular(path), most_bytes, length);
+	return read_all(mt_text_open_regular(path), most_bytes, BEYOND_IS_AN_ERROR, length);
+}
+
+char *mt_text_read_first(const char *path, size_t bytes, size_t *length)
+{
+	return read_all(mt_text_open_regular(path), bytes, BEYOND_IS_LEFT, length);
 }
 
 char *mt_text_read_stream(const char *path, size_t *length)
 {
-	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, length);
+	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR, length);
 }
 
 bool mt_text_find_number(const char *text, const char *key, uint64_t *out)

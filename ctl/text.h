@@ -50,6 +50,7 @@ int mt_text_open_regular(const char *path);
  * (a process says where its cgroup is). _stream: of any kind, for a name that the user has typed. */
 char *mt_text_read_file(const char *path, size_t *length);
 char *mt_text_read_most(const char *path, size_t most_bytes, size_t *length);
+char *mt_text_read_first(const char *path, size_t bytes, size_t *length); /* no more than so many, and no error where more are there */
 char *mt_text_read_stream(const char *path, size_t *length);
 
 /* The number after "key" at the start of a line, as in "VmRSS:    123 kB" or "inactive_file 4096"; false: no such

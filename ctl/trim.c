@@ -2,6 +2,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "ctl/bellfile.h"
 #include "ctl/command.h"
@@ -22,7 +23,8 @@ static const char help[] =
 	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; --light leaves\n"
 	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it is asleep),\n"
 	"3: no such process or not shimmed, 4: no answer in time.\n\n"
-	"  --all              every shimmed process of yours\n"
+	"  --all              every shimmed process of yours; for root: of root's own\n"
+	"  --all-users        every shimmed process that you may ask; for root: of every user\n"
 	"  --tree             PID and all that descend from it; a last line says what the whole tree holds, as\n"
 	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
@@ -30,7 +32,7 @@ static const char help[] =
 	"  --timeout=SECONDS  how long to wait for the answers (30)\n";
 
 struct trim {
-	bool all, tree;
+	bool all, all_users, tree;
 	uint32_t level;
 	uint64_t timeout_ms;
 	json_t *json; /* the object that is printed at the end; NULL: text */
@@ -218,14 +220,15 @@ json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t 
 	return trim.json;
 }
 
-/* Keeps the shimmed ones of the list, below `root` or, with root 0, all. */
-static size_t choose(struct mt_process *list, size_t count, pid_t root)
+/* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the caller. */
+static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own_only)
 {
 	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (list[i].shimmed && (!root || mt_tree_descends(list, count, list[i].pid, root)))
+		if (list[i].shimmed && (!own_only || list[i].uid == geteuid()) &&
+		    (!root || mt_tree_descends(list, count, list[i].pid, root)))
 			copy[kept++] = list[i];
 	for (size_t i = 0; i < kept; i++)
 		list[i] = copy[i];
@@ -236,17 +239,17 @@ static size_t choose(struct mt_process *list, size_t count, pid_t root)
 static int trim_many(const struct trim *trim, pid_t root)
 {
 	struct mt_process *list;
-	size_t count = mt_process_list(&list), kept = choose(list, count, root);
+	size_t count = mt_process_list(&list), kept = choose(list, count, root, trim->all);
 	int code = MT_EXIT_NOT_SHIMMED;
 
-	if (trim->all)
+	if (!root)
 		mt_statsdir_sweep(list, kept);
 	if (kept)
 		code = trim_all(trim, list, kept);
 	else if (root)
 		mt_error_say("neither process %d nor any that descends from it carries the shim", (int)root);
 	else
-		mt_error_say("no process of yours carries the shim");
+		mt_error_say("no process %scarries the shim", trim->all ? "of yours " : "");
 	free(list);
 	return code;
 }
@@ -290,7 +293,7 @@ static int run(const struct trim *trim, const char *pid_text)
 	pid_t root = 0;
 	int code;
 
-	if (trim->all)
+	if (trim->all || trim->all_users)
 		return trim_many(trim, 0);
 	if (mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
 		mt_error_say("'%s' is not a process id", pid_text);
@@ -307,6 +310,7 @@ static bool take_option(int option, struct trim *trim, const char **pid)
 	if (option == 't' && !mt_simple_parse_seconds(optarg, &trim->timeout_ms))
 		return false;
 	trim->all |= option == 'a';
+	trim->all_users |= option == 'u';
 	trim->tree |= option == 'r';
 	if (option == 'r' && optarg)
 		*pid = optarg;
@@ -320,22 +324,23 @@ static bool take_option(int option, struct trim *trim, const char **pid)
 int mt_command_trim(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"all", no_argument, NULL, 'a'},           {"tree", optional_argument, NULL, 'r'},
-		{"light", no_argument, NULL, 'l'},         {"heavy", no_argument, NULL, 'y'},
-		{"timeout", required_argument, NULL, 't'}, {"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},          {0}};
+		{"all", no_argument, NULL, 'a'},   {"all-users", no_argument, NULL, 'u'},
+		{"light", no_argument, NULL, 'l'}, {"heavy", no_argument, NULL, 'y'},
+		{"json", no_argument, NULL, 'j'},  {"timeout", required_argument, NULL, 't'},
+		{"help", no_argument, NULL, 'h'},  {"tree", optional_argument, NULL, 'r'},
+		{0}};
 	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = MT_TRIM_TIMEOUT_MS};
 	const char *pid = NULL;
 	int option, code;
 
-	while ((option = getopt_long(argc, argv, "ht:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("trim", help);
 		if (!take_option(option, &trim, &pid))
 			return MT_EXIT_USAGE;
 	}
 	/* The PID of --tree=PID is as good as one that stands alone. */
-	if (argc - optind != (!trim.all && !pid) || (trim.all && trim.tree))
+	if (argc - optind != (!trim.all && !trim.all_users && !pid) || trim.all + trim.all_users + trim.tree > 1)
 		return mt_command_misused("trim");
 	code = run(&trim, pid ? pid : argv[optind]);
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))

@@ -73,7 +73,7 @@ int mt_compare_run(int argc, char **argv)
 	size_t labels_count = 0, count;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("compare", help);
 		if (!take_option(option, &wish, &labels_count))

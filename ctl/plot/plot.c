@@ -160,7 +160,7 @@ int mt_plot_run(int argc, char **argv)
 	uint64_t number;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("plot", help);
 		if (!take_option(option, &wish))

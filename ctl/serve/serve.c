@@ -98,7 +98,7 @@ static int read_line(int argc, char **argv, struct line *line, bool *asked)
 		{"help", no_argument, NULL, 'h'},                  {0}};
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		*asked = option == 'h';
 		if (*asked)
 			return mt_command_help("serve", help);

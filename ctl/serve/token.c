@@ -2,12 +2,13 @@
 #include "ctl/serve/token.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "ctl/outfile.h"
 
 #define RANDOM_BYTES 16
 
@@ -84,20 +85,17 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	enum mt_err error;
+	bool made = false;
+	int fd = -1;
+	enum mt_err error = mt_outfile_read_or_make(path, 0600, &made, &fd, why);
 
-	if (fd >= 0) {
-		error = write_new(path, fd, out, why);
-		close(fd);
+	if (error)
 		return error;
-	}
-	/* Not blocking: a FIFO would wait for its writer. */
-	fd = errno == EEXIST ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
-	error = check_file(path, fd, why);
-	if (!error)
+	if (made)
+		error = write_new(path, fd, out, why);
+	else
+		error = check_file(path, fd, why);
+	if (!error && !made)
 		error = read_line(path, fd, out, why);
 	close(fd);
 	return error;

@@ -247,7 +247,7 @@ static int run_with(struct mt_top_app *app, int argc, char **argv)
 	bool once = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
 		if (option == 'h')
 			return print_help();
 		if (!take_option(app, option))

@@ -18,6 +18,7 @@
 
 #include "base/log_stderr.h"
 #include "base/os.h"
+#include "base/path_walk.h"
 
 #define LINE_BYTES 1000u /* of a line, with its newline */
 #define KERNEL_SIGSET_BYTES 8u
@@ -208,31 +209,45 @@ static size_t mark_cut(char *line, size_t length)
 	return length + 3;
 }
 
-/* Cuts the path to its folder. */
-static bool anybody_may_make_files_beside(char *path)
+/* For a walk. What reads links may be no call that a sandbox knows: links are not followed in one. */
+static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
-	char *slash = strrchr(path, '/');
-	struct stat folder;
-
-	if (slash != NULL)
-		slash[slash == path] = '\0';
-	return mt_os_look(slash != NULL ? path : ".", &folder) != 0 || (folder.st_mode & S_IWOTH) != 0;
+	if ((number == SYS_readlinkat || number == SYS_fstatfs) && mt_log_is_sandboxed()) {
+		errno = EPERM;
+		return -1;
+	}
+	return mt_kernel_call(number, a, b, c, d, e, f);
 }
 
-/* In a folder where anybody may make files (/tmp), another user could have made the file first, to read our lines, or have linked
- * one of ours there, to have them written into it: the kernel's fs.protected_regular and protected_hardlinks, which may be off.
- * Elsewhere the owner says little: a network file system may call us nobody. Spoils the path. */
-static bool is_trusted(int fd, char *path)
+/* Another user could have made the file first, to read our lines, or have linked one of ours there, to have them written into it:
+ * the kernel's fs.protected_regular and protected_hardlinks, which may be off. */
+static bool is_trusted(int fd, int folder)
 {
 	struct stat seen;
+	struct stat beside;
 
 	if (mt_os_look_at_fd(fd, &seen) != 0)
 		return false;
 	if (S_ISCHR(seen.st_mode))
 		return true;
-	if ((seen.st_uid == geteuid() || seen.st_uid == 0) && (!S_ISREG(seen.st_mode) || seen.st_nlink == 1))
-		return true;
-	return !anybody_may_make_files_beside(path);
+	return mt_os_look_at_fd(folder, &beside) == 0 && mt_walk_may_write(&seen, &beside, geteuid());
+}
+
+/* The last link of all is not followed, whoever made it. -1: errno says why. */
+static int open_walked(char *path, size_t room, int flags)
+{
+	struct mt_walk walk = { .call = ask_kernel, .own = geteuid(), .text = path, .room = room, .folder = -1, .name = path };
+	int fd = -1;
+
+	if (mt_walk_to_last(&walk))
+		fd = (int)mt_kernel(SYS_openat, walk.folder, walk.name, flags, 0600);
+	if (fd >= 0 && !is_trusted(fd, walk.folder)) {
+		(void)mt_kernel(SYS_close, fd);
+		errno = EPERM;
+		fd = -1;
+	}
+	mt_walk_finish(&walk);
+	return fd;
 }
 
 /* MT_LOG, opened for one line; -1 when there is none or it cannot be opened. Raw system calls here and below: libc's
@@ -241,9 +256,8 @@ static int open_file(const char *pattern, int pid)
 {
 	/* Not blocking: a FIFO without a reader would stop the program in open. */
 	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	char path[2 * MT_TEXT_MAX];
-	struct sink sink = { .out = path, .room = sizeof(path) - 1 };
-	int fd;
+	char path[4 * MT_TEXT_MAX]; /* with room for what links say */
+	struct sink sink = { .out = path, .room = 2 * MT_TEXT_MAX - 1 };
 
 	if (*pattern == '\0')
 		return -1;
@@ -257,12 +271,7 @@ static int open_file(const char *pattern, int pid)
 	}
 	path[sink.length] = '\0';
 	errno = ENAMETOOLONG;
-	fd = sink.is_cut ? -1 : (int)mt_kernel(SYS_openat, AT_FDCWD, path, flags, 0600);
-	if (fd < 0 || is_trusted(fd, path))
-		return fd;
-	(void)mt_kernel(SYS_close, fd);
-	errno = EPERM;
-	return -1;
+	return sink.is_cut ? -1 : open_walked(path, sizeof(path), flags);
 }
 
 /* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a pipe that has no

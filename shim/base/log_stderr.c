@@ -84,8 +84,7 @@ void mt_log_stand_apart(void)
 	stands_apart = true;
 }
 
-/* By file: asking the kernel itself may be what it is killed for. */
-static bool is_sandboxed(void)
+bool mt_log_is_sandboxed(void)
 {
 	char status[4096];
 
@@ -100,7 +99,7 @@ static int borrow(void)
 	int process;
 	int fd;
 
-	if (is_sandboxed())
+	if (mt_log_is_sandboxed())
 		return -1;
 	process = (int)mt_kernel(SYS_pidfd_open, mt_os_getpid(), 0);
 	if (process < 0)

@@ -275,7 +275,28 @@ def test_trim_all_waits_for_all_at_once(fake, ctl):
 	assert all(f"process {pid} " in got.stdout for pid in pids)
 
 
-@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["1", "2"], ["--tree"]])
+@pytest.mark.parametrize("words", [["--al"], ["--all-user"], ["--tre", "PID"], ["--tre=PID"], ["--time=1", "PID"], ["--time", "1", "PID"],
+                                   ["--lig", "PID"]], ids=lambda words: words[0])
+def test_an_abbreviated_option_of_a_command_that_acts_is_refused(fake, ctl, words):
+	"""What it stands for may change with the next option: --al was --all."""
+	pid = fake(freed_mb=1)
+
+	got = ctl("trim", *(word.replace("PID", str(pid)) for word in words))
+
+	assert (got.returncode, got.stdout) == (USAGE, "") and got.stderr.count("\n") == 1 and words[0][:5] in got.stderr
+	assert json.loads(ctl("stat", pid, "--json", "--cached").stdout)["requests_count"] == 0
+	assert ctl("set", pid, "--hel").returncode == USAGE and ctl("round", pid, "--timeou=1").returncode == USAGE
+
+
+def test_an_option_in_full_takes_its_value_in_either_way(fake, ctl):
+	pid = fake(freed_mb=1)
+
+	assert [ctl("trim", *words, pid).returncode for words in (["--timeout=5"], ["--timeout", "5"], ["--light", "-t", "5"])] == [FREED] * 3
+	assert ctl("trim", pid, "--timeout", "5", "--json").returncode == FREED and ctl("trim", f"--tree={pid}").returncode == FREED
+
+
+@pytest.mark.parametrize("words", [["--all", "--tree", "1"], ["--all", "1"], [], ["1", "2"], ["--tree"], ["--all", "--all-users"],
+                                   ["--all-users", "1"], ["--all-users", "--tree", "1"]])
 def test_trim_refuses_what_contradicts_itself(ctl, words):
 	assert ctl("trim", *words).returncode == USAGE
 

@@ -321,6 +321,86 @@ def test_output_follows_ones_own_links_and_a_recording_is_for_its_owner_alone(pe
 	assert (own / "record.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("who", [1, "root"])
+def test_a_link_of_another_users_in_the_middle_of_a_path_is_not_followed(person, everybodys, stage, recorded, who):
+	"""Neither by what the shim is told to write into, nor by what mtctl is."""
+	owner, other = person(uid=0) if who == "root" else person(1), person(2)
+	home = stage.place / "home"
+	home.mkdir(mode=0o700)
+	os.chown(home, owner.uid, owner.uid)
+	for uid, name in ((other.uid, "his"), (0, "roots")):
+		(everybodys / name).symlink_to(home)
+		os.lchown(everybodys / name, uid, uid)
+	outputs = recorded(owner)
+
+	def write_through(name):
+		got = owner.run(*WORK, **owner.shimmed(LOG=everybodys / name / "log", LOG_LEVEL="info", DIR=stage.place / f"files-{name}"))
+		assert (got.returncode, got.stdout) == (0, "well\n")
+		done = [owner.ctl(*words, everybodys / name / file, *(["--no-shim", "--", "/bin/true"] if words[0] == "record" else []))
+		        for file, words in outputs.items()]
+		written = sorted(file.name for file in home.iterdir())
+		for file in home.iterdir():
+			file.unlink()
+		return got.stderr, [one.returncode for one in done], written
+
+	stage.place.chmod(0o777)
+	assert write_through("roots") == ("", [0, 0], ["log", *sorted(outputs)])
+	said, codes, written = write_through("his")
+	assert (codes, written) == ([2, 2], []) and "cannot be opened for writing" in said
+
+
+def test_roots_links_are_followed_where_a_user_namespace_does_not_know_root(person, everybodys, stage):
+	"""There they belong to an unknown user, as those of others do: /dev/stdout and /var/run are such links in many containers."""
+	owner, other = person(1), person(2)
+	(everybodys / "his").symlink_to("/dev/stdout")
+	os.lchown(everybodys / "his", other.uid, other.uid)
+	inside = ["unshare", "--user", "--map-user=1234", "/bin/sh", "-c", '"$@" | cat', "sh"]
+	if owner.run(*inside, "/bin/true").returncode or "unshare" in owner.run(*inside, "/bin/true").stderr:
+		pytest.skip("no user namespaces here")
+
+	def record(output):
+		return owner.run(*inside, stage.mtctl, "record", "-o", output, "--no-shim", "--", "/bin/true")
+
+	assert '"kind":"header"' in record("/dev/stdout").stdout
+	assert (record(everybodys / "his").stdout, "is another user's" in record(everybodys / "his").stderr) == ("", True)
+
+
+EXCHANGE = """
+import os, sys
+name, aside, precious = sys.argv[1:]
+print("ready", flush=True)
+while True:
+    os.rename(name, aside)
+    try: os.symlink(precious, name)
+    except FileExistsError: pass  # root has just made it again
+    os.unlink(name)
+    os.rename(aside, name)
+"""
+
+
+def test_who_owns_a_sticky_folder_gets_no_file_of_roots_overwritten(person, stage, recorded):
+	"""The sticky bit keeps others from exchanging what lies in a folder, but not its owner: a file of root's there is a link to
+	another file of root's a moment later."""
+	other, root = person(2), person(uid=0)
+	folder, precious = stage.place / "sticky", stage.place / "precious"
+	folder.mkdir()
+	folder.chmod(0o1777)
+	os.chown(folder, other.uid, other.uid)
+	precious.write_text("precious\n")
+	precious.chmod(0o600)
+	name = folder / "record.jsonl"
+	name.write_text("")
+	exchanger = stage.spawn(other.words(["/usr/bin/python3", "-c", EXCHANGE, name, folder / "aside", precious]), stage.bare)
+	assert exchanger.stdout.readline() == "ready\n"
+
+	codes = set()
+	for _ in range(150):
+		codes.add(root.ctl("record", "-o", name, "--no-shim", "--", "/bin/true").returncode)
+		assert precious.read_text() == "precious\n"
+		assert exchanger.poll() is None, exchanger.stderr.read()
+	assert codes <= {0, 2}
+
+
 # ---- a page and its token ----
 
 def test_another_user_on_loopback_gets_the_page_and_nothing_else(person, stage, wait_for):
@@ -344,8 +424,7 @@ def test_another_user_on_loopback_gets_the_page_and_nothing_else(person, stage, 
 
 
 def test_a_token_that_another_user_has_prepared_is_refused(person, everybodys):
-	"""He would know it; a link of his to a secret of ours would make that one the token, which he does not know, and is followed as
-	those of Kubernetes' secrets are."""
+	"""He would know it."""
 	owner, other = person(1), person(2)
 	token = everybodys / "token"
 	token.write_text("a" * 32)
@@ -356,6 +435,33 @@ def test_a_token_that_another_user_has_prepared_is_refused(person, everybodys):
 		got = one.ctl("serve", "--listen=127.0.0.1:0", f"--token-file={token}")
 		assert (got.returncode, got.stdout) == (2, ""), got.stderr
 		assert "belongs to user" in got.stderr or "Permission denied" in got.stderr
+
+
+def test_a_token_is_not_read_through_a_link_of_another_users(person, everybodys, stage):
+	"""It would make the first line of a file of his choice the token, such as one that can be guessed. Links of root's, as those
+	of Kubernetes' secrets are, are followed."""
+	owner, other = person(1), person(2)
+	for one in (owner, person(uid=0)):
+		secrets = stage.place / f"secrets-{one.uid}"
+		secrets.mkdir(mode=0o700)
+		secret = secrets / "known"
+		secret.write_text("root:*:20000:0:99999:7:::\n")
+		secret.chmod(0o600)
+		for file in (secrets, secret):
+			os.chown(file, one.uid, one.uid)
+		for uid, name, target in ((other.uid, f"his-{one.uid}", secret), (other.uid, f"way-{one.uid}", secrets),
+		                          (0, f"roots-{one.uid}", secrets)):
+			(everybodys / name).symlink_to(target)
+			os.lchown(everybodys / name, uid, uid)
+
+		for token in (everybodys / f"his-{one.uid}", everybodys / f"way-{one.uid}" / "known", everybodys / f"way-{one.uid}" / "new"):
+			got = one.run("timeout", "5", stage.mtctl, "serve", "--listen=127.0.0.1:0", f"--token-file={token}")
+			assert (token.name, got.returncode, got.stdout) == (token.name, 2, "")
+			assert "is another user's" in got.stderr
+		server = stage.spawn(one.words([stage.mtctl, "serve", "--listen=127.0.0.1:0",
+		                                f"--token-file={everybodys / f'roots-{one.uid}' / 'known'}"]), stage.bare)
+		assert "the token is in" in server.stdout.readline()
+		assert not (secrets / "new").exists()
 
 
 def test_the_stage_itself_is_sound(person, stage, wait_for):

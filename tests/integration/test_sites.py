@@ -4,12 +4,17 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import struct
 import subprocess
+import tempfile
 import time
+import zlib
 
 import pytest
 
+import leftovers
 from mtctl_helpers import NOTHING, USAGE
 
 LEAK_USABLE = 100000 * 448  # sites_leak.c: blocks of 400 bytes take 448 each
@@ -284,6 +289,155 @@ def test_a_file_that_libdw_does_not_survive_costs_the_names(leak, control, tmp_p
 
 	assert done.returncode == 0, done.stderr
 	assert re.fullmatch("0x[0-9a-f]+ in sites_leak.*", json.loads(done.stdout)["sites"][0]["where"])
+
+
+def test_a_file_that_libdw_does_not_survive_costs_no_other_files_names(leak, control, tmp_path):
+	one = leak(PROF="on", MT_MALLOC_CONF="lg_prof_sample:15")
+
+	done = control(with_libdw_of("crash:sites_leak", one, tmp_path), "sites", one.pid, "--json")
+
+	frames = json.loads(done.stdout)["sites"][0]["frames"]
+	assert re.fullmatch("0x[0-9a-f]+ in sites_leak.*", frames[0])
+	assert any(frame.startswith("user_") and " in libc" in frame for frame in frames), frames
+
+
+def test_who_reads_files_of_others_has_bounds_and_is_the_first_to_go(leak, control, tmp_path):
+	"""1 GB of address space, OOM score 1000, and no open but one that looks at the file first and does not wait: EACCES."""
+	one = leak(PROF="on", MT_MALLOC_CONF="lg_prof_sample:15")
+
+	done = control(with_libdw_of("bounds", one, tmp_path), "sites", one.pid, "--json")
+
+	assert json.loads(done.stdout)["sites"][0]["where"].startswith("oom_1000_as_1024M_open_13 in ")
+
+
+# ---- files that are made for it ----
+
+SHF_COMPRESSED, ELFCOMPRESS_ZLIB = 1 << 11, 1
+
+
+@pytest.fixture
+def folder():
+	"""One that nobody may look into, too: so who reads the files is called where root asks."""
+	place = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
+	place.chmod(0o755)
+	yield place
+	shutil.rmtree(place)
+
+
+@pytest.fixture
+def leak_of(steer, env, awake):
+	"""leak_of(program): as leak, of a program that somebody has made."""
+	def start(program):
+		one = steer([program], env(MIN_MB=0, PROF="on", MT_MALLOC_CONF="lg_prof_sample:15"))
+		assert one.process.stdout.readline() == "ready\n"
+		awake(one.pid, one.env)
+		return one
+	return start
+
+
+def run_all(*commands):
+	for words in commands:
+		subprocess.run([str(word) for word in words], check=True, capture_output=True)
+
+
+def split_debug(compile_c, folder, *flags):
+	"""A program without a symbol, and the file with all of them that it names."""
+	program, debug = folder / "program", folder / "program.debug"
+	built = compile_c("sites_leak.c", *flags)
+	run_all(["objcopy", "--only-keep-debug", built, debug],
+	        ["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", built, program])
+	return program, debug
+
+
+def split_units(compile_c, folder):
+	"""A program whose line table is in a file that each of its units names."""
+	source = pathlib.Path(__file__).with_name("sites_leak.c")
+	subprocess.run(["gcc", "-O1", "-g", "-gsplit-dwarf", "-D_GNU_SOURCE", "-fno-builtin", "-o", "program", source], cwd=folder, check=True)
+	return folder / "program", next(folder.glob("*.dwo"))
+
+
+@pytest.mark.parametrize("place, flags", [("", []), (".debug", []), ("", ["-Wl,--build-id=none"])], ids=["beside", "below", "by-crc"])
+def test_names_come_from_the_file_that_a_program_without_symbols_names(leak_of, control, compile_c, folder, place, flags):
+	program, debug = split_debug(compile_c, folder, *flags)
+	(folder / place).mkdir(exist_ok=True)
+	debug.rename(folder / place / debug.name)
+	one = leak_of(program)
+
+	assert sites_json(control, one)["sites"][0]["where"].startswith("early_block at sites_leak.c:")
+
+
+@pytest.mark.parametrize("flags", [[], ["-Wl,--build-id=none"]], ids=["by-id", "by-crc"])
+def test_a_file_of_debugging_information_that_belongs_to_something_else_is_not_taken(leak_of, control, compile_c, folder, flags):
+	program, debug = split_debug(compile_c, folder, *flags)
+	run_all(["objcopy", "--only-keep-debug", compile_c("puppet.c", *flags), debug])
+	one = leak_of(program)
+
+	assert re.fullmatch("0x[0-9a-f]+ in program", sites_json(control, one)["sites"][0]["where"])
+
+
+def test_a_program_larger_than_the_address_space_of_its_reader_keeps_its_names(leak_of, control, compile_c, folder):
+	shutil.copy(compile_c("sites_leak.c"), folder / "program")
+	os.truncate(folder / "program", 3 << 30)
+	one = leak_of(folder / "program")
+
+	assert sites_json(control, one)["sites"][0]["where"].startswith("early_block at sites_leak.c:")
+
+
+@pytest.mark.parametrize("split", [split_debug, split_units], ids=lambda split: split.__name__)
+def test_debugging_information_that_is_a_fifo_keeps_nobody_waiting(leak_of, control, compile_c, folder, split):
+	"""The open of a FIFO waits for its writer: a minute, and all names were lost, those of other files, too."""
+	program, debug = split(compile_c, folder)
+	debug.unlink()
+	os.mkfifo(debug)
+	debug.chmod(0o666)
+	one = leak_of(program)
+
+	begun = time.monotonic()
+	frames = sites_json(control, one)["sites"][0]["frames"]
+
+	assert time.monotonic() - begun < 8
+	assert any(frame.startswith("__libc_start") for frame in frames), frames
+
+
+def of_zeros(bytes_16m):
+	"""So many times 16 MB of zeros as a zlib stream: a thousandth of it."""
+	chunk = zlib.compressobj(9, zlib.DEFLATED, -15)
+	flushed = chunk.compress(bytes(16 << 20)) + chunk.flush(zlib.Z_FULL_FLUSH)
+	size = bytes_16m << 24
+	return b"\x78\xda" + flushed * bytes_16m + b"\x03\x00" + struct.pack(">I", size % 65521 << 16 | 1), size
+
+
+def set_compressed(path, names):
+	data = bytearray(path.read_bytes())
+	offset, = struct.unpack_from("<Q", data, 40)
+	entry, count, strings = struct.unpack_from("<HHH", data, 58)
+	headers = [offset + entry * number for number in range(count)]
+	text, = struct.unpack_from("<Q", data, headers[strings] + 24)
+	for header in headers:
+		name, _, flags = struct.unpack_from("<IIQ", data, header)
+		if bytes(data[text + name:data.index(0, text + name)]).decode() in names:
+			struct.pack_into("<Q", data, header + 8, flags | SHF_COMPRESSED)
+	path.write_bytes(data)
+
+
+def test_compressed_debugging_information_costs_the_reader_no_gigabytes(leak_of, compile_c, mtctl, folder):
+	"""2 MB of file that would be 2.4 GB: with four such sections it was 6.3 GB, of a process of root's."""
+	stream, size = of_zeros(76)
+	names = [".debug_str", ".debug_info"]
+	(folder / "section").write_bytes(struct.pack("<IIQQ", ELFCOMPRESS_ZLIB, 0, size, 1) + stream)
+	words = [word for name in names for word in ("--remove-section", name, "--add-section", f"{name}={folder / 'section'}")]
+	run_all(["objcopy", *words, compile_c("sites_leak.c"), folder / "program"])
+	set_compressed(folder / "program", names)
+	one = leak_of(folder / "program")
+
+	asked = subprocess.Popen([mtctl, "sites", str(one.pid), "--json"], env=bare_of(one), stdout=subprocess.PIPE)
+	with asked.stdout:
+		seen = json.loads(asked.stdout.read())
+	_, status, usage = os.wait4(asked.pid, 0)
+	asked.returncode = status
+
+	assert status == 0 and usage.ru_maxrss < 1 << 20, "kB, of the largest of its children"
+	assert seen["sites"][0]["where"].startswith("early_block "), "the symbols are in a section of their own"
 
 
 # ---- the file ----

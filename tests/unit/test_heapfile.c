@@ -95,6 +95,32 @@ Test(heapfile, refuses_a_stack_that_is_too_deep)
 	free(text);
 }
 
+/* A file of 256 MB has room for 16 million, which cost mtctl 1 GB. */
+Test(heapfile, keeps_a_million_addresses_and_the_bytes_of_every_stack)
+{
+	enum { STACKS = 20000, FRAMES = 100 };
+	char *text = malloc((size_t)STACKS * (FRAMES * 4 + 64) + sizeof(HEAD) + sizeof(MAPS));
+	size_t used = (size_t)sprintf(text, HEAD), bytes = 0;
+
+	for (int i = 0; i < STACKS; i++) {
+		text[used++] = '@';
+		for (int j = 0; j < FRAMES; j++)
+			used += (size_t)sprintf(text + used, " 0x%x", j % 15 + 1);
+		used += (size_t)sprintf(text + used, "\n  t*: 1: 64 [0: 0]\n");
+	}
+	strcpy(text + used, MAPS);
+
+	cr_assert_eq(parse(text), MT_ERR_OK, "%s", why.text);
+	free(text);
+	for (size_t i = 0; i < file.stacks_count; i++)
+		bytes += file.stacks[i].sampled_bytes;
+	cr_expect_eq(file.addresses_count, 1000000);
+	cr_expect_eq(bytes, STACKS * 64);
+	cr_expect_eq(file.stacks[9999].frames_count, FRAMES);
+	cr_expect_eq(file.stacks[STACKS - 1].frames_count, 0);
+	mt_heapfile_free(&file);
+}
+
 /* Any byte changed, any length: an answer, never a read beyond the end (the block is as long as the text). */
 Test(heapfile, whatever_the_text_says_the_reader_stays_within_it)
 {

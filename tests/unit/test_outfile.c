@@ -2,10 +2,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ctl/outfile.h"
@@ -117,31 +119,100 @@ Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_alone)
 	cr_expect_eq(try_open("file"), MT_ERR_OK);
 }
 
-/* Somebody who is quick: what is there is gone when it is looked at, and a link to what is to be lost is there after. */
-static const char *victim;
-
-int lstat(const char *path, struct stat *out)
+Test(outfile, follows_no_link_of_another_users_anywhere_in_the_path)
 {
-	int answer, saved;
-
-	if (victim)
-		unlink(path);
-	answer = fstatat(AT_FDCWD, path, out, AT_SYMLINK_NOFOLLOW);
-	saved = errno;
-	if (victim)
-		cr_assert_eq(symlink(victim, path), 0);
-	errno = saved;
-	return answer;
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	cr_assert_eq(mkdir(path_of("own"), 0700), 0);
+	write_file("own/precious", "text");
+	cr_assert_eq(symlink("own", path_of("folder")), 0);
+	cr_expect_eq(try_open("folder/new"), MT_ERR_OK, "of one's own");
+	cr_assert_eq(lchown(path_of("folder"), 65534, 65534), 0);
+	cr_expect_eq(try_open("folder/precious"), MT_ERR_FOREIGN);
+	cr_expect_eq(try_open("folder/other"), MT_ERR_FOREIGN);
+	cr_expect_eq(size_of("own/precious"), 4);
+	cr_expect_eq(size_of("own/other"), -1);
 }
 
-Test(outfile, in_a_folder_of_everybodys_is_not_led_elsewhere_by_who_is_quick)
+Test(outfile, in_a_folder_of_another_users_empties_nothing_that_has_a_second_name)
+{
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	write_file("precious", "text");
+	cr_assert_eq(mkdir(path_of("his"), 0755) | chown(path_of("his"), 65534, 65534), 0);
+	cr_assert_eq(link(path_of("precious"), path_of("his/name")), 0);
+	cr_expect_eq(try_open("his/name"), MT_ERR_FOREIGN);
+	cr_expect_eq(size_of("precious"), 4);
+}
+
+Test(outfile, follows_links_of_ones_own_as_far_as_the_kernel_would)
+{
+	write_file("last", "old");
+	cr_assert_eq(symlink("last", path_of("b")) | symlink(path_of("b"), path_of("a")) | symlink("loop", path_of("loop")), 0);
+	cr_assert_eq(symlink("new", path_of("dangling")) | mkdir(path_of("sub"), 0700) | symlink("../a", path_of("sub/c")), 0);
+	chmod(folder, 01777);
+
+	cr_expect_eq(try_open("sub/../sub//c"), MT_ERR_OK);
+	cr_expect_eq(size_of("last"), 0);
+	cr_expect_eq(try_open("dangling"), MT_ERR_OK);
+	cr_expect_eq(size_of("new"), 0);
+	cr_expect_eq(try_open("loop"), MT_ERR_SYSTEM);
+	cr_expect_eq(try_open("none/file"), MT_ERR_SYSTEM);
+	cr_expect_eq(try_open("last/file"), MT_ERR_SYSTEM);
+	cr_expect_eq(try_open("sub"), MT_ERR_SYSTEM);
+	cr_expect_eq(try_open("sub/"), MT_ERR_SYSTEM);
+}
+
+Test(outfile, takes_what_proc_says_of_our_own_files_and_names_without_a_folder)
+{
+	struct mt_why why;
+	char path[64];
+	int fd = open(path_of("open"), O_RDWR | O_CREAT, 0600), again = -1;
+
+	cr_assert_eq(write(fd, "old", 3), 3);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	cr_assert_eq(unlink(path_of("open")), 0);
+	cr_expect_eq(mt_outfile_open(path, 0600, &again, &why), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(lseek(again, 0, SEEK_END), 0);
+	close(again);
+	cr_assert_eq(chdir(folder), 0);
+	cr_expect_eq(mt_outfile_open("name", 0600, &again, &why), MT_ERR_OK, "%s", why.text);
+	close(again);
+	cr_expect_eq(size_of("name"), 0);
+	cr_expect_eq(mt_outfile_open("/dev/null", 0600, &again, &why), MT_ERR_OK, "%s", why.text);
+	close(again);
+	close(fd);
+}
+
+/* Somebody who is quick: when a file is looked at it is a link to what is to be lost by then. */
+static const char *victim, *place;
+
+int openat(int at, const char *name, int flags, ...)
+{
+	va_list arguments;
+	mode_t mode;
+
+	va_start(arguments, flags);
+	mode = va_arg(arguments, mode_t);
+	va_end(arguments);
+	if (victim && (flags & O_PATH)) {
+		unlink(place);
+		cr_assert_eq(symlink(victim, place) | lchown(place, 65534, 65534), 0);
+	}
+	return (int)syscall(SYS_openat, at, name, flags, mode);
+}
+
+Test(outfile, is_not_led_elsewhere_by_who_is_quick)
 {
 	enum mt_err error;
 
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
 	write_file("precious", "text");
-	write_file("name", "his");
+	write_file("name", "own");
 	chmod(folder, 01777);
 	victim = path_of("precious");
+	place = path_of("name");
 	error = try_open("name");
 	victim = NULL;
 	cr_expect_eq(error, MT_ERR_FOREIGN);
