@@ -177,7 +177,6 @@ static void heap_start(char **environment)
 	hooks.own_malloc = mt_heap_own_malloc();
 #ifndef MT_NO_JEMALLOC
 	hooks.took = mt_growth_took;
-	hooks.moved = mt_growth_moved;
 #endif
 	start_account(mt_backend_choose(mt_config(), &hooks));
 	own_pid = mt_os_getpid();

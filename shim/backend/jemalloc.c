@@ -203,13 +203,8 @@ void *je_bare_valloc(size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh;
+	void *fresh = je_bare_realloc(ptr, size);
 
-	mt_jemalloc_event_mode = ptr ? MT_EVENT_LATER : MT_EVENT_AT_ONCE;
-	fresh = je_bare_realloc(ptr, size);
-	if (mt_unlikely(mt_jemalloc_event_mode == MT_EVENT_CAME) && fresh)
-		hooks->moved(je_malloc_usable_size(fresh));
-	mt_jemalloc_event_mode = MT_EVENT_AT_ONCE;
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;
 	return fresh;
@@ -353,7 +348,7 @@ static uint64_t ask(const char *name)
 	return value;
 }
 
-static uint64_t arenas_count(void)
+unsigned int mt_jemalloc_arenas_count(void)
 {
 	unsigned int count = 0;
 	size_t bytes = sizeof(count);
@@ -392,7 +387,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->mapped_bytes = ask("stats.mapped");
 	out->retained_bytes = ask("stats.retained");
 	out->metadata_bytes = ask("stats.metadata");
-	out->arenas_count = arenas_count();
+	out->arenas_count = mt_jemalloc_arenas_count();
 	out->alloc_count = ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
 	out->free_count = ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
 	return true;
@@ -406,7 +401,7 @@ static void jemalloc_purge(struct mt_purge_outcome *out)
 {
 	size_t mib[3];
 	size_t length = 3;
-	uint64_t count = arenas_count();
+	uint64_t count = mt_jemalloc_arenas_count();
 
 	memset(out, 0, sizeof(*out));
 	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
@@ -477,6 +472,7 @@ static const struct mt_backend jemalloc_backend = {
 	.profiler = &mt_jemalloc_profiler,
 	.pages = mt_jemalloc_pages,
 	.purge = jemalloc_purge,
+	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = jemalloc_flush_thread,
 };
 

@@ -12,6 +12,11 @@ void mt_purge_enter(void)
 	mt_lock_take(&lock);
 }
 
+bool mt_purge_enter_within(uint64_t span_ns)
+{
+	return mt_lock_take_within(&lock, span_ns);
+}
+
 void mt_purge_leave(void)
 {
 	mt_lock_hand_over(&lock);

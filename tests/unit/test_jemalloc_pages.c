@@ -6,6 +6,8 @@
 
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
+#include "backend/purge.h"
+#include "base/os.h"
 
 static void ignore_thread(void *counters)
 {
@@ -103,6 +105,44 @@ Test(jemalloc_pages, of_an_arena_that_was_first_used_since_the_last_epoch_are_pu
 	backend->purge(&outcome);
 	cr_assert(backend->pages(&pages));
 	cr_expect_eq(pages.dirty_bytes, 0);
+}
+
+Test(jemalloc_pages, are_returned_from_the_arena_that_has_most_until_few_enough_are_left)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+	unsigned int arena = 1;
+	uint64_t all;
+
+	use_some();
+	use_some();
+	expect_the_same(backend);
+	cr_assert_eq(je_mallctl("thread.arena", NULL, NULL, &arena, sizeof(arena)), 0);
+	use_some();
+	cr_assert(backend->pages(&pages));
+	all = pages.dirty_bytes;
+
+	cr_expect_eq(backend->reclaim(all, MT_NS_PER_S), MT_RECLAIMED_NOTHING);
+	cr_expect_eq(backend->reclaim(all - 1, MT_NS_PER_S), MT_RECLAIMED_SOME);
+	cr_assert(backend->pages(&pages));
+	cr_expect_lt(pages.dirty_bytes, all);
+	cr_expect_gt(pages.dirty_bytes, 0, "the other arena's stay");
+	cr_expect_eq(backend->reclaim(0, MT_NS_PER_S), MT_RECLAIMED_SOME);
+	cr_assert(backend->pages(&pages));
+	cr_expect_eq(pages.dirty_bytes, 0);
+}
+
+Test(jemalloc_pages, are_not_waited_for_longer_than_patience_lasts)
+{
+	const struct mt_backend *backend = start();
+
+	use_some();
+	expect_the_same(backend);
+	mt_purge_enter();
+
+	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_BUSY);
+	mt_purge_leave();
+	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_SOME);
 }
 
 Test(jemalloc_pages, are_not_asked_where_the_program_has_arenas_of_its_own)
