@@ -190,6 +190,7 @@ void mt_jemalloc_fork_child(void)
 {
 	if (fork_child)
 		fork_child();
+	mt_jemalloc_pages_fork_child();
 	mt_lock_check_leave(MT_RANK_jemalloc);
 	mt_jemalloc_prof_open_gate_in_child();
 	mt_lock_check_leave(MT_RANK_prof_gate);
@@ -399,21 +400,16 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
  * jemalloc's answer is as old as the last epoch, and one that has never been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)
 {
-	size_t mib[3];
-	size_t length = 3;
-	uint64_t count = mt_jemalloc_arenas_count();
+	unsigned int count = mt_jemalloc_arenas_count();
 
 	memset(out, 0, sizeof(*out));
-	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
-		return;
 	out->possible = true;
-	for (uint64_t index = 0; index < count; index++) {
+	for (unsigned int index = 0; index < count; index++) {
 		uint64_t began = mt_os_now_ns();
 		uint64_t took;
 
-		mib[1] = index;
 		mt_purge_enter();
-		(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+		mt_jemalloc_purge_arena(index);
 		took = mt_os_now_ns() - began;
 		mt_purge_leave();
 		if (took > out->longest_hold_ns)

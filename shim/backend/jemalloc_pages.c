@@ -24,6 +24,10 @@ static struct pages before[CHECKED_COUNT];
 enum { UNKNOWN, BELIEVED, REFUTED };
 static _Atomic int state; /* no ordering */
 
+/* The purge under way: its arena, and how many free pages that had. Written under the purge lock; counters, no ordering. */
+static _Atomic unsigned int purged_arena;
+static _Atomic size_t purged_pages; /* 0: there is none */
+
 static bool is_there(void)
 {
 	return je_arenas && &je_manual_arena_base && je_narenas_total_get && je_arena_basic_stats_merge;
@@ -47,15 +51,38 @@ static bool has_own_arenas_only(void)
 	return je_narenas_total_get() <= je_manual_arena_base;
 }
 
+static bool are_believed(void)
+{
+	return atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED && has_own_arenas_only();
+}
+
+/* A purge takes all free pages of its arena off the counters before it returns the first of them to the kernel. A thread that has no CPU
+ * meanwhile must not make others believe that there is room. */
+static size_t still_to_go(unsigned int index, const struct pages *arena)
+{
+	size_t all = atomic_load_explicit(&purged_pages, memory_order_relaxed);
+	size_t now = arena->dirty + arena->muzzy;
+
+	if (index != atomic_load_explicit(&purged_arena, memory_order_relaxed))
+		return 0;
+	return all > now ? all - now : 0;
+}
+
 bool mt_jemalloc_pages(struct mt_heap_figures *out)
 {
 	uint64_t page = mt_os_page_bytes();
 	struct pages sum = {0};
 
-	if (atomic_load_explicit(&state, memory_order_relaxed) != BELIEVED || !has_own_arenas_only())
+	if (!are_believed())
 		return false;
-	for (unsigned int index = 0; index < je_manual_arena_base; index++)
-		add_arena(index, &sum);
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		struct pages arena = {0};
+
+		add_arena(index, &arena);
+		sum.active += arena.active;
+		sum.dirty += arena.dirty + still_to_go(index, &arena);
+		sum.muzzy += arena.muzzy;
+	}
 	out->active_bytes = sum.active * page;
 	out->dirty_bytes = (sum.dirty + sum.muzzy) * page;
 	return true;
@@ -63,15 +90,26 @@ bool mt_jemalloc_pages(struct mt_heap_figures *out)
 
 /* ---- returning them ---- */
 
-static void purge_arena(unsigned int index)
+void mt_jemalloc_purge_arena(unsigned int index)
 {
 	size_t mib[3];
 	size_t length = 3;
+	struct pages pages = {0};
 
 	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
 		return;
 	mib[1] = index;
+	if (are_believed())
+		add_arena(index, &pages);
+	atomic_store_explicit(&purged_pages, pages.dirty + pages.muzzy, memory_order_relaxed);
+	atomic_store_explicit(&purged_arena, index, memory_order_relaxed);
 	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+	mt_jemalloc_pages_fork_child();
+}
+
+void mt_jemalloc_pages_fork_child(void)
+{
+	atomic_store_explicit(&purged_pages, 0, memory_order_relaxed);
 }
 
 /* The sum over all arenas, and the arena that has most. */
@@ -107,7 +145,7 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 			return got == MT_RECLAIMED_SOME ? got : MT_RECLAIMED_BUSY;
 		is_over = free_pages(&index) * mt_os_page_bytes() > keep_bytes;
 		if (is_over)
-			purge_arena(index);
+			mt_jemalloc_purge_arena(index);
 		mt_purge_leave();
 		if (!is_over)
 			break;
@@ -118,12 +156,12 @@ static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_
 
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
-	if (atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED && has_own_arenas_only())
+	if (are_believed())
 		return reclaim_largest(keep_bytes, patience_ns);
 	for (unsigned int index = 0; index < mt_jemalloc_arenas_count(); index++) {
 		if (!mt_purge_enter_within(patience_ns))
 			return index ? MT_RECLAIMED_SOME : MT_RECLAIMED_BUSY;
-		purge_arena(index);
+		mt_jemalloc_purge_arena(index);
 		mt_purge_leave();
 	}
 	return MT_RECLAIMED_SOME;

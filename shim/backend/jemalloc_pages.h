@@ -11,9 +11,15 @@
 
 #include "backend/backend.h"
 
-/* Fills dirty_bytes and active_bytes alone; false while it is not believed, or where the program has arenas of its own,
+/* Fills dirty_bytes and active_bytes alone, pages that a purge is about to return among the dirty ones; false while it is not believed, or where the program has arenas of its own,
  * which may vanish at any time. */
 bool mt_jemalloc_pages(struct mt_heap_figures *out);
+
+/* Returns the free pages of one arena. Under the purge lock. */
+void mt_jemalloc_purge_arena(unsigned int index);
+
+/* The parent's purge is not under way here. */
+void mt_jemalloc_pages_fork_child(void);
 
 /* See backend.h: the arenas with most free pages first. While the counters are not believed, all arenas. */
 enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns);

@@ -26,7 +26,6 @@ static _Atomic bool is_limited;      /* there is a ceiling; no ordering */
 static _Atomic int64_t left_bytes;   /* to allocate until somebody compares; counter, no ordering */
 static _Atomic bool has_rung;        /* no ordering: the bell has its own */
 static _Atomic bool was_purged;      /* since the last look; no ordering */
-static _Atomic bool given_up;        /* somebody has waited for the purge lock without getting it; no ordering */
 static _Atomic uint64_t runs_count;  /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
 static struct mt_headroom headroom;  /* the worker's */
@@ -125,8 +124,6 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room
 	struct mt_heap_size after;
 	enum mt_reclaimed got = mt_backend()->reclaim((uint64_t)room->room_bytes / 2, PATIENCE_NS);
 
-	if (got == MT_RECLAIMED_BUSY)
-		set(&given_up, true);
 	if (got != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
@@ -148,7 +145,7 @@ static void compare(uint64_t fresh_bytes)
 	heap.fresh_bytes = (int64_t)fresh_bytes;
 	room = mt_ceiling_room(&ceiling, &heap);
 	set_left(&ceiling, &room);
-	if (mt_ceiling_is_passed(&ceiling, &room, now) && !is_set(&given_up))
+	if (mt_ceiling_is_passed(&ceiling, &room, now))
 		reclaim(&ceiling, &room, now);
 	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes && now - ceiling.look_ns >= RING_NS)
 		ring();
@@ -190,7 +187,6 @@ void mt_reclaim_look(struct mt_headroom_look *look)
 	mt_headroom_look(&headroom, look, &ceiling);
 	write_ceiling(&ceiling);
 	set(&is_limited, true);
-	set(&given_up, false);
 	atomic_store_explicit(&left_bytes, STEP_BYTES, memory_order_relaxed);
 }
 
@@ -217,7 +213,6 @@ void mt_reclaim_fork_child(void)
 {
 	mt_reclaim_off();
 	set(&was_purged, false);
-	set(&given_up, false);
 	atomic_store_explicit(&runs_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&runs_ns, 0, memory_order_relaxed);
 }

@@ -1,7 +1,7 @@
 /* reaper/reclaim.h -- direct reclaim: a thread whose allocations bring the process near a limit returns the heap's free memory itself,
  * before it goes on, as the kernel has it done for its own limits. The worker's looks say where the limit is (headroom.h). Between two
  * looks each thread compares the heap with that after about every MB that it has allocated. One thread returns memory at a time;
- * others that want to wait for it up to 100 ms, and not again before the next look when that was not enough.
+ * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go.
  * Opens no file, allocates nothing. Lock: the purge lock (backend/purge.h). */
 #ifndef MT_RECLAIM_H
 #define MT_RECLAIM_H

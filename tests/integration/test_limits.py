@@ -129,11 +129,13 @@ def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, c
 
 
 def test_a_program_that_fits_its_limit_under_glibc_lives_under_the_shim(run, env, limited, compile_c, backend):
+	"""And does not come so near that chance decides."""
 	group = limited(256)
 
 	got = run([compile_c("pressure_slots.c"), "185", "1"], env(), preexec_fn=group.enter)
 
 	assert got.returncode == 0 and int(got.stdout.split()[0]) > 20, got.stderr
+	assert group.read("memory.max_usage_in_bytes") <= 252 * MB
 
 
 def test_memory_that_is_turned_over_near_the_limit_is_left_alone(run, env, limited, compile_c, backend):
