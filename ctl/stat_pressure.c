@@ -55,7 +55,7 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 	       mt_text_field("psi_some_us", now->psi_some_us).text);
 	printf("  %-11s%s for pressure, which returned %s\n", "cleanups", mt_text_count(now->pressure_clean_count).text,
 	       mt_text_bytes(now->pressure_returned_bytes).text);
-	printf("  %-11sthreads that took more waited %s for free memory to go back, %s together\n", "waits",
+	printf("  %-11sthreads that allocated returned free memory %s before they went on, %s together\n", "reclaims",
 	       mt_text_counted(now->pressure_wait_count, "time", "times").text, mt_text_ns(now->pressure_wait_ns).text);
 	printf("  %-11s%.2f on %s CPUs; this process has used %s of CPU time\n", "load", (double)now->load_thousandths / 1000,
 	       now->cpus_count ? mt_text_count(now->cpus_count).text : "?", mt_text_ns(now->cpu_ns).text);

@@ -203,6 +203,8 @@ static void say_not_in_memory(const struct mt_process *process, const char *path
 	if (fstatfs(directory, &where) == 0 && !MT_STATS_IS_MEMORY(where.f_type))
 		mt_error_because(why, MT_ERR_NOT_AVAILABLE, "it has no files: MT_DIR=%.150s is not on a file system in memory (tmpfs)", path);
 	close(directory);
+}
+
 /* mtctl's MT_DIR is a guess about a process whose own cannot be read. Of a directory of another user it is a wrong guess, and
  * no reason to refuse the process. */
 static bool is_another_users(const struct mt_process *process, const char *path)

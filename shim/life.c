@@ -182,7 +182,6 @@ static void heap_start(char **environment)
 	hooks.shadowed = mt_heap_is_shadowed();
 #ifndef MT_NO_JEMALLOC
 	hooks.took = mt_growth_took;
-	hooks.moved = mt_growth_moved;
 #endif
 	start_account(mt_backend_choose(mt_config(), &hooks));
 	own_pid = mt_os_getpid();
@@ -253,59 +252,6 @@ MT_COLD void mt_life_grown(void)
 	else if (is_large())
 		(void)start_reaper();
 }
-
-#ifndef MT_NO_JEMALLOC
-#define LONGEST_WATCH_BYTES (16 * MT_LIFE_LOOK_BYTES)
-
-/* A child serves its first growth from what it has inherited, and the kernel is asked for nothing: workers of a data loader
- * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a reaper. A child that
- * stays small is watched for ever, on all its threads: each adds up its own, and tells the others only now and then. Looks
- * that have found it small come at twice the distance, or a child that churns buffers would do little else. */
-static MT_TLS uint64_t told_bytes;          /* of this thread's allocations; 0: it is yet to begin */
-static _Atomic uint64_t watched_bytes;      /* allocated since the last look, as far as told; counter, no ordering */
-static _Atomic uint64_t watch_step_bytes;   /* the next look; counter, no ordering */
-
-static void watch_child(void)
-{
-	if (mt_backend()->counting != MT_COUNTING_OWN)
-		return;
-	told_bytes = 0;
-	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch_step_bytes, MT_LIFE_LOOK_BYTES, memory_order_relaxed);
-	mt_heap_watch(true);
-}
-
-/* True once in so many bytes: who takes them looks. */
-static bool watch_is_due(void)
-{
-	uint64_t step = atomic_load_explicit(&watch_step_bytes, memory_order_relaxed);
-	uint64_t allocated;
-	uint64_t freed;
-	uint64_t fresh;
-
-	if (!mt_cell.counters || !mt_jemalloc_counters(mt_cell.counters, &allocated, &freed))
-		return false;
-	fresh = told_bytes ? mt_above(allocated, told_bytes) : 0;
-	told_bytes = allocated;
-	if (atomic_fetch_add_explicit(&watched_bytes, fresh, memory_order_relaxed) + fresh < step)
-		return false;
-	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
-	if (step < LONGEST_WATCH_BYTES)
-		atomic_store_explicit(&watch_step_bytes, step * 2, memory_order_relaxed);
-	return true;
-}
-
-MT_COLD void mt_life_watched(void)
-{
-	int kept = errno;
-
-	if (watch_is_due())
-		mt_life_grown();
-	if (mt_reaper_runs())
-		mt_heap_watch(false);
-	errno = kept;
-}
-#endif
 
 /* ---- CUDA ---- */
 
@@ -427,7 +373,7 @@ static void fork_child(void)
 		grew(LOOK_STEP_BYTES);
 #ifndef MT_NO_JEMALLOC
 	else
-		watch_child();
+		mt_growth_watch_child();
 #endif
 }
 

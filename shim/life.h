@@ -27,10 +27,6 @@ bool mt_life_is_home(void);
  * allocator has returned (a thread started from inside it would wait for a mutex that its own thread holds). */
 void mt_life_grown(void);
 
-/* Every so many allocations of a thread of a forked child that has no reaper yet: starts one when its threads have allocated
- * as much as makes a program look at itself. Called by whoever allocated, after the allocator has returned. Keeps errno. */
-void mt_life_watched(void);
-
 /* The first call of a wrapped CUDA function: starts the pool and the reaper. True when the wrappers are to do their work;
  * false (MT_CUDA=off, the shim is off, a forked child): hand the call on as it is. Cheap after the first. Never called
  * from inside dlsym. */

@@ -18,7 +18,6 @@ struct mt_cell {
 	uint64_t freed_bytes;             /* with MT_CELL_KNOWN in it */
 	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
 	uint64_t told_allocated_bytes;    /* when the owner last told of growth */
-	uint64_t told_freed_bytes;
 	_Alignas(64) const void *counters; /* where the allocator counts; else this cell */
 	uint64_t folded_allocated_bytes;  /* already in the sums of the dead */
 	uint64_t folded_freed_bytes;

@@ -73,6 +73,12 @@ struct mt_backend_identity {
 	char conf[768];           /* the embedded jemalloc's settings, with room for the user's own; "" for others */
 };
 
+enum mt_reclaimed {
+	MT_RECLAIMED_NOTHING,     /* no more than was to be kept is free */
+	MT_RECLAIMED_SOME,
+	MT_RECLAIMED_BUSY         /* the purge lock was not had in time */
+};
+
 /* Who counts live bytes. */
 enum mt_counting {
 	MT_COUNTING_OWN,    /* the allocator keeps two counters a thread, see mt_jemalloc_counters */
@@ -88,11 +94,14 @@ struct mt_backend {
 	bool purge_impossible;
 	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
-	bool (*pages)(struct mt_heap_figures *out); /* only dirty_bytes and active_bytes, at a fraction of the cost; NULL, or
-						     * answers false: ask for all figures */
+	bool (*pages)(struct mt_heap_figures *out); /* only dirty_bytes and active_bytes, at a fraction of the cost, any thread; NULL,
+						     * or answers false: ask for all figures */
 	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most); /* NULL: cannot tell; how many, as costly as figures */
 	void (*purge)(struct mt_purge_outcome *out);
 	uint64_t (*unmerged_bytes)(void); /* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
+	/* Returns free memory until no more than keep_bytes is left, as far as that can be told. Any thread of the program, also from
+	 * inside malloc once its block is made; waits for the purge lock up to patience_ns. */
+	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
 };
@@ -104,7 +113,6 @@ struct mt_backend_hooks {
 	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
 	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
 	void (*took)(void);                   /* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
-	void (*moved)(uint64_t block_bytes);  /* the same, by a realloc that is over: the block has so many bytes now */
 };
 
 /* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the first allocation. */

@@ -192,6 +192,7 @@ void mt_jemalloc_fork_child(void)
 {
 	if (fork_child)
 		fork_child();
+	mt_jemalloc_pages_fork_child();
 	mt_lock_check_leave(MT_RANK_jemalloc);
 	mt_jemalloc_prof_open_gate_in_child();
 	mt_lock_check_leave(MT_RANK_prof_gate);
@@ -206,13 +207,8 @@ int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh;
+	void *fresh = je_bare_realloc(ptr, size);
 
-	mt_jemalloc_event_mode = ptr ? MT_EVENT_LATER : MT_EVENT_AT_ONCE;
-	fresh = je_bare_realloc(ptr, size);
-	if (mt_unlikely(mt_jemalloc_event_mode == MT_EVENT_CAME) && fresh)
-		hooks->moved(je_malloc_usable_size(fresh));
-	mt_jemalloc_event_mode = MT_EVENT_AT_ONCE;
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;
 	return fresh;
@@ -329,7 +325,7 @@ static uint64_t ask(const char *name)
 	return value;
 }
 
-static uint64_t arenas_count(void)
+unsigned int mt_jemalloc_arenas_count(void)
 {
 	unsigned int count = 0;
 	size_t bytes = sizeof(count);
@@ -368,7 +364,7 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->mapped_bytes = ask("stats.mapped");
 	out->retained_bytes = ask("stats.retained");
 	out->metadata_bytes = ask("stats.metadata");
-	out->arenas_count = arenas_count();
+	out->arenas_count = mt_jemalloc_arenas_count();
 	out->alloc_count = ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
 	out->free_count = ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
 	return true;
@@ -380,21 +376,16 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
  * jemalloc's answer is as old as the last epoch, and one that has never been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)
 {
-	size_t mib[3];
-	size_t length = 3;
-	uint64_t count = arenas_count();
+	unsigned int count = mt_jemalloc_arenas_count();
 
 	memset(out, 0, sizeof(*out));
-	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
-		return;
 	out->possible = true;
-	for (uint64_t index = 0; index < count; index++) {
+	for (unsigned int index = 0; index < count; index++) {
 		uint64_t began = mt_os_now_ns();
 		uint64_t took;
 
-		mib[1] = index;
 		mt_purge_enter();
-		(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+		mt_jemalloc_purge_arena(index);
 		took = mt_os_now_ns() - began;
 		mt_purge_leave();
 		if (took > out->longest_hold_ns)
@@ -426,6 +417,7 @@ static const struct mt_backend jemalloc_backend = {
 	.profiler = &mt_jemalloc_profiler,
 	.pages = mt_jemalloc_pages,
 	.purge = jemalloc_purge,
+	.reclaim = mt_jemalloc_reclaim,
 	.flush_thread = jemalloc_flush_thread,
 };
 

@@ -18,6 +18,8 @@ extern void (*je_malloc_message)(void *argument, const char *text);
 int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
 int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+unsigned int mt_jemalloc_arenas_count(void);
+
 /* The first allocation of all. False: it was refused, and jemalloc, which begins but once, is no allocator here. */
 bool mt_jemalloc_begins(void);
 

@@ -2,8 +2,6 @@
 
 #include <stddef.h>
 
-MT_TLS unsigned char mt_jemalloc_event_mode;
-
 /* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics every opt.stats_interval bytes,
  * and is there at all where that is set. With a version whose functions are others it would print: jemalloc.mk looks. */
 extern int64_t je_opt_stats_interval __attribute__((weak));
@@ -45,8 +43,5 @@ void mt_je_stats_interval_event_handler(void *thread, uint64_t elapsed_bytes)
 {
 	(void)thread;
 	(void)elapsed_bytes;
-	if (mt_jemalloc_event_mode == MT_EVENT_AT_ONCE)
-		told();
-	else
-		mt_jemalloc_event_mode = MT_EVENT_CAME;
+	told();
 }

@@ -4,15 +4,8 @@
 
 #include <stdint.h>
 
-#include "base/attr.h"
-
 /* Before jemalloc's first use. took: called by each thread after so many bytes that it has allocated, once its block is made,
  * with no lock of jemalloc's held. Never called by a version that has no such events (before 5.3). */
 void mt_jemalloc_event_use(uint64_t step_bytes, void (*took)(void));
-
-/* Around a realloc of the calling thread: in between, what was allocated is counted, what was freed not yet. So an event is put
- * off. */
-enum mt_jemalloc_event { MT_EVENT_AT_ONCE, MT_EVENT_LATER, MT_EVENT_CAME };
-extern MT_TLS unsigned char mt_jemalloc_event_mode;
 
 #endif

@@ -32,6 +32,11 @@ void mt_purge_enter(void)
 	wait_for_copy();
 }
 
+bool mt_purge_enter_within(uint64_t span_ns)
+{
+	return mt_lock_take_within(&lock, span_ns);
+}
+
 void mt_purge_leave(void)
 {
 	mt_lock_hand_over(&lock);

@@ -6,11 +6,15 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Around as little as possible at once: a fork waits for it. Whoever waits is let in at the leaving. */
 void mt_purge_enter(void);
 void mt_purge_leave(void);
+
+/* The same for who would rather go on than wait for longer. False: not entered. */
+bool mt_purge_enter_within(uint64_t span_ns);
 
 /* Whoever copies the process, before and after. Not for longer than a second: a purge of 100 GB takes the kernel ten
  * and more. False: it goes on all the same, and there is nothing to release. */

@@ -195,11 +195,24 @@ static void system_purge(struct mt_purge_outcome *out)
 	mt_purge_leave();
 }
 
+static enum mt_reclaimed system_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
+{
+	(void)keep_bytes; /* glibc's trim has a word for the top of the heap alone */
+	if (!glibc_trim)
+		return MT_RECLAIMED_NOTHING;
+	if (!mt_purge_enter_within(patience_ns))
+		return MT_RECLAIMED_BUSY;
+	(void)glibc_trim(0);
+	mt_purge_leave();
+	return MT_RECLAIMED_SOME;
+}
+
 static struct mt_backend system_backend = {
 	.counting = MT_COUNTING_NONE,
 	.purge_stalls = true,
 	.figures = system_figures,
 	.purge = system_purge,
+	.reclaim = system_reclaim,
 };
 
 /* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same file as that malloc:

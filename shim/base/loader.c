@@ -46,6 +46,11 @@ void mt_loader_leave(void)
 		atomic_fetch_sub(&walkers_count, 1);
 }
 
+bool mt_loader_is_inside(void)
+{
+	return depth > 0;
+}
+
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context), void *context)
 {
 	int kept = errno;

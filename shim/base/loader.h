@@ -7,10 +7,14 @@
 #define MT_LOADER_H
 
 #include <link.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 void mt_loader_enter(void);
 void mt_loader_leave(void);
+
+/* Whether the calling thread is between the two. */
+bool mt_loader_is_inside(void);
 
 /* dl_iterate_phdr(3) in between; keeps errno. */
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context), void *context);

@@ -42,7 +42,7 @@ bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns)
 	uint64_t now;
 
 	/* 2, since others may sleep too; who has it so and drops it wakes nobody, at worst. */
-	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
+	while (!try_once(lock) && atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
 		now = mt_os_now_ns();
 		if (now >= until)
 			return false;

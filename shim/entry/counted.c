@@ -27,7 +27,7 @@ static MT_COLD void *look(void *block)
 	mt_cell.look_bytes = mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES;
 	mt_account_thread_born(NULL);
 	mt_life_grown();
-	mt_growth_tell(mt_cell.allocated_bytes, mt_cell.freed_bytes & ~MT_CELL_KNOWN);
+	mt_growth_tell(mt_cell.allocated_bytes);
 	errno = kept;
 	return block;
 }
@@ -80,10 +80,8 @@ static void *counted_realloc(void *ptr, size_t size)
 	void *fresh = next.realloc(ptr, size);
 
 	/* realloc(ptr, 0) frees, and answers NULL */
-	if (ptr && (fresh || size == 0)) {
+	if (ptr && (fresh || size == 0))
 		uncount_bytes(old);
-		mt_growth_keep(old < size ? old : size);
-	}
 	return count_block(fresh);
 }
 

@@ -1,54 +1,85 @@
 #include "entry/growth.h"
 
-#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
 
 #include "account/account.h"
 #include "backend/backend.h"
+#include "base/attr.h"
+#include "base/number.h"
+#include "entry/heap.h"
 #include "life.h"
-#include "reaper/throttle.h"
+#include "reaper/reaper.h"
+#include "reaper/reclaim.h"
 
-static_assert(MT_BACKEND_TOOK_BYTES <= MT_THROTTLE_STEP_BYTES, "the least room that is told of is a step");
-
-void mt_growth_tell(uint64_t allocated_bytes, uint64_t freed_bytes)
+void mt_growth_tell(uint64_t allocated_bytes)
 {
-	uint64_t allocated = allocated_bytes - mt_cell.told_allocated_bytes;
-	uint64_t freed = freed_bytes - mt_cell.told_freed_bytes;
+	uint64_t fresh = allocated_bytes - mt_cell.told_allocated_bytes;
 
 	mt_cell.told_allocated_bytes = allocated_bytes;
-	mt_cell.told_freed_bytes = freed_bytes;
-	if (mt_unlikely(mt_throttle_note(allocated, freed)) && mt_life_is_home())
-		mt_throttle_heed();
-}
-
-void mt_growth_keep(uint64_t bytes)
-{
-	mt_cell.told_allocated_bytes += bytes;
-	mt_cell.told_freed_bytes += bytes;
+	if (mt_unlikely(mt_reclaim_note(fresh)) && mt_life_is_home())
+		mt_reclaim_run(fresh);
 }
 
 #ifndef MT_NO_JEMALLOC
-static bool read_counters(uint64_t *out_allocated, uint64_t *out_freed)
-{
-	return mt_cell.counters && mt_jemalloc_counters(mt_cell.counters, out_allocated, out_freed);
-}
-
 void mt_growth_took(void)
 {
 	uint64_t allocated, freed;
 
-	if (read_counters(&allocated, &freed))
-		mt_growth_tell(allocated, freed);
+	if (mt_cell.counters && mt_jemalloc_counters(mt_cell.counters, &allocated, &freed))
+		mt_growth_tell(allocated);
 }
 
-/* How large the old block was is no longer known; other blocks that were freed meanwhile are taken for a part of it. */
-void mt_growth_moved(uint64_t block_bytes)
-{
-	uint64_t allocated, freed, gone;
+/* ---- forked children ---- */
 
-	if (!read_counters(&allocated, &freed))
+#define LONGEST_WATCH_BYTES (16 * MT_LIFE_LOOK_BYTES)
+
+/* A child serves its first growth from what it has inherited, and the kernel is asked for nothing: workers of a data loader
+ * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a reaper. A child that
+ * stays small is watched for ever, on all its threads: each adds up its own, and tells the others only now and then. Looks
+ * that have found it small come at twice the distance, or a child that churns buffers would do little else. */
+static MT_TLS uint64_t told_bytes;          /* of this thread's allocations; 0: it is yet to begin */
+static _Atomic uint64_t watched_bytes;      /* allocated since the last look, as far as told; counter, no ordering */
+static _Atomic uint64_t watch_step_bytes;   /* the next look; counter, no ordering */
+
+void mt_growth_watch_child(void)
+{
+	if (mt_backend()->counting != MT_COUNTING_OWN)
 		return;
-	gone = freed - mt_cell.told_freed_bytes;
-	mt_growth_keep(gone < block_bytes ? gone : block_bytes);
-	mt_growth_tell(allocated, freed);
+	told_bytes = 0;
+	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch_step_bytes, MT_LIFE_LOOK_BYTES, memory_order_relaxed);
+	mt_heap_watch(true);
+}
+
+/* True once in so many bytes: who takes them looks. */
+static bool watch_is_due(void)
+{
+	uint64_t step = atomic_load_explicit(&watch_step_bytes, memory_order_relaxed);
+	uint64_t allocated;
+	uint64_t freed;
+	uint64_t fresh;
+
+	if (!mt_cell.counters || !mt_jemalloc_counters(mt_cell.counters, &allocated, &freed))
+		return false;
+	fresh = told_bytes ? mt_above(allocated, told_bytes) : 0;
+	told_bytes = allocated;
+	if (atomic_fetch_add_explicit(&watched_bytes, fresh, memory_order_relaxed) + fresh < step)
+		return false;
+	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
+	if (step < LONGEST_WATCH_BYTES)
+		atomic_store_explicit(&watch_step_bytes, step * 2, memory_order_relaxed);
+	return true;
+}
+
+MT_COLD void mt_growth_watched(void)
+{
+	int kept = errno;
+
+	if (watch_is_due())
+		mt_life_grown();
+	if (mt_reaper_runs())
+		mt_heap_watch(false);
+	errno = kept;
 }
 #endif

@@ -1,6 +1,6 @@
-/* entry/growth.h -- what a thread of the program allocates and frees, told to the reaper's throttle (reaper/throttle.h) from inside
- * malloc, once the block is made: every MB that it allocates over jemalloc, every 4 MB over glibc. Cheap where no limit is
- * known: two counters and a subtraction. May wait, with none of the allocator's locks held and none of ours. Keeps errno. */
+/* entry/growth.h -- the program's allocation events: each thread, from inside malloc once its block is made, every MB that it allocates
+ * over jemalloc and every 4 MB over glibc, looks whether the process is near a limit (reaper/reclaim.h). Cheap where no limit is
+ * known: a counter and a subtraction. May return free memory, with none of the allocator's locks held and none of ours. Keeps errno. */
 #ifndef MT_GROWTH_H
 #define MT_GROWTH_H
 
@@ -9,14 +9,14 @@
 /* Where the allocator counts (jemalloc). */
 void mt_growth_took(void);
 
-/* The same at the end of a realloc whose block has now so many bytes: the old one is counted as freed by now, and only what the new
- * one has more is growth. */
-void mt_growth_moved(uint64_t block_bytes);
+/* Where we count. What the calling thread has ever allocated. */
+void mt_growth_tell(uint64_t allocated_bytes);
 
-/* Where we count. What the calling thread has ever allocated and freed. */
-void mt_growth_tell(uint64_t allocated_bytes, uint64_t freed_bytes);
+/* In a forked child, over jemalloc: its threads' calls are watched until it has a worker thread. */
+void mt_growth_watch_child(void);
 
-/* Where we count: so much of both, since the last time, was one block and still is. */
-void mt_growth_keep(uint64_t bytes);
+/* Every so many allocations of a thread of such a child: starts the worker thread when its threads have allocated as much as makes a
+ * program look at itself. Called by the thread that allocated, after the allocator has returned. Keeps errno. */
+void mt_growth_watched(void);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "backend/jemalloc.h"
 #include "base/lock_check.h"
+#include "entry/growth.h"
 #include "life.h"
 
 /* ---- the very first call ---- */
@@ -85,7 +86,7 @@ static MT_COLD void look_at_growth(void)
 {
 	if (atomic_load_explicit(&watched, memory_order_relaxed)) {
 		if (++calls % CALLS_A_LOOK == 0)
-			mt_life_watched();
+			mt_growth_watched();
 	} else if (is_grown_up() && may_jump) {
 		jump_makers();
 	}

@@ -20,7 +20,7 @@ void mt_heap_serve_jemalloc(void);
 void mt_heap_note_growth(void);
 
 /* Over the embedded jemalloc: until it is switched off, every maker comes by the cold path and each 512th of a
- * thread asks mt_life_watched. Some 10 instructions a call more. Any thread. */
+ * thread asks mt_growth_watched. Some 10 instructions a call more. Any thread. */
 void mt_heap_watch(bool on);
 
 /* Our own functions, whatever their names are bound to in this process. */

@@ -12,17 +12,15 @@
 #include "base/os.h"
 #include "reaper/gpu.h"
 #include "reaper/python.h"
+#include "reaper/reclaim.h"
 #include "reaper/shared_pages.h"
-#include "reaper/throttle.h"
 #include "sense/rss.h"
 #include "stats/publish.h"
 
-#define UNMERGED_MOST_BYTES 16384 /* of 32 and more each, in as many pages: 2 MB */
 
 static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
 static _Atomic uint64_t reaper_purge_ns; /* CPU time of the reaper's purges; counter, no ordering */
-static _Atomic uint64_t discarded_bytes; /* counter, no ordering */
 
 static const char *const reason_texts[] = {
 #define X(name, text) text,
@@ -211,43 +209,20 @@ static void finish_record(struct mt_stats_record *record)
 	record->live_after_bytes = live_bytes();
 }
 
-/* What another thread touches meanwhile makes it less, and what it maps more, by what the heap's end went down at most. */
-static void note_discarded(const struct mt_rss_quick *before)
-{
-	struct mt_rss_quick after;
-	uint64_t gone, unmapped;
-
-	if (!mt_rss_read_quick(&after))
-		return;
-	gone = mt_above(before->rss_bytes, after.rss_bytes);
-	unmapped = mt_above(before->mapped_bytes, after.mapped_bytes);
-	atomic_fetch_add_explicit(&discarded_bytes, mt_above(gone, unmapped), memory_order_relaxed);
-}
-
-/* glibc merges what lies in its fast bins before it gives anything back, and writes to each block. Where its page is shared with
- * forked processes it is copied. The program's own next allocation of 1 kB or more merges it, too: until then nothing is purged. */
-static bool would_copy(void)
-{
-	return mt_backend()->unmerged_bytes && mt_shared_pages_forks() &&
-	       mt_backend()->unmerged_bytes() > UNMERGED_MOST_BYTES && !mt_shared_pages_are_few();
-}
-
 /* Under the lock: one purge at a time. */
 static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 {
 	struct mt_purge_outcome outcome = {0};
-	struct mt_rss_quick before = {0};
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
 
 	mt_lock_take(&lock);
 	if (order->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
-	(void)mt_rss_read_quick(&before);
 	outcome.possible = true;
-	if (!would_copy())
+	if (!mt_shared_pages_purge_copies(true))
 		mt_backend()->purge(&outcome);
-	note_discarded(&before);
+	mt_reclaim_note_purge();
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	if (!order->here)
@@ -300,13 +275,9 @@ static bool is_without_gc(const struct mt_stats_record *record)
 /* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
 static bool purge_ahead(const struct mt_order *order, struct mt_stats_record *record)
 {
-	bool possible;
-
 	if (order->level < MT_LEVEL_LIGHT || order->here || (!order->pressure.sources && !mt_python_is_running()))
 		return false;
-	possible = purge(order, record);
-	mt_throttle_release();
-	return possible;
+	return purge(order, record);
 }
 
 void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
@@ -333,7 +304,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
-		atomic_fetch_add_explicit(&foreign_bytes, purged, memory_order_relaxed);
+		mt_actions_note_foreign(purged);
 	count(&record, purged);
 	mt_publish_record(&record);
 	print_profile(&record);
@@ -401,14 +372,13 @@ uint64_t mt_actions_reaper_purge_ns(void)
 	return atomic_exchange_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
 }
 
-uint64_t mt_actions_discarded_bytes(void)
+void mt_actions_note_foreign(uint64_t bytes)
 {
-	return atomic_exchange_explicit(&discarded_bytes, 0, memory_order_relaxed);
+	atomic_fetch_add_explicit(&foreign_bytes, bytes, memory_order_relaxed);
 }
 
 void mt_actions_fork_child(void)
 {
-	atomic_store_explicit(&discarded_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 	atomic_store_explicit(&foreign_bytes, 0, memory_order_relaxed);

@@ -48,9 +48,8 @@ uint64_t mt_actions_foreign_bytes(void);
  * passed, which on a busy machine is mostly other programs' (seen: 230 ms for 124 MB under a load of 12 on 2 cores). */
 uint64_t mt_actions_reaper_purge_ns(void);
 
-/* Pages that purges have given back since the last call while their addresses stay the heap's: memory that nobody has touched, and
- * that nobody has asked for either. */
-uint64_t mt_actions_discarded_bytes(void);
+/* Direct reclaim has returned so many. Any thread. */
+void mt_actions_note_foreign(uint64_t bytes);
 
 void mt_actions_fork_child(void);
 

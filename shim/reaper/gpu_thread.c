@@ -9,7 +9,7 @@
 #include "base/os.h"
 #include "driver/driver.h"
 #include "reaper/thread.h"
-#include "reaper/throttle.h"
+#include "reaper/reclaim.h"
 
 #define STACK_BYTES MT_MIB               /* the driver's frames, and its loading of the management library, lie on it */
 #define PATIENCE_NS (5 * MT_NS_PER_S)
@@ -44,7 +44,7 @@ void mt_gpu_thread_restore(int mode)
 static void *thread_main(void *unused)
 {
 	(void)unused;
-	mt_throttle_exempt(); /* the reaper may wait for it */
+	mt_reclaim_exempt(); /* the reaper may wait for it */
 	(void)prctl(PR_SET_NAME, "mtshim-gpu");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "account/account.h"
-#include "backend/backend.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -11,10 +9,9 @@
 #include "reaper/actions.h"
 #include "reaper/alarm.h"
 #include "reaper/gpu.h"
-#include "reaper/pending.h"
 #include "reaper/pressure_levels.h"
 #include "reaper/pressure_text.h"
-#include "reaper/throttle.h"
+#include "reaper/reclaim.h"
 #include "reaper/tick.h"
 #include "sense/cgroup.h"
 #include "sense/load.h"
@@ -24,13 +21,10 @@
 
 #define DEVICES_NS     MT_NS_PER_S        /* the driver is asked at most this often */
 #define TELL_PAUSE_NS  (60 * MT_NS_PER_S) /* a level that comes and goes is told at this distance at most */
-#define FAST_BYTES_PER_MS (2 * MT_MIB)    /* that a CPU can take and touch */
-#define SHORTEST_REST_MS  5
-#define LONGEST_REST_MS   100
+#define HEAP_LOOKS     3                  /* at most, for figures of one moment */
 
 static struct mt_pressure pressure;
 static bool unanswered_event;             /* of the watched file, seen by a look that decided nothing */
-static struct mt_pending pending;
 static uint64_t devices_ns;               /* when the driver was asked last */
 static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 
@@ -38,7 +32,8 @@ static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 struct scene {
 	struct mt_pressure_look look;
 	struct mt_rss_quick rss;
-	uint64_t taken_bytes;    /* by the program's threads since the last look, as they tell */
+	bool heap_known;
+	struct mt_heap_size heap;
 	const char *limit_source;
 	struct mt_load load;
 	uint64_t cpu_ns;
@@ -57,46 +52,6 @@ static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick 
 	swap = mt_publish_lock()->swap_bytes;
 	mt_publish_unlock();
 	return quick->rss_bytes + swap;
-}
-
-static void read_loose(const struct mt_rss_quick *quick, struct mt_pressure_look *out)
-{
-	struct mt_account_totals totals;
-
-	out->loose_bytes = out->freed_bytes = 0;
-	if (mt_backend()->counting == MT_COUNTING_NONE || !mt_account_read(&totals))
-		return;
-	out->loose_bytes = mt_above(quick->anon_bytes, totals.live_bytes);
-	out->freed_bytes = totals.freed_bytes;
-}
-
-static struct mt_untouched read_untouched(const struct mt_rss_quick *quick, uint64_t *out_free_bytes)
-{
-	struct mt_untouched out = {.known = quick->rss_bytes > 0};
-	struct mt_heap_figures heap = {0};
-
-	out.space_bytes = (int64_t)(quick->mapped_bytes - quick->rss_bytes);
-	out.exact = out.known && mt_backend()->pages && mt_backend()->pages(&heap);
-	out.heap_bytes = (int64_t)(heap.active_bytes + heap.dirty_bytes - quick->anon_bytes);
-	*out_free_bytes = heap.dirty_bytes;
-	return out;
-}
-
-static void read_heap(struct scene *out)
-{
-	struct mt_pressure_look *look = &out->look;
-	bool is_limited = look->limit_bytes || mt_pressure_own_limit(mt_config());
-	struct mt_untouched now = {.known = false};
-	uint64_t free_bytes = 0;
-
-	if (is_limited)
-		now = read_untouched(&out->rss, &free_bytes);
-	mt_pending_look(&pending, &now, out->taken_bytes, look->now_ns);
-	look->pending_bytes = pending.bytes;
-	if (pressure.level || pending.bytes)
-		read_loose(&out->rss, look);
-	if (pending.bytes) /* it counts as live, and is not resident: it may hide as much that is free */
-		look->free_bytes = now.exact ? free_bytes : look->loose_bytes + pending.bytes;
 }
 
 /* As the tick has published them; near a limit the reaper may have nothing to tick for. */
@@ -118,8 +73,25 @@ static void read_devices(struct mt_pressure_look *out)
 	}
 }
 
-/* Memory last: all that is compared is to be of one moment, and the driver may take its time. */
-static void look(struct scene *out, uint64_t taken_bytes)
+/* Limit, process and heap at one moment: not while the heap grows by a MB in between. */
+static void look_at_memory(struct scene *out, bool exactly, struct mt_cgroup_look *cgroup)
+{
+	struct mt_heap_size before = {0};
+	int64_t grown;
+
+	for (int i = 0; i < HEAP_LOOKS; i++) {
+		(void)mt_reclaim_read_heap(&before);
+		mt_cgroup_look("", mt_config(), mt_os_now_ns(), exactly ? 0 : MT_PRESSURE_HALF_PCT, cgroup);
+		(void)mt_rss_read_quick(&out->rss);
+		out->heap_known = mt_reclaim_read_heap(&out->heap);
+		grown = out->heap.held_bytes + out->heap.free_bytes - before.held_bytes - before.free_bytes;
+		if (grown < (int64_t)MT_MIB && grown > -(int64_t)MT_MIB)
+			break;
+	}
+}
+
+/* exactly: less than all may not be left out, however far the limit seems. */
+static void look(struct scene *out, bool exactly)
 {
 	const struct mt_config *cfg = mt_config();
 	struct mt_cgroup_look cgroup = {0};
@@ -127,11 +99,10 @@ static void look(struct scene *out, uint64_t taken_bytes)
 	struct mt_load load = {0};
 	uint64_t now = mt_os_now_ns();
 
-	mt_cgroup_look("", cfg, now, taken_bytes ? 0 : MT_PRESSURE_HALF_PCT, &cgroup);
+	memset(out, 0, sizeof(*out));
+	look_at_memory(out, exactly, &cgroup);
 	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
 	mt_load_look("", now, &load);
-	memset(out, 0, sizeof(*out));
-	out->taken_bytes = taken_bytes;
 	out->look = (struct mt_pressure_look){
 		.now_ns = now,
 		.used_bytes = cgroup.used_bytes,
@@ -145,7 +116,6 @@ static void look(struct scene *out, uint64_t taken_bytes)
 		.event_is_psi = psi.event_is_psi,
 	};
 	read_devices(&out->look);
-	(void)mt_rss_read_quick(&out->rss);
 	out->look.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
@@ -169,7 +139,7 @@ static void fill(const struct scene *scene)
 	to->cpu_ns = scene->cpu_ns;
 	to->load_thousandths = scene->load.load_thousandths;
 	to->cpus_count = scene->load.cpus_count;
-	mt_throttle_read(&to->pressure_wait_count, &to->pressure_wait_ns);
+	mt_reclaim_read(&to->pressure_wait_count, &to->pressure_wait_ns);
 	mt_publish_unlock();
 }
 
@@ -226,9 +196,9 @@ static void count_cleanup(const struct mt_stats_record *record)
 	mt_publish_unlock();
 }
 
-/* True: it has returned something. The budget does not hold it back, and is charged for it: what the program's other purges may
+/* The budget does not hold it back, and is charged for it: what the program's other purges may
  * cost is that much less. */
-static bool carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
+static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
 {
 	const struct mt_config *cfg = mt_config();
 	const struct mt_order order = {
@@ -247,13 +217,11 @@ static bool carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
-	read_loose(&rss, &outcome.after);
 	read_devices(&outcome.after);
 	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
 	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
 	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
 		mt_alarm_raise(mt_pressure_own_limit(cfg));
-	return outcome.returned_bytes >= MT_PRESSURE_LEAST_BYTES;
 }
 
 static bool is_due(uint64_t now_ns)
@@ -266,69 +234,49 @@ static bool is_due(uint64_t now_ns)
 }
 
 /* How far the program may grow until the next look. */
-static void allow(const struct mt_pressure_look *now)
-{
-	struct mt_pressure_allowance allowance;
-
-	mt_pressure_allow(now, mt_config(), &allowance);
-	if (allowance.limited)
-		mt_throttle_set(allowance.ring_bytes, allowance.unseen_bytes, allowance.leap_bytes);
-	else
-		mt_throttle_off();
-}
-
-/* Threads that take and free again, and are served from the same pages, would ring a thousand times a second: after a look that
- * has found no growth only leaps do for as long as fast ones take to the end of what they may, with what is pending taken off. And
- * a look that finds the limit near and nothing that could go is no help to who waits for it. */
-static void judge_look(const struct scene *scene, uint64_t own_before, bool of_use)
+static void limit_growth(const struct scene *scene)
 {
 	const struct mt_pressure_look *now = &scene->look;
-	bool has_grown = mt_above(now->own_bytes, own_before) >= scene->taken_bytes / 4;
-	uint64_t left = mt_above(now->limit_bytes, now->used_bytes + now->pending_bytes);
-	uint64_t ms = left / 4 / FAST_BYTES_PER_MS / (scene->load.cpus_count + 1);
+	struct mt_headroom_look look = {
+		.now_ns = now->now_ns,
+		.used_bytes = now->used_bytes,
+		.limit_bytes = now->limit_bytes,
+		.anon_bytes = scene->rss.anon_bytes,
+		.heap = scene->heap,
+	};
 
-	if (ms < SHORTEST_REST_MS)
-		ms = SHORTEST_REST_MS;
-	if (of_use)
-		mt_throttle_watch();
-	else if (scene->taken_bytes && !has_grown)
-		mt_throttle_rest((ms < LONGEST_REST_MS ? ms : LONGEST_REST_MS) * MT_NS_PER_MS);
-	else if (pressure.level == MT_PRESSURE_CRITICAL)
-		mt_throttle_rest(0);
-	else if (scene->taken_bytes)
-		mt_throttle_watch();
+	if (scene->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
+		mt_reclaim_look(&look);
+	else
+		mt_reclaim_off();
 }
 
 static void look_and_act(void)
 {
 	enum mt_pressure_level before = pressure.level;
-	uint64_t own_before = pressure.seen_own_bytes;
 	struct mt_pressure_plan plan;
 	struct scene scene;
-	bool of_use = false;
 
-	mt_pending_discarded(&pending, mt_actions_discarded_bytes());
-	look(&scene, mt_throttle_begin());
-	read_heap(&scene);
+	look(&scene, mt_reclaim_has_rung());
 	scene.look.event |= unanswered_event;
 	unanswered_event = false;
 	plan = mt_pressure_decide(&pressure, &scene.look, mt_config(), mt_config_facts());
-	allow(&scene.look);
+	limit_growth(&scene);
 	fill(&scene);
 	count_levels(before, &plan);
 	tell(&scene, &plan);
 	if (plan.clean)
-		of_use = carry_out(&plan, &scene.look);
-	judge_look(&scene, own_before, of_use);
+		carry_out(&plan, &scene.look);
+	else
+		mt_reclaim_check();
 	if (before || pressure.level) /* else it goes with the next tick */
 		mt_publish_write();
 }
 
 uint64_t mt_pressure_tick(uint64_t now_ns)
 {
-	if (mt_throttle_has_rung() || is_due(now_ns))
+	if (mt_reclaim_has_rung() || is_due(now_ns))
 		look_and_act();
-	mt_throttle_release();
 	return mt_pressure_wake_ns(&pressure);
 }
 
@@ -336,7 +284,7 @@ void mt_pressure_refresh(void)
 {
 	struct scene scene;
 
-	look(&scene, 0);
+	look(&scene, false);
 	unanswered_event |= scene.look.event;
 	fill(&scene);
 }
@@ -345,8 +293,7 @@ void mt_pressure_fork_child(void)
 {
 	memset(&pressure, 0, sizeof(pressure));
 	memset(told_ns, 0, sizeof(told_ns));
-	mt_pending_fork_child(&pending);
-	mt_throttle_fork_child();
+	mt_reclaim_fork_child();
 	unanswered_event = false;
 	devices_ns = 0;
 	mt_cgroup_fork_child();

@@ -8,23 +8,14 @@
 #define NEARER_NS        MT_NS_PER_S            /* from half on */
 #define NEAR_NS          (250 * MT_NS_PER_MS)   /* from where a level would be left on */
 #define SOONEST_NS       (20 * MT_NS_PER_MS)    /* while it grows fast */
-#define LEAST_SPACE_NS   (250 * MT_NS_PER_MS)   /* between two cleanups, however urgent */
-#define AHEAD_SPACE_NS   (100 * MT_NS_PER_MS)   /* the same for what is pending */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
 #define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
-#define FRESH_SHARE      8                      /* of the limit, freed since and still free: a cleanup for what is pending comes */
-#define FRESH_SOONER     5                      /* times sooner */
 #define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
 #define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
-}
-
-static uint64_t higher(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
 }
 
 /* ---- stories ---- */
@@ -128,69 +119,25 @@ static bool is_due(const struct mt_pressure_story *story, const struct mt_pressu
 	       story->level > story->cleaned_level;
 }
 
-/* It grows, and what is free here does not serve that: a program that takes its own free memory does not grow. */
-static bool grows_past_free(const struct mt_pressure *pressure, enum mt_pressure_kind kind,
-			    const struct mt_pressure_look *now, const struct mt_config *cfg)
-{
-	const struct mt_pressure_story *story = &pressure->stories[kind];
-	bool grown = kind == MT_PRESSURE_HOST ? now->used_bytes >= pressure->seen_used_bytes + GROWTH_BYTES :
-						now->own_bytes >= pressure->seen_own_bytes + GROWTH_BYTES;
-
-	return kind != MT_PRESSURE_GPU && pressure->looked && grown && now->now_ns - story->cleaned_ns >= LEAST_SPACE_NS &&
-	       now->loose_bytes >= story->after_loose_bytes + least_bytes(kind, now, cfg);
-}
-
 static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 {
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
-/* After a pause; but a program that has freed much since, and has it still, may take as much at once, and be killed in a fifth of
- * one. The longer the pause, the more that is: one that turns over its memory frees as much all the time. */
-static bool is_ahead_due(const struct mt_pressure *pressure, const struct mt_pressure_look *now)
-{
-	uint64_t since = now->now_ns - pressure->ahead_ns;
-	uint64_t share = now->limit_bytes / FRESH_SHARE;
-	uint64_t times = pressure->ahead_pause_ns / LEAST_SPACE_NS;
-	uint64_t freed = mt_above(now->freed_bytes, pressure->ahead_freed_bytes);
-	bool is_fresh = now->free_bytes >= share && freed >= share * (times ? times : 1);
-
-	return since >= (is_fresh ? pressure->ahead_pause_ns / FRESH_SOONER : pressure->ahead_pause_ns);
-}
-
-/* Blocks that have been allocated may be touched the next moment: what is free goes before they are. */
-static bool will_not_fit(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
-{
-	return cfg->pressure && now->pending_bytes && now->limit_bytes && now->exact &&
-	       now->used_bytes + now->pending_bytes >= mt_pressure_share_of(now->limit_bytes, cfg->crit_pct) &&
-	       now->free_bytes >= least_bytes(MT_PRESSURE_HOST, now, cfg) &&
-	       is_ahead_due(pressure, now);
-}
-
 /* What one kind adds to the plan. */
-static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind, bool urgent,
-		     struct mt_pressure_plan *plan)
+static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind, struct mt_pressure_plan *plan)
 {
 	enum mt_pressure_level level = pressure->stories[kind].level;
 
 	plan->kinds |= 1u << kind;
-	if (urgent)
-		plan->urgent_kinds |= 1u << kind;
 	plan->level = mt_pressure_higher(plan->level, level);
 	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
 		if (kind_of((enum mt_pressure_source)i) == kind && pressure->levels[i])
 			plan->sources |= 1u << i;
 	plan->clean = true;
-	if (!urgent && (level == MT_PRESSURE_CRITICAL || kind == MT_PRESSURE_OWN))
+	if (level == MT_PRESSURE_CRITICAL || kind == MT_PRESSURE_OWN)
 		plan->cleanup = MT_LEVEL_HEAVY;
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
-}
-
-static void add_ahead(const struct mt_pressure *pressure, struct mt_pressure_plan *plan)
-{
-	plan->clean = plan->ahead = true;
-	plan->level = pressure->stories[MT_PRESSURE_HOST].level;
-	plan->sources |= 1u << MT_PRESSURE_LIMIT;
 }
 
 /* Of processes that train together, one that collects or waits for its device lets all others wait. */
@@ -215,7 +162,7 @@ static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t l
 
 static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now, const struct mt_config *cfg)
 {
-	if (plan->ahead || plan->kinds & 1u << MT_PRESSURE_HOST)
+	if (plan->kinds & 1u << MT_PRESSURE_HOST)
 		take_nearer(plan, now->used_bytes, now->limit_bytes);
 	if (plan->kinds & 1u << MT_PRESSURE_OWN)
 		take_nearer(plan, now->own_bytes, mt_pressure_own_limit(cfg));
@@ -229,15 +176,9 @@ static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressu
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
 		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
 
-		if (!pressure->stories[i].level || !is_minded(kind, cfg))
-			continue;
-		if (is_due(&pressure->stories[i], now, cfg))
-			add_kind(pressure, kind, false, plan);
-		else if (grows_past_free(pressure, kind, now, cfg))
-			add_kind(pressure, kind, true, plan);
+		if (pressure->stories[i].level && is_minded(kind, cfg) && is_due(&pressure->stories[i], now, cfg))
+			add_kind(pressure, kind, plan);
 	}
-	if (!plan->clean && will_not_fit(pressure, now, cfg))
-		add_ahead(pressure, plan);
 	plan->reason = plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
 	if (facts->world_size > 1)
 		spare_ranks(plan);
@@ -322,21 +263,15 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 
 /* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB) nothing is left to be saved, and
  * where the kernel does not tell how much of it are pages of files, most may be. */
-void mt_pressure_allow(const struct mt_pressure_look *now, const struct mt_config *cfg, struct mt_pressure_allowance *out)
+bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg, uint64_t *out_ring_bytes)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
-	uint64_t promised;
 	bool is_vague = !now->exact && now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
 
-	*out = (struct mt_pressure_allowance){.limited = cfg->pressure && now->limit_bytes > now->used_bytes && !is_vague};
-	if (!out->limited)
-		return;
-	promised = lower(now->used_bytes + now->pending_bytes, now->limit_bytes);
-	out->ring_bytes = outlook_of(promised, now->limit_bytes, &at).room_bytes / 4;
-	out->unseen_bytes = mt_above(mt_pressure_share_of(now->limit_bytes, at.critical), promised);
-	if (!out->unseen_bytes)
-		out->unseen_bytes = (now->limit_bytes - promised) / 2;
-	out->leap_bytes = higher(out->unseen_bytes, now->limit_bytes / FRESH_SHARE);
+	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
+		return false;
+	*out_ring_bytes = outlook_of(now->used_bytes, now->limit_bytes, &at).room_bytes / 4;
+	return true;
 }
 
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
@@ -377,8 +312,6 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const s
 	note_overall(pressure, &plan);
 	tell_stories(pressure, now, cfg);
 	ask_kinds(pressure, now, cfg, facts, &plan);
-	if (plan.ahead)
-		pressure->ahead_freed_bytes = now->freed_bytes;
 	plan_next(pressure, now, cfg, &plan);
 	pressure->looked = true;
 	pressure->seen_ns = now->now_ns;
@@ -389,19 +322,17 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const s
 	return plan;
 }
 
-static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind kind, bool urgent,
+static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind kind,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
 	uint64_t returned = kind == MT_PRESSURE_GPU ? outcome->gpu_returned_bytes : outcome->returned_bytes;
-	enum mt_pressure_level level = urgent ? MT_PRESSURE_WARN : story->level; /* only a purge */
 
 	if (!story->cleaned_ns || outcome->after.now_ns - story->cleaned_ns >= pause_of(story, cfg))
-		story->cleaned_level = level;
+		story->cleaned_level = story->level;
 	else
-		story->cleaned_level = mt_pressure_higher(story->cleaned_level, level);
+		story->cleaned_level = mt_pressure_higher(story->cleaned_level, story->level);
 	story->cleaned_ns = outcome->after.now_ns;
 	story->after_bytes = lowered_bytes(kind, &outcome->after);
-	story->after_loose_bytes = outcome->after.loose_bytes;
 	story->earlier_pause_ns = pause_of(story, cfg);
 	if (returned < least_bytes(kind, &outcome->after, cfg)) {
 		story->pause_ns = doubled(story->earlier_pause_ns, cfg);
@@ -412,26 +343,14 @@ static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind 
 	}
 }
 
-/* One that is of no use is not made again at once: nobody can tell memory that is free from such as was just touched. */
-static void note_ahead(struct mt_pressure *pressure, const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
-{
-	uint64_t longer = pressure->ahead_pause_ns > AHEAD_SPACE_NS ? pressure->ahead_pause_ns * 2 : LEAST_SPACE_NS;
-	bool of_use = outcome->returned_bytes >= least_bytes(MT_PRESSURE_HOST, &outcome->after, cfg);
-
-	pressure->ahead_ns = outcome->after.now_ns;
-	pressure->ahead_pause_ns = of_use ? AHEAD_SPACE_NS : lower(longer, cfg->cooldown_ms * MT_NS_PER_MS);
-}
-
 bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
 	bool own = plan->kinds & 1u << MT_PRESSURE_OWN;
 
-	if (plan->ahead)
-		note_ahead(pressure, outcome, cfg);
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++)
 		if (plan->kinds & 1u << i)
-			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, plan->urgent_kinds & 1u << i, outcome, cfg);
+			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, outcome, cfg);
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
 	pressure->seen_used_bytes = mt_above(pressure->seen_used_bytes, outcome->returned_bytes);

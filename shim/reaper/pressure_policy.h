@@ -9,9 +9,8 @@
  *
  * A cleanup is made when a level is entered that has not had one yet, and again once the pause is over. The pause is
  * MT_COOLDOWN_MS; it doubles, up to 5 minutes, with each cleanup that returned next to nothing or whose pages were back
- * before the cooldown was over, and one that returned much, and for longer, resets it. Only memory that grows while free
- * memory lies beside it is purged whatever the pause says: such growth has no use for what is free, and would meet the limit. And
- * before any level: where what has just been allocated would reach critical once it is touched. */
+ * before the cooldown was over, and one that returned much, and for longer, resets it. Growth that has no use for the heap's free
+ * memory, and would meet the limit beside it, is the business of direct reclaim (reaper/reclaim.h), whatever the pause says. */
 #ifndef MT_PRESSURE_POLICY_H
 #define MT_PRESSURE_POLICY_H
 
@@ -41,10 +40,6 @@ struct mt_pressure_look {
 	bool event;                 /* the watched file has told of pressure */
 	bool event_is_psi;          /* and only a risen some_us makes it true */
 	uint64_t own_bytes;         /* resident and swapped */
-	uint64_t pending_bytes;     /* allocated lately and not touched yet */
-	uint64_t free_bytes;        /* of the heap, and resident, as far as the allocator can tell; 0 unless bytes are pending */
-	uint64_t loose_bytes;       /* anonymous memory less live heap: bounds what a purge returns; 0 unknown */
-	uint64_t freed_bytes;       /* by the program, ever; 0 unless bytes are pending or there is a level */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
 };
@@ -62,7 +57,6 @@ struct mt_pressure_story {
 	uint64_t earlier_pause_ns;  /* before it: doubled when its pages come back */
 	uint64_t returned_bytes;    /* what it returned and may still come back; 0: that is over */
 	uint64_t after_bytes;       /* of the figure that it was to lower, right after it */
-	uint64_t after_loose_bytes;
 };
 
 /* All that is remembered from look to look; zero to begin with. */
@@ -87,9 +81,6 @@ struct mt_pressure {
 	uint64_t stall_ns;          /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
-	uint64_t ahead_ns;          /* when a cleanup was last made for what was pending, and how soon the next may be */
-	uint64_t ahead_pause_ns;
-	uint64_t ahead_freed_bytes; /* by the program, until the look that asked for it */
 	bool alarmed;               /* until the own memory is below warn again */
 };
 
@@ -99,8 +90,6 @@ struct mt_pressure_plan {
 	bool flush_gpu;             /* our idle device blocks too */
 	enum mt_reason reason;      /* PRESSURE or RSS_LIMIT */
 	uint32_t kinds;             /* that asked: bits 1 << enum mt_pressure_kind */
-	uint32_t urgent_kinds;      /* of them, those that grow past free memory */
-	bool ahead;                 /* no kind has asked: what is pending would reach critical */
 	uint32_t sources;           /* behind them: bits 1 << enum mt_pressure_source */
 	enum mt_pressure_level level; /* the highest of those that asked */
 	uint64_t used_bytes;        /* of the one that is nearest to its limit; 0 unknown */
@@ -111,17 +100,9 @@ struct mt_pressure_plan {
 	uint64_t next_ns;           /* when to look again, CLOCK_MONOTONIC */
 };
 
-/* How much the program may take until somebody has looked again. */
-struct mt_pressure_allowance {
-	bool limited;
-	uint64_t ring_bytes;        /* a look is due: a quarter of the room to the next threshold */
-	uint64_t unseen_bytes;      /* it must have been made: to critical, and above that half of what is left */
-	uint64_t leap_bytes;        /* so also where looks have been of no use; not less */
-};
-
 /* What a cleanup has brought. */
 struct mt_pressure_outcome {
-	struct mt_pressure_look after; /* own_bytes, loose_bytes and devices, now_ns */
+	struct mt_pressure_look after; /* own_bytes and devices, now_ns */
 	uint64_t returned_bytes;
 	uint64_t gpu_returned_bytes;
 };
@@ -137,8 +118,9 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure);
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
 					   const struct mt_config *cfg, const struct mt_config_facts *facts);
 
-/* After a look. */
-void mt_pressure_allow(const struct mt_pressure_look *now, const struct mt_config *cfg, struct mt_pressure_allowance *out);
+/* After a look: by how much the process may grow until the next one, a quarter of the way to the next threshold. False: no limit that
+ * direct reclaim could go by. */
+bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg, uint64_t *out_ring_bytes);
 
 /* The plan has been carried out. True: MT_RSS_LIMIT_MB stays reached all the same, and this has not been told yet. */
 bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,

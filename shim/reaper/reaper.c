@@ -21,10 +21,10 @@
 #include "reaper/policy.h"
 #include "reaper/pressure.h"
 #include "reaper/python.h"
+#include "reaper/reclaim.h"
 #include "reaper/requests.h"
 #include "reaper/rounds.h"
 #include "reaper/thread.h"
-#include "reaper/throttle.h"
 #include "reaper/tick.h"
 #include "sense/rights.h"
 #include "sense/rss.h"
@@ -318,7 +318,7 @@ static void *thread_main(void *unused)
 
 	(void)unused;
 	mt_stray_mark();
-	mt_throttle_exempt();
+	mt_reclaim_exempt();
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
 	 * is just given, nor closes. Older kernels refuse, and go without. */
@@ -334,8 +334,7 @@ static void *thread_main(void *unused)
 		mt_bell_use_file(apart);
 		loop();
 	}
-	mt_throttle_off();
-	mt_throttle_release();
+	mt_reclaim_off();
 	if (mt_main_thread_has_ended())
 		mt_last_follow_main();
 	mt_bell_take(MT_BELL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */

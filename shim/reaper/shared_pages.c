@@ -2,9 +2,11 @@
 
 #include <stdatomic.h>
 
+#include "backend/backend.h"
 #include "base/os.h"
 #include "sense/rss.h"
 
+#define UNMERGED_MOST_BYTES (16u << 10) /* in fast bins, that a purge may write to */
 #define PAUSE_SHARE 100 /* a reply that there are many stands for that many times what it cost */
 
 /* Counters, no ordering: a reply that comes too late is one that asks again. */
@@ -30,6 +32,16 @@ bool mt_shared_pages_are_few(void)
 	ended = mt_os_now_ns();
 	atomic_store_explicit(&again_ns, ended + (ended - began) * PAUSE_SHARE, memory_order_relaxed);
 	return false;
+}
+
+bool mt_shared_pages_purge_copies(bool may_ask)
+{
+	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
+	uint32_t now = atomic_load_explicit(&forks, memory_order_relaxed);
+
+	if (!unmerged_bytes || now == atomic_load_explicit(&few_at, memory_order_relaxed) || unmerged_bytes() <= UNMERGED_MOST_BYTES)
+		return false;
+	return !may_ask || !mt_shared_pages_are_few();
 }
 
 uint32_t mt_shared_pages_forks(void)

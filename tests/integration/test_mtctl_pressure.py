@@ -39,7 +39,7 @@ def test_stat_has_a_section_for_pressure(fake, ctl):
 	             "reached    warn 3 times, critical 1; the container has run into its limit 12 times",
 	             "stalls     tasks have waited for memory for 1250.0 ms (PSI, some)",
 	             "cleanups   4 for pressure, which returned 512.0 MB",
-	             "waits      threads that took more waited 2 times for free memory to go back, 31.5 ms together",
+	             "reclaims   threads that allocated returned free memory 2 times before they went on, 31.5 ms together",
 	             "load       1.25 on 2 CPUs; this process has used 12.3 s of CPU time"):
 		assert f"\n  {line}\n" in text, line
 	assert "alarms " not in text

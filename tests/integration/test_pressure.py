@@ -47,10 +47,11 @@ def pressures(mt_dir, pid, *sources):
 
 
 def test_levels_of_a_v2_group_come_and_go(puppet, env, files, mt_dir, wait_for, awake):
-	files.set(current=820)
+	files.set(current=500)
 	settings = env(**ONLY_PRESSURE, CGROUP=files.path, LOG_LEVEL="info", COOLDOWN_MS=60000)
 	actor = puppet(settings)
 	fragment(actor)
+	files.set(current=820)
 	assert awake(actor.pid, settings)["pressure_level"] == 0
 
 	files.set(current=873)

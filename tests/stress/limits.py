@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Programs that meet the limit of their group, many times, several at once so that the reaper has to fight for its CPU: how many
-are killed, of each shape with each backend and settings, and without the shim, where all are. Exits 1 when one was killed under it.
-Wants memory groups of cgroup v1 that it may make.
+are killed, of each shape with each backend and settings, and without the shim, where all are. Before that, alone: a program that fits
+its limit by a little lives, and what a program costs that turns memory over near its limit, against MT_PRESSURE=0. Exits 1 when one was
+killed under the shim, or the cost is above 5 %. Wants memory groups of cgroup v1 that it may make.
 
-  tests/stress/limits.py [--runs 120] [--at-once 4] [--backend jemalloc] [--backend system] [--shim FILE]
+  tests/stress/limits.py [--runs 120] [--pairs 5] [--at-once 4] [--backend jemalloc] [--backend system] [--shim FILE]
 """
 import argparse
 import collections
@@ -13,6 +14,7 @@ import itertools
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,7 @@ import leftovers
 
 LIMIT_MB = 256
 RUN_S = 60  # none takes three seconds
+MOST_COST = 0.05
 
 # As pressure_hoard.c takes them: MB in small blocks, MB in large ones, rounds, MB a second (0: in one block).
 SHAPES = ["160 150 3 0", "160 150 3 1000000", "120 200 4 0", "200 100 4 0", "220 60 4 0"]
@@ -47,18 +50,21 @@ class Case:
 numbers = itertools.count()
 
 
-def run(case, program, shim):
-	"""One program in a group of its own: how it ended."""
+def run(command, environment, limit_mb=LIMIT_MB):
+	"""One program in a group of its own; environment takes the folder of the shim's files."""
 	group = leftovers.own_group() / f"{leftovers.prefix()}{next(numbers)}"
 	group.mkdir()
 	try:
-		(group / "memory.limit_in_bytes").write_text(str(LIMIT_MB << 20))
+		(group / "memory.limit_in_bytes").write_text(str(limit_mb << 20))
 		with tempfile.TemporaryDirectory(prefix=leftovers.prefix(), dir="/dev/shm") as folder:
-			return subprocess.run([program, *case.shape.split()], env=case.environment(folder, shim), timeout=RUN_S,
-			                      stdin=subprocess.DEVNULL, capture_output=True,
-			                      preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid()))).returncode
+			return subprocess.run(command, env=environment(folder), timeout=RUN_S, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+			                      preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
 	finally:
 		leftovers.remove_group(group)
+
+
+def end_of(case, program, shim):
+	return run([program, *case.shape.split()], lambda folder: case.environment(folder, shim)).returncode
 
 
 def tell(case, ends):
@@ -76,9 +82,58 @@ def cases(backends):
 				yield Case(shape, backend, settings)
 
 
+def shimmed(backend, shim, **settings):
+	"""For run."""
+	bare = {name: value for name, value in os.environ.items() if not name.startswith("MT_") and name != "LD_PRELOAD"}
+	set_here = {f"MT_{name}": str(value) for name, value in settings.items()}
+	return lambda folder: {**bare, "MT_DIR": folder, "MT_ALLOCATOR": backend, "LD_PRELOAD": str(shim), **set_here}
+
+
+def slots(program, backend, shim):
+	"""185 MB outside the heap and 32 blocks of 1 to 2 MB: lives at 256 MB."""
+	got = run([program, "185", "3"], shimmed(backend, shim))
+	print(f"slots, {backend}: at {LIMIT_MB} MB {'lives' if got.returncode == 0 else 'KILLED'}; "
+	      f"slowest of its steps at 276 MB: {slowest(program, backend, shim)} ms, with MT_PRESSURE=0 {slowest(program, backend, shim, PRESSURE=0)} ms",
+	      flush=True)
+	return got.returncode == 0
+
+
+def slowest(program, backend, shim, **settings):
+	"""The median of three, in milliseconds."""
+	ends = [run([program, "185", "3"], shimmed(backend, shim, **settings), 276) for _ in range(3)]
+	return statistics.median(int(got.stdout.split()[1]) // 1000 if got.returncode == 0 else 10**6 for got in ends)
+
+
+def speed(program, backend, shim, **settings):
+	"""Blocks that are replaced in a second of CPU time."""
+	blocks, cpu_us, _ = map(int, run([program, "185", "20", "3"], shimmed(backend, shim, **settings)).stdout.split())
+	return blocks / cpu_us * 1e6
+
+
+def mix(program, backend, shim, pairs):
+	"""20 MB of mixed sizes turned over at 205 of 256 MB."""
+	costs = []
+	for i in range(pairs):
+		with_it = speed(program, backend, shim) if i % 2 else None
+		without = speed(program, backend, shim, PRESSURE=0)
+		costs.append(1 - (with_it or speed(program, backend, shim)) / without)
+	cost = statistics.median(costs)
+	told = " ".join(f"{one:+.1%}" for one in costs)
+	print(f"mix, {backend}: {cost:+.1%} fewer blocks per CPU second than with MT_PRESSURE=0, median of {told}", flush=True)
+	return cost <= MOST_COST
+
+
+def build(folder, name):
+	program = pathlib.Path(folder) / name
+	subprocess.run(["gcc", "-std=c11", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-o", program,
+	                ROOT / "tests" / "integration" / f"pressure_{name}.c"], check=True)
+	return program
+
+
 def main():
 	parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
 	parser.add_argument("--runs", type=int, default=120)
+	parser.add_argument("--pairs", type=int, default=5)
 	parser.add_argument("--at-once", type=int, default=4)
 	parser.add_argument("--backend", action="append", choices=["jemalloc", "system"])
 	parser.add_argument("--shim", type=pathlib.Path, default=ROOT / "build" / "libmtshim.so")
@@ -87,18 +142,22 @@ def main():
 	if not leftovers.own_group() or not os.access(leftovers.own_group(), os.W_OK):
 		sys.exit("limits: no memory group of cgroup v1 can be made here")
 	total = collections.Counter()
+	shim = options.shim.resolve()
+	backends = options.backend or ["jemalloc", "system"]
+	well = True
 	with tempfile.TemporaryDirectory(prefix=leftovers.prefix()) as folder:
-		program = pathlib.Path(folder) / "hoard"
-		subprocess.run(["gcc", "-std=c11", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-o", program,
-		                ROOT / "tests" / "integration" / "pressure_hoard.c"], check=True)
+		hoard, slots_program, mix_program = (build(folder, name) for name in ("hoard", "slots", "mix"))
+		for backend in backends:
+			well = slots(slots_program, backend, shim) and well
+			well = (not options.pairs or mix(mix_program, backend, shim, options.pairs)) and well
 		with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-			for case in cases(options.backend or ["jemalloc", "system"]):
+			for case in cases(backends) if options.runs else ():
 				runs = options.runs if case.backend else options.at_once
-				ends = collections.Counter(pool.map(lambda _: run(case, program, options.shim.resolve()), range(runs)))
+				ends = collections.Counter(pool.map(lambda _: end_of(case, hoard, shim), range(runs)))
 				tell(case, ends)
 				total += ends if case.backend else {}
 	print(f"under the shim {total[-signal.SIGKILL]} of {total.total()} killed")
-	return 0 if total[0] == total.total() else 1
+	return 0 if well and total[0] == total.total() else 1
 
 
 if __name__ == "__main__":

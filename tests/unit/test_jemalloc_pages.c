@@ -6,6 +6,8 @@
 
 #include "backend/backend.h"
 #include "backend/jemalloc.h"
+#include "backend/purge.h"
+#include "base/os.h"
 
 static void ignore_thread(void *counters)
 {
@@ -103,6 +105,34 @@ Test(jemalloc_pages, of_an_arena_that_was_first_used_since_the_last_epoch_are_pu
 	backend->purge(&outcome);
 	cr_assert(backend->pages(&pages));
 	cr_expect_eq(pages.dirty_bytes, 0);
+}
+
+Test(jemalloc_pages, are_returned_where_more_are_free_than_may_stay)
+{
+	const struct mt_backend *backend = start();
+	struct mt_heap_figures pages = {0};
+
+	use_some();
+	expect_the_same(backend);
+	cr_assert(backend->pages(&pages));
+
+	cr_expect_eq(backend->reclaim(pages.dirty_bytes, MT_NS_PER_S), MT_RECLAIMED_NOTHING);
+	cr_expect_eq(backend->reclaim(pages.dirty_bytes - 1, MT_NS_PER_S), MT_RECLAIMED_SOME);
+	cr_assert(backend->pages(&pages));
+	cr_expect_eq(pages.dirty_bytes, 0);
+}
+
+Test(jemalloc_pages, are_not_waited_for_longer_than_patience_lasts)
+{
+	const struct mt_backend *backend = start();
+
+	use_some();
+	expect_the_same(backend);
+	mt_purge_enter();
+
+	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_BUSY);
+	mt_purge_leave();
+	cr_expect_eq(backend->reclaim(0, MT_NS_PER_MS), MT_RECLAIMED_SOME);
 }
 
 Test(jemalloc_pages, are_not_asked_where_the_program_has_arenas_of_its_own)

@@ -4,8 +4,7 @@
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless the step says +TIME.
  *   ram=MB ram~MB   used of the limit, which is 1000 MB, so that MB are also tenths of a percent; ~ for an upper bound
  *   limit=MB        another limit, 0 for nothing known         own=MB    resident and swapped memory of the process
- *   pending=MB free=MB  by threads, and free in the heap, at this look alone     freed=MB  by the program, ever
- *   loose=MB        anonymous memory that is no live heap      gpu=MB gpu2=MB  used on a device of 1000 MB
+ *   gpu=MB gpu2=MB  used on a device of 1000 MB
  *   events=N        the limit has been met N times, ever       psi=MS    tasks have waited for MS more
  *   fifo trigger    the watched pipe, or PSI file, has told    gives=MB ggives=MB  what a cleanup returns from now on
  * Expected: - (nothing), purge, pool (purge and our idle device blocks) or heavy; then any of by=SOURCE,SOURCE
@@ -93,45 +92,6 @@ static const struct row {
 	 "ram=860 own=700 gives=300: purge | ram=860 own=700: - | +11s: - | +9s: purge | ram=860 own=700: - | +21s: - | +20s: purge"},
 	{"back after the cooldown is new", "",
 	 "ram=860 own=500 gives=100: purge | ram=760 own=400: - over | +12s: - | ram=860 own=500: purge | +11s ram=860 own=410: purge"},
-	/* what has been allocated and not been touched yet */
-	{"what is pending would reach critical: at once", "", "ram=600: - | ram=600 pending=300 free=100: purge by=limit level=none used=600"},
-	{"what is pending will fit", "", "ram=600 pending=299 free=200: -"},
-	{"what is pending finds nothing free", "", "ram=600 pending=300 free=7: -"},
-	{"what is pending of an upper bound", "", "ram~600 pending=300 free=100: -"},
-	{"pending again a moment later", "", "ram=600 pending=300 free=100 gives=0: purge | +100ms ram=600 pending=300 free=100: - | "
-	 "+200ms ram=600 pending=300 free=100: purge | +300ms pending=300 free=100: - | +250ms pending=300 free=100: purge"},
-	{"pending in vain for ever: once in a cooldown", "cooldown_ms=400", "ram=600 pending=300 free=100 gives=0: purge | "
-	 "pending=300 free=100: purge | pending=300 free=100: purge | +380ms pending=300 free=100: - | +30ms pending=300 free=100: purge"},
-	{"pending again a moment after much has gone", "", "ram=600 pending=300 free=200 gives=200: purge | +100ms ram=600 pending=300 free=50: purge"},
-	{"pending again a moment later, and an eighth of the limit was freed", "",
-	 "ram=600 pending=300 free=200 gives=0: purge | +60ms pending=300 free=200 freed=124: - | "
-	 "+10ms pending=300 free=200 freed=125 gives=200: purge | +30ms ram=600 pending=300 free=200 freed=249: - | "
-	 "+10ms pending=300 free=200 freed=250: purge"},
-	{"pending again a moment later, and what was freed was taken again", "",
-	 "ram=600 pending=300 free=124 gives=0: purge | +60ms pending=300 free=124 freed=5000: - | +10ms pending=300 free=125 freed=5000: purge"},
-	{"pending in vain, in a program that turns over its memory: the longer the pause, the more must be freed", "",
-	 "ram=600 pending=300 free=200 gives=0: purge | +60ms pending=300 free=200 freed=125: purge | "
-	 "+120ms pending=300 free=200 freed=374: - | +10ms pending=300 free=200 freed=375: purge | "
-	 "+240ms pending=300 free=200 freed=874: - | +10ms pending=300 free=200 freed=875: purge"},
-	{"pending in vain, and any amount is freed: a fifth of the pause must pass", "",
-	 "ram=600 pending=300 free=200 gives=0: purge | +49ms pending=300 free=200 freed=90000: - | +1ms pending=300 free=200 freed=90000: purge | "
-	 "+99ms pending=300 free=200 freed=180000: - | +1ms pending=300 free=200 freed=180000: purge"},
-	{"pending in a program without a limit", "", "limit=0 ram=600 pending=900 free=100: -"},
-	{"pending with pressure switched off", "pressure=0", "ram=600 pending=900 free=100: -"},
-	{"pending for ever, in the pause of a level", "", "ram=860 gives=20: purge | +100ms ram=860 pending=100 free=50: purge level=warn by=limit"},
-	{"warn is not late for what was pending in vain", "",
-	 "ram=600 pending=300 free=100 gives=0: purge | +300ms pending=300 free=100: purge | ram=860: purge entered=warn"},
-	{"critical is cleaned again as ever beside it", "",
-	 "ram=910 gives=30: heavy | ram=910 own=480 pending=50 free=20: purge level=critical | +8s ram=910 own=480: - | +2s: heavy"},
-	/* growth past free memory */
-	{"grows past free memory: at once", "",
-	 "ram=860 loose=50 gives=30: purge | ram=870 own=520 loose=200 gives=150: purge by=limit"},
-	{"grows with nothing free beside it: waits", "", "ram=860 loose=50 gives=30: purge | ram=870 own=520 loose=25: -"},
-	{"free memory without growth: waits", "", "ram=860 loose=50 gives=30: purge | ram=830 own=470 loose=200: -"},
-	{"past free memory at critical is a purge", "",
-	 "ram=910 loose=50 gives=30: heavy | ram=920 own=520 loose=200: purge level=critical"},
-	{"past free memory also when backed off", "",
-	 "ram=860 gives=0: purge | +21s: purge | +41s: purge | ram=880 loose=100: purge | +100ms ram=890 loose=200: -"},
 	/* events */
 	{"the count at the first look is no event", "", "ram=700 events=40: - level=none | : - | : -"},
 	{"events are critical at once", "", "ram=700 events=40: - | ram=700 events=41 gives=20: heavy by=events level=critical"},
@@ -283,14 +243,6 @@ static void change(char *word)
 		tell.look.limit_bytes = number * MB;
 	} else if (strcmp(word, "own") == 0) {
 		tell.look.own_bytes = number * MB;
-	} else if (strcmp(word, "pending") == 0) {
-		tell.look.pending_bytes = number * MB;
-	} else if (strcmp(word, "free") == 0) {
-		tell.look.free_bytes = number * MB;
-	} else if (strcmp(word, "freed") == 0) {
-		tell.look.freed_bytes = number * MB;
-	} else if (strcmp(word, "loose") == 0) {
-		tell.look.loose_bytes = number * MB;
 	} else if (strcmp(word, "gpu") == 0 || strcmp(word, "gpu2") == 0) {
 		use_device(word[3] == '2', number * MB);
 	} else if (strcmp(word, "events") == 0) {
@@ -324,7 +276,6 @@ static void clean(void)
 	tell.look.now_ns += 20 * MT_NS_PER_MS;
 	tell.look.used_bytes -= lower(tell.gives_bytes, tell.look.used_bytes);
 	tell.look.own_bytes -= lower(tell.gives_bytes, tell.look.own_bytes);
-	tell.look.loose_bytes -= lower(tell.gives_bytes, tell.look.loose_bytes);
 	if (tell.plan.flush_gpu || tell.plan.cleanup == MT_LEVEL_HEAVY) {
 		outcome.gpu_returned_bytes = tell.gpu_gives_bytes;
 		tell.look.devices[0].used_bytes -= lower(tell.gpu_gives_bytes, tell.look.devices[0].used_bytes);
@@ -428,7 +379,6 @@ static void play(char *step)
 	*wanted++ = 0;
 	tell.step++;
 	tell.look.event = false;
-	tell.look.pending_bytes = tell.look.free_bytes = 0;
 	while ((word = strsep(&step, " "))) {
 		if (*word == '+')
 			pass(word + 1);
@@ -533,48 +483,38 @@ Test(pressure_policy, is_due_for_growth_towards_the_own_limit)
 	cr_expect(mt_pressure_is_due(&tell.pressure, tell.look.now_ns + MT_NS_PER_MS, 503 * MB));
 }
 
-/* ---- how much may be taken until then ---- */
+/* ---- by how much the process may grow until then ---- */
 
-static void expect_allowed(uint64_t used_mb, uint64_t pending_mb, uint64_t ring_mb, uint64_t unseen_mb, uint64_t leap_mb)
+static void expect_ring(uint64_t used_mb, uint64_t ring_mb)
 {
-	const struct mt_pressure_look now = {
-		.used_bytes = used_mb * MB, .pending_bytes = pending_mb * MB, .limit_bytes = 1000 * MB, .exact = true,
-	};
-	struct mt_pressure_allowance got;
+	const struct mt_pressure_look now = {.used_bytes = used_mb * MB, .limit_bytes = 1000 * MB, .exact = true};
+	uint64_t ring_bytes;
 
-	mt_pressure_allow(&now, &tell.cfg, &got);
-	cr_expect(got.limited);
-	cr_expect_eq(got.ring_bytes / MB, ring_mb, "%llu MB ring", (unsigned long long)(got.ring_bytes / MB));
-	cr_expect_eq(got.unseen_bytes / MB, unseen_mb, "%llu MB unseen", (unsigned long long)(got.unseen_bytes / MB));
-	cr_expect_eq(got.leap_bytes / MB, leap_mb, "%llu MB are a leap", (unsigned long long)(got.leap_bytes / MB));
+	cr_assert(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes));
+	cr_expect_eq(ring_bytes / MB, ring_mb, "%llu MB", (unsigned long long)(ring_bytes / MB));
 }
 
-Test(pressure_policy, lets_growth_pass_unseen_until_it_would_reach_critical)
+Test(pressure_policy, wants_another_look_after_a_quarter_of_the_way_to_the_next_threshold)
 {
 	look_once("", "ram=100: -");
 
-	expect_allowed(450, 0, 100, 450, 450);
-	expect_allowed(350, 100, 100, 450, 450);
-	expect_allowed(870, 0, 7, 30, 125);
-	expect_allowed(900, 0, 25, 50, 125);
-	expect_allowed(960, 0, 10, 20, 125);
-	expect_allowed(900, 500, 0, 0, 125);
+	expect_ring(450, 100);
+	expect_ring(870, 7);
+	expect_ring(900, 25);
+	expect_ring(960, 10);
 }
 
-Test(pressure_policy, holds_nobody_back_where_no_limit_counts)
+Test(pressure_policy, limits_no_growth_where_no_limit_counts)
 {
 	struct mt_pressure_look now = {.used_bytes = 900 * MB, .limit_bytes = 1000 * MB, .exact = true};
-	struct mt_pressure_allowance got;
+	uint64_t ring_bytes;
 
 	look_once("pressure=0", "ram=100: -");
-	mt_pressure_allow(&now, &tell.cfg, &got);
-	cr_expect_not(got.limited, "switched off");
+	cr_expect_not(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes), "switched off");
 	look_once("", "ram=100: -");
 	now.exact = false;
-	mt_pressure_allow(&now, &tell.cfg, &got);
-	cr_expect_not(got.limited, "much of it may be pages of files");
+	cr_expect_not(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes), "much of it may be pages of files");
 	now.used_bytes = 1000 * MB;
 	now.exact = true;
-	mt_pressure_allow(&now, &tell.cfg, &got);
-	cr_expect_not(got.limited, "nothing is left to be saved");
+	cr_expect_not(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes), "nothing is left to be saved");
 }

@@ -1,0 +1,219 @@
+#include "reaper/reclaim.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "account/account.h"
+#include "backend/backend.h"
+#include "base/attr.h"
+#include "base/loader.h"
+#include "base/os.h"
+#include "reaper/actions.h"
+#include "reaper/bell.h"
+#include "reaper/shared_pages.h"
+
+#define STEP_BYTES  ((int64_t)MT_MIB)
+#define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define RING_NS     (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
+
+/* The ceiling, word by word: a thread that reads words of two looks compares a little too early or too late. No ordering. */
+#define CEILING_WORDS (sizeof(struct mt_ceiling) / sizeof(uint64_t))
+static_assert(sizeof(struct mt_ceiling) % sizeof(uint64_t) == 0, "it is copied by words");
+static _Atomic uint64_t shared[CEILING_WORDS];
+
+static _Atomic bool is_limited;      /* there is a ceiling; no ordering */
+static _Atomic int64_t left_bytes;   /* to allocate until somebody compares; counter, no ordering */
+static _Atomic bool has_rung;        /* no ordering: the bell has its own */
+static _Atomic bool was_purged;      /* since the last look; no ordering */
+static _Atomic uint64_t runs_count;  /* counters, no ordering */
+static _Atomic uint64_t runs_ns;
+static struct mt_headroom headroom;  /* the worker's */
+static MT_TLS bool is_exempt;
+
+static struct mt_ceiling read_ceiling(void)
+{
+	uint64_t words[CEILING_WORDS];
+	struct mt_ceiling ceiling;
+
+	for (size_t i = 0; i < CEILING_WORDS; i++)
+		words[i] = atomic_load_explicit(&shared[i], memory_order_relaxed);
+	memcpy(&ceiling, words, sizeof(ceiling));
+	return ceiling;
+}
+
+static void write_ceiling(const struct mt_ceiling *ceiling)
+{
+	uint64_t words[CEILING_WORDS];
+
+	memcpy(words, ceiling, sizeof(words));
+	for (size_t i = 0; i < CEILING_WORDS; i++)
+		atomic_store_explicit(&shared[i], words[i], memory_order_relaxed);
+}
+
+static bool is_set(_Atomic bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
+
+static void set(_Atomic bool *flag, bool value)
+{
+	atomic_store_explicit(flag, value, memory_order_relaxed);
+}
+
+bool mt_reclaim_read_heap(struct mt_heap_size *out)
+{
+	const struct mt_backend *backend = mt_backend();
+	struct mt_heap_figures pages = {0};
+	struct mt_account_totals totals;
+
+	*out = (struct mt_heap_size){.exact = backend->pages && backend->pages(&pages)};
+	if (out->exact) {
+		out->held_bytes = (int64_t)pages.active_bytes;
+		out->free_bytes = (int64_t)pages.dirty_bytes;
+		return true;
+	}
+	if (backend->counting == MT_COUNTING_NONE || !mt_account_read(&totals))
+		return false;
+	out->held_bytes = (int64_t)totals.live_bytes;
+	return true;
+}
+
+/* ---- comparing ---- */
+
+bool mt_reclaim_note(uint64_t allocated_bytes)
+{
+	int64_t bytes = (int64_t)allocated_bytes;
+
+	return is_set(&is_limited) && atomic_fetch_sub_explicit(&left_bytes, bytes, memory_order_relaxed) <= bytes;
+}
+
+/* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the pages that they lie in. */
+static void set_left(const struct mt_ceiling *ceiling, const struct mt_room *room)
+{
+	int64_t to_room = room->room_bytes - room->free_bytes;
+	int64_t to_ring = ceiling->ring_at_bytes - room->live_bytes - room->free_bytes;
+	int64_t left = (to_room < to_ring ? to_room : to_ring) / 2;
+
+	atomic_store_explicit(&left_bytes, left > STEP_BYTES ? left : STEP_BYTES, memory_order_relaxed);
+}
+
+static void ring(void)
+{
+	set(&has_rung, true);
+	mt_bell_ring(MT_BELL_GROWTH);
+}
+
+/* Where free memory is only reckoned, all of it is taken for returned until the next look. */
+static void note_run(const struct mt_ceiling *ceiling, uint64_t began_ns)
+{
+	struct mt_ceiling lower = *ceiling;
+
+	if (!ceiling->exact) {
+		lower.outside_bytes = ceiling->floor_bytes;
+		lower.used_bytes = 0;
+		write_ceiling(&lower);
+	}
+	atomic_fetch_add_explicit(&runs_count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
+}
+
+/* Half of the room may stay: who is at the ceiling would be there again with the next MB. */
+static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t began_ns)
+{
+	struct mt_heap_size after;
+
+	if (mt_shared_pages_purge_copies(false) ||
+	    mt_backend()->reclaim((uint64_t)room->room_bytes / 2, PATIENCE_NS) != MT_RECLAIMED_SOME)
+		return;
+	mt_reclaim_note_purge();
+	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
+		mt_actions_note_foreign((uint64_t)(room->free_bytes - after.free_bytes));
+	note_run(ceiling, began_ns);
+	ring();
+}
+
+static void compare(uint64_t fresh_bytes)
+{
+	struct mt_ceiling ceiling = read_ceiling();
+	uint64_t now = mt_os_now_ns();
+	struct mt_heap_size heap;
+	struct mt_room room;
+
+	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling.exact)
+		return;
+	heap.fresh_bytes = (int64_t)fresh_bytes;
+	room = mt_ceiling_room(&ceiling, &heap);
+	set_left(&ceiling, &room);
+	if (mt_ceiling_is_passed(&ceiling, &room, now))
+		reclaim(&ceiling, &room, now);
+	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes && now - ceiling.look_ns >= RING_NS)
+		ring();
+}
+
+MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
+{
+	int kept = errno;
+
+	/* A fork waits for who is in the loader, no longer than a walk takes. */
+	if (!is_exempt && !mt_loader_is_inside())
+		compare(fresh_bytes);
+	errno = kept;
+}
+
+void mt_reclaim_exempt(void)
+{
+	is_exempt = true;
+}
+
+void mt_reclaim_note_purge(void)
+{
+	set(&was_purged, true);
+}
+
+/* ---- the worker ---- */
+
+bool mt_reclaim_has_rung(void)
+{
+	return is_set(&has_rung);
+}
+
+void mt_reclaim_look(struct mt_headroom_look *look)
+{
+	struct mt_ceiling ceiling;
+
+	set(&has_rung, false);
+	look->purged = atomic_exchange_explicit(&was_purged, false, memory_order_relaxed);
+	mt_headroom_look(&headroom, look, &ceiling);
+	write_ceiling(&ceiling);
+	set(&is_limited, true);
+	atomic_store_explicit(&left_bytes, STEP_BYTES, memory_order_relaxed);
+}
+
+void mt_reclaim_check(void)
+{
+	if (is_set(&is_limited))
+		compare(0);
+}
+
+void mt_reclaim_off(void)
+{
+	set(&is_limited, false);
+	set(&has_rung, false);
+	headroom = (struct mt_headroom){0};
+}
+
+void mt_reclaim_read(uint64_t *out_count, uint64_t *out_ns)
+{
+	*out_count = atomic_load_explicit(&runs_count, memory_order_relaxed);
+	*out_ns = atomic_load_explicit(&runs_ns, memory_order_relaxed);
+}
+
+void mt_reclaim_fork_child(void)
+{
+	mt_reclaim_off();
+	set(&was_purged, false);
+	atomic_store_explicit(&runs_count, 0, memory_order_relaxed);
+	atomic_store_explicit(&runs_ns, 0, memory_order_relaxed);
+}
