@@ -2,7 +2,7 @@
  * right after a fork, read its field num_threads, and warn the user of "multi-threaded, use of fork() may lead to
  * deadlocks" where it is not 1. Fork's handlers see to our threads (life.c), so for this question they do not count:
  * the thread that has forked finds them left out of that field when it next opens the file. Every other reader, and
- * every other call, gets the kernel's own text. docs/design.md, section 4, has what else was tried. Source:
+ * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried. Source:
  * warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
 #include "entry/thread_count.h"
 
