@@ -34,7 +34,10 @@ void mt_purge_enter(void)
 
 bool mt_purge_enter_within(uint64_t span_ns)
 {
-	return mt_lock_take_within(&lock, span_ns);
+	if (!mt_lock_take_within(&lock, span_ns))
+		return false;
+	wait_for_copy();
+	return true;
 }
 
 void mt_purge_leave(void)
