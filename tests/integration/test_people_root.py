@@ -76,7 +76,7 @@ def test_an_mt_dir_of_roots_own_hides_the_files_of_nobody_else(person, wait_for,
 @pytest.mark.alone
 def test_trim_all_of_roots_asks_roots_own_and_all_users_asks_everybody(person, wait_for, stage):
 	owner, root = person(1), person(uid=0)
-	theirs, own = owner.puppet(wait_for).pid, root.puppet(wait_for, DIR=stage.place / "roots").pid
+	theirs, own = owner.puppet(wait_for).pid, root.puppet(wait_for, DIR=stage.memory / "roots").pid
 
 	def asked(pid):
 		return json.loads(root.ctl("stat", pid, "--json", "--cached").stdout)["requests_count"]
