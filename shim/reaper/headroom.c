@@ -89,6 +89,8 @@ void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_loo
 		.floor_bytes = now->heap.exact ? outside : headroom->floor_bytes,
 		.used_bytes = (int64_t)now->used_bytes,
 		.ring_at_bytes = outside + now->heap.held_bytes + now->heap.free_bytes + (int64_t)now->ring_bytes,
+		.critical_bytes = now->critical_bytes ? (int64_t)now->critical_bytes : INT64_MAX,
+		.clear_bytes = (int64_t)now->clear_bytes,
 		.exact = now->heap.exact,
 		.look_ns = now->now_ns,
 		.pause_until_ns = now->now_ns + headroom->pause_ns,

@@ -27,6 +27,8 @@ struct mt_headroom_look {
 	uint64_t used_bytes;        /* charged to the limit */
 	uint64_t limit_bytes;       /* not 0 */
 	uint64_t ring_bytes;        /* growth that asks for another look */
+	uint64_t critical_bytes;    /* used bytes at which Python's garbage is worth a collection; 0: never */
+	uint64_t clear_bytes;       /* and below which it was worth it */
 	uint64_t anon_bytes;        /* anonymous resident memory of the process */
 	struct mt_heap_size heap;
 	bool purged;                /* free memory has been returned since the last look */
@@ -49,6 +51,8 @@ struct mt_ceiling {
 	int64_t floor_bytes;        /* of them, not free memory of the heap; exact: all */
 	int64_t used_bytes;
 	int64_t ring_at_bytes;      /* live and free bytes at which another look is due */
+	int64_t critical_bytes;     /* live bytes at which Python is asked for a collection; INT64_MAX: never */
+	int64_t clear_bytes;        /* live bytes below which it is asked at once the next time */
 	bool exact;
 	uint64_t look_ns;
 	uint64_t pause_until_ns;    /* until then only an eighth of the limit is worth a purge */

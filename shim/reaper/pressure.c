@@ -11,7 +11,9 @@
 #include "reaper/gpu.h"
 #include "reaper/pressure_levels.h"
 #include "reaper/pressure_text.h"
+#include "reaper/python.h"
 #include "reaper/reclaim.h"
+#include "reaper/shared_pages.h"
 #include "reaper/tick.h"
 #include "sense/cgroup.h"
 #include "sense/load.h"
@@ -233,22 +235,34 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-/* How far the program may grow until the next look. */
+/* How far the program may grow until the next look. Of several processes that train together none is to wait for one that collects. */
 static void limit_growth(const struct scene *scene)
 {
 	const struct mt_pressure_look *now = &scene->look;
+	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
+	bool may_collect = mt_config_facts()->world_size <= 1;
 	struct mt_headroom_look look = {
 		.now_ns = now->now_ns,
 		.used_bytes = now->used_bytes,
 		.limit_bytes = now->limit_bytes,
 		.anon_bytes = scene->rss.anon_bytes,
 		.heap = scene->heap,
+		.critical_bytes = may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
+		.clear_bytes = mt_pressure_share_of(now->limit_bytes, at.keep_critical),
 	};
 
 	if (scene->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
 		mt_reclaim_look(&look);
 	else
 		mt_reclaim_off();
+}
+
+/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and asks the kernel nothing. */
+static void prepare_collection(void)
+{
+	if (pressure.level && mt_python_is_running())
+		(void)mt_shared_pages_are_few();
+	mt_python_hurry();
 }
 
 static void look_and_act(void)
@@ -269,6 +283,7 @@ static void look_and_act(void)
 		carry_out(&plan, &scene.look);
 	else
 		mt_reclaim_check();
+	prepare_collection();
 	if (before || pressure.level) /* else it goes with the next tick */
 		mt_publish_write();
 }

@@ -273,6 +273,30 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 	}
 }
 
+bool mt_python_collect_soon(void (*flush_thread)(void))
+{
+	const struct fork_view view = {.forks = mt_shared_pages_forks(), .few_shared = mt_shared_pages_are_known_few()};
+
+	/* is_running finds nothing new here: its table is there. */
+	if (!view.few_shared || !mt_found_is_there(&found_api) || !mt_python_is_running() || !take_call())
+		return false;
+	call.wish = (struct mt_python_wish){.flush_thread = flush_thread};
+	call.view = view;
+	atomic_store_explicit(&call.abandoned, true, memory_order_relaxed);
+	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
+	if (api.Py_AddPendingCall(pending, NULL) == 0)
+		return true;
+	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
+	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	return false;
+}
+
+void mt_python_hurry(void)
+{
+	if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_QUEUED && mt_python_is_running())
+		(void)mt_python_wake(&call.state, CALL_QUEUED);
+}
+
 bool mt_python_queue(int (*function)(void *), void *argument)
 {
 	return mt_python_is_running() && mt_python_gpu_find() && api.Py_AddPendingCall(function, argument) == 0;

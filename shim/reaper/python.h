@@ -39,6 +39,14 @@ bool mt_python_is_running(void);
  * and empties only the frameworks' caches, if CUDA is used here. */
 void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
 
+/* Queues a collection and waits for nothing: near a limit, from inside malloc once the block is made. Python's main thread runs it at its
+ * next bytecode; mt_python_came_late tells of it. Opens no file and looks nothing up. False: not queued, since one is under way,
+ * Python has not been found yet, or pages may be shared with forked processes. */
+bool mt_python_collect_soon(void (*flush_thread)(void));
+
+/* Makes a queued collection known to CPython where it was queued by another thread than its main one. The worker. */
+void mt_python_hurry(void);
+
 /* Has a function run as a pending call, on the main thread, some time; nobody waits. False: not queued. */
 bool mt_python_queue(int (*function)(void *), void *argument);
 

@@ -12,10 +12,12 @@
 #include "base/os.h"
 #include "reaper/actions.h"
 #include "reaper/bell.h"
+#include "reaper/python.h"
 #include "reaper/shared_pages.h"
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
 #define RING_NS     (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
 
 /* The ceiling, word by word: a thread that reads words of two looks compares a little too early or too late. No ordering. */
@@ -29,6 +31,7 @@ static _Atomic bool has_rung;        /* no ordering: the bell has its own */
 static _Atomic bool was_purged;      /* since the last look; no ordering */
 static _Atomic uint64_t runs_count;  /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
+static _Atomic uint64_t collect_ns;  /* when Python may be asked again while the limit stays near; no ordering */
 static struct mt_headroom headroom;  /* the worker's */
 static MT_TLS bool is_exempt;
 
@@ -94,8 +97,11 @@ static void set_left(const struct mt_ceiling *ceiling, const struct mt_room *roo
 {
 	int64_t to_room = room->room_bytes - room->free_bytes;
 	int64_t to_ring = ceiling->ring_at_bytes - room->live_bytes - room->free_bytes;
+	int64_t to_critical = ceiling->critical_bytes - room->live_bytes;
 	int64_t left = (to_room < to_ring ? to_room : to_ring) / 2;
 
+	if (to_critical > 0 && to_critical / 2 < left)
+		left = to_critical / 2;
 	atomic_store_explicit(&left_bytes, left > STEP_BYTES ? left : STEP_BYTES, memory_order_relaxed);
 }
 
@@ -134,6 +140,21 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room
 	ring();
 }
 
+/* What no purge can return may be Python's garbage, and the worker may come too late to ask for it: a program that fills the room to
+ * its limit in a tenth of a second was killed on a busy machine. Once each time that the limit comes near, then at a distance. */
+static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t now)
+{
+	uint64_t due = atomic_load_explicit(&collect_ns, memory_order_relaxed);
+
+	if (room->live_bytes < ceiling->clear_bytes && due)
+		atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
+	if (room->live_bytes < ceiling->critical_bytes || now < due)
+		return;
+	if (atomic_compare_exchange_strong_explicit(&collect_ns, &due, now + COLLECT_NS, memory_order_relaxed, memory_order_relaxed) &&
+	    mt_python_collect_soon(mt_backend()->flush_thread))
+		ring();
+}
+
 static void compare(uint64_t fresh_bytes)
 {
 	struct mt_ceiling ceiling = read_ceiling();
@@ -146,6 +167,8 @@ static void compare(uint64_t fresh_bytes)
 	heap.fresh_bytes = (int64_t)fresh_bytes;
 	room = mt_ceiling_room(&ceiling, &heap);
 	set_left(&ceiling, &room);
+	if (!is_exempt)
+		collect_garbage(&ceiling, &room, now);
 	if (mt_ceiling_is_passed(&ceiling, &room, now))
 		reclaim(&ceiling, &room, now);
 	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes && now - ceiling.look_ns >= RING_NS)
@@ -214,6 +237,7 @@ void mt_reclaim_fork_child(void)
 {
 	mt_reclaim_off();
 	set(&was_purged, false);
+	atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&runs_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&runs_ns, 0, memory_order_relaxed);
 }

@@ -14,6 +14,11 @@ static _Atomic uint32_t forks;
 static _Atomic uint32_t few_at;   /* the fork after which few were shared; 0 before any */
 static _Atomic uint64_t again_ns; /* before that the kernel is not asked: there were many */
 
+bool mt_shared_pages_are_known_few(void)
+{
+	return atomic_load_explicit(&forks, memory_order_relaxed) == atomic_load_explicit(&few_at, memory_order_relaxed);
+}
+
 bool mt_shared_pages_are_few(void)
 {
 	uint32_t now = atomic_load_explicit(&forks, memory_order_relaxed);
@@ -37,9 +42,8 @@ bool mt_shared_pages_are_few(void)
 bool mt_shared_pages_purge_copies(bool may_ask)
 {
 	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
-	uint32_t now = atomic_load_explicit(&forks, memory_order_relaxed);
 
-	if (!unmerged_bytes || now == atomic_load_explicit(&few_at, memory_order_relaxed) || unmerged_bytes() <= UNMERGED_MOST_BYTES)
+	if (!unmerged_bytes || mt_shared_pages_are_known_few() || unmerged_bytes() <= UNMERGED_MOST_BYTES)
 		return false;
 	return !may_ask || !mt_shared_pages_are_few();
 }

@@ -12,6 +12,9 @@
 bool mt_shared_pages_are_few(void);
 #define MT_SHARED_PAGES_MOST (2u << 20) /* bytes */
 
+/* The same without asking the kernel, which opens a file: false from a fork on until it has been asked. */
+bool mt_shared_pages_are_known_few(void);
+
 /* Whether a purge would copy shared pages. glibc merges what lies in its fast bins before it returns anything, and writes to each
  * block; where its page is shared with forked processes the kernel copies it. The program's own next allocation of 1 kB or more
  * merges them, too: until then nothing is purged. may_ask: the kernel may be asked, which opens a file; without it pages count as
