@@ -97,15 +97,17 @@ static int make_text(void)
 static MT_COLD FILE *answer(FILE *file, const char *path)
 {
 	int kept = errno;
-	int flags, fd;
+	int number, fd;
+	long flags;
 
 	if (!file || strcmp(path, STAT_PATH) != 0)
 		return file;
 	has_forked = false;
-	flags = fcntl(fileno(file), F_GETFD);
+	number = fileno(file);
+	flags = mt_kernel(SYS_fcntl, number, F_GETFD);
 	fd = make_text();
 	if (fd >= 0) {
-		(void)dup3(fd, fileno(file), flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+		(void)mt_kernel(SYS_dup3, fd, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
 		mt_os_close(fd);
 	}
 	errno = kept;
