@@ -51,4 +51,7 @@ def test_memray(profiled, backend, tmp_path):
 
 	assert said == plain_said
 	assert recorded["total_num_allocations"] == pytest.approx(plain["total_num_allocations"], rel=0.1, abs=50)
-	assert recorded["total_bytes_allocated"] == pytest.approx(plain["total_bytes_allocated"], rel=0.1)
+	# What an allocator maps for itself is under no line of Python's.
+	of_program, of_shim = ({entry["location"]: entry["size"] for entry in of["top_allocations_by_size"] if "program.py" in entry["location"]}
+	                       for of in (plain, recorded))
+	assert of_program and of_shim == of_program
