@@ -305,6 +305,7 @@ static void fork_prepare(void)
 {
 	if (!mt_life_is_on())
 		return;
+	mt_shared_pages_note_fork();
 #ifndef MT_NO_JEMALLOC
 	if (mt_backend()->counting == MT_COUNTING_OWN)
 		mt_jemalloc_know_thread();

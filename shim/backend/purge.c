@@ -12,6 +12,30 @@ static struct mt_lock lock = MT_LOCK(purge);
  * who sees it goes on to change the heap. */
 static _Atomic pid_t copied = 1;
 
+/* Counters; no ordering but the lock's: a fork counts before it takes the lock, and who trims looks with the lock held. */
+static _Atomic uint32_t forks;
+static _Atomic uint32_t allowed_at;
+
+void mt_purge_note_fork(void)
+{
+	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+uint32_t mt_purge_forks(void)
+{
+	return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+void mt_purge_allow_trim(uint32_t at)
+{
+	atomic_store_explicit(&allowed_at, at, memory_order_relaxed);
+}
+
+bool mt_purge_may_trim(void)
+{
+	return mt_purge_forks() == atomic_load_explicit(&allowed_at, memory_order_relaxed);
+}
+
 static bool is_copying(void)
 {
 	return atomic_load_explicit(&copied, memory_order_acquire) == 0;

@@ -188,7 +188,7 @@ static void system_purge(struct mt_purge_outcome *out)
 	else if (mimalloc_collect)
 		mimalloc_collect(true);
 	else if (glibc_trim)
-		(void)glibc_trim(0);
+		(void)(mt_purge_may_trim() && glibc_trim(0));
 	else
 		out->possible = false;
 	out->longest_hold_ns = mt_os_now_ns() - began;
@@ -197,14 +197,18 @@ static void system_purge(struct mt_purge_outcome *out)
 
 static enum mt_reclaimed system_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
 {
+	bool trims;
+
 	(void)keep_bytes; /* glibc's trim has a word for the top of the heap alone */
 	if (!glibc_trim)
 		return MT_RECLAIMED_NOTHING;
 	if (!mt_purge_enter_within(patience_ns))
 		return MT_RECLAIMED_BUSY;
-	(void)glibc_trim(0);
+	trims = mt_purge_may_trim();
+	if (trims)
+		(void)glibc_trim(0);
 	mt_purge_leave();
-	return MT_RECLAIMED_SOME;
+	return trims ? MT_RECLAIMED_SOME : MT_RECLAIMED_NOTHING;
 }
 
 static struct mt_backend system_backend = {

@@ -10,11 +10,13 @@
  * untouched: so under names of our own, which the assembler replaces. Source: clone(2), clone3(2), _Fork(3). */
 #include <dlfcn.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "backend/purge.h"
 #include "base/attr.h"
@@ -58,8 +60,10 @@ static bool is_shared(void)
 static bool hold(void)
 {
 	int kept = errno;
-	bool held = is_shared() && mt_purge_hold();
+	bool held;
 
+	mt_shared_pages_note_fork();
+	held = is_shared() && mt_purge_hold();
 	errno = kept;
 	return held;
 }
@@ -69,8 +73,10 @@ static _Atomic pid_t *hold_asleep(unsigned long *flags)
 {
 	int kept = errno;
 	bool is_taken = *flags & (CLONE_PARENT_SETTID | CLONE_PIDFD);
-	_Atomic pid_t *word = !is_taken && is_shared() ? mt_purge_hold_until_copied() : NULL;
+	_Atomic pid_t *word;
 
+	mt_shared_pages_note_fork();
+	word = !is_taken && is_shared() ? mt_purge_hold_until_copied() : NULL;
 	if (word)
 		*flags |= CLONE_PARENT_SETTID;
 	errno = kept;
@@ -132,6 +138,7 @@ static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *st
 
 	copy->held = word != NULL;
 	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
+	mt_shared_pages_note_fork();
 	if (word)
 		mt_purge_end_copy(child >= 0);
 	return child;
@@ -165,6 +172,18 @@ static bool may_copy(long number)
 	return number == SYS_clone || number == SYS_clone3;
 }
 
+/* A bad pointer is the kernel's to refuse. Asked by a futex that waits for no time, which every sandbox knows; its word must be aligned,
+ * and a pointer that is not is passed on as one that cannot be read. */
+static bool is_readable(const struct clone_args *wanted)
+{
+	const struct timespec none = {0};
+	int kept = errno;
+	bool can_read = mt_kernel(SYS_futex, wanted, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &none) == 0 || (errno != EFAULT && errno != EINVAL);
+
+	errno = kept;
+	return can_read;
+}
+
 static bool shares_memory(long number, long a, long b)
 {
 	const struct clone_args *wanted = (const struct clone_args *)(uintptr_t)a;
@@ -172,7 +191,7 @@ static bool shares_memory(long number, long a, long b)
 	if (number == SYS_clone)
 		return a & CLONE_VM;
 	if (number == SYS_clone3)
-		return !wanted || (unsigned long)b < CLONE_ARGS_SIZE_VER0 || (wanted->flags & CLONE_VM);
+		return (unsigned long)b < CLONE_ARGS_SIZE_VER0 || !is_readable(wanted) || (wanted->flags & CLONE_VM);
 	return false;
 }
 
@@ -191,6 +210,7 @@ static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, lon
 	_Atomic pid_t *word = number == SYS_clone ? hold_asleep(&flags) : NULL;
 	long child = next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
 
+	mt_shared_pages_note_fork();
 	if (word && child == 0)
 		mt_purge_forget();
 	else if (word)

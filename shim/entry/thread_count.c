@@ -1,7 +1,7 @@
 /* entry/thread_count.c -- fopen, for one file and one reader. Python 3.12 and later open /proc/self/stat in the parent
  * right after a fork, read its field num_threads, and warn the user of "multi-threaded, use of fork() may lead to
  * deadlocks" where it is not 1. Fork's handlers see to our threads (life.c), so for this question they do not count:
- * the thread that has forked finds them left out of that field when it next opens the file. Every other reader, and
+ * the thread of Python's that has forked finds them left out of that field when it next opens the file. Every other reader, and
  * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried. Source:
  * warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
 #include "entry/thread_count.h"
@@ -25,6 +25,7 @@
 #include "base/symbol.h"
 #include "life.h"
 #include "reaper/last.h"
+#include "reaper/python.h"
 
 #define STAT_PATH     "/proc/self/stat"
 #define THREADS_FIELD 20 /* proc(5) */
@@ -66,7 +67,7 @@ void mt_thread_count_forked(void)
 	has_forked = true;
 }
 
-/* The kernel's text without our threads, into a file of memory; -1 where it cannot be had, or none of them is in it. */
+/* The kernel's text without our threads, in a file of memory that is open for reading alone; -1 where it cannot be had, or none of them is in it. */
 static int make_text(void)
 {
 	char text[1024];
@@ -76,6 +77,7 @@ static int make_text(void)
 	const char *field = length > 0 ? mt_os_stat_at(text, THREADS_FIELD) : NULL;
 	uint64_t count = field ? mt_os_number(field) : 0;
 	size_t bytes;
+	int readable = -1;
 	int fd;
 
 	if (!ours || count <= ours)
@@ -86,15 +88,18 @@ static int make_text(void)
 	fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0)
 		fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC);
-	if (fd >= 0 && mt_os_write_at(fd, own, bytes, 0) != (ssize_t)bytes) {
-		mt_os_close(fd);
+	if (fd < 0)
 		return -1;
+	if (mt_os_write_at(fd, own, bytes, 0) == (ssize_t)bytes) {
+		mt_format(text, sizeof(text), "/proc/self/fd/%d", fd);
+		readable = (int)mt_kernel(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
 	}
-	return fd;
+	mt_os_close(fd);
+	return readable;
 }
 
 /* The stream has read nothing yet: it goes on as it is, on another file behind the same number. */
-static MT_COLD FILE *answer(FILE *file, const char *path)
+static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 {
 	int kept = errno;
 	int number, fd;
@@ -103,6 +108,8 @@ static MT_COLD FILE *answer(FILE *file, const char *path)
 	if (!file || strcmp(path, STAT_PATH) != 0)
 		return file;
 	has_forked = false;
+	if (mode[0] != 'r' || strchr(mode, '+') || !mt_python_is_running())
+		return file;
 	number = fileno(file);
 	flags = mt_kernel(SYS_fcntl, number, F_GETFD);
 	fd = make_text();
@@ -118,7 +125,7 @@ static FILE *open_by(open_fn next, const char *path, const char *mode)
 {
 	FILE *file = next(path, mode);
 
-	return mt_unlikely(has_forked) ? answer(file, path) : file;
+	return mt_unlikely(has_forked) ? answer(file, path, mode) : file;
 }
 
 MT_EXPORT FILE *fopen(const char *path, const char *mode)

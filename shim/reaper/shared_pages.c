@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 
 #include "backend/backend.h"
+#include "backend/purge.h"
 #include "base/os.h"
 #include "sense/rss.h"
 
@@ -10,18 +11,17 @@
 #define PAUSE_SHARE 100 /* a reply that there are many stands for that many times what it cost */
 
 /* Counters, no ordering: a reply that comes too late is one that asks again. */
-static _Atomic uint32_t forks;
 static _Atomic uint32_t few_at;   /* the fork after which few were shared; 0 before any */
 static _Atomic uint64_t again_ns; /* before that the kernel is not asked: there were many */
 
 bool mt_shared_pages_are_known_few(void)
 {
-	return atomic_load_explicit(&forks, memory_order_relaxed) == atomic_load_explicit(&few_at, memory_order_relaxed);
+	return mt_purge_forks() == atomic_load_explicit(&few_at, memory_order_relaxed);
 }
 
 bool mt_shared_pages_are_few(void)
 {
-	uint32_t now = atomic_load_explicit(&forks, memory_order_relaxed);
+	uint32_t now = mt_purge_forks();
 	uint64_t began = mt_os_now_ns();
 	uint64_t ended;
 	uint64_t bytes;
@@ -42,19 +42,22 @@ bool mt_shared_pages_are_few(void)
 bool mt_shared_pages_purge_copies(bool may_ask)
 {
 	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
+	uint32_t now = mt_purge_forks(); /* first: a fork after it makes the rest out of date */
 
-	if (!unmerged_bytes || mt_shared_pages_are_known_few() || unmerged_bytes() <= UNMERGED_MOST_BYTES)
-		return false;
-	return !may_ask || !mt_shared_pages_are_few();
+	if (unmerged_bytes && !mt_shared_pages_are_known_few() && unmerged_bytes() > UNMERGED_MOST_BYTES &&
+	    (!may_ask || !mt_shared_pages_are_few()))
+		return true;
+	mt_purge_allow_trim(now);
+	return false;
 }
 
 uint32_t mt_shared_pages_forks(void)
 {
-	return atomic_load_explicit(&forks, memory_order_relaxed);
+	return mt_purge_forks();
 }
 
 void mt_shared_pages_note_fork(void)
 {
-	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+	mt_purge_note_fork();
 	atomic_store_explicit(&again_ns, 0, memory_order_relaxed);
 }

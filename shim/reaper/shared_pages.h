@@ -24,7 +24,7 @@ bool mt_shared_pages_purge_copies(bool may_ask);
 /* Forks in this process and its own birth by fork so far. A reply of mt_shared_pages_are_few stands while it is the same. */
 uint32_t mt_shared_pages_forks(void);
 
-/* In the parent and in the child, after a fork. */
+/* Before a fork, and after it in the parent and in the child. */
 void mt_shared_pages_note_fork(void);
 
 #endif

@@ -39,6 +39,7 @@ static bool complained; /* a forked child has nothing new to say */
 
 /* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
 static char failure[PATH_BYTES + 100];
+static uid_t opened_by; /* the user as whom the folder was looked up */
 
 static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
 
@@ -56,7 +57,8 @@ static enum mt_err fail_foreign(void)
 
 void mt_files_tell(void)
 {
-	if (failure[0] && !complained)
+	/* A program that has just become another user is not told of what its former one may write to. */
+	if (failure[0] && !complained && geteuid() == opened_by)
 		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
 	complained = complained || failure[0];
 	failure[0] = 0;
@@ -255,6 +257,7 @@ enum mt_err mt_files_open(const struct mt_config *config, int *out_folder)
 	int kept = errno;
 	enum mt_err answer;
 
+	opened_by = geteuid();
 	name_folder(config);
 	answer = open_folder(out_folder);
 	errno = kept;

@@ -125,7 +125,8 @@ def test_postgresql_answers_the_same_and_its_own_signals_are_no_cleanups(cluster
 	# What is asked for by mtctl is done as ever.
 	assert control(settings, "trim", backend_pid).returncode in (0, 1)
 	assert shimmed.stop() == 0
-	assert not re.search(r"mtshim\[|PANIC|FATAL|terminated by signal", shimmed.log.read_text())
+	assert not re.search(r"mtshim\[|PANIC|FATAL(?!:  (the database system is|terminating connection due to admin))|terminated by signal",
+	                     shimmed.log.read_text())
 
 
 def test_postgresql_leaves_no_files_of_ended_processes(cluster, env, ordinary, wait_for, files_of_the_dead, backend):

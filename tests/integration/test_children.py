@@ -91,3 +91,10 @@ def test_a_child_whose_maker_sleeps_for_its_life_holds_up_no_cleanup(way, run, e
 
 	assert said, (got.stdout, got.stderr)
 	assert int(said[1]) < 1000
+
+
+def test_a_bad_pointer_to_clone3_is_refused_as_by_the_kernel(run, bare, env, compile_c):
+	program = compile_c("clone3_refused.c")
+	got = run([program], env())
+
+	assert (got.returncode, got.stdout) == (0, run([program], bare).stdout), got.stderr

@@ -225,3 +225,12 @@ def test_a_process_gives_back_when_another_one_of_its_container_grows(puppet, sp
 
 	assert found and rss_kb(actor.pid) < 30_000
 	assert other.poll() is None and group.read("memory.failcnt") == 0
+
+
+def test_a_trim_that_a_fork_overtakes_copies_no_fast_bins(run, env, limited, compile_c):
+	"""The worker decides on a purge just before the fork, and comes to it just after: the pages would be copied, past the limit."""
+	group = limited(256)
+
+	got = run([compile_c("fast_bins.c"), "120"], env(ALLOCATOR="system"), preexec_fn=group.enter)
+
+	assert (got.returncode, got.stdout) == (0, "well\n"), got.stderr
