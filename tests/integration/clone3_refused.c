@@ -1,5 +1,4 @@
 /* clone3_refused.c -- clone3 by its number with pointers that cannot be read: the kernel refuses them. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
 #include <sys/syscall.h>
