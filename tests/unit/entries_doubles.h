@@ -295,6 +295,10 @@ void mt_capture_stream_dies(struct CUstream_st *stream UNUSED)
 {
 	(void)by_pool("stream-dies", 0);
 }
+void mt_capture_stream_died(struct CUstream_st *stream UNUSED, int result)
+{
+	(void)by_pool(result == 0 ? "stream-died" : "stream-lives", 0);
+}
 void mt_capture_context_dies(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("captures-die", 0);

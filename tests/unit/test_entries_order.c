@@ -420,9 +420,9 @@ Test(entries_order, a_capture_that_cannot_begin_lowers_the_gate_again)
 Test(entries_order, a_stream_is_forgotten_before_its_handle_can_be_given_again)
 {
 	cr_expect_eq(cuStreamDestroy_v2((struct CUstream_st *)0x5c), 0);
-	expect_story("stream-dies cuStreamDestroy_v2");
+	expect_story("stream-dies cuStreamDestroy_v2 stream-died");
 	cr_expect_eq(cuStreamDestroy((struct CUstream_st *)0x5c), 0);
-	expect_story("stream-dies cuStreamDestroy");
+	expect_story("stream-dies cuStreamDestroy stream-died");
 	answer(1, 0);
 	cr_expect_eq(cuStreamDestroy_v2(NULL), 1);
 	expect_story("cuStreamDestroy_v2");
