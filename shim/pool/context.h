@@ -128,6 +128,10 @@ static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 /* The current context, made known if it was not, its mode decided. NULL where none is current, it cannot be had, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
+/* False on a thread on which the driver runs a host function of the program: there it permits no call. Such a thread is the driver's own,
+ * so one that was permitted a call once is not asked about again. Any thread, no lock held. */
+bool mt_context_may_call(void);
+
 /* Makes a context known that need not be current, for fences alone; NULL where no slot is left. An origin that tells more than FOUND
  * is kept with a context that was known already too. */
 struct mt_context *mt_context_know(struct CUctx_st *handle, int device, enum mt_context_origin origin);
@@ -148,10 +152,14 @@ void mt_context_drop(struct mt_context *context);
 bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result);
 void mt_context_exit(bool was_pushed);
 
-/* What an answer of the driver in this context means for the pool. Sticky errors and all else but success, not ready and out of memory:
- * nothing is pooled there any more. Any thread, no lock held. */
+/* What an answer of the driver in this context means for the pool. Sticky errors and all else but success, not ready, out of memory and not
+ * permitted (on this thread, now): nothing is pooled there any more. Any thread, no lock held. */
 void mt_context_note(struct mt_context *context, int result);
 bool mt_context_is_sticky(int result);
+
+/* The same for a call of the program's own, about a block of the context, made with whatever context is current: the driver's
+ * answer is about the current context, so it counts only where that is this one. */
+void mt_context_note_call(struct mt_context *context, int result);
 
 /* True: freed blocks of the context are kept. */
 static inline bool mt_context_pools(struct mt_context *context)
