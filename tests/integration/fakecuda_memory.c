@@ -5,10 +5,10 @@
 
 static int is_managed(uint64_t dptr)
 {
-	unsigned char answer = 9;
+	unsigned int answer = ~0u; /* all four bytes are written */
 
 	GOOD(cuPointerGetAttribute(&answer, 8, dptr));
-	return answer;
+	return (int)answer;
 }
 
 static void each_kind_is_in_the_ledger_until_it_is_freed(void)
