@@ -287,6 +287,41 @@ static void released_beside_a_decay(void)
 	EXPECT(cu.cuMemFree_v2(first) == 1); /* it went with the last release */
 }
 
+static int (*release_slowly)(int device);
+
+static void *release_first(void *unused)
+{
+	(void)unused;
+	OK(release_slowly(0));
+	return NULL;
+}
+
+/* Two releases in two threads, and the one that began as the last but one reaches the driver last. */
+static void released_in_two_threads(void)
+{
+	uint64_t block, later;
+	pthread_t thread;
+
+	*(void **)&release_slowly = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxRelease");
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuDevicePrimaryCtxRetain(&other, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate();
+	OK(cu.cuMemFree_v2(block));
+	EXPECT(allocate() == block);
+	OK(cu.cuMemFree_v2(block));
+	set_latency("cuDevicePrimaryCtxRelease", 300000);
+	pthread_create(&thread, NULL, release_first, NULL);
+	usleep(100000);
+	OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+	pthread_join(thread, NULL);
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	later = allocate();
+	EXPECT(later != block);
+	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
+}
+
 static void *make_by_gl(void *unused)
 {
 	(void)unused;
@@ -363,6 +398,7 @@ int main(int argc, char **argv)
 		{ "detached", detached },
 		{ "destroyed_beside_a_decay", destroyed_beside_a_decay },
 		{ "released_beside_a_decay", released_beside_a_decay },
+		{ "released_in_two_threads", released_in_two_threads },
 		{ "made_by_gl", made_by_gl },
 		{ "made_by_vdpau", made_by_vdpau },
 		{ "out_of_memory_beside_an_end", out_of_memory_beside_an_end },

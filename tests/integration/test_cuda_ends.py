@@ -50,6 +50,10 @@ def test_a_release_of_a_primary_context_that_is_retained_elsewhere_does_not_wait
 	ends("released_beside_a_decay", driver={"FREE_WAITS": 2}, CUDA_DECAY_MS=200, MIN_MB=0)
 
 
+def test_the_last_release_of_a_primary_context_is_seen_whichever_of_two_threads_began_first(ends):
+	ends("released_in_two_threads")
+
+
 @pytest.mark.parametrize("word", ["made_by_gl", "made_by_vdpau"])
 def test_the_work_of_a_context_made_for_graphics_or_video_counts(ends, word):
 	ends(word)
