@@ -1,13 +1,13 @@
 """The stand-in for libcuda.so.1 by itself, without the shim: that it refuses what a driver refuses, that stale accesses are
 seen, and that each version has what it had. The behaviours are functions of the fakecuda_*.c programs, by their names."""
 import ctypes
-import sys
-import subprocess
-import os
 import json
+import os
 import pathlib
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
