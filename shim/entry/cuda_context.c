@@ -152,8 +152,11 @@ static bool before_destroy(struct CUctx_st *context, bool *out_forgotten)
 	int kept_errno = errno;
 
 	*out_forgotten = false;
-	if (!context || !mt_cuda_is_on())
+	/* In a host function the driver refuses, and would not let the context be made known again. */
+	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
+		errno = kept_errno;
 		return false;
+	}
 	mt_capture_close();
 	if (can_be_destroyed(context)) {
 		mt_pool_context_dies(context);

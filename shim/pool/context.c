@@ -165,16 +165,6 @@ struct mt_context *mt_context_current(void)
 	return context;
 }
 
-bool mt_context_may_call(void)
-{
-	static MT_TLS bool may_call;
-	struct CUctx_st *current;
-
-	if (mt_unlikely(!may_call))
-		may_call = mt_pool_driver()->cuCtxGetCurrent && mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
-	return may_call;
-}
-
 bool mt_context_hold(struct mt_context *context, uint32_t life)
 {
 	bool is_alive;

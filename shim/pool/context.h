@@ -128,10 +128,6 @@ static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 /* The current context, made known if it was not, its mode decided. NULL where none is current, it cannot be had, or no slot is left. */
 struct mt_context *mt_context_current(void);
 
-/* False on a thread on which the driver runs a host function of the program: there it permits no call. Such a thread is the driver's own,
- * so one that was permitted a call once is not asked about again. Any thread, no lock held. */
-bool mt_context_may_call(void);
-
 /* Makes a context known that need not be current, for fences alone; NULL where no slot is left. An origin that tells more than FOUND
  * is kept with a context that was known already too. */
 struct mt_context *mt_context_know(struct CUctx_st *handle, int device, enum mt_context_origin origin);

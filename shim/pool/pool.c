@@ -275,7 +275,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 
 	if (mt_unlikely(!is_up()))
 		return false;
-	may_call = mt_context_may_call(); /* else the answer is the driver's */
+	may_call = mt_pool_may_call(); /* else the answer is the driver's */
 	if (mt_unlikely(may_call && atomic_load_explicit(&mt_pool.free_sync, memory_order_relaxed)))
 		synchronise(dptr);
 	now_ns = mt_os_coarse_ns();

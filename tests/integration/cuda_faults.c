@@ -129,10 +129,29 @@ static void destroyed_neighbour(void)
 	free_beside(true);
 }
 
-/* A copy of our context's stream into a block of a third one, held while that one frees the block and asks for another. */
+/* The copy into the block of `owner` is let go only when that one has freed the block and asked for another. */
+static void expect_no_copy(uint64_t block, void *owner, void *worker, void *stream)
+{
+	uint64_t later;
+
+	OK(cu.cuCtxSetCurrent(owner));
+	if (has_pool)
+		OK(cu.cuMemFree_v2(block));
+	later = allocate(BYTES);
+	memset(page, NEW, BYTES);
+	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
+	atomic_store(&is_let_go, true);
+	OK(cu.cuCtxSetCurrent(worker));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuCtxSetCurrent(owner));
+	OK(cu.cuMemcpyDtoH_v2(page, later, BYTES));
+	for (size_t at = 0; at < BYTES; at++)
+		EXPECT(page[at] == NEW);
+}
+
 static void copy_after_anothers_error(void)
 {
-	uint64_t block, source, tainted, later;
+	uint64_t block, source, tainted;
 	void *third, *stream;
 
 	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
@@ -148,19 +167,7 @@ static void copy_after_anothers_error(void)
 	free_in_a_bad_context(false, tainted);
 	OK(cu.cuLaunchHostFunc(stream, hold, NULL));
 	OK(cu.cuMemcpyPeerAsync(block, third, source, ours, BYTES, stream));
-	OK(cu.cuCtxSetCurrent(third));
-	if (has_pool)
-		OK(cu.cuMemFree_v2(block));
-	later = allocate(BYTES);
-	memset(page, NEW, BYTES);
-	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
-	atomic_store(&is_let_go, true);
-	OK(cu.cuCtxSetCurrent(ours));
-	OK(cu.cuStreamSynchronize(stream));
-	OK(cu.cuCtxSetCurrent(third));
-	OK(cu.cuMemcpyDtoH_v2(page, later, BYTES));
-	for (size_t at = 0; at < BYTES; at++)
-		EXPECT(page[at] == NEW);
+	expect_no_copy(block, third, ours, stream);
 }
 
 /* ---- calls in a host function ---- */
@@ -191,6 +198,33 @@ static void freed_in_a_host_function(void)
 	expect_pool();
 	for (int i = 0; i < FREES; i++)
 		OK(cu.cuMemFree_v2(blocks[i]));
+}
+
+static void destroy_here(void *unused)
+{
+	(void)unused;
+	EXPECT(cu.cuCtxDestroy_v2(other) == REFUSED);
+}
+
+/* The driver refuses that too, and what the context enqueues later counts. */
+static void destroyed_in_a_host_function(void)
+{
+	uint64_t block, source;
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate(BYTES);
+	source = allocate(BYTES);
+	OK(cu.cuMemsetD8_v2(source, OLD, BYTES));
+	OK(cu.cuCtxSynchronize());
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuLaunchHostFunc(stream, destroy_here, NULL));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuLaunchHostFunc(stream, hold, NULL));
+	OK(cu.cuMemcpyPeerAsync(block, ours, source, ours, BYTES, stream));
+	expect_no_copy(block, ours, other, stream);
 }
 
 /* A free over the cap, at which the driver refuses our call for now: nothing is lost, and the pool goes on. */
@@ -339,6 +373,7 @@ int main(int argc, char **argv)
 		{ "destroyed_neighbour", destroyed_neighbour },
 		{ "copy_after_anothers_error", copy_after_anothers_error },
 		{ "freed_in_a_host_function", freed_in_a_host_function },
+		{ "destroyed_in_a_host_function", destroyed_in_a_host_function },
 		{ "refused_for_now", refused_for_now },
 		{ "abandoned", abandoned },
 		{ "abandoned_per_thread", abandoned_per_thread },

@@ -262,6 +262,10 @@ void mt_pool_green(int device)
 	snprintf(word, sizeof(word), "green-%d", device);
 	(void)by_pool(word, 0);
 }
+bool mt_pool_may_call(void)
+{
+	return true;
+}
 bool mt_pool_is_used(void)
 {
 	return true;
