@@ -35,13 +35,18 @@ static inline bool mt_cuda_is_on(void)
 		driver_ ? (driver_->name ? driver_->name(__VA_ARGS__) : MT_CU_NOT_FOUND) : MT_CU_NOT_INITIALIZED;      \
 	})
 
-/* The same; where the driver is out of memory, once more if the pool had something to give back. */
-#define mt_cuda_try(name, ...)                                                                                         \
+/* The same; where the driver is out of memory, again as long as the pool has something to give back on the device (-1: the current
+ * one). bytes: what is asked for, 0 where unknown. */
+#define mt_cuda_try(on_device, bytes, name, ...)                                                                       \
 	({                                                                                                             \
 		int result_ = mt_cuda_call(name, __VA_ARGS__);                                                         \
+		struct mt_shortage shortage_;                                                                          \
                                                                                                                        \
-		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY) && mt_pool_make_room() > 0)                            \
-			result_ = mt_cuda_call(name, __VA_ARGS__);                                                     \
+		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY) && mt_pool_short_begin(&shortage_, on_device, bytes)) {         \
+			while (result_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))                       \
+				result_ = mt_cuda_call(name, __VA_ARGS__);                                             \
+			mt_pool_short_end(&shortage_);                                                                 \
+		}                                                                                                      \
 		result_;                                                                                               \
 	})
 
