@@ -281,11 +281,9 @@ static void give_drained(struct mt_context *context, uint64_t start_ns)
 
 	drain(context, start_ns);
 	give_idle(context, start_ns);
-	if (!mt_capture_is_open())
-		return;
-	/* No fence can be asked about: the driver's own cuMemFree, which is what the program called. */
+	/* What cannot be fenced, and while a capture is open nothing can: the driver's own cuMemFree, which is what the program called. */
 	all.in_capture = true;
-	(void)mt_giveback_pending(context, &all, false);
+	(void)mt_giveback_pending(context, &all, !mt_capture_is_open());
 }
 
 /* Blocks that another thread has in hand on their way to the driver: some microseconds. */
