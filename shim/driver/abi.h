@@ -41,6 +41,11 @@ struct CUmemPoolHandle_st;
 struct CUarray_st;
 struct CUmipmappedArray_st;
 struct CUextMemory_st;
+struct CUmod_st;
+struct CUlib_st;
+struct CUlinkState_st;
+struct CUfunc_st;
+struct CUgraphExec_st;
 struct CUgraphEdgeData_st;
 
 enum mt_cu_capture_mode { MT_CU_CAPTURE_GLOBAL = 0, MT_CU_CAPTURE_THREAD_LOCAL = 1, MT_CU_CAPTURE_RELAXED = 2 };

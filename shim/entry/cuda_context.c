@@ -83,6 +83,15 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 
 /* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
 
+/* Where no context is current, as before the first one, the device's other contexts have what there is to give back. */
+#define try_create(name, ...)                                                                                          \
+	({                                                                                                             \
+		int created_ = mt_cuda_call(name, __VA_ARGS__);                                                        \
+                                                                                                                       \
+		created_ == MT_CU_OUT_OF_MEMORY && mt_cuda_is_on() ? mt_cuda_retry(device, 0, name, __VA_ARGS__)       \
+								   : created_;                                         \
+	})
+
 static int after_create(int result, struct CUctx_st *const *context, int device)
 {
 	int kept_errno = errno;
@@ -95,22 +104,22 @@ static int after_create(int result, struct CUctx_st *const *context, int device)
 
 int cuCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate, context, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate, context, flags, device), context, device);
 }
 
 int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v2, context, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v2, context, flags, device), context, device);
 }
 
 int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
 }
 
 int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v4, context, parameters, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v4, context, parameters, flags, device), context, device);
 }
 
 /* Whether the driver will destroy this: a context that it knows, and not a primary one, which it refuses. The gate is closed. */
@@ -304,7 +313,7 @@ int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device
 	if (mt_cuda_is_on())
 		mt_pool_green(device);
 	errno = kept_errno;
-	return mt_cuda_call(cuGreenCtxCreate, green, description, device, flags);
+	return try_create(cuGreenCtxCreate, green, description, device, flags);
 }
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)

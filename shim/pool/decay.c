@@ -68,6 +68,8 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 		next = decay_ms == 0 ? WATCH_MS : age_ms < decay_ms ? decay_ms - age_ms + 1 : AGAIN_MS;
 		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
 			next = WATCH_MS;
+		if (!mt_context_pools(context))
+			next = AGAIN_MS;
 	}
 	/* What cannot be fenced waits for the program's next call, not for us. */
 	oldest = mt_fence_oldest_hopeful(context);

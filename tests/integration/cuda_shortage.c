@@ -260,13 +260,45 @@ static void host_capture(void)
 	while_capturing(take_600);
 }
 
+/* ---- calls that take memory without being asked for any ---- */
+
+/* Each on its first meeting with a full device. The arguments are none: what the driver says to those is not the point. */
+static void calls(void)
+{
+	static const char *const names[] = {
+		"cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuLibraryLoadData",
+		"cuLibraryLoadFromFile", "cuLinkComplete", "cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+		"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz", "cuGraphUpload", "cuGraphUpload_ptsz", "cuGraphLaunch",
+		"cuGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",
+		"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz", "cuStreamCreate", "cuStreamCreateWithPriority", "cuEventCreate",
+		"cuDevicePrimaryCtxRetain", "cuCtxSetLimit", "cuMemMap", "cuMemPoolCreate", "cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3",
+		"cuCtxCreate_v4", "cuGreenCtxCreate",
+	};
+	typedef int function(void *, size_t, size_t, size_t, size_t, size_t, size_t, size_t, void *, void *, void *);
+	int (*fail)(const char *, unsigned int, int) = (int (*)(const char *, unsigned int, int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
+	uint64_t (*used)(int) = (uint64_t (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_used_bytes");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		function *call = (function *)(uintptr_t)dlsym(RTLD_DEFAULT, names[i]);
+		int plain, retried;
+
+		if (!call)
+			continue;
+		plain = call(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
+		cache(100 * MB);
+		fail(names[i], 1, 2);
+		retried = call(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
+		printf("%s: %s\n", names[i], plain == 2 ? "is out of memory" : retried != plain ? "fails" : used(0) ? "keeps" : "fine");
+	}
+}
+
 static const struct {
 	const char *word;
 	void (*run)(void);
 } words[] = {
 	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd },	  { "captures", captures },
 	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_green", host_green },
-	{ "host_capture", host_capture },
+	{ "host_capture", host_capture }, { "calls", calls },
 };
 
 int main(int argc, char **argv)

@@ -11,11 +11,14 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 @pytest.fixture
-def same(run, compile_c, fakecuda, env, bare):
-	"""same(word, version, ...): runs the program with and without the shim; the answer, which must be the same."""
+def program(compile_c):
 	age = max(int((HERE / name).stat().st_mtime) for name in ("cuda_client.h", "../fakecuda/fakecuda.h"))
-	program = compile_c("cuda_shortage.c", f"-DAGE={age}")
+	return compile_c("cuda_shortage.c", f"-DAGE={age}")
 
+
+@pytest.fixture
+def same(run, program, fakecuda, env, bare):
+	"""same(word, version, ...): runs the program with and without the shim; the answer, which must be the same."""
 	def compare(word, version, **driver):
 		driver = {"MEMORY_MB": 1000, **driver}
 		expected = run([program, word], fakecuda(bare, version, **driver), timeout=30)
@@ -60,3 +63,13 @@ def test_no_call_waits_for_work_that_waits_for_the_program(same, word, version):
 @pytest.mark.parametrize("version", VERSIONS[:2])
 def test_a_green_context_does_not_wait_for_work_that_waits_for_the_program(same, version):
 	assert "slow" not in same("host_green", version)
+
+
+@pytest.mark.parametrize("version, count", [("13.0", 34), ("12.8", 34)])
+def test_any_call_that_takes_memory_gets_what_is_cached(run, program, fakecuda, env, version, count):
+	got = run([program, "calls"], fakecuda(env(CUDA="pool", CUDA_LOW_PCT=0), version, MEMORY_MB=1000), timeout=30)
+
+	assert got.returncode == 0, got.stdout + got.stderr
+	lines = got.stdout.splitlines()
+	assert [line for line in lines if not line.endswith(": fine")] == ["done"]
+	assert len(lines) == count + 1
