@@ -6,7 +6,7 @@
 #include "pool/room.h"
 #include "pool/wait.h"
 
-#define SETTLE_NS      (50 * MT_NS_PER_MS)
+#define SETTLE_NS      MT_NS_PER_S
 #define PENDING_MAX_NS (60 * MT_NS_PER_S) /* pending for longer, or for ten decays: the driver shall wait for it */
 #define HAND_OVER_MAX  32                 /* blocks that one cuMemFree hands over */
 
@@ -34,8 +34,9 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* Until the stream's frees are done, SETTLE_NS at most: some microseconds, unless the driver lets two streams share a queue. */
-static void await_stream(struct mt_context *context)
+/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the stream's frees are done, SETTLE_NS at most. Some microseconds, unless the driver lets two streams
+ * share a queue. */
+static void await_stream(struct mt_context *context, bool is_background)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	uint64_t start_ns = mt_os_now_ns();
@@ -46,7 +47,8 @@ static void await_stream(struct mt_context *context)
 		return;
 	was_pushed = mt_context_enter(context, true, &result);
 	for (unsigned round = 0; result == MT_CU_SUCCESS && mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
-				 mt_os_now_ns() - start_ns < SETTLE_NS;
+				 mt_os_now_ns() - start_ns < SETTLE_NS &&
+				 !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 	     round++)
 		mt_wait_round(round);
 	mt_context_exit(was_pushed);
@@ -167,9 +169,9 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 	}
 	if (is_pending)
 		return given;
-	if (given)
-		await_stream(context);
 	atomic_fetch_sub_explicit(&mt_context_device(context)->givers, 1, memory_order_release);
+	if (rule->in_capture || (rule->is_background && given))
+		await_stream(context, rule->is_background);
 	return given;
 }
 
