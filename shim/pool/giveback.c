@@ -34,8 +34,8 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the stream's frees are done, SETTLE_NS at most. Some microseconds, unless the driver lets two streams
- * share a queue. */
+/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the stream's frees are done, SETTLE_NS at
+ * most. Some microseconds, unless the driver lets two streams share a queue. */
 static void await_stream(struct mt_context *context, bool is_background)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
