@@ -137,11 +137,17 @@ static int is_capturing(struct CUstream_st *stream, int *status)
 #define X(name, parameters) .name = (int(*) parameters)(void (*)(void))real_##name,
 static struct mt_driver driver_table = {
 	MT_DRIVER_WRAPPED(X)
-	.cuDevicePrimaryCtxGetState = get_state, .cuDevicePrimaryCtxRetain = retain, .cuCtxGetCurrent = get_current,
+	.cuDevicePrimaryCtxGetState = get_state, .cuCtxGetCurrent = get_current,
 	.cuCtxGetDevice = get_device, .cuDeviceGetCount = get_count, .cuCtxPushCurrent_v2 = push,
 	.cuCtxPopCurrent_v2 = pop, .cuStreamIsCapturing = is_capturing, .cuStreamIsCapturing_ptsz = is_capturing,
 };
 #undef X
+
+/* Wrapped, and called by other wrappers for its answer. */
+__attribute__((constructor)) static void answer_retain(void)
+{
+	driver_table.cuDevicePrimaryCtxRetain = retain;
+}
 
 const struct mt_driver *mt_driver(void)
 {
