@@ -88,8 +88,13 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 	({                                                                                                             \
 		int created_ = mt_cuda_call(name, __VA_ARGS__);                                                        \
                                                                                                                        \
-		created_ == MT_CU_OUT_OF_MEMORY && mt_cuda_is_on() ? mt_cuda_retry(device, 0, name, __VA_ARGS__)       \
-								   : created_;                                         \
+		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {                                 \
+			int kept_ = errno;                                                                             \
+                                                                                                                       \
+			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                                        \
+			errno = kept_;                                                                                 \
+		}                                                                                                      \
+		created_;                                                                                              \
 	})
 
 static int after_create(int result, struct CUctx_st *const *context, int device)
