@@ -42,11 +42,17 @@ struct CUmemPoolHandle_st;
 struct CUarray_st;
 struct CUmipmappedArray_st;
 struct CUextMemory_st;
+struct CUmod_st;
+struct CUlib_st;
+struct CUlinkState_st;
+struct CUfunc_st;
+struct CUgraphExec_st;
 struct CUgraphEdgeData_st;
 
 enum mt_cu_capture_mode { MT_CU_CAPTURE_GLOBAL = 0, MT_CU_CAPTURE_THREAD_LOCAL = 1, MT_CU_CAPTURE_RELAXED = 2 };
 enum mt_cu_capture_status { MT_CU_CAPTURE_NONE = 0, MT_CU_CAPTURE_ACTIVE = 1, MT_CU_CAPTURE_LOST = 2 };
 enum mt_cu_event_flags { MT_CU_EVENT_DISABLE_TIMING = 2 };
+enum mt_cu_stream_flags { MT_CU_STREAM_NON_BLOCKING = 1 };
 
 enum mt_cu_pointer_attribute {
 	MT_CU_POINTER_CONTEXT = 1,

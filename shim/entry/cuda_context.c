@@ -86,6 +86,20 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 
 /* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
 
+/* Where no context is current, as before the first one, the device's other contexts have what there is to give back. */
+#define try_create(name, ...)                                                                                          \
+	({                                                                                                             \
+		int created_ = mt_cuda_call(name, __VA_ARGS__);                                                        \
+                                                                                                                       \
+		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {                                 \
+			int kept_ = errno;                                                                             \
+                                                                                                                       \
+			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                                        \
+			errno = kept_;                                                                                 \
+		}                                                                                                      \
+		created_;                                                                                              \
+	})
+
 static int after_create(int result, struct CUctx_st *const *context, int device)
 {
 	int kept_errno = errno;
@@ -98,22 +112,22 @@ static int after_create(int result, struct CUctx_st *const *context, int device)
 
 int cuCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate, context, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate, context, flags, device), context, device);
 }
 
 int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v2, context, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v2, context, flags, device), context, device);
 }
 
 int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
 }
 
 int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuCtxCreate_v4, context, parameters, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v4, context, parameters, flags, device), context, device);
 }
 
 /* For programs that draw, or decode; the driver makes it current. */
@@ -239,6 +253,8 @@ int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
 {
 	int result = mt_cuda_call(cuDevicePrimaryCtxRetain, context, device);
 
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on())
+		result = mt_cuda_retry(device, 0, cuDevicePrimaryCtxRetain, context, device);
 	if (result == MT_CU_SUCCESS && count_of(device))
 		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
 	return result;
@@ -403,7 +419,7 @@ int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device
 	if (mt_cuda_is_on())
 		mt_pool_green(device);
 	errno = kept_errno;
-	return mt_cuda_call(cuGreenCtxCreate, green, description, device, flags);
+	return try_create(cuGreenCtxCreate, green, description, device, flags);
 }
 
 int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)

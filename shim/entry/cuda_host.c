@@ -87,7 +87,7 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsign
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	result = mt_cuda_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
 	if (result == MT_CU_SUCCESS) {
 		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) == MT_CU_SUCCESS)
 			record.bytes = bytes;

@@ -35,7 +35,7 @@ int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t heigh
 	if (!mt_cuda_is_on() || !dptr || !pitch)
 		return mt_cuda_call(cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
+	result = mt_cuda_try(-1, (uint64_t)width * height, cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
 	mt_cuda_note("cuMemAllocPitch", result, (uint64_t)width * height, -1);
 	return end_pointer(&work, result, MT_DEVICE_pitch, dptr, result == MT_CU_SUCCESS ? *pitch * height : 0);
 }
@@ -48,7 +48,7 @@ int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocManaged, dptr, bytes, flags);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuMemAllocManaged, dptr, bytes, flags);
+	result = mt_cuda_try(-1, bytes, cuMemAllocManaged, dptr, bytes, flags);
 	mt_cuda_note("cuMemAllocManaged", result, bytes, -1);
 	return end_pointer(&work, result, MT_DEVICE_managed, dptr, bytes);
 }
@@ -95,7 +95,7 @@ int cuMemAllocAsync(uint64_t *dptr, size_t bytes, struct CUstream_st *stream)
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocAsync, dptr, bytes, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(cuMemAllocAsync, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
 			 is_capturing(stream, false));
 }
 
@@ -106,7 +106,7 @@ int cuMemAllocAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUstream_st *strea
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocAsync_ptsz, dptr, bytes, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(cuMemAllocAsync_ptsz, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync_ptsz, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
 			 is_capturing(stream, true));
 }
 
@@ -117,7 +117,7 @@ int cuMemAllocFromPoolAsync(uint64_t *dptr, size_t bytes, struct CUmemPoolHandle
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocFromPoolAsync, dptr, bytes, pool, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(cuMemAllocFromPoolAsync, dptr, bytes, pool, stream), "cuMemAllocFromPoolAsync",
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync, dptr, bytes, pool, stream), "cuMemAllocFromPoolAsync",
 			 dptr, bytes, is_capturing(stream, false));
 }
 
@@ -128,7 +128,7 @@ int cuMemAllocFromPoolAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUmemPoolH
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream),
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream),
 			 "cuMemAllocFromPoolAsync", dptr, bytes, is_capturing(stream, true));
 }
 
@@ -193,9 +193,7 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 		return mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
 	record.device = prop->location.id;
 	work = mt_cuda_begin();
-	result = mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
-	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY) && mt_pool_make_room_on(record.device) > 0)
-		result = mt_cuda_call(cuMemCreate, handle, bytes, prop, flags);
+	result = mt_cuda_try(record.device, bytes, cuMemCreate, handle, bytes, prop, flags);
 	mt_cuda_note("cuMemCreate", result, bytes, record.device);
 	if (result == MT_CU_SUCCESS)
 		record.key = *handle;
@@ -239,6 +237,8 @@ int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long hand
 		return mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
 	reserved = mt_device_reserve();
 	result = mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
+		result = mt_cuda_retry(-1, 0, cuMemMap, dptr, bytes, offset, handle, flags);
 	if (reserved && result == MT_CU_SUCCESS)
 		mt_device_map(dptr, bytes, handle);
 	else if (reserved)
@@ -278,7 +278,7 @@ int cuArrayCreate_v2(struct CUarray_st **array, const struct mt_cu_array_descrip
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArrayCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuArrayCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, 0, cuArrayCreate_v2, array, descriptor);
 	return end_array(&work, result, "cuArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array_bytes(descriptor));
 }
@@ -291,7 +291,7 @@ int cuArray3DCreate_v2(struct CUarray_st **array, const struct mt_cu_array3d_des
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArray3DCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuArray3DCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, 0, cuArray3DCreate_v2, array, descriptor);
 	return end_array(&work, result, "cuArray3DCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, 1));
 }
@@ -305,7 +305,7 @@ int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct mt_c
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuMipmappedArrayCreate, array, descriptor, levels);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(cuMipmappedArrayCreate, array, descriptor, levels);
+	result = mt_cuda_try(-1, 0, cuMipmappedArrayCreate, array, descriptor, levels);
 	return end_array(&work, result, "cuMipmappedArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, levels));
 }

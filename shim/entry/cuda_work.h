@@ -35,13 +35,28 @@ static inline bool mt_cuda_is_on(void)
 		driver_ ? (driver_->name ? driver_->name(__VA_ARGS__) : MT_CU_NOT_FOUND) : MT_CU_NOT_INITIALIZED;      \
 	})
 
-/* The same; where the driver is out of memory, once more if the pool had something to give back. */
-#define mt_cuda_try(name, ...)                                                                                         \
+/* The driver was out of memory: the same call again, as long as the pool has something to give back on the device (-1: the current
+ * one). bytes: what is asked for, 0 where unknown. */
+#define mt_cuda_retry(on_device, bytes, name, ...)                                                                     \
+	({                                                                                                             \
+		int again_ = MT_CU_OUT_OF_MEMORY;                                                                      \
+		struct mt_shortage shortage_;                                                                          \
+                                                                                                                       \
+		if (mt_pool_short_begin(&shortage_, on_device, bytes)) {                                               \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))                        \
+				again_ = mt_cuda_call(name, __VA_ARGS__);                                              \
+			mt_pool_short_end(&shortage_);                                                                 \
+		}                                                                                                      \
+		again_;                                                                                                \
+	})
+
+/* The driver's own function, and where it is out of memory mt_cuda_retry. */
+#define mt_cuda_try(on_device, bytes, name, ...)                                                                       \
 	({                                                                                                             \
 		int result_ = mt_cuda_call(name, __VA_ARGS__);                                                         \
                                                                                                                        \
-		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY) && mt_pool_make_room() > 0)                            \
-			result_ = mt_cuda_call(name, __VA_ARGS__);                                                     \
+		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY))                                                       \
+			result_ = mt_cuda_retry(on_device, bytes, name, __VA_ARGS__);                                  \
 		result_;                                                                                               \
 	})
 

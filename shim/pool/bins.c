@@ -82,11 +82,20 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 		bins->filled[block->bin / 64] &= ~(1ull << (block->bin % 64));
 }
 
+/* The largest block that serves a request: one that takes no more of the device. */
+static uint64_t highest(uint64_t bytes)
+{
+	uint64_t eighth = bytes + bytes / 8;
+	uint64_t page = (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
+
+	return eighth < page ? eighth : page;
+}
+
 static bool fits(const struct mt_block *block, const struct mt_fit *fit)
 {
 	if (block->bytes == fit->bytes)
 		return true;
-	if (block->bytes < fit->bytes || block->bytes - fit->bytes > fit->bytes / 8)
+	if (block->bytes < fit->bytes || block->bytes > highest(fit->bytes))
 		return false;
 	return fit->max_split_bytes == 0 || block->bytes <= fit->max_split_bytes;
 }
@@ -112,7 +121,7 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 	struct mt_block *block;
 
 	if (fit->bytes > MT_BIN_SMALL)
-		last = mt_bins_index(fit->bytes + fit->bytes / 8);
+		last = mt_bins_index(highest(fit->bytes));
 	for (; index <= last; index++) {
 		uint64_t filled = bins->filled[index / 64] >> (index % 64);
 

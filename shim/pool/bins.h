@@ -1,7 +1,8 @@
 /* pool/bins.h -- from a size to cached blocks that fit it, in constant time. One struct mt_bins a context and kind of block (idle or
  * pending), protected by the context's lock.
  * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two is cut into 64 bins, so that a bin's sizes differ by 1.6 % at
- * most: a request looks at its own bin and at those that lie up to 12.5 % higher. */
+ * most: a request looks at its own bin and at those that lie up to 12.5 % higher, as far as the driver would take the same number of
+ * pages for both. A larger block would hold memory that a program which knows its device's size counts on. */
 #ifndef MT_BINS_H
 #define MT_BINS_H
 
@@ -13,6 +14,7 @@
 #define MT_BIN_UNIT   512u                 /* the driver's own unit is 256 or 512 B */
 #define MT_BIN_SMALL  (1024u * 1024)
 #define MT_BIN_SMALLS (MT_BIN_SMALL / MT_BIN_UNIT)
+#define MT_BIN_PAGE   (2u * 1024 * 1024) /* what the driver takes memory above MT_BIN_SMALL in */
 #define MT_BIN_PARTS  64u
 #define MT_BIN_COUNT  (MT_BIN_SMALLS + 28u * MT_BIN_PARTS)
 

@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "pool/fence.h"
+#include "pool/giveback.h"
 #include "pool/mapped.h"
 #include "pool/wait.h"
 
@@ -56,6 +57,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, 
 		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
 		/* release: pairs with find's acquire, what stands above is whole */
@@ -116,6 +118,24 @@ void mt_context_know_primaries(void)
 			know_primary(device);
 }
 
+/* For idle blocks on their way back: cuMemFree may wait for whatever runs in the context, and what runs may wait for the program.
+ * Made before there is anything to cache, for a full device may have no memory for it. False: pool nothing. */
+static MT_COLD bool make_stream(struct mt_context *context)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct CUstream_st *stream = NULL;
+	int mode, result;
+
+	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
+		return true; /* no driver that has cuCtxRecordEvent */
+	mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
+	(void)mt_giveback_relax(mode);
+	if (result == MT_CU_SUCCESS)
+		atomic_store_explicit(&context->stream, stream, memory_order_release);
+	return result == MT_CU_SUCCESS;
+}
+
 /* Its first allocation. */
 static MT_COLD void decide(struct mt_context *context)
 {
@@ -128,8 +148,9 @@ static MT_COLD void decide(struct mt_context *context)
 		mode = MT_CONTEXT_OFF;
 	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed))
 		mode = MT_CONTEXT_ACCOUNT;
-	(void)atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode, memory_order_relaxed,
-						      memory_order_relaxed);
+	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode, memory_order_relaxed, memory_order_relaxed) &&
+	    mode == MT_CONTEXT_POOL && !make_stream(context))
+		atomic_store_explicit(&context->mode, MT_CONTEXT_ACCOUNT, memory_order_relaxed);
 }
 
 static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)

@@ -60,6 +60,7 @@ struct mt_context {
 	_Atomic uint8_t origin;                 /* enum mt_context_origin */
 	_Atomic bool is_ending;                 /* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic int device;
+	_Atomic(struct CUstream_st *) stream;   /* idle blocks are freed in its order; NULL: by cuMemFree */
 	bool is_counted;                        /* among its device's allocators */
 	uint32_t lost_groups;                   /* of those in `groups` */
 	struct mt_bins *idle, *pending;         /* NULL until the first block is cached */
@@ -82,6 +83,8 @@ struct mt_pool_device {
 	_Atomic bool is_low;
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
+	_Atomic uint32_t shortages;    /* mt_room_short_begin to _end: nothing is cached meanwhile. seq_cst: a free that has not seen it is seen. */
+	_Atomic uint32_t givers;       /* threads with blocks in hand that are no longer cached and not yet the driver's */
 	_Atomic uint32_t allocators; /* contexts that have allocated here; order: none needed, sums may lag */
 	struct mt_counters past; /* what its dead contexts counted; only the sums that never fall */
 };
@@ -90,11 +93,8 @@ struct mt_pool_device {
 struct mt_pool {
 	_Atomic(const struct mt_driver *) driver;
 	_Atomic bool is_up;     /* false: every call is handed through (before the start, in a forked child, after error 4) */
-	bool is_lazy;           /* no cuCtxRecordEvent: fences by cuCtxSynchronize */
-	bool can_fence;
+	bool can_fence;         /* the driver has all that a fence needs (CUDA 12.5) */
 	_Atomic bool is_mixed;  /* green contexts exist, or more contexts than can be known: no fence sees everything */
-	_Atomic uint64_t frees, syncs; /* of lazy fences: cuMemFree calls pooled, cuCtxSynchronize calls made */
-	_Atomic uint32_t flushers;
 	_Atomic bool holds_back; /* mt_pool_hold_back; order: none needed, one block more does no harm */
 	enum mt_pool_mode (*_Atomic mode)(void);
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes, gc_permille;

@@ -18,19 +18,12 @@ static bool is_up(void)
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
 }
 
-/* Asks the `most` oldest groups; the context is held. With `may_sync`, without cuCtxRecordEvent, one cuCtxSynchronize if the budget has it. */
-static void settle_oldest(struct mt_context *context, bool may_sync, unsigned most)
+/* Asks the `most` oldest groups; the context is held. */
+static void settle_oldest(struct mt_context *context, unsigned most)
 {
 	mt_lock_take(&context->lock);
-	if (may_sync && mt_pool.is_lazy) {
-		struct mt_group *group = mt_fence_oldest_hopeful(context);
-
-		if (group && !group->is_busy)
-			(void)mt_fence_settle(context, group, true);
-	} else {
-		mt_fence_close(context);
-		mt_fence_poll(context, most);
-	}
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, most);
 	mt_lock_drop(&context->lock);
 }
 
@@ -75,6 +68,8 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 		next = decay_ms == 0 ? WATCH_MS : age_ms < decay_ms ? decay_ms - age_ms + 1 : AGAIN_MS;
 		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
 			next = WATCH_MS;
+		if (!mt_context_pools(context))
+			next = AGAIN_MS;
 	}
 	/* What cannot be fenced waits for the program's next call, not for us. */
 	oldest = mt_fence_oldest_hopeful(context);
@@ -87,17 +82,10 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 
 static uint64_t tick_one(struct mt_context *context, uint64_t now_ns, uint32_t *most)
 {
-	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
 	struct mt_giveback rule;
-	struct mt_group *oldest;
 	uint64_t given;
-	bool is_old;
 
-	mt_lock_take(&context->lock);
-	oldest = mt_fence_oldest(context);
-	is_old = oldest && decay_ns && now_ns > oldest->opened_ns && now_ns - oldest->opened_ns > decay_ns;
-	mt_lock_drop(&context->lock);
-	settle_oldest(context, is_old, POLL_MAX);
+	settle_oldest(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
 	mt_room_measure(context, now_ns);
@@ -153,7 +141,7 @@ uint64_t mt_pool_trim(void)
 		all.is_background = true;
 		if (!mt_context_hold(context, life))
 			continue;
-		settle_oldest(context, true, UINT32_MAX);
+		settle_oldest(context, UINT32_MAX);
 		given += mt_giveback_idle(context, &all);
 		mt_context_drop(context);
 	}
@@ -166,19 +154,27 @@ void mt_pool_hold_back(bool held)
 	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
 }
 
-uint64_t mt_pool_make_room(void)
+bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
 	struct mt_context *context;
 
-	if (!is_up())
-		return 0;
-	context = mt_capture_is_open() && !mt_capture_is_ending() ? NULL : mt_context_current();
-	return context ? mt_pool_make_room_on(atomic_load_explicit(&context->device, memory_order_relaxed)) : 0;
+	if (!is_up() || !mt_pool_is_used())
+		return false;
+	if (device < 0) {
+		context = mt_context_current();
+		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed) : MT_ROOM_ANY_DEVICE;
+	}
+	return mt_room_short_begin(shortage, device, bytes);
 }
 
-uint64_t mt_pool_make_room_on(int device)
+bool mt_pool_short_next(struct mt_shortage *shortage)
 {
-	return is_up() && mt_pool_is_used() ? mt_room_make(device, mt_room_mark(device), false) : 0;
+	return mt_room_short_next(shortage);
+}
+
+void mt_pool_short_end(const struct mt_shortage *shortage)
+{
+	mt_room_short_end(shortage);
 }
 
 void mt_pool_note_ooms(int device, uint64_t count)
@@ -207,21 +203,12 @@ MT_COLD void mt_pool_reconsider(void)
 	}
 }
 
-/* Work of a green context is seen by no event of another, and it may touch the blocks of every device; so `device` tells nothing. */
+/* Work of a green context is seen by no event of another, and it may touch the blocks of every device; so `device` tells nothing. What is
+ * cached was freed before: its fences see all work that may use it. It goes back at the next tick, not here: nobody may wait for it. */
 MT_COLD void mt_pool_green(int device)
 {
 	(void)device;
 	if (!is_up())
 		return;
 	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
-	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
-		struct mt_giveback idle = MT_GIVEBACK_ALL, pending = MT_GIVEBACK_ALL;
-
-		if (!mt_context_hold(context, life))
-			continue;
-		(void)mt_giveback_idle(context, &idle);
-		(void)mt_giveback_pending(context, &pending, false);
-		mt_context_drop(context);
-	}
 }

@@ -257,47 +257,6 @@ enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event
 	return MT_FENCE_DONE;
 }
 
-bool mt_events_may_sync(void)
-{
-	uint64_t contexts = 0;
-
-	MT_EACH_CONTEXT(context)
-		contexts += atomic_load_explicit(&context->handle, memory_order_relaxed) != NULL;
-	return mt_counter(&mt_pool.syncs) + contexts <= mt_counter(&mt_pool.frees);
-}
-
-static int sync_one(struct mt_context *context)
-{
-	int result;
-	bool was_pushed = mt_context_enter(context, true, &result);
-
-	atomic_fetch_add_explicit(&mt_pool.syncs, 1, memory_order_relaxed);
-	if (result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuCtxSynchronize();
-	mt_context_exit(was_pushed);
-	if (result != MT_CU_SUCCESS)
-		mt_context_note(context, result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
-	return result;
-}
-
-enum mt_fence_answer mt_events_sync(struct mt_context *context)
-{
-	enum mt_fence_answer answer;
-
-	mt_context_know_primaries();
-	answer = sync_one(context) == MT_CU_SUCCESS ? MT_FENCE_DONE : MT_FENCE_LOST;
-	MT_EACH_CONTEXT(other) {
-		uint32_t life = atomic_load_explicit(&other->life, memory_order_acquire);
-
-		if (other == context || answer != MT_FENCE_DONE || !mt_context_hold(other, life))
-			continue;
-		if (!is_gone(other) && sync_one(other) != MT_CU_SUCCESS && !is_gone(other))
-			answer = MT_FENCE_LOST;
-		mt_context_drop(other);
-	}
-	return answer;
-}
-
 void mt_events_abandon(struct mt_context *context, struct mt_event *list)
 {
 	struct mt_event *next;

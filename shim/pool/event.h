@@ -1,4 +1,4 @@
-/* pool/event.h -- the driver's events behind the fences, and what stands in for them where the driver cannot record a context.
+/* pool/event.h -- the driver's events behind the fences.
  * Events are made with their context current, kept in a bounded stock of it, and destroyed with it. What lies in a group of another
  * context is abroad: it comes home by way of the limbo, for two contexts' locks are never held at once.
  * All driver calls here are made with the gate (pool/capture.h) entered and no lock held, but by mt_events_bury. */
@@ -41,11 +41,6 @@ enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_even
 
 /* Whether all are done; those of other contexts leave the list as they are. DONE, NOT_YET or LOST. */
 enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event **list);
-
-/* Lazy fences: synchronises every context. Never more often than the program's own cuMemFree calls would have, of which
- * mt_events_may_sync tells. */
-bool mt_events_may_sync(void);
-enum mt_fence_answer mt_events_sync(struct mt_context *context);
 
 /* What lies in the limbo, into the stocks that it is of. */
 void mt_events_bring_home(void);

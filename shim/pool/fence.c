@@ -67,6 +67,7 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
 	block->state = MT_BLOCK_PENDING;
 	block->group = group;
 	mt_line_append(&group->blocks, block);
+	group->bytes += block->bytes;
 	if (++group->count == 3)
 		group->third_ns = mt_os_now_ns();
 	mt_bins_add_last(context->pending, block);
@@ -74,13 +75,16 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
 	return true;
 }
 
-bool mt_fence_is_due(const struct mt_context *context)
+bool mt_fence_is_due(struct mt_context *context)
 {
 	const struct mt_group *group = context->open;
 
-	if (!group || group->count < 4 || mt_pool.is_lazy)
+	if (!group)
 		return false;
-	return group->count >= MT_GROUP_BLOCKS || mt_os_now_ns() - group->third_ns > MT_GROUP_NS;
+	if (group->count >= MT_GROUP_BLOCKS ||
+	    group->bytes > mt_counter(&mt_context_device(context)->total_bytes) / MT_GROUP_SHARE)
+		return true;
+	return group->count >= 4 && mt_os_now_ns() - group->third_ns > MT_GROUP_NS;
 }
 
 /* All of a group's blocks are ready. */
@@ -110,6 +114,7 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	mt_line_remove(&group->blocks, block);
 	mt_counter_add(&context->counters.pending, -block->bytes);
 	block->group = NULL;
+	group->bytes -= block->bytes;
 	group->count--;
 	/* A busy group without blocks is retired by whoever it is busy with, one without events here and now. */
 	if (group->count > 0 || group->is_busy)
@@ -164,7 +169,7 @@ static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group
 		retire(context, group);
 		return MT_FENCE_DONE;
 	}
-	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded && !mt_pool.is_lazy;
+	group->lacks_events = answer == MT_FENCE_NOT_YET && !group->is_recorded;
 	if (group->lacks_events) {
 		mt_events_give_back(context, group->events);
 		group->events = NULL;
@@ -176,7 +181,7 @@ static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group
 	return answer;
 }
 
-static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group, bool may_sync, bool only_record)
+static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group, bool only_record)
 {
 	enum mt_fence_answer answer = MT_FENCE_CAPTURE;
 	struct mt_event *own = NULL;
@@ -184,20 +189,18 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 
 	if (group->is_lost)
 		return MT_FENCE_LOST;
-	if (mt_pool.is_lazy && (!may_sync || !mt_events_may_sync()))
-		return mt_capture_is_open() ? MT_FENCE_CAPTURE : MT_FENCE_NOT_YET;
 	if (group == context->open) {
 		context->open = NULL;
 		append_group(context, group);
 	}
 	group->is_busy = true;
 	context->users++;
-	if (!group->is_recorded && !mt_pool.is_lazy)
+	if (!group->is_recorded)
 		own = mt_events_take_stock(context);
 	mt_lock_drop(&context->lock);
 	cancel = mt_wait_uncancelled();
 	if (mt_capture_enter()) {
-		answer = mt_pool.is_lazy ? mt_events_sync(context) : ask(context, group, own, only_record);
+		answer = ask(context, group, own, only_record);
 		own = NULL;
 		mt_capture_leave();
 	}
@@ -210,15 +213,17 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	return conclude(context, group, answer);
 }
 
-enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group, bool may_sync)
+enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group)
 {
-	return settle(context, group, may_sync, false);
+	return settle(context, group, false);
 }
 
-void mt_fence_close(struct mt_context *context)
+bool mt_fence_close(struct mt_context *context)
 {
-	if (context->open && !mt_pool.is_lazy)
-		(void)settle(context, context->open, false, true);
+	struct mt_group *group = context->open;
+
+	/* Not yet: the group is still there. */
+	return !group || settle(context, group, true) != MT_FENCE_NOT_YET || !group->lacks_events;
 }
 
 void mt_fence_poll(struct mt_context *context, unsigned most)
@@ -228,7 +233,7 @@ void mt_fence_poll(struct mt_context *context, unsigned most)
 
 		while (group && group->is_lost)
 			group = group->next;
-		if (!group || group->is_busy || settle(context, group, false, false) != MT_FENCE_DONE)
+		if (!group || group->is_busy || settle(context, group, false) != MT_FENCE_DONE)
 			return;
 	}
 }

@@ -3,8 +3,8 @@
  * those with peer access: asynchronous copies between devices work without it and would be missed.
  *
  * Blocks freed close together form a group and share one set of events, one a context. With cuCtxRecordEvent (12.5 on): the group is closed
- * by recording them, when it is full or old or one of its blocks is wanted; events recorded later than the free see more work
- * than they need to, never less. Without: the group stays open, and a cuCtxSynchronize of each context retires it (lazy).
+ * by recording them, when it is full, large or old or one of its blocks is wanted; events recorded later than the free see more work
+ * than they need to, never less. Older drivers offer no way that does not wait for the device: nothing is pooled there.
  * The context's lock protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
  * so. Driver calls are made with the capture gate entered, which fails while a capture is open. */
 #ifndef MT_FENCE_H
@@ -21,10 +21,15 @@
 #define MT_GROUP_BLOCKS 16
 #define MT_GROUP_NS     20000
 
+/* A group larger than this share of the device is closed at once. Work that the program enqueues after a free may wait for the program
+ * itself (a host function): an allocation that needs the block's memory must not wait for that work. */
+#define MT_GROUP_SHARE 64
+
 struct mt_group {
 	struct mt_group *next, *prev;
 	struct mt_event *events;
 	struct mt_block_line blocks;
+	uint64_t bytes; /* of the blocks */
 	uint32_t count;
 	bool is_recorded; /* its events have been */
 	bool is_busy;
@@ -37,15 +42,16 @@ struct mt_group {
 /* A freed block joins the open group. The lock is held, the block is in no list. False where no group can be had. */
 bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns);
 
-/* The open group is to be closed: full, or 20 us after its third block. The lock is held. */
-bool mt_fence_is_due(const struct mt_context *context);
+/* The open group is to be closed: full, large, or 20 us after its third block. The lock is held. */
+bool mt_fence_is_due(struct mt_context *context);
 
 /* Records what is not recorded, then asks; the lock is held at the call and at the return, but not between. The group is not
- * busy, and not looked at by the caller after DONE. In lazy mode it synchronises, if the budget allows, with `may_sync`. */
-enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group, bool may_sync);
+ * busy, and not looked at by the caller after DONE. */
+enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group);
 
-/* Closes the open group, if there is one, and records its events, asks nothing. The lock as above. */
-void mt_fence_close(struct mt_context *context);
+/* Closes the open group, if there is one, and records its events, asks nothing. False: the device had no memory for an event. The lock
+ * as above. */
+bool mt_fence_close(struct mt_context *context);
 
 /* Asks the oldest closed groups, `most` of them, until one is not ready. The lock as above. */
 void mt_fence_poll(struct mt_context *context, unsigned most);

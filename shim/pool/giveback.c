@@ -6,6 +6,7 @@
 #include "pool/room.h"
 #include "pool/wait.h"
 
+#define SETTLE_NS      MT_NS_PER_S
 #define PENDING_MAX_NS (60 * MT_NS_PER_S) /* pending for longer, or for ten decays: the driver shall wait for it */
 #define HAND_OVER_MAX  32                 /* blocks that one cuMemFree hands over */
 
@@ -29,9 +30,46 @@ static bool take_in(struct mt_context *context, struct mt_block *block)
 	return is_in;
 }
 
+/* Nothing uses an idle block: it is freed in the order of a stream that has nothing else to do. cuMemFree would wait for all that runs
+ * in the context meanwhile, which may be a host function that waits for this very thread. A device without stream-ordered memory
+ * refuses; then cuMemFree it is, and nothing more is cached there. */
+static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
+{
+	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	int result;
+
+	if (!is_idle || !stream)
+		return mt_pool_driver()->cuMemFree_v2(base);
+	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
+	if (mt_likely(result != MT_CU_NOT_SUPPORTED))
+		return result;
+	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+	return mt_pool_driver()->cuMemFree_v2(base);
+}
+
+/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the stream's frees are done, SETTLE_NS at
+ * most. Some microseconds, unless the driver lets two streams share a queue. */
+static void await_stream(struct mt_context *context, bool is_background)
+{
+	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
+	uint64_t start_ns = mt_os_now_ns();
+	int result;
+	bool was_pushed;
+
+	if (!stream)
+		return;
+	was_pushed = mt_context_enter(context, true, &result);
+	for (unsigned round = 0; result == MT_CU_SUCCESS && mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
+				 mt_os_now_ns() - start_ns < SETTLE_NS &&
+				 !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+	     round++)
+		mt_wait_round(round);
+	mt_context_exit(was_pushed);
+}
+
 /* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
  * this thread now. */
-static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_decay, bool *out_refused)
+static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle, bool is_decay, bool *out_refused)
 {
 	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
 	uint64_t bytes = block->bytes;
@@ -39,7 +77,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	bool was_pushed = mt_context_enter(context, true, &result);
 
 	if (result == MT_CU_SUCCESS)
-		result = mt_pool_driver()->cuMemFree_v2(base);
+		result = free_now(context, base, is_idle);
 	mt_context_exit(was_pushed);
 	*out_refused = result == MT_CU_NOT_PERMITTED;
 	if (*out_refused && take_in(context, block))
@@ -129,6 +167,8 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 	uint64_t given = 0;
 	bool is_refused = false;
 
+	if (!is_pending)
+		atomic_fetch_add_explicit(&mt_context_device(context)->givers, 1, memory_order_relaxed);
 	while (!is_refused && !is_done(rule) && enter(context, rule)) {
 		struct mt_block *block;
 		uint64_t bytes;
@@ -138,13 +178,18 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 		mt_lock_drop(&context->lock);
 		bytes = block ? block->bytes : 0;
 		if (block)
-			given += send(context, block, rule->is_decay, &is_refused);
+			given += send(context, block, !is_pending, rule->is_decay, &is_refused);
 		leave_driver();
 		if (!block)
 			break;
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
+	if (is_pending)
+		return given;
+	atomic_fetch_sub_explicit(&mt_context_device(context)->givers, 1, memory_order_release);
+	if (rule->in_capture || (rule->is_background && given))
+		await_stream(context, rule->is_background);
 	return given;
 }
 

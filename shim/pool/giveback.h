@@ -13,8 +13,8 @@ struct mt_giveback {
 	uint64_t bytes;          /* stop when so many are given back */
 	uint32_t blocks;         /* or so many blocks */
 	bool is_decay;
-	bool in_capture;         /* while one is open too, and in the thread's own capture mode: where the driver has just let the program
-	                          * allocate, if there had been memory */
+	bool in_capture;         /* while one is open too: where the driver has just let the program allocate, if there had been memory. The
+	                          * blocks are free at the return */
 	bool is_background;      /* nobody waits for it: stops where mt_pool_hold_back says so */
 };
 #define MT_GIVEBACK_ALL ((struct mt_giveback){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})

@@ -86,18 +86,35 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 		drop_abroad(stale);
 }
 
+/* Again, with what the pool gives back; at last exactly what was asked for. */
+static MT_COLD int try_short(struct mt_context *context, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct mt_shortage shortage;
+	int result = MT_CU_OUT_OF_MEMORY;
+
+	if (mt_room_short_begin(&shortage, atomic_load_explicit(&context->device, memory_order_relaxed), asked_bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_room_short_next(&shortage))
+			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
+		if (result == MT_CU_OUT_OF_MEMORY && *bytes != asked_bytes) {
+			*bytes = asked_bytes;
+			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
+		}
+		mt_room_short_end(&shortage);
+	}
+	return result;
+}
+
 int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
 	struct mt_block *block = mt_block_reserve();
-	uint64_t mark = mt_room_mark(device);
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
-	if (result == MT_CU_OUT_OF_MEMORY && mt_room_make(device, mark, true) > 0)
-		result = driver->cuMemAlloc_v2(&dptr, bytes);
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
+		result = try_short(context, asked_bytes, &bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;

@@ -82,7 +82,7 @@ static void forget(struct CUctx_st *handle, bool destroys_events)
 
 MT_COLD void mt_pool_context_dies(struct CUctx_st *context)
 {
-	forget(context, !mt_pool.is_lazy);
+	forget(context, true);
 }
 
 MT_COLD void mt_pool_context_ended(struct CUctx_st *context)

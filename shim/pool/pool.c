@@ -12,8 +12,7 @@
 #include "pool/usage.h"
 #include "pool/wait.h"
 
-#define BUSY_TURNS    64          /* looks at a block that another thread is asking about */
-#define SHORT_WAIT_NS MT_NS_PER_S /* for a pending block that fits, where the device is short: then the driver after all */
+#define BUSY_TURNS 64 /* looks at a block that another thread is asking about */
 
 static bool is_up(void)
 {
@@ -33,43 +32,36 @@ static void let_finish(struct mt_context *context)
 }
 
 /* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all the while. */
-static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit, enum mt_fence_answer *answer)
+static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
 {
 	for (unsigned turn = 0;; turn++) {
 		struct mt_block *block = mt_bins_find(context->idle, fit);
 
-		*answer = MT_FENCE_LOST;
 		if (mt_likely(block != NULL))
 			return block;
 		block = mt_bins_find(context->pending, fit);
-		if (!block)
-			return NULL;
-		*answer = MT_FENCE_NOT_YET;
-		if (turn == BUSY_TURNS)
+		if (!block || turn == BUSY_TURNS)
 			return NULL;
 		if (block->group->is_busy) {
 			let_finish(context);
 			continue;
 		}
-		*answer = mt_fence_settle(context, block->group, true);
-		if (*answer != MT_FENCE_DONE)
+		if (mt_fence_settle(context, block->group) != MT_FENCE_DONE)
 			return NULL;
 	}
 }
 
-static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr,
-		 enum mt_fence_answer *answer)
+static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
 
 	mt_lock_take(&context->lock);
-	*answer = MT_FENCE_LOST;
 	if (mt_unlikely(!context->idle)) {
 		mt_lock_drop(&context->lock);
 		return false;
 	}
-	block = find(context, fit, answer);
+	block = find(context, fit);
 	if (!block) {
 		mt_lock_drop(&context->lock);
 		return false;
@@ -82,23 +74,6 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
 	mt_lock_drop(&context->lock);
 	return true;
-}
-
-/* Rather than grow where there is little left. Asks again and again instead of waiting in the driver: the wait has an end, and
- * no capture has to wait for it. */
-static MT_COLD bool take_when_ready(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr)
-{
-	uint64_t start_ns = mt_os_now_ns();
-	enum mt_fence_answer answer = MT_FENCE_NOT_YET;
-
-	for (unsigned round = 0; mt_os_now_ns() - start_ns < SHORT_WAIT_NS; round++) {
-		if (take(context, fit, bytes, out_dptr, &answer))
-			return true;
-		if (answer != MT_FENCE_NOT_YET || (mt_pool.is_lazy && !mt_events_may_sync()))
-			return false;
-		mt_wait_round(round);
-	}
-	return false;
 }
 
 static uint32_t divisions_for(size_t bytes)
@@ -114,7 +89,6 @@ static uint32_t divisions_for(size_t bytes)
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
-	enum mt_fence_answer answer;
 	struct mt_fit fit;
 
 	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
@@ -128,9 +102,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
 	if (mt_unlikely(fit.bytes == 0))
 		return mt_grow(context, bytes, bytes, out_dptr);
-	if (mt_likely(take(context, &fit, bytes, out_dptr, &answer)))
-		return MT_CU_SUCCESS;
-	if (answer == MT_FENCE_NOT_YET && mt_room_is_short(context) && take_when_ready(context, &fit, bytes, out_dptr))
+	if (mt_likely(take(context, &fit, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
 	mt_room_measure(context, mt_os_now_ns());
 	mt_room_collect(context, fit.bytes);
@@ -216,7 +188,7 @@ static MT_COLD bool map_bins(struct mt_context *context)
 
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
-	if (block->is_tainted || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0)
+	if (block->is_tainted || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_room_has_shortage(context))
 		return false;
 	if (mt_unlikely(mt_capture_is_open() ? mt_room_is_glutted(context) : mt_room_is_low(context)))
 		return false;
@@ -235,8 +207,6 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 #else
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
-	if (mt_pool.is_lazy)
-		atomic_fetch_add_explicit(&mt_pool.frees, 1, memory_order_relaxed);
 #endif
 	take_back(context, block);
 	return true;
@@ -271,7 +241,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	struct mt_context *context;
 	struct mt_block *block;
 	uint64_t now_ns;
-	bool is_overdue, may_call;
+	bool is_overdue, may_call, is_fenced = true;
 
 	if (mt_unlikely(!is_up()))
 		return false;
@@ -294,10 +264,10 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 		return true;
 	}
 	if (mt_fence_is_due(context)) {
-		mt_fence_close(context);
+		is_fenced = mt_fence_close(context);
 		mt_fence_poll(context, 2);
 	}
-	is_overdue = mt_giveback_is_overdue(context, now_ns);
+	is_overdue = !is_fenced || mt_giveback_is_overdue(context, now_ns);
 	mt_lock_drop(&context->lock);
 	if (mt_unlikely(is_overdue))
 		mt_giveback_overdue(context, now_ns);

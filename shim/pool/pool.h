@@ -73,8 +73,7 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 /* `mtctl set` has changed a setting; mode is not looked at again. */
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
-/* cuMemAlloc. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory: waits for what is pending, gives
- * back everything idle on the device and tries once more. */
+/* cuMemAlloc. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory: mt_pool_short_begin and its kin. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
 /* cuMemFree of a block of ours; false, and nothing done, for a pointer that is not known: that one is the driver's. The second
@@ -92,10 +91,25 @@ bool mt_pool_release(uint64_t dptr);
  * program has freed. */
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
 
-/* Another kind of allocation met CUDA_ERROR_OUT_OF_MEMORY in the current context: waits for what is pending, gives everything idle
- * of its device back; the bytes given back (0: a second try is useless). Counts a retry. Nothing while a capture is open. */
-uint64_t mt_pool_make_room(void);
-uint64_t mt_pool_make_room_on(int device); /* the same for memory that belongs to no context (cuMemCreate) */
+/* A call of the driver's that allocates met CUDA_ERROR_OUT_OF_MEMORY, so the driver has let the thread allocate here:
+ *	if (result == MT_CU_OUT_OF_MEMORY && mt_pool_short_begin(&shortage, device, bytes)) {
+ *		while (result == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage))
+ *			result = the same call again;
+ *		mt_pool_short_end(&shortage);
+ *	}
+ * From begin to end nothing is cached on the device. device -1: the current context's, all where none is current. bytes: 0 where unknown.
+ * begin: false, and no end follows, where nothing can be made room of: no pool, or more bytes than the device has. Counts a retry.
+ * next: gives back first what is idle, then what the device is done with, then waits (10 s at most) for what is pending, then as
+ * long as other threads give back; false: another try is useless. Any thread; between the two it is not cancelled. */
+struct mt_shortage {
+	int device;
+	int cancel;
+	unsigned step;
+	uint64_t freed, start_ns;
+};
+bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
+bool mt_pool_short_next(struct mt_shortage *shortage);
+void mt_pool_short_end(const struct mt_shortage *shortage);
 
 /* The program got so many out-of-memory errors on the device (num_ooms), or overcame one by itself (num_alloc_retries). */
 void mt_pool_note_ooms(int device, uint64_t count);
@@ -139,7 +153,7 @@ void mt_pool_context_ended(struct CUctx_st *context);
 /* user may now touch owner's blocks. */
 void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
 
-/* Green contexts exist on the device: events of a context do not see their work, so nothing is pooled there any more. */
+/* Green contexts exist on the device: events of a context do not see their work, so nothing is pooled any more. No driver call. */
 void mt_pool_green(int device);
 
 /* ---- for the reaper: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */

@@ -7,7 +7,9 @@
 #include "pool/giveback.h"
 #include "pool/wait.h"
 
-#define OOM_WAIT_NS (10 * MT_NS_PER_S)
+#define OOM_WAIT_NS    (10 * MT_NS_PER_S) /* for what is pending */
+#define GIVERS_WAIT_NS (50 * MT_NS_PER_MS)
+#define MORE_TRIES     16 /* after the steps, as long as other threads give back */
 
 static void judge(struct mt_pool_device *device)
 {
@@ -112,12 +114,6 @@ bool mt_room_is_glutted(struct mt_context *context)
 	return mt_counter(&context->counters.pending) > mt_counter(&mt_context_device(context)->total_bytes) / 8;
 }
 
-bool mt_room_is_short(struct mt_context *context)
-{
-	return mt_room_is_low(context) ||
-	       mt_giveback_excess(atomic_load_explicit(&context->device, memory_order_relaxed)) > 0;
-}
-
 /* Everything idle of a device, up to a rule. */
 static void give_back_device(int device, struct mt_giveback *rule)
 {
@@ -149,15 +145,99 @@ void mt_room_collect(struct mt_context *context, uint64_t bytes)
 	give_back_device(device, &rule);
 }
 
-uint64_t mt_room_mark(int device)
+/* ---- out of memory ---- */
+
+bool mt_room_has_shortage(struct mt_context *context)
 {
-	uint64_t returned = mt_counter(&mt_pool_device(device)->past.returned);
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) > 0;
+}
+
+static bool is_on(const struct mt_context *context, int device)
+{
+	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
+
+	return device == MT_ROOM_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
+}
+
+/* What has reached the driver from the device's contexts, in whatever way: it changes while memory comes back. */
+static uint64_t count_freed(int device)
+{
+	uint64_t freed = 0;
 
 	MT_EACH_CONTEXT(context) {
-		if (mt_pool_device(atomic_load_explicit(&context->device, memory_order_relaxed)) == mt_pool_device(device))
-			returned += mt_counter(&context->counters.returned);
+		if (is_on(context, device))
+			freed += mt_counter(&context->counters.driver_frees);
 	}
-	return returned;
+	return freed;
+}
+
+static bool has_pool(int device)
+{
+	MT_EACH_CONTEXT(context) {
+		if (is_on(context, device) && atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL)
+			return true;
+	}
+	return false;
+}
+
+static void count_shortage(int device, uint32_t delta)
+{
+	for (int i = 0; i < MT_POOL_DEVICES; i++)
+		if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta, memory_order_seq_cst);
+}
+
+MT_COLD bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+{
+	uint64_t total = device == MT_ROOM_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+
+	if (!has_pool(device) || (total && bytes > total))
+		return false;
+	*shortage = (struct mt_shortage){.device = device, .cancel = mt_wait_uncancelled()};
+	count_shortage(device, 1);
+	if (device != MT_ROOM_ANY_DEVICE)
+		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+	shortage->freed = count_freed(device);
+	shortage->start_ns = mt_os_now_ns();
+	return true;
+}
+
+MT_COLD void mt_room_short_end(const struct mt_shortage *shortage)
+{
+	count_shortage(shortage->device, (uint32_t)-1);
+	mt_wait_cancellable(shortage->cancel);
+}
+
+/* Each held context of the device. */
+static void each_context(const struct mt_shortage *shortage, void (*act)(struct mt_context *context, uint64_t start_ns))
+{
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (!is_on(context, shortage->device) || !mt_context_hold(context, life))
+			continue;
+		act(context, shortage->start_ns);
+		mt_context_drop(context);
+	}
+}
+
+static void give_idle(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_giveback all = MT_GIVEBACK_ALL;
+
+	(void)start_ns;
+	all.in_capture = true;
+	(void)mt_giveback_idle(context, &all);
+}
+
+/* What is done with now. */
+static void give_ready(struct mt_context *context, uint64_t start_ns)
+{
+	mt_lock_take(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, UINT32_MAX);
+	mt_lock_drop(&context->lock);
+	give_idle(context, start_ns);
 }
 
 /* The oldest group that was there at `start` and may still become ready; the lock is held. */
@@ -168,7 +248,7 @@ static struct mt_group *next_to_wait_for(struct mt_context *context, uint64_t st
 	return group && group->opened_ns <= start_ns ? group : NULL;
 }
 
-/* Waits for what was pending at start. The context is held. */
+/* Waits for what was pending at start, as the program's own calls of cuMemFree would have waited. */
 static void drain(struct mt_context *context, uint64_t start_ns)
 {
 	unsigned round = 0;
@@ -179,15 +259,13 @@ static void drain(struct mt_context *context, uint64_t start_ns)
 		enum mt_fence_answer answer = MT_FENCE_NOT_YET;
 
 		if (!group->is_busy)
-			answer = mt_fence_settle(context, group, true);
+			answer = mt_fence_settle(context, group);
 		if (answer == MT_FENCE_CAPTURE)
 			break;
 		if (answer != MT_FENCE_NOT_YET)
 			continue;
 		if (!group->is_busy && group->lacks_events)
 			break; /* there is no memory for events, and waiting makes none */
-		if (mt_pool.is_lazy && !mt_events_may_sync())
-			break;
 		mt_lock_drop(&context->lock);
 		if (mt_os_now_ns() - start_ns > OOM_WAIT_NS)
 			return;
@@ -197,83 +275,53 @@ static void drain(struct mt_context *context, uint64_t start_ns)
 	mt_lock_drop(&context->lock);
 }
 
-/* What cannot be fenced goes to the driver's cuMemFree, which waits for its work: we are in a call of the program's. */
-static void give_back_unfenced(int device)
+static void give_drained(struct mt_context *context, uint64_t start_ns)
 {
-	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
-		struct mt_giveback all = MT_GIVEBACK_ALL;
-
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, life))
-			continue;
-		(void)mt_giveback_pending(context, &all, true);
-		mt_context_drop(context);
-	}
-}
-
-static uint64_t make(int device, uint64_t mark)
-{
-	uint64_t start_ns = mt_os_now_ns();
 	struct mt_giveback all = MT_GIVEBACK_ALL;
-	unsigned round = 0;
 
-	atomic_fetch_add_explicit(&mt_pool.flushers, 1, memory_order_relaxed);
-	give_back_device(device, &all);
-	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
-
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, life))
-			continue;
-		drain(context, start_ns);
-		mt_context_drop(context);
-	}
-	all = MT_GIVEBACK_ALL;
-	give_back_device(device, &all);
-	give_back_unfenced(device);
-	atomic_fetch_sub_explicit(&mt_pool.flushers, 1, memory_order_relaxed);
-	/* What another thread's flush has in its hands counts too: with it the second try succeeds. Ours is over, so two such
-	 * threads do not wait for each other. */
-	while (atomic_load_explicit(&mt_pool.flushers, memory_order_relaxed) > 0 && mt_os_now_ns() - start_ns < OOM_WAIT_NS)
-		mt_wait_round(round++);
-	return mt_room_mark(device) - mark;
+	drain(context, start_ns);
+	give_idle(context, start_ns);
+	/* What cannot be fenced, and while a capture is open nothing can: the driver's own cuMemFree, which is what the program called. */
+	all.in_capture = true;
+	(void)mt_giveback_pending(context, &all, !mt_capture_is_open());
 }
 
-/* Another thread ends a context, and no fence is asked meanwhile: rather late than an error that need not be. */
-static MT_COLD void await_ends(void)
+/* Blocks that another thread has in hand on their way to the driver: some microseconds. */
+static void await_givers(int device)
 {
 	uint64_t start_ns = mt_os_now_ns();
-	int cancel = mt_wait_uncancelled();
 
-	for (unsigned round = 0; mt_capture_is_ending() && mt_os_now_ns() - start_ns < OOM_WAIT_NS; round++)
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < GIVERS_WAIT_NS; round++) {
+		uint32_t givers = 0;
+
+		for (int i = 0; i < MT_POOL_DEVICES; i++)
+			if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+				givers += atomic_load_explicit(&mt_pool.devices[i].givers, memory_order_acquire);
+		if (!givers)
+			return;
 		mt_wait_round(round);
-	mt_wait_cancellable(cancel);
+	}
 }
 
-/* What needs no fence to be asked about. */
-static uint64_t give_idle(int device, uint64_t mark)
+MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
 {
-	struct mt_giveback idle = MT_GIVEBACK_ALL;
+	static void (*const steps[])(struct mt_context *, uint64_t) = {give_idle, give_ready, give_drained};
+	const unsigned steps_count = sizeof(steps) / sizeof(steps[0]);
 
-	idle.in_capture = true;
-	give_back_device(device, &idle);
-	return mt_room_mark(device) - mark;
-}
+	while (shortage->step < steps_count + MORE_TRIES) {
+		unsigned step = shortage->step++;
+		uint64_t freed;
 
-MT_COLD uint64_t mt_room_make(int device, uint64_t mark, bool in_capture)
-{
-	uint64_t made = 0;
-	int cancel;
-
-	if (mt_capture_is_open() && !in_capture && !mt_capture_is_ending())
-		return 0;
-	cancel = mt_wait_uncancelled();
-	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
-	if (mt_capture_is_open())
-		made = give_idle(device, mark);
-	if (!made)
-		await_ends();
-	if (!mt_capture_is_open())
-		made = make(device, mark);
-	mt_wait_cancellable(cancel);
-	return made;
+		each_context(shortage, steps[step < steps_count ? step : 0]);
+		await_givers(shortage->device);
+		freed = count_freed(shortage->device);
+		/* The first time in any case: another thread may have freed between the failed call and the begin. */
+		if (freed != shortage->freed || step == 0) {
+			shortage->freed = freed;
+			return true;
+		}
+		if (step >= steps_count)
+			return false;
+	}
+	return false;
 }

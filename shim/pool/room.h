@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "pool/context.h"
+#include "pool/pool.h"
 
 /* Asks the driver how much is free on the device of the held context, at most every MT_ROOM_MEASURE_NS. Current or pushed: the context. */
 #define MT_ROOM_MEASURE_NS 100000000ull
@@ -21,16 +22,16 @@ bool mt_room_is_low(struct mt_context *context);
  * as they would without us. */
 bool mt_room_is_glutted(struct mt_context *context);
 
-/* Growth is to be avoided on the context's device: little is free, or the caps are passed. */
-bool mt_room_is_short(struct mt_context *context);
-
 /* Before the driver is asked for so many bytes: garbage_collection_threshold. */
 void mt_room_collect(struct mt_context *context, uint64_t bytes);
 
-/* The driver is out of memory: waits for what is pending (10 s at most) and gives back everything idle of the device. Bytes that came
- * back since the device's `mark`, from other threads too. While a capture is open nothing can be waited for; with `in_capture` what is
- * idle goes back nevertheless: the driver has just answered that this thread may allocate, and so it may free. */
-uint64_t mt_room_mark(int device);
-uint64_t mt_room_make(int device, uint64_t mark, bool in_capture);
+/* The driver is out of memory: mt_pool_short_begin and its kin, on any device of ours. */
+#define MT_ROOM_ANY_DEVICE (-1)
+bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
+bool mt_room_short_next(struct mt_shortage *shortage);
+void mt_room_short_end(const struct mt_shortage *shortage);
+
+/* A thread is between the two on the context's device: what is freed meanwhile goes straight to the driver. */
+bool mt_room_has_shortage(struct mt_context *context);
 
 #endif

@@ -37,10 +37,7 @@ static void forget_everything(void)
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
 		mt_lock_name(&mt_pool.contexts[i].lock, MT_RANK_context);
 	atomic_store_explicit(&mt_pool.contexts_count, 0, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.flushers, 0, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.is_mixed, false, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.frees, 0, memory_order_relaxed);
-	atomic_store_explicit(&mt_pool.syncs, 0, memory_order_relaxed);
 	mt_contexts_forget_lock();
 }
 
@@ -52,8 +49,7 @@ MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_
 	forget_everything();
 	mt_pool_configure(settings);
 	atomic_store_explicit(&mt_pool.mode, settings->mode, memory_order_relaxed);
-	mt_pool.is_lazy = !has_events;
-	mt_pool.can_fence = has_current && (has_events || driver->cuCtxSynchronize);
+	mt_pool.can_fence = has_current && has_events;
 	/* release: pairs with mt_pool_driver's acquire */
 	atomic_store_explicit(&mt_pool.driver, driver, memory_order_release);
 	atomic_store_explicit(&mt_pool.is_up, true, memory_order_relaxed);

@@ -340,6 +340,17 @@ static void work(const uint8_t *numbers, bool all)
 	context->done = done;
 }
 
+static void make_room(int device)
+{
+	struct mt_shortage shortage;
+
+	if (!mt_pool_short_begin(&shortage, device, 0))
+		return;
+	while (mt_pool_short_next(&shortage))
+		;
+	mt_pool_short_end(&shortage);
+}
+
 static void carry_out(const uint8_t *bytes)
 {
 	static const char all[] = "mmmmmfffffwwwddDtTxrgMocekpsCF2RnI";
@@ -359,8 +370,8 @@ static void carry_out(const uint8_t *bytes)
 	case 'x': mt_pool_taint(place->base + numbers[1]); break;
 	case 'r': leave(place); break;
 	case 'g': look(numbers); break;
-	case 'M': (void)mt_pool_make_room(); break;
-	case 'I': (void)mt_pool_make_room_on(numbers[0] % 2); break;
+	case 'M': make_room(-1); break;
+	case 'I': make_room((int)(numbers[0] % 2)); break;
 	case 'o': mt_pool_note_ooms((int)(numbers[1] % 3), 1); break;
 	case 'c': begin_capture(numbers[0] % CONTEXTS); break;
 	case 'e': end_capture(); break;

@@ -56,7 +56,7 @@ static uint64_t (*calls)(const char *symbol);
 
 static uint64_t driver_calls(void)
 {
-	return calls("cuMemFree_v2") + calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent_v2") + calls("cuMemGetInfo_v2") +
+	return calls("cuMemFree_v2") + calls("cuMemFreeAsync") + calls("cuStreamQuery") + calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent_v2") + calls("cuMemGetInfo_v2") +
 	       calls("cuEventQuery") + calls("cuThreadExchangeStreamCaptureMode") + calls("cuDevicePrimaryCtxGetState");
 }
 
@@ -79,7 +79,7 @@ static void at_exit(bool inside)
 		cu.cuMemAlloc_v2(&blocks[i], 4 << 20);
 	for (int i = 0; i < 64; i++)
 		cu.cuMemFree_v2(blocks[i]);
-	while (inside && calls("cuMemFree_v2") == 0)
+	while (inside && calls("cuMemFreeAsync") == 0)
 		usleep(1000);
 }
 

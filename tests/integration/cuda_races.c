@@ -303,7 +303,7 @@ static int run_captures(void)
 	return lost != 0 ? 4 : 0;
 }
 
-/* ---- a capture that begins while the decay waits for the device ---- */
+/* ---- a capture that begins beside a decay ---- */
 
 static void wait_for_capture(void *unused)
 {
@@ -312,8 +312,8 @@ static void wait_for_capture(void *unused)
 		usleep(500);
 }
 
-/* Work waits for what the program does after its capture. The blocks that decay meanwhile are freed by a driver that waits for that work:
- * the capture must not wait for it too, and must not be broken by it. */
+/* Work waits for what the program does after its capture. A block decays meanwhile, on a driver whose cuMemFree waits for that work:
+ * neither the decay nor the capture may wait for it, and the capture must not be broken by it. */
 static int run_decay(void)
 {
 	uint64_t (*count_calls)(const char *name);
@@ -330,9 +330,9 @@ static int run_decay(void)
 	/* With the one that is taken the other one is known to be ready. */
 	OK(cu.cuMemAlloc_v2(&blocks[0], MOST_BYTES));
 	OK(cu.cuLaunchHostFunc(stream[0], wait_for_capture, NULL));
-	for (int i = 0; i < 10000 && count_calls("cuMemFree_v2") == 0; i++)
+	for (int i = 0; i < 10000 && count_calls("cuMemFreeAsync") == 0; i++)
 		usleep(500);
-	printf("decay %s\n", count_calls("cuMemFree_v2") == 0 ? "did not come" : "waits");
+	printf("decay %s\n", count_calls("cuMemFreeAsync") == 0 ? "did not come" : "came");
 	fflush(stdout);
 	OK(cu.cuStreamBeginCapture_v2(other_stream, 0));
 	OK(cu.cuStreamEndCapture(other_stream, &graph));

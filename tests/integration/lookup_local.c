@@ -26,7 +26,7 @@ static void ask(void)
 #endif
 	say("cuMemAlloc_v2", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
 	say("cuGetProcAddress_v2", dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
-	say("cuLaunchKernel", dlsym(RTLD_DEFAULT, "cuLaunchKernel"));
+	say("cuLaunchHostFunc", dlsym(RTLD_DEFAULT, "cuLaunchHostFunc"));
 }
 
 #ifndef LIBRARY

@@ -154,8 +154,8 @@ int main(int argc, char **argv)
 	check_symbol("cuInit", is_global);
 	check_symbol("cuMemAlloc", is_global);
 	check_symbol("cuMemcpyHtoD_v2", is_global);
-	check_symbol("cuLaunchKernel", is_global);
-	check_symbol("cuGraphLaunch", is_global);
+	check_symbol("cuLaunchHostFunc", is_global);
+	check_symbol("cuGraphDestroy", is_global);
 	check_symbol("cuGetExportTable", is_global);
 	check_queries();
 	/* A second question is answered like the first (and so is one after another). */

@@ -27,13 +27,13 @@ def test_the_first_allocation_in_a_constructor_does_not_wait_for_one_that_waits_
 
 @pytest.mark.parametrize("moment", ["exit", "inside"])
 def test_once_the_process_ends_our_thread_calls_nothing_of_the_driver(moments, moment):
-	got = moments(moment, CUDA_DECAY_MS=300, MIN_MB=0, FAKE_LATENCY_US="cuMemFree_v2=5000")
+	got = moments(moment, CUDA_DECAY_MS=300, MIN_MB=0, FAKE_LATENCY_US="cuMemFreeAsync=5000")
 
 	assert (got.returncode, got.stdout) == (0, "late calls: 0\n")
 
 
 def test_a_process_that_ends_waits_for_one_block_on_its_way_back_and_not_for_all(moments):
 	"""64 of them take the driver longer than the end would wait."""
-	got = moments("inside", CUDA_DECAY_MS=300, MIN_MB=0, FAKE_LATENCY_US="cuMemFree_v2=50000")
+	got = moments("inside", CUDA_DECAY_MS=300, MIN_MB=0, FAKE_LATENCY_US="cuMemFreeAsync=50000")
 
 	assert (got.returncode, got.stdout) == (0, "late calls: 0\n")

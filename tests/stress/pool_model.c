@@ -1,4 +1,4 @@
-/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words: captures deaths reaper ooms lazy.
+/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words: captures deaths reaper ooms.
  * Prints the result as one line of JSON. */
 #include "pool_model.h"
 
@@ -12,7 +12,6 @@ int main(int count, char **arguments)
 		options.deaths |= strcmp(arguments[i], "deaths") == 0;
 		options.reaper |= strcmp(arguments[i], "reaper") == 0;
 		options.ooms |= strcmp(arguments[i], "ooms") == 0;
-		options.is_lazy |= strcmp(arguments[i], "lazy") == 0;
 	}
 	result = model_run(&options);
 #define FIELD(name, comma) printf("\"" #name "\": %llu" comma, (unsigned long long)result.name)

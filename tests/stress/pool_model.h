@@ -32,7 +32,7 @@
 struct model_options {
 	uint64_t operations; /* in all threads together */
 	int threads;
-	bool captures, deaths, reaper, ooms, is_lazy;
+	bool captures, deaths, reaper, ooms;
 };
 
 struct model_result {
@@ -464,7 +464,7 @@ static void *model_mortal(void *data)
 	return NULL;
 }
 
-static struct mt_driver model_driver(bool is_lazy)
+static struct mt_driver model_driver(void)
 {
 	return (struct mt_driver){
 		.cuMemAlloc_v2 = model_alloc,
@@ -476,7 +476,7 @@ static struct mt_driver model_driver(bool is_lazy)
 		.cuEventCreate = model_create,
 		.cuEventDestroy_v2 = model_destroy,
 		.cuEventQuery = model_query,
-		.cuCtxRecordEvent = is_lazy ? NULL : model_record,
+		.cuCtxRecordEvent = model_record,
 		.cuCtxSynchronize = model_synchronise,
 	};
 }
@@ -530,7 +530,7 @@ static inline struct model_result model_run(const struct model_options *options)
 	void *(*roles[4])(void *) = {model_gpu};
 	int count = 1;
 
-	driver = model_driver(options->is_lazy);
+	driver = model_driver();
 	model.driver = &driver;
 	model_begin(options);
 	mt_pool_start(&driver, &settings);

@@ -48,13 +48,6 @@ def test_captures_and_deaths_in_between_leave_nothing_behind(model):
 	assert result["captures"] > 20 and result["deaths"] > 20
 
 
-def test_an_older_driver_is_synchronised_instead(model):
-	result, errors = model(2_000_000, ["lazy", *EVERYTHING])
-
-	well(result, errors)
-	assert result["hits"] > 10_000
-
-
 @pytest.mark.parametrize("words", [[], EVERYTHING], ids=["alone", "everything"])
 def test_the_model_finds_a_pool_without_fences_out(model, words):
 	result, _ = model(200_000, words, ["-DMT_POOL_NO_FENCE"])

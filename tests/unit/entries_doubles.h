@@ -143,6 +143,12 @@ static struct mt_driver driver_table = {
 };
 #undef X
 
+/* Wrapped, and called by other wrappers for its answer. */
+__attribute__((constructor)) static void answer_retain(void)
+{
+	driver_table.cuDevicePrimaryCtxRetain = retain;
+}
+
 const struct mt_driver *mt_driver(void)
 {
 	return has_driver ? &driver_table : NULL;
@@ -192,14 +198,18 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 	*out_cached = block_is_cached;
 	return true;
 }
-uint64_t mt_pool_make_room(void)
+bool mt_pool_short_begin(struct mt_shortage *shortage, int device UNUSED, uint64_t bytes UNUSED)
 {
 	(void)by_pool("room", 0);
-	return room_bytes;
+	shortage->step = 0;
+	return room_bytes > 0;
 }
-uint64_t mt_pool_make_room_on(int device UNUSED)
+bool mt_pool_short_next(struct mt_shortage *shortage)
 {
-	return mt_pool_make_room();
+	return shortage->step++ == 0;
+}
+void mt_pool_short_end(const struct mt_shortage *shortage UNUSED)
+{
 }
 void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
 {

@@ -91,6 +91,8 @@ Test(entries, the_drivers_own_code_reaches_the_program)
 	EACH(w) {
 		bool is_range = strncmp(w->name, "cuMemGetAddressRange", 20) == 0;
 
+		if (strcmp(w->name, "cuDevicePrimaryCtxRetain") == 0)
+			continue; /* answers for other wrappers too, and always the same */
 		answer(219, 219);
 		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name, story);
 	}

@@ -244,7 +244,7 @@ Test(entries_order, a_new_context_is_known_from_its_beginning)
 	expect_story("cuCtxCreate_v4 made-0x7000000000-3");
 	answer(2, 0);
 	cr_expect_eq(cuCtxCreate_v2(&context, 0, 3), 2);
-	expect_story("cuCtxCreate_v2");
+	expect_story("cuCtxCreate_v2 room");
 }
 
 Test(entries_order, whatever_allocates_makes_its_context_known)

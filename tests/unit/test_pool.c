@@ -112,14 +112,24 @@ Test(pool, leaves_odd_requests_to_the_driver)
 	cr_expect_eq(dptr, 7);
 }
 
-Test(pool, serves_a_large_request_with_a_block_at_most_an_eighth_larger)
+Test(pool, serves_a_large_request_with_a_block_of_as_many_pages)
 {
 	uint64_t dptr = allocate(90 * MB);
 
 	release(dptr);
-	cr_expect_eq(allocate(80 * MB), dptr);
+	cr_expect_eq(allocate(88 * MB + 512), dptr);
 	release(dptr);
-	cr_expect_neq(allocate(79 * MB), dptr);
+	cr_expect_neq(allocate(88 * MB), dptr);
+}
+
+Test(pool, serves_a_request_of_few_pages_with_a_block_at_most_an_eighth_larger)
+{
+	uint64_t dptr = allocate(2 * MB);
+
+	release(dptr);
+	cr_expect_eq(allocate(2 * MB * 8 / 9 + 512), dptr);
+	release(dptr);
+	cr_expect_neq(allocate(2 * MB * 8 / 9 - 512), dptr);
 }
 
 Test(pool, shares_one_event_among_frees_that_come_together)
@@ -171,7 +181,6 @@ Test(pool, gives_only_ready_blocks_while_a_capture_is_open_and_touches_no_event)
 	fresh = allocate(8192);
 	cr_expect_neq(fresh, freed, "it has no fence yet");
 	cr_expect_eq(mt_pool_trim(), 0);
-	cr_expect_eq(mt_pool_make_room(), 0);
 	atomic_store(&fake.is_capturing, false);
 	mt_capture_after_end(&driver, (struct CUstream_st *)64, false, 0);
 	cr_expect_eq(allocate(8192), freed);
@@ -214,7 +223,7 @@ Test(pool, flushes_and_tries_once_more_when_the_driver_is_out_of_memory)
 	cr_expect_eq(usage(0).num_alloc_retries, 1);
 	cr_expect_eq(usage(0).returned_bytes, 60 * MB);
 	cr_expect_eq(mt_pool_alloc(&pending, 90 * MB), MT_CU_OUT_OF_MEMORY);
-	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 5, "two, one and its second try, and one that nothing can help");
+	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 6, "two, one and its second try, and two for what nothing can help");
 	release(dptr);
 }
 
@@ -288,7 +297,7 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	mt_pool_hold_back(true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_eq(mt_pool_trim(), 0);
-	cr_expect_eq(mt_pool_make_room(), 10 * MB);
+	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
 	mt_pool_hold_back(false);
@@ -561,10 +570,14 @@ Test(pool, asks_for_a_primary_context_only_where_none_can_be_ended_meanwhile)
 
 Test(pool, pools_nothing_once_green_contexts_exist)
 {
-	uint64_t dptr = allocate(4096), live = allocate(4096);
+	uint64_t dptr = allocate(4096), live = allocate(4096), other, next_ms;
 
 	release(dptr);
 	mt_pool_green(0);
+	other = allocate(4096);
+	cr_expect_neq(other, dptr);
+	release(other);
+	(void)mt_pool_tick(mt_os_now_ns(), 8, &next_ms);
 	cr_expect_not(is_known(dptr), "it has gone back");
 	release(live);
 	cr_expect_eq(usage(0).reserved_bytes, 0);
@@ -640,38 +653,18 @@ Test(pool, range_tells_base_and_size_as_asked)
 
 /* ---- without cuCtxRecordEvent ---- */
 
-Test(pool, an_older_driver_is_synchronised_at_an_allocation_and_seldom)
-{
-	uint64_t dptr[8];
-
-	driver.cuCtxRecordEvent = NULL;
-	mt_pool_start(&driver, &settings);
-	for (int i = 0; i < 8; i++)
-		dptr[i] = allocate(4096);
-	fake_issue(first);
-	for (int i = 0; i < 8; i++)
-		release(dptr[i]);
-	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 0);
-	for (int i = 0; i < 8; i++)
-		(void)allocate(4096);
-	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 1, "one retires all");
-	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 8);
-}
-
-Test(pool, an_older_driver_is_never_synchronised_more_often_than_it_would_have_been)
+Test(pool, an_older_driver_is_asked_each_time_and_never_synchronised)
 {
 	uint64_t dptr;
 
 	driver.cuCtxRecordEvent = NULL;
 	mt_pool_start(&driver, &settings);
-	mt_pool_peer(second, first);
 	dptr = allocate(4096);
 	release(dptr);
-	cr_expect_neq(allocate(4096), dptr, "one free, two contexts");
+	cr_expect_neq(allocate(4096), dptr);
 	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 0);
-	release(allocate(8192));
-	cr_expect_eq(allocate(4096), dptr);
-	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 2);
+	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
+	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
 }
 
 Test(pool, tells_apart_what_is_not_ours_at_the_only_look)

@@ -61,7 +61,7 @@ static int use_context(struct CUctx_st *context)
 	(void)mt_pool_tick(mt_os_now_ns() + 2 * MT_NS_PER_S, 2, &next_ms);
 	if (put(again) != 0)
 		return 14;
-	(void)mt_pool_make_room();
+	(void)fake_make_room(-1);
 	for (int i = BLOCKS / 2; i < BLOCKS; i++)
 		if (put(dptr[i]) != 0)
 			return 15;
@@ -93,7 +93,7 @@ static int scenario(void)
 		status = get(&last, 1 * MB) == 0 && put(last) == 0 ? 0 : 20;
 	}
 	for (int device = 0; device < 2; device++)
-		(void)mt_pool_make_room_on(device);
+		(void)fake_make_room(device);
 	(void)mt_pool_trim();
 	return status ? status : atomic_load(&fake.wrongs) ? 30 : 0;
 }

@@ -24,7 +24,3 @@ Test(pool_race, captures_and_deaths)
 	play((struct model_options){.operations = 100000, .threads = 8, .reaper = true, .ooms = true, .captures = true, .deaths = true});
 }
 
-Test(pool_race, lazy_fences)
-{
-	play((struct model_options){.operations = 100000, .threads = 8, .reaper = true, .captures = true, .is_lazy = true});
-}

@@ -1,0 +1,317 @@
+/* cuda_shortage.c -- programs that use all of a device, or wait on it in ways that their own calls end. Each knows that the driver alone answers
+ * every call at once and without an error.
+ * Usage: cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call that took longer than 100 ms. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cuda_client.h"
+
+#define MB ((size_t)1 << 20)
+
+static void *context;
+static void *stream;
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
+}
+
+#define SHOW(call)                                                                        \
+	({                                                                                \
+		double begin_ = now_ms();                                                 \
+		int result_ = (call);                                                     \
+                                                                                          \
+		printf("%s: %d%s\n", #call, result_, now_ms() - begin_ > 100 ? " slow" : ""); \
+		result_;                                                                  \
+	})
+#define OK(call)                                                                   \
+	do {                                                                       \
+		int ok_ = (call);                                                  \
+                                                                                   \
+		if (ok_ != 0) {                                                    \
+			printf("line %d: %s: %d\n", __LINE__, #call, ok_);         \
+			exit(1);                                                   \
+		}                                                                  \
+	} while (0)
+
+static uint64_t take(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	OK(cu.cuMemAlloc_v2(&dptr, bytes));
+	return dptr;
+}
+
+/* Freed, and known to be ready. */
+static void cache(size_t bytes)
+{
+	uint64_t dptr = take(bytes);
+
+	OK(cu.cuMemFree_v2(dptr));
+	dptr = take(bytes);
+	OK(cu.cuMemFree_v2(dptr));
+}
+
+/* ---- threads beside each other ---- */
+
+#define THREADS   4
+#define ROUNDS    6000
+#define LIVE_MOST (80 * MB)
+
+static _Atomic size_t live;
+static _Atomic unsigned failures;
+
+static void *churn(void *argument)
+{
+	uint32_t random = 12345u + (uint32_t)(uintptr_t)argument;
+
+	OK(cu.cuCtxSetCurrent(context));
+	for (int i = 0; i < ROUNDS; i++) {
+		size_t bytes = ((random = random * 1664525u + 1013904223u) >> 16) % 20 * MB + MB;
+		uint64_t dptr = 0;
+
+		while (atomic_fetch_add(&live, bytes) + bytes > LIVE_MOST) {
+			atomic_fetch_sub(&live, bytes);
+			sched_yield();
+		}
+		if (cu.cuMemAlloc_v2(&dptr, bytes) != 0)
+			atomic_fetch_add(&failures, 1);
+		else
+			OK(cu.cuMemFree_v2(dptr));
+		atomic_fetch_sub(&live, bytes);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t running[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&running[i], NULL, churn, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(running[i], NULL);
+	printf("failures: %u\n", atomic_load(&failures));
+}
+
+/* ---- sizes ---- */
+
+static void slack(void)
+{
+	uint64_t blocks[8], last;
+
+	for (int i = 0; i < 8; i++)
+		blocks[i] = take(112 * MB);
+	for (int i = 0; i < 8; i++)
+		OK(cu.cuMemFree_v2(blocks[i]));
+	for (int i = 0; i < 8; i++)
+		SHOW(cu.cuMemAlloc_v2(&blocks[i], 100 * MB));
+	SHOW(cu.cuMemAlloc_v2(&last, 150 * MB));
+}
+
+/* No flush: what is cached serves the next request without the driver. */
+static void absurd(void)
+{
+	uint64_t dptr;
+
+	cache(600 * MB);
+	OK(cu.cuLaunchHostFunc(stream, (void (*)(void *))(void (*)(void))usleep, (void *)300000));
+	dptr = take(100 * MB);
+	OK(cu.cuMemFree_v2(dptr));
+	SHOW(cu.cuMemAlloc_v2(&dptr, 2000 * MB));
+}
+
+/* ---- captures ---- */
+
+static void (*beside)(void);
+
+static void *run_beside(void *unused)
+{
+	OK(cu.cuCtxSetCurrent(context));
+	beside();
+	return unused;
+}
+
+/* The stream captures in the thread's own mode, so that other threads may do as they like. */
+static void while_capturing(void (*act)(void))
+{
+	void *graph;
+	pthread_t thread;
+
+	OK(cu.cuStreamBeginCapture_v2(stream, 1));
+	beside = act;
+	pthread_create(&thread, NULL, run_beside, NULL);
+	pthread_join(thread, NULL);
+	SHOW(cu.cuStreamEndCapture(stream, &graph));
+}
+
+static void take_600(void)
+{
+	uint64_t dptr;
+
+	SHOW(cu.cuMemAlloc_v2(&dptr, 600 * MB));
+}
+
+static void take_free_take(void)
+{
+	uint64_t dptr = take(600 * MB);
+
+	SHOW(cu.cuMemFree_v2(dptr));
+	take_600();
+}
+
+static void take_other_kinds(void)
+{
+	struct cuda_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	unsigned long long handle;
+	void *other;
+	uint64_t dptr;
+
+	OK(cu.cuStreamCreate(&other, 1));
+	SHOW(cu.cuMemAllocAsync(&dptr, 800 * MB, other));
+	SHOW(cu.cuMemFreeAsync(dptr, other));
+	SHOW(cu.cuStreamSynchronize(other));
+	cache(800 * MB);
+	SHOW(cu.cuMemAllocManaged(&dptr, 700 * MB, 1));
+	SHOW(cu.cuMemFree_v2(dptr));
+	cache(800 * MB);
+	SHOW(cu.cuMemCreate(&handle, 700 * MB, &prop, 0));
+	SHOW(cu.cuMemRelease(handle));
+}
+
+static void captures(void)
+{
+	cache(600 * MB);
+	while_capturing(take_free_take);
+}
+
+static void capture_kinds(void)
+{
+	cache(800 * MB);
+	while_capturing(take_other_kinds);
+}
+
+/* ---- host functions that wait for the program ---- */
+
+static _Atomic bool is_released;
+
+static void wait_for_release(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 3000 && !atomic_load(&is_released); i++)
+		usleep(1000);
+}
+
+static void let_wait(void)
+{
+	void *blocking;
+
+	OK(cu.cuStreamCreate(&blocking, 0));
+	OK(cu.cuLaunchHostFunc(blocking, wait_for_release, NULL));
+}
+
+static void host_idle(void)
+{
+	uint64_t dptr;
+
+	cache(600 * MB);
+	let_wait();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 700 * MB));
+}
+
+static void host_pending(void)
+{
+	uint64_t dptr = take(600 * MB);
+
+	OK(cu.cuMemFree_v2(dptr));
+	let_wait();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 700 * MB));
+}
+
+static void host_green(void)
+{
+	int (*get)(int, void *, int) = (int (*)(int, void *, int))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDeviceGetDevResource");
+	int (*describe)(void **, void *, unsigned) = (int (*)(void **, void *, unsigned))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDevResourceGenerateDesc");
+	int (*create)(void **, void *, int, unsigned) = (int (*)(void **, void *, int, unsigned))(uintptr_t)dlsym(RTLD_DEFAULT, "cuGreenCtxCreate");
+	char resource[256];
+	void *description, *green;
+
+	OK(get(0, resource, 1));
+	OK(describe(&description, resource, 1));
+	cache(600 * MB);
+	let_wait();
+	SHOW(create(&green, description, 0, 1));
+}
+
+static void host_capture(void)
+{
+	uint64_t dptr = take(MB);
+
+	OK(cu.cuMemFree_v2(dptr));
+	let_wait();
+	SHOW(cu.cuMemAlloc_v2(&dptr, MB));
+	OK(cu.cuMemFree_v2(dptr));
+	while_capturing(take_600);
+}
+
+/* ---- calls that take memory without being asked for any ---- */
+
+/* Each on its first meeting with a full device. The arguments are none: what the driver says to those is not the point. */
+static void calls(void)
+{
+	static const char *const names[] = {
+		"cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuLibraryLoadData",
+		"cuLibraryLoadFromFile", "cuLinkComplete", "cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
+		"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz", "cuGraphUpload", "cuGraphUpload_ptsz", "cuGraphLaunch",
+		"cuGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",
+		"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz", "cuStreamCreate", "cuStreamCreateWithPriority", "cuEventCreate",
+		"cuDevicePrimaryCtxRetain", "cuCtxSetLimit", "cuMemMap", "cuMemPoolCreate", "cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3",
+		"cuCtxCreate_v4", "cuGreenCtxCreate",
+	};
+	typedef int function(void *, size_t, size_t, size_t, size_t, size_t, size_t, size_t, void *, void *, void *);
+	int (*fail)(const char *, unsigned int, int) = (int (*)(const char *, unsigned int, int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
+	uint64_t (*used)(int) = (uint64_t (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_used_bytes");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		function *call = (function *)(uintptr_t)dlsym(RTLD_DEFAULT, names[i]);
+		int plain, retried;
+
+		if (!call)
+			continue;
+		plain = call(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
+		cache(100 * MB);
+		fail(names[i], 1, 2);
+		retried = call(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
+		printf("%s: %s\n", names[i], plain == 2 ? "is out of memory" : retried != plain ? "fails" : used(0) ? "keeps" : "fine");
+	}
+}
+
+static const struct {
+	const char *word;
+	void (*run)(void);
+} words[] = {
+	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd },	  { "captures", captures },
+	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_green", host_green },
+	{ "host_capture", host_capture }, { "calls", calls },
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 2 || cuda_client_start("global") != 0)
+		return 2;
+	OK(cu.cuInit(0));
+	OK(cu.cuCtxCreate_v2(&context, 0, 0));
+	OK(cu.cuStreamCreate(&stream, 1));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(argv[1], words[i].word) == 0)
+			words[i].run();
+	atomic_store(&is_released, true);
+	printf("done\n");
+	return 0;
+}
