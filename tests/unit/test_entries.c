@@ -36,10 +36,10 @@ static int call_plainly(const struct wrapper *w)
 	uint64_t second = strstr(w->name, "Array") ? (uint64_t)(uintptr_t)bytes : (uint64_t)(uintptr_t)&outputs[1];
 
 	if (strcmp(w->name, "cuMemCreate") == 0)
-		return w->call((uint64_t)(uintptr_t)outputs, 64, (uint64_t)(uintptr_t)&prop, 0, 0, 0);
+		return w->call((uint64_t)(uintptr_t)outputs, 64, (uint64_t)(uintptr_t)&prop, 0, 0, 0, 0, 0, 0, 0, 0);
 	if (strncmp(w->name, "cuPointerGetAttributes", 22) == 0)
-		return w->call(0, (uint64_t)(uintptr_t)bytes, (uint64_t)(uintptr_t)bytes, DPTR, 0, 0);
-	return w->call((uint64_t)(uintptr_t)outputs, second, 0, 0, 0, 0);
+		return w->call(0, (uint64_t)(uintptr_t)bytes, (uint64_t)(uintptr_t)bytes, DPTR, 0, 0, 0, 0, 0, 0, 0);
+	return w->call((uint64_t)(uintptr_t)outputs, second, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 Test(entries, while_the_shim_is_off_every_argument_and_answer_is_handed_on)
@@ -48,7 +48,7 @@ Test(entries, while_the_shim_is_off_every_argument_and_answer_is_handed_on)
 	EACH(w) {
 		answer(4711, 0);
 
-		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16), 4711, "%s", w->name);
+		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21), 4711, "%s", w->name);
 
 		cr_expect_str_eq(story, w->name, "%s: %s", w->name, story);
 		for (unsigned i = 0; i < arity(w); i++)
@@ -61,7 +61,7 @@ Test(entries, without_a_driver_the_program_hears_that_nothing_is_initialised)
 	has_driver = false;
 	is_on = false;
 	EACH(w)
-		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6), MT_CU_NOT_INITIALIZED, "%s", w->name);
+		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_INITIALIZED, "%s", w->name);
 }
 
 Test(entries, a_function_that_this_driver_has_not_is_not_found)
@@ -69,7 +69,7 @@ Test(entries, a_function_that_this_driver_has_not_is_not_found)
 	is_on = false;
 	EACH(w) {
 		memset((char *)&driver_table + w->place, 0, sizeof(any_fn));
-		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6), MT_CU_NOT_FOUND, "%s", w->name);
+		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_FOUND, "%s", w->name);
 	}
 }
 
@@ -109,7 +109,7 @@ Test(entries, null_outputs_are_the_drivers_to_judge)
 		EACH(w)
 			if (strcmp(w->name, names[i]) == 0) {
 				answer(1, 0);
-				cr_expect_eq(w->call(0, 0, 0, 0, 0, 0), 1, "%s", w->name);
+				cr_expect_eq(w->call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 1, "%s", w->name);
 				expect_story(w->name);
 			}
 }
