@@ -1,6 +1,6 @@
 /* driver_random.c -- draws the operations, hands each to its thread and waits for it; see driver_random.h.
- * Arguments: trace file, seed, calls [, episode, operations with commas between them: only these]. Ends with 3 where a
- * call did not return within HANG_S; the trace then ends with this call. */
+ * Arguments: trace file, seed, calls [, first episode, operations as ",episode.operation,...,": only these]. Ends with
+ * 3 where a call did not return within HANG_S; the trace then ends with this call. */
 #include "driver_random.h"
 
 #include <fcntl.h>
@@ -169,11 +169,11 @@ static void make(const struct draw *draw)
 
 static bool is_kept(const char *kept)
 {
-	char text[16];
+	char text[32];
 
 	if (kept == NULL)
 		return true;
-	snprintf(text, sizeof(text), ",%u,", operation);
+	snprintf(text, sizeof(text), ",%u.%u,", episode, operation);
 	return strstr(kept, text) != NULL;
 }
 
@@ -207,14 +207,10 @@ int main(int argc, char **argv)
 	calls_set_up(seed);
 	for (i = 0; i < THREADS; i++)
 		start(i);
-	if (argc > 5) {
-		episode = (uint32_t)strtoul(argv[4], NULL, 10);
-		run_episode(seed, argv[5]);
-	} else {
-		/* Counted by operations, so that runs whose answers differ end at the same place. */
-		for (episode = 0; (size_t)episode * OPERATIONS < calls; episode++)
-			run_episode(seed, NULL);
-	}
+	/* Counted by operations, so that runs whose answers differ end at the same place. */
+	episode = argc > 5 ? (uint32_t)strtoul(argv[4], NULL, 10) : 0;
+	for (; (size_t)episode * OPERATIONS < calls; episode++)
+		run_episode(seed, argc > 5 ? argv[5] : NULL);
 	for (i = 0; i < THREADS; i++)
 		order(1u << i, QUIT);
 	return 0;

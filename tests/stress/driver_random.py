@@ -21,6 +21,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "tests/stress").glob("driver_random_*.c"))
@@ -29,7 +30,7 @@ RECORD = struct.Struct("<IIiIQQ31sB")
 CHUNK = 5_000
 AT_ONCE_US, SLOW_US = 20_000, 100_000
 HANG = "did not return"
-RUN_LIMIT_S = 240
+RUN_LIMIT_S, SHRINK_S = 240, 30
 END = 120 # the operation under which an episode's end is traced
 ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemCreate")
 # Out of memory, no context, a destroyed or broken one, a capture that forbids the call.
@@ -127,26 +128,36 @@ class Runner:
 		        if fault.kind != "slow" or (fault.episode, fault.operation, fault.name) in suspects]
 
 	def shrink(self, fault):
-		"""The fewest operations of the episode that still show the fault, and their calls with the shim."""
-		def shows(operations):
-			kept = fault.episode, "," + "".join(f"{operation}," for operation in operations)
-			return any(fault.same_as(other) for other in self.faults(fault.seed, 0, *kept))
+		"""The fewest operations that still show the fault, as (episode, operation), and their calls with the shim. Those of its own
+		episode, if they are enough: what the shim keeps from the episodes before may be needed as well."""
+		limit = time.monotonic() + SHRINK_S
 
-		operations = list(range(min(fault.operation + 1, END)))
-		if not shows(operations):
-			return None, []
+		def kept(operations):
+			return operations[0][0], "," + "".join(f"{episode}.{operation}," for episode, operation in operations)
+
+		def shows(operations):
+			return any(fault.same_as(other) for other in self.faults(fault.seed, calls, *kept(operations)))
+
+		calls = fault.episode * END + 1
+		last = [(fault.episode, operation) for operation in range(min(fault.operation + 1, END))]
+		for before in (0, 1, 3, 9, fault.episode):
+			first = max(fault.episode - before, 0)
+			operations = [(episode, operation) for episode in range(first, fault.episode) for operation in range(END)] + last
+			if shows(operations):
+				break
+		else:
+			return [], {}
 		step = len(operations) // 2
-		while step > 0:
+		while step > 0 and time.monotonic() < limit:
 			place = 0
-			while place < len(operations):
+			while place < len(operations) and time.monotonic() < limit:
 				fewer = operations[:place] + operations[place + step:]
 				if fewer and shows(fewer):
 					operations = fewer
 				else:
 					place += step
 			step //= 2
-		kept = fault.episode, "," + "".join(f"{operation}," for operation in operations)
-		return operations, self.run(True, fault.seed, 0, *kept)[1]
+		return operations, self.run(True, fault.seed, calls, *kept(operations))[1]
 
 
 def is_kinder(call, other):
@@ -196,16 +207,16 @@ def tell(runner, fault, shrinks=True):
 	"""The fault as lines of text, with what leads to it."""
 	lines = [f"{fault.name}: {fault.alone} alone, {fault.shimmed} with the shim "
 	         f"(seed {fault.seed}, episode {fault.episode}, operation {fault.operation})"]
-	operations, trace = runner.shrink(fault) if shrinks else (None, [])
+	operations, trace = runner.shrink(fault) if shrinks else ([], {})
 	if operations:
-		lines.append(f"  operations {','.join(map(str, operations))} of the episode are enough:")
+		lines.append("  these are enough: ," + "".join(f"{episode}.{operation}," for episode, operation in operations))
 		for place, calls in sorted(trace.items()):
 			# A row of the same calls is one line.
 			for _, row in itertools.groupby(
-					calls if place[1] < END or fault.operation == END else [],
+					[call for call in calls if place[1] < END or call.name == fault.name],
 					lambda call: (call.thread, call.name, call.code, call.first if call.first > 64 else 0)):
 				row = list(row)
-				lines.append(f"    {place[1]:3} {row[0]}" + (f" ... {len(row)} times" if len(row) > 1 else ""))
+				lines.append(f"    {place[0]}.{place[1]:3} {row[0]}" + (f" ... {len(row)} times" if len(row) > 1 else ""))
 	return "\n".join(lines)
 
 

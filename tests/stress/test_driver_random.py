@@ -51,13 +51,12 @@ def test_the_driver_alone_answers_the_same_twice(runner):
 
 def test_the_comparison_finds_an_error_and_a_slow_call(runner):
 	one = runner("13.0")
-	one.shimmed = dict(one.bare, FAKECUDA_FAIL="cuMemAllocManaged:1=999")
-	wrong = one.faults(SEED, 240)
+	one.shimmed = dict(one.bare, FAKECUDA_FAIL="cuMemAllocManaged:0=999")
+	wrong = one.faults(SEED, 120)
+	operations, _ = one.shrink(wrong[0])
 	one.shimmed = dict(one.bare, FAKECUDA_LATENCY_US="cuMemAllocManaged=130000")
-	slow = one.faults(SEED, 240)
+	slow = one.faults(SEED, 120)
 
 	assert [(fault.kind, fault.name, fault.shimmed) for fault in wrong] == [("answer", "cuMemAllocManaged", "999")]
+	assert 0 < len(operations) <= 4
 	assert slow and {(fault.kind, fault.name) for fault in slow} == {("slow", "cuMemAllocManaged")}
-	one.shimmed = dict(one.bare, FAKECUDA_FAIL="cuMemAllocManaged:0=999")
-	operations, _ = one.shrink(one.faults(SEED, 240)[0])
-	assert operations and len(operations) <= 4
