@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPERATIONS = 120, HANG_S = 8, STACK_BYTES = 256 << 10, RECORDS = 1 << 20 };
+enum { OPERATIONS = 120, HANG_S = 8, STACK_BYTES = 256 << 10, RECORDS = 1 << 18 };
 
 enum order { NOTHING, MAKE, STORM, LEAVE, END, QUIT };
 
@@ -26,6 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ordered = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 
 const char *volatile in_progress = "";
+static int trace;
 static struct record *records;
 static size_t record_count;
 static uint32_t episode, operation;
@@ -99,9 +100,16 @@ static void start(unsigned int number)
 	pthread_attr_destroy(&attributes);
 }
 
+static void end_trace(void)
+{
+	if (ftruncate(trace, (off_t)(record_count * sizeof(*records))) != 0)
+		_exit(2);
+}
+
 static void give_up(void)
 {
 	note(in_progress, now_us() - HANG_S * 1000000ull, NO_ANSWER, 0, 0);
+	end_trace();
 	_exit(3);
 }
 
@@ -194,14 +202,14 @@ static void run_episode(uint64_t seed, const char *kept)
 
 int main(int argc, char **argv)
 {
-	const int file = argc > 3 ? open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
+	trace = argc > 3 ? open(argv[1], O_RDWR | O_CREAT | O_TRUNC, 0600) : -1;
 	const uint64_t seed = argc > 3 ? strtoull(argv[2], NULL, 10) : 0;
 	const size_t calls = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
 	unsigned int i;
 
-	if (file < 0 || ftruncate(file, RECORDS * sizeof(*records)) != 0)
+	if (trace < 0 || ftruncate(trace, RECORDS * sizeof(*records)) != 0)
 		return 2;
-	records = mmap(NULL, RECORDS * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	records = mmap(NULL, RECORDS * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, trace, 0);
 	if (records == MAP_FAILED)
 		return 2;
 	calls_set_up(seed);
@@ -213,5 +221,6 @@ int main(int argc, char **argv)
 		run_episode(seed, argc > 5 ? argv[5] : NULL);
 	for (i = 0; i < THREADS; i++)
 		order(1u << i, QUIT);
+	end_trace();
 	return 0;
 }
