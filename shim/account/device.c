@@ -11,6 +11,11 @@
 struct node {
 	struct node *next;
 	struct mt_device_record record;
+	/* Memory of cuMemCreate, and where it is mapped: */
+	uint64_t memory;            /* number of the memory */
+	uint64_t handle;            /* of a mapping: of its memory */
+	uint32_t handles, mappings; /* of memory: it is there as long as one is left */
+	bool is_released;           /* of memory: without a handle, its key is its number */
 };
 
 struct table {
@@ -32,7 +37,12 @@ static struct node *spare;      /* nodes without a record */
 static uint64_t spare_count;
 static uint64_t reserved_count; /* of the spare ones, promised */
 static uint64_t record_count;
+static uint64_t memory_count;   /* ever created: numbers */
 static struct mt_device_usage usage[MT_DEVICE_DEVICES];
+
+/* Of nodes that are no memory of their own, and of memory without a handle. */
+#define MAPPING  ((enum mt_device_kind)MT_DEVICE_KIND_COUNT)
+#define RELEASED ((enum mt_device_kind)(MT_DEVICE_KIND_COUNT + 1))
 
 /* ---- which figures, which bucket ---- */
 
@@ -46,14 +56,21 @@ static struct mt_device_usage *usage_of(int device)
 /* One name space for all device pointers, one for each sort of handle. */
 static enum mt_device_kind space_of(enum mt_device_kind kind)
 {
-	switch (kind) {
+	switch ((int)kind) {
 	case MT_DEVICE_vmm:
 	case MT_DEVICE_array:
 	case MT_DEVICE_pinned:
+	case MAPPING:
+	case RELEASED:
 		return kind;
 	default:
 		return MT_DEVICE_direct;
 	}
+}
+
+static enum mt_device_kind space_of_node(const struct node *node)
+{
+	return node->is_released ? RELEASED : space_of(node->record.kind);
 }
 
 /* Fibonacci hashing: the high bits of the product, since pointers differ in the middle (Knuth, TAOCP 3, 6.4). */
@@ -69,7 +86,7 @@ static struct node **find_in(const struct table *in, enum mt_device_kind space, 
 	if (in->count == 0)
 		return NULL;
 	for (struct node **at = bucket_of(in, key); *at; at = &(*at)->next)
-		if ((*at)->record.key == key && space_of((*at)->record.kind) == space)
+		if ((*at)->record.key == key && space_of_node(*at) == space)
 			return at;
 	return NULL;
 }
@@ -217,6 +234,8 @@ static void count_in(const struct mt_device_record *record)
 	struct mt_device_usage *of = usage_of(record->device);
 
 	record_count++;
+	if (record->kind == MAPPING)
+		return;
 	of->live_count[record->kind]++;
 	of->live_bytes[record->kind] += record->bytes;
 	if (of->live_bytes[record->kind] > of->peak_bytes[record->kind])
@@ -228,6 +247,8 @@ static void count_out(const struct mt_device_record *record)
 	struct mt_device_usage *of = usage_of(record->device);
 
 	record_count--;
+	if (record->kind == MAPPING)
+		return;
 	of->live_count[record->kind]--;
 	of->live_bytes[record->kind] -= record->bytes;
 }
@@ -258,7 +279,7 @@ static void insert(const struct mt_device_record *record, bool is_new)
 	if (stale)
 		give_node(unchain(stale));
 	node = take_reserved_node();
-	node->record = *record;
+	*node = (struct node){.record = *record, .memory = ++memory_count, .handles = 1};
 	push(node);
 	count_in(record);
 	if (is_new)
@@ -294,6 +315,136 @@ bool mt_device_take(enum mt_device_kind kind, uint64_t key, struct mt_device_rec
 	emptied = carry();
 	leave(emptied);
 	return at != NULL;
+}
+
+/* ---- memory of cuMemCreate: its handles and its mappings ---- */
+
+static struct node *node_at(enum mt_device_kind space, uint64_t key)
+{
+	struct node **at = find(space, key);
+
+	return at ? *at : NULL;
+}
+
+static void drop(enum mt_device_kind space, uint64_t key)
+{
+	struct node **at = find(space, key);
+
+	if (at)
+		give_node(unchain(at));
+}
+
+/* Under another key; it stays counted. */
+static void move(enum mt_device_kind space, uint64_t key, bool is_released, uint64_t new_key)
+{
+	struct node **at = find(space, key);
+	struct node *node = *at;
+
+	*at = node->next;
+	node->is_released = is_released;
+	node->record.key = new_key;
+	push(node);
+}
+
+static struct node *memory_of(const struct node *mapping)
+{
+	struct node *memory = node_at(MT_DEVICE_vmm, mapping->handle);
+
+	return memory && memory->memory == mapping->memory ? memory : node_at(RELEASED, mapping->memory);
+}
+
+/* Its last mapping may be its end. Lock held. */
+static void unmap(struct node **at)
+{
+	struct node *mapping = *at;
+	struct node *memory = memory_of(mapping);
+
+	if (memory && --memory->mappings == 0 && memory->is_released)
+		drop(RELEASED, memory->memory);
+	drop(MAPPING, mapping->record.key);
+}
+
+void mt_device_retained(uint64_t handle)
+{
+	struct node *memory;
+
+	mt_lock_take(&device_lock);
+	memory = node_at(MT_DEVICE_vmm, handle);
+	if (memory)
+		memory->handles++;
+	mt_lock_drop(&device_lock);
+}
+
+void mt_device_map(uint64_t dptr, uint64_t bytes, uint64_t handle)
+{
+	struct node *memory, *mapping;
+	struct node **stale;
+
+	mt_lock_take(&device_lock);
+	memory = reserved_count > 0 ? node_at(MT_DEVICE_vmm, handle) : NULL;
+	if (!memory) {
+		mt_lock_drop(&device_lock);
+		mt_device_cancel();
+		return;
+	}
+	memory->mappings++;
+	stale = find(MAPPING, dptr);
+	if (stale)
+		unmap(stale);
+	mapping = take_reserved_node();
+	*mapping = (struct node){.record = {.kind = MAPPING, .key = dptr, .bytes = bytes}, .memory = memory->memory, .handle = handle};
+	push(mapping);
+	count_in(&mapping->record);
+	leave(carry());
+}
+
+void mt_device_unmap(uint64_t dptr, uint64_t bytes)
+{
+	uint64_t end = dptr + bytes;
+	struct node **at;
+
+	mt_lock_take(&device_lock);
+	while (dptr < end && (at = find(MAPPING, dptr)) != NULL) {
+		dptr += (*at)->record.bytes;
+		unmap(at);
+	}
+	mt_lock_drop(&device_lock);
+}
+
+uint64_t mt_device_release(uint64_t handle)
+{
+	struct node *memory;
+	uint64_t number = 0;
+
+	mt_lock_take(&device_lock);
+	memory = node_at(MT_DEVICE_vmm, handle);
+	if (memory) {
+		number = memory->memory;
+		if (--memory->handles == 0)
+			move(MT_DEVICE_vmm, handle, true, number);
+	}
+	mt_lock_drop(&device_lock);
+	return number;
+}
+
+void mt_device_released(uint64_t handle, uint64_t number, bool is_done)
+{
+	struct node *memory, *held;
+
+	if (number == 0)
+		return;
+	mt_lock_take(&device_lock);
+	memory = node_at(RELEASED, number);
+	held = node_at(MT_DEVICE_vmm, handle);
+	if (is_done && memory && memory->mappings == 0) {
+		drop(RELEASED, number);
+	} else if (!is_done && memory && !held) {
+		memory->handles = 1;
+		move(RELEASED, number, false, handle);
+	} else if (!is_done && held && held->memory == number) {
+		held->handles++;
+	}
+	mt_lock_drop(&device_lock);
 }
 
 static void forget_in(const struct table *in, uint64_t context)

@@ -57,6 +57,17 @@ void mt_device_add(const struct mt_device_record *record);
 bool mt_device_take(enum mt_device_kind kind, uint64_t key, struct mt_device_record *out);
 void mt_device_put_back(const struct mt_device_record *record);
 
+/* Memory of cuMemCreate lasts as long as one handle or one mapping of it is left. After the driver's cuMemRetainAllocationHandle, cuMemMap
+ * (with room from mt_device_reserve, which this uses up or gives back) and cuMemUnmap, which may concern several mappings. */
+void mt_device_retained(uint64_t handle);
+void mt_device_map(uint64_t dptr, uint64_t bytes, uint64_t handle);
+void mt_device_unmap(uint64_t dptr, uint64_t bytes);
+
+/* Around the driver's cuMemRelease, after which the handle may be given to other memory at once. The number that the first answers (0: not
+ * known) is handed to the second; is_done: the driver has not refused. */
+uint64_t mt_device_release(uint64_t handle);
+void mt_device_released(uint64_t handle, uint64_t number, bool is_done);
+
 /* A context is gone, and with it what was its own. */
 void mt_device_forget(uint64_t context);
 

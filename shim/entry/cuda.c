@@ -92,12 +92,14 @@ bool mt_cuda_find_block(uint64_t dptr, struct mt_cuda_block *out)
 	if (!mt_pool_is_used())
 		return false;
 	out->base = dptr;
-	if (mt_pool_range(out->base, &out->bytes, &out->is_cached))
+	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return true;
 	/* Blocks are whole allocations of the driver's, so that it knows where this address begins. */
-	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS)
+	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
+	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return false;
-	return mt_pool_range(out->base, &out->bytes, &out->is_cached);
+	out->is_absent |= dptr - out->base >= out->bytes;
+	return true;
 }
 
 int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)

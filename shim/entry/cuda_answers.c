@@ -28,8 +28,7 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 		errno = kept_errno;
 		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 	}
-	/* Past the size asked for there is only what the pool has rounded up. */
-	if (block.is_cached || dptr - block.base >= block.bytes) {
+	if (block.is_absent) {
 		result = MT_CU_NOT_FOUND;
 	} else {
 		if (base)
@@ -51,7 +50,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 	if (!mt_cuda_is_on() || !data)
 		return mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
 	is_block = mt_cuda_find_block(dptr, &block);
-	if (is_block && block.is_cached) {
+	if (is_block && block.is_absent) {
 		errno = kept_errno;
 		return MT_CU_INVALID_VALUE;
 	}
@@ -76,7 +75,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	if (!mt_cuda_is_on() || !attributes || !data)
 		return mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	is_block = mt_cuda_find_block(dptr, &block);
-	if (is_block && block.is_cached) {
+	if (is_block && block.is_absent) {
 		dptr = (uint64_t)(uintptr_t)&nobodys;
 		is_block = false;
 	}

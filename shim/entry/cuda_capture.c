@@ -126,25 +126,38 @@ int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **grap
 
 /* ---- a stream that goes while it captures ---- */
 
-/* Before the driver's call: the handle may be given to a new stream as soon as that has returned, and begin a capture. Handles 0,
- * 1 and 2 are the default streams, which nobody can destroy. */
-static void stream_dies(struct CUstream_st *stream)
+/* Around the driver's call: only a success ends the capture, and the handle may be given to a new stream before we know of it. Handles
+ * 0, 1 and 2 are the default streams, which nobody can destroy. */
+static bool stream_dies(struct CUstream_st *stream)
+{
+	int kept_errno = errno;
+	bool is_ours = (uintptr_t)stream > 2 && mt_cuda_is_on();
+
+	if (is_ours)
+		mt_capture_stream_dies(stream);
+	errno = kept_errno;
+	return is_ours;
+}
+
+static int stream_died(struct CUstream_st *stream, int result)
 {
 	int kept_errno = errno;
 
-	if ((uintptr_t)stream > 2 && mt_cuda_is_on())
-		mt_capture_stream_dies(stream);
+	mt_capture_stream_died(stream, result);
 	errno = kept_errno;
+	return result;
 }
 
 int cuStreamDestroy(struct CUstream_st *stream)
 {
-	stream_dies(stream);
-	return mt_cuda_call(cuStreamDestroy, stream);
+	if (!stream_dies(stream))
+		return mt_cuda_call(cuStreamDestroy, stream);
+	return stream_died(stream, mt_cuda_call(cuStreamDestroy, stream));
 }
 
 int cuStreamDestroy_v2(struct CUstream_st *stream)
 {
-	stream_dies(stream);
-	return mt_cuda_call(cuStreamDestroy_v2, stream);
+	if (!stream_dies(stream))
+		return mt_cuda_call(cuStreamDestroy_v2, stream);
+	return stream_died(stream, mt_cuda_call(cuStreamDestroy_v2, stream));
 }

@@ -5,8 +5,11 @@
  * would miss work that still runs. So each end stands inside the capture gate: raised, it waits for calls of the pool in flight
  * and lets no further one begin. Where the end is certain, the pool forgets the context before it; where only the driver knows (a
  * counted context), after it. */
+#include <stdatomic.h>
+
 #include "entry/cuda_work.h"
 #include "pool/capture.h"
+#include "pool/wait.h"
 
 /* What others than the pool hold of a context that ends. */
 static void forget(struct CUctx_st *context)
@@ -113,6 +116,27 @@ int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int fla
 	return after_create(mt_cuda_call(cuCtxCreate_v4, context, parameters, flags, device), context, device);
 }
 
+/* For programs that draw, or decode; the driver makes it current. */
+int cuGLCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuGLCtxCreate, context, flags, device), context, device);
+}
+
+int cuGLCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return after_create(mt_cuda_call(cuGLCtxCreate_v2, context, flags, device), context, device);
+}
+
+int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau, void *get_address)
+{
+	return after_create(mt_cuda_call(cuVDPAUCtxCreate, context, flags, device, vdpau, get_address), context, device);
+}
+
+int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau, void *get_address)
+{
+	return after_create(mt_cuda_call(cuVDPAUCtxCreate_v2, context, flags, device, vdpau, get_address), context, device);
+}
+
 /* Whether the driver will destroy this: a context that it knows, and not a primary one, which it refuses. The gate is closed. */
 static bool can_be_destroyed(struct CUctx_st *context)
 {
@@ -128,8 +152,11 @@ static bool before_destroy(struct CUctx_st *context, bool *out_forgotten)
 	int kept_errno = errno;
 
 	*out_forgotten = false;
-	if (!context || !mt_cuda_is_on())
+	/* In a host function the driver refuses, and would not let the context be made known again. */
+	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
+		errno = kept_errno;
 		return false;
+	}
 	mt_capture_close();
 	if (can_be_destroyed(context)) {
 		mt_pool_context_dies(context);
@@ -193,32 +220,82 @@ int cuCtxDetach(struct CUctx_st *context)
 	return result;
 }
 
-/* ---- primary contexts: counted by the driver, and it does not tell the count. So the gate stays closed over the call, and
- * whether that was the end is asked afterwards. ---- */
+/* ---- primary contexts: counted by the driver, and it does not tell the count. Where the program has retained one more often than it
+ * has released it, a release is not the last: nothing ends, and nothing is waited for. Else the gate stays closed over the call,
+ * and whether that was the end is asked afterwards. ---- */
+
+/* What was retained past us is not counted: the driver's count is as high or higher. */
+static struct primary_count {
+	_Atomic uint32_t retained;
+	_Atomic uint32_t releasing; /* in flight, of those that are not the last: the last is called after them */
+} counts[MT_POOL_DEVICES];
+
+static struct primary_count *count_of(int device)
+{
+	return device >= 0 && device < MT_POOL_DEVICES ? &counts[device] : NULL;
+}
+
+int cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
+{
+	int result = mt_cuda_call(cuDevicePrimaryCtxRetain, context, device);
+
+	if (result == MT_CU_SUCCESS && count_of(device))
+		atomic_fetch_add_explicit(&count_of(device)->retained, 1, memory_order_seq_cst);
+	return result;
+}
+
+/* One less; what is left. */
+static uint32_t uncount(struct primary_count *count)
+{
+	uint32_t retained = atomic_load_explicit(&count->retained, memory_order_seq_cst);
+
+	while (retained > 0 && !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
+								      memory_order_seq_cst, memory_order_seq_cst))
+		;
+	return retained > 0 ? retained - 1 : 0;
+}
 
 struct primary_end {
 	int kept_errno;
 	bool is_gated;
+	bool is_not_last;
 	struct CUctx_st *context; /* NULL: nothing of ours to end */
 	int device;
 	unsigned long long id;
 };
 
-static struct primary_end before_primary(int device)
+static void close_gate(struct primary_end *end)
 {
-	struct primary_end end = {.kept_errno = errno, .device = device};
 	unsigned int flags = 0;
 	int active = 0;
 
-	if (!mt_cuda_is_on() || mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || !active)
-		return end;
+	if (!mt_cuda_is_on() ||
+	    mt_cuda_call(cuDevicePrimaryCtxGetState, end->device, &flags, &active) != MT_CU_SUCCESS || !active)
+		return;
 	mt_capture_close();
-	end.is_gated = true;
-	end.context = primary_of(device);
-	if (end.context) {
-		end.id = id_of(end.context);
-		mt_pool_context_rests(end.context);
+	end->is_gated = true;
+	end->context = primary_of(end->device);
+	if (end->context) {
+		end->id = id_of(end->context);
+		mt_pool_context_rests(end->context);
 	}
+}
+
+static struct primary_end before_release(int device)
+{
+	struct primary_end end = {.kept_errno = errno, .device = device};
+	struct primary_count *count = count_of(device);
+
+	if (count) {
+		atomic_fetch_add_explicit(&count->releasing, 1, memory_order_seq_cst);
+		end.is_not_last = uncount(count) > 0;
+		if (end.is_not_last)
+			return end;
+		atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
+	}
+	close_gate(&end);
+	for (unsigned round = 0; count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
+		mt_wait_round(round);
 	return end;
 }
 
@@ -240,37 +317,59 @@ static int after_primary(const struct primary_end *end, int result, bool was_end
 	return result;
 }
 
+static int after_release(const struct primary_end *end, int result)
+{
+	if (!end->is_not_last)
+		return after_primary(end, result, result == MT_CU_SUCCESS && is_over(end));
+	if (result != MT_CU_SUCCESS)
+		atomic_fetch_add_explicit(&count_of(end->device)->retained, 1, memory_order_seq_cst);
+	atomic_fetch_sub_explicit(&count_of(end->device)->releasing, 1, memory_order_seq_cst);
+	errno = end->kept_errno;
+	return result;
+}
+
 int cuDevicePrimaryCtxRelease(int device)
 {
-	const struct primary_end end = before_primary(device);
-	int result = mt_cuda_call(cuDevicePrimaryCtxRelease, device);
+	const struct primary_end end = before_release(device);
 
-	return after_primary(&end, result, result == MT_CU_SUCCESS && is_over(&end));
+	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease, device));
 }
 
 int cuDevicePrimaryCtxRelease_v2(int device)
 {
-	const struct primary_end end = before_primary(device);
-	int result = mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device);
+	const struct primary_end end = before_release(device);
 
-	return after_primary(&end, result, result == MT_CU_SUCCESS && is_over(&end));
+	return after_release(&end, mt_cuda_call(cuDevicePrimaryCtxRelease_v2, device));
 }
 
 /* A reset ends everything of the context, whoever else has retained it. */
+static struct primary_end before_reset(int device)
+{
+	struct primary_end end = {.kept_errno = errno, .device = device};
+
+	close_gate(&end);
+	return end;
+}
+
+static int after_reset(const struct primary_end *end, int result)
+{
+	if (result == MT_CU_SUCCESS && count_of(end->device))
+		atomic_store_explicit(&count_of(end->device)->retained, 0, memory_order_seq_cst);
+	return after_primary(end, result, result == MT_CU_SUCCESS);
+}
+
 int cuDevicePrimaryCtxReset(int device)
 {
-	const struct primary_end end = before_primary(device);
-	int result = mt_cuda_call(cuDevicePrimaryCtxReset, device);
+	const struct primary_end end = before_reset(device);
 
-	return after_primary(&end, result, result == MT_CU_SUCCESS);
+	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset, device));
 }
 
 int cuDevicePrimaryCtxReset_v2(int device)
 {
-	const struct primary_end end = before_primary(device);
-	int result = mt_cuda_call(cuDevicePrimaryCtxReset_v2, device);
+	const struct primary_end end = before_reset(device);
 
-	return after_primary(&end, result, result == MT_CU_SUCCESS);
+	return after_reset(&end, mt_cuda_call(cuDevicePrimaryCtxReset_v2, device));
 }
 
 /* ---- contexts that see each other's memory ---- */

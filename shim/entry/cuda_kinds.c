@@ -205,13 +205,57 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_all
 int cuMemRelease(unsigned long long handle)
 {
 	int kept_errno = errno;
-	struct mt_device_record record;
-	bool taken;
+	uint64_t number;
+	int result;
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemRelease, handle);
-	taken = mt_device_take(MT_DEVICE_vmm, handle, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemRelease, handle), taken ? &record : NULL);
+	number = mt_device_release(handle);
+	result = mt_cuda_call(cuMemRelease, handle);
+	mt_device_released(handle, number, result == MT_CU_SUCCESS);
+	errno = kept_errno;
+	return result;
+}
+
+int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
+{
+	int kept_errno = errno;
+	int result = mt_cuda_call(cuMemRetainAllocationHandle, handle, address);
+
+	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+		mt_device_retained(*handle);
+	errno = kept_errno;
+	return result;
+}
+
+/* Memory stays, also without a handle, as long as it is mapped somewhere. */
+int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags)
+{
+	int kept_errno = errno;
+	bool reserved;
+	int result;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
+	reserved = mt_device_reserve();
+	result = mt_cuda_call(cuMemMap, dptr, bytes, offset, handle, flags);
+	if (reserved && result == MT_CU_SUCCESS)
+		mt_device_map(dptr, bytes, handle);
+	else if (reserved)
+		mt_device_cancel();
+	errno = kept_errno;
+	return result;
+}
+
+int cuMemUnmap(uint64_t dptr, size_t bytes)
+{
+	int kept_errno = errno;
+	int result = mt_cuda_call(cuMemUnmap, dptr, bytes);
+
+	if (result == MT_CU_SUCCESS && mt_cuda_is_on())
+		mt_device_unmap(dptr, bytes);
+	errno = kept_errno;
+	return result;
 }
 
 /* ---- arrays ---- */

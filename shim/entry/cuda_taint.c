@@ -3,13 +3,13 @@
  * left in which it could be recycled. A block that the program has freed is not exported at all: to the program it is no memory. */
 #include "entry/cuda_work.h"
 
-/* False: the address is in memory that the program has freed. */
+/* False: the address is in memory that the program has freed, or behind what it asked for. */
 static bool taint(uint64_t dptr)
 {
 	struct mt_cuda_block block;
 	int kept_errno = errno;
 	bool is_block = mt_cuda_find_block(dptr, &block);
-	bool is_freed = is_block && block.is_cached;
+	bool is_freed = is_block && block.is_absent;
 
 	if (is_block && !is_freed)
 		mt_pool_taint(dptr);

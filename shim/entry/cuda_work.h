@@ -87,7 +87,7 @@ int mt_cuda_device_of(uint64_t dptr);
 struct mt_cuda_block {
 	uint64_t base;
 	size_t bytes;   /* as asked for */
-	bool is_cached; /* the program has freed it */
+	bool is_absent; /* to the program no memory: it has freed the block, or the address lies behind the size it asked for */
 };
 
 /* False for what is not the pool's. */

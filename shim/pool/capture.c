@@ -1,14 +1,16 @@
 #include "pool/capture.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 
 #include "base/attr.h"
+#include "base/kernel.h"
 #include "base/lock.h"
 #include "base/os.h"
+#include "pool/mapped.h"
 #include "pool/wait.h"
 
-#define CELLS    64  /* one each for the first half as many threads that come, the other half is shared by the rest */
-#define CAPTURES 256 /* open at once and known by name; those beyond are only counted */
+#define CELLS 64 /* one each for the first half as many threads that come, the other half is shared by the rest */
 
 #define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
 
@@ -17,10 +19,11 @@ struct cell {
 } __attribute__((aligned(64)));
 
 struct capture {
-	struct CUstream_st *stream;
+	struct capture *next; /* first: the stash's link */
+	struct CUstream_st *stream; /* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
 	struct CUctx_st *context;
-	pid_t thread; /* of a per-thread stream, whose handle is the same in every thread; else 0 */
-	bool is_open;
+	pid_t thread; /* which began it */
+	bool is_dying; /* the driver is about to destroy its stream */
 };
 
 static struct cell cells[CELLS];
@@ -38,9 +41,9 @@ static _Atomic uint32_t ends; /* of those, contexts that end */
 static MT_TLS int cancel_state;
 static MT_TLS unsigned int cancel_depth;
 
-static struct mt_lock captures_lock = MT_LOCK(captures); /* held over nothing: protects the two below */
-static struct capture captures[CAPTURES];
-static uint32_t nameless;
+static struct mt_lock captures_lock = MT_LOCK(captures); /* held over bare system calls: protects the list */
+static struct capture *captures;
+static struct mt_stash capture_stash = MT_STASH(struct capture);
 
 static MT_COLD struct cell *choose_cell(void)
 {
@@ -141,25 +144,22 @@ static struct capture name(struct CUstream_st *stream, bool is_ptsz)
 {
 	bool is_mine = stream == PER_THREAD_STREAM || (stream == NULL && is_ptsz);
 
-	return (struct capture){is_mine ? PER_THREAD_STREAM : stream, NULL, is_mine ? mt_os_gettid() : 0, true};
+	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream, .thread = mt_os_gettid()};
 }
 
+/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more is pooled. */
 static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
-	struct capture capture = name(stream, is_ptsz);
-	bool is_kept = false;
+	struct capture *capture = mt_stash_take(&capture_stash);
 
-	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&capture.context) != MT_CU_SUCCESS)
-		capture.context = NULL;
+	if (!capture)
+		return;
+	*capture = name(stream, is_ptsz);
+	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&capture->context) != MT_CU_SUCCESS)
+		capture->context = NULL;
 	mt_lock_take(&captures_lock);
-	for (int i = 0; i < CAPTURES && !is_kept; i++) {
-		if (captures[i].is_open)
-			continue;
-		captures[i] = capture;
-		is_kept = true;
-	}
-	if (!is_kept)
-		nameless++;
+	capture->next = captures;
+	captures = capture;
 	mt_lock_drop(&captures_lock);
 }
 
@@ -170,6 +170,62 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 	else
 		lower();
 	allow_cancel();
+}
+
+/* ---- which captures an end concerns; the lock is held ---- */
+
+static bool is_same(const struct capture *capture, const struct capture *ended)
+{
+	return capture->stream == ended->stream && (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
+}
+
+static bool is_destroyed(const struct capture *capture, const struct capture *ended)
+{
+	return capture->is_dying && capture->stream == ended->stream;
+}
+
+static bool is_of_context(const struct capture *capture, const struct capture *ended)
+{
+	return capture->context == ended->context;
+}
+
+static bool has_ended(const struct capture *capture)
+{
+	return mt_kernel(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 && errno == ESRCH;
+}
+
+/* Its default stream goes with a thread. */
+static bool is_of_ended_thread(const struct capture *capture, const struct capture *unused)
+{
+	(void)unused;
+	return capture->stream == PER_THREAD_STREAM && has_ended(capture);
+}
+
+/* Takes out what matches, up to `most`, and lowers the gate for each. */
+static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended), const struct capture *ended,
+		   uint32_t most)
+{
+	struct capture *gone = NULL, *next;
+
+	mt_lock_take(&captures_lock);
+	for (struct capture **link = &captures; *link && most > 0;) {
+		struct capture *capture = *link;
+
+		if (!matches(capture, ended)) {
+			link = &capture->next;
+			continue;
+		}
+		*link = capture->next;
+		capture->next = gone;
+		gone = capture;
+		most--;
+	}
+	mt_lock_drop(&captures_lock);
+	for (; gone; gone = next) {
+		next = gone->next;
+		mt_stash_give(&capture_stash, gone);
+		lower();
+	}
 }
 
 /* The driver still calls it capturing: an end that was refused (another thread's, a stream that was not the first). */
@@ -189,63 +245,67 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
 {
-	struct capture ended = name(stream, is_ptsz);
-	bool was_open = false;
+	const struct capture ended = name(stream, is_ptsz);
 
-	if (!mt_capture_is_open() || is_capturing(driver, stream, is_ptsz, result))
-		return;
-	mt_lock_take(&captures_lock);
-	for (int i = 0; i < CAPTURES && !was_open; i++) {
-		was_open = captures[i].is_open && captures[i].stream == ended.stream && captures[i].thread == ended.thread;
-		if (was_open)
-			captures[i].is_open = false;
-	}
-	if (!was_open && nameless > 0) {
-		nameless--;
-		was_open = true;
-	}
-	mt_lock_drop(&captures_lock);
-	if (was_open)
-		lower();
+	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
+		forget(is_same, &ended, 1); /* the newest first: an older one's stream may be on its way out under the same handle */
 }
 
-static void forget(const struct CUstream_st *stream, const struct CUctx_st *context)
+static void mark(const struct CUstream_st *stream, bool is_dying)
 {
-	uint32_t lost = 0;
-
 	mt_lock_take(&captures_lock);
-	for (int i = 0; i < CAPTURES; i++) {
-		struct capture *capture = &captures[i];
-
-		if (!capture->is_open || (stream ? capture->stream != stream : capture->context != context))
-			continue;
-		capture->is_open = false;
-		lost++;
-	}
+	for (struct capture *capture = captures; capture; capture = capture->next)
+		if (capture->stream == stream)
+			capture->is_dying = is_dying;
 	mt_lock_drop(&captures_lock);
-	while (lost-- > 0)
-		lower();
 }
 
 void mt_capture_stream_dies(struct CUstream_st *stream)
 {
-	/* The default streams do not die before their context. */
-	if (mt_capture_is_open() && (uintptr_t)stream > 2)
-		forget(stream, NULL);
+	if (mt_capture_is_open())
+		mark(stream, true);
+}
+
+void mt_capture_stream_died(struct CUstream_st *stream, int result)
+{
+	const struct capture died = {.stream = stream};
+
+	if (!mt_capture_is_open())
+		return;
+	if (result == MT_CU_SUCCESS)
+		forget(is_destroyed, &died, UINT32_MAX);
+	else
+		mark(stream, false);
 }
 
 void mt_capture_context_dies(struct CUctx_st *context)
 {
+	const struct capture died = {.context = context};
+
 	if (mt_capture_is_open() && context)
-		forget(NULL, context);
+		forget(is_of_context, &died, UINT32_MAX);
+}
+
+bool mt_capture_is_abandoned(void)
+{
+	uint32_t left = 0;
+
+	if (!mt_capture_is_open() || mt_capture_is_ending())
+		return false;
+	forget(is_of_ended_thread, NULL, UINT32_MAX);
+	mt_lock_take(&captures_lock);
+	for (const struct capture *capture = captures; capture; capture = capture->next)
+		left += has_ended(capture);
+	mt_lock_drop(&captures_lock);
+	/* Also those that are just beginning count. */
+	return left > 0 && left == atomic_load_explicit(&raised, memory_order_acquire);
 }
 
 MT_COLD void mt_capture_fork_child(void)
 {
 	mt_lock_reset(&captures_lock);
-	for (int i = 0; i < CAPTURES; i++)
-		captures[i].is_open = false;
-	nameless = 0;
+	captures = NULL;
+	mt_stash_forget(&capture_stash);
 	for (int i = 0; i < CELLS; i++)
 		atomic_store_explicit(&cells[i].inside, 0, memory_order_relaxed);
 	atomic_store_explicit(&raised, 0, memory_order_relaxed);

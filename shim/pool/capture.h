@@ -40,9 +40,18 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 /* After the driver's end: forgets the stream unless the driver still calls it capturing. */
 void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result);
 
-/* The stream or its context is gone, and its capture with it. */
+/* Around the driver's cuStreamDestroy, which ends the stream's capture if it succeeds. Between the two another thread may have got the
+ * same handle for a new stream: a capture of that one is not concerned. */
 void mt_capture_stream_dies(struct CUstream_st *stream);
+void mt_capture_stream_died(struct CUstream_st *stream, int result);
+
+/* The context is gone, and its captures with it. */
 void mt_capture_context_dies(struct CUctx_st *context);
+
+/* Captures are open, and every thread that began one has ended. Those of per-thread default streams, which end with their thread, are
+ * forgotten. The rest may be ended by another thread, or never: so no fence is made, but what is idle may decay. Asks the
+ * kernel about each thread: for the worker thread. */
+bool mt_capture_is_abandoned(void);
 
 void mt_capture_fork_child(void);
 

@@ -231,13 +231,26 @@ bool mt_context_is_sticky(int result)
 
 MT_COLD void mt_context_note(struct mt_context *context, int result)
 {
-	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY)
+	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
 		return;
 	if (result == MT_CU_DEINITIALIZED)
 		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
 	if (ends_all_work(result))
 		atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
 	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+}
+
+MT_COLD void mt_context_note_call(struct mt_context *context, int result)
+{
+	struct CUctx_st *current = NULL;
+
+	/* 709 is about the thread's own stack: a destroyed context there may have had the handle that is this one's now. */
+	if (result != MT_CU_DEINITIALIZED &&
+	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS || result == MT_CU_CONTEXT_IS_DESTROYED))
+		return;
+	if (result == MT_CU_DEINITIALIZED || (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
+					      current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
+		mt_context_note(context, result);
 }
 
 static void forget_block(struct mt_block *block, void *data)

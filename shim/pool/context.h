@@ -148,10 +148,14 @@ void mt_context_drop(struct mt_context *context);
 bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result);
 void mt_context_exit(bool was_pushed);
 
-/* What an answer of the driver in this context means for the pool. Sticky errors and all else but success, not ready and out of memory:
- * nothing is pooled there any more. Any thread, no lock held. */
+/* What an answer of the driver in this context means for the pool. Sticky errors and all else but success, not ready, out of memory and not
+ * permitted (on this thread, now): nothing is pooled there any more. Any thread, no lock held. */
 void mt_context_note(struct mt_context *context, int result);
 bool mt_context_is_sticky(int result);
+
+/* The same for a call of the program's own, about a block of the context, made with whatever context is current: the driver's
+ * answer is about the current context, so it counts only where that is this one. */
+void mt_context_note_call(struct mt_context *context, int result);
 
 /* True: freed blocks of the context are kept. */
 static inline bool mt_context_pools(struct mt_context *context)

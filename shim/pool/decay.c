@@ -34,11 +34,11 @@ static void settle_oldest(struct mt_context *context, bool may_sync, unsigned mo
 	mt_lock_drop(&context->lock);
 }
 
-/* Which of the context's idle blocks are due. */
+/* Which of the context's idle blocks are due. A capture that is open here is abandoned. */
 static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint32_t most)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
-	struct mt_giveback rule = {0, UINT64_MAX, most, true, false, true};
+	struct mt_giveback rule = {0, UINT64_MAX, most, true, mt_capture_is_open(), true};
 
 	if (decay_ns && now_ns > decay_ns)
 		rule.freed_until_ns = now_ns - decay_ns;
@@ -115,7 +115,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 	*out_next_ms = UINT64_MAX;
 	if (!is_up())
 		return 0;
-	if (mt_capture_is_open()) {
+	if (mt_capture_is_open() && !mt_capture_is_abandoned()) {
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}

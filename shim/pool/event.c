@@ -118,7 +118,7 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 	if (result != MT_CU_SUCCESS) {
 		mt_stash_give(&event_stash, event);
 		mt_context_note(context, result);
-		return result == MT_CU_OUT_OF_MEMORY ? MT_FENCE_NOT_YET : MT_FENCE_LOST;
+		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED ? MT_FENCE_NOT_YET : MT_FENCE_LOST;
 	}
 	event->context = context;
 	event->next = NULL;
@@ -148,7 +148,7 @@ static enum mt_fence_answer record_one(struct mt_context *context, struct mt_eve
 	result = mt_pool_driver()->cuCtxRecordEvent(atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
-	if (result == MT_CU_OUT_OF_MEMORY)
+	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
 		return MT_FENCE_NOT_YET;
 	mt_context_note(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
 	return MT_FENCE_LOST;
@@ -207,7 +207,7 @@ static enum mt_fence_answer understand(struct mt_context *context, int result)
 {
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
-	if (result == MT_CU_NOT_READY)
+	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
 		return MT_FENCE_NOT_YET;
 	mt_context_note(context, result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
 	return MT_FENCE_LOST;

@@ -142,8 +142,9 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 {
 	enum mt_fence_answer answer = MT_FENCE_DONE;
 	int result;
-	/* A cuMemFree may come from a thread without a context, and in such a one the driver answers nothing. */
-	bool was_pushed = mt_context_enter(context, false, &result);
+	/* A cuMemFree may come from a thread without a context, where the driver answers nothing, or with another one that is
+	 * broken, whose error it would answer. */
+	bool was_pushed = mt_context_enter(context, true, &result);
 
 	if (!group->is_recorded) {
 		answer = mt_events_record(context, own, &group->events);

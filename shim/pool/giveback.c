@@ -16,8 +16,22 @@ int mt_giveback_relax(int mode)
 	return mode;
 }
 
-/* The block is in no list and in no table any more. The context is held, and its end waits for us. */
-static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_decay)
+/* The driver permits no call on this thread now: the block waits behind a fence again, like one just freed. */
+static bool take_in(struct mt_context *context, struct mt_block *block)
+{
+	bool is_in;
+
+	mt_lock_take(&context->lock);
+	is_in = mt_fence_add(context, block, mt_os_coarse_ns());
+	if (is_in)
+		(void)mt_blocks_insert(block);
+	mt_lock_drop(&context->lock);
+	return is_in;
+}
+
+/* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
+ * this thread now. */
+static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_decay, bool *out_refused)
 {
 	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
 	uint64_t bytes = block->bytes;
@@ -27,6 +41,9 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	if (result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuMemFree_v2(base);
 	mt_context_exit(was_pushed);
+	*out_refused = result == MT_CU_NOT_PERMITTED;
+	if (*out_refused && take_in(context, block))
+		return 0;
 	if (result == MT_CU_SUCCESS)
 		mt_room_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
@@ -110,8 +127,9 @@ static bool is_done(const struct mt_giveback *rule)
 static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, bool is_pending, bool only_lost)
 {
 	uint64_t given = 0;
+	bool is_refused = false;
 
-	while (!is_done(rule) && enter(context, rule)) {
+	while (!is_refused && !is_done(rule) && enter(context, rule)) {
 		struct mt_block *block;
 		uint64_t bytes;
 
@@ -120,7 +138,7 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 		mt_lock_drop(&context->lock);
 		bytes = block ? block->bytes : 0;
 		if (block)
-			given += send(context, block, rule->is_decay);
+			given += send(context, block, rule->is_decay, &is_refused);
 		leave_driver();
 		if (!block)
 			break;

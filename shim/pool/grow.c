@@ -98,9 +98,7 @@ int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64
 
 	if (result == MT_CU_OUT_OF_MEMORY && mt_room_make(device, mark, true) > 0)
 		result = driver->cuMemAlloc_v2(&dptr, bytes);
-	if (result == MT_CU_DEINITIALIZED || result == 999 ||
-	    (mt_context_is_sticky(result) && result >= MT_CU_ILLEGAL_ADDRESS))
-		mt_context_note(context, result);
+	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {

@@ -13,6 +13,16 @@ static bool can_know(void)
 	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
 }
 
+bool mt_pool_may_call(void)
+{
+	static MT_TLS bool may_call;
+	struct CUctx_st *current;
+
+	if (mt_unlikely(!may_call))
+		may_call = mt_pool_driver()->cuCtxGetCurrent && mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
+	return may_call;
+}
+
 MT_COLD void mt_pool_context_made(struct CUctx_st *context, int device)
 {
 	struct mt_context *last = context ? mt_context_find(context) : NULL;

@@ -199,8 +199,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	mt_lock_drop(&context->lock);
 	if (block)
 		mt_block_release(block);
-	if (result == MT_CU_DEINITIALIZED || (mt_context_is_sticky(result) && result >= MT_CU_ILLEGAL_ADDRESS))
-		mt_context_note(context, result);
+	mt_context_note_call(context, result);
 	return result;
 }
 
@@ -272,11 +271,12 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	struct mt_context *context;
 	struct mt_block *block;
 	uint64_t now_ns;
-	bool is_overdue;
+	bool is_overdue, may_call;
 
 	if (mt_unlikely(!is_up()))
 		return false;
-	if (mt_unlikely(atomic_load_explicit(&mt_pool.free_sync, memory_order_relaxed)))
+	may_call = mt_pool_may_call(); /* else the answer is the driver's */
+	if (mt_unlikely(may_call && atomic_load_explicit(&mt_pool.free_sync, memory_order_relaxed)))
 		synchronise(dptr);
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
@@ -284,12 +284,12 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
 		mt_lock_drop(&context->lock);
-		*out_result = MT_CU_INVALID_VALUE;
+		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
-	if (mt_unlikely(!is_kept(context, block) || !cache(context, block, now_ns))) {
+	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
-		if (context->counters.pending > 0)
+		if (may_call && context->counters.pending > 0)
 			mt_giveback_overdue(context, now_ns);
 		return true;
 	}

@@ -104,6 +104,10 @@ void mt_pool_note_retry(int device);
 /* Idle and pending bytes on a device, which cuMemGetInfo adds to free. */
 uint64_t mt_pool_cached_bytes(int device);
 
+/* False on a thread on which the driver runs a host function of the program: there it permits no call. Such a thread is the driver's own,
+ * so one that was permitted a call once is not asked about again. Any thread, no lock held. */
+bool mt_pool_may_call(void);
+
 /* ---- life of contexts ---- */
 
 /* The program has a new context: its work counts in every fence from now on, whether it ever allocates here or not. What is

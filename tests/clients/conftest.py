@@ -13,7 +13,6 @@ import leftovers
 from places import BUILT, PYTHON
 
 NOBODY = 65534
-PYPI = pathlib.Path(__file__).with_name("pypi.txt")
 
 
 @pytest.fixture(params=["threshold", "busy"])
@@ -82,18 +81,18 @@ def ordinary():
 		shutil.rmtree(folder, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def pypi_python():
-	"""A python3 with the packages of pypi.txt and none of the machine's, installed once; skips the test where they are not
-	to be had."""
+def from_pypi(names, limit_s):
+	"""A python3 with the packages of a file of this folder and none of the machine's, installed once; skips the test where
+	they are not to be had within that many seconds."""
 	def pip(*words):
 		try:
-			return subprocess.run([PYTHON, "-m", "pip", *map(str, words)], capture_output=True, text=True, timeout=120, check=False)
+			return subprocess.run([PYTHON, "-m", "pip", *map(str, words)], capture_output=True, text=True, timeout=limit_s, check=False)
 		except subprocess.TimeoutExpired:
-			return subprocess.CompletedProcess(words, 124, "", "pip took more than 120 s")
+			return subprocess.CompletedProcess(words, 124, "", f"pip took more than {limit_s} s")
 
+	names = pathlib.Path(__file__).with_name(names)
 	version = subprocess.run([PYTHON, "--version"], capture_output=True, check=True).stdout
-	folder = BUILT.parent / "pypi" / hashlib.sha256(PYPI.read_bytes() + version).hexdigest()[:12]
+	folder = BUILT.parent / "pypi" / hashlib.sha256(names.read_bytes() + version).hexdigest()[:12]
 	python = folder / "bin" / "python3"
 	if folder.exists():
 		return python
@@ -103,7 +102,7 @@ def pypi_python():
 		subprocess.run([PYTHON, "-m", "venv", "--without-pip", fresh], check=True, timeout=60)
 		target = next(fresh.glob("lib/python3*/site-packages"))
 		done = pip("install", "--quiet", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check",
-		           "--retries=1", "--timeout=10", "--target", target, "-r", PYPI)
+		           "--retries=1", "--timeout=10", "--target", target, "-r", names)
 		if done.returncode != 0:
 			pytest.skip("packages from PyPI are not to be had: " + (done.stderr.strip().splitlines() or ["no pip"])[-1])
 		try:
@@ -113,3 +112,14 @@ def pypi_python():
 	finally:
 		shutil.rmtree(fresh, ignore_errors=True)
 	return python
+
+
+@pytest.fixture(scope="session")
+def pypi_python():
+	return from_pypi("pypi.txt", 120)
+
+
+@pytest.fixture(scope="session")
+def numba_cuda_python():
+	"""350 MB."""
+	return from_pypi("pypi_numba.txt", 240)

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-pytest.importorskip("numba")
 PYTHON = "/usr/bin/python3"
 SCRIPT = pathlib.Path(__file__).resolve().parent / "cuda_numba.py"
 MB = 1 << 20
@@ -27,15 +26,21 @@ def numba(fakecuda):
 	return make
 
 
-@pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
-def test_numba_computes_the_same(run, bare, env, numba, version, per_thread):
-	plain = dict(numba(bare, version), NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread), CUDA_NUMBA_CALLS="1")
-	shimmed = dict(plain, **{name: value for name, value in env(CUDA_DECAY_MS=0).items() if name.startswith(("MT_", "LD_PRE"))})
+@pytest.fixture
+def same_numba(run, bare, env, numba):
+	"""same_numba(python, last, version, ...): the script's results without and with the shim, which must agree; last is
+	its last line."""
+	def compare(python, last, version, **words):
+		plain = dict(numba(bare, version), CUDA_NUMBA_CALLS="1", **words)
+		shimmed = dict(plain, **{name: value for name, value in env(CUDA_DECAY_MS=0).items() if name.startswith(("MT_", "LD_PRE"))})
+		expected = run([python, SCRIPT], plain, timeout=120)
+		got = run([python, SCRIPT], shimmed, timeout=120)
+		assert expected.returncode == 0 and expected.stdout.endswith(last + "\n"), expected.stdout + expected.stderr
+		check(got, expected)
+	return compare
 
-	expected = run([PYTHON, SCRIPT], plain, timeout=120)
-	got = run([PYTHON, SCRIPT], shimmed, timeout=120)
 
-	assert expected.returncode == 0 and "anew 10.0" in expected.stdout, expected.stdout + expected.stderr
+def check(got, expected):
 	assert (got.stdout, got.returncode) == (expected.stdout, 0)
 	(allocs, frees, used), (own_allocs, own_frees, own_used) = (
 		map(int, done.stderr.split("\n")[-2].split()[1:]) for done in (got, expected))
@@ -44,8 +49,22 @@ def test_numba_computes_the_same(run, bare, env, numba, version, per_thread):
 	assert used == own_used == 0
 
 
+@pytest.mark.parametrize("version, per_thread", [("11.0", 0), ("12.2", 0), ("12.8", 1)])
+def test_numba_computes_the_same(same_numba, version, per_thread):
+	pytest.importorskip("numba")
+	same_numba(PYTHON, "anew 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
+
+
+# Its device remembers a primary context that is closed, and cannot make it current again, without the shim too.
+@pytest.mark.parametrize("per_thread", [0, 1])
+def test_numba_cuda_computes_the_same(same_numba, numba_cuda_python, per_thread):
+	same_numba(numba_cuda_python, "closed", "13.0", NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread), CUDA_NUMBA_ONCE="1")
+
+
 @pytest.fixture
 def steered(steer, env, numba):
+	pytest.importorskip("numba")
+
 	def start(**settings):
 		settings = dict({"CUDA_DECAY_MS": 0}, **settings)
 		return steer([PYTHON, SCRIPT, "steered"], numba(env(**settings), MEMORY_MB=4096))

@@ -188,6 +188,31 @@ int cuCtxCreate_v4(struct CUctx_st **context, void *params, unsigned int flags, 
 	return create(FN_cuCtxCreate_v4, context, flags, device);
 }
 
+/* For who draws: nothing is drawn here. */
+int cuGLCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return create(FN_cuGLCtxCreate, context, flags, device);
+}
+
+int cuGLCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
+{
+	return create(FN_cuGLCtxCreate_v2, context, flags, device);
+}
+
+int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, unsigned int vdpau, void *get_address)
+{
+	(void)vdpau;
+	(void)get_address;
+	return create(FN_cuVDPAUCtxCreate, context, flags, device);
+}
+
+int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, unsigned int vdpau, void *get_address)
+{
+	(void)vdpau;
+	(void)get_address;
+	return create(FN_cuVDPAUCtxCreate_v2, context, flags, device);
+}
+
 static int destroy(enum fake_fn fn, struct CUctx_st *context)
 {
 	int result = fake_enter(fn, NULL);

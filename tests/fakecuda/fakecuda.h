@@ -60,6 +60,9 @@ void fakecuda_ledger(struct fakecuda_ledger *out);
 /* Bytes charged to a device now; 0 for a device that is none. */
 uint64_t fakecuda_used_bytes(int device);
 
+/* Contexts of a device that are alive now. */
+unsigned int fakecuda_contexts(int device);
+
 /* How often the function of this symbol was entered, refused calls included; 0 for a name that is none. */
 uint64_t fakecuda_calls(const char *symbol);
 

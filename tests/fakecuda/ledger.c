@@ -142,6 +142,19 @@ uint64_t fakecuda_used_bytes(int device)
 	return bytes;
 }
 
+FAKE_EXPORT unsigned int fakecuda_contexts(int device);
+unsigned int fakecuda_contexts(int device)
+{
+	const struct CUctx_st *context;
+	unsigned int count = 0;
+
+	fake_lock();
+	for (context = fake_contexts; context; context = context->next)
+		count += context->device == device;
+	fake_unlock();
+	return count;
+}
+
 void fake_write_ledger(void)
 {
 	static const char *const kinds[FAKECUDA_KIND_COUNT] = { "device", "pitch", "managed", "async", "graph", "vmm",

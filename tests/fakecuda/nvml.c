@@ -67,19 +67,28 @@ static int check(const struct nvml_device *device, const void *out)
 	return out == NULL || index_of(device) < 0 ? NVML_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
-static uint64_t own_bytes(int device)
+struct own {
+	uint64_t bytes;
+	unsigned int contexts;
+};
+
+static struct own own(int device)
 {
+	unsigned int (*contexts)(int);
 	uint64_t (*used_bytes)(int);
 	void *driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-	uint64_t bytes = 0;
+	struct own found = { 0, 0 };
 
 	if (driver == NULL)
-		return 0;
+		return found;
 	*(void **)&used_bytes = dlsym(driver, "fakecuda_used_bytes");
+	*(void **)&contexts = dlsym(driver, "fakecuda_contexts");
 	if (used_bytes != NULL)
-		bytes = used_bytes(device);
+		found.bytes = used_bytes(device);
+	if (contexts != NULL)
+		found.contexts = contexts(device);
 	dlclose(driver);
-	return bytes;
+	return found;
 }
 
 static uint64_t other_bytes(int device)
@@ -163,7 +172,7 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
 	if (result != NVML_SUCCESS)
 		return result;
 	memory->total = setting("FAKECUDA_MEMORY_MB", 1024) << 20;
-	memory->used = own_bytes(index_of(device)) + other_bytes(index_of(device));
+	memory->used = own(index_of(device)).bytes + other_bytes(index_of(device));
 	memory->free = memory->total - (memory->used < memory->total ? memory->used : memory->total);
 	return NVML_SUCCESS;
 }
@@ -172,12 +181,15 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned
 {
 	struct nvml_process found[2];
 	unsigned int room, i, n = 0;
+	struct own mine;
 	const int result = check(device, count);
 
 	if (result != NVML_SUCCESS)
 		return result;
-	if (own_bytes(index_of(device)) > 0)
-		found[n++] = (struct nvml_process){ (unsigned int)getpid(), own_bytes(index_of(device)), ~0u, ~0u };
+	/* A context makes a process one that computes, with or without memory of its own. */
+	mine = own(index_of(device));
+	if (mine.contexts > 0)
+		found[n++] = (struct nvml_process){ (unsigned int)getpid(), mine.bytes, ~0u, ~0u };
 	if (other_bytes(index_of(device)) > 0)
 		found[n++] = (struct nvml_process){ OTHER_PID, other_bytes(index_of(device)), ~0u, ~0u };
 	room = *count;

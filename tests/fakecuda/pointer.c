@@ -71,7 +71,7 @@ static size_t answer(const struct fake_block *block, int attribute, uint64_t dpt
 		return 8;
 	case A_IS_MANAGED:
 		*value = block->kind == FAKECUDA_MANAGED;
-		return 1;
+		return 4;
 	case A_DEVICE_ORDINAL:
 		*value = (uint64_t)block->device;
 		return 4;

@@ -61,6 +61,9 @@ struct cuda_ipc {
 	X(cuDevicePrimaryCtxRelease_v2, "cuDevicePrimaryCtxRelease", 0, (int device))                                    \
 	X(cuDevicePrimaryCtxReset_v2, "cuDevicePrimaryCtxReset", 0, (int device))                                        \
 	X(cuCtxCreate_v2, "cuCtxCreate", CUDA_CLIENT_OLD, (void **context, unsigned int flags, int device))                            \
+	X(cuGLCtxCreate_v2, "cuGLCtxCreate", 0, (void **context, unsigned int flags, int device))                        \
+	X(cuVDPAUCtxCreate_v2, "cuVDPAUCtxCreate", 0,                                                                    \
+	  (void **context, unsigned int flags, int device, uint32_t vdpau, void *get_address))                           \
 	X(cuCtxDestroy_v2, "cuCtxDestroy", 0, (void *context))                                                           \
 	X(cuCtxAttach, "cuCtxAttach", 0, (void **context, unsigned int flags))                                           \
 	X(cuCtxDetach, "cuCtxDetach", 0, (void *context))                                                                \

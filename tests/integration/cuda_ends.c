@@ -256,6 +256,113 @@ static void destroyed_beside_a_decay(void)
 	atomic_store(&is_let_go, true);
 }
 
+/* The same in a primary context that somebody else has retained too: its release ends nothing. */
+static void released_beside_a_decay(void)
+{
+	uint64_t first, second;
+	double began;
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuDevicePrimaryCtxRetain(&other, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamCreate(&stream, 1));
+	first = allocate();
+	second = allocate();
+	OK(cu.cuMemFree_v2(first));
+	OK(cu.cuMemFree_v2(second));
+	(void)allocate();
+	OK(cu.cuLaunchHostFunc(stream, hold_until_let_go, NULL));
+	usleep(1200000);
+	began = seconds();
+	OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+	EXPECT(seconds() - began < 1);
+	atomic_store(&is_let_go, true);
+	OK(cu.cuStreamSynchronize(stream));
+	first = allocate();
+	OK(cu.cuMemFree_v2(first));
+	OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	EXPECT(cu.cuMemFree_v2(first) == 1); /* it went with the last release */
+}
+
+static int (*release_slowly)(int device);
+
+static void *release_first(void *unused)
+{
+	(void)unused;
+	OK(release_slowly(0));
+	return NULL;
+}
+
+/* Two releases in two threads, and the one that began as the last but one reaches the driver last. */
+static void released_in_two_threads(void)
+{
+	uint64_t block, later;
+	pthread_t thread;
+
+	*(void **)&release_slowly = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxRelease");
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuDevicePrimaryCtxRetain(&other, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate();
+	OK(cu.cuMemFree_v2(block));
+	EXPECT(allocate() == block);
+	OK(cu.cuMemFree_v2(block));
+	set_latency("cuDevicePrimaryCtxRelease", 300000);
+	pthread_create(&thread, NULL, release_first, NULL);
+	usleep(100000);
+	OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+	pthread_join(thread, NULL);
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	later = allocate();
+	EXPECT(later != block);
+	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
+}
+
+static void *make_by_gl(void *unused)
+{
+	(void)unused;
+	OK(cu.cuGLCtxCreate_v2(&other, 0, 0));
+	return NULL;
+}
+
+static void *make_by_vdpau(void *unused)
+{
+	(void)unused;
+	OK(cu.cuVDPAUCtxCreate_v2(&other, 0, 0, 1, NULL));
+	return NULL;
+}
+
+/* The context does nothing but to copy. */
+static void made_otherwise(void *(*make)(void *))
+{
+	uint64_t block, source;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate();
+	source = allocate();
+	OK(cu.cuMemsetD8_v2(source, OLD, BYTES));
+	make(NULL);
+	copy_into(block, source, ours);
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuMemFree_v2(block));
+	use_new_blocks(block);
+}
+
+static void made_by_gl(void)
+{
+	made_otherwise(make_by_gl);
+}
+
+static void made_by_vdpau(void)
+{
+	made_otherwise(make_by_vdpau);
+}
+
 static void out_of_memory_beside_an_end(void)
 {
 	uint64_t half, rest;
@@ -290,6 +397,10 @@ int main(int argc, char **argv)
 		{ "released_while_asked_for", released_while_asked_for },
 		{ "detached", detached },
 		{ "destroyed_beside_a_decay", destroyed_beside_a_decay },
+		{ "released_beside_a_decay", released_beside_a_decay },
+		{ "released_in_two_threads", released_in_two_threads },
+		{ "made_by_gl", made_by_gl },
+		{ "made_by_vdpau", made_by_vdpau },
 		{ "out_of_memory_beside_an_end", out_of_memory_beside_an_end },
 	};
 	void *driver;

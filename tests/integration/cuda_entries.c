@@ -139,6 +139,7 @@ static void ranges(void)
 		IS(0, cuMemAlloc_v2(&dptr, sizes[i]));
 		show_range(dptr, dptr);
 		show_range(dptr + sizes[i] - 1, dptr);
+		show_range(dptr + sizes[i], dptr);
 		IS(0, cuMemFree_v2(dptr));
 		show_range(dptr, dptr);
 		show_range(dptr + sizes[i] / 2, dptr);

@@ -6,6 +6,8 @@
  *   storm SECONDS N    four threads alloc, fill, check, free; answers what was wrong; meanwhile N children are forked, one after
  *                      another, each frees the slots 0 to 9 and ends
  *   vmm SLOT BYTES     cuMemCreate                    release SLOT cuMemRelease
+ *   map SLOT SLOT BYTES addresses into the first slot, and the second one's cuMemCreate memory mapped there
+ *   unmap SLOT BYTES   takes both away again
  *   managed SLOT BYTES cuMemAllocManaged              async SLOT BYTES  cuMemAllocAsync, and a wait
  *   asyncfree SLOT     cuMemFreeAsync, and a wait     pitch SLOT BYTES  cuMemAllocPitch of one row
  *   array SLOT BYTES   cuArrayCreate                  unarray SLOT cuArrayDestroy
@@ -130,6 +132,20 @@ static long vmm(uint64_t *slot, size_t bytes)
 
 	*slot = handle;
 	return result;
+}
+
+static long map(uint64_t *slot, unsigned long long handle, size_t bytes)
+{
+	int result = cu.cuMemAddressReserve(slot, bytes, 0, 0, 0);
+
+	return result != 0 ? result : cu.cuMemMap(*slot, bytes, 0, handle, 0);
+}
+
+static long unmap(uint64_t dptr, size_t bytes)
+{
+	int result = cu.cuMemUnmap(dptr, bytes);
+
+	return result != 0 ? result : cu.cuMemAddressFree(dptr, bytes);
 }
 
 static long array(uint64_t *slot, size_t bytes)
@@ -283,6 +299,10 @@ static long obey(const char *word, long a, long b, long c)
 		return vmm(slot, (size_t)b);
 	if (strcmp(word, "release") == 0)
 		return cu.cuMemRelease(*slot);
+	if (strcmp(word, "map") == 0)
+		return map(slot, slots[(unsigned long)b % SLOTS_COUNT], (size_t)c);
+	if (strcmp(word, "unmap") == 0)
+		return unmap(*slot, (size_t)b);
 	if (strcmp(word, "managed") == 0)
 		return cu.cuMemAllocManaged(slot, (size_t)b, 1);
 	if (strcmp(word, "async") == 0)

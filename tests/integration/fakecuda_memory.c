@@ -5,10 +5,10 @@
 
 static int is_managed(uint64_t dptr)
 {
-	unsigned char answer = 9;
+	unsigned int answer = ~0u; /* all four bytes are written */
 
 	GOOD(cuPointerGetAttribute(&answer, 8, dptr));
-	return answer;
+	return (int)answer;
 }
 
 static void each_kind_is_in_the_ledger_until_it_is_freed(void)
@@ -78,6 +78,11 @@ static void pointers_answer_for_what_was_asked(void)
 	EXPECT(cuPointerGetAttribute(&owner, 1, dptr), INVALID_VALUE);
 	GOOD(cuPointerGetAttributes(3, attributes, data, dptr));
 	EXPECT(type == 0 && start == 0 && range == 0, 1);
+	dptr = take(1000);
+	GOOD(cuCtxSetCurrent(NULL));
+	GOOD(cuPointerGetAttribute(&owner, 1, dptr));
+	GOOD(cuPointerGetAttributes(3, attributes, data, dptr));
+	EXPECT(owner == context && range == 1000, 1);
 }
 
 static void copies_carry_bytes_of_every_direction(void)

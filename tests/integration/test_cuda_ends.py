@@ -46,5 +46,18 @@ def test_the_end_of_a_context_does_not_wait_for_a_decay_in_another(ends):
 	ends("destroyed_beside_a_decay", driver={"FREE_WAITS": 2}, CUDA_DECAY_MS=200, MIN_MB=0)
 
 
+def test_a_release_of_a_primary_context_that_is_retained_elsewhere_does_not_wait_for_a_decay(ends):
+	ends("released_beside_a_decay", driver={"FREE_WAITS": 2}, CUDA_DECAY_MS=200, MIN_MB=0)
+
+
+def test_the_last_release_of_a_primary_context_is_seen_whichever_of_two_threads_began_first(ends):
+	ends("released_in_two_threads")
+
+
+@pytest.mark.parametrize("word", ["made_by_gl", "made_by_vdpau"])
+def test_the_work_of_a_context_made_for_graphics_or_video_counts(ends, word):
+	ends(word)
+
+
 def test_out_of_memory_while_a_context_ends_still_gets_what_is_cached(ends):
 	ends("out_of_memory_beside_an_end", driver={"MEMORY_MB": 64})

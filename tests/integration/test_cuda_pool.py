@@ -301,6 +301,21 @@ def test_an_out_of_memory_that_the_programs_own_second_try_overcomes_is_not_repo
 	assert status == 0 and stderr == ""
 
 
+def test_mapped_memory_is_counted_as_long_as_it_is_mapped(cuda, stats, awake, wait_for):
+	one = cuda(MIN_MB=0)
+
+	def counted():
+		awake(one.pid, one.env)
+		return sum(device["vmm_live_bytes"] for device in stats(one.pid, one.env)["devices"])
+
+	assert one.number(f"vmm 0 {8 * MB}") == 0 and one.number(f"map 1 0 {8 * MB}") == 0 and one.number(f"map 2 0 {8 * MB}") == 0
+	assert one.number("release 0") == 0 and one.number("unmap 2 " + str(8 * MB)) == 0
+	assert one.number("used 0") == 8 * MB
+	wait_for(lambda: counted() == 8 * MB, 5, "it is counted without its handle")
+	assert one.number("unmap 1 " + str(8 * MB)) == 0 and one.number("used 0") == 0
+	wait_for(lambda: counted() == 0, 5, "it is gone")
+
+
 @pytest.mark.parametrize("mode", ["pool", "account", "off"])
 def test_the_end_with_live_blocks_is_quiet(cuda, mode):
 	one = cuda(CUDA=mode, MIN_MB=0)

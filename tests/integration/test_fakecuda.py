@@ -2,9 +2,12 @@
 seen, and that each version has what it had. The behaviours are functions of the fakecuda_*.c programs, by their names."""
 import ctypes
 import json
+import os
 import pathlib
 import re
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -224,3 +227,22 @@ def test_nvml_names_the_other_process(monkeypatch):
 	assert nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), processes) == 0
 	assert (count.value, processes[0].pid, processes[0].used_bytes) == (1, 4242, 100 << 20)
 	assert nvml.nvmlShutdown() == 0 and nvml.nvmlShutdown() == 1
+
+
+def test_nvml_names_a_process_that_has_a_context_and_no_memory():
+	code = f"""
+import ctypes, os, sys
+cuda, nvml = ctypes.CDLL("libcuda.so.1"), ctypes.CDLL({str(FAKE / "libnvidia-ml.so.1")!r})
+device, count, context, row = ctypes.c_void_p(), ctypes.c_uint(4), ctypes.c_void_p(), (ctypes.c_ulonglong * 12)()
+nvml.nvmlInit_v2(), nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)), cuda.cuInit(0)
+nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), row)
+before = count.value
+cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+count.value = 4
+nvml.nvmlDeviceGetComputeRunningProcesses_v3(device, ctypes.byref(count), row)
+print(before, count.value, row[0] & 0xffffffff == os.getpid(), row[1])
+"""
+	got = subprocess.run([sys.executable, "-c", code], env=dict(os.environ, LD_LIBRARY_PATH=str(FAKE)), capture_output=True,
+	                     text=True, check=False)
+
+	assert (got.stdout, got.returncode) == ("0 1 True 0\n", 0), got.stderr

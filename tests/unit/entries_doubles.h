@@ -99,7 +99,7 @@ static int get_state(int device UNUSED, unsigned int *flags, int *active)
 	*active = primary_is_active;
 	return 0;
 }
-static int retain(struct CUctx_st **context, int device UNUSED)
+static inline int retain(struct CUctx_st **context, int device UNUSED) /* for who tests what the wrappers ask, not Retain itself */
 {
 	*context = PRIMARY;
 	return 0;
@@ -137,7 +137,7 @@ static int is_capturing(struct CUstream_st *stream, int *status)
 #define X(name, parameters) .name = (int(*) parameters)(void (*)(void))real_##name,
 static struct mt_driver driver_table = {
 	MT_DRIVER_WRAPPED(X)
-	.cuDevicePrimaryCtxGetState = get_state, .cuDevicePrimaryCtxRetain = retain, .cuCtxGetCurrent = get_current,
+	.cuDevicePrimaryCtxGetState = get_state, .cuCtxGetCurrent = get_current,
 	.cuCtxGetDevice = get_device, .cuDeviceGetCount = get_count, .cuCtxPushCurrent_v2 = push,
 	.cuCtxPopCurrent_v2 = pop, .cuStreamIsCapturing = is_capturing, .cuStreamIsCapturing_ptsz = is_capturing,
 };
@@ -262,6 +262,10 @@ void mt_pool_green(int device)
 	snprintf(word, sizeof(word), "green-%d", device);
 	(void)by_pool(word, 0);
 }
+bool mt_pool_may_call(void)
+{
+	return true;
+}
 bool mt_pool_is_used(void)
 {
 	return true;
@@ -294,6 +298,10 @@ void mt_capture_open(void)
 void mt_capture_stream_dies(struct CUstream_st *stream UNUSED)
 {
 	(void)by_pool("stream-dies", 0);
+}
+void mt_capture_stream_died(struct CUstream_st *stream UNUSED, int result)
+{
+	(void)by_pool(result == 0 ? "stream-died" : "stream-lives", 0);
 }
 void mt_capture_context_dies(struct CUctx_st *context UNUSED)
 {

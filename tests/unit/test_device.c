@@ -57,6 +57,73 @@ Test(device, figures_are_the_sum_of_the_records)
 	cr_expect_eq(second.live_bytes[MT_DEVICE_vmm], 7);
 }
 
+static void map(uint64_t dptr, uint64_t bytes, uint64_t handle)
+{
+	cr_assert(mt_device_reserve());
+	mt_device_map(dptr, bytes, handle);
+}
+
+static void release(uint64_t handle, bool is_done)
+{
+	mt_device_released(handle, mt_device_release(handle), is_done);
+}
+
+static uint64_t created(void)
+{
+	return usage_of(0).live_bytes[MT_DEVICE_vmm];
+}
+
+Test(device, created_memory_lasts_as_long_as_a_handle_or_a_mapping)
+{
+	add(MT_DEVICE_vmm, 7, 0, 100, 0);
+	map(0x1000, 100, 7);
+	map(0x3000, 100, 7);
+	release(7, true);
+	cr_expect_eq(created(), 100);
+	add(MT_DEVICE_vmm, 7, 0, 50, 0); /* the handle is another memory's now */
+	cr_expect_eq(created(), 150);
+	mt_device_unmap(0x1000, 100);
+	cr_expect_eq(created(), 150);
+	mt_device_unmap(0x3000, 100);
+	cr_expect_eq(created(), 50);
+	release(7, true);
+	cr_expect_eq(created(), 0);
+}
+
+Test(device, a_retained_handle_counts_once_more)
+{
+	add(MT_DEVICE_vmm, 7, 0, 100, 0);
+	mt_device_retained(7);
+	release(7, true);
+	cr_expect_eq(created(), 100);
+	release(7, true);
+	cr_expect_eq(created(), 0);
+}
+
+Test(device, a_release_that_is_refused_leaves_the_memory_as_it_was)
+{
+	add(MT_DEVICE_vmm, 7, 0, 100, 0);
+	release(7, false);
+	cr_expect_eq(created(), 100);
+	map(0x1000, 100, 7);
+	mt_device_unmap(0x1000, 100);
+	cr_expect_eq(created(), 100, "the handle is left");
+	release(7, true);
+	cr_expect_eq(created(), 0);
+}
+
+Test(device, one_unmap_may_end_several_mappings)
+{
+	add(MT_DEVICE_vmm, 7, 0, 100, 0);
+	add(MT_DEVICE_vmm, 8, 0, 50, 0);
+	map(0x1000, 0x1000, 7);
+	map(0x2000, 0x1000, 8);
+	release(7, true);
+	release(8, true);
+	mt_device_unmap(0x1000, 0x2000);
+	cr_expect_eq(created(), 0);
+}
+
 Test(device, a_free_takes_its_record_with_it)
 {
 	add(MT_DEVICE_async, 0x1000, 0, 100, 0);

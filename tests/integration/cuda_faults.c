@@ -1,0 +1,401 @@
+/* cuda_faults.c -- what goes wrong in a program and is not to cost it more than without a pool: an error of one context, calls in a
+ * host function, captures that nobody ends. Usage: cuda_faults WORD [pool]; with `pool` also what the pool alone can do is
+ * expected. Exit 0 and `fine`; 4 with what went wrong; 1 where the driver answers an error. Fake driver only. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "cuda_client.h"
+
+#define BYTES   ((size_t)4 << 20)
+#define OLD     0x11
+#define NEW     0x22
+#define REFUSED 800
+
+#define OK(call)                                                                   \
+	do {                                                                       \
+		int result_ = (call);                                              \
+		if (result_ != 0) {                                                \
+			printf("line %d: %s: %d\n", __LINE__, #call, result_);     \
+			exit(1);                                                   \
+		}                                                                  \
+	} while (0)
+#define EXPECT(condition)                                                          \
+	do {                                                                       \
+		if (!(condition)) {                                                \
+			printf("line %d: not %s\n", __LINE__, #condition);         \
+			exit(4);                                                   \
+		}                                                                  \
+	} while (0)
+
+static uint64_t (*count_calls)(const char *symbol);
+static uint64_t (*used_bytes)(int device);
+static int (*set_failure)(const char *symbol, unsigned int nth, int code);
+static bool has_pool;
+static void *ours, *other;
+static unsigned char page[BYTES];
+static _Atomic bool is_let_go;
+
+static uint64_t allocate(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	OK(cu.cuMemAlloc_v2(&dptr, bytes));
+	return dptr;
+}
+
+static void expect_pool(void)
+{
+	const uint64_t before = count_calls("cuMemAlloc_v2");
+
+	for (int i = 0; i < 100; i++)
+		OK(cu.cuMemFree_v2(allocate(BYTES)));
+	EXPECT(!has_pool || count_calls("cuMemAlloc_v2") - before < 10);
+}
+
+static void break_current(void)
+{
+	unsigned int delay_us = 0;
+	void *module, *function, *parameters[] = { &delay_us };
+
+	OK(cu.cuModuleLoadData(&module, "any"));
+	OK(cu.cuModuleGetFunction(&function, module, "fake_illegal"));
+	OK(cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+	EXPECT(cu.cuCtxSynchronize() == 700);
+}
+
+static void hold(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 4000 && !atomic_load(&is_let_go); i++)
+		usleep(1000);
+}
+
+/* ---- an error of another context ---- */
+
+/* A block that the pool hands to the driver's own cuMemFree. */
+static uint64_t exported(void)
+{
+	const uint64_t block = allocate(BYTES);
+	struct cuda_ipc handle;
+
+	OK(cu.cuIpcGetMemHandle(&handle, block));
+	return block;
+}
+
+static void *destroy_other(void *unused)
+{
+	(void)unused;
+	OK(cu.cuCtxDestroy_v2(other));
+	return NULL;
+}
+
+static void free_in_a_bad_context(bool is_destroyed, uint64_t block)
+{
+	pthread_t thread;
+
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	if (is_destroyed) {
+		pthread_create(&thread, NULL, destroy_other, NULL);
+		pthread_join(thread, NULL);
+	} else {
+		break_current();
+	}
+	EXPECT(cu.cuMemFree_v2(block) == (is_destroyed ? 709 : 700));
+	OK(cu.cuCtxSetCurrent(ours));
+}
+
+static void free_beside(bool is_destroyed)
+{
+	uint64_t block;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = exported();
+	expect_pool();
+	free_in_a_bad_context(is_destroyed, block);
+	expect_pool();
+	OK(cu.cuMemFree_v2(block));
+}
+
+static void broken_neighbour(void)
+{
+	free_beside(false);
+}
+
+static void destroyed_neighbour(void)
+{
+	free_beside(true);
+}
+
+/* The copy into the block of `owner` is let go only when that one has freed the block and asked for another. */
+static void expect_no_copy(uint64_t block, void *owner, void *worker, void *stream)
+{
+	uint64_t later;
+
+	OK(cu.cuCtxSetCurrent(owner));
+	if (has_pool)
+		OK(cu.cuMemFree_v2(block));
+	later = allocate(BYTES);
+	memset(page, NEW, BYTES);
+	OK(cu.cuMemcpyHtoD_v2(later, page, BYTES));
+	atomic_store(&is_let_go, true);
+	OK(cu.cuCtxSetCurrent(worker));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuCtxSetCurrent(owner));
+	OK(cu.cuMemcpyDtoH_v2(page, later, BYTES));
+	for (size_t at = 0; at < BYTES; at++)
+		EXPECT(page[at] == NEW);
+}
+
+static void copy_after_anothers_error(void)
+{
+	uint64_t block, source, tainted;
+	void *third, *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuDevicePrimaryCtxRetain(&third, 1));
+	OK(cu.cuCtxSetCurrent(ours));
+	source = allocate(BYTES);
+	OK(cu.cuMemsetD8_v2(source, OLD, BYTES));
+	tainted = exported();
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuCtxSetCurrent(third));
+	block = allocate(BYTES);
+	OK(cu.cuCtxSetCurrent(ours));
+	free_in_a_bad_context(false, tainted);
+	OK(cu.cuLaunchHostFunc(stream, hold, NULL));
+	OK(cu.cuMemcpyPeerAsync(block, third, source, ours, BYTES, stream));
+	expect_no_copy(block, third, ours, stream);
+}
+
+/* ---- calls in a host function ---- */
+
+#define FREES 200
+static uint64_t blocks[FREES];
+
+static void free_them(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < FREES; i++)
+		EXPECT(cu.cuMemFree_v2(blocks[i]) == REFUSED);
+}
+
+/* The driver refuses them there; a proper free later is accepted, and all the memory comes back. */
+static void freed_in_a_host_function(void)
+{
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamCreate(&stream, 1));
+	expect_pool();
+	for (int i = 0; i < FREES; i++)
+		blocks[i] = allocate(1 << 20);
+	OK(cu.cuLaunchHostFunc(stream, free_them, NULL));
+	OK(cu.cuStreamSynchronize(stream));
+	expect_pool();
+	for (int i = 0; i < FREES; i++)
+		OK(cu.cuMemFree_v2(blocks[i]));
+}
+
+static void destroy_here(void *unused)
+{
+	(void)unused;
+	EXPECT(cu.cuCtxDestroy_v2(other) == REFUSED);
+}
+
+/* The driver refuses that too, and what the context enqueues later counts. */
+static void destroyed_in_a_host_function(void)
+{
+	uint64_t block, source;
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	block = allocate(BYTES);
+	source = allocate(BYTES);
+	OK(cu.cuMemsetD8_v2(source, OLD, BYTES));
+	OK(cu.cuCtxSynchronize());
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	OK(cu.cuStreamCreate(&stream, 1));
+	OK(cu.cuLaunchHostFunc(stream, destroy_here, NULL));
+	OK(cu.cuStreamSynchronize(stream));
+	OK(cu.cuLaunchHostFunc(stream, hold, NULL));
+	OK(cu.cuMemcpyPeerAsync(block, ours, source, ours, BYTES, stream));
+	expect_no_copy(block, ours, other, stream);
+}
+
+/* A free over the cap, at which the driver refuses our call for now: nothing is lost, and the pool goes on. */
+static void refused_for_now(void)
+{
+	uint64_t first, second;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	first = allocate(20 << 20); /* over the cap of 8 MB */
+	second = allocate(20 << 20);
+	if (has_pool) {
+		set_failure("cuMemFree_v2", 1, REFUSED);
+		set_failure("cuCtxRecordEvent", 1, REFUSED);
+	}
+	OK(cu.cuMemFree_v2(first));
+	OK(cu.cuMemFree_v2(second));
+	EXPECT(cu.cuMemFree_v2(first) == 1);
+	for (int i = 0; i < 20; i++)
+		OK(cu.cuMemFree_v2(allocate(1 << 20)));
+	expect_pool();
+	for (int i = 0; i < 1000 && used_bytes(0) > 8 << 20; i++)
+		usleep(5000);
+	EXPECT(used_bytes(0) <= 8 << 20);
+}
+
+/* ---- captures that nobody ends ---- */
+
+static void *begin_and_leave(void *stream)
+{
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	return NULL;
+}
+
+static void cache_some(void)
+{
+	uint64_t some[8];
+
+	for (int i = 0; i < 8; i++)
+		some[i] = allocate(BYTES);
+	for (int i = 0; i < 8; i++)
+		OK(cu.cuMemFree_v2(some[i]));
+	(void)allocate(BYTES); /* closes their group, and finds them ready */
+	EXPECT(!has_pool || used_bytes(0) >= 8 * BYTES);
+}
+
+static void expect_decay(void)
+{
+	for (int i = 0; i < 1000 && used_bytes(0) > 2 * BYTES; i++)
+		usleep(5000);
+	EXPECT(used_bytes(0) <= 2 * BYTES);
+}
+
+static void left_open(void *stream)
+{
+	pthread_t thread;
+
+	cache_some();
+	pthread_create(&thread, NULL, begin_and_leave, stream);
+	pthread_join(thread, NULL);
+	expect_decay();
+}
+
+static void abandoned(void)
+{
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamCreate(&stream, 1));
+	left_open(stream);
+	/* It is open still, and anybody may end it. */
+	OK(cu.cuMemsetD8Async(allocate(BYTES), NEW, BYTES, stream));
+	OK(cu.cuStreamEndCapture(stream, &other));
+	expect_pool();
+}
+
+static void abandoned_per_thread(void)
+{
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	left_open((void *)2);
+	expect_pool();
+}
+
+static void many_destroyed(void)
+{
+	void *streams[300];
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	cache_some();
+	for (int i = 0; i < 300; i++) {
+		OK(cu.cuStreamCreate(&streams[i], 1));
+		OK(cu.cuStreamBeginCapture_v2(streams[i], 2));
+	}
+	for (int i = 0; i < 300; i++)
+		OK(cu.cuStreamDestroy_v2(streams[i]));
+	expect_pool();
+	expect_decay();
+}
+
+static void *free_elsewhere(void *unused)
+{
+	uint64_t some[16];
+
+	(void)unused;
+	OK(cu.cuCtxSetCurrent(ours));
+	for (int i = 0; i < 16; i++)
+		some[i] = allocate(BYTES);
+	for (int i = 0; i < 16; i++)
+		OK(cu.cuMemFree_v2(some[i]));
+	return NULL;
+}
+
+/* The capture goes on where the driver refuses to destroy its stream; another thread's frees do not touch it. */
+static void destroy_refused(void)
+{
+	pthread_t thread;
+	uint64_t block;
+	void *stream;
+
+	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
+	OK(cu.cuCtxSetCurrent(ours));
+	OK(cu.cuStreamCreate(&stream, 1));
+	block = allocate(BYTES);
+	OK(cu.cuStreamBeginCapture_v2(stream, 2));
+	OK(cu.cuMemsetD8Async(block, NEW, BYTES, stream));
+	set_failure("cuStreamDestroy_v2", 1, REFUSED);
+	EXPECT(cu.cuStreamDestroy_v2(stream) == REFUSED);
+	pthread_create(&thread, NULL, free_elsewhere, NULL);
+	pthread_join(thread, NULL);
+	OK(cu.cuStreamEndCapture(stream, &other));
+	EXPECT(other != NULL);
+	expect_pool();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *word;
+		void (*run)(void);
+	} words[] = {
+		{ "broken_neighbour", broken_neighbour },
+		{ "destroyed_neighbour", destroyed_neighbour },
+		{ "copy_after_anothers_error", copy_after_anothers_error },
+		{ "freed_in_a_host_function", freed_in_a_host_function },
+		{ "destroyed_in_a_host_function", destroyed_in_a_host_function },
+		{ "refused_for_now", refused_for_now },
+		{ "abandoned", abandoned },
+		{ "abandoned_per_thread", abandoned_per_thread },
+		{ "many_destroyed", many_destroyed },
+		{ "destroy_refused", destroy_refused },
+	};
+	void *driver;
+
+	if (argc < 2 || cuda_client_start("local") != 0)
+		return 3;
+	has_pool = argc > 2 && strcmp(argv[2], "pool") == 0;
+	driver = dlopen("libcuda.so.1", RTLD_NOW);
+	*(void **)&count_calls = dlsym(driver, "fakecuda_calls");
+	*(void **)&used_bytes = dlsym(driver, "fakecuda_used_bytes");
+	*(void **)&set_failure = dlsym(driver, "fakecuda_fail");
+	OK(cu.cuInit(0));
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(argv[1], words[i].word) != 0)
+			continue;
+		words[i].run();
+		puts("fine");
+		return 0;
+	}
+	return 2;
+}

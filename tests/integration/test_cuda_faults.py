@@ -1,0 +1,51 @@
+"""What goes wrong in a CUDA program costs it no more with the pool than without, on the fake driver: cuda_faults.c says how. Each runs
+without the shim too, where the driver gives the same answers."""
+import pytest
+
+
+@pytest.fixture
+def faults(run, env, bare, compile_c, fakecuda):
+	"""faults(word, version): runs one without the shim and with it; all must be fine."""
+	program = compile_c("cuda_faults.c")
+
+	def run_one(word, version="13.0", driver=None, **settings):
+		orders = dict({"DEVICES": 2, "FREE_WAITS": 0}, **driver or {})
+		for words, environment in (([word], bare), ([word, "pool"], env(**dict({"CUDA_DECAY_MS": 0}, **settings)))):
+			got = run([program, *words], fakecuda(environment, version, **orders), timeout=30)
+			assert (got.stdout, got.returncode) == ("fine\n", 0), str(words) + got.stdout + got.stderr
+	return run_one
+
+
+@pytest.mark.parametrize("word", ["broken_neighbour", "destroyed_neighbour"])
+def test_an_error_of_the_current_context_is_not_held_against_the_context_of_a_freed_block(faults, word):
+	faults(word)
+
+
+def test_no_block_comes_back_under_a_copy_of_a_context_that_another_ones_error_was_held_against(faults):
+	faults("copy_after_anothers_error")
+
+
+@pytest.mark.parametrize("version", ["13.0", "12.8"])
+def test_a_free_in_a_host_function_is_refused_as_the_driver_does_and_a_later_one_accepted(faults, version):
+	faults("freed_in_a_host_function", version, CUDA_MAX_MB=16)
+
+
+def test_the_work_of_a_context_counts_after_a_destroy_that_a_host_function_was_refused(faults):
+	faults("destroyed_in_a_host_function")
+
+
+def test_a_call_of_the_pools_that_is_not_permitted_now_loses_no_block_and_breaks_no_context(faults):
+	faults("refused_for_now", CUDA_MAX_MB=8, CUDA_DECAY_MS=300, MIN_MB=0)
+
+
+@pytest.mark.parametrize("word", ["abandoned", "abandoned_per_thread"])
+def test_a_capture_left_open_by_a_thread_that_has_ended_does_not_stop_decay(faults, word):
+	faults(word, CUDA_DECAY_MS=300, MIN_MB=0)
+
+
+def test_three_hundred_captures_end_with_their_streams(faults):
+	faults("many_destroyed", CUDA_DECAY_MS=300, MIN_MB=0)
+
+
+def test_a_capture_whose_stream_the_driver_refuses_to_destroy_stays_untouched(faults):
+	faults("destroy_refused")
