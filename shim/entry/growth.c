@@ -35,7 +35,7 @@ void mt_growth_took(void)
 #define LONGEST_WATCH_BYTES (16 * MT_LIFE_LOOK_BYTES)
 
 /* A child serves its first growth from what it has inherited, and the kernel is asked for nothing: workers of a data loader
- * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a reaper. A child that
+ * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a worker thread. A child that
  * stays small is watched for ever, on all its threads: each adds up its own, and tells the others only now and then. Looks
  * that have found it small come at twice the distance, or a child that churns buffers would do little else. */
 static MT_TLS uint64_t told_bytes;          /* of this thread's allocations; 0: it is yet to begin */

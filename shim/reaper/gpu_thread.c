@@ -44,7 +44,7 @@ void mt_gpu_thread_restore(int mode)
 static void *thread_main(void *unused)
 {
 	(void)unused;
-	mt_reclaim_exempt(); /* the reaper may wait for it */
+	mt_reclaim_exempt(); /* the worker may wait for it */
 	(void)prctl(PR_SET_NAME, "mtshim-gpu");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);

@@ -121,7 +121,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	mt_lock_drop(&lock);
 	if (settles)
 		settle(&final);
-	mt_bell_ring(MT_BELL_OOM); /* the reaper's sleep is to end with its time */
+	mt_bell_ring(MT_BELL_OOM); /* the worker's sleep is to end with its time */
 }
 
 void mt_oom_note_success(uint64_t bytes, int device)

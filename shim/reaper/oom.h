@@ -1,6 +1,6 @@
 /* reaper/oom.h -- the report of an out-of-memory error of a device: facts gathered at once in the thread that met it,
  * before anything changes. An error that the program overcomes by itself is none (reaper/oom_open.h): it counts as a retry. What
- * takes longer (other processes on the device, by NVML) is asked by the reaper, which prints
+ * takes longer (other processes on the device, by NVML) is asked by the worker, which prints
  * the report once and keeps it for `mtctl stat PID --oom`. A program that ends before that prints it at its end, and one
  * that ends meanwhile waits for the last line. One that ends without exit handlers (abort, _exit, a signal) may do so
  * before the report. */
@@ -27,7 +27,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 /* The calling thread has allocated so much on the device, while mt_oom_is_open. Any thread, as above. */
 void mt_oom_note_success(uint64_t bytes, int device);
 
-/* Errors whose time is up are reported. When to come again, in ns of CLOCK_MONOTONIC; UINT64_MAX: not. The reaper's. */
+/* Errors whose time is up are reported. When to come again, in ns of CLOCK_MONOTONIC; UINT64_MAX: not. The worker alone. */
 uint64_t mt_oom_tick(uint64_t now_ns);
 
 /* The reaper's turn, at MT_BELL_OOM. at_end: the process ends, nobody is asked any more; where the reaper is printing

@@ -188,7 +188,7 @@ static enum mt_gc_state delay(enum mt_main_state main_thread)
 	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
 }
 
-/* MT_GC_DONE, or why it was waited for in vain: found in a system call at every look for BLOCKED_NS, or whatever it does for
+/* MT_GC_DONE, or why the wait was without effect: found in a system call at every look for BLOCKED_NS, or whatever it does for
  * PATIENCE_NS. */
 static enum mt_gc_state wait_done(bool patient)
 {

@@ -119,7 +119,7 @@ static bool is_missing(uint64_t pid)
 }
 
 /* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every second, of those after them
- * every third: drawn anew each time, so that each has its turn. */
+ * every third: drawn again each time, so that each has its turn. */
 static bool is_drawn(struct sweep *sweep, uint64_t pid)
 {
 	uint32_t among = 1 + sweep->living_count++ / FEW;

@@ -55,6 +55,7 @@ def test_numba_computes_the_same(same_numba, version, per_thread):
 	same_numba(PYTHON, "anew 10.0", version, NUMBA_CUDA_PER_THREAD_DEFAULT_STREAM=str(per_thread))
 
 
+@pytest.mark.long # its packages are 350 MB
 # Its device remembers a primary context that is closed, and cannot make it current again, without the shim too.
 @pytest.mark.parametrize("per_thread", [0, 1])
 def test_numba_cuda_computes_the_same(same_numba, numba_cuda_python, per_thread):

@@ -222,7 +222,7 @@ static void *call_later(void *given)
 
 	usleep(100000);
 	pthread_kill(caller->whom, caller->sig);
-	usleep(100000);
+	usleep(300000); /* on a busy machine who reads may come to its CPU late */
 	return write(caller->pipe_in, "x", 1) == 1 ? NULL : given;
 }
 
