@@ -236,7 +236,7 @@ static bool is_due(uint64_t now_ns)
 }
 
 /* How far the program may grow until the next look. Of several processes that train together none is to wait for one that collects. */
-static void limit_growth(const struct scene *scene)
+static void limit_growth(const struct scene *scene, bool purged)
 {
 	const struct mt_pressure_look *now = &scene->look;
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
@@ -249,6 +249,7 @@ static void limit_growth(const struct scene *scene)
 		.heap = scene->heap,
 		.critical_bytes = may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
 		.clear_bytes = mt_pressure_share_of(now->limit_bytes, at.keep_critical),
+		.purged = purged,
 	};
 
 	if (scene->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
@@ -268,14 +269,16 @@ static void prepare_collection(void)
 static void look_and_act(void)
 {
 	enum mt_pressure_level before = pressure.level;
+	bool has_rung = mt_reclaim_has_rung();
+	bool purged = mt_reclaim_begin_look();
 	struct mt_pressure_plan plan;
 	struct scene scene;
 
-	look(&scene, mt_reclaim_has_rung());
+	look(&scene, has_rung);
 	scene.look.event |= unanswered_event;
 	unanswered_event = false;
 	plan = mt_pressure_decide(&pressure, &scene.look, mt_config(), mt_config_facts());
-	limit_growth(&scene);
+	limit_growth(&scene, purged);
 	fill(&scene);
 	count_levels(before, &plan);
 	tell(&scene, &plan);

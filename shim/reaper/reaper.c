@@ -283,13 +283,13 @@ static void loop(void)
 		mt_requests_answer(&cleaned_ns);
 		answer_bell(bits);
 		run_round_timer(mt_os_now_ns());
+		pressure_ns = mt_pressure_tick(mt_os_now_ns()); /* before the tick: near a limit threads grow or wait meanwhile */
 		now = mt_os_now_ns();
 		if (grown || now >= next_tick_ns) {
 			atomic_store(&has_grown, false);
 			next_tick_ns = now + mt_tick_run(grown);
 		}
 		clean_rounds();
-		pressure_ns = mt_pressure_tick(mt_os_now_ns());
 		now = mt_os_now_ns();
 		atomic_store(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS);
 		if (atomic_load(&has_grown) && atomic_load_explicit(&dozes, memory_order_relaxed))

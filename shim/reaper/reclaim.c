@@ -14,9 +14,11 @@
 #include "reaper/bell.h"
 #include "reaper/python.h"
 #include "reaper/shared_pages.h"
+#include "reaper/unseen.h"
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
 #define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
 #define RING_NS     (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
 
@@ -27,8 +29,9 @@ static _Atomic uint64_t shared[CEILING_WORDS];
 
 static _Atomic bool is_limited;      /* there is a ceiling; no ordering */
 static _Atomic int64_t left_bytes;   /* to allocate until somebody compares; counter, no ordering */
+static _Atomic int64_t left_began_bytes; /* what it was set to; no ordering */
 static _Atomic bool has_rung;        /* no ordering: the bell has its own */
-static _Atomic bool was_purged;      /* since the last look; no ordering */
+static _Atomic bool was_purged;      /* since the last look began; no ordering */
 static _Atomic uint64_t runs_count;  /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
 static _Atomic uint64_t collect_ns;  /* when Python may be asked again while the limit stays near; no ordering */
@@ -92,17 +95,46 @@ bool mt_reclaim_note(uint64_t allocated_bytes)
 	return is_set(&is_limited) && atomic_fetch_sub_explicit(&left_bytes, bytes, memory_order_relaxed) <= bytes;
 }
 
+/* How much more may be allocated before only another look could tell whether the limit is reached. */
+static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_room *room)
+{
+	int64_t used = ceiling->used_bytes > room->live_bytes ? ceiling->used_bytes : room->live_bytes;
+	int64_t most = room->live_bytes + room->room_bytes - used;
+
+	if (ceiling->exact)
+		return INT64_MAX;
+	if (most < ceiling->limit_bytes / SAFE_SHARE)
+		most = ceiling->limit_bytes / SAFE_SHARE;
+	return most - mt_unseen_bytes(room->live_bytes - ceiling->floor_bytes);
+}
+
+static int64_t least_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void start_left(int64_t left)
+{
+	atomic_store_explicit(&left_began_bytes, left, memory_order_relaxed);
+	atomic_store_explicit(&left_bytes, left, memory_order_relaxed);
+}
+
+static int64_t allocated_since_start(void)
+{
+	return atomic_load_explicit(&left_began_bytes, memory_order_relaxed) - atomic_load_explicit(&left_bytes, memory_order_relaxed);
+}
+
 /* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the pages that they lie in. */
 static void set_left(const struct mt_ceiling *ceiling, const struct mt_room *room)
 {
 	int64_t to_room = room->room_bytes - room->free_bytes;
 	int64_t to_ring = ceiling->ring_at_bytes - room->live_bytes - room->free_bytes;
 	int64_t to_critical = ceiling->critical_bytes - room->live_bytes;
-	int64_t left = (to_room < to_ring ? to_room : to_ring) / 2;
+	int64_t left = least_of(least_of(to_room, to_ring), safe_bytes(ceiling, room)) / 2;
 
-	if (to_critical > 0 && to_critical / 2 < left)
-		left = to_critical / 2;
-	atomic_store_explicit(&left_bytes, left > STEP_BYTES ? left : STEP_BYTES, memory_order_relaxed);
+	if (to_critical > 0)
+		left = least_of(left, to_critical / 2);
+	start_left(left > STEP_BYTES ? left : STEP_BYTES);
 }
 
 static void ring(void)
@@ -112,7 +144,7 @@ static void ring(void)
 }
 
 /* Where free memory is only reckoned, all of it is taken for returned until the next look. */
-static void note_run(const struct mt_ceiling *ceiling, uint64_t began_ns)
+static void note_run(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t began_ns)
 {
 	struct mt_ceiling lower = *ceiling;
 
@@ -120,6 +152,7 @@ static void note_run(const struct mt_ceiling *ceiling, uint64_t began_ns)
 		lower.outside_bytes = ceiling->floor_bytes;
 		lower.used_bytes = 0;
 		write_ceiling(&lower);
+		mt_unseen_forget(room->live_bytes - ceiling->floor_bytes);
 	}
 	atomic_fetch_add_explicit(&runs_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
@@ -136,7 +169,7 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room
 	mt_reclaim_note_purge();
 	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
 		mt_actions_note_foreign((uint64_t)(room->free_bytes - after.free_bytes));
-	note_run(ceiling, began_ns);
+	note_run(ceiling, room, began_ns);
 	ring();
 }
 
@@ -155,17 +188,30 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_ro
 		ring();
 }
 
+static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct mt_room *out)
+{
+	struct mt_heap_size heap;
+
+	*ceiling = read_ceiling();
+	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling->exact)
+		return false;
+	heap.fresh_bytes = (int64_t)fresh_bytes;
+	mt_unseen_note(heap.held_bytes, allocated_since_start());
+	*out = mt_ceiling_room(ceiling, &heap);
+	return true;
+}
+
 static void compare(uint64_t fresh_bytes)
 {
-	struct mt_ceiling ceiling = read_ceiling();
 	uint64_t now = mt_os_now_ns();
-	struct mt_heap_size heap;
+	struct mt_ceiling ceiling;
 	struct mt_room room;
 
-	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling.exact)
+	if (!read_room(fresh_bytes, &ceiling, &room))
 		return;
-	heap.fresh_bytes = (int64_t)fresh_bytes;
-	room = mt_ceiling_room(&ceiling, &heap);
+	if (!is_exempt && safe_bytes(&ceiling, &room) <= 0 && mt_unseen_await_look(ring, PATIENCE_NS) &&
+	    !read_room(fresh_bytes, &ceiling, &room))
+		return;
 	set_left(&ceiling, &room);
 	if (!is_exempt)
 		collect_garbage(&ceiling, &room, now);
@@ -202,16 +248,22 @@ bool mt_reclaim_has_rung(void)
 	return is_set(&has_rung);
 }
 
-void mt_reclaim_look(struct mt_headroom_look *look)
+bool mt_reclaim_begin_look(void)
+{
+	set(&has_rung, false);
+	mt_unseen_begin_look();
+	return atomic_exchange_explicit(&was_purged, false, memory_order_relaxed);
+}
+
+void mt_reclaim_look(const struct mt_headroom_look *look)
 {
 	struct mt_ceiling ceiling;
 
-	set(&has_rung, false);
-	look->purged = atomic_exchange_explicit(&was_purged, false, memory_order_relaxed);
 	mt_headroom_look(&headroom, look, &ceiling);
 	write_ceiling(&ceiling);
 	set(&is_limited, true);
-	atomic_store_explicit(&left_bytes, STEP_BYTES, memory_order_relaxed);
+	start_left(STEP_BYTES);
+	mt_unseen_end_look();
 }
 
 void mt_reclaim_check(void)

@@ -1,7 +1,8 @@
 /* reaper/reclaim.h -- direct reclaim: a thread whose allocations bring the process near a limit returns the heap's free memory itself,
  * before it goes on, as the kernel has it done for its own limits. The worker's looks say where the limit is (headroom.h). Between two
  * looks each thread compares the heap with that after about every MB that it has allocated. One thread returns memory at a time;
- * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go.
+ * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go. Over glibc they also wait for the
+ * worker's look where only that can tell whether the limit is reached (unseen.h).
  * Opens no file, allocates nothing. Lock: the purge lock (backend/purge.h). */
 #ifndef MT_RECLAIM_H
 #define MT_RECLAIM_H
@@ -31,11 +32,15 @@ void mt_reclaim_note_purge(void);
 /* Growth has asked for a look since the last one. */
 bool mt_reclaim_has_rung(void);
 
+/* A look begins to measure: growth that asks, and memory that is returned, from here on is for the next one, since nobody can tell on
+ * which side of the measurement it was. Answers whether free memory has been returned since the last look began. */
+bool mt_reclaim_begin_look(void);
+
 /* The heap as it is now. False: its size is not known. */
 bool mt_reclaim_read_heap(struct mt_heap_size *out);
 
-/* A look: from here on threads go by it. look->purged is filled in here. */
-void mt_reclaim_look(struct mt_headroom_look *look);
+/* A look has measured: from here on threads go by it. */
+void mt_reclaim_look(const struct mt_headroom_look *look);
 
 /* The same as mt_reclaim_run for the worker. Any free memory may have become too much, since others grow as well. */
 void mt_reclaim_check(void);

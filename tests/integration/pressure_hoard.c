@@ -3,8 +3,12 @@
  * block), while the small ones' pages lie free. Each of the two has room under the limit that the test sets, both together have
  * not, unless the free pages go back.
  *
- *   pressure_hoard SMALL BIG ROUNDS MB_PER_SECOND      prints "round N" after each, "well" at the end, and then
- * stays until its stdin ends */
+ *   pressure_hoard SMALL BIG ROUNDS MB_PER_SECOND [late]     prints "round N" after each, "well" at the end, and then
+ * stays until its stdin ends
+ *
+ * late: all on one CPU, and other threads of the process get it only when this one does not want it. */
+#include <dirent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,10 +74,32 @@ static void grow(unsigned long mb, unsigned long mb_per_second)
 		free(blocks[i]);
 }
 
+static void make_others_late(void)
+{
+	struct sched_param none = {0};
+	struct dirent *entry;
+	DIR *tasks;
+	cpu_set_t cpus;
+
+	free(take(1));
+	nap(300000); /* until they are there, and know the limit */
+	tasks = opendir("/proc/self/task");
+	CPU_ZERO(&cpus);
+	CPU_SET(sched_getcpu(), &cpus);
+	while (tasks && (entry = readdir(tasks))) {
+		pid_t tid = atoi(entry->d_name);
+
+		if (tid && (sched_setaffinity(tid, sizeof(cpus), &cpus) || (tid != getpid() && sched_setscheduler(tid, SCHED_IDLE, &none))))
+			exit(4);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	if (argc != 5)
+	if (argc < 5)
 		return 2;
+	if (argc > 5)
+		make_others_late();
 	for (int i = 1; i <= atoi(argv[3]); i++) {
 		hoard(strtoul(argv[1], NULL, 10));
 		grow(strtoul(argv[2], NULL, 10), strtoul(argv[4], NULL, 10));

@@ -117,6 +117,15 @@ def test_growth_that_would_be_over_before_the_next_look_returns_free_memory_itse
 	assert got.returncode == 0 and "well" in got.stdout, got.stderr
 
 
+@pytest.mark.parametrize("speed", FASTEST)
+def test_growth_survives_a_worker_thread_that_gets_no_processor_meanwhile(run, env, limited, compile_c, speed, backend):
+	group = limited(256)
+
+	got = run([compile_c("pressure_hoard.c"), *HOARD[:3], FASTEST[speed], "late"], env(**ONLY_PRESSURE), preexec_fn=group.enter)
+
+	assert got.returncode == 0 and "well" in got.stdout, got.stderr
+
+
 def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, compile_c, awake, backend):
 	group = limited(256)
 	settings = env(**ONLY_PRESSURE)
