@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "pool/capture.h"
 #include "pool/event.h"
+#include "pool/giveback.h"
 #include "pool/mapped.h"
 #include "pool/wait.h"
 
@@ -161,6 +162,20 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 	return answer;
 }
 
+/* Events that were recorded before a capture began may be queried in relaxed mode: no capture minds it. */
+static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context, struct mt_group *group, bool only_record)
+{
+	enum mt_fence_answer answer;
+	int mode;
+
+	if (!mt_pool_driver()->cuThreadExchangeStreamCaptureMode)
+		return MT_FENCE_CAPTURE;
+	mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	answer = ask(context, group, NULL, only_record);
+	(void)mt_giveback_relax(mode);
+	return answer;
+}
+
 /* With the lock held again: what the answer means for the group, which may be gone after it. */
 static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group *group, enum mt_fence_answer answer)
 {
@@ -203,6 +218,8 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 		answer = ask(context, group, own, only_record);
 		own = NULL;
 		mt_capture_leave();
+	} else if (group->is_recorded && !mt_capture_is_ending()) {
+		answer = ask_in_capture(context, group, only_record);
 	}
 	mt_lock_take(&context->lock);
 	mt_wait_cancellable(cancel);

@@ -96,7 +96,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context || atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
-	if (!mt_context_pools(context))
+	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return mt_grow(context, bytes, bytes, out_dptr);
 	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
 	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
@@ -190,7 +190,7 @@ static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
 	if (block->is_tainted || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_room_has_shortage(context))
 		return false;
-	if (mt_unlikely(mt_capture_is_open() ? mt_room_is_glutted(context) : mt_room_is_low(context)))
+	if (mt_unlikely(mt_capture_is_open() || mt_room_is_low(context)))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -273,6 +273,23 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 		mt_giveback_overdue(context, now_ns);
 	*out_result = MT_CU_SUCCESS;
 	return true;
+}
+
+/* Once the capture is open, blocks that have no fence could not get one. */
+void mt_pool_before_capture(void)
+{
+	if (!is_up() || mt_capture_is_open())
+		return;
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, life))
+			continue;
+		mt_lock_take(&context->lock);
+		(void)mt_fence_close(context);
+		mt_lock_drop(&context->lock);
+		mt_context_drop(context);
+	}
 }
 
 /* ---- what is known of a block ---- */

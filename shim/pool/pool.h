@@ -156,6 +156,9 @@ void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
 /* Green contexts exist on the device: events of a context do not see their work, so nothing is pooled any more. No driver call. */
 void mt_pool_green(int device);
 
+/* A stream is about to be captured: while one is, the driver serves every call itself. */
+void mt_pool_before_capture(void);
+
 /* ---- for the reaper: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */
 
 /* Decay, caps, low memory: gives back at most `most` blocks of those that are due, oldest first. Answers bytes given back.

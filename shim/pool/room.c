@@ -109,11 +109,6 @@ bool mt_room_is_low(struct mt_context *context)
 	return atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed);
 }
 
-bool mt_room_is_glutted(struct mt_context *context)
-{
-	return mt_counter(&context->counters.pending) > mt_counter(&mt_context_device(context)->total_bytes) / 8;
-}
-
 /* Everything idle of a device, up to a rule. */
 static void give_back_device(int device, struct mt_giveback *rule)
 {
@@ -281,9 +276,8 @@ static void give_drained(struct mt_context *context, uint64_t start_ns)
 
 	drain(context, start_ns);
 	give_idle(context, start_ns);
-	/* What cannot be fenced, and while a capture is open nothing can: the driver's own cuMemFree, which is what the program called. */
-	all.in_capture = true;
-	(void)mt_giveback_pending(context, &all, !mt_capture_is_open());
+	/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+	(void)mt_giveback_pending(context, &all, true);
 }
 
 /* Blocks that another thread has in hand on their way to the driver: some microseconds. */

@@ -18,10 +18,6 @@ void mt_room_freed(struct mt_pool_device *device, uint64_t bytes);
 
 bool mt_room_is_low(struct mt_context *context);
 
-/* While a capture is open nothing that is freed becomes ready: past an eighth of the device the program's own frees go to the driver,
- * as they would without us. */
-bool mt_room_is_glutted(struct mt_context *context);
-
 /* Before the driver is asked for so many bytes: garbage_collection_threshold. */
 void mt_room_collect(struct mt_context *context, uint64_t bytes);
 

@@ -154,12 +154,11 @@ def test_a_changed_setting_reaches_the_pool(actor, env, control, wait_for):
 
 
 def test_during_a_capture_nothing_is_given_back_and_the_record_says_so(actor, env, control, stats):
-	settings = env(MIN_MB=0, CUDA_DECAY_MS=200)
+	settings = env(MIN_MB=0, CUDA_DECAY_MS=1000)
 	one = actor(settings)
 	one.tell("stream = ctypes.c_void_p(); cu.cuStreamCreate(ctypes.byref(stream), 1)")
 	one.tell("block = alloc(64)")
-	assert one.tell("answer = cu.cuStreamBeginCapture_v2(stream, 0)") == 0
-	one.tell("answer = free(block)")
+	assert one.tell("free(block); answer = cu.cuStreamBeginCapture_v2(stream, 0)") == 0
 
 	control(settings, "trim", one.pid)
 	os.kill(one.pid, signal.SIGUSR1)

@@ -33,8 +33,8 @@ HANG = "did not return"
 RUN_LIMIT_S, SHRINK_S = 240, 30
 END = 120 # the operation under which an episode's end is traced
 ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemCreate")
-# Out of memory, no context, a destroyed or broken one, a capture that forbids the call.
-KINDER = {(name, code) for name in ALLOCATIONS for code in (2, 900)} | {("cuMemFree_v2", code) for code in (201, 700, 709, 900)}
+# Out of memory; no context, a broken or a destroyed one.
+KINDER = {(name, 2) for name in ALLOCATIONS} | {("cuMemFree_v2", code) for code in (201, 700, 709)}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -289,6 +289,10 @@ bool mt_capture_is_open(void)
 {
 	return capture_is_open;
 }
+void mt_pool_before_capture(void)
+{
+}
+
 void mt_capture_before_begin(void)
 {
 	(void)by_pool("gate-up", 0);
