@@ -344,7 +344,11 @@ static void *thread_main(void *unused)
 
 bool mt_reaper_start(void)
 {
-	return !atomic_load_explicit(&leaves, memory_order_acquire) && mt_thread_start(&thread, thread_main, STACK_BYTES);
+	if (atomic_load_explicit(&leaves, memory_order_acquire))
+		return false;
+	if (!mt_reaper_runs())
+		mt_reclaim_expect_look();
+	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
 void mt_reaper_leave(void)

@@ -18,7 +18,9 @@
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define FIRST_BYTES ((int64_t)(64 * MT_MIB)) /* allocated before the worker's first look: who does that waits for it */
 #define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
+#define STEP_SHARE  64                   /* of the limit: a smaller fall of live bytes is memory that is turned over */
 #define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
 #define RING_NS     (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
 
@@ -29,7 +31,6 @@ static _Atomic uint64_t shared[CEILING_WORDS];
 
 static _Atomic bool is_limited;      /* there is a ceiling; no ordering */
 static _Atomic int64_t left_bytes;   /* to allocate until somebody compares; counter, no ordering */
-static _Atomic int64_t left_began_bytes; /* what it was set to; no ordering */
 static _Atomic bool has_rung;        /* no ordering: the bell has its own */
 static _Atomic bool was_purged;      /* since the last look began; no ordering */
 static _Atomic uint64_t runs_count;  /* counters, no ordering */
@@ -105,7 +106,7 @@ static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_room
 		return INT64_MAX;
 	if (most < ceiling->limit_bytes / SAFE_SHARE)
 		most = ceiling->limit_bytes / SAFE_SHARE;
-	return most - mt_unseen_bytes(room->live_bytes - ceiling->floor_bytes);
+	return most - mt_unseen_bytes();
 }
 
 static int64_t least_of(int64_t a, int64_t b)
@@ -115,13 +116,7 @@ static int64_t least_of(int64_t a, int64_t b)
 
 static void start_left(int64_t left)
 {
-	atomic_store_explicit(&left_began_bytes, left, memory_order_relaxed);
 	atomic_store_explicit(&left_bytes, left, memory_order_relaxed);
-}
-
-static int64_t allocated_since_start(void)
-{
-	return atomic_load_explicit(&left_began_bytes, memory_order_relaxed) - atomic_load_explicit(&left_bytes, memory_order_relaxed);
 }
 
 /* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the pages that they lie in. */
@@ -150,7 +145,7 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_room *roo
 
 	if (!ceiling->exact) {
 		lower.outside_bytes = ceiling->floor_bytes;
-		lower.used_bytes = 0;
+		lower.used_bytes = room->live_bytes;
 		write_ceiling(&lower);
 		mt_unseen_forget(room->live_bytes - ceiling->floor_bytes);
 	}
@@ -188,6 +183,23 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_ro
 		ring();
 }
 
+/* A new worker has yet to look: on a busy machine that may come after a program has filled its limit. */
+static bool is_limit_known(void)
+{
+	if (read_ceiling().limit_bytes)
+		return true;
+	start_left(FIRST_BYTES);
+	return !is_exempt && mt_unseen_await_look(ring, PATIENCE_NS) && read_ceiling().limit_bytes;
+}
+
+/* Before a large block much may have been freed. */
+static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
+{
+	if (heap->fresh_bytes >= 2 * step_bytes)
+		mt_unseen_note(heap->held_bytes - heap->fresh_bytes, step_bytes);
+	mt_unseen_note(heap->held_bytes, step_bytes);
+}
+
 static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct mt_room *out)
 {
 	struct mt_heap_size heap;
@@ -196,7 +208,7 @@ static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct m
 	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling->exact)
 		return false;
 	heap.fresh_bytes = (int64_t)fresh_bytes;
-	mt_unseen_note(heap.held_bytes, allocated_since_start());
+	note_live(&heap, ceiling->limit_bytes / STEP_SHARE);
 	*out = mt_ceiling_room(ceiling, &heap);
 	return true;
 }
@@ -207,11 +219,14 @@ static void compare(uint64_t fresh_bytes)
 	struct mt_ceiling ceiling;
 	struct mt_room room;
 
+	if (!is_limit_known())
+		return;
 	if (!read_room(fresh_bytes, &ceiling, &room))
 		return;
-	if (!is_exempt && safe_bytes(&ceiling, &room) <= 0 && mt_unseen_await_look(ring, PATIENCE_NS) &&
-	    !read_room(fresh_bytes, &ceiling, &room))
-		return;
+	/* The look that is under way may have measured before. */
+	for (int i = 0; i < 2 && !is_exempt && safe_bytes(&ceiling, &room) <= 0 && mt_unseen_await_look(ring, PATIENCE_NS); i++)
+		if (!read_room(fresh_bytes, &ceiling, &room))
+			return;
 	set_left(&ceiling, &room);
 	if (!is_exempt)
 		collect_garbage(&ceiling, &room, now);
@@ -248,6 +263,15 @@ bool mt_reclaim_has_rung(void)
 	return is_set(&has_rung);
 }
 
+void mt_reclaim_expect_look(void)
+{
+	const struct mt_ceiling unknown = {0};
+
+	write_ceiling(&unknown);
+	start_left(FIRST_BYTES);
+	set(&is_limited, true);
+}
+
 bool mt_reclaim_begin_look(void)
 {
 	set(&has_rung, false);
@@ -276,6 +300,7 @@ void mt_reclaim_off(void)
 {
 	set(&is_limited, false);
 	set(&has_rung, false);
+	mt_unseen_end_look();
 	headroom = (struct mt_headroom){0};
 }
 

@@ -29,6 +29,9 @@ void mt_reclaim_note_purge(void);
 
 /* ---- the worker ---- */
 
+/* Before it is started: a thread that has allocated 64 MB until its first look waits for that, 100 ms at most. */
+void mt_reclaim_expect_look(void);
+
 /* Growth has asked for a look since the last one. */
 bool mt_reclaim_has_rung(void);
 

@@ -21,60 +21,57 @@ static void look(void)
 	mt_unseen_end_look();
 }
 
-Test(unseen, without_a_figure_nothing_is_unseen)
+static void note(int64_t live_mb)
 {
-	look();
-
-	cr_assert_eq(mt_unseen_bytes(100 * MB), 0);
+	mt_unseen_note(live_mb * MB, 4 * MB);
 }
 
-Test(unseen, growth_counts_from_the_lowest_point_since_the_look)
+Test(unseen, every_rise_since_the_look_counts)
 {
+	note(140);
 	look();
-	mt_unseen_note(160 * MB, 0);
-	mt_unseen_note(3 * MB, 0);
+	note(160);
+	note(3);
 
-	mt_unseen_note(90 * MB, 0);
+	note(90);
 
-	cr_assert_eq(mt_unseen_bytes(90 * MB), 87 * MB);
+	cr_assert_eq(mt_unseen_bytes(), (20 + 87) * MB);
 }
 
-Test(unseen, what_was_allocated_between_two_notes_may_have_followed_a_free)
+Test(unseen, memory_that_is_turned_over_does_not)
 {
+	note(20);
 	look();
 
-	mt_unseen_note(100 * MB, 30 * MB);
+	for (int i = 0; i < 100; i++)
+		note(20 - i % 4);
 
-	cr_assert_eq(mt_unseen_bytes(100 * MB), 30 * MB);
+	cr_assert_eq(mt_unseen_bytes(), 0);
 }
 
-Test(unseen, a_low_point_before_the_look_began_is_seen)
+Test(unseen, a_rise_before_the_look_began_is_seen)
 {
-	mt_unseen_note(10 * MB, 0);
+	note(10);
+	look();
+	cr_assert_eq(mt_unseen_bytes(), 0);
+
+	note(30);
 	mt_unseen_begin_look();
-	mt_unseen_note(100 * MB, 0);
+	note(70);
 	mt_unseen_end_look();
 
-	cr_assert_eq(mt_unseen_bytes(120 * MB), 20 * MB);
-}
-
-Test(unseen, a_low_point_while_the_look_measures_is_not)
-{
-	mt_unseen_begin_look();
-	mt_unseen_note(10 * MB, 0);
-	mt_unseen_end_look();
-
-	cr_assert_eq(mt_unseen_bytes(120 * MB), 110 * MB);
+	cr_assert_eq(mt_unseen_bytes(), 40 * MB, "while it measured is not");
 }
 
 Test(unseen, memory_that_was_returned_makes_all_seen)
 {
 	look();
-	mt_unseen_note(10 * MB, 0);
+	note(90);
 
 	mt_unseen_forget(100 * MB);
+	note(110);
 
-	cr_assert_eq(mt_unseen_bytes(110 * MB), 10 * MB);
+	cr_assert_eq(mt_unseen_bytes(), 10 * MB);
 }
 
 Test(unseen, who_waits_in_vain_does_not_wait_again_before_a_look)
