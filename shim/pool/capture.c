@@ -147,6 +147,19 @@ static struct capture name(struct CUstream_st *stream, bool is_ptsz)
 	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream, .thread = mt_os_gettid()};
 }
 
+/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known. */
+static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstream_st *stream)
+{
+	bool is_default = (uintptr_t)stream <= (uintptr_t)PER_THREAD_STREAM;
+	struct CUctx_st *context = NULL;
+
+	if (!is_default && driver->cuStreamGetCtx && driver->cuStreamGetCtx(stream, &context) == MT_CU_SUCCESS)
+		return context;
+	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS)
+		return context;
+	return NULL;
+}
+
 /* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more is pooled. */
 static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
@@ -155,8 +168,7 @@ static void keep(const struct mt_driver *driver, struct CUstream_st *stream, boo
 	if (!capture)
 		return;
 	*capture = name(stream, is_ptsz);
-	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&capture->context) != MT_CU_SUCCESS)
-		capture->context = NULL;
+	capture->context = context_of(driver, capture->stream);
 	mt_lock_take(&captures_lock);
 	capture->next = captures;
 	captures = capture;

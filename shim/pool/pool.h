@@ -105,7 +105,7 @@ struct mt_shortage {
 	int device;
 	int cancel;
 	unsigned step;
-	uint64_t freed, start_ns;
+	uint64_t freed, start_ns, bytes;
 };
 bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
 bool mt_pool_short_next(struct mt_shortage *shortage);

@@ -51,7 +51,7 @@ void mt_room_measure(struct mt_context *context, uint64_t now_ns)
 	judge(device);
 }
 
-/* The gate is entered, the context held. */
+/* The context is held. */
 static bool ask(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	size_t free_bytes = 0, total_bytes = 0;
@@ -68,11 +68,12 @@ static bool ask(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *
 	return true;
 }
 
-bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+/* With the gate entered, or in relaxed capture mode. */
+static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
 {
 	bool known = false;
 
-	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_pool_driver()->cuMemGetInfo_v2)
+	if (!mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
 	MT_EACH_CONTEXT(context) {
 		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
@@ -80,12 +81,20 @@ bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_by
 		if (known || atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
 		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, life))
 			continue;
-		if (mt_capture_enter()) {
-			known = ask(context, out_free_bytes, out_total_bytes);
-			mt_capture_leave();
-		}
+		known = ask(context, out_free_bytes, out_total_bytes);
 		mt_context_drop(context);
 	}
+	return known;
+}
+
+bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	bool known;
+
+	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_capture_enter())
+		return false;
+	known = ask_device(device, out_free_bytes, out_total_bytes);
+	mt_capture_leave();
 	return known;
 }
 
@@ -188,7 +197,7 @@ MT_COLD bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint6
 
 	if (!has_pool(device) || (total && bytes > total))
 		return false;
-	*shortage = (struct mt_shortage){.device = device, .cancel = mt_wait_uncancelled()};
+	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
 	count_shortage(device, 1);
 	if (device != MT_ROOM_ANY_DEVICE)
 		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
@@ -297,6 +306,21 @@ static void await_givers(int device)
 	}
 }
 
+/* False: all that is cached is too little beside what is free, and nobody need wait for it. */
+static bool can_serve(const struct mt_shortage *shortage)
+{
+	uint64_t free_bytes = 0, total_bytes = 0;
+	bool is_known;
+	int mode;
+
+	if (shortage->device == MT_ROOM_ANY_DEVICE || !shortage->bytes)
+		return true;
+	mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
+	(void)mt_giveback_relax(mode);
+	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
+}
+
 MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
 {
 	static void (*const steps[])(struct mt_context *, uint64_t) = {give_idle, give_ready, give_drained};
@@ -306,6 +330,8 @@ MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
 		unsigned step = shortage->step++;
 		uint64_t freed;
 
+		if (step == steps_count - 1 && !can_serve(shortage))
+			continue;
 		each_context(shortage, steps[step < steps_count ? step : 0]);
 		await_givers(shortage->device);
 		freed = count_freed(shortage->device);
