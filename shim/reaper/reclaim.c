@@ -21,6 +21,7 @@
 #define FIRST_BYTES ((int64_t)(64 * MT_MIB)) /* allocated before the worker's first look: who does that waits for it */
 #define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
 #define STEP_SHARE  64                   /* of the limit: a smaller fall of live bytes is memory that is turned over */
+#define UNTOLD_BYTES ((int64_t)(8 * MT_MIB)) /* over glibc a thread tells every 4 MB: before the look, and before now */
 #define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
 #define RING_NS     (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
 
@@ -100,7 +101,7 @@ bool mt_reclaim_note(uint64_t allocated_bytes)
 static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_room *room)
 {
 	int64_t used = ceiling->used_bytes > room->live_bytes ? ceiling->used_bytes : room->live_bytes;
-	int64_t most = room->live_bytes + room->room_bytes - used;
+	int64_t most = room->live_bytes + room->room_bytes - used - UNTOLD_BYTES;
 
 	if (ceiling->exact)
 		return INT64_MAX;
