@@ -22,11 +22,12 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 {
 	int kept_errno = errno;
 	struct mt_cuda_block block;
-	int result = MT_CU_SUCCESS;
+	bool is_found = mt_cuda_is_on() && (base || bytes) && mt_cuda_find_block(dptr, &block);
+	int result = mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 
-	if (!mt_cuda_is_on() || (!base && !bytes) || !mt_cuda_find_block(dptr, &block)) {
+	if (!is_found || result != MT_CU_SUCCESS) {
 		errno = kept_errno;
-		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
+		return result;
 	}
 	if (block.is_absent) {
 		result = MT_CU_NOT_FOUND;

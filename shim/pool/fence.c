@@ -255,6 +255,51 @@ void mt_fence_poll(struct mt_context *context, unsigned most)
 	}
 }
 
+static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
+{
+	int result, mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	bool was_pushed = mt_context_enter(context, true, &result);
+
+	while (event && event->context != context)
+		event = event->next;
+	if (event && result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuEventQuery(event->event);
+	mt_context_exit(was_pushed);
+	(void)mt_giveback_relax(mode);
+	return event && result == MT_CU_SUCCESS;
+}
+
+void mt_fence_poll_own(struct mt_context *context)
+{
+	struct mt_group *next;
+
+	for (struct mt_group *group = context->groups.first; group; group = next) {
+		next = group->next;
+		if (group->is_lost || group->is_busy || !group->is_recorded || group->is_own_done)
+			continue;
+		group->is_busy = true;
+		context->users++;
+		mt_lock_drop(&context->lock);
+		group->is_own_done = is_own_event_done(context, group->events);
+		mt_lock_take(&context->lock);
+		context->users--;
+		group->is_busy = false;
+		next = group->next;
+		if (group->count == 0)
+			(void)conclude(context, group, MT_FENCE_DONE);
+	}
+}
+
+bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
+{
+	bool may_record = !mt_capture_is_open();
+
+	for (const struct mt_group *group = context->groups.first; group; group = group->next)
+		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events && (group->is_recorded || may_record))
+			return true;
+	return context->open && context->open->opened_ns <= until_ns && may_record;
+}
+
 struct mt_event *mt_fence_die(struct mt_context *context)
 {
 	struct mt_group *next;

@@ -34,6 +34,7 @@ struct mt_group {
 	bool is_recorded; /* its events have been */
 	bool is_busy;
 	bool is_lost;     /* cannot be fenced: its blocks go to the driver's own cuMemFree */
+	bool is_own_done; /* the work of its own context is: the driver may have its blocks, but nobody may be given them yet */
 	bool lacks_events; /* the device had no memory for them: is tried again */
 	uint64_t opened_ns; /* coarse clock */
 	uint64_t third_ns;  /* when it got its third block: threads that free one each and take it back read no clock for this */
@@ -55,6 +56,13 @@ bool mt_fence_close(struct mt_context *context);
 
 /* Asks the oldest closed groups, `most` of them, until one is not ready. The lock as above. */
 void mt_fence_poll(struct mt_context *context, unsigned most);
+
+/* For who is out of memory: asks all closed groups whether the work of their own context is done, for which alone the driver's cuMemFree
+ * would have waited. Also while a capture is open. The lock as above. */
+void mt_fence_poll_own(struct mt_context *context);
+
+/* Waiting for one of the groups opened by then may help. The lock is held. */
+bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns);
 
 /* Takes a pending block out of its group and of the pending bin; the lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);

@@ -30,7 +30,7 @@ static bool take_in(struct mt_context *context, struct mt_block *block)
 	return is_in;
 }
 
-/* Nothing uses an idle block: it is freed in the order of a stream that has nothing else to do. cuMemFree would wait for all that runs
+/* Nothing of its context uses an idle block: it is freed in the order of a stream that has nothing else to do. cuMemFree would wait for all that runs
  * in the context meanwhile, which may be a host function that waits for this very thread. A device without stream-ordered memory
  * refuses; then cuMemFree it is, and nothing more is cached there. */
 static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
@@ -67,18 +67,29 @@ static void await_stream(struct mt_context *context, bool is_background)
 	mt_context_exit(was_pushed);
 }
 
+/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call. */
+static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
+{
+	bool was_pushed;
+	int result;
+
+	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+		return mt_pool_driver()->cuMemFree_v2(base);
+	was_pushed = mt_context_enter(context, true, &result);
+	if (result == MT_CU_SUCCESS)
+		result = free_now(context, base, is_idle);
+	mt_context_exit(was_pushed);
+	return result;
+}
+
 /* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
  * this thread now. */
 static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle, bool is_decay, bool *out_refused)
 {
 	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
 	uint64_t bytes = block->bytes;
-	int result;
-	bool was_pushed = mt_context_enter(context, true, &result);
+	int result = send_base(context, base, is_idle);
 
-	if (result == MT_CU_SUCCESS)
-		result = free_now(context, base, is_idle);
-	mt_context_exit(was_pushed);
 	*out_refused = result == MT_CU_NOT_PERMITTED;
 	if (*out_refused && take_in(context, block))
 		return 0;
@@ -118,12 +129,19 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_gi
 	return leave(block);
 }
 
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_giveback *rule, bool only_lost)
+enum kind { IDLE, OWN_DONE, PENDING, LOST };
+
+static bool is_of(const struct mt_group *group, enum kind kind)
+{
+	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : group->is_lost || group->lacks_events);
+}
+
+static struct mt_block *pick_pending(struct mt_context *context, const struct mt_giveback *rule, enum kind kind)
 {
 	struct mt_group *group = mt_fence_oldest(context);
 	struct mt_block *block;
 
-	while (group && only_lost && !group->is_lost && !group->lacks_events)
+	while (group && !is_of(group, kind))
 		group = group->next;
 	if (!group || group->is_busy)
 		return NULL;
@@ -162,30 +180,30 @@ static bool is_done(const struct mt_giveback *rule)
 	       (rule->is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 }
 
-static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, bool is_pending, bool only_lost)
+static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
 {
+	bool is_refused = false, is_done_with = kind <= OWN_DONE;
 	uint64_t given = 0;
-	bool is_refused = false;
 
-	if (!is_pending)
+	if (is_done_with)
 		atomic_fetch_add_explicit(&mt_context_device(context)->givers, 1, memory_order_relaxed);
 	while (!is_refused && !is_done(rule) && enter(context, rule)) {
 		struct mt_block *block;
 		uint64_t bytes;
 
 		mt_lock_take(&context->lock);
-		block = is_pending ? pick_pending(context, rule, only_lost) : pick_idle(context, rule);
+		block = kind == IDLE ? pick_idle(context, rule) : pick_pending(context, rule, kind);
 		mt_lock_drop(&context->lock);
 		bytes = block ? block->bytes : 0;
 		if (block)
-			given += send(context, block, !is_pending, rule->is_decay, &is_refused);
+			given += send(context, block, is_done_with, rule->is_decay, &is_refused);
 		leave_driver();
 		if (!block)
 			break;
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
-	if (is_pending)
+	if (!is_done_with)
 		return given;
 	atomic_fetch_sub_explicit(&mt_context_device(context)->givers, 1, memory_order_release);
 	if (rule->in_capture || (rule->is_background && given))
@@ -193,11 +211,11 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 	return given;
 }
 
-static uint64_t give(struct mt_context *context, struct mt_giveback *rule, bool is_pending, bool only_lost)
+static uint64_t give(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
 {
 	int cancel = mt_wait_uncancelled();
 	int mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
-	uint64_t given = give_some(context, rule, is_pending, only_lost);
+	uint64_t given = give_some(context, rule, kind);
 
 	(void)mt_giveback_relax(mode);
 	mt_wait_cancellable(cancel);
@@ -206,12 +224,17 @@ static uint64_t give(struct mt_context *context, struct mt_giveback *rule, bool 
 
 uint64_t mt_giveback_idle(struct mt_context *context, struct mt_giveback *rule)
 {
-	return give(context, rule, false, false);
+	return give(context, rule, IDLE);
 }
 
 uint64_t mt_giveback_pending(struct mt_context *context, struct mt_giveback *rule, bool only_lost)
 {
-	return give(context, rule, true, only_lost);
+	return give(context, rule, only_lost ? LOST : PENDING);
+}
+
+uint64_t mt_giveback_own_done(struct mt_context *context, struct mt_giveback *rule)
+{
+	return give(context, rule, OWN_DONE);
 }
 
 static uint64_t pending_max_ns(void)

@@ -30,6 +30,9 @@ uint64_t mt_giveback_idle(struct mt_context *context, struct mt_giveback *rule);
  * it takes: only in a program's call. */
 uint64_t mt_giveback_pending(struct mt_context *context, struct mt_giveback *rule, bool only_lost);
 
+/* Pending blocks of groups that mt_fence_poll_own has marked. */
+uint64_t mt_giveback_own_done(struct mt_context *context, struct mt_giveback *rule);
+
 /* What a pooled cuMemFree owes afterwards: blocks that cannot be fenced, that have been pending for too long, that are over the cap. The
  * context is one of a block just freed; no lock held. */
 void mt_giveback_overdue(struct mt_context *context, uint64_t now_ns);

@@ -234,58 +234,30 @@ static void give_idle(struct mt_context *context, uint64_t start_ns)
 	(void)mt_giveback_idle(context, &all);
 }
 
-/* What is done with now. */
+/* What the driver alone would have free now: all whose own context is done with it. */
 static void give_ready(struct mt_context *context, uint64_t start_ns)
-{
-	mt_lock_take(&context->lock);
-	(void)mt_fence_close(context);
-	mt_fence_poll(context, UINT32_MAX);
-	mt_lock_drop(&context->lock);
-	give_idle(context, start_ns);
-}
-
-/* The oldest group that was there at `start` and may still become ready; the lock is held. */
-static struct mt_group *next_to_wait_for(struct mt_context *context, uint64_t start_ns)
-{
-	struct mt_group *group = mt_fence_oldest_hopeful(context);
-
-	return group && group->opened_ns <= start_ns ? group : NULL;
-}
-
-/* Waits for what was pending at start, as the program's own calls of cuMemFree would have waited. */
-static void drain(struct mt_context *context, uint64_t start_ns)
-{
-	unsigned round = 0;
-	struct mt_group *group;
-
-	mt_lock_take(&context->lock);
-	while ((group = next_to_wait_for(context, start_ns)) != NULL) {
-		enum mt_fence_answer answer = MT_FENCE_NOT_YET;
-
-		if (!group->is_busy)
-			answer = mt_fence_settle(context, group);
-		if (answer == MT_FENCE_CAPTURE)
-			break;
-		if (answer != MT_FENCE_NOT_YET)
-			continue;
-		if (!group->is_busy && group->lacks_events)
-			break; /* there is no memory for events, and waiting makes none */
-		mt_lock_drop(&context->lock);
-		if (mt_os_now_ns() - start_ns > OOM_WAIT_NS)
-			return;
-		mt_wait_round(round++);
-		mt_lock_take(&context->lock);
-	}
-	mt_lock_drop(&context->lock);
-}
-
-static void give_drained(struct mt_context *context, uint64_t start_ns)
 {
 	struct mt_giveback all = MT_GIVEBACK_ALL;
 
-	drain(context, start_ns);
+	all.in_capture = true;
+	mt_lock_take(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, UINT32_MAX);
+	mt_fence_poll_own(context);
+	mt_lock_drop(&context->lock);
 	give_idle(context, start_ns);
-	/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+		(void)mt_giveback_pending(context, &all, false);
+	else
+		(void)mt_giveback_own_done(context, &all);
+}
+
+/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+static void give_lost(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_giveback all = MT_GIVEBACK_ALL;
+
+	(void)start_ns;
 	(void)mt_giveback_pending(context, &all, true);
 }
 
@@ -321,27 +293,74 @@ static bool can_serve(const struct mt_shortage *shortage)
 	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
 }
 
-MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
+static bool is_hopeful(const struct mt_shortage *shortage)
 {
-	static void (*const steps[])(struct mt_context *, uint64_t) = {give_idle, give_ready, give_drained};
-	const unsigned steps_count = sizeof(steps) / sizeof(steps[0]);
+	bool is = false;
 
-	while (shortage->step < steps_count + MORE_TRIES) {
-		unsigned step = shortage->step++;
-		uint64_t freed;
-
-		if (step == steps_count - 1 && !can_serve(shortage))
+	MT_EACH_CONTEXT(context) {
+		if (is || !is_on(context, shortage->device))
 			continue;
-		each_context(shortage, steps[step < steps_count ? step : 0]);
-		await_givers(shortage->device);
-		freed = count_freed(shortage->device);
-		/* The first time in any case: another thread may have freed between the failed call and the begin. */
-		if (freed != shortage->freed || step == 0) {
-			shortage->freed = freed;
-			return true;
-		}
-		if (step >= steps_count)
+		mt_lock_take(&context->lock);
+		is = mt_fence_is_hopeful(context, shortage->start_ns);
+		mt_lock_drop(&context->lock);
+	}
+	return is;
+}
+
+/* Something has reached the driver since the last time. */
+static bool has_more(struct mt_shortage *shortage)
+{
+	uint64_t freed;
+
+	await_givers(shortage->device);
+	freed = count_freed(shortage->device);
+	if (freed == shortage->freed)
+		return false;
+	shortage->freed = freed;
+	return true;
+}
+
+/* Waits until something of what was pending at the start is done, as the program's own calls of cuMemFree would have waited. */
+static bool await_pending(struct mt_shortage *shortage)
+{
+	for (unsigned round = 0; mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
+		if (!can_serve(shortage))
 			return false;
+		each_context(shortage, give_ready);
+		if (has_more(shortage))
+			return true;
+		mt_wait_round(round);
 	}
 	return false;
+}
+
+MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
+{
+	enum { IDLE, READY, WAIT, LOST, MORE };
+
+	if (shortage->step == IDLE) {
+		each_context(shortage, give_idle);
+		shortage->step = READY;
+		/* In any case: another thread may have freed between the failed call and the begin. */
+		(void)has_more(shortage);
+		return true;
+	}
+	if (shortage->step == READY) {
+		each_context(shortage, give_ready);
+		shortage->step = WAIT;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step == WAIT && await_pending(shortage))
+		return true;
+	if (shortage->step == WAIT) {
+		each_context(shortage, give_lost);
+		shortage->step = LOST;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step++ >= LOST + MORE_TRIES)
+		return false;
+	each_context(shortage, give_idle);
+	return has_more(shortage);
 }
