@@ -159,35 +159,45 @@ static bool can_be_destroyed(struct CUctx_st *context)
 	return mt_pool_has_made(context) || (is_context(context, &device) && primary_of(device) != context);
 }
 
+/* What a context is to us while the driver destroys it. */
+enum ending { UNKNOWN, FORGOTTEN, RESTS };
+
 /* Before the driver's destroy, which may give the same handle and addresses to another thread as soon as it returns. True: the
- * gate is closed. */
-static bool before_destroy(struct CUctx_st *context, bool *out_forgotten)
+ * gate is closed. Beside a capture of its own the driver refuses: what is cached in it is not forgotten. */
+static bool before_destroy(struct CUctx_st *context, enum ending *out_ending)
 {
 	int kept_errno = errno;
 
-	*out_forgotten = false;
+	*out_ending = UNKNOWN;
 	/* In a host function the driver refuses, and would not let the context be made known again. */
 	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
 		errno = kept_errno;
 		return false;
 	}
 	mt_capture_close();
-	if (can_be_destroyed(context)) {
+	if (mt_capture_is_in(context)) {
+		mt_pool_context_rests(context);
+		*out_ending = RESTS;
+	} else if (can_be_destroyed(context)) {
 		mt_pool_context_dies(context);
 		forget(context);
-		*out_forgotten = true;
+		*out_ending = FORGOTTEN;
 	}
 	errno = kept_errno;
 	return true;
 }
 
-static int after_destroy(struct CUctx_st *context, bool was_forgotten, int result)
+static int after_destroy(struct CUctx_st *context, enum ending ending, int result)
 {
 	int kept_errno = errno;
 
 	/* Refused after all: what it runs counts in fences again. */
-	if (was_forgotten && result != MT_CU_SUCCESS)
+	if (ending == FORGOTTEN && result != MT_CU_SUCCESS)
 		mt_pool_know(context);
+	else if (ending == RESTS && result != MT_CU_SUCCESS)
+		mt_pool_context_goes_on(context);
+	else if (ending == RESTS)
+		ended(context);
 	mt_capture_open();
 	errno = kept_errno;
 	return result;
@@ -195,20 +205,20 @@ static int after_destroy(struct CUctx_st *context, bool was_forgotten, int resul
 
 int cuCtxDestroy(struct CUctx_st *context)
 {
-	bool is_forgotten;
+	enum ending ending;
 
-	if (!before_destroy(context, &is_forgotten))
+	if (!before_destroy(context, &ending))
 		return mt_cuda_call(cuCtxDestroy, context);
-	return after_destroy(context, is_forgotten, mt_cuda_call(cuCtxDestroy, context));
+	return after_destroy(context, ending, mt_cuda_call(cuCtxDestroy, context));
 }
 
 int cuCtxDestroy_v2(struct CUctx_st *context)
 {
-	bool is_forgotten;
+	enum ending ending;
 
-	if (!before_destroy(context, &is_forgotten))
+	if (!before_destroy(context, &ending))
 		return mt_cuda_call(cuCtxDestroy_v2, context);
-	return after_destroy(context, is_forgotten, mt_cuda_call(cuCtxDestroy_v2, context));
+	return after_destroy(context, ending, mt_cuda_call(cuCtxDestroy_v2, context));
 }
 
 /* Counted against cuCtxAttach, which the driver alone knows of. */

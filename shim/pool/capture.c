@@ -298,6 +298,17 @@ void mt_capture_context_dies(struct CUctx_st *context)
 		forget(is_of_context, &died, UINT32_MAX);
 }
 
+bool mt_capture_is_in(const struct CUctx_st *context)
+{
+	bool is = false;
+
+	mt_lock_take(&captures_lock);
+	for (const struct capture *capture = captures; capture; capture = capture->next)
+		is |= capture->context == context;
+	mt_lock_drop(&captures_lock);
+	return is;
+}
+
 bool mt_capture_is_abandoned(void)
 {
 	uint32_t left = 0;

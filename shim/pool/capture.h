@@ -48,6 +48,9 @@ void mt_capture_stream_died(struct CUstream_st *stream, int result);
 /* The context is gone, and its captures with it. */
 void mt_capture_context_dies(struct CUctx_st *context);
 
+/* A stream of the context captures. */
+bool mt_capture_is_in(const struct CUctx_st *context);
+
 /* Captures are open, and every thread that began one has ended. Those of per-thread default streams, which end with their thread, are
  * forgotten. The rest may be ended by another thread, or never: so no fence is made, but what is idle may decay. Asks the
  * kernel about each thread: for the worker thread. */

@@ -293,6 +293,11 @@ void mt_pool_before_capture(void)
 {
 }
 
+bool mt_capture_is_in(const struct CUctx_st *context UNUSED)
+{
+	return false;
+}
+
 void mt_capture_before_begin(void)
 {
 	(void)by_pool("gate-up", 0);
