@@ -1,5 +1,6 @@
 """A process of another user that is out for root's mtctl: whatever it puts into its files and says of itself, mtctl ends soon, is
 not killed, steers no terminal, and touches no other process."""
+import fcntl
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import time
 
 import pytest
 
+import fake_shim
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from people import fake_of, home_of, needs_root, person, stage  # noqa: F401 (fixtures)
 
@@ -171,6 +173,42 @@ def test_a_lease_on_its_files_keeps_nobody_waiting(person, fake_of, home_of, ctl
 
 	for words in (["stat", "--cached"], ["trim", "--timeout=1"]):
 		ask(ctl, words, process.pid, limit_s=10)
+
+
+# ---- many of them ----
+
+def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, mt_dir):
+	"""Without a record, with a lock that somebody holds, with a head that is never whole: once each of them had a time of its own."""
+	for _ in range(3):
+		fake(recordless=True)
+	held = [fake() for _ in range(3)]
+	locks = [next(mt_dir.glob(f"{pid}-*.bell")).open("rb") for pid in held]
+	for lock in locks:
+		fcntl.flock(lock, fcntl.LOCK_EX)
+	broken, good = fake(broken=True), fake(freed_mb=5)
+
+	begun = time.monotonic()
+	got = ctl("trim", "--tree", os.getpid(), "--timeout=1")
+
+	assert time.monotonic() - begun < 2.4
+	assert got.returncode == 0 and f"process {good} " in got.stdout
+	assert got.stderr.count("left no record") == 3 and got.stderr.count("another mtctl is still waiting") == 3
+	assert f"process {broken} " in got.stderr
+
+
+def test_more_processes_that_do_not_answer_than_mtctl_may_have_descriptors_keep_it_from_no_other(fake, mtctl, plain, mt_dir):
+	"""Each held one until the end: at the usual 1,024 one user kept root's --all-users away from all processes that came later."""
+	for _ in range(16):
+		fake(deaf=True)
+	good = fake(freed_mb=5)
+
+	got = subprocess.run(["/bin/sh", "-c", f"ulimit -n 20; exec {mtctl} trim --tree {os.getpid()} --timeout=1"], env=plain,
+	                     capture_output=True, text=True, timeout=30)
+
+	assert got.stderr.count("no answer in time") == 16 and "open files" not in got.stderr
+	assert got.returncode == 0 and f"process {good} " in got.stdout
+	requests = [fake_shim.BELL.unpack(bell.read_bytes()[:fake_shim.BELL.size])[3] for bell in mt_dir.glob("*.bell")]
+	assert requests == [1] * 17
 
 
 # ---- towards others ----
