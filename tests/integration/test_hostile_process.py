@@ -87,6 +87,55 @@ def test_a_cgroup_that_is_a_trap_is_not_walked_into(fake, ctl, tmp_path, trap, f
 		ask(ctl, words, other)
 
 
+def linked_to_proc(group):
+	(group / "memory.current").symlink_to("/proc/sys/kernel/pid_max")
+
+
+def linked_to_a_file(group):
+	(group.parent / "another").write_text("4194304\n")
+	(group / "memory.current").symlink_to(group.parent / "another")
+
+
+def folder_linked(group):
+	group.rename(group.parent / "elsewhere")
+	group.symlink_to(group.parent / "elsewhere")
+	(group / "memory.current").write_text("4194304\n")
+
+
+def of_another_user(group):
+	(group / "memory.current").write_text("4194304\n")
+	os.chown(group / "memory.current", 31234, 31234)
+
+
+@needs_root
+@pytest.mark.parametrize("lead", [linked_to_proc, linked_to_a_file, folder_linked, of_another_user], ids=lambda lead: lead.__name__)
+def test_what_a_process_says_is_its_group_leads_to_no_other_file(fake, ctl, tmp_path, lead):
+	"""memory.current may be a link to /proc/kmsg, from which root's doctor would take what it reads."""
+	group = tmp_path / "group"
+	group.mkdir()
+	lead(group)
+	pid = fake(limit_source=str(group / "memory.max"), values={"pressure_limit_bytes": 2000 << 20, "pressure_used_bytes": 1000 << 20})
+
+	assert "memory: 1000.0 MB of 2000.0 MB used" in ctl("doctor", pid).stdout
+
+
+@needs_root
+def test_a_file_of_proc_that_a_process_has_mounted_as_its_groups_is_not_read(fake_of, person, home_of, ctl, stage):
+	"""In a mount namespace of its own, which a user namespace gives to anybody: there is no link in the path then."""
+	owner, group = person(uid=0), stage.memory / "group"
+	group.mkdir()
+	(group / "memory.current").touch()
+	home = home_of(owner)
+	owner.prefix = ["unshare", "--mount", "/bin/sh", "-c",
+	                f"mount --bind /proc/sys/kernel/pid_max {group}/memory.current && exec \"$@\"", "sh"]
+	if owner.run("/bin/true").returncode:
+		pytest.skip("no mount namespaces here")
+	process = fake_of(owner, home, limit_source=str(group / "memory.max"),
+	                  values={"pressure_limit_bytes": 2000 << 20, "pressure_used_bytes": 1000 << 20})
+
+	assert "memory: 1000.0 MB of 2000.0 MB used" in ctl("doctor", process.pid).stdout
+
+
 # ---- its files ----
 
 def test_files_that_grow_and_shrink_while_they_are_read(fake, ctl, mt_dir):
