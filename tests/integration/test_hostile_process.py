@@ -278,9 +278,10 @@ def lead_by_hard_link(bell, target):
 
 @needs_root
 @pytest.mark.alone  # a cleanup that another test asks everybody for would ring the bell, too
+@pytest.mark.parametrize("whose", [2, "root"])
 @pytest.mark.parametrize("lead", [lead_by_link, lead_by_hard_link], ids=lambda lead: lead.__name__)
-def test_a_bell_that_leads_to_another_process_is_not_rung(person, fake_of, home_of, ctl, lead):
-	attacker, victim = person(1), person(2)
+def test_a_bell_that_leads_to_another_process_is_not_rung(person, fake_of, home_of, ctl, lead, whose):
+	attacker, victim = person(1), person(uid=0) if whose == "root" else person(2)
 	homes = home_of(attacker), home_of(victim)
 	bad, good = fake_of(attacker, homes[0]), fake_of(victim, homes[1])
 	target = bell_of(victim, good.pid, homes[1])
