@@ -16,7 +16,7 @@
 
 #define POLL_FIRST_MS 1u
 #define POLL_MAX_MS   20u
-#define WRITE_MAX_NS  50000000u /* for which a file that is no valid one may be one that is being written */
+#define INVALID_MAX   10u /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
 
 uint64_t mt_bellfile_now_ns(void)
 {
@@ -120,18 +120,16 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 
 void mt_bellfile_begin(const struct mt_process *process, uint64_t timeout_ms, struct mt_bell_call *out)
 {
-	*out = (struct mt_bell_call){.process = *process, .fd = -1, .begun_ns = mt_bellfile_now_ns()};
-	out->deadline_ns = out->begun_ns + timeout_ms * 1000000u;
+	*out = (struct mt_bell_call){.process = *process, .fd = -1};
+	out->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
 }
 
 /* The shim makes a file first and writes its head then, and writes the head of the other again and again: for a moment neither is a
  * fault. */
-static bool is_worth_another_try(const struct mt_bell_call *call, enum mt_err error)
+static bool may_be_in_writing(struct mt_bell_call *call, enum mt_err error)
 {
-	uint64_t now_ns = mt_bellfile_now_ns();
-
-	return (error == MT_ERR_TIMEOUT && now_ns < call->deadline_ns) ||
-	       (error == MT_ERR_INVALID && now_ns < call->begun_ns + WRITE_MAX_NS);
+	call->invalid_count = error == MT_ERR_INVALID ? call->invalid_count + 1 : 0;
+	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
 }
 
 bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why)
@@ -142,7 +140,9 @@ bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, 
 	if (!*error)
 		return true;
 	mt_bellfile_drop(call);
-	return !is_worth_another_try(call, *error);
+	if (*error == MT_ERR_TIMEOUT)
+		return mt_bellfile_now_ns() >= call->deadline_ns;
+	return !may_be_in_writing(call, *error);
 }
 
 enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
@@ -160,7 +160,7 @@ enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request
 }
 
 /* The answer, or why there will be none; false: neither yet. A head that is no valid one may be in the middle of being written. */
-static bool look(const struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
+static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
 {
 	*error = mt_target_try_head(&call->process, head, why);
 	if (!*error && head->snapshot.request_seq >= call->seq)
@@ -169,7 +169,7 @@ static bool look(const struct mt_bell_call *call, struct mt_stats_head *head, en
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
 		return true;
 	}
-	if ((!*error || *error == MT_ERR_INVALID) && mt_bellfile_now_ns() < call->deadline_ns)
+	if (may_be_in_writing(call, *error) || (!*error && mt_bellfile_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
 		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");

@@ -11,7 +11,8 @@
 struct mt_bell_call {
 	struct mt_process process;
 	uint64_t seq;
-	uint64_t begun_ns, deadline_ns; /* CLOCK_MONOTONIC */
+	uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
+	unsigned invalid_count; /* tries in a row that found a file which is no valid one */
 	int fd;               /* holds the lock; -1 when nothing is under way */
 };
 
