@@ -260,6 +260,26 @@ def test_more_processes_that_do_not_answer_than_mtctl_may_have_descriptors_keep_
 	assert requests == [1] * 17
 
 
+def test_while_there_are_descriptors_up_to_the_hard_limit_each_request_of_a_trim_of_many_keeps_its_lock(fake, mtctl, plain, mt_dir, spawn,
+                                                                                                        wait_for):
+	"""Another mtctl would overwrite it before the process has read it."""
+	for _ in range(12):
+		fake(deaf=True)
+	asker = spawn(["/bin/sh", "-c", f"ulimit -Sn 20; exec {mtctl} trim --tree {os.getpid()} --timeout=20"], plain)
+
+	def all_locked():
+		for path in mt_dir.glob("*.bell"):
+			with path.open("rb") as bell:
+				try:
+					fcntl.flock(bell, fcntl.LOCK_EX | fcntl.LOCK_NB)
+					return False
+				except BlockingIOError:
+					pass
+		return True
+	wait_for(all_locked, 10, "all twelve locks")
+	asker.kill()
+
+
 # ---- towards others ----
 
 def bell_of(owner, pid, home):
