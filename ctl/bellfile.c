@@ -14,9 +14,10 @@
 
 #include "ctl/statsdir.h"
 
-#define POLL_FIRST_MS 1u
-#define POLL_MAX_MS   20u
-#define INVALID_MAX   10u /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
+#define POLL_FIRST_MS       1u
+#define POLL_MAX_MS         20u
+#define CHANGED_USER_MAX_NS 1000000000u /* it may be its former user again by then (seteuid) */
+#define INVALID_MAX         10u /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
 
 uint64_t mt_bellfile_now_ns(void)
 {
@@ -132,13 +133,25 @@ static bool may_be_in_writing(struct mt_bell_call *call, enum mt_err error)
 	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
 }
 
+static void look_at_owner(struct mt_bell_call *call)
+{
+	uint64_t latest_ns = mt_bellfile_now_ns() + CHANGED_USER_MAX_NS;
+	struct stat status;
+
+	call->changed_user = fstat(call->fd, &status) == 0 && status.st_uid != call->process.uid;
+	if (call->changed_user && call->deadline_ns > latest_ns)
+		call->deadline_ns = latest_ns;
+}
+
 bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why)
 {
 	*error = mt_statsdir_open(&call->process, MT_STATSDIR_BELL, &call->fd, why);
 	if (!*error)
 		*error = post(call, &request, why);
-	if (!*error)
+	if (!*error) {
+		look_at_owner(call);
 		return true;
+	}
 	mt_bellfile_drop(call);
 	if (*error == MT_ERR_TIMEOUT)
 		return mt_bellfile_now_ns() >= call->deadline_ns;
@@ -172,7 +185,8 @@ static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_
 	if (may_be_in_writing(call, *error) || (!*error && mt_bellfile_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
-		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");
+		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
+					  call->changed_user ? ": it has changed its user, and cannot write its files as who it is now" : "");
 	return true;
 }
 

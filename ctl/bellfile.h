@@ -13,11 +13,12 @@ struct mt_bell_call {
 	uint64_t seq;
 	uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
 	unsigned invalid_count; /* tries in a row that found a file which is no valid one */
+	bool changed_user;      /* the process runs as another user than its files belong to, and cannot write them */
 	int fd;               /* holds the lock; -1 when nothing is under way */
 };
 
 /* Takes the lock, writes the request (its seq is filled in here) and rings. NOT_AVAILABLE: asleep. TIMEOUT: another
- * mtctl is waiting for this process (a timeout of 0 tries once). The call is ended by mt_bellfile_wait, by mt_bellfile_look
+ * mtctl is waiting for this process (a timeout of 0 tries once). A process that has changed its user is waited for no longer than 1 s. The call is ended by mt_bellfile_wait, by mt_bellfile_look
  * once that has answered true, or by mt_bellfile_drop: one of them must follow. */
 enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
 			     struct mt_bell_call *out, struct mt_why *why);
