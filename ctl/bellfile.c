@@ -14,8 +14,10 @@
 
 #include "ctl/statsdir.h"
 
-#define POLL_FIRST_MS 1u
-#define POLL_MAX_MS   20u
+#define POLL_FIRST_MS       1u
+#define POLL_MAX_MS         20u
+#define CHANGED_USER_MAX_NS 1000000000u /* it may be its former user again by then (seteuid) */
+#define INVALID_MAX         10u /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
 
 uint64_t mt_bellfile_now_ns(void)
 {
@@ -39,31 +41,16 @@ static unsigned next_poll_ms(unsigned poll_ms)
 
 static enum mt_err lock(const struct mt_bell_call *call, struct mt_why *why)
 {
-	unsigned poll_ms = POLL_FIRST_MS;
-
-	while (flock(call->fd, LOCK_EX | LOCK_NB) != 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return mt_error_because(why, MT_ERR_SYSTEM, "flock: %s", strerror(errno));
-		if (mt_bellfile_now_ns() >= call->deadline_ns)
-			return mt_error_because(why, MT_ERR_TIMEOUT, "another mtctl is still waiting for this process");
-		mt_bellfile_sleep_ms(poll_ms);
-		poll_ms = next_poll_ms(poll_ms);
-	}
-	return MT_ERR_OK;
+	if (flock(call->fd, LOCK_EX | LOCK_NB) == 0)
+		return MT_ERR_OK;
+	if (errno == EWOULDBLOCK || errno == EINTR)
+		return mt_error_because(why, MT_ERR_TIMEOUT, "another mtctl is still waiting for this process");
+	return mt_error_because(why, MT_ERR_SYSTEM, "flock: %s", strerror(errno));
 }
 
-/* The shim makes the file first and writes its head then: a moment in which it is empty is no fault. */
 static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *why)
 {
-	ssize_t got = 0;
-
-	for (int try = 0; try < 50; try++) {
-		got = pread(fd, out, sizeof(*out), 0);
-		if (got == (ssize_t)sizeof(*out) && out->magic == MT_BELL_MAGIC)
-			break;
-		mt_bellfile_sleep_ms(1);
-	}
-	if (got != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
+	if (pread(fd, out, sizeof(*out), 0) != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
 	if (out->version < MT_STATS_VERSION_OLDEST || out->version > MT_STATS_VERSION)
 		return mt_error_because_version(why, "bell file", out->version, MT_STATS_VERSION);
@@ -118,7 +105,7 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 	if (!error)
 		error = read_bell(call->fd, &bell, why);
 	if (!error)
-		error = mt_target_read_head(&call->process, &head, why);
+		error = mt_target_try_head(&call->process, &head, why);
 	if (!error && !knows(&head, request))
 		error = mt_error_because(why, MT_ERR_OLDER, "%s", mt_error_text(MT_ERR_OLDER));
 	if (error)
@@ -132,37 +119,74 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 	return error ? error : ring(call->fd, why);
 }
 
+void mt_bellfile_begin(const struct mt_process *process, uint64_t timeout_ms, struct mt_bell_call *out)
+{
+	*out = (struct mt_bell_call){.process = *process, .fd = -1};
+	out->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
+}
+
+/* The shim makes a file first and writes its head then, and writes the head of the other again and again: for a moment neither is a
+ * fault. */
+static bool may_be_in_writing(struct mt_bell_call *call, enum mt_err error)
+{
+	call->invalid_count = error == MT_ERR_INVALID ? call->invalid_count + 1 : 0;
+	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
+}
+
+static void look_at_owner(struct mt_bell_call *call)
+{
+	uint64_t latest_ns = mt_bellfile_now_ns() + CHANGED_USER_MAX_NS;
+	struct stat status;
+
+	call->changed_user = fstat(call->fd, &status) == 0 && status.st_uid != call->process.uid;
+	if (call->changed_user && call->deadline_ns > latest_ns)
+		call->deadline_ns = latest_ns;
+}
+
+bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why)
+{
+	*error = mt_statsdir_open(&call->process, MT_STATSDIR_BELL, &call->fd, why);
+	if (!*error)
+		*error = post(call, &request, why);
+	if (!*error) {
+		look_at_owner(call);
+		return true;
+	}
+	mt_bellfile_drop(call);
+	if (*error == MT_ERR_TIMEOUT)
+		return mt_bellfile_now_ns() >= call->deadline_ns;
+	return !may_be_in_writing(call, *error);
+}
+
 enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
 			     struct mt_bell_call *out, struct mt_why *why)
 {
+	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
 
-	*out = (struct mt_bell_call){.process = *process, .fd = -1};
-	out->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
-	error = mt_statsdir_open(process, MT_STATSDIR_BELL, &out->fd, why);
-	if (!error)
-		error = post(out, &request, why);
-	if (error && out->fd >= 0) {
-		close(out->fd);
-		out->fd = -1;
+	mt_bellfile_begin(process, timeout_ms, out);
+	while (!mt_bellfile_try_send(out, request, &error, why)) {
+		mt_bellfile_sleep_ms(poll_ms);
+		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
 }
 
-/* The answer, or why there will be none; false: neither yet. */
-static bool look(const struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
+/* The answer, or why there will be none; false: neither yet. A head that is no valid one may be in the middle of being written. */
+static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
 {
-	*error = mt_target_read_head(&call->process, head, why);
+	*error = mt_target_try_head(&call->process, head, why);
 	if (!*error && head->snapshot.request_seq >= call->seq)
 		return true;
 	if (!mt_process_is_alive(&call->process)) {
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
 		return true;
 	}
-	if (!*error && mt_bellfile_now_ns() < call->deadline_ns)
+	if (may_be_in_writing(call, *error) || (!*error && mt_bellfile_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
-		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time");
+		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
+					  call->changed_user ? ": it has changed its user, and cannot write its files as who it is now" : "");
 	return true;
 }
 

@@ -11,15 +11,24 @@
 struct mt_bell_call {
 	struct mt_process process;
 	uint64_t seq;
-	uint64_t deadline_ns; /* CLOCK_MONOTONIC */
+	uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
+	unsigned invalid_count; /* tries in a row that found a file which is no valid one */
+	bool changed_user;      /* the process runs as another user than its files belong to, and cannot write them */
 	int fd;               /* holds the lock; -1 when nothing is under way */
 };
 
 /* Takes the lock, writes the request (its seq is filled in here) and rings. NOT_AVAILABLE: asleep. TIMEOUT: another
- * mtctl is waiting for this process (a timeout of 0 tries once). The call is ended by mt_bellfile_wait, by mt_bellfile_look
+ * mtctl is waiting for this process (a timeout of 0 tries once). A process that has changed its user is waited for no longer than 1 s. The call is ended by mt_bellfile_wait, by mt_bellfile_look
  * once that has answered true, or by mt_bellfile_drop: one of them must follow. */
 enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
 			     struct mt_bell_call *out, struct mt_why *why);
+
+/* mt_bellfile_send in steps, for a caller with many calls: mt_bellfile_begin sets up a call of this timeout and does nothing else.
+ * mt_bellfile_try_send then tries once, without a pause. Returns false while it is worth another try in some milliseconds: the lock
+ * is taken, or a file is being written. Returns true when it is decided; with *error OK the call must be ended as above, else it
+ * holds nothing. */
+void mt_bellfile_begin(const struct mt_process *process, uint64_t timeout_ms, struct mt_bell_call *out);
+bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why);
 
 /* Waits until the process has dealt with it, and gives up the lock. The head that says so comes back; what became of
  * the request is head.snapshot.request_error. TIMEOUT; UNKNOWN: the process has ended. */

@@ -14,7 +14,7 @@
 	X(record,     "record",     "-o FILE [PID | -- program...]", "what it holds over time, into a file")     \
 	X(ps,         "ps",         "[--tree [PID]] [options]",  "all shimmed processes, as a tree")             \
 	X(stat,       "stat",       "PID [options]",             "what a process's memory is doing")             \
-	X(trim,       "trim",       "PID | --all | --tree PID",  "give memory back now, and say how much")       \
+	X(trim,       "trim",       "PID | --all | --all-users | --tree PID", "give memory back now, and say how much") \
 	X(check,      "check",      "[PID] [--threshold 85]",    "is RAM (or the container's limit) running out") \
 	X(round,      "round",      "PID",                       "tell a process that a round has ended")        \
 	X(set,        "set",        "PID NAME=VALUE",            "change a setting of a running process")        \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/bellfile.h"
+#include "ctl/cgroup_file.h"
 #include "ctl/diagnose.h"
 #include "ctl/limit_process.h"
 #include "ctl/preload.h"
@@ -93,7 +94,7 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 	char *text;
 
 	snprintf(path, sizeof(path), "%.2000s/%s", directory, file);
-	text = mt_text_read_file(path, NULL);
+	text = mt_cgroup_file_read(path);
 	if (text && !key)
 		text[strcspn(text, "\n")] = '\0';
 	if (text && !(key ? mt_text_find_number(text, key, &value) : mt_text_parse_u64(text, &value)))

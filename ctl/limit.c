@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cgroup_text.h"
+#include "ctl/cgroup_file.h"
 #include "ctl/text.h"
 
 /* Where a hierarchy is mounted, and where the process lies in it. */
@@ -105,7 +105,7 @@ static bool find_place(const char *root, const struct version *version, const ch
 /* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none either. */
 static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
 {
-	char *text = mt_text_read_file(path, NULL);
+	char *text = mt_cgroup_file_read(path);
 	bool is_limit;
 
 	if (text)
@@ -123,13 +123,13 @@ static bool read_used(const struct version *version, const char *directory, uint
 	bool valid;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, version->usage);
-	text = mt_text_read_file(path, NULL);
+	text = mt_cgroup_file_read(path);
 	if (text)
 		text[strcspn(text, "\n")] = '\0';
 	valid = text && mt_text_parse_u64(text, out);
 	free(text);
 	snprintf(path, sizeof(path), "%s/memory.stat", directory);
-	text = valid ? mt_text_read_file(path, NULL) : NULL;
+	text = valid ? mt_cgroup_file_read(path) : NULL;
 	if (text && mt_text_find_number(text, version->inactive, &inactive))
 		*out -= inactive < *out ? inactive : *out;
 	free(text);
@@ -205,7 +205,7 @@ static bool has_file(const char *directory, const char *file)
 	char path[3 * PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/%s", directory, file);
-	return access(path, F_OK) == 0;
+	return mt_cgroup_file_exists(path);
 }
 
 bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)

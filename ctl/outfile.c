@@ -19,6 +19,7 @@ struct reach {
 	struct mt_walk walk;
 	int flags;   /* for what is there already */
 	mode_t mode; /* for what is not */
+	const char *text; /* that a new file gets; NULL: none */
 	bool made, again;
 	bool makes_behind_links, followed; /* what a last link leads to is made, too; there was such a link */
 	struct mt_why *why;
@@ -115,6 +116,20 @@ static enum mt_err try_reach(struct reach *reach, int *out_fd)
 	return error;
 }
 
+/* Else the next start would find a part of it. It is removed where it was made: by the path it might be another one by now. */
+static enum mt_err fill(const struct reach *reach, int fd)
+{
+	size_t length = strlen(reach->text);
+	enum mt_err error;
+
+	if (write(fd, reach->text, length) == (ssize_t)length)
+		return MT_ERR_OK;
+	error = refuse(reach);
+	(void)unlinkat(reach->walk.folder, reach->walk.name, 0);
+	close(fd);
+	return error;
+}
+
 static enum mt_err reach_file(struct reach *reach, int *out_fd)
 {
 	char text[2 * PATH_MAX];
@@ -132,6 +147,8 @@ static enum mt_err reach_file(struct reach *reach, int *out_fd)
 	errno = EBUSY;
 	if (!error && reach->again)
 		error = refuse(reach);
+	if (!error && reach->made && reach->text)
+		error = fill(reach, fd);
 	mt_walk_finish(&reach->walk);
 	if (!error)
 		*out_fd = fd;
@@ -156,9 +173,9 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct m
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, bool *out_made, int *out_fd, struct mt_why *why)
+enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made, int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path, .flags = O_RDONLY | O_NONBLOCK, .mode = mode, .why = why};
+	struct reach reach = {.path = path, .flags = O_RDONLY | O_NONBLOCK, .mode = mode, .text = text, .why = why};
 	enum mt_err error = reach_file(&reach, out_fd);
 
 	if (!error)

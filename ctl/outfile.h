@@ -16,8 +16,9 @@
  * -> run7.json. A FIFO waits for its reader. */
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why);
 
-/* By the same rules, to be read, without waiting for the writer of a FIFO; where there is none it is made, with this mode and open for
- * writing, and *out_made tells so; what a link leads to is not made. */
-enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, bool *out_made, int *out_fd, struct mt_why *why);
+/* By the same rules, to be read, without waiting for the writer of a FIFO. Where there is none it is made, with this mode and this text
+ * in it, and *out_made tells so; its descriptor is of no further use. What a link leads to is not made. A new file that cannot be
+ * written whole is removed again: SYSTEM. */
+enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made, int *out_fd, struct mt_why *why);
 
 #endif

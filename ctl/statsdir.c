@@ -83,6 +83,12 @@ static int open_directory(const struct mt_process *process, const char *director
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
+/* A process that began as root's may run as another user by now: its files are where root's are, and root's. Only root looks there. */
+static bool may_be_its(const struct mt_process *process, uid_t owner)
+{
+	return owner == process->uid || (owner == 0 && geteuid() == 0);
+}
+
 /* What the process itself would not have made is not the process's. */
 static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process, struct mt_why *why)
 {
@@ -93,7 +99,7 @@ static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *pro
 		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
 	if ((status.st_mode & S_IFMT) != kind)
 		return mt_error_because(why, MT_ERR_FOREIGN, "refused: what should be a %s is not", what);
-	if (status.st_uid != process->uid)
+	if (!may_be_its(process, status.st_uid))
 		return mt_error_because(why, MT_ERR_FOREIGN, "refused: a %s of user %u, where the process runs as %u",
 					what, (unsigned)status.st_uid, (unsigned)process->uid);
 	if (status.st_mode & (S_IWGRP | S_IWOTH))
@@ -122,6 +128,20 @@ static const char *const kinds[] = {
 	[MT_STATSDIR_BLOCKS] = "blocks",
 };
 
+/* Whoever the process is, its files are the directory's owner's: a root process's, which another user has given a second name in a
+ * directory of his own, are not of his process. */
+static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
+{
+	struct stat above, status;
+
+	if (fstat(directory, &above) != 0 || fstat(file, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if (above.st_uid != status.st_uid)
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: a file of user %u in a directory of user %u",
+					(unsigned)status.st_uid, (unsigned)above.st_uid);
+	return MT_ERR_OK;
+}
+
 /* In a directory that has been checked. */
 static enum mt_err open_at(const struct mt_process *process, int directory, enum mt_statsdir_file which, int *out_fd,
 			   struct mt_why *why)
@@ -135,6 +155,8 @@ static enum mt_err open_at(const struct mt_process *process, int directory, enum
 	error = open_file(directory, name, which == MT_STATSDIR_BELL ? O_RDWR : O_RDONLY, &file, why);
 	if (!error)
 		error = check_owner(file, S_IFREG, process, why);
+	if (!error)
+		error = check_same_owner(directory, file, why);
 	if (!error && which == MT_STATSDIR_BLOCKS)
 		unlinkat(directory, name, 0);
 	if (error && file >= 0)
@@ -211,17 +233,34 @@ static bool is_another_users(const struct mt_process *process, const char *path)
 {
 	int directory = open_directory(process, path);
 	struct stat status;
-	bool another = directory >= 0 && fstat(directory, &status) == 0 && status.st_uid != process->uid;
+	bool another = directory >= 0 && fstat(directory, &status) == 0 && !may_be_its(process, status.st_uid);
 
 	if (directory >= 0)
 		close(directory);
 	return another;
 }
 
+/* Root's default directory, where mtctl is root's and the process is not; "" where it is anything else than root's own: whoever took
+ * its name first is no reason to refuse the process. */
+static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
+{
+	struct mt_why why;
+	int directory = -1;
+
+	if (geteuid() == 0 && process->uid != 0) {
+		default_path(0, out, out_bytes);
+		directory = open_directory(process, out);
+	}
+	if (directory < 0 || check_owner(directory, S_IFDIR, &(struct mt_process){.uid = 0}, &why) != MT_ERR_OK)
+		out[0] = '\0';
+	if (directory >= 0)
+		close(directory);
+}
+
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why)
 {
-	char paths[3][PATH_MAX] = {"", "", ""};
+	char paths[4][PATH_MAX] = {"", "", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
@@ -231,9 +270,10 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 	named_path(paths[1], sizeof(paths[1]));
 	if (paths[1][0] && is_another_users(process, paths[1]))
 		paths[1][0] = '\0';
-	default_path(process->uid, paths[2], sizeof(paths[2]));
+	roots_path(process, paths[2], sizeof(paths[2]));
+	default_path(process->uid, paths[3], sizeof(paths[3]));
 	mt_error_because(why, error, "asleep: it has no files");
-	for (size_t i = 0; i < 3 && error == MT_ERR_NOT_AVAILABLE; i++)
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE; i++)
 		if (paths[i][0])
 			error = open_in(process, paths[i], which, out_fd, why);
 	if (error == MT_ERR_NOT_AVAILABLE && paths[0][0])

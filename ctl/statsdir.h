@@ -1,10 +1,11 @@
 /* ctl/statsdir.h -- the directory where a process keeps its files, and how they are opened without trusting it.
  * The directory is the MT_DIR of the process's own environment. Where that cannot be told (programs that rewrite their
  * title rewrite their environment too), two more are tried: mtctl's MT_DIR, if it belongs to the user of the process, and
- * the default directory of that user. A process in another mount namespace is reached through /proc/PID/root.
- * A directory or file that is a symlink, is owned by another user than the process runs as, or may be written by others
- * is refused. Nothing but mt_statsdir_sweep ever changes a directory, and who opens a file of blocks: that one is for a
- * single reader, and takes memory as long as it has a name. */
+ * the default directory of that user; for root's mtctl root's default directory, too, since a process may have begun as root's. A
+ * process in another mount namespace is reached through /proc/PID/root.
+ * A directory or file that is a symlink, is owned by another user than the process runs as (for root's mtctl: or root), or may be
+ * written by others is refused, and so is a file of another owner than its directory. Nothing but mt_statsdir_sweep ever changes a
+ * directory, and who opens a file of blocks: that one is for a single reader, and takes memory as long as it has a name. */
 #ifndef MT_CTL_STATSDIR_H
 #define MT_CTL_STATSDIR_H
 

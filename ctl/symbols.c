@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "ctl/debuginfo.h"
@@ -28,6 +30,8 @@ struct dwfl {
 /* A mapping of a file. Those of one file share its base and, by the first of them, its module. */
 struct mapping {
 	uint64_t from, to, base;
+	dev_t device;
+	uint64_t inode;
 	size_t first;                /* index of the first mapping of the same file */
 	char *path;
 	bool deleted, opened, tried;
@@ -37,6 +41,7 @@ struct mapping {
 
 struct mt_symbols {
 	pid_t pid;
+	bool own;                    /* it runs as the caller, and can lead to no file that the caller may not read */
 	struct dwfl lib;
 	Dwfl_Callbacks callbacks;
 	bool started;
@@ -49,23 +54,40 @@ struct mt_symbols {
 
 static bool continues(const struct mapping *before, const struct mapping *after)
 {
-	return strcmp(before->path, after->path) == 0;
+	return before->device == after->device && before->inode == after->inode && strcmp(before->path, after->path) == 0;
+}
+
+/* maps writes a newline in a path as \012, and nothing else so: a file whose name has these four characters is taken for the other. */
+static void undo_newlines(char *path)
+{
+	char *to = path;
+
+	for (const char *at = path; *at;) {
+		bool is_newline = strncmp(at, "\\012", 4) == 0;
+
+		*to++ = is_newline ? '\n' : *at;
+		at += is_newline ? 4 : 1;
+	}
+	*to = '\0';
 }
 
 /* "7f00-7f10 r-xp 00001000 08:01 1234   /usr/lib/libx.so (deleted)" */
 static bool parse_line(char *line, struct mapping *out)
 {
 	static const char deleted[] = " (deleted)";
-	uint64_t from, to;
+	uint64_t from, to, inode;
+	unsigned high, low;
 	char *path;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) != 2 || !(path = strchr(line, '/')))
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &from, &to, &high, &low, &inode) != 5 ||
+	    !(path = strchr(line, '/')))
 		return false;
-	*out = (struct mapping){.from = from, .to = to, .base = from, .path = path};
+	*out = (struct mapping){.from = from, .to = to, .base = from, .device = makedev(high, low), .inode = inode, .path = path};
 	if (mt_text_ends_with(path, deleted)) {
 		path[strlen(path) - strlen(deleted)] = '\0';
 		out->deleted = true;
 	}
+	undo_newlines(path);
 	return true;
 }
 
@@ -115,6 +137,7 @@ enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols *
 		return mt_error_because(why, MT_ERR_FOREIGN, "its maps cannot be read: %s", strerror(errno));
 	symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
 	symbols->pid = process->pid;
+	symbols->own = process->uid == geteuid();
 	while ((line = strsep(&rest, "\n")))
 		if (parse_line(line, &mapping))
 			add(symbols, mapping);
@@ -159,17 +182,31 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* As the process sees the file, in its own root; one that is gone is still there under map_files, for root. */
+/* btrfs and overlayfs have another device in maps than in stat(2): of its own process a user loses no names for that. */
+static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct mapping *mapping, int fd)
+{
+	struct stat seen;
+
+	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device && seen.st_ino == mapping->inode);
+}
+
+/* map_files leads to the very file that is mapped, whatever its name, and also to one that is gone; it takes CAP_SYS_ADMIN. Else the
+ * file is opened by its name, as the process sees it in its own root. By now anything may bear that name. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 64];
+	int fd;
 
-	if (mapping->deleted)
-		snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid, mapping->from,
-			 mapping->to);
-	else
-		snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
-	return mt_text_open_regular(path); /* what lies under that name by now may be anything */
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid, mapping->from, mapping->to);
+	fd = mt_text_open_regular(path);
+	if (fd >= 0 || mapping->deleted)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
+	fd = mt_text_open_regular(path);
+	if (fd < 0 || is_what_is_mapped(symbols, mapping, fd))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static int opened_file(const struct mt_symbols *symbols, struct mapping *first)

@@ -18,7 +18,8 @@ static enum mt_err check_identity(const struct mt_process *process, const struct
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+static enum mt_err read_head_by(enum mt_err (*read)(int fd, struct mt_stats_head *out, struct mt_why *why),
+				const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
 {
 	struct mt_stats_head head;
 	int fd;
@@ -26,13 +27,23 @@ enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stat
 
 	if (error)
 		return error;
-	error = mt_statsfile_read_head(fd, &head, why);
+	error = read(fd, &head, why);
 	close(fd);
 	if (!error)
 		error = check_identity(process, &head, why);
 	if (!error)
 		*out = head;
 	return error;
+}
+
+enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+{
+	return read_head_by(mt_statsfile_read_head, process, out, why);
+}
+
+enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+{
+	return read_head_by(mt_statsfile_try_head, process, out, why);
 }
 
 enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head,

@@ -15,6 +15,9 @@ struct mt_target {
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why);
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
 
+/* Reads the head once, without a pause. INVALID also where the process writes it at this moment. */
+enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
+
 /* The same of a file that was opened before, which may have been removed since. */
 enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out, struct mt_why *why);
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/bellfile.h"
 #include "ctl/command.h"
 #include "ctl/family.h"
 #include "ctl/json.h"
@@ -16,8 +15,7 @@
 #include "ctl/text.h"
 #include "ctl/tree.h"
 #include "ctl/trim.h"
-
-#define RECORD_TRIES 350 /* 10 ms apart */
+#include "ctl/trim_requests.h"
 
 static const char help[] =
 	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; --light leaves\n"
@@ -29,7 +27,7 @@ static const char help[] =
 	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
 	"  --json             one object: the record of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the answers (30)\n";
+	"  --timeout=SECONDS  how long to wait for the answers and records of all (30)\n";
 
 struct trim {
 	bool all, all_users, tree;
@@ -142,45 +140,18 @@ static int complain(const struct trim *trim, const struct mt_process *process, e
 	return MT_EXIT_NOTHING;
 }
 
-/* The record may come after the answer: a request that was merged into a cleanup under way is answered at once, and
- * the record of the one that does its work follows when that has run (cleanups are a second apart, gc may take two). */
-static int print_answer(const struct trim *trim, const struct mt_bell_call *call)
+static int finish_one(const struct trim *trim, const struct mt_process *process, const struct mt_trim_answer *answer)
 {
-	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-	const struct mt_stats_record *record = NULL;
-	struct mt_why why;
-	int code;
-
-	for (int try = 0; try < RECORD_TRIES && !record; try++) {
-		if (try)
-			mt_bellfile_sleep_ms(10);
-		if (mt_target_read(&call->process, file, &why) != MT_ERR_OK)
-			break;
-		record = mt_statsfile_record_of_request(file, call->seq);
-	}
-	if (record && trim->json) {
-		mt_json_set(json_answer(trim, &call->process), "record", mt_stat_record_json(record));
-		code = record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
-	} else if (record) {
-		code = print_record(&call->process, record);
-	} else {
-		code = refuse(trim, &call->process, "it answered, but left no record", MT_EXIT_NOTHING);
-	}
-	free(file);
-	return code;
-}
-
-static int finish_one(const struct trim *trim, struct mt_bell_call *call)
-{
-	struct mt_stats_head head;
-	struct mt_why why;
-	enum mt_err error = mt_bellfile_wait(call, &head, &why);
-
-	if (error)
-		return complain(trim, &call->process, error, &why);
-	if (head.snapshot.request_error)
-		return refuse(trim, &call->process, mt_error_text(head.snapshot.request_error), MT_EXIT_NOTHING);
-	return print_answer(trim, call);
+	if (answer->error)
+		return complain(trim, process, answer->error, &answer->why);
+	if (answer->request_error)
+		return refuse(trim, process, mt_error_text(answer->request_error), MT_EXIT_NOTHING);
+	if (!answer->has_record)
+		return refuse(trim, process, "it answered, but left no record", MT_EXIT_NOTHING);
+	if (!trim->json)
+		return print_record(process, &answer->record);
+	mt_json_set(json_answer(trim, process), "record", mt_stat_record_json(&answer->record));
+	return answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
 /* Of many: freed anywhere is 0; else whatever went worst. */
@@ -191,24 +162,14 @@ static int worse(int code, int other)
 	return code > other ? code : other;
 }
 
-/* Rings them all before it waits for any, so that many processes take no longer than the slowest. */
 static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
 {
-	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = trim->level};
-	struct mt_bell_call *calls = mt_error_check_memory(calloc(count, sizeof(*calls)));
+	struct mt_trim_requests *requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 	int code = MT_EXIT_NOTHING;
-	struct mt_why why;
 
-	for (size_t i = 0; i < count; i++) {
-		enum mt_err error = mt_bellfile_send(&list[i], request, trim->timeout_ms, &calls[i], &why);
-
-		if (error)
-			code = worse(complain(trim, &list[i], error, &why), code);
-	}
 	for (size_t i = 0; i < count; i++)
-		if (calls[i].fd >= 0)
-			code = worse(finish_one(trim, &calls[i]), code);
-	free(calls);
+		code = worse(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)), code);
+	mt_trim_requests_free(requests);
 	return code;
 }
 

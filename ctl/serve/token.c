@@ -26,22 +26,6 @@ enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why)
 	return MT_ERR_OK;
 }
 
-static enum mt_err write_new(const char *path, int fd, struct mt_token *out, struct mt_why *why)
-{
-	char line[sizeof(out->text) + 1];
-	enum mt_err error = mt_token_make(out, why);
-	int length;
-
-	if (error)
-		return error;
-	length = snprintf(line, sizeof(line), "%s\n", out->text);
-	if (write(fd, line, (size_t)length) == length)
-		return MT_ERR_OK;
-	error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
-	unlink(path); /* else the next start would find an empty one */
-	return error;
-}
-
 static enum mt_err check_file(const char *path, int fd, struct mt_why *why)
 {
 	struct stat status;
@@ -85,18 +69,24 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why)
 {
+	struct mt_token made_up;
+	char line[sizeof(made_up.text) + 1];
 	bool made = false;
 	int fd = -1;
-	enum mt_err error = mt_outfile_read_or_make(path, 0600, &made, &fd, why);
+	enum mt_err error = mt_token_make(&made_up, why);
 
 	if (error)
 		return error;
-	if (made)
-		error = write_new(path, fd, out, why);
-	else
+	snprintf(line, sizeof(line), "%s\n", made_up.text);
+	error = mt_outfile_read_or_make(path, 0600, line, &made, &fd, why);
+	if (error)
+		return error;
+	if (!made)
 		error = check_file(path, fd, why);
-	if (!error && !made)
+	if (!made && !error)
 		error = read_line(path, fd, out, why);
+	if (made)
+		*out = made_up;
 	close(fd);
 	return error;
 }

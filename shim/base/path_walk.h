@@ -111,7 +111,7 @@ static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
 	root = mt_walk_open(walk, AT_FDCWD, "/", O_PATH | O_DIRECTORY);
 	known = root >= 0 && mt_walk_look(walk, (int)root, &top) == 0 && mt_walk_look(walk, walk->folder, &folder) == 0;
 	mt_walk_close(walk, (int)root);
-	return known && top.st_uid == owner && !(folder.st_mode & S_IWOTH);
+	return known && top.st_uid == owner && !(folder.st_mode & (S_IWOTH | S_IWGRP));
 }
 
 /* From a link, an O_PATH descriptor of the entry walk->name. ON: the path goes on with what it says. BY_KERNEL: it is one of
@@ -182,19 +182,21 @@ static inline void mt_walk_finish(struct mt_walk *walk)
 	walk->folder = -1;
 }
 
-/* Whether a file may be written into, by who may be out for it. In a folder where anybody may make files, and in one of another
- * user's, a second name may have been given to a file that is to be lost; in the first, a file of another user's is there to be read
- * by that user. Elsewhere the owner says little: a network file system may call us nobody. */
+/* Whether a file may be written into, by who may be out for it: `folder` is where its name is, `own` the writer. Pure.
+ * In a folder where others may make files, its group or everybody, and in one of another user's, a second name may have been given to a
+ * file that is to be lost. In the first a file of another user's is there to be read by that user; but the owner of a
+ * group's folder is trusted with what is in it, as where the folder is that user's alone. The group's bits are the mask of an ACL, too,
+ * so that no group is taken for a private one. Elsewhere the owner says little: a network file system may call us nobody. */
 static inline bool mt_walk_may_write(const struct stat *file, const struct stat *folder, uid_t own)
 {
-	bool everybodys = folder->st_mode & S_IWOTH;
+	bool everybodys = folder->st_mode & S_IWOTH, shared = folder->st_mode & (S_IWOTH | S_IWGRP);
 	bool ours = folder->st_uid == own || folder->st_uid == 0;
 
-	if (!everybodys && ours)
+	if (!shared && ours)
 		return true;
 	if (S_ISREG(file->st_mode) && file->st_nlink != 1)
 		return false;
-	return !everybodys || file->st_uid == own || file->st_uid == 0;
+	return !shared || file->st_uid == own || file->st_uid == 0 || (!everybodys && file->st_uid == folder->st_uid);
 }
 
 #endif

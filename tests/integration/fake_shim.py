@@ -17,7 +17,7 @@ this one), blocks_mode (its mode,
 octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
 stack_start (that of another program than it is). version: 3 is laid out as that version was, all others as the present one;
 grow (so many bytes more, a multiple of 8, in every place where a newer shim may append some), fields_less (so many figures
-less), kinds_most (deaf for kinds of request past this one).
+less), kinds_most (deaf for kinds of request past this one), recordless (a cleanup leaves no record).
 """
 import json
 import mmap
@@ -198,7 +198,7 @@ class Fake:
 
 	def serve_one(self, seq, kind, level, name, value):
 		self.values["request_error"] = self.options.get("request_error", 0)
-		if kind == TRIM and not self.values["request_error"]:
+		if kind == TRIM and not self.values["request_error"] and not self.options.get("recordless"):
 			if self.options.get("merged"):
 				self.add_record(seq, level, True)
 			self.add_record(0 if self.options.get("merged") else seq, level, False)

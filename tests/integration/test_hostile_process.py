@@ -1,5 +1,6 @@
 """A process of another user that is out for root's mtctl: whatever it puts into its files and says of itself, mtctl ends soon, is
 not killed, steers no terminal, and touches no other process."""
+import fcntl
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import time
 
 import pytest
 
+import fake_shim
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from people import fake_of, home_of, needs_root, person, stage  # noqa: F401 (fixtures)
 
@@ -83,6 +85,55 @@ def test_a_cgroup_that_is_a_trap_is_not_walked_into(fake, ctl, tmp_path, trap, f
 	for words in (["doctor"], ["stat", "--cached"], ["advise"]):
 		ask(ctl, words, pid)
 		ask(ctl, words, other)
+
+
+def linked_to_proc(group):
+	(group / "memory.current").symlink_to("/proc/sys/kernel/pid_max")
+
+
+def linked_to_a_file(group):
+	(group.parent / "another").write_text("4194304\n")
+	(group / "memory.current").symlink_to(group.parent / "another")
+
+
+def folder_linked(group):
+	group.rename(group.parent / "elsewhere")
+	group.symlink_to(group.parent / "elsewhere")
+	(group / "memory.current").write_text("4194304\n")
+
+
+def of_another_user(group):
+	(group / "memory.current").write_text("4194304\n")
+	os.chown(group / "memory.current", 31234, 31234)
+
+
+@needs_root
+@pytest.mark.parametrize("lead", [linked_to_proc, linked_to_a_file, folder_linked, of_another_user], ids=lambda lead: lead.__name__)
+def test_what_a_process_says_is_its_group_leads_to_no_other_file(fake, ctl, tmp_path, lead):
+	"""memory.current may be a link to /proc/kmsg, from which root's doctor would take what it reads."""
+	group = tmp_path / "group"
+	group.mkdir()
+	lead(group)
+	pid = fake(limit_source=str(group / "memory.max"), values={"pressure_limit_bytes": 2000 << 20, "pressure_used_bytes": 1000 << 20})
+
+	assert "memory: 1000.0 MB of 2000.0 MB used" in ctl("doctor", pid).stdout
+
+
+@needs_root
+def test_a_file_of_proc_that_a_process_has_mounted_as_its_groups_is_not_read(fake_of, person, home_of, ctl, stage):
+	"""In a mount namespace of its own, which a user namespace gives to anybody: there is no link in the path then."""
+	owner, group = person(uid=0), stage.memory / "group"
+	group.mkdir()
+	(group / "memory.current").touch()
+	home = home_of(owner)
+	owner.prefix = ["unshare", "--mount", "/bin/sh", "-c",
+	                f"mount --bind /proc/sys/kernel/pid_max {group}/memory.current && exec \"$@\"", "sh"]
+	if owner.run("/bin/true").returncode:
+		pytest.skip("no mount namespaces here")
+	process = fake_of(owner, home, limit_source=str(group / "memory.max"),
+	                  values={"pressure_limit_bytes": 2000 << 20, "pressure_used_bytes": 1000 << 20})
+
+	assert "memory: 1000.0 MB of 2000.0 MB used" in ctl("doctor", process.pid).stdout
 
 
 # ---- its files ----
@@ -173,6 +224,62 @@ def test_a_lease_on_its_files_keeps_nobody_waiting(person, fake_of, home_of, ctl
 		ask(ctl, words, process.pid, limit_s=10)
 
 
+# ---- many of them ----
+
+def test_processes_that_do_not_answer_a_trim_are_waited_for_together(fake, ctl, mt_dir):
+	"""Without a record, with a lock that somebody holds, with a head that is never whole: once each of them had a time of its own."""
+	for _ in range(3):
+		fake(recordless=True)
+	held = [fake() for _ in range(3)]
+	locks = [next(mt_dir.glob(f"{pid}-*.bell")).open("rb") for pid in held]
+	for lock in locks:
+		fcntl.flock(lock, fcntl.LOCK_EX)
+	broken, good = fake(broken=True), fake(freed_mb=5)
+
+	begun = time.monotonic()
+	got = ctl("trim", "--tree", os.getpid(), "--timeout=1")
+
+	assert time.monotonic() - begun < 2.4
+	assert got.returncode == 0 and f"process {good} " in got.stdout
+	assert got.stderr.count("left no record") == 3 and got.stderr.count("another mtctl is still waiting") == 3
+	assert f"process {broken} " in got.stderr
+
+
+def test_more_processes_that_do_not_answer_than_mtctl_may_have_descriptors_keep_it_from_no_other(fake, mtctl, plain, mt_dir):
+	"""Each held one until the end: at the usual 1,024 one user kept root's --all-users away from all processes that came later."""
+	for _ in range(16):
+		fake(deaf=True)
+	good = fake(freed_mb=5)
+
+	got = subprocess.run(["/bin/sh", "-c", f"ulimit -n 20; exec {mtctl} trim --tree {os.getpid()} --timeout=1"], env=plain,
+	                     capture_output=True, text=True, timeout=30)
+
+	assert got.stderr.count("no answer in time") == 16 and "open files" not in got.stderr
+	assert got.returncode == 0 and f"process {good} " in got.stdout
+	requests = [fake_shim.BELL.unpack(bell.read_bytes()[:fake_shim.BELL.size])[3] for bell in mt_dir.glob("*.bell")]
+	assert len(requests) == 17 and all(requests)
+
+
+def test_while_there_are_descriptors_up_to_the_hard_limit_each_request_of_a_trim_of_many_keeps_its_lock(fake, mtctl, plain, mt_dir, spawn,
+                                                                                                        wait_for):
+	"""Another mtctl would overwrite it before the process has read it."""
+	for _ in range(12):
+		fake(deaf=True)
+	asker = spawn(["/bin/sh", "-c", f"ulimit -Sn 20; exec {mtctl} trim --tree {os.getpid()} --timeout=20"], plain)
+
+	def all_locked():
+		for path in mt_dir.glob("*.bell"):
+			with path.open("rb") as bell:
+				try:
+					fcntl.flock(bell, fcntl.LOCK_EX | fcntl.LOCK_NB)
+					return False
+				except BlockingIOError:
+					pass
+		return True
+	wait_for(all_locked, 10, "all twelve locks")
+	asker.kill()
+
+
 # ---- towards others ----
 
 def bell_of(owner, pid, home):
@@ -191,9 +298,10 @@ def lead_by_hard_link(bell, target):
 
 @needs_root
 @pytest.mark.alone  # a cleanup that another test asks everybody for would ring the bell, too
+@pytest.mark.parametrize("whose", [2, "root"])
 @pytest.mark.parametrize("lead", [lead_by_link, lead_by_hard_link], ids=lambda lead: lead.__name__)
-def test_a_bell_that_leads_to_another_process_is_not_rung(person, fake_of, home_of, ctl, lead):
-	attacker, victim = person(1), person(2)
+def test_a_bell_that_leads_to_another_process_is_not_rung(person, fake_of, home_of, ctl, lead, whose):
+	attacker, victim = person(1), person(uid=0) if whose == "root" else person(2)
 	homes = home_of(attacker), home_of(victim)
 	bad, good = fake_of(attacker, homes[0]), fake_of(victim, homes[1])
 	target = bell_of(victim, good.pid, homes[1])

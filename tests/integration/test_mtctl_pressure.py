@@ -220,7 +220,7 @@ def given_program(compile_c, tmp_path_factory):
 	root = pathlib.Path(__file__).resolve().parents[2]
 	source = tmp_path_factory.mktemp("given") / "given.c"
 	source.write_text(GIVEN_C)
-	return compile_c(source, f"-I{root}", root / "ctl" / "limit.c", root / "ctl" / "text.c", root / "ctl" / "error.c")
+	return compile_c(source, f"-I{root}", root / "ctl" / "limit.c", root / "ctl" / "cgroup_file.c", root / "ctl" / "text.c", root / "ctl" / "error.c")
 
 
 @pytest.fixture

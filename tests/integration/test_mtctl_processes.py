@@ -301,6 +301,11 @@ def test_trim_refuses_what_contradicts_itself(ctl, words):
 	assert ctl("trim", *words).returncode == USAGE
 
 
+def test_the_usage_of_trim_names_everything_that_it_takes_in_the_place_of_a_pid(ctl):
+	for usage in (ctl("trim").stderr, ctl("trim", "--help").stdout, ctl("help").stdout):
+		assert "PID | --all | --all-users | --tree PID" in usage
+
+
 def test_the_bell_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):
 	pid = fake()
 	bell = files_of(pid, mt_dir, "bell")

@@ -304,6 +304,58 @@ def test_output_goes_into_nothing_that_another_user_has_prepared(person, everybo
 		assert plant is not log_file or (everybodys / name).read_text() == ""
 
 
+@pytest.fixture
+def groups(stage):
+	"""groups(person): a folder of root's in which the group of this person may make files, as a project's is."""
+	def make(member):
+		place = stage.memory / "project"
+		place.mkdir()
+		os.chown(place, 0, member.uid)
+		place.chmod(0o2775)
+		return place
+	return make
+
+
+@pytest.mark.parametrize("plant", [log_hard_link, log_file, log_fifo], ids=lambda plant: plant.__name__)
+def test_in_a_folder_that_a_group_may_write_nothing_of_another_user_is_written(person, groups, plant):
+	"""-o, the log, and what else goes by the same rule; root has most to lose."""
+	root, other = person(uid=0), person(2)
+	place = groups(other)
+	precious = place / "precious"
+	precious.write_text("precious\n")
+	precious.chmod(0o600)
+	plant(place / "out", root, other, precious)
+
+	recorded = root.ctl("record", "--interval=0.05", "-o", place / "out", "--no-shim", "--", "/bin/true")
+	logged = root.run(*WORK, **root.shimmed(LOG=place / "out", LOG_LEVEL="info", DIR=place / "files"))
+
+	assert recorded.returncode == 2 and "it is left alone" in recorded.stderr
+	assert logged.returncode == 0 and "cannot be opened for writing" in logged.stderr
+	assert precious.read_text() == "precious\n"
+	assert plant is not log_file or (place / "out").read_text() == ""
+
+
+def test_in_a_folder_that_a_group_may_write_ones_own_files_and_its_owners_are_written(person, groups, stage):
+	"""With umask 002, as Debian has it for users with a group of their own, each folder is such a one."""
+	owner, other = person(1), person(2)
+	home, team, his = stage.memory / "home", groups(owner), stage.memory / "his"
+	for place, uid, gid in ((home, owner.uid, owner.uid), (his, other.uid, owner.uid)):
+		place.mkdir()
+		os.chown(place, uid, gid)
+		place.chmod(0o2775)
+	for place, uid in ((home, owner.uid), (team, owner.uid), (team, 0), (his, other.uid)):
+		file = place / f"out-{uid}"
+		file.write_text("")
+		file.chmod(0o666)
+		os.chown(file, uid, uid)
+		for out in (file, place / "new", place / "new"):
+			got = owner.ctl("record", "--interval=0.05", "-o", out, "--no-shim", "--", "/bin/true")
+			assert (out, got.returncode, got.stderr) == (out, 0, "")
+			assert out.stat().st_size > 100
+		got = owner.run(*WORK, **owner.shimmed(LOG=file, LOG_LEVEL="info", DIR=stage.place / "files"))
+		assert got.returncode == 0 and "cannot be opened" not in got.stderr and "jemalloc" in file.read_text()
+
+
 def test_output_follows_ones_own_links_and_a_recording_is_for_its_owner_alone(person, everybodys, recorded):
 	owner = person(1)
 	own = everybodys / "mine"

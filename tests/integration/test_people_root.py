@@ -13,6 +13,7 @@ import pytest
 from people import needs_root, person, stage  # noqa: F401 (fixtures)
 
 pytestmark = needs_root
+MB = 1 << 20
 
 
 @pytest.fixture
@@ -71,6 +72,46 @@ def test_an_mt_dir_of_roots_own_hides_the_files_of_nobody_else(person, wait_for,
 	assert root.ctl("stat", pid, "--json", MT_DIR=named).returncode == 0
 
 
+BEGAN_AS_ROOT = """
+import os, sys
+held = [bytes(3000) for _ in range(20000)]
+print("ready", flush=True)
+uid = int(sys.stdin.readline())
+os.setgid(uid); os.setuid(uid)
+print("changed", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.alone  # it asks everybody for a cleanup
+@pytest.mark.parametrize("named", [False, True], ids=["default-folder", "MT_DIR"])
+def test_a_process_that_began_as_roots_and_changed_its_user_is_found_by_root(person, wait_for, roots_folder, stage, named):
+	"""It has no files as who it is now. Those that it made as root are its own, and root alone looks there."""
+	owner, root = person(1), person(uid=0)
+	folder = stage.memory / "named" if named else roots_folder
+	settings = root.shimmed(**({"DIR": folder} if named else {}))
+	process = stage.spawn(root.words(["/usr/bin/python3", "-c", BEGAN_AS_ROOT], **settings), stage.bare)
+	assert process.stdout.readline() == "ready\n", process.stderr.read()
+	pid = process.pid
+	wait_for(lambda: list(folder.glob(f"{pid}-*.bell")), 15, "its files")
+	process.stdin.write(f"{owner.uid}\n")
+	process.stdin.flush()
+	assert process.stdout.readline() == "changed\n"
+
+	listed = {one["pid"]: one for one in json.loads(root.ctl("ps", "--json").stdout)["processes"]}
+	seen = json.loads(root.ctl("stat", pid, "--json", "--cached").stdout)
+	trimmed = root.ctl("trim", "--all-users", "--light", "--timeout=0.5")
+	said = root.ctl("doctor", pid).stdout
+	begun = time.monotonic()
+	alone = root.ctl("trim", pid, "--light")
+
+	assert time.monotonic() - begun < 10 and alone.returncode == 4 and "it has changed its user" in alone.stderr
+	assert listed[pid]["state"] == "awake" and seen["pid"] == pid
+	assert f"process {pid} " in trimmed.stdout + trimmed.stderr
+	assert not [line for line in (trimmed.stdout + trimmed.stderr).splitlines() if f"process {pid} " in line and "asleep" in line]
+	assert "asleep" not in said and "directory of user" not in said and "allocator: " in said
+
+
 # ---- who is asked ----
 
 @pytest.mark.alone
@@ -93,8 +134,6 @@ def test_trim_all_of_roots_asks_roots_own_and_all_users_asks_everybody(person, w
 
 
 # ---- who is not kept waiting ----
-
-MB = 1 << 20
 
 
 @pytest.fixture

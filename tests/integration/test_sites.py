@@ -16,6 +16,7 @@ import pytest
 
 import leftovers
 from mtctl_helpers import NOTHING, USAGE
+from people import needs_root, person, stage  # noqa: F401 (fixtures)
 
 LEAK_USABLE = 100000 * 448  # sites_leak.c: blocks of 400 bytes take 448 each
 READY = "start the program with MT_PROF=1"
@@ -381,6 +382,47 @@ def test_a_program_larger_than_the_address_space_of_its_reader_keeps_its_names(l
 	one = leak_of(folder / "program")
 
 	assert sites_json(control, one)["sites"][0]["where"].startswith("early_block at sites_leak.c:")
+
+
+def decoy_of(compile_c, place):
+	"""The same program, with another name where the leak is."""
+	run_all(["objcopy", "--strip-debug", "--redefine-sym", "early_block=a_wrong_name", compile_c("sites_leak.c"), place])
+
+
+def without_map_files(mtctl):
+	"""As root in a container that may trace other programs, and no more."""
+	return ["setpriv", "--bounding-set", "-sys_admin,-checkpoint_restore", mtctl]
+
+
+@needs_root
+@pytest.mark.parametrize("words", [lambda mtctl: [mtctl], without_map_files], ids=["root", "without-map-files"])
+def test_names_come_from_the_file_that_is_mapped_and_from_none_whose_name_looks_like_it(leak_of, compile_c, mtctl, folder, words):
+	"""maps writes the newline of its name as the four characters that the other one has."""
+	shutil.copy(compile_c("sites_leak.c"), folder / "a\nb")
+	decoy_of(compile_c, folder / "a\\012b")
+	one = leak_of(folder / "a\nb")
+
+	got = subprocess.run([*words(mtctl), "sites", str(one.pid), "--json"], env=one.env, capture_output=True, text=True, timeout=30)
+
+	assert json.loads(got.stdout)["sites"][0]["where"].startswith("early_block at sites_leak.c:"), got.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("words, name", [(lambda mtctl: [mtctl], "early_block"), (without_map_files, "0x[0-9a-f]+ in a.b$")],
+                         ids=["root", "without-map-files"])
+def test_a_file_that_another_user_has_put_where_the_mapped_one_seems_to_be_gives_no_names(compile_c, mtctl, folder, person, stage, wait_for,
+                                                                                          words, name):
+	"""Here the mapped one really has the four characters in its name. Device and inode are those of maps, or there is no name."""
+	owner = person(1)
+	shutil.copy(compile_c("sites_leak.c"), folder / "a\\012b")
+	one = stage.spawn(owner.words([folder / "a\\012b"], **owner.shimmed(PROF="on", MALLOC_CONF="lg_prof_sample:15")), stage.bare)
+	assert one.stdout.readline() == "ready\n", one.stderr.read()
+	wait_for(lambda: list(owner.folder.glob(f"{one.pid}-*.bell")), 15, "its files")
+	decoy_of(compile_c, folder / "a\nb")
+
+	got = subprocess.run([*words(mtctl), "sites", str(one.pid), "--json"], env=stage.bare, capture_output=True, text=True, timeout=30)
+
+	assert re.match(name, json.loads(got.stdout)["sites"][0]["where"]), got
 
 
 @pytest.mark.parametrize("split", [split_debug, split_units], ids=lambda split: split.__name__)

@@ -1,6 +1,7 @@
 /* test_limit.c -- ctl/limit: which cgroup a process is held to, by mounts that are not the usual one. */
 #include "sense_files.h"
 
+#include "ctl/cgroup_file.h"
 #include "ctl/limit.h"
 
 TestSuite(limit, .init = begin, .fini = end);
@@ -72,4 +73,21 @@ Test(limit, paths_without_a_slash_are_none)
 	expect(12288, 16384);
 	put("/proc/self/mountinfo", "30 22 0:26 / /m rw - cgroup2 cgroup2 rw\n");
 	expect(12288, 16384);
+}
+
+Test(limit, what_follows_the_first_64_kb_of_a_statistic_is_not_read)
+{
+	static char text[MT_CGROUP_FILE_MAX + 64];
+
+	machine();
+	put("/proc/self/cgroup", "0::/job\n");
+	put("/proc/self/mountinfo", "31 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	group("/sys/fs/cgroup/job", "104857600", "209715200");
+	memset(text, '\n', sizeof(text));
+	memcpy(text + MT_CGROUP_FILE_MAX + 10, "inactive_file 1048576", 21);
+	put_bytes("/sys/fs/cgroup/job/memory.stat", text, sizeof(text));
+	expect(100, 200);
+	memcpy(text + 100, "inactive_file 1048576\n", 22);
+	put_bytes("/sys/fs/cgroup/job/memory.stat", text, sizeof(text));
+	expect(99, 200);
 }

@@ -119,6 +119,23 @@ Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_alone)
 	cr_expect_eq(try_open("file"), MT_ERR_OK);
 }
 
+Test(outfile, in_a_folder_that_its_group_may_write_takes_ones_own_files_and_those_of_its_owner)
+{
+	if (geteuid() != 0)
+		cr_skip_test("needs root");
+	write_file("own", "text");
+	write_file("his", "text");
+	cr_assert_eq(chown(path_of("his"), 65534, 65534), 0);
+	cr_assert_eq(chown(folder, 0, 65534) | chmod(folder, 02775), 0);
+	cr_expect_eq(try_open("own"), MT_ERR_OK);
+	cr_expect_eq(try_open("his"), MT_ERR_FOREIGN);
+	cr_expect_eq(size_of("his"), 4);
+	cr_assert_eq(link(path_of("own"), path_of("second")), 0);
+	cr_expect_eq(try_open("own"), MT_ERR_FOREIGN);
+	cr_assert_eq(chown(folder, 65534, 65534), 0);
+	cr_expect_eq(try_open("his"), MT_ERR_OK, "its owner may do anything to it there");
+}
+
 Test(outfile, follows_no_link_of_another_users_anywhere_in_the_path)
 {
 	if (geteuid() != 0)

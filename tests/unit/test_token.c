@@ -1,9 +1,12 @@
 /* test_token.c -- ctl/serve/token: what is the token and what is not. */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "ctl/serve/token.h"
@@ -65,4 +68,38 @@ Test(token, is_another_one_each_time)
 	cr_assert_eq(mt_token_make(&second, &why), MT_ERR_OK);
 	cr_expect_eq(strlen(first.text), 32);
 	cr_expect_not(mt_token_matches(&first, second.text));
+}
+
+/* The disk is full, and at that moment the folder's link is led to another folder. */
+static const char *moving_link, *moved_to;
+
+ssize_t write(int fd, const void *bytes, size_t length)
+{
+	if (!moving_link)
+		return syscall(SYS_write, fd, bytes, length);
+	cr_assert_eq(unlink(moving_link) | symlink(moved_to, moving_link), 0);
+	moving_link = NULL;
+	errno = ENOSPC;
+	return -1;
+}
+
+Test(token, that_cannot_be_written_is_removed_where_it_was_made)
+{
+	char folder[] = "/tmp/mtshim-token-XXXXXX";
+	struct mt_token token;
+	struct mt_why why;
+
+	cr_assert_not_null(mkdtemp(folder));
+	cr_assert_eq(chdir(folder), 0);
+	cr_assert_eq(mkdir("here", 0700) | mkdir("there", 0700) | symlink("here", "way"), 0);
+	cr_assert_geq(creat("there/token", 0600), 0);
+	moving_link = "way";
+	moved_to = "there";
+
+	cr_expect_eq(mt_token_file("way/token", &token, &why), MT_ERR_SYSTEM);
+
+	cr_expect_eq(access("here/token", F_OK), -1);
+	cr_expect_eq(access("there/token", F_OK), 0);
+	cr_assert_eq(system("rm -r here there way"), 0);
+	cr_assert_eq(rmdir(folder), 0);
 }
