@@ -120,7 +120,7 @@ static int run_list(void (*print)(const struct mt_roster *))
 	mt_roster_read(&roster);
 	mt_statsdir_sweep(roster.all, roster.all_count);
 	for (size_t i = 0; i < roster.count; i++)
-		if (roster.list[i].state == MT_ROSTER_REFUSED)
+		if (roster.list[i].state == MT_ROSTER_REFUSED || roster.list[i].state == MT_ROSTER_UNRESPONSIVE)
 			mt_error_say("process %d (%s): %s", (int)roster.list[i].process.pid, roster.list[i].process.comm,
 				     roster.list[i].why.text);
 	print(&roster);
