@@ -52,17 +52,17 @@ static char *text_of(json_t *value, size_t *length)
 static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 {
 	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
-	struct mt_why why = {MT_WORK_NOT_SHIMMED};
+	struct mt_why why;
 	char *text = NULL;
-	enum mt_err error;
+	enum mt_err error = mt_work_find(pid, &target->process, &why);
 
-	*out_status = 404;
-	if (mt_work_find(pid, &target->process)) {
+	*out_status = error == MT_ERR_TIMEOUT ? 504 : error ? 404 : 200;
+	if (!error) {
 		error = mt_target_read(&target->process, &target->file, &why);
 		*out_status = !error ? 200 : error == MT_ERR_NOT_AVAILABLE ? 404 : 502;
-		if (!error)
-			text = text_of(mt_stat_json(target), length);
 	}
+	if (!error)
+		text = text_of(mt_stat_json(target), length);
 	free(target);
 	if (text)
 		return text;

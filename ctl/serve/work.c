@@ -28,34 +28,38 @@ static char *text_of(json_t *value)
 	return text;
 }
 
-bool mt_work_find(pid_t pid, struct mt_process *out)
+enum mt_err mt_work_find(pid_t pid, struct mt_process *out, struct mt_why *why)
 {
 	struct mt_process process;
-	struct mt_why why;
+	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
 
-	if (mt_process_find_shimmed(pid, &process, &why) != MT_ERR_OK || (geteuid() != 0 && process.uid != geteuid()))
-		return false;
+	if (error == MT_ERR_TIMEOUT)
+		return error;
+	if (error || (geteuid() != 0 && process.uid != geteuid()))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "no process of this id carries the shim here");
 	*out = process;
-	return true;
+	return MT_ERR_OK;
 }
 
-static unsigned refuse(unsigned status, const char *text, char **out)
+static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
 {
 	json_t *refusal = json_object();
 
-	mt_json_set_text(refusal, "error", text);
+	mt_json_set_text(refusal, "error", why->text);
 	*out = text_of(refusal);
-	return status;
+	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
 unsigned mt_work_trim(const struct mt_job_order *order, char **out)
 {
 	struct mt_process process;
 	json_t *answer, *error;
+	struct mt_why why;
+	enum mt_err refused = mt_work_find(order->pid, &process, &why);
 	int code;
 
-	if (!mt_work_find(order->pid, &process))
-		return refuse(MHD_HTTP_NOT_FOUND, MT_WORK_NOT_SHIMMED, out);
+	if (refused)
+		return refuse(refused, &why, out);
 	answer = mt_trim_json(&process, order->level, MT_TRIM_TIMEOUT_MS, &code);
 	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
 	/* As in every other refusal. */
@@ -73,13 +77,12 @@ unsigned mt_work_snapshot(const struct mt_job_order *order, char **out)
 	size_t length;
 	FILE *file;
 	struct mt_why why;
-	enum mt_err error;
+	enum mt_err error = mt_work_find(order->pid, &process, &why);
 
-	if (!mt_work_find(order->pid, &process))
-		return refuse(MHD_HTTP_NOT_FOUND, MT_WORK_NOT_SHIMMED, out);
-	error = mt_snapshot_take(&process, &snapshot, &why);
+	if (!error)
+		error = mt_snapshot_take(&process, &snapshot, &why);
 	if (error)
-		return refuse(error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error)), why.text, out);
+		return refuse(error, &why, out);
 	file = mt_error_check_memory(open_memstream(out, &length));
 	mt_snapshot_write_json(&snapshot, &view, file);
 	if (fclose(file) != 0)

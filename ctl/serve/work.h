@@ -5,10 +5,9 @@
 #include "ctl/process.h"
 #include "ctl/serve/jobs.h"
 
-#define MT_WORK_NOT_SHIMMED "no process of this id carries the shim here"
-
-/* A shimmed process that may be asked for here. Whether a process of another user exists is not told either. */
-bool mt_work_find(pid_t pid, struct mt_process *out);
+/* A shimmed process that may be asked for here. UNKNOWN: not shimmed, or another user's: whether that one exists is not told. TIMEOUT: as of
+ * mt_process_find. */
+enum mt_err mt_work_find(pid_t pid, struct mt_process *out, struct mt_why *why);
 
 /* What `mtctl trim PID --json` and `mtctl snapshot PID --json --top=10000` print. 404: it has ended, or there is nothing
  * to be had; 504: no answer in time. That nothing was freed is an answer. */
