@@ -60,7 +60,8 @@ static void use(struct mt_process_look *look, const struct known *known)
 
 static void keep(const struct mt_process_look *look)
 {
-	struct known known = {*look->process, look->asked_ns, look->error, look->maps, look->command || look->process->shimmed};
+	struct known known = {*look->process, look->asked_ns, look->error, look->maps,
+			      look->command || look->process->shimmed};
 
 	if (look->error == MT_ERR_TIMEOUT && look->failed == EAGAIN)
 		known.asked_ns = 0;

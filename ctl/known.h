@@ -1,7 +1,7 @@
 /* ctl/known.h -- what was lately found out about processes, so that who looks at all of them every second does not read
  * the maps and command lines of all of them every second. It holds for 5 s, and only while the process runs the same
- * program (same pid, start and place of the stack); that a process does not answer holds for 60 s. A program that looks once has no use
- * for it, and no harm. One thread may call. */
+ * program (same pid, start and place of the stack); that a process does not answer holds for 60 s. A program that looks
+ * once has no use for it, and no harm. One thread may call. */
 #ifndef MT_CTL_KNOWN_H
 #define MT_CTL_KNOWN_H
 

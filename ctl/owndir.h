@@ -1,5 +1,5 @@
-/* ctl/owndir.h -- the MT_DIR of a process's own environment, remembered: whoever shows all processes asks for it every second, and
- * what there is to read is up to the process. One thread may call. Never asks the process. */
+/* ctl/owndir.h -- the MT_DIR of a process's own environment, remembered: whoever shows all processes asks for it every
+ * second, and what there is to read is up to the process. One thread may call. Never asks the process. */
 #ifndef MT_CTL_OWNDIR_H
 #define MT_CTL_OWNDIR_H
 
@@ -13,8 +13,8 @@ enum mt_owndir_answer {
 	MT_OWNDIR_COSTLY, /* set to a path that takes the kernel long to follow: 40 links of 4 kB each */
 };
 
-/* NAMED: *out is it. Else NONE or COSTLY. An answer holds for 60 s while the process runs the same program (same pid, start and place of
- * the stack). */
+/* NAMED: *out is it. Else NONE or COSTLY. An answer holds for 60 s while the process runs the same program (same pid,
+ * start and place of the stack). */
 enum mt_owndir_answer mt_owndir_find(const struct mt_process *process, char *out, size_t out_bytes);
 
 /* Whether the answer holds for 10 s more. */

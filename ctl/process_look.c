@@ -14,12 +14,12 @@
 #include "ctl/watchdog.h"
 
 #define MS               UINT64_C(1000000)
-#define FREE_NS          (MS / 5)    /* of a process: more than one takes that is out for nothing */
+#define FREE_NS (MS / 2) /* of a process: more than one takes that is out for nothing */
 #define USER_NS          (1000 * MS)
 #define ALL_NS           (5000 * MS)
 #define USERS_MOST       64u
 #define COMPUTES_MOST_MS 1000u
-#define AT_ONCE          4096u       /* processes that one child looks at */
+#define AT_ONCE          4096u /* processes that one child looks at */
 #define RESULT_MOST      (sizeof(struct result) + PATH_MAX)
 
 /* ---- what a user may cost ---- */
@@ -200,7 +200,8 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 /* Returns where to go on: at the end, or behind the process at which the child was stuck, or died. */
 static size_t run_child(const struct batch *batch)
 {
-	const struct mt_watchdog watchdog = {look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
+	const struct mt_watchdog watchdog = {look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST,
+					     COMPUTES_MOST_MS};
 	uint64_t from_ns = mt_watchdog_now_ns(), cost_ns;
 	size_t length, at = batch->first;
 	bool stuck;
@@ -249,11 +250,12 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *wh
 		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
 	mt_process_look_all(&one, 1);
 	if (one.error == MT_ERR_TIMEOUT)
-		return mt_error_because(why, MT_ERR_TIMEOUT, "process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
+		return mt_error_because(why, MT_ERR_TIMEOUT,
+					"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
 					(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
 	if (one.error)
-		return mt_error_because(why, MT_ERR_FOREIGN, "process %d (%s) may not be looked into: %s", (int)process.pid,
-					process.comm, strerror(one.failed));
+		return mt_error_because(why, MT_ERR_FOREIGN, "process %d (%s) may not be looked into: %s",
+					(int)process.pid, process.comm, strerror(one.failed));
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
 	*out = process;
@@ -281,7 +283,8 @@ size_t mt_process_list(struct mt_process **out)
 
 	for (size_t i = 0; i < count; i++)
 		if (mt_process_may_look_into(&(*out)[i]))
-			looks[looks_count++] = (struct mt_process_look){.process = &(*out)[i], .maps = true, .command = true};
+			looks[looks_count++] =
+				(struct mt_process_look){.process = &(*out)[i], .maps = true, .command = true};
 	mt_process_look_all(looks, looks_count);
 	free(looks);
 	return count;

@@ -1,4 +1,5 @@
-/* ctl/process_memory.c -- the part of process.h that reads a process's own memory, and what the kernel tells of it under mmap_lock. */
+/* ctl/process_memory.c -- the part of process.h that reads a process's own memory, and what the kernel tells of it
+ * under mmap_lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,9 +12,9 @@
 #include "ctl/text.h"
 #include "ctl/watchdog.h"
 
-#define SMAPS_MOST      ((size_t)1 << 30) /* a million mappings, which a process may have, are 750 MB of smaps */
-#define MAPS_MOST       ((size_t)64 << 20)
-#define COMPUTES_MOST_MS 10000u           /* the kernel walks the page tables of a large process for seconds */
+#define SMAPS_MOST       ((size_t)1 << 30) /* a million mappings, which a process may have, are 750 MB of smaps */
+#define MAPS_MOST        ((size_t)64 << 20)
+#define COMPUTES_MOST_MS 10000u /* the kernel walks the page tables of a large process for seconds */
 
 struct request {
 	char path[64];

@@ -8,7 +8,7 @@
 #include "ctl/statsdir.h"
 #include "ctl/target.h"
 
-#define TRIES    5u  /* of files that may be half written, all together */
+#define TRIES    5u /* of files that may be half written, all together */
 #define PAUSE_MS 10
 
 const char *mt_roster_state(enum mt_roster_state state)
@@ -61,8 +61,9 @@ static enum mt_err read_head(struct mt_roster_entry *entry)
 	return error;
 }
 
-/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's memory is asked for of the others alone;
- * of these, the command line. How many are to be looked at. Meanwhile roster->list is as roster->all. */
+/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's memory is asked for of
+ * the others alone; of these, the command line. How many are to be looked at. Meanwhile roster->list is as roster->all.
+ */
 static size_t plan_looks(struct mt_roster *roster, struct mt_process_look *looks)
 {
 	size_t count = 0;
@@ -109,7 +110,8 @@ static void read_entries(struct mt_roster *roster, struct mt_process_look *looks
 		looks[i].error = take_look(&looks[i], entry);
 		again += looks[i].error == MT_ERR_INVALID;
 		if (entry->state == MT_ROSTER_UNRESPONSIVE) {
-			mt_error_because(&entry->why, MT_ERR_TIMEOUT, "does not answer: its mappings cannot be read in time");
+			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
+					 "does not answer: its mappings cannot be read in time");
 			looks[i].process->shimmed = true; /* shown, and in the tree */
 		}
 	}

@@ -36,7 +36,8 @@ static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 /* Stops at the first: the maps of a large program are long, and every line of them costs the kernel a path. */
 static bool maps_have_shim(int fd, bool *out_deleted)
 {
-	static char text[MAPS_BYTES]; /* of more than the longest line: a path of 4096 bytes, each of them written as \012 */
+	static char text[MAPS_BYTES]; /* of more than the longest line: a path of 4096 bytes, each of them written as
+					 \012 */
 	size_t used = 0, all = 0;
 	ssize_t got;
 
@@ -70,8 +71,8 @@ static int ask_kernel(int fd, uint64_t address, char *name, size_t name_bytes, s
 	return ioctl(fd, _IOWR('f', 17, *out), out) == 0 ? 0 : errno;
 }
 
-/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name that can be opened is passed over: asked
- * for without its name. false: the kernel has no such request. */
+/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name that can be opened is
+ * passed over: asked for without its name. false: the kernel has no such request. */
 static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 {
 	struct query query = {0};

@@ -23,8 +23,8 @@ struct reader {
 	int from;
 	char *text;
 	size_t used, room;
-	unsigned waited_ms;     /* that the child slept, since the last byte */
-	uint64_t last_ns;       /* when the last byte came */
+	unsigned waited_ms; /* that the child slept, since the last byte */
+	uint64_t last_ns;   /* when the last byte came */
 };
 
 uint64_t mt_watchdog_now_ns(void)
@@ -51,7 +51,8 @@ void mt_watchdog_write(int to, const void *bytes, size_t count)
 	}
 }
 
-/* A child that cannot be killed, as in a fault on a file system that hangs, must keep nobody waiting for the end of our output. */
+/* A child that cannot be killed, as in a fault on a file system that hangs, must keep nobody waiting for the end of our
+ * output. */
 static _Noreturn void child(const struct mt_watchdog *watchdog, int to, pid_t parent)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -122,7 +123,8 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 	return got > 0 && reader->used < most_bytes;
 }
 
-/* false: nothing has come for too long. Ticks are counted, not time: where this process gets no CPU, its child gets none either. */
+/* false: nothing has come for too long. Ticks are counted, not time: where this process gets no CPU, its child gets
+ * none either. */
 static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 {
 	if (sleeps(reader->child))

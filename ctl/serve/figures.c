@@ -143,7 +143,8 @@ static struct mt_figures_one *find_place(struct mt_figures *figures, struct mt_r
 
 		if (one->ask.pid == ask.pid)
 			return one;
-		if (!one->waiting && !one->wanted && one != figures->asked && (!oldest || one->until_ns < oldest->until_ns))
+		if (!one->waiting && !one->wanted && one != figures->asked &&
+		    (!oldest || one->until_ns < oldest->until_ns))
 			oldest = one;
 	}
 	return oldest;
@@ -164,7 +165,8 @@ struct mt_answer mt_figures_get(struct mt_figures *figures, struct mt_reader_ask
 	struct mt_figures_waiter *waiter = find_waiter(figures);
 
 	if (!figure || !waiter || figures->stopped)
-		return mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are under way, or the server ends");
+		return mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+				       "too many requests are under way, or the server ends");
 	if (figure->ask.pid != ask.pid)
 		drop(&figure->answer);
 	figure->ask = ask;

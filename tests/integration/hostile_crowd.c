@@ -1,11 +1,8 @@
-/* hostile_crowd.c LIBRARY COUNT TRICK [FOLDER] -- COUNT processes that look shimmed (an executable mapping of LIBRARY), each of which costs who
- * looks at them as much as it can:
- *   hold   one memory for all, whose mmap_lock one thread holds for reading for seconds, while another waits to write
- *   stats  a stats file without a byte
- *   env    an environment of 64 MB that nobody has ever touched
- *   maps   10,000 executable mappings, below that of the library, of a file in FOLDER whose path is 31 kB long in maps
- *   none   nothing of its own
- * Says "ready" and waits for the end of its input. */
+/* hostile_crowd.c LIBRARY COUNT TRICK [FOLDER] -- COUNT processes that look shimmed (an executable mapping of LIBRARY),
+ * each of which costs who looks at them as much as it can: hold   one memory for all, whose mmap_lock one thread holds
+ * for reading for seconds, while another waits to write stats  a stats file without a byte env    an environment of 64
+ * MB that nobody has ever touched maps   10,000 executable mappings, below that of the library, of a file in FOLDER
+ * whose path is 31 kB long in maps none   nothing of its own Says "ready" and waits for the end of its input. */
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <pthread.h>
@@ -86,8 +83,8 @@ static void make_stats(void)
 	stat("/proc/self/ns/pid", &status);
 	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u", (unsigned)getuid());
 	(void)mkdir(path, 0700);
-	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u/%d-%lu-%lu.stats", (unsigned)getuid(), (int)getpid(), (unsigned long)fields[22],
-		 (unsigned long)status.st_ino);
+	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u/%d-%lu-%lu.stats", (unsigned)getuid(), (int)getpid(),
+		 (unsigned long)fields[22], (unsigned long)status.st_ino);
 	if (open(path, O_CREAT | O_WRONLY, 0600) < 0)
 		fail(path);
 }
@@ -100,10 +97,18 @@ static void lengthen_environment(void)
 
 	read_fields();
 	map = (struct prctl_mm_map){
-		.start_code = fields[26], .end_code = fields[27], .start_data = fields[45], .end_data = fields[46],
-		.start_brk = fields[47], .brk = (uint64_t)(uintptr_t)sbrk(0), .start_stack = fields[28],
-		.arg_start = fields[48], .arg_end = fields[49], .env_start = (uint64_t)(uintptr_t)empty,
-		.env_end = (uint64_t)(uintptr_t)empty + bytes, .exe_fd = (uint32_t)-1,
+		.start_code = fields[26],
+		.end_code = fields[27],
+		.start_data = fields[45],
+		.end_data = fields[46],
+		.start_brk = fields[47],
+		.brk = (uint64_t)(uintptr_t)sbrk(0),
+		.start_stack = fields[28],
+		.arg_start = fields[48],
+		.arg_end = fields[49],
+		.env_start = (uint64_t)(uintptr_t)empty,
+		.env_end = (uint64_t)(uintptr_t)empty + bytes,
+		.exe_fd = (uint32_t)-1,
 	};
 	if (empty == MAP_FAILED || prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) != 0)
 		fail("PR_SET_MM_MAP");
