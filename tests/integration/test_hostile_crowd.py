@@ -124,7 +124,7 @@ def test_stats_files_that_are_invalid_are_waited_for_together(person, crowd):
 	got, seconds = took(person, "ps")
 
 	assert f"process {pid} (crowd): refused: the stats file is cut short" in got.stderr and got.stdout.count("refused") >= 60
-	assert seconds < 1
+	assert seconds < 1.5
 
 
 def test_environments_as_long_as_can_be_cost_a_listing_of_many_a_second_at_most(person, crowd):
@@ -134,7 +134,7 @@ def test_environments_as_long_as_can_be_cost_a_listing_of_many_a_second_at_most(
 	got, seconds = took(person, "ps")
 
 	assert str(pid) in got.stdout
-	assert seconds < 1.5
+	assert seconds < 2
 
 
 def test_many_mappings_with_long_paths_cost_doctor_no_more_memory_than_usual(person, crowd, stage):
@@ -154,7 +154,7 @@ def test_many_mappings_with_long_paths_cost_doctor_no_more_memory_than_usual(per
 	assert "asleep: it carries the shim" in said
 	assert usage.ru_maxrss * 1024 < 200 * MB
 	listed, seconds = took(person, "ps", "--pids")
-	assert str(pid) in listed.stdout and seconds < 1
+	assert str(pid) in listed.stdout and seconds < 2
 
 
 def chain_of_links(folder):
