@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/copies.h"
 #include "ctl/target.h"
 
+#define PAUSES_MOST   50u /* of 1 ms */
 #define COMPARE_BYTES ((uint64_t)4 << 20) /* copied by a child: less is not worth a look at pages */
 
 /* What is known while the family is put together. */
@@ -16,6 +18,7 @@ struct reading {
 	pid_t root;
 	struct mt_family *family;
 	bool *taken;             /* for each of `all` */
+	unsigned pauses_count;
 };
 
 const char *mt_family_state(enum mt_member_state state)
@@ -25,8 +28,21 @@ const char *mt_family_state(enum mt_member_state state)
 	return state < MT_MEMBER_STATES_COUNT ? words[state] : "?";
 }
 
+/* A file may be half written. It is waited for, and no longer for all members together than for one. */
+static enum mt_err try_head(struct reading *reading, const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	enum mt_err error = mt_target_try_head(process, out, why);
+
+	for (; error == MT_ERR_INVALID && reading->pauses_count < PAUSES_MOST; reading->pauses_count++) {
+		nanosleep(&pause, NULL);
+		error = mt_target_try_head(process, out, why);
+	}
+	return error;
+}
+
 /* tell: whoever wants the sums alone asks the process for something, too, and is told the same again. */
-static void read_head(struct mt_member *member, bool tell)
+static void read_head(struct reading *reading, struct mt_member *member, bool tell)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
@@ -34,7 +50,7 @@ static void read_head(struct mt_member *member, bool tell)
 
 	if (!member->process.shimmed)
 		return;
-	error = mt_target_read_head(&member->process, &head, &why);
+	error = try_head(reading, &member->process, &head, &why);
 	member->state = error == MT_ERR_NOT_AVAILABLE ? MT_MEMBER_ASLEEP : error ? MT_MEMBER_REFUSED : MT_MEMBER_AWAKE;
 	if (member->state == MT_MEMBER_REFUSED && tell)
 		mt_error_say("process %d (%s): %s", (int)member->process.pid, member->process.comm, why.text);
@@ -58,14 +74,14 @@ static void compare(struct mt_member *member, const struct mt_member *parent)
 		member->fork.copied_bytes = (uint64_t)((double)member->fork.copied_bytes * share);
 }
 
-static void read_member(const struct reading *reading, struct mt_member *member)
+static void read_member(struct reading *reading, struct mt_member *member)
 {
 	struct mt_family *family = reading->family;
 	const struct mt_member *parent = member->parent == MT_TREE_NONE ? NULL : &family->list[member->parent];
 	struct mt_why why;
 	enum mt_err error;
 
-	read_head(member, family->detail == MT_FAMILY_MAPPINGS);
+	read_head(reading, member, family->detail == MT_FAMILY_MAPPINGS);
 	if (family->detail == MT_FAMILY_MAPPINGS)
 		error = mt_smaps_read(&member->process, &member->smaps, &why);
 	else
@@ -80,7 +96,7 @@ struct waiting {
 	size_t place, parent;
 };
 
-static void add(const struct reading *reading, const struct waiting *waiting)
+static void add(struct reading *reading, const struct waiting *waiting)
 {
 	struct mt_family *family = reading->family;
 	struct mt_member *member = &family->list[family->count++];
@@ -93,7 +109,7 @@ static void add(const struct reading *reading, const struct waiting *waiting)
 
 /* Depth first, and not by recursion: how deep a tree is, is up to whoever starts the processes. No process is taken twice, so that
  * a circle of reused pids ends; each waits once at most, for the one that is its parent. */
-static void take(const struct reading *reading, size_t root)
+static void take(struct reading *reading, size_t root)
 {
 	struct waiting *stack = mt_error_check_memory(calloc(reading->all_count + 1, sizeof(*stack)));
 	size_t count = 0;

@@ -1,15 +1,19 @@
 /* ctl/known.c -- see known.h. */
 #include "ctl/known.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define HOLDS_NS 5000000000u
+#include "ctl/watchdog.h"
+
+#define HOLDS_NS   UINT64_C(5000000000)
+#define SILENCE_NS UINT64_C(60000000000)
 
 struct known {
 	struct mt_process process;
 	uint64_t asked_ns;
+	enum mt_err error;
 	bool looked; /* at its maps */
 	bool named;  /* its command line was read */
 };
@@ -18,87 +22,75 @@ static struct {
 	struct known *list;
 	size_t count, room;
 } before, now;
-static size_t cursor; /* in `before`: whoever is asked for comes by rising pid */
-static uint64_t now_ns;
 
-void mt_known_begin(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now_ns = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-	cursor = 0;
-	now.count = 0;
-}
-
-static const struct known *recall(const struct mt_process *process)
+static const struct known *recall(const struct mt_process *process, size_t *cursor, uint64_t now_ns)
 {
 	const struct known *found;
 
-	while (cursor < before.count && before.list[cursor].process.pid < process->pid)
-		cursor++;
-	found = cursor < before.count ? &before.list[cursor] : NULL;
+	while (*cursor < before.count && before.list[*cursor].process.pid < process->pid)
+		(*cursor)++;
+	found = *cursor < before.count ? &before.list[*cursor] : NULL;
 	if (!found || found->process.pid != process->pid || found->process.start_ticks != process->start_ticks ||
 	    found->process.stack_start != process->stack_start || !process->stack_start ||
-	    now_ns - found->asked_ns > HOLDS_NS)
+	    now_ns - found->asked_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
 		return NULL;
 	return found;
 }
 
-static void keep(const struct known *known)
+/* Fills in what is known, where that is enough. */
+static void use(struct mt_process_look *look, const struct known *known)
 {
-	if (now.count == now.room) {
-		now.room = now.room ? now.room * 2 : 256;
-		now.list = mt_error_check_memory(realloc(now.list, now.room * sizeof(*now.list)));
+	struct mt_process *process = look->process;
+
+	if (known->error == MT_ERR_TIMEOUT || (look->maps && known->looked) || (!look->maps && known->named)) {
+		look->done = true;
+		look->error = known->error;
+		look->asked_ns = known->asked_ns;
 	}
-	now.list[now.count++] = *known;
-}
-
-static void take_command(struct mt_process *process, const struct known *known)
-{
-	memcpy(process->command, known->process.command, sizeof(process->command));
-}
-
-void mt_known_look(struct mt_process *process)
-{
-	const struct known *known = recall(process);
-	struct mt_why why;
-
-	if (known && known->looked) {
+	if (!look->done || known->error == MT_ERR_TIMEOUT)
+		return;
+	if (look->maps) {
 		process->shimmed = known->process.shimmed;
 		process->library_deleted = known->process.library_deleted;
 		process->own_pid = known->process.own_pid;
 		process->pidns = known->process.pidns;
-		take_command(process, known);
-		keep(known);
-		return;
 	}
-	mt_process_look(process, &why);
-	if (process->shimmed)
-		mt_process_read_command(process);
-	keep(&(struct known){*process, now_ns, .looked = true, .named = process->shimmed});
+	memcpy(process->command, known->process.command, sizeof(process->command));
 }
 
-void mt_known_read_command(struct mt_process *process)
+static void keep(const struct mt_process_look *look)
 {
-	const struct known *known = recall(process);
+	struct known known = {*look->process, look->asked_ns, look->error, look->maps,
+			      look->command || look->process->shimmed};
 
-	if (known && known->named) {
-		take_command(process, known);
-		keep(known);
-		return;
+	if (look->error == MT_ERR_TIMEOUT && look->failed == EAGAIN)
+		known.asked_ns = 0;
+
+	if (now.count == now.room) {
+		now.room = now.room ? now.room * 2 : 256;
+		now.list = mt_error_check_memory(realloc(now.list, now.room * sizeof(*now.list)));
 	}
-	mt_process_read_command(process);
-	keep(&(struct known){*process, now_ns, .named = true});
+	now.list[now.count++] = known;
 }
 
-void mt_known_end(void)
+void mt_known_look(struct mt_process_look *looks, size_t count)
 {
+	uint64_t now_ns = mt_watchdog_now_ns();
+	size_t cursor = 0, room = before.room;
 	struct known *list = before.list;
-	size_t room = before.room;
 
+	for (size_t i = 0; i < count; i++) {
+		const struct known *known = recall(looks[i].process, &cursor, now_ns);
+
+		looks[i].asked_ns = now_ns;
+		if (known)
+			use(&looks[i], known);
+	}
+	mt_process_look_all(looks, count);
+	now.count = 0;
+	for (size_t i = 0; i < count; i++)
+		keep(&looks[i]);
 	before = now;
 	now.list = list;
 	now.room = room;
-	now.count = 0;
 }

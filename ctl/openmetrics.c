@@ -166,7 +166,7 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_build", .type = MT_METRIC_INFO, .labels = "version", .help = "the mtctl that tells all this"},
 	 .write = write_build},
 	{.metric = {.name = "mtshim_processes", .labels = "state",
-		    .help = "shimmed processes: awake; asleep, since they are small; refused, since what their file says is not believed"},
+		    .help = "shimmed processes: awake; asleep, since they are small; refused, since what their file says is not believed; unresponsive, since their mappings cannot be read in time: these may be without the shim"},
 	 .write = write_states},
 	{.metric = {.name = "mtshim_processes_left_out",
 		    .help = "shimmed processes of which nothing is told here, since 500 larger ones are"},

@@ -1,57 +1,77 @@
 /* ctl/owndir.c -- see owndir.h. */
 #include "ctl/owndir.h"
 
+#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define HOLDS_NS 60000000000u
+#include "ctl/watchdog.h"
+
+#define HOLDS_NS UINT64_C(60000000000)
+#define FRESH_NS UINT64_C(50000000000)
 #define PLACES   4096u /* by pid: a bound that needs no sweeping; two processes of one place forget each other */
 
 static struct remembered {
 	pid_t pid; /* 0: nobody */
 	uint64_t start_ticks, stack_start, asked_ns;
-	char *path; /* NULL: it has none */
+	enum mt_owndir_answer answer;
+	char *path; /* NAMED */
 } places[PLACES];
 
-static uint64_t now_ns(void)
+static struct remembered *place_of(const struct mt_process *process)
 {
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+	return &places[(unsigned)process->pid % PLACES];
 }
 
-static bool holds(const struct remembered *place, const struct mt_process *process)
+static bool holds(const struct mt_process *process, uint64_t for_ns)
 {
+	const struct remembered *place = place_of(process);
+
 	return place->pid == process->pid && place->start_ticks == process->start_ticks && place->stack_start &&
-	       place->stack_start == process->stack_start && now_ns() - place->asked_ns < HOLDS_NS;
+	       place->stack_start == process->stack_start && mt_watchdog_now_ns() - place->asked_ns < for_ns;
 }
 
-static void read_environment(struct remembered *place, const struct mt_process *process)
+bool mt_owndir_is_fresh(const struct mt_process *process)
+{
+	return holds(process, FRESH_NS);
+}
+
+void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer answer, const char *path)
+{
+	struct remembered *place = place_of(process);
+
+	free(place->path);
+	*place = (struct remembered){.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
+	place->asked_ns = mt_watchdog_now_ns();
+	place->stack_start = answer == MT_OWNDIR_UNREAD ? 0 : process->stack_start;
+	place->path = answer == MT_OWNDIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
+}
+
+static void read_environment(const struct mt_process *process)
 {
 	char path[PATH_MAX];
 	size_t length = 0;
 	char *list = mt_process_read_memory(process->pid, "environ", &length);
-	bool found = list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path));
+	bool is_late = !list && errno == ETIMEDOUT;
 
-	free(place->path);
-	*place = (struct remembered){.pid = process->pid, .start_ticks = process->start_ticks, .asked_ns = now_ns()};
-	place->stack_start = length ? process->stack_start : 0;
-	place->path = found ? mt_error_check_memory(strdup(path)) : NULL;
+	if (list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path)))
+		mt_owndir_remember(process, MT_OWNDIR_NAMED, path);
+	else
+		mt_owndir_remember(process, length || is_late ? MT_OWNDIR_NONE : MT_OWNDIR_UNREAD, NULL);
 	free(list);
 }
 
-bool mt_owndir_find(const struct mt_process *process, char *out, size_t out_bytes)
+enum mt_owndir_answer mt_owndir_find(const struct mt_process *process, char *out, size_t out_bytes)
 {
-	struct remembered *place = &places[(unsigned)process->pid % PLACES];
+	const struct remembered *place = place_of(process);
 
-	if (!holds(place, process))
-		read_environment(place, process);
+	if (!holds(process, HOLDS_NS))
+		read_environment(process);
+	if (place->answer == MT_OWNDIR_COSTLY)
+		return MT_OWNDIR_COSTLY;
 	if (!place->path || strlen(place->path) >= out_bytes)
-		return false;
+		return MT_OWNDIR_NONE;
 	strcpy(out, place->path);
-	return true;
+	return MT_OWNDIR_NAMED;
 }

@@ -34,7 +34,7 @@ struct mt_process {
 /* A pid from the command line. INVALID with a reason. */
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out);
 
-/* UNKNOWN: no such process. FOREIGN: its maps may not be read. A thread's id finds its process. */
+/* UNKNOWN: no such process. FOREIGN: its maps may not be read. TIMEOUT: it keeps their reader waiting. A thread's id finds its process. */
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why);
 
 /* mt_process_find, and UNKNOWN as well where the process does not carry the shim. */
@@ -44,12 +44,10 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
  * others are there for their place in the tree. */
 size_t mt_process_list(struct mt_process **out);
 
-/* The same by /proc/PID/stat alone: a fifth of the work. `command` is comm, nobody is `shimmed`, and own_pid and pidns are
- * not known: that is told by mt_process_look (and by mt_process_read_command), for whom mt_process_may_look_into. */
+/* The same by /proc/PID/stat alone, which waits for nobody: a fifth of the work. `command` is comm, nobody is `shimmed`, and own_pid and
+ * pidns are not known: that is told by ctl/process_look.h, for whom mt_process_may_look_into. */
 size_t mt_process_scan(struct mt_process **out);
 bool mt_process_may_look_into(const struct mt_process *process);
-enum mt_err mt_process_look(struct mt_process *process, struct mt_why *why);
-void mt_process_read_command(struct mt_process *process);
 
 /* Whether the same process, not another one with its pid, still runs. A zombie does not. */
 bool mt_process_is_alive(const struct mt_process *process);
@@ -64,16 +62,29 @@ uint64_t mt_process_own_pidns(void);
 bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes);
 
 /* A file of /proc/PID that shows the process's own memory, and is as long as the process likes: "environ", "cmdline". The first 8 MB,
- * more than an exec takes (6 MB; execve(2)). NULL: not to be read. The caller frees. */
+ * more than an exec takes (6 MB; execve(2)). NULL: not to be read, with errno: ETIMEDOUT where the process keeps its reader waiting for
+ * 200 ms (ctl/watchdog.h). The caller frees. */
+#define MT_PROCESS_MEMORY_MOST ((size_t)8 << 20)
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
 
 /* A variable of such a list of entries, each ended by a NUL; the text ends with one. */
 bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out, size_t out_bytes);
 
-/* The maps of a process as text, NULL if they may not be read. The caller frees. */
+/* The maps of a process as text, 64 MB at most, NULL as above, EFBIG where they are longer. The caller frees. */
 char *mt_process_maps(pid_t pid);
 
-/* A file of /proc/PID as text. The caller frees. */
+/* The same for "smaps" and "smaps_rollup"; 1 GB at most. */
+char *mt_process_smaps(pid_t pid, const char *file);
+
+/* Any other file of /proc/PID as text, which the kernel writes without waiting for the process: "status". The caller frees. */
 char *mt_process_read(pid_t pid, const char *file, size_t *length);
+
+/* For ctl/process_look.c. Parts of a struct mt_process; false: it has ended, or is a zombie. open and read_small wait as long as the process
+ * likes for cmdline and maps. */
+bool mt_process_read_status(struct mt_process *process);
+bool mt_process_read_stat(struct mt_process *process);
+void mt_process_read_identity(struct mt_process *process);
+bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_bytes);
+int mt_process_open(pid_t pid, const char *file);
 
 #endif

@@ -17,7 +17,8 @@ static const char help[] =
 	"every kind that is counted. RANK, where any has one: by RANK, OMPI_COMM_WORLD_RANK, PMI_RANK or\n"
 	"SLURM_PROCID of its environment. LIVE and IDLE are what a process has last published: up\n"
 	"to a second ago, or half a minute where nothing moves (mtctl stat asks anew). A process that is\n"
-	"asleep is too small to be looked after.\n\n"
+	"asleep is too small to be looked after; of one that is unresponsive the mappings cannot be read in\n"
+	"time, so that it may be without the shim.\n\n"
 	"  --tree [PID]  PID, and whatever descends from it, shimmed or not (without PID: from all shimmed\n"
 	"                processes), by what the kernel says of every page. PSS: pages that n processes share\n"
 	"                count 1/n in each, so that it may be added up. PRIVATE: would go with the process.\n"
@@ -120,7 +121,7 @@ static int run_list(void (*print)(const struct mt_roster *))
 	mt_roster_read(&roster);
 	mt_statsdir_sweep(roster.all, roster.all_count);
 	for (size_t i = 0; i < roster.count; i++)
-		if (roster.list[i].state == MT_ROSTER_REFUSED)
+		if (roster.list[i].state == MT_ROSTER_REFUSED || roster.list[i].state == MT_ROSTER_UNRESPONSIVE)
 			mt_error_say("process %d (%s): %s", (int)roster.list[i].process.pid, roster.list[i].process.comm,
 				     roster.list[i].why.text);
 	print(&roster);

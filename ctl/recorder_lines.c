@@ -30,11 +30,8 @@ uint64_t mt_recorder_start_ns(const struct mt_process *process)
 	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
 }
 
-static uint64_t add_looks(uint64_t hash, pid_t pid, const char *file)
+static uint64_t add_looks(uint64_t hash, char *text, size_t length)
 {
-	size_t length = 0;
-	char *text = mt_process_read_memory(pid, file, &length);
-
 	for (size_t i = 0; text && i < length; i++)
 		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u; /* FNV-1a */
 	free(text);
@@ -43,7 +40,11 @@ static uint64_t add_looks(uint64_t hash, pid_t pid, const char *file)
 
 uint64_t mt_recorder_looks(pid_t pid)
 {
-	return add_looks(add_looks(0xcbf29ce484222325u, pid, "comm"), pid, "cmdline");
+	size_t comm_length = 0, command_length = 0;
+	char *comm = mt_process_read(pid, "comm", &comm_length);
+	char *command = mt_process_read_memory(pid, "cmdline", &command_length);
+
+	return add_looks(add_looks(0xcbf29ce484222325u, comm, comm_length), command, command_length);
 }
 
 json_t *mt_recorder_line(const char *kind, pid_t pid, uint64_t time_ns)

@@ -1,14 +1,19 @@
 #include "ctl/roster.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "ctl/known.h"
 #include "ctl/statsdir.h"
 #include "ctl/target.h"
 
+#define TRIES    5u /* of files that may be half written, all together */
+#define PAUSE_MS 10
+
 const char *mt_roster_state(enum mt_roster_state state)
 {
-	static const char *const words[] = {"asleep", "awake", "refused"};
+	static const char *const words[] = {"asleep", "awake", "refused", "unresponsive"};
 
 	return state < MT_ROSTER_STATES_COUNT ? words[state] : "?";
 }
@@ -21,7 +26,7 @@ static void add_sums(struct mt_roster_sums *to, const struct mt_roster_sums *fro
 	to->gpu_bytes += from->gpu_bytes;
 }
 
-static void read_devices(struct mt_roster_entry *entry)
+static void read_devices(struct mt_roster_entry *entry, bool is_near)
 {
 	const struct mt_stats_head *head = &entry->head;
 	struct mt_stats_device *devices;
@@ -29,46 +34,109 @@ static void read_devices(struct mt_roster_entry *entry)
 	if (!head->devices_count)
 		return;
 	devices = mt_error_check_memory(calloc(head->devices_count, sizeof(*devices)));
-	if (mt_target_read_devices(&entry->process, head, devices, &entry->why) == MT_ERR_OK)
+	if (mt_target_read_devices(&entry->process, head, is_near, devices, &entry->why) == MT_ERR_OK)
 		entry->devices = devices;
 	else
 		free(devices);
 }
 
-static void take_head(const struct mt_process *process, struct mt_roster_entry *entry)
+static void take_head(struct mt_roster_entry *entry, bool is_near)
 {
-	entry->process = *process;
 	entry->state = MT_ROSTER_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
 	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
 	entry->own.gpu_bytes = entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
 	entry->uses_cuda = mt_statsfile_uses_cuda(&entry->head);
-	read_devices(entry);
+	read_devices(entry, is_near);
 }
 
-/* First where an answer costs least; false: it does not carry the shim. */
-static bool read_entry(struct mt_process *process, struct mt_roster_entry *entry)
+static enum mt_err read_head(struct mt_roster_entry *entry)
 {
-	enum mt_err error;
+	enum mt_err error = mt_target_try_head(&entry->process, &entry->head, &entry->why);
 
-	if (!mt_process_may_look_into(process))
-		return false;
-	if (mt_target_read_near(process, &entry->head)) {
-		mt_known_read_command(process);
-		take_head(process, entry);
-	} else {
-		mt_known_look(process);
-		if (!process->shimmed)
-			return false;
-		error = mt_target_read_head(process, &entry->head, &entry->why);
-		if (!error)
-			take_head(process, entry);
-		else
-			entry->state = error == MT_ERR_NOT_AVAILABLE ? MT_ROSTER_ASLEEP : MT_ROSTER_REFUSED;
+	if (!error)
+		take_head(entry, false);
+	else
+		entry->state = error == MT_ERR_NOT_AVAILABLE ? MT_ROSTER_ASLEEP : MT_ROSTER_REFUSED;
+	return error;
+}
+
+/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's memory is asked for of
+ * the others alone; of these, the command line. How many are to be looked at. Meanwhile roster->list is as roster->all.
+ */
+static size_t plan_looks(struct mt_roster *roster, struct mt_process_look *looks)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < roster->all_count; i++) {
+		struct mt_process *process = &roster->all[i];
+		bool is_near;
+
+		if (!mt_process_may_look_into(process))
+			continue;
+		is_near = mt_target_read_near(process, &roster->list[i].head);
+		looks[count++] = (struct mt_process_look){.process = process, .maps = !is_near, .command = is_near};
 	}
-	entry->process = *process;
-	entry->own.rss_bytes = process->rss_bytes;
-	return true;
+	return count;
+}
+
+static struct mt_roster_entry *entry_of(struct mt_roster *roster, const struct mt_process_look *look)
+{
+	return &roster->list[look->process - roster->all];
+}
+
+/* INVALID: its file may be half written. */
+static enum mt_err take_look(const struct mt_process_look *look, struct mt_roster_entry *entry)
+{
+	entry->process = *look->process;
+	entry->own.rss_bytes = entry->process.rss_bytes;
+	if (look->command)
+		take_head(entry, true);
+	else if (look->error == MT_ERR_TIMEOUT)
+		entry->state = MT_ROSTER_UNRESPONSIVE;
+	else if (entry->process.shimmed)
+		return read_head(entry);
+	return MT_ERR_OK;
+}
+
+static void read_entries(struct mt_roster *roster, struct mt_process_look *looks, size_t count)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+	size_t again = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct mt_roster_entry *entry = entry_of(roster, &looks[i]);
+
+		looks[i].error = take_look(&looks[i], entry);
+		again += looks[i].error == MT_ERR_INVALID;
+		if (entry->state == MT_ROSTER_UNRESPONSIVE) {
+			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
+					 "does not answer: its mappings cannot be read in time");
+			looks[i].process->shimmed = true; /* shown, and in the tree */
+		}
+	}
+	for (unsigned try = 0; try < TRIES && again; try++) {
+		nanosleep(&pause, NULL);
+		again = 0;
+		for (size_t i = 0; i < count; i++) {
+			if (looks[i].error == MT_ERR_INVALID)
+				looks[i].error = read_head(entry_of(roster, &looks[i]));
+			again += looks[i].error == MT_ERR_INVALID;
+		}
+	}
+}
+
+static void keep_shimmed(struct mt_roster *roster)
+{
+	for (size_t i = 0; i < roster->all_count; i++) {
+		if (!roster->all[i].shimmed)
+			continue;
+		roster->list[i].process.shimmed = true;
+		if (roster->count != i)
+			memcpy(&roster->list[roster->count], &roster->list[i], sizeof(roster->list[i]));
+		roster->count++;
+	}
+	memset(&roster->list[roster->count], 0, sizeof(roster->list[0]));
 }
 
 /* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are left out. */
@@ -138,15 +206,20 @@ static void find_parents(struct mt_roster *roster)
 
 void mt_roster_read(struct mt_roster *out)
 {
+	struct mt_process_look *looks;
+	size_t looks_count;
+
 	*out = (struct mt_roster){0};
 	out->all_count = mt_process_scan(&out->all);
 	out->list = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->list)));
 	out->order = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->order)));
-	mt_known_begin();
-	for (size_t i = 0; i < out->all_count; i++)
-		out->count += read_entry(&out->all[i], &out->list[out->count]);
-	mt_known_end();
+	looks = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*looks)));
+	looks_count = plan_looks(out, looks);
+	mt_known_look(looks, looks_count);
+	read_entries(out, looks, looks_count);
 	mt_statsdir_forget();
+	free(looks);
+	keep_shimmed(out);
 	find_parents(out);
 	make_order(out);
 	sum_up(out);

@@ -2,7 +2,7 @@
  * show. Figures are as the processes last wrote them: up to a second old, or half a minute where nothing moves. Nobody is
  * woken, and nothing is written. A process that ends meanwhile is left out, or keeps its last figures. 1,000 awake
  * processes take less than 50 ms, of which half are the kernel's for /proc/PID/stat and cmdline (`make bench-ps`). Read
- * again within seconds it costs less: see known.h. One thread of the program may call. */
+ * again within seconds it costs less: see known.h. No process keeps it waiting: see process_look.h. One thread of the program may call. */
 #ifndef MT_CTL_ROSTER_H
 #define MT_CTL_ROSTER_H
 
@@ -10,7 +10,8 @@
 #include "ctl/statsfile.h"
 #include "ctl/tree.h"
 
-enum mt_roster_state { MT_ROSTER_ASLEEP, MT_ROSTER_AWAKE, MT_ROSTER_REFUSED, MT_ROSTER_STATES_COUNT };
+/* UNRESPONSIVE: it keeps the reader of its maps waiting, or the processes of its user together do. It may not even be shimmed. */
+enum mt_roster_state { MT_ROSTER_ASLEEP, MT_ROSTER_AWAKE, MT_ROSTER_REFUSED, MT_ROSTER_UNRESPONSIVE, MT_ROSTER_STATES_COUNT };
 
 struct mt_roster_sums {
 	uint64_t rss_bytes;             /* pages that processes share are counted in each */
@@ -24,7 +25,7 @@ struct mt_roster_entry {
 	enum mt_roster_state state;
 	struct mt_stats_head head;      /* MT_ROSTER_AWAKE */
 	struct mt_stats_device *devices; /* head.devices_count of them; NULL: none, or it has just ended */
-	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed */
+	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed; UNRESPONSIVE */
 	bool uses_cuda;
 	struct mt_roster_sums own;      /* 0 for what is not known */
 	struct mt_roster_sums tree;     /* its own and that of all shimmed ones below it */
@@ -46,7 +47,7 @@ struct mt_roster {
 void mt_roster_read(struct mt_roster *out);
 void mt_roster_free(struct mt_roster *roster);
 
-/* "asleep", "awake", "refused". */
+/* "asleep", "awake", "refused", "unresponsive". */
 const char *mt_roster_state(enum mt_roster_state state);
 
 #endif

@@ -175,11 +175,11 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out)
 /* A kernel thread has empty files, as has a process that is just ending. */
 static enum mt_err read_text(const struct mt_process *process, const char *file, char **out, struct mt_why *why)
 {
-	char *text = mt_process_read(process->pid, file, NULL);
+	char *text = mt_process_smaps(process->pid, file);
 
 	if (!text && (errno == EACCES || errno == EPERM))
 		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
-	if (!text && errno == EFBIG)
+	if (!text && (errno == EFBIG || errno == ETIMEDOUT))
 		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
 	if (!text || !*text || !mt_process_is_alive(process)) {
 		free(text);

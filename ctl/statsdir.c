@@ -12,12 +12,16 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ctl/owndir.h"
+#include "ctl/process_look.h"
 #include "ctl/text.h"
 #include "ctl/tree.h"
 #include "stats/stats_layout.h"
+
+#define PATH_NS UINT64_C(500000) /* of CPU time: a usual path takes 10,000 */
 
 static void default_path(uid_t uid, char *out, size_t out_bytes)
 {
@@ -257,28 +261,60 @@ static void roots_path(const struct mt_process *process, char *out, size_t out_b
 		close(directory);
 }
 
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* A path is as long as the process likes: 40 links of 4 kB each are 7 ms of looking up, in each look at each process. */
+static enum mt_err open_in_own(const struct mt_process *process, const char *path, enum mt_statsdir_file which, int *out_fd,
+			       struct mt_why *why)
+{
+	uint64_t from_ns = own_cpu_ns(), cost_ns;
+	enum mt_err error = open_in(process, path, which, out_fd, why);
+
+	if (error == MT_ERR_NOT_AVAILABLE)
+		say_not_in_memory(process, path, why);
+	cost_ns = own_cpu_ns() - from_ns;
+	mt_process_budget_spend(process->uid, cost_ns);
+	if (cost_ns > PATH_NS)
+		mt_owndir_remember(process, MT_OWNDIR_COSTLY, NULL);
+	return error;
+}
+
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why)
 {
-	char paths[4][PATH_MAX] = {"", "", "", ""};
-	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
+	enum mt_err error = MT_ERR_NOT_AVAILABLE, guessed;
+	enum mt_owndir_answer answer;
+	struct mt_why refused;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user", (int)process->pid);
-	if (!mt_owndir_find(process, paths[0], sizeof(paths[0])))
-		paths[0][0] = '\0';
-	named_path(paths[1], sizeof(paths[1]));
-	if (paths[1][0] && is_another_users(process, paths[1]))
-		paths[1][0] = '\0';
-	roots_path(process, paths[2], sizeof(paths[2]));
-	default_path(process->uid, paths[3], sizeof(paths[3]));
+	answer = mt_owndir_find(process, own, sizeof(own));
+	if (answer == MT_OWNDIR_COSTLY || (answer == MT_OWNDIR_NAMED && !mt_process_budget_is_left(process->uid)))
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: the path of its MT_DIR takes long to follow");
 	mt_error_because(why, error, "asleep: it has no files");
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE; i++)
+	if (answer == MT_OWNDIR_NAMED)
+		error = open_in_own(process, own, which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return error;
+	named_path(paths[0], sizeof(paths[0]));
+	if (paths[0][0] && is_another_users(process, paths[0]))
+		paths[0][0] = '\0';
+	roots_path(process, paths[1], sizeof(paths[1]));
+	default_path(process->uid, paths[2], sizeof(paths[2]));
+	guessed = error;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && guessed == MT_ERR_NOT_AVAILABLE; i++)
 		if (paths[i][0])
-			error = open_in(process, paths[i], which, out_fd, why);
-	if (error == MT_ERR_NOT_AVAILABLE && paths[0][0])
-		say_not_in_memory(process, paths[0], why);
-	return error;
+			guessed = open_in(process, paths[i], which, out_fd, &refused);
+	if (guessed != MT_ERR_OK && guessed != MT_ERR_NOT_AVAILABLE)
+		*why = refused;
+	return guessed;
 }
 
 /* The same two directories serve nearly all processes: kept open between mt_statsdir_open_near and mt_statsdir_forget. */

@@ -18,8 +18,8 @@ static enum mt_err check_identity(const struct mt_process *process, const struct
 	return MT_ERR_OK;
 }
 
-static enum mt_err read_head_by(enum mt_err (*read)(int fd, struct mt_stats_head *out, struct mt_why *why),
-				const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+static enum mt_err read_head(const struct mt_process *process, enum mt_err (*read)(int, struct mt_stats_head *, struct mt_why *),
+			     struct mt_stats_head *out, struct mt_why *why)
 {
 	struct mt_stats_head head;
 	int fd;
@@ -38,19 +38,20 @@ static enum mt_err read_head_by(enum mt_err (*read)(int fd, struct mt_stats_head
 
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
 {
-	return read_head_by(mt_statsfile_read_head, process, out, why);
+	return read_head(process, mt_statsfile_read_head, out, why);
 }
 
 enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
 {
-	return read_head_by(mt_statsfile_try_head, process, out, why);
+	return read_head(process, mt_statsfile_try_head, out, why);
 }
 
-enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head,
+enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head, bool is_near,
 				   struct mt_stats_device *out, struct mt_why *why)
 {
 	int fd;
-	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+	enum mt_err error = is_near ? mt_statsdir_open_near(process, &fd, why)
+				    : mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
 
 	if (error)
 		return error;
@@ -62,6 +63,7 @@ enum mt_err mt_target_read_devices(const struct mt_process *process, const struc
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 {
 	struct mt_process near = *process;
+	struct mt_stats_head head;
 	struct mt_why why;
 	enum mt_err error;
 	int fd;
@@ -70,10 +72,11 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 	near.pidns = mt_process_own_pidns();
 	if (!near.pidns || !near.stack_start || mt_statsdir_open_near(&near, &fd, &why) != MT_ERR_OK)
 		return false;
-	error = mt_statsfile_try_head(fd, out, &why);
+	error = mt_statsfile_try_head(fd, &head, &why);
 	close(fd);
-	if (error || check_identity(&near, out, &why) != MT_ERR_OK || out->stack_start != near.stack_start)
+	if (error || check_identity(&near, &head, &why) != MT_ERR_OK || head.stack_start != near.stack_start)
 		return false;
+	*out = head;
 	near.shimmed = true;
 	*process = near;
 	return true;
@@ -111,6 +114,8 @@ enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
 	error = mt_process_find_shimmed(number, out, &why);
 	if (error)
 		mt_error_say("%s", why.text);
+	if (error == MT_ERR_TIMEOUT)
+		return MT_EXIT_NO_ANSWER;
 	return error ? MT_EXIT_NOT_SHIMMED : MT_EXIT_OK;
 }
 

@@ -15,14 +15,15 @@ struct mt_target {
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why);
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
 
-/* Reads the head once, without a pause. INVALID also where the process writes it at this moment. */
+/* Tried once: INVALID may be a write in flight. For who reads many, and tries again those that failed together. */
 enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
 
 /* The same of a file that was opened before, which may have been removed since. */
 enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out, struct mt_why *why);
 
-/* The table of devices that belongs to a head: head->devices_count of `out` are filled. */
-enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head,
+/* The table of devices that belongs to a head, which mt_target_read_near has read or another function: head->devices_count of `out` are
+ * filled. */
+enum mt_err mt_target_read_devices(const struct mt_process *process, const struct mt_stats_head *head, bool is_near,
 				   struct mt_stats_device *out, struct mt_why *why);
 
 /* The head of a process of mt_process_scan, where its file lies in the directory that mtctl would look in first, and is

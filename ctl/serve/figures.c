@@ -1,16 +1,24 @@
 /* ctl/serve/figures.c -- see figures.h. */
 #include "ctl/serve/figures.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/bellfile.h"
+#include "ctl/error.h"
 #include "ctl/openmetrics.h"
-#include "ctl/ps.h"
-#include "ctl/stat.h"
+#include "ctl/serve/jobs.h"
+#include "ctl/watchdog.h"
 
-#define SHARE 4u /* what took one to make is good for four at least */
+#define SHARE       4u /* what took one to make is good for four at least */
+#define PIECE_BYTES 65536u
+#define DEADLINE_NS (30 * UINT64_C(1000000000))
+#define TEXT_MOST   ((size_t)256 << 20)
 
 static void drop(struct mt_answer *answer)
 {
@@ -19,143 +27,275 @@ static void drop(struct mt_answer *answer)
 	*answer = (struct mt_answer){0};
 }
 
-/* CPU time, not the clock's: on a busy machine it is no reason for older figures that others have run meanwhile. */
-static uint64_t spent_ns(void)
+/* ---- the reader ---- */
+
+static bool start_reader(struct mt_figures *figures)
 {
-	struct timespec spent;
+	int asks[2], answers[2];
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
-	return (uint64_t)spent.tv_sec * 1000000000u + (uint64_t)spent.tv_nsec;
-}
-
-/* For what has been made since spent_ns was `from_ns`. */
-static uint64_t good_until(const struct mt_figures *figures, uint64_t from_ns)
-{
-	uint64_t cost_ns = (spent_ns() - from_ns) * SHARE, good_ns = figures->interval_ms * 1000000u;
-
-	return mt_bellfile_now_ns() + (cost_ns > good_ns ? cost_ns : good_ns);
-}
-
-static void drop_roster(struct mt_figures *figures)
-{
-	for (size_t i = 0; i < MT_FIGURES_FORMS_COUNT; i++)
-		drop(&figures->forms[i]);
-	mt_roster_free(&figures->roster);
-	figures->until_ns = 0;
-}
-
-static struct mt_answer make_form(const struct mt_roster *roster, enum mt_figures_form form)
-{
-	bool old = form == MT_FIGURES_PLAIN;
-	size_t length = 0;
-	char *text;
-
-	if (form == MT_FIGURES_PROCESSES)
-		return mt_answer_json(MHD_HTTP_OK, mt_ps_json(roster));
-	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(roster, &length);
-	return mt_answer_bytes(old ? MT_OPENMETRICS_OLD_TYPE : MT_OPENMETRICS_TYPE, text, length, MT_ANSWER_FREE);
-}
-
-struct mt_answer mt_figures_roster(struct mt_figures *figures, enum mt_figures_form form)
-{
-	uint64_t from_ns = spent_ns();
-
-	if (mt_bellfile_now_ns() >= figures->until_ns) {
-		drop_roster(figures);
-		mt_roster_read(&figures->roster);
-		figures->until_ns = good_until(figures, from_ns);
+	if (pipe2(asks, O_CLOEXEC) != 0)
+		return false;
+	if (pipe2(answers, O_CLOEXEC) != 0) {
+		close(asks[0]);
+		close(asks[1]);
+		return false;
 	}
-	if (!figures->forms[form].response) {
-		figures->forms[form] = make_form(&figures->roster, form);
-		figures->forms[form].kept = true;
+	figures->reader = fork();
+	if (figures->reader == 0) {
+		close(asks[1]);
+		close(answers[0]);
+		mt_jobs_begin_child();
+		mt_reader_run(asks[0], answers[1], figures->interval_ms);
 	}
-	return figures->forms[form];
-}
-
-/* Whether a process of another user exists is not told either. */
-bool mt_figures_find(pid_t pid, struct mt_process *out, struct mt_answer *out_refusal)
-{
-	struct mt_process process;
-	struct mt_why why;
-
-	if (mt_process_find_shimmed(pid, &process, &why) == MT_ERR_OK && (geteuid() == 0 || process.uid == geteuid())) {
-		*out = process;
+	close(asks[0]);
+	close(answers[1]);
+	figures->to = asks[1];
+	figures->from = answers[0];
+	(void)fcntl(figures->from, F_SETFL, O_NONBLOCK);
+	if (figures->reader > 0)
 		return true;
-	}
-	*out_refusal = mt_answer_error(MHD_HTTP_NOT_FOUND, "no process of this id carries the shim here");
+	figures->reader = 0;
+	close(figures->to);
+	close(figures->from);
 	return false;
 }
 
-static struct mt_answer make_process(pid_t pid)
+static void end_reader(struct mt_figures *figures)
 {
-	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
-	struct mt_answer answer;
-	struct mt_why why;
-	enum mt_err error;
+	if (!figures->reader)
+		return;
+	(void)kill(figures->reader, SIGKILL);
+	close(figures->to);
+	close(figures->from);
+	for (int tries = 0; tries < 100 && waitpid(figures->reader, NULL, WNOHANG) == 0; tries++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	figures->reader = 0;
+}
 
-	if (mt_figures_find(pid, &target->process, &answer)) {
-		error = mt_target_read(&target->process, &target->file, &why);
-		if (!error)
-			answer = mt_answer_json(MHD_HTTP_OK, mt_stat_json(target));
-		else if (error == MT_ERR_NOT_AVAILABLE)
-			answer = mt_answer_error(MHD_HTTP_NOT_FOUND, why.text);
-		else
-			answer = mt_answer_error(MHD_HTTP_BAD_GATEWAY, why.text);
+/* ---- who waits ---- */
+
+/* It is there, be it an error: all who wait for it may go on. */
+static void give(struct mt_figures *figures, struct mt_figures_one *figure, struct mt_answer answer, uint64_t cost_ns)
+{
+	uint64_t good_ns = figures->interval_ms * UINT64_C(1000000);
+
+	drop(&figure->answer);
+	figure->answer = answer;
+	figure->answer.kept = true;
+	figure->wanted = false;
+	figure->until_ns = mt_watchdog_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
+	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+		struct mt_figures_waiter *waiter = &figures->waiters[i];
+
+		if (!waiter->connection || waiter->figure != figure || waiter->resumed)
+			continue;
+		waiter->resumed = true;
+		MHD_resume_connection(waiter->connection);
 	}
-	free(target);
+}
+
+static void give_up(struct mt_figures *figures, struct mt_figures_one *figure)
+{
+	give(figures, figure, mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
+}
+
+static void fail(struct mt_figures *figures)
+{
+	struct mt_figures_one *asked = figures->asked;
+
+	end_reader(figures);
+	figures->asked = NULL;
+	figures->bytes = 0;
+	if (asked)
+		give_up(figures, asked);
+}
+
+static struct mt_answer make_answer(enum mt_reader_form form, const struct mt_reader_head *head, const char *from)
+{
+	static const char *const types[] = {
+		[MT_READER_OPENMETRICS] = MT_OPENMETRICS_TYPE,
+		[MT_READER_PLAIN] = MT_OPENMETRICS_OLD_TYPE,
+		[MT_READER_PROCESSES] = "application/json",
+		[MT_READER_PROCESS] = "application/json",
+	};
+	char *text = mt_error_check_memory(malloc(head->bytes + 1));
+	struct mt_answer answer;
+
+	memcpy(text, from, head->bytes);
+	text[head->bytes] = '\0';
+	if (head->status == MHD_HTTP_OK)
+		return mt_answer_bytes(types[form], text, head->bytes, MT_ANSWER_FREE);
+	answer = mt_answer_error(head->status, text);
+	free(text);
 	return answer;
 }
 
-/* The one of this process, else the place that is out of date first. */
-static struct mt_figures_process *place_for(struct mt_figures *figures, pid_t pid)
+/* ---- the server ---- */
+
+static struct mt_figures_one *find_place(struct mt_figures *figures, struct mt_reader_ask ask)
 {
-	struct mt_figures_process *first = &figures->processes[0];
+	struct mt_figures_one *oldest = NULL;
 
-	for (size_t i = 0; i < MT_FIGURES_PROCESSES_MOST; i++) {
-		struct mt_figures_process *one = &figures->processes[i];
+	if (ask.form != MT_READER_PROCESS)
+		return &figures->list[ask.form];
+	for (size_t i = MT_READER_PROCESS; i < MT_FIGURES_MOST; i++) {
+		struct mt_figures_one *one = &figures->list[i];
 
-		if (one->pid == pid)
+		if (one->ask.pid == ask.pid)
 			return one;
-		if (one->until_ns < first->until_ns)
-			first = one;
+		if (!one->waiting && !one->wanted && one != figures->asked &&
+		    (!oldest || one->until_ns < oldest->until_ns))
+			oldest = one;
 	}
-	return first;
+	return oldest;
 }
 
-struct mt_answer mt_figures_process(struct mt_figures *figures, pid_t pid)
+static struct mt_figures_waiter *find_waiter(struct mt_figures *figures)
 {
-	uint64_t from_ns = spent_ns();
-	struct mt_figures_process *place = place_for(figures, pid);
-
-	if (place->pid == pid && mt_bellfile_now_ns() < place->until_ns)
-		return place->answer;
-	drop(&place->answer);
-	place->pid = pid;
-	place->answer = make_process(pid);
-	place->answer.kept = true;
-	place->until_ns = good_until(figures, from_ns);
-	return place->answer;
+	for (size_t i = 0; i < MT_CLIENTS_MOST; i++)
+		if (!figures->waiters[i].connection)
+			return &figures->waiters[i];
+	return NULL;
 }
 
-void mt_figures_expire(struct mt_figures *figures)
+struct mt_answer mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+				struct mt_figures_waiter **out_waiter)
 {
-	uint64_t now_ns = mt_bellfile_now_ns();
+	struct mt_figures_one *figure = find_place(figures, ask);
+	struct mt_figures_waiter *waiter = find_waiter(figures);
 
-	if (now_ns >= figures->until_ns)
-		drop_roster(figures);
-	for (size_t i = 0; i < MT_FIGURES_PROCESSES_MOST; i++) {
-		struct mt_figures_process *one = &figures->processes[i];
+	if (!figure || !waiter || figures->stopped)
+		return mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+				       "too many requests are under way, or the server ends");
+	if (figure->ask.pid != ask.pid)
+		drop(&figure->answer);
+	figure->ask = ask;
+	if (figure->answer.response && mt_watchdog_now_ns() < figure->until_ns)
+		return figure->answer;
+	figure->wanted |= figure != figures->asked;
+	figure->waiting++;
+	*waiter = (struct mt_figures_waiter){connection, figure, false};
+	*out_waiter = waiter;
+	MHD_suspend_connection(connection);
+	return (struct mt_answer){0};
+}
 
-		if (one->pid && now_ns >= one->until_ns) {
-			drop(&one->answer);
-			*one = (struct mt_figures_process){0};
+void mt_figures_leave(struct mt_figures_waiter *waiter)
+{
+	waiter->figure->waiting--;
+	*waiter = (struct mt_figures_waiter){0};
+}
+
+struct mt_answer mt_figures_take(struct mt_figures_waiter *waiter)
+{
+	struct mt_answer answer = waiter->figure->answer;
+
+	mt_figures_leave(waiter);
+	return answer;
+}
+
+size_t mt_figures_poll(const struct mt_figures *figures, struct pollfd *out)
+{
+	if (!figures->reader)
+		return 0;
+	*out = (struct pollfd){.fd = figures->from, .events = POLLIN};
+	return 1;
+}
+
+/* false: the reader has ended, or says what cannot be. */
+static bool read_more(struct mt_figures *figures)
+{
+	ssize_t got;
+
+	do {
+		if (figures->room - figures->bytes < PIECE_BYTES) {
+			figures->room = figures->room * 2 + PIECE_BYTES;
+			figures->text = mt_error_check_memory(realloc(figures->text, figures->room));
 		}
+		got = read(figures->from, figures->text + figures->bytes, PIECE_BYTES);
+		figures->bytes += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && figures->bytes < TEXT_MOST);
+	return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+static void take_text(struct mt_figures *figures)
+{
+	struct mt_figures_one *asked = figures->asked;
+	struct mt_reader_head head;
+
+	if (!asked || figures->bytes < sizeof(head))
+		return;
+	memcpy(&head, figures->text, sizeof(head));
+	if (figures->bytes - sizeof(head) < head.bytes)
+		return;
+	figures->asked = NULL;
+	give(figures, asked, make_answer(asked->ask.form, &head, figures->text + sizeof(head)), head.cost_ns);
+	free(figures->text);
+	figures->text = NULL;
+	figures->bytes = figures->room = 0;
+}
+
+static void ask_next(struct mt_figures *figures)
+{
+	for (size_t tried = 0; tried < MT_FIGURES_MOST && !figures->asked; tried++) {
+		struct mt_figures_one *figure = &figures->list[figures->next++ % MT_FIGURES_MOST];
+
+		if (!figure->wanted)
+			continue;
+		figure->wanted = false;
+		if ((!figures->reader && !start_reader(figures)) ||
+		    write(figures->to, &figure->ask, sizeof(figure->ask)) != (ssize_t)sizeof(figure->ask)) {
+			end_reader(figures);
+			give_up(figures, figure);
+			continue;
+		}
+		figures->asked = figure;
+		figures->deadline_ns = mt_watchdog_now_ns() + DEADLINE_NS;
 	}
+}
+
+static void expire(struct mt_figures *figures)
+{
+	uint64_t now_ns = mt_watchdog_now_ns();
+
+	for (size_t i = 0; i < MT_FIGURES_MOST; i++) {
+		struct mt_figures_one *one = &figures->list[i];
+
+		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
+			drop(&one->answer);
+	}
+}
+
+void mt_figures_run(struct mt_figures *figures)
+{
+	bool goes_on = !figures->reader || read_more(figures);
+
+	take_text(figures);
+	if (!goes_on)
+		fail(figures);
+	if (figures->asked && mt_watchdog_now_ns() >= figures->deadline_ns)
+		fail(figures);
+}
+
+void mt_figures_ask(struct mt_figures *figures)
+{
+	ask_next(figures);
+	expire(figures);
+}
+
+void mt_figures_stop(struct mt_figures *figures)
+{
+	figures->stopped = true;
+	fail(figures);
+	for (size_t i = 0; i < MT_FIGURES_MOST; i++)
+		if (figures->list[i].wanted)
+			give_up(figures, &figures->list[i]);
 }
 
 void mt_figures_free(struct mt_figures *figures)
 {
-	drop_roster(figures);
-	for (size_t i = 0; i < MT_FIGURES_PROCESSES_MOST; i++)
-		drop(&figures->processes[i].answer);
+	end_reader(figures);
+	free(figures->text);
+	for (size_t i = 0; i < MT_FIGURES_MOST; i++)
+		drop(&figures->list[i].answer);
 }

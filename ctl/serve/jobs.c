@@ -41,18 +41,24 @@ static void close_sockets(void)
 			close(fd);
 }
 
-static _Noreturn void child(const struct mt_job_order *order, int to)
+void mt_jobs_begin_child(void)
 {
 	sigset_t none;
-	unsigned status;
-	char *text = NULL;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	close_sockets();
+}
+
+static _Noreturn void child(const struct mt_job_order *order, int to)
+{
+	unsigned status;
+	char *text = NULL;
+
+	mt_jobs_begin_child();
 	if (dup2(to, STDOUT_FILENO) < 0)
 		_exit(1);
-	close_sockets();
 	status = order->work(order, &text);
 	write_all((const char *)&status, sizeof(status));
 	write_all(text, strlen(text));
@@ -72,7 +78,7 @@ static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_order
 	for (size_t i = 0; i < MT_JOBS_MOST; i++) {
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
-		else if (jobs->list[i].order.process.pid == order->process.pid) {
+		else if (jobs->list[i].order.pid == order->pid) {
 			*out_refusal = mt_answer_error(MHD_HTTP_CONFLICT, "another request of this process is under way");
 			return NULL;
 		}

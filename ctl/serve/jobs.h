@@ -15,7 +15,7 @@
  * body, JSON. */
 struct mt_job_order {
 	unsigned (*work)(const struct mt_job_order *order, char **out);
-	struct mt_process process;
+	pid_t pid;
 	uint32_t level;
 };
 #define MT_JOB_TIMEOUT_MS 60000u
@@ -36,6 +36,9 @@ struct mt_jobs {
 	size_t count;
 	bool stopped; /* there will be no more: libmicrohttpd aborts where it is to end with a suspended connection */
 };
+
+/* First in a child of the server: it ends with the server, may be ended by signals, and holds no connection open. */
+void mt_jobs_begin_child(void);
 
 /* Starts the child; the connection is suspended until it has ended. NULL with *out_refusal: there is one for this process
  * already (409), there are too many, or the server ends (503). */

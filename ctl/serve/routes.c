@@ -7,12 +7,14 @@
 #include "ctl/serve/page.h"
 #include "ctl/serve/work.h"
 #include "ctl/text.h"
+#include "stats/stats_layout.h"
 
 /* What libmicrohttpd keeps for us from the first call for a request to its end. */
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
 	struct mt_job *job; /* that it waits for */
+	struct mt_figures_waiter *waiter; /* the same, for figures */
 	pid_t pid;          /* of the path, 0: none */
 };
 
@@ -33,31 +35,40 @@ static struct mt_answer answer_health(struct request *request)
 	return mt_answer_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1, MT_ANSWER_STATIC);
 }
 
+/* The first call suspends the connection where there is no answer yet; the one after its end takes it. */
+static struct mt_answer answer_by_figures(struct request *request, struct mt_reader_ask ask)
+{
+	struct mt_answer answer = mt_figures_get(&request->server->figures, ask, request->connection, &request->waiter);
+
+	if (request->waiter && mt_clients_of(request->connection))
+		mt_clients_of(request->connection)->waits = true;
+	return answer;
+}
+
 static struct mt_answer answer_metrics(struct request *request)
 {
 	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 	bool modern = accept && strstr(accept, "application/openmetrics-text");
 
-	return mt_figures_roster(&request->server->figures, modern ? MT_FIGURES_OPENMETRICS : MT_FIGURES_PLAIN);
+	return answer_by_figures(request, (struct mt_reader_ask){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
 }
 
 static struct mt_answer answer_processes(struct request *request)
 {
-	return mt_figures_roster(&request->server->figures, MT_FIGURES_PROCESSES);
+	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESSES, 0});
 }
 
 static struct mt_answer answer_process(struct request *request)
 {
-	return mt_figures_process(&request->server->figures, request->pid);
+	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESS, request->pid});
 }
 
-/* The first call starts the child; the one after its end takes what it says. */
+/* As with figures; the child is of this request alone. */
 static struct mt_answer answer_by_job(struct request *request, struct mt_job_order order)
 {
 	struct mt_answer answer = {0};
 
-	if (!mt_figures_find(request->pid, &order.process, &answer))
-		return answer;
+	order.pid = request->pid;
 	request->job = mt_jobs_start(&request->server->jobs, &order, request->connection, &answer);
 	if (request->job && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
@@ -170,6 +181,11 @@ static struct mt_answer answer_request(struct request *request, const char *url)
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
 
+	struct mt_figures_waiter *waiter = request->waiter;
+
+	request->waiter = NULL;
+	if (waiter)
+		return mt_figures_take(waiter);
 	if (request->job)
 		return mt_job_take(&request->server->jobs, request->job);
 	if (route)
@@ -222,7 +238,7 @@ enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, c
 		request->job = NULL;
 		return queue(connection, answer);
 	}
-	return request->job ? MHD_YES : MHD_NO;
+	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }
 
 void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place, enum MHD_RequestTerminationCode code)
@@ -238,6 +254,8 @@ void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **pl
 		return;
 	if (request->job)
 		mt_job_drop(&server->jobs, request->job);
+	if (request->waiter)
+		mt_figures_leave(request->waiter);
 	server->requests_count--;
 	free(request);
 	*place = NULL;

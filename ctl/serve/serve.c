@@ -123,18 +123,20 @@ static int timeout_ms(const struct loop *loop)
 /* One turn. false: a signal asks it to end. */
 static bool turn(struct loop *loop, int most_ms)
 {
-	struct pollfd list[2 + MT_JOBS_MOST] = {{.fd = loop->signals, .events = POLLIN},
+	struct pollfd list[3 + MT_JOBS_MOST] = {{.fd = loop->signals, .events = POLLIN},
 						{.fd = loop->epoll, .events = POLLIN}};
 	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
+	count += mt_figures_poll(&loop->server->figures, list + count);
 	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
 		wait_ms = most_ms;
 	(void)poll(list, count, wait_ms);
 	mt_jobs_run(&loop->server->jobs);
+	mt_figures_run(&loop->server->figures);
 	(void)MHD_run(loop->daemon);
+	mt_figures_ask(&loop->server->figures);
 	mt_clients_expire(&loop->server->clients);
-	mt_figures_expire(&loop->server->figures);
 	return !(list[0].revents & POLLIN);
 }
 
@@ -147,6 +149,7 @@ static void say_goodbye(struct loop *loop)
 	if (listener != MHD_INVALID_SOCKET)
 		close(listener);
 	mt_jobs_stop(&loop->server->jobs);
+	mt_figures_stop(&loop->server->figures);
 	close(loop->signals); /* it stays readable: no turn would wait */
 	loop->signals = -1;
 	while (loop->server->requests_count && mt_bellfile_now_ns() < end_ns)

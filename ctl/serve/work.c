@@ -2,6 +2,7 @@
 #include "ctl/serve/work.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "ctl/json.h"
 #include "ctl/snapshot.h"
@@ -27,12 +28,40 @@ static char *text_of(json_t *value)
 	return text;
 }
 
+enum mt_err mt_work_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+{
+	struct mt_process process;
+	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
+
+	if (error == MT_ERR_TIMEOUT)
+		return error;
+	if (error || (geteuid() != 0 && process.uid != geteuid()))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "no process of this id carries the shim here");
+	*out = process;
+	return MT_ERR_OK;
+}
+
+static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
+{
+	json_t *refusal = json_object();
+
+	mt_json_set_text(refusal, "error", why->text);
+	*out = text_of(refusal);
+	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
+}
+
 unsigned mt_work_trim(const struct mt_job_order *order, char **out)
 {
+	struct mt_process process;
+	json_t *answer, *error;
+	struct mt_why why;
+	enum mt_err refused = mt_work_find(order->pid, &process, &why);
 	int code;
-	json_t *answer = mt_trim_json(&order->process, order->level, MT_TRIM_TIMEOUT_MS, &code);
-	json_t *error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
 
+	if (refused)
+		return refuse(refused, &why, out);
+	answer = mt_trim_json(&process, order->level, MT_TRIM_TIMEOUT_MS, &code);
+	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
 	/* As in every other refusal. */
 	if (status_of(code) != MHD_HTTP_OK && error)
 		mt_json_set(answer, "error", json_incref(error));
@@ -44,18 +73,16 @@ unsigned mt_work_snapshot(const struct mt_job_order *order, char **out)
 {
 	const struct mt_snapshot_view view = {.device = MT_SNAPSHOT_ALL, .top = BLOCKS_MOST};
 	struct mt_snapshot snapshot = {0};
-	json_t *refusal;
+	struct mt_process process;
 	size_t length;
 	FILE *file;
 	struct mt_why why;
-	enum mt_err error = mt_snapshot_take(&order->process, &snapshot, &why);
+	enum mt_err error = mt_work_find(order->pid, &process, &why);
 
-	if (error) {
-		refusal = json_object();
-		mt_json_set_text(refusal, "error", why.text);
-		*out = text_of(refusal);
-		return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
-	}
+	if (!error)
+		error = mt_snapshot_take(&process, &snapshot, &why);
+	if (error)
+		return refuse(error, &why, out);
 	file = mt_error_check_memory(open_memstream(out, &length));
 	mt_snapshot_write_json(&snapshot, &view, file);
 	if (fclose(file) != 0)

@@ -288,7 +288,7 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column, const stru
 	case MT_COLUMN_REASON:
 		if (row->state != MT_ROSTER_AWAKE)
 			return (struct mt_top_cell_text){text_of(mt_roster_state(row->state)),
-							 row->state == MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
+							 row->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:

@@ -66,12 +66,12 @@ Test(owndir, that_there_is_none_is_remembered_until_an_exec)
 	unsetenv("MT_DIR");
 	start("read x; MT_DIR=/two exec sleep 60");
 	before = identity(own_stack());
-	cr_expect_not(mt_owndir_find(&before, path, sizeof(path)));
+	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE);
 	cr_assert_eq(write(gate, "go\n", 3), 3);
 	after = identity(before.stack_start);
 
-	cr_expect_not(mt_owndir_find(&before, path, sizeof(path)), "the same program is not asked again");
-	cr_expect(mt_owndir_find(&after, path, sizeof(path)));
+	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE, "the same program is not asked again");
+	cr_expect_eq(mt_owndir_find(&after, path, sizeof(path)), MT_OWNDIR_NAMED);
 	cr_expect_str_eq(path, "/two");
 	end();
 }
@@ -84,12 +84,12 @@ Test(owndir, what_was_found_is_remembered)
 	setenv("MT_DIR", "/one", 1);
 	start("read x");
 	one = other = identity(own_stack());
-	cr_expect(mt_owndir_find(&one, path, sizeof(path)));
+	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED);
 	end();
 	other.start_ticks++;
 
 	cr_expect_str_eq(path, "/one");
-	cr_expect(mt_owndir_find(&one, path, sizeof(path)), "it is gone, and cannot be asked");
-	cr_expect_not(mt_owndir_find(&one, small, sizeof(small)));
-	cr_expect_not(mt_owndir_find(&other, path, sizeof(path)), "another process under its pid is not it");
+	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED, "it is gone, and cannot be asked");
+	cr_expect_eq(mt_owndir_find(&one, small, sizeof(small)), MT_OWNDIR_NONE);
+	cr_expect_eq(mt_owndir_find(&other, path, sizeof(path)), MT_OWNDIR_NONE, "another process under its pid is not it");
 }

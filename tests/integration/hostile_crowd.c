@@ -1,0 +1,184 @@
+/* hostile_crowd.c LIBRARY COUNT TRICK [FOLDER] -- COUNT processes that look shimmed (an executable mapping of LIBRARY),
+ * each of which costs who looks at them as much as it can: hold   one memory for all, whose mmap_lock one thread holds
+ * for reading for seconds, while another waits to write stats  a stats file without a byte env    an environment of 64
+ * MB that nobody has ever touched maps   10,000 executable mappings, below that of the library, of a file in FOLDER
+ * whose path is 31 kB long in maps none   nothing of its own Says "ready" and waits for the end of its input. */
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+#define HELD_BYTES ((size_t)24 << 30)
+
+static uint64_t fields[52]; /* of /proc/self/stat, by their numbers in proc(5) */
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static void read_fields(void)
+{
+	char text[2048] = "";
+	FILE *file = fopen("/proc/self/stat", "r");
+	char *at = file && fgets(text, sizeof(text), file) ? strrchr(text, ')') + 2 : NULL;
+
+	for (int i = 3; at && i < 52; i++, at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
+		fields[i] = strtoull(at, NULL, 10);
+	if (file)
+		fclose(file);
+}
+
+static void *populate(void *unused)
+{
+	char *all = mmap(NULL, HELD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)unused;
+	madvise(all, HELD_BYTES, MADV_NOHUGEPAGE);
+	for (;;) {
+		if (madvise(all, HELD_BYTES, MADV_POPULATE_READ) != 0)
+			fail("MADV_POPULATE_READ");
+		madvise(all, HELD_BYTES, MADV_DONTNEED);
+	}
+	return NULL;
+}
+
+static void *write_mappings(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		munmap(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+		usleep(200);
+	}
+	return NULL;
+}
+
+static void hold(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, write_mappings, NULL);
+	pthread_create(&thread, NULL, populate, NULL);
+}
+
+static void make_stats(void)
+{
+	char path[200];
+	struct stat status;
+
+	read_fields();
+	stat("/proc/self/ns/pid", &status);
+	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u", (unsigned)getuid());
+	(void)mkdir(path, 0700);
+	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u/%d-%lu-%lu.stats", (unsigned)getuid(), (int)getpid(),
+		 (unsigned long)fields[22], (unsigned long)status.st_ino);
+	if (open(path, O_CREAT | O_WRONLY, 0600) < 0)
+		fail(path);
+}
+
+static void lengthen_environment(void)
+{
+	const size_t bytes = (size_t)64 << 20;
+	char *empty = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct prctl_mm_map map;
+
+	read_fields();
+	map = (struct prctl_mm_map){
+		.start_code = fields[26],
+		.end_code = fields[27],
+		.start_data = fields[45],
+		.end_data = fields[46],
+		.start_brk = fields[47],
+		.brk = (uint64_t)(uintptr_t)sbrk(0),
+		.start_stack = fields[28],
+		.arg_start = fields[48],
+		.arg_end = fields[49],
+		.env_start = (uint64_t)(uintptr_t)empty,
+		.env_end = (uint64_t)(uintptr_t)empty + bytes,
+		.exe_fd = (uint32_t)-1,
+	};
+	if (empty == MAP_FAILED || prctl(PR_SET_MM, PR_SET_MM_MAP, &map, sizeof(map), 0) != 0)
+		fail("PR_SET_MM_MAP");
+}
+
+/* A newline is four bytes in maps. */
+static int open_long_path(const char *folder)
+{
+	char name[256];
+
+	memset(name, '\n', 255);
+	name[255] = '\0';
+	if (chdir(folder) != 0)
+		fail(folder);
+	for (int i = 0; i < 31; i++)
+		if (mkdir(name, 0700) != 0 || chdir(name) != 0)
+			fail("mkdir");
+	return open("f", O_CREAT | O_RDWR, 0600);
+}
+
+static void map_many(int fd)
+{
+	if (ftruncate(fd, 4096) != 0)
+		fail("ftruncate");
+	for (int i = 0; i < 10000; i++) /* of two kinds, so that no two are joined */
+		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, i % 2 ? MAP_PRIVATE : MAP_SHARED, fd, 0) == MAP_FAILED)
+			fail("mmap");
+}
+
+static int child(void *trick)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (strcmp(trick, "stats") == 0)
+		make_stats();
+	for (;;)
+		pause();
+	return 0;
+}
+
+static void start_children(int count, char *trick)
+{
+	for (int i = 0; i < count; i++) {
+		if (strcmp(trick, "hold") == 0) {
+			if (clone(child, (char *)malloc(16384) + 16000, CLONE_VM | SIGCHLD, trick) < 0)
+				fail("clone");
+		} else if (fork() == 0) {
+			child(trick);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int library = argc > 3 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, library, 0) == MAP_FAILED)
+		fail("the library");
+	if (strcmp(argv[3], "env") == 0)
+		lengthen_environment();
+	if (strcmp(argv[3], "maps") == 0)
+		map_many(open_long_path(argv[4]));
+	start_children(atoi(argv[2]) - 1, argv[3]);
+	if (strcmp(argv[3], "hold") == 0)
+		hold();
+	if (strcmp(argv[3], "stats") == 0)
+		make_stats();
+	usleep(300000);
+	(void)!write(STDOUT_FILENO, "ready\n", 6); /* who holds the memory may allocate nothing */
+	while (read(STDIN_FILENO, &(char){0}, 1) > 0)
+		continue;
+	kill(0, SIGKILL);
+	return 0;
+}
