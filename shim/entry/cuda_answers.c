@@ -22,16 +22,17 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 {
 	int kept_errno = errno;
 	struct mt_cuda_block block;
-	bool is_found = mt_cuda_is_on() && (base || bytes) && mt_cuda_find_block(dptr, &block);
-	int result = mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
+	uint64_t its_base;
+	int result;
 
-	if (!is_found || result != MT_CU_SUCCESS) {
+	if (!mt_cuda_is_on() || (!base && !bytes) || !mt_cuda_find_block(dptr, &block)) {
 		errno = kept_errno;
-		return result;
+		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 	}
-	if (block.is_absent) {
+	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr); /* its errors count */
+	if (result == MT_CU_SUCCESS && block.is_absent) {
 		result = MT_CU_NOT_FOUND;
-	} else {
+	} else if (result == MT_CU_SUCCESS) {
 		if (base)
 			*base = block.base;
 		if (bytes)

@@ -20,7 +20,7 @@ fuzz_parts_heap     := heap_boot heap_composed
 fuzz_wrap_settings  := mt_error_say
 fuzz_wrap_kernel    := open access opendir
 fuzz_wrap_files     := nanosleep mt_naming_fill mt_canvas_width_of mt_limit_find mt_process_maps
-fuzz_wrap_http      := mt_process_find_shimmed mt_roster_read
+fuzz_wrap_http      := mt_figures_get mt_jobs_start
 fuzz_packages_files := cairo
 fuzz_packages_http  := libmicrohttpd
 

@@ -28,21 +28,31 @@ static struct mt_server server;
 static struct MHD_Daemon *daemon_of_ours;
 static char answer[ANSWER_MOST + 1];
 
-/* There is no process here to be asked for (fuzz.mk: --wrap): the machine's own are not what is tried, and must not be
- * trimmed. */
-enum mt_err __wrap_mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why);
-enum mt_err __wrap_mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why)
+/* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's own are not what is tried, and must
+ * not be trimmed. */
+struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+				       struct mt_figures_waiter **out_waiter);
+struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+				       struct mt_figures_waiter **out_waiter)
 {
-	(void)out;
-	return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
+	(void)figures;
+	(void)connection;
+	(void)out_waiter;
+	if (ask.form == MT_READER_PROCESS)
+		return mt_answer_error(MHD_HTTP_NOT_FOUND, "no such process");
+	return mt_answer_bytes("text/plain", "# EOF\n", 6, MT_ANSWER_STATIC);
 }
 
-void __wrap_mt_roster_read(struct mt_roster *out);
-void __wrap_mt_roster_read(struct mt_roster *out)
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order, struct MHD_Connection *connection,
+				    struct mt_answer *out_refusal);
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order, struct MHD_Connection *connection,
+				    struct mt_answer *out_refusal)
 {
-	*out = (struct mt_roster){0};
-	out->list = calloc(1, sizeof(*out->list));
-	out->order = calloc(1, sizeof(*out->order));
+	(void)jobs;
+	(void)order;
+	(void)connection;
+	*out_refusal = mt_answer_error(MHD_HTTP_NOT_FOUND, "no such process");
+	return NULL;
 }
 
 /* A listening socket that nobody can reach. */
