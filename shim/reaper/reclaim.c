@@ -18,6 +18,7 @@
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define MOST_PATIENCE 10                 /* times that, for a large block */
 #define FIRST_BYTES ((int64_t)(64 * MT_MIB)) /* allocated before the worker's first look: who does that waits for it */
 #define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
 #define STEP_SHARE  64                   /* of the limit: a smaller fall of live bytes is memory that is turned over */
@@ -154,13 +155,21 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_room *roo
 	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
 }
 
+/* Who has allocated little comes back with the next MB; a large block is there at once. */
+static uint64_t patience_ns(uint64_t fresh_bytes)
+{
+	uint64_t times = fresh_bytes / MT_MIB;
+
+	return PATIENCE_NS * (times < 1 ? 1 : times > MOST_PATIENCE ? MOST_PATIENCE : times);
+}
+
 /* Half of the room may stay: who is at the ceiling would be there again with the next MB. */
-static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t began_ns)
+static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t fresh_bytes, uint64_t began_ns)
 {
 	struct mt_heap_size after;
 
 	if (mt_shared_pages_purge_copies(false) ||
-	    mt_backend()->reclaim((uint64_t)room->room_bytes / 2, PATIENCE_NS) != MT_RECLAIMED_SOME)
+	    mt_backend()->reclaim((uint64_t)room->room_bytes / 2, patience_ns(fresh_bytes)) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
 	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
@@ -232,7 +241,7 @@ static void compare(uint64_t fresh_bytes)
 	if (!is_exempt)
 		collect_garbage(&ceiling, &room, now);
 	if (mt_ceiling_is_passed(&ceiling, &room, now))
-		reclaim(&ceiling, &room, now);
+		reclaim(&ceiling, &room, fresh_bytes, now);
 	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes && now - ceiling.look_ns >= RING_NS)
 		ring();
 }

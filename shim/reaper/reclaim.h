@@ -1,7 +1,7 @@
 /* reaper/reclaim.h -- direct reclaim: a thread whose allocations bring the process near a limit returns the heap's free memory itself,
  * before it goes on, as the kernel has it done for its own limits. The worker's looks say where the limit is (headroom.h). Between two
  * looks each thread compares the heap with that after about every MB that it has allocated. One thread returns memory at a time;
- * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go. Over glibc they also wait for the
+ * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go, a second for a block. Over glibc they also wait for the
  * worker's look where only that can tell whether the limit is reached (unseen.h).
  * Opens no file, allocates nothing. Lock: the purge lock (backend/purge.h). */
 #ifndef MT_RECLAIM_H
