@@ -99,6 +99,13 @@ bool mt_capture_is_ending(void)
 	return atomic_load_explicit(&ends, memory_order_acquire) != 0;
 }
 
+int mt_capture_exchange_mode(const struct mt_driver *driver, int mode)
+{
+	if (driver->cuThreadExchangeStreamCaptureMode)
+		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+
 static void forbid_cancel(void)
 {
 	int before = mt_wait_uncancelled();

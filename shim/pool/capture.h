@@ -1,5 +1,6 @@
 /* pool/capture.h -- the capture gate. While a stream of the process captures into a graph, no call of ours that could invalidate
- * the capture is made: no event is recorded or queried, nothing is synchronised or given back. Recording an event of a
+ * the capture is made: no event is recorded, nothing is synchronised. What is queried or given back for a program that is out of memory is
+ * so in relaxed capture mode, past the gate. Recording an event of a
  * context during a capture *invalidates* the capture, hence the gate's two sides: who begins a capture raises it and waits for the
  * recorders in flight; a recorder holds it over its call. The one lock of ours that is held over driver calls: recorders wait
  * for nobody while inside. Readers are counted in cells of their own, so that threads do not share a line. */
@@ -28,6 +29,9 @@ bool mt_capture_is_ending(void); /* a snapshot */
 
 /* A capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
+
+/* The calling thread's capture mode; answers the one it had. In the relaxed one no capture minds its calls, but for recording. */
+int mt_capture_exchange_mode(const struct mt_driver *driver, int mode);
 
 /* ---- who begins and ends captures: entry/cuda_capture.c ---- */
 

@@ -1,7 +1,8 @@
 /* pool/event.h -- the driver's events behind the fences.
  * Events are made with their context current, kept in a bounded stock of it, and destroyed with it. What lies in a group of another
  * context is abroad: it comes home by way of the limbo, for two contexts' locks are never held at once.
- * All driver calls here are made with the gate (pool/capture.h) entered and no lock held, but by mt_events_bury. */
+ * All driver calls here are made with no lock held, and with the gate (pool/capture.h) entered or, queries alone, in relaxed capture mode;
+ * mt_events_bury with neither. */
 #ifndef MT_EVENT_H
 #define MT_EVENT_H
 
@@ -24,7 +25,7 @@ struct mt_event {
 enum mt_fence_answer {
 	MT_FENCE_DONE,    /* the group is retired, its blocks are idle */
 	MT_FENCE_NOT_YET,
-	MT_FENCE_CAPTURE, /* a capture is open: nothing was asked */
+	MT_FENCE_CAPTURE, /* a capture is open, and nothing could be asked */
 	MT_FENCE_LOST     /* it can never be known */
 };
 

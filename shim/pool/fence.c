@@ -6,7 +6,6 @@
 #include "base/os.h"
 #include "pool/capture.h"
 #include "pool/event.h"
-#include "pool/giveback.h"
 #include "pool/mapped.h"
 #include "pool/wait.h"
 
@@ -170,9 +169,9 @@ static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context, s
 
 	if (!mt_pool_driver()->cuThreadExchangeStreamCaptureMode)
 		return MT_FENCE_CAPTURE;
-	mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
 	answer = ask(context, group, NULL, only_record);
-	(void)mt_giveback_relax(mode);
+	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
 	return answer;
 }
 
@@ -257,7 +256,7 @@ void mt_fence_poll(struct mt_context *context, unsigned most)
 
 static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
 {
-	int result, mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	int result, mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
 	bool was_pushed = mt_context_enter(context, true, &result);
 
 	while (event && event->context != context)
@@ -265,7 +264,7 @@ static bool is_own_event_done(struct mt_context *context, const struct mt_event 
 	if (event && result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuEventQuery(event->event);
 	mt_context_exit(was_pushed);
-	(void)mt_giveback_relax(mode);
+	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
 	return event && result == MT_CU_SUCCESS;
 }
 

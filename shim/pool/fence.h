@@ -6,7 +6,8 @@
  * by recording them, when it is full, large or old or one of its blocks is wanted; events recorded later than the free see more work
  * than they need to, never less. Older drivers offer no way that does not wait for the device: nothing is pooled there.
  * The context's lock protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
- * so. Driver calls are made with the capture gate entered, which fails while a capture is open. */
+ * so. Driver calls are made with the capture gate entered, which fails while a capture is open: then events that were recorded before
+ * it began are queried in relaxed capture mode. */
 #ifndef MT_FENCE_H
 #define MT_FENCE_H
 

@@ -10,13 +10,6 @@
 #define PENDING_MAX_NS (60 * MT_NS_PER_S) /* pending for longer, or for ten decays: the driver shall wait for it */
 #define HAND_OVER_MAX  32                 /* blocks that one cuMemFree hands over */
 
-int mt_giveback_relax(int mode)
-{
-	if (mt_pool_driver()->cuThreadExchangeStreamCaptureMode)
-		(void)mt_pool_driver()->cuThreadExchangeStreamCaptureMode(&mode);
-	return mode;
-}
-
 /* The driver permits no call on this thread now: the block waits behind a fence again, like one just freed. */
 static bool take_in(struct mt_context *context, struct mt_block *block)
 {
@@ -214,10 +207,10 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 static uint64_t give(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
 {
 	int cancel = mt_wait_uncancelled();
-	int mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	int mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
 	uint64_t given = give_some(context, rule, kind);
 
-	(void)mt_giveback_relax(mode);
+	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	return given;
 }

@@ -19,9 +19,6 @@ struct mt_giveback {
 };
 #define MT_GIVEBACK_ALL ((struct mt_giveback){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})
 
-/* The calling thread's capture mode; answers the one it had. */
-int mt_giveback_relax(int mode);
-
 /* Idle blocks of a held context, oldest first, until the rule says stop or a capture begins. Bytes given back; counts down the rule's
  * bytes and blocks. */
 uint64_t mt_giveback_idle(struct mt_context *context, struct mt_giveback *rule);

@@ -99,7 +99,7 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
  *	}
  * From begin to end nothing is cached on the device. device -1: the current context's, all where none is current. bytes: 0 where unknown.
  * begin: false, and no end follows, where nothing can be made room of: no pool, or more bytes than the device has. Counts a retry.
- * next: gives back first what is idle, then what the device is done with, then waits (10 s at most) for what is pending, then as
+ * next: gives back first what is idle, then what its own context is done with, then waits (10 s at most) for what is pending, then as
  * long as other threads give back; false: another try is useless. Any thread; between the two it is not cancelled. */
 struct mt_shortage {
 	int device;

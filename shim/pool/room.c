@@ -287,9 +287,9 @@ static bool can_serve(const struct mt_shortage *shortage)
 
 	if (shortage->device == MT_ROOM_ANY_DEVICE || !shortage->bytes)
 		return true;
-	mode = mt_giveback_relax(MT_CU_CAPTURE_RELAXED);
+	mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
 	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
-	(void)mt_giveback_relax(mode);
+	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
 	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
 }
 
@@ -336,7 +336,7 @@ static bool await_pending(struct mt_shortage *shortage)
 
 MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
 {
-	enum { IDLE, READY, WAIT, LOST, MORE };
+	enum { IDLE, READY, WAIT, LOST };
 
 	if (shortage->step == IDLE) {
 		each_context(shortage, give_idle);

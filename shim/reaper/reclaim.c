@@ -218,7 +218,8 @@ static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct m
 	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling->exact)
 		return false;
 	heap.fresh_bytes = (int64_t)fresh_bytes;
-	note_live(&heap, ceiling->limit_bytes / STEP_SHARE);
+	if (!heap.exact)
+		note_live(&heap, ceiling->limit_bytes / STEP_SHARE);
 	*out = mt_ceiling_room(ceiling, &heap);
 	return true;
 }

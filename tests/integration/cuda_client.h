@@ -14,6 +14,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For programs that are tests: a call of the driver that must succeed, else exit 1; what else must hold, else exit 4. */
+#define OK(call)                                                                   \
+	do {                                                                       \
+		int ok_ = (call);                                                  \
+                                                                                   \
+		if (ok_ != 0) {                                                    \
+			printf("line %d: %s: %d\n", __LINE__, #call, ok_);         \
+			exit(1);                                                   \
+		}                                                                  \
+	} while (0)
+#define EXPECT(condition)                                                          \
+	do {                                                                       \
+		if (!(condition)) {                                                \
+			printf("line %d: not %s\n", __LINE__, #condition);         \
+			exit(4);                                                   \
+		}                                                                  \
+	} while (0)
+
 struct cuda_location {
 	int type;
 	int id;

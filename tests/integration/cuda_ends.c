@@ -13,22 +13,6 @@
 #define OLD 0x11
 #define NEW 0x22
 
-#define OK(call)                                                                   \
-	do {                                                                       \
-		int result_ = (call);                                              \
-		if (result_ != 0) {                                                \
-			printf("line %d: %s: %d\n", __LINE__, #call, result_);     \
-			exit(1);                                                   \
-		}                                                                  \
-	} while (0)
-#define EXPECT(condition)                                                          \
-	do {                                                                       \
-		if (!(condition)) {                                                \
-			printf("line %d: not %s\n", __LINE__, #condition);         \
-			exit(4);                                                   \
-		}                                                                  \
-	} while (0)
-
 static int (*set_latency)(const char *symbol, unsigned int us);
 static uint64_t (*count_calls)(const char *symbol);
 static unsigned char page[BYTES];

@@ -24,15 +24,6 @@ static _Atomic bool is_released, is_enqueued;
 static void *context[2];
 static void *stream[2]; /* non-blocking, one in each context */
 
-#define OK(call)                                                                   \
-	do {                                                                       \
-		int result_ = (call);                                              \
-		if (result_ != 0) {                                                \
-			printf("line %d: %s: %d\n", __LINE__, #call, result_);     \
-			exit(1);                                                   \
-		}                                                                  \
-	} while (0)
-
 static void wait_for_release(void *unused)
 {
 	(void)unused;

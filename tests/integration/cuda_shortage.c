@@ -30,15 +30,6 @@ static double now_ms(void)
 		printf("%s: %d%s\n", #call, result_, now_ms() - begin_ > 100 ? " slow" : ""); \
 		result_;                                                                  \
 	})
-#define OK(call)                                                                   \
-	do {                                                                       \
-		int ok_ = (call);                                                  \
-                                                                                   \
-		if (ok_ != 0) {                                                    \
-			printf("line %d: %s: %d\n", __LINE__, #call, ok_);         \
-			exit(1);                                                   \
-		}                                                                  \
-	} while (0)
 
 static uint64_t take(size_t bytes)
 {
