@@ -30,8 +30,11 @@ bool mt_capture_is_ending(void); /* a snapshot */
 /* A capture is open, or a context ends (a snapshot). */
 bool mt_capture_is_open(void);
 
-/* The calling thread's capture mode; answers the one it had. In the relaxed one no capture minds its calls, but for recording. */
-int mt_capture_exchange_mode(const struct mt_driver *driver, int mode);
+/* Puts the calling thread into the relaxed capture mode, in which no capture minds its calls, but for recording. Answers the
+ * mode it had, for mt_capture_restore; MT_CAPTURE_NOT_RELAXED: the driver refused. */
+#define MT_CAPTURE_NOT_RELAXED (-1)
+int mt_capture_relax(const struct mt_driver *driver);
+void mt_capture_restore(const struct mt_driver *driver, int mode);
 
 /* ---- who begins and ends captures: entry/cuda_capture.c ---- */
 

@@ -128,9 +128,9 @@ static MT_COLD bool make_stream(struct mt_context *context)
 
 	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
 		return true; /* no driver that has cuCtxRecordEvent */
-	mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
+	mode = mt_capture_relax(mt_pool_driver());
 	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
-	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
+	mt_capture_restore(mt_pool_driver(), mode);
 	if (result == MT_CU_SUCCESS)
 		atomic_store_explicit(&context->stream, stream, memory_order_release);
 	return result == MT_CU_SUCCESS;

@@ -107,7 +107,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	kept = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
+	kept = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context) {
 		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
 		uint64_t next;
@@ -122,7 +122,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 		mt_context_drop(context);
 	}
-	(void)mt_capture_exchange_mode(mt_pool_driver(), kept);
+	mt_capture_restore(mt_pool_driver(), kept);
 	return given;
 }
 
@@ -133,7 +133,7 @@ uint64_t mt_pool_trim(void)
 
 	if (!is_up() || mt_capture_is_open())
 		return 0;
-	kept = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
+	kept = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context) {
 		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
 		struct mt_giveback all = MT_GIVEBACK_ALL;
@@ -145,7 +145,7 @@ uint64_t mt_pool_trim(void)
 		given += mt_giveback_idle(context, &all);
 		mt_context_drop(context);
 	}
-	(void)mt_capture_exchange_mode(mt_pool_driver(), kept);
+	mt_capture_restore(mt_pool_driver(), kept);
 	return given;
 }
 

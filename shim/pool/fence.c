@@ -165,13 +165,12 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context, struct mt_group *group, bool only_record)
 {
 	enum mt_fence_answer answer;
-	int mode;
+	int mode = mt_capture_relax(mt_pool_driver());
 
-	if (!mt_pool_driver()->cuThreadExchangeStreamCaptureMode)
+	if (mode == MT_CAPTURE_NOT_RELAXED)
 		return MT_FENCE_CAPTURE;
-	mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
 	answer = ask(context, group, NULL, only_record);
-	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
+	mt_capture_restore(mt_pool_driver(), mode);
 	return answer;
 }
 
@@ -244,27 +243,37 @@ bool mt_fence_close(struct mt_context *context)
 
 void mt_fence_poll(struct mt_context *context, unsigned most)
 {
+	bool may_record = !mt_capture_is_open();
+
 	for (unsigned i = 0; i < most; i++) {
 		struct mt_group *group = context->groups.first;
 
-		while (group && group->is_lost)
+		while (group && (group->is_lost || (!group->is_recorded && !may_record)))
 			group = group->next;
-		if (!group || group->is_busy || settle(context, group, false) != MT_FENCE_DONE)
+		if (!group || group->is_busy)
 			return;
+		if (settle(context, group, false) == MT_FENCE_DONE)
+			continue;
+		if (group->is_recorded || !may_record)
+			return;
+		may_record = false;
 	}
 }
 
 static bool is_own_event_done(struct mt_context *context, const struct mt_event *event)
 {
-	int result, mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
-	bool was_pushed = mt_context_enter(context, true, &result);
+	int result, mode = mt_capture_relax(mt_pool_driver());
+	bool was_pushed;
 
+	if (mode == MT_CAPTURE_NOT_RELAXED)
+		return false;
+	was_pushed = mt_context_enter(context, true, &result);
 	while (event && event->context != context)
 		event = event->next;
 	if (event && result == MT_CU_SUCCESS)
 		result = mt_pool_driver()->cuEventQuery(event->event);
 	mt_context_exit(was_pushed);
-	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
+	mt_capture_restore(mt_pool_driver(), mode);
 	return event && result == MT_CU_SUCCESS;
 }
 

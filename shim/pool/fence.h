@@ -55,7 +55,8 @@ enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group
  * as above. */
 bool mt_fence_close(struct mt_context *context);
 
-/* Asks the oldest closed groups, `most` of them, until one is not ready. The lock as above. */
+/* Asks the oldest closed groups, `most` of them, until one is not ready; one that cannot be recorded now does not keep those behind it
+ * from being asked. The lock as above. */
 void mt_fence_poll(struct mt_context *context, unsigned most);
 
 /* For who is out of memory: asks all closed groups whether the work of their own context is done, for which alone the driver's cuMemFree

@@ -207,10 +207,10 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 static uint64_t give(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
 {
 	int cancel = mt_wait_uncancelled();
-	int mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
+	int mode = mt_capture_relax(mt_pool_driver());
 	uint64_t given = give_some(context, rule, kind);
 
-	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
+	mt_capture_restore(mt_pool_driver(), mode);
 	mt_wait_cancellable(cancel);
 	return given;
 }

@@ -287,9 +287,9 @@ static bool can_serve(const struct mt_shortage *shortage)
 
 	if (shortage->device == MT_ROOM_ANY_DEVICE || !shortage->bytes)
 		return true;
-	mode = mt_capture_exchange_mode(mt_pool_driver(), MT_CU_CAPTURE_RELAXED);
+	mode = mt_capture_relax(mt_pool_driver());
 	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
-	(void)mt_capture_exchange_mode(mt_pool_driver(), mode);
+	mt_capture_restore(mt_pool_driver(), mode);
 	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
 }
 
