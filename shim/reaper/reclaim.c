@@ -71,13 +71,13 @@ static void set(_Atomic bool *flag, bool value)
 	atomic_store_explicit(flag, value, memory_order_relaxed);
 }
 
-bool mt_reclaim_read_heap(struct mt_heap_size *out)
+static bool read_heap(bool may_be_exact, struct mt_heap_size *out)
 {
 	const struct mt_backend *backend = mt_backend();
 	struct mt_heap_figures pages = {0};
 	struct mt_account_totals totals;
 
-	*out = (struct mt_heap_size){.exact = backend->pages && backend->pages(&pages)};
+	*out = (struct mt_heap_size){.exact = may_be_exact && backend->pages && backend->pages(&pages)};
 	if (out->exact) {
 		out->held_bytes = (int64_t)pages.active_bytes;
 		out->free_bytes = (int64_t)pages.dirty_bytes;
@@ -87,6 +87,11 @@ bool mt_reclaim_read_heap(struct mt_heap_size *out)
 		return false;
 	out->held_bytes = (int64_t)totals.live_bytes;
 	return true;
+}
+
+bool mt_reclaim_read_heap(struct mt_heap_size *out)
+{
+	return read_heap(true, out);
 }
 
 /* ---- comparing ---- */
@@ -210,12 +215,13 @@ static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 	mt_unseen_note(heap->held_bytes, step_bytes);
 }
 
+/* The heap's pages may have come to be believed since the look: they are compared with what a look measured in pages alone. */
 static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct mt_room *out)
 {
 	struct mt_heap_size heap;
 
 	*ceiling = read_ceiling();
-	if (!mt_reclaim_read_heap(&heap) || heap.exact != ceiling->exact)
+	if (!read_heap(ceiling->exact, &heap) || heap.exact != ceiling->exact)
 		return false;
 	heap.fresh_bytes = (int64_t)fresh_bytes;
 	if (!heap.exact)

@@ -1,0 +1,65 @@
+/* test_reclaim.c -- reaper/reclaim: a thread that allocates returns free memory before its limit is reached. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#ifndef MT_NO_JEMALLOC
+
+#include "account/account.h"
+#include "backend/backend.h"
+#include "backend/jemalloc.h"
+#include "base/config.h"
+#include "base/os.h"
+#include "reaper/reclaim.h"
+
+#define MB ((uint64_t)MT_MIB)
+
+static void thread_born(void *counters)
+{
+	mt_account_thread_born(counters);
+}
+
+static void ignore_growth(size_t bytes)
+{
+	(void)bytes;
+}
+
+static const struct mt_backend *start(void)
+{
+	static const struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = ignore_growth};
+	const char *environment[] = {"MT_ALLOCATOR=jemalloc", NULL};
+	const struct mt_backend *backend;
+
+	mt_config_read(environment);
+	backend = mt_backend_choose(mt_config(), &hooks);
+	mt_account_start(mt_jemalloc_counters, NULL);
+	backend->ops->free(backend->ops->malloc(1));
+	return backend;
+}
+
+/* A cleanup asks jemalloc for all its figures, after which its page counters are believed. */
+Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
+{
+	const struct mt_backend *backend = start();
+	struct mt_headroom_look look = {
+		.now_ns = mt_os_now_ns(), .used_bytes = 56 * MB, .limit_bytes = 64 * MB, .anon_bytes = 55 * MB};
+	struct mt_heap_figures figures;
+	uint64_t count, ns;
+	void *block;
+
+	backend->ops->free(memset(backend->ops->malloc(50 * MB), 1, 50 * MB));
+	cr_assert(mt_reclaim_read_heap(&look.heap));
+	cr_assert_not(look.heap.exact);
+	mt_reclaim_look(&look);
+	cr_assert(backend->figures(&figures));
+	cr_assert(mt_reclaim_read_heap(&look.heap));
+	cr_assert(look.heap.exact);
+
+	block = backend->ops->malloc(15 * MB);
+	mt_reclaim_run(15 * MB);
+
+	mt_reclaim_read(&count, &ns);
+	cr_expect_eq(count, 1);
+	backend->ops->free(block);
+}
+
+#endif
