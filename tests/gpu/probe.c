@@ -53,6 +53,7 @@ static const struct probe_item items[] = {
 	{ "lookup", probe_lookup, "", 30 },
 	{ "ranges", probe_ranges, "", 30 },
 	{ "granularity", probe_granularity, "", 60 },
+	{ "freed_in_stream", probe_freed_in_stream, "", 30 },
 	ODD_FREE("double"),
 	ODD_FREE("interior"),
 	ODD_FREE("null"),
@@ -66,6 +67,7 @@ static const struct probe_item items[] = {
 	ODD_FREE("sync_of_managed"),
 	ODD_FREE("sync_of_pinned"),
 	{ "sticky", probe_sticky, "", 30 },
+	{ "free_of_broken", probe_free_of_broken, "", 30 },
 	{ "fork", probe_fork, "", 30 },
 	{ "exit", probe_exit, "", 30 },
 };

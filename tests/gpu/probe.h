@@ -38,9 +38,11 @@ void probe_capture(const char *argument);
 void probe_lookup(const char *argument);
 void probe_ranges(const char *argument);
 void probe_granularity(const char *argument);
+void probe_freed_in_stream(const char *argument);
 /* probe_errors.c */
 void probe_odd_free(const char *kind);
 void probe_sticky(const char *argument);
+void probe_free_of_broken(const char *argument);
 void probe_fork(const char *argument);
 void probe_exit(const char *argument);
 

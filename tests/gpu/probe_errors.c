@@ -202,6 +202,26 @@ void probe_sticky(const char *argument)
 	say_code(cu.cuMemAlloc_v2(&block, 4096), "alloc_after_reset_code");
 }
 
+/* A block of a context that is broken is freed while a good one is current. */
+void probe_free_of_broken(const char *argument)
+{
+	struct CUctx_st *good;
+	uint64_t block;
+
+	(void)argument;
+	gpu_start();
+	gpu_ok(cu.cuCtxGetCurrent(&good));
+	gpu_context();
+	gpu_kernels();
+	block = gpu_alloc(1 << 20);
+	say_code(gpu_fault(NULL), "launch_code");
+	say_code(cu.cuCtxSynchronize(), "synchronize_code");
+	gpu_ok(cu.cuCtxSetCurrent(good));
+	say_health();
+	say_code(cu.cuMemFree_v2(block), "free_code");
+	say_health();
+}
+
 void probe_fork(const char *argument)
 {
 	struct CUctx_st *context;

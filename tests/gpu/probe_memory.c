@@ -157,3 +157,39 @@ void probe_granularity(const char *argument)
 	say_granularity(3 << 20, "3MiB");
 	say_granularity(33 << 20, "33MiB");
 }
+
+/* Memory that was freed in a stream, while another stream of the context is at work: is it there for cuMemAlloc at once, as the pool
+ * relies on it? */
+void probe_freed_in_stream(const char *argument)
+{
+	struct CUstream_st *busy, *quiet;
+	uint64_t free_bytes, start_ns, block;
+	size_t bytes;
+	int code;
+
+	(void)argument;
+	gpu_start();
+	if (!gpu_has(cuMemFreeAsync) || !gpu_has(cuStreamQuery))
+		gpu_skip("no cuMemFreeAsync in this driver");
+	busy = gpu_stream(0);
+	quiet = gpu_stream(GPU_STREAM_NON_BLOCKING);
+	bytes = gpu_free_bytes() / 8 * 5 & ~(size_t)((2 << 20) - 1); /* two of them are too much */
+	block = gpu_alloc(bytes);
+	free_bytes = gpu_free_bytes();
+	gpu_spin(busy, 1000);
+	start_ns = gpu_now_ns();
+	say_code(cu.cuMemFreeAsync(block, quiet), "free_code");
+	say_number((double)(gpu_now_ns() - start_ns), "free_ns");
+	while ((code = cu.cuStreamQuery(quiet)) == MT_CU_NOT_READY && gpu_now_ns() - start_ns < 5000000000)
+		;
+	say_code(code, "stream_code");
+	say_number((double)(gpu_now_ns() - start_ns), "stream_done_after_ns");
+	say_bool(gpu_free_bytes() >= free_bytes + bytes, "is_free_for_cuMemGetInfo");
+	start_ns = gpu_now_ns();
+	code = cu.cuMemAlloc_v2(&block, bytes);
+	say_code(code, "alloc_code");
+	say_number((double)(gpu_now_ns() - start_ns), "alloc_ns");
+	say_code(cu.cuStreamQuery(busy), "busy_stream_code");
+	if (code == MT_CU_SUCCESS)
+		gpu_ok(cu.cuMemFree_v2(block));
+}

@@ -3,6 +3,7 @@ a folder that is not its user's, not those of another namespace's processes."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import time
 
@@ -78,6 +79,7 @@ def test_a_folder_that_is_not_ones_own_alone_is_not_swept(person, home_of, ctl, 
 def test_another_user_sweeps_nothing(person, home_of, wait_for):
 	owner, other = person(1), person(2)
 	puppet = owner.puppet(wait_for)
+	puppet.send_signal(signal.SIGSTOP)  # it sweeps its own folder when it makes a file there
 	(owner.folder / f"{GONE}.stats").write_bytes(b"x")
 	before = sorted(owner.folder.iterdir())
 
