@@ -15,7 +15,7 @@ static bool before_begin(void)
 {
 	if (!mt_cuda_is_on())
 		return false;
-	mt_pool_before_capture();
+	mt_pool_fence_freed();
 	mt_capture_before_begin();
 	return true;
 }

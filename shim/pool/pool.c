@@ -275,8 +275,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	return true;
 }
 
-/* Once the capture is open, blocks that have no fence could not get one. */
-void mt_pool_before_capture(void)
+void mt_pool_fence_freed(void)
 {
 	if (!is_up() || mt_capture_is_open())
 		return;

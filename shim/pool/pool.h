@@ -156,8 +156,9 @@ void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner);
 /* Green contexts exist on the device: events of a context do not see their work, so nothing is pooled any more. No driver call. */
 void mt_pool_green(int device);
 
-/* A stream is about to be captured: while one is, the driver serves every call itself. */
-void mt_pool_before_capture(void);
+/* Fences for what has been freed so far. Before a capture, in which none can be had and the driver serves every call itself; and before a
+ * function of the program's on the host, which may wait for the program: a later fence would wait for it. */
+void mt_pool_fence_freed(void);
 
 /* ---- for the reaper: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */
 

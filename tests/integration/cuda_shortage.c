@@ -225,6 +225,16 @@ static void host_pending(void)
 	SHOW(cu.cuMemAlloc_v2(&dptr, 700 * MB));
 }
 
+/* Too small for a fence of its own. */
+static void host_small(void)
+{
+	uint64_t dptr = take(14 * MB);
+
+	OK(cu.cuMemFree_v2(dptr));
+	let_wait();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 990 * MB));
+}
+
 static void host_green(void)
 {
 	int (*get)(int, void *, int) = (int (*)(int, void *, int))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDeviceGetDevResource");
@@ -288,7 +298,7 @@ static const struct {
 	void (*run)(void);
 } words[] = {
 	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd },	  { "captures", captures },
-	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_green", host_green },
+	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_small", host_small }, { "host_green", host_green },
 	{ "host_capture", host_capture }, { "calls", calls },
 };
 

@@ -25,7 +25,7 @@ MT_DRIVER_FUNCTIONS(X)
 X(cuInit, (unsigned flags))
 X(cuMemAlloc, (unsigned *dptr, unsigned bytes))
 X(cuMemcpyHtoD_v2, (uint64_t to, const void *from, size_t bytes))
-X(cuLaunchHostFunc, (void *function))
+X(cuStreamWaitEvent, (void *function))
 X(cuGraphDestroy, (void *graph))
 X(cuGetExportTable, (const void **table, const void *id))
 #undef X

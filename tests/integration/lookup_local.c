@@ -26,7 +26,7 @@ static void ask(void)
 #endif
 	say("cuMemAlloc_v2", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
 	say("cuGetProcAddress_v2", dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"));
-	say("cuLaunchHostFunc", dlsym(RTLD_DEFAULT, "cuLaunchHostFunc"));
+	say("cuStreamWaitEvent", dlsym(RTLD_DEFAULT, "cuLaunchHostFunc"));
 }
 
 #ifndef LIBRARY

@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	check_symbol("cuInit", is_global);
 	check_symbol("cuMemAlloc", is_global);
 	check_symbol("cuMemcpyHtoD_v2", is_global);
-	check_symbol("cuLaunchHostFunc", is_global);
+	check_symbol("cuStreamWaitEvent", is_global);
 	check_symbol("cuGraphDestroy", is_global);
 	check_symbol("cuGetExportTable", is_global);
 	check_queries();

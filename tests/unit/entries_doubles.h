@@ -289,7 +289,7 @@ bool mt_capture_is_open(void)
 {
 	return capture_is_open;
 }
-void mt_pool_before_capture(void)
+void mt_pool_fence_freed(void)
 {
 }
 

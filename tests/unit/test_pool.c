@@ -165,7 +165,7 @@ Test(pool, keeps_few_events)
 
 static void begin_capture(void)
 {
-	mt_pool_before_capture();
+	mt_pool_fence_freed();
 	mt_capture_before_begin();
 	mt_capture_after_begin(&driver, (struct CUstream_st *)64, false, 0);
 	atomic_store(&fake.is_capturing, true);
