@@ -18,6 +18,7 @@
 #include "backend/jemalloc_pages.h"
 #include "backend/jemalloc_reserve.h"
 #include "backend/jemalloc_tell.h"
+#include "backend/jemalloc_move.h"
 #include "backend/purge.h"
 #include "base/elf.h"
 #include "base/kernel.h"
@@ -207,7 +208,7 @@ int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh = je_bare_realloc(ptr, size);
+	void *fresh = mt_jemalloc_moves(ptr, size) ? mt_jemalloc_move(ptr, size) : je_bare_realloc(ptr, size);
 
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;

@@ -137,6 +137,14 @@ def test_free_memory_that_a_thread_returns_itself_is_told(spawn, env, limited, c
 	assert figures["pressure_wait_count"] >= 1 and figures["pressure_wait_ns"] > 0
 
 
+def test_a_block_that_grows_is_never_resident_twice(run, env, limited, compile_c, backend):
+	group = limited(256)
+
+	got = run([compile_c("pressure_grow.c"), "200"], env(), preexec_fn=group.enter)
+
+	assert got.returncode == 0 and int(got.stdout.split()[1]) < 230, got.stdout + got.stderr
+
+
 def test_a_program_that_fits_its_limit_under_glibc_lives_under_the_shim(run, env, limited, compile_c, backend):
 	"""And does not come so near that chance decides."""
 	group = limited(256)
