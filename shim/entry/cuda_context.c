@@ -84,6 +84,13 @@ static bool is_context(struct CUctx_st *context, int *out_device)
 	return known;
 }
 
+/* What has been freed gets its fence before: with the gate closed it could not. */
+static void close_gate(void)
+{
+	mt_pool_fence_freed();
+	mt_capture_close();
+}
+
 /* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
 
 /* Where no context is current, as before the first one, the device's other contexts have what there is to give back. */
@@ -163,7 +170,7 @@ static bool can_be_destroyed(struct CUctx_st *context)
 enum ending { UNKNOWN, FORGOTTEN, RESTS };
 
 /* Before the driver's destroy, which may give the same handle and addresses to another thread as soon as it returns. True: the
- * gate is closed. Beside a capture of its own the driver refuses: what is cached in it is not forgotten. */
+ * gate is closed. Beside a capture the driver may refuse: what is cached in it is not forgotten. */
 static bool before_destroy(struct CUctx_st *context, enum ending *out_ending)
 {
 	int kept_errno = errno;
@@ -174,8 +181,8 @@ static bool before_destroy(struct CUctx_st *context, enum ending *out_ending)
 		errno = kept_errno;
 		return false;
 	}
-	mt_capture_close();
-	if (mt_capture_is_in(context)) {
+	close_gate();
+	if (mt_capture_is_any()) {
 		mt_pool_context_rests(context);
 		*out_ending = RESTS;
 	} else if (can_be_destroyed(context)) {
@@ -231,7 +238,7 @@ int cuCtxDetach(struct CUctx_st *context)
 
 	if (!context || !mt_cuda_is_on())
 		return mt_cuda_call(cuCtxDetach, context);
-	mt_capture_close();
+	close_gate();
 	id = id_of(context);
 	mt_pool_context_rests(context);
 	result = mt_cuda_call(cuCtxDetach, context);
@@ -290,7 +297,7 @@ struct primary_end {
 	unsigned long long id;
 };
 
-static void close_gate(struct primary_end *end)
+static void close_for_primary(struct primary_end *end)
 {
 	unsigned int flags = 0;
 	int active = 0;
@@ -298,7 +305,7 @@ static void close_gate(struct primary_end *end)
 	if (!mt_cuda_is_on() ||
 	    mt_cuda_call(cuDevicePrimaryCtxGetState, end->device, &flags, &active) != MT_CU_SUCCESS || !active)
 		return;
-	mt_capture_close();
+	close_gate();
 	end->is_gated = true;
 	end->context = primary_of(end->device);
 	if (end->context) {
@@ -319,7 +326,7 @@ static struct primary_end before_release(int device)
 			return end;
 		atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
 	}
-	close_gate(&end);
+	close_for_primary(&end);
 	for (unsigned round = 0; count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
 		mt_wait_round(round);
 	return end;
@@ -373,7 +380,7 @@ static struct primary_end before_reset(int device)
 {
 	struct primary_end end = {.kept_errno = errno, .device = device};
 
-	close_gate(&end);
+	close_for_primary(&end);
 	return end;
 }
 

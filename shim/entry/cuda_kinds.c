@@ -278,7 +278,7 @@ int cuArrayCreate_v2(struct CUarray_st **array, const struct mt_cu_array_descrip
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArrayCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, 0, cuArrayCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, mt_cuda_array_bytes(descriptor), cuArrayCreate_v2, array, descriptor);
 	return end_array(&work, result, "cuArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array_bytes(descriptor));
 }
@@ -291,7 +291,7 @@ int cuArray3DCreate_v2(struct CUarray_st **array, const struct mt_cu_array3d_des
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArray3DCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, 0, cuArray3DCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, 1), cuArray3DCreate_v2, array, descriptor);
 	return end_array(&work, result, "cuArray3DCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, 1));
 }
@@ -305,7 +305,8 @@ int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct mt_c
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuMipmappedArrayCreate, array, descriptor, levels);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, 0, cuMipmappedArrayCreate, array, descriptor, levels);
+	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, levels), cuMipmappedArrayCreate, array,
+			     descriptor, levels);
 	return end_array(&work, result, "cuMipmappedArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, levels));
 }

@@ -314,15 +314,9 @@ void mt_capture_context_dies(struct CUctx_st *context)
 		forget(is_of_context, &died, UINT32_MAX);
 }
 
-bool mt_capture_is_in(const struct CUctx_st *context)
+bool mt_capture_is_any(void)
 {
-	bool is = false;
-
-	mt_lock_take(&captures_lock);
-	for (const struct capture *capture = captures; capture; capture = capture->next)
-		is |= capture->context == context;
-	mt_lock_drop(&captures_lock);
-	return is;
+	return atomic_load_explicit(&raised, memory_order_acquire) > atomic_load_explicit(&ends, memory_order_acquire);
 }
 
 bool mt_capture_is_abandoned(void)

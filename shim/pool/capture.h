@@ -55,8 +55,8 @@ void mt_capture_stream_died(struct CUstream_st *stream, int result);
 /* The context is gone, and its captures with it. */
 void mt_capture_context_dies(struct CUctx_st *context);
 
-/* A stream of the context captures. */
-bool mt_capture_is_in(const struct CUctx_st *context);
+/* A capture is open or about to begin, whatever ends meanwhile: the driver may refuse calls that it would not refuse else. */
+bool mt_capture_is_any(void);
 
 /* Captures are open, and every thread that began one has ended. Those of per-thread default streams, which end with their thread, are
  * forgotten. The rest may be ended by another thread, or never: so no fence is made, but what is idle may decay. Asks the

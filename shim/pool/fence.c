@@ -300,7 +300,8 @@ void mt_fence_poll_own(struct mt_context *context)
 
 bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
 {
-	bool may_record = !mt_capture_is_open();
+	/* The end of a context is short. */
+	bool may_record = !mt_capture_is_open() || mt_capture_is_ending();
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)
 		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events && (group->is_recorded || may_record))

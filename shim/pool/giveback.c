@@ -34,9 +34,10 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	if (!is_idle || !stream)
 		return mt_pool_driver()->cuMemFree_v2(base);
 	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
-	if (mt_likely(result != MT_CU_NOT_SUPPORTED))
+	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
 		return result;
-	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+	if (result == MT_CU_NOT_SUPPORTED)
+		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
@@ -124,9 +125,15 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_gi
 
 enum kind { IDLE, OWN_DONE, PENDING, LOST };
 
+/* What is freed while a capture begins gets no fence until it ends. */
+static bool has_no_fence(const struct mt_group *group)
+{
+	return group->is_lost || group->lacks_events || (!group->is_recorded && mt_capture_is_open());
+}
+
 static bool is_of(const struct mt_group *group, enum kind kind)
 {
-	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : group->is_lost || group->lacks_events);
+	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : has_no_fence(group));
 }
 
 static struct mt_block *pick_pending(struct mt_context *context, const struct mt_giveback *rule, enum kind kind)

@@ -175,10 +175,12 @@ static uint64_t count_freed(int device)
 	return freed;
 }
 
+/* A context that pools no more may still have what it kept before. */
 static bool has_pool(int device)
 {
 	MT_EACH_CONTEXT(context) {
-		if (is_on(context, device) && atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL)
+		if (is_on(context, device) && (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL ||
+					       mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
 			return true;
 	}
 	return false;
@@ -258,6 +260,7 @@ static void give_lost(struct mt_context *context, uint64_t start_ns)
 	struct mt_giveback all = MT_GIVEBACK_ALL;
 
 	(void)start_ns;
+	all.in_capture = true;
 	(void)mt_giveback_pending(context, &all, true);
 }
 

@@ -118,6 +118,99 @@ static void absurd(void)
 	SHOW(cu.cuMemAlloc_v2(&dptr, 2000 * MB));
 }
 
+/* ---- beside a thread that captures, or makes and ends contexts ---- */
+
+static _Atomic bool is_over;
+
+static void *capture_now_and_then(void *unused)
+{
+	void *own, *graph;
+
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuStreamCreate(&own, 1));
+	while (!atomic_load(&is_over)) {
+		OK(cu.cuStreamBeginCapture_v2(own, 1));
+		usleep(500);
+		OK(cu.cuStreamEndCapture(own, &graph));
+		OK(cu.cuGraphDestroy(graph));
+		usleep(500);
+	}
+	return unused;
+}
+
+static void *make_contexts(void *unused)
+{
+	void *other;
+
+	while (!atomic_load(&is_over)) {
+		OK(cu.cuCtxCreate_v2(&other, 0, 0));
+		OK(cu.cuCtxDestroy_v2(other));
+	}
+	return unused;
+}
+
+static void turn_over(size_t bytes)
+{
+	uint64_t dptr = 0;
+
+	if (cu.cuMemAlloc_v2(&dptr, bytes) != 0)
+		failures++;
+	else
+		OK(cu.cuMemFree_v2(dptr));
+}
+
+static void turn_over_beside(void *(*other)(void *))
+{
+	double end = now_ms() + 500;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, other, NULL);
+	while (now_ms() < end) {
+		turn_over(600 * MB);
+		turn_over(900 * MB);
+	}
+	atomic_store(&is_over, true);
+	pthread_join(thread, NULL);
+	printf("failures: %u\n", failures);
+}
+
+static void beside_captures(void)
+{
+	turn_over_beside(capture_now_and_then);
+}
+
+static void beside_contexts(void)
+{
+	turn_over_beside(make_contexts);
+}
+
+/* Beside a capture that forbids it. */
+static void refused_destroy(void)
+{
+	void *other, *graph;
+	uint64_t dptr;
+
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	cache(900 * MB);
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuStreamBeginCapture_v2(stream, 0));
+	SHOW(cu.cuCtxDestroy_v2(other));
+	SHOW(cu.cuStreamEndCapture(stream, &graph));
+	SHOW(cu.cuMemAlloc_v2(&dptr, 900 * MB));
+}
+
+/* The array alone is larger than the device: nobody need wait for what is pending. */
+static void absurd_array(void)
+{
+	struct cuda_array shape = { 65536, 16384, 0x20, 2 };
+	uint64_t dptr = take(5 * MB);
+	void *array;
+
+	OK(cu.cuMemFree_v2(dptr));
+	OK(cu.cuLaunchHostFunc(stream, (void (*)(void *))(void (*)(void))usleep, (void *)300000));
+	SHOW(cu.cuArrayCreate_v2(&array, &shape));
+}
+
 /* ---- captures ---- */
 
 static void (*beside)(void);
@@ -297,7 +390,8 @@ static const struct {
 	const char *word;
 	void (*run)(void);
 } words[] = {
-	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd },	  { "captures", captures },
+	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd }, { "absurd_array", absurd_array },
+	{ "beside_captures", beside_captures }, { "beside_contexts", beside_contexts }, { "refused_destroy", refused_destroy },	  { "captures", captures },
 	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_small", host_small }, { "host_green", host_green },
 	{ "host_capture", host_capture }, { "calls", calls },
 };

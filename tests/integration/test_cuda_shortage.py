@@ -45,6 +45,22 @@ def test_more_than_the_device_has_is_refused_at_once(same, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_an_array_larger_than_the_device_is_refused_at_once(same, version):
+	assert ": 2\n" in same("absurd_array", version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("word", ["beside_captures", "beside_contexts"])
+def test_what_is_freed_is_there_beside_a_thread_that_captures_or_makes_contexts(same, word, version):
+	assert "failures: 0\n" in same(word, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_context_whose_end_was_refused_keeps_what_it_has_cached(same, version):
+	assert "cuMemAlloc_v2(&dptr, 900 * MB): 0\n" in same("refused_destroy", version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_what_is_freed_beside_a_capture_serves_the_next_request(same, version):
 	assert same("captures", version).count(": 0\n") == 3
 
