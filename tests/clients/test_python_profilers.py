@@ -51,7 +51,8 @@ def test_memray(profiled, backend, tmp_path):
 
 	assert said == plain_said
 	assert recorded["total_num_allocations"] == pytest.approx(plain["total_num_allocations"], rel=0.1, abs=50)
-	# What an allocator maps for itself is under no line of Python's.
+	# What malloc maps for itself is under no line of Python's. Python's arenas of 1 MB are: some 12 of the 15 MB of the dictionaries, one more
+	# or less as objects happen to lie.
 	of_program, of_shim = ({entry["location"]: entry["size"] for entry in of["top_allocations_by_size"] if "program.py" in entry["location"]}
 	                       for of in (plain, recorded))
-	assert of_program and of_shim == of_program
+	assert of_program and of_shim == pytest.approx(of_program, rel=0.2)
