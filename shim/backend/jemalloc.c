@@ -110,6 +110,10 @@ void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd,
 	int kept = errno;
 	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags) ? mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
 
+	if (mt_unlikely(answer != MAP_FAILED && !address && !mt_jemalloc_reserve_accepts(answer, bytes))) {
+		(void)munmap(answer, bytes);
+		answer = MAP_FAILED;
+	}
 	if (mt_unlikely(answer == MAP_FAILED)) {
 		answer = address ? NULL : mt_jemalloc_reserve_take(bytes);
 		if (!answer)

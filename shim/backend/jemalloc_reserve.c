@@ -48,17 +48,32 @@ bool mt_jemalloc_reserve_map(void)
 /* jemalloc enters what it maps into a tree by address, whose leaves, of some 2 MB each, it makes when it first needs them. At the
  * moments for which the reserve is it could not: it would have the memory, and no use of it. A leaf spans more than the reserve
  * does, but one may end and the next begin within it. */
-void mt_jemalloc_reserve_enter(void)
+static bool has_leaves(const void *memory, size_t bytes)
 {
-	uint64_t steps = atomic_load_explicit(&free_steps, memory_order_relaxed);
-	const size_t ends[] = {steps >> 32, (uint32_t)steps - 1};
+	uintptr_t first = (uintptr_t)memory;
 	uint64_t context[CONTEXT_BYTES / sizeof(uint64_t)] = {0};
 
 	if (!je_arena_emap_global || !je_rtree_leaf_elm_lookup_hard)
-		return;
-	for (int i = 0; i < 2; i++)
-		(void)je_rtree_leaf_elm_lookup_hard(NULL, je_arena_emap_global, context,
-						    (uintptr_t)area + ends[i] * STEP_BYTES, false, true);
+		return true;
+	return je_rtree_leaf_elm_lookup_hard(NULL, je_arena_emap_global, context, first, false, true) &&
+	       je_rtree_leaf_elm_lookup_hard(NULL, je_arena_emap_global, context, first + bytes - 1, false, true);
+}
+
+void mt_jemalloc_reserve_enter(void)
+{
+	uint64_t steps = atomic_load_explicit(&free_steps, memory_order_relaxed);
+	uint32_t front = (uint32_t)(steps >> 32), end = (uint32_t)steps;
+
+	(void)has_leaves(area + (size_t)front * STEP_BYTES, (size_t)(end - front) * STEP_BYTES);
+}
+
+/* What jemalloc makes a leaf of is larger than an arena. It asks for that with the tree locked, where no leaf may be made; and
+ * needs none for it. */
+bool mt_jemalloc_reserve_accepts(const void *memory, size_t bytes)
+{
+	if (mt_likely(!arenas_left && !small_left) || begins || bytes > ARENA_BYTES)
+		return true;
+	return has_leaves(memory, bytes);
 }
 
 void mt_jemalloc_reserve_settle(void)

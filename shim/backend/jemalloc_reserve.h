@@ -20,6 +20,10 @@ void mt_jemalloc_reserve_enter(void);
 /* The calling thread begins: it may be served one arena and two smaller pieces. */
 void mt_jemalloc_reserve_open(void);
 
+/* The kernel has given the calling thread this mapping. False: the thread begins, and jemalloc could not enter it into its tree of
+ * addresses, since there is no room for the leaf that this region needs; it is to be given back, and the reserve asked. */
+bool mt_jemalloc_reserve_accepts(const void *memory, size_t bytes);
+
 /* The kernel has refused the calling thread a mapping: memory in its stead, zeroed and as well aligned, where this is one of
  * those moments; else, and when there is no more, NULL. */
 void *mt_jemalloc_reserve_take(size_t bytes);
