@@ -100,7 +100,7 @@ $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 link_map = -Wl,-Map=$(B)/gen/$(@F).map
 
 $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
-	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) -o $@.new $(shim_obj) $(jemalloc_lib)
+	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
 # ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h) ----

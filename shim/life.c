@@ -49,6 +49,7 @@
 #include "reaper/pressure.h"
 #include "reaper/python.h"
 #include "reaper/reaper.h"
+#include "reaper/reclaim.h"
 #include "reaper/rounds.h"
 #include "reaper/shared_pages.h"
 #include "reaper/thread.h"
@@ -182,6 +183,7 @@ static void heap_start(char **environment)
 	hooks.shadowed = mt_heap_is_shadowed();
 #ifndef MT_NO_JEMALLOC
 	hooks.took = mt_growth_took;
+	hooks.freed_large = mt_growth_freed_large;
 #endif
 	start_account(mt_backend_choose(mt_config(), &hooks));
 	own_pid = mt_os_getpid();
@@ -305,6 +307,7 @@ static void fork_prepare(void)
 {
 	if (!mt_life_is_on())
 		return;
+	mt_reclaim_spare();
 	mt_shared_pages_note_fork();
 #ifndef MT_NO_JEMALLOC
 	if (mt_backend()->counting == MT_COUNTING_OWN)

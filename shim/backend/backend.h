@@ -113,6 +113,7 @@ struct mt_backend_hooks {
 	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
 	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
 	void (*took)(void);                   /* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
+	void (*freed_large)(void);            /* a thread has freed a block of 32 MB or more; likewise */
 };
 
 /* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the first allocation. */

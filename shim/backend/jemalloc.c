@@ -15,6 +15,7 @@
 #include "backend/jemalloc_conf.h"
 #include "backend/jemalloc_event.h"
 #include "backend/jemalloc_kernel.h"
+#include "backend/jemalloc_large.h"
 #include "backend/jemalloc_pages.h"
 #include "backend/jemalloc_reserve.h"
 #include "backend/jemalloc_tell.h"
@@ -435,5 +436,6 @@ const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, con
 	je_malloc_message = mt_jemalloc_tell;
 	mt_jemalloc_tell_start(conf);
 	mt_jemalloc_event_use(MT_BACKEND_TOOK_BYTES, hooks->took);
+	mt_jemalloc_large_use(hooks->freed_large);
 	return &jemalloc_backend;
 }

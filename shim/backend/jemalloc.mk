@@ -32,6 +32,11 @@ common     += -DMT_JEMALLOC_EVENTS
 shim_flags += -DMT_JEMALLOC_EVENTS
 endif
 
+# Large blocks that are freed (backend/jemalloc_large.c).
+ifeq ($(words $(filter large_dalloc large_salloc,$(jemalloc_defined))),2)
+jemalloc_link := -Wl,--wrap=je_large_dalloc
+endif
+
 $(jemalloc_lib): $(jemalloc_archive) shim/backend/jemalloc.mk
 	@test -f "$(jemalloc_archive)" || { echo "libjemalloc_pic.a is missing: run scripts/bootstrap, or JEMALLOC=none make"; exit 1; }
 	@mkdir -p $(@D)

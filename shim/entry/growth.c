@@ -30,6 +30,12 @@ void mt_growth_took(void)
 		mt_growth_tell(allocated);
 }
 
+void mt_growth_freed_large(void)
+{
+	if (mt_life_is_home())
+		mt_reclaim_spare();
+}
+
 /* ---- forked children ---- */
 
 #define LONGEST_WATCH_BYTES (16 * MT_LIFE_LOOK_BYTES)

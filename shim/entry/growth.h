@@ -9,6 +9,9 @@
 /* Where the allocator counts (jemalloc). */
 void mt_growth_took(void);
 
+/* The calling thread has freed a block of 32 MB or more (jemalloc). */
+void mt_growth_freed_large(void);
+
 /* Where we count. What the calling thread has ever allocated. */
 void mt_growth_tell(uint64_t allocated_bytes);
 

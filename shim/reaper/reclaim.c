@@ -21,6 +21,7 @@
 #define MOST_PATIENCE 10                 /* times that, for a large block */
 #define FIRST_BYTES ((int64_t)(64 * MT_MIB)) /* allocated before the worker's first look: who does that waits for it */
 #define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
+#define SPARED_SHARE 8                   /* of the limit: no more stays when a large block is freed, and when a child is forked */
 #define STEP_SHARE  64                   /* of the limit: a smaller fall of live bytes is memory that is turned over */
 #define UNTOLD_BYTES ((int64_t)(8 * MT_MIB)) /* over glibc a thread tells every 4 MB: before the look, and before now */
 #define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
@@ -168,13 +169,12 @@ static uint64_t patience_ns(uint64_t fresh_bytes)
 	return PATIENCE_NS * (times < 1 ? 1 : times > MOST_PATIENCE ? MOST_PATIENCE : times);
 }
 
-/* Half of the room may stay: who is at the ceiling would be there again with the next MB. */
-static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t fresh_bytes, uint64_t began_ns)
+static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t keep_bytes, uint64_t patience)
 {
+	uint64_t began_ns = mt_os_now_ns();
 	struct mt_heap_size after;
 
-	if (mt_shared_pages_purge_copies(false) ||
-	    mt_backend()->reclaim((uint64_t)room->room_bytes / 2, patience_ns(fresh_bytes)) != MT_RECLAIMED_SOME)
+	if (mt_shared_pages_purge_copies(false) || mt_backend()->reclaim(keep_bytes, patience) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
 	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
@@ -247,8 +247,9 @@ static void compare(uint64_t fresh_bytes)
 	set_left(&ceiling, &room);
 	if (!is_exempt)
 		collect_garbage(&ceiling, &room, now);
+	/* Half of the room may stay: who is at the ceiling would be there again with the next MB. */
 	if (mt_ceiling_is_passed(&ceiling, &room, now))
-		reclaim(&ceiling, &room, fresh_bytes, now);
+		reclaim(&ceiling, &room, (uint64_t)room.room_bytes / 2, patience_ns(fresh_bytes));
 	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes && now - ceiling.look_ns >= RING_NS)
 		ring();
 }
@@ -260,6 +261,30 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 	/* A fork waits for who is in the loader, no longer than a walk takes. */
 	if (!is_exempt && !mt_loader_is_inside())
 		compare(fresh_bytes);
+	errno = kept;
+}
+
+/* What an unmapped block would leave to others is theirs. A program whose free memory is little beside its limit keeps it: it will use it
+ * again. */
+static void spare(void)
+{
+	struct mt_ceiling ceiling;
+	struct mt_room room;
+	int64_t most;
+
+	if (!read_room(0, &ceiling, &room) || !ceiling.exact)
+		return;
+	most = least_of(ceiling.limit_bytes / SPARED_SHARE, ceiling.limit_bytes - room.live_bytes - room.free_bytes);
+	if (room.free_bytes > most && room.free_bytes >= STEP_BYTES)
+		reclaim(&ceiling, &room, most > 0 ? (uint64_t)most / 2 : 0, PATIENCE_NS);
+}
+
+MT_COLD void mt_reclaim_spare(void)
+{
+	int kept = errno;
+
+	if (is_set(&is_limited) && !is_exempt && !mt_loader_is_inside())
+		spare();
 	errno = kept;
 }
 

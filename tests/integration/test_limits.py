@@ -145,6 +145,17 @@ def test_a_block_that_grows_is_never_resident_twice(run, env, limited, compile_c
 	assert got.returncode == 0 and int(got.stdout.split()[1]) < 230, got.stdout + got.stderr
 
 
+@pytest.mark.parametrize("taker", ["mapping", "tmpfs", "spawn", "fork"])
+def test_what_was_freed_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker):
+	"""glibc unmaps a large block when it is freed. What jemalloc kept until the next look got the program, or its child, killed."""
+	group = limited(256)
+
+	got = run([compile_c("pressure_spare.c"), taker], env(), preexec_fn=group.enter)
+
+	assert got.returncode == 0, got.stderr
+	assert group.read("memory.max_usage_in_bytes") < 200 * MB
+
+
 def test_a_program_that_fits_its_limit_under_glibc_lives_under_the_shim(run, env, limited, compile_c, backend):
 	"""And does not come so near that chance decides."""
 	group = limited(256)

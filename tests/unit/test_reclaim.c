@@ -36,6 +36,45 @@ static const struct mt_backend *start(void)
 	return backend;
 }
 
+/* A look of a process that uses 6 MB beside what it has freed. */
+static void look_after_free(const struct mt_backend *backend, uint64_t freed_bytes, uint64_t limit_bytes)
+{
+	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(), .used_bytes = freed_bytes + 6 * MB, .limit_bytes = limit_bytes,
+					.anon_bytes = freed_bytes + 5 * MB};
+	struct mt_heap_figures figures;
+
+	cr_assert(backend->figures(&figures));
+	backend->ops->free(memset(backend->ops->malloc(freed_bytes), 1, freed_bytes));
+	cr_assert(mt_reclaim_read_heap(&look.heap));
+	cr_assert(look.heap.exact);
+	mt_reclaim_look(&look);
+}
+
+static uint64_t spared(uint64_t freed_bytes, uint64_t limit_bytes)
+{
+	uint64_t count, ns;
+
+	look_after_free(start(), freed_bytes, limit_bytes);
+	mt_reclaim_spare();
+	mt_reclaim_read(&count, &ns);
+	return count;
+}
+
+Test(reclaim, leaves_to_others_what_they_could_not_have_beside_it)
+{
+	cr_expect_eq(spared(40 * MB, 80 * MB), 1);
+}
+
+Test(reclaim, leaves_to_others_more_than_an_eighth_of_the_limit)
+{
+	cr_expect_eq(spared(40 * MB, 300 * MB), 1);
+}
+
+Test(reclaim, keeps_little_beside_the_limit)
+{
+	cr_expect_eq(spared(40 * MB, 400 * MB), 0);
+}
+
 /* A cleanup asks jemalloc for all its figures, after which its page counters are believed. */
 Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
 {

@@ -1,0 +1,116 @@
+/* pressure_spare.c -- 150 MB are freed, and the next moment somebody other than malloc takes as much; three times.
+ *
+ *   pressure_spare mapping | tmpfs | spawn | fork     one large block; before fork, small ones. Exit code 0: nobody was killed.
+ *   pressure_spare take                               what the spawned child does */
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MB    (1024ul * 1024)
+#define TAKEN (150 * MB)
+#define SMALL 2000ul
+
+extern char **environ;
+
+static void take_large(void)
+{
+	char *block = malloc(TAKEN);
+
+	if (!block)
+		_exit(3);
+	memset(block, 1, TAKEN);
+	free(block);
+}
+
+static void take_small(void)
+{
+	static char *blocks[TAKEN / SMALL];
+
+	for (size_t i = 0; i < TAKEN / SMALL; i++) {
+		blocks[i] = malloc(SMALL);
+		memset(blocks[i], 1, SMALL);
+	}
+	for (size_t i = 0; i < TAKEN / SMALL; i++)
+		free(blocks[i]);
+}
+
+static void take_mapping(void)
+{
+	char *mapped = mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memset(mapped, 1, TAKEN);
+	munmap(mapped, TAKEN);
+}
+
+static void take_tmpfs(void)
+{
+	static char piece[MB];
+	int file = memfd_create("taken", 0);
+
+	for (size_t at = 0; at < TAKEN; at += MB)
+		if (write(file, piece, MB) != (ssize_t)MB)
+			_exit(3);
+	close(file);
+}
+
+static void await(pid_t child)
+{
+	int status = 0;
+
+	if (waitpid(child, &status, 0) != child || status)
+		_exit(4);
+}
+
+static void take_in_spawned(char *program)
+{
+	char *words[] = {program, "take", NULL};
+	pid_t child;
+
+	if (posix_spawn(&child, program, NULL, NULL, words, environ) != 0)
+		_exit(3);
+	await(child);
+}
+
+static void take_in_forked(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		take_mapping();
+		_exit(0);
+	}
+	await(child);
+}
+
+int main(int argc, char **argv)
+{
+	const struct timespec looked = {.tv_nsec = 300000000};
+
+	if (argc < 2)
+		return 2;
+	if (!strcmp(argv[1], "take")) {
+		take_mapping();
+		return 0;
+	}
+	free(memset(malloc(100 * MB), 1, 100 * MB)); /* it is no small program, and is looked at */
+	nanosleep(&looked, NULL);
+	for (int i = 0; i < 3; i++) {
+		if (!strcmp(argv[1], "fork"))
+			take_small();
+		else
+			take_large();
+		if (!strcmp(argv[1], "mapping"))
+			take_mapping();
+		else if (!strcmp(argv[1], "tmpfs"))
+			take_tmpfs();
+		else if (!strcmp(argv[1], "spawn"))
+			take_in_spawned(argv[0]);
+		else
+			take_in_forked();
+	}
+	return 0;
+}
