@@ -223,14 +223,12 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 		mt_doctor_look_at_gpu(file, has_libcuda(process->pid));
 		mt_doctor_look_at_limit(process, file);
 		say_settings(file);
-	} else if (error == MT_ERR_NOT_AVAILABLE && strncmp(why.text, "asleep", 6) != 0) {
-		mt_doctor_say(MT_FINDING_WARN, "set MT_DIR to a directory on a tmpfs", "%s", why.text);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
 			      "asleep: it carries the shim, but holds too little memory to be looked after, or was forked and has "
 			      "allocated too little since");
 	} else {
-		mt_doctor_say(MT_FINDING_WARN, "see whether MT_DIR is yours alone", "%s", why.text);
+		mt_doctor_say(MT_FINDING_WARN, "MT_DIR must be a directory on a tmpfs, and its owner's alone (mode 700)", "%s", why.text);
 	}
 	if (error)
 		mt_doctor_look_at_limit(process, NULL);

@@ -13,7 +13,7 @@ enum mt_member_state {
 	MT_MEMBER_PLAIN,    /* does not carry the shim, or may not be looked into */
 	MT_MEMBER_ASLEEP,
 	MT_MEMBER_AWAKE,
-	MT_MEMBER_REFUSED,  /* its stats file is not to be trusted; has been said on stderr */
+	MT_MEMBER_REFUSED,  /* its stats file is not to be trusted, or its directory can hold none; has been said on stderr */
 	MT_MEMBER_STATES_COUNT
 };
 

@@ -41,6 +41,8 @@ void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer 
 {
 	struct remembered *place = place_of(process);
 
+	if (answer == MT_OWNDIR_NAMED && !*path)
+		answer = MT_OWNDIR_NONE;
 	free(place->path);
 	*place = (struct remembered){.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
 	place->asked_ns = mt_watchdog_now_ns();

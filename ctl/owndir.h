@@ -8,7 +8,7 @@
 enum mt_owndir_answer {
 	MT_OWNDIR_UNASKED,
 	MT_OWNDIR_UNREAD, /* an environment without a byte, as in the middle of an exec: it is asked for again */
-	MT_OWNDIR_NONE,   /* MT_DIR is not set, or the environment cannot be read in time */
+	MT_OWNDIR_NONE,   /* MT_DIR is not set or empty, or the environment cannot be read in time */
 	MT_OWNDIR_NAMED,
 	MT_OWNDIR_COSTLY, /* set to a path that takes the kernel long to follow: 40 links of 4 kB each */
 };
@@ -20,7 +20,7 @@ enum mt_owndir_answer mt_owndir_find(const struct mt_process *process, char *out
 /* Whether the answer holds for 10 s more. */
 bool mt_owndir_is_fresh(const struct mt_process *process);
 
-/* What somebody else has read; `path` with NAMED. */
+/* What somebody else has read; `path` with NAMED, where an empty one is NONE, as it is to the library. */
 void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer answer, const char *path);
 
 #endif

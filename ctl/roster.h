@@ -25,7 +25,7 @@ struct mt_roster_entry {
 	enum mt_roster_state state;
 	struct mt_stats_head head;      /* MT_ROSTER_AWAKE */
 	struct mt_stats_device *devices; /* head.devices_count of them; NULL: none, or it has just ended */
-	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed; UNRESPONSIVE */
+	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed, or its directory can hold none; UNRESPONSIVE */
 	bool uses_cuda;
 	struct mt_roster_sums own;      /* 0 for what is not known */
 	struct mt_roster_sums tree;     /* its own and that of all shimmed ones below it */

@@ -19,6 +19,7 @@
 #include "ctl/process_look.h"
 #include "ctl/text.h"
 #include "ctl/tree.h"
+#include "ctl/unusable_dir.h"
 #include "stats/stats_layout.h"
 
 #define PATH_NS 3000000u /* CPU time to follow the path of another user's MT_DIR; an honest one takes some microseconds */
@@ -212,23 +213,25 @@ bool mt_statsdir_is_in_memory(const char *path)
 	return MT_STATS_IS_MEMORY(where.f_type);
 }
 
-/* Where it would have made them: the directory, or the one in which it would have made that. */
-static void say_not_in_memory(const struct mt_process *process, const char *path, struct mt_why *why)
+/* Why the process keeps no files in a directory, awake or asleep; NULL: it would, or that cannot be told. */
+static const char *why_unusable(const struct mt_process *process, const char *path)
 {
-	char parent[PATH_MAX];
-	struct statfs where;
-	int directory = open_directory(process, path);
+	char above[PATH_MAX];
+	int directory = open_directory(process, path), parent = -1;
+	const char *reason = NULL;
 
 	if (directory < 0 && errno == ENOENT) {
-		snprintf(parent, sizeof(parent), "%s", path);
-		cut_to_parent(parent, sizeof(parent));
-		directory = open_directory(process, parent);
+		snprintf(above, sizeof(above), "%s", path);
+		cut_to_parent(above, sizeof(above));
+		parent = open_directory(process, above);
 	}
-	if (directory < 0)
-		return;
-	if (fstatfs(directory, &where) == 0 && !MT_STATS_IS_MEMORY(where.f_type))
-		mt_error_because(why, MT_ERR_NOT_AVAILABLE, "it has no files: MT_DIR=%.150s is not on a file system in memory (tmpfs)", path);
-	close(directory);
+	if (directory >= 0 || parent >= 0 || errno == ENOENT)
+		reason = mt_unusable_dir_reason(directory, parent, process->uid);
+	if (directory >= 0)
+		close(directory);
+	if (parent >= 0)
+		close(parent);
+	return reason;
 }
 
 /* mtctl's MT_DIR is a guess about a process whose own cannot be read. Of a directory of another user it is a wrong guess, and
@@ -270,35 +273,55 @@ static uint64_t own_cpu_ns(void)
 }
 
 /* A path is as long as the process likes: 40 links of 4 kB each are 7 ms of looking up, in each look at each process. */
-static enum mt_err open_in_own(const struct mt_process *process, const char *path, enum mt_statsdir_file which, int *out_fd,
-			       struct mt_why *why)
+static void spend_since(const struct mt_process *process, uint64_t from_ns)
 {
-	uint64_t from_ns = own_cpu_ns(), cost_ns;
-	enum mt_err error = open_in(process, path, which, out_fd, why);
+	uint64_t cost_ns = own_cpu_ns() - from_ns;
 
-	if (error == MT_ERR_NOT_AVAILABLE)
-		say_not_in_memory(process, path, why);
-	cost_ns = own_cpu_ns() - from_ns;
 	mt_process_budget_spend(process->uid, cost_ns);
 	if (cost_ns > PATH_NS && process->uid != geteuid())
 		mt_owndir_remember(process, MT_OWNDIR_COSTLY, NULL);
+}
+
+static enum mt_err open_in_own(const struct mt_process *process, const char *path, enum mt_statsdir_file which, int *out_fd,
+			       struct mt_why *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	enum mt_err error = open_in(process, path, which, out_fd, why);
+
+	spend_since(process, from_ns);
 	return error;
+}
+
+/* Where mtctl found no file. `own` is the MT_DIR of the process, NULL where none is known. */
+static enum mt_err say_no_files(const struct mt_process *process, const char *own, struct mt_why *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	char path[PATH_MAX];
+	const char *reason;
+
+	if (!own)
+		default_path(process->uid, path, sizeof(path));
+	reason = why_unusable(process, own ? own : path);
+	spend_since(process, from_ns);
+	if (!reason)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"awake or asleep is not known: its %s%.150s %s, and the library keeps no files there",
+				own ? "MT_DIR=" : "", own ? own : path, reason);
 }
 
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why)
 {
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
-	enum mt_err error = MT_ERR_NOT_AVAILABLE, guessed;
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 	enum mt_owndir_answer answer;
-	struct mt_why refused;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user", (int)process->pid);
 	answer = mt_owndir_find(process, own, sizeof(own));
 	if (answer == MT_OWNDIR_COSTLY || (answer == MT_OWNDIR_NAMED && !mt_process_budget_is_left(process->uid)))
 		return mt_error_because(why, MT_ERR_FOREIGN, "refused: the path of its MT_DIR takes long to follow");
-	mt_error_because(why, error, "asleep: it has no files");
 	if (answer == MT_OWNDIR_NAMED)
 		error = open_in_own(process, own, which, out_fd, why);
 	if (error != MT_ERR_NOT_AVAILABLE)
@@ -308,13 +331,12 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 		paths[0][0] = '\0';
 	roots_path(process, paths[1], sizeof(paths[1]));
 	default_path(process->uid, paths[2], sizeof(paths[2]));
-	guessed = error;
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && guessed == MT_ERR_NOT_AVAILABLE; i++)
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE; i++)
 		if (paths[i][0])
-			guessed = open_in(process, paths[i], which, out_fd, &refused);
-	if (guessed != MT_ERR_OK && guessed != MT_ERR_NOT_AVAILABLE)
-		*why = refused;
-	return guessed;
+			error = open_in(process, paths[i], which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATSDIR_HEAP || which == MT_STATSDIR_BLOCKS)
+		return error;
+	return say_no_files(process, answer == MT_OWNDIR_NAMED ? own : NULL, why);
 }
 
 /* The same two directories serve nearly all processes: kept open between mt_statsdir_open_near and mt_statsdir_forget. */

@@ -17,8 +17,8 @@
 
 enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP, MT_STATSDIR_BLOCKS };
 
-/* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, since the process is asleep or has its MT_DIR on a disk.
- * FOREIGN: refused. */
+/* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, since the process is asleep. FOREIGN: refused, or there is
+ * none since the library keeps no files in such a directory (mt_unusable_dir_reason). */
 enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which, int *out_fd,
 			     struct mt_why *why);
 

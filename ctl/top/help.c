@@ -25,7 +25,7 @@ static const struct entry notes[] = {
 	{"pressure",
 	 "the highest level that any process has seen; stalled: time of the last 10 s that tasks waited for memory"},
 	{"yellow", "idle memory worth a cleanup, much fragmentation, a process under pressure"},
-	{"red", "critical pressure, cleaning over its budget, a stats file that is not believed"},
+	{"red", "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},
 	{"figures",
 	 "are as the processes last wrote them, a second old, or half a minute where nothing moves; nobody is woken"},
 	{"RSS of many", "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},

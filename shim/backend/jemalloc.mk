@@ -15,6 +15,9 @@ jemalloc_hooked := secure_getenv readlink pthread_key_create pthread_setspecific
 # (backend/jemalloc_event.c), where the library has all three.
 jemalloc_events := stats_interval_event_handler stats_interval_new_event_wait stats_interval_postponed_event_wait
 
+# How it zeroes pages that it hands out again: ours comes instead (backend/jemalloc_zero.c).
+jemalloc_replaced := ehooks_default_zero_impl
+
 # These answer otherwise than libc's where they refuse (errno, odd alignments); backend/jemalloc.c puts that right under the je_ name.
 jemalloc_wrapped := aligned_alloc memalign posix_memalign realloc
 
@@ -24,7 +27,7 @@ jemalloc_lib     := build/libjemalloc_renamed.a
 jemalloc_flags   := $(foreach name,$(filter-out $(jemalloc_wrapped),$(jemalloc_public)),--redefine-sym $(name)=je_$(name)) \
 	$(foreach name,$(jemalloc_wrapped),--redefine-sym $(name)=je_bare_$(name)) \
 	$(foreach name,$(jemalloc_hooked),--redefine-sym $(name)=mt_je_$(name)) \
-	$(foreach name,$(jemalloc_events),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
+	$(foreach name,$(jemalloc_events) $(jemalloc_replaced),--redefine-sym je_$(name)=mt_je_$(name) --weaken-symbol=mt_je_$(name))
 
 jemalloc_defined := $(shell nm -g --defined-only $(jemalloc_archive) 2>/dev/null | sed -n 's/.* T je_//p')
 ifeq ($(words $(filter $(jemalloc_events),$(jemalloc_defined))),$(words $(jemalloc_events)))

@@ -1,7 +1,9 @@
 """The files in MT_DIR are the one thing that others can put a hand on: whatever they do, the program goes on."""
 import concurrent.futures
+import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import time
@@ -258,6 +260,7 @@ def test_a_program_in_a_chroot_without_proc(run, env, mt_dir, tmp_path):
 # ---- file systems that may keep a thread waiting ----
 
 def test_there_are_no_files_but_in_memory_and_mtctl_says_so(puppet, env, control):
+	"""mtctl called such a process asleep, and its trim found nothing to do: it does not know."""
 	settings = env(MIN_MB=0, DIR="/proc/mtshim") # no disk is needed for what is not memory
 	actor = puppet(settings)
 	actor.tell("alloc 100 1000 1000")
@@ -267,11 +270,51 @@ def test_there_are_no_files_but_in_memory_and_mtctl_says_so(puppet, env, control
 	looked = control(elsewhere, "doctor", actor.pid)
 	about_here = control(settings, "doctor")
 
-	assert asked.returncode == 1 and "MT_DIR=/proc/mtshim is not on a file system in memory" in asked.stderr
+	assert asked.returncode == 2 and "MT_DIR=/proc/mtshim is not on a file system in memory" in asked.stderr
 	assert "MT_DIR=/proc/mtshim is not on a file system in memory" in looked.stdout
 	assert "/proc/mtshim: not on a file system in memory" in about_here.stdout
 	status, said = actor.end()
 	assert status == 0 and len(said.splitlines()) == 1 and "/proc/mtshim is not on a file system in memory" in said
+
+
+@pytest.fixture
+def unusable(mt_dir):
+	"""unusable[what]: a path that the library refuses as MT_DIR, and the reason as mtctl gives it."""
+	(mt_dir / "open").mkdir(mode=0o755)
+	return {"disk": ("/proc/mtshim", "is not on a file system in memory (tmpfs)"),
+	        "open": (mt_dir / "open", "is open to others (mode 700 is wanted)"),
+	        "nowhere": (mt_dir / "no" / "such", "cannot be made: the directory above it does not exist")}
+
+
+@pytest.mark.parametrize("what", ["disk", "open", "nowhere"])
+def test_mtctl_calls_nobody_asleep_whose_directory_the_library_refused(puppet, env, control, unusable, what):
+	path, reason = unusable[what]
+	actor = puppet(env(MIN_MB=0, DIR=path))
+	actor.tell("alloc 100 1000 1000")
+	reason = f"awake or asleep is not known: its MT_DIR={path} {reason}"
+
+	listed = control(env(), "ps", "--json")
+	asked = {words: control(env(), *words.split(), actor.pid) for words in ("stat", "stat --json", "trim", "trim --json", "doctor")}
+	metrics = control(env(), "export").stdout
+
+	assert {one["pid"]: one["state"] for one in json.loads(listed.stdout)["processes"]}[actor.pid] == "refused"
+	assert reason in listed.stderr
+	assert [got.returncode for got in asked.values()] == [2, 2, 2, 2, 1]
+	for words, got in asked.items():
+		assert reason in got.stdout + got.stderr and "asleep:" not in got.stdout + got.stderr, words
+	assert reason in json.loads(asked["trim --json"].stdout)["processes"][0]["error"]
+	assert re.search(rf'mtshim_up{{pid="{actor.pid}",[^}}]*}} 0\n', metrics)
+	actor.end()
+
+
+def test_an_empty_mt_dir_is_none(puppet, env, control):
+	"""Also where the process stands on a disk."""
+	actor = puppet(env(MIN_MB=1000, DIR=""))
+
+	asked = control(env(), "stat", actor.pid)
+
+	assert asked.returncode == 1 and "asleep: it has no files" in asked.stderr
+	actor.end()
 
 
 @pytest.fixture

@@ -36,6 +36,16 @@ def test_what_the_machine_has_not_is_refused_as_libc_refuses_it(run, env, bare, 
 	assert (got.returncode, got.stderr) == (0, "")
 
 
+def test_zeroed_blocks_are_not_faulted_in_anew_each_time(run, env, compile_c, backend):
+	"""jemalloc gives the pages of a freed block back when calloc takes it again: NumPy's zeros took 5 times the CPU time."""
+	got = run([compile_c("calloc_again.c")], env())
+	faults, more = map(int, got.stdout.split())
+
+	assert (got.returncode, got.stderr) == (0, "")
+	assert faults < (25 if backend == "jemalloc" else 50)
+	assert more < 25 # a large block of which little is used: its pages come when they are used
+
+
 def test_odd_arguments_are_answered_as_this_libc_answers_them(run, env, bare, compile_c, backend):
 	"""aligned_alloc(24, 100) is a block until glibc 2.37 and EINVAL since; posix_memalign leaves ENOMEM in errno, too."""
 	program = compile_c("heap_family.c")

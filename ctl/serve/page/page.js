@@ -71,7 +71,7 @@ async function lookAtChosen() {
 	if (row.state !== "awake") {
 		details.begin(row);
 		return showGone(row.state === "asleep" ? "Asleep: too small to be looked after, and nothing to trim." :
-			row.state === "refused" ? "Its figures are not believed: mtctl stat says why." :
+			row.state === "refused" ? "Its file or its MT_DIR is refused: mtctl stat says why." :
 			"It does not answer: its mappings cannot be read in time.");
 	}
 	const detail = await get(`/api/processes/${pid}`).catch((error) => error);
