@@ -304,6 +304,9 @@ static void fold(struct mt_context *context)
 	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
 	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
 	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
 /* Waits until nobody is in the context of that life, and takes both locks. False, with none, where it has ended meanwhile. Who is inside

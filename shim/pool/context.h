@@ -38,6 +38,9 @@ enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT,
 	X(driver_allocs)                                                                                               \
 	X(driver_frees)                                                                                                \
 	X(returned)                                                                                                    \
+	X(small)         /* of blocks below MT_BIN_SMALL, whatever their state */                                      \
+	X(small_cached)  /* of those, pending and idle */                                                              \
+	X(pages_cached)  /* pending and idle larger ones, in the driver's pages */                                     \
 	X(decayed)
 
 struct mt_counters {
@@ -123,6 +126,22 @@ static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
 	atomic_store_explicit(counter, mt_counter(counter) + delta, memory_order_relaxed);
+}
+
+/* The driver has given us a block, and gets one back: it lets small ones share pages. The context's lock is held. */
+static inline void mt_context_note_held(struct mt_context *context, const struct mt_block *block, bool is_held)
+{
+	if (block->bytes < MT_BIN_SMALL)
+		mt_counter_add(&context->counters.small, is_held ? block->bytes : -block->bytes);
+}
+
+/* A block becomes pending or idle, and ceases to be either. The context's lock is held. */
+static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block, bool is_cached)
+{
+	bool is_small = block->bytes < MT_BIN_SMALL;
+	uint64_t bytes = is_small ? block->bytes : mt_bins_pages(block->bytes);
+
+	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached, is_cached ? bytes : -bytes);
 }
 
 /* The current context, made known if it was not, its mode decided. NULL where none is current, it cannot be had, or no slot is left. */

@@ -93,6 +93,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 		mt_context_note(context, result); /* else: that one block is lost, the fences are as good as before */
 	mt_lock_take(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
+	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, is_decay ? bytes : 0);
@@ -120,6 +121,7 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_gi
 	mt_line_remove(&context->idle_line, block);
 	mt_bins_remove(context->idle, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
 	return leave(block);
 }
 

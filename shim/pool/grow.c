@@ -36,9 +36,11 @@ void mt_grow_drop(struct mt_context *context, struct mt_block *block)
 		mt_bins_remove(context->idle, block);
 		mt_line_remove(&context->idle_line, block);
 		mt_counter_add(&counters->idle, -block->bytes);
+		mt_context_note_cached(context, block, false);
 	} else {
 		return;
 	}
+	mt_context_note_held(context, block, false);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
 	mt_block_release(block);
@@ -76,6 +78,7 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 	context->is_counted = true;
 	mt_grow_hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
+	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
 		mt_grow_drop(context, stale);

@@ -69,6 +69,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_bins_remove(context->idle, block);
 	mt_line_remove(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
 	mt_grow_hand_out(context, block, bytes, now_ns);
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
@@ -165,6 +166,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		(void)mt_blocks_insert(block);
 		block = NULL;
 	} else {
+		if (atomic_load_explicit(&context->life, memory_order_relaxed) == life)
+			mt_context_note_held(context, block, false);
 		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 		block->state = MT_BLOCK_UNUSED;
 	}
@@ -204,6 +207,7 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 	mt_bins_add_first(context->idle, block);
 	mt_line_append(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, block->bytes);
+	mt_context_note_cached(context, block, true);
 #else
 	if (!mt_fence_add(context, block, now_ns))
 		return false;

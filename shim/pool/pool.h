@@ -115,8 +115,12 @@ void mt_pool_short_end(const struct mt_shortage *shortage);
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
-/* Idle and pending bytes on a device, which cuMemGetInfo adds to free. */
+/* Idle and pending bytes on a device. */
 uint64_t mt_pool_cached_bytes(int device);
+
+/* What the driver would have free on the device beside what it has, if it had those back: in its pages. A context's small blocks share
+ * pages; that the program's blocks of other kinds do so too is not known, which makes a page's difference. */
+uint64_t mt_pool_withheld_bytes(int device);
 
 /* False on a thread on which the driver runs a host function of the program: there it permits no call. Such a thread is the driver's own,
  * so one that was permitted a call once is not asked about again. Any thread, no lock held. */

@@ -293,7 +293,7 @@ static bool can_serve(const struct mt_shortage *shortage)
 	mode = mt_capture_relax(mt_pool_driver());
 	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
 	mt_capture_restore(mt_pool_driver(), mode);
-	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
+	return !is_known || free_bytes + mt_pool_withheld_bytes(shortage->device) >= shortage->bytes;
 }
 
 static bool is_hopeful(const struct mt_shortage *shortage)

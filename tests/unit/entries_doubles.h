@@ -220,7 +220,7 @@ void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
 {
 	(void)by_pool("note-oom", 0);
 }
-uint64_t mt_pool_cached_bytes(int device UNUSED)
+uint64_t mt_pool_withheld_bytes(int device UNUSED)
 {
 	return cached_bytes;
 }
