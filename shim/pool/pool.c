@@ -95,7 +95,9 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
-	if (mt_unlikely(!context || atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
+	if (mt_unlikely(!context))
+		return mt_grow_unknown(bytes, out_dptr);
+	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return mt_grow(context, bytes, bytes, out_dptr);
@@ -216,30 +218,6 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 	return true;
 }
 
-/* MT_CUDA_FREE_SYNC: what the driver's cuMemFree may do. */
-static MT_COLD void synchronise(uint64_t dptr)
-{
-	struct mt_context *context;
-	bool was_pushed;
-	int result, cancel;
-
-	if (!mt_pool_driver()->cuCtxSynchronize || !find_locked(dptr, &context))
-		return;
-	context->users++;
-	mt_lock_drop(&context->lock);
-	cancel = mt_wait_uncancelled();
-	if (mt_context_pools(context) && mt_capture_enter()) {
-		was_pushed = mt_context_enter(context, true, &result);
-		if (result == MT_CU_SUCCESS)
-			result = mt_pool_driver()->cuCtxSynchronize();
-		mt_context_exit(was_pushed);
-		mt_capture_leave();
-		mt_context_note(context, result);
-	}
-	mt_context_drop(context);
-	mt_wait_cancellable(cancel);
-}
-
 bool mt_pool_take_back(uint64_t dptr, int *out_result)
 {
 	struct mt_context *context;
@@ -250,8 +228,6 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	if (mt_unlikely(!is_up()))
 		return false;
 	may_call = mt_pool_may_call(); /* else the answer is the driver's */
-	if (mt_unlikely(may_call && atomic_load_explicit(&mt_pool.free_sync, memory_order_relaxed)))
-		synchronise(dptr);
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)
