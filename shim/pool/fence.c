@@ -287,6 +287,8 @@ void mt_fence_poll_own(struct mt_context *context)
 		next = group->next;
 		if (group->is_lost || group->is_busy || !group->is_recorded || group->is_own_done)
 			continue;
+		if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+			return;
 		group->is_busy = true;
 		context->users++;
 		mt_lock_drop(&context->lock);

@@ -50,7 +50,7 @@ static void await_stream(struct mt_context *context, bool is_background)
 	int result;
 	bool was_pushed;
 
-	if (!stream)
+	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
 	was_pushed = mt_context_enter(context, true, &result);
 	for (unsigned round = 0; result == MT_CU_SUCCESS && mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
