@@ -61,7 +61,8 @@ static void await_stream(struct mt_context *context, bool is_background)
 	mt_context_exit(was_pushed);
 }
 
-/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call. */
+/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call: what it had
+ * is freed with the caller's context current. */
 static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	bool was_pushed;
@@ -73,7 +74,11 @@ static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 	if (result == MT_CU_SUCCESS)
 		result = free_now(context, base, is_idle);
 	mt_context_exit(was_pushed);
-	return result;
+	if (mt_likely(!mt_context_is_sticky(result)))
+		return result;
+	mt_context_note(context, result);
+	/* The first to learn of it. */
+	return atomic_load_explicit(&context->is_gone, memory_order_relaxed) ? mt_pool_driver()->cuMemFree_v2(base) : result;
 }
 
 /* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
