@@ -79,7 +79,7 @@ static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
 	return context ? mt_context_forget(context, destroys_events) : NULL;
 }
 
-/* With the context current, or with none where free is false. */
+/* Gives the records back. frees: after the driver's cuMemFree, their context being current. */
 static void release(struct mt_block *cached, bool frees)
 {
 	struct mt_block *next;
@@ -150,21 +150,27 @@ MT_COLD void mt_pool_context_attached(struct CUctx_st *handle)
 		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
 }
 
+/* False where it is 0 already. */
+static bool count_down(_Atomic uint32_t *count)
+{
+	uint32_t seen = atomic_load_explicit(count, memory_order_seq_cst);
+
+	while (seen > 0 &&
+	       !atomic_compare_exchange_weak_explicit(count, &seen, seen - 1, memory_order_seq_cst, memory_order_seq_cst))
+		;
+	return seen > 0;
+}
+
 MT_COLD bool mt_pool_detach_begin(struct CUctx_st *handle)
 {
 	struct mt_context *context = mt_context_find(handle);
-	uint32_t attached;
 
 	if (!context)
 		return false;
 	atomic_fetch_add_explicit(&context->detaching, 1, memory_order_seq_cst);
-	attached = atomic_load_explicit(&context->attached, memory_order_seq_cst);
-	while (attached > 0 && !atomic_compare_exchange_weak_explicit(&context->attached, &attached, attached - 1,
-								      memory_order_seq_cst, memory_order_seq_cst))
-		;
-	if (attached > 0)
+	if (count_down(&context->attached))
 		return true;
-	atomic_fetch_sub_explicit(&context->detaching, 1, memory_order_seq_cst);
+	(void)count_down(&context->detaching);
 	return false;
 }
 
@@ -176,7 +182,7 @@ MT_COLD void mt_pool_detach_end(struct CUctx_st *handle, int result)
 		return;
 	if (result != MT_CU_SUCCESS)
 		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
-	atomic_fetch_sub_explicit(&context->detaching, 1, memory_order_seq_cst);
+	(void)count_down(&context->detaching); /* 0: a destroy in another thread has made it another context */
 }
 
 MT_COLD void mt_pool_await_detaches(struct CUctx_st *handle)
