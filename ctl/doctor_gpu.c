@@ -144,21 +144,14 @@ static void look_at_kinds(const struct mt_stats_device *device)
 				      device->ordinal, mt_text_bytes(kinds[i].bytes).text, kinds[i].what);
 }
 
-static bool is_on(const struct mt_stats_file *file, const char *name)
-{
-	const char *value = mt_statsfile_setting(file, name);
-
-	return value && (strcmp(value, "on") == 0 || strcmp(value, "1") == 0);
-}
-
 static void look_at_pool(const struct mt_stats_file *file)
 {
 	bool pools = false;
 
 	for (size_t i = 0; i < file->head.devices_count; i++)
 		pools |= strcmp(file->devices[i].mode, "pool") == 0;
-	if (pools && !is_on(file, "cuda_free_sync"))
-		mt_doctor_say(MT_FINDING_NOTE, "MT_CUDA_FREE_SYNC=1 brings the wait back, for a program that counts on it",
+	if (pools)
+		mt_doctor_say(MT_FINDING_NOTE, "MT_CUDA=account leaves each call to the driver, for a program that counts on the wait",
 			      "a cuMemFree that the pool serves does not wait for the device, as the driver's may");
 	if (file->head.snapshot.gpu_capturing)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,

@@ -11,7 +11,7 @@ int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 	if (!mt_cuda_is_on() || result != MT_CU_SUCCESS || !free_bytes)
 		return result;
 	most = total_bytes ? *total_bytes : SIZE_MAX;
-	*free_bytes += mt_pool_cached_bytes(mt_cuda_current_device());
+	*free_bytes += mt_pool_withheld_bytes(mt_cuda_current_device());
 	if (*free_bytes > most)
 		*free_bytes = most;
 	errno = kept_errno;

@@ -1,4 +1,4 @@
-/* entry/cuda_callback.c -- functions of the program's that run on the host once a stream has come to them. */
+/* entry/cuda_callback.c -- functions of the program's that run on the host once a stream has come to them, alone or in a graph. */
 #include "entry/cuda_work.h"
 
 static void before_callback(void)
@@ -34,4 +34,31 @@ int cuStreamAddCallback_ptsz(struct CUstream_st *stream, void (*call)(struct CUs
 {
 	before_callback();
 	return mt_cuda_call(cuStreamAddCallback_ptsz, stream, call, data, flags);
+}
+
+/* Whether the graph has a host function is not known. */
+int cuGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	int kept_errno, result;
+
+	before_callback();
+	result = mt_cuda_call(cuGraphLaunch, exec, stream);
+	kept_errno = errno;
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
+		result = mt_cuda_retry(-1, 0, cuGraphLaunch, exec, stream);
+	errno = kept_errno;
+	return result;
+}
+
+int cuGraphLaunch_ptsz(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+	int kept_errno, result;
+
+	before_callback();
+	result = mt_cuda_call(cuGraphLaunch_ptsz, exec, stream);
+	kept_errno = errno;
+	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
+		result = mt_cuda_retry(-1, 0, cuGraphLaunch_ptsz, exec, stream);
+	errno = kept_errno;
+	return result;
 }

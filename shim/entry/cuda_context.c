@@ -167,15 +167,18 @@ static bool can_be_destroyed(struct CUctx_st *context)
 }
 
 /* What a context is to us while the driver destroys it. */
-enum ending { UNKNOWN, FORGOTTEN, RESTS };
+struct ending {
+	enum { UNKNOWN, FORGOTTEN, RESTS } as;
+	struct mt_block *cached; /* of one that is forgotten */
+};
 
 /* Before the driver's destroy, which may give the same handle and addresses to another thread as soon as it returns. True: the
  * gate is closed. Beside a capture the driver may refuse: what is cached in it is not forgotten. */
-static bool before_destroy(struct CUctx_st *context, enum ending *out_ending)
+static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 {
 	int kept_errno = errno;
 
-	*out_ending = UNKNOWN;
+	*out_ending = (struct ending){UNKNOWN, NULL};
 	/* In a host function the driver refuses, and would not let the context be made known again. */
 	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
 		errno = kept_errno;
@@ -184,61 +187,74 @@ static bool before_destroy(struct CUctx_st *context, enum ending *out_ending)
 	close_gate();
 	if (mt_capture_is_any()) {
 		mt_pool_context_rests(context);
-		*out_ending = RESTS;
+		out_ending->as = RESTS;
 	} else if (can_be_destroyed(context)) {
-		mt_pool_context_dies(context);
+		out_ending->cached = mt_pool_context_dies(context);
 		forget(context);
-		*out_ending = FORGOTTEN;
+		out_ending->as = FORGOTTEN;
 	}
 	errno = kept_errno;
 	return true;
 }
 
-static int after_destroy(struct CUctx_st *context, enum ending ending, int result)
+static int after_destroy(struct CUctx_st *context, const struct ending *ending, int result)
 {
 	int kept_errno = errno;
 
 	/* Refused after all: what it runs counts in fences again. */
-	if (ending == FORGOTTEN && result != MT_CU_SUCCESS)
+	if (ending->as == FORGOTTEN && result != MT_CU_SUCCESS)
 		mt_pool_know(context);
-	else if (ending == RESTS && result != MT_CU_SUCCESS)
+	else if (ending->as == RESTS && result != MT_CU_SUCCESS)
 		mt_pool_context_goes_on(context);
-	else if (ending == RESTS)
+	else if (ending->as == RESTS)
 		ended(context);
 	mt_capture_open();
+	if (ending->as == FORGOTTEN)
+		mt_pool_context_died(context, ending->cached, result == MT_CU_SUCCESS);
 	errno = kept_errno;
 	return result;
 }
 
 int cuCtxDestroy(struct CUctx_st *context)
 {
-	enum ending ending;
+	struct ending ending;
 
 	if (!before_destroy(context, &ending))
 		return mt_cuda_call(cuCtxDestroy, context);
-	return after_destroy(context, ending, mt_cuda_call(cuCtxDestroy, context));
+	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy, context));
 }
 
 int cuCtxDestroy_v2(struct CUctx_st *context)
 {
-	enum ending ending;
+	struct ending ending;
 
 	if (!before_destroy(context, &ending))
 		return mt_cuda_call(cuCtxDestroy_v2, context);
-	return after_destroy(context, ending, mt_cuda_call(cuCtxDestroy_v2, context));
+	return after_destroy(context, &ending, mt_cuda_call(cuCtxDestroy_v2, context));
 }
 
-/* Counted against cuCtxAttach, which the driver alone knows of. */
-int cuCtxDetach(struct CUctx_st *context)
+/* ---- references to a context: cuCtxAttach and cuCtxDetach ---- */
+
+int cuCtxAttach(struct CUctx_st **context, unsigned int flags)
 {
 	int kept_errno = errno;
+	int result = mt_cuda_call(cuCtxAttach, context, flags);
+
+	if (result == MT_CU_SUCCESS && context && mt_cuda_is_on())
+		mt_pool_context_attached(*context);
+	errno = kept_errno;
+	return result;
+}
+
+/* It may be the last one, which the driver alone knows. */
+static int detach_gated(struct CUctx_st *context)
+{
 	unsigned long long id;
 	int device = 0;
 	int result;
 
-	if (!context || !mt_cuda_is_on())
-		return mt_cuda_call(cuCtxDetach, context);
 	close_gate();
+	mt_pool_await_detaches(context);
 	id = id_of(context);
 	mt_pool_context_rests(context);
 	result = mt_cuda_call(cuCtxDetach, context);
@@ -247,6 +263,22 @@ int cuCtxDetach(struct CUctx_st *context)
 	else
 		mt_pool_context_goes_on(context);
 	mt_capture_open();
+	return result;
+}
+
+int cuCtxDetach(struct CUctx_st *context)
+{
+	int kept_errno = errno;
+	int result;
+
+	if (!context || !mt_cuda_is_on())
+		return mt_cuda_call(cuCtxDetach, context);
+	if (mt_pool_detach_begin(context)) {
+		result = mt_cuda_call(cuCtxDetach, context);
+		mt_pool_detach_end(context, result);
+	} else {
+		result = detach_gated(context);
+	}
 	errno = kept_errno;
 	return result;
 }

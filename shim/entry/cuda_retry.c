@@ -33,10 +33,6 @@
 	  stream), -1) \
 	X(cuGraphUpload_ptsz, (struct CUgraphExec_st *exec, struct CUstream_st *stream), (exec, \
 	  stream), -1) \
-	X(cuGraphLaunch, (struct CUgraphExec_st *exec, struct CUstream_st *stream), (exec, \
-	  stream), -1) \
-	X(cuGraphLaunch_ptsz, (struct CUgraphExec_st *exec, struct CUstream_st *stream), (exec, \
-	  stream), -1) \
 	X(cuLaunchKernel, (struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y, \
 	  unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z, \
 	  unsigned int shared_bytes, struct CUstream_st *stream, void **parameters, void \

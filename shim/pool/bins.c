@@ -7,12 +7,14 @@
 
 uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions)
 {
-	uint64_t unit = MT_BIN_UNIT;
+	uint64_t unit = MT_BIN_UNIT, rounded;
 
 	if (bytes > (1ull << 62))
 		return 0;
-	if (divisions <= 1) /* as nearly always: without a division */
-		return (bytes + MT_BIN_UNIT - 1) & ~(uint64_t)(MT_BIN_UNIT - 1);
+	if (divisions <= 1) { /* as nearly always: without a division */
+		rounded = (bytes + MT_BIN_UNIT - 1) & ~(uint64_t)(MT_BIN_UNIT - 1);
+		return rounded == MT_BIN_SMALL && bytes < MT_BIN_SMALL ? 0 : rounded;
+	}
 	if (bytes > MT_BIN_UNIT) {
 		uint64_t power = 1ull << (63 - __builtin_clzll(bytes));
 
@@ -86,7 +88,7 @@ void mt_bins_remove(struct mt_bins *bins, struct mt_block *block)
 static uint64_t highest(uint64_t bytes)
 {
 	uint64_t eighth = bytes + bytes / 8;
-	uint64_t page = (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
+	uint64_t page = mt_bins_pages(bytes);
 
 	return eighth < page ? eighth : page;
 }

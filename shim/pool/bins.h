@@ -31,7 +31,14 @@ struct mt_fit {
 	uint64_t max_split_bytes; /* blocks above it fit only exactly; 0 for none */
 };
 
-/* What the driver is asked for: up to a 1/divisions of its power of two (0: not), then up to 512 B. 0 where that overflows. */
+/* In whole pages of the driver's. */
+static inline uint64_t mt_bins_pages(uint64_t bytes)
+{
+	return (bytes + MT_BIN_PAGE - 1) / MT_BIN_PAGE * MT_BIN_PAGE;
+}
+
+/* What the driver is asked for: up to a 1/divisions of its power of two (0: not), then up to 512 B. 0 where that overflows, and where the
+ * driver would take a page for what shares one as it was asked for: just below MT_BIN_SMALL. */
 uint64_t mt_bins_round(uint64_t bytes, uint32_t divisions);
 
 uint32_t mt_bins_index(uint64_t bytes);

@@ -57,6 +57,8 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, 
 		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->attached, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->detaching, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
@@ -274,16 +276,27 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 		mt_context_note(context, result);
 }
 
+struct forgetting {
+	struct mt_context *context;
+	struct mt_block *cached; /* by line_next */
+};
+
 static void forget_block(struct mt_block *block, void *data)
 {
-	struct mt_context *context = data;
+	struct forgetting *forgetting = data;
+	bool is_cached = block->state != MT_BLOCK_LIVE;
 
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) != context || block->state == MT_BLOCK_LEAVING)
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context || block->state == MT_BLOCK_LEAVING)
 		return;
 	(void)mt_blocks_remove(block);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
-	mt_block_release(block);
+	if (!is_cached) {
+		mt_block_release(block);
+		return;
+	}
+	block->line_next = forgetting->cached;
+	forgetting->cached = block;
 }
 
 /* The sums that never fall stay with the device. The lock is held. */
@@ -304,6 +317,9 @@ static void fold(struct mt_context *context)
 	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
 	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
 	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
 /* Waits until nobody is in the context of that life, and takes both locks. False, with none, where it has ended meanwhile. Who is inside
@@ -328,8 +344,9 @@ static bool lock_alone(struct mt_context *context, uint32_t life)
 	return false;
 }
 
-MT_COLD void mt_context_forget(struct mt_context *context, bool destroys_events)
+MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events)
 {
+	struct forgetting forgetting = {context, NULL};
 	uint32_t life = atomic_load_explicit(&context->life, memory_order_acquire);
 	struct mt_event *dead;
 	int cancel = mt_wait_uncancelled();
@@ -338,10 +355,10 @@ MT_COLD void mt_context_forget(struct mt_context *context, bool destroys_events)
 		mt_events_bring_home();
 	if (!lock_alone(context, life)) {
 		mt_wait_cancellable(cancel);
-		return;
+		return NULL;
 	}
 	dead = mt_fence_die(context);
-	mt_blocks_walk(forget_block, context);
+	mt_blocks_walk(forget_block, &forgetting);
 	if (context->idle) {
 		memset(context->idle, 0, sizeof(*context->idle));
 		memset(context->pending, 0, sizeof(*context->pending));
@@ -354,6 +371,7 @@ MT_COLD void mt_context_forget(struct mt_context *context, bool destroys_events)
 	mt_lock_drop(&slots_lock);
 	mt_events_bury(dead, destroys_events);
 	mt_wait_cancellable(cancel);
+	return forgetting.cached;
 }
 
 MT_COLD void mt_contexts_forget_lock(void)

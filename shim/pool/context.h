@@ -38,6 +38,9 @@ enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT,
 	X(driver_allocs)                                                                                               \
 	X(driver_frees)                                                                                                \
 	X(returned)                                                                                                    \
+	X(small)         /* of blocks below MT_BIN_SMALL, whatever their state */                                      \
+	X(small_cached)  /* of those, pending and idle */                                                              \
+	X(pages_cached)  /* pending and idle larger ones, in the driver's pages */                                     \
 	X(decayed)
 
 struct mt_counters {
@@ -60,6 +63,7 @@ struct mt_context {
 	_Atomic uint8_t origin;                 /* enum mt_context_origin */
 	_Atomic bool is_ending;                 /* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic int device;
+	_Atomic uint32_t attached, detaching;   /* references beyond the first; of them, those on their way back */
 	_Atomic(struct CUstream_st *) stream;   /* idle blocks are freed in its order; NULL: by cuMemFree */
 	bool is_counted;                        /* among its device's allocators */
 	uint32_t lost_groups;                   /* of those in `groups` */
@@ -100,7 +104,6 @@ struct mt_pool {
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes, gc_permille;
 	_Atomic bool rounds_up; /* any of the next is not 0 */
 	_Atomic uint8_t roundup_divisions[MT_POOL_ROUNDUPS];
-	_Atomic bool free_sync;
 	struct mt_pool_device devices[MT_POOL_DEVICES];
 	struct mt_context contexts[MT_CONTEXTS];
 	_Atomic uint32_t contexts_count; /* slots ever used */
@@ -123,6 +126,22 @@ static inline uint64_t mt_counter(_Atomic uint64_t *counter)
 static inline void mt_counter_add(_Atomic uint64_t *counter, uint64_t delta)
 {
 	atomic_store_explicit(counter, mt_counter(counter) + delta, memory_order_relaxed);
+}
+
+/* The driver has given us a block, and gets one back: it lets small ones share pages. The context's lock is held. */
+static inline void mt_context_note_held(struct mt_context *context, const struct mt_block *block, bool is_held)
+{
+	if (block->bytes < MT_BIN_SMALL)
+		mt_counter_add(&context->counters.small, is_held ? block->bytes : -block->bytes);
+}
+
+/* A block becomes pending or idle, and ceases to be either. The context's lock is held. */
+static inline void mt_context_note_cached(struct mt_context *context, const struct mt_block *block, bool is_cached)
+{
+	bool is_small = block->bytes < MT_BIN_SMALL;
+	uint64_t bytes = is_small ? block->bytes : mt_bins_pages(block->bytes);
+
+	mt_counter_add(is_small ? &context->counters.small_cached : &context->counters.pages_cached, is_cached ? bytes : -bytes);
 }
 
 /* The current context, made known if it was not, its mode decided. NULL where none is current, it cannot be had, or no slot is left. */
@@ -165,8 +184,9 @@ static inline bool mt_context_pools(struct mt_context *context)
 	       !atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed);
 }
 
-/* Forgets the context and all its blocks; with `destroys_events` they are destroyed, else they die with it. */
-void mt_context_forget(struct mt_context *context, bool destroys_events);
+/* Forgets the context and all its blocks; with `destroys_events` its events are destroyed, else they die with it. Answers the records of
+ * what was cached, by line_next, in no table any more: mt_block_release is due for each. */
+struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events);
 
 /* In a forked child. */
 void mt_contexts_forget_lock(void);

@@ -194,10 +194,11 @@ enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_even
 	mt_events_bring_home();
 	mt_context_know_primaries();
 	answer = record_one(context, own, list);
+	/* Behind its own, which is asked first: an error of the current context, which this is then, is not held against another. */
 	MT_EACH_CONTEXT(other) {
 		if (other != context && answer == MT_FENCE_DONE &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
-			answer = record_abroad(other, list);
+			answer = record_abroad(other, &(*list)->next);
 	}
 	return answer;
 }

@@ -36,7 +36,7 @@ struct mt_event *mt_events_take_stock(struct mt_context *context);
 void mt_events_give_back(struct mt_context *context, struct mt_event *list);
 
 /* An event of each context that may touch the context's blocks is recorded and put into *list, `own` (or a new one) among them. The caller
- * is counted in the context's users. DONE, LOST, or NOT_YET where the device had no memory for an event; *list has to be given
+ * is counted in the context's users. Its own is the first of the list. DONE, LOST, or NOT_YET where the device had no memory for an event; *list has to be given
  * back in each case. */
 enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own, struct mt_event **list);
 

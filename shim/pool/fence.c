@@ -72,6 +72,7 @@ bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t n
 		group->third_ns = mt_os_now_ns();
 	mt_bins_add_last(context->pending, block);
 	mt_counter_add(&context->counters.pending, block->bytes);
+	mt_context_note_cached(context, block, true);
 	return true;
 }
 
@@ -113,6 +114,7 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	mt_bins_remove(context->pending, block);
 	mt_line_remove(&group->blocks, block);
 	mt_counter_add(&context->counters.pending, -block->bytes);
+	mt_context_note_cached(context, block, false);
 	block->group = NULL;
 	group->bytes -= block->bytes;
 	group->count--;
@@ -285,6 +287,8 @@ void mt_fence_poll_own(struct mt_context *context)
 		next = group->next;
 		if (group->is_lost || group->is_busy || !group->is_recorded || group->is_own_done)
 			continue;
+		if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+			return;
 		group->is_busy = true;
 		context->users++;
 		mt_lock_drop(&context->lock);

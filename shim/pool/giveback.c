@@ -50,7 +50,7 @@ static void await_stream(struct mt_context *context, bool is_background)
 	int result;
 	bool was_pushed;
 
-	if (!stream)
+	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
 	was_pushed = mt_context_enter(context, true, &result);
 	for (unsigned round = 0; result == MT_CU_SUCCESS && mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
@@ -61,7 +61,8 @@ static void await_stream(struct mt_context *context, bool is_background)
 	mt_context_exit(was_pushed);
 }
 
-/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call. */
+/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call: what it had
+ * is freed with the caller's context current. */
 static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	bool was_pushed;
@@ -73,7 +74,11 @@ static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 	if (result == MT_CU_SUCCESS)
 		result = free_now(context, base, is_idle);
 	mt_context_exit(was_pushed);
-	return result;
+	if (mt_likely(!mt_context_is_sticky(result)))
+		return result;
+	mt_context_note(context, result);
+	/* The first to learn of it. */
+	return atomic_load_explicit(&context->is_gone, memory_order_relaxed) ? mt_pool_driver()->cuMemFree_v2(base) : result;
 }
 
 /* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
@@ -93,6 +98,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 		mt_context_note(context, result); /* else: that one block is lost, the fences are as good as before */
 	mt_lock_take(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
+	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
 		mt_counter_add(&context->counters.returned, bytes);
 		mt_counter_add(&context->counters.decayed, is_decay ? bytes : 0);
@@ -120,6 +126,7 @@ static struct mt_block *pick_idle(struct mt_context *context, const struct mt_gi
 	mt_line_remove(&context->idle_line, block);
 	mt_bins_remove(context->idle, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
 	return leave(block);
 }
 

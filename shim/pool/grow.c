@@ -36,9 +36,11 @@ void mt_grow_drop(struct mt_context *context, struct mt_block *block)
 		mt_bins_remove(context->idle, block);
 		mt_line_remove(&context->idle_line, block);
 		mt_counter_add(&counters->idle, -block->bytes);
+		mt_context_note_cached(context, block, false);
 	} else {
 		return;
 	}
+	mt_context_note_held(context, block, false);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
 	mt_block_release(block);
@@ -76,6 +78,7 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 	context->is_counted = true;
 	mt_grow_hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
+	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
 		mt_grow_drop(context, stale);
@@ -87,13 +90,13 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 }
 
 /* Again, with what the pool gives back; at last exactly what was asked for. */
-static MT_COLD int try_short(struct mt_context *context, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
+static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct mt_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_room_short_begin(&shortage, atomic_load_explicit(&context->device, memory_order_relaxed), asked_bytes)) {
+	if (mt_room_short_begin(&shortage, device, asked_bytes)) {
 		while (result == MT_CU_OUT_OF_MEMORY && mt_room_short_next(&shortage))
 			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
 		if (result == MT_CU_OUT_OF_MEMORY && *bytes != asked_bytes) {
@@ -102,6 +105,17 @@ static MT_COLD int try_short(struct mt_context *context, size_t asked_bytes, siz
 		}
 		mt_room_short_end(&shortage);
 	}
+	return result;
+}
+
+MT_COLD int mt_grow_unknown(size_t bytes, uint64_t *out_dptr)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
+	int device;
+
+	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		result = try_short(device, bytes, &bytes, out_dptr);
 	return result;
 }
 
@@ -114,7 +128,7 @@ int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(context, asked_bytes, &bytes, &dptr);
+		result = try_short(atomic_load_explicit(&context->device, memory_order_relaxed), asked_bytes, &bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;

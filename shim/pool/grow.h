@@ -12,6 +12,9 @@
  * driver's. bytes is asked_bytes rounded up. No lock is held. Answers the driver's result. */
 int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64_t *out_dptr);
 
+/* The same in a context that is not known: unrecorded. */
+int mt_grow_unknown(size_t bytes, uint64_t *out_dptr);
+
 /* The block is the program's from now on; the context's lock is held, and now_ns (coarse) was asked before it was taken. */
 void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns);
 

@@ -69,6 +69,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_bins_remove(context->idle, block);
 	mt_line_remove(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
 	mt_grow_hand_out(context, block, bytes, now_ns);
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
@@ -94,7 +95,9 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
-	if (mt_unlikely(!context || atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
+	if (mt_unlikely(!context))
+		return mt_grow_unknown(bytes, out_dptr);
+	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return mt_grow(context, bytes, bytes, out_dptr);
@@ -165,6 +168,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		(void)mt_blocks_insert(block);
 		block = NULL;
 	} else {
+		if (atomic_load_explicit(&context->life, memory_order_relaxed) == life)
+			mt_context_note_held(context, block, false);
 		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 		block->state = MT_BLOCK_UNUSED;
 	}
@@ -204,36 +209,13 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 	mt_bins_add_first(context->idle, block);
 	mt_line_append(&context->idle_line, block);
 	mt_counter_add(&context->counters.idle, block->bytes);
+	mt_context_note_cached(context, block, true);
 #else
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
 #endif
 	take_back(context, block);
 	return true;
-}
-
-/* MT_CUDA_FREE_SYNC: what the driver's cuMemFree may do. */
-static MT_COLD void synchronise(uint64_t dptr)
-{
-	struct mt_context *context;
-	bool was_pushed;
-	int result, cancel;
-
-	if (!mt_pool_driver()->cuCtxSynchronize || !find_locked(dptr, &context))
-		return;
-	context->users++;
-	mt_lock_drop(&context->lock);
-	cancel = mt_wait_uncancelled();
-	if (mt_context_pools(context) && mt_capture_enter()) {
-		was_pushed = mt_context_enter(context, true, &result);
-		if (result == MT_CU_SUCCESS)
-			result = mt_pool_driver()->cuCtxSynchronize();
-		mt_context_exit(was_pushed);
-		mt_capture_leave();
-		mt_context_note(context, result);
-	}
-	mt_context_drop(context);
-	mt_wait_cancellable(cancel);
 }
 
 bool mt_pool_take_back(uint64_t dptr, int *out_result)
@@ -246,8 +228,6 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	if (mt_unlikely(!is_up()))
 		return false;
 	may_call = mt_pool_may_call(); /* else the answer is the driver's */
-	if (mt_unlikely(may_call && atomic_load_explicit(&mt_pool.free_sync, memory_order_relaxed)))
-		synchronise(dptr);
 	now_ns = mt_os_coarse_ns();
 	block = find_locked(dptr, &context);
 	if (!block)

@@ -31,7 +31,6 @@ struct mt_pool_settings {
 	uint64_t max_idle_bytes;      /* per device: most bytes cached, 0 for no cap of its own */
 	uint64_t max_idle_pct;        /* the same as a share of the device's memory, 100 for none */
 	uint64_t low_free_pct;        /* of the device's memory free: below it nothing is cached; 0 for no such trigger */
-	bool free_sync;               /* a pooled cuMemFree waits for the device, as the driver's may */
 	/* MT_CUDA_CONF; pool/conf.h parses it */
 	/* Sizes are rounded up to a 1/n of their power of two; 0: the default rounding. [0] is for sizes under 1 MiB, [i] for
 	 * those from 2^(i-1) MiB to under 2^i, the last one for all above. */
@@ -115,8 +114,12 @@ void mt_pool_short_end(const struct mt_shortage *shortage);
 void mt_pool_note_ooms(int device, uint64_t count);
 void mt_pool_note_retry(int device);
 
-/* Idle and pending bytes on a device, which cuMemGetInfo adds to free. */
+/* Idle and pending bytes on a device. */
 uint64_t mt_pool_cached_bytes(int device);
+
+/* What the driver would have free on the device beside what it has, if it had those back: in its pages. A context's small blocks share
+ * pages; that the program's blocks of other kinds do so too is not known, which makes a page's difference. */
+uint64_t mt_pool_withheld_bytes(int device);
 
 /* False on a thread on which the driver runs a host function of the program: there it permits no call. Such a thread is the driver's own,
  * so one that was permitted a call once is not asked about again. Any thread, no lock held. */
@@ -137,8 +140,22 @@ bool mt_pool_has_made(struct CUctx_st *context);
 
 /* Before the driver's destroy: the context's cached blocks are forgotten (they die with it) and its events destroyed; its live
  * blocks are no longer ours. Nothing is called in the driver for it afterwards. Until the driver has waited for the context's work,
- * a fence would miss that work: so with the gate of pool/capture.h closed until the destroy has returned. */
-void mt_pool_context_dies(struct CUctx_st *context);
+ * a fence would miss that work: so with the gate of pool/capture.h closed until the destroy has returned. Answers what was cached, for
+ * mt_pool_context_died. */
+struct mt_block;
+struct mt_block *mt_pool_context_dies(struct CUctx_st *context);
+
+/* After the destroy, with the gate open again. is_over: the context is gone, and what was cached with it. Else the driver's own cuMemFree,
+ * which is what the program has called, gets what was cached. */
+void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cached, bool is_over);
+
+/* References to a context beyond its first, which cuCtxAttach counts. What was attached past us is not counted: the driver has as many or
+ * more. detach_begin: true where the cuCtxDetach to come cannot be the last one, and detach_end must follow it. await_detaches: before one
+ * that may be the last, until those are through. Any thread. */
+void mt_pool_context_attached(struct CUctx_st *context);
+bool mt_pool_detach_begin(struct CUctx_st *context);
+void mt_pool_detach_end(struct CUctx_st *context, int result);
+void mt_pool_await_detaches(struct CUctx_st *context);
 
 /* Between mt_capture_close and a call that may end the context: waits until no call of ours is in it. At most 2 s: one that waits
  * for work which waits for the caller would hang it, and it may be no end at all. */

@@ -9,6 +9,7 @@
 
 #define OOM_WAIT_NS    (10 * MT_NS_PER_S) /* for what is pending */
 #define GIVERS_WAIT_NS (50 * MT_NS_PER_MS)
+#define UNKNOWN_SHARE  8
 #define MORE_TRIES     16 /* after the steps, as long as other threads give back */
 
 static void judge(struct mt_pool_device *device)
@@ -81,7 +82,8 @@ static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total
 		if (known || atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
 		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, life))
 			continue;
-		known = ask(context, out_free_bytes, out_total_bytes);
+		if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+			known = ask(context, out_free_bytes, out_total_bytes);
 		mt_context_drop(context);
 	}
 	return known;
@@ -281,19 +283,23 @@ static void await_givers(int device)
 	}
 }
 
-/* False: all that is cached is too little beside what is free, and nobody need wait for it. */
+/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call of unknown size that fails beside eight times
+ * as much free memory fails for another reason. */
 static bool can_serve(const struct mt_shortage *shortage)
 {
-	uint64_t free_bytes = 0, total_bytes = 0;
+	uint64_t free_bytes = 0, total_bytes = 0, cached;
 	bool is_known;
 	int mode;
 
-	if (shortage->device == MT_ROOM_ANY_DEVICE || !shortage->bytes)
+	if (shortage->device == MT_ROOM_ANY_DEVICE)
 		return true;
 	mode = mt_capture_relax(mt_pool_driver());
 	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
 	mt_capture_restore(mt_pool_driver(), mode);
-	return !is_known || free_bytes + mt_pool_cached_bytes(shortage->device) >= shortage->bytes;
+	cached = mt_pool_withheld_bytes(shortage->device);
+	if (!is_known)
+		return true;
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
 static bool is_hopeful(const struct mt_shortage *shortage)

@@ -17,7 +17,6 @@ MT_COLD void mt_pool_configure(const struct mt_pool_settings *settings)
 	SET(max_idle_bytes, settings->max_idle_bytes);
 	SET(max_idle_pct, settings->max_idle_pct);
 	SET(low_free_pct, settings->low_free_pct);
-	SET(free_sync, settings->free_sync);
 	for (int i = 0; i < MT_POOL_ROUNDUPS; i++) {
 		SET(roundup_divisions[i], settings->roundup_divisions[i]);
 		rounds_up |= settings->roundup_divisions[i] != 0;

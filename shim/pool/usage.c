@@ -96,6 +96,21 @@ uint64_t mt_pool_cached_bytes(int number)
 	return cached;
 }
 
+uint64_t mt_pool_withheld_bytes(int number)
+{
+	const struct mt_pool_device *device = mt_pool_device(number);
+	uint64_t withheld = 0;
+
+	MT_EACH_CONTEXT(context) {
+		uint64_t small = mt_counter(&context->counters.small), cached = mt_counter(&context->counters.small_cached);
+
+		if (lies_on(context, device))
+			withheld += mt_counter(&context->counters.pages_cached) + mt_bins_pages(small) -
+				    mt_bins_pages(small > cached ? small - cached : 0);
+	}
+	return withheld;
+}
+
 void mt_pool_reset_peak(void)
 {
 	for (int number = 0; number < MT_POOL_DEVICES; number++) {

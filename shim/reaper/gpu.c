@@ -53,7 +53,6 @@ static void fill_settings(struct mt_pool_settings *out)
 		.max_idle_bytes = cfg->cuda_max_mb * MT_MIB,
 		.max_idle_pct = cfg->cuda_max_pct,
 		.low_free_pct = cfg->cuda_low_pct,
-		.free_sync = cfg->cuda_free_sync,
 		.mode = decide_mode,
 	};
 }

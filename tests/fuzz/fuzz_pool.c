@@ -267,7 +267,6 @@ static void configure(const uint8_t *numbers)
 	case 1: settings.max_idle_bytes = (uint64_t)numbers[1] << numbers[2] % 32; break;
 	case 2: settings.max_idle_pct = numbers[1] % 101; break;
 	case 3: settings.low_free_pct = numbers[1] % 101; break;
-	case 4: settings.free_sync = numbers[1] % 2; break;
 	case 5:
 		memset(settings.roundup_divisions, numbers[1] % 2 ? 1 << numbers[2] % 7 : 0,
 		       sizeof(settings.roundup_divisions));
@@ -282,8 +281,7 @@ static void configure(const uint8_t *numbers)
 static void fail(const uint8_t *numbers)
 {
 	static const enum fake_call calls[] = {FAKE_cuMemAlloc_v2, FAKE_cuMemFree_v2, FAKE_cuEventCreate, FAKE_cuEventQuery,
-					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2, FAKE_cuMemGetInfo_v2,
-					       FAKE_cuCtxSynchronize};
+					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2, FAKE_cuMemGetInfo_v2};
 	static const int codes[] = {0, MT_CU_OUT_OF_MEMORY, MT_CU_NOT_SUPPORTED, 999};
 
 	fake.fail_of = calls[numbers[0] % (sizeof(calls) / sizeof(calls[0]))];

@@ -26,6 +26,7 @@ MT_DRIVER_FUNCTIONS(X)
 int cuInit(unsigned int flags);
 int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device);
 int cuCtxSetCurrent(struct CUctx_st *context);
+int cuCtxSynchronize(void);
 int cuStreamCreate(struct CUstream_st **stream, unsigned int flags);
 int cuStreamSynchronize(struct CUstream_st *stream);
 int cuGraphDestroy(struct CUgraph_st *graph);

@@ -1,53 +1,7 @@
 /* cuda_shortage.c -- programs that use all of a device, or wait on it in ways that their own calls end. Each knows that the driver alone answers
  * every call at once and without an error.
  * Usage: cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call that took longer than 100 ms. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "cuda_client.h"
-
-#define MB ((size_t)1 << 20)
-
-static void *context;
-static void *stream;
-
-static double now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
-}
-
-#define SHOW(call)                                                                        \
-	({                                                                                \
-		double begin_ = now_ms();                                                 \
-		int result_ = (call);                                                     \
-                                                                                          \
-		printf("%s: %d%s\n", #call, result_, now_ms() - begin_ > 100 ? " slow" : ""); \
-		result_;                                                                  \
-	})
-
-static uint64_t take(size_t bytes)
-{
-	uint64_t dptr = 0;
-
-	OK(cu.cuMemAlloc_v2(&dptr, bytes));
-	return dptr;
-}
-
-/* Freed, and known to be ready. */
-static void cache(size_t bytes)
-{
-	uint64_t dptr = take(bytes);
-
-	OK(cu.cuMemFree_v2(dptr));
-	dptr = take(bytes);
-	OK(cu.cuMemFree_v2(dptr));
-}
+#include "cuda_shows.h"
 
 /* ---- threads beside each other ---- */
 
@@ -283,23 +237,6 @@ static void capture_kinds(void)
 
 /* ---- host functions that wait for the program ---- */
 
-static _Atomic bool is_released;
-
-static void wait_for_release(void *unused)
-{
-	(void)unused;
-	for (int i = 0; i < 3000 && !atomic_load(&is_released); i++)
-		usleep(1000);
-}
-
-static void let_wait(void)
-{
-	void *blocking;
-
-	OK(cu.cuStreamCreate(&blocking, 0));
-	OK(cu.cuLaunchHostFunc(blocking, wait_for_release, NULL));
-}
-
 static void host_idle(void)
 {
 	uint64_t dptr;
@@ -386,10 +323,7 @@ static void calls(void)
 	}
 }
 
-static const struct {
-	const char *word;
-	void (*run)(void);
-} words[] = {
+static const struct cuda_word words[] = {
 	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd }, { "absurd_array", absurd_array },
 	{ "beside_captures", beside_captures }, { "beside_contexts", beside_contexts }, { "refused_destroy", refused_destroy },	  { "captures", captures },
 	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_small", host_small }, { "host_green", host_green },
@@ -398,15 +332,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	if (argc != 2 || cuda_client_start("global") != 0)
-		return 2;
-	OK(cu.cuInit(0));
-	OK(cu.cuCtxCreate_v2(&context, 0, 0));
-	OK(cu.cuStreamCreate(&stream, 1));
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (strcmp(argv[1], words[i].word) == 0)
-			words[i].run();
-	atomic_store(&is_released, true);
-	printf("done\n");
-	return 0;
+	return cuda_run_word(argc, argv, words, sizeof(words) / sizeof(words[0]));
 }

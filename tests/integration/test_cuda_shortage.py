@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 @pytest.fixture
 def program(compile_c):
-	age = max(int((HERE / name).stat().st_mtime) for name in ("cuda_client.h", "../fakecuda/fakecuda.h"))
+	age = max(int((HERE / name).stat().st_mtime) for name in ("cuda_client.h", "cuda_shows.h", "../fakecuda/fakecuda.h"))
 	return compile_c("cuda_shortage.c", f"-DAGE={age}")
 
 

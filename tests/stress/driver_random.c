@@ -52,6 +52,7 @@ void note(const char *name, uint64_t start_us, int code, uint64_t first, uint64_
 				  .us = (uint32_t)(now_us() - start_us),
 				  .first = first,
 				  .second = second,
+				  .slot = (int8_t)current_slot(),
 				  .thread = (uint8_t)own_number};
 	strncpy(record->name, name, sizeof(record->name) - 1);
 	record_count++;

@@ -21,7 +21,8 @@ struct record {
 	int32_t code;       /* the call's result; NO_ANSWER: it had not returned when the run was given up */
 	uint32_t us;
 	uint64_t first, second; /* what tells the call apart: sizes, slots, counts */
-	char name[31];
+	char name[30];
+	int8_t slot; /* of the context that is current after the call, -1: none */
 	uint8_t thread;
 };
 
@@ -48,6 +49,7 @@ void note(const char *name, uint64_t start_us, int code, uint64_t first, uint64_
 	})
 
 /* driver_random_calls.c */
+int current_slot(void);
 void calls_set_up(uint64_t seed);
 /* Runs on the thread of the draw. False: the operation is the storm, which the coordinator runs on all threads. */
 bool calls_make(const struct draw *draw);

@@ -10,7 +10,8 @@ fewest operations that still show it.
 
 The calls are run in chunks, each in a process of its own with SEED + the chunk's number; each episode of 120 operations begins and ends
 without a context. A slow call counts where it is slow three times. Without --strict a call that succeeds because the pool needs no
-driver call for it, where the driver alone refuses it for the moment (KINDER), is no fault; it ends the comparison of its episode.
+driver call for it, where the driver alone refuses it for the moment (KINDER), is no fault; it ends the comparison of its episode. So does
+an allocation that finds too little because a context of its device, in which memory had been freed, has since met an error (is_withheld).
 """
 import argparse
 import dataclasses
@@ -26,13 +27,14 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCES = sorted((ROOT / "tests/stress").glob("driver_random_*.c"))
 FLAGS = [f"-I{ROOT}/tests/fakecuda", f"-L{ROOT}/build/tests/fakecuda", "-lcuda"]
-RECORD = struct.Struct("<IIiIQQ31sB")
+RECORD = struct.Struct("<IIiIQQ30sbB")
 CHUNK = 5_000
 AT_ONCE_US, SLOW_US = 20_000, 100_000
 HANG = "did not return"
 RUN_LIMIT_S, SHRINK_S = 240, 30
 END = 120 # the operation under which an episode's end is traced
 ALLOCATIONS = ("cuMemAlloc_v2", "cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemCreate")
+DEVICE_OF_SLOT = (0, 1, 0, 0, 1) # of a context, as in driver_random_model.h; physical memory is always of device 0
 # Out of memory; no context, a broken or a destroyed one.
 KINDER = {(name, 2) for name in ALLOCATIONS} | {("cuMemFree_v2", code) for code in (201, 700, 709)}
 
@@ -44,6 +46,7 @@ class Call:
 	first: int
 	second: int
 	name: str
+	slot: int # of the current context, -1: none
 	thread: int
 
 	def answer(self):
@@ -76,7 +79,7 @@ def read(path):
 		name = record[6].rstrip(b"\0").decode()
 		if not name:
 			break
-		calls.setdefault(record[:2], []).append(Call(record[2], record[3], record[4], record[5], name, record[7]))
+		calls.setdefault(record[:2], []).append(Call(record[2], record[3], record[4], record[5], name, record[7], record[8]))
 	return calls
 
 
@@ -93,6 +96,7 @@ class Runner:
 		self.program, self.bare = str(program), bare
 		self.shimmed = dict(bare, **{"MT_CUDA": "pool", **settings}, LD_PRELOAD=shim)
 		self.calls, self.strict = 0, strict
+		self.withheld = 0 # episodes that ended by is_withheld
 
 	def run(self, shimmed, seed, calls, *kept):
 		with tempfile.TemporaryDirectory(prefix="driver_random") as folder:
@@ -113,6 +117,8 @@ class Runner:
 		status, shimmed = self.run(True, seed, calls, *kept)
 		self.calls += sum(map(len, alone.values()))
 		found = list(differences(seed, alone, shimmed, self.strict))
+		self.withheld += sum(fault.kind == "withheld" for fault in found)
+		found = [fault for fault in found if fault.kind != "withheld"]
 		if status not in (0, 3):
 			last = max(shimmed, default=(0, 0))
 			found.append(Fault("crash", seed, *last, "the program", "0", str(status)))
@@ -165,10 +171,18 @@ def is_kinder(call, other):
 	return call.name == other.name and other.code == 0 and (call.name, call.code) in KINDER
 
 
+def is_withheld(call, other, broken):
+	"""What the pool has of a context that an error has ended the driver takes back at the context's end alone (decision 4): until then
+	an allocation on its device may find too little."""
+	device = 0 if call.name == "cuMemCreate" else DEVICE_OF_SLOT[call.slot] if call.slot >= 0 else None
+	return call.name == other.name and (call.code, other.code) == (0, 2) and call.name in ALLOCATIONS and \
+		any(DEVICE_OF_SLOT[slot] == device for slot, freed_bytes in broken.items() if freed_bytes)
+
+
 def differences(seed, alone, shimmed, strict=True):
 	"""The first answer of each episode that differs, and the slow calls before it. What the driver alone has waited for in an episode, in a
 	cuMemFree say, the shim may wait for later, in the call that needs the memory."""
-	diverged, broken, waited_us = set(), set(), {}
+	diverged, broken, withheld, waited_us = set(), set(), {}, {}
 	for place, calls in alone.items():
 		episode, operation = place
 		if episode in diverged:
@@ -180,11 +194,17 @@ def differences(seed, alone, shimmed, strict=True):
 				return
 			if call.code == 700:
 				broken.add(episode)
+			if call.name == "context broken":
+				withheld.setdefault(episode, {})[call.first] = call.second
+			if call.name == "cuCtxDestroy_v2" and call.code == 0:
+				withheld.get(episode, {}).pop(call.first, None)
 			if call.answer() != other.answer():
 				diverged.add(episode)
 				# In a broken context it is chance whether a thread of the storm meets the error or a kept block (KINDER).
 				by_chance = call.name.startswith("storm:") and episode in broken
-				if strict or not (by_chance or is_kinder(call, other)):
+				if not strict and is_withheld(call, other, withheld.get(episode, {})):
+					yield Fault("withheld", seed, episode, operation, call.name, *told(call, other))
+				elif strict or not (by_chance or is_kinder(call, other)):
 					yield Fault("answer", seed, episode, operation, call.name, *told(call, other))
 				break
 			waited_us[episode] = waited_us.get(episode, 0) + call.us - other.us

@@ -60,6 +60,7 @@ size_t live_bytes(int device)
 
 /* ---- contexts ---- */
 
+/* The slot of the calling thread's current context; -1: none, or one that has gone. */
 int current_slot(void)
 {
 	struct CUctx_st *current = NULL;
@@ -100,8 +101,7 @@ static void forget(int slot)
 	for (i = 0; i < STREAMS; i++)
 		if (streams[i].context == slot && streams[i].stream != NULL)
 			streams[i] = (struct stream){0};
-	contexts[slot].context = NULL;
-	contexts[slot].retained = 0;
+	contexts[slot] = (struct context){0};
 }
 
 static bool end_context(int slot)
@@ -195,6 +195,7 @@ static void break_context(const struct draw *draw)
 		return;
 	TRY(cuLaunchKernel, slot, 0, kernel_illegal, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL);
 	TRY(cuCtxSynchronize, slot, 1);
+	note("context broken", now_us(), OK, slot, contexts[slot].freed_bytes);
 }
 
 /* ---- memory ---- */
@@ -280,6 +281,8 @@ static void give_back(int slot)
 		result = TRY(cuMemFree_v2, slot, block->bytes, block->dptr);
 	if (result != OK)
 		return;
+	if (block->kind == DEVICE && block->context >= 0)
+		contexts[block->context].freed_bytes += block->bytes;
 	if (block->kind == ASYNC)
 		idle_async_bytes[device_of(block)] += block->bytes + 2 * MB;
 	*block = (struct block){0};
@@ -312,7 +315,8 @@ static void hoard(const struct draw *draw)
 		if (TRY(cuMemAlloc_v2, each, i, &held[i], each) != OK)
 			break;
 	while (i-- > 0)
-		TRY(cuMemFree_v2, each, i, held[i]);
+		if (TRY(cuMemFree_v2, each, i, held[i]) == OK && current_slot() >= 0)
+			contexts[current_slot()].freed_bytes += each;
 	if (draw->b % 2 && TRY(cuMemAlloc_v2, 300ul * MB, 0, &large, 300ul * MB) == OK)
 		TRY(cuMemFree_v2, 300ul * MB, 0, large);
 }

@@ -26,6 +26,7 @@ struct stream {
 struct context {
 	struct CUctx_st *context;
 	unsigned int retained;
+	size_t freed_bytes; /* of its cuMemAlloc memory, or more, since it began */
 };
 extern struct block blocks[BLOCKS];
 extern struct stream streams[STREAMS];
@@ -34,8 +35,6 @@ extern struct CUfunc_st *kernel_delay, *kernel_illegal;
 extern int driver_version;
 extern bool has_green;
 
-/* The slot of the calling thread's current context; -1: none, or one that has gone. */
-int current_slot(void);
 size_t drawn_size(uint32_t what, uint32_t how);
 /* What the driver charges a device for what is live, or a little more. */
 size_t live_bytes(int device);

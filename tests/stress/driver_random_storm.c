@@ -8,6 +8,7 @@ static struct {
 	size_t largest;
 	uint32_t seed;
 	_Atomic unsigned int good, full, other, frees_failed, slowest_us;
+	_Atomic bool freed_in[CONTEXTS];
 } storm;
 
 /* One block of each thread is at most largest: all live ones fit with a fifth to spare, or no single one does. */
@@ -32,6 +33,8 @@ bool storm_begin(const struct draw *draw)
 	else if (storm.largest > 40 * MB)
 		storm.largest = 40 * MB;
 	storm.seed = draw->b;
+	for (i = 0; i < CONTEXTS; i++)
+		storm.freed_in[i] = false;
 	storm.good = storm.full = storm.other = storm.frees_failed = storm.slowest_us = 0;
 	in_progress = "the storm";
 	return true;
@@ -69,14 +72,20 @@ void storm_run(unsigned int thread)
 	}
 	storm_free(held[0]);
 	storm_free(held[1]);
+	if (current_slot() >= 0)
+		storm.freed_in[current_slot()] = true;
 }
 
 void storm_end(void)
 {
 	const uint64_t start = now_us() - storm.slowest_us;
+	int i;
 
 	note("storm: allocations", start, OK, storm.largest, storm.good);
 	note("storm: out of memory", now_us(), OK, storm.largest, storm.full);
 	note("storm: other errors", now_us(), OK, storm.largest, storm.other);
 	note("storm: frees refused", now_us(), OK, storm.largest, storm.frees_failed);
+	for (i = 0; i < CONTEXTS; i++)
+		if (storm.freed_in[i])
+			contexts[i].freed_bytes += storm.largest;
 }

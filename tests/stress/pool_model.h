@@ -256,13 +256,6 @@ static int model_query(struct CUevent_st *event)
 	return is_done ? MT_CU_SUCCESS : MT_CU_NOT_READY;
 }
 
-static int model_synchronise(void)
-{
-	model_unsafe("synchronised during a capture");
-	model_drain(model_current[model_depth]);
-	return 0;
-}
-
 /* ---- the program ---- */
 
 static bool model_get(struct model_node **out, struct CUctx_st *context)
@@ -477,7 +470,6 @@ static struct mt_driver model_driver(void)
 		.cuEventDestroy_v2 = model_destroy,
 		.cuEventQuery = model_query,
 		.cuCtxRecordEvent = model_record,
-		.cuCtxSynchronize = model_synchronise,
 	};
 }
 

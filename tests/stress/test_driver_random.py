@@ -28,6 +28,7 @@ def expect_none(one, seed, calls, chunk):
 	count, texts = driver_random.check(one, seed, calls, chunk)
 	assert count == 0, f"{one.calls} calls compared, {count} differ\n" + "\n".join(texts)
 	assert one.calls >= calls
+	assert one.withheld <= 1 + calls // 50_000, "broken contexts explain too much"
 
 
 @pytest.mark.parametrize("version", VERSIONS)

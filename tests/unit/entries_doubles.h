@@ -220,13 +220,33 @@ void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
 {
 	(void)by_pool("note-oom", 0);
 }
-uint64_t mt_pool_cached_bytes(int device UNUSED)
+uint64_t mt_pool_withheld_bytes(int device UNUSED)
 {
 	return cached_bytes;
 }
-void mt_pool_context_dies(struct CUctx_st *context UNUSED)
+struct mt_block *mt_pool_context_dies(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("context-dies", 0);
+	return NULL;
+}
+void mt_pool_context_died(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED, bool is_over)
+{
+	(void)by_pool(is_over ? "context-died" : "context-lives", 0);
+}
+static int attached_count; /* of any context */
+void mt_pool_context_attached(struct CUctx_st *context UNUSED)
+{
+	attached_count++;
+}
+bool mt_pool_detach_begin(struct CUctx_st *context UNUSED)
+{
+	return attached_count > 0 && attached_count-- > 0;
+}
+void mt_pool_detach_end(struct CUctx_st *context UNUSED, int result UNUSED)
+{
+}
+void mt_pool_await_detaches(struct CUctx_st *context UNUSED)
+{
 }
 void mt_pool_context_rests(struct CUctx_st *context UNUSED)
 {

@@ -209,20 +209,6 @@ static int fake_cuCtxPopCurrent_v2(struct CUctx_st **context)
 	return failed;
 }
 
-static int fake_cuCtxSynchronize(void)
-{
-	struct CUctx_st *context = fake_stack[fake_depth];
-
-	fake_unsafe("synchronised during a capture");
-	FAKE_ENTER(cuCtxSynchronize);
-	if (!context || !context->is_alive)
-		return MT_CU_INVALID_CONTEXT;
-	pthread_mutex_lock(&fake.lock);
-	context->done = context->issued;
-	pthread_mutex_unlock(&fake.lock);
-	return 0;
-}
-
 static int fake_cuEventCreate(struct CUevent_st **event, unsigned int flags)
 {
 	int result = MT_CU_OUT_OF_MEMORY;
@@ -330,7 +316,6 @@ static struct mt_driver fake_driver(void)
 	HAS(cuCtxGetDevice);
 	HAS(cuCtxPushCurrent_v2);
 	HAS(cuCtxPopCurrent_v2);
-	HAS(cuCtxSynchronize);
 	HAS(cuEventCreate);
 	HAS(cuEventDestroy_v2);
 	HAS(cuCtxRecordEvent);

@@ -256,23 +256,23 @@ Test(entries_order, a_context_is_forgotten_before_it_is_destroyed_and_the_gate_o
 {
 	have_array();
 	cr_expect_eq(cuCtxDestroy_v2(CURRENT), 0);
-	expect_story("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy_v2 gate-down");
+	expect_story("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy_v2 gate-down context-died");
 	cr_expect_eq(live(MT_DEVICE_array, 0), 0);
 	cr_expect_eq(cuCtxDestroy(CURRENT), 0);
-	expect_story("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy gate-down");
+	expect_story("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy gate-down context-died");
 }
 
 Test(entries_order, a_context_that_was_seen_to_be_made_is_destroyed_without_asking_for_the_primary_one)
 {
 	cr_expect_eq(cuCtxDestroy_v2(MADE), 0);
-	expect_story("gate-up context-dies captures-die cuCtxDestroy_v2 gate-down");
+	expect_story("gate-up context-dies captures-die cuCtxDestroy_v2 gate-down context-died");
 }
 
 Test(entries_order, a_context_whose_destroy_is_refused_is_known_again)
 {
 	answer(900, 0);
 	cr_expect_eq(cuCtxDestroy_v2(MADE), 900);
-	expect_story("gate-up context-dies captures-die cuCtxDestroy_v2 know-0xcc gate-down");
+	expect_story("gate-up context-dies captures-die cuCtxDestroy_v2 know-0xcc gate-down context-lives");
 }
 
 Test(entries_order, a_handle_that_is_no_context_loses_nothing)
@@ -292,6 +292,17 @@ Test(entries_order, a_primary_context_cannot_be_destroyed_and_loses_nothing)
 	answer(0, MT_CU_INVALID_CONTEXT);
 	cr_expect_eq(cuCtxDestroy_v2(PRIMARY), MT_CU_INVALID_CONTEXT);
 	expect_story("gate-up cuDevicePrimaryCtxRelease_v2 cuCtxDestroy_v2 gate-down");
+}
+
+Test(entries_order, a_detach_that_is_not_the_last_closes_no_gate)
+{
+	struct CUctx_st *context;
+
+	cr_expect_eq(cuCtxAttach(&context, 0), 0);
+	cr_expect_eq(cuCtxDetach(CURRENT), 0);
+	expect_story("cuCtxAttach cuCtxDetach");
+	cr_expect_eq(cuCtxDetach(CURRENT), 0);
+	expect_story("gate-up cuCtxDetach gate-down");
 }
 
 Test(entries_order, a_detached_context_is_forgotten_once_the_driver_knows_it_no_more)
@@ -333,7 +344,7 @@ Test(entries_order, the_last_release_may_be_the_one_with_which_we_asked)
 	driver_table.cuDevicePrimaryCtxRelease_v2 = last_release;
 	answer(MT_CU_INVALID_CONTEXT, 0);
 	cr_expect_eq(cuCtxDestroy_v2(PRIMARY), MT_CU_INVALID_CONTEXT);
-	expect_story("gate-up last-release context-ended captures-die context-dies captures-die cuCtxDestroy_v2 know-0xc1 gate-down");
+	expect_story("gate-up last-release context-ended captures-die context-dies captures-die cuCtxDestroy_v2 know-0xc1 gate-down context-lives");
 }
 
 Test(entries_order, a_reset_ends_the_primary_context_whoever_holds_it)

@@ -435,19 +435,6 @@ Test(pool, changes_from_pool_to_account_when_told_to)
 	cr_expect_not(is_known(dptr));
 }
 
-Test(pool, synchronises_at_a_free_when_asked_to)
-{
-	struct mt_pool_settings sync = settings;
-	uint64_t dptr = allocate(4096);
-
-	sync.free_sync = true;
-	mt_pool_configure(&sync);
-	fake_issue(first);
-	release(dptr);
-	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 1);
-	cr_expect_eq(allocate(4096), dptr);
-}
-
 Test(pool, forgets_a_context_that_dies_and_makes_no_call_for_it)
 {
 	uint64_t dptr = allocate(4096), live = allocate(4096), other;
@@ -658,7 +645,7 @@ Test(pool, range_tells_base_and_size_as_asked)
 
 /* ---- without cuCtxRecordEvent ---- */
 
-Test(pool, an_older_driver_is_asked_each_time_and_never_synchronised)
+Test(pool, an_older_driver_is_asked_each_time)
 {
 	uint64_t dptr;
 
@@ -667,7 +654,6 @@ Test(pool, an_older_driver_is_asked_each_time_and_never_synchronised)
 	dptr = allocate(4096);
 	release(dptr);
 	cr_expect_neq(allocate(4096), dptr);
-	cr_expect_eq(fake_calls(FAKE_cuCtxSynchronize), 0);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
 	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
 }

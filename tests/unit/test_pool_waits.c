@@ -411,3 +411,24 @@ Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_ope
 	pthread_join(thread, NULL);
 	cr_expect_not(mt_capture_is_open());
 }
+
+/* ---- errors ---- */
+
+Test(pool_waits, an_error_of_the_current_context_is_not_held_against_another_one_whose_event_is_asked)
+{
+	struct CUctx_st *third = fake_context(2, 0);
+	uint64_t dptr = allocate(4096);
+
+	mt_pool_context_made(second, 1);
+	fake_issue(second);
+	release(dptr);
+	fake.fail_of_code = MT_CU_ILLEGAL_ADDRESS;
+	fake.fail_of = FAKE_cuEventQuery;
+	cr_expect_neq(allocate(4096), dptr);
+	fake.fail_of_code = 0;
+	mt_pool_context_made(third, 0);
+	fake_make_current(third);
+	dptr = allocate(8192);
+	release(dptr);
+	cr_expect_neq(allocate(8192), dptr, "the second one's work may still use it");
+}
