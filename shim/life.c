@@ -49,7 +49,6 @@
 #include "reaper/pressure.h"
 #include "reaper/python.h"
 #include "reaper/reaper.h"
-#include "reaper/reclaim.h"
 #include "reaper/rounds.h"
 #include "reaper/shared_pages.h"
 #include "reaper/thread.h"
@@ -307,7 +306,6 @@ static void fork_prepare(void)
 {
 	if (!mt_life_is_on())
 		return;
-	mt_reclaim_spare();
 	mt_shared_pages_note_fork();
 #ifndef MT_NO_JEMALLOC
 	if (mt_backend()->counting == MT_COUNTING_OWN)

@@ -18,10 +18,11 @@
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
+#define SPARE_PATIENCE_NS (10 * MT_NS_PER_MS) /* where a free would wait: it is going back already */
 #define MOST_PATIENCE 10                 /* times that, for a large block */
 #define FIRST_BYTES ((int64_t)(64 * MT_MIB)) /* allocated before the worker's first look: who does that waits for it */
 #define SAFE_SHARE  32                   /* of the limit: threads do not wait for looks at a smaller distance */
-#define SPARED_SHARE 8                   /* of the limit: no more stays when a large block is freed, and when a child is forked */
+#define SPARED_SHARE 8                   /* of the limit: no more stays when a large block is freed */
 #define STEP_SHARE  64                   /* of the limit: a smaller fall of live bytes is memory that is turned over */
 #define UNTOLD_BYTES ((int64_t)(8 * MT_MIB)) /* over glibc a thread tells every 4 MB: before the look, and before now */
 #define COLLECT_NS  (10 * MT_NS_PER_S)   /* between two collections while the limit stays near */
@@ -276,7 +277,7 @@ static void spare(void)
 		return;
 	most = least_of(ceiling.limit_bytes / SPARED_SHARE, ceiling.limit_bytes - room.live_bytes - room.free_bytes);
 	if (room.free_bytes > most && room.free_bytes >= STEP_BYTES)
-		reclaim(&ceiling, &room, most > 0 ? (uint64_t)most / 2 : 0, PATIENCE_NS);
+		reclaim(&ceiling, &room, most > 0 ? (uint64_t)most / 2 : 0, SPARE_PATIENCE_NS);
 }
 
 MT_COLD void mt_reclaim_spare(void)

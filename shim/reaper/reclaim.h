@@ -21,8 +21,8 @@ bool mt_reclaim_note(uint64_t allocated_bytes);
  * allocated since it was last here. Keeps errno. Not in a child that runs on its parent's memory. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
-/* What the heap keeps is about to be missed: a large block has been freed, or a child is about to be forked. Returns free memory where
- * somebody else who took as much would pass the limit, or where it is more than an eighth of the limit. Keeps errno. */
+/* The calling thread has freed a large block. Returns free memory where somebody else who took as much would pass the limit, or where
+ * it is more than an eighth of the limit. Keeps errno. */
 void mt_reclaim_spare(void);
 
 /* The calling thread never does: threads of ours. */

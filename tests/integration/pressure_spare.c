@@ -1,6 +1,6 @@
 /* pressure_spare.c -- 150 MB are freed, and the next moment somebody other than malloc takes as much; three times.
  *
- *   pressure_spare mapping | tmpfs | spawn | fork     one large block; before fork, small ones. Exit code 0: nobody was killed.
+ *   pressure_spare mapping | tmpfs | spawn | fork     exit code 0: nobody was killed
  *   pressure_spare take                               what the spawned child does */
 #include <spawn.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 
 #define MB    (1024ul * 1024)
 #define TAKEN (150 * MB)
-#define SMALL 2000ul
 
 extern char **environ;
 
@@ -24,18 +23,6 @@ static void take_large(void)
 		_exit(3);
 	memset(block, 1, TAKEN);
 	free(block);
-}
-
-static void take_small(void)
-{
-	static char *blocks[TAKEN / SMALL];
-
-	for (size_t i = 0; i < TAKEN / SMALL; i++) {
-		blocks[i] = malloc(SMALL);
-		memset(blocks[i], 1, SMALL);
-	}
-	for (size_t i = 0; i < TAKEN / SMALL; i++)
-		free(blocks[i]);
 }
 
 static void take_mapping(void)
@@ -99,10 +86,7 @@ int main(int argc, char **argv)
 	free(memset(malloc(100 * MB), 1, 100 * MB)); /* it is no small program, and is looked at */
 	nanosleep(&looked, NULL);
 	for (int i = 0; i < 3; i++) {
-		if (!strcmp(argv[1], "fork"))
-			take_small();
-		else
-			take_large();
+		take_large();
 		if (!strcmp(argv[1], "mapping"))
 			take_mapping();
 		else if (!strcmp(argv[1], "tmpfs"))

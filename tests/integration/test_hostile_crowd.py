@@ -188,4 +188,5 @@ def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, sta
 			break
 
 	assert second_s < first_s / 3
-	assert re.search(r'mtshim_processes{state="refused"} \d\d', text)
+	# On a busy machine the time for all of them may be over before the last one's path is followed.
+	assert re.search(r'mtshim_processes{state="refused"} [1-9]', text)
