@@ -54,18 +54,18 @@ shim_link  := -shared -Wl,-soname,libmtshim.so -Wl,--version-script=$(B)/gen/mts
 all: $(B)/libmtshim.so $(B)/mtctl
 
 # ---- the embedded jemalloc: the distribution's static library, every public name with je_ before it ----
-include shim/backend/jemalloc.mk
+include shim/heap/jemalloc.mk
 
 # ---- libmtshim.so ----
 shim_src := $(sort $(wildcard shim/*.c shim/*/*.c))
 ifeq ($(JEMALLOC),none)
-shim_src := $(filter-out shim/backend/jemalloc%.c,$(shim_src))
+shim_src := $(filter-out shim/heap/jemalloc%.c,$(shim_src))
 shim_flags += -DMT_NO_JEMALLOC
 endif
 shim_asm := $(sort $(wildcard shim/*/*.S))
 ifeq ($(CUDA),0)
 shim_src := $(filter-out shim/driver/% shim/pool/% shim/entry/cuda% shim/entry/lookup% shim/reaper/gpu% shim/reaper/oom% shim/sense/gpu% \
-	shim/sense/nvml.c shim/sense/frameworks.c shim/account/device.c,$(shim_src))
+	shim/gpu/nvml.c shim/gpu/frameworks.c shim/gpu/account.c,$(shim_src))
 shim_asm := $(filter-out shim/entry/lookup%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
 map_half := /^MTSHIM/,$$d
@@ -73,6 +73,12 @@ else
 map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
+# Files that define names of libc: a test that is linked with them would have its own malloc wrapped.
+shim_interposing := shim/core/api.c shim/core/fork.c shim/core/leave.c shim/gpu/lookup.c shim/gpu/lookup_cuda.c \
+	shim/heap/allocation_event.c shim/heap/composed.c shim/heap/counted.c shim/heap/dlsym.c shim/heap/entries.c \
+	shim/heap/late_free.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/environment.c \
+	shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
+	$(wildcard shim/signal/*.c)
 shim_obj := $(shim_src:%.c=$(B)/obj/%.o) $(shim_asm:%.S=$(B)/obj/%.o)
 
 $(B)/obj/shim/%.o: shim/%.c Makefile
@@ -86,8 +92,8 @@ $(B)/obj/shim/%.o: shim/%.S Makefile
 # They may run before our relocation: no call into libc, not even one that the compiler thinks of; and before a sanitizer's
 # runtime is ready, which asks dlsym for what it wraps.
 early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patterns
-$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/dlsym.o entry/lookup.o): shim_flags += $(early_flags)
-$(addprefix $(B)/obj/shim/,base/elf.o base/elf_walk.o entry/dlsym.o): shim_flags += -fno-sanitize=all
+$(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
+$(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
 # Written anew only when it differs: CUDA= may change between two runs.
 $(B)/gen/mtshim.map: shim/mtshim.map FORCE

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stats/checksum.h"
+#include "core/checksum.h"
 
 const char *mt_blocksfile_state(unsigned state)
 {

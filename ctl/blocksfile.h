@@ -1,4 +1,4 @@
-/* ctl/blocksfile.h -- the blocks of a GPU pool as a process has written them down (stats/blocks_layout.h), read and
+/* ctl/blocksfile.h -- the blocks of a GPU pool as a process has written them down (core/blocks_layout.h), read and
  * made fit to be counted. The file is not trusted: magic, version, sizes, checksums, and every size and state in it
  * are checked. */
 #ifndef MT_CTL_BLOCKSFILE_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #include "ctl/error.h"
-#include "stats/blocks_layout.h"
+#include "core/blocks_layout.h"
 
 /* No device has as much; with MT_BLOCKS_MAX of them a sum still fits into 64 bits. */
 #define MT_BLOCKSFILE_BYTES_MAX ((uint64_t)1 << 44)

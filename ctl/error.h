@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "base/error.def"
+#include "sys/error.def"
 
 enum mt_err {
 #define X(name, text) MT_ERR_##name,

@@ -7,7 +7,7 @@
 #include "ctl/process.h"
 #include "ctl/smaps.h"
 #include "ctl/tree.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 enum mt_member_state {
 	MT_MEMBER_PLAIN,    /* does not carry the shim, or may not be looked into */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cgroup_text.h"
+#include "sys/cgroup_text.h"
 #include "ctl/cgroup_file.h"
 #include "ctl/text.h"
 

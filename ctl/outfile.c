@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/path_walk.h"
+#include "sys/path_walk.h"
 
 #define TRIES 10
 

@@ -1,7 +1,7 @@
 /* ctl/outfile.h -- the files that somebody has named: to be written (-o FILE), or made and read again (--token-file). Another user
  * may have been there first: with a link to a file that is to be lost or to be taken for one's own, or with a file to read what
  * goes into it. The kernel refuses some of that where fs.protected_symlinks and its like are on; in containers they often are not.
- * base/path_walk.h has the rules. */
+ * sys/path_walk.h has the rules. */
 #ifndef MT_CTL_OUTFILE_H
 #define MT_CTL_OUTFILE_H
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/options.def"
+#include "core/options.def"
 #include "ctl/text.h"
 
 #define TEXT_MAX 255u

@@ -12,7 +12,7 @@
 #include "ctl/heapfile.h"
 #include "ctl/process.h"
 #include "ctl/symbols.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 #define MT_SITES_FRAMES 64
 

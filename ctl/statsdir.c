@@ -20,7 +20,7 @@
 #include "ctl/text.h"
 #include "ctl/tree.h"
 #include "ctl/unusable_dir.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 #define PATH_NS 3000000u /* CPU time to follow the path of another user's MT_DIR; an honest one takes some microseconds */
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "ctl/statslayout.h"
-#include "stats/checksum.h"
+#include "core/checksum.h"
 
 #define TRIES       50
 #define WORTH_BYTES (UINT64_C(1) << 20)

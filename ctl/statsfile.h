@@ -9,7 +9,7 @@
 
 #include "ctl/error.h"
 #include "ctl/text.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 /* Reads the whole file. A checksum that does not hold is read again up to 50 times, 1 ms apart, since a write may be
  * in flight. INVALID: not a stats file, or of a version that is not read (stats_layout.h has the rule). Slots that make no

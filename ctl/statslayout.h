@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 #define MT_STATSLAYOUT_GROWTH     4096u /* what entries and the fixed part of the head may be larger than here */
 #define MT_STATSLAYOUT_FIELDS_MAX 1024u

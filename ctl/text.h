@@ -37,7 +37,7 @@ uint64_t mt_text_whole(double value);
 
 /* Of `count` words the one that a mistyped one may have meant: the shortest that begins with it (from two letters on: who
  * stops early has made no mistake so far), else the nearest by edit distance, at most 3 and less than the word's own length;
- * NULL: none is near. base/complaint.c has the same for the environment, where no allocation is allowed. */
+ * NULL: none is near. core/config_error.c has the same for the environment, where no allocation is allowed. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 /* Opens a regular file to be read, close-on-exec; -1 with errno set, EINVAL for what is none. What lies under a name that

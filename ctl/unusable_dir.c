@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 /* The groups of the process are not asked for: what a group may write counts as writable. */
 static bool may_make_in(int parent, const struct statfs *where, uid_t uid)

@@ -1,4 +1,4 @@
-/* ctl/unusable_dir.h -- whether the library would keep its files in a directory, by the rules of shim/stats/files.c.
+/* ctl/unusable_dir.h -- whether the library would keep its files in a directory, by the rules of shim/core/files.c.
  * Looks at open directories alone: never follows a path, never changes anything. Any thread may call, takes no lock. */
 #ifndef MT_CTL_UNUSABLE_DIR_H
 #define MT_CTL_UNUSABLE_DIR_H

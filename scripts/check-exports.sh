@@ -36,8 +36,8 @@ names_of "$work/half" >"$work/map"
 "${NM:-nm}" -D --defined-only "$library" | awk '$2 != "A" { print $3 }' >"$work/versioned"
 verdict "the driver's names are in a hidden version, all others in none" \
 	"$(awk '/^cu/ != /[^@]@MTSHIM$/' "$work/versioned")"
-sed -n 's/^\tX(\(cu[A-Za-z0-9_]*\),.*/\1/p' shim/driver/functions.def | LC_ALL=C sort -u >"$work/rows"
-verdict "each of the driver's names has its row in driver/functions.def" \
+sed -n 's/^\tX(\(cu[A-Za-z0-9_]*\),.*/\1/p' shim/gpu/driver_functions.def | LC_ALL=C sort -u >"$work/rows"
+verdict "each of the driver's names has its row in gpu/driver_functions.def" \
 	"$(grep '^cu' "$work/map" | LC_ALL=C comm -23 - "$work/rows")"
 verdict "the map names no patterns" "$(grep '[*?[]' "$work/map")"
 verdict "every exported name is in shim/mtshim.map" "$(LC_ALL=C comm -13 "$work/map" "$work/exported")"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Who may know whom (docs/design.md): an #include of ours goes to a lower rank or stays in its folder; ctl/ sees of
-# shim/ only the stats files' headers, the tables in base/, base/cgroup_text.h and base/path_walk.h. No source file is longer than 500
+# shim/ only the stats files' headers, the tables in base/, sys/cgroup_text.h and sys/path_walk.h. No source file is longer than 500
 # lines, no function than 40.
 # Prints what breaks a rule, and `N passed, N failed`, a pass being a file without a finding.
 set -u
@@ -44,9 +44,9 @@ check_shim_include() { # FILE TARGET
 	to=$(folder_of "$2")
 	# The public header is the contract with programs; whoever implements a part of it may see it.
 	[ "$2" = shim/mtshim.h ] && return
-	# The first call of a process enters through entry/, before life.c could have told it anything: life.h is the one
+	# The first call of a process enters through entry/, before core/init.c could have told it anything: core/init.h is the one
 	# header that is included upward, and only from there.
-	[ "$2" = shim/life.h ] && [ "$from" = entry ] && return
+	[ "$2" = shim/core/init.h ] && [ "$from" = entry ] && return
 	[ "$from" = "$to" ] && return
 	if [ -z "${rank[$from]+set}" ] || [ -z "${rank[$to]+set}" ]; then
 		complain "$1: includes $2, and one of the folders has no rank"
@@ -57,7 +57,7 @@ check_shim_include() { # FILE TARGET
 
 check_ctl_include() { # FILE TARGET
 	case $2 in
-	ctl/*|shim/stats/*.h|shim/stats/*.def|shim/base/*.def|shim/base/cgroup_text.h|shim/base/path_walk.h) ;;
+	ctl/*|shim/core/*_layout.h|shim/core/checksum.h|shim/core/*.def|shim/sys/*.def|shim/heap/heap_entries.def|shim/gpu/driver_functions.def|shim/sys/cgroup_text.h|shim/sys/path_walk.h) ;;
 	*) complain "$1: ctl may not see $2" ;;
 	esac
 }

@@ -1,5 +1,5 @@
 # tests/locks.mk -- what looks for deadlocks and races, beside check-tsan: a debug shim, whose locks are checked at each take
-# (shim/base/lock_check.h), under the tests that fork, signal and race; Helgrind for the order in which our locks are taken with
+# (shim/sys/lock_check.h), under the tests that fork, signal and race; Helgrind for the order in which our locks are taken with
 # jemalloc's; the storm of everything at once; and many programs that meet their limit at once.
 
 .PHONY: check-debug check-helgrind check-storm check-limits

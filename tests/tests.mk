@@ -4,10 +4,10 @@
 .PHONY: check check-unit check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-long \
 	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
-# ---- unit tests: the shim's insides as an archive, without entry/ (else malloc itself would be wrapped in the test) ----
-# The driver's wrappers are in it: their symbols are no names of the driver's (entry/cuda.h). Of the programs that need one library
+# ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
+# The driver's wrappers are in it: their symbols are no names of the driver's (gpu/entries.h). Of the programs that need one library
 # more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
-unit_lib_src := $(filter-out shim/mtshim.c shim/entry/%,$(shim_src)) $(filter shim/entry/cuda%,$(shim_src)) \
+unit_lib_src := $(filter-out $(shim_interposing),$(shim_src)) \
 	$(filter-out %/main.c,$(ctl_src) $(external_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 unit_src     := $(sort $(wildcard tests/unit/test_*.c))
@@ -114,11 +114,11 @@ check-valgrind: unit-tests
 unsafe-shims: $(B)/tests/nofence/libmtshim.so $(B)/tests/nogate/libmtshim.so
 nofence_flag := -DMT_POOL_NO_FENCE
 nogate_flag  := -DMT_POOL_NO_GATE
-pool_obj     := $(filter $(B)/obj/shim/pool/%,$(shim_obj))
+pool_obj     := $(filter $(B)/obj/shim/gpu/%,$(shim_src:%.c=$(B)/obj/%.o))
 pool_rest    := $(filter-out $(pool_obj),$(shim_obj))
 
 define unsafe_shim
-$(B)/tests/$(1)/pool/%.o: shim/pool/%.c Makefile tests/tests.mk
+$(B)/tests/$(1)/gpu/%.o: shim/gpu/%.c Makefile tests/tests.mk
 	@mkdir -p $$(@D)
 	$$(CC) $$(shim_flags) $$($(1)_flag) -c $$< -o $$@
 

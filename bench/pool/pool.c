@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock.h"
-#include "base/os.h"
-#include "pool/pool.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "gpu/pool.h"
 
 #define ROUNDS 7
 

@@ -7,7 +7,7 @@
 #include "ctl/serve/page.h"
 #include "ctl/serve/work.h"
 #include "ctl/text.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 /* What libmicrohttpd keeps for us from the first call for a request to its end. */
 struct request {

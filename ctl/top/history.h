@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 #define MT_TOP_HISTORY_POINTS 512u
 #define MT_TOP_HISTORY_NS     (900u * UINT64_C(1000000000))

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "ctl/limit.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 struct mt_top_machine {
 	uint64_t used_bytes, total_bytes; /* MemTotal - MemAvailable, MemTotal */

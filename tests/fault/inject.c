@@ -28,7 +28,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "backend/backend.h"
+#include "heap/backend.h"
 #include "inject.def"
 
 #ifndef SYS_open

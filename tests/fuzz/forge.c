@@ -9,7 +9,7 @@
 
 #include "ctl/statsfile.h"
 #include "fuzz.h"
-#include "stats/checksum.h"
+#include "core/checksum.h"
 
 #define FIELDS_OWN  (sizeof(struct mt_stats_snapshot) / sizeof(uint64_t))
 #define FIELDS_MOST 1024u

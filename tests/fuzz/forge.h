@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "ctl/blocksfile.h"
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 /* Lines of the text: "comm sh", "heap_live_bytes 12", "record 3 number 4", "setting 0 value on", ...; "fields 12" has so
  * many figures in the head; "unsealed": the checksum is wrong; "cut 100" ends the file there. *out is the caller's to

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/backend.h"
-#include "backend/jemalloc.h"
-#include "base/config.h"
-#include "base/os.h"
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "core/config.h"
+#include "sys/os.h"
 #include "fuzz.h"
 #include "heap_boot.h"
 #include "heap_composed.h"

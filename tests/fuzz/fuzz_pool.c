@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "fuzz.h"
 #include "pool_driver.h"
 

@@ -12,18 +12,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "backend/jemalloc_conf.h"
-#include "base/complaint.h"
-#include "base/config.h"
-#include "base/os.h"
+#include "heap/jemalloc_conf.h"
+#include "core/config_error.h"
+#include "core/config.h"
+#include "sys/os.h"
 #include "fuzz.h"
-#include "pool/conf.h"
-#include "reaper/asking.h"
-#include "reaper/bell.h"
-#include "reaper/policy.h"
+#include "gpu/pool_conf.h"
+#include "purge/sampling_interval.h"
+#include "core/control_file.h"
+#include "purge/policy.h"
 #include "settings_ctl.h"
-#include "stats/files.h"
-#include "stats/stats_layout.h"
+#include "core/files.h"
+#include "core/stats_layout.h"
 
 #define ENTRIES_MOST 64
 

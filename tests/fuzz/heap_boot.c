@@ -1,5 +1,5 @@
 /* heap_boot.c -- the memory of before the allocator, which is never taken back, made new for each input. */
-#include "shim/backend/boot.c"
+#include "shim/heap/bootstrap.c"
 
 #include "heap_boot.h"
 

@@ -14,4 +14,4 @@
 #define realloc(ptr, size)      fuzz_heap->realloc(ptr, size)
 #define memalign(align, size)   fuzz_heap->memalign(align, size)
 #define free(ptr)               fuzz_heap->free(ptr)
-#include "shim/entry/heap_composed.c"
+#include "shim/heap/composed.c"

@@ -2,7 +2,7 @@
 #ifndef FUZZ_HEAP_COMPOSED_H
 #define FUZZ_HEAP_COMPOSED_H
 
-#include "backend/backend.h"
+#include "heap/backend.h"
 
 /* The heap that is tried now. */
 extern const struct mt_heap_ops *fuzz_heap;

@@ -4,16 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "base/log.h"
-#include "base/os.h"
+#include "core/config.h"
+#include "core/log.h"
+#include "sys/os.h"
 #include "kernel.h"
-#include "sense/cgroup.h"
-#include "sense/frameworks.h"
-#include "sense/load.h"
-#include "sense/place.h"
-#include "sense/psi.h"
-#include "sense/rss.h"
+#include "pressure/cgroup.h"
+#include "gpu/frameworks.h"
+#include "core/cpu_load.h"
+#include "core/cgroup_path.h"
+#include "pressure/psi.h"
+#include "sys/rss.h"
 
 /* Looks now, when limits are read anew, and when the groups are found anew. */
 static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)

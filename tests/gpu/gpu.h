@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdnoreturn.h>
 
-#include "driver/abi.h"
+#include "gpu/driver_abi.h"
 #include "functions.def" /* ours: the folder of this file comes first */
 
 struct CUmod_st;

@@ -12,7 +12,7 @@ $(gpu_out)/probe: $(wildcard tests/gpu/probe*.c)
 $(gpu_out)/checks: $(wildcard tests/gpu/check_*.c) tests/gpu/checks.c
 $(gpu_out)/pairs: bench/gpu/pairs.c
 $(gpu_out)/phases: bench/gpu/phases.c
-$(gpu_bin): $(gpu_common) tests/gpu/gpu.mk $(wildcard tests/gpu/*.h tests/gpu/*.def shim/driver/*.h shim/driver/*.def)
+$(gpu_bin): $(gpu_common) tests/gpu/gpu.mk $(wildcard tests/gpu/*.h tests/gpu/*.def shim/gpu/driver*.h shim/gpu/driver*.def)
 	@mkdir -p $(@D)
 	$(CC) $(gpu_flags) $(LDFLAGS) $(filter %.c,$^) -o $@ -ldl -lm
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/functions.def"
+#include "gpu/driver_functions.def"
 
 enum { SAMPLES = 400, MOST_STREAMS = 32, KERNEL_MS = 2, KERNELS_QUEUED = 60 };
 

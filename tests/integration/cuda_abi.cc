@@ -14,8 +14,8 @@ namespace fake {
 #include "api.h"
 }
 namespace shim {
-#include "driver/abi.h"
-#include "driver/functions.def"
+#include "gpu/driver_abi.h"
+#include "gpu/driver_functions.def"
 }
 
 template <class A, class B> constexpr bool same_target()

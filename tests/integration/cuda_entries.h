@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "../fakecuda/fakecuda.h"
-#include "driver/abi.h"
-#include "driver/functions.def"
+#include "gpu/driver_abi.h"
+#include "gpu/driver_functions.def"
 
 #define X(name, parameters) int name parameters;
 MT_DRIVER_FUNCTIONS(X)

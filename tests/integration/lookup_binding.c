@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/driver.h"
+#include "gpu/driver.h"
 
 static int broken;
 

@@ -1,8 +1,8 @@
-/* What entry/dlsym.c and entry/lookup.c know of the rest of the shim, for a library of its parts alone that a test preloads. */
-#include "base/config.h"
-#include "base/heap_entries.def"
-#include "entry/cuda.h"
-#include "life.h"
+/* What heap/dlsym.c and gpu/lookup.c know of the rest of the shim, for a library of its parts alone that a test preloads. */
+#include "core/config.h"
+#include "heap/heap_entries.def"
+#include "gpu/entries.h"
+#include "core/init.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -36,7 +36,7 @@ const struct mt_config *mt_config(void)
 	return &config;
 }
 
-/* Named in cuda.h, defined in entry/lookup_cuda.c. */
+/* Named in cuda.h, defined in gpu/lookup_cuda.c. */
 #define X(name, parameters)      \
 	int name parameters      \
 	{                        \

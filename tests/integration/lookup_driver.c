@@ -1,4 +1,4 @@
-/* A libcuda.so.1 that can only be found: every function of driver/functions.def and a few that nobody wraps, each with an
+/* A libcuda.so.1 that can only be found: every function of gpu/driver_functions.def and a few that nobody wraps, each with an
  * address of its own, and cuGetProcAddress in both ABIs. Compile with -shared -fPIC -Wl,-Bsymbolic.
  * -DINNER: cuGetProcAddress hands out other addresses than the symbols have. -DCONSTRUCTOR: asks dlsym at its start, as
  * some stub drivers do. -DALIASES: cuCtxDestroy_v2 is another name of cuCtxDestroy. */
@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "driver/abi.h"
-#include "driver/functions.def"
-#include "entry/lookup_versions.def"
+#include "gpu/driver_abi.h"
+#include "gpu/driver_functions.def"
+#include "gpu/lookup_versions.def"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/abi.h"
-#include "driver/functions.def"
-#include "entry/lookup_versions.def"
+#include "gpu/driver_abi.h"
+#include "gpu/driver_functions.def"
+#include "gpu/lookup_versions.def"
 
 static int is_wrapped_mode;
 static int answers, wrong;

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "driver/driver.h"
-#include "entry/lookup.h"
+#include "gpu/driver.h"
+#include "gpu/lookup.h"
 
 #define THREADS 8
 

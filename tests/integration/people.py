@@ -109,7 +109,7 @@ def everybodys(stage):
 @pytest.fixture
 def fake_of(stage):
 	"""fake_of(owner, folder, key=value...): a process of the owner's that looks shimmed, as fake_shim.py makes it; its process."""
-	for source in ("tests/integration/fake_shim.py", "shim/stats/stats_fields.def", "shim/stats/device_fields.def"):
+	for source in ("tests/integration/fake_shim.py", "shim/core/stats_fields.def", "shim/core/device_fields.def"):
 		target = stage.place / source
 		target.parent.mkdir(parents=True, exist_ok=True)
 		shutil.copyfile(ROOT / source, target)

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "stats/stats_layout.h"
+#include "core/stats_layout.h"
 
 static struct mt_stats_file file;
 

@@ -39,7 +39,7 @@ VALUES = [
 
 def results():
 	"""The enums of results, ours to theirs, by their names."""
-	abi = (ROOT / "shim/driver/abi.h").read_text()
+	abi = (ROOT / "shim/gpu/driver_abi.h").read_text()
 	for name in re.findall(r"MT_CU_(\w+) = ", re.search(r"enum mt_cu_result \{(.*?)\}", abi, re.S)[1]):
 		yield f"shim::MT_CU_{name}", name
 	api = (ROOT / "tests/fakecuda/api.h").read_text()
@@ -57,7 +57,7 @@ def fake_rows():
 
 
 def shim_rows():
-	return re.findall(r"\bX\((cu\w+),", (ROOT / "shim/driver/functions.def").read_text())
+	return re.findall(r"\bX\((cu\w+),", (ROOT / "shim/gpu/driver_functions.def").read_text())
 
 
 @pytest.fixture(scope="module")

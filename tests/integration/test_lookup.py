@@ -17,9 +17,9 @@ BASE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(MACHINE)
 LIBRARY = ["-shared", "-fPIC"]
 DRIVER = [*LIBRARY, "-Wl,-Bsymbolic", "-Wl,-soname,libcuda.so.1"]
 # As the Makefile compiles them: they run before the loader, or a sanitizer, is ready.
-EARLY = ["base/elf.c", "base/elf_walk.c", "entry/dlsym.c"]
-LATE = ["base/kernel.c", "base/loader.c", "base/os.c", "driver/driver.c", "entry/lookup.c", "entry/lookup_cuda.c", "entry/lookup_stubs.S",
-        f"entry/dlsym_{MACHINE}.S"]
+EARLY = ["sys/elf.c", "sys/elf_walk.c", "heap/dlsym.c"]
+LATE = ["sys/raw_syscall.c", "sys/loader.c", "sys/os.c", "gpu/driver.c", "gpu/lookup.c", "gpu/lookup_cuda.c", "gpu/lookup_stubs.S",
+        f"heap/dlsym_{MACHINE}.S"]
 PARTS_FLAGS = ["-std=c11", "-D_GNU_SOURCE", "-g", "-fPIC", "-fvisibility=hidden", "-pthread", f"-I{SHIM}"]
 
 

@@ -173,7 +173,7 @@ def test_building_for_musl_says_that_it_is_not_supported(tmp_path):
 		pytest.skip("musl-tools is not installed")
 	root = pathlib.Path(__file__).resolve().parents[2]
 
-	done = subprocess.run(["musl-gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}/shim", "-c", root / "shim/base/lock.c",
+	done = subprocess.run(["musl-gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}/shim", "-c", root / "shim/sys/lock.c",
 	                       "-o", tmp_path / "lock.o"], capture_output=True, text=True)
 
 	assert done.returncode != 0

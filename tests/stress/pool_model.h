@@ -17,9 +17,9 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "base/os.h"
-#include "pool/capture.h"
-#include "pool/pool.h"
+#include "sys/os.h"
+#include "gpu/capture.h"
+#include "gpu/pool.h"
 
 #define MODEL_CONTEXTS 4 /* the last one dies again and again */
 #define MODEL_QUEUE    1024u

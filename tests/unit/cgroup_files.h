@@ -6,8 +6,8 @@
 
 #include <inttypes.h>
 
-#include "base/os.h"
-#include "sense/cgroup.h"
+#include "sys/os.h"
+#include "pressure/cgroup.h"
 
 #define MB        MT_MIB
 #define S         MT_NS_PER_S

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config.h"
+#include "core/config.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "account/device.h"
-#include "driver/driver.h"
-#include "entry/cuda.h"
-#include "life.h"
-#include "pool/capture.h"
-#include "pool/pool.h"
-#include "reaper/oom.h"
+#include "gpu/account.h"
+#include "gpu/driver.h"
+#include "gpu/entries.h"
+#include "core/init.h"
+#include "gpu/capture.h"
+#include "gpu/pool.h"
+#include "gpu/oom.h"
 
 #define UNUSED __attribute__((unused))
 #define DPTR    0x7000000000ull /* what an allocation answers */

@@ -8,8 +8,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/policy.h"
+#include "sys/os.h"
+#include "purge/policy.h"
 
 #define MIB(n)      ((uint64_t)(n) * MT_MIB)
 #define MS(n)       ((uint64_t)(n) * MT_NS_PER_MS)

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lock_check.h"
-#include "driver/driver.h"
-#include "pool/capture.h"
-#include "pool/context.h"
-#include "pool/pool.h"
+#include "sys/lock_check.h"
+#include "gpu/driver.h"
+#include "gpu/capture.h"
+#include "gpu/context.h"
+#include "gpu/pool.h"
 
 #define FAKE_CONTEXTS 8
 #define FAKE_EVENTS   4096
@@ -396,7 +396,7 @@ static inline uint64_t fake_calls(enum fake_call call)
 	return atomic_load(&fake.calls[call]);
 }
 
-/* cuMemFree as entry/cuda.c has it: what the pool does not know is the driver's. */
+/* cuMemFree as gpu/entries.c has it: what the pool does not know is the driver's. */
 static inline int fake_free(uint64_t dptr)
 {
 	int result;

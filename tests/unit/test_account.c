@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "account/account.h"
+#include "heap/account.h"
 
 #define THREADS 64
 

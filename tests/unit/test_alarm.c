@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/alarm.h"
+#include "sys/os.h"
+#include "pressure/rss_limit.h"
 
 #define MB(n) ((uint64_t)(n) * MT_MIB)
 

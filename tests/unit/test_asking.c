@@ -1,7 +1,7 @@
 /* test_asking.c -- reaper/asking: the allocator is asked as rarely as can be, and nothing is missed for it. */
 #include "policy_sim.h"
 
-#include "reaper/asking.h"
+#include "purge/sampling_interval.h"
 
 #define GATE MIB(64)
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */

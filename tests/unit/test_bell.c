@@ -11,10 +11,10 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "base/os.h"
-#include "reaper/bell.h"
-#include "stats/files.h"
-#include "stats/stats_layout.h"
+#include "sys/os.h"
+#include "core/control_file.h"
+#include "core/files.h"
+#include "core/stats_layout.h"
 
 #define SOON_NS (50 * MT_NS_PER_MS)
 #define LONG_NS (20 * MT_NS_PER_S) /* longer than a test may take */

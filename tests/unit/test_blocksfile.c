@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "ctl/snapshot.h"
-#include "stats/checksum.h"
+#include "core/checksum.h"
 
 #define MB    (1024ull * 1024)
 #define COUNT 64u

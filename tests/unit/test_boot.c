@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "backend/backend.h"
+#include "heap/backend.h"
 
 #define ARENA_BYTES (256 * 1024)
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "pool/capture.h"
+#include "gpu/capture.h"
 
 static int capturing;
 

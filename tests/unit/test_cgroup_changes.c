@@ -2,7 +2,7 @@
  * or hold rubbish, events. */
 #include "cgroup_files.h"
 
-#include "sense/place.h"
+#include "core/cgroup_path.h"
 
 TestSuite(cgroup_changes, .init = begin_cgroup, .fini = end);
 

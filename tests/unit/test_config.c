@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config.h"
+#include "core/config.h"
 #include "config_parsed.h"
 
 enum { KIND_bool, KIND_u64, KIND_count, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };

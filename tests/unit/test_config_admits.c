@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "base/config.h"
+#include "core/config.h"
 
 Test(config_admits, admits_programs_by_name)
 {

@@ -1,7 +1,7 @@
 /* test_config_facts.c -- what other programs' variables tell us. */
 #include <criterion/criterion.h>
 
-#include "base/config.h"
+#include "core/config.h"
 
 static struct mt_config_facts read_facts(const char *one, const char *two)
 {

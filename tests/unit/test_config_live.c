@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/config.h"
+#include "core/config.h"
 
 /* Reads a live environment of 40 unknown names and the entries given; answers what went to the log file. */
 static size_t read_live(const char *level, char *out, size_t out_bytes)

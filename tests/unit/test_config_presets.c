@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/config.h"
+#include "core/config.h"
 #include "config_parsed.h"
 
 #define X(name, kind, dflt, min, max, words, when, help) static const char name##_words[] __attribute__((unused)) = words;

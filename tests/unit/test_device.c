@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "account/device.h"
+#include "gpu/account.h"
 
 #define THREADS 8
 

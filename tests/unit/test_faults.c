@@ -1,7 +1,7 @@
 /* test_faults.c -- sense/faults: what a page fault costs here. */
 #include <criterion/criterion.h>
 
-#include "sense/faults.h"
+#include "purge/fault_price.h"
 
 Test(faults, a_huge_one_that_had_to_wait_for_room_is_no_price_for_all)
 {

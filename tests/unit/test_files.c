@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/os.h"
-#include "stats/files.h"
-#include "stats/publish.h"
+#include "sys/os.h"
+#include "core/files.h"
+#include "core/publish.h"
 
 static char root[64];
 static char folder[96];

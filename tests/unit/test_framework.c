@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/framework.h"
+#include "sys/os.h"
+#include "python/framework.h"
 
 static struct mt_framework_policy policy;
 static struct mt_config cfg;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sense/frameworks.h"
+#include "gpu/frameworks.h"
 
 static const struct {
 	const char *paths[3]; /* loaded */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/glibc.h"
+#include "heap/glibc.h"
 
 Test(glibc, reads_the_size_behind_its_flags)
 {

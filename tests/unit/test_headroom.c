@@ -1,8 +1,8 @@
 /* test_headroom.c -- reaper/headroom: how much free memory the heap may keep beside a limit of 1000 MB. */
 #include <criterion/criterion.h>
 
-#include "base/os.h"
-#include "reaper/headroom.h"
+#include "sys/os.h"
+#include "pressure/headroom.h"
 
 #define MB ((int64_t)MT_MIB)
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #ifndef MT_NO_JEMALLOC
-#include "backend/jemalloc_conf.h"
+#include "heap/jemalloc_conf.h"
 
 #define OURS_COUNT 6 /* pairs of our own at the front */
 

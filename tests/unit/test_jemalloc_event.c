@@ -8,9 +8,9 @@
 
 #ifndef MT_NO_JEMALLOC
 
-#include "backend/backend.h"
-#include "backend/jemalloc.h"
-#include "base/os.h"
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "sys/os.h"
 
 #define MB MT_MIB
 

@@ -4,10 +4,10 @@
 
 #ifndef MT_NO_JEMALLOC
 
-#include "backend/backend.h"
-#include "backend/jemalloc.h"
-#include "backend/purge.h"
-#include "base/os.h"
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "heap/purge_lock.h"
+#include "sys/os.h"
 
 static void ignore_thread(void *counters)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifndef MT_NO_JEMALLOC
-#include "backend/jemalloc_reserve.h"
+#include "heap/jemalloc_reserve.h"
 
 #define KB 1024u
 #define MB (1024u * KB)

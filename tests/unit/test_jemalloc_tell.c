@@ -8,10 +8,10 @@
 
 #ifndef MT_NO_JEMALLOC
 
-#include "backend/backend.h"
-#include "backend/jemalloc.h"
-#include "backend/jemalloc_tell.h"
-#include "base/os.h"
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "heap/jemalloc_tell.h"
+#include "sys/os.h"
 
 static char folder[64];
 

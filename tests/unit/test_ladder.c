@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/ladder.h"
+#include "sys/os.h"
+#include "purge/adaptive_rounds.h"
 
 #define MIB(n)   ((uint64_t)(n) * MT_MIB)
 #define ENDS_MAX 24

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "reaper/last.h"
+#include "core/main_exit.h"
 
 /* The fields of proc(5) from the name on; the name may hold anything. */
 static bool is_alone(char state, int threads, unsigned int own)

@@ -3,8 +3,8 @@
 
 #include <sched.h>
 
-#include "base/os.h"
-#include "sense/load.h"
+#include "sys/os.h"
+#include "core/cpu_load.h"
 
 #define MOUNT "/sys/fs/cgroup"
 #define S     MT_NS_PER_S

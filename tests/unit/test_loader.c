@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/loader.h"
-#include "base/os.h"
+#include "sys/loader.h"
+#include "sys/os.h"
 
 static atomic_bool inside, may_leave;
 

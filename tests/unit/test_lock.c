@@ -1,4 +1,4 @@
-/* test_lock.c -- base/lock and its checker in debug builds: what breaks the order of base/lock_ranks.def ends the process with
+/* test_lock.c -- base/lock and its checker in debug builds: what breaks the order of sys/lock_ranks.def ends the process with
  * one line that names both locks. A death test plays in a child, whose last words and whose end are looked at. */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/lock.h"
-#include "base/os.h"
+#include "sys/lock.h"
+#include "sys/os.h"
 
 static struct mt_lock outer = MT_LOCK(publish);
 static struct mt_lock inner = MT_LOCK(account);
@@ -149,7 +149,7 @@ static void take_nameless(void)
 
 Test(lock, without_a_rank_is_refused)
 {
-	expect_death(take_nameless, "mtshim: locks: takes a lock without a rank (base/lock_ranks.def)\n");
+	expect_death(take_nameless, "mtshim: locks: takes a lock without a rank (sys/lock_ranks.def)\n");
 }
 
 static void hold_over_a_call(void)

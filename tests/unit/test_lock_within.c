@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/lock.h"
-#include "base/os.h"
+#include "sys/lock.h"
+#include "sys/os.h"
 
 static struct mt_lock lock = MT_LOCK(purge);
 static atomic_int holds; /* 1: held by the other thread; 2: it may go */

@@ -1,9 +1,9 @@
 /* test_nvml.c -- who is who among the processes of a device. */
 #include <criterion/criterion.h>
 
-#include "base/os.h"
-#include "reaper/gpu_stats.h"
-#include "sense/nvml.h"
+#include "sys/os.h"
+#include "gpu/stats.h"
+#include "gpu/nvml.h"
 
 static const struct mt_nvml_process three[] = {{.pid = 10, .used_bytes = 100}, {.pid = 42, .used_bytes = 7},
 					       {.pid = 11, .used_bytes = 30}};

@@ -6,18 +6,18 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
-#include "account/device.h"
-#include "base/config.h"
-#include "base/os.h"
-#include "pool/pool.h"
-#include "reaper/bell.h"
-#include "reaper/framework.h"
-#include "reaper/gpu_thread.h"
-#include "reaper/oom.h"
-#include "reaper/oom_open.h"
-#include "sense/gpu.h"
-#include "sense/nvml.h"
-#include "stats/publish.h"
+#include "gpu/account.h"
+#include "core/config.h"
+#include "sys/os.h"
+#include "gpu/pool.h"
+#include "core/control_file.h"
+#include "python/framework.h"
+#include "gpu/thread.h"
+#include "gpu/oom.h"
+#include "gpu/oom_pending.h"
+#include "gpu/devices.h"
+#include "gpu/nvml.h"
+#include "core/publish.h"
 
 #define UNUSED __attribute__((unused))
 #define A_WHILE_NS (100 * MT_NS_PER_MS)

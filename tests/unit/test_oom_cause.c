@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/oom_cause.h"
+#include "sys/os.h"
+#include "gpu/oom_cause.h"
 
 #define GB (1ull << 30)
 

@@ -1,7 +1,7 @@
 /* test_place.c -- sense/place: numbers and keys as files hold them, and the way up in a hierarchy. */
 #include "cgroup_files.h"
 
-#include "sense/place.h"
+#include "core/cgroup_path.h"
 
 TestSuite(place, .init = begin_cgroup, .fini = end);
 

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "pool_fixture.h"
 
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;

@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
-#include "pool/bins.h"
+#include "gpu/bins.h"
 
 #define BLOCKS 1000
 

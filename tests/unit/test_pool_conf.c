@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "pool/conf.h"
+#include "gpu/pool_conf.h"
 
 static char lines[8][400];
 static int lines_count;

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "pool_driver.h"
 #include "valgrind.h"
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/os.h"
-#include "pool/list.h"
+#include "sys/os.h"
+#include "gpu/block_list.h"
 #include "pool_fixture.h"
 
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "pool_fixture.h"
-#include "reaper/gpu_snapshot.h"
-#include "stats/blocks_layout.h"
-#include "stats/checksum.h"
-#include "stats/publish.h"
+#include "gpu/snapshot.h"
+#include "core/blocks_layout.h"
+#include "core/checksum.h"
+#include "core/publish.h"
 
 static char folder[64];
 static struct mt_blocks_head head;

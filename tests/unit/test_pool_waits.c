@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/os.h"
+#include "sys/os.h"
 #include "pool_fixture.h"
 
 static struct mt_pool_settings settings = {.decay_ms = 1000, .max_idle_pct = 100};

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/pressure_policy.h"
+#include "sys/os.h"
+#include "pressure/policy.h"
 
 #define MB MT_MIB
 

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "base/os.h"
-#include "reaper/pressure_text.h"
+#include "sys/os.h"
+#include "pressure/text.h"
 
 
 static struct mt_pressure_look look;

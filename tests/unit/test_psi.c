@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "base/os.h"
-#include "sense/place.h"
-#include "sense/psi.h"
+#include "sys/os.h"
+#include "core/cgroup_path.h"
+#include "pressure/psi.h"
 
 #define TEXT(some, full) \
 	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=" #full "\n"

@@ -12,18 +12,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "account/account.h"
-#include "backend/backend.h"
-#include "base/config.h"
-#include "base/lock_check.h"
-#include "base/os.h"
-#include "reaper/actions.h"
-#include "reaper/bell.h"
-#include "reaper/reaper.h"
-#include "reaper/rounds.h"
-#include "stats/files.h"
-#include "stats/publish.h"
-#include "stats/stats_layout.h"
+#include "heap/account.h"
+#include "heap/backend.h"
+#include "core/config.h"
+#include "sys/lock_check.h"
+#include "sys/os.h"
+#include "core/cleanup.h"
+#include "core/control_file.h"
+#include "core/worker.h"
+#include "purge/rounds.h"
+#include "core/files.h"
+#include "core/publish.h"
+#include "core/stats_layout.h"
 
 #define PLAY_NS (2 * MT_NS_PER_S)
 #define BLOCKS  64

@@ -4,12 +4,12 @@
 
 #ifndef MT_NO_JEMALLOC
 
-#include "account/account.h"
-#include "backend/backend.h"
-#include "backend/jemalloc.h"
-#include "base/config.h"
-#include "base/os.h"
-#include "reaper/reclaim.h"
+#include "heap/account.h"
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "core/config.h"
+#include "sys/os.h"
+#include "pressure/direct_reclaim.h"
 
 #define MB ((uint64_t)MT_MIB)
 

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 
-#include "base/os.h"
-#include "sense/rights.h"
+#include "sys/os.h"
+#include "core/rights.h"
 
 #define STATUS(uid, groups, effective, seccomp) \
 	"Name:\tx\nUid:\t" uid "\nGid:\t0\t0\t0\t0\nGroups:\t" groups " \nCapInh:\t0\nCapPrm:\tff\nCapEff:\t" effective \

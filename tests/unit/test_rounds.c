@@ -2,7 +2,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 
-#include "reaper/rounds.h"
+#include "purge/rounds.h"
 
 #define ROUNDS 12
 

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/os.h"
-#include "sense/faults.h"
-#include "sense/rss.h"
+#include "sys/os.h"
+#include "purge/fault_price.h"
+#include "sys/rss.h"
 
 #define AREA_BYTES (48 * MT_MIB)
 #define SLOP_BYTES (4 * MT_MIB) /* statm's counters lag by some pages a thread */

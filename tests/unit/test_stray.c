@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/lock.h"
-#include "base/os.h"
-#include "base/stray.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "sys/raw_clone.h"
 #include "valgrind.h"
 
 static struct mt_lock lock = MT_LOCK(account);

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/os.h"
-#include "reaper/thread.h"
+#include "sys/os.h"
+#include "core/thread.h"
 
 #define STACK_BYTES (256 * 1024)
 

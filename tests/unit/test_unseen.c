@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "base/os.h"
-#include "reaper/unseen.h"
+#include "sys/os.h"
+#include "pressure/unseen.h"
 
 #define MB ((int64_t)MT_MIB)
 

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-LAYOUT = (ROOT / "shim/stats/stats_layout.h").read_text()
+LAYOUT = (ROOT / "shim/core/stats_layout.h").read_text()
 PRESENT, OLDEST = (int(re.search(rf"#define {name} +(\d+)u", LAYOUT)[1]) for name in ("MT_STATS_VERSION", "MT_STATS_VERSION_OLDEST"))
 BUILDS = sorted((ROOT / "build/versions").glob("*/stats-version"))
 REFUSED = 2

@@ -7,7 +7,7 @@ import time
 
 import torch
 
-PATIENCE_S = 6  # of the shim, for a second try: reaper/oom_open.h
+PATIENCE_S = 6  # of the shim, for a second try: gpu/oom_pending.h
 
 
 def shim_counts():

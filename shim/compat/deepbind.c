@@ -1,0 +1,40 @@
+#include "compat/deepbind.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "sys/attr.h"
+#include "core/log.h"
+#include "sys/symbol.h"
+#include "core/init.h"
+
+/* entry/open_ARCH.S jumps there: not static. Goes from NULL to the one right value; relaxed. */
+extern _Atomic(void *) mt_open_next;
+_Atomic(void *) mt_open_next;
+
+MT_COLD void mt_open_find(void)
+{
+	atomic_store_explicit(&mt_open_next, mt_symbol(RTLD_NEXT, "dlopen"), memory_order_relaxed);
+}
+
+static void tell(void)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) /* a flag alone, no ordering */
+		mt_log(MT_LOG_INFO, "dlopen: RTLD_DEEPBIND is left out, since libraries so bound mix libc's allocator "
+				    "with this one; MT_ALLOCATOR=system keeps it");
+}
+
+MT_COLD int mt_open_mode(int mode)
+{
+	int kept = errno;
+
+	if (mt_life_is_embedded()) {
+		tell();
+		mode &= ~RTLD_DEEPBIND;
+	}
+	errno = kept;
+	return mode;
+}

@@ -1,0 +1,41 @@
+/* compat/deepbind_aarch64.S -- as open_x86_64.S. x0 file, w1 mode. */
+#include "sys/asm.h"
+
+#if defined(__aarch64__)
+
+#include "sys/saved_aarch64.h"
+
+	.globl dlopen
+	.type dlopen, %function
+	.balign 16
+dlopen:
+	.cfi_startproc
+	hint 34                         /* bti c */
+	tbnz w1, #3, 3f                 /* RTLD_DEEPBIND */
+1:	load_real mt_open_next
+	cbz x16, 2f
+	br x16
+
+2:	save
+	bl mt_open_find
+	restore
+	load_real mt_open_next
+	cbz x16, 4f
+	br x16
+4:	mov x0, xzr
+	ret
+
+3:	save
+	mov w0, w1
+	bl mt_open_mode
+	mov w9, w0
+	restore
+	mov w1, w9
+	b 1b
+	.cfi_endproc
+	.size dlopen, . - dlopen
+
+	.hidden mt_open_next
+	.hidden mt_open_find
+	.hidden mt_open_mode
+#endif

@@ -1,0 +1,43 @@
+/* compat/deepbind_x86_64.S -- dlopen, exported without a version as dlsym is (heap/dlsym_x86_64.S says why in
+ * assembler). What it is for: compat/deepbind.h. rdi file, esi mode. */
+#include "sys/asm.h"
+
+#if defined(__x86_64__)
+
+#include "sys/saved_x86_64.h"
+
+	.globl dlopen
+	.type dlopen, @function
+	.balign 16
+dlopen:
+	.cfi_startproc
+	endbr64
+	testb $8, %sil                  /* RTLD_DEEPBIND */
+	jnz 3f
+1:	movq mt_open_next(%rip), %rax
+	testq %rax, %rax
+	jz 2f
+	jmp *%rax
+
+2:	save
+	call mt_open_find
+	restore
+	movq mt_open_next(%rip), %rax
+	testq %rax, %rax
+	jz 4f
+	jmp *%rax
+4:	ret                             /* NULL */
+
+3:	save
+	movl %esi, %edi
+	call mt_open_mode
+	restore
+	movl %eax, %esi
+	jmp 1b
+	.cfi_endproc
+	.size dlopen, . - dlopen
+
+	.hidden mt_open_next
+	.hidden mt_open_find
+	.hidden mt_open_mode
+#endif

@@ -1,0 +1,146 @@
+/* compat/thread_count.c -- fopen, for one file and one reader. Python 3.12 and later open /proc/self/stat in the parent
+ * right after a fork, read its field num_threads, and warn the user of "multi-threaded, use of fork() may lead to
+ * deadlocks" where it is not 1. Fork's handlers see to our threads (core/init.c), so for this question they do not count:
+ * the thread of Python's that has forked finds them left out of that field when it next opens the file. Every other reader, and
+ * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried. Source:
+ * warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
+#include "compat/thread_count.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/attr.h"
+#include "sys/elf.h"
+#include "sys/raw_syscall.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+#include "core/init.h"
+#include "core/main_exit.h"
+#include "python/python.h"
+
+#define STAT_PATH     "/proc/self/stat"
+#define THREADS_FIELD 20 /* proc(5) */
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3; some machines refuse a file without it */
+#endif
+
+typedef FILE *(*open_fn)(const char *path, const char *mode);
+
+MT_EXPORT FILE *fopen(const char *path, const char *mode);
+MT_EXPORT FILE *fopen64(const char *path, const char *mode);
+
+/* Each store is the same; no ordering. */
+static _Atomic(open_fn) next_fopen;
+static _Atomic(open_fn) next_fopen64;
+
+static MT_TLS bool has_forked; /* and has not opened the file since */
+
+/* In a child past fork's handlers the loader may not be asked (compat/single_thread.c). */
+static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
+{
+	bool is_copy = mt_life_is_on() && !mt_life_is_home();
+	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name) : mt_symbol(RTLD_NEXT, name));
+
+	if (!is_copy)
+		atomic_store_explicit(next, found, memory_order_relaxed);
+	return found;
+}
+
+void mt_thread_count_start(void)
+{
+	(void)find("fopen", &next_fopen);
+	(void)find("fopen64", &next_fopen64);
+}
+
+void mt_thread_count_forked(void)
+{
+	has_forked = true;
+}
+
+/* The kernel's text without our threads, in a file of memory that is open for reading alone; -1 where it cannot be had, or none of them is in it. */
+static int make_text(void)
+{
+	char text[1024];
+	char own[1024];
+	uint64_t ours = mt_last_own_threads();
+	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
+	const char *field = length > 0 ? mt_os_stat_at(text, THREADS_FIELD) : NULL;
+	uint64_t count = field ? mt_os_number(field) : 0;
+	size_t bytes;
+	int readable = -1;
+	int fd;
+
+	if (!ours || count <= ours)
+		return -1;
+	mt_format(own, sizeof(own), "%.*s%llu%s", (int)(field - text), text, (unsigned long long)(count - ours),
+		  field + strspn(field, "0123456789"));
+	bytes = strlen(own);
+	fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (fd < 0)
+		fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	if (mt_os_write_at(fd, own, bytes, 0) == (ssize_t)bytes) {
+		mt_format(text, sizeof(text), "/proc/self/fd/%d", fd);
+		readable = (int)mt_kernel(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
+	}
+	mt_os_close(fd);
+	return readable;
+}
+
+/* The stream has read nothing yet: it goes on as it is, on another file behind the same number. */
+static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
+{
+	int kept = errno;
+	int number, fd;
+	long flags;
+
+	if (!file || strcmp(path, STAT_PATH) != 0)
+		return file;
+	has_forked = false;
+	if (mode[0] != 'r' || strchr(mode, '+') || !mt_python_is_running())
+		return file;
+	number = fileno(file);
+	flags = mt_kernel(SYS_fcntl, number, F_GETFD);
+	fd = make_text();
+	if (fd >= 0) {
+		(void)mt_kernel(SYS_dup3, fd, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
+		mt_os_close(fd);
+	}
+	errno = kept;
+	return file;
+}
+
+static FILE *open_by(open_fn next, const char *path, const char *mode)
+{
+	FILE *file = next(path, mode);
+
+	return mt_unlikely(has_forked) ? answer(file, path, mode) : file;
+}
+
+MT_EXPORT FILE *fopen(const char *path, const char *mode)
+{
+	open_fn next = atomic_load_explicit(&next_fopen, memory_order_relaxed);
+
+	return open_by(mt_likely(next) ? next : find("fopen", &next_fopen), path, mode);
+}
+
+/* The same function on a machine of 64 bits; a libc may not have the name. */
+MT_EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+	open_fn next = atomic_load_explicit(&next_fopen64, memory_order_relaxed);
+
+	if (mt_unlikely(!next))
+		next = find("fopen64", &next_fopen64);
+	return next ? open_by(next, path, mode) : fopen(path, mode);
+}

@@ -1,0 +1,223 @@
+#include "core/cgroup_path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "sys/cgroup_text.h"
+#include "core/log.h"
+#include "sys/os.h"
+
+#define LINE_BYTES 8192 /* a longer line is none of a cgroup whose path has room */
+
+/* ---- numbers ---- */
+
+bool mt_place_number(const char *text, uint64_t *out)
+{
+	const char *at = text;
+	uint64_t value = 0;
+
+	for (; *at >= '0' && *at <= '9'; at++) {
+		uint64_t digit = (uint64_t)(*at - '0');
+
+		value = value > (UINT64_MAX - digit) / 10 ? UINT64_MAX : value * 10 + digit;
+	}
+	if (at == text || (*at && *at != '\n'))
+		return false;
+	*out = value;
+	return true;
+}
+
+bool mt_place_keyed(const char *text, const char *key, uint64_t *out)
+{
+	size_t length = strlen(key);
+
+	while (text && strncmp(text, key, length) != 0) {
+		text = strchr(text, '\n');
+		if (text)
+			text++;
+	}
+	return text && mt_place_number(text + length, out);
+}
+
+/* ---- lines ---- */
+
+/* Gives each line, without its newline, to take until that has had enough. A file without an end in a newline, too. */
+static void each_line(const char *path, bool (*take)(char *line, void *context), void *context)
+{
+	static char text[LINE_BYTES];
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	bool skips = false, enough = false;
+	uint64_t offset = 0;
+	size_t length = 0;
+
+	while (fd >= 0 && !enough) {
+		ssize_t got = mt_os_read_at(fd, text + length, sizeof(text) - 1 - length, offset);
+		char *line = text, *end;
+
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		offset += (uint64_t)got;
+		length += (size_t)got;
+		for (; !enough && (end = memchr(line, '\n', length)); line = end + 1) {
+			*end = 0;
+			enough = !skips && take(line, context);
+			skips = false;
+			length -= (size_t)(end + 1 - line);
+		}
+		memmove(text, line, length);
+		if (length == sizeof(text) - 1) {
+			skips = true;
+			length = 0;
+		}
+	}
+	text[length] = 0;
+	if (length && !enough && !skips)
+		(void)take(text, context);
+	if (fd >= 0)
+		mt_os_close(fd);
+}
+
+/* The next word of a line, ended by NUL; "" at its end. */
+static char *next_word(char **at)
+{
+	char *word = *at;
+	char *end = word + strcspn(word, " ");
+
+	*at = end + (*end != 0);
+	*end = 0;
+	return word;
+}
+
+/* ---- the place ---- */
+
+struct search {
+	const char *root;
+	const char *controller;
+	char path[MT_PLACE_BYTES]; /* in its hierarchy */
+	struct mt_place *out;
+	bool found;
+};
+
+/* "4:memory:/path"; "0::/path" is version 2. */
+static bool take_path(char *line, void *context)
+{
+	struct search *search = context;
+	char *controllers = strchr(line, ':');
+	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (!path || path[1] != '/' || strlen(path + 1) >= sizeof(search->path))
+		return false;
+	*path++ = 0;
+	if (search->controller ? !mt_cgroup_has_word(controllers + 1, search->controller) : strcmp(line, "0:") != 0)
+		return false;
+	memcpy(search->path, path, strlen(path) + 1);
+	search->found = true;
+	return true;
+}
+
+static bool set_place(struct mt_place *out, const char *root, const char *mount, const char *below)
+{
+	if (strlen(root) + strlen(mount) + strlen(below) >= sizeof(out->directory))
+		return false;
+	out->mount_length = strlen(root) + strlen(mount);
+	out->length = mt_format(out->directory, sizeof(out->directory), "%s%s%s", root, mount, below);
+	return true;
+}
+
+/* "36 25 0:31 ROOT MOUNT options optional... - TYPE source superoptions". */
+static bool take_mount(char *line, void *context)
+{
+	struct search *search = context;
+	char *rest = strstr(line, " - ");
+	const char *type, *options, *below;
+	char *mount_root, *mount;
+
+	if (!rest)
+		return false;
+	*rest = 0;
+	rest += 3;
+	type = next_word(&rest);
+	(void)next_word(&rest);
+	options = next_word(&rest);
+	if (strcmp(type, search->controller ? "cgroup" : "cgroup2") != 0 ||
+	    (search->controller && !mt_cgroup_has_word(options, search->controller)))
+		return false;
+	for (int skipped = 0; skipped < 3; skipped++)
+		(void)next_word(&line);
+	mount_root = next_word(&line);
+	mount = next_word(&line);
+	mt_cgroup_unescape(mount_root);
+	mt_cgroup_unescape(mount);
+	if (*mount_root != '/' || *mount != '/')
+		return false;
+	below = mt_cgroup_path_below(search->path, mount_root);
+	if (below || !search->found)
+		search->found |= set_place(search->out, search->root, mount, below ? below : "");
+	return below != NULL;
+}
+
+bool mt_place_find(const char *root, const char *controller, struct mt_place *out)
+{
+	static struct search search;
+	static char path[MT_PLACE_BYTES];
+
+	search.root = root;
+	search.controller = controller;
+	search.out = out;
+	search.found = false;
+	(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
+	each_line(path, take_path, &search);
+	if (!search.found)
+		return false;
+	search.found = false;
+	(void)mt_format(path, sizeof(path), "%s/proc/self/mountinfo", root);
+	each_line(path, take_mount, &search);
+	return search.found;
+}
+
+bool mt_place_given(const char *root, const char *directory, struct mt_place *out)
+{
+	if (*directory != '/' || !set_place(out, root, "", directory))
+		return false;
+	while (out->length > out->mount_length && out->directory[out->length - 1] == '/')
+		out->directory[--out->length] = 0;
+	return true;
+}
+
+/* ---- its groups ---- */
+
+size_t mt_place_above(const struct mt_place *place, size_t length)
+{
+	if (length <= place->mount_length)
+		return 0;
+	while (length > place->mount_length && place->directory[length - 1] != '/')
+		length--;
+	while (length > place->mount_length && place->directory[length - 1] == '/')
+		length--;
+	return length;
+}
+
+static const char *path_of(const struct mt_place *place, size_t length, const char *file)
+{
+	static char path[MT_PLACE_BYTES + 64];
+
+	(void)mt_format(path, sizeof(path), "%.*s/%s", (int)length, place->directory, file);
+	return path;
+}
+
+bool mt_place_has(const struct mt_place *place, size_t length, const char *file)
+{
+	int fd = mt_os_open(path_of(place, length, file), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+
+	if (fd >= 0)
+		mt_os_close(fd);
+	return fd >= 0;
+}
+
+bool mt_place_read(const struct mt_place *place, size_t length, const char *file, char *out, size_t out_bytes)
+{
+	return mt_os_read_file(path_of(place, length, file), out, out_bytes) > 0;
+}

@@ -1,0 +1,302 @@
+/* config.c -- the table, the live copy, and how the environment becomes a struct mt_config. See config.h. */
+#include "core/config.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "core/config_error.h"
+#include "core/config_option.h"
+#include "core/log.h"
+
+enum { WHEN_start, WHEN_live };
+
+static const struct mt_option_row rows[MT_OPTION_COUNT] = {
+#define X(name, kind, dflt, min, max, words, when, help) \
+	{ #name, dflt, words, min, max, offsetof(struct mt_config, name), MT_KIND_##kind, WHEN_##when == WHEN_live },
+	MT_OPTIONS(X)
+#undef X
+};
+
+static const struct {
+	const char *name;
+	enum mt_option option;
+} aliases[] = {
+#define X(name, option) { name, MT_OPTION_##option },
+	MT_ALIASES(X)
+#undef X
+};
+
+static const struct {
+	const char *preset; /* with _ where the word for users has - */
+	enum mt_option option;
+	const char *value;
+} presets[] = {
+#define X(preset, option, value) { #preset, MT_OPTION_##option, #value },
+	MT_PRESETS(X)
+#undef X
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static_assert(sizeof(struct mt_config) <= UINT16_MAX, "offsets are 16 bits wide");
+static_assert(COUNT(aliases) <= UINT8_MAX, "origin_alias is a byte");
+
+/* What an environment holds for us: pointers into it, NULL where it is silent. */
+struct findings {
+	const char *own[MT_OPTION_COUNT];
+	const char *alias[COUNT(aliases)];
+	bool own_failed[MT_OPTION_COUNT];
+	bool alias_failed[COUNT(aliases)];
+};
+
+static struct mt_config live;
+static struct mt_config_facts facts;
+static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
+
+/* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
+#define COMPLAINTS_MAX 32u
+static struct {
+	char lines[COMPLAINTS_MAX][MT_COMPLAINT_MAX];
+	unsigned count; /* may pass COMPLAINTS_MAX */
+} complaints;
+
+const struct mt_option_row *mt_config_row(enum mt_option option)
+{
+	return &rows[option];
+}
+
+const char *mt_config_name(enum mt_option option)
+{
+	return (unsigned)option < MT_OPTION_COUNT ? rows[option].name : NULL;
+}
+
+/* Parses and stores; on error nothing is touched. */
+static enum mt_err store(struct mt_config *config, enum mt_option option, const char *text, enum mt_origin origin)
+{
+	const struct mt_option_row *row = &rows[option];
+	char *field = (char *)config + row->offset;
+	uint64_t value = 0;
+	enum mt_err err = mt_config_value_parse(row, text, &value);
+
+	if (err != MT_ERR_OK)
+		return err;
+	if (row->kind == MT_KIND_text)
+		memcpy(field, text, strlen(text) + 1);
+	else /* one store: readers of the live copy load it plainly at any moment */
+		__atomic_store_n((uint64_t *)(void *)field, value, __ATOMIC_RELAXED);
+	config->origin[option] = (uint8_t)origin;
+	return MT_ERR_OK;
+}
+
+void mt_config_defaults(struct mt_config *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
+		enum mt_err err = store(out, option, rows[option].dflt, MT_ORIGIN_DEFAULT);
+
+		mt_assert(err == MT_ERR_OK);
+		(void)err;
+	}
+}
+
+/* Threads that come here together all write the same bytes: nobody has read the environment yet. */
+MT_COLD static void fill_live(void)
+{
+	struct mt_config defaults;
+
+	mt_config_defaults(&defaults);
+	memcpy(&live, &defaults, sizeof(live));
+	atomic_store_explicit(&live_filled, true, memory_order_release);
+}
+
+const struct mt_config *mt_config(void)
+{
+	if (mt_unlikely(!atomic_load_explicit(&live_filled, memory_order_acquire)))
+		fill_live();
+	return &live;
+}
+
+/* The option of a name without its MT_; MT_OPTION_COUNT for none. */
+static enum mt_option find_option(const char *name, size_t length, bool any_case)
+{
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
+		const char *known = rows[option].name;
+		size_t same = 0;
+
+		while (same < length && known[same] != '\0' &&
+		       (any_case ? mt_ascii_upper(name[same]) : name[same]) == mt_ascii_upper(known[same]))
+			same++;
+		if (same == length && known[same] == '\0')
+			return option;
+	}
+	return MT_OPTION_COUNT;
+}
+
+/* Of a name that stands twice the first counts, as for getenv. */
+static void note_entry(const char *entry, struct findings *found, mt_config_complain complain)
+{
+	const char *equals = strchr(entry, '=');
+	size_t length = equals == NULL ? 0 : (size_t)(equals - entry);
+	enum mt_option option;
+
+	if (length >= 3 && memcmp(entry, "MT_", 3) == 0) {
+		option = find_option(entry + 3, length - 3, false);
+		if (option == MT_OPTION_COUNT)
+			mt_complaint_name(entry, length, complain);
+		else if (found->own[option] == NULL)
+			found->own[option] = equals + 1;
+		return;
+	}
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (length > 0 && strncmp(entry, aliases[i].name, length) == 0 && aliases[i].name[length] == '\0' &&
+		    found->alias[i] == NULL)
+			found->alias[i] = equals + 1;
+}
+
+static void apply_preset(struct mt_config *out)
+{
+	char chosen[32];
+
+	mt_config_format(out, MT_OPTION_preset, chosen, sizeof(chosen));
+	for (char *c = chosen; *c != '\0'; c++)
+		if (*c == '-')
+			*c = '_';
+	for (size_t i = 0; i < COUNT(presets); i++)
+		if (strcmp(presets[i].preset, chosen) == 0)
+			(void)store(out, presets[i].option, presets[i].value, MT_ORIGIN_PRESET);
+}
+
+static void apply(struct findings *found, struct mt_config *out)
+{
+	for (size_t i = 0; i < COUNT(aliases); i++) {
+		if (found->alias[i] == NULL)
+			continue;
+		found->alias_failed[i] = store(out, aliases[i].option, found->alias[i], MT_ORIGIN_ALIAS) != MT_ERR_OK;
+		if (!found->alias_failed[i])
+			out->origin_alias[aliases[i].option] = (uint8_t)i;
+	}
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++)
+		if (found->own[option] != NULL)
+			found->own_failed[option] =
+				store(out, option, found->own[option], MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
+}
+
+/* After everything is applied: only then is it known what is taken instead. */
+static void complain_values(const struct findings *found, const struct mt_config *out, mt_config_complain complain)
+{
+	char label[48] = "MT_";
+
+	for (size_t i = 0; i < COUNT(aliases); i++)
+		if (found->alias_failed[i])
+			mt_complaint_value(&(struct mt_refusal){ aliases[i].name, found->alias[i], aliases[i].option },
+					   out, complain);
+	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
+		size_t i = 0;
+
+		if (!found->own_failed[option])
+			continue;
+		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
+			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
+		label[3 + i] = '\0';
+		mt_complaint_value(&(struct mt_refusal){ label, found->own[option], option }, out, complain);
+	}
+}
+
+void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_config_complain complain)
+{
+	struct findings found;
+
+	memset(&found, 0, sizeof(found));
+	mt_config_defaults(out);
+	/* Every process under the shim comes by here, before main: the first letter spares nearly all entries. */
+	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
+		if (**environ_list == 'M' || **environ_list == 'N')
+			note_entry(*environ_list, &found, complain);
+	if (found.own[MT_OPTION_preset] != NULL &&
+	    store(out, MT_OPTION_preset, found.own[MT_OPTION_preset], MT_ORIGIN_ENVIRONMENT) == MT_ERR_OK)
+		apply_preset(out);
+	apply(&found, out);
+	complain_values(&found, out, complain);
+}
+
+static void keep_complaint(const char *line)
+{
+	if (complaints.count < COMPLAINTS_MAX)
+		(void)mt_format(complaints.lines[complaints.count], MT_COMPLAINT_MAX, "%s", line);
+	complaints.count++;
+}
+
+const struct mt_config_facts *mt_config_facts(void)
+{
+	return &facts;
+}
+
+void mt_config_read(const char *const *environ_list)
+{
+	struct mt_config read;
+
+	complaints.count = 0;
+	mt_config_parse(environ_list, &read, keep_complaint);
+	mt_config_facts_parse(environ_list, &facts);
+	memcpy(&live, &read, sizeof(live));
+	atomic_store_explicit(&live_filled, true, memory_order_release);
+	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)
+		mt_log(MT_LOG_WARN, "%s", complaints.lines[i]);
+	if (complaints.count > COMPLAINTS_MAX)
+		mt_log(MT_LOG_WARN, "and %u more", complaints.count - COMPLAINTS_MAX);
+}
+
+enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)
+{
+	bool prefixed = mt_ascii_upper(name[0]) == 'M' && mt_ascii_upper(name[1]) == 'T' && name[2] == '_';
+	enum mt_option option;
+
+	name += prefixed ? 3 : 0;
+	option = find_option(name, strlen(name), true);
+	if (option == MT_OPTION_COUNT)
+		return MT_ERR_UNKNOWN;
+	if (!rows[option].is_live)
+		return MT_ERR_START_ONLY;
+	return store(config, option, value, MT_ORIGIN_SET);
+}
+
+enum mt_err mt_config_set_live(const char *name, const char *value)
+{
+	(void)mt_config(); /* a set before the first read must not be lost to the defaults */
+	return mt_config_set(&live, name, value);
+}
+
+void mt_config_format(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes)
+{
+	const char *field;
+	uint64_t value;
+
+	if ((unsigned)option >= MT_OPTION_COUNT) {
+		(void)mt_format(out, out_bytes, "%s", "");
+		return;
+	}
+	field = (const char *)config + rows[option].offset;
+	if (rows[option].kind == MT_KIND_text) {
+		(void)mt_format(out, out_bytes, "%.*s", MT_TEXT_MAX - 1, field);
+		return;
+	}
+	memcpy(&value, field, sizeof(value));
+	mt_config_value_format(&rows[option], value, out, out_bytes);
+}
+
+void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes)
+{
+	static const char *const words[] = { "default", "preset ", "an alias", "environment", "mtctl set" };
+	bool known = (unsigned)option < MT_OPTION_COUNT && config->origin[option] < COUNT(words);
+	enum mt_origin origin = known ? (enum mt_origin)config->origin[option] : MT_ORIGIN_DEFAULT;
+	size_t used;
+
+	if (origin == MT_ORIGIN_ALIAS && config->origin_alias[option] < COUNT(aliases)) {
+		(void)mt_format(out, out_bytes, "%s", aliases[config->origin_alias[option]].name);
+		return;
+	}
+	used = mt_format(out, out_bytes, "%s", words[origin]);
+	if (origin == MT_ORIGIN_PRESET)
+		mt_config_format(config, MT_OPTION_preset, out + used, out_bytes - used);
+}

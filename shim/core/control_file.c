@@ -1,0 +1,121 @@
+#include "core/control_file.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "sys/lock_check.h"
+#include "sys/os.h"
+#include "core/files.h"
+#include "core/stats_layout.h"
+
+static _Atomic uint32_t bits_set;
+static _Atomic uint32_t private_word;
+/* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings sets a bit and then reads which
+ * word is slept on, the reaper writes which one and then reads the bits. So either it sees the bit, or its word is rung. */
+static _Atomic uint32_t *_Atomic word_at = &private_word;
+static uint64_t seen_seq;
+
+/* Our own memory: no page of it can vanish. */
+static void ring_private(void)
+{
+	atomic_fetch_add(&private_word, 1);
+	mt_os_futex_wake(&private_word, 1, MT_FUTEX_SHARED);
+}
+
+void mt_bell_ring(uint32_t bits)
+{
+	/* What was stored before the ring is seen by who takes the bit. */
+	uint32_t old = atomic_fetch_or(&bits_set, bits);
+	_Atomic uint32_t *word;
+
+	if ((old & bits) == bits)
+		return;
+	word = atomic_load(&word_at);
+	if (word != &private_word && mt_os_futex_bump_wake(word) == 0)
+		return;
+	/* There is no file, or it is gone: so does the reaper fall back. Or a sandbox refuses this operation: then a
+	 * reaper that sleeps already hears the plain one. */
+	ring_private();
+	if (word != &private_word)
+		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
+}
+
+void mt_bell_use_file(bool keep)
+{
+	_Atomic uint32_t *word = mt_files_map_word();
+
+	if (word && keep)
+		mt_files_keep_bell_open();
+	if (word)
+		atomic_store(&word_at, word);
+}
+
+static bool uses_file(void)
+{
+	return atomic_load_explicit(&word_at, memory_order_relaxed) != &private_word;
+}
+
+uint32_t mt_bell_word(void)
+{
+	struct mt_bell_file file;
+
+	if (uses_file()) {
+		if (mt_files_read_bell(&file, sizeof(file)) >= (ssize_t)(offsetof(struct mt_bell_file, word) + 4))
+			return file.word;
+		atomic_store(&word_at, &private_word);
+	}
+	return atomic_load_explicit(&private_word, memory_order_acquire);
+}
+
+uint32_t mt_bell_bits(void)
+{
+	return atomic_load(&bits_set);
+}
+
+void mt_bell_take(uint32_t bits)
+{
+	atomic_fetch_and_explicit(&bits_set, ~bits, memory_order_acq_rel);
+}
+
+void mt_bell_sleep(uint32_t word, uint64_t timeout_ns)
+{
+	_Atomic uint32_t *at = atomic_load_explicit(&word_at, memory_order_acquire);
+	int answer;
+
+	mt_lock_check_wait("the bell");
+	answer = mt_os_futex_wait(at, word, timeout_ns, MT_FUTEX_SHARED);
+	/* Truncated under us: the kernel says so instead of a SIGBUS. */
+	if (answer == EFAULT && at != &private_word)
+		atomic_store(&word_at, &private_word);
+}
+
+bool mt_bell_request(struct mt_request *out)
+{
+	struct mt_bell_file file;
+
+	/* Also where the word could not be mapped: then it is seen by and by, at the next tick. */
+	if (mt_files_read_bell(&file, sizeof(file)) != (ssize_t)sizeof(file))
+		return false;
+	if (file.magic != MT_BELL_MAGIC || file.version != MT_STATS_VERSION || file.request.seq == seen_seq)
+		return false;
+	seen_seq = file.request.seq;
+	if (file.request.kind == MT_REQUEST_NONE)
+		return false;
+	*out = file.request;
+	if (out->kind >= MT_REQUEST_COUNT || out->level >= MT_LEVEL_COUNT) {
+		out->kind = MT_REQUEST_COUNT;
+		out->level = MT_LEVEL_PURGE;
+	}
+	out->name[sizeof(out->name) - 1] = 0;
+	out->value[sizeof(out->value) - 1] = 0;
+	return true;
+}
+
+void mt_bell_fork_child(void)
+{
+	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
+	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);
+	seen_seq = 0;
+}

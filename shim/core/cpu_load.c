@@ -1,0 +1,120 @@
+#include "core/cpu_load.h"
+
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/cgroup_path.h"
+
+#define COUNT_NS   (60 * MT_NS_PER_S)
+#define CPUS_MAX   8192 /* as many as a kernel is built for */
+
+static uint64_t counted;  /* CPUs */
+static uint64_t counted_ns;
+
+bool mt_load_parse(const char *text, uint64_t *out_thousandths)
+{
+	uint64_t value = 0;
+	int decimals = -1; /* seen behind the point */
+	const char *at = text;
+
+	for (; (*at >= '0' && *at <= '9') || (*at == '.' && decimals < 0 && at > text); at++) {
+		if (*at == '.') {
+			decimals = 0;
+		} else if (decimals < 3) {
+			if (value > UINT64_MAX / 100000)
+				return false;
+			value = value * 10 + (uint64_t)(*at - '0');
+			decimals += decimals >= 0;
+		}
+	}
+	if (at == text || at[-1] == '.' || (*at && *at != ' ' && *at != '\n'))
+		return false;
+	for (; decimals < 3; decimals += decimals < 0 ? 2 : 1)
+		value *= 10;
+	*out_thousandths = value;
+	return true;
+}
+
+/* ---- CPUs ---- */
+
+static uint64_t affinity_count(void)
+{
+	static unsigned char mask[CPUS_MAX / 8];
+	uint64_t count = 0;
+
+	memset(mask, 0, sizeof(mask));
+	if (sched_getaffinity(mt_os_getpid(), sizeof(mask), (cpu_set_t *)(void *)mask) != 0)
+		return 1;
+	for (size_t i = 0; i < sizeof(mask); i++)
+		count += (uint64_t)__builtin_popcount(mask[i]);
+	return count ? count : 1;
+}
+
+/* "max 100000", "150000 100000": microseconds of CPU time in so many. */
+static bool read_v2(const struct mt_place *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+{
+	char text[64];
+	char *blank;
+
+	if (!mt_place_read(place, length, "cpu.max", text, sizeof(text)) || !(blank = strchr(text, ' ')))
+		return false;
+	*blank = 0;
+	return mt_place_number(text, out_quota) && mt_place_number(blank + 1, out_period);
+}
+
+/* A quota of -1 is none. */
+static bool read_v1(const struct mt_place *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+{
+	char quota[64], period[64];
+
+	return mt_place_read(place, length, "cpu.cfs_quota_us", quota, sizeof(quota)) && mt_place_number(quota, out_quota) &&
+	       mt_place_read(place, length, "cpu.cfs_period_us", period, sizeof(period)) && mt_place_number(period, out_period);
+}
+
+/* The smallest of all quotas from its own group upwards, in whole CPUs. */
+static uint64_t quota_count(const char *root, uint64_t most)
+{
+	static struct mt_place place;
+
+	for (int is_v1 = 0; is_v1 < 2; is_v1++) {
+		if (!mt_place_find(root, is_v1 ? "cpu" : NULL, &place))
+			continue;
+		for (size_t length = place.length; length; length = mt_place_above(&place, length)) {
+			uint64_t quota, period, count;
+
+			if (!(is_v1 ? read_v1 : read_v2)(&place, length, &quota, &period) || !quota || !period)
+				continue;
+			count = quota / period + (quota % period != 0);
+			most = count < most ? count : most;
+		}
+	}
+	return most;
+}
+
+void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out)
+{
+	char path[256 + 32];
+	char text[64];
+
+	if (!counted || now_ns - counted_ns >= COUNT_NS) {
+		counted = quota_count(root, affinity_count());
+		counted_ns = now_ns;
+	}
+	out->cpus_count = counted;
+	out->load_thousandths = 0;
+	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
+	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 && mt_load_parse(text, &out->load_thousandths);
+}
+
+uint64_t mt_load_process_cpu_ns(void)
+{
+	return mt_os_process_cpu_ns();
+}
+
+void mt_load_fork_child(void)
+{
+	counted = 0;
+}

@@ -1,0 +1,492 @@
+#include "core/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h> /* rename alone */
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/stats_layout.h"
+
+/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));
+
+#define PATH_BYTES   512
+#define FOLDER_BYTES (PATH_BYTES - 80)
+
+struct own_file {
+	char path[PATH_BYTES];
+	dev_t device;
+	ino_t inode;
+};
+
+static struct own_file stats_file;
+static struct own_file bell_file;
+static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path where there is none */
+static char fresh_path[PATH_BYTES];         /* the one that is being written */
+static char folder[FOLDER_BYTES];
+static void *mapped_area;
+static MT_TLS int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
+static bool product_begun;                  /* fresh_path may be there */
+static _Atomic bool made; /* written under the publish lock; the reaper reads its bell without it */
+static bool complained; /* a forked child has nothing new to say */
+
+/* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
+static char failure[PATH_BYTES + 100];
+static uid_t opened_by; /* the user as whom the folder was looked up */
+
+static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
+
+static enum mt_err fail(const char *what, const char *path, int code)
+{
+	mt_format(failure, sizeof(failure), "%s %s: %s", what, path, strerrorname_np(code));
+	return MT_ERR_SYSTEM;
+}
+
+static enum mt_err fail_foreign(void)
+{
+	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)", folder, (unsigned)geteuid());
+	return MT_ERR_FOREIGN;
+}
+
+void mt_files_tell(void)
+{
+	/* A program that has just become another user is not told of what its former one may write to. */
+	if (failure[0] && !complained && geteuid() == opened_by)
+		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
+	complained = complained || failure[0];
+	failure[0] = 0;
+}
+
+/* Where the folder is, or is to be made. */
+static int look_at_file_system(struct statfs *out)
+{
+	char path[FOLDER_BYTES];
+	char *slash;
+	int kept = errno;
+	int code = statfs(folder, out) == 0 ? 0 : errno;
+
+	if (code == ENOENT) {
+		mt_format(path, sizeof(path), "%s", folder);
+		slash = strrchr(path, '/');
+		if (slash)
+			slash[slash == path] = 0;
+		code = statfs(slash ? path : ".", out) == 0 ? 0 : errno;
+	}
+	errno = kept;
+	return code;
+}
+
+/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its end: the file system may be
+ * frozen, or its server gone. Nothing there is made, opened or written. */
+static enum mt_err check_memory(void)
+{
+	struct statfs where;
+	int code = look_at_file_system(&where);
+
+	if (code)
+		return fail("cannot make", folder, code);
+	if (MT_STATS_IS_MEMORY(where.f_type))
+		return MT_ERR_OK;
+	mt_format(failure, sizeof(failure), "%s is not on a file system in memory (tmpfs, ramfs)", folder);
+	return MT_ERR_NOT_AVAILABLE;
+}
+
+/* Ours, a folder, and closed to everyone else: or not used at all. */
+static enum mt_err open_checked(int *out_fd)
+{
+	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	struct stat seen = {0};
+	int code;
+
+	if (fd < 0)
+		return fail("cannot use", folder, -fd);
+	code = -mt_os_look_at_fd(fd, &seen);
+	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077)) {
+		*out_fd = fd;
+		return MT_ERR_OK;
+	}
+	mt_os_close(fd);
+	return code ? fail("cannot use", folder, code) : fail_foreign();
+}
+
+static enum mt_err open_folder(int *out_fd)
+{
+	enum mt_err answer = check_memory();
+
+	if (answer != MT_ERR_OK)
+		return answer;
+	if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+		return fail("cannot make", folder, errno);
+	return open_checked(out_fd);
+}
+
+static enum mt_err check_folder(void)
+{
+	int fd = -1;
+	enum mt_err answer = open_folder(&fd);
+
+	if (answer == MT_ERR_OK)
+		mt_os_close(fd);
+	return answer;
+}
+
+/* Source: proc(5), starttime. */
+static uint64_t start_ticks(void)
+{
+	return mt_os_stat_field(22);
+}
+
+static uint64_t pid_namespace(void)
+{
+	struct stat seen;
+
+	return mt_os_look("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+}
+
+/* 0, or the errno. */
+static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes, off_t size)
+{
+	struct stat seen;
+	ssize_t written;
+	int code;
+
+	if (!mt_os_file_may_reach((uint64_t)size))
+		return EFBIG;
+	code = -mt_os_look_at_fd(fd, &seen);
+	if (code)
+		return code;
+	if (ftruncate(fd, size) != 0)
+		return errno;
+	file->device = seen.st_dev;
+	file->inode = seen.st_ino;
+	written = mt_os_write_at(fd, first, first_bytes, 0);
+	if (written < 0)
+		return (int)-written;
+	return (size_t)written == first_bytes ? 0 : ENOSPC;
+}
+
+/* In the folder that was checked, whatever its name leads to by now: where others may rename in the folder above it, they
+ * could put a link there after the check. */
+static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes, off_t size)
+{
+	const char *name = strrchr(file->path, '/') + 1;
+	int code;
+	int fd;
+
+	/* One that is there already is a dead process's of the same name, or planted: never reused. */
+	(void)unlinkat(at, name, 0);
+	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail("cannot make", file->path, -fd);
+	code = fill_file(fd, file, first, first_bytes, size);
+	mt_os_close(fd);
+	if (!code)
+		return MT_ERR_OK;
+	(void)unlinkat(at, name, 0);
+	return fail("cannot write", file->path, code);
+}
+
+/* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
+static bool is_file(const struct stat *seen, const struct own_file *file)
+{
+	return S_ISREG(seen->st_mode) && seen->st_dev == file->device && seen->st_ino == file->inode;
+}
+
+static int open_own(const struct own_file *file, int flags)
+{
+	struct stat seen;
+	int fd = mt_os_open(file->path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -1;
+	if (mt_os_look_at_fd(fd, &seen) == 0 && is_file(&seen, file))
+		return fd;
+	mt_os_close(fd);
+	return -1;
+}
+
+static void name_file(char path[PATH_BYTES], const char *end, uint64_t ticks, uint64_t space)
+{
+	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(), (unsigned long long)ticks,
+		  (unsigned long long)space, end);
+}
+
+static void name_folder(const struct mt_config *config)
+{
+	if (config->dir[0])
+		mt_format(folder, sizeof(folder), "%s", config->dir);
+	else
+		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
+}
+
+/* What the program before our exec has left under the same name. */
+static void remove_products(int at, uint64_t ticks, uint64_t space)
+{
+	char path[PATH_BYTES];
+
+	for (int i = 0; i < MT_PRODUCT_COUNT; i++) {
+		name_file(path, product_ends[i], ticks, space);
+		(void)unlinkat(at, strrchr(path, '/') + 1, 0);
+	}
+	(void)unlinkat(at, strrchr(fresh_path, '/') + 1, 0);
+}
+
+static enum mt_err make_both(int at)
+{
+	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
+	uint64_t zero = 0;
+	enum mt_err answer = make_file(at, &bell_file, &fresh, sizeof(fresh), 4096);
+
+	if (answer != MT_ERR_OK)
+		return answer;
+	answer = make_file(at, &stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
+	if (answer != MT_ERR_OK)
+		(void)unlinkat(at, strrchr(bell_file.path, '/') + 1, 0);
+	return answer;
+}
+
+enum mt_err mt_files_open(const struct mt_config *config, int *out_folder)
+{
+	int kept = errno;
+	enum mt_err answer;
+
+	opened_by = geteuid();
+	name_folder(config);
+	answer = open_folder(out_folder);
+	errno = kept;
+	return answer;
+}
+
+enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns)
+{
+	uint64_t ticks = start_ticks();
+	uint64_t space = pid_namespace();
+	int kept = errno;
+	enum mt_err answer;
+
+	name_file(stats_file.path, "stats", ticks, space);
+	name_file(bell_file.path, "bell", ticks, space);
+	name_file(fresh_path, "fresh", ticks, space);
+	remove_products(at, ticks, space);
+	answer = make_both(at);
+	/* release: pairs with mt_files_abandon's acquire, which reads the names */
+	atomic_store_explicit(&made, answer == MT_ERR_OK, memory_order_release);
+	*out_start_ticks = ticks;
+	*out_pidns = space;
+	errno = kept;
+	return answer;
+}
+
+enum mt_err mt_files_open_made(int *out_folder)
+{
+	int kept = errno;
+	enum mt_err answer = made ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
+
+	failure[0] = 0; /* nobody has to hear of it */
+	errno = kept;
+	return answer;
+}
+
+bool mt_files_made(void)
+{
+	return made;
+}
+
+_Atomic uint32_t *mt_files_map_word(void)
+{
+	int kept = errno;
+	void *area = mapped_area ? mapped_area : MAP_FAILED;
+	int fd = made && !mapped_area ? open_own(&bell_file, O_RDWR) : -1;
+
+	if (fd >= 0) {
+		area = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		mt_os_close(fd);
+	}
+	errno = kept;
+	if (area == MAP_FAILED)
+		return NULL;
+	mapped_area = area;
+	return (_Atomic uint32_t *)(void *)((char *)area + offsetof(struct mt_bell_file, word));
+}
+
+enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
+{
+	int kept = errno;
+	enum mt_err answer = MT_ERR_OK;
+	int fd;
+
+	if (!made)
+		return MT_ERR_NOT_AVAILABLE;
+	fd = open_own(&stats_file, O_WRONLY);
+	if (fd < 0)
+		answer = MT_ERR_FOREIGN;
+	for (int i = 0; fd >= 0 && i < count; i++)
+		if (pieces[i].bytes &&
+		    mt_os_write_at(fd, pieces[i].from, pieces[i].bytes, pieces[i].offset) != (ssize_t)pieces[i].bytes)
+			answer = MT_ERR_SYSTEM;
+	if (fd >= 0)
+		mt_os_close(fd);
+	errno = kept;
+	return answer;
+}
+
+void mt_files_keep_bell_open(void)
+{
+	int kept = errno;
+	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
+
+	bell_fd = fd < 0 ? 0 : fd + 1;
+	errno = kept;
+}
+
+ssize_t mt_files_read_bell(void *out, size_t bytes)
+{
+	int kept = errno;
+	ssize_t got = -1;
+	int fd = !made ? -1 : bell_fd ? bell_fd - 1 : open_own(&bell_file, O_RDONLY);
+
+	if (fd >= 0)
+		got = mt_os_read_at(fd, out, bytes, 0);
+	if (fd >= 0 && !bell_fd)
+		mt_os_close(fd);
+	errno = kept;
+	return got;
+}
+
+/* ---- what is asked for ---- */
+
+enum mt_err mt_files_begin_product(char *out, size_t out_bytes)
+{
+	int kept = errno;
+	enum mt_err answer = MT_ERR_NOT_AVAILABLE;
+
+	if (made && check_folder() == MT_ERR_OK) {
+		(void)unlink(fresh_path);
+		mt_format(out, out_bytes, "%s", fresh_path);
+		product_begun = true;
+		answer = MT_ERR_OK;
+	}
+	errno = kept;
+	return answer;
+}
+
+/* What lies there is what the caller of begin has made, and no other file may have taken its place since. */
+static bool is_ours(int fd, struct own_file *out)
+{
+	struct stat seen;
+
+	if (fd < 0 || mt_os_look_at_fd(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || seen.st_uid != geteuid() ||
+	    (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
+		return false;
+	out->device = seen.st_dev;
+	out->inode = seen.st_ino;
+	return true;
+}
+
+enum mt_err mt_files_end_product(enum mt_product product, bool whole)
+{
+	int kept = errno;
+	struct own_file fresh = {{0}, 0, 0};
+	int fd = -1;
+	bool placed = false;
+
+	if (made && whole)
+		fd = mt_os_open(fresh_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+	if (is_ours(fd, &fresh)) {
+		mt_format(fresh.path, PATH_BYTES, "%.*s.%s", (int)(strlen(stats_file.path) - strlen(".stats")),
+			  stats_file.path, product_ends[product]);
+		placed = rename(fresh_path, fresh.path) == 0;
+	}
+	if (fd >= 0)
+		mt_os_close(fd);
+	if (placed)
+		products[product] = fresh;
+	else
+		(void)unlink(fresh_path);
+	product_begun = false;
+	errno = kept;
+	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
+}
+
+/* Without a descriptor: a program that has used up all of its own ends like any other. */
+static void remove_own(const struct own_file *file)
+{
+	struct stat seen;
+
+	if (file->path[0] && mt_os_look_at_link(file->path, &seen) == 0 && is_file(&seen, file))
+		(void)unlink(file->path);
+}
+
+void mt_files_drop_product(enum mt_product product)
+{
+	int kept = errno;
+
+	if (made)
+		remove_own(&products[product]);
+	products[product].path[0] = 0;
+	errno = kept;
+}
+
+static void remove_all(void)
+{
+	remove_own(&stats_file);
+	remove_own(&bell_file);
+	for (int i = 0; i < MT_PRODUCT_COUNT; i++)
+		remove_own(&products[i]);
+	if (product_begun) /* the reaper writes it while the program ends */
+		(void)unlink(fresh_path);
+}
+
+void mt_files_remove(void)
+{
+	int kept = errno;
+
+	if (made)
+		remove_all();
+	made = false;
+	errno = kept;
+}
+
+void mt_files_abandon(void)
+{
+	if (atomic_load_explicit(&made, memory_order_acquire))
+		remove_all();
+}
+
+void mt_files_remove_inherited(const struct mt_config *config)
+{
+	static const char *const ends[] = {"stats", "bell", "heap", "blocks", "fresh"};
+	char path[PATH_BYTES];
+	struct stat seen;
+	int kept = errno;
+
+	name_folder(config);
+	if (check_memory() == MT_ERR_OK && mt_os_look_at_link(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
+		uint64_t ticks = start_ticks(), space = pid_namespace();
+
+		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+			name_file(path, ends[i], ticks, space);
+			(void)unlink(path);
+		}
+	}
+	errno = kept;
+}
+
+void mt_files_forget(void)
+{
+	if (mapped_area)
+		munmap(mapped_area, sizeof(struct mt_bell_file));
+	mapped_area = NULL;
+	memset(products, 0, sizeof(products));
+	product_begun = false;
+	bell_fd = 0;
+	failure[0] = 0;
+	made = false;
+}

@@ -1,0 +1,165 @@
+/* log_stderr.c -- descriptor 2 as stderr, and when it is not. Daemons close it, and the next file that they open has its number: a
+ * database, a socket. A line of ours in there breaks the program. See log_stderr.h. */
+#include "core/log_stderr.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/raw_syscall.h"
+#include "core/log.h"
+#include "sys/os.h"
+
+/* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so the numbers alone. */
+struct target {
+	dev_t device;
+	ino_t inode;
+	dev_t special; /* of a device file: a terminal's place in its file system may be given again */
+	mode_t kind;
+	int access;    /* O_RDONLY, O_WRONLY or O_RDWR; -1: not known */
+};
+
+/* Written once before any line, read by every thread. */
+static bool learnt;
+static bool has_stderr;
+static struct target at_start;
+
+static MT_TLS bool stands_apart;
+
+static struct target target_of(const struct stat *seen, int access)
+{
+	return (struct target){seen->st_dev, seen->st_ino, seen->st_rdev, seen->st_mode & S_IFMT, access};
+}
+
+static bool is_same(const struct target *one, const struct target *other)
+{
+	return one->device == other->device && one->inode == other->inode && one->special == other->special &&
+	       one->kind == other->kind && one->access == other->access;
+}
+
+/* A log file is opened for writing alone, data for reading too. A terminal is open for both. A socket is a client's: who is told
+ * by inetd or systemd to talk to it there does not expect lines of others. */
+static bool takes_lines(const struct target *target)
+{
+	if (S_ISSOCK(target->kind))
+		return false;
+	if (S_ISREG(target->kind) || S_ISBLK(target->kind))
+		return target->access == O_WRONLY;
+	return target->access != O_RDONLY;
+}
+
+static bool is_stderr(const struct target *target)
+{
+	return takes_lines(target) && (!learnt || (has_stderr && is_same(target, &at_start)));
+}
+
+static bool look_at_own(struct target *out)
+{
+	struct stat seen;
+	long flags;
+
+	if (mt_os_look_at_fd(STDERR_FILENO, &seen) != 0)
+		return false;
+	flags = mt_kernel(SYS_fcntl, STDERR_FILENO, F_GETFL);
+	*out = target_of(&seen, flags < 0 ? -1 : (int)flags & O_ACCMODE);
+	return true;
+}
+
+void mt_log_learn_stderr(void)
+{
+	int kept = errno;
+
+	has_stderr = look_at_own(&at_start);
+	learnt = true;
+	errno = kept;
+}
+
+/* ---- a thread with descriptors of its own ---- */
+
+void mt_log_stand_apart(void)
+{
+	stands_apart = true;
+}
+
+bool mt_log_is_sandboxed(void)
+{
+	char status[4096];
+
+	return mt_os_read_file("/proc/thread-self/status", status, sizeof(status)) <= 0 || strstr(status, "\nSeccomp:\t0") == NULL;
+}
+
+/* The program's own open file, which shares its place in the file: what is appended past that place the program writes over. Also
+ * a pipe of the user that the process was before, which cannot be opened again. By system calls that a sandbox may not know
+ * (Linux 5.3, 5.6). */
+static int borrow(void)
+{
+	int process;
+	int fd;
+
+	if (mt_log_is_sandboxed())
+		return -1;
+	process = (int)mt_kernel(SYS_pidfd_open, mt_os_getpid(), 0);
+	if (process < 0)
+		return -1;
+	fd = (int)mt_kernel(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+	(void)mt_kernel(SYS_close, process);
+	return fd;
+}
+
+/* Source: proc(5), fdinfo: "flags:", in octal, whose last digit has the access mode. */
+static int access_of_programs(void)
+{
+	char text[512];
+
+	if (mt_os_read_file("/proc/self/fdinfo/2", text, sizeof(text)) <= 0 || strstr(text, "flags:") == NULL)
+		return -1;
+	return (int)(mt_os_keyed_number(text, "flags:") % 10) & O_ACCMODE;
+}
+
+/* Looked at before it is opened, since to open a device may be to do something with it, and after, since the program may have
+ * put another file there. Not blocking: it may be a FIFO whose reader has gone. */
+static int open_programs(void)
+{
+	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	struct stat seen;
+	struct target target;
+	int access;
+	int fd;
+
+	if (mt_os_look("/proc/self/fd/2", &seen) != 0)
+		return -1;
+	access = access_of_programs();
+	target = target_of(&seen, access);
+	if (!is_stderr(&target))
+		return -1;
+	fd = borrow();
+	if (fd < 0)
+		fd = (int)mt_kernel(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
+	if (fd < 0)
+		return -1;
+	if (mt_os_look_at_fd(fd, &seen) == 0) {
+		target = target_of(&seen, access);
+		if (is_stderr(&target))
+			return fd;
+	}
+	mt_os_close(fd);
+	return -1;
+}
+
+int mt_log_open_stderr(void)
+{
+	struct target target;
+
+	if (stands_apart)
+		return open_programs();
+	return look_at_own(&target) && is_stderr(&target) ? STDERR_FILENO : -1;
+}
+
+void mt_log_close_stderr(int fd)
+{
+	if (stands_apart)
+		mt_os_close(fd);
+}

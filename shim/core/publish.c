@@ -1,0 +1,374 @@
+#include "core/publish.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "sys/lock.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/checksum.h"
+#include "core/files.h"
+#include "core/sweep.h"
+
+#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
+
+static struct mt_lock lock = MT_LOCK(publish); /* all below */
+static struct mt_stats_file file;
+static uint64_t sampled_ns;
+static uint64_t cleaned_ns; /* of the last sample after a cleanup */
+static uint64_t unwritten_count; /* records that are kept, and not in the file */
+static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
+static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
+
+static struct mt_piece head_piece(void)
+{
+	file.head.time_ns = mt_os_realtime_ns();
+	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head, offsetof(struct mt_stats_head, checksum));
+	return (struct mt_piece){&file.head, sizeof(file.head), 0};
+}
+
+static void fill_settings(const struct mt_config *config)
+{
+	for (int i = 0; i < MT_OPTION_COUNT && i < (int)MT_SETTINGS_COUNT; i++) {
+		struct mt_stats_setting *to = &file.settings[i];
+
+		mt_format(to->name, sizeof(to->name), "%s", mt_config_name((enum mt_option)i));
+		mt_config_format(config, (enum mt_option)i, to->value, sizeof(to->value));
+		mt_config_format_origin(config, (enum mt_option)i, to->origin, sizeof(to->origin));
+	}
+	file.head.settings_count = MT_OPTION_COUNT;
+}
+
+/* Half a pair would be another setting ("narenas:1" of "narenas:16"). */
+static void fill_conf(const char *conf, char *out, size_t out_bytes)
+{
+	static const char more[] = ",...";
+	char *last;
+
+	mt_format(out, out_bytes, "%s", conf);
+	if (strlen(conf) < out_bytes)
+		return;
+	out[out_bytes - sizeof(more) + 1] = 0;
+	last = strrchr(out, ',');
+	memcpy(last ? last : out, more, sizeof(more));
+}
+
+/* The stack lies at a place that tells one exec from the next only where it is chosen at random: not under setarch -R or a
+ * debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where the machine does without. By files: a sandbox may
+ * kill whoever makes a system call that it does not know. */
+static uint64_t random_stack_start(void)
+{
+	char machine[16], personality[16];
+
+	if (mt_os_read_file("/proc/sys/kernel/randomize_va_space", machine, sizeof(machine)) <= 0 || machine[0] == '0' ||
+	    mt_os_read_file("/proc/self/personality", personality, sizeof(personality)) < 8 ||
+	    strchr("4567cdef", personality[3]))
+		return 0;
+	return mt_os_stat_field(28);
+}
+
+void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
+{
+	struct mt_stats_head *head = &file.head;
+	int folder = -1;
+
+	/* A reaper that begins anew has them, whoever the process is by now: what was made as one user stays his. */
+	if (!mt_files_made() && mt_files_open(config, &folder) == MT_ERR_OK)
+		mt_sweep_before_making(folder);
+	mt_lock_take(&lock);
+	head->magic = MT_STATS_MAGIC;
+	head->version = MT_STATS_VERSION;
+	head->head_bytes = sizeof(*head);
+	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
+	head->record_bytes = sizeof(struct mt_stats_record);
+	head->sample_bytes = sizeof(struct mt_stats_sample);
+	head->device_bytes = sizeof(struct mt_stats_device);
+	head->oom_bytes = sizeof(struct mt_stats_oom);
+	head->alarm_bytes = sizeof(struct mt_stats_alarm);
+	head->class_bytes = sizeof(struct mt_stats_class);
+	head->pid = (uint64_t)mt_os_getpid();
+	head->stack_start = random_stack_start();
+	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
+	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
+	head->comm[strcspn(head->comm, "\n")] = 0;
+	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
+	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
+	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
+	fill_conf(identity->conf, head->conf, sizeof(head->conf));
+	head->world_size = mt_config_facts()->world_size;
+	mt_format(head->rank, sizeof(head->rank), "%s", mt_config_facts()->rank);
+	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_config_facts()->rank_source);
+	memcpy(head->python, python_text, sizeof(head->python));
+	fill_settings(config);
+	if (!ended && folder >= 0)
+		(void)mt_files_make(folder, &head->start_ticks, &head->pidns);
+	mt_lock_drop(&lock);
+	if (folder >= 0)
+		mt_os_close(folder);
+	mt_files_tell();
+	mt_publish_settings(config);
+}
+
+void mt_publish_settings(const struct mt_config *config)
+{
+	struct mt_piece pieces[2];
+
+	mt_lock_take(&lock);
+	fill_settings(config);
+	pieces[0] = head_piece();
+	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings), offsetof(struct mt_stats_file, settings)};
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_python(const char *text)
+{
+	mt_lock_take(&lock);
+	(void)mt_format(python_text, sizeof(python_text), "%s", text);
+	memcpy(file.head.python, python_text, sizeof(python_text));
+	mt_lock_drop(&lock);
+}
+
+struct mt_stats_snapshot *mt_publish_lock(void)
+{
+	mt_lock_take(&lock);
+	return &file.head.snapshot;
+}
+
+void mt_publish_unlock(void)
+{
+	mt_lock_drop(&lock);
+}
+
+static struct mt_piece sample_piece(uint64_t now, bool cleaned)
+{
+	const struct mt_stats_snapshot *from = &file.head.snapshot;
+	size_t slot;
+
+	if (now - (cleaned ? cleaned_ns : sampled_ns) < SAMPLE_STEP_NS)
+		return (struct mt_piece){NULL, 0, 0};
+	if (cleaned)
+		cleaned_ns = now;
+	sampled_ns = now;
+	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
+	file.samples[slot] = (struct mt_stats_sample){
+		.time_ns = mt_os_realtime_ns(),
+		.rss_bytes = from->rss_bytes,
+		.anon_bytes = from->rss_anon_bytes,
+		.live_bytes = from->heap_live_bytes,
+		.idle_bytes = from->heap_idle_bytes,
+		.dirty_bytes = from->heap_dirty_bytes,
+		.gpu_reserved_bytes = from->gpu_reserved_bytes,
+		.gpu_allocated_bytes = from->gpu_allocated_bytes,
+		.rounds_count = from->rounds_count,
+		.pressure_level = from->pressure_level,
+	};
+	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
+				 offsetof(struct mt_stats_file, samples) + slot * sizeof(file.samples[0])};
+}
+
+void mt_publish_cuda(const char *text, uint32_t driver_version)
+{
+	mt_lock_take(&lock);
+	(void)mt_format(file.head.cuda, sizeof(file.head.cuda), "%s", text);
+	file.head.driver_version = driver_version;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count)
+{
+	mt_lock_take(&lock);
+	memcpy(file.devices, devices, count * sizeof(*devices));
+	file.head.devices_count = count;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_oom(struct mt_stats_oom *oom)
+{
+	struct mt_piece pieces[2];
+	size_t slot;
+
+	mt_lock_take(&lock);
+	oom->number = ++file.head.ooms_count;
+	slot = (oom->number - 1) % MT_OOMS_COUNT;
+	file.ooms[slot] = *oom;
+	pieces[0] = (struct mt_piece){&file.ooms[slot], sizeof(file.ooms[slot]),
+				      offsetof(struct mt_stats_file, ooms) + slot * sizeof(file.ooms[0])};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_alarm(struct mt_stats_alarm *alarm)
+{
+	struct mt_piece pieces[2];
+	size_t slot;
+
+	mt_lock_take(&lock);
+	alarm->number = ++file.head.alarms_count;
+	slot = (alarm->number - 1) % MT_ALARMS_COUNT;
+	file.alarms[slot] = *alarm;
+	file.head.snapshot.alarms_count = alarm->number;
+	pieces[0] = (struct mt_piece){&file.alarms[slot], sizeof(file.alarms[slot]),
+				      offsetof(struct mt_stats_file, alarms) + slot * sizeof(file.alarms[0])};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
+{
+	struct mt_piece pieces[2];
+
+	mt_lock_take(&lock);
+	memcpy(file.classes, classes, count * sizeof(*classes));
+	file.head.classes_count = count;
+	file.head.classes_time_ns = mt_os_realtime_ns();
+	pieces[0] = (struct mt_piece){file.classes, count * sizeof(*classes), offsetof(struct mt_stats_file, classes)};
+	pieces[1] = head_piece();
+	(void)mt_files_write_stats(pieces, 2);
+	mt_lock_drop(&lock);
+}
+
+enum mt_err mt_publish_begin_product(char *out, size_t out_bytes)
+{
+	enum mt_err answer;
+
+	mt_lock_take(&lock);
+	answer = mt_files_begin_product(out, out_bytes);
+	mt_lock_drop(&lock);
+	mt_files_tell();
+	return answer;
+}
+
+enum mt_err mt_publish_end_product(enum mt_product product, bool whole)
+{
+	enum mt_err answer;
+
+	mt_lock_take(&lock);
+	answer = mt_files_end_product(product, whole);
+	if (answer == MT_ERR_OK && product == MT_PRODUCT_HEAP)
+		file.head.snapshot.prof_dumps_count++;
+	mt_lock_drop(&lock);
+	return answer;
+}
+
+void mt_publish_drop_product(enum mt_product product)
+{
+	mt_lock_take(&lock);
+	mt_files_drop_product(product);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_limit_source(const char *text)
+{
+	mt_lock_take(&lock);
+	(void)mt_format(file.head.limit_source, sizeof(file.head.limit_source), "%s", text);
+	mt_lock_drop(&lock);
+}
+
+static void write_out(bool cleaned)
+{
+	struct mt_piece pieces[3];
+
+	mt_lock_take(&lock);
+	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
+	pieces[2] = (struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
+				      offsetof(struct mt_stats_file, devices)};
+	pieces[0] = head_piece();
+	(void)mt_files_write_stats(pieces, 3);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_write(void)
+{
+	write_out(false);
+}
+
+void mt_publish_write_cleaned(void)
+{
+	write_out(true);
+}
+
+static void keep_record(struct mt_stats_record *record)
+{
+	record->number = ++file.head.records_count;
+	if (!record->merged)
+		file.head.cleanups_count[record->reason]++;
+	file.records[(record->number - 1) % MT_RECORDS_COUNT] = *record;
+	unwritten_count++;
+}
+
+static struct mt_piece records_piece(size_t slot, size_t count)
+{
+	return (struct mt_piece){&file.records[slot], count * sizeof(file.records[0]),
+				 offsetof(struct mt_stats_file, records) + slot * sizeof(file.records[0])};
+}
+
+void mt_publish_keep_record(struct mt_stats_record *record)
+{
+	mt_lock_take(&lock);
+	keep_record(record);
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_skip_records(uint64_t count)
+{
+	mt_lock_take(&lock);
+	file.head.records_count += count;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_record(struct mt_stats_record *record)
+{
+	struct mt_piece pieces[3];
+	size_t count; /* to write, from `first` on around the end of the ring */
+	size_t first;
+	size_t tail;
+
+	mt_lock_take(&lock);
+	keep_record(record);
+	count = unwritten_count < MT_RECORDS_COUNT ? unwritten_count : MT_RECORDS_COUNT;
+	first = (record->number - count) % MT_RECORDS_COUNT;
+	tail = MT_RECORDS_COUNT - first < count ? MT_RECORDS_COUNT - first : count;
+	/* The records first: a reader that sees the new head finds them. */
+	pieces[0] = records_piece(first, tail);
+	pieces[1] = records_piece(0, count - tail);
+	pieces[2] = head_piece();
+	/* What could not be written (a full file system) goes with the next. */
+	if (mt_files_write_stats(pieces, 3) == MT_ERR_OK)
+		unwritten_count = 0;
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_end(const struct mt_config *config, bool inherited)
+{
+	mt_lock_take(&lock);
+	ended = true;
+	inherited = inherited && !mt_files_made();
+	mt_files_remove();
+	mt_lock_drop(&lock);
+	if (inherited)
+		mt_files_remove_inherited(config);
+}
+
+void mt_publish_fork_prepare(void)
+{
+	mt_lock_take(&lock);
+}
+
+void mt_publish_fork_parent(void)
+{
+	mt_lock_drop(&lock);
+}
+
+void mt_publish_fork_child(void)
+{
+	mt_lock_reset(&lock);
+	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
+		memset(&file.head, 0, sizeof(file.head)); /* a slot is written anew before its number is told */
+	sampled_ns = cleaned_ns = 0;
+	unwritten_count = 0;
+	ended = false;
+	mt_files_forget();
+}

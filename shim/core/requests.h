@@ -1,0 +1,10 @@
+/* core/requests.h -- answers what mtctl asks through the bell file. Reaper only. */
+#ifndef MT_REQUESTS_H
+#define MT_REQUESTS_H
+
+#include <stdint.h>
+
+/* Deals with the pending request, if there is one; *cleaned_ns is set to the time after a cleanup. */
+void mt_requests_answer(uint64_t *cleaned_ns);
+
+#endif

@@ -1,0 +1,47 @@
+#include "core/rights.h"
+
+#include <string.h>
+
+#include "core/log.h"
+#include "sys/os.h"
+
+#define STATUS_BYTES 4096
+
+/* What follows a key, up to the end of its line; NULL where there is no such line, or only its beginning. */
+static const char *find_line(const char *status, const char *key, size_t *out_length)
+{
+	const char *at = strstr(status, key);
+	const char *end = at ? strchr(at + 1, '\n') : NULL;
+
+	if (!end)
+		return NULL;
+	at += strlen(key);
+	*out_length = (size_t)(end - at);
+	return at;
+}
+
+/* Source: proc(5); setuid(2) and its kin look at ids and effective capabilities, and take these from the permitted. Two
+ * filters may differ where their numbers do not. */
+bool mt_rights_compare(const char *status, const char *other)
+{
+	static const char *const keys[] = {"\nUid:", "\nGid:", "\nCapPrm:", "\nCapEff:", "\nSeccomp:\t0"};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		size_t length = 0, other_length = 0;
+		const char *line = find_line(status, keys[i], &length);
+		const char *other_line = find_line(other, keys[i], &other_length);
+
+		if (!line || !other_line || length != other_length || memcmp(line, other_line, length) != 0)
+			return false;
+	}
+	return true;
+}
+
+bool mt_rights_alike(pid_t thread)
+{
+	char own[STATUS_BYTES], other[STATUS_BYTES], path[64];
+
+	(void)mt_format(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
+	return mt_os_read_file("/proc/thread-self/status", own, sizeof(own)) > 0 &&
+	       mt_os_read_file(path, other, sizeof(other)) > 0 && mt_rights_compare(own, other);
+}

@@ -1,0 +1,222 @@
+#include "core/sweep.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/raw_syscall.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/files.h"
+
+#define STEP_S     2                    /* between two sweeps of a folder */
+#define LONGEST_NS (20 * MT_NS_PER_MS)  /* of one, after which the rest waits for the next tick */
+#define FEW        64                   /* so many living owners are looked at closely each time */
+
+/* Source: proc(5). */
+#define STATE_FIELD   3
+#define THREADS_FIELD 20
+#define START_FIELD   22
+
+/* As getdents64(2) writes it. */
+struct entry {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t bytes;
+	uint8_t kind;
+	char name[];
+};
+
+struct owner {
+	uint64_t pid, start_ticks, pidns;
+};
+
+struct sweep {
+	int folder;
+	uint64_t pidns;
+	uint64_t began_ns, now_s;
+	uint32_t living_count;
+	struct owner last; /* whose files mostly follow one another */
+	bool last_is_gone;
+};
+
+static uint64_t next_ns;
+static bool is_unfinished;
+
+/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h), and nothing else ---- */
+
+static bool take_number(const char **text, uint64_t *out, char after)
+{
+	const char *at = *text;
+	uint64_t value = 0;
+
+	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] != after))
+		return false;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return false;
+	if (*at != after)
+		return false;
+	*text = at + 1;
+	*out = value;
+	return true;
+}
+
+static bool parse_name(const char *name, struct owner *out)
+{
+	static const char *const kinds[] = {"stats", "bell", "heap", "blocks", "fresh"};
+
+	if (!take_number(&name, &out->pid, '-') || !take_number(&name, &out->start_ticks, '-') ||
+	    !take_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
+		return false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(name, kinds[i]) == 0)
+			return true;
+	return false;
+}
+
+/* ---- who lives ---- */
+
+/* Start times count from the boot of the reader's time namespace (time_namespaces(7)): for a living process in another one than
+ * ours we read another start time than it did. */
+static bool is_in_our_time(uint64_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	mt_format(path, sizeof(path), "/proc/%llu/ns/time", (unsigned long long)pid);
+	return mt_os_look("/proc/self/ns/time", &ours) != 0 || mt_os_look(path, &theirs) != 0 || ours.st_ino == theirs.st_ino;
+}
+
+/* Another process by now, or one that only waits for its parent to hear of its end: a zombie, none of whose threads runs on. */
+static bool has_ended(const struct owner *owner)
+{
+	char path[64], text[1024];
+	const char *state;
+
+	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)owner->pid);
+	if (mt_os_read_file(path, text, sizeof(text)) <= 0 || !(state = mt_os_stat_at(text, STATE_FIELD)))
+		return false;
+	if (mt_os_stat_field_of(text, START_FIELD) != owner->start_ticks)
+		return is_in_our_time(owner->pid);
+	return (*state == 'Z' || *state == 'X') && mt_os_stat_field_of(text, THREADS_FIELD) <= 1;
+}
+
+/* A process of another user may be hidden in /proc (hidepid), and this one may have become another user's. */
+static bool is_missing(uint64_t pid)
+{
+	struct stat seen;
+	char path[32];
+
+	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
+	return mt_os_look(path, &seen) == -ENOENT && mt_kernel(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+}
+
+/* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every second, of those after them
+ * every third: drawn again each time, so that each has its turn. */
+static bool is_drawn(struct sweep *sweep, uint64_t pid)
+{
+	uint32_t among = 1 + sweep->living_count++ / FEW;
+	uint64_t mixed = (pid + sweep->now_s * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+
+	return (mixed >> 32) % among == 0;
+}
+
+static bool is_gone(struct sweep *sweep, const struct owner *owner)
+{
+	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
+		return sweep->last_is_gone;
+	sweep->last = *owner;
+	sweep->last_is_gone = is_missing(owner->pid) || (is_drawn(sweep, owner->pid) && has_ended(owner));
+	return sweep->last_is_gone;
+}
+
+/* /proc may be missing, or of another pid namespace: then everybody would seem dead. */
+static bool proc_is_ours(uint64_t *out_pidns)
+{
+	struct stat space;
+	char text[1024];
+
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || mt_os_number(text) != (uint64_t)mt_os_getpid() ||
+	    mt_os_look("/proc/self/ns/pid", &space) != 0)
+		return false;
+	*out_pidns = space.st_ino;
+	return true;
+}
+
+/* ---- the folder ---- */
+
+/* Of all who share the folder one sweeps at a time. When the last sweep was is the folder's access time, in whole seconds: one with
+ * a fraction is the kernel's, which says when somebody has listed it. */
+static bool take_turn(struct sweep *sweep)
+{
+	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
+	struct stat seen;
+	uint64_t since;
+
+	if (mt_os_look_at_fd(sweep->folder, &seen) != 0)
+		return false;
+	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec; /* huge where the clock was set back */
+	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
+		return false;
+	return mt_kernel(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
+}
+
+/* False: the time is over. */
+static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
+{
+	for (long at = 0; at < bytes;) {
+		const struct entry *entry = (const void *)(entries + at);
+		struct owner owner;
+
+		if (parse_name(entry->name, &owner) && owner.pidns == sweep->pidns && is_gone(sweep, &owner))
+			(void)unlinkat(sweep->folder, entry->name, 0);
+		at += entry->bytes;
+	}
+	return mt_os_now_ns() - sweep->began_ns < LONGEST_NS;
+}
+
+static void run(int folder)
+{
+	struct sweep sweep = {.folder = folder, .began_ns = mt_os_now_ns(), .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
+	_Alignas(struct entry) char entries[8192];
+	bool goes_on = is_unfinished;
+	long bytes;
+
+	is_unfinished = false;
+	if ((!goes_on && !take_turn(&sweep)) || !proc_is_ours(&sweep.pidns))
+		return;
+	do
+		bytes = mt_kernel(SYS_getdents64, folder, entries, sizeof(entries));
+	while (bytes > 0 && sweep_entries(&sweep, entries, bytes));
+	is_unfinished = bytes > 0;
+}
+
+void mt_sweep_before_making(int folder)
+{
+	int kept = errno;
+
+	run(folder);
+	errno = kept;
+}
+
+void mt_sweep_at_tick(uint64_t now_ns)
+{
+	int kept = errno;
+	int folder = -1;
+
+	if (now_ns < next_ns && !is_unfinished)
+		return;
+	next_ns = now_ns + STEP_S * MT_NS_PER_S;
+	if (mt_files_open_made(&folder) == MT_ERR_OK) {
+		run(folder);
+		mt_os_close(folder);
+	}
+	errno = kept;
+}

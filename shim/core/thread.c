@@ -1,0 +1,214 @@
+#include "core/thread.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "sys/attr.h"
+#include "sys/raw_syscall.h"
+#include "sys/loader.h"
+#include "core/log.h"
+#include "sys/os.h"
+
+/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __attribute__((weak));
+
+#define LARGE_STACK_BYTES (8 * MT_MIB)
+#define ROOM_BYTES        (32 * MT_MIB) /* address space that must be left to start in */
+
+enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
+
+/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
+ * that: then better no thread yet. */
+bool mt_thread_has_room(void)
+{
+	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	munmap(area, ROOM_BYTES);
+	return true;
+}
+
+/* libc puts the thread-local memory of all libraries that were loaded with the program on each stack. */
+static size_t tls_bytes;
+
+static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
+{
+	(void)bytes;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(size_t *)sum += info->dlpi_phdr[i].p_memsz + info->dlpi_phdr[i].p_align;
+	return 0;
+}
+
+/* How a thread is scheduled. A thread of the program's that is pinned to a CPU, or runs only when nobody else wants to, may be
+ * the one that starts ours, which would then wait for that CPU with the purge lock held: forks of the program waited 950 ms. */
+#define CPUS_BYTES 1024 /* 8,192 CPUs; the kernel says EINVAL where it has more */
+
+struct schedule {
+	uint8_t cpus[CPUS_BYTES];
+	size_t cpus_bytes;  /* 0: not known */
+	int policy;         /* -1: not known */
+};
+
+static struct schedule at_load;
+static long priority_at_load;
+
+static void read_schedule(struct schedule *out)
+{
+	long bytes = mt_kernel(SYS_sched_getaffinity, 0, sizeof(out->cpus), out->cpus);
+
+	out->cpus_bytes = bytes > 0 ? (size_t)bytes : 0;
+	out->policy = (int)mt_kernel(SYS_sched_getscheduler, 0);
+}
+
+/* 20 less the nice value (getpriority(2), NOTES); -1 where the kernel does not tell. */
+static long read_priority(void)
+{
+	return mt_kernel(SYS_getpriority, PRIO_PROCESS, 0);
+}
+
+void mt_thread_learn(void)
+{
+	size_t sum = 0;
+	int kept = errno;
+
+	(void)mt_loader_iterate(add_tls, &sum);
+	tls_bytes = sum;
+	read_schedule(&at_load);
+	priority_at_load = read_priority();
+	errno = kept;
+}
+
+/* What differs between the calling thread and the process at its load. Nothing is set that does not: services are run under
+ * filters that kill at sched_setaffinity or setpriority. */
+enum { WANT_CPUS = 1, WANT_POLICY = 2 };
+
+static int find_wants(void)
+{
+	struct schedule now;
+	int wants = 0;
+
+	read_schedule(&now);
+	if (at_load.cpus_bytes && &pthread_attr_setaffinity_np &&
+	    (now.cpus_bytes != at_load.cpus_bytes || memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
+		wants |= WANT_CPUS;
+	if (now.policy == SCHED_FIFO || now.policy == SCHED_RR ||
+	    (at_load.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
+		wants |= WANT_POLICY;
+	return wants;
+}
+
+/* To SCHED_OTHER, the only one that libc takes besides the real-time policies. PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and the kernel hands the
+ * caller's on. */
+static void set_policy(pthread_attr_t *attr)
+{
+	const struct sched_param normal = {0};
+
+	(void)pthread_attr_setinheritsched(attr, PTHREAD_EXPLICIT_SCHED);
+	(void)pthread_attr_setschedpolicy(attr, SCHED_OTHER);
+	(void)pthread_attr_setschedparam(attr, &normal);
+}
+
+/* A nice value of the program's thread is ours too, until here. Without privileges it can only be raised. */
+static void *begin(void *argument)
+{
+	struct mt_thread *thread = argument;
+
+	if (priority_at_load > 0 && read_priority() != priority_at_load)
+		(void)mt_kernel(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
+	return thread->run(NULL);
+}
+
+/* 0, or the error. */
+static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
+{
+	pthread_attr_t attr;
+	pthread_t id;
+	int answer = pthread_attr_init(&attr);
+
+	if (answer)
+		return answer;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	if (wants & WANT_POLICY)
+		set_policy(&attr);
+	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to run. */
+	if (wants & WANT_CPUS)
+		(void)pthread_attr_setaffinity_np(&attr, at_load.cpus_bytes, (const cpu_set_t *)(const void *)at_load.cpus);
+	(void)pthread_attr_setstacksize(&attr, stack_bytes);
+	answer = pthread_create(&id, &attr, begin, thread);
+	pthread_attr_destroy(&attr);
+	return answer;
+}
+
+/* The kernel may refuse a policy (without privileges that of SCHED_IDLE is not left again) and CPUs (a cpuset that has none of
+ * them any more), and libc may want a larger stack. */
+static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
+{
+	int wants = find_wants();
+	int answer = create(thread, stack_bytes, wants);
+
+	if (answer == EINVAL)
+		answer = create(thread, LARGE_STACK_BYTES, wants);
+	if ((answer == EPERM || answer == EINVAL) && wants == (WANT_CPUS | WANT_POLICY))
+		answer = create(thread, stack_bytes, WANT_CPUS);
+	if ((answer == EPERM || answer == EINVAL) && (wants & WANT_POLICY))
+		answer = create(thread, stack_bytes, WANT_POLICY);
+	if ((answer == EPERM || answer == EINVAL) && wants)
+		answer = create(thread, stack_bytes, 0);
+	return answer;
+}
+
+static bool start(struct mt_thread *thread, size_t stack_bytes)
+{
+	int kept = errno;
+	sigset_t all;
+	sigset_t before;
+	int answer = ENOMEM;
+
+	sigfillset(&all);
+	if (mt_thread_has_room())
+		answer = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (!answer) {
+		answer = create_as_allowed(thread, stack_bytes);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		if (answer)
+			mt_log(MT_LOG_INFO, "no thread to be had yet (error %d)", answer);
+	}
+	errno = kept;
+	return answer == 0;
+}
+
+bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stack_bytes)
+{
+	int expected = STATE_NONE;
+	bool started;
+
+	if (!atomic_compare_exchange_strong_explicit(&thread->state, &expected, STATE_STARTING, memory_order_acq_rel,
+						     memory_order_acquire))
+		return expected == STATE_RUNS;
+	thread->run = run;
+	started = start(thread, stack_bytes + tls_bytes);
+	/* One that has ended by now has said so already: it would be believed to run for ever. */
+	expected = STATE_STARTING;
+	(void)atomic_compare_exchange_strong_explicit(&thread->state, &expected, started ? STATE_RUNS : STATE_NONE,
+						      memory_order_release, memory_order_relaxed);
+	return started;
+}
+
+bool mt_thread_runs(const struct mt_thread *thread)
+{
+	return atomic_load_explicit(&thread->state, memory_order_acquire) == STATE_RUNS;
+}
+
+void mt_thread_forget(struct mt_thread *thread)
+{
+	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
+}

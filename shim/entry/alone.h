@@ -1,9 +1,0 @@
-/* entry/alone.h -- what life.c asks of entry/alone.c; its functions are those of libc that it stands before. */
-#ifndef MT_ENTRY_ALONE_H
-#define MT_ENTRY_ALONE_H
-
-/* Where the shim is off: finds the functions behind ours. They may be called in any child, but the loader may not be
- * asked in any. */
-void mt_alone_find(void);
-
-#endif

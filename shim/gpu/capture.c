@@ -1,0 +1,346 @@
+#include "gpu/capture.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "sys/attr.h"
+#include "sys/raw_syscall.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "gpu/slab.h"
+#include "gpu/wait.h"
+
+#define CELLS 64 /* one each for the first half as many threads that come, the other half is shared by the rest */
+
+#define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
+
+struct cell {
+	_Atomic uint32_t inside;
+} __attribute__((aligned(64)));
+
+struct capture {
+	struct capture *next; /* first: the stash's link */
+	struct CUstream_st *stream; /* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
+	struct CUctx_st *context;
+	pid_t thread; /* which began it */
+	bool is_dying; /* the driver is about to destroy its stream */
+};
+
+static struct cell cells[CELLS];
+static _Atomic uint32_t next_cell;
+static MT_TLS struct cell *my_cell;
+static MT_TLS bool is_own_cell; /* nobody else writes it: it is left by a plain store */
+
+/* Captures open or about to begin. seq_cst with the cells: a recorder writes its cell and reads this, a beginner the other way round. */
+static _Atomic uint32_t raised;
+
+static _Atomic uint32_t ends; /* of those, contexts that end */
+
+/* This thread is between raising the gate and lowering it again: cancelled there it would leave it raised for ever. One such
+ * stretch may lie in another: in a callback of the driver's. */
+static MT_TLS int cancel_state;
+static MT_TLS unsigned int cancel_depth;
+
+static struct mt_lock captures_lock = MT_LOCK(captures); /* held over bare system calls: protects the list */
+static struct capture *captures;
+static struct mt_stash capture_stash = MT_STASH(struct capture);
+
+static MT_COLD struct cell *choose_cell(void)
+{
+	uint32_t number = atomic_fetch_add_explicit(&next_cell, 1, memory_order_relaxed);
+
+	is_own_cell = number < CELLS / 2;
+	my_cell = &cells[is_own_cell ? number : CELLS / 2 + number % (CELLS / 2)];
+	return my_cell;
+}
+
+bool mt_capture_enter(void)
+{
+	struct cell *cell = mt_likely(my_cell != NULL) ? my_cell : choose_cell();
+
+#ifndef MT_POOL_NO_GATE
+	/* Who asks again and again must not be seen inside by who waits for the cell to be empty. */
+	if (mt_unlikely(atomic_load_explicit(&raised, memory_order_relaxed) != 0))
+		return false;
+#endif
+	mt_lock_check_enter(MT_RANK_gate);
+	atomic_fetch_add_explicit(&cell->inside, 1, memory_order_seq_cst);
+#ifdef MT_POOL_NO_GATE /* for the test that must fail with it */
+	return true;
+#endif
+	if (mt_likely(atomic_load_explicit(&raised, memory_order_seq_cst) == 0))
+		return true;
+	mt_capture_leave();
+	return false;
+}
+
+void mt_capture_leave(void)
+{
+	_Atomic uint32_t *inside = &my_cell->inside;
+
+	mt_lock_check_leave(MT_RANK_gate);
+	/* release: pairs with the acquire of who begins a capture */
+	if (mt_likely(is_own_cell))
+		atomic_store_explicit(inside, atomic_load_explicit(inside, memory_order_relaxed) - 1, memory_order_release);
+	else
+		atomic_fetch_sub_explicit(inside, 1, memory_order_release);
+}
+
+bool mt_capture_is_open(void)
+{
+#ifdef MT_POOL_NO_GATE
+	return false;
+#endif
+	return atomic_load_explicit(&raised, memory_order_acquire) != 0;
+}
+
+bool mt_capture_is_ending(void)
+{
+	return atomic_load_explicit(&ends, memory_order_acquire) != 0;
+}
+
+int mt_capture_relax(const struct mt_driver *driver)
+{
+	int mode = MT_CU_CAPTURE_RELAXED;
+
+	if (!driver->cuThreadExchangeStreamCaptureMode ||
+	    driver->cuThreadExchangeStreamCaptureMode(&mode) != MT_CU_SUCCESS)
+		return MT_CAPTURE_NOT_RELAXED;
+	return mode;
+}
+
+void mt_capture_restore(const struct mt_driver *driver, int mode)
+{
+	if (mode != MT_CAPTURE_NOT_RELAXED)
+		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static void forbid_cancel(void)
+{
+	int before = mt_wait_uncancelled();
+
+	if (cancel_depth++ == 0)
+		cancel_state = before;
+}
+
+static void allow_cancel(void)
+{
+	if (--cancel_depth == 0)
+		mt_wait_cancellable(cancel_state);
+}
+
+void mt_capture_before_begin(void)
+{
+	forbid_cancel();
+	atomic_fetch_add_explicit(&raised, 1, memory_order_seq_cst);
+	for (int i = 0; i < CELLS; i++)
+		for (unsigned round = 0; atomic_load_explicit(&cells[i].inside, memory_order_seq_cst) != 0; round++)
+			mt_wait_round(round);
+}
+
+void mt_capture_close(void)
+{
+	atomic_fetch_add_explicit(&ends, 1, memory_order_seq_cst);
+	mt_capture_before_begin();
+}
+
+static void lower(void)
+{
+	atomic_fetch_sub_explicit(&raised, 1, memory_order_seq_cst);
+}
+
+void mt_capture_open(void)
+{
+	lower();
+	atomic_fetch_sub_explicit(&ends, 1, memory_order_seq_cst);
+	allow_cancel();
+}
+
+static struct capture name(struct CUstream_st *stream, bool is_ptsz)
+{
+	bool is_mine = stream == PER_THREAD_STREAM || (stream == NULL && is_ptsz);
+
+	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream, .thread = mt_os_gettid()};
+}
+
+/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known. */
+static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstream_st *stream)
+{
+	bool is_default = (uintptr_t)stream <= (uintptr_t)PER_THREAD_STREAM;
+	struct CUctx_st *context = NULL;
+
+	if (!is_default && driver->cuStreamGetCtx && driver->cuStreamGetCtx(stream, &context) == MT_CU_SUCCESS)
+		return context;
+	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS)
+		return context;
+	return NULL;
+}
+
+/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more is pooled. */
+static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
+{
+	struct capture *capture = mt_stash_take(&capture_stash);
+
+	if (!capture)
+		return;
+	*capture = name(stream, is_ptsz);
+	capture->context = context_of(driver, capture->stream);
+	mt_lock_take(&captures_lock);
+	capture->next = captures;
+	captures = capture;
+	mt_lock_drop(&captures_lock);
+}
+
+void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+{
+	if (result == MT_CU_SUCCESS)
+		keep(driver, stream, is_ptsz);
+	else
+		lower();
+	allow_cancel();
+}
+
+/* ---- which captures an end concerns; the lock is held ---- */
+
+static bool is_same(const struct capture *capture, const struct capture *ended)
+{
+	return capture->stream == ended->stream && (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
+}
+
+static bool is_destroyed(const struct capture *capture, const struct capture *ended)
+{
+	return capture->is_dying && capture->stream == ended->stream;
+}
+
+static bool is_of_context(const struct capture *capture, const struct capture *ended)
+{
+	return capture->context == ended->context;
+}
+
+static bool has_ended(const struct capture *capture)
+{
+	return mt_kernel(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 && errno == ESRCH;
+}
+
+/* Its default stream goes with a thread. */
+static bool is_of_ended_thread(const struct capture *capture, const struct capture *unused)
+{
+	(void)unused;
+	return capture->stream == PER_THREAD_STREAM && has_ended(capture);
+}
+
+/* Takes out what matches, up to `most`, and lowers the gate for each. */
+static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended), const struct capture *ended,
+		   uint32_t most)
+{
+	struct capture *gone = NULL, *next;
+
+	mt_lock_take(&captures_lock);
+	for (struct capture **link = &captures; *link && most > 0;) {
+		struct capture *capture = *link;
+
+		if (!matches(capture, ended)) {
+			link = &capture->next;
+			continue;
+		}
+		*link = capture->next;
+		capture->next = gone;
+		gone = capture;
+		most--;
+	}
+	mt_lock_drop(&captures_lock);
+	for (; gone; gone = next) {
+		next = gone->next;
+		mt_stash_give(&capture_stash, gone);
+		lower();
+	}
+}
+
+/* The driver still calls it capturing: an end that was refused (another thread's, a stream that was not the first). */
+static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+{
+	int (*ask)(struct CUstream_st *, int *) = is_ptsz && driver->cuStreamIsCapturing_ptsz ?
+							  driver->cuStreamIsCapturing_ptsz :
+							  driver->cuStreamIsCapturing;
+	int status = MT_CU_CAPTURE_NONE;
+
+	if (result == MT_CU_SUCCESS)
+		return false;
+	if (!ask || ask(stream, &status) != MT_CU_SUCCESS)
+		return result == MT_CU_STREAM_CAPTURE_WRONG_THREAD;
+	return status != MT_CU_CAPTURE_NONE;
+}
+
+void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+{
+	const struct capture ended = name(stream, is_ptsz);
+
+	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
+		forget(is_same, &ended, 1); /* the newest first: an older one's stream may be on its way out under the same handle */
+}
+
+static void mark(const struct CUstream_st *stream, bool is_dying)
+{
+	mt_lock_take(&captures_lock);
+	for (struct capture *capture = captures; capture; capture = capture->next)
+		if (capture->stream == stream)
+			capture->is_dying = is_dying;
+	mt_lock_drop(&captures_lock);
+}
+
+void mt_capture_stream_dies(struct CUstream_st *stream)
+{
+	if (mt_capture_is_open())
+		mark(stream, true);
+}
+
+void mt_capture_stream_died(struct CUstream_st *stream, int result)
+{
+	const struct capture died = {.stream = stream};
+
+	if (!mt_capture_is_open())
+		return;
+	if (result == MT_CU_SUCCESS)
+		forget(is_destroyed, &died, UINT32_MAX);
+	else
+		mark(stream, false);
+}
+
+void mt_capture_context_dies(struct CUctx_st *context)
+{
+	const struct capture died = {.context = context};
+
+	if (mt_capture_is_open() && context)
+		forget(is_of_context, &died, UINT32_MAX);
+}
+
+bool mt_capture_is_any(void)
+{
+	return atomic_load_explicit(&raised, memory_order_acquire) > atomic_load_explicit(&ends, memory_order_acquire);
+}
+
+bool mt_capture_is_abandoned(void)
+{
+	uint32_t left = 0;
+
+	if (!mt_capture_is_open() || mt_capture_is_ending())
+		return false;
+	forget(is_of_ended_thread, NULL, UINT32_MAX);
+	mt_lock_take(&captures_lock);
+	for (const struct capture *capture = captures; capture; capture = capture->next)
+		left += has_ended(capture);
+	mt_lock_drop(&captures_lock);
+	/* Also those that are just beginning count. */
+	return left > 0 && left == atomic_load_explicit(&raised, memory_order_acquire);
+}
+
+MT_COLD void mt_capture_fork_child(void)
+{
+	mt_lock_reset(&captures_lock);
+	captures = NULL;
+	mt_stash_forget(&capture_stash);
+	for (int i = 0; i < CELLS; i++)
+		atomic_store_explicit(&cells[i].inside, 0, memory_order_relaxed);
+	atomic_store_explicit(&raised, 0, memory_order_relaxed);
+	atomic_store_explicit(&ends, 0, memory_order_relaxed);
+}

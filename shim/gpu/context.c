@@ -1,0 +1,380 @@
+#include "gpu/context.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "sys/attr.h"
+#include "gpu/capture.h"
+#include "gpu/fence.h"
+#include "gpu/slab.h"
+#include "gpu/wait.h"
+
+struct mt_pool mt_pool;
+
+static struct mt_lock slots_lock = MT_LOCK(slots); /* who takes a slot or gives it back */
+
+/* The slot that this thread used last: only a hint, its handle is compared each time. */
+static MT_TLS struct mt_context *last_used;
+
+struct mt_context *mt_context_find(struct CUctx_st *handle)
+{
+	MT_EACH_CONTEXT(context) {
+		if (atomic_load_explicit(&context->handle, memory_order_acquire) == handle)
+			return context;
+	}
+	return NULL;
+}
+
+static void measure(struct mt_pool_device *device, int ordinal)
+{
+	size_t total = 0;
+
+	if (atomic_load_explicit(&device->total_bytes, memory_order_relaxed) != 0 || !mt_pool_driver()->cuDeviceTotalMem_v2)
+		return;
+	if (mt_pool_driver()->cuDeviceTotalMem_v2(&total, ordinal) == MT_CU_SUCCESS)
+		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
+}
+
+MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, enum mt_context_origin origin)
+{
+	struct mt_context *found = mt_context_find(handle);
+
+	if (found && origin != MT_CONTEXT_FOUND)
+		atomic_store_explicit(&found->origin, origin, memory_order_relaxed);
+	if (found || !handle)
+		return found;
+	measure(mt_pool_device(device), device);
+	mt_lock_take(&slots_lock);
+	found = mt_context_find(handle);
+	for (struct mt_context *slot = mt_pool.contexts; !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
+		uint32_t count = (uint32_t)(slot - mt_pool.contexts) + 1;
+
+		if (atomic_load_explicit(&slot->handle, memory_order_relaxed))
+			continue;
+		found = slot;
+		mt_lock_take(&slot->lock);
+		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
+		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->attached, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->detaching, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
+		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
+		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
+		/* release: pairs with find's acquire, what stands above is whole */
+		atomic_store_explicit(&slot->handle, handle, memory_order_release);
+		mt_lock_drop(&slot->lock);
+		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
+			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
+	}
+	mt_lock_drop(&slots_lock);
+	if (!found)
+		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+	return found;
+}
+
+static bool knows_primary(int device)
+{
+	MT_EACH_CONTEXT(context) {
+		if (atomic_load_explicit(&context->handle, memory_order_acquire) &&
+		    atomic_load_explicit(&context->origin, memory_order_relaxed) == MT_CONTEXT_PRIMARY &&
+		    atomic_load_explicit(&context->device, memory_order_relaxed) == device)
+			return true;
+	}
+	return false;
+}
+
+/* The only way to its handle is to retain it; that of an active one makes nothing. With the gate entered, as we are, nobody else
+ * gives it back meanwhile, so that the release here is never the last. */
+static MT_COLD void know_primary(int device)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct CUctx_st *primary = NULL;
+	unsigned int flags;
+	int (*release)(int) = driver->cuDevicePrimaryCtxRelease_v2;
+	int active = 0;
+
+	if (!release)
+		release = driver->cuDevicePrimaryCtxRelease;
+	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
+	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS || !active ||
+	    driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
+		return;
+	(void)mt_context_know(primary, device, MT_CONTEXT_PRIMARY);
+	(void)release(device);
+}
+
+void mt_context_know_primaries(void)
+{
+	static _Atomic int devices_count; /* the process's; 0: not asked yet */
+	int count = atomic_load_explicit(&devices_count, memory_order_relaxed);
+
+	if (mt_unlikely(count == 0)) {
+		if (!mt_pool_driver()->cuDeviceGetCount || mt_pool_driver()->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
+			return;
+		atomic_store_explicit(&devices_count, count, memory_order_relaxed);
+	}
+	for (int device = 0; device < count; device++)
+		if (!knows_primary(device))
+			know_primary(device);
+}
+
+/* For idle blocks on their way back: cuMemFree may wait for whatever runs in the context, and what runs may wait for the program.
+ * Made before there is anything to cache, for a full device may have no memory for it. False: pool nothing. */
+static MT_COLD bool make_stream(struct mt_context *context)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct CUstream_st *stream = NULL;
+	int mode, result;
+
+	if (!driver->cuMemFreeAsync || !driver->cuStreamCreate || !driver->cuStreamQuery)
+		return true; /* no driver that has cuCtxRecordEvent */
+	mode = mt_capture_relax(mt_pool_driver());
+	result = driver->cuStreamCreate(&stream, MT_CU_STREAM_NON_BLOCKING);
+	mt_capture_restore(mt_pool_driver(), mode);
+	if (result == MT_CU_SUCCESS)
+		atomic_store_explicit(&context->stream, stream, memory_order_release);
+	return result == MT_CU_SUCCESS;
+}
+
+/* Its first allocation. */
+static MT_COLD void decide(struct mt_context *context)
+{
+	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
+	enum mt_pool_mode wanted = ask ? ask() : MT_POOL_POOL;
+	uint8_t undecided = MT_CONTEXT_UNDECIDED;
+	uint8_t mode = MT_CONTEXT_POOL;
+
+	if (wanted == MT_POOL_OFF)
+		mode = MT_CONTEXT_OFF;
+	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed))
+		mode = MT_CONTEXT_ACCOUNT;
+	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode, memory_order_relaxed, memory_order_relaxed) &&
+	    mode == MT_CONTEXT_POOL && !make_stream(context))
+		atomic_store_explicit(&context->mode, MT_CONTEXT_ACCOUNT, memory_order_relaxed);
+}
+
+static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
+{
+	struct mt_context *context = mt_context_find(handle);
+	int device = 0;
+
+	if (!context) {
+		const struct mt_driver *driver = mt_pool_driver();
+
+		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
+			return NULL;
+		context = mt_context_know(handle, device, MT_CONTEXT_FOUND);
+	}
+	if (context && atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
+		decide(context);
+	return context;
+}
+
+struct mt_context *mt_context_current(void)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct mt_context *context = last_used;
+	struct CUctx_st *handle = NULL;
+
+	if (mt_unlikely(!driver->cuCtxGetCurrent) || driver->cuCtxGetCurrent(&handle) != MT_CU_SUCCESS || !handle)
+		return NULL;
+	if (mt_likely(context && atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
+		      atomic_load_explicit(&context->mode, memory_order_relaxed) != MT_CONTEXT_UNDECIDED))
+		return context;
+	context = look_for(handle);
+	last_used = context;
+	return context;
+}
+
+bool mt_context_hold(struct mt_context *context, uint32_t life)
+{
+	bool is_alive;
+
+	mt_lock_take(&context->lock);
+	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
+		   atomic_load_explicit(&context->life, memory_order_relaxed) == life;
+	if (is_alive)
+		context->users++;
+	mt_lock_drop(&context->lock);
+	return is_alive;
+}
+
+void mt_context_drop(struct mt_context *context)
+{
+	mt_lock_take(&context->lock);
+	context->users--;
+	mt_lock_drop(&context->lock);
+}
+
+bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
+{
+	const struct mt_driver *driver = mt_pool_driver();
+	struct CUctx_st *handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
+	struct CUctx_st *current = NULL;
+
+	*out_result = MT_CU_SUCCESS;
+	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && (current == handle || (current && !exactly)))
+		return false;
+	*out_result = driver->cuCtxPushCurrent_v2(handle);
+	return *out_result == MT_CU_SUCCESS;
+}
+
+void mt_context_exit(bool was_pushed)
+{
+	struct CUctx_st *popped;
+
+	if (was_pushed)
+		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+}
+
+/* Nothing runs in the context any more, or it never will: what it had enqueued is done or dropped. Those of which the driver's manual says
+ * that the process must end, or that tell of a context that is not there; 711 to 713 and 720 leave the context as it was. */
+static bool ends_all_work(int result)
+{
+	switch (result) {
+	case MT_CU_NOT_INITIALIZED:
+	case MT_CU_DEINITIALIZED:
+	case MT_CU_INVALID_CONTEXT:
+	case MT_CU_CONTEXT_IS_DESTROYED:
+	case MT_CU_ILLEGAL_ADDRESS:
+	case 702: /* launch timeout */
+	case 710: /* assert */
+		return true;
+	default:
+		return result >= 714 && result <= 719; /* hardware stack, illegal instruction, misaligned, address space, pc, launch failed */
+	}
+}
+
+bool mt_context_is_sticky(int result)
+{
+	return ends_all_work(result) || result == 999; /* CUDA_ERROR_UNKNOWN: of the work nothing is known */
+}
+
+MT_COLD void mt_context_note(struct mt_context *context, int result)
+{
+	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
+		return;
+	if (result == MT_CU_DEINITIALIZED)
+		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
+	if (ends_all_work(result))
+		atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
+	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+}
+
+MT_COLD void mt_context_note_call(struct mt_context *context, int result)
+{
+	struct CUctx_st *current = NULL;
+
+	/* 709 is about the thread's own stack: a destroyed context there may have had the handle that is this one's now. */
+	if (result != MT_CU_DEINITIALIZED &&
+	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS || result == MT_CU_CONTEXT_IS_DESTROYED))
+		return;
+	if (result == MT_CU_DEINITIALIZED || (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
+					      current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
+		mt_context_note(context, result);
+}
+
+struct forgetting {
+	struct mt_context *context;
+	struct mt_block *cached; /* by line_next */
+};
+
+static void forget_block(struct mt_block *block, void *data)
+{
+	struct forgetting *forgetting = data;
+	bool is_cached = block->state != MT_BLOCK_LIVE;
+
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context || block->state == MT_BLOCK_LEAVING)
+		return;
+	(void)mt_blocks_remove(block);
+	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+	block->state = MT_BLOCK_UNUSED;
+	if (!is_cached) {
+		mt_block_release(block);
+		return;
+	}
+	block->line_next = forgetting->cached;
+	forgetting->cached = block;
+}
+
+/* The sums that never fall stay with the device. The lock is held. */
+static void fold(struct mt_context *context)
+{
+	struct mt_counters *past = &mt_context_device(context)->past;
+
+#define X(name)                                                                                                        \
+	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name), memory_order_relaxed);             \
+	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
+	MT_CONTEXT_COUNTERS(X)
+#undef X
+	if (context->is_counted)
+		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1, memory_order_relaxed);
+	context->is_counted = false;
+	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pending, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->idle, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->blocks, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->small_cached, 0, memory_order_relaxed);
+	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
+}
+
+/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where it has ended meanwhile. Who is inside
+ * may need the slots' lock before he leaves (mt_context_know), so that neither lock is held over the wait. */
+static bool lock_alone(struct mt_context *context, uint32_t life)
+{
+	for (unsigned round = 0;; round++) {
+		mt_lock_take(&slots_lock);
+		mt_lock_take(&context->lock);
+		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
+		    atomic_load_explicit(&context->life, memory_order_relaxed) != life)
+			break;
+		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
+		if (context->users == 0)
+			return true;
+		mt_lock_drop(&context->lock);
+		mt_lock_drop(&slots_lock);
+		mt_wait_round(round);
+	}
+	mt_lock_drop(&context->lock);
+	mt_lock_drop(&slots_lock);
+	return false;
+}
+
+MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events)
+{
+	struct forgetting forgetting = {context, NULL};
+	uint32_t life = atomic_load_explicit(&context->life, memory_order_acquire);
+	struct mt_event *dead;
+	int cancel = mt_wait_uncancelled();
+
+	if (destroys_events)
+		mt_events_bring_home();
+	if (!lock_alone(context, life)) {
+		mt_wait_cancellable(cancel);
+		return NULL;
+	}
+	dead = mt_fence_die(context);
+	mt_blocks_walk(forget_block, &forgetting);
+	if (context->idle) {
+		memset(context->idle, 0, sizeof(*context->idle));
+		memset(context->pending, 0, sizeof(*context->pending));
+	}
+	context->idle_line = (struct mt_block_line){0};
+	fold(context);
+	atomic_fetch_add_explicit(&context->life, 1, memory_order_relaxed);
+	atomic_store_explicit(&context->handle, NULL, memory_order_release);
+	mt_lock_drop(&context->lock);
+	mt_lock_drop(&slots_lock);
+	mt_events_bury(dead, destroys_events);
+	mt_wait_cancellable(cancel);
+	return forgetting.cached;
+}
+
+MT_COLD void mt_contexts_forget_lock(void)
+{
+	mt_lock_reset(&slots_lock);
+}

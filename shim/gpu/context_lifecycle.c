@@ -1,0 +1,194 @@
+/* lives.c -- contexts that become known and that end, as the driver's entries tell of them. */
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/context.h"
+#include "gpu/pool.h"
+#include "gpu/wait.h"
+
+#define REST_NS (2 * MT_NS_PER_S)
+
+/* Only what can be fenced need be known before it allocates. */
+static bool can_know(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
+}
+
+bool mt_pool_may_call(void)
+{
+	static MT_TLS bool may_call;
+	struct CUctx_st *current;
+
+	if (mt_unlikely(!may_call))
+		may_call = mt_pool_driver()->cuCtxGetCurrent && mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
+	return may_call;
+}
+
+MT_COLD void mt_pool_context_made(struct CUctx_st *context, int device)
+{
+	struct mt_context *last = context ? mt_context_find(context) : NULL;
+
+	if (!context || !can_know())
+		return;
+	if (last) /* of a context that ended unseen */
+		mt_pool_context_ended(context);
+	(void)mt_context_know(context, device, MT_CONTEXT_MADE);
+}
+
+MT_COLD void mt_pool_know(struct CUctx_st *context)
+{
+	struct CUctx_st *popped;
+	int device = -1;
+
+	if (!context || !can_know() || mt_context_find(context) ||
+	    mt_pool_driver()->cuCtxPushCurrent_v2(context) != MT_CU_SUCCESS)
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+	(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+}
+
+void mt_pool_know_current(void)
+{
+	struct CUctx_st *context = NULL;
+	int device = -1;
+
+	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS || !context || mt_context_find(context))
+		return;
+	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
+}
+
+MT_COLD void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner)
+{
+	mt_pool_know(user);
+	mt_pool_know(owner);
+}
+
+bool mt_pool_has_made(struct CUctx_st *context)
+{
+	const struct mt_context *known = context ? mt_context_find(context) : NULL;
+
+	return known && atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
+}
+
+static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
+{
+	bool is_up = atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+	struct mt_context *context = is_up && handle ? mt_context_find(handle) : NULL;
+
+	return context ? mt_context_forget(context, destroys_events) : NULL;
+}
+
+/* Gives the records back. frees: after the driver's cuMemFree, their context being current. */
+static void release(struct mt_block *cached, bool frees)
+{
+	struct mt_block *next;
+
+	for (; cached; cached = next) {
+		next = cached->line_next;
+		if (frees)
+			(void)mt_pool_driver()->cuMemFree_v2(atomic_load_explicit(&cached->base, memory_order_relaxed));
+		mt_block_release(cached);
+	}
+}
+
+MT_COLD struct mt_block *mt_pool_context_dies(struct CUctx_st *context)
+{
+	return forget(context, true);
+}
+
+MT_COLD void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cached, bool is_over)
+{
+	bool is_current = !is_over && cached && mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
+	struct CUctx_st *popped;
+
+	release(cached, is_current);
+	if (is_current)
+		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
+}
+
+MT_COLD void mt_pool_context_ended(struct CUctx_st *context)
+{
+	release(forget(context, false), false);
+}
+
+MT_COLD void mt_pool_context_rests(struct CUctx_st *handle)
+{
+	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+	uint64_t start_ns = mt_os_now_ns();
+	uint32_t users = 1;
+
+	if (!context)
+		return;
+	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
+	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
+		mt_lock_take(&context->lock);
+		users = context->users;
+		mt_lock_drop(&context->lock);
+		if (users)
+			mt_wait_round(round);
+	}
+}
+
+MT_COLD void mt_pool_context_goes_on(struct CUctx_st *handle)
+{
+	struct mt_context *context = handle ? mt_context_find(handle) : NULL;
+
+	if (context)
+		atomic_store_explicit(&context->is_ending, false, memory_order_relaxed);
+}
+
+/* ---- references ---- */
+
+MT_COLD void mt_pool_context_attached(struct CUctx_st *handle)
+{
+	struct mt_context *context;
+
+	mt_pool_know(handle);
+	context = mt_context_find(handle);
+	if (context)
+		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
+}
+
+/* False where it is 0 already. */
+static bool count_down(_Atomic uint32_t *count)
+{
+	uint32_t seen = atomic_load_explicit(count, memory_order_seq_cst);
+
+	while (seen > 0 &&
+	       !atomic_compare_exchange_weak_explicit(count, &seen, seen - 1, memory_order_seq_cst, memory_order_seq_cst))
+		;
+	return seen > 0;
+}
+
+MT_COLD bool mt_pool_detach_begin(struct CUctx_st *handle)
+{
+	struct mt_context *context = mt_context_find(handle);
+
+	if (!context)
+		return false;
+	atomic_fetch_add_explicit(&context->detaching, 1, memory_order_seq_cst);
+	if (count_down(&context->attached))
+		return true;
+	(void)count_down(&context->detaching);
+	return false;
+}
+
+MT_COLD void mt_pool_detach_end(struct CUctx_st *handle, int result)
+{
+	struct mt_context *context = mt_context_find(handle);
+
+	if (!context)
+		return;
+	if (result != MT_CU_SUCCESS)
+		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
+	(void)count_down(&context->detaching); /* 0: a destroy in another thread has made it another context */
+}
+
+MT_COLD void mt_pool_await_detaches(struct CUctx_st *handle)
+{
+	struct mt_context *context = mt_context_find(handle);
+
+	for (unsigned round = 0; context && atomic_load_explicit(&context->detaching, memory_order_seq_cst) > 0; round++)
+		mt_wait_round(round);
+}

@@ -1,0 +1,214 @@
+/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the reaper's calls, an out-of-memory of another kind of
+ * allocation. */
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/capture.h"
+#include "gpu/fence.h"
+#include "gpu/release.h"
+#include "gpu/pool.h"
+#include "gpu/device_memory.h"
+
+#define POLL_MAX    64   /* groups asked in one pass */
+#define PENDING_MS  100u /* to come again while something is pending */
+#define AGAIN_MS    10u  /* to come again while more is due */
+#define WATCH_MS    1000u /* to look at the device's free memory, with decay off */
+
+static bool is_up(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+}
+
+/* Asks the `most` oldest groups; the context is held. */
+static void settle_oldest(struct mt_context *context, unsigned most)
+{
+	mt_lock_take(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, most);
+	mt_lock_drop(&context->lock);
+}
+
+/* Which of the context's idle blocks are due. A capture that is open here is abandoned. */
+static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint32_t most)
+{
+	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
+	struct mt_giveback rule = {0, UINT64_MAX, most, true, mt_capture_is_open(), true};
+
+	if (decay_ns && now_ns > decay_ns)
+		rule.freed_until_ns = now_ns - decay_ns;
+	if (!mt_context_pools(context) || atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed)) {
+		rule.freed_until_ns = UINT64_MAX;
+		rule.is_decay = false;
+	}
+	return rule;
+}
+
+static uint64_t over_cap(struct mt_context *context, uint32_t *most)
+{
+	struct mt_giveback rule = {UINT64_MAX, 0, *most, false, false, true};
+	uint64_t given = 0;
+
+	rule.bytes = mt_giveback_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
+	if (rule.bytes)
+		given = mt_giveback_idle(context, &rule);
+	*most = rule.blocks;
+	return given;
+}
+
+static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t most)
+{
+	uint64_t decay_ms = mt_counter(&mt_pool.decay_ms);
+	uint64_t next = UINT64_MAX, soon;
+	const struct mt_group *oldest;
+
+	mt_lock_take(&context->lock);
+	if (context->idle_line.first) {
+		uint64_t freed_ns = context->idle_line.first->since_ns;
+		uint64_t age_ms = now_ns > freed_ns ? (now_ns - freed_ns) / MT_NS_PER_MS : 0;
+
+		next = decay_ms == 0 ? WATCH_MS : age_ms < decay_ms ? decay_ms - age_ms + 1 : AGAIN_MS;
+		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
+			next = WATCH_MS;
+		if (!mt_context_pools(context))
+			next = AGAIN_MS;
+	}
+	/* What cannot be fenced waits for the program's next call, not for us. */
+	oldest = mt_fence_oldest_hopeful(context);
+	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
+	if (oldest && next > soon)
+		next = soon;
+	mt_lock_drop(&context->lock);
+	return most == 0 && next > AGAIN_MS ? AGAIN_MS : next;
+}
+
+static uint64_t tick_one(struct mt_context *context, uint64_t now_ns, uint32_t *most)
+{
+	struct mt_giveback rule;
+	uint64_t given;
+
+	settle_oldest(context, POLL_MAX);
+	if (mt_counter(&context->counters.idle) == 0)
+		return 0;
+	mt_room_measure(context, now_ns);
+	rule = due(context, now_ns, *most);
+	given = mt_giveback_idle(context, &rule);
+	*most = rule.blocks;
+	return given + over_cap(context, most);
+}
+
+uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
+{
+	uint64_t given = 0;
+	int kept;
+
+	*out_next_ms = UINT64_MAX;
+	if (!is_up())
+		return 0;
+	if (mt_capture_is_open() && !mt_capture_is_abandoned()) {
+		*out_next_ms = PENDING_MS;
+		return 0;
+	}
+	kept = mt_capture_relax(mt_pool_driver());
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint64_t next;
+
+		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
+			continue;
+		if (!mt_context_hold(context, life))
+			continue;
+		if (most > 0)
+			given += tick_one(context, now_ns, &most);
+		next = next_ms(context, now_ns, most);
+		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
+		mt_context_drop(context);
+	}
+	mt_capture_restore(mt_pool_driver(), kept);
+	return given;
+}
+
+uint64_t mt_pool_trim(void)
+{
+	uint64_t given = 0;
+	int kept;
+
+	if (!is_up() || mt_capture_is_open())
+		return 0;
+	kept = mt_capture_relax(mt_pool_driver());
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		struct mt_giveback all = MT_GIVEBACK_ALL;
+
+		all.is_background = true;
+		if (!mt_context_hold(context, life))
+			continue;
+		settle_oldest(context, UINT32_MAX);
+		given += mt_giveback_idle(context, &all);
+		mt_context_drop(context);
+	}
+	mt_capture_restore(mt_pool_driver(), kept);
+	return given;
+}
+
+void mt_pool_hold_back(bool held)
+{
+	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
+}
+
+bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+{
+	struct mt_context *context;
+
+	if (!is_up() || !mt_pool_is_used())
+		return false;
+	if (device < 0) {
+		context = mt_context_current();
+		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed) : MT_ROOM_ANY_DEVICE;
+	}
+	return mt_room_short_begin(shortage, device, bytes);
+}
+
+bool mt_pool_short_next(struct mt_shortage *shortage)
+{
+	return mt_room_short_next(shortage);
+}
+
+void mt_pool_short_end(const struct mt_shortage *shortage)
+{
+	mt_room_short_end(shortage);
+}
+
+void mt_pool_note_ooms(int device, uint64_t count)
+{
+	atomic_fetch_add_explicit(&mt_pool_device(device)->ooms, count, memory_order_relaxed);
+}
+
+void mt_pool_note_retry(int device)
+{
+	atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+}
+
+/* ---- modes ---- */
+
+MT_COLD void mt_pool_reconsider(void)
+{
+	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
+
+	if (!is_up() || !ask || ask() == MT_POOL_POOL)
+		return;
+	MT_EACH_CONTEXT(context) {
+		uint8_t pools = MT_CONTEXT_POOL;
+
+		(void)atomic_compare_exchange_strong_explicit(&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
+							      memory_order_relaxed);
+	}
+}
+
+/* Work of a green context is seen by no event of another, and it may touch the blocks of every device; so `device` tells nothing. What is
+ * cached was freed before: its fences see all work that may use it. It goes back at the next tick, not here: nobody may wait for it. */
+MT_COLD void mt_pool_green(int device)
+{
+	(void)device;
+	if (!is_up())
+		return;
+	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+}

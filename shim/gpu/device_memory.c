@@ -1,0 +1,375 @@
+#include "gpu/device_memory.h"
+
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/capture.h"
+#include "gpu/fence.h"
+#include "gpu/release.h"
+#include "gpu/wait.h"
+
+#define OOM_WAIT_NS    (10 * MT_NS_PER_S) /* for what is pending */
+#define GIVERS_WAIT_NS (50 * MT_NS_PER_MS)
+#define UNKNOWN_SHARE  8
+#define MORE_TRIES     16 /* after the steps, as long as other threads give back */
+
+static void judge(struct mt_pool_device *device)
+{
+	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
+	bool is_low = total && mt_counter(&device->measured_ns) && mt_counter(&device->free_bytes) < total / 100 * pct;
+
+	if (atomic_load_explicit(&device->is_low, memory_order_relaxed) != is_low)
+		atomic_store_explicit(&device->is_low, is_low, memory_order_relaxed);
+}
+
+void mt_room_measure(struct mt_context *context, uint64_t now_ns)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t last = mt_counter(&device->measured_ns);
+	size_t free_bytes = 0, total_bytes = 0;
+	bool was_pushed;
+	int result, cancel;
+
+	if (!mt_counter(&mt_pool.low_free_pct) || !mt_pool_driver()->cuMemGetInfo_v2)
+		return;
+	if (last && now_ns - last < MT_ROOM_MEASURE_NS)
+		return;
+	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
+	if (!mt_capture_enter())
+		return;
+	cancel = mt_wait_uncancelled();
+	was_pushed = mt_context_enter(context, true, &result);
+	if (result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
+	mt_context_exit(was_pushed);
+	mt_capture_leave();
+	mt_wait_cancellable(cancel);
+	if (result != MT_CU_SUCCESS) {
+		atomic_store_explicit(&device->measured_ns, 0, memory_order_relaxed);
+		return;
+	}
+	atomic_store_explicit(&device->total_bytes, total_bytes, memory_order_relaxed);
+	atomic_store_explicit(&device->free_bytes, free_bytes, memory_order_relaxed);
+	judge(device);
+}
+
+/* The context is held. */
+static bool ask(struct mt_context *context, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	size_t free_bytes = 0, total_bytes = 0;
+	int result;
+	bool was_pushed = mt_context_enter(context, true, &result);
+
+	if (result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuMemGetInfo_v2(&free_bytes, &total_bytes);
+	mt_context_exit(was_pushed);
+	if (result != MT_CU_SUCCESS)
+		return false;
+	*out_free_bytes = free_bytes;
+	*out_total_bytes = total_bytes;
+	return true;
+}
+
+/* With the gate entered, or in relaxed capture mode. */
+static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	bool known = false;
+
+	if (!mt_pool_driver()->cuMemGetInfo_v2)
+		return false;
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (known || atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
+		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, life))
+			continue;
+		if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
+			known = ask(context, out_free_bytes, out_total_bytes);
+		mt_context_drop(context);
+	}
+	return known;
+}
+
+bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_bytes)
+{
+	bool known;
+
+	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) || !mt_capture_enter())
+		return false;
+	known = ask_device(device, out_free_bytes, out_total_bytes);
+	mt_capture_leave();
+	return known;
+}
+
+void mt_room_taken(struct mt_pool_device *device, uint64_t bytes)
+{
+	uint64_t now = mt_counter(&device->free_bytes);
+
+	/* An estimate until the next measure: a lost update does no harm. */
+	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0, memory_order_relaxed);
+	judge(device);
+}
+
+void mt_room_freed(struct mt_pool_device *device, uint64_t bytes)
+{
+	mt_counter_add(&device->free_bytes, bytes);
+	judge(device);
+}
+
+bool mt_room_is_low(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed);
+}
+
+/* Everything idle of a device, up to a rule. */
+static void give_back_device(int device, struct mt_giveback *rule)
+{
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, life))
+			continue;
+		(void)mt_giveback_idle(context, rule);
+		mt_context_drop(context);
+	}
+}
+
+void mt_room_collect(struct mt_context *context, uint64_t bytes)
+{
+	uint64_t permille = mt_counter(&mt_pool.gc_permille);
+	uint64_t total = mt_counter(&mt_context_device(context)->total_bytes);
+	struct mt_giveback rule = MT_GIVEBACK_ALL;
+	struct mt_pool_usage usage;
+	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
+	uint64_t allowed = total / 1000 * permille;
+
+	if (mt_likely(permille == 0) || total == 0)
+		return;
+	mt_pool_usage(device, &usage);
+	if (usage.reserved_bytes + bytes <= allowed)
+		return;
+	rule.bytes = usage.reserved_bytes + bytes - allowed;
+	give_back_device(device, &rule);
+}
+
+/* ---- out of memory ---- */
+
+bool mt_room_has_shortage(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) > 0;
+}
+
+static bool is_on(const struct mt_context *context, int device)
+{
+	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
+
+	return device == MT_ROOM_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
+}
+
+/* What has reached the driver from the device's contexts, in whatever way: it changes while memory comes back. */
+static uint64_t count_freed(int device)
+{
+	uint64_t freed = 0;
+
+	MT_EACH_CONTEXT(context) {
+		if (is_on(context, device))
+			freed += mt_counter(&context->counters.driver_frees);
+	}
+	return freed;
+}
+
+/* A context that pools no more may still have what it kept before. */
+static bool has_pool(int device)
+{
+	MT_EACH_CONTEXT(context) {
+		if (is_on(context, device) && (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL ||
+					       mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
+			return true;
+	}
+	return false;
+}
+
+static void count_shortage(int device, uint32_t delta)
+{
+	for (int i = 0; i < MT_POOL_DEVICES; i++)
+		if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta, memory_order_seq_cst);
+}
+
+MT_COLD bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+{
+	uint64_t total = device == MT_ROOM_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+
+	if (!has_pool(device) || (total && bytes > total))
+		return false;
+	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
+	count_shortage(device, 1);
+	if (device != MT_ROOM_ANY_DEVICE)
+		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+	shortage->freed = count_freed(device);
+	shortage->start_ns = mt_os_now_ns();
+	return true;
+}
+
+MT_COLD void mt_room_short_end(const struct mt_shortage *shortage)
+{
+	count_shortage(shortage->device, (uint32_t)-1);
+	mt_wait_cancellable(shortage->cancel);
+}
+
+/* Each held context of the device. */
+static void each_context(const struct mt_shortage *shortage, void (*act)(struct mt_context *context, uint64_t start_ns))
+{
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (!is_on(context, shortage->device) || !mt_context_hold(context, life))
+			continue;
+		act(context, shortage->start_ns);
+		mt_context_drop(context);
+	}
+}
+
+static void give_idle(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_giveback all = MT_GIVEBACK_ALL;
+
+	(void)start_ns;
+	all.in_capture = true;
+	(void)mt_giveback_idle(context, &all);
+}
+
+/* What the driver alone would have free now: all whose own context is done with it. */
+static void give_ready(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_giveback all = MT_GIVEBACK_ALL;
+
+	all.in_capture = true;
+	mt_lock_take(&context->lock);
+	(void)mt_fence_close(context);
+	mt_fence_poll(context, UINT32_MAX);
+	mt_fence_poll_own(context);
+	mt_lock_drop(&context->lock);
+	give_idle(context, start_ns);
+	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
+		(void)mt_giveback_pending(context, &all, false);
+	else
+		(void)mt_giveback_own_done(context, &all);
+}
+
+/* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
+static void give_lost(struct mt_context *context, uint64_t start_ns)
+{
+	struct mt_giveback all = MT_GIVEBACK_ALL;
+
+	(void)start_ns;
+	all.in_capture = true;
+	(void)mt_giveback_pending(context, &all, true);
+}
+
+/* Blocks that another thread has in hand on their way to the driver: some microseconds. */
+static void await_givers(int device)
+{
+	uint64_t start_ns = mt_os_now_ns();
+
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < GIVERS_WAIT_NS; round++) {
+		uint32_t givers = 0;
+
+		for (int i = 0; i < MT_POOL_DEVICES; i++)
+			if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+				givers += atomic_load_explicit(&mt_pool.devices[i].givers, memory_order_acquire);
+		if (!givers)
+			return;
+		mt_wait_round(round);
+	}
+}
+
+/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call of unknown size that fails beside eight times
+ * as much free memory fails for another reason. */
+static bool can_serve(const struct mt_shortage *shortage)
+{
+	uint64_t free_bytes = 0, total_bytes = 0, cached;
+	bool is_known;
+	int mode;
+
+	if (shortage->device == MT_ROOM_ANY_DEVICE)
+		return true;
+	mode = mt_capture_relax(mt_pool_driver());
+	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
+	mt_capture_restore(mt_pool_driver(), mode);
+	cached = mt_pool_withheld_bytes(shortage->device);
+	if (!is_known)
+		return true;
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes : cached >= free_bytes / UNKNOWN_SHARE;
+}
+
+static bool is_hopeful(const struct mt_shortage *shortage)
+{
+	bool is = false;
+
+	MT_EACH_CONTEXT(context) {
+		if (is || !is_on(context, shortage->device))
+			continue;
+		mt_lock_take(&context->lock);
+		is = mt_fence_is_hopeful(context, shortage->start_ns);
+		mt_lock_drop(&context->lock);
+	}
+	return is;
+}
+
+/* Something has reached the driver since the last time. */
+static bool has_more(struct mt_shortage *shortage)
+{
+	uint64_t freed;
+
+	await_givers(shortage->device);
+	freed = count_freed(shortage->device);
+	if (freed == shortage->freed)
+		return false;
+	shortage->freed = freed;
+	return true;
+}
+
+/* Waits until something of what was pending at the start is done, as the program's own calls of cuMemFree would have waited. */
+static bool await_pending(struct mt_shortage *shortage)
+{
+	for (unsigned round = 0; mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
+		if (!can_serve(shortage))
+			return false;
+		each_context(shortage, give_ready);
+		if (has_more(shortage))
+			return true;
+		mt_wait_round(round);
+	}
+	return false;
+}
+
+MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
+{
+	enum { IDLE, READY, WAIT, LOST };
+
+	if (shortage->step == IDLE) {
+		each_context(shortage, give_idle);
+		shortage->step = READY;
+		/* In any case: another thread may have freed between the failed call and the begin. */
+		(void)has_more(shortage);
+		return true;
+	}
+	if (shortage->step == READY) {
+		each_context(shortage, give_ready);
+		shortage->step = WAIT;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step == WAIT && await_pending(shortage))
+		return true;
+	if (shortage->step == WAIT) {
+		each_context(shortage, give_lost);
+		shortage->step = LOST;
+		if (has_more(shortage))
+			return true;
+	}
+	if (shortage->step++ >= LOST + MORE_TRIES)
+		return false;
+	each_context(shortage, give_idle);
+	return has_more(shortage);
+}

@@ -1,0 +1,133 @@
+/* gpu/entries.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers share. */
+#include "gpu/entries_work.h"
+
+#include <stdatomic.h>
+
+#include "gpu/capture.h"
+
+/* ---- where the caller stands ---- */
+
+/* Most machines have one device, and then it need not be asked for at every call. */
+static bool has_one_device(void)
+{
+	static _Atomic int known; /* devices, 0 while unknown; counter, no ordering */
+	int count = atomic_load_explicit(&known, memory_order_relaxed);
+
+	if (mt_unlikely(count == 0) && mt_cuda_call(cuDeviceGetCount, &count) == MT_CU_SUCCESS)
+		atomic_store_explicit(&known, count, memory_order_relaxed);
+	return count == 1;
+}
+
+int mt_cuda_current_device(void)
+{
+	int device = 0;
+
+	if (has_one_device() || mt_cuda_call(cuCtxGetDevice, &device) != MT_CU_SUCCESS)
+		return 0;
+	return device;
+}
+
+uint64_t mt_cuda_current_context(void)
+{
+	struct CUctx_st *context = NULL;
+
+	return mt_cuda_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS ? (uint64_t)(uintptr_t)context : 0;
+}
+
+int mt_cuda_device_of(uint64_t dptr)
+{
+	int device = 0;
+
+	if (has_one_device())
+		return 0;
+	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) == MT_CU_SUCCESS && device >= 0)
+		return device;
+	return mt_cuda_current_device();
+}
+
+/* ---- the end of a wrapper ---- */
+
+int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_device_record *record)
+{
+	if (work->reserved && result == MT_CU_SUCCESS)
+		mt_device_add(record);
+	else if (work->reserved)
+		mt_device_cancel();
+	errno = work->kept_errno;
+	return result;
+}
+
+int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *taken)
+{
+	if (taken && result != MT_CU_SUCCESS)
+		mt_device_put_back(taken);
+	else if (taken)
+		mt_device_cancel();
+	errno = kept_errno;
+	return result;
+}
+
+MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device)
+{
+	size_t free_bytes = 0;
+	size_t total_bytes = 0;
+
+	if (device < 0)
+		device = mt_cuda_current_device();
+	if (result == MT_CU_SUCCESS)
+		mt_oom_note_success(bytes, device);
+	if (result != MT_CU_OUT_OF_MEMORY)
+		return;
+	if (!mt_capture_is_open() && mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
+		free_bytes = total_bytes = 0;
+	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
+}
+
+/* ---- the pool ---- */
+
+bool mt_cuda_find_block(uint64_t dptr, struct mt_cuda_block *out)
+{
+	size_t bytes = 0;
+
+	if (!mt_pool_is_used())
+		return false;
+	out->base = dptr;
+	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
+		return true;
+	/* Blocks are whole allocations of the driver's, so that it knows where this address begins. */
+	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
+	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
+		return false;
+	out->is_absent |= dptr - out->base >= out->bytes;
+	return true;
+}
+
+int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
+{
+	int kept_errno = errno;
+	int result;
+
+	if (mt_unlikely(!mt_cuda_is_on()))
+		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
+	result = mt_pool_alloc(dptr, bytes);
+	mt_cuda_note("cuMemAlloc", result, bytes, -1); /* the pool has made room and tried again already */
+	errno = kept_errno;
+	return result;
+}
+
+int cuMemFree_v2(uint64_t dptr)
+{
+	int kept_errno = errno;
+	struct mt_device_record record;
+	bool taken;
+	int result;
+
+	if (mt_unlikely(!mt_cuda_is_on()))
+		return mt_cuda_call(cuMemFree_v2, dptr);
+	if (mt_likely(mt_pool_take_back(dptr, &result))) {
+		errno = kept_errno;
+		return result;
+	}
+	taken = mt_device_take(MT_DEVICE_direct, dptr, &record); /* managed, pitched and async memory come here too */
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr), taken ? &record : NULL);
+}

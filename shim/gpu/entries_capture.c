@@ -1,0 +1,164 @@
+/* gpu/entries_capture.c -- begin and end of stream captures: the gate of gpu/capture.h closes before the driver knows of the capture
+ * and opens when it has ended, or when it could not begin. */
+#include "gpu/entries_work.h"
+#include "gpu/capture.h"
+
+static int after_begin(int kept_errno, struct CUstream_st *stream, bool is_ptsz, int result)
+{
+	mt_capture_after_begin(mt_driver(), stream, is_ptsz, result);
+	errno = kept_errno;
+	return result;
+}
+
+/* Raises the gate; false where the call is handed on as it is. */
+static bool before_begin(void)
+{
+	if (!mt_cuda_is_on())
+		return false;
+	mt_pool_fence_freed();
+	mt_capture_before_begin();
+	return true;
+}
+
+int cuStreamBeginCapture(struct CUstream_st *stream)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCapture, stream);
+	return after_begin(kept_errno, stream, false, mt_cuda_call(cuStreamBeginCapture, stream));
+}
+
+int cuStreamBeginCapture_ptsz(struct CUstream_st *stream)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCapture_ptsz, stream);
+	return after_begin(kept_errno, stream, true, mt_cuda_call(cuStreamBeginCapture_ptsz, stream));
+}
+
+int cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCapture_v2, stream, mode);
+	return after_begin(kept_errno, stream, false, mt_cuda_call(cuStreamBeginCapture_v2, stream, mode));
+}
+
+int cuStreamBeginCapture_v2_ptsz(struct CUstream_st *stream, int mode)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode);
+	return after_begin(kept_errno, stream, true, mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode));
+}
+
+int cuStreamBeginCaptureToGraph(struct CUstream_st *stream, struct CUgraph_st *graph,
+				struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
+				size_t count, int mode)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count, mode);
+	return after_begin(kept_errno, stream, false,
+			   mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count, mode));
+}
+
+int cuStreamBeginCaptureToGraph_ptsz(struct CUstream_st *stream, struct CUgraph_st *graph,
+				     struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
+				     size_t count, int mode)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges, count, mode);
+	return after_begin(kept_errno, stream, true,
+			   mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges, count, mode));
+}
+
+int cuStreamBeginRecaptureToGraph(struct CUstream_st *stream, int mode, struct CUgraph_st *graph, void *callback, void *data)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data);
+	return after_begin(kept_errno, stream, false,
+			   mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data));
+}
+
+int cuStreamBeginRecaptureToGraph_ptsz(struct CUstream_st *stream, int mode, struct CUgraph_st *graph, void *callback, void *data)
+{
+	int kept_errno = errno;
+
+	if (!before_begin())
+		return mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, callback, data);
+	return after_begin(kept_errno, stream, true,
+			   mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, callback, data));
+}
+
+static int after_end(int kept_errno, struct CUstream_st *stream, bool is_ptsz, int result)
+{
+	mt_capture_after_end(mt_driver(), stream, is_ptsz, result);
+	errno = kept_errno;
+	return result;
+}
+
+int cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
+{
+	int kept_errno = errno;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuStreamEndCapture, stream, graph);
+	return after_end(kept_errno, stream, false, mt_cuda_call(cuStreamEndCapture, stream, graph));
+}
+
+int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **graph)
+{
+	int kept_errno = errno;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph);
+	return after_end(kept_errno, stream, true, mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
+}
+
+/* ---- a stream that goes while it captures ---- */
+
+/* Around the driver's call: only a success ends the capture, and the handle may be given to a new stream before we know of it. Handles
+ * 0, 1 and 2 are the default streams, which nobody can destroy. */
+static bool stream_dies(struct CUstream_st *stream)
+{
+	int kept_errno = errno;
+	bool is_ours = (uintptr_t)stream > 2 && mt_cuda_is_on();
+
+	if (is_ours)
+		mt_capture_stream_dies(stream);
+	errno = kept_errno;
+	return is_ours;
+}
+
+static int stream_died(struct CUstream_st *stream, int result)
+{
+	int kept_errno = errno;
+
+	mt_capture_stream_died(stream, result);
+	errno = kept_errno;
+	return result;
+}
+
+int cuStreamDestroy(struct CUstream_st *stream)
+{
+	if (!stream_dies(stream))
+		return mt_cuda_call(cuStreamDestroy, stream);
+	return stream_died(stream, mt_cuda_call(cuStreamDestroy, stream));
+}
+
+int cuStreamDestroy_v2(struct CUstream_st *stream)
+{
+	if (!stream_dies(stream))
+		return mt_cuda_call(cuStreamDestroy_v2, stream);
+	return stream_died(stream, mt_cuda_call(cuStreamDestroy_v2, stream));
+}

@@ -1,0 +1,113 @@
+/* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory error here is the host's: the pool
+ * has nothing to give back for it, but it is counted. */
+#include "gpu/entries_work.h"
+
+static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
+{
+	struct mt_device_record record = {.kind = MT_DEVICE_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
+
+	if (result == MT_CU_SUCCESS) {
+		record.device = mt_cuda_current_device();
+		record.context = mt_cuda_current_context();
+	} else if (result == MT_CU_OUT_OF_MEMORY) {
+		mt_pool_note_ooms(mt_cuda_current_device(), 1);
+	}
+	return mt_cuda_end(work, result, &record);
+}
+
+int cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
+{
+	struct mt_cuda_work work;
+	int result;
+
+	if (!mt_cuda_is_on() || !ptr)
+		return mt_cuda_call(cuMemHostAlloc, ptr, bytes, flags);
+	work = mt_cuda_begin();
+	result = mt_cuda_call(cuMemHostAlloc, ptr, bytes, flags);
+	return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);
+}
+
+int cuMemAllocHost_v2(void **ptr, size_t bytes)
+{
+	struct mt_cuda_work work;
+	int result;
+
+	if (!mt_cuda_is_on() || !ptr)
+		return mt_cuda_call(cuMemAllocHost_v2, ptr, bytes);
+	work = mt_cuda_begin();
+	result = mt_cuda_call(cuMemAllocHost_v2, ptr, bytes);
+	return end_pinned(&work, result, result == MT_CU_SUCCESS ? *ptr : NULL, bytes);
+}
+
+int cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
+{
+	struct mt_cuda_work work;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemHostRegister_v2, ptr, bytes, flags);
+	work = mt_cuda_begin();
+	return end_pinned(&work, mt_cuda_call(cuMemHostRegister_v2, ptr, bytes, flags), ptr, bytes);
+}
+
+int cuMemFreeHost(void *ptr)
+{
+	int kept_errno = errno;
+	struct mt_device_record record;
+	bool taken;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemFreeHost, ptr);
+	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr), taken ? &record : NULL);
+}
+
+int cuMemHostUnregister(void *ptr)
+{
+	int kept_errno = errno;
+	struct mt_device_record record;
+	bool taken;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuMemHostUnregister, ptr);
+	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr), taken ? &record : NULL);
+}
+
+/* ---- memory of another process ---- */
+
+/* The same handle may be opened again and answers the same address, closed as often: the record goes with the first. */
+int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
+{
+	struct mt_device_record record = {.kind = MT_DEVICE_imported};
+	struct mt_cuda_work work;
+	uint64_t base = 0;
+	size_t bytes = 0;
+	int result;
+
+	if (!mt_cuda_is_on() || !dptr)
+		return mt_cuda_call(cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	work = mt_cuda_begin();
+	result = mt_cuda_try(-1, 0, cuIpcOpenMemHandle_v2, dptr, handle, flags);
+	if (result == MT_CU_SUCCESS) {
+		if (mt_cuda_call(cuMemGetAddressRange_v2, &base, &bytes, *dptr) == MT_CU_SUCCESS)
+			record.bytes = bytes;
+		record.key = *dptr;
+		record.device = mt_cuda_device_of(*dptr);
+		record.context = mt_cuda_current_context();
+	} else if (result == MT_CU_OUT_OF_MEMORY) {
+		mt_cuda_tell("cuIpcOpenMemHandle", result, 0, -1);
+	}
+	return mt_cuda_end(&work, result, &record);
+}
+
+int cuIpcCloseMemHandle(uint64_t dptr)
+{
+	int kept_errno = errno;
+	struct mt_device_record record;
+	bool taken;
+
+	if (!mt_cuda_is_on())
+		return mt_cuda_call(cuIpcCloseMemHandle, dptr);
+	taken = mt_device_take(MT_DEVICE_imported, dptr, &record);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr), taken ? &record : NULL);
+}

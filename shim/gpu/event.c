@@ -1,0 +1,306 @@
+#include "gpu/event.h"
+
+#include "sys/attr.h"
+#include "gpu/slab.h"
+
+static struct mt_stash event_stash = MT_STASH(struct mt_event);
+
+/* Events on their way home, and those that a full stock did not take. */
+static struct mt_lock limbo_lock = MT_LOCK(limbo);
+static _Atomic(struct mt_event *) limbo;
+
+/* The context's lock is held. */
+static bool put(struct mt_context *context, struct mt_event *event)
+{
+	if (context->stock_count >= MT_STOCK_EVENTS)
+		return false;
+	event->is_abroad = false;
+	event->next = context->stock;
+	context->stock = event;
+	context->stock_count++;
+	return true;
+}
+
+static void to_limbo(struct mt_event *event)
+{
+	mt_lock_take(&limbo_lock);
+	event->next = atomic_load_explicit(&limbo, memory_order_relaxed);
+	atomic_store_explicit(&limbo, event, memory_order_relaxed);
+	mt_lock_drop(&limbo_lock);
+}
+
+struct mt_event *mt_events_take_stock(struct mt_context *context)
+{
+	struct mt_event *event = context->stock;
+
+	if (event) {
+		context->stock = event->next;
+		context->stock_count--;
+		event->next = NULL;
+	}
+	return event;
+}
+
+void mt_events_give_back(struct mt_context *context, struct mt_event *list)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->context == context && put(context, list))
+			continue;
+		if (list->context == context)
+			list->is_abroad = true;
+		to_limbo(list);
+	}
+}
+
+static void unlink_all(struct mt_context *context, struct mt_event *event)
+{
+	if (event->all_prev)
+		event->all_prev->all_next = event->all_next;
+	else
+		context->events = event->all_next;
+	if (event->all_next)
+		event->all_next->all_prev = event->all_prev;
+}
+
+/* One event home from the limbo, into its stock or out of the driver. */
+static void bring_home(struct mt_event *event)
+{
+	struct mt_context *context = event->context;
+	bool is_kept;
+
+	if (!mt_context_hold(context, event->life)) {
+		mt_stash_give(&event_stash, event);
+		return;
+	}
+	mt_lock_take(&context->lock);
+	is_kept = put(context, event);
+	if (!is_kept)
+		unlink_all(context, event);
+	mt_lock_drop(&context->lock);
+	if (!is_kept) {
+		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
+		mt_stash_give(&event_stash, event);
+	}
+	mt_context_drop(context);
+}
+
+void mt_events_bring_home(void)
+{
+	struct mt_event *list, *next;
+
+	if (mt_likely(!atomic_load_explicit(&limbo, memory_order_relaxed)))
+		return;
+	mt_lock_take(&limbo_lock);
+	list = atomic_load_explicit(&limbo, memory_order_relaxed);
+	atomic_store_explicit(&limbo, NULL, memory_order_relaxed);
+	mt_lock_drop(&limbo_lock);
+	for (; list; list = next) {
+		next = list->next;
+		bring_home(list);
+	}
+}
+
+static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt_event **out)
+{
+	struct mt_event *event = mt_stash_take(&event_stash);
+	bool was_pushed;
+	int result;
+
+	if (!event)
+		return MT_FENCE_LOST;
+	was_pushed = mt_context_enter(context, true, &result);
+	if (result == MT_CU_SUCCESS)
+		result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
+	mt_context_exit(was_pushed);
+	if (result != MT_CU_SUCCESS) {
+		mt_stash_give(&event_stash, event);
+		mt_context_note(context, result);
+		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED ? MT_FENCE_NOT_YET : MT_FENCE_LOST;
+	}
+	event->context = context;
+	event->next = NULL;
+	event->is_abroad = false;
+	event->life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	mt_lock_take(&context->lock);
+	event->all_prev = NULL;
+	event->all_next = context->events;
+	if (context->events)
+		context->events->all_prev = event;
+	context->events = event;
+	mt_lock_drop(&context->lock);
+	*out = event;
+	return MT_FENCE_DONE;
+}
+
+/* The context is held. */
+static enum mt_fence_answer record_one(struct mt_context *context, struct mt_event *event, struct mt_event **list)
+{
+	enum mt_fence_answer answer;
+	int result;
+
+	if (!event && (answer = create(context, &event)) != MT_FENCE_DONE)
+		return answer;
+	event->next = *list;
+	*list = event;
+	result = mt_pool_driver()->cuCtxRecordEvent(atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+	if (result == MT_CU_SUCCESS)
+		return MT_FENCE_DONE;
+	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
+		return MT_FENCE_NOT_YET;
+	mt_context_note(context, result == MT_CU_NOT_READY ? MT_CU_NOT_SUPPORTED : result);
+	return MT_FENCE_LOST;
+}
+
+static bool is_gone(struct mt_context *context)
+{
+	return atomic_load_explicit(&context->is_gone, memory_order_relaxed);
+}
+
+static enum mt_fence_answer record_abroad(struct mt_context *other, struct mt_event **list)
+{
+	struct mt_event *before = *list;
+	enum mt_fence_answer answer;
+	struct mt_event *event;
+
+	mt_lock_take(&other->lock);
+	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) || is_gone(other)) {
+		mt_lock_drop(&other->lock);
+		return MT_FENCE_DONE;
+	}
+	if (atomic_load_explicit(&other->is_broken, memory_order_relaxed)) {
+		/* It may still run work and cannot be fenced. */
+		mt_lock_drop(&other->lock);
+		return MT_FENCE_LOST;
+	}
+	other->users++;
+	event = mt_events_take_stock(other);
+	mt_lock_drop(&other->lock);
+	answer = record_one(other, event, list);
+	mt_lock_take(&other->lock);
+	if (*list != before)
+		(*list)->is_abroad = true;
+	other->users--;
+	mt_lock_drop(&other->lock);
+	return answer == MT_FENCE_LOST && is_gone(other) ? MT_FENCE_DONE : answer;
+}
+
+enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own, struct mt_event **list)
+{
+	enum mt_fence_answer answer;
+
+	mt_events_bring_home();
+	mt_context_know_primaries();
+	answer = record_one(context, own, list);
+	/* Behind its own, which is asked first: an error of the current context, which this is then, is not held against another. */
+	MT_EACH_CONTEXT(other) {
+		if (other != context && answer == MT_FENCE_DONE &&
+		    atomic_load_explicit(&other->handle, memory_order_relaxed))
+			answer = record_abroad(other, &(*list)->next);
+	}
+	return answer;
+}
+
+/* An answer of cuEventQuery. */
+static enum mt_fence_answer understand(struct mt_context *context, int result)
+{
+	if (result == MT_CU_SUCCESS)
+		return MT_FENCE_DONE;
+	if (result == MT_CU_NOT_READY || result == MT_CU_NOT_PERMITTED)
+		return MT_FENCE_NOT_YET;
+	mt_context_note(context, result == MT_CU_OUT_OF_MEMORY ? MT_CU_NOT_SUPPORTED : result);
+	return MT_FENCE_LOST;
+}
+
+/* Done: it has left for its own stock. */
+static enum mt_fence_answer query_abroad(struct mt_event *event)
+{
+	struct mt_context *other = event->context;
+	enum mt_fence_answer answer = MT_FENCE_DONE;
+
+	if (!mt_context_hold(other, event->life)) {
+		mt_stash_give(&event_stash, event);
+		return MT_FENCE_DONE;
+	}
+	if (!is_gone(other))
+		answer = understand(other, mt_pool_driver()->cuEventQuery(event->event));
+	if (answer == MT_FENCE_LOST && is_gone(other))
+		answer = MT_FENCE_DONE;
+	if (answer == MT_FENCE_DONE)
+		to_limbo(event);
+	mt_context_drop(other);
+	return answer;
+}
+
+enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event **list)
+{
+	struct mt_event **link = list;
+
+	while (*link) {
+		struct mt_event *event = *link, *next = event->next;
+		/* Asked now: one of another context may be somebody else's once it has been asked. */
+		bool is_own = event->context == context;
+		enum mt_fence_answer answer;
+
+		if (is_own)
+			answer = understand(context, mt_pool_driver()->cuEventQuery(event->event));
+		else
+			answer = query_abroad(event);
+		if (answer != MT_FENCE_DONE)
+			return answer;
+		if (is_own)
+			link = &event->next;
+		else
+			*link = next;
+	}
+	return MT_FENCE_DONE;
+}
+
+void mt_events_abandon(struct mt_context *context, struct mt_event *list)
+{
+	struct mt_event *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		if (list->context != context)
+			to_limbo(list);
+	}
+}
+
+struct mt_event *mt_events_die(struct mt_context *context)
+{
+	struct mt_event *dead = NULL, *next;
+
+	for (struct mt_event *event = context->events; event; event = next) {
+		next = event->all_next;
+		if (event->is_abroad)
+			continue;
+		event->next = dead;
+		dead = event;
+	}
+	context->events = NULL;
+	context->stock = NULL;
+	context->stock_count = 0;
+	return dead;
+}
+
+void mt_events_bury(struct mt_event *dead, bool destroys)
+{
+	struct mt_event *next;
+
+	for (; dead; dead = next) {
+		next = dead->next;
+		if (destroys)
+			(void)mt_pool_driver()->cuEventDestroy_v2(dead->event);
+		mt_stash_give(&event_stash, dead);
+	}
+}
+
+MT_COLD void mt_events_forget_all(void)
+{
+	mt_lock_reset(&limbo_lock);
+	atomic_store_explicit(&limbo, NULL, memory_order_relaxed);
+	mt_stash_forget(&event_stash);
+}

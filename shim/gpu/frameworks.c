@@ -1,0 +1,61 @@
+#include "gpu/frameworks.h"
+
+#include <string.h>
+
+#include "sys/loader.h"
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
+{
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	seen->torch |= begins(name, "libc10_cuda.so");
+	seen->jax |= begins(name, "xla_cuda_plugin") || begins(name, "xla_extension");
+	seen->tensorflow |= begins(name, "libtensorflow_framework.so");
+	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
+}
+
+struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice, const struct mt_config_facts *facts,
+						  const struct mt_frameworks_seen *seen)
+{
+	if (choice == MT_CUDA_OFF)
+		return (struct mt_frameworks_verdict){MT_POOL_OFF, "off"};
+	if (choice == MT_CUDA_POOL)
+		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
+	if (choice == MT_CUDA_ACCOUNT)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account"};
+	if (seen->torch && !facts->torch_without_cache)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: PyTorch's caching allocator sits on top"};
+	if (seen->jax && !facts->jax_without_bfc)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: JAX's caching allocator sits on top"};
+	if (seen->tensorflow && !facts->tensorflow_without_bfc)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
+						      "account: TensorFlow's caching allocator sits on top"};
+	if (seen->cupy)
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: CuPy's memory pool sits on top"};
+	if (seen->torch)
+		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool: PyTorch's own cache is off"};
+	return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
+}
+
+static int note_object(struct dl_phdr_info *info, size_t bytes, void *seen)
+{
+	(void)bytes;
+	if (info->dlpi_name)
+		mt_frameworks_note(info->dlpi_name, seen);
+	return 0;
+}
+
+struct mt_frameworks_verdict mt_frameworks_look(void)
+{
+	struct mt_frameworks_seen seen = {0};
+
+	if (mt_config()->cuda == MT_CUDA_AUTO)
+		(void)mt_loader_iterate(note_object, &seen);
+	return mt_frameworks_decide(mt_config()->cuda, mt_config_facts(), &seen);
+}

@@ -1,0 +1,168 @@
+#include "gpu/nvml.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sys/loader.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+
+#define KEPT_NS        (5 * MT_NS_PER_S)
+#define KEPT_COUNT     16
+#define PROCESSES_MAX  128
+#define HOST_PIDNS     0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
+
+/* nvmlReturn_t is an enum of which only 0 is success; an nvmlDevice_t is a pointer. */
+struct memory_info {
+	unsigned long long total_bytes, free_bytes, used_bytes;
+};
+static struct {
+	int (*nvmlInit_v2)(void);
+	int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *pci, void **device);
+	int (*nvmlDeviceGetComputeRunningProcesses_v3)(void *device, unsigned *count, struct mt_nvml_process *list);
+	int (*nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count, struct mt_nvml_process *list);
+	int (*nvmlDeviceGetMemoryInfo)(void *device, struct memory_info *out);
+} nvml;
+
+enum state { STATE_NEW, STATE_READY, STATE_REFUSED };
+static enum state state;
+
+static struct kept {
+	char pci[32];
+	uint64_t at_ns;
+	struct mt_nvml_usage usage;
+	bool known;
+} kept[KEPT_COUNT];
+
+#define NO_INSTANCE 0xFFFFFFFFu /* the device is not divided (MIG) */
+
+/* Which part of a divided device is ours: those of the others have memory of their own. */
+static unsigned own_instance(const struct mt_nvml_process *list, unsigned count, unsigned own_pid)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (list[i].pid == own_pid)
+			return list[i].gpu_instance;
+	return NO_INSTANCE;
+}
+
+void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid, bool is_host_namespace,
+			struct mt_nvml_usage *out)
+{
+	bool alone = !is_host_namespace && count == 1;
+	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
+
+	out->own_known = false;
+	out->own_bytes = out->others_bytes = out->others_count = 0;
+	out->others_known = is_host_namespace || count <= 1;
+	for (unsigned i = 0; i < count; i++) {
+		bool told = list[i].used_bytes != ~0ull;
+
+		if (alone || (is_host_namespace && list[i].pid == own_pid)) {
+			out->own_known = told;
+			out->own_bytes += told ? list[i].used_bytes : 0; /* there may be a row for each compute instance */
+		} else if (out->others_known && (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
+			out->others_bytes += told ? list[i].used_bytes : 0;
+			out->others_count++;
+		}
+	}
+}
+
+static void find_functions(void *library)
+{
+#define FIND(name) *(void **)(void *)&nvml.name = mt_symbol(library, #name)
+	FIND(nvmlInit_v2);
+	FIND(nvmlDeviceGetHandleByPciBusId_v2);
+	FIND(nvmlDeviceGetComputeRunningProcesses_v3);
+	FIND(nvmlDeviceGetComputeRunningProcesses_v2);
+	FIND(nvmlDeviceGetMemoryInfo);
+#undef FIND
+}
+
+/* Once: a library that refuses will do so again. It stays loaded: nobody may close what others use too. */
+static bool is_ready(void)
+{
+	void *library;
+
+	if (state != STATE_NEW)
+		return state == STATE_READY;
+	state = STATE_REFUSED;
+	mt_loader_enter();
+	library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+	if (!library)
+		library = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+	mt_loader_leave();
+	if (!library)
+		return false;
+	find_functions(library);
+	if (nvml.nvmlInit_v2 && nvml.nvmlDeviceGetHandleByPciBusId_v2 && nvml.nvmlInit_v2() == 0)
+		state = STATE_READY;
+	return state == STATE_READY;
+}
+
+static bool is_host_namespace(void)
+{
+	struct stat seen;
+
+	return mt_os_look("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
+}
+
+static bool ask(const char *pci, struct mt_nvml_usage *out)
+{
+	static struct mt_nvml_process list[PROCESSES_MAX];
+	int (*processes)(void *, unsigned *, struct mt_nvml_process *) = nvml.nvmlDeviceGetComputeRunningProcesses_v3;
+	struct memory_info memory = {0};
+	unsigned count = PROCESSES_MAX;
+	void *device = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (!is_ready() || nvml.nvmlDeviceGetHandleByPciBusId_v2(pci, &device) != 0)
+		return false;
+	if (!processes)
+		processes = nvml.nvmlDeviceGetComputeRunningProcesses_v2;
+	/* More processes than there is room for is an error that tells no figures. */
+	if (processes && processes(device, &count, list) == 0 && count <= PROCESSES_MAX)
+		mt_nvml_tell_apart(list, count, (unsigned)mt_os_getpid(), is_host_namespace(), out);
+	if (nvml.nvmlDeviceGetMemoryInfo && nvml.nvmlDeviceGetMemoryInfo(device, &memory) == 0) {
+		out->free_bytes = memory.free_bytes;
+		out->total_bytes = memory.total_bytes;
+	}
+	return true;
+}
+
+/* Its own place, or the oldest. */
+static struct kept *find_kept(const char *pci)
+{
+	struct kept *oldest = &kept[0];
+
+	for (int i = 0; i < KEPT_COUNT; i++) {
+		if (strcmp(kept[i].pci, pci) == 0)
+			return &kept[i];
+		if (kept[i].at_ns < oldest->at_ns)
+			oldest = &kept[i];
+	}
+	memset(oldest, 0, sizeof(*oldest));
+	(void)strncpy(oldest->pci, pci, sizeof(oldest->pci) - 1);
+	return oldest;
+}
+
+bool mt_nvml_read(const char *pci, bool now, struct mt_nvml_usage *out)
+{
+	struct kept *place = find_kept(pci);
+	uint64_t time_ns = mt_os_now_ns();
+
+	if (now || !place->at_ns || time_ns - place->at_ns >= KEPT_NS) {
+		place->known = ask(pci, &place->usage);
+		place->usage.read_ns = place->at_ns = time_ns;
+	}
+	*out = place->usage;
+	return place->known;
+}
+
+void mt_nvml_fork_child(void)
+{
+	state = STATE_NEW;
+	memset(kept, 0, sizeof(kept));
+}

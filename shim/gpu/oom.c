@@ -1,0 +1,305 @@
+#include "gpu/oom.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "gpu/account.h"
+#include "core/config.h"
+#include "sys/lock.h"
+#include "sys/lock_check.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "gpu/pool.h"
+#include "core/control_file.h"
+#include "python/framework.h"
+#include "gpu/thread.h"
+#include "gpu/oom_cause.h"
+#include "gpu/oom_pending.h"
+#include "gpu/devices.h"
+#include "gpu/nvml.h"
+#include "core/publish.h"
+
+#define REPORT_PAUSE_NS (60 * MT_NS_PER_S) /* one full report a minute; a program that tries on and on fills no log */
+#define TELLING_NS      MT_NS_PER_S        /* a process that ends waits no longer for who prints one */
+#define MB(bytes)       ((unsigned long long)((bytes) / MT_MIB))
+
+/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is held over nothing. `stage` is
+ * written under it too; who ends sleeps on it while another thread tells. */
+enum { STAGE_NONE, STAGE_WAITING, STAGE_TELLING };
+static struct mt_lock lock = MT_LOCK(oom);
+static struct mt_oom_open open_errors;
+_Atomic uint32_t mt_oom_open_count; /* of them, for threads without the lock; counter, no ordering */
+static struct mt_stats_oom waiting;
+static _Atomic uint32_t stage;
+static uint64_t reported_ns; /* when the last one was taken; 0 never */
+static uint64_t unreported_count;
+
+static uint32_t get_stage(void)
+{
+	return atomic_load_explicit(&stage, memory_order_relaxed);
+}
+
+static void set_stage(uint32_t next)
+{
+	atomic_store_explicit(&stage, next, memory_order_relaxed);
+}
+
+/* ---- in the thread that met it ---- */
+
+static uint64_t live_bytes(const struct mt_device_usage *others)
+{
+	static const enum mt_device_kind kinds[] = {MT_DEVICE_direct, MT_DEVICE_pitch, MT_DEVICE_managed,
+						    MT_DEVICE_async,  MT_DEVICE_vmm,   MT_DEVICE_array};
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		sum += others->live_bytes[kinds[i]];
+	return sum;
+}
+
+static void gather(struct mt_stats_oom *out)
+{
+	struct mt_device_usage others;
+	struct mt_pool_usage pool;
+
+	mt_pool_usage((int)out->device, &pool);
+	mt_device_usage((int)out->device, &others);
+	out->time_ns = mt_os_realtime_ns();
+	out->allocated_bytes = pool.allocated_bytes + live_bytes(&others);
+	out->reserved_bytes = pool.reserved_bytes + live_bytes(&others);
+	out->idle_bytes = pool.idle_bytes + pool.pending_bytes;
+	out->largest_idle_bytes = pool.largest_idle_bytes;
+	out->reserved_peak_bytes = pool.reserved_peak_bytes;
+	out->num_alloc_retries = pool.num_alloc_retries;
+}
+
+/* Counts a final error and has it reported; of a burst only the first is. */
+static void settle(struct mt_oom_failure *final)
+{
+	uint64_t now = mt_os_now_ns();
+	struct mt_pool_usage pool;
+	bool turn;
+
+	mt_pool_note_ooms((int)final->facts.device, final->errors_count);
+	mt_pool_usage((int)final->facts.device, &pool);
+	final->facts.num_ooms = pool.num_ooms;
+	mt_lock_take(&lock);
+	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
+	if (turn) {
+		reported_ns = now;
+		waiting = final->facts;
+		waiting.unreported_count = unreported_count;
+		unreported_count = 0;
+		set_stage(STAGE_WAITING);
+	} else {
+		unreported_count += final->errors_count;
+	}
+	mt_lock_drop(&lock);
+	if (turn)
+		mt_bell_ring(MT_BELL_OOM);
+}
+
+static void note_count(void)
+{
+	atomic_store_explicit(&mt_oom_open_count, open_errors.count, memory_order_relaxed);
+}
+
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
+{
+	struct mt_stats_oom facts = {.asked_bytes = asked_bytes, .device = (uint64_t)(device < 0 ? 0 : device)};
+	struct mt_oom_failure final;
+	bool settles;
+
+	facts.free_bytes = free_bytes;
+	facts.total_bytes = total_bytes;
+	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
+	gather(&facts);
+	mt_lock_take(&lock);
+	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(), &final);
+	note_count();
+	mt_lock_drop(&lock);
+	if (settles)
+		settle(&final);
+	mt_bell_ring(MT_BELL_OOM); /* the worker's sleep is to end with its time */
+}
+
+void mt_oom_note_success(uint64_t bytes, int device)
+{
+	struct mt_oom_failure settled;
+	bool overcome = false;
+	bool found;
+
+	mt_lock_take(&lock);
+	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(), (uint64_t)(device < 0 ? 0 : device), bytes,
+				    &settled, &overcome);
+	note_count();
+	mt_lock_drop(&lock);
+	if (found && overcome)
+		mt_pool_note_retry((int)settled.facts.device);
+	else if (found)
+		settle(&settled);
+}
+
+/* ---- errors whose time is up ---- */
+
+static void expire(uint64_t now_ns, bool all)
+{
+	struct mt_oom_failure final;
+	bool found = true;
+
+	while (found) {
+		mt_lock_take(&lock);
+		found = mt_oom_open_expire(&open_errors, now_ns, all, &final);
+		note_count();
+		mt_lock_drop(&lock);
+		if (found)
+			settle(&final);
+	}
+}
+
+uint64_t mt_oom_tick(uint64_t now_ns)
+{
+	uint64_t next_ns;
+
+	if (!mt_oom_is_open())
+		return UINT64_MAX;
+	expire(now_ns, false);
+	mt_lock_take(&lock);
+	next_ns = mt_oom_open_next_ns(&open_errors);
+	mt_lock_drop(&lock);
+	return next_ns;
+}
+
+/* ---- the report ---- */
+
+static struct {
+	int device;
+	struct mt_nvml_usage nvml;
+} job;
+
+static void ask_job(void)
+{
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	int count = mt_gpu_read(devices, MT_DEVICES_COUNT);
+
+	memset(&job.nvml, 0, sizeof(job.nvml));
+	for (int i = 0; i < count; i++)
+		if (devices[i].ordinal == job.device && devices[i].pci[0])
+			(void)mt_nvml_read(devices[i].pci, true, &job.nvml);
+}
+
+static void ask_others(uint64_t device, struct mt_nvml_usage *out)
+{
+	job.device = (int)device;
+	if (mt_gpu_thread_run(ask_job))
+		*out = job.nvml;
+}
+
+static void print_others(const struct mt_stats_oom *oom)
+{
+	if (oom->others_known)
+		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device", (unsigned long long)oom->others_count,
+		       oom->others_count == 1 ? "process holds" : "processes hold", MB(oom->others_bytes));
+	else
+		mt_log(MT_LOG_WARN, "gpu-oom: others: not known (no NVML, or it names nobody here)");
+}
+
+/* Each line can be found by gpu-oom. */
+static void print(const struct mt_stats_oom *oom)
+{
+	static const char *const causes[] = {
+#define X(name, text) text,
+		MT_OOM_CAUSES(X)
+#undef X
+	};
+
+	mt_log(MT_LOG_WARN, "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
+	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes, MB(oom->asked_bytes));
+	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MB(oom->free_bytes), MB(oom->total_bytes));
+	mt_log(MT_LOG_WARN,
+	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle %llu MB, largest idle block "
+	       "%llu MB, retries %llu, out of memory %llu times",
+	       MB(oom->allocated_bytes), MB(oom->reserved_bytes), MB(oom->reserved_peak_bytes), MB(oom->idle_bytes),
+	       MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
+	if (oom->framework_idle_bytes)
+		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused", MB(oom->framework_idle_bytes));
+	print_others(oom);
+	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
+	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);
+	if (oom->unreported_count)
+		mt_log(MT_LOG_WARN, "gpu-oom: %llu more such errors since the last report",
+		       (unsigned long long)oom->unreported_count);
+}
+
+/* Whether there is a report to make; take: it is the caller's from now on, who says when it is told. */
+static bool find_waiting(struct mt_stats_oom *out, bool take)
+{
+	bool found;
+
+	mt_lock_take(&lock);
+	*out = waiting;
+	found = get_stage() == STAGE_WAITING;
+	if (found && take)
+		set_stage(STAGE_TELLING);
+	mt_lock_drop(&lock);
+	return found;
+}
+
+static void note_told(void)
+{
+	mt_lock_take(&lock);
+	set_stage(STAGE_NONE);
+	mt_lock_drop(&lock);
+	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
+}
+
+/* The end of the process is the end of the thread that tells, in the middle of a line or before the first one. */
+static void wait_until_told(void)
+{
+	uint64_t until = mt_os_now_ns() + TELLING_NS;
+	uint64_t now;
+
+	mt_lock_check_wait("a report of an out-of-memory");
+	while (get_stage() == STAGE_TELLING && (now = mt_os_now_ns()) < until)
+		(void)mt_os_futex_wait(&stage, STAGE_TELLING, until - now, MT_FUTEX_PRIVATE);
+}
+
+static void tell(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
+{
+	oom->others_known = others->others_known;
+	oom->others_bytes = others->others_bytes;
+	oom->others_count = others->others_count;
+	oom->framework_idle_bytes = mt_framework_idle_bytes((int)oom->device);
+	mt_oom_judge(oom, mt_config()->frag_gb);
+	print(oom);
+	mt_publish_oom(oom);
+}
+
+void mt_oom_finish(bool at_end)
+{
+	struct mt_nvml_usage others = {0};
+	struct mt_stats_oom oom;
+
+	if (at_end)
+		expire(0, true);
+	/* Asking takes a while, and a process that ends meanwhile takes the report for itself. */
+	if (!at_end && find_waiting(&oom, false))
+		ask_others(oom.device, &others);
+	if (find_waiting(&oom, true)) {
+		tell(&oom, &others);
+		note_told();
+	} else if (at_end) {
+		wait_until_told();
+	}
+}
+
+void mt_oom_fork_child(void)
+{
+	mt_lock_reset(&lock);
+	open_errors.count = 0;
+	note_count();
+	set_stage(STAGE_NONE);
+	reported_ns = 0;
+	unreported_count = 0;
+}

@@ -1,0 +1,339 @@
+/* pool.c -- cuMemAlloc and cuMemFree out of the cache. */
+#include "gpu/pool.h"
+
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "gpu/capture.h"
+#include "gpu/fence.h"
+#include "gpu/release.h"
+#include "gpu/block_alloc.h"
+#include "gpu/slab.h"
+#include "gpu/device_memory.h"
+#include "gpu/usage.h"
+#include "gpu/wait.h"
+
+#define BUSY_TURNS 64 /* looks at a block that another thread is asking about */
+
+static bool is_up(void)
+{
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed);
+}
+
+/* ---- alloc ---- */
+
+/* Another thread is asking the driver about the group: some microseconds, less than a cuMemAlloc takes. The lock is held at
+ * the call and at the return, but not between. */
+static void let_finish(struct mt_context *context)
+{
+	mt_lock_drop(&context->lock);
+	for (int i = 0; i < 16; i++)
+		mt_os_relax();
+	mt_lock_take(&context->lock);
+}
+
+/* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all the while. */
+static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
+{
+	for (unsigned turn = 0;; turn++) {
+		struct mt_block *block = mt_bins_find(context->idle, fit);
+
+		if (mt_likely(block != NULL))
+			return block;
+		block = mt_bins_find(context->pending, fit);
+		if (!block || turn == BUSY_TURNS)
+			return NULL;
+		if (block->group->is_busy) {
+			let_finish(context);
+			continue;
+		}
+		if (mt_fence_settle(context, block->group) != MT_FENCE_DONE)
+			return NULL;
+	}
+}
+
+static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr)
+{
+	uint64_t now_ns = mt_os_coarse_ns();
+	struct mt_block *block;
+
+	mt_lock_take(&context->lock);
+	if (mt_unlikely(!context->idle)) {
+		mt_lock_drop(&context->lock);
+		return false;
+	}
+	block = find(context, fit);
+	if (!block) {
+		mt_lock_drop(&context->lock);
+		return false;
+	}
+	mt_bins_remove(context->idle, block);
+	mt_line_remove(&context->idle_line, block);
+	mt_counter_add(&context->counters.idle, -block->bytes);
+	mt_context_note_cached(context, block, false);
+	mt_counter_add(&context->counters.hits, 1);
+	mt_grow_hand_out(context, block, bytes, now_ns);
+	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	mt_lock_drop(&context->lock);
+	return true;
+}
+
+static uint32_t divisions_for(size_t bytes)
+{
+	uint32_t step = bytes < MT_MIB ? 0 : 44 - (uint32_t)__builtin_clzll(bytes); /* 1 MiB is 1 */
+
+	if (mt_likely(!atomic_load_explicit(&mt_pool.rounds_up, memory_order_relaxed)))
+		return 0;
+	return atomic_load_explicit(&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
+				    memory_order_relaxed);
+}
+
+int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
+{
+	struct mt_context *context;
+	struct mt_fit fit;
+
+	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
+		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
+	context = mt_context_current();
+	if (mt_unlikely(!context))
+		return mt_grow_unknown(bytes, out_dptr);
+	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
+		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
+	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
+		return mt_grow(context, bytes, bytes, out_dptr);
+	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
+	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
+	if (mt_unlikely(fit.bytes == 0))
+		return mt_grow(context, bytes, bytes, out_dptr);
+	if (mt_likely(take(context, &fit, bytes, out_dptr)))
+		return MT_CU_SUCCESS;
+	mt_room_measure(context, mt_os_now_ns());
+	mt_room_collect(context, fit.bytes);
+	return mt_grow(context, bytes, fit.bytes, out_dptr);
+}
+
+/* ---- free ---- */
+
+/* The record of a block of ours, its context's lock held; NULL: not ours. */
+static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_context)
+{
+	for (;;) {
+		struct mt_block *block = mt_blocks_find(dptr);
+		struct mt_context *context;
+
+		if (!block)
+			return NULL;
+		context = atomic_load_explicit(&block->context, memory_order_relaxed);
+		if (!context)
+			continue; /* it is on its way out: look again */
+		mt_lock_take(&context->lock);
+		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
+		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr && block->state != MT_BLOCK_LEAVING) {
+			*out_context = context;
+			return block;
+		}
+		mt_lock_drop(&context->lock);
+	}
+}
+
+static void take_back(struct mt_context *context, const struct mt_block *block)
+{
+	mt_counter_add(&context->counters.allocated, -block->bytes);
+	mt_counter_add(&context->counters.requested, -block->asked_bytes);
+	mt_counter_add(&context->counters.blocks, (uint64_t)-1);
+	mt_counter_add(&context->counters.frees, 1);
+}
+
+/* The driver's own cuMemFree of a live block. The lock is held at the call, not after. The record is out of the table before the call: the
+ * address may be somebody else's the moment that it returns. It comes back if the driver refuses. */
+static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
+{
+	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	uint64_t dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	int result;
+
+	take_back(context, block);
+	block->state = MT_BLOCK_LEAVING;
+	(void)mt_blocks_remove(block);
+	mt_lock_drop(&context->lock);
+	result = mt_pool_driver()->cuMemFree_v2(dptr);
+	if (result == MT_CU_SUCCESS)
+		mt_room_freed(mt_context_device(context), block->bytes);
+	mt_lock_take(&context->lock);
+	mt_counter_add(&context->counters.driver_frees, 1);
+	if (result != MT_CU_SUCCESS && atomic_load_explicit(&context->life, memory_order_relaxed) == life) {
+		mt_counter_add(&context->counters.frees, (uint64_t)-1);
+		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
+		mt_grow_hand_out(context, block, block->asked_bytes, block->since_ns);
+		(void)mt_blocks_insert(block);
+		block = NULL;
+	} else {
+		if (atomic_load_explicit(&context->life, memory_order_relaxed) == life)
+			mt_context_note_held(context, block, false);
+		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
+		block->state = MT_BLOCK_UNUSED;
+	}
+	mt_lock_drop(&context->lock);
+	if (block)
+		mt_block_release(block);
+	mt_context_note_call(context, result);
+	return result;
+}
+
+static MT_COLD bool map_bins(struct mt_context *context)
+{
+	struct mt_bins *bins = mt_mapped_take(2 * sizeof(struct mt_bins));
+
+	if (!bins)
+		return false;
+	context->pending = bins;
+	context->idle = bins + 1;
+	return true;
+}
+
+static bool is_kept(struct mt_context *context, const struct mt_block *block)
+{
+	if (block->is_tainted || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_room_has_shortage(context))
+		return false;
+	if (mt_unlikely(mt_capture_is_open() || mt_room_is_low(context)))
+		return false;
+	return mt_likely(context->idle != NULL) || map_bins(context);
+}
+
+/* Into the cache: the lock is held. False where no group can be had. */
+static bool cache(struct mt_context *context, struct mt_block *block, uint64_t now_ns)
+{
+	block->since_ns = now_ns;
+#ifdef MT_POOL_NO_FENCE
+	block->state = MT_BLOCK_IDLE;
+	mt_bins_add_first(context->idle, block);
+	mt_line_append(&context->idle_line, block);
+	mt_counter_add(&context->counters.idle, block->bytes);
+	mt_context_note_cached(context, block, true);
+#else
+	if (!mt_fence_add(context, block, now_ns))
+		return false;
+#endif
+	take_back(context, block);
+	return true;
+}
+
+bool mt_pool_take_back(uint64_t dptr, int *out_result)
+{
+	struct mt_context *context;
+	struct mt_block *block;
+	uint64_t now_ns;
+	bool is_overdue, may_call, is_fenced = true;
+
+	if (mt_unlikely(!is_up()))
+		return false;
+	may_call = mt_pool_may_call(); /* else the answer is the driver's */
+	now_ns = mt_os_coarse_ns();
+	block = find_locked(dptr, &context);
+	if (!block)
+		return false;
+	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
+		mt_lock_drop(&context->lock);
+		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
+		return true;
+	}
+	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
+		*out_result = free_directly(context, block);
+		if (may_call && context->counters.pending > 0)
+			mt_giveback_overdue(context, now_ns);
+		return true;
+	}
+	if (mt_fence_is_due(context)) {
+		is_fenced = mt_fence_close(context);
+		mt_fence_poll(context, 2);
+	}
+	is_overdue = !is_fenced || mt_giveback_is_overdue(context, now_ns);
+	mt_lock_drop(&context->lock);
+	if (mt_unlikely(is_overdue))
+		mt_giveback_overdue(context, now_ns);
+	*out_result = MT_CU_SUCCESS;
+	return true;
+}
+
+void mt_pool_fence_freed(void)
+{
+	if (!is_up() || mt_capture_is_open())
+		return;
+	MT_EACH_CONTEXT(context) {
+		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+
+		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, life))
+			continue;
+		mt_lock_take(&context->lock);
+		(void)mt_fence_close(context);
+		mt_lock_drop(&context->lock);
+		mt_context_drop(context);
+	}
+}
+
+/* ---- what is known of a block ---- */
+
+bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
+{
+	struct mt_context *context;
+	struct mt_block *block = is_up() ? find_locked(base, &context) : NULL;
+
+	if (!block)
+		return false;
+	*out_bytes = block->asked_bytes;
+	*out_cached = block->state != MT_BLOCK_LIVE;
+	mt_lock_drop(&context->lock);
+	return true;
+}
+
+struct inside {
+	uint64_t dptr;
+	uint64_t base; /* 0: not found */
+};
+
+static void look_inside(struct mt_block *block, void *data)
+{
+	struct inside *inside = data;
+	struct mt_context *context = atomic_load_explicit(&block->context, memory_order_relaxed);
+	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
+
+	if (!context || inside->dptr < base)
+		return;
+	mt_lock_take(&context->lock);
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context && inside->dptr >= block->base &&
+	    inside->dptr - block->base < block->bytes)
+		inside->base = block->base;
+	mt_lock_drop(&context->lock);
+}
+
+MT_COLD void mt_pool_taint(uint64_t dptr)
+{
+	struct inside inside = {dptr, 0};
+	struct mt_context *context;
+	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
+
+	if (!block && is_up()) {
+		mt_blocks_walk(look_inside, &inside);
+		block = inside.base ? find_locked(inside.base, &context) : NULL;
+	}
+	if (!block)
+		return;
+	block->is_tainted = true;
+	mt_lock_drop(&context->lock);
+}
+
+MT_COLD bool mt_pool_release(uint64_t dptr)
+{
+	struct mt_context *context;
+	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
+	bool is_live = block && block->state == MT_BLOCK_LIVE;
+
+	if (is_live) {
+		mt_counter_add(&context->counters.frees, 1);
+		(void)mt_blocks_remove(block);
+		mt_grow_drop(context, block);
+	}
+	if (block)
+		mt_lock_drop(&context->lock);
+	return is_live;
+}

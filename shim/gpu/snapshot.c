@@ -1,0 +1,187 @@
+#include "gpu/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "core/config.h"
+#include "sys/os.h"
+#include "gpu/block_list.h"
+#include "core/blocks_layout.h"
+#include "core/checksum.h"
+#include "core/publish.h"
+
+#define PATH_BYTES     512
+#define BUFFER_ENTRIES 4096u               /* 128 kB: one write */
+#define BUFFER_BYTES   (BUFFER_ENTRIES * sizeof(struct mt_blocks_entry))
+#define PIECE_BLOCKS   64u
+#define FETCH_NS       (60 * MT_NS_PER_S)  /* mtctl reads it at once, or not at all */
+
+/* One snapshot under way. */
+struct writer {
+	struct mt_blocks_head head;
+	struct mt_blocks_entry *buffer;
+	uint32_t filled;
+	uint64_t sum;
+	uint64_t offset;             /* of the file: where the buffer goes */
+	int fd;
+};
+
+static uint64_t placed_ns; /* 0: no file of ours lies there */
+
+static enum mt_blocks_state state_of(const struct mt_list_block *block)
+{
+	if (block->state == MT_BLOCK_LIVE)
+		return block->is_tainted ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
+	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
+}
+
+static uint32_t age_ms(const struct mt_list_block *block, uint64_t now_ns)
+{
+	uint64_t age = now_ns > block->since_ns ? (now_ns - block->since_ns) / MT_NS_PER_MS : 0;
+
+	return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
+}
+
+static uint8_t device_of(const struct mt_list_block *block)
+{
+	return block->device >= 0 && block->device < (int)MT_BLOCKS_DEVICES ? (uint8_t)block->device : MT_BLOCKS_DEVICES - 1;
+}
+
+static bool write_whole(int fd, const void *from, size_t bytes, uint64_t offset)
+{
+	const char *at = from;
+
+	while (bytes > 0) {
+		ssize_t written = mt_os_write_at(fd, at, bytes, offset);
+
+		if (written == -EINTR)
+			continue;
+		if (written <= 0)
+			return false;
+		at += written;
+		bytes -= (size_t)written;
+		offset += (uint64_t)written;
+	}
+	return true;
+}
+
+static bool flush(struct writer *writer)
+{
+	size_t bytes = writer->filled * sizeof(struct mt_blocks_entry);
+
+	writer->sum = mt_checksum(writer->sum, writer->buffer, bytes);
+	if (!write_whole(writer->fd, writer->buffer, bytes, writer->offset))
+		return false;
+	writer->offset += bytes;
+	writer->filled = 0;
+	return true;
+}
+
+static bool add(struct writer *writer, const struct mt_list_block *block, uint64_t now_ns)
+{
+	if (writer->head.entries_count == MT_BLOCKS_MAX) {
+		writer->head.left_out_count++;
+		return true;
+	}
+	writer->buffer[writer->filled++] = (struct mt_blocks_entry){
+		.base = block->base,
+		.held_bytes = block->bytes,
+		.asked_bytes = block->asked_bytes,
+		.age_ms = age_ms(block, now_ns),
+		.context = (uint16_t)block->context,
+		.device = device_of(block),
+		.state = (uint8_t)state_of(block),
+	};
+	writer->head.entries_count++;
+	return writer->filled < BUFFER_ENTRIES || flush(writer);
+}
+
+/* The entries first, the head when it is known what follows it. */
+static enum mt_err write_blocks(struct writer *writer)
+{
+	struct mt_list_block piece[PIECE_BLOCKS] = {{0}}; /* filled under a lock: touched before */
+	uint64_t began_ns = mt_os_now_ns();
+	struct mt_list list;
+	uint32_t count;
+
+	if (!mt_list_start(&list))
+		return MT_ERR_NOT_AVAILABLE;
+	while ((count = mt_list_next(&list, piece, PIECE_BLOCKS)) > 0) {
+		uint64_t now_ns = mt_os_coarse_ns();
+
+		for (uint32_t i = 0; i < count; i++)
+			if (!add(writer, &piece[i], now_ns))
+				return MT_ERR_SYSTEM;
+	}
+	writer->head.duration_ns = mt_os_now_ns() - began_ns;
+	writer->head.longest_hold_ns = list.longest_hold_ns;
+	if (!flush(writer))
+		return MT_ERR_SYSTEM;
+	writer->head.entries_sum = writer->sum;
+	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head, offsetof(struct mt_blocks_head, checksum));
+	return write_whole(writer->fd, &writer->head, sizeof(writer->head), 0) ? MT_ERR_OK : MT_ERR_SYSTEM;
+}
+
+static enum mt_err write_file(const char *path)
+{
+	struct writer writer = {
+		.head = {
+			.magic = MT_BLOCKS_MAGIC,
+			.version = MT_BLOCKS_VERSION,
+			.head_bytes = sizeof(struct mt_blocks_head),
+			.entry_bytes = sizeof(struct mt_blocks_entry),
+			.time_ns = mt_os_realtime_ns(),
+			.decay_ms = mt_config()->cuda_decay_ms,
+		},
+		.sum = MT_CHECKSUM_START,
+		.offset = sizeof(struct mt_blocks_head),
+	};
+	enum mt_err answer = MT_ERR_SYSTEM;
+
+	writer.buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (writer.buffer == MAP_FAILED)
+		return MT_ERR_NO_MEMORY;
+	(void)madvise(writer.buffer, BUFFER_BYTES, MADV_DONTFORK); /* a child would have nobody to unmap it */
+	writer.fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (writer.fd >= 0) {
+		answer = write_blocks(&writer);
+		mt_os_close(writer.fd);
+	}
+	munmap(writer.buffer, BUFFER_BYTES);
+	return answer;
+}
+
+enum mt_err mt_gpu_snapshot_write(void)
+{
+	char path[PATH_BYTES];
+	int kept = errno;
+	enum mt_err answer = mt_publish_begin_product(path, sizeof(path));
+	enum mt_err placed;
+
+	if (answer == MT_ERR_OK) {
+		answer = write_file(path);
+		placed = mt_publish_end_product(MT_PRODUCT_BLOCKS, answer == MT_ERR_OK);
+		answer = answer == MT_ERR_OK ? placed : answer;
+	}
+	if (answer == MT_ERR_OK)
+		placed_ns = mt_os_now_ns();
+	errno = kept;
+	return answer;
+}
+
+uint64_t mt_gpu_snapshot_tick(uint64_t now_ns)
+{
+	if (!placed_ns)
+		return UINT64_MAX;
+	if (now_ns < placed_ns + FETCH_NS)
+		return placed_ns + FETCH_NS;
+	mt_publish_drop_product(MT_PRODUCT_BLOCKS);
+	placed_ns = 0;
+	return UINT64_MAX;
+}
+
+void mt_gpu_snapshot_fork_child(void)
+{
+	placed_ns = 0;
+}

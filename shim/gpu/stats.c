@@ -1,0 +1,258 @@
+#include "gpu/stats.h"
+
+#include <string.h>
+
+#include "sys/elf.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "gpu/driver.h"
+#include "gpu/capture.h"
+#include "gpu/thread.h"
+#include "gpu/frameworks.h"
+#include "core/publish.h"
+
+/* What the driver and NVML said at the last look; the reaper's. */
+static struct seen {
+	int count;
+	struct mt_gpu_device devices[MT_DEVICES_COUNT];
+	struct mt_nvml_usage nvml[MT_DEVICES_COUNT];
+} seen, job_seen;
+
+static struct mt_stats_device rows[MT_DEVICES_COUNT];
+static struct mt_gpu_stats_reckoned reckoned[MT_DEVICES_COUNT]; /* by row */
+
+_Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures of its own");
+
+/* ---- one row ---- */
+
+static void fill_pool(struct mt_stats_device *to, const struct mt_pool_usage *pool)
+{
+#define TAKE(name) to->name = pool->name
+	TAKE(allocated_bytes);
+	TAKE(requested_bytes);
+	TAKE(reserved_bytes);
+	TAKE(active_bytes);
+	TAKE(pending_bytes);
+	TAKE(idle_bytes);
+	TAKE(largest_idle_bytes);
+	TAKE(allocated_peak_bytes);
+	TAKE(reserved_peak_bytes);
+	TAKE(active_peak_bytes);
+	TAKE(inactive_split_bytes);
+	TAKE(blocks_count);
+	TAKE(alloc_count);
+	TAKE(free_count);
+	TAKE(hit_count);
+	TAKE(num_alloc_retries);
+	TAKE(num_ooms);
+	TAKE(num_device_alloc);
+	TAKE(num_device_free);
+	TAKE(returned_bytes);
+	TAKE(decayed_bytes);
+#undef TAKE
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What the driver charges this process on the device, as far as we know of it. Not managed memory, which may be anywhere, and
+ * not what others own. The driver keeps more for async allocations than is live in them. */
+static uint64_t accounted_bytes(const struct mt_stats_device *row)
+{
+	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes + row->vmm_live_bytes +
+	       row->array_live_bytes + larger(row->async_live_bytes, row->async_reserved_bytes) +
+	       row->graph_reserved_bytes;
+}
+
+static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
+{
+	uint64_t ours = accounted_bytes(to);
+
+	/* Of a divided device it tells the whole, and the driver our part: what is free in the one says nothing of the other. */
+	if (!to->free_bytes && nvml->total_bytes && nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
+		to->free_bytes = nvml->free_bytes < to->total_bytes ? nvml->free_bytes : to->total_bytes;
+	to->others_known = nvml->others_known;
+	to->others_bytes = nvml->others_bytes;
+	to->others_count = nvml->others_count;
+	to->process_known = nvml->own_known;
+	to->process_bytes = nvml->own_bytes;
+	if (nvml->own_known && nvml->own_bytes > ours)
+		to->unattributed_bytes = nvml->own_bytes - ours;
+}
+
+void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device, const struct mt_pool_usage *pool,
+		       const struct mt_device_usage *others, const struct mt_nvml_usage *nvml)
+{
+	memset(to, 0, sizeof(*to));
+	to->ordinal = (uint64_t)device->ordinal;
+	fill_pool(to, pool);
+#define X(name, text)                                                   \
+	to->name##_live_bytes = others->live_bytes[MT_DEVICE_##name];   \
+	to->name##_peak_bytes = others->peak_bytes[MT_DEVICE_##name];
+	MT_DEVICE_KINDS(X)
+#undef X
+	to->async_reserved_bytes = device->async_reserved_bytes;
+	to->async_used_bytes = device->async_used_bytes;
+	to->graph_reserved_bytes = device->graph_reserved_bytes;
+	to->free_bytes = device->free_bytes;
+	to->total_bytes = device->total_bytes;
+	fill_nvml(to, nvml);
+	(void)mt_format(to->name, sizeof(to->name), "%s", device->name);
+	(void)mt_format(to->pci, sizeof(to->pci), "%s", device->pci);
+}
+
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept, uint64_t read_ns, uint64_t now_ns)
+{
+	if (kept->read_ns != read_ns || kept->ordinal != row->ordinal)
+		*kept = (struct mt_gpu_stats_reckoned){.ordinal = row->ordinal,
+						       .read_ns = read_ns,
+						       .unattributed_bytes = row->unattributed_bytes};
+	row->unattributed_bytes = kept->unattributed_bytes;
+	row->nvml_age_ms = read_ns ? (now_ns - read_ns) / MT_NS_PER_MS : 0;
+}
+
+/* ---- the sum ---- */
+
+static void add_pool(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
+{
+#define ADD(name) to->gpu_##name += from->name
+	ADD(allocated_bytes);
+	ADD(requested_bytes);
+	ADD(reserved_bytes);
+	ADD(active_bytes);
+	ADD(inactive_split_bytes);
+	ADD(idle_bytes);
+	ADD(pending_bytes);
+	ADD(allocated_peak_bytes);
+	ADD(reserved_peak_bytes);
+	ADD(active_peak_bytes);
+	ADD(blocks_count);
+	ADD(alloc_count);
+	ADD(free_count);
+	ADD(hit_count);
+	ADD(num_alloc_retries);
+	ADD(num_ooms);
+	ADD(num_device_alloc);
+	ADD(num_device_free);
+	ADD(returned_bytes);
+	ADD(decayed_bytes);
+	ADD(async_reserved_bytes);
+	ADD(graph_reserved_bytes);
+	ADD(process_bytes);
+	ADD(unattributed_bytes);
+	ADD(free_bytes);
+	ADD(total_bytes);
+#undef ADD
+}
+
+void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
+{
+	add_pool(to, from);
+	to->gpu_other_bytes += from->direct_live_bytes + from->pitch_live_bytes + from->managed_live_bytes +
+			       from->async_live_bytes + from->vmm_live_bytes + from->array_live_bytes;
+	to->gpu_pinned_bytes += from->pinned_live_bytes;
+	to->gpu_imported_bytes += from->imported_live_bytes;
+	to->gpu_process_known = (to->gpu_devices_count == 0 || to->gpu_process_known) && from->process_known;
+	to->gpu_devices_count++;
+}
+
+/* The figures that are sums stand together in stats_fields.def. */
+static void clear_sums(struct mt_stats_snapshot *to)
+{
+	memset(&to->gpu_devices_count, 0,
+	       offsetof(struct mt_stats_snapshot, gpu_flush_count) - offsetof(struct mt_stats_snapshot, gpu_devices_count));
+}
+
+/* ---- publish ---- */
+
+static void look_job(void)
+{
+	memset(&job_seen, 0, sizeof(job_seen));
+	job_seen.count = mt_gpu_read(job_seen.devices, MT_DEVICES_COUNT);
+	for (int i = 0; i < job_seen.count; i++)
+		if (job_seen.devices[i].pci[0])
+			(void)mt_nvml_read(job_seen.devices[i].pci, false, &job_seen.nvml[i]);
+}
+
+static const char *mode_text(int device)
+{
+	static const char *const texts[] = {"undecided", "off", "account", "pool"};
+
+	return texts[mt_pool_mode_of(device)];
+}
+
+static void fill_rows(void)
+{
+	struct mt_pool_usage pool;
+	struct mt_device_usage others;
+
+	for (int i = 0; i < seen.count; i++) {
+		mt_pool_usage(seen.devices[i].ordinal, &pool);
+		mt_device_usage(seen.devices[i].ordinal, &others);
+		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
+		mt_gpu_stats_date(&rows[i], &reckoned[i], seen.nvml[i].read_ns, mt_os_now_ns());
+		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s", mode_text(seen.devices[i].ordinal));
+	}
+}
+
+/* The loaded objects are gone through only where there are new ones. */
+static void tell_how(void)
+{
+	static unsigned long long loads_seen;
+	static const char *text;
+	unsigned long long loads = mt_elf_loads();
+
+	if (!text || loads != loads_seen)
+		text = mt_frameworks_look().text;
+	loads_seen = loads;
+	mt_publish_cuda(text, (uint32_t)mt_driver_version());
+}
+
+void mt_gpu_stats_publish(bool full)
+{
+	struct mt_stats_snapshot *to;
+
+	/* During a capture nothing is read: what was seen last stands. */
+	if (full && !mt_capture_is_open() && mt_gpu_thread_run(look_job) && (job_seen.count || !mt_capture_is_open()))
+		seen = job_seen;
+	fill_rows();
+	if (full)
+		tell_how();
+	mt_publish_devices(rows, (uint32_t)seen.count);
+	to = mt_publish_lock();
+	clear_sums(to);
+	for (int i = 0; i < seen.count; i++)
+		mt_gpu_stats_add(to, &rows[i]);
+	to->gpu_capturing = mt_capture_is_open();
+	mt_publish_unlock();
+}
+
+uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out)
+{
+	*out = rows;
+	return (uint32_t)seen.count;
+}
+
+uint64_t mt_gpu_stats_live_bytes(void)
+{
+	struct mt_pool_usage pool;
+	struct mt_device_usage others;
+	uint64_t bytes = 0;
+
+	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
+		mt_pool_usage(device, &pool);
+		mt_device_usage(device, &others);
+		bytes += pool.allocated_bytes;
+		for (int kind = 0; kind < MT_DEVICE_pinned; kind++) /* what follows is not on the device, or not ours */
+			bytes += others.live_bytes[kind];
+	}
+	return bytes;
+}
+
+void mt_gpu_stats_fork_child(void)
+{
+	memset(&seen, 0, sizeof(seen));
+	mt_nvml_fork_child();
+}

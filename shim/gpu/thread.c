@@ -1,0 +1,130 @@
+#include "gpu/thread.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+#include "sys/lock_check.h"
+#include "sys/os.h"
+#include "gpu/driver.h"
+#include "core/thread.h"
+#include "pressure/direct_reclaim.h"
+
+#define STACK_BYTES MT_MIB               /* the driver's frames, and its loading of the management library, lie on it */
+#define PATIENCE_NS (5 * MT_NS_PER_S)
+#define STOP_NS     MT_NS_PER_S          /* a process that ends waits no longer for a job in flight */
+
+static struct mt_thread thread;
+
+/* JOB_ASKED: from the reaper to the thread, release/acquire with `job`. JOB_DONE: back, with what the job has written.
+ * JOB_OVER: no more of them; nothing follows on it. */
+enum { JOB_NONE, JOB_ASKED, JOB_DONE, JOB_OVER };
+static _Atomic uint32_t job_state;
+static void (*job)(void);
+
+int mt_gpu_thread_relax(void)
+{
+	const struct mt_driver *driver = mt_driver_usable();
+	int mode = MT_CU_CAPTURE_RELAXED;
+
+	if (driver && driver->cuThreadExchangeStreamCaptureMode)
+		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+	return mode;
+}
+
+void mt_gpu_thread_restore(int mode)
+{
+	const struct mt_driver *driver = mt_driver_usable();
+
+	if (driver && driver->cuThreadExchangeStreamCaptureMode)
+		(void)driver->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static void *thread_main(void *unused)
+{
+	(void)unused;
+	mt_reclaim_exempt(); /* the worker may wait for it */
+	(void)prctl(PR_SET_NAME, "mtshim-gpu");
+	for (;;) {
+		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+		uint32_t asked = JOB_ASKED;
+
+		if (seen != JOB_ASKED) {
+			mt_lock_check_wait("a job");
+			(void)mt_os_futex_wait(&job_state, seen, UINT64_MAX, MT_FUTEX_PRIVATE);
+			continue;
+		}
+		/* Each time: the first may come before the driver can be asked. */
+		(void)mt_gpu_thread_relax();
+		job();
+		/* Unless it is over by now. */
+		(void)atomic_compare_exchange_strong_explicit(&job_state, &asked, JOB_DONE, memory_order_release,
+							      memory_order_relaxed);
+		mt_os_futex_wake(&job_state, INT_MAX, MT_FUTEX_PRIVATE);
+	}
+	return NULL;
+}
+
+bool mt_gpu_thread_start(void)
+{
+	return mt_thread_start(&thread, thread_main, STACK_BYTES);
+}
+
+bool mt_gpu_thread_runs(void)
+{
+	return mt_thread_runs(&thread);
+}
+
+static bool wait_done(uint64_t patience_ns)
+{
+	uint64_t until = mt_os_now_ns() + patience_ns;
+	uint32_t seen;
+
+	while ((seen = atomic_load_explicit(&job_state, memory_order_acquire)) == JOB_ASKED) {
+		uint64_t now = mt_os_now_ns();
+
+		if (now >= until)
+			return false;
+		(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
+	}
+	return seen == JOB_DONE;
+}
+
+bool mt_gpu_thread_run(void (*given)(void))
+{
+	uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+
+	if (!mt_gpu_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
+		return false;
+	job = given;
+	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED, memory_order_release,
+						     memory_order_relaxed))
+		return false;
+	mt_os_futex_wake(&job_state, 1, MT_FUTEX_PRIVATE);
+	return wait_done(PATIENCE_NS);
+}
+
+bool mt_gpu_thread_stop(void)
+{
+	uint64_t until = mt_os_now_ns() + STOP_NS;
+	uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);
+
+	while (seen != JOB_OVER) {
+		uint64_t now = mt_os_now_ns();
+
+		if (seen == JOB_ASKED && now < until)
+			(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
+		else if (atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_OVER, memory_order_acq_rel,
+								 memory_order_acquire))
+			return seen != JOB_ASKED;
+		seen = atomic_load_explicit(&job_state, memory_order_acquire);
+	}
+	return true;
+}
+
+void mt_gpu_thread_fork_child(void)
+{
+	mt_thread_forget(&thread);
+	atomic_store_explicit(&job_state, JOB_NONE, memory_order_relaxed);
+}

@@ -1,0 +1,155 @@
+/* usage.c -- the pool's figures. Sums over contexts are taken when they are asked for; peaks are kept as the sums rise. */
+#include "gpu/usage.h"
+
+#include <string.h>
+
+static bool lies_on(struct mt_context *context, const struct mt_pool_device *device)
+{
+	return mt_context_device(context) == device;
+}
+
+static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
+{
+	uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
+
+	while (value > seen && !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
+								      memory_order_relaxed))
+		;
+}
+
+void mt_usage_note_peaks(struct mt_context *context)
+{
+	struct mt_pool_device *device = mt_context_device(context);
+	uint64_t allocated = mt_counter(&context->counters.allocated);
+	uint64_t pending = mt_counter(&context->counters.pending);
+	uint64_t idle = mt_counter(&context->counters.idle);
+	/* Alone on its device, as nearly always: a look at the others would fetch the lines that their threads write. */
+	bool is_alone = atomic_load_explicit(&device->allocators, memory_order_relaxed) <= 1;
+
+	MT_EACH_CONTEXT(other) {
+		if (is_alone)
+			break;
+		if (other == context || !lies_on(other, device))
+			continue;
+		allocated += mt_counter(&other->counters.allocated);
+		pending += mt_counter(&other->counters.pending);
+		idle += mt_counter(&other->counters.idle);
+	}
+	raise_peak(&device->allocated_peak, allocated);
+	raise_peak(&device->active_peak, allocated + pending);
+	raise_peak(&device->reserved_peak, allocated + pending + idle);
+}
+
+static void add(struct mt_pool_usage *out, struct mt_counters *from)
+{
+	out->allocated_bytes += mt_counter(&from->allocated);
+	out->requested_bytes += mt_counter(&from->requested);
+	out->pending_bytes += mt_counter(&from->pending);
+	out->idle_bytes += mt_counter(&from->idle);
+	out->blocks_count += mt_counter(&from->blocks);
+	out->alloc_count += mt_counter(&from->allocs);
+	out->free_count += mt_counter(&from->frees);
+	out->hit_count += mt_counter(&from->hits);
+	out->num_device_alloc += mt_counter(&from->driver_allocs);
+	out->num_device_free += mt_counter(&from->driver_frees);
+	out->returned_bytes += mt_counter(&from->returned);
+	out->decayed_bytes += mt_counter(&from->decayed);
+}
+
+void mt_pool_usage(int number, struct mt_pool_usage *out)
+{
+	struct mt_pool_device *device = mt_pool_device(number);
+
+	memset(out, 0, sizeof(*out));
+	add(out, &device->past);
+	MT_EACH_CONTEXT(context) {
+		uint64_t largest = 0;
+
+		if (!lies_on(context, device))
+			continue;
+		add(out, &context->counters);
+		mt_lock_take(&context->lock);
+		if (context->idle)
+			largest = mt_bins_largest(context->idle);
+		mt_lock_drop(&context->lock);
+		if (largest > out->largest_idle_bytes)
+			out->largest_idle_bytes = largest;
+	}
+	out->active_bytes = out->allocated_bytes + out->pending_bytes;
+	out->reserved_bytes = out->active_bytes + out->idle_bytes;
+	out->allocated_peak_bytes = mt_counter(&device->allocated_peak);
+	out->active_peak_bytes = mt_counter(&device->active_peak);
+	out->reserved_peak_bytes = mt_counter(&device->reserved_peak);
+	out->num_alloc_retries = mt_counter(&device->retries);
+	out->num_ooms = mt_counter(&device->ooms);
+}
+
+uint64_t mt_pool_cached_bytes(int number)
+{
+	const struct mt_pool_device *device = mt_pool_device(number);
+	uint64_t cached = 0;
+
+	MT_EACH_CONTEXT(context) {
+		if (lies_on(context, device))
+			cached += mt_counter(&context->counters.pending) + mt_counter(&context->counters.idle);
+	}
+	return cached;
+}
+
+uint64_t mt_pool_withheld_bytes(int number)
+{
+	const struct mt_pool_device *device = mt_pool_device(number);
+	uint64_t withheld = 0;
+
+	MT_EACH_CONTEXT(context) {
+		uint64_t small = mt_counter(&context->counters.small), cached = mt_counter(&context->counters.small_cached);
+
+		if (lies_on(context, device))
+			withheld += mt_counter(&context->counters.pages_cached) + mt_bins_pages(small) -
+				    mt_bins_pages(small > cached ? small - cached : 0);
+	}
+	return withheld;
+}
+
+void mt_pool_reset_peak(void)
+{
+	for (int number = 0; number < MT_POOL_DEVICES; number++) {
+		struct mt_pool_device *device = &mt_pool.devices[number];
+		struct mt_pool_usage now;
+
+		mt_pool_usage(number, &now);
+		atomic_store_explicit(&device->allocated_peak, now.allocated_bytes, memory_order_relaxed);
+		atomic_store_explicit(&device->active_peak, now.active_bytes, memory_order_relaxed);
+		atomic_store_explicit(&device->reserved_peak, now.reserved_bytes, memory_order_relaxed);
+	}
+}
+
+enum mt_pool_mode mt_pool_mode_of(int number)
+{
+	enum mt_pool_mode most = MT_POOL_UNDECIDED;
+
+	MT_EACH_CONTEXT(context) {
+		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
+		enum mt_pool_mode does = mt_context_pools(context)       ? MT_POOL_POOL :
+					 mode == MT_CONTEXT_ACCOUNT || mode == MT_CONTEXT_POOL ? MT_POOL_ACCOUNT :
+					 mode == MT_CONTEXT_OFF	       ? MT_POOL_OFF :
+									 MT_POOL_UNDECIDED;
+
+		if (atomic_load_explicit(&context->handle, memory_order_relaxed) && lies_on(context, mt_pool_device(number)) &&
+		    does > most)
+			most = does;
+	}
+	return most;
+}
+
+bool mt_pool_is_used(void)
+{
+	for (int number = 0; number < MT_POOL_DEVICES; number++)
+		if (mt_counter(&mt_pool.devices[number].past.allocs))
+			return true;
+	MT_EACH_CONTEXT(context) {
+		if (mt_counter(&context->counters.allocs))
+			return true;
+	}
+	return false;
+}

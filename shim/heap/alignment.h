@@ -1,0 +1,34 @@
+/* heap/alignment.h -- what libc's memalign and aligned_alloc make of an alignment. Pure; any thread. */
+#ifndef MT_ALIGNMENT_H
+#define MT_ALIGNMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sys/libc.h"
+
+static inline bool mt_alignment_is_power(size_t alignment)
+{
+	return alignment && !(alignment & (alignment - 1));
+}
+
+/* The power of two that memalign rounds up to; 0: it refuses with EINVAL. */
+static inline size_t mt_alignment_rounded(size_t alignment)
+{
+	size_t power = sizeof(void *);
+
+	if (alignment > SIZE_MAX / 2 + 1)
+		return 0;
+	while (power < alignment)
+		power <<= 1;
+	return power;
+}
+
+/* aligned_alloc was memalign by another name until glibc 2.38, which refuses what is no power of two with EINVAL. */
+static inline bool mt_alignment_is_refused(size_t alignment)
+{
+	return !mt_alignment_is_power(alignment) && mt_libc_minor() >= 38;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* heap/composed.c -- the members of the heap family that are made of the others. Each calls them by their public
+ * names, as libc's own reallocarray does: where another library's malloc is bound before ours and lacks these names,
+ * the block comes from that library and goes back to it. In a file of its own: a compiler that sees our malloc might
+ * call it directly. */
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "heap/alignment.h"
+#include "sys/attr.h"
+#include "sys/os.h"
+#include "heap/entries.h"
+
+#define X(type, name, params, args) MT_EXPORT type name params;
+MT_HEAP_COMPOSED(X)
+#undef X
+#define X(type, name, params, args) MT_HEAP_OWN(name)
+MT_HEAP_COMPOSED(X)
+#undef X
+
+MT_EXPORT void *reallocarray(void *ptr, size_t count, size_t size)
+{
+	size_t bytes;
+
+	if (__builtin_mul_overflow(count, size, &bytes)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return realloc(ptr, bytes);
+}
+
+MT_EXPORT void *valloc(size_t size)
+{
+	return memalign(mt_os_page_bytes(), size);
+}
+
+MT_EXPORT void *pvalloc(size_t size)
+{
+	size_t page = mt_os_page_bytes();
+	size_t rounded = (size + page - 1) & ~(page - 1);
+
+	if (rounded < size) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return memalign(page, rounded ? rounded : page);
+}
+
+/* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they are not used. */
+MT_EXPORT void free_sized(void *ptr, size_t size)
+{
+	(void)size;
+	free(ptr);
+}
+
+MT_EXPORT void free_aligned_sized(void *ptr, size_t alignment, size_t size)
+{
+	(void)alignment;
+	(void)size;
+	free(ptr);
+}
+
+/* ---- where another malloc is bound before ours ---- */
+
+static void *aligned_alloc_by_memalign(size_t alignment, size_t size)
+{
+	if (mt_alignment_is_refused(alignment)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return memalign(alignment, size);
+}
+
+static int posix_memalign_by_memalign(void **out, size_t alignment, size_t size)
+{
+	void *fresh;
+
+	if (alignment < sizeof(void *) || !mt_alignment_is_power(alignment))
+		return EINVAL;
+	fresh = memalign(alignment, size);
+	if (!fresh)
+		return ENOMEM;
+	*out = fresh;
+	return 0;
+}
+
+/* The other names stay the next allocator's: the program would get those without the shim, too. */
+const struct mt_heap_ops *mt_heap_shadowed_ops(void)
+{
+	static struct mt_heap_ops ops;
+
+	ops = *mt_system_plain_ops();
+	ops.aligned_alloc = aligned_alloc_by_memalign;
+	ops.posix_memalign = posix_memalign_by_memalign;
+	return &ops;
+}
+
+/* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the function's address,
+ * a recorder that is bound before us passes on to us, and valgrind replaces a function where it is. */
+bool mt_heap_is_shadowed(void)
+{
+	void *block = malloc(1);
+
+	if (!mt_boot_owns(block)) {
+		free(block);
+		return true;
+	}
+	/* Else every free would be asked for ever whether it is one of these. Where the first in line is a recorder
+	 * that has begun with this call (heaptrack), it has blocks of its own there by now, and that is how it must be.
+	 */
+	mt_boot_take_back(block);
+	return false;
+}

@@ -1,0 +1,111 @@
+/* heap/dlsym.c -- see heap/dlsym.h. The jumps that leave the caller's return address where the real dlsym looks for
+ * it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they may not be relocated yet. */
+#include "heap/dlsym.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sys/attr.h"
+#include "sys/elf.h"
+#include "gpu/lookup.h"
+
+#pragma GCC visibility push(hidden)
+#include "heap/entries.h"
+#include "core/init.h"
+
+extern const char own_code[] __asm__("mt_dlsym_replace");
+#pragma GCC visibility pop
+
+static bool is_same(const char *one, const char *other)
+{
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	return *one == *other;
+}
+
+#define PAIR(first, second) ((first) << 8 | (second))
+
+/* Most names are none of the family's: two letters tell. */
+static bool may_be_heap(const char *name)
+{
+	switch (name[0] ? PAIR(name[0], name[1]) : 0) {
+	case PAIR('m', 'a'):
+	case PAIR('m', 'e'):
+	case PAIR('c', 'a'):
+	case PAIR('r', 'e'):
+	case PAIR('f', 'r'):
+	case PAIR('a', 'l'):
+	case PAIR('p', 'o'):
+	case PAIR('p', 'v'):
+	case PAIR('v', 'a'):
+	case PAIR('_', '_'):
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Our function of this name; NULL where it is none of the family. */
+static const void *own_function(const char *name)
+{
+#define X(type, function, params, args)                                                                                \
+	if (is_same(name, #function))                                                                                  \
+		return (const void *)(uintptr_t)mt_own_##function;
+	MT_HEAP_MAKERS(X)
+	MT_HEAP_KEEPERS(X)
+	MT_HEAP_COMPOSED(X)
+	X(int, malloc_trim, , )
+#undef X
+#define X(type, function, params, args)                                                                                \
+	if (is_same(name, "__libc_" #function))                                                                        \
+		return (const void *)(uintptr_t)mt_own_##function;
+	MT_HEAP_LIBC(X)
+#undef X
+	return NULL;
+}
+
+/* An ifunc resolver of another library may ask before the loader has come to us: this word tells. */
+static bool is_relocated(void)
+{
+	static const char *const volatile self = own_code;
+
+	return self == own_code;
+}
+
+void *mt_dlsym_ask(void *handle, const char *name, const char *version)
+{
+	mt_dlsym_fn by_name = mt_elf_dlsym();
+	mt_dlvsym_fn by_version = mt_elf_dlvsym();
+
+	if (version)
+		return by_version ? by_version(handle, name, version) : NULL;
+	return by_name ? by_name(handle, name) : NULL;
+}
+
+/* Only what is libc's own: another allocator's name, and that of another libc (dlmopen), stay what they are. */
+static MT_COLD void *replace_heap(void *handle, const char *name, const char *version)
+{
+	const void *own = own_function(name);
+	int kept;
+	void *real;
+
+	if (!own || !is_relocated())
+		return NULL;
+	kept = errno;
+	real = mt_life_is_embedded() ? mt_dlsym_ask(handle, name, version) : NULL;
+	errno = kept;
+	return real && mt_elf_is_libcs(name, real) ? (void *)(uintptr_t)own : NULL;
+}
+
+void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)
+{
+#ifndef MT_NO_CUDA
+	if (name[0] == 'c' && name[1] == 'u')
+		return mt_lookup_replace(handle, name, version, caller);
+#endif
+	(void)caller;
+	return may_be_heap(name) ? replace_heap(handle, name, version) : NULL;
+}

@@ -1,0 +1,53 @@
+/* heap/dlsym_x86_64.S -- dlsym and dlvsym, exported without a version, so that they catch callers bound to any. The real
+ * ones read their caller's return address (RTLD_NEXT and RTLD_DEFAULT depend on it): so they are jumped to, with the
+ * registers and the stack of the call. In assembler, since a compiler makes that jump a call in some build types.
+ * Nothing here needs a relocation: an ifunc resolver of another library may call before the loader has come to ours. */
+#include "sys/asm.h"
+
+#if defined(__x86_64__)
+#include "sys/saved_x86_64.h"
+
+/* rdi handle, rsi name, rdx version. */
+.macro lookup name, real, version
+	.globl \name
+	.type \name, @function
+	.balign 16
+\name:
+	.cfi_startproc
+	endbr64
+	movq \real(%rip), %rax
+	testq %rax, %rax
+	jz 3f
+	/* RTLD_NEXT is -1: the next one's own, for who hooks it as we do. */
+1:	cmpq $-1, %rdi
+	je 2f
+	movq (%rsp), %rcx
+	save
+	\version
+	call mt_dlsym_replace
+	restore
+	testq %rax, %rax
+	jnz 4f
+	movq \real(%rip), %rax
+2:	jmp *%rax
+
+	/* The first call of the process. */
+3:	save
+	call mt_elf_discover
+	restore
+	movq \real(%rip), %rax
+	testq %rax, %rax
+	jnz 1b
+4:	ret                             /* replaced; or no libc that has a dlsym: NULL */
+	.cfi_endproc
+	.size \name, . - \name
+.endm
+
+	.hidden mt_elf_real_dlsym
+	.hidden mt_elf_real_dlvsym
+	.hidden mt_elf_discover
+	.hidden mt_dlsym_replace
+
+	lookup dlsym, mt_elf_real_dlsym, "xorl %edx, %edx"
+	lookup dlvsym, mt_elf_real_dlvsym
+#endif

@@ -1,0 +1,441 @@
+/* heap/jemalloc.c -- the embedded jemalloc as a backend: its settings, its figures, its purge, and the few calls of
+ * it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...). */
+#include "heap/jemalloc.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap/alignment.h"
+#include "heap/backend.h"
+#include "heap/jemalloc_conf.h"
+#include "heap/jemalloc_event.h"
+#include "heap/jemalloc_kernel.h"
+#include "heap/jemalloc_large.h"
+#include "heap/jemalloc_pages.h"
+#include "heap/jemalloc_reserve.h"
+#include "heap/jemalloc_tell.h"
+#include "heap/jemalloc_move.h"
+#include "heap/purge_lock.h"
+#include "sys/elf.h"
+#include "sys/raw_syscall.h"
+#include "sys/libc.h"
+#include "sys/lock.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "sys/raw_clone.h"
+
+/* What jemalloc calls in libc's stead. */
+char *mt_je_secure_getenv(const char *name);
+ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes);
+int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *));
+int mt_je_pthread_setspecific(pthread_key_t key, const void *value);
+int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+int mt_je_clock_gettime(clockid_t clock, struct timespec *out);
+long mt_je_syscall(long number, long a, long b, long c, long d, long e);
+int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
+int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex);
+pid_t mt_je_getpid(void);
+
+static const struct mt_backend_hooks *hooks;
+static const char *conf;
+static void (*fork_prepare)(void);
+static void (*fork_parent)(void);
+static void (*fork_child)(void);
+
+/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same for all threads,
+ * since both are in one thread-local object. Found by asking once. */
+static _Atomic ptrdiff_t allocated_offset;
+static _Atomic ptrdiff_t freed_offset;
+static _Atomic int offsets_state; /* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+static MT_TLS const char *own_counters;
+
+/* ---- what jemalloc asks of libc, and gets from us ---- */
+
+char *mt_je_secure_getenv(const char *name)
+{
+	(void)name; /* MALLOC_CONF, whatever its prefix */
+	return (char *)(uintptr_t)conf;
+}
+
+/* /etc/malloc.conf is meant for a stock jemalloc; one that turned decay on would put purging on program threads. */
+ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
+{
+	(void)path;
+	(void)out;
+	(void)out_bytes;
+	errno = ENOENT;
+	return -1;
+}
+
+/* A thread that jemalloc knows and whose end it does not hear of stays in its lists, which go through the thread's stack:
+ * the next that begins or ends there crashes. With an outer key that may happen; so it does not begin with one. */
+int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
+{
+	int answer = pthread_key_create(key, destructor);
+
+	if (answer || *key < MT_LIBC_INNER_KEYS)
+		return answer;
+	(void)pthread_key_delete(*key);
+	return EAGAIN;
+}
+
+/* jemalloc calls this once per thread, with the address of its thread-local object, and again while the thread dies. */
+int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
+{
+	int answer = pthread_setspecific(key, value);
+
+	if (!own_counters)
+		mt_jemalloc_reserve_open();
+	own_counters = value;
+	hooks->thread_born((void *)(uintptr_t)value);
+	return answer;
+}
+
+/* Its handlers are called from core/init.c: of two registrations nobody could say which runs first. */
+int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	fork_prepare = prepare;
+	fork_parent = parent;
+	fork_child = child;
+	return 0;
+}
+
+void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+	int kept = errno;
+	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags) ? mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
+
+	if (mt_unlikely(answer != MAP_FAILED && !address && !mt_jemalloc_reserve_accepts(answer, bytes))) {
+		(void)munmap(answer, bytes);
+		answer = MAP_FAILED;
+	}
+	if (mt_unlikely(answer == MAP_FAILED)) {
+		answer = address ? NULL : mt_jemalloc_reserve_take(bytes);
+		if (!answer)
+			return MAP_FAILED;
+		errno = kept;
+	}
+	hooks->grew(bytes);
+	return answer;
+}
+
+/* With its locks in hand: a clock that somebody else has put before libc's may ask for memory. */
+int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
+{
+	return mt_os_clock(clock, out);
+}
+
+/* For the same reason: libfaketime stands before these too, and looks for what it hides when it is first called. */
+long mt_je_syscall(long number, long a, long b, long c, long d, long e)
+{
+	return mt_kernel(number, a, b, c, d, e);
+}
+
+int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
+{
+	int (*init)(pthread_cond_t *, const pthread_condattr_t *);
+
+	*(void **)(void *)&init = mt_elf_libc_function("pthread_cond_init");
+	return init ? init(condition, attributes) : pthread_cond_init(condition, attributes);
+}
+
+pid_t mt_je_getpid(void)
+{
+	return mt_os_getpid();
+}
+
+/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of, what the reaper
+ * held in that moment would stay held for ever. Source: struct __pthread_mutex_s of glibc, whose plain mutexes note
+ * the thread that holds them. */
+int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	if (mt_unlikely(mt_stray_left_behind(__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
+		(void)pthread_mutex_init(mutex, NULL);
+	return pthread_mutex_lock(mutex);
+}
+
+static bool holds_purge; /* the fork under way, of which there is one: it holds the publish lock */
+
+void mt_jemalloc_know_thread(void)
+{
+	int kept = errno;
+
+	if (!own_counters)
+		je_free(je_malloc(1));
+	errno = kept;
+}
+
+void mt_jemalloc_fork_prepare(void)
+{
+	mt_lock_check_enter(MT_RANK_prof_gate);
+	mt_jemalloc_prof_close_gate();
+	/* jemalloc marks an arena that it purges, and drops its own locks meanwhile: a child forked in between would have the mark
+	 * for ever, and could never purge that arena. So fork waits for it, before it takes jemalloc's locks. */
+	holds_purge = mt_purge_hold();
+	mt_lock_check_enter(MT_RANK_jemalloc);
+	if (fork_prepare)
+		fork_prepare();
+}
+
+void mt_jemalloc_fork_parent(void)
+{
+	if (fork_parent)
+		fork_parent();
+	mt_lock_check_leave(MT_RANK_jemalloc);
+	if (holds_purge)
+		mt_purge_release();
+	mt_jemalloc_prof_open_gate();
+	mt_lock_check_leave(MT_RANK_prof_gate);
+}
+
+void mt_jemalloc_fork_child(void)
+{
+	if (fork_child)
+		fork_child();
+	mt_jemalloc_pages_fork_child();
+	mt_lock_check_leave(MT_RANK_jemalloc);
+	mt_jemalloc_prof_open_gate_in_child();
+	mt_lock_check_leave(MT_RANK_prof_gate);
+}
+
+/* ---- the members of the family that jemalloc lacks, or answers otherwise than libc ---- */
+
+void *je_bare_realloc(void *ptr, size_t size);
+void *je_bare_memalign(size_t alignment, size_t size);
+void *je_bare_aligned_alloc(size_t alignment, size_t size);
+int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
+
+void *je_realloc(void *ptr, size_t size)
+{
+	void *fresh = mt_jemalloc_moves(ptr, size) ? mt_jemalloc_move(ptr, size) : je_bare_realloc(ptr, size);
+
+	if (mt_unlikely(!fresh) && size)
+		errno = ENOMEM;
+	return fresh;
+}
+
+/* libc rounds an alignment that is no power of two up, and programs rely on it. */
+void *je_memalign(size_t alignment, size_t size)
+{
+	size_t power = mt_alignment_rounded(alignment);
+	void *fresh;
+
+	if (!power) {
+		errno = EINVAL;
+		return NULL;
+	}
+	fresh = je_bare_memalign(power, size ? size : 1); /* of nothing it gives the next best 8 bytes, aligned to 8 */
+	if (!fresh)
+		errno = ENOMEM;
+	return fresh;
+}
+
+void *je_aligned_alloc(size_t alignment, size_t size)
+{
+	if (mt_likely(mt_alignment_is_power(alignment)))
+		return je_bare_aligned_alloc(alignment, size);
+	if (mt_alignment_is_refused(alignment)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return je_memalign(alignment, size);
+}
+
+int je_posix_memalign(void **out, size_t alignment, size_t size)
+{
+	int answer = je_bare_posix_memalign(out, alignment, size);
+
+	if (mt_unlikely(answer == ENOMEM))
+		errno = ENOMEM;
+	return answer;
+}
+
+bool mt_jemalloc_begins(void)
+{
+	void *first;
+
+	if (!mt_jemalloc_reserve_map())
+		return false;
+	first = je_malloc(1);
+	if (first)
+		mt_jemalloc_reserve_enter();
+	mt_jemalloc_reserve_settle();
+	mt_jemalloc_tell_begun();
+	if (!first) {
+		fork_prepare = fork_parent = fork_child = NULL;
+		return false;
+	}
+	je_free(first);
+	return true;
+}
+
+/* ---- account ---- */
+
+static bool ask_offsets(void)
+{
+	uint64_t *allocated = NULL;
+	uint64_t *freed = NULL;
+	size_t bytes = sizeof(allocated);
+	bool known;
+
+	/* Asking makes this thread known to jemalloc first, if it was not. */
+	known = je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) == 0 &&
+		je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) == 0 && own_counters;
+	if (known) {
+		atomic_store_explicit(&allocated_offset, (const char *)allocated - own_counters, memory_order_relaxed);
+		atomic_store_explicit(&freed_offset, (const char *)freed - own_counters, memory_order_relaxed);
+	}
+	atomic_store_explicit(&offsets_state, known ? 1 : -1, memory_order_release);
+	return known;
+}
+
+static uint64_t read_counter(const char *at)
+{
+	uint64_t value;
+
+	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old or the new one. */
+	__atomic_load((const uint64_t *)(const void *)at, &value, __ATOMIC_RELAXED);
+	return value;
+}
+
+bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+{
+	int state = atomic_load_explicit(&offsets_state, memory_order_acquire);
+	const char *base = counters;
+
+	if (state < 0 || (state == 0 && !ask_offsets()))
+		return false;
+	*out_allocated = *out_freed = 0;
+	if (!base)
+		return true;
+	*out_allocated = read_counter(base + atomic_load_explicit(&allocated_offset, memory_order_relaxed));
+	*out_freed = read_counter(base + atomic_load_explicit(&freed_offset, memory_order_relaxed));
+	return true;
+}
+
+/* ---- figures ---- */
+
+static uint64_t ask(const char *name)
+{
+	uint64_t value = 0;
+	size_t bytes = sizeof(size_t);
+
+	if (je_mallctl(name, &value, &bytes, NULL, 0) != 0)
+		return 0;
+	return value;
+}
+
+unsigned int mt_jemalloc_arenas_count(void)
+{
+	unsigned int count = 0;
+	size_t bytes = sizeof(count);
+
+	return je_mallctl("arenas.narenas", &count, &bytes, NULL, 0) == 0 ? count : 0;
+}
+
+static bool renew_figures(void)
+{
+	uint64_t epoch = 1;
+	size_t bytes = sizeof(epoch);
+	bool done;
+
+	mt_jemalloc_know_thread(); /* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	mt_purge_enter();
+	mt_jemalloc_pages_before_epoch();
+	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
+	if (done)
+		mt_jemalloc_pages_after_epoch();
+	mt_purge_leave();
+	return done;
+}
+
+/* 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
+static bool jemalloc_figures(struct mt_heap_figures *out)
+{
+	uint64_t page = mt_os_page_bytes();
+
+	if (!renew_figures())
+		return false;
+	memset(out, 0, sizeof(*out));
+	out->live_bytes = ask("stats.allocated");
+	out->dirty_bytes = (ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
+	out->active_bytes = ask("stats.active");
+	out->resident_bytes = ask("stats.resident");
+	out->mapped_bytes = ask("stats.mapped");
+	out->retained_bytes = ask("stats.retained");
+	out->metadata_bytes = ask("stats.metadata");
+	out->arenas_count = mt_jemalloc_arenas_count();
+	out->alloc_count = ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
+	out->free_count = ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
+	return true;
+}
+
+/* ---- purge ---- */
+
+/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them are in use is not asked:
+ * jemalloc's answer is as old as the last epoch, and one that has never been used is passed over by it. */
+static void jemalloc_purge(struct mt_purge_outcome *out)
+{
+	unsigned int count = mt_jemalloc_arenas_count();
+
+	memset(out, 0, sizeof(*out));
+	out->possible = true;
+	for (unsigned int index = 0; index < count; index++) {
+		uint64_t began = mt_os_now_ns();
+		uint64_t took;
+
+		mt_purge_enter();
+		mt_jemalloc_purge_arena(index);
+		took = mt_os_now_ns() - began;
+		mt_purge_leave();
+		if (took > out->longest_hold_ns)
+			out->longest_hold_ns = took;
+	}
+}
+
+static void jemalloc_flush_thread(void)
+{
+	(void)je_mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+}
+
+/* ---- the backend ---- */
+
+static const struct mt_heap_ops jemalloc_ops = {
+#define X(type, name, params, args) .name = je_##name,
+	MT_HEAP_MAKERS(X)
+	MT_HEAP_KEEPERS(X)
+#undef X
+};
+
+static const struct mt_backend jemalloc_backend = {
+	.ops = &jemalloc_ops,
+	.counting = MT_COUNTING_OWN,
+	.figures_show_dirty = true,
+	.purge_stalls = false,
+	.figures = jemalloc_figures,
+	.classes = mt_jemalloc_classes,
+	.profiler = &mt_jemalloc_profiler,
+	.pages = mt_jemalloc_pages,
+	.purge = jemalloc_purge,
+	.reclaim = mt_jemalloc_reclaim,
+	.flush_thread = jemalloc_flush_thread,
+};
+
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *given,
+					     char *out_conf, size_t out_conf_bytes)
+{
+	hooks = given;
+	mt_jemalloc_conf(config, out_conf, out_conf_bytes);
+	conf = out_conf;
+	je_malloc_message = mt_jemalloc_tell;
+	mt_jemalloc_tell_start(conf);
+	mt_jemalloc_event_use(MT_BACKEND_TOOK_BYTES, hooks->took);
+	mt_jemalloc_large_use(hooks->freed_large);
+	return &jemalloc_backend;
+}

@@ -1,0 +1,228 @@
+#include "heap/jemalloc_pages.h"
+
+#include <stdatomic.h>
+
+#include "heap/jemalloc.h"
+#include "heap/purge_lock.h"
+#include "sys/os.h"
+
+#define CHECKED_COUNT 16u /* arenas that are compared */
+
+/* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack them. */
+extern void *je_arenas[] __attribute__((weak));
+extern unsigned int je_manual_arena_base __attribute__((weak));
+extern unsigned int je_narenas_total_get(void) __attribute__((weak));
+extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads, const char **dss,
+				       ssize_t *dirty_decay_ms, ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
+				       size_t *muzzy) __attribute__((weak));
+
+struct pages {
+	size_t active, dirty, muzzy;
+};
+
+static struct pages before[CHECKED_COUNT];
+enum { UNKNOWN, BELIEVED, REFUTED };
+static _Atomic int state; /* no ordering */
+
+/* The purge under way: its arena, and how many free pages that had. Written under the purge lock; counters, no ordering. */
+static _Atomic unsigned int purged_arena;
+static _Atomic size_t purged_pages; /* 0: there is none */
+
+static bool is_there(void)
+{
+	return je_arenas && &je_manual_arena_base && je_narenas_total_get && je_arena_basic_stats_merge;
+}
+
+static void add_arena(unsigned int index, struct pages *sum)
+{
+	void *arena = __atomic_load_n(&je_arenas[index], __ATOMIC_ACQUIRE);
+	unsigned int threads = 0;
+	const char *dss;
+	ssize_t decay_ms[2];
+
+	if (arena)
+		je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1], &sum->active,
+					   &sum->dirty, &sum->muzzy);
+}
+
+/* Arenas from the base on are the program's, which may destroy them; those before are never given up. */
+static bool has_own_arenas_only(void)
+{
+	return je_narenas_total_get() <= je_manual_arena_base;
+}
+
+static bool are_believed(void)
+{
+	return atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED && has_own_arenas_only();
+}
+
+/* A purge takes all free pages of its arena off the counters before it returns the first of them to the kernel. A thread that has no CPU
+ * meanwhile must not make others believe that there is room. */
+static size_t still_to_go(unsigned int index, const struct pages *arena)
+{
+	size_t all = atomic_load_explicit(&purged_pages, memory_order_relaxed);
+	size_t now = arena->dirty + arena->muzzy;
+
+	if (index != atomic_load_explicit(&purged_arena, memory_order_relaxed))
+		return 0;
+	return all > now ? all - now : 0;
+}
+
+bool mt_jemalloc_pages(struct mt_heap_figures *out)
+{
+	uint64_t page = mt_os_page_bytes();
+	struct pages sum = {0};
+
+	if (!are_believed())
+		return false;
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		struct pages arena = {0};
+
+		add_arena(index, &arena);
+		sum.active += arena.active;
+		sum.dirty += arena.dirty + still_to_go(index, &arena);
+		sum.muzzy += arena.muzzy;
+	}
+	out->active_bytes = sum.active * page;
+	out->dirty_bytes = (sum.dirty + sum.muzzy) * page;
+	return true;
+}
+
+/* ---- returning them ---- */
+
+void mt_jemalloc_purge_arena(unsigned int index)
+{
+	size_t mib[3];
+	size_t length = 3;
+	struct pages pages = {0};
+
+	if (je_mallctlnametomib("arena.0.purge", mib, &length) != 0)
+		return;
+	mib[1] = index;
+	if (are_believed())
+		add_arena(index, &pages);
+	atomic_store_explicit(&purged_pages, pages.dirty + pages.muzzy, memory_order_relaxed);
+	atomic_store_explicit(&purged_arena, index, memory_order_relaxed);
+	(void)je_mallctlbymib(mib, 3, NULL, NULL, NULL, 0);
+	mt_jemalloc_pages_fork_child();
+}
+
+void mt_jemalloc_pages_fork_child(void)
+{
+	atomic_store_explicit(&purged_pages, 0, memory_order_relaxed);
+}
+
+/* The sum over all arenas, and the arena that has most. */
+static size_t free_pages(unsigned int *out_most)
+{
+	size_t sum = 0;
+	size_t most = 0;
+
+	for (unsigned int index = 0; index < je_manual_arena_base; index++) {
+		struct pages pages = {0};
+
+		add_arena(index, &pages);
+		sum += pages.dirty + pages.muzzy;
+		if (pages.dirty + pages.muzzy > most) {
+			most = pages.dirty + pages.muzzy;
+			*out_most = index;
+		}
+	}
+	return sum;
+}
+
+/* The lock is given to who waits for it after each arena. Once round: pages become free faster than they go where other threads
+ * free a lot. */
+static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_ns)
+{
+	enum mt_reclaimed got = MT_RECLAIMED_NOTHING;
+
+	for (unsigned int turn = 0; turn < je_manual_arena_base; turn++) {
+		unsigned int index = 0;
+		bool is_over;
+
+		if (!mt_purge_enter_within(patience_ns))
+			return got == MT_RECLAIMED_SOME ? got : MT_RECLAIMED_BUSY;
+		is_over = free_pages(&index) * mt_os_page_bytes() > keep_bytes;
+		if (is_over)
+			mt_jemalloc_purge_arena(index);
+		mt_purge_leave();
+		if (!is_over)
+			break;
+		got = MT_RECLAIMED_SOME;
+	}
+	return got;
+}
+
+enum mt_reclaimed mt_jemalloc_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
+{
+	if (are_believed())
+		return reclaim_largest(keep_bytes, patience_ns);
+	for (unsigned int index = 0; index < mt_jemalloc_arenas_count(); index++) {
+		if (!mt_purge_enter_within(patience_ns))
+			return index ? MT_RECLAIMED_SOME : MT_RECLAIMED_BUSY;
+		mt_jemalloc_purge_arena(index);
+		mt_purge_leave();
+	}
+	return MT_RECLAIMED_SOME;
+}
+
+/* ---- believing them ---- */
+
+static unsigned int checked_count(void)
+{
+	return je_manual_arena_base < CHECKED_COUNT ? je_manual_arena_base : CHECKED_COUNT;
+}
+
+void mt_jemalloc_pages_before_epoch(void)
+{
+	if (atomic_load_explicit(&state, memory_order_relaxed) != UNKNOWN || !is_there())
+		return;
+	for (unsigned int index = 0; index < checked_count(); index++) {
+		before[index] = (struct pages){0};
+		add_arena(index, &before[index]);
+	}
+}
+
+static size_t told(const char *name, unsigned int arena)
+{
+	size_t mib[4];
+	size_t length = 4;
+	size_t value = 0;
+	size_t bytes = sizeof(value);
+
+	if (je_mallctlnametomib(name, mib, &length) != 0)
+		return SIZE_MAX;
+	mib[2] = arena;
+	return je_mallctlbymib(mib, length, &value, &bytes, NULL, 0) == 0 ? value : SIZE_MAX;
+}
+
+static bool are_equal(const struct pages *a, const struct pages *b)
+{
+	return a->active == b->active && a->dirty == b->dirty && a->muzzy == b->muzzy;
+}
+
+/* An arena that other threads have moved meanwhile says nothing; of the others all must agree, and one at least. */
+void mt_jemalloc_pages_after_epoch(void)
+{
+	bool seen = false;
+
+	if (atomic_load_explicit(&state, memory_order_relaxed) != UNKNOWN || !is_there())
+		return;
+	for (unsigned int index = 0; index < checked_count(); index++) {
+		struct pages now = {0};
+		const struct pages epoch = {told("stats.arenas.0.pactive", index), told("stats.arenas.0.pdirty", index),
+					    told("stats.arenas.0.pmuzzy", index)};
+
+		add_arena(index, &now);
+		if (!now.active || !are_equal(&now, &before[index]))
+			continue;
+		if (!are_equal(&now, &epoch)) {
+			atomic_store_explicit(&state, REFUTED, memory_order_relaxed);
+			return;
+		}
+		seen = true;
+	}
+	if (seen)
+		atomic_store_explicit(&state, BELIEVED, memory_order_relaxed);
+}

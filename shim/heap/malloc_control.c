@@ -1,0 +1,96 @@
+/* heap/malloc_control.c -- the doors by which programs and detectors steer an allocator: malloc_trim, and jemalloc's mallctl
+ * family. They answer for the embedded jemalloc, or pass on to the next allocator in line. mallocx and its friends are
+ * not exported: a program that finds them would free with sizes and flags of an allocator it was not built for. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "heap/backend.h"
+#include "heap/jemalloc.h"
+#include "sys/attr.h"
+#include "sys/raw_syscall.h"
+#include "sys/symbol.h"
+#include "heap/entries.h"
+#include "core/init.h"
+#include "core/cleanup.h"
+
+MT_EXPORT int malloc_trim(size_t pad);
+MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
+MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
+MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
+			   size_t new_bytes);
+MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options);
+
+MT_HEAP_OWN(malloc_trim)
+
+/* 1 only when pages really went back, whatever the allocator behind it claims. */
+MT_EXPORT int malloc_trim(size_t pad)
+{
+	const struct mt_order order = {.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
+	struct mt_stats_record record;
+	int (*next)(size_t);
+
+	mt_life_heap_start();
+	if (!mt_life_is_on()) {
+		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
+		return next ? next(pad) : 0;
+	}
+	mt_actions_clean(&order, &record);
+	return record.result == 1;
+}
+
+#ifdef MT_NO_JEMALLOC
+#define EMBEDDED(call) (void)0
+#else
+#define EMBEDDED(call)                                                                                                \
+	if (mt_life_is_embedded())                                                                                            \
+		return call
+#endif
+
+MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
+{
+	int (*next)(const char *, void *, size_t *, void *, size_t);
+
+	EMBEDDED(je_mallctl(name, old, old_bytes, new, new_bytes));
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctl");
+	return next ? next(name, old, old_bytes, new, new_bytes) : ENOENT;
+}
+
+MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length)
+{
+	int (*next)(const char *, size_t *, size_t *);
+
+	EMBEDDED(je_mallctlnametomib(name, mib, mib_length));
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlnametomib");
+	return next ? next(name, mib, mib_length) : ENOENT;
+}
+
+MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
+			   size_t new_bytes)
+{
+	int (*next)(const size_t *, size_t, void *, size_t *, void *, size_t);
+
+	EMBEDDED(je_mallctlbymib(mib, mib_length, old, old_bytes, new, new_bytes));
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "mallctlbymib");
+	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
+}
+
+#ifndef MT_NO_JEMALLOC
+/* The program itself asks, so descriptor 2 is what the program takes for stderr. */
+static void write_to_programs_stderr(void *unused, const char *text)
+{
+	(void)unused;
+	(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
+}
+#endif
+
+MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options)
+{
+	void (*next)(void (*)(void *, const char *), void *, const char *);
+
+	EMBEDDED(je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
+	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats_print");
+	if (next)
+		next(write, argument, options);
+}

@@ -1,0 +1,59 @@
+#include "heap/profile_dump.h"
+
+#include "heap/backend.h"
+#include "core/publish.h"
+
+#define PATH_BYTES 512
+
+uint64_t mt_holders_state(void)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+
+	return profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
+}
+
+void mt_holders_start(void)
+{
+	uint64_t state = mt_holders_state();
+
+	mt_publish_lock()->prof_state = state;
+	mt_publish_unlock();
+}
+
+enum mt_err mt_holders_follow(const struct mt_config *wanted)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+
+	return profiler ? profiler->sample(wanted->prof == MT_PROF_ON) : MT_ERR_NOT_AVAILABLE;
+}
+
+enum mt_err mt_holders_classes(void)
+{
+	struct mt_heap_class found[MT_CLASSES_COUNT];
+	struct mt_stats_class table[MT_CLASSES_COUNT];
+	uint32_t count;
+
+	if (!mt_backend()->classes)
+		return MT_ERR_NOT_AVAILABLE;
+	count = mt_backend()->classes(found, MT_CLASSES_COUNT);
+	for (uint32_t i = 0; i < count; i++)
+		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes, .live_count = found[i].live_count};
+	mt_publish_classes(table, count);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_holders_profile(void)
+{
+	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
+	char path[PATH_BYTES];
+	enum mt_err answer = profiler && profiler->state() != MT_PROFILER_NONE ? MT_ERR_OK : MT_ERR_NOT_AVAILABLE;
+	enum mt_err placed;
+
+	if (answer == MT_ERR_OK)
+		answer = mt_publish_begin_product(path, sizeof(path));
+	if (answer != MT_ERR_OK)
+		return answer;
+	answer = profiler->dump(path);
+	placed = mt_publish_end_product(MT_PRODUCT_HEAP, answer == MT_ERR_OK);
+	return answer != MT_ERR_OK ? answer : placed;
+}

@@ -1,0 +1,102 @@
+#include "heap/purge_lock.h"
+
+#include "sys/lock.h"
+#include "sys/os.h"
+
+#define WAIT_NS      MT_NS_PER_S
+#define COPY_STEP_NS (100 * 1000ull)
+
+static struct mt_lock lock = MT_LOCK(purge);
+
+/* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's id by the kernel. acquire:
+ * who sees it goes on to change the heap. */
+static _Atomic pid_t copied = 1;
+
+/* Counters; no ordering but the lock's: a fork counts before it takes the lock, and who trims looks with the lock held. */
+static _Atomic uint32_t forks;
+static _Atomic uint32_t allowed_at;
+
+void mt_purge_note_fork(void)
+{
+	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+uint32_t mt_purge_forks(void)
+{
+	return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+void mt_purge_allow_trim(uint32_t at)
+{
+	atomic_store_explicit(&allowed_at, at, memory_order_relaxed);
+}
+
+bool mt_purge_may_trim(void)
+{
+	return mt_purge_forks() == atomic_load_explicit(&allowed_at, memory_order_relaxed);
+}
+
+static bool is_copying(void)
+{
+	return atomic_load_explicit(&copied, memory_order_acquire) == 0;
+}
+
+/* Under the lock. Nobody rings at the end of a copy: some ms for each GB. */
+static void wait_for_copy(void)
+{
+	_Atomic uint32_t nobody_rings = 0;
+
+	while (is_copying())
+		(void)mt_os_futex_wait(&nobody_rings, 0, COPY_STEP_NS, MT_FUTEX_PRIVATE);
+}
+
+void mt_purge_enter(void)
+{
+	mt_lock_take(&lock);
+	wait_for_copy();
+}
+
+bool mt_purge_enter_within(uint64_t span_ns)
+{
+	if (!mt_lock_take_within(&lock, span_ns))
+		return false;
+	wait_for_copy();
+	return true;
+}
+
+void mt_purge_leave(void)
+{
+	mt_lock_hand_over(&lock);
+}
+
+bool mt_purge_hold(void)
+{
+	return mt_lock_take_within(&lock, WAIT_NS);
+}
+
+_Atomic pid_t *mt_purge_hold_until_copied(void)
+{
+	if (!mt_lock_take_within(&lock, WAIT_NS))
+		return NULL;
+	wait_for_copy();
+	atomic_store_explicit(&copied, 0, memory_order_relaxed);
+	mt_lock_drop(&lock);
+	return &copied;
+}
+
+void mt_purge_end_copy(bool made)
+{
+	if (!made)
+		atomic_store_explicit(&copied, 1, memory_order_release);
+}
+
+void mt_purge_release(void)
+{
+	mt_lock_drop(&lock);
+}
+
+void mt_purge_forget(void)
+{
+	atomic_store_explicit(&copied, 1, memory_order_relaxed);
+	mt_lock_reset(&lock);
+}

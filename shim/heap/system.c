@@ -1,0 +1,268 @@
+/* heap/system.c -- the next allocator in line as a backend: libc's, or whatever stands before it (a preloaded or
+ * linked jemalloc, tcmalloc, mimalloc). Its heap family is found once; how it gives memory back, and what it says of
+ * itself, are asked by the name it goes by. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "heap/backend.h"
+#include "heap/glibc.h"
+#include "heap/purge_lock.h"
+#include "sys/elf.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+
+/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+extern __typeof__(mallopt) mallopt __attribute__((weak));
+
+static struct mt_heap_ops next;
+static bool next_known;
+
+static size_t fallback_malloc_usable_size(void *ptr)
+{
+	return ptr ? mt_glibc_usable(ptr) : 0;
+}
+
+/* A member that comes from another file than malloc would hand out blocks of another allocator. */
+static bool is_sibling(const char *name, void *function)
+{
+	const void *first = (const void *)(uintptr_t)next.malloc;
+	Dl_info here;
+	Dl_info there;
+
+	if (mt_elf_libc_path("malloc", first) && mt_elf_libc_path(name, function))
+		return true;
+	return function && dladdr(first, &there) && dladdr(function, &here) &&
+	       here.dli_fbase == there.dli_fbase;
+}
+
+/* Answers whether it was there. A function pointer out of dlsym's void *, as POSIX has it. */
+static bool find(void *out, const char *name, bool sibling)
+{
+	void *function = mt_symbol(RTLD_NEXT, name);
+
+	if (!function || (sibling && !is_sibling(name, function)))
+		return false;
+	*(void **)out = function;
+	return true;
+}
+
+const struct mt_heap_ops *mt_system_plain_ops(void)
+{
+	if (next_known)
+		return &next;
+	(void)find(&next.malloc, "malloc", false);
+	(void)find(&next.calloc, "calloc", false);
+	(void)find(&next.realloc, "realloc", false);
+	(void)find(&next.free, "free", false);
+	(void)find(&next.posix_memalign, "posix_memalign", false);
+	(void)find(&next.aligned_alloc, "aligned_alloc", false);
+	if (!find(&next.memalign, "memalign", true))
+		next.memalign = next.aligned_alloc;
+	if (!find(&next.malloc_usable_size, "malloc_usable_size", true))
+		next.malloc_usable_size = fallback_malloc_usable_size;
+	next_known = true;
+	return &next;
+}
+
+bool mt_glibc_check(void)
+{
+	static const size_t sizes[] = {0, 1, 24, 25, 1000, 5000, 300000};
+	const struct mt_heap_ops *heap = mt_system_plain_ops();
+	bool same = true;
+
+	for (size_t i = 0; same && i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *block = heap->malloc(sizes[i]);
+
+		same = block && mt_glibc_usable(block) == heap->malloc_usable_size(block);
+		heap->free(block);
+	}
+	return same;
+}
+
+/* ---- what each allocator says of itself ---- */
+
+typedef int (*mallctl_fn)(const char *, void *, size_t *, void *, size_t);
+
+static mallctl_fn other_mallctl;
+static int (*glibc_trim)(size_t);
+static struct mallinfo2 (*glibc_info)(void);
+static void (*tcmalloc_release)(void);
+static int (*tcmalloc_property)(const char *, size_t *);
+static void (*mimalloc_collect)(bool);
+
+static uint64_t ask_mallctl(const char *name)
+{
+	uint64_t value = 0;
+	size_t bytes = sizeof(size_t);
+
+	return other_mallctl(name, &value, &bytes, NULL, 0) == 0 ? value : 0;
+}
+
+static bool jemalloc_figures(struct mt_heap_figures *out)
+{
+	uint64_t epoch = 1;
+	size_t bytes = sizeof(epoch);
+
+	if (other_mallctl("epoch", &epoch, &bytes, &epoch, bytes) != 0)
+		return false;
+	out->live_bytes = ask_mallctl("stats.allocated");
+	out->active_bytes = ask_mallctl("stats.active");
+	out->resident_bytes = ask_mallctl("stats.resident");
+	out->mapped_bytes = ask_mallctl("stats.mapped");
+	out->retained_bytes = ask_mallctl("stats.retained");
+	out->metadata_bytes = ask_mallctl("stats.metadata");
+	out->dirty_bytes = (ask_mallctl("stats.arenas.4096.pdirty") + ask_mallctl("stats.arenas.4096.pmuzzy")) *
+			   mt_os_page_bytes();
+	return true;
+}
+
+static bool tcmalloc_figures(struct mt_heap_figures *out)
+{
+	size_t live = 0;
+	size_t heap = 0;
+	size_t unmapped = 0;
+
+	if (!tcmalloc_property || !tcmalloc_property("generic.current_allocated_bytes", &live))
+		return false;
+	(void)tcmalloc_property("generic.heap_size", &heap);
+	(void)tcmalloc_property("tcmalloc.pageheap_unmapped_bytes", &unmapped);
+	out->live_bytes = live;
+	out->mapped_bytes = heap;
+	out->retained_bytes = unmapped;
+	out->resident_bytes = heap > unmapped ? heap - unmapped : 0;
+	return true;
+}
+
+/* Walks through the free chunks of each arena under its lock. */
+static bool glibc_figures(struct mt_heap_figures *out)
+{
+	struct mallinfo2 info;
+
+	mt_purge_enter();
+	info = glibc_info();
+	mt_purge_leave();
+	out->live_bytes = info.uordblks + info.hblkhd;
+	out->mapped_bytes = info.arena + info.hblkhd;
+	out->free_bytes = info.fordblks;
+	return true;
+}
+
+/* In fast bins; one walk through all bins. */
+static uint64_t glibc_unmerged(void)
+{
+	struct mallinfo2 info;
+
+	mt_purge_enter();
+	info = glibc_info();
+	mt_purge_leave();
+	return info.fsmblks;
+}
+
+static bool system_figures(struct mt_heap_figures *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (other_mallctl)
+		return jemalloc_figures(out);
+	if (glibc_info)
+		return glibc_figures(out);
+	return tcmalloc_figures(out);
+}
+
+/* ---- purge ---- */
+
+static void system_purge(struct mt_purge_outcome *out)
+{
+	uint64_t began;
+
+	memset(out, 0, sizeof(*out));
+	out->possible = true;
+	mt_purge_enter();
+	began = mt_os_now_ns();
+	if (other_mallctl)
+		(void)other_mallctl("arena.4096.purge", NULL, NULL, NULL, 0);
+	else if (tcmalloc_release)
+		tcmalloc_release();
+	else if (mimalloc_collect)
+		mimalloc_collect(true);
+	else if (glibc_trim)
+		(void)(mt_purge_may_trim() && glibc_trim(0));
+	else
+		out->possible = false;
+	out->longest_hold_ns = mt_os_now_ns() - began;
+	mt_purge_leave();
+}
+
+static enum mt_reclaimed system_reclaim(uint64_t keep_bytes, uint64_t patience_ns)
+{
+	bool trims;
+
+	(void)keep_bytes; /* glibc's trim has a word for the top of the heap alone */
+	if (!glibc_trim)
+		return MT_RECLAIMED_NOTHING;
+	if (!mt_purge_enter_within(patience_ns))
+		return MT_RECLAIMED_BUSY;
+	trims = mt_purge_may_trim();
+	if (trims)
+		(void)glibc_trim(0);
+	mt_purge_leave();
+	return trims ? MT_RECLAIMED_SOME : MT_RECLAIMED_NOTHING;
+}
+
+static struct mt_backend system_backend = {
+	.counting = MT_COUNTING_NONE,
+	.purge_stalls = true,
+	.figures = system_figures,
+	.purge = system_purge,
+	.reclaim = system_reclaim,
+};
+
+/* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same file as that malloc:
+ * the first in line may be our own, or a library's private copy. */
+static mallctl_fn find_mallctl(bool shadowed)
+{
+	void *function = mt_symbol(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
+	mallctl_fn found = NULL;
+	Dl_info here;
+	Dl_info there;
+
+	if (shadowed && (!function || !dladdr(function, &here) || !dladdr(mt_symbol(RTLD_DEFAULT, "malloc"), &there) ||
+			 here.dli_fbase != there.dli_fbase))
+		return NULL;
+	*(void **)(void *)&found = function;
+	return found;
+}
+
+/* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a malloc_trim that does
+ * nothing, and a mallctl may belong to a library's private jemalloc. */
+const struct mt_backend *mt_system_backend(const struct mt_config *config,
+					   const struct mt_backend_identity *identity)
+{
+	const char *name = identity->allocator;
+
+	system_backend.ops = mt_system_plain_ops();
+	if (strcmp(name, "jemalloc") == 0) {
+		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
+		system_backend.figures_show_dirty = other_mallctl != NULL;
+	} else if (strcmp(name, "tcmalloc") == 0) {
+		*(void **)(void *)&tcmalloc_release = mt_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+		*(void **)(void *)&tcmalloc_property = mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+	} else if (strcmp(name, "mimalloc") == 0) {
+		*(void **)(void *)&mimalloc_collect = mt_symbol(RTLD_DEFAULT, "mi_collect");
+	} else if (strcmp(name, "glibc") == 0) {
+		*(void **)(void *)&glibc_trim = mt_symbol(RTLD_NEXT, "malloc_trim");
+		*(void **)(void *)&glibc_info = mt_symbol(RTLD_NEXT, "mallinfo2");
+		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it so. */
+		if (config->arena_max)
+			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);
+		if (mt_glibc_check())
+			system_backend.counting = MT_COUNTING_CHUNKS;
+	}
+	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE && !other_mallctl &&
+				      !tcmalloc_property && !glibc_info;
+	system_backend.unmerged_bytes = glibc_info && !other_mallctl ? glibc_unmerged : NULL;
+	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
+	return &system_backend;
+}

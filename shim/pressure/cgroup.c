@@ -1,0 +1,388 @@
+#include "pressure/cgroup.h"
+
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/cgroup_path.h"
+
+#define GROUPS_MAX  16                 /* nested ones; those above are left out */
+#define FIND_NS     (60 * MT_NS_PER_S) /* a process is rarely moved */
+#define LIMITS_NS   (5 * MT_NS_PER_S)
+#define REPAIR_NS   MT_NS_PER_S        /* files that fail again and again must not have us search at each look */
+#define FILE_BYTES  32                 /* of a file's name, with its slash */
+
+/* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from 5.2 on) are those of its own
+ * limits; the others count what happens to its neighbours below the same parent, too. */
+struct version {
+	const char *usage, *inactive;
+	const char *limits[2], *events[2];
+};
+static const struct version versions[] = {
+	{"memory.current", "inactive_file ", {"memory.max", "memory.high"}, {"memory.events.local", "memory.events"}},
+	{"memory.usage_in_bytes", "total_inactive_file ", {"memory.limit_in_bytes", NULL}, {"memory.failcnt", NULL}},
+};
+
+struct group {
+	size_t length;            /* of its path in place.directory */
+	uint64_t limit_bytes;     /* the smallest of its own; 0 none */
+	const char *limit_file;
+	uint64_t events_count;    /* as last read */
+	bool events_seen;
+};
+
+static struct list {
+	struct mt_place place;
+	const struct version *version;
+	struct group groups[GROUPS_MAX]; /* its own first, then those above */
+	size_t count;
+	uint64_t machine_bytes;          /* MemTotal; 0 unknown */
+	uint64_t found_ns;
+	uint64_t limits_ns;
+	bool is_found;
+} list;
+
+static uint64_t events_count;        /* what the groups' counters have risen by, and what they stood at when first found */
+static bool events_began;
+static char pressure_directory[MT_PLACE_BYTES];
+static char source[MT_PLACE_BYTES + FILE_BYTES];
+static char text[8192];              /* memory.stat is the longest, 2 to 3 kB */
+
+/* ---- figures ---- */
+
+static bool reaches(uint64_t used, uint64_t limit, uint64_t pct)
+{
+	return (unsigned __int128)used * 100 >= (unsigned __int128)limit * pct;
+}
+
+static bool is_nearer(uint64_t used, uint64_t limit, const struct mt_cgroup_look *than)
+{
+	return !than->limit_bytes ||
+	       (unsigned __int128)used * than->limit_bytes > (unsigned __int128)than->used_bytes * limit;
+}
+
+static bool read_number(size_t length, const char *file, uint64_t *out)
+{
+	char number[64];
+
+	return mt_place_read(&list.place, length, file, number, sizeof(number)) && mt_place_number(number, out);
+}
+
+/* "MemTotal:       24682416 kB". */
+static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
+{
+	char path[256 + FILE_BYTES];
+	char *line = text;
+	uint64_t kilobytes;
+	size_t digits;
+
+	(void)mt_format(path, sizeof(path), "%s/proc/meminfo", root);
+	if (mt_os_read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	while (line && strncmp(line, key, strlen(key)) != 0) {
+		line = strchr(line, '\n');
+		if (line)
+			line++;
+	}
+	if (!line)
+		return false;
+	line += strlen(key);
+	line += strspn(line, " ");
+	digits = strcspn(line, " \n");
+	if (strncmp(line + digits, " kB", 3) != 0)
+		return false;
+	line[digits] = 0;
+	if (!mt_place_number(line, &kilobytes) || kilobytes > UINT64_MAX / 1024)
+		return false;
+	*out_bytes = kilobytes * 1024;
+	return true;
+}
+
+/* ---- where ---- */
+
+static void add_group(size_t length)
+{
+	if (list.count < GROUPS_MAX)
+		list.groups[list.count++] = (struct group){.length = length};
+}
+
+/* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst: release_agent is there alone. */
+static bool is_root(size_t length)
+{
+	return length == list.place.mount_length && mt_place_has(&list.place, length, "release_agent");
+}
+
+/* MT_CGROUP: that directory, and those above as long as they are groups. */
+static bool find_given(const char *root, const char *directory)
+{
+	static bool told;
+	size_t length;
+
+	if (mt_place_given(root, directory, &list.place)) {
+		for (size_t i = 0; i < 2 && !list.count; i++) {
+			list.version = &versions[i];
+			length = list.place.length;
+			while (length && mt_place_has(&list.place, length, list.version->usage)) {
+				add_group(length);
+				length = mt_place_above(&list.place, length);
+			}
+		}
+		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
+	}
+	if (!list.count && !told)
+		mt_log(MT_LOG_WARN, "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; the process's own "
+		       "cgroup is taken", directory);
+	told |= !list.count;
+	return list.count > 0;
+}
+
+/* Its own. The memory controller is in one hierarchy alone, version 2 or version 1. Groups that a container cannot see, and
+ * those that have no such controller, are passed over on the way up. */
+static void find_own(const char *root)
+{
+	static const char *const controllers[] = {NULL, "memory"};
+
+	pressure_directory[0] = 0;
+	for (size_t i = 0; i < 2 && !list.count; i++) {
+		if (!mt_place_find(root, controllers[i], &list.place))
+			continue;
+		list.version = &versions[i];
+		if (i == 0)
+			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
+		for (size_t length = list.place.length; length; length = mt_place_above(&list.place, length))
+			if (mt_place_has(&list.place, length, list.version->usage) && !is_root(length))
+				add_group(length);
+	}
+}
+
+/* What was counted in a group stays counted: a process that moves has not run into anything. */
+static void keep_events(const struct list *before)
+{
+	for (size_t i = 0; i < list.count; i++)
+		for (size_t j = 0; j < before->count; j++)
+			if (list.groups[i].length == before->groups[j].length &&
+			    memcmp(list.place.directory, before->place.directory, list.groups[i].length) == 0) {
+				list.groups[i].events_count = before->groups[j].events_count;
+				list.groups[i].events_seen = before->groups[j].events_seen;
+			}
+}
+
+/* ---- limits ---- */
+
+/* "max", nearly 2^63 (version 1), and whatever the machine does not have, are no limits. */
+static bool read_limit(size_t length, const char *file, uint64_t *out)
+{
+	return read_number(length, file, out) && *out && *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
+}
+
+/* False: one that had a limit has none any more, as where the group is gone. */
+static bool read_limits(uint64_t now_ns)
+{
+	bool is_whole = true;
+
+	for (size_t i = 0; i < list.count; i++) {
+		struct group *group = &list.groups[i];
+		bool had = group->limit_bytes != 0;
+
+		group->limit_bytes = 0;
+		for (size_t j = 0; j < 2 && list.version->limits[j]; j++) {
+			uint64_t limit;
+
+			if (!read_limit(group->length, list.version->limits[j], &limit) ||
+			    (group->limit_bytes && limit >= group->limit_bytes))
+				continue;
+			group->limit_bytes = limit;
+			group->limit_file = list.version->limits[j];
+		}
+		is_whole &= !had || group->limit_bytes;
+	}
+	list.limits_ns = now_ns;
+	return is_whole;
+}
+
+static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
+{
+	static struct list before;
+
+	before = list;
+	list.count = 0;
+	if (!read_meminfo(root, "MemTotal:", &list.machine_bytes))
+		list.machine_bytes = 0;
+	if (!*cfg->cgroup || !find_given(root, cfg->cgroup))
+		find_own(root);
+	keep_events(&before);
+	list.found_ns = now_ns;
+	list.is_found = true;
+	(void)read_limits(now_ns);
+}
+
+/* ---- looking ---- */
+
+/* Its own group is also held to MT_LIMIT_MB. */
+static uint64_t limit_of(const struct group *group, const struct mt_config *cfg, const char **out_file)
+{
+	uint64_t limit = group->limit_bytes;
+	uint64_t setting = group == &list.groups[0] ? cfg->limit_mb * MT_MIB : 0;
+
+	if (list.machine_bytes && setting >= list.machine_bytes)
+		setting = 0;
+	*out_file = group->limit_file;
+	if (!setting || (limit && limit <= setting))
+		return limit;
+	*out_file = NULL;
+	return setting;
+}
+
+static void offer(const struct group *group, uint64_t used, uint64_t limit, const char *file, uint64_t exact_pct,
+		  struct mt_cgroup_look *out)
+{
+	uint64_t inactive;
+	bool exact = false;
+
+	if (reaches(used, limit, exact_pct) && mt_place_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
+	    mt_place_keyed(text, list.version->inactive, &inactive)) {
+		used -= inactive < used ? inactive : used;
+		exact = true;
+	}
+	if (!is_nearer(used, limit, out))
+		return;
+	out->used_bytes = used;
+	out->limit_bytes = limit;
+	out->is_cgroup = true;
+	out->exact = exact;
+	if (file)
+		(void)mt_format(source, sizeof(source), "%.*s/%s", (int)group->length, list.place.directory, file);
+	else
+		(void)mt_format(source, sizeof(source), "MT_LIMIT_MB");
+}
+
+/* Version 2: the lines max and high, version 1: the number alone. */
+static bool read_events(size_t length, uint64_t *out)
+{
+	const char *const *file = list.version->events;
+	char lines[256];
+	uint64_t max = 0, high = 0;
+	bool found;
+
+	if (!mt_place_read(&list.place, length, file[0], lines, sizeof(lines)) &&
+	    (!file[1] || !mt_place_read(&list.place, length, file[1], lines, sizeof(lines))))
+		return false;
+	if (!file[1])
+		return mt_place_number(lines, out);
+	found = mt_place_keyed(lines, "max ", &max);
+	found |= mt_place_keyed(lines, "high ", &high);
+	*out = max > UINT64_MAX - high ? UINT64_MAX : max + high;
+	return found;
+}
+
+/* Only what a counter rises by is added: groups come and go, and a v1 counter can be set back. */
+static bool count_events(struct group *group)
+{
+	uint64_t now, from = group->events_seen ? group->events_count : 0;
+
+	if (!read_events(group->length, &now))
+		return false;
+	if (now > from && (group->events_seen || !events_began))
+		events_count = now - from > UINT64_MAX - events_count ? UINT64_MAX : events_count + (now - from);
+	group->events_count = now;
+	group->events_seen = true;
+	return true;
+}
+
+/* False: a file that was there when the groups were found is not, or holds no number. */
+static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct, struct mt_cgroup_look *out)
+{
+	bool is_whole = true, has_events = false, all_events = true;
+
+	for (size_t i = 0; i < list.count; i++) {
+		struct group *group = &list.groups[i];
+		const char *file;
+		uint64_t limit = limit_of(group, cfg, &file);
+		uint64_t used;
+
+		if (!limit)
+			continue;
+		if (!read_number(group->length, list.version->usage, &used)) {
+			is_whole = false;
+			continue;
+		}
+		offer(group, used, limit, file, exact_pct, out);
+		if (group->limit_bytes) {
+			bool read = count_events(group);
+
+			has_events |= read;
+			all_events &= read;
+		}
+	}
+	events_began |= has_events;
+	out->events_known = has_events && all_events;
+	return is_whole;
+}
+
+/* What the kernel could have at once counts as used here, so that it is an upper bound; but for what it keeps for itself, which
+ * MemAvailable counts as used, some hundredths at most: hence the sixteenth below. */
+static bool bound_of_machine(uint64_t *out)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info) != 0 || info.totalram * (uint64_t)info.mem_unit != list.machine_bytes)
+		return false; /* a container that is shown a machine of its own */
+	*out = list.machine_bytes - info.freeram * (uint64_t)info.mem_unit;
+	return true;
+}
+
+static void look_at_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct, struct mt_cgroup_look *out)
+{
+	uint64_t total = list.machine_bytes, limit = cfg->limit_mb * MT_MIB;
+	bool is_setting = limit && limit < total;
+	uint64_t bound = 0, available;
+	bool known;
+
+	if (!total)
+		return;
+	limit = is_setting ? limit : total;
+	known = bound_of_machine(&bound);
+	if (!known || reaches(bound + total / 16, limit, exact_pct)) {
+		out->exact = read_meminfo(root, "MemAvailable:", &available);
+		if (out->exact)
+			bound = available < total ? total - available : 0;
+	}
+	if (!known && !out->exact)
+		return;
+	out->used_bytes = bound;
+	out->limit_bytes = limit;
+	(void)mt_format(source, sizeof(source), "%s", is_setting ? "MT_LIMIT_MB" : "/proc/meminfo");
+}
+
+void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns, uint64_t exact_pct,
+		    struct mt_cgroup_look *out)
+{
+	if (!list.is_found || now_ns - list.found_ns >= FIND_NS ||
+	    (now_ns - list.limits_ns >= LIMITS_NS && !read_limits(now_ns)))
+		find(root, cfg, now_ns);
+	memset(out, 0, sizeof(*out));
+	source[0] = 0;
+	if (!look_at_groups(cfg, exact_pct, out) && now_ns - list.found_ns >= REPAIR_NS) {
+		memset(out, 0, sizeof(*out));
+		find(root, cfg, now_ns);
+		(void)look_at_groups(cfg, exact_pct, out);
+	}
+	if (!out->limit_bytes)
+		look_at_machine(root, cfg, exact_pct, out);
+	out->events_count = events_count;
+	out->source = source;
+}
+
+const char *mt_cgroup_directory(void)
+{
+	return pressure_directory;
+}
+
+void mt_cgroup_fork_child(void)
+{
+	list.is_found = false;
+	list.count = 0;
+	events_count = 0;
+	events_began = false;
+}

@@ -1,0 +1,362 @@
+#include "pressure/policy.h"
+
+#include "sys/saturating.h"
+#include "sys/os.h"
+#include "pressure/levels.h"
+
+#define FAR_NS           (5 * MT_NS_PER_S)      /* under half of the limit */
+#define NEARER_NS        MT_NS_PER_S            /* from half on */
+#define NEAR_NS          (250 * MT_NS_PER_MS)   /* from where a level would be left on */
+#define SOONEST_NS       (20 * MT_NS_PER_MS)    /* while it grows fast */
+#define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
+#define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
+#define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
+#define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- stories ---- */
+
+static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
+{
+	return source == MT_PRESSURE_DEVICE ? MT_PRESSURE_GPU : source == MT_PRESSURE_RSS ? MT_PRESSURE_OWN : MT_PRESSURE_HOST;
+}
+
+static uint64_t devices_used(const struct mt_pressure_look *look)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < look->devices_count; i++)
+		sum += look->devices[i].used_bytes;
+	return sum;
+}
+
+/* What a cleanup for this kind lowers. */
+static uint64_t lowered_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look)
+{
+	return kind == MT_PRESSURE_GPU ? devices_used(look) : look->own_bytes;
+}
+
+/* Less than that is next to nothing. */
+static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look, const struct mt_config *cfg)
+{
+	uint64_t limit = kind == MT_PRESSURE_OWN ? mt_pressure_own_limit(cfg) : look->limit_bytes;
+
+	if (kind == MT_PRESSURE_GPU) {
+		limit = 0;
+		for (uint32_t i = 0; i < look->devices_count; i++)
+			limit = look->devices[i].total_bytes > limit ? look->devices[i].total_bytes : limit;
+	}
+	return limit / 100 > LEAST_BYTES ? limit / 100 : LEAST_BYTES;
+}
+
+static uint64_t pause_of(const struct mt_pressure_story *story, const struct mt_config *cfg)
+{
+	return story->pause_ns ? story->pause_ns : cfg->cooldown_ms * MT_NS_PER_MS;
+}
+
+static uint64_t doubled(uint64_t pause_ns, const struct mt_config *cfg)
+{
+	uint64_t longest = cfg->cooldown_ms * MT_NS_PER_MS;
+
+	if (longest < LONGEST_PAUSE_NS)
+		longest = LONGEST_PAUSE_NS;
+	return lower(pause_ns * 2, longest);
+}
+
+/* Whether what the last cleanup returned is back, and so was not worth its cost. */
+static void judge_return(struct mt_pressure_story *story, enum mt_pressure_kind kind, const struct mt_pressure_look *now,
+			 const struct mt_config *cfg)
+{
+	if (!story->returned_bytes)
+		return;
+	if (lowered_bytes(kind, now) >= story->after_bytes + story->returned_bytes / 2) {
+		story->pause_ns = doubled(story->earlier_pause_ns, cfg);
+		story->returned_bytes = 0;
+	} else if (now->now_ns - story->cleaned_ns >= cfg->cooldown_ms * MT_NS_PER_MS) {
+		story->returned_bytes = 0;
+	}
+}
+
+/* An episode ends with its level, and the next one is cleaned at once; but not where that has just been of no use. */
+static void note_level(struct mt_pressure_story *story, enum mt_pressure_level level, uint64_t now_ns,
+		       const struct mt_config *cfg)
+{
+	uint64_t since = now_ns - story->cleaned_ns;
+
+	story->level = level;
+	if (level)
+		return;
+	if (!story->pause_ns || since >= pause_of(story, cfg))
+		story->cleaned_level = MT_PRESSURE_NONE;
+	if (since >= LONGEST_PAUSE_NS)
+		story->pause_ns = 0;
+}
+
+static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+{
+	enum mt_pressure_level levels[MT_PRESSURE_KIND_COUNT] = {MT_PRESSURE_NONE};
+
+	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++) {
+		enum mt_pressure_kind kind = kind_of((enum mt_pressure_source)i);
+
+		levels[kind] = mt_pressure_higher(levels[kind], pressure->levels[i]);
+	}
+	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
+		judge_return(&pressure->stories[i], (enum mt_pressure_kind)i, now, cfg);
+		note_level(&pressure->stories[i], levels[i], now->now_ns, cfg);
+	}
+}
+
+/* ---- who asks for a cleanup ---- */
+
+static bool is_due(const struct mt_pressure_story *story, const struct mt_pressure_look *now, const struct mt_config *cfg)
+{
+	return !story->cleaned_ns || now->now_ns - story->cleaned_ns >= pause_of(story, cfg) ||
+	       story->level > story->cleaned_level;
+}
+
+static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
+{
+	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
+}
+
+/* What one kind adds to the plan. */
+static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind, struct mt_pressure_plan *plan)
+{
+	enum mt_pressure_level level = pressure->stories[kind].level;
+
+	plan->kinds |= 1u << kind;
+	plan->level = mt_pressure_higher(plan->level, level);
+	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
+		if (kind_of((enum mt_pressure_source)i) == kind && pressure->levels[i])
+			plan->sources |= 1u << i;
+	plan->clean = true;
+	if (level == MT_PRESSURE_CRITICAL || kind == MT_PRESSURE_OWN)
+		plan->cleanup = MT_LEVEL_HEAVY;
+	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
+}
+
+/* Of processes that train together, one that collects or waits for its device lets all others wait. */
+static void spare_ranks(struct mt_pressure_plan *plan)
+{
+	if (plan->cleanup == MT_LEVEL_PURGE && !plan->flush_gpu)
+		return;
+	plan->spared = true;
+	plan->cleanup = MT_LEVEL_PURGE;
+	plan->flush_gpu = false;
+	if (plan->kinds == 1u << MT_PRESSURE_GPU)
+		plan->clean = false; /* the heap is no help to a device */
+}
+
+static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t limit)
+{
+	if (limit && (!plan->limit_bytes || (double)used / (double)limit > (double)plan->used_bytes / (double)plan->limit_bytes)) {
+		plan->used_bytes = used;
+		plan->limit_bytes = limit;
+	}
+}
+
+static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now, const struct mt_config *cfg)
+{
+	if (plan->kinds & 1u << MT_PRESSURE_HOST)
+		take_nearer(plan, now->used_bytes, now->limit_bytes);
+	if (plan->kinds & 1u << MT_PRESSURE_OWN)
+		take_nearer(plan, now->own_bytes, mt_pressure_own_limit(cfg));
+	for (uint32_t i = 0; plan->kinds & 1u << MT_PRESSURE_GPU && i < now->devices_count; i++)
+		take_nearer(plan, now->devices[i].used_bytes, now->devices[i].total_bytes);
+}
+
+static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg,
+		      const struct mt_config_facts *facts, struct mt_pressure_plan *plan)
+{
+	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
+		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
+
+		if (pressure->stories[i].level && is_minded(kind, cfg) && is_due(&pressure->stories[i], now, cfg))
+			add_kind(pressure, kind, plan);
+	}
+	plan->reason = plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
+	if (facts->world_size > 1)
+		spare_ranks(plan);
+	name_nearest(plan, now, cfg);
+}
+
+/* ---- when to look again ---- */
+
+/* How one kind stands: how soon it wants to be looked at, and how much more it may grow until the next threshold. */
+struct outlook {
+	uint64_t pace_ns;
+	uint64_t room_bytes;
+};
+
+static struct outlook outlook_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
+{
+	struct outlook out = {FAR_NS, UINT64_MAX};
+
+	if (!limit)
+		return out;
+	if (used >= mt_pressure_share_of(limit, at->keep_warn))
+		out.pace_ns = NEAR_NS;
+	else if (used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
+		out.pace_ns = NEARER_NS;
+	out.room_bytes = mt_above(mt_pressure_share_of(limit, at->warn), used);
+	if (!out.room_bytes)
+		out.room_bytes = mt_above(mt_pressure_share_of(limit, at->critical), used);
+	if (!out.room_bytes)
+		out.room_bytes = mt_above(limit, used);
+	return out;
+}
+
+static uint64_t tick_of(const struct mt_config *cfg)
+{
+	return lower(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
+}
+
+/* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a second. */
+static uint64_t pace_of(const struct mt_pressure_story *story, uint64_t pace_ns, const struct mt_config *cfg)
+{
+	uint64_t lazy = lower(story->pause_ns / PAUSE_LOOKS, NEARER_NS);
+
+	if (!story->level)
+		return pace_ns;
+	return lazy > tick_of(cfg) ? lazy : tick_of(cfg);
+}
+
+/* Three looks before the room is used up, if it goes on as since the last one. */
+static uint64_t time_until_full(uint64_t room, uint64_t grown, uint64_t span_ns)
+{
+	if (grown < GROWTH_BYTES || !span_ns || room == UINT64_MAX)
+		return UINT64_MAX;
+	return (uint64_t)((double)room / (double)grown * (double)span_ns / 3);
+}
+
+static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg,
+		      struct mt_pressure_plan *plan)
+{
+	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
+	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
+	struct outlook host = outlook_of(now->used_bytes, now->limit_bytes, &limits);
+	struct outlook gpu = {FAR_NS, UINT64_MAX};
+	struct outlook own = outlook_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
+	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
+	uint64_t pace = pace_of(&pressure->stories[MT_PRESSURE_OWN], own.pace_ns, cfg);
+	uint64_t soon = time_until_full(own.room_bytes, mt_above(now->own_bytes, pressure->seen_own_bytes), span);
+
+	for (uint32_t i = 0; i < now->devices_count; i++)
+		gpu.pace_ns = lower(gpu.pace_ns,
+				    outlook_of(now->devices[i].used_bytes, now->devices[i].total_bytes, &limits).pace_ns);
+	pressure->room_bytes = own.room_bytes;
+	if (cfg->pressure) {
+		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
+		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
+		soon = lower(soon, time_until_full(host.room_bytes, mt_above(now->used_bytes, pressure->seen_used_bytes), span));
+		pressure->room_bytes = lower(host.room_bytes, own.room_bytes);
+	}
+	soon = soon > SOONEST_NS ? soon : SOONEST_NS;
+	pressure->next_ns = now->now_ns + lower(pace, soon);
+	plan->next_ns = pressure->next_ns;
+}
+
+/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB) nothing is left to be saved, and
+ * where the kernel does not tell how much of it are pages of files, most may be. */
+bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg, uint64_t *out_ring_bytes)
+{
+	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
+	bool is_vague = !now->exact && now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
+
+	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
+		return false;
+	*out_ring_bytes = outlook_of(now->used_bytes, now->limit_bytes, &at).room_bytes / 4;
+	return true;
+}
+
+bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
+{
+	uint64_t grown = mt_above(own_bytes, pressure->seen_own_bytes);
+	/* Together with what else wakes the reaper about now. */
+	uint64_t slack = (pressure->next_ns - pressure->seen_ns) / 10;
+
+	return !pressure->looked || now_ns + slack >= pressure->next_ns ||
+	       (grown >= GROWTH_BYTES && grown >= pressure->room_bytes / 4);
+}
+
+uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
+{
+	return pressure->next_ns - pressure->seen_ns >= FAR_NS ? pressure->next_ns + FAR_NS : pressure->next_ns;
+}
+
+/* ---- one look ---- */
+
+static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *plan)
+{
+	enum mt_pressure_level level = MT_PRESSURE_NONE;
+
+	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
+		level = mt_pressure_higher(level, pressure->levels[i]);
+	if (level > pressure->level)
+		plan->entered = level;
+	plan->over = pressure->level && !level;
+	pressure->level = level;
+}
+
+struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+					   const struct mt_config *cfg, const struct mt_config_facts *facts)
+{
+	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
+
+	mt_pressure_look_at_levels(pressure, now, cfg);
+	note_overall(pressure, &plan);
+	tell_stories(pressure, now, cfg);
+	ask_kinds(pressure, now, cfg, facts, &plan);
+	plan_next(pressure, now, cfg, &plan);
+	pressure->looked = true;
+	pressure->seen_ns = now->now_ns;
+	pressure->seen_used_bytes = now->used_bytes;
+	pressure->seen_own_bytes = now->own_bytes;
+	pressure->seen_psi_known = now->psi_known;
+	pressure->seen_some_us = now->some_us;
+	return plan;
+}
+
+static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind kind,
+			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
+{
+	uint64_t returned = kind == MT_PRESSURE_GPU ? outcome->gpu_returned_bytes : outcome->returned_bytes;
+
+	if (!story->cleaned_ns || outcome->after.now_ns - story->cleaned_ns >= pause_of(story, cfg))
+		story->cleaned_level = story->level;
+	else
+		story->cleaned_level = mt_pressure_higher(story->cleaned_level, story->level);
+	story->cleaned_ns = outcome->after.now_ns;
+	story->after_bytes = lowered_bytes(kind, &outcome->after);
+	story->earlier_pause_ns = pause_of(story, cfg);
+	if (returned < least_bytes(kind, &outcome->after, cfg)) {
+		story->pause_ns = doubled(story->earlier_pause_ns, cfg);
+		story->returned_bytes = 0;
+	} else {
+		story->pause_ns = 0;
+		story->returned_bytes = returned;
+	}
+}
+
+bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
+			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
+{
+	bool own = plan->kinds & 1u << MT_PRESSURE_OWN;
+
+	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++)
+		if (plan->kinds & 1u << i)
+			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, outcome, cfg);
+	pressure->seen_own_bytes = outcome->after.own_bytes;
+	pressure->seen_ns = outcome->after.now_ns;
+	pressure->seen_used_bytes = mt_above(pressure->seen_used_bytes, outcome->returned_bytes);
+	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* whether it has helped */
+	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
+		return false;
+	pressure->alarmed = true;
+	return true;
+}

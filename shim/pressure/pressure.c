@@ -1,0 +1,320 @@
+#include "pressure/pressure.h"
+
+#include <string.h>
+
+#include "core/config.h"
+#include "core/log.h"
+#include "sys/saturating.h"
+#include "sys/os.h"
+#include "core/cleanup.h"
+#include "pressure/rss_limit.h"
+#include "gpu/gpu.h"
+#include "pressure/levels.h"
+#include "pressure/text.h"
+#include "python/python.h"
+#include "pressure/direct_reclaim.h"
+#include "heap/shared_pages.h"
+#include "purge/tick.h"
+#include "pressure/cgroup.h"
+#include "core/cpu_load.h"
+#include "pressure/psi.h"
+#include "sys/rss.h"
+#include "core/publish.h"
+
+#define DEVICES_NS     MT_NS_PER_S        /* the driver is asked at most this often */
+#define TELL_PAUSE_NS  (60 * MT_NS_PER_S) /* a level that comes and goes is told at this distance at most */
+#define HEAP_LOOKS     3                  /* at most, for figures of one moment */
+
+static struct mt_pressure pressure;
+static bool unanswered_event;             /* of the watched file, seen by a look that decided nothing */
+static uint64_t devices_ns;               /* when the driver was asked last */
+static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
+
+/* What goes into the snapshot beside what the policy sees. */
+struct scene {
+	struct mt_pressure_look look;
+	struct mt_rss_quick rss;
+	bool heap_known;
+	struct mt_heap_size heap;
+	const char *limit_source;
+	struct mt_load load;
+	uint64_t cpu_ns;
+};
+
+/* ---- the look ---- */
+
+/* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will do. */
+static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick *quick)
+{
+	struct mt_rss_full full;
+	uint64_t swap;
+
+	if (cfg->rss_limit_mb && mt_rss_read_full(&full))
+		return full.rss_bytes + full.swap_bytes;
+	swap = mt_publish_lock()->swap_bytes;
+	mt_publish_unlock();
+	return quick->rss_bytes + swap;
+}
+
+/* As the tick has published them; near a limit the reaper may have nothing to tick for. */
+static void read_devices(struct mt_pressure_look *out)
+{
+	const struct mt_stats_device *rows;
+
+	if (mt_gpu_is_used() && out->now_ns - devices_ns >= DEVICES_NS) {
+		mt_gpu_publish(true);
+		devices_ns = out->now_ns;
+	}
+	out->devices_count = mt_gpu_devices(&rows);
+	for (uint32_t i = 0; i < out->devices_count; i++) {
+		struct mt_pressure_device *to = &out->devices[i];
+
+		to->ordinal = rows[i].ordinal;
+		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0; /* 0 free: unknown */
+		to->used_bytes = mt_above(rows[i].total_bytes, rows[i].free_bytes);
+	}
+}
+
+/* Limit, process and heap at one moment: not while the heap grows by a MB in between. */
+static void look_at_memory(struct scene *out, bool exactly, struct mt_cgroup_look *cgroup)
+{
+	struct mt_heap_size before = {0};
+	int64_t grown;
+
+	for (int i = 0; i < HEAP_LOOKS; i++) {
+		(void)mt_reclaim_read_heap(&before);
+		mt_cgroup_look("", mt_config(), mt_os_now_ns(), exactly ? 0 : MT_PRESSURE_HALF_PCT, cgroup);
+		(void)mt_rss_read_quick(&out->rss);
+		out->heap_known = mt_reclaim_read_heap(&out->heap);
+		grown = out->heap.held_bytes + out->heap.free_bytes - before.held_bytes - before.free_bytes;
+		if (grown < (int64_t)MT_MIB && grown > -(int64_t)MT_MIB)
+			break;
+	}
+}
+
+/* exactly: less than all may not be left out, however far the limit seems. */
+static void look(struct scene *out, bool exactly)
+{
+	const struct mt_config *cfg = mt_config();
+	struct mt_cgroup_look cgroup = {0};
+	struct mt_psi_look psi = {0};
+	struct mt_load load = {0};
+	uint64_t now = mt_os_now_ns();
+
+	memset(out, 0, sizeof(*out));
+	look_at_memory(out, exactly, &cgroup);
+	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
+	mt_load_look("", now, &load);
+	out->look = (struct mt_pressure_look){
+		.now_ns = now,
+		.used_bytes = cgroup.used_bytes,
+		.limit_bytes = cgroup.limit_bytes,
+		.exact = cgroup.exact,
+		.events_known = cgroup.events_known,
+		.events_count = cgroup.events_count,
+		.psi_known = psi.known,
+		.some_us = psi.some_us,
+		.event = psi.event,
+		.event_is_psi = psi.event_is_psi,
+	};
+	read_devices(&out->look);
+	out->look.own_bytes = read_own(cfg, &out->rss);
+	out->limit_source = cgroup.source ? cgroup.source : "";
+	out->load = load;
+	out->cpu_ns = mt_load_process_cpu_ns();
+}
+
+/* ---- what is told ---- */
+
+static void fill(const struct scene *scene)
+{
+	const struct mt_pressure_look *from = &scene->look;
+	struct mt_stats_snapshot *to;
+
+	mt_publish_limit_source(scene->limit_source);
+	to = mt_publish_lock();
+	to->pressure_level = pressure.level;
+	to->pressure_used_bytes = from->used_bytes;
+	to->pressure_limit_bytes = from->limit_bytes;
+	to->psi_some_us = from->some_us;
+	to->memory_max_count = from->events_count;
+	to->cpu_ns = scene->cpu_ns;
+	to->load_thousandths = scene->load.load_thousandths;
+	to->cpus_count = scene->load.cpus_count;
+	mt_reclaim_read(&to->pressure_wait_count, &to->pressure_wait_ns);
+	mt_publish_unlock();
+}
+
+static void count_levels(enum mt_pressure_level before, const struct mt_pressure_plan *plan)
+{
+	struct mt_stats_snapshot *to = mt_publish_lock();
+
+	to->pressure_warn_count += plan->entered && before < MT_PRESSURE_WARN;
+	to->pressure_critical_count += plan->entered == MT_PRESSURE_CRITICAL;
+	mt_publish_unlock();
+}
+
+/* A program that goes up and down all day fills no log. */
+static enum mt_log_level loudness(const struct mt_pressure_plan *plan, uint64_t now_ns)
+{
+	uint64_t *told = &told_ns[plan->entered];
+
+	if (plan->over || (*told && now_ns - *told < TELL_PAUSE_NS))
+		return MT_LOG_INFO;
+	*told = now_ns;
+	return MT_LOG_WARN;
+}
+
+static void tell(const struct scene *scene, const struct mt_pressure_plan *plan)
+{
+	const struct mt_config *cfg = mt_config();
+	const struct mt_pressure_scene words = {
+		.look = &scene->look,
+		.pressure = &pressure,
+		.plan = plan,
+		.limit_source = scene->limit_source,
+		.own_limit_bytes = mt_pressure_own_limit(cfg),
+		.load_thousandths = scene->load.load_thousandths,
+		.cpus_count = scene->load.cpus_count,
+	};
+	char line[900];
+
+	if (!plan->entered && !plan->over)
+		return;
+	if (!cfg->pressure && !pressure.levels[MT_PRESSURE_RSS])
+		return;
+	mt_pressure_describe(&words, line, sizeof(line));
+	mt_log(loudness(plan, scene->look.now_ns), "%s", line);
+}
+
+/* ---- acting ---- */
+
+static void count_cleanup(const struct mt_stats_record *record)
+{
+	struct mt_stats_snapshot *to = mt_publish_lock();
+
+	to->pressure_clean_count++;
+	to->pressure_returned_bytes += mt_above(record->rss_before_bytes, record->rss_after_bytes);
+	mt_publish_unlock();
+}
+
+/* The budget does not hold it back, and is charged for it: what the program's other purges may
+ * cost is that much less. */
+static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
+{
+	const struct mt_config *cfg = mt_config();
+	const struct mt_order order = {
+		.reason = plan->reason,
+		.level = plan->cleanup,
+		.flush_gpu = plan->flush_gpu,
+		.pressure = {plan->sources, plan->level, plan->used_bytes, plan->limit_bytes},
+	};
+	struct mt_pressure_outcome outcome = {.after = *before};
+	struct mt_rss_quick rss = {0};
+	struct mt_stats_record record;
+
+	mt_actions_clean(&order, &record);
+	count_cleanup(&record);
+	mt_tick_note_cleanup(&record, true);
+	outcome.after.now_ns = devices_ns = mt_os_now_ns();
+	(void)mt_rss_read_quick(&rss);
+	outcome.after.own_bytes = read_own(cfg, &rss);
+	read_devices(&outcome.after);
+	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
+	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
+	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
+		mt_alarm_raise(mt_pressure_own_limit(cfg));
+}
+
+static bool is_due(uint64_t now_ns)
+{
+	const struct mt_stats_snapshot *seen = mt_publish_lock();
+	uint64_t own = seen->rss_bytes + seen->swap_bytes;
+
+	mt_publish_unlock();
+	return mt_pressure_is_due(&pressure, now_ns, own);
+}
+
+/* How far the program may grow until the next look. Of several processes that train together none is to wait for one that collects. */
+static void limit_growth(const struct scene *scene, bool purged)
+{
+	const struct mt_pressure_look *now = &scene->look;
+	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
+	bool may_collect = mt_config_facts()->world_size <= 1;
+	struct mt_headroom_look look = {
+		.now_ns = now->now_ns,
+		.used_bytes = now->used_bytes,
+		.limit_bytes = now->limit_bytes,
+		.anon_bytes = scene->rss.anon_bytes,
+		.heap = scene->heap,
+		.critical_bytes = may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
+		.clear_bytes = mt_pressure_share_of(now->limit_bytes, at.keep_critical),
+		.purged = purged,
+	};
+
+	if (scene->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
+		mt_reclaim_look(&look);
+	else
+		mt_reclaim_off();
+}
+
+/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and asks the kernel nothing. */
+static void prepare_collection(void)
+{
+	if (pressure.level && mt_python_is_running())
+		(void)mt_shared_pages_are_few();
+	mt_python_hurry();
+}
+
+static void look_and_act(void)
+{
+	enum mt_pressure_level before = pressure.level;
+	bool has_rung = mt_reclaim_has_rung();
+	bool purged = mt_reclaim_begin_look();
+	struct mt_pressure_plan plan;
+	struct scene scene;
+
+	look(&scene, has_rung);
+	scene.look.event |= unanswered_event;
+	unanswered_event = false;
+	plan = mt_pressure_decide(&pressure, &scene.look, mt_config(), mt_config_facts());
+	limit_growth(&scene, purged);
+	fill(&scene);
+	count_levels(before, &plan);
+	tell(&scene, &plan);
+	if (plan.clean)
+		carry_out(&plan, &scene.look);
+	else
+		mt_reclaim_check();
+	prepare_collection();
+	if (before || pressure.level) /* else it goes with the next tick */
+		mt_publish_write();
+}
+
+uint64_t mt_pressure_tick(uint64_t now_ns)
+{
+	if (mt_reclaim_has_rung() || is_due(now_ns))
+		look_and_act();
+	return mt_pressure_wake_ns(&pressure);
+}
+
+void mt_pressure_refresh(void)
+{
+	struct scene scene;
+
+	look(&scene, false);
+	unanswered_event |= scene.look.event;
+	fill(&scene);
+}
+
+void mt_pressure_fork_child(void)
+{
+	memset(&pressure, 0, sizeof(pressure));
+	memset(told_ns, 0, sizeof(told_ns));
+	mt_reclaim_fork_child();
+	unanswered_event = false;
+	devices_ns = 0;
+	mt_cgroup_fork_child();
+	mt_psi_fork_child();
+	mt_load_fork_child();
+}

@@ -1,0 +1,331 @@
+#include "pressure/psi.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "sys/raw_syscall.h"
+#include "core/log.h"
+#include "sys/os.h"
+#include "core/cgroup_path.h"
+
+#define PSI_BYTES   512              /* two lines of some 70 bytes */
+#define NOTE_BYTES  (MT_TEXT_MAX / 4 * 3)
+#define DRAIN_BYTES 1024
+#define DRAIN_READS 64               /* in one look: who writes faster than that is read on at the next */
+
+enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
+
+static struct watch {
+	enum watch_kind kind;
+	int fd;
+	dev_t device;                 /* what fd was opened on */
+	ino_t inode;
+	unsigned char note[NOTE_BYTES]; /* MEMORY_PRESSURE_WRITE */
+	size_t note_bytes;
+} watch;
+
+static char compared[PSI_BYTES + MT_PLACE_BYTES]; /* the file whose totals the last look told; empty: none yet */
+
+/* ---- text ---- */
+
+bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us)
+{
+	static const char key[] = " total=";
+	size_t length = strlen(line);
+	char number[32];
+	const char *at;
+
+	while (text && (strncmp(text, line, length) != 0 || text[length] != ' ')) {
+		text = strchr(text, '\n');
+		if (text)
+			text++;
+	}
+	at = text ? strstr(text, key) : NULL;
+	if (!at || memchr(text, '\n', (size_t)(at - text)))
+		return false;
+	at += sizeof(key) - 1;
+	(void)mt_format(number, sizeof(number), "%.*s", (int)strcspn(at, " \n"), at);
+	return mt_place_number(number, out_us);
+}
+
+static int base64_value(char c)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *found = c ? strchr(alphabet, c) : NULL;
+
+	return found ? (int)(found - alphabet) : -1;
+}
+
+int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes)
+{
+	size_t length = strlen(text);
+	size_t padding = 0;
+	size_t written = 0;
+	uint32_t bits = 0;
+
+	while (padding < 2 && padding < length && text[length - 1 - padding] == '=')
+		padding++;
+	if (length % 4 || length / 4 * 3 - padding > out_bytes)
+		return -1;
+	for (size_t i = 0; i < length; i++) {
+		int value = i < length - padding ? base64_value(text[i]) : 0;
+
+		if (value < 0)
+			return -1;
+		bits = bits << 6 | (uint32_t)value;
+		if (i % 4 != 3)
+			continue;
+		for (int shift = 16; shift >= 0; shift -= 8)
+			if (written < length / 4 * 3 - padding)
+				out[written++] = (unsigned char)(bits >> shift);
+			else if (bits >> shift & 0xff)
+				return -1; /* bits where the padding says that there are none */
+		bits = 0;
+	}
+	return (int)written;
+}
+
+/* ---- totals ---- */
+
+static bool take_totals(const char *text, struct mt_psi_look *out)
+{
+	uint64_t some, full = 0;
+
+	if (!mt_psi_parse(text, "some", &some))
+		return false;
+	(void)mt_psi_parse(text, "full", &full);
+	out->some_us = some;
+	out->full_us = full;
+	out->known = true;
+	return true;
+}
+
+static bool read_totals(const char *path, struct mt_psi_look *out)
+{
+	char text[PSI_BYTES];
+
+	return mt_os_read_file(path, text, sizeof(text)) > 0 && take_totals(text, out);
+}
+
+static bool read_watched_totals(struct mt_psi_look *out)
+{
+	char text[PSI_BYTES];
+	ssize_t got = mt_os_read_at(watch.fd, text, sizeof(text) - 1, 0);
+
+	if (got <= 0)
+		return false;
+	text[got] = 0;
+	return take_totals(text, out);
+}
+
+/* A process is moved, a group's file fails: the totals of two files have nothing to do with each other. */
+static void compare_with_own_kind(const char *path, struct mt_psi_look *out)
+{
+	if (compared[0] && strcmp(path, compared) != 0)
+		out->known = false;
+	(void)mt_format(compared, sizeof(compared), "%s", path);
+}
+
+/* The first of them that tells something; what was watched has no path here. */
+static const char *find_totals(const char *root, const char *group, char *path, size_t path_bytes, struct mt_psi_look *out)
+{
+	if (watch.kind == WATCH_PSI && read_watched_totals(out))
+		return "watched";
+	(void)mt_format(path, path_bytes, "%s/memory.pressure", group);
+	if (*group && read_totals(path, out))
+		return path;
+	(void)mt_format(path, path_bytes, "%s/proc/pressure/memory", root);
+	return read_totals(path, out) ? path : NULL;
+}
+
+/* ---- the watch ---- */
+
+static void end_watch(void)
+{
+	if (watch.kind != WATCH_NEW && watch.kind != WATCH_NONE)
+		mt_os_close(watch.fd);
+	watch.kind = WATCH_NONE;
+}
+
+/* Only the kernel's own files are written to: what else lies there is somebody's data. Without a trigger those tell nothing. */
+static bool set_trigger(int fd)
+{
+	struct statfs where;
+
+	if (fstatfs(fd, &where) != 0)
+		return false;
+	if (where.f_type != PROC_SUPER_MAGIC && where.f_type != CGROUP2_SUPER_MAGIC)
+		return true;
+	return watch.note_bytes && write(fd, watch.note, watch.note_bytes) == (ssize_t)watch.note_bytes;
+}
+
+static int open_psi(const char *path)
+{
+	struct mt_psi_look unused;
+	int fd = mt_os_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+
+	if (fd == -EACCES || fd == -EROFS)
+		fd = mt_os_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
+	if (fd >= 0 && (!read_totals(path, &unused) || !set_trigger(fd))) {
+		mt_os_close(fd);
+		return -EINVAL;
+	}
+	return fd;
+}
+
+/* Opened for writing as well, so that it does not end with its first writer (`echo >fifo`). The note goes to who reads besides
+ * us; there may be nobody, and then it would only come back. */
+static int open_fifo(const char *path)
+{
+	int writer = watch.note_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0) : -ENXIO;
+	int fd = mt_os_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0);
+
+	if (fd == -EACCES)
+		fd = mt_os_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
+	if (writer < 0 || fd < 0 || write(writer, watch.note, watch.note_bytes) < 0)
+		watch.note_bytes = 0;
+	if (writer >= 0)
+		mt_os_close(writer);
+	return fd;
+}
+
+static int open_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+		int reason = errno;
+
+		mt_os_close(fd);
+		return -reason;
+	}
+	if (watch.note_bytes)
+		(void)send(fd, watch.note, watch.note_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return fd;
+}
+
+/* What is neither of the three is not watched: /dev/null says so on purpose. */
+static void begin_watch(const char *root, const struct mt_config_facts *facts)
+{
+	char path[2 * MT_TEXT_MAX];
+	struct stat seen;
+	int length = mt_psi_base64(facts->pressure_write, watch.note, sizeof(watch.note));
+
+	watch.kind = WATCH_NONE;
+	watch.note_bytes = length > 0 ? (size_t)length : 0;
+	(void)mt_format(path, sizeof(path), "%s%s", root, facts->pressure_watch);
+	if (facts->pressure_watch[0] != '/' || mt_os_look(path, &seen) != 0)
+		return;
+	if (S_ISREG(seen.st_mode)) {
+		watch.kind = WATCH_PSI;
+		watch.fd = open_psi(path);
+	} else if (S_ISFIFO(seen.st_mode)) {
+		watch.kind = WATCH_FIFO;
+		watch.fd = open_fifo(path);
+	} else if (S_ISSOCK(seen.st_mode)) {
+		watch.kind = WATCH_SOCKET;
+		watch.fd = open_socket(path);
+	}
+	if (watch.kind != WATCH_NONE && watch.fd < 0)
+		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE; /* the listener's queue is full: at the next look */
+	if (watch.kind == WATCH_NONE || watch.kind == WATCH_NEW)
+		return;
+	if (mt_os_look_at_fd(watch.fd, &seen) != 0)
+		end_watch();
+	watch.device = seen.st_dev;
+	watch.inode = seen.st_ino;
+}
+
+/* Where the kernel is too old to give the reaper a table of its own, the program may close our descriptor and be given its
+ * number: what it has there is not ours to read. */
+static bool is_still_ours(void)
+{
+	struct stat seen;
+
+	return mt_os_look_at_fd(watch.fd, &seen) == 0 && seen.st_dev == watch.device && seen.st_ino == watch.inode;
+}
+
+/* Reads all there is. True: something was there. What we wrote into a pipe ourselves is nothing. */
+static bool drain(bool *out_ended)
+{
+	unsigned char bytes[DRAIN_BYTES];
+	bool any = false;
+
+	*out_ended = false;
+	for (int reads = 0; reads < DRAIN_READS; reads++) {
+		ssize_t got = read(watch.fd, bytes, sizeof(bytes));
+		bool is_note;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		*out_ended = got == 0 || (got < 0 && errno != EAGAIN);
+		if (got <= 0)
+			break;
+		is_note = watch.kind == WATCH_FIFO && watch.note_bytes && (size_t)got >= watch.note_bytes &&
+			  memcmp(bytes, watch.note, watch.note_bytes) == 0;
+		any |= !is_note || (size_t)got > watch.note_bytes;
+		watch.note_bytes = 0;
+	}
+	return any;
+}
+
+static bool take_event(void)
+{
+	struct pollfd poll_fd = {.fd = watch.fd, .events = watch.kind == WATCH_PSI ? POLLPRI : POLLIN};
+	struct timespec at_once = {0};
+	bool event, ended;
+
+	if (!is_still_ours()) {
+		watch.kind = WATCH_NONE;
+		return false;
+	}
+	if (mt_kernel(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
+		return false;
+	if (watch.kind == WATCH_PSI) {
+		ended = (poll_fd.revents & ~POLLPRI) != 0; /* of a group that is gone: POLLPRI and POLLERR, for ever */
+		event = !ended;
+	} else {
+		event = drain(&ended);
+	}
+	if (ended)
+		end_watch();
+	return event;
+}
+
+void mt_psi_look(const char *root, const char *group, const struct mt_config_facts *facts, struct mt_psi_look *out)
+{
+	char path[PSI_BYTES + MT_PLACE_BYTES];
+	const char *found;
+
+	memset(out, 0, sizeof(*out));
+	/* What was written is left to its reader until the next look. */
+	if (watch.kind == WATCH_NEW)
+		begin_watch(root, facts);
+	else if (watch.kind != WATCH_NONE)
+		out->event = take_event();
+	found = find_totals(root, group, path, sizeof(path), out);
+	out->event_is_psi = watch.kind == WATCH_PSI && found && found != path;
+	if (found)
+		compare_with_own_kind(found, out);
+}
+
+void mt_psi_fork_child(void)
+{
+	watch.kind = WATCH_NEW;
+	compared[0] = 0;
+}

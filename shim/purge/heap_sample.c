@@ -1,0 +1,145 @@
+#include "purge/heap_sample.h"
+
+#include <string.h>
+
+#include "sys/saturating.h"
+#include "sys/os.h"
+#include "purge/sampling_interval.h"
+#include "sys/rss.h"
+
+#define LOOK_BYTES MT_MIB /* glibc: less between resident and live says nothing about what it counts as free */
+
+static struct mt_heap_figures heap;
+static struct mt_asked asked;
+static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+
+/* By glibc's own count of what is free: */
+static uint64_t free_bytes;
+static uint64_t kept_free_bytes; /* what a trim has already gone through stays counted */
+
+/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as in use. */
+static uint64_t first_anon_bytes(void)
+{
+	struct mt_rss_quick rss = {0};
+
+	(void)mt_rss_read_quick(&rss);
+	return rss.anon_bytes;
+}
+
+void mt_dirty_start(void)
+{
+	memset(&heap, 0, sizeof(heap));
+	memset(&asked, 0, sizeof(asked));
+	free_bytes = kept_free_bytes = 0;
+	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
+}
+
+/* What a trim left does not become dirty again when it grows anew. */
+static void lower_kept(const struct mt_snapshot *now)
+{
+	uint64_t between = mt_above(now->anon_bytes, now->live_bytes);
+
+	if (between < kept_bytes)
+		kept_bytes = between;
+}
+
+/* glibc: what lies between resident and live beyond what the last trim left there. Where that is nothing, what it
+ * counts as free, less what the last trim has gone through (it stays counted) and what may have been taken since. */
+static void ask_chunks(struct mt_snapshot *now)
+{
+	uint64_t between;
+	uint64_t taken;
+
+	lower_kept(now);
+	between = mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
+	now->dirty_known = true;
+	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
+	if (between < LOOK_BYTES && mt_asking_is_overdue(&asked, now, true) && mt_backend()->figures(&heap)) {
+		if (heap.free_bytes < kept_free_bytes)
+			kept_free_bytes = heap.free_bytes;
+		free_bytes = heap.free_bytes - kept_free_bytes;
+		mt_asking_note(&asked, now);
+	}
+	taken = mt_above(now->allocated_bytes, asked.allocated_bytes);
+	now->dirty_bytes = mt_above(free_bytes, taken);
+	if (now->dirty_bytes > now->anon_bytes)
+		now->dirty_bytes = now->anon_bytes;
+	if (now->dirty_bytes < between)
+		now->dirty_bytes = between;
+	asked.dirty_bytes = now->dirty_bytes;
+}
+
+static bool read_figures(bool all)
+{
+	const struct mt_backend *backend = mt_backend();
+
+	return (!all && backend->pages && backend->pages(&heap)) || backend->figures(&heap);
+}
+
+/* Asked of the allocator; or what lies between resident and live, where live may be all unknown and what has come since
+ * the last purge stands in. Nothing, where there is no way to purge. */
+void mt_dirty_ask(struct mt_snapshot *now, bool all)
+{
+	const struct mt_backend *backend = mt_backend();
+	uint64_t began_ns;
+
+	if (backend->counting == MT_COUNTING_CHUNKS) {
+		ask_chunks(now);
+		return;
+	}
+	began_ns = mt_os_thread_cpu_ns();
+	if (!read_figures(all) && (!backend->live_unknown || backend->purge_impossible))
+		return;
+	if (!all)
+		asked.cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns);
+	if (backend->counting == MT_COUNTING_NONE)
+		now->live_bytes = heap.live_bytes;
+	lower_kept(now);
+	now->dirty_known = true;
+	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
+							 mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
+	mt_asking_note(&asked, now);
+	asked.dirty_bytes = now->dirty_bytes;
+}
+
+void mt_dirty_look(struct mt_snapshot *now, const struct mt_policy *policy)
+{
+	enum mt_counting counting = mt_backend()->counting;
+	enum mt_asking asking = mt_asking_decide(&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
+
+	if (asking == MT_ASKING_STANDS && counting != MT_COUNTING_CHUNKS) { /* there asking is mere arithmetic */
+		now->dirty_known = true;
+		now->dirty_bytes = asked.dirty_bytes;
+	} else if (asking != MT_ASKING_NOT) {
+		mt_dirty_ask(now, false);
+	}
+}
+
+void mt_dirty_forget(void)
+{
+	kept_bytes = UINT64_MAX;
+	kept_free_bytes = UINT64_MAX;
+	free_bytes = 0;
+	asked.dirty_bytes = 0;
+	asked.at_ns = 0;
+}
+
+void mt_dirty_note_trim(struct mt_snapshot *after)
+{
+	mt_dirty_forget();
+	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&heap)) {
+		kept_free_bytes = heap.free_bytes;
+		mt_asking_note(&asked, after);
+	}
+	mt_dirty_ask(after, true);
+}
+
+const struct mt_heap_figures *mt_dirty_figures(void)
+{
+	return &heap;
+}
+
+uint64_t mt_dirty_last_bytes(void)
+{
+	return asked.dirty_bytes;
+}

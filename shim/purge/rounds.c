@@ -1,0 +1,31 @@
+#include "purge/rounds.h"
+
+#include <stdatomic.h>
+
+static _Atomic uint64_t ended; /* counter, no ordering */
+
+uint64_t mt_rounds_end(void)
+{
+	return atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed) + 1;
+}
+
+uint64_t mt_rounds_count(void)
+{
+	return atomic_load_explicit(&ended, memory_order_relaxed);
+}
+
+bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg, enum mt_level *out_level)
+{
+	bool heavy = cfg->heavy_rounds && round % cfg->heavy_rounds == 0;
+	bool light = gc_step && round % gc_step == 0;
+
+	if (!heavy && !light)
+		return false;
+	*out_level = heavy || cfg->cuda_empty_cache ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT;
+	return true;
+}
+
+void mt_rounds_fork_child(void)
+{
+	atomic_store_explicit(&ended, 0, memory_order_relaxed);
+}

@@ -1,0 +1,379 @@
+#include "purge/tick.h"
+
+#include "heap/account.h"
+#include "heap/backend.h"
+#include "core/config.h"
+#include "core/log.h"
+#include "sys/saturating.h"
+#include "sys/os.h"
+#include "core/cleanup.h"
+#include "purge/heap_sample.h"
+#include "gpu/gpu.h"
+#include "purge/policy.h"
+#include "purge/rounds.h"
+#include "purge/fault_price.h"
+#include "core/cpu_load.h"
+#include "sys/rss.h"
+#include "core/publish.h"
+#include "core/sweep.h"
+
+#define FULL_LOOK_NS    (5 * MT_NS_PER_S)    /* /proc/self/status is read at most this often between cleanups */
+#define STILL_LOOK_NS   (60 * MT_NS_PER_S)   /* and that often where nothing has moved: only the signal door may have */
+#define WRITE_NS        (900 * MT_NS_PER_MS) /* figures are written that often; who wants fresh ones asks */
+#define STILL_WRITE_NS  (30 * MT_NS_PER_S)   /* and that often where nothing has moved */
+#define ADD_NS          MT_NS_PER_S          /* all threads' counters are added up at least that often */
+#define STILL_ADD_NS    (11 * MT_NS_PER_S)   /* and that often where nothing has moved: every third of the longest ticks */
+#define FEW_THREADS     64                   /* those are added up in some microseconds, always */
+#define MOVED_BYTES     MT_MIB
+#define TICK_COST_SHARE 100                  /* the tick is never shorter than that many times its cost */
+
+static struct mt_policy policy;
+static uint64_t woke_ns;
+static uint64_t full_look_ns;
+static struct mt_snapshot full_look_at; /* what statm said then */
+static uint64_t written_ns;
+static mt_tick_door door;
+
+static struct mt_account_totals totals; /* as of the last look */
+static bool is_counted;                 /* there are such totals */
+static bool is_added_up;                /* and they are of all threads, not of those alone that usually move */
+static struct mt_snapshot added_at;     /* what it looked like when they last were */
+
+void mt_tick_use_door(mt_tick_door given)
+{
+	door = given;
+}
+
+void mt_tick_start(void)
+{
+	const struct mt_backend_identity *who = mt_backend_identity();
+	const struct mt_publish_identity identity = {
+		.allocator = who->allocator,
+		.evidence = who->evidence,
+		.mode = who->mode,
+		.conf = who->conf,
+	};
+	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
+
+	woke_ns = mt_os_now_ns();
+	full_look_ns = 0;
+	written_ns = 0;
+	mt_dirty_start();
+	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
+	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
+	       (unsigned long long)costs.huge_fault_ns);
+	mt_policy_start(&policy, &costs, mt_os_now_ns());
+	mt_publish_start(mt_config(), &identity);
+	mt_tick_refresh();
+	mt_publish_write();
+}
+
+/* ---- sense ---- */
+
+static bool is_near(uint64_t a, uint64_t b)
+{
+	return mt_above(a, b) + mt_above(b, a) < MOVED_BYTES;
+}
+
+/* Nothing that a glance shows has changed since all threads were added up, not by a page nor by a byte. */
+static bool is_as_added(const struct mt_snapshot *now)
+{
+	return now->rss_bytes == added_at.rss_bytes && now->anon_bytes == added_at.anon_bytes &&
+	       totals.allocated_bytes == added_at.allocated_bytes && totals.live_bytes == added_at.live_bytes;
+}
+
+/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else in a tick: where
+ * nothing moves, by what can be had for less, only those are looked at that did lately. Not while bytes are watched
+ * that may be worth a purge. A block that is freed moves nothing else, and may be found some seconds later for this. */
+static bool can_glance(const struct mt_snapshot *now)
+{
+	uint64_t since = now->now_ns - added_at.now_ns;
+
+	return is_counted && totals.threads_count > FEW_THREADS && since < STILL_ADD_NS &&
+	       is_near(now->rss_bytes, added_at.rss_bytes) &&
+	       mt_dirty_last_bytes() < mt_policy_gate(now, mt_config()) && mt_account_glance(&totals) &&
+	       is_near(totals.live_bytes, added_at.live_bytes) && (since < ADD_NS || is_as_added(now));
+}
+
+static void sense_account(struct mt_snapshot *now, bool all)
+{
+	is_added_up = all || !can_glance(now);
+	if (is_added_up)
+		is_counted = mt_account_read(&totals);
+	now->live_bytes = is_counted ? totals.live_bytes : mt_dirty_figures()->live_bytes;
+	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
+	if (is_added_up)
+		added_at = *now;
+}
+
+static struct mt_snapshot sense_cheap(bool all)
+{
+	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
+	static struct mt_rss_quick rss; /* a look that fails leaves the one before: nothing is not what there is */
+
+	(void)mt_rss_read_quick(&rss);
+	now.rss_bytes = rss.rss_bytes;
+	now.anon_bytes = rss.anon_bytes;
+	sense_account(&now, all);
+	now.gpu_live_bytes = mt_gpu_live_bytes();
+	return now;
+}
+
+static void sense_usage(struct mt_snapshot *now)
+{
+	struct mt_rss_usage usage;
+
+	if (!mt_rss_read_usage(&usage))
+		return;
+	now->usage_known = true;
+	now->faults_count = usage.minor_faults_count;
+	now->cpu_ns = usage.cpu_ns;
+	now->system_ns = usage.system_ns;
+}
+
+/* All there is, for whoever wants to read it. */
+static struct mt_snapshot sense_all(void)
+{
+	struct mt_snapshot now = sense_cheap(true);
+
+	sense_usage(&now);
+	mt_dirty_ask(&now, true);
+	return now;
+}
+
+/* The door of the signal is looked at with it. */
+static bool is_full_look_due(const struct mt_snapshot *now)
+{
+	uint64_t since = now->now_ns - full_look_ns;
+
+	if (now->rss_bytes == full_look_at.rss_bytes && now->anon_bytes == full_look_at.anon_bytes)
+		return since >= STILL_LOOK_NS;
+	return since >= FULL_LOOK_NS;
+}
+
+/* ---- stats ---- */
+
+/* Asked before the publish lock is taken: the kernel, and a sigaction that stands in line behind ours and may take locks of its
+ * own, which that library's fork handler takes before ours waits for the publish lock. */
+struct full_look {
+	bool known;
+	struct mt_rss_full rss;
+	uint64_t door;
+};
+
+static struct full_look look_fully(void)
+{
+	struct full_look seen = {.known = false};
+
+	seen.known = mt_rss_read_full(&seen.rss);
+	if (seen.known && door)
+		seen.door = door();
+	return seen;
+}
+
+static void fill_full_look(struct mt_stats_snapshot *to, const struct full_look *seen)
+{
+	to->rss_peak_bytes = seen->rss.peak_bytes;
+	to->rss_anon_bytes = seen->rss.anon_bytes;
+	to->rss_file_bytes = seen->rss.file_bytes;
+	to->rss_shmem_bytes = seen->rss.shmem_bytes;
+	to->swap_bytes = seen->rss.swap_bytes;
+	to->signal_door = seen->door;
+}
+
+static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
+{
+	const struct mt_heap_figures *heap = mt_dirty_figures();
+
+	to->rss_bytes = now->rss_bytes;
+	if (now->usage_known)
+		to->minor_faults_count = now->faults_count;
+	to->heap_live_bytes = now->live_bytes;
+	if (is_counted) {
+		to->threads_count = totals.threads_count;
+		to->heap_live_bytes = totals.live_bytes;
+		to->heap_allocated_bytes = totals.allocated_bytes;
+		to->heap_freed_bytes = totals.freed_bytes;
+	}
+	if (is_added_up && to->heap_live_bytes > to->heap_live_peak_bytes)
+		to->heap_live_peak_bytes = to->heap_live_bytes;
+	to->heap_alloc_count = heap->alloc_count;
+	to->heap_free_count = heap->free_count;
+	/* What only stands in for a figure that nobody has is good enough to act on, not to be told. */
+	if (!mt_backend()->live_unknown) {
+		to->heap_idle_bytes = policy.idle_bytes;
+		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : mt_dirty_last_bytes();
+	}
+	to->heap_active_bytes = heap->active_bytes;
+	to->heap_resident_bytes = heap->resident_bytes;
+	to->heap_mapped_bytes = heap->mapped_bytes;
+	to->heap_retained_bytes = heap->retained_bytes;
+	to->heap_metadata_bytes = heap->metadata_bytes;
+	to->heap_arenas_count = heap->arenas_count;
+}
+
+static void fill(const struct mt_snapshot *now, bool fully)
+{
+	struct full_look seen = {.known = false};
+	struct mt_stats_snapshot *to;
+
+	if (fully) {
+		seen = look_fully();
+		full_look_ns = now->now_ns;
+		full_look_at = *now;
+	}
+	to = mt_publish_lock();
+	fill_heap(to, now);
+	if (seen.known)
+		fill_full_look(to, &seen);
+	to->uptime_ms = (now->now_ns - woke_ns) / MT_NS_PER_MS;
+	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
+	to->refault_count = policy.refaults_count;
+	to->refault_cost_ns = policy.refault_cost_ns;
+	to->budget_balance_ns = policy.balance_ns > 0 ? (uint64_t)policy.balance_ns : 0;
+	to->rounds_count = mt_rounds_count();
+	to->rss_limit_bytes = mt_config()->rss_limit_mb * MT_MIB;
+	to->budget_ratio_thousandths = mt_config()->budget_pct * 10;
+	mt_publish_unlock();
+}
+
+void mt_tick_refresh(void)
+{
+	struct mt_snapshot now = sense_all();
+
+	mt_gpu_publish(true);
+	fill(&now, true);
+}
+
+uint64_t mt_tick_kept_bytes(void)
+{
+	struct mt_snapshot now = sense_all();
+	uint64_t most = mt_above(now.anon_bytes, now.live_bytes);
+	uint64_t unused = mt_above(mt_dirty_figures()->resident_bytes, now.live_bytes);
+
+	if (unused < now.dirty_bytes)
+		unused = now.dirty_bytes;
+	/* What the allocator calls dirty or resident may never have been touched. */
+	return mt_above(now.rss_bytes, unused < most ? unused : most);
+}
+
+void mt_tick_reset_peak(void)
+{
+	mt_publish_lock()->heap_live_peak_bytes = 0;
+	mt_publish_unlock();
+	mt_gpu_reset_peak();
+}
+
+/* ---- act ---- */
+
+static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns, bool charged)
+{
+	struct mt_snapshot after = sense_cheap(true);
+
+	sense_usage(&after);
+	mt_dirty_note_trim(&after);
+	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes),
+			 cost_ns, charged);
+	mt_gpu_publish(true);
+	fill(&after, true);
+	mt_publish_write_cleaned();
+	written_ns = after.now_ns;
+}
+
+void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+{
+	note_cleanup(record, mt_actions_reaper_purge_ns(), charged);
+}
+
+static void purge(enum mt_reason reason)
+{
+	const struct mt_order order = {.reason = reason, .level = MT_LEVEL_PURGE};
+	uint64_t began_ns = mt_os_now_ns();
+	uint64_t cpu_ns = mt_load_process_cpu_ns();
+	struct mt_stats_record record;
+
+	mt_actions_clean(&order, &record);
+	cpu_ns = mt_above(mt_load_process_cpu_ns(), cpu_ns);
+	note_cleanup(&record, mt_policy_purge_cost_ns(mt_actions_reaper_purge_ns(), cpu_ns, mt_os_now_ns() - began_ns), true);
+}
+
+static void note_cost(uint64_t cost_ns)
+{
+	struct mt_stats_snapshot *to = mt_publish_lock();
+
+	to->ticks_count++;
+	to->tick_cost_ns = cost_ns;
+	to->ticks_cost_ns += cost_ns;
+	mt_publish_unlock();
+}
+
+/* The program has trimmed by itself: the governor must not take the pages' return for its own cost. */
+static void note_foreign_cleanup(struct mt_snapshot *now)
+{
+	uint64_t bytes = mt_actions_foreign_bytes();
+
+	if (!bytes)
+		return;
+	sense_usage(now);
+	mt_dirty_forget();
+	mt_policy_purged(&policy, now, bytes, 0, false);
+}
+
+/* Why it was purged, or not; MT_LOG_LEVEL=debug. */
+static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
+{
+	if (!policy.open && !plan->purge)
+		return;
+	mt_log(MT_LOG_DEBUG, "%llu MB dirty, %llu MB idle, open for %llu ms, cycle %llu ms, %llu us a MB, balance %lld ms: %s",
+	       (unsigned long long)(now->dirty_bytes / MT_MIB), (unsigned long long)(policy.idle_bytes / MT_MIB),
+	       (unsigned long long)((now->now_ns - policy.opened_ns) / MT_NS_PER_MS),
+	       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
+	       (unsigned long long)(policy.cost_per_byte * (double)MT_MIB / 1000),
+	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS), plan->purge ? "purge" : "wait");
+}
+
+/* Figures of devices have no sign of movement: by time alone. */
+static bool is_write_due(const struct mt_snapshot *now)
+{
+	bool still = policy.moved_ns < written_ns && !mt_gpu_is_used();
+
+	return now->now_ns - written_ns >= (still ? STILL_WRITE_NS : WRITE_NS);
+}
+
+static void publish(const struct mt_snapshot *now, bool urgent)
+{
+	bool due = urgent || is_write_due(now);
+
+	mt_gpu_publish(due);
+	fill(now, is_full_look_due(now));
+	if (!due)
+		return;
+	mt_publish_write();
+	written_ns = now->now_ns;
+}
+
+uint64_t mt_tick_run(bool grown)
+{
+	uint64_t began_ns = mt_os_thread_cpu_ns();
+	struct mt_snapshot now = sense_cheap(grown);
+	struct mt_plan plan;
+	uint64_t cost_ns;
+
+	note_foreign_cleanup(&now);
+	if (grown)
+		policy.tick_ns = 0;
+	if (!now.usage_known && mt_policy_wants_usage(&policy, &now))
+		sense_usage(&now);
+	mt_dirty_look(&now, &policy);
+	plan = mt_policy_decide(&policy, &now, mt_config());
+	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
+		(void)mt_rounds_end();
+	tell_decision(&now, &plan);
+	publish(&now, plan.round);
+	cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns); /* a sandbox may refuse this clock from some moment on */
+	note_cost(cost_ns);
+	if (plan.purge)
+		purge(plan.reason);
+	mt_sweep_at_tick(now.now_ns);
+	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns : cost_ns * TICK_COST_SHARE;
+}

@@ -1,0 +1,32 @@
+/* purge/tick.h -- one look at the process, and what follows from it. Reaper only. */
+#ifndef MT_TICK_H
+#define MT_TICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/stats_layout.h"
+
+/* Who tells the state of the signal door (enum mt_signal_door of signal/signal.h, which is above us). */
+typedef uint64_t (*mt_tick_door)(void);
+void mt_tick_use_door(mt_tick_door given);
+
+/* The thread has just started: measures what faults cost, makes the files. */
+void mt_tick_start(void);
+
+/* Sense, policy, perhaps a purge, stats. Answers ns until the next tick. */
+uint64_t mt_tick_run(bool grown);
+
+/* Fresh figures in the snapshot, without deciding anything. */
+void mt_tick_refresh(void);
+
+/* What the process keeps: RSS less what lies unused in the heap, be it dirty pages, caches of threads or holes, which are
+ * the purge's business. For round ends, at which RSS itself says mostly whether a purge has just been. */
+uint64_t mt_tick_kept_bytes(void);
+
+/* A cleanup that was not the policy's own: its purge is told to the governor. */
+void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged);
+
+void mt_tick_reset_peak(void);
+
+#endif

@@ -1,0 +1,130 @@
+#include "python/eval_breaker.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "sys/symbol.h"
+#include "sys/lazy_symbols.h"
+
+/* No version's PyInterpreterState has its eval breaker further in; what a function wrote behind that would still be ours. */
+#define FILLED_BYTES (256 * 1024)
+#define MODEL_BYTES  (1024 * 1024)
+#define OLDEST_MINOR 9
+#define NEWEST_MINOR 12
+
+struct wake_api {
+	const char *(*Py_GetVersion)(void);
+	void *(*PyInterpreterState_Main)(void);
+	void (*_PyEval_SignalAsyncExc)(void *); /* of a PyInterpreterState; 3.9: of a PyThreadState */
+	size_t breaker_offset;                  /* in PyInterpreterState; 0: unknown */
+};
+static struct wake_api api;
+static struct mt_found found_api = MT_FOUND(python); /* api */
+static struct mt_lock lock = MT_LOCK(python_wake);   /* the look at *call and the store behind it, against the call's end */
+
+/* Both words that the function sets, the lower of which is the eval breaker: struct _ceval_state has it before what is pending,
+ * in each of these versions. Anything else is not what we know. */
+static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
+{
+	size_t first = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < FILLED_BYTES / sizeof(*words); i++) {
+		if (words[i] == (i % 2 ? high : low))
+			continue;
+		if (words[i] != 1)
+			return 0;
+		first = count++ ? first : i;
+	}
+	return count == 2 ? first * sizeof(*words) : 0;
+}
+
+/* Where the eval breaker lies differs from build to build. The function that sets it from any thread is called on a model, in
+ * which every word points to the model itself: whatever it follows from there, it ends there. Source: SIGNAL_ASYNC_EXC in
+ * Python/ceval.c of 3.9 to 3.11, ceval_gil.c of 3.12: two stores and nothing else. */
+static size_t learn_offset(void (*signal)(void *))
+{
+	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t self = (uint64_t)(uintptr_t)model;
+	size_t offset;
+
+	if (model == MAP_FAILED)
+		return 0;
+	for (size_t i = 0; i < FILLED_BYTES / sizeof(*model); i++)
+		model[i] = self;
+	signal(model);
+	offset = find_breaker((const uint32_t *)model, (uint32_t)self, (uint32_t)(self >> 32));
+	munmap(model, MODEL_BYTES);
+	return offset;
+}
+
+/* "3.11.2 (main, ...". */
+static bool is_known(const char *version)
+{
+	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_number(version + 2) : 0;
+
+	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
+}
+
+static void look_for_api(struct wake_api *out)
+{
+#define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
+	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) && is_known(out->Py_GetVersion()))
+		out->breaker_offset = learn_offset(out->_PyEval_SignalAsyncExc);
+#undef FIND
+}
+
+/* Once, with Python running: it does not come to a process in parts. */
+static void find_api(void)
+{
+	struct wake_api fresh = {.breaker_offset = 0};
+
+	if (mt_found_is_there(&found_api))
+		return;
+	look_for_api(&fresh);
+	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+}
+
+static enum mt_main_state look_at_main(void)
+{
+	char text[512];
+	const char *state;
+
+	/* Of a process the state there is its first thread's. Source: do_task_stat() of Linux. */
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || !(state = mt_os_stat_at(text, 3)))
+		return MT_MAIN_UNKNOWN;
+	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
+}
+
+/* One that waits looks by itself when it takes the interpreter's lock; set for long, the breaker would slow down other threads. */
+enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
+{
+	enum mt_main_state state = look_at_main();
+	char *interpreter;
+
+	find_api();
+	if (state == MT_MAIN_WAITS || !api.breaker_offset)
+		return state;
+	interpreter = api.PyInterpreterState_Main();
+	mt_lock_take(&lock);
+	if (interpreter && atomic_load(call) == queued)
+		__atomic_store_n((int *)(void *)(interpreter + api.breaker_offset), 1, __ATOMIC_RELAXED);
+	mt_lock_drop(&lock);
+	return state;
+}
+
+void mt_python_wake_end(void)
+{
+	mt_lock_take(&lock);
+	mt_lock_drop(&lock);
+}
+
+void mt_python_wake_fork_child(void)
+{
+	mt_lock_reset(&lock);
+	mt_found_fork_child(&found_api);
+}

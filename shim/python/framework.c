@@ -1,0 +1,169 @@
+#include "python/framework.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sys/saturating.h"
+#include "sys/os.h"
+#include "core/cleanup.h"
+#include "core/control_file.h"
+#include "gpu/gpu.h"
+#include "python/python.h"
+#include "python/eval_breaker.h"
+
+#define LEAST_STEP_NS (500 * MT_NS_PER_MS)
+#define FRESH_NS      (10 * MT_NS_PER_S)
+
+/* The one pending call there may be. */
+enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
+static struct {
+	_Atomic uint32_t state;   /* release/acquire with the fields below */
+	bool release;             /* it is to release, not only to look */
+	bool released;
+	struct mt_python_gpu_figures before;
+	struct mt_python_gpu_figures after;
+	uint64_t duration_ns;
+} call;
+
+static struct mt_framework_policy policy;
+static struct mt_python_gpu_figures last;
+static uint64_t last_ns;
+static uint64_t next_ns;
+static uint64_t used_before_bytes; /* by the driver, when the release was queued */
+
+static uint64_t gate_bytes(uint64_t reserved, const struct mt_config *cfg)
+{
+	uint64_t slack = cfg->slack_mb * MT_MIB;
+	uint64_t share = reserved / 100 * cfg->slack_pct;
+
+	return slack > share ? slack : share;
+}
+
+bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python_gpu_figures *seen,
+			 const struct mt_config *cfg, uint64_t now_ns)
+{
+	bool due = false;
+
+	for (int i = 0; i < MT_PYTHON_GPU_DEVICES; i++) {
+		uint64_t reserved = i < seen->count ? seen->devices[i].reserved_bytes : 0;
+		uint64_t idle = i < seen->count ? mt_above(reserved, seen->devices[i].allocated_bytes) : 0;
+
+		if (idle <= gate_bytes(reserved, cfg))
+			own->since_ns[i] = 0;
+		else if (!own->since_ns[i])
+			own->since_ns[i] = now_ns;
+		due |= own->since_ns[i] && now_ns - own->since_ns[i] >= cfg->framework_decay_ms * MT_NS_PER_MS;
+	}
+	if (due)
+		memset(own, 0, sizeof(*own));
+	return due;
+}
+
+static int pending(void *unused)
+{
+	uint64_t began = mt_os_now_ns();
+	uint32_t queued = CALL_QUEUED;
+
+	(void)unused;
+	/* A forked child has inherited the call, but not who asked. */
+	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
+		return 0;
+	mt_python_gpu_read(&call.before);
+	call.after = call.before;
+	call.released = call.release && call.before.count && mt_python_gpu_empty_torch();
+	if (call.released)
+		mt_python_gpu_read(&call.after);
+	call.duration_ns = mt_os_now_ns() - began;
+	/* What torch has freed may have forked, and this be the child, where nobody has asked. */
+	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
+						    memory_order_relaxed)) {
+		mt_python_wake_end();
+		mt_bell_ring(MT_BELL_GC);
+	}
+	return 0;
+}
+
+static void queue(bool release)
+{
+	call.release = release;
+	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
+	if (mt_python_queue(pending, NULL))
+		(void)mt_python_wake(&call.state, CALL_QUEUED);
+	else
+		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+}
+
+static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
+{
+	uint64_t sum = 0;
+
+	for (int i = 0; i < figures->count; i++)
+		sum += figures->devices[i].reserved_bytes;
+	return sum;
+}
+
+/* By the driver's figures, or where it cannot be asked by PyTorch's. */
+static void record_release(void)
+{
+	uint64_t used_after = used_before_bytes ? mt_gpu_used(false) : 0;
+
+	if (!call.released)
+		return;
+	if (used_before_bytes && used_after)
+		mt_actions_record_framework(used_before_bytes, used_after, call.duration_ns);
+	else
+		mt_actions_record_framework(reserved_bytes(&call.before), reserved_bytes(&call.after), call.duration_ns);
+}
+
+static void take_answer(uint64_t now_ns)
+{
+	bool was_release = call.release;
+
+	last = call.after;
+	last_ns = now_ns;
+	if (was_release)
+		record_release();
+	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
+	if (was_release || !mt_framework_decide(&policy, &last, mt_config(), now_ns))
+		return;
+	used_before_bytes = mt_gpu_used(false);
+	queue(true);
+}
+
+uint64_t mt_framework_tick(uint64_t now_ns)
+{
+	uint64_t decay_ns = mt_config()->framework_decay_ms * MT_NS_PER_MS;
+	uint32_t state = atomic_load_explicit(&call.state, memory_order_acquire);
+
+	if (state == CALL_DONE)
+		take_answer(now_ns);
+	if (!decay_ns || mt_config_facts()->world_size > 1) {
+		memset(&policy, 0, sizeof(policy));
+		return UINT64_MAX;
+	}
+	if (now_ns >= next_ns) {
+		next_ns = now_ns + (decay_ns / 4 > LEAST_STEP_NS ? decay_ns / 4 : LEAST_STEP_NS);
+		state = atomic_load_explicit(&call.state, memory_order_acquire);
+		/* One that has not run yet: the main thread is busy in C, or a thread has undone what woke it. */
+		if (state == CALL_QUEUED && mt_python_is_running())
+			(void)mt_python_wake(&call.state, CALL_QUEUED);
+		else if (state == CALL_NONE && !mt_gpu_capturing())
+			queue(false);
+	}
+	return next_ns;
+}
+
+uint64_t mt_framework_idle_bytes(int device)
+{
+	if (device < 0 || device >= last.count || mt_os_now_ns() - last_ns > FRESH_NS)
+		return 0;
+	return mt_above(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
+}
+
+void mt_framework_fork_child(void)
+{
+	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
+	memset(&policy, 0, sizeof(policy));
+	memset(&last, 0, sizeof(last));
+	next_ns = 0;
+}

@@ -1,0 +1,271 @@
+/* signal/signal.c -- the sigaction family, wrapped for the cleanup signal alone; every other number passes straight to
+ * the next function in line. Contract: signal/signal.h; what the program's view is, and how it is kept: signal_view.c.
+ *
+ * libc's own signal(), sigset() and their kin call sigaction inside libc, where we are not in line. So each is written
+ * here once more over the view, for our signal, with the meaning that its man page gives it. */
+#include "signal/signal.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "sys/attr.h"
+#include "core/config.h"
+#include "sys/loader.h"
+#include "core/log.h"
+#include "sys/symbol.h"
+#include "signal/signal_view.h"
+
+typedef void (*any_function)(void);
+typedef int (*change_function)(int, const struct sigaction *, struct sigaction *);
+typedef sighandler_t (*set_function)(int, sighandler_t);
+typedef int (*ignore_function)(int);
+typedef int (*interrupt_function)(int, int);
+
+/* The functions of the shape of signal(): name, and what it means. */
+#define SETTERS(X)                 \
+	X(signal, set_bsd)         \
+	X(bsd_signal, set_bsd)     \
+	X(ssignal, set_bsd)        \
+	X(sysv_signal, set_sysv)   \
+	X(__sysv_signal, set_sysv) \
+	X(sigset, set_masking)
+
+/* The others. sigaction is last: next_find fills in this order, so who sees it sees them all. */
+#define OTHERS(X)                 \
+	X(sigignore, unused)      \
+	X(siginterrupt, unused)   \
+	X(__sigaction, unused)    \
+	X(sigaction, unused)
+
+enum next_name {
+#define X(name, meaning) NEXT_##name,
+	SETTERS(X) OTHERS(X)
+#undef X
+	NEXT_COUNT
+};
+
+static const char *const next_names[NEXT_COUNT] = {
+#define X(name, meaning) #name,
+	SETTERS(X) OTHERS(X)
+#undef X
+};
+
+/* NULL until found, and for names that this libc does not have. */
+static _Atomic(any_function) next[NEXT_COUNT];
+
+/* Signals for which siginterrupt(sig, 1) was said: signal() then does not restart. */
+static _Atomic uint64_t interrupting;
+
+/* Two threads may do this at once: both store the same. dlsym is not for handlers; mt_signal_start comes before any
+ * handler but those that an earlier constructor set through a function below, which itself has been here. */
+static MT_COLD void next_find(void)
+{
+	for (unsigned i = 0; i < NEXT_COUNT; i++)
+		atomic_store(&next[i], (any_function)mt_symbol(RTLD_NEXT, next_names[i]));
+}
+
+static any_function next_function(enum next_name name)
+{
+	if (mt_unlikely(!atomic_load(&next[NEXT_sigaction])))
+		next_find();
+	return atomic_load(&next[name]);
+}
+
+int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	change_function change = (change_function)next_function(NEXT_sigaction);
+
+	if (change)
+		return change(sig, act, old);
+	errno = ENOSYS;
+	return -1;
+}
+
+/* ---- what libc's functions mean, over the view ---- */
+
+static sighandler_t refuse(void)
+{
+	errno = EINVAL;
+	return SIG_ERR;
+}
+
+static uint64_t bit_of(int sig)
+{
+	return sig > 0 && sig < _NSIG ? UINT64_C(1) << (sig - 1) : 0;
+}
+
+static sighandler_t set(int sig, sighandler_t handler, int flags, bool masks_itself)
+{
+	struct sigaction act = { .sa_handler = handler, .sa_flags = flags }, old;
+
+	if (handler == SIG_ERR)
+		return refuse();
+	if (masks_itself)
+		sigaddset(&act.sa_mask, sig);
+	return mt_signal_view_change(sig, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+/* BSD: the handler stays, system calls restart unless siginterrupt said otherwise. */
+static sighandler_t set_bsd(int sig, sighandler_t handler)
+{
+	return set(sig, handler, atomic_load(&interrupting) & bit_of(sig) ? 0 : SA_RESTART, true);
+}
+
+/* System V: once, not blocked meanwhile, and system calls end early. */
+static sighandler_t set_sysv(int sig, sighandler_t handler)
+{
+	return set(sig, handler, (int)(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT), false);
+}
+
+/* sigset(): SIG_HOLD only blocks, everything else unblocks; the answer is SIG_HOLD where it was blocked before.
+ * glibc takes SIG_ERR for a handler here. */
+static sighandler_t set_masking(int sig, sighandler_t handler)
+{
+	const bool hold = handler == SIG_HOLD;
+	const struct sigaction act = { .sa_handler = handler };
+	struct sigaction was;
+	sigset_t only, old;
+
+	sigemptyset(&only);
+	if (sigaddset(&only, sig) < 0 || mt_signal_view_change(sig, hold ? NULL : &act, &was) < 0 ||
+	    sigprocmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &only, &old) < 0)
+		return SIG_ERR;
+	return sigismember(&old, sig) ? SIG_HOLD : was.sa_handler;
+}
+
+static int interrupt(int sig, int wanted)
+{
+	struct sigaction act;
+
+	if (mt_signal_view_change(sig, NULL, &act) < 0)
+		return -1;
+	if (wanted)
+		act.sa_flags &= ~SA_RESTART;
+	else
+		act.sa_flags |= SA_RESTART;
+	return mt_signal_view_change(sig, &act, NULL);
+}
+
+/* ---- start and door ---- */
+
+static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
+{
+	const char *slash = info->dlpi_name ? strrchr(info->dlpi_name, '/') : NULL;
+	const char *name = slash ? slash + 1 : info->dlpi_name;
+
+	(void)bytes;
+	(void)unused;
+	return name && strncmp(name, "libjvm.so", strlen("libjvm.so")) == 0;
+}
+
+/* The Java machine stops its threads with SIGUSR2: each of those would be a cleanup. */
+static bool belongs_to_java(int sig)
+{
+	return sig == SIGUSR2 && mt_loader_iterate(is_java, NULL) != 0;
+}
+
+static void say_java(void)
+{
+	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no cleanup signal here");
+}
+
+/* The settings admit any number that can be caught. But one by which a user ends or stops a program, or that the kernel
+ * sends for reasons of its own, is not given another meaning. */
+static bool can_serve(int sig)
+{
+	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
+}
+
+void mt_signal_start(void)
+{
+	int sig = (int)mt_config()->signal;
+
+	next_find();
+	if (sig == 0)
+		return;
+	if (!can_serve(sig))
+		mt_log(MT_LOG_WARN, "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here", sig);
+	else if (belongs_to_java(sig))
+		say_java();
+	else
+		mt_signal_view_open(sig, mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
+}
+
+enum mt_signal_door mt_signal_door(void)
+{
+	int sig = mt_signal_view_number();
+
+	/* Java's launcher loads libjvm long after the start. */
+	if (belongs_to_java(sig)) {
+		mt_signal_view_close(sig);
+		say_java();
+		return MT_DOOR_NONE;
+	}
+	return mt_signal_view_door(sig);
+}
+
+/* ---- the exported functions ---- */
+
+static bool is_ours(int sig)
+{
+	return sig > 0 && sig == mt_signal_view_number();
+}
+
+/* libc's headers declare some of these only in some modes. */
+#define X(name, meaning) MT_EXPORT sighandler_t name(int sig, sighandler_t handler);
+SETTERS(X)
+#undef X
+MT_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+MT_EXPORT int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+MT_EXPORT int sigignore(int sig);
+MT_EXPORT int siginterrupt(int sig, int wanted);
+
+/* A libc that lacks a name is given the meaning too, for any signal. */
+#define X(name, meaning)                                                       \
+	sighandler_t name(int sig, sighandler_t handler)                       \
+	{                                                                      \
+		set_function other = (set_function)next_function(NEXT_##name); \
+                                                                               \
+		if (is_ours(sig) || !other)                                    \
+			return meaning(sig, handler);                          \
+		return other(sig, handler);                                    \
+	}
+SETTERS(X)
+#undef X
+
+int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return is_ours(sig) ? mt_signal_view_change(sig, act, old) : mt_signal_next_change(sig, act, old);
+}
+
+int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	change_function other = (change_function)next_function(NEXT___sigaction);
+
+	return is_ours(sig) || !other ? mt_signal_view_change(sig, act, old) : other(sig, act, old);
+}
+
+int sigignore(int sig)
+{
+	ignore_function other = (ignore_function)next_function(NEXT_sigignore);
+	const struct sigaction act = { .sa_handler = SIG_IGN };
+
+	return is_ours(sig) || !other ? mt_signal_view_change(sig, &act, NULL) : other(sig);
+}
+
+int siginterrupt(int sig, int wanted)
+{
+	interrupt_function other = (interrupt_function)next_function(NEXT_siginterrupt);
+	int result = is_ours(sig) || !other ? interrupt(sig, wanted) : other(sig, wanted);
+
+	/* Remembered for every signal: which one is ours is not known before the start. */
+	if (result == 0 && wanted)
+		atomic_fetch_or(&interrupting, bit_of(sig));
+	else if (result == 0)
+		atomic_fetch_and(&interrupting, ~bit_of(sig));
+	return result;
+}

@@ -1,0 +1,413 @@
+/* sys/elf.c -- see sys/elf.h; the walk, and what this code may not lean on, are in sys/elf_walk.c.
+ * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the LSB's symbol versioning. */
+#include "sys/elf.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "sys/attr.h"
+#include "sys/elf_walk.h"
+#include "sys/loader.h"
+
+/* The oldest version of libc on each architecture: dlsym's until it moved from libdl into libc. */
+#if defined(__x86_64__)
+#define BASE_VERSION "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define BASE_VERSION "GLIBC_2.17"
+#else
+#error "which version does libc begin with here?"
+#endif
+#define MERGED_VERSION "GLIBC_2.34"
+
+#define VERSION_HIDDEN 0x8000u
+
+/* What of an object's dynamic section is needed; NULL where it has none. */
+struct tables {
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const uint32_t *gnu_hash;
+	const uint32_t *hash;
+	const ElfW(Half) *versions;
+	const ElfW(Verdef) *definitions;
+	const char *soname;
+};
+
+/* ---- text: libc's functions may not be there yet ---- */
+
+static bool is_same(const char *one, const char *other)
+{
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	return *one == *other;
+}
+
+static bool is_match(const char *glob, const char *text)
+{
+	const char *retry_glob = NULL;
+	const char *retry_text = NULL;
+
+	while (*text) {
+		if (*glob == '*') {
+			retry_glob = ++glob;
+			retry_text = text;
+		} else if (*glob == *text) {
+			glob++;
+			text++;
+		} else if (retry_glob) {
+			glob = retry_glob;
+			text = ++retry_text;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return !*glob;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *part = path;
+
+	for (; *path; path++)
+		if (*path == '/')
+			part = path + 1;
+	return part;
+}
+
+/* ---- one object ---- */
+
+static bool read_tables(const struct mt_elf_object *object, struct tables *out)
+{
+	ElfW(Addr) soname = 0;
+	bool named = false;
+
+	*out = (struct tables){0};
+	for (const ElfW(Dyn) *at = object->dynamic; at->d_tag != DT_NULL; at++) {
+		const void *table = mt_elf_at(object, at->d_un.d_ptr);
+
+		if (at->d_tag == DT_SYMTAB)
+			out->symbols = table;
+		else if (at->d_tag == DT_STRTAB)
+			out->strings = table;
+		else if (at->d_tag == DT_GNU_HASH)
+			out->gnu_hash = table;
+		else if (at->d_tag == DT_HASH)
+			out->hash = table;
+		else if (at->d_tag == DT_VERSYM)
+			out->versions = table;
+		else if (at->d_tag == DT_VERDEF)
+			out->definitions = table;
+		else if (at->d_tag == DT_SONAME) {
+			soname = at->d_un.d_val;
+			named = true;
+		}
+	}
+	if (!out->symbols || !out->strings)
+		return false;
+	out->soname = named ? out->strings + soname : NULL;
+	return true;
+}
+
+static const char *version_name(const struct tables *tables, unsigned index)
+{
+	const ElfW(Verdef) *at = tables->definitions;
+
+	while (at) {
+		if (at->vd_ndx == index) {
+			const ElfW(Verdaux) *name = (const void *)((const char *)at + at->vd_aux);
+
+			return tables->strings + name->vda_name;
+		}
+		at = at->vd_next ? (const void *)((const char *)at + at->vd_next) : NULL;
+	}
+	return NULL;
+}
+
+enum fit { FIT_NONE, FIT_OLD, FIT_EXACT };
+
+/* A hidden version is one that only binaries linked against it long ago ask for. */
+static enum fit fit_of(const struct tables *tables, uint32_t index, const char *symbol, const char *version)
+{
+	const ElfW(Sym) *at = &tables->symbols[index];
+	unsigned type = ELF64_ST_TYPE(at->st_info);
+	unsigned versym = tables->versions ? tables->versions[index] : 1;
+	const char *name;
+
+	if (at->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
+	    !is_same(tables->strings + at->st_name, symbol))
+		return FIT_NONE;
+	if (!version)
+		return versym & VERSION_HIDDEN ? FIT_OLD : FIT_EXACT;
+	name = version_name(tables, versym & ~VERSION_HIDDEN);
+	return name && is_same(name, version) ? FIT_EXACT : FIT_NONE;
+}
+
+/* Takes what fits into *found; true when nothing can fit better. */
+static bool take(const struct mt_elf_object *object, const struct tables *tables, uint32_t index, enum fit fit, void **found)
+{
+	if (fit == FIT_EXACT || (fit == FIT_OLD && !*found))
+		*found = (void *)(object->base + tables->symbols[index].st_value);
+	return fit == FIT_EXACT;
+}
+
+static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
+			      const char *version)
+{
+	uint32_t bucket_count = tables->gnu_hash[0];
+	uint32_t first = tables->gnu_hash[1];
+	const uint32_t *buckets = tables->gnu_hash + 4 + tables->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+	const uint32_t *chain = buckets + bucket_count;
+	uint32_t hash = 5381;
+	uint32_t index;
+	void *found = NULL;
+
+	for (const char *at = symbol; *at; at++)
+		hash = hash * 33 + (unsigned char)*at;
+	index = bucket_count ? buckets[hash % bucket_count] : 0;
+	if (index < first)
+		return NULL;
+	for (;; index++) {
+		uint32_t word = chain[index - first];
+
+		if ((word | 1) == (hash | 1) &&
+		    take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+			break;
+		if (word & 1)
+			break;
+	}
+	return found;
+}
+
+static void *find_by_hash(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
+			  const char *version)
+{
+	uint32_t bucket_count = tables->hash[0];
+	const uint32_t *buckets = tables->hash + 2;
+	const uint32_t *chain = buckets + bucket_count;
+	uint32_t hash = 0;
+	void *found = NULL;
+
+	for (const char *at = symbol; *at; at++) {
+		hash = (hash << 4) + (unsigned char)*at;
+		hash = (hash ^ ((hash & 0xf0000000u) >> 24)) & 0x0fffffffu;
+	}
+	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index; index = chain[index])
+		if (take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+			break;
+	return found;
+}
+
+static void *find_in(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
+		     const char *version)
+{
+	if (tables->gnu_hash)
+		return find_by_gnu_hash(object, tables, symbol, version);
+	return tables->hash ? find_by_hash(object, tables, symbol, version) : NULL;
+}
+
+static bool is_named(const struct mt_elf_object *object, const struct tables *tables, const char *glob)
+{
+	return (tables->soname && is_match(glob, tables->soname)) || is_match(glob, last_part(object->path));
+}
+
+/* ---- questions ---- */
+
+struct question {
+	const char *glob;
+	char *path;
+	size_t path_bytes;
+};
+
+static bool ask_object(const struct mt_elf_object *object, void *context)
+{
+	struct question *question = context;
+	struct tables tables;
+	size_t i = 0;
+
+	if (!read_tables(object, &tables) || !is_named(object, &tables, question->glob))
+		return false;
+	for (; object->path[i]; i++) {
+		if (i + 1 >= question->path_bytes)
+			return false;
+		question->path[i] = object->path[i];
+	}
+	question->path[i] = '\0';
+	return true;
+}
+
+bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
+{
+	struct question question = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
+
+	return out_bytes && mt_elf_walk(ask_object, &question);
+}
+
+static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
+{
+	return is_named(object, tables, "libc.so.6") || is_named(object, tables, "libdl.so.2") ||
+	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
+}
+
+struct ownership {
+	const char *name;
+	void *found;
+	const char *path;
+};
+
+static bool ask_libc(const struct mt_elf_object *object, void *context)
+{
+	struct ownership *ownership = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_libc(object, &tables))
+		return false;
+	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	ownership->path = object->path;
+	return ownership->found != NULL;
+}
+
+const char *mt_elf_libc_path(const char *name, const void *function)
+{
+	struct ownership ownership = {.name = name};
+
+	if (function)
+		(void)mt_elf_walk_first(ask_libc, &ownership);
+	return function && ownership.found == function ? ownership.path : NULL;
+}
+
+void *mt_elf_libc_function(const char *name)
+{
+	struct ownership ownership = {.name = name};
+
+	(void)mt_elf_walk_first(ask_libc, &ownership);
+	return ownership.found;
+}
+
+/* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
+static bool ask_libc_alone(const struct mt_elf_object *object, void *context)
+{
+	struct ownership *ownership = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
+		return false;
+	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	return true;
+}
+
+bool mt_elf_is_libcs(const char *name, const void *function)
+{
+	struct ownership ownership = {.name = name};
+
+	(void)mt_elf_walk_first(ask_libc_alone, &ownership);
+	return function && ownership.found == function;
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	unsigned long long *out = context;
+
+	if (bytes >= offsetof(struct dl_phdr_info, dlpi_subs))
+		*out = info->dlpi_adds;
+	return 1;
+}
+
+unsigned long long mt_elf_loads(void)
+{
+	unsigned long long loads = 0;
+
+	(void)mt_loader_iterate(count_loads, &loads);
+	return loads;
+}
+
+/* ---- libc's dlsym and dlvsym ---- */
+
+/* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has. Words that go from
+ * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps there. */
+extern _Atomic(void *) mt_elf_real_dlsym;
+extern _Atomic(void *) mt_elf_real_dlvsym;
+_Atomic(void *) mt_elf_real_dlsym;
+_Atomic(void *) mt_elf_real_dlvsym;
+
+enum rank { RANK_NONE, RANK_ANY, RANK_BASE, RANK_MERGED };
+struct discovery {
+	enum rank rank;
+	void *dlsym;
+	void *dlvsym;
+};
+
+static void consider(const struct mt_elf_object *object, const struct tables *tables, const char *version, enum rank rank,
+		     struct discovery *out)
+{
+	void *found = rank > out->rank ? find_in(object, tables, "dlsym", version) : NULL;
+
+	if (!found)
+		return;
+	out->rank = rank;
+	out->dlsym = found;
+	out->dlvsym = find_in(object, tables, "dlvsym", version);
+}
+
+static bool discover_in(const struct mt_elf_object *object, void *context)
+{
+	struct discovery *discovery = context;
+	struct tables tables;
+
+	if (!read_tables(object, &tables) || !is_libc(object, &tables))
+		return false;
+	consider(object, &tables, MERGED_VERSION, RANK_MERGED, discovery);
+	consider(object, &tables, BASE_VERSION, RANK_BASE, discovery);
+	consider(object, &tables, NULL, RANK_ANY, discovery);
+	/* Where libc has none, the walk goes on to libdl, which came with the program too. */
+	return discovery->rank >= RANK_BASE;
+}
+
+void mt_elf_discover(void);
+
+MT_COLD void mt_elf_discover(void)
+{
+	struct discovery discovery = {0};
+
+	(void)mt_elf_walk_first(discover_in, &discovery);
+	atomic_store_explicit(&mt_elf_real_dlvsym, discovery.dlvsym, memory_order_relaxed);
+	atomic_store_explicit(&mt_elf_real_dlsym, discovery.dlsym, memory_order_relaxed);
+}
+
+static void *known(_Atomic(void *) *word)
+{
+	void *real = atomic_load_explicit(word, memory_order_relaxed);
+
+	if (mt_likely(real))
+		return real;
+	mt_elf_discover();
+	return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+mt_dlsym_fn mt_elf_dlsym(void)
+{
+	mt_dlsym_fn real;
+
+	*(void **)(void *)&real = known(&mt_elf_real_dlsym);
+	return real;
+}
+
+mt_dlvsym_fn mt_elf_dlvsym(void)
+{
+	mt_dlvsym_fn real;
+
+	*(void **)(void *)&real = known(&mt_elf_real_dlvsym);
+	return real;
+}
+
+MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
+{
+	if (by_version)
+		atomic_store_explicit(&mt_elf_real_dlvsym, by_version, memory_order_relaxed);
+	if (by_name)
+		atomic_store_explicit(&mt_elf_real_dlsym, by_name, memory_order_relaxed);
+}

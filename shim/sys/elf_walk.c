@@ -1,0 +1,105 @@
+/* sys/elf_walk.c -- see sys/elf_walk.h. mt_elf_walk_first and all that sys/elf.c does in it may not need a relocated word
+ * or a function of libc; the Makefile compiles these two files so that the compiler adds none by itself. */
+#include "sys/elf_walk.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+
+#include "sys/raw_syscall_asm.h"
+#include "sys/loader.h"
+
+/* Weak only to be asked: before our relocation its word in the GOT is still empty. */
+extern struct r_debug _r_debug __attribute__((weak));
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+
+struct walk {
+	bool (*visit)(const struct mt_elf_object *object, void *context);
+	void *context;
+};
+
+static bool visit_one(const struct walk *walk, const struct mt_elf_object *object)
+{
+	return object->dynamic && object->dynamic != own_dynamic && walk->visit(object, walk->context);
+}
+
+static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+	struct mt_elf_object object = {info->dlpi_addr, NULL, info->dlpi_name ? info->dlpi_name : ""};
+
+	(void)bytes;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+			object.dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+	return visit_one(context, &object);
+}
+
+bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
+{
+	struct walk walk = {visit, context};
+
+	return mt_loader_iterate(visit_header, &walk) != 0;
+}
+
+/* ---- the list for debuggers: complete before the loader relocates anything ---- */
+
+/* The program's headers as the kernel gave them to the loader. Source: proc(5), auxv. */
+static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_count)
+{
+	static const char path[] = "/proc/self/auxv";
+	ElfW(auxv_t) pairs[64];
+	long fd = mt_enter(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long bytes;
+
+	if (fd < 0)
+		return false;
+	bytes = mt_enter(SYS_read, fd, (long)pairs, sizeof(pairs), 0, 0, 0);
+	(void)mt_enter(SYS_close, fd, 0, 0, 0, 0, 0);
+	*out_headers = NULL;
+	*out_count = 0;
+	for (long i = 0; bytes > 0 && i < bytes / (long)sizeof(pairs[0]); i++) {
+		if (pairs[i].a_type == AT_PHDR)
+			*out_headers = (const ElfW(Phdr) *)pairs[i].a_un.a_val;
+		if (pairs[i].a_type == AT_PHNUM)
+			*out_count = pairs[i].a_un.a_val;
+	}
+	return *out_headers && *out_count;
+}
+
+/* Before our relocation the list is reached through the program, for which the loader has left its address. */
+static const struct r_debug *find_list_of_program(void)
+{
+	const ElfW(Phdr) *headers;
+	const ElfW(Dyn) *dynamic = NULL;
+	ElfW(Addr) base = 0;
+	size_t count;
+
+	if (!read_program_headers(&headers, &count))
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_PHDR)
+			base = (ElfW(Addr))headers - headers[i].p_vaddr;
+	for (size_t i = 0; i < count; i++)
+		if (headers[i].p_type == PT_DYNAMIC)
+			dynamic = (const ElfW(Dyn) *)(base + headers[i].p_vaddr);
+	for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++)
+		if (dynamic->d_tag == DT_DEBUG)
+			return (const struct r_debug *)dynamic->d_un.d_ptr;
+	return NULL;
+}
+
+bool mt_elf_walk_first(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
+{
+	const struct walk walk = {visit, context};
+	const struct r_debug *list = &_r_debug ? &_r_debug : find_list_of_program();
+
+	for (const struct link_map *map = list ? list->r_map : NULL; map; map = map->l_next) {
+		const struct mt_elf_object object = {map->l_addr, map->l_ld, map->l_name ? map->l_name : ""};
+
+		if (visit_one(&walk, &object))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,42 @@
+/* sys/lazy_symbols.h -- a table of other people's functions that is looked for again and again until it is there (a program may
+ * load Python late), by whichever thread needs it; written once, whole, by one of those who have found it. The look-up itself
+ * is made under no lock: it calls the loader. */
+#ifndef MT_FOUND_H
+#define MT_FOUND_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "sys/lock.h"
+
+struct mt_found {
+	struct mt_lock lock;   /* over the writing of the table alone */
+	_Atomic bool is_there; /* release with the table, acquire by who reads it */
+};
+
+#define MT_FOUND(rank) {.lock = MT_LOCK(rank)}
+
+/* Whether the table may be read. */
+static inline bool mt_found_is_there(const struct mt_found *found)
+{
+	return atomic_load_explicit(&found->is_there, memory_order_acquire);
+}
+
+static inline void mt_found_keep(struct mt_found *found, void *table, const void *fresh, size_t bytes)
+{
+	mt_lock_take(&found->lock);
+	if (!atomic_load_explicit(&found->is_there, memory_order_relaxed))
+		memcpy(table, fresh, bytes);
+	atomic_store_explicit(&found->is_there, true, memory_order_release);
+	mt_lock_drop(&found->lock);
+}
+
+/* In a forked child: who was writing is not there any more; the table is written anew then. */
+static inline void mt_found_fork_child(struct mt_found *found)
+{
+	mt_lock_reset(&found->lock);
+}
+
+#endif

@@ -1,0 +1,101 @@
+#include "sys/loader.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "sys/attr.h"
+#include "sys/lock_check.h"
+#include "sys/os.h"
+
+#define WALK_WAIT_NS (200 * MT_NS_PER_MS) /* a walk takes microseconds; whoever never comes back must not stop a fork */
+#define FORK_WAIT_NS (5 * MT_NS_PER_S)    /* a fork copies the page tables of the whole process */
+#define STEP_NS      (MT_NS_PER_MS / 10)
+
+/* seq_cst both: either who walks sees the closed gate, or who closes it sees him. */
+static _Atomic uint32_t walkers_count;
+static _Atomic uint32_t gate_closed;
+
+static MT_TLS uint32_t depth; /* of this thread: what it loads may come here again */
+
+void mt_loader_enter(void)
+{
+	uint64_t until = 0;
+
+	mt_lock_check_outside("the loader");
+	if (depth++ > 0)
+		return;
+	for (;;) {
+		uint64_t now;
+
+		atomic_fetch_add(&walkers_count, 1);
+		if (mt_likely(!atomic_load(&gate_closed)))
+			return;
+		now = mt_os_now_ns();
+		until = until ? until : now + FORK_WAIT_NS;
+		if (now >= until)
+			return;
+		atomic_fetch_sub(&walkers_count, 1);
+		(void)mt_os_futex_wait(&gate_closed, 1, STEP_NS, MT_FUTEX_PRIVATE);
+	}
+}
+
+void mt_loader_leave(void)
+{
+	if (--depth == 0)
+		atomic_fetch_sub(&walkers_count, 1);
+}
+
+bool mt_loader_is_inside(void)
+{
+	return depth > 0;
+}
+
+int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context), void *context)
+{
+	int kept = errno;
+	int answer;
+
+	mt_loader_enter();
+	answer = dl_iterate_phdr(visit, context);
+	mt_loader_leave();
+	errno = kept;
+	return answer;
+}
+
+/* Not for oneself: what is being loaded may fork. */
+static uint32_t own_count(void)
+{
+	return depth > 0;
+}
+
+void mt_loader_fork_prepare(void)
+{
+	uint64_t until = 0;
+	uint32_t count;
+
+	mt_lock_check_enter(MT_RANK_loader);
+	atomic_store(&gate_closed, 1);
+	while ((count = atomic_load(&walkers_count)) > own_count()) {
+		uint64_t now = mt_os_now_ns();
+
+		until = until ? until : now + WALK_WAIT_NS;
+		if (now >= until)
+			break;
+		/* Nobody wakes us: the walk must stay cheap, and a fork is not. */
+		(void)mt_os_futex_wait(&walkers_count, count, STEP_NS, MT_FUTEX_PRIVATE);
+	}
+}
+
+void mt_loader_fork_parent(void)
+{
+	atomic_store(&gate_closed, 0);
+	mt_lock_check_leave(MT_RANK_loader);
+}
+
+/* Who had not come back in time is not there any more. */
+void mt_loader_fork_child(void)
+{
+	atomic_store(&walkers_count, own_count());
+	mt_loader_fork_parent();
+}

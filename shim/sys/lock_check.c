@@ -1,0 +1,179 @@
+/* lock_check.c -- see lock_check.h. Nothing of it is in a release build. */
+#include "sys/raw_syscall.h"
+#include "sys/lock_check.h"
+
+#ifdef MT_DEBUG
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sys/attr.h"
+#include "core/log.h"
+
+/* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees in which order they are
+ * taken with jemalloc's and libc's (make check-helgrind). */
+#ifdef __has_include
+#if __has_include(<valgrind/helgrind.h>)
+#include <valgrind/helgrind.h>
+#define TELL_TAKEN(lock)    VALGRIND_HG_MUTEX_LOCK_POST((void *)(uintptr_t)(lock))
+#define TELL_DROPPING(lock) VALGRIND_HG_MUTEX_UNLOCK_PRE((void *)(uintptr_t)(lock))
+#endif
+#endif
+#ifndef TELL_TAKEN
+#define TELL_TAKEN(lock)    ((void)(lock))
+#define TELL_DROPPING(lock) ((void)(lock))
+#endif
+
+#define DEPTH 16 /* locks of one thread; the longest way down has 5 */
+
+enum held { HELD_OURS, HELD_OUTSIDE, HELD_SHARED };
+
+static const struct {
+	const char *name;
+	enum held held;
+} rows[MT_RANK_COUNT] = {
+	[MT_RANK_NONE] = {"a lock without a rank", HELD_OURS},
+#define X(name, held, protects) [MT_RANK_##name] = {#name, HELD_##held},
+	MT_LOCK_RANKS(X)
+#undef X
+};
+
+/* What this thread holds. A handler may come between any two steps, take and drop, and must find and leave it whole. So an
+ * entry goes by three steps in (count, lock, rank) and out (HOLE, free, count): one of rank 0 below the count is just coming or
+ * going, and is nobody else's to touch; holes are closed from the top, by whoever finds them there. */
+#define HOLE UINT32_MAX
+
+struct stack {
+	_Atomic uint32_t count;
+	struct {
+		const void *lock; /* NULL: no struct mt_lock */
+		_Atomic uint32_t rank;
+	} at[DEPTH];
+};
+static MT_TLS struct stack stack;
+
+static MT_COLD _Noreturn void die(const char *what, const char *first, const char *then, const char *second)
+{
+	char line[200];
+	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first, then, second);
+
+	(void)!mt_kernel(SYS_write, STDERR_FILENO, line, length);
+	abort();
+}
+
+/* The rank of an entry that is one; NONE for the others. */
+static uint32_t rank_at(uint32_t at)
+{
+	uint32_t rank = atomic_load(&stack.at[at].rank);
+
+	return rank == HOLE ? MT_RANK_NONE : rank;
+}
+
+static void push(const void *lock, uint32_t rank)
+{
+	uint32_t at = atomic_load(&stack.count);
+
+	if (at == DEPTH)
+		die("takes", rows[rank].name, " and holds too many already", "");
+	atomic_store(&stack.count, at + 1);
+	stack.at[at].lock = lock;
+	atomic_store(&stack.at[at].rank, rank);
+}
+
+static void remove_at(uint32_t at)
+{
+	uint32_t count;
+
+	atomic_store(&stack.at[at].rank, HOLE);
+	while ((count = atomic_load(&stack.count)) > 0 && atomic_load(&stack.at[count - 1].rank) == HOLE) {
+		atomic_store(&stack.at[count - 1].rank, MT_RANK_NONE);
+		/* Else a handler has closed this one and others, and the entry is above the count. */
+		(void)atomic_compare_exchange_strong(&stack.count, &count, count - 1);
+	}
+}
+
+/* The last one that is the same; false: it is not held. */
+static bool remove_last(const void *lock, uint32_t rank)
+{
+	for (uint32_t at = stack.count; at-- > 0;)
+		if (rank_at(at) == rank && stack.at[at].lock == lock) {
+			remove_at(at);
+			return true;
+		}
+	return false;
+}
+
+/* The new one must stand below all that is held. */
+static void check_order(const void *lock, uint32_t rank)
+{
+	if (rank == MT_RANK_NONE || rank >= MT_RANK_COUNT)
+		die("takes", rows[MT_RANK_NONE].name, "", " (sys/lock_ranks.def)");
+	for (uint32_t at = 0; at < stack.count; at++) {
+		uint32_t other = rank_at(at);
+
+		if (other > rank)
+			die("takes", rows[rank].name, " while it holds ", rows[other].name);
+		if (other < rank || rows[rank].held == HELD_SHARED)
+			continue;
+		if (lock == stack.at[at].lock)
+			die("takes", rows[rank].name, ", which it holds already", "");
+		die("takes", rows[rank].name, " while it holds another ", rows[other].name);
+	}
+}
+
+void mt_lock_check_take(const void *lock, uint32_t rank)
+{
+	check_order(lock, rank);
+	push(lock, rank);
+}
+
+void mt_lock_check_taken(const void *lock)
+{
+	TELL_TAKEN(lock);
+}
+
+void mt_lock_check_drop(const void *lock, uint32_t rank)
+{
+	if (!remove_last(lock, rank))
+		die("drops", rows[rank < MT_RANK_COUNT ? rank : MT_RANK_NONE].name, ", which this thread does not hold", "");
+	TELL_DROPPING(lock);
+}
+
+void mt_lock_check_reset(const void *lock)
+{
+	for (uint32_t at = stack.count; at-- > 0;)
+		if (rank_at(at) != MT_RANK_NONE && stack.at[at].lock == lock) {
+			remove_at(at);
+			TELL_DROPPING(lock);
+			return;
+		}
+}
+
+void mt_lock_check_enter(enum mt_lock_rank rank)
+{
+	mt_lock_check_take(NULL, rank);
+}
+
+void mt_lock_check_leave(enum mt_lock_rank rank)
+{
+	if (!remove_last(NULL, rank))
+		die("leaves", rows[rank].name, ", which this thread has not entered", "");
+}
+
+void mt_lock_check_outside(const char *what)
+{
+	for (uint32_t at = 0; at < stack.count; at++)
+		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held == HELD_OURS)
+			die("holds", rows[rank_at(at)].name, " over ", what);
+}
+
+void mt_lock_check_wait(const char *what)
+{
+	for (uint32_t at = 0; at < stack.count; at++)
+		if (rank_at(at) != MT_RANK_NONE)
+			die("holds", rows[rank_at(at)].name, " while it waits for ", what);
+}
+
+#endif

@@ -1,0 +1,303 @@
+#include "sys/raw_syscall.h"
+#include "sys/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "sys/elf.h"
+
+typedef int (*clock_fn)(clockid_t clock, struct timespec *out);
+static _Atomic(clock_fn) libcs_clock; /* every store is the same value; no ordering */
+
+static int ask_kernel(clockid_t clock, struct timespec *out)
+{
+	return (int)mt_kernel(SYS_clock_gettime, clock, out);
+}
+
+static MT_COLD clock_fn find_clock(void)
+{
+	clock_fn found;
+
+	*(void **)(void *)&found = mt_elf_libc_function("clock_gettime");
+	if (!found)
+		found = ask_kernel;
+	atomic_store_explicit(&libcs_clock, found, memory_order_relaxed);
+	return found;
+}
+
+int mt_os_clock(clockid_t clock, struct timespec *out)
+{
+	clock_fn ask = atomic_load_explicit(&libcs_clock, memory_order_relaxed);
+
+	if (mt_unlikely(!ask))
+		ask = find_clock();
+	return ask(clock, out);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	if (mt_os_clock(clock, &now) != 0)
+		return 0;
+	return (uint64_t)now.tv_sec * MT_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t mt_os_now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+uint64_t mt_os_coarse_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
+}
+
+uint64_t mt_os_realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+uint64_t mt_os_thread_cpu_ns(void)
+{
+	return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t mt_os_process_cpu_ns(void)
+{
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+uint64_t mt_os_page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A sandbox may answer an error, and who asks may be in malloc. */
+static pid_t own_id(long number)
+{
+	int kept = errno;
+	pid_t id = (pid_t)mt_kernel(number);
+
+	errno = kept;
+	return id;
+}
+
+pid_t mt_os_gettid(void)
+{
+	return own_id(SYS_gettid);
+}
+
+pid_t mt_os_getpid(void)
+{
+	return own_id(SYS_getpid);
+}
+
+#define REFUSED_NAP_NS (10 * MT_NS_PER_MS)
+
+/* A sandbox may refuse futexes, or some of their operations. Who waits does so in a loop, which would then never rest. */
+static void nap_if_refused(int answer, uint64_t timeout_ns)
+{
+	uint64_t span_ns = timeout_ns < REFUSED_NAP_NS ? timeout_ns : REFUSED_NAP_NS;
+	struct timespec span = {.tv_nsec = (long)span_ns};
+
+	if (answer && answer != ETIMEDOUT && answer != EAGAIN && answer != EINTR && answer != EFAULT)
+		mt_kernel(SYS_nanosleep, &span, NULL);
+}
+
+int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns, enum mt_futex_scope scope)
+{
+	int kept = errno;
+	struct timespec span = {
+		.tv_sec = (time_t)(timeout_ns / MT_NS_PER_S),
+		.tv_nsec = (long)(timeout_ns % MT_NS_PER_S),
+	};
+	int operation = FUTEX_WAIT | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0);
+	int answer = 0;
+
+	if (mt_kernel(SYS_futex, word, operation, expected, timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
+		answer = errno;
+	nap_if_refused(answer, timeout_ns);
+	errno = kept;
+	return answer;
+}
+
+void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope)
+{
+	int kept = errno;
+
+	mt_kernel(SYS_futex, word, FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count, NULL, NULL,
+		0);
+	errno = kept;
+}
+
+int mt_os_futex_bump_wake(_Atomic uint32_t *word)
+{
+	int kept = errno;
+	int answer = 0;
+	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0") never happens. */
+	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
+
+	if (mt_kernel(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
+		answer = errno;
+	errno = kept;
+	return answer;
+}
+
+static long keep_errno(long answer, int kept)
+{
+	if (answer < 0)
+		answer = -errno;
+	errno = kept;
+	return answer;
+}
+
+int mt_os_open_at(int folder, const char *name, int flags, unsigned int mode)
+{
+	int kept = errno;
+
+	return (int)keep_errno(mt_kernel(SYS_openat, folder, name, flags, mode), kept);
+}
+
+int mt_os_open(const char *path, int flags, unsigned int mode)
+{
+	return mt_os_open_at(AT_FDCWD, path, flags, mode);
+}
+
+void mt_os_close(int fd)
+{
+	int kept = errno;
+
+	(void)keep_errno(mt_kernel(SYS_close, fd), kept);
+}
+
+static int look(const char *path, struct stat *out, int flags)
+{
+	int kept = errno;
+
+	return (int)keep_errno(mt_kernel(SYS_newfstatat, AT_FDCWD, path, out, flags), kept);
+}
+
+int mt_os_look(const char *path, struct stat *out)
+{
+	return look(path, out, 0);
+}
+
+int mt_os_look_at_link(const char *path, struct stat *out)
+{
+	return look(path, out, AT_SYMLINK_NOFOLLOW);
+}
+
+int mt_os_look_at_fd(int fd, struct stat *out)
+{
+	int kept = errno;
+
+	return (int)keep_errno(mt_kernel(SYS_fstat, fd, out), kept);
+}
+
+ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	int kept = errno;
+
+	return keep_errno(mt_kernel(SYS_pread64, fd, out, bytes, offset), kept);
+}
+
+bool mt_os_file_may_reach(uint64_t bytes)
+{
+	struct rlimit most = {.rlim_cur = RLIM_INFINITY};
+	int kept = errno;
+
+	(void)getrlimit(RLIMIT_FSIZE, &most);
+	errno = kept;
+	return bytes <= most.rlim_cur;
+}
+
+ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
+{
+	int kept = errno;
+
+	if (!mt_os_file_may_reach(offset + bytes))
+		return -EFBIG;
+	return keep_errno(mt_kernel(SYS_pwrite64, fd, from, bytes, offset), kept);
+}
+
+ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
+{
+	size_t length = 0;
+	/* Not blocking: a path may come from a setting, and be a FIFO. */
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+
+	out[0] = 0;
+	if (fd < 0)
+		return fd;
+	while (length < out_bytes - 1) {
+		int kept = errno;
+		/* Not at an offset: the kernel would make up a file of /proc anew for it. */
+		ssize_t got = keep_errno(mt_kernel(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
+
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		length += (size_t)got;
+	}
+	out[length] = 0;
+	mt_os_close(fd);
+	return (ssize_t)length;
+}
+
+uint64_t mt_os_number(const char *text)
+{
+	uint64_t value = 0;
+
+	while (*text == ' ' || *text == '\t')
+		text++;
+	while (*text >= '0' && *text <= '9')
+		value = value * 10 + (uint64_t)(*text++ - '0');
+	return value;
+}
+
+uint64_t mt_os_keyed_number(const char *text, const char *key)
+{
+	size_t length = strlen(key);
+
+	while (text && *text) {
+		if (strncmp(text, key, length) == 0)
+			return mt_os_number(text + length);
+		text = strchr(text, '\n');
+		if (text)
+			text++;
+	}
+	return 0;
+}
+
+const char *mt_os_stat_at(const char *stat, int number)
+{
+	const char *at = strrchr(stat, ')'); /* the name before it may hold anything */
+
+	for (int field = 2; at && field < number; field++) {
+		at = strchr(at, ' ');
+		if (at)
+			at++;
+	}
+	return at;
+}
+
+uint64_t mt_os_stat_field_of(const char *stat, int number)
+{
+	const char *at = mt_os_stat_at(stat, number);
+
+	return at ? mt_os_number(at) : 0;
+}
+
+uint64_t mt_os_stat_field(int number)
+{
+	char text[1024];
+
+	return mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0 ? mt_os_stat_field_of(text, number) : 0;
+}

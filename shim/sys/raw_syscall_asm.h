@@ -1,0 +1,36 @@
+/* sys/raw_syscall_asm.h -- the instruction that enters the kernel, and nothing else: no errno, no relocation, so that it also serves what
+ * runs before the loader has relocated us. All others call sys/raw_syscall.h. */
+#ifndef MT_ENTER_H
+#define MT_ENTER_H
+
+/* Answers what the kernel does: an error as its negative number. Sources: the kernel's calling conventions, syscall(2). */
+static inline long mt_enter(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long answer;
+
+	__asm__ volatile("syscall"
+			 : "=a"(answer)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return answer;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	return x0;
+#else
+#error "the library is built for x86-64 and aarch64"
+#endif
+}
+
+#endif

@@ -1,0 +1,162 @@
+#include "sys/rss.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "sys/attr.h"
+#include "sys/os.h"
+
+static const char *skip_word(const char *at)
+{
+	while (*at && *at != ' ')
+		at++;
+	while (*at == ' ')
+		at++;
+	return at;
+}
+
+static MT_TLS int statm_fd; /* of this thread's own table, plus one; 0: none kept */
+
+void mt_rss_keep_open(void)
+{
+	int fd = mt_os_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
+
+	statm_fd = fd < 0 ? 0 : fd + 1;
+}
+
+static bool read_statm(char *text, size_t text_bytes)
+{
+	ssize_t got = statm_fd ? mt_os_read_at(statm_fd - 1, text, text_bytes - 1, 0) : -1;
+
+	if (got <= 0)
+		return mt_os_read_file("/proc/self/statm", text, text_bytes) > 0;
+	text[got] = 0;
+	return true;
+}
+
+bool mt_rss_read_quick(struct mt_rss_quick *out)
+{
+	char text[128];
+	const char *at = text;
+	uint64_t page = mt_os_page_bytes();
+	uint64_t mapped;
+	uint64_t resident;
+	uint64_t shared;
+
+	/* Source: proc(5), statm: size resident shared text lib data dt, in pages. */
+	if (!read_statm(text, sizeof(text)))
+		return false;
+	mapped = mt_os_number(at);
+	at = skip_word(at);
+	resident = mt_os_number(at);
+	at = skip_word(at);
+	shared = mt_os_number(at);
+	out->mapped_bytes = mapped * page;
+	out->rss_bytes = resident * page;
+	out->anon_bytes = resident > shared ? (resident - shared) * page : 0;
+	return true;
+}
+
+#define MARK       "\nVm" /* begins the first line that speaks of memory */
+#define MARK_BYTES 3
+
+/* The lines of status that speak of memory. Before them stands the list of groups, which may be longer than any room:
+ * what has been read of it makes place. */
+static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
+{
+	size_t length = 0;
+	uint64_t offset = 0;
+	bool found = false;
+	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC, 0);
+
+	while (fd >= 0 && length < text_bytes - 1) {
+		ssize_t got = mt_os_read_at(fd, text + length, text_bytes - 1 - length, offset);
+		const char *from = text;
+
+		if (got == -EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		offset += (uint64_t)got;
+		length += (size_t)got;
+		text[length] = 0;
+		if (!found && (from = strstr(text, MARK)))
+			found = true;
+		else if (!found && length > MARK_BYTES)
+			from = text + length - MARK_BYTES;
+		if (from != text && from) {
+			length -= (size_t)(from - text);
+			memmove(text, from, length + 1);
+		}
+		if (found && strstr(text, "\nVmSwap:") && text[length - 1] == '\n')
+			break;
+	}
+	if (fd >= 0)
+		mt_os_close(fd);
+	return found;
+}
+
+bool mt_rss_read_full(struct mt_rss_full *out)
+{
+	return mt_rss_read_status("/proc/self/status", out);
+}
+
+bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
+{
+	char text[4096];
+
+	if (!read_memory_lines(path, text, sizeof(text)) || !strstr(text, "\nVmRSS:"))
+		return false;
+	out->rss_bytes = mt_os_keyed_number(text, "VmRSS:") * 1024;
+	out->peak_bytes = mt_os_keyed_number(text, "VmHWM:") * 1024;
+	out->anon_bytes = mt_os_keyed_number(text, "RssAnon:") * 1024;
+	out->file_bytes = mt_os_keyed_number(text, "RssFile:") * 1024;
+	out->shmem_bytes = mt_os_keyed_number(text, "RssShmem:") * 1024;
+	out->swap_bytes = mt_os_keyed_number(text, "VmSwap:") * 1024;
+	return true;
+}
+
+/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is shared at most half. */
+bool mt_rss_read_shared(uint64_t *out_bytes)
+{
+	char text[2048];
+	uint64_t anon;
+	uint64_t own;
+
+	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 || !strstr(text, "\nPss_Anon:"))
+		return false;
+	anon = mt_os_keyed_number(text, "Anonymous:");
+	own = mt_os_keyed_number(text, "Pss_Anon:");
+	*out_bytes = anon > own ? 2 * (anon - own) * 1024 : 0;
+	return true;
+}
+
+static uint64_t timeval_ns(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * MT_NS_PER_S + (uint64_t)time->tv_usec * 1000;
+}
+
+bool mt_rss_read_usage(struct mt_rss_usage *out)
+{
+	struct rusage usage;
+
+	if (getrusage(RUSAGE_SELF, &usage) != 0)
+		return false;
+	out->minor_faults_count = (uint64_t)usage.ru_minflt;
+	out->system_ns = timeval_ns(&usage.ru_stime);
+	out->cpu_ns = out->system_ns + timeval_ns(&usage.ru_utime);
+	return true;
+}
+
+enum mt_thp mt_rss_thp(void)
+{
+	char text[128];
+
+	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/enabled", text, sizeof(text)) <= 0)
+		return MT_THP_NEVER;
+	if (strstr(text, "[always]"))
+		return MT_THP_ALWAYS;
+	return strstr(text, "[madvise]") ? MT_THP_MADVISE : MT_THP_NEVER;
+}

@@ -1,0 +1,53 @@
+#include "sys/symbol.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "sys/attr.h"
+#include "sys/elf.h"
+#include "sys/lock_check.h"
+
+/* libc's, from the moment that the program's calls go elsewhere. */
+static _Atomic(mt_dlsym_fn) libcs;
+
+void *mt_symbol(void *handle, const char *name)
+{
+	mt_dlsym_fn kept = atomic_load_explicit(&libcs, memory_order_acquire);
+	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
+	void *found;
+
+	mt_lock_check_outside("the loader");
+	found = find ? find(handle, name) : dlsym(handle, name);
+	/* No tail call: dlsym takes the place that it returns to for its caller's. */
+	__asm__ volatile("" : "+r"(found));
+	return found;
+}
+
+/* By the file: libc has its dlsym in several versions. */
+static bool is_libcs(const void *function)
+{
+	static const char *const names[] = {"libc.so", "libc-", "libc.musl", "ld-musl", "libdl.so", "libdl-"};
+	const char *slash;
+	Dl_info info;
+
+	if (!function || !dladdr(function, &info) || !info.dli_fname)
+		return true;
+	slash = strrchr(info.dli_fname, '/');
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(slash ? slash + 1 : info.dli_fname, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+MT_COLD void mt_symbol_follow(void)
+{
+	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
+	void *by_version = mt_symbol(RTLD_NEXT, "dlvsym");
+
+	/* Nearly always it is libc's; dladdr would look at each of its symbols to tell so. */
+	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
+		return;
+	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
+	mt_elf_hand_on(by_name, is_libcs(by_version) ? NULL : by_version);
+}
