@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How the cost of a malloc, a trim and a tick of the reaper grows with threads, with the size of the heap, with live blocks.
+"""How the cost of a malloc, a trim and a tick of the worker grows with threads, with the size of the heap, with live blocks.
 
   bench/growth.py [--quick] [--axes threads,heap_gb,blocks] [--candidates glibc,shim] [--most-gb N] [--json FILE]
 

@@ -1,4 +1,4 @@
-/* ctl/advise_rounds.c -- rules on rounds: Python's collections, and the troughs that show where a round ends. */
+/* ctl/advise_rounds.c -- rules on rounds: Python's collections, and the drops of live bytes that show where a round ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "ctl/advise.h"
 
 #define FREED_BYTES   (8 * MT_MIB)  /* by collections: less is what every program leaves to the next one */
-#define TROUGHS_LEAST 3
+#define LIVE_DROPS_LEAST 3
 #define ROUND_LEAST_S 30.0          /* tuning.md: rounds by themselves for those that last as long */
 #define VAIN_LEAST    5             /* cleanups in a row */
 #define VAIN_NS       20000000u     /* each */
@@ -26,8 +26,8 @@ static int compare_gaps(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* How many troughs there are among the records, and how far apart on the median. */
-static size_t count_troughs(const struct mt_stats_file *file, double *out_gap_s)
+/* How many drops of live bytes there are among the records, and how far apart on the median. */
+static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
 	double gaps[MT_RECORDS_COUNT];
 	uint64_t before_ns = 0, last = file->head.records_count;
@@ -37,7 +37,7 @@ static size_t count_troughs(const struct mt_stats_file *file, double *out_gap_s)
 	while (back-- > 0) { /* not up to `last`: a forged one may be the largest number there is */
 		const struct mt_stats_record *record = mt_statsfile_record(file, last - back);
 
-		if (!record || record->reason != MT_REASON_TROUGH)
+		if (!record || record->reason != MT_REASON_LIVE_DROP)
 			continue;
 		if (before_ns && record->time_ns > before_ns)
 			gaps[count++] = (double)(record->time_ns - before_ns) / 1e9;
@@ -53,15 +53,15 @@ static size_t count_troughs(const struct mt_stats_file *file, double *out_gap_s)
 static bool has_rounds_unsaid(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	double gap_s = 0;
-	size_t troughs = count_troughs(&facts->look.last, &gap_s);
+	size_t live_drops = count_live_drops(&facts->look.last, &gap_s);
 
 	if (!facts->look.is_python || !mt_advise_setting_is(facts, "gc_rounds", "0") ||
 	    mt_advise_figures(facts)->rounds_count ||
-	    troughs < TROUGHS_LEAST || gap_s < ROUND_LEAST_S)
+	    live_drops < LIVE_DROPS_LEAST || gap_s < ROUND_LEAST_S)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "live memory fell and stayed down %zu times, %.0f s apart on the median, as at the ends of rounds; "
-		 "Python's collector was never run there", troughs, gap_s);
+		 "Python's collector was never run there", live_drops, gap_s);
 	snprintf(out->environment, sizeof(out->environment), "MT_ROUND=auto MT_GC_ROUNDS=auto");
 	snprintf(out->command, sizeof(out->command), "mtctl set %d round=auto; mtctl set %d gc_rounds=auto",
 		 (int)facts->look.process.pid,

@@ -5,12 +5,12 @@
 
 #include "ctl/advise.h"
 
-#define WASTE_BYTES    (64 * MT_MIB) /* what the reaper leaves alone by default is no waste */
+#define WASTE_BYTES    (64 * MT_MIB) /* what the worker leaves alone by default is no waste */
 #define WASTE_SHARE    4             /* a quarter of RSS */
 #define THREADS_LEAST  4
 #define LONG_ENOUGH_S  20
 #define PURGED_LEAST   (256 * MT_MIB)
-#define TAKEN_BACK     0.7           /* of what purges returned: then they were in vain */
+#define TAKEN_BACK     0.7           /* of what purges returned: then they were without effect */
 #define FAULT_BYTES    4096.0
 #define LULLS_LEAST    3
 #define LULL_LEAST_S   3.0           /* the lull for which tuning.md has MT_SETTLE_MS=3000 */

@@ -19,7 +19,7 @@
 #define CHANGED_USER_MAX_NS 1000000000u /* it may be its former user again by then (seteuid) */
 #define INVALID_MAX         10u /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
 
-uint64_t mt_bellfile_now_ns(void)
+uint64_t mt_control_file_now_ns(void)
 {
 	struct timespec now;
 
@@ -27,7 +27,7 @@ uint64_t mt_bellfile_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void mt_bellfile_sleep_ms(unsigned ms)
+void mt_control_file_sleep_ms(unsigned ms)
 {
 	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
 
@@ -39,7 +39,7 @@ static unsigned next_poll_ms(unsigned poll_ms)
 	return poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS;
 }
 
-static enum mt_err lock(const struct mt_bell_call *call, struct mt_why *why)
+static enum mt_err lock(const struct mt_control_call *call, struct mt_why *why)
 {
 	if (flock(call->fd, LOCK_EX | LOCK_NB) == 0)
 		return MT_ERR_OK;
@@ -48,9 +48,9 @@ static enum mt_err lock(const struct mt_bell_call *call, struct mt_why *why)
 	return mt_error_because(why, MT_ERR_SYSTEM, "flock: %s", strerror(errno));
 }
 
-static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *why)
+static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_why *why)
 {
-	if (pread(fd, out, sizeof(*out), 0) != (ssize_t)sizeof(*out) || out->magic != MT_BELL_MAGIC)
+	if (pread(fd, out, sizeof(*out), 0) != (ssize_t)sizeof(*out) || out->magic != MT_CONTROL_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
 	if (out->version < MT_STATS_VERSION_OLDEST || out->version > MT_STATS_VERSION)
 		return mt_error_because_version(why, "bell file", out->version, MT_STATS_VERSION);
@@ -60,7 +60,7 @@ static enum mt_err read_bell(int fd, struct mt_bell_file *out, struct mt_why *wh
 /* The number last: a process that reads in between sees no new request yet. */
 static enum mt_err write_request(int fd, const struct mt_request *request, struct mt_why *why)
 {
-	const size_t base = offsetof(struct mt_bell_file, request), rest = sizeof(request->seq);
+	const size_t base = offsetof(struct mt_control_file, request), rest = sizeof(request->seq);
 	const size_t rest_bytes = sizeof(*request) - rest;
 
 	_Static_assert(offsetof(struct mt_request, seq) == 0, "the number comes first, and is written last");
@@ -73,18 +73,18 @@ static enum mt_err write_request(int fd, const struct mt_request *request, struc
 static enum mt_err ring(int fd, struct mt_why *why)
 {
 	const unsigned add_one = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
-	char *map = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *map = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	char *word;
 	long answer;
 	int saved;
 
 	if (map == MAP_FAILED)
 		return mt_error_because(why, MT_ERR_SYSTEM, "cannot map the bell file: %s", strerror(errno));
-	word = map + offsetof(struct mt_bell_file, word);
+	word = map + offsetof(struct mt_control_file, word);
 	/* The word is changed first, then whoever sleeps on it is woken; the condition (word < 0) wakes nobody more. */
 	answer = syscall(SYS_futex, word, FUTEX_WAKE_OP, INT_MAX, 0L, word, add_one);
 	saved = errno;
-	munmap(map, sizeof(struct mt_bell_file));
+	munmap(map, sizeof(struct mt_control_file));
 	if (answer < 0)
 		return mt_error_because(why, MT_ERR_SYSTEM, "cannot ring the bell: %s", strerror(saved));
 	return MT_ERR_OK;
@@ -96,14 +96,14 @@ static bool knows(const struct mt_stats_head *head, const struct mt_request *req
 	return head->version > MT_STATS_VERSION_OLDEST || request->kind <= MT_REQUEST_PROFILE;
 }
 
-static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, struct mt_why *why)
+static enum mt_err post(struct mt_control_call *call, struct mt_request *request, struct mt_why *why)
 {
 	struct mt_stats_head head;
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 	enum mt_err error = lock(call, why);
 
 	if (!error)
-		error = read_bell(call->fd, &bell, why);
+		error = read_control(call->fd, &control, why);
 	if (!error)
 		error = mt_target_try_head(&call->process, &head, why);
 	if (!error && !knows(&head, request))
@@ -111,7 +111,7 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 	if (error)
 		return error;
 	/* Above both: either file may be what is left of another life. */
-	request->seq = bell.request.seq > head.snapshot.request_seq ? bell.request.seq : head.snapshot.request_seq;
+	request->seq = control.request.seq > head.snapshot.request_seq ? control.request.seq : head.snapshot.request_seq;
 	if (request->seq == UINT64_MAX)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: request numbers are used up");
 	call->seq = ++request->seq;
@@ -119,23 +119,23 @@ static enum mt_err post(struct mt_bell_call *call, struct mt_request *request, s
 	return error ? error : ring(call->fd, why);
 }
 
-void mt_bellfile_begin(const struct mt_process *process, uint64_t timeout_ms, struct mt_bell_call *out)
+void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms, struct mt_control_call *out)
 {
-	*out = (struct mt_bell_call){.process = *process, .fd = -1};
-	out->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
+	*out = (struct mt_control_call){.process = *process, .fd = -1};
+	out->deadline_ns = mt_control_file_now_ns() + timeout_ms * 1000000u;
 }
 
 /* The shim makes a file first and writes its head then, and writes the head of the other again and again: for a moment neither is a
  * fault. */
-static bool may_be_in_writing(struct mt_bell_call *call, enum mt_err error)
+static bool may_be_in_writing(struct mt_control_call *call, enum mt_err error)
 {
 	call->invalid_count = error == MT_ERR_INVALID ? call->invalid_count + 1 : 0;
 	return error == MT_ERR_INVALID && call->invalid_count < INVALID_MAX;
 }
 
-static void look_at_owner(struct mt_bell_call *call)
+static void look_at_owner(struct mt_control_call *call)
 {
-	uint64_t latest_ns = mt_bellfile_now_ns() + CHANGED_USER_MAX_NS;
+	uint64_t latest_ns = mt_control_file_now_ns() + CHANGED_USER_MAX_NS;
 	struct stat status;
 
 	call->changed_user = fstat(call->fd, &status) == 0 && status.st_uid != call->process.uid;
@@ -143,37 +143,37 @@ static void look_at_owner(struct mt_bell_call *call)
 		call->deadline_ns = latest_ns;
 }
 
-bool mt_bellfile_try_send(struct mt_bell_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why)
+bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request, enum mt_err *error, struct mt_why *why)
 {
-	*error = mt_statsdir_open(&call->process, MT_STATSDIR_BELL, &call->fd, why);
+	*error = mt_statsdir_open(&call->process, MT_STATSDIR_CONTROL, &call->fd, why);
 	if (!*error)
 		*error = post(call, &request, why);
 	if (!*error) {
 		look_at_owner(call);
 		return true;
 	}
-	mt_bellfile_drop(call);
+	mt_control_file_drop(call);
 	if (*error == MT_ERR_TIMEOUT)
-		return mt_bellfile_now_ns() >= call->deadline_ns;
+		return mt_control_file_now_ns() >= call->deadline_ns;
 	return !may_be_in_writing(call, *error);
 }
 
-enum mt_err mt_bellfile_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
-			     struct mt_bell_call *out, struct mt_why *why)
+enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+			     struct mt_control_call *out, struct mt_why *why)
 {
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
 
-	mt_bellfile_begin(process, timeout_ms, out);
-	while (!mt_bellfile_try_send(out, request, &error, why)) {
-		mt_bellfile_sleep_ms(poll_ms);
+	mt_control_file_begin(process, timeout_ms, out);
+	while (!mt_control_file_try_send(out, request, &error, why)) {
+		mt_control_file_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
 }
 
 /* The answer, or why there will be none; false: neither yet. A head that is no valid one may be in the middle of being written. */
-static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
+static bool look(struct mt_control_call *call, struct mt_stats_head *head, enum mt_err *error, struct mt_why *why)
 {
 	*error = mt_target_try_head(&call->process, head, why);
 	if (!*error && head->snapshot.request_seq >= call->seq)
@@ -182,7 +182,7 @@ static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
 		return true;
 	}
-	if (may_be_in_writing(call, *error) || (!*error && mt_bellfile_now_ns() < call->deadline_ns))
+	if (may_be_in_writing(call, *error) || (!*error && mt_control_file_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
 		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
@@ -190,46 +190,46 @@ static bool look(struct mt_bell_call *call, struct mt_stats_head *head, enum mt_
 	return true;
 }
 
-bool mt_bellfile_look(struct mt_bell_call *call, struct mt_stats_head *out, enum mt_err *error, struct mt_why *why)
+bool mt_control_file_look(struct mt_control_call *call, struct mt_stats_head *out, enum mt_err *error, struct mt_why *why)
 {
 	struct mt_stats_head head;
 
 	if (!look(call, &head, error, why))
 		return false;
-	mt_bellfile_drop(call);
+	mt_control_file_drop(call);
 	if (!*error)
 		*out = head;
 	return true;
 }
 
-void mt_bellfile_drop(struct mt_bell_call *call)
+void mt_control_file_drop(struct mt_control_call *call)
 {
 	if (call->fd >= 0)
 		close(call->fd);
 	call->fd = -1;
 }
 
-enum mt_err mt_bellfile_wait(struct mt_bell_call *call, struct mt_stats_head *out, struct mt_why *why)
+enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_head *out, struct mt_why *why)
 {
 	unsigned poll_ms = POLL_FIRST_MS;
 	enum mt_err error;
 
-	while (!mt_bellfile_look(call, out, &error, why)) {
-		mt_bellfile_sleep_ms(poll_ms);
+	while (!mt_control_file_look(call, out, &error, why)) {
+		mt_control_file_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
 }
 
-enum mt_err mt_bellfile_ask(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
+enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request, uint64_t timeout_ms,
 			    struct mt_why *why)
 {
-	struct mt_bell_call call;
+	struct mt_control_call call;
 	struct mt_stats_head head;
-	enum mt_err error = mt_bellfile_send(process, request, timeout_ms, &call, why);
+	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
 
 	if (!error)
-		error = mt_bellfile_wait(&call, &head, why);
+		error = mt_control_file_wait(&call, &head, why);
 	if (!error && head.snapshot.request_error)
 		error = mt_error_because(why, MT_ERR_INVALID, "%s", mt_error_text(head.snapshot.request_error));
 	return error;

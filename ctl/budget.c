@@ -39,32 +39,32 @@ static const struct {
 	size_t offset;
 	double most;
 } counts[] = {
-	{"params", offsetof(struct mt_budget_wish, params), 1e16},
-	{"seq", offsetof(struct mt_budget_wish, seq), 1e9},
-	{"batch", offsetof(struct mt_budget_wish, batch), 1e9},
-	{"layers", offsetof(struct mt_budget_wish, layers), 1e6},
-	{"d-model", offsetof(struct mt_budget_wish, d_model), 1e7},
-	{"heads", offsetof(struct mt_budget_wish, heads), 1e6},
-	{"kv-heads", offsetof(struct mt_budget_wish, kv_heads), 1e6},
-	{"vocab", offsetof(struct mt_budget_wish, vocab), 1e9},
-	{"gpus", offsetof(struct mt_budget_wish, gpus), 1e6},
-	{"layers-per-gpu", offsetof(struct mt_budget_wish, layers_per_gpu), 1e6},
+	{"params", offsetof(struct mt_budget_options, params), 1e16},
+	{"seq", offsetof(struct mt_budget_options, seq), 1e9},
+	{"batch", offsetof(struct mt_budget_options, batch), 1e9},
+	{"layers", offsetof(struct mt_budget_options, layers), 1e6},
+	{"d-model", offsetof(struct mt_budget_options, d_model), 1e7},
+	{"heads", offsetof(struct mt_budget_options, heads), 1e6},
+	{"kv-heads", offsetof(struct mt_budget_options, kv_heads), 1e6},
+	{"vocab", offsetof(struct mt_budget_options, vocab), 1e9},
+	{"gpus", offsetof(struct mt_budget_options, gpus), 1e6},
+	{"layers-per-gpu", offsetof(struct mt_budget_options, layers_per_gpu), 1e6},
 };
 
 static const struct {
 	const char *name;
 	size_t offset;
 } flags[] = {
-	{"mixed", offsetof(struct mt_budget_wish, mixed)},
-	{"checkpoint", offsetof(struct mt_budget_wish, checkpoint)},
-	{"flash", offsetof(struct mt_budget_wish, flash)},
-	{"inference", offsetof(struct mt_budget_wish, inference)},
+	{"mixed", offsetof(struct mt_budget_options, mixed)},
+	{"checkpoint", offsetof(struct mt_budget_options, checkpoint)},
+	{"flash", offsetof(struct mt_budget_options, flash)},
+	{"inference", offsetof(struct mt_budget_options, inference)},
 };
 
 #define COUNTS_COUNT (sizeof(counts) / sizeof(counts[0]))
 #define FLAGS_COUNT  (sizeof(flags) / sizeof(flags[0]))
 
-static bool take_count(size_t which, const char *text, struct mt_budget_wish *wish)
+static bool take_count(size_t which, const char *text, struct mt_budget_options *options)
 {
 	double value;
 
@@ -74,24 +74,24 @@ static bool take_count(size_t which, const char *text, struct mt_budget_wish *wi
 			     counts[which].most);
 		return false;
 	}
-	*(double *)(void *)((char *)wish + counts[which].offset) = value;
+	*(double *)(void *)((char *)options + counts[which].offset) = value;
 	return true;
 }
 
-static bool take_word(int option, const char *text, struct mt_budget_wish *wish)
+static bool take_word(int option, const char *text, struct mt_budget_options *options)
 {
 	if (option == 'z') {
 		if (text[0] < '0' || text[0] > '3' || text[1]) {
 			mt_error_say("--zero: '%.40s' is no stage from 0 to 3", text);
 			return false;
 		}
-		wish->zero = text[0] - '0';
+		options->zero = text[0] - '0';
 		return true;
 	}
-	wish->optimizer = mt_optimizer_find(text);
-	if (!wish->optimizer)
+	options->optimizer = mt_optimizer_find(text);
+	if (!options->optimizer)
 		mt_error_say("--optimizer: '%.40s' is not known; mtctl budget --help lists them", text);
-	return wish->optimizer != NULL;
+	return options->optimizer != NULL;
 }
 
 /* ---- telling ---- */
@@ -106,15 +106,15 @@ static void print_line(const char *name, double bytes, bool known, const char *t
 
 static void print_text(const struct mt_budget *budget)
 {
-	const struct mt_budget_wish *wish = &budget->wish;
+	const struct mt_budget_options *options = &budget->options;
 	char where[96] = "on one GPU";
 
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
 		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache" : mt_budget_name((enum mt_budget_kind)i),
 			   budget->parts[i].bytes,
 			   budget->parts[i].known, budget->parts[i].formula);
-	if (wish->gpus > 1)
-		snprintf(where, sizeof(where), "on each of %.0f GPUs", wish->gpus);
+	if (options->gpus > 1)
+		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
 	print_line("total", budget->total_bytes, true, where);
 	print_line("with 15 %", budget->with_overhead_bytes, true, "for the context, workspaces of libraries, and what "
 								   "fragments");
@@ -144,9 +144,9 @@ static void print_json(const struct mt_budget *budget)
 	mt_json_set_u64(root, "with_overhead_bytes", mt_text_whole(round(budget->with_overhead_bytes)));
 	mt_json_set(root, "total_gib", gib(budget->total_bytes));
 	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
-	mt_json_set_u64(root, "gpus", mt_text_whole(budget->wish.gpus));
-	mt_json_set_u64(root, "params", mt_text_whole(round(budget->wish.params)));
-	mt_json_set_text(root, "optimizer", budget->wish.inference ? "" : budget->wish.optimizer->name);
+	mt_json_set_u64(root, "gpus", mt_text_whole(budget->options.gpus));
+	mt_json_set_u64(root, "params", mt_text_whole(round(budget->options.params)));
+	mt_json_set_text(root, "optimizer", budget->options.inference ? "" : budget->options.optimizer->name);
 	mt_json_set(root, "formulas", formulas);
 	for (size_t i = 0; i < budget->notes_count; i++)
 		mt_json_append(notes, json_string(budget->notes[i]));
@@ -173,29 +173,29 @@ static void list_options(struct option *out)
 
 int mt_command_budget(int argc, char **argv)
 {
-	struct mt_budget_wish wish = {.zero = MT_BUDGET_UNSPLIT};
-	struct option options[COUNTS_COUNT + FLAGS_COUNT + 5];
+	struct mt_budget_options options = {.zero = MT_BUDGET_UNSPLIT};
+	struct option long_options[COUNTS_COUNT + FLAGS_COUNT + 5];
 	struct mt_budget budget;
 	struct mt_why why;
 	bool json = false;
 	int option;
 
-	list_options(options);
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+	list_options(long_options);
+	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("budget", help);
 		if (option == '?')
 			return MT_EXIT_USAGE;
-		if (option < (int)COUNTS_COUNT ? !take_count((size_t)option, optarg, &wish)
-		    : (option == 'o' || option == 'z') && !take_word(option, optarg, &wish))
+		if (option < (int)COUNTS_COUNT ? !take_count((size_t)option, optarg, &options)
+		    : (option == 'o' || option == 'z') && !take_word(option, optarg, &options))
 			return MT_EXIT_USAGE;
 		if (option >= OPTION_FLAG)
-			*((bool *)(void *)((char *)&wish + flags[option - OPTION_FLAG].offset)) = true;
+			*((bool *)(void *)((char *)&options + flags[option - OPTION_FLAG].offset)) = true;
 		json |= option == 'j';
 	}
 	if (optind != argc || argc == 1)
 		return mt_command_misused("budget");
-	if (mt_budget_make(&wish, &budget, &why) != MT_ERR_OK) {
+	if (mt_budget_make(&options, &budget, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}

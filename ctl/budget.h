@@ -47,7 +47,7 @@ const struct mt_optimizer *mt_optimizer_find(const char *name); /* NULL: none of
 const struct mt_optimizer *mt_optimizer_list(size_t *count);
 
 /* 0 for what was not given. */
-struct mt_budget_wish {
+struct mt_budget_options {
 	double params, seq, batch, layers, d_model, heads, kv_heads, vocab;
 	double gpus, layers_per_gpu;
 	int zero;                    /* 0 to 3: every GPU has a batch of its own, and ZeRO's stage; else MT_BUDGET_UNSPLIT */
@@ -65,7 +65,7 @@ struct mt_budget_part {
 };
 
 struct mt_budget {
-	struct mt_budget_wish wish;  /* with what was filled in: params, heads, kv_heads */
+	struct mt_budget_options options;  /* with what was filled in: params, heads, kv_heads */
 	struct mt_budget_part parts[MT_BUDGET_KINDS];
 	double total_bytes, with_overhead_bytes;
 	size_t notes_count;
@@ -73,7 +73,7 @@ struct mt_budget {
 };
 
 /* INVALID or RANGE with the reason: nothing to go by, what contradicts itself, what no machine has. *out only on success. */
-enum mt_err mt_budget_make(const struct mt_budget_wish *wish, struct mt_budget *out, struct mt_why *why);
+enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out, struct mt_why *why);
 
 /* "weights", "gradients", "optimizer", "activations", "kv_cache". */
 const char *mt_budget_name(enum mt_budget_kind kind);

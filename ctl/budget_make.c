@@ -61,20 +61,20 @@ __attribute__((format(printf, 4, 5))) static void set(struct mt_budget *budget, 
 	va_end(arguments);
 }
 
-static bool is_split(const struct mt_budget_wish *wish)
+static bool is_split(const struct mt_budget_options *options)
 {
-	return wish->zero == MT_BUDGET_UNSPLIT;
+	return options->zero == MT_BUDGET_UNSPLIT;
 }
 
 /* By how many GPUs a thing is divided: all of the model's, or from this stage of ZeRO on. */
-static double divisor(const struct mt_budget_wish *wish, int stage)
+static double divisor(const struct mt_budget_options *options, int stage)
 {
-	return is_split(wish) || wish->zero >= stage ? wish->gpus : 1;
+	return is_split(options) || options->zero >= stage ? options->gpus : 1;
 }
 
-static double layers_of_one(const struct mt_budget_wish *wish)
+static double layers_of_one(const struct mt_budget_options *options)
 {
-	return is_split(wish) ? wish->layers / wish->gpus : wish->layers;
+	return is_split(options) ? options->layers / options->gpus : options->layers;
 }
 
 static const char *shared(char out[32], double by)
@@ -85,95 +85,95 @@ static const char *shared(char out[32], double by)
 	return out;
 }
 
-static double width_of(const struct mt_budget_wish *wish)
+static double width_of(const struct mt_budget_options *options)
 {
-	return wish->mixed ? 2 : 4;
+	return options->mixed ? 2 : 4;
 }
 
 static void fill_states(struct mt_budget *budget)
 {
-	const struct mt_budget_wish *wish = &budget->wish;
-	const struct mt_optimizer *optimizer = wish->optimizer;
+	const struct mt_budget_options *options = &budget->options;
+	const struct mt_optimizer *optimizer = options->optimizer;
 	bool factored = strcmp(optimizer->name, "adafactor") == 0;
-	double width = width_of(wish), master = wish->mixed ? 4 : 0;
-	double state = factored ? (wish->d_model ? 8 / wish->d_model : 0) : optimizer->state_bytes;
+	double width = width_of(options), master = options->mixed ? 4 : 0;
+	double state = factored ? (options->d_model ? 8 / options->d_model : 0) : optimizer->state_bytes;
 	char by[32];
 
-	set(budget, MT_BUDGET_WEIGHTS, width * wish->params / divisor(wish, 3), "%.0f bytes a parameter (%.0f bit) x %.6g%s",
+	set(budget, MT_BUDGET_WEIGHTS, width * options->params / divisor(options, 3), "%.0f bytes a parameter (%.0f bit) x %.6g%s",
 	    width,
-	    width * 8, wish->params, shared(by, divisor(wish, 3)));
-	if (wish->inference) {
+	    width * 8, options->params, shared(by, divisor(options, 3)));
+	if (options->inference) {
 		set(budget, MT_BUDGET_GRADIENTS, 0, "none: nothing is trained");
 		set(budget, MT_BUDGET_OPTIMIZER, 0, "none: nothing is trained");
 		return;
 	}
-	set(budget, MT_BUDGET_GRADIENTS, width * wish->params / divisor(wish, 2), "%.0f bytes a parameter x %.6g%s", width,
-	    wish->params, shared(by, divisor(wish, 2)));
-	set(budget, MT_BUDGET_OPTIMIZER, (master + state) * wish->params / divisor(wish, 1),
-	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, wish->params, shared(by, divisor(wish, 1)),
+	set(budget, MT_BUDGET_GRADIENTS, width * options->params / divisor(options, 2), "%.0f bytes a parameter x %.6g%s", width,
+	    options->params, shared(by, divisor(options, 2)));
+	set(budget, MT_BUDGET_OPTIMIZER, (master + state) * options->params / divisor(options, 1),
+	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, options->params, shared(by, divisor(options, 1)),
 	    master > 0 ? "a 32-bit copy of the weights, and " : "", optimizer->what, optimizer->name);
 }
 
-static bool has_shape(const struct mt_budget_wish *wish)
+static bool has_shape(const struct mt_budget_options *options)
 {
-	return wish->seq && wish->batch && wish->layers && wish->d_model;
+	return options->seq && options->batch && options->layers && options->d_model;
 }
 
 static void fill_activations(struct mt_budget *budget)
 {
-	const struct mt_budget_wish *wish = &budget->wish;
-	double tokens = wish->seq * wish->batch * wish->d_model, layers = layers_of_one(wish);
-	double linear = wish->mixed ? 34 : 66, square = wish->flash ? 0 : wish->mixed ? 5 : 9;
-	double logits = wish->vocab ? 4 * wish->seq * wish->batch * wish->vocab : 0;
+	const struct mt_budget_options *options = &budget->options;
+	double tokens = options->seq * options->batch * options->d_model, layers = layers_of_one(options);
+	double linear = options->mixed ? 34 : 66, square = options->flash ? 0 : options->mixed ? 5 : 9;
+	double logits = options->vocab ? 4 * options->seq * options->batch * options->vocab : 0;
 	char more[64] = "";
 
-	if (wish->inference) {
+	if (options->inference) {
 		set(budget, MT_BUDGET_ACTIVATIONS, 0, "none are kept: nothing is trained");
 		return;
 	}
-	if (!has_shape(wish)) {
+	if (!has_shape(options)) {
 		set(budget, MT_BUDGET_ACTIVATIONS, NAN, "not known without --seq, --batch, --layers and --d-model");
 		return;
 	}
 	if (logits > 0)
-		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)", wish->vocab);
-	if (wish->checkpoint)
-		set(budget, MT_BUDGET_ACTIVATIONS, width_of(wish) * tokens * layers + logits,
-		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s", width_of(wish), layers, more);
-	else if (wish->flash)
+		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)", options->vocab);
+	if (options->checkpoint)
+		set(budget, MT_BUDGET_ACTIVATIONS, width_of(options) * tokens * layers + logits,
+		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s", width_of(options), layers, more);
+	else if (options->flash)
 		set(budget, MT_BUDGET_ACTIVATIONS, linear * tokens * layers + logits,
 		    "%.0f s b d x %.6g layers, attention's squares computed again%s", linear, layers, more);
 	else
 		set(budget, MT_BUDGET_ACTIVATIONS,
-		    (linear * tokens + square * wish->heads * wish->seq * wish->seq * wish->batch) * layers + logits,
+		    (linear * tokens + square * options->heads * options->seq * options->seq * options->batch) * layers + logits,
 		    "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. 2022)%s", linear, square,
 		    layers,
-		    wish->heads, more);
+		    options->heads, more);
 }
 
 static void fill_kv_cache(struct mt_budget *budget)
 {
-	const struct mt_budget_wish *wish = &budget->wish;
+	const struct mt_budget_options *options = &budget->options;
 
-	if (!wish->inference) {
+	if (!options->inference) {
 		set(budget, MT_BUDGET_KV_CACHE, 0, "none: only inference keeps one");
 		return;
 	}
-	if (!has_shape(wish)) {
+	if (!has_shape(options)) {
 		set(budget, MT_BUDGET_KV_CACHE, NAN, "not known without --seq, --batch, --layers and --d-model");
 		return;
 	}
 	set(budget, MT_BUDGET_KV_CACHE,
-	    2 * layers_of_one(wish) * wish->kv_heads * (wish->d_model / wish->heads) * wish->seq * wish->batch *
-	    width_of(wish),
-	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes", layers_of_one(wish), wish->kv_heads,
-	    wish->d_model / wish->heads, wish->seq, wish->batch, width_of(wish));
+	    2 * layers_of_one(options) * options->kv_heads * (options->d_model / options->heads) * options->seq * options->batch *
+	    width_of(options),
+	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes", layers_of_one(options), options->kv_heads,
+	    options->d_model / options->heads, options->seq, options->batch, width_of(options));
 }
 
 /* 12 d^2 a layer: four matrices of attention, and two of four times the width. */
-static double params_by_shape(const struct mt_budget_wish *wish)
+static double params_by_shape(const struct mt_budget_options *options)
 {
-	return 12 * wish->layers * wish->d_model * wish->d_model + wish->vocab * wish->d_model;
+	return 12 * options->layers * options->d_model * options->d_model + options->vocab * options->d_model;
 }
 
 static bool are_apart(double a, double b)
@@ -183,74 +183,74 @@ static bool are_apart(double a, double b)
 
 static void note_shape(struct mt_budget *budget)
 {
-	const struct mt_budget_wish *wish = &budget->wish;
-	double shape = params_by_shape(wish);
+	const struct mt_budget_options *options = &budget->options;
+	double shape = params_by_shape(options);
 
-	if (!wish->layers || !wish->d_model)
+	if (!options->layers || !options->d_model)
 		return;
-	if (are_apart(shape, wish->params)) {
+	if (are_apart(shape, options->params)) {
 		note(budget, "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which of them is "
-			     "wrong?", wish->layers,
-		     wish->d_model, shape, wish->params);
-		if (is_split(wish) && wish->gpus > 1 && !are_apart(shape * wish->gpus, wish->params))
-			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g", wish->layers,
-			     wish->layers);
+			     "wrong?", options->layers,
+		     options->d_model, shape, options->params);
+		if (is_split(options) && options->gpus > 1 && !are_apart(shape * options->gpus, options->params))
+			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g", options->layers,
+			     options->layers);
 	}
-	if (wish->layers < wish->gpus && is_split(wish))
-		note(budget, "%.0f GPUs are more than %.6g layers: some would have none", wish->gpus, wish->layers);
-	if (wish->heads && fmod(wish->d_model, wish->heads) != 0)
-		note(budget, "%.6g heads do not divide d %.6g", wish->heads, wish->d_model);
+	if (options->layers < options->gpus && is_split(options))
+		note(budget, "%.0f GPUs are more than %.6g layers: some would have none", options->gpus, options->layers);
+	if (options->heads && fmod(options->d_model, options->heads) != 0)
+		note(budget, "%.6g heads do not divide d %.6g", options->heads, options->d_model);
 }
 
 /* What was not said, by what is usual. */
 static void complete(struct mt_budget *budget)
 {
-	struct mt_budget_wish *wish = &budget->wish;
+	struct mt_budget_options *options = &budget->options;
 	size_t count;
 
-	if (!wish->optimizer)
-		wish->optimizer = &mt_optimizer_list(&count)[0];
-	if (!wish->gpus)
-		wish->gpus = 1;
-	if (wish->layers_per_gpu)
-		wish->layers = wish->layers_per_gpu * wish->gpus;
-	if (!wish->params) {
-		wish->params = params_by_shape(wish);
-		note(budget, "taken for the parameters: 12 L d^2%s = %.4g", wish->vocab ? " + V d" : "", wish->params);
+	if (!options->optimizer)
+		options->optimizer = &mt_optimizer_list(&count)[0];
+	if (!options->gpus)
+		options->gpus = 1;
+	if (options->layers_per_gpu)
+		options->layers = options->layers_per_gpu * options->gpus;
+	if (!options->params) {
+		options->params = params_by_shape(options);
+		note(budget, "taken for the parameters: 12 L d^2%s = %.4g", options->vocab ? " + V d" : "", options->params);
 	}
-	if (wish->d_model && !wish->heads) {
-		wish->heads = fmax(1, round(wish->d_model / HEAD_USUAL));
-		if (wish->inference || !(wish->checkpoint || wish->flash))
-			note(budget, "taken for --heads: %.6g, of %.6g each", wish->heads, wish->d_model / wish->heads);
+	if (options->d_model && !options->heads) {
+		options->heads = fmax(1, round(options->d_model / HEAD_USUAL));
+		if (options->inference || !(options->checkpoint || options->flash))
+			note(budget, "taken for --heads: %.6g, of %.6g each", options->heads, options->d_model / options->heads);
 	}
-	if (!wish->kv_heads)
-		wish->kv_heads = wish->heads;
+	if (!options->kv_heads)
+		options->kv_heads = options->heads;
 	note_shape(budget);
 }
 
-static enum mt_err check(const struct mt_budget_wish *wish, struct mt_why *why)
+static enum mt_err check(const struct mt_budget_options *options, struct mt_why *why)
 {
-	bool has_layers = wish->layers || wish->layers_per_gpu;
+	bool has_layers = options->layers || options->layers_per_gpu;
 
-	if (!wish->params && !(has_layers && wish->d_model))
+	if (!options->params && !(has_layers && options->d_model))
 		return mt_error_because(why, MT_ERR_INVALID, "--params is wanted, or --layers and --d-model");
-	if (wish->layers && wish->layers_per_gpu)
+	if (options->layers && options->layers_per_gpu)
 		return mt_error_because(why, MT_ERR_INVALID, "--layers or --layers-per-gpu, not both");
-	if (wish->inference && (wish->zero != MT_BUDGET_UNSPLIT || wish->checkpoint || wish->optimizer))
+	if (options->inference && (options->zero != MT_BUDGET_UNSPLIT || options->checkpoint || options->optimizer))
 		return mt_error_because(why, MT_ERR_INVALID, "--inference has no --zero, --checkpoint or --optimizer");
-	if (wish->zero != MT_BUDGET_UNSPLIT && (wish->gpus < 2 || wish->layers_per_gpu))
+	if (options->zero != MT_BUDGET_UNSPLIT && (options->gpus < 2 || options->layers_per_gpu))
 		return mt_error_because(why, MT_ERR_INVALID, "--zero wants --gpus, 2 at least, and all layers");
-	if (wish->layers_per_gpu && !wish->gpus)
+	if (options->layers_per_gpu && !options->gpus)
 		return mt_error_because(why, MT_ERR_INVALID, "--layers-per-gpu wants --gpus");
-	if (wish->kv_heads && wish->heads && wish->kv_heads > wish->heads)
+	if (options->kv_heads && options->heads && options->kv_heads > options->heads)
 		return mt_error_because(why, MT_ERR_INVALID, "more --kv-heads than --heads");
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_budget_make(const struct mt_budget_wish *wish, struct mt_budget *out, struct mt_why *why)
+enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out, struct mt_why *why)
 {
-	struct mt_budget budget = {.wish = *wish};
-	enum mt_err error = check(wish, why);
+	struct mt_budget budget = {.options = *options};
+	enum mt_err error = check(options, why);
 
 	if (error)
 		return error;

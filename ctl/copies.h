@@ -1,5 +1,5 @@
 /* ctl/copies.h -- whether what a forked child and its parent both have of their own at one address was copied by a write, or
- * was taken anew by both in what was free at the fork. Smaps cannot tell the two apart, the pages can: a copy still says mostly
+ * was taken again by both in what was free at the fork. Smaps cannot tell the two apart, the pages can: a copy still says mostly
  * what the other says. Some pages are compared; nothing is written, and no page is touched that is not resident in both. */
 #ifndef MT_CTL_COPIES_H
 #define MT_CTL_COPIES_H

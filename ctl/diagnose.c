@@ -114,13 +114,13 @@ static void on_ends(void (*handler)(int))
 			sigaction(ends[i], &action, NULL);
 }
 
-static int diagnose(struct look *look, const struct mt_diagnose_wish *wish)
+static int diagnose(struct look *look, const struct mt_diagnose_options *options)
 {
 	struct mt_diagnose_told told = {.facts = look->facts, .diagnoses = look->diagnoses, .count = look->count};
 	size_t worst = 0;
 
 	on_ends(stop);
-	mt_diagnose_collect(look->facts, look->count, wish, &stopped);
+	mt_diagnose_collect(look->facts, look->count, options, &stopped);
 	on_ends(SIG_DFL);
 	for (size_t i = 0; i < look->count; i++) {
 		mt_diagnose_judge(look->facts[i], look->diagnoses[i]);
@@ -128,8 +128,8 @@ static int diagnose(struct look *look, const struct mt_diagnose_wish *wish)
 			worst = i;
 	}
 	told.worst = worst;
-	mt_role_check(wish->role, look->facts[worst], look->diagnoses[worst], &told.checks);
-	(wish->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&told);
+	mt_role_check(options->role, look->facts[worst], look->diagnoses[worst], &told.checks);
+	(options->json ? mt_diagnose_print_json : mt_diagnose_print_text)(&told);
 	return mt_diagnose_exit_code(look->diagnoses[worst]->list[0].verdict);
 }
 
@@ -142,7 +142,7 @@ static int refuse(pid_t pid, const struct mt_process *process)
 	return MT_EXIT_NOT_SHIMMED;
 }
 
-static int run(const char *text, const struct mt_diagnose_wish *wish)
+static int run(const char *text, const struct mt_diagnose_options *options)
 {
 	struct look look = {0};
 	struct mt_process process;
@@ -158,38 +158,38 @@ static int run(const char *text, const struct mt_diagnose_wish *wish)
 		mt_error_say("%s", why.text);
 		return MT_EXIT_NOT_SHIMMED;
 	}
-	if (wish->tree)
+	if (options->tree)
 		add_tree(&look, &process);
 	else
 		add(&look, &process);
-	code = process.shimmed || look.count > 1 ? diagnose(&look, wish) : refuse(pid, &process);
+	code = process.shimmed || look.count > 1 ? diagnose(&look, options) : refuse(pid, &process);
 	drop(&look);
 	return code;
 }
 
 int mt_command_diagnose(int argc, char **argv)
 {
-	static const struct option options[] = {{"for", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
+	static const struct option long_options[] = {{"for", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
 						{"no-trim", no_argument, NULL, 'n'},   {"tree", no_argument, NULL, 't'},
 						{"role", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
 						{0}};
-	struct mt_diagnose_wish wish = {.seconds = SECONDS_PLAIN, .trim = true};
+	struct mt_diagnose_options options = {.seconds = SECONDS_PLAIN, .trim = true};
 	int option;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
 		if (option == 'h')
 			return print_help();
-		if (option == '?' || (option == 'f' && !parse_time(optarg, &wish.seconds)))
+		if (option == '?' || (option == 'f' && !parse_time(optarg, &options.seconds)))
 			return MT_EXIT_USAGE;
-		if (option == 'r' && (wish.role = mt_role_parse(optarg)) == MT_ROLE_NONE) {
+		if (option == 'r' && (options.role = mt_role_parse(optarg)) == MT_ROLE_NONE) {
 			mt_error_say("no role '%.60s': server, client or oom", optarg);
 			return MT_EXIT_USAGE;
 		}
-		wish.json |= option == 'j';
-		wish.tree |= option == 't';
-		wish.trim &= option != 'n';
+		options.json |= option == 'j';
+		options.tree |= option == 't';
+		options.trim &= option != 'n';
 	}
 	if (optind + 1 != argc)
 		return mt_command_misused("diagnose");
-	return run(argv[optind], &wish);
+	return run(argv[optind], &options);
 }

@@ -196,7 +196,7 @@ int mt_diagnose_exit_code(enum mt_verdict verdict);
 
 /* ---- looking ---- */
 
-struct mt_diagnose_wish {
+struct mt_diagnose_options {
 	double seconds;
 	bool trim, json, tree;
 	int role;                    /* enum mt_role, see diagnose_role.h */
@@ -204,7 +204,7 @@ struct mt_diagnose_wish {
 
 /* Looks at `count` processes at once for wish->seconds, or until *stop: fills list[i], of which only `process` is filled in before.
  * What could not be had is left empty. list[0] is told of the family. */
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_wish *wish,
+void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);
 
 /* One look, at_s after the first. False: the process is gone. */

@@ -4,7 +4,7 @@
 
 #include "ctl/diagnose.h"
 
-#define HOARD_BYTES  (64 * MT_MIB) /* what the reaper leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
+#define HOARD_BYTES  (64 * MT_MIB) /* what the worker leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
 #define HOARD_SHARE  0.10          /* of RSS */
 #define PINNED_SHARE 0.25          /* of RSS, where no trim can help: that much before it is worth a word */
 #define CLASS_SHARE  0.5           /* of what the classes have grown: they have a name for it */
@@ -20,7 +20,7 @@ static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 
 struct hoard {
 	uint64_t kept_bytes;     /* between resident and live all the time: not used by the program once */
-	uint64_t idle_bytes;     /* the same by the reaper's own count */
+	uint64_t idle_bytes;     /* the same by the worker's own count */
 	uint64_t returned_bytes; /* by the test trim, beyond what its gc has freed */
 	uint64_t left_bytes;     /* after it */
 };

@@ -1,4 +1,4 @@
-/* ctl/diagnose_look.c -- one look at a process: its own figures through the bell, and what /proc says. */
+/* ctl/diagnose_look.c -- one look at a process: its own figures through the control file, and what /proc says. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,7 +64,7 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sa
 /* Many arenas take time to read: then not at every look. */
 static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
 {
-	uint64_t began = mt_bellfile_now_ns();
+	uint64_t began = mt_control_file_now_ns();
 	struct mt_pymalloc arenas;
 
 	if (!facts->has_pymalloc || (facts->arenas_read_ns && !facts->arenas_known))
@@ -75,7 +75,7 @@ static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_samp
 		return;
 	}
 	facts->arenas_known = mt_pymalloc_read(&facts->process, &arenas);
-	facts->arenas_read_ns = mt_bellfile_now_ns();
+	facts->arenas_read_ns = mt_control_file_now_ns();
 	facts->arenas_cost_ns = facts->arenas_read_ns - began;
 	to->arenas_bytes = arenas.pools_bytes;
 	to->arenas_live_bytes = arenas.live_bytes;

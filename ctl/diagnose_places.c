@@ -165,7 +165,7 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 	struct mt_stats_file *file;
 	struct mt_why why;
 
-	if (mt_bellfile_ask(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
+	if (mt_control_file_ask(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
 		return;
 	file = mt_error_check_memory(malloc(sizeof(*file)));
 	if (mt_target_read(process, file, &why) == MT_ERR_OK) {
@@ -182,19 +182,19 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	const struct mt_stats_record *record = NULL;
-	struct mt_bell_call call;
+	struct mt_control_call call;
 	struct mt_stats_head head;
 	struct mt_why why = {""};
-	enum mt_err error = mt_bellfile_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
+	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
 
 	*out = (struct mt_diagnose_trim){.asked = true, .level = level};
 	if (!error)
-		error = mt_bellfile_wait(&call, &head, &why);
+		error = mt_control_file_wait(&call, &head, &why);
 	if (!error && head.snapshot.request_error)
 		error = mt_error_because(&why, MT_ERR_INVALID, "%s", mt_error_text(head.snapshot.request_error));
 	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
 		if (try)
-			mt_bellfile_sleep_ms(10);
+			mt_control_file_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
 		record = error ? NULL : mt_statsfile_record_of_request(file, call.seq);
 	}

@@ -7,7 +7,7 @@
 #include "ctl/diagnose_role.h"
 
 #define NEAR_PERCENT 85
-#define HOLDERS_MOST 10
+#define PROFILE_MOST 10
 
 struct holder {
 	const char *what;
@@ -21,10 +21,10 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void say_holders(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
-	struct holder list[HOLDERS_MOST] = {
+	struct holder list[PROFILE_MOST] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns", last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
 		{"free heap between live blocks", mt_diagnose_above(last->slack_bytes, last->dirty_bytes)},
@@ -38,8 +38,8 @@ static void say_holders(const struct mt_diagnose_facts *facts, struct mt_checks 
 		{"swapped out", last->swap_bytes},
 	};
 
-	qsort(list, HOLDERS_MOST, sizeof(list[0]), by_size);
-	for (size_t i = 0; i < HOLDERS_MOST && list[i].bytes >= MT_MIB; i++) {
+	qsort(list, PROFILE_MOST, sizeof(list[0]), by_size);
+	for (size_t i = 0; i < PROFILE_MOST && list[i].bytes >= MT_MIB; i++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "holder_%zu", i + 1);
@@ -136,7 +136,7 @@ static void check_larger(const struct mt_diagnose_facts *facts, const struct mt_
 void mt_role_check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis, struct mt_checks *out)
 {
 	check_limit(facts, out);
-	say_holders(facts, out);
+	say_profile(facts, out);
 	check_kills(facts, out);
 	if (facts->awake) {
 		check_reports(facts, out);

@@ -47,12 +47,12 @@ static void read_family(struct mt_diagnose_facts *facts, struct mt_family_sums *
 	mt_family_free(&family);
 }
 
-static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish *wish)
+static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	enum mt_err error;
 
-	facts->asked_s = wish->seconds;
+	facts->asked_s = options->seconds;
 	mt_simple_refresh(&facts->process);
 	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
@@ -87,13 +87,13 @@ static void look_later(struct mt_diagnose_facts *facts)
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_why why;
 
-	mt_bellfile_sleep_ms(RETAKE_MS);
+	mt_control_file_sleep_ms(RETAKE_MS);
 	mt_simple_refresh(&facts->process);
 	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK && now->gpu_total_bytes > now->gpu_free_bytes)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
-static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish *wish)
+static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	bool heavy;
@@ -111,16 +111,16 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish *
 		return;
 	if (facts->silent_count && !mt_simple_refresh(&facts->process)) { /* each wait would be for nothing, and half a minute with the others of a tree behind it */
 		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not answer");
-		facts->trim.asked = wish->trim;
+		facts->trim.asked = options->trim;
 		mt_diagnose_end_profile(facts, facts->profile);
 		return;
 	}
 	facts->silent_count = 0;
 	mt_diagnose_ask_classes(&facts->process, &facts->classes_last);
 	heavy = wants_heavy(facts);
-	if (wish->trim)
+	if (options->trim)
 		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT, &facts->trim);
-	if (wish->trim && heavy)
+	if (options->trim && heavy)
 		look_later(facts);
 	mt_diagnose_end_profile(facts, facts->profile);
 	(void)mt_target_read(&facts->process, &facts->last, &why);
@@ -150,55 +150,55 @@ static uint64_t step_ns(double seconds)
 	return (uint64_t)((step > room ? step : room) * 1e6);
 }
 
-/* One that wakes up meanwhile is looked at anew from there: what it held before, nobody counted. */
-static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_wish *wish)
+/* One that wakes up meanwhile is looked at again from there: what it held before, nobody counted. */
+static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
 {
 	if (facts->awake || facts->ended || !facts->process.shimmed)
 		return;
-	begin(facts, wish);
+	begin(facts, options);
 	if (facts->awake)
 		facts->samples_count = 0;
 }
 
-static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_wish *wish,
+static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
 			uint64_t began_ns)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < count; i++) {
-		try_to_wake(list[i], wish);
-		any |= mt_diagnose_look(list[i], (double)(mt_bellfile_now_ns() - began_ns) / 1e9);
+		try_to_wake(list[i], options);
+		any |= mt_diagnose_look(list[i], (double)(mt_control_file_now_ns() - began_ns) / 1e9);
 	}
 	return any;
 }
 
-static void keep_looking(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_wish *wish,
+static void keep_looking(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
-	uint64_t began = mt_bellfile_now_ns(), until = began + (uint64_t)(wish->seconds * 1e9), now = began;
+	uint64_t began = mt_control_file_now_ns(), until = began + (uint64_t)(options->seconds * 1e9), now = began;
 
-	for (uint64_t next = began; !*stop && now <= until; next += step_ns(wish->seconds)) {
-		now = mt_bellfile_now_ns();
+	for (uint64_t next = began; !*stop && now <= until; next += step_ns(options->seconds)) {
+		now = mt_control_file_now_ns();
 		if (next > now)
-			mt_bellfile_sleep_ms((unsigned)((next - now) / 1000000u));
-		if (*stop || !look_at_all(list, count, wish, began))
+			mt_control_file_sleep_ms((unsigned)((next - now) / 1000000u));
+		if (*stop || !look_at_all(list, count, options, began))
 			break;
-		now = mt_bellfile_now_ns();
+		now = mt_control_file_now_ns();
 		tell_progress(list[0], count, (double)(now - began) / 1e9);
 	}
 }
 
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_wish *wish,
+void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
 	for (size_t i = 0; i < count; i++)
-		begin(list[i], wish);
+		begin(list[i], options);
 	read_family(list[0], &list[0]->family.first);
-	keep_looking(list, count, wish, stop);
+	keep_looking(list, count, options, stop);
 	read_family(list[0], &list[0]->family.last);
 	for (size_t i = 0; i < count; i++) {
 		list[i]->interrupted = *stop;
-		end(list[i], wish);
+		end(list[i], options);
 	}
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);

@@ -20,7 +20,7 @@ static enum mt_err switch_profiler(const struct mt_process *process, const char 
 	struct mt_request request = {.kind = MT_REQUEST_SET, .name = "prof"};
 
 	snprintf(request.value, sizeof(request.value), "%s", value);
-	return mt_bellfile_ask(process, request, SET_TIMEOUT_MS, why);
+	return mt_control_file_ask(process, request, SET_TIMEOUT_MS, why);
 }
 
 struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts)

@@ -124,7 +124,7 @@ static void reap(struct mt_launch *launch)
 
 static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
 {
-	uint64_t now = mt_bellfile_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	uint64_t now = mt_control_file_now_ns(), left = until_ns > now ? until_ns - now : 0;
 	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
 
 	return sigtimedwait(set, info, &most) > 0;
@@ -146,7 +146,7 @@ bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns)
 			forward(launch, &info);
 		else
 			reap(launch);
-	} while (!launch->ended && mt_bellfile_now_ns() < until_ns);
+	} while (!launch->ended && mt_control_file_now_ns() < until_ns);
 	return launch->ended;
 }
 

@@ -116,7 +116,7 @@ static size_t read_all(int from, char *out, size_t room, uint64_t end_ns)
 	size_t used = 0;
 	ssize_t got = 1;
 
-	while (got > 0 && used < room && (now_ns = mt_bellfile_now_ns()) < end_ns) {
+	while (got > 0 && used < room && (now_ns = mt_control_file_now_ns()) < end_ns) {
 		if (poll(&wait, 1, (int)((end_ns - now_ns) / 1000000u) + 1) <= 0)
 			continue;
 		got = read(from, out + used, room - used);
@@ -170,9 +170,9 @@ static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresse
 void mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, char **texts)
 {
 	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
-	uint64_t end_ns = mt_bellfile_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
+	uint64_t end_ns = mt_control_file_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
 
-	while (at < asked && mt_bellfile_now_ns() < end_ns) {
+	while (at < asked && mt_control_file_now_ns() < end_ns) {
 		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);
 		for (bad = at; at < asked && (at == bad || mt_symbols_same_file(symbols, addresses[at], addresses[bad]));)
 			at++;

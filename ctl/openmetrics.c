@@ -16,7 +16,7 @@ struct chosen {
 	struct mt_labels labels;
 };
 
-struct scene {
+struct sample {
 	struct mt_exposition page;
 	const struct mt_roster *roster;
 	struct chosen *list; /* the largest, by pid */
@@ -26,7 +26,7 @@ struct scene {
 /* A family, and who writes its samples. */
 struct source {
 	struct mt_metric metric;
-	void (*write)(struct scene *scene, const struct source *source);
+	void (*write)(struct sample *sample, const struct source *source);
 	const struct mt_statsfile_field *field, *condition; /* of a figure; NULL condition: it is always known */
 };
 
@@ -57,108 +57,108 @@ static const struct known {
 
 /* ---- what is no field of its own ---- */
 
-static void write_build(struct scene *scene, const struct source *source)
+static void write_build(struct sample *sample, const struct source *source)
 {
 	struct mt_labels labels = {0};
 
 	(void)source;
 	mt_labels_add(&labels, "version", MT_VERSION);
-	mt_exposition_sample(&scene->page, &labels, 1);
+	mt_exposition_sample(&sample->page, &labels, 1);
 }
 
-static void write_states(struct scene *scene, const struct source *source)
+static void write_states(struct sample *sample, const struct source *source)
 {
 	uint64_t counts[MT_ROSTER_STATES_COUNT] = {0};
 
 	(void)source;
-	for (size_t i = 0; i < scene->roster->count; i++)
-		counts[scene->roster->list[i].state]++;
+	for (size_t i = 0; i < sample->roster->count; i++)
+		counts[sample->roster->list[i].state]++;
 	for (size_t state = 0; state < MT_ROSTER_STATES_COUNT; state++) {
 		struct mt_labels labels = {0};
 
 		mt_labels_add(&labels, "state", mt_roster_state((enum mt_roster_state)state));
-		mt_exposition_sample(&scene->page, &labels, counts[state]);
+		mt_exposition_sample(&sample->page, &labels, counts[state]);
 	}
 }
 
-static void write_left_out(struct scene *scene, const struct source *source)
+static void write_left_out(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	mt_exposition_sample(&scene->page, NULL, scene->roster->count - scene->count);
+	mt_exposition_sample(&sample->page, NULL, sample->roster->count - sample->count);
 }
 
 /* One that is asleep has no figures, and needs none: it is neither up nor down. */
-static void write_up(struct scene *scene, const struct source *source)
+static void write_up(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++)
-		if (scene->list[i].entry->state != MT_ROSTER_ASLEEP)
-			mt_exposition_sample(&scene->page, &scene->list[i].labels,
-					     scene->list[i].entry->state == MT_ROSTER_AWAKE);
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->state != MT_ROSTER_ASLEEP)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels,
+					     sample->list[i].entry->state == MT_ROSTER_AWAKE);
 }
 
-static void write_time(struct scene *scene, const struct source *source)
+static void write_time(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++)
-		if (scene->list[i].entry->state == MT_ROSTER_AWAKE)
-			mt_exposition_sample(&scene->page, &scene->list[i].labels, scene->list[i].entry->head.time_ns);
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->state == MT_ROSTER_AWAKE)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels, sample->list[i].entry->head.time_ns);
 }
 
-static void write_process(struct scene *scene, const struct source *source)
+static void write_process(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++) {
-		const struct mt_stats_head *head = &scene->list[i].entry->head;
-		struct mt_labels labels = scene->list[i].labels;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_stats_head *head = &sample->list[i].entry->head;
+		struct mt_labels labels = sample->list[i].labels;
 
-		if (scene->list[i].entry->state != MT_ROSTER_AWAKE)
+		if (sample->list[i].entry->state != MT_ROSTER_AWAKE)
 			continue;
 		mt_labels_add(&labels, "allocator", head->allocator);
 		mt_labels_add(&labels, "mode", head->mode);
 		mt_labels_add(&labels, "shim_version", head->shim_version);
-		mt_exposition_sample(&scene->page, &labels, 1);
+		mt_exposition_sample(&sample->page, &labels, 1);
 	}
 }
 
-static void write_world(struct scene *scene, const struct source *source)
+static void write_world(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++)
-		if (scene->list[i].entry->head.world_size)
-			mt_exposition_sample(&scene->page, &scene->list[i].labels, scene->list[i].entry->head.world_size);
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->head.world_size)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels, sample->list[i].entry->head.world_size);
 }
 
 /* The kernel's own, as `mtctl ps` has it: also of processes that are asleep, and of this moment. */
-static void write_rss(struct scene *scene, const struct source *source)
+static void write_rss(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++)
-		mt_exposition_sample(&scene->page, &scene->list[i].labels, scene->list[i].entry->own.rss_bytes);
+	for (size_t i = 0; i < sample->count; i++)
+		mt_exposition_sample(&sample->page, &sample->list[i].labels, sample->list[i].entry->own.rss_bytes);
 }
 
-static void write_reason(struct scene *scene, const struct mt_labels *process, const char *reason, uint64_t count)
+static void write_reason(struct sample *sample, const struct mt_labels *process, const char *reason, uint64_t count)
 {
 	struct mt_labels labels = *process;
 
 	mt_labels_add(&labels, "reason", reason);
-	mt_exposition_sample(&scene->page, &labels, count);
+	mt_exposition_sample(&sample->page, &labels, count);
 }
 
 /* Reasons that have not come yet are there too: a counter that begins with 1 has lost its first step. Those that only a newer
  * mtctl knows are one. */
-static void write_cleanups(struct scene *scene, const struct source *source)
+static void write_cleanups(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	for (size_t i = 0; i < scene->count; i++) {
-		const struct mt_stats_head *head = &scene->list[i].entry->head;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_stats_head *head = &sample->list[i].entry->head;
 
-		if (scene->list[i].entry->state != MT_ROSTER_AWAKE || !mt_statsfile_counts_cleanups(head))
+		if (sample->list[i].entry->state != MT_ROSTER_AWAKE || !mt_statsfile_counts_cleanups(head))
 			continue;
 		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-			write_reason(scene, &scene->list[i].labels, mt_statsfile_reason(reason), head->cleanups_count[reason]);
+			write_reason(sample, &sample->list[i].labels, mt_statsfile_reason(reason), head->cleanups_count[reason]);
 		if (mt_statsfile_other_cleanups(head))
-			write_reason(scene, &scene->list[i].labels, "other", mt_statsfile_other_cleanups(head));
+			write_reason(sample, &sample->list[i].labels, "other", mt_statsfile_other_cleanups(head));
 	}
 }
 
@@ -196,22 +196,22 @@ static bool is_told(const struct source *source, const void *from)
 	return !source->condition || mt_statsfile_value(from, source->condition);
 }
 
-static void write_field(struct scene *scene, const struct source *source)
+static void write_field(struct sample *sample, const struct source *source)
 {
 	bool gpu = strncmp(source->field->name, "gpu_", 4) == 0;
 
-	for (size_t i = 0; i < scene->count; i++) {
-		const struct mt_roster_entry *entry = scene->list[i].entry;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_roster_entry *entry = sample->list[i].entry;
 		const struct mt_stats_snapshot *from = &entry->head.snapshot;
 
 		if (entry->state == MT_ROSTER_AWAKE && (entry->uses_cuda || !gpu) && is_told(source, from) &&
 		    mt_statsfile_tells(&entry->head, source->field))
-			mt_exposition_sample(&scene->page, &scene->list[i].labels, mt_statsfile_value(from, source->field));
+			mt_exposition_sample(&sample->page, &sample->list[i].labels, mt_statsfile_value(from, source->field));
 	}
 }
 
 /* source->field is NULL for the info. */
-static void write_device(struct scene *scene, const struct source *source, const struct mt_stats_device *device,
+static void write_device(struct sample *sample, const struct source *source, const struct mt_stats_device *device,
 			 const struct mt_labels *process)
 {
 	struct mt_labels labels = *process;
@@ -219,13 +219,13 @@ static void write_device(struct scene *scene, const struct source *source, const
 	mt_labels_add_number(&labels, "device", device->ordinal);
 	if (source->field) {
 		if (is_told(source, device))
-			mt_exposition_sample(&scene->page, &labels, mt_statsfile_value(device, source->field));
+			mt_exposition_sample(&sample->page, &labels, mt_statsfile_value(device, source->field));
 		return;
 	}
 	mt_labels_add(&labels, "pci", device->pci);
 	mt_labels_add(&labels, "name", device->name);
 	mt_labels_add(&labels, "mode", device->mode);
-	mt_exposition_sample(&scene->page, &labels, 1);
+	mt_exposition_sample(&sample->page, &labels, 1);
 }
 
 /* In a forged file two devices may have one number; one series that is there twice spoils the whole page for node_exporter. */
@@ -237,14 +237,14 @@ static bool is_repeated(const struct mt_stats_device *devices, size_t place)
 	return false;
 }
 
-static void write_devices(struct scene *scene, const struct source *source)
+static void write_devices(struct sample *sample, const struct source *source)
 {
-	for (size_t i = 0; i < scene->count; i++) {
-		const struct mt_roster_entry *entry = scene->list[i].entry;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_roster_entry *entry = sample->list[i].entry;
 
 		for (size_t place = 0; entry->devices && place < entry->head.devices_count; place++)
 			if (!is_repeated(entry->devices, place))
-				write_device(scene, source, &entry->devices[place], &scene->list[i].labels);
+				write_device(sample, source, &entry->devices[place], &sample->list[i].labels);
 	}
 }
 
@@ -351,35 +351,35 @@ static void fill_labels(struct chosen *chosen)
 		mt_labels_add(&chosen->labels, "rank", entry->head.rank);
 }
 
-static void choose(struct scene *scene)
+static void choose(struct sample *sample)
 {
-	scene->count = scene->roster->count;
-	scene->list = mt_error_check_memory(calloc(scene->count + 1, sizeof(*scene->list)));
-	for (size_t i = 0; i < scene->count; i++)
-		scene->list[i].entry = &scene->roster->list[i];
-	if (scene->count > PROCESSES_MAX) {
-		qsort(scene->list, scene->count, sizeof(*scene->list), compare_rss);
-		scene->count = PROCESSES_MAX;
-		qsort(scene->list, scene->count, sizeof(*scene->list), compare_pids);
+	sample->count = sample->roster->count;
+	sample->list = mt_error_check_memory(calloc(sample->count + 1, sizeof(*sample->list)));
+	for (size_t i = 0; i < sample->count; i++)
+		sample->list[i].entry = &sample->roster->list[i];
+	if (sample->count > PROCESSES_MAX) {
+		qsort(sample->list, sample->count, sizeof(*sample->list), compare_rss);
+		sample->count = PROCESSES_MAX;
+		qsort(sample->list, sample->count, sizeof(*sample->list), compare_pids);
 	}
-	for (size_t i = 0; i < scene->count; i++)
-		fill_labels(&scene->list[i]);
+	for (size_t i = 0; i < sample->count; i++)
+		fill_labels(&sample->list[i]);
 }
 
 static char *render(const struct mt_roster *roster, enum mt_exposition_format format, size_t *out_bytes)
 {
-	struct scene scene = {.roster = roster, .page = {.format = format}};
+	struct sample sample = {.roster = roster, .page = {.format = format}};
 	size_t count;
 	struct source *sources = list_sources(&count);
 
-	choose(&scene);
+	choose(&sample);
 	for (size_t i = 0; i < count; i++) {
-		mt_exposition_begin(&scene.page, &sources[i].metric);
-		sources[i].write(&scene, &sources[i]);
+		mt_exposition_begin(&sample.page, &sources[i].metric);
+		sources[i].write(&sample, &sources[i]);
 	}
 	free(sources);
-	free(scene.list);
-	return mt_exposition_end(&scene.page, out_bytes);
+	free(sample.list);
+	return mt_exposition_end(&sample.page, out_bytes);
 }
 
 char *mt_openmetrics_render(const struct mt_roster *roster, size_t *out_bytes)

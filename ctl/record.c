@@ -33,22 +33,22 @@ static int print_help(void)
 }
 
 /* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
-static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_wish *wish, struct mt_launch *launch)
+static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options, struct mt_launch *launch)
 {
-	uint64_t next_ns = mt_bellfile_now_ns(), look_ns, now_ns;
+	uint64_t next_ns = mt_control_file_now_ns(), look_ns, now_ns;
 	bool alive;
 
 	while (!launch->ended) {
 		alive = mt_recorder_sample(recorder);
-		next_ns += wish->interval_ns;
-		now_ns = mt_bellfile_now_ns();
+		next_ns += options->interval_ns;
+		now_ns = mt_control_file_now_ns();
 		if (next_ns < now_ns)
 			next_ns = now_ns;
 		look_ns = now_ns + LOOK_NS;
 		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns); look_ns += LOOK_NS)
 			alive = mt_recorder_look(recorder);
 		/* Who was started by us tells its end itself. */
-		if (!alive && !wish->started)
+		if (!alive && !options->started)
 			return;
 		if (!launch->ended)
 			(void)mt_launch_wait(launch, next_ns);
@@ -56,7 +56,7 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 	(void)mt_recorder_look(recorder);
 }
 
-static int record_process(const char *text, const struct mt_recorder_wish *wish, struct mt_jsonlines *lines)
+static int record_process(const char *text, const struct mt_recorder_options *options, struct mt_jsonlines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -68,7 +68,7 @@ static int record_process(const char *text, const struct mt_recorder_wish *wish,
 		mt_error_say("'%.60s' is not a process id", text);
 		return MT_EXIT_USAGE;
 	}
-	if ((wish->shim && !wish->tree ? mt_process_find_shimmed : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
+	if ((options->shim && !options->tree ? mt_process_find_shimmed : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_NOT_SHIMMED;
 	}
@@ -77,8 +77,8 @@ static int record_process(const char *text, const struct mt_recorder_wish *wish,
 		return MT_EXIT_USAGE;
 	}
 	mt_launch_nothing(&launch);
-	recorder = mt_recorder_make(&process, wish, lines);
-	keep_recording(recorder, wish, &launch);
+	recorder = mt_recorder_make(&process, options, lines);
+	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
 	mt_jsonlines_close(lines);
 	return MT_EXIT_OK;
@@ -98,7 +98,7 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
-static int record_program(char **argv, const struct mt_recorder_wish *wish, struct mt_jsonlines *lines)
+static int record_program(char **argv, const struct mt_recorder_options *options, struct mt_jsonlines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -110,7 +110,7 @@ static int record_program(char **argv, const struct mt_recorder_wish *wish, stru
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
-	if (wish->shim)
+	if (options->shim)
 		code = mt_preload_prepare();
 	if (code == MT_EXIT_OK)
 		code = mt_launch_start(argv, &launch);
@@ -119,8 +119,8 @@ static int record_program(char **argv, const struct mt_recorder_wish *wish, stru
 		return code;
 	}
 	find_started(launch.pid, argv, &process);
-	recorder = mt_recorder_make(&process, wish, lines);
-	keep_recording(recorder, wish, &launch);
+	recorder = mt_recorder_make(&process, options, lines);
+	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
 	mt_jsonlines_close(lines);
 	return mt_launch_exit(&launch);
@@ -140,16 +140,16 @@ static bool parse_interval(const char *text, uint64_t *out_ns)
 	return true;
 }
 
-static enum mt_exit take_option(int option, struct mt_recorder_wish *wish, struct mt_jsonlines *lines)
+static enum mt_exit take_option(int option, struct mt_recorder_options *options, struct mt_jsonlines *lines)
 {
 	if (mt_setting_option_is(option))
 		return mt_setting_option_take(option, optarg);
-	if (option == '?' || (option == 'i' && !parse_interval(optarg, &wish->interval_ns)))
+	if (option == '?' || (option == 'i' && !parse_interval(optarg, &options->interval_ns)))
 		return MT_EXIT_USAGE;
 	if (option == 'o')
 		lines->path = optarg;
-	wish->tree |= option == 't';
-	wish->shim &= option != 'n';
+	options->tree |= option == 't';
+	options->shim &= option != 'n';
 	return MT_EXIT_OK;
 }
 
@@ -159,19 +159,19 @@ int mt_command_record(int argc, char **argv)
 		{"output", required_argument, NULL, 'o'}, {"interval", required_argument, NULL, 'i'},
 		{"tree", no_argument, NULL, 't'},         {"no-shim", no_argument, NULL, 'n'},
 		{"help", no_argument, NULL, 'h'},         {0}};
-	struct mt_recorder_wish wish = {.interval_ns = INTERVAL_NS, .shim = true};
+	struct mt_recorder_options options = {.interval_ns = INTERVAL_NS, .shim = true};
 	struct mt_jsonlines lines = {.fd = -1};
-	struct option *options = mt_setting_option_list(own);
+	struct option *long_options = mt_setting_option_list(own);
 	enum mt_exit code = MT_EXIT_OK;
 	uint64_t pid;
 	int option;
 
-	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+ho:", options)) != -1) {
+	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+ho:", long_options)) != -1) {
 		if (option == 'h')
 			return print_help();
-		code = take_option(option, &wish, &lines);
+		code = take_option(option, &options, &lines);
 	}
-	free(options);
+	free(long_options);
 	if (code != MT_EXIT_OK)
 		return code;
 	if (!lines.path || optind >= argc) {
@@ -179,9 +179,9 @@ int mt_command_record(int argc, char **argv)
 		return mt_command_misused("record");
 	}
 	/* A number is a PID, but for behind "--". */
-	wish.started = strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
-	if (!wish.started && optind + 1 == argc)
-		return record_process(argv[optind], &wish, &lines);
-	wish.started = true;
-	return record_program(&argv[optind], &wish, &lines);
+	options.started = strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
+	if (!options.started && optind + 1 == argc)
+		return record_process(argv[optind], &options, &lines);
+	options.started = true;
+	return record_program(&argv[optind], &options, &lines);
 }

@@ -20,7 +20,7 @@
 #define WAIT_MOST_NS UINT64_C(200000000) /* for answers, all of them together */
 
 struct mt_recorder {
-	struct mt_recorder_wish wish;
+	struct mt_recorder_options options;
 	struct mt_jsonlines *lines;
 	struct mt_process root;
 	uint64_t began_ns;       /* CLOCK_REALTIME */
@@ -39,21 +39,21 @@ static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_pr
 	watched = &recorder->list[recorder->count++];
 	*watched = (struct mt_watched){.process = *process, .state = MT_WATCHED_NEW};
 	/* What it did before the recording began is no part of it. */
-	watched->is_older = mt_recorder_start_ns(process) < recorder->began_ns && !recorder->wish.started;
+	watched->is_older = mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
 	return watched;
 }
 
-struct mt_recorder *mt_recorder_make(const struct mt_process *root, const struct mt_recorder_wish *wish,
+struct mt_recorder *mt_recorder_make(const struct mt_process *root, const struct mt_recorder_options *options,
 				     struct mt_jsonlines *lines)
 {
 	struct mt_recorder *recorder = mt_error_check_memory(calloc(1, sizeof(*recorder)));
 
-	recorder->wish = *wish;
+	recorder->options = *options;
 	recorder->lines = lines;
 	recorder->root = *root;
 	recorder->last_fd = -1;
 	recorder->began_ns = mt_recorder_now_ns();
-	mt_jsonlines_write(lines, mt_recorder_header(root, wish, recorder->began_ns));
+	mt_jsonlines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
 }
@@ -120,7 +120,7 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 	watched->pressure_level = now->pressure_level;
 }
 
-/* After the head has been read anew. Counters that fell are those of another program in the same process. */
+/* After the head has been read again. Counters that fell are those of another program in the same process. */
 static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
@@ -185,7 +185,7 @@ static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_
 	struct mt_stats_file *file = &recorder->target.file;
 	enum mt_err error;
 
-	if (!recorder->wish.shim || !watched->process.shimmed)
+	if (!recorder->options.shim || !watched->process.shimmed)
 		return MT_WATCHED_PLAIN;
 	error = mt_target_read_head(&watched->process, &file->head, why);
 	/* The devices lie behind the head. */
@@ -219,7 +219,7 @@ static uint64_t look_closely(const struct mt_recorder *recorder, struct mt_watch
 
 	watched->looked_count = same ? watched->looked_count + 1 : 0;
 	if (same &&
-	    (watched->process.shimmed || !recorder->wish.shim || watched->looked_count & (watched->looked_count - 1)))
+	    (watched->process.shimmed || !recorder->options.shim || watched->looked_count & (watched->looked_count - 1)))
 		return looks;
 	if (mt_process_find(watched->process.pid, &fresh, &why) == MT_ERR_OK)
 		watched->process = fresh;
@@ -283,7 +283,7 @@ static void find_new_ones(struct mt_recorder *recorder)
 	size_t count = mt_process_list(&list);
 
 	for (size_t i = 0; i < count; i++) {
-		if ((recorder->wish.shim && !list[i].shimmed) || list[i].pid == getpid() || is_watched(recorder, &list[i]) ||
+		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() || is_watched(recorder, &list[i]) ||
 		    !descends(recorder, list, count, list[i].pid))
 			continue;
 		if (recorder->count < WATCHED_MOST)
@@ -324,7 +324,7 @@ static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
 static void refresh(struct mt_watched *watched, uint64_t until_ns)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
-	uint64_t now_ns = mt_bellfile_now_ns();
+	uint64_t now_ns = mt_control_file_now_ns();
 	uint32_t silent = watched->silent_count;
 	struct mt_why why;
 
@@ -333,7 +333,7 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	watched->silent_count++;
 	if (silent & (silent - 1))
 		return;
-	if (mt_bellfile_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) == MT_ERR_OK)
+	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) == MT_ERR_OK)
 		watched->silent_count = 0;
 }
 
@@ -345,13 +345,13 @@ static bool is_stale(const struct mt_watched *watched, const struct mt_stats_hea
 
 bool mt_recorder_sample(struct mt_recorder *recorder)
 {
-	uint64_t half_ns = recorder->wish.interval_ns / 2, wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
-	uint64_t until_ns = mt_bellfile_now_ns() + wait_ns, now_ns;
+	uint64_t half_ns = recorder->options.interval_ns / 2, wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
+	uint64_t until_ns = mt_control_file_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)
 		refresh(&recorder->list[i], until_ns);
 	now_ns = mt_recorder_now_ns();
-	if (recorder->wish.tree) {
+	if (recorder->options.tree) {
 		drop_the_dead(recorder, now_ns);
 		find_new_ones(recorder);
 	}
@@ -375,7 +375,7 @@ static bool look_at(struct mt_recorder *recorder, struct mt_watched *watched, ui
 	struct mt_why why;
 
 	if (watched->state != MT_WATCHED_AWAKE)
-		return recorder->wish.shim && mt_process_is_alive(&watched->process) &&
+		return recorder->options.shim && mt_process_is_alive(&watched->process) &&
 		       tell_who(recorder, watched, now_ns);
 	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) == MT_ERR_OK;
 }

@@ -13,7 +13,7 @@
 #define MT_RECORDER_FORMAT  "mtshim-recording"
 #define MT_RECORDER_VERSION 1
 
-struct mt_recorder_wish {
+struct mt_recorder_options {
 	uint64_t interval_ns;
 	bool tree;    /* all shimmed processes below the first as well; without `shim` all processes */
 	bool shim;    /* read stats files; else /proc is all there is */
@@ -23,7 +23,7 @@ struct mt_recorder_wish {
 struct mt_recorder;
 
 /* Writes the header. `lines` stays the caller's. Never NULL. */
-struct mt_recorder *mt_recorder_make(const struct mt_process *root, const struct mt_recorder_wish *wish,
+struct mt_recorder *mt_recorder_make(const struct mt_process *root, const struct mt_recorder_options *options,
 				     struct mt_jsonlines *lines);
 
 /* A sample of each process. False: the first one is gone. */

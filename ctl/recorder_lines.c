@@ -67,7 +67,7 @@ static void set_clean(json_t *object, const char *name, const char *text)
 	mt_json_set_text(object, name, clean);
 }
 
-json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_wish *wish, uint64_t now_ns)
+json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options, uint64_t now_ns)
 {
 	json_t *line = mt_recorder_line("header", root->pid, now_ns);
 	struct utsname machine;
@@ -76,10 +76,10 @@ json_t *mt_recorder_header(const struct mt_process *root, const struct mt_record
 	mt_json_set_u64(line, "version", MT_RECORDER_VERSION);
 	mt_json_set_text(line, "comm", root->comm);
 	mt_json_set_text(line, "command", root->command);
-	mt_json_set_bool(line, "started", wish->started);
-	mt_json_set_bool(line, "shim", wish->shim);
-	mt_json_set_bool(line, "tree", wish->tree);
-	mt_json_set_u64(line, "interval_ms", wish->interval_ns / 1000000u);
+	mt_json_set_bool(line, "started", options->started);
+	mt_json_set_bool(line, "shim", options->shim);
+	mt_json_set_bool(line, "tree", options->tree);
+	mt_json_set_u64(line, "interval_ms", options->interval_ns / 1000000u);
 	mt_json_set_text(line, "mtctl_version", MT_VERSION);
 	if (uname(&machine) == 0) {
 		set_clean(line, "host", machine.nodename);

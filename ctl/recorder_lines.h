@@ -36,7 +36,7 @@ uint64_t mt_recorder_looks(pid_t pid);
 /* {"kind": KIND, "time_ns": ..., "pid": ...}; the caller adds the rest. */
 json_t *mt_recorder_line(const char *kind, pid_t pid, uint64_t time_ns);
 
-json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_wish *wish, uint64_t now_ns);
+json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options, uint64_t now_ns);
 
 /* `file` is read where the process is awake; `why` is "" or why its file is refused. */
 json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct mt_stats_file *file, const char *why,

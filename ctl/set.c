@@ -25,7 +25,7 @@ static int set(struct mt_target *target, const struct mt_request *request)
 		return MT_EXIT_NOTHING;
 	}
 	snprintf(before, sizeof(before), "%s", mt_assignment_value(request, &target->file));
-	error = mt_bellfile_ask(&target->process, *request, TIMEOUT_MS, &why);
+	error = mt_control_file_ask(&target->process, *request, TIMEOUT_MS, &why);
 	if (error)
 		mt_assignment_explain(request, &why);
 	else

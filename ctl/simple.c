@@ -31,17 +31,17 @@ bool mt_simple_refresh(const struct mt_process *process)
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	struct mt_why why;
 
-	return mt_bellfile_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
+	return mt_control_file_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }
 
 static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)
 {
 	struct mt_why why;
-	struct mt_bell_call call;
-	enum mt_err error = mt_bellfile_send(&ask->process, ask->request, timeout_ms, &call, &why);
+	struct mt_control_call call;
+	enum mt_err error = mt_control_file_send(&ask->process, ask->request, timeout_ms, &call, &why);
 
 	if (!error)
-		error = mt_bellfile_wait(&call, &ask->head, &why);
+		error = mt_control_file_wait(&call, &ask->head, &why);
 	if (error) {
 		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm, why.text);
 		return mt_error_exit(error);

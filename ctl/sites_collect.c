@@ -76,16 +76,16 @@ static enum mt_err read_profile(const struct mt_process *process, struct mt_heap
 static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *head, struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
-	struct mt_bell_call call;
+	struct mt_control_call call;
 	enum mt_err error = mt_target_read_head(process, head, why);
 
 	if (error)
 		return error;
 	if (mt_sites_why_not(head))
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s", mt_sites_why_not(head));
-	error = mt_bellfile_send(process, request, TIMEOUT_MS, &call, why);
+	error = mt_control_file_send(process, request, TIMEOUT_MS, &call, why);
 	if (!error)
-		error = mt_bellfile_wait(&call, head, why);
+		error = mt_control_file_wait(&call, head, why);
 	if (!error && head->snapshot.request_error)
 		error = mt_error_because(why, MT_ERR_SYSTEM, "it could not write its profile: %s",
 					 mt_error_text(head->snapshot.request_error));

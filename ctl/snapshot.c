@@ -55,11 +55,11 @@ static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_SNAPSHOT};
 	struct mt_stats_head head;
-	struct mt_bell_call call;
-	enum mt_err error = mt_bellfile_send(&target->process, request, TIMEOUT_MS, &call, why);
+	struct mt_control_call call;
+	enum mt_err error = mt_control_file_send(&target->process, request, TIMEOUT_MS, &call, why);
 
 	if (!error)
-		error = mt_bellfile_wait(&call, &head, why);
+		error = mt_control_file_wait(&call, &head, why);
 	if (!error && head.snapshot.request_error)
 		error = refuse(&target->file, head.snapshot.request_error, why);
 	return error;

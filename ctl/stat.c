@@ -52,7 +52,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 		print(target, view);
 		if (!view->watch || ferror(stdout))
 			return MT_EXIT_OK;
-		mt_bellfile_sleep_ms((unsigned)view->every_ms);
+		mt_control_file_sleep_ms((unsigned)view->every_ms);
 		if (!mt_process_is_alive(&target->process))
 			return MT_EXIT_OK;
 	}

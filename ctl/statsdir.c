@@ -128,7 +128,7 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 
 static const char *const kinds[] = {
 	[MT_STATSDIR_STATS] = "stats",
-	[MT_STATSDIR_BELL] = "bell",
+	[MT_STATSDIR_CONTROL] = "bell",
 	[MT_STATSDIR_HEAP] = "heap",
 	[MT_STATSDIR_BLOCKS] = "blocks",
 };
@@ -157,7 +157,7 @@ static enum mt_err open_at(const struct mt_process *process, int directory, enum
 
 	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid, process->start_ticks,
 		 process->pidns, kinds[which]);
-	error = open_file(directory, name, which == MT_STATSDIR_BELL ? O_RDWR : O_RDONLY, &file, why);
+	error = open_file(directory, name, which == MT_STATSDIR_CONTROL ? O_RDWR : O_RDONLY, &file, why);
 	if (!error)
 		error = check_owner(file, S_IFREG, process, why);
 	if (!error)

@@ -15,7 +15,7 @@
 
 #include "ctl/process.h"
 
-enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_BELL, MT_STATSDIR_HEAP, MT_STATSDIR_BLOCKS };
+enum mt_statsdir_file { MT_STATSDIR_STATS, MT_STATSDIR_CONTROL, MT_STATSDIR_HEAP, MT_STATSDIR_BLOCKS };
 
 /* Opens a file of the process, close-on-exec. NOT_AVAILABLE: there is none, since the process is asleep. FOREIGN: refused, or there is
  * none since the library keeps no files in such a directory (mt_unusable_dir_reason). */

@@ -6,7 +6,7 @@
 #include "ctl/statsdir.h"
 
 /* A valid file of another process, copied or renamed into place, is not believed. One that the process itself has written before
- * its exec is no answer either: under what it runs now nobody hears the bell. */
+ * its exec is no answer either: under what it runs now nobody hears the control file. */
 static enum mt_err check_identity(const struct mt_process *process, const struct mt_stats_head *head,
 				  struct mt_why *why)
 {

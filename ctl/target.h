@@ -11,7 +11,7 @@ struct mt_target {
 	struct mt_stats_file file;
 };
 
-/* Reads the stats file of a process anew and checks that it is this process's own. NOT_AVAILABLE: asleep. */
+/* Reads the stats file of a process again and checks that it is this process's own. NOT_AVAILABLE: asleep. */
 enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out, struct mt_why *why);
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why);
 
@@ -28,7 +28,7 @@ enum mt_err mt_target_read_devices(const struct mt_process *process, const struc
 
 /* The head of a process of mt_process_scan, where its file lies in the directory that mtctl would look in first, and is
  * proven to be written by what the process runs now: same pid, start, namespace and owner, and its stack is where the
- * writer's is, a random place that every exec chooses anew. So its maps and environment need not be read. true: it is
+ * writer's is, a random place that every exec chooses again. So its maps and environment need not be read. true: it is
  * shimmed and awake. false: nothing is known. Call mt_statsdir_forget after the last. */
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 

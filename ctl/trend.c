@@ -9,8 +9,8 @@
 #define POINTS_LEAST   6
 #define SECONDS_LEAST  1.5
 #define SECONDS_ENOUGH 20.0 /* from here on confidence does not suffer from a short look */
-#define TROUGHS_LEAST  3
-#define TROUGHS_ENOUGH 5    /* four lows rise by chance in one case of 24: there is no interval of 95 % */
+#define LIVE_DROPS_LEAST  3
+#define LIVE_DROPS_ENOUGH 5    /* four lows rise by chance in one case of 24: there is no interval of 95 % */
 #define TOOTH_SHARE    0.25 /* of the whole range: a fall that is the end of a round, not noise */
 #define PART_SHARE     0.25 /* of the mean growth of a part: it has grown */
 #define LATE_SHARE     0.4  /* of the time: its end */
@@ -88,7 +88,7 @@ static double r_squared(const struct mt_trend_point *points, size_t n)
 
 /* The lowest point of each round: a fall of `tooth` from a peak opens a search for the low, a rise of as much ends it.
  * Answers how many falls there were; the low that no rise has ended yet is no low so far. */
-static size_t find_troughs(const struct mt_trend_point *points, size_t n, double tooth, struct levels *out)
+static size_t find_live_drops(const struct mt_trend_point *points, size_t n, double tooth, struct levels *out)
 {
 	struct mt_trend_point low = points[0];
 	double peak = points[0].value, steps[MT_TREND_POINTS];
@@ -213,7 +213,7 @@ struct mt_trend mt_trend_of(const struct mt_trend_point *points, size_t count, d
 {
 	struct mt_trend out = {0};
 	struct levels *levels;
-	size_t troughs;
+	size_t live_drops;
 	double tooth;
 
 	if (count > MT_TREND_POINTS) { /* the newest */
@@ -226,20 +226,20 @@ struct mt_trend mt_trend_of(const struct mt_trend_point *points, size_t count, d
 		return out;
 	levels = mt_error_check_memory(calloc(1, sizeof(*levels)));
 	tooth = (out.highest - out.lowest) * TOOTH_SHARE;
-	out.rounds = find_troughs(points, count, tooth > least ? tooth : least, levels);
-	troughs = levels->count;
-	if (troughs < TROUGHS_LEAST) {
+	out.rounds = find_live_drops(points, count, tooth > least ? tooth : least, levels);
+	live_drops = levels->count;
+	if (live_drops < LIVE_DROPS_LEAST) {
 		levels->count = 0;
 		find_parts(points, count, out.rounds > 0, levels);
 	}
-	if (levels->count >= TROUGHS_LEAST) {
+	if (levels->count >= LIVE_DROPS_LEAST) {
 		bool by_levels = out.rounds > 0;
 		const struct mt_trend_point *judged = by_levels ? levels->at : points;
 
 		fit(judged, by_levels ? levels->count : count, &out);
 		out.r_squared = r_squared(judged, out.points);
 		judge(levels, least, &out);
-		rate_confidence(by_levels && troughs < TROUGHS_ENOUGH, &out);
+		rate_confidence(by_levels && live_drops < LIVE_DROPS_ENOUGH, &out);
 	}
 	free(levels);
 	return out;

@@ -14,7 +14,7 @@ enum state { UNSENT, SENDING, ASKED, ANSWERED, DECIDED };
 struct one {
 	const struct mt_process *process;
 	enum state state;
-	struct mt_bell_call call;
+	struct mt_control_call call;
 	uint64_t record_deadline_ns;
 	struct mt_trim_answer answer;
 };
@@ -46,7 +46,7 @@ struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, siz
 	struct mt_trim_requests *requests = mt_error_check_memory(calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
 
 	requests->request = (struct mt_request){.kind = MT_REQUEST_TRIM, .level = level};
-	requests->deadline_ns = mt_bellfile_now_ns() + timeout_ms * 1000000u;
+	requests->deadline_ns = mt_control_file_now_ns() + timeout_ms * 1000000u;
 	requests->count = count;
 	requests->locks_max = raise_descriptors();
 	requests->file = mt_error_check_memory(malloc(sizeof(*requests->file)));
@@ -68,7 +68,7 @@ static void give_up_oldest_lock(struct mt_trim_requests *requests)
 		requests->oldest++;
 	if (requests->oldest == requests->count)
 		return;
-	mt_bellfile_drop(&requests->list[requests->oldest].call);
+	mt_control_file_drop(&requests->list[requests->oldest].call);
 	requests->locks_count--;
 }
 
@@ -77,13 +77,13 @@ static void send(struct mt_trim_requests *requests, struct one *one)
 	struct mt_trim_answer *answer = &one->answer;
 
 	if (one->state == UNSENT) {
-		mt_bellfile_begin(one->process, 0, &one->call);
+		mt_control_file_begin(one->process, 0, &one->call);
 		one->call.deadline_ns = requests->deadline_ns;
 		one->state = SENDING;
 	}
 	if (requests->locks_count >= requests->locks_max)
 		give_up_oldest_lock(requests);
-	if (!mt_bellfile_try_send(&one->call, requests->request, &answer->error, &answer->why))
+	if (!mt_control_file_try_send(&one->call, requests->request, &answer->error, &answer->why))
 		return;
 	one->state = answer->error ? DECIDED : ASKED;
 	if (answer->error)
@@ -99,11 +99,11 @@ static void look(struct mt_trim_requests *requests, struct one *one)
 	struct mt_stats_head head;
 	bool held = holds_lock(one);
 
-	if (!mt_bellfile_look(&one->call, &head, &answer->error, &answer->why))
+	if (!mt_control_file_look(&one->call, &head, &answer->error, &answer->why))
 		return;
 	requests->locks_count -= held;
 	answer->request_error = answer->error ? 0 : head.snapshot.request_error;
-	one->record_deadline_ns = mt_bellfile_now_ns() + RECORD_MAX_NS;
+	one->record_deadline_ns = mt_control_file_now_ns() + RECORD_MAX_NS;
 	if (one->record_deadline_ns > requests->deadline_ns)
 		one->record_deadline_ns = requests->deadline_ns;
 	one->state = answer->error || answer->request_error ? DECIDED : ANSWERED;
@@ -124,7 +124,7 @@ static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 		one->answer.record = *record;
 		one->answer.has_record = true;
 	}
-	if (record || mt_bellfile_now_ns() >= one->record_deadline_ns || !mt_process_is_alive(one->process))
+	if (record || mt_control_file_now_ns() >= one->record_deadline_ns || !mt_process_is_alive(one->process))
 		one->state = DECIDED;
 }
 
@@ -146,7 +146,7 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 		for (size_t i = 0; i < requests->count; i++)
 			step(requests, &requests->list[i]);
 		if (wanted->state != DECIDED)
-			mt_bellfile_sleep_ms(poll_ms);
+			mt_control_file_sleep_ms(poll_ms);
 	}
 	return &wanted->answer;
 }
@@ -154,7 +154,7 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 void mt_trim_requests_free(struct mt_trim_requests *requests)
 {
 	for (size_t i = 0; i < requests->count; i++)
-		mt_bellfile_drop(&requests->list[i].call);
+		mt_control_file_drop(&requests->list[i].call);
 	free(requests->file);
 	free(requests);
 }

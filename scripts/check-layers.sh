@@ -6,7 +6,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 
-declare -A rank=([base]=0 [backend]=1 [driver]=1 [account]=2 [pool]=2 [sense]=3 [stats]=3 [reaper]=4 [entry]=5 [.]=6)
+declare -A rank=([base]=0 [backend]=1 [driver]=1 [account]=2 [pool]=2 [sense]=3 [stats]=3 [worker]=4 [entry]=5 [.]=6)
 longest=500
 longest_function=40
 passed=0

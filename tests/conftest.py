@@ -256,7 +256,7 @@ def puppet(spawn, compile_c):
 	def start(env, *flags, wrapper=(), **options):
 		one = Puppet(spawn([*wrapper, compile_c("puppet.c", *flags)], env, **options))
 		assert one.tell("hello") == "hello"
-		# Its first malloc: with MIN_MB=0 the reaper starts here.
+		# Its first malloc: with MIN_MB=0 the worker starts here.
 		assert one.tell("alloc 1 100 100") == "1" and one.tell("keep 0") == "0"
 		return one
 	return start

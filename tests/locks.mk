@@ -20,4 +20,4 @@ check-limits: all
 
 # Its race detector knows locks alone, and most of what threads share here is atomic: see tests/helgrind.supp.
 check-helgrind: unit-tests
-	@tests/run --build $(B) --wrapper helgrind --only reaper_threads unit
+	@tests/run --build $(B) --wrapper helgrind --only worker_threads unit

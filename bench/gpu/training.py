@@ -166,7 +166,7 @@ class Training:
 		self.sampler.catch_up(time.monotonic())
 		before = self.sampler.free_at(time.monotonic())
 		os.kill(pid, signal.SIGUSR1)
-		# The reaper takes its turn at once; what it asks of Python, within two seconds.
+		# The worker takes its turn at once; what it asks of Python, within two seconds.
 		time.sleep(2.5)
 		after = self.place.gpu_figures(pid)
 		figures = {"given_back_mib": (self.sampler.free_at(time.monotonic()) - before) / 2**20}

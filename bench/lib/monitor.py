@@ -19,7 +19,7 @@ TREE_S = 1 / 4          # smaps_rollup walks every page table: four times a seco
 TREE_IDLE_S = 1.5       # and seldom while the tree lies idle, but for the last second
 PEAK_S = 1 / 4          # where no idle event tells when to read the high-water mark
 MEAN_S = 1.0            # over what idle_mib is a mean
-ASK_BEFORE_S = 0.4      # mtctl wakes the reaper: only once the mean is taken
+ASK_BEFORE_S = 0.4      # mtctl wakes the worker: only once the mean is taken
 STOP_S = 60             # what a program may take to end after its idle time
 SAMPLES_KEPT = 300
 NOT_LOADED = "cannot be preloaded"   # ld.so says so, and goes on without
@@ -181,7 +181,7 @@ class Monitor:
 			self.signal_all(signal.SIGKILL)
 
 	def ask_shim(self, now):
-		"""mtctl runs beside us: it may have to wait for a reaper that sleeps."""
+		"""mtctl runs beside us: it may have to wait for a worker that sleeps."""
 		for pid in self.pids():
 			answer = tempfile.TemporaryFile()
 			asked = subprocess.Popen([self.mtctl, "stat", str(pid), "--json"], env={**clean_environment(), "MT_DIR": self.folder},
@@ -280,7 +280,7 @@ class Monitor:
 		return figures
 
 	def shim_figures(self):
-		"""What cleaning has cost, all processes of a tree together; nothing of a process that is too small to have a reaper."""
+		"""What cleaning has cost, all processes of a tree together; nothing of a process that is too small to have a worker."""
 		costs = ("purge_cost_ns", "refault_cost_ns", "gc_cost_ns", "ticks_cost_ns")
 		stats = [answer for answer in map(read_answer, self.asked) if answer]
 		if not stats:

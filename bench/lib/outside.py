@@ -102,7 +102,7 @@ def tick_counters(build, pid, environment):
 	return counters
 
 
-def reaper_task(pid):
+def worker_task(pid):
 	"""The file that says how long the shim's thread has run."""
 	for task in os.listdir(f"/proc/{pid}/task"):
 		with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii", errors="replace") as comm:
@@ -135,7 +135,7 @@ def measure_shape(shape, arenas, candidate, options, build):
 		time.sleep(options.settle)
 		cost_before, count_before, _, _ = tick_counters(build, process.pid, environment)
 		time.sleep(0.5)
-		wakes = watch_wakes(reaper_task(process.pid), options.over)
+		wakes = watch_wakes(worker_task(process.pid), options.over)
 		cost_after, count_after, tick_ms, found = tick_counters(build, process.pid, environment)
 	finally:
 		finish(process)

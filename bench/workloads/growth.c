@@ -5,7 +5,7 @@
  * main thread asks for a trim (--how).
  *
  * --pause: says "ready" between the pairs and the freeing, and goes on with a few pairs every 10 ms until a line comes, so
- * that ticks of the reaper can be counted from outside. The list of blocks and the ballast that keeps the shim awake in a
+ * that ticks of the worker can be counted from outside. The list of blocks and the ballast that keeps the shim awake in a
  * small heap (--ballast-mib) are mappings of their own, no part of the heap. */
 #include <poll.h>
 #include <pthread.h>
@@ -90,7 +90,7 @@ static void time_pairs(struct worker *worker)
 	}
 }
 
-/* The program is alive and its heap as large as before: a tick of the reaper looks, and finds nothing to do. */
+/* The program is alive and its heap as large as before: a tick of the worker looks, and finds nothing to do. */
 static void pause_until_line(void)
 {
 	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };

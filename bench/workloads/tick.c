@@ -1,4 +1,4 @@
-/* tick.c -- a process in which a tick of the reaper finds nothing to do, in each shape that the promise names (--shape):
+/* tick.c -- a process in which a tick of the worker finds nothing to do, in each shape that the promise names (--shape):
  *   idle       a small process at rest
  *   resting    4 GiB of live memory (--live-mib), at rest
  *   still      the same memory, read and written, and a heap that does not move
@@ -91,7 +91,7 @@ static void rest_a_turn(void)
 {
 }
 
-/* The program uses its memory: what the reaper finds in the caches is not its own. */
+/* The program uses its memory: what the worker finds in the caches is not its own. */
 static void use_live(void)
 {
 	static size_t at;

@@ -16,7 +16,7 @@ size_t mt_canvas_dashes(enum mt_dash dash, const double **out)
 	return dash == MT_DASH_NONE ? 0 : dash == MT_DASH_MIXED ? 4 : 2;
 }
 
-enum mt_err mt_canvas_open(const struct mt_canvas_wish *wish, struct mt_canvas **out, struct mt_why *why)
+enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out, struct mt_why *why)
 {
 	static const struct {
 		const char *ending;
@@ -25,19 +25,19 @@ enum mt_err mt_canvas_open(const struct mt_canvas_wish *wish, struct mt_canvas *
 	struct mt_canvas *canvas;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (!mt_text_ends_with(wish->path, kinds[i].ending))
+		if (!mt_text_ends_with(options->path, kinds[i].ending))
 			continue;
 		canvas = mt_error_check_memory(calloc(1, sizeof(*canvas)));
 		canvas->kind = kinds[i].kind;
-		canvas->path = wish->path;
-		canvas->width = wish->width;
-		canvas->height = wish->height;
+		canvas->path = options->path;
+		canvas->width = options->width;
+		canvas->height = options->height;
 		canvas->out = mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
-		canvas->kind->open(canvas, wish);
+		canvas->kind->open(canvas, options);
 		*out = canvas;
 		return MT_ERR_OK;
 	}
-	return mt_error_because(why, MT_ERR_INVALID, "%.200s: pictures end with .svg, .png or .pdf", wish->path);
+	return mt_error_because(why, MT_ERR_INVALID, "%.200s: pictures end with .svg, .png or .pdf", options->path);
 }
 
 static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why)
@@ -85,19 +85,19 @@ void mt_canvas_end(struct mt_canvas *canvas)
 	canvas->kind->end(canvas);
 }
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink)
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, ink, false);
 }
 
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink)
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, ink, true);
 }
 
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_place at, const char *text, const struct mt_font *font)
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text, const struct mt_font *font)
 {
 	canvas->kind->text(canvas, at, text, font);
 }

@@ -13,7 +13,7 @@
 
 struct mt_canvas;
 
-struct mt_place {
+struct mt_cgroup_path {
 	double x, y;
 };
 
@@ -35,13 +35,13 @@ struct mt_font {
 	enum mt_anchor anchor;
 };
 
-struct mt_canvas_wish {
+struct mt_canvas_options {
 	const char *path, *title; /* the title is for who reads the file's properties */
 	double width, height;
 };
 
 /* INVALID: another ending. */
-enum mt_err mt_canvas_open(const struct mt_canvas_wish *wish, struct mt_canvas **out, struct mt_why *why);
+enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out, struct mt_why *why);
 
 /* Writes the file, and frees. */
 enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why);
@@ -50,11 +50,11 @@ enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why);
 void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *title);
 void mt_canvas_end(struct mt_canvas *canvas);
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink);
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink);
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink);
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink);
 
 /* y is the line that letters stand on. Text is UTF-8; it is escaped here. */
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_place at, const char *text, const struct mt_font *font);
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text, const struct mt_font *font);
 
 double mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font);
 

@@ -10,18 +10,18 @@ static cairo_status_t put(void *canvas, const unsigned char *data, unsigned leng
 }
 
 /* Paper is white; that of PDF is without our doing. */
-static void open_png(struct mt_canvas *canvas, const struct mt_canvas_wish *wish)
+static void open_png(struct mt_canvas *canvas, const struct mt_canvas_options *options)
 {
-	canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)wish->width, (int)wish->height);
+	canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)options->width, (int)options->height);
 	canvas->cairo = cairo_create(canvas->surface);
 	cairo_set_source_rgb(canvas->cairo, 1, 1, 1);
 	cairo_paint(canvas->cairo);
 }
 
-static void open_pdf(struct mt_canvas *canvas, const struct mt_canvas_wish *wish)
+static void open_pdf(struct mt_canvas *canvas, const struct mt_canvas_options *options)
 {
-	canvas->surface = cairo_pdf_surface_create_for_stream(put, canvas, wish->width, wish->height);
-	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_TITLE, wish->title);
+	canvas->surface = cairo_pdf_surface_create_for_stream(put, canvas, options->width, options->height);
+	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_TITLE, options->title);
 	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_CREATOR, "mtctl " MT_VERSION);
 	canvas->cairo = cairo_create(canvas->surface);
 }
@@ -44,7 +44,7 @@ static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
 	cairo_set_source_rgba(cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
 }
 
-static void shape(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink,
+static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink,
 		  bool filled)
 {
 	cairo_t *cairo = canvas->cairo;
@@ -66,7 +66,7 @@ static void shape(struct mt_canvas *canvas, const struct mt_place *places, size_
 	cairo_stroke(cairo);
 }
 
-static void text(struct mt_canvas *canvas, struct mt_place at, const char *words, const struct mt_font *font)
+static void text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *words, const struct mt_font *font)
 {
 	/* Selects the font as well. */
 	double width = mt_canvas_width_of(canvas, words, font);

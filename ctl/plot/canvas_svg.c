@@ -29,7 +29,7 @@ static void put_element(FILE *out, const char *element, const char *text)
 	fprintf(out, "</%s>\n", element);
 }
 
-static void open_svg(struct mt_canvas *canvas, const struct mt_canvas_wish *wish)
+static void open_svg(struct mt_canvas *canvas, const struct mt_canvas_options *options)
 {
 	canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_A8, 1, 1);
 	canvas->cairo = cairo_create(canvas->surface);
@@ -38,8 +38,8 @@ static void open_svg(struct mt_canvas *canvas, const struct mt_canvas_wish *wish
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
 		"role=\"img\" "
 		"font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\">\n",
-		wish->width, wish->height, wish->width, wish->height);
-	put_element(canvas->out, "title", wish->title);
+		options->width, options->height, options->width, options->height);
+	put_element(canvas->out, "title", options->title);
 	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", canvas->out); /* whatever page it stands on */
 }
 
@@ -70,7 +70,7 @@ static void put_stroke(FILE *out, const struct mt_ink *ink)
 		fprintf(out, "%s%.3g%s", i ? "," : " stroke-dasharray=\"", dashes[i], i + 1 == count ? "\"" : "");
 }
 
-static void shape_svg(struct mt_canvas *canvas, const struct mt_place *places, size_t count, const struct mt_ink *ink,
+static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink,
 		      bool filled)
 {
 	FILE *out = canvas->out;
@@ -88,7 +88,7 @@ static void shape_svg(struct mt_canvas *canvas, const struct mt_place *places, s
 	fputs(filled ? "Z\"/>\n" : "\"/>\n", out);
 }
 
-static void text_svg(struct mt_canvas *canvas, struct mt_place at, const char *text, const struct mt_font *font)
+static void text_svg(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text, const struct mt_font *font)
 {
 	static const char *const anchors[] = {"start", "middle", "end"};
 

@@ -18,20 +18,20 @@ static const char help[] =
 	"  --title=TEXT       above it all\n"
 	"  --size=WxH         in pixels\n";
 
-static bool take_option(int option, struct mt_comparison_wish *wish, size_t *labels_count)
+static bool take_option(int option, struct mt_comparison_options *options, size_t *labels_count)
 {
 	switch (option) {
 	case 'o':
-		wish->path = optarg;
+		options->path = optarg;
 		return true;
 	case 't':
-		wish->title = optarg;
+		options->title = optarg;
 		return true;
 	case 'z':
-		return mt_plotting_parse_size(optarg, &wish->width, &wish->height);
+		return mt_plotting_parse_size(optarg, &options->width, &options->height);
 	case 'l':
 		if (*labels_count < MT_COMPARISON_MOST) {
-			wish->labels[(*labels_count)++] = optarg;
+			options->labels[(*labels_count)++] = optarg;
 			return true;
 		}
 		mt_error_say("more labels than can be compared: %u", MT_COMPARISON_MOST);
@@ -41,7 +41,7 @@ static bool take_option(int option, struct mt_comparison_wish *wish, size_t *lab
 	}
 }
 
-static int compare(char **paths, size_t count, const struct mt_comparison_wish *wish)
+static int compare(char **paths, size_t count, const struct mt_comparison_options *options)
 {
 	struct mt_recording *runs = mt_error_check_memory(calloc(count, sizeof(*runs)));
 	enum mt_err error = MT_ERR_OK;
@@ -54,7 +54,7 @@ static int compare(char **paths, size_t count, const struct mt_comparison_wish *
 			mt_error_say("%s", runs[read].warning.text);
 	}
 	if (!error)
-		error = mt_comparison_draw(runs, count, wish, &why);
+		error = mt_comparison_draw(runs, count, options, &why);
 	if (error)
 		mt_error_say("%s", why.text);
 	while (read--)
@@ -65,28 +65,28 @@ static int compare(char **paths, size_t count, const struct mt_comparison_wish *
 
 int mt_compare_run(int argc, char **argv)
 {
-	static const struct option options[] = {
+	static const struct option long_options[] = {
 		{"output", required_argument, NULL, 'o'}, {"label", required_argument, NULL, 'l'},
 		{"title", required_argument, NULL, 't'},  {"size", required_argument, NULL, 'z'},
 		{"help", no_argument, NULL, 'h'},         {0}};
-	struct mt_comparison_wish wish = {0};
+	struct mt_comparison_options options = {0};
 	size_t labels_count = 0, count;
 	int option;
 
-	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ho:", long_options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("compare", help);
-		if (!take_option(option, &wish, &labels_count))
+		if (!take_option(option, &options, &labels_count))
 			return MT_EXIT_USAGE;
 	}
 	count = (size_t)(argc - optind);
-	if (!wish.path || count < 1) {
-		mt_error_say("compare: %s", wish.path ? "no recordings given" : "-o FILE is missing");
+	if (!options.path || count < 1) {
+		mt_error_say("compare: %s", options.path ? "no recordings given" : "-o FILE is missing");
 		return mt_command_misused("compare");
 	}
 	if (count > MT_COMPARISON_MOST || labels_count > count) {
 		mt_error_say("compare: %s", labels_count > count ? "more labels than files" : "twelve recordings at most");
 		return MT_EXIT_USAGE;
 	}
-	return compare(&argv[optind], count, &wish);
+	return compare(&argv[optind], count, &options);
 }

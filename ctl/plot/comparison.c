@@ -29,7 +29,7 @@ struct run {
 };
 
 struct comparison {
-	const struct mt_comparison_wish *wish;
+	const struct mt_comparison_options *options;
 	struct run runs[MT_COMPARISON_MOST];
 	size_t count;
 	bool has_gpu;
@@ -65,7 +65,7 @@ static void add_run(struct comparison *comparison, const struct mt_recording *re
 {
 	size_t place = comparison->count++;
 	struct run *run = &comparison->runs[place];
-	const char *label = comparison->wish->labels[place];
+	const char *label = comparison->options->labels[place];
 	uint64_t origin = mt_recording_begin_ns(recording);
 	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
 	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
@@ -181,34 +181,34 @@ static size_t fill_columns(const struct comparison *comparison, struct column *o
 }
 
 static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison, const struct run *run,
-		     struct mt_place at)
+		     struct mt_cgroup_path at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_ink line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
-	const struct mt_place ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
+	const struct mt_cgroup_path ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
 	struct column columns[COLUMNS_MOST];
 	size_t count = fill_columns(comparison, columns);
 	char text[80];
 
 	step = (right - at.x) * 0.78 / (double)count;
 	if (run) {
-		mt_legend_swatch(canvas, (struct mt_place){at.x, at.y - 4}, &run->look);
-		mt_canvas_text(canvas, (struct mt_place){at.x + MT_LEGEND_SWATCH + 9, at.y}, run->name, &name);
+		mt_legend_swatch(canvas, (struct mt_cgroup_path){at.x, at.y - 4}, &run->look);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + MT_LEGEND_SWATCH + 9, at.y}, run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
 		snprintf(text, sizeof(text), "%s", columns[i].name);
 		if (run)
 			columns[i].write(comparison, run, text, sizeof(text));
-		mt_canvas_text(canvas, (struct mt_place){right - step * (double)(count - 1 - i), at.y}, text, &plain);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){right - step * (double)(count - 1 - i), at.y}, text, &plain);
 	}
 	mt_canvas_line(canvas, ends, 2, &line);
 }
 
 static void draw_table(struct mt_canvas *canvas, const struct comparison *comparison, double top)
 {
-	struct mt_place at = {MT_PICTURE_MARGIN, top + 14};
+	struct mt_cgroup_path at = {MT_PICTURE_MARGIN, top + 14};
 
 	mt_canvas_begin(canvas, "table", NULL);
 	draw_row(canvas, comparison, NULL, at);
@@ -232,7 +232,7 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
 					 comparison->runs[i].name);
 	/* Cuts it, but never within a letter. */
-	mt_picture_clean(comparison->wish->title ? comparison->wish->title : names, out, out_bytes);
+	mt_picture_clean(comparison->options->title ? comparison->options->title : names, out, out_bytes);
 }
 
 /* What ran, where all runs are of the same. */
@@ -274,22 +274,22 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 	draw_table(canvas, comparison, bottom);
 }
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_wish *wish,
+enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_options *options,
 			       struct mt_why *why)
 {
 	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
-	struct mt_canvas_wish paper = {.path = wish->path, .title = "runs compared"};
+	struct mt_canvas_options paper = {.path = options->path, .title = "runs compared"};
 	struct mt_canvas *canvas;
 	enum mt_err error;
 
-	comparison->wish = wish;
+	comparison->options = options;
 	comparison->span.high = 1;
 	snprintf(comparison->memory.title, sizeof(comparison->memory.title), "RSS");
 	snprintf(comparison->gpu.title, sizeof(comparison->gpu.title), "GPU memory, reserved");
 	for (size_t i = 0; i < count; i++)
 		add_run(comparison, &runs[i]);
-	paper.width = wish->width > 0 ? wish->width : WIDTH;
-	paper.height = wish->height > 0 ? wish->height
+	paper.width = options->width > 0 ? options->width : WIDTH;
+	paper.height = options->height > 0 ? options->height
 					: HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) + ROW * (double)(count + 1);
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (!error) {

@@ -7,14 +7,14 @@
 
 #define MT_COMPARISON_MOST 12u
 
-struct mt_comparison_wish {
+struct mt_comparison_options {
 	const char *path;
 	const char *title;                      /* NULL: the names of the runs */
 	const char *labels[MT_COMPARISON_MOST]; /* NULL: the name of the file */
 	double width, height;                   /* 0: as the picture needs it */
 };
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_wish *wish,
+enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_options *options,
 			       struct mt_why *why);
 
 #endif

@@ -38,7 +38,7 @@ struct mt_shape_look {
 	uint32_t rgb;
 	bool hollow;
 };
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_place at, const struct mt_shape_look *look);
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at, const struct mt_shape_look *look);
 
 /* A box filled with colour and slanted lines `step` pixels apart. */
 void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_ink *ink, double step);

@@ -10,13 +10,13 @@ static double swatch_width(const struct mt_legend_item *item)
 	return item->kind == MT_LEGEND_SHAPE ? 12 : MT_LEGEND_SWATCH;
 }
 
-void mt_legend_swatch(struct mt_canvas *canvas, struct mt_place at, const struct mt_legend_item *item)
+void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at, const struct mt_legend_item *item)
 {
 	const struct mt_box box = {at.x, at.y - 6, at.x + MT_LEGEND_SWATCH, at.y + 6};
-	const struct mt_place edge[] = {{box.left, box.top}, {box.right, box.top}},
+	const struct mt_cgroup_path edge[] = {{box.left, box.top}, {box.right, box.top}},
 			      line[] = {{at.x, at.y}, {box.right, at.y}};
-	const struct mt_place corners[] = {edge[0], edge[1], {box.right, box.bottom}, {box.left, box.bottom}};
-	const struct mt_place middle = {at.x + swatch_width(item) / 2, at.y};
+	const struct mt_cgroup_path corners[] = {edge[0], edge[1], {box.right, box.bottom}, {box.left, box.bottom}};
+	const struct mt_cgroup_path middle = {at.x + swatch_width(item) / 2, at.y};
 	const struct mt_ink fill = {item->ink.rgb, item->fill, 0, MT_DASH_NONE};
 
 	if (item->kind == MT_LEGEND_AREA) {
@@ -34,7 +34,7 @@ void mt_legend_swatch(struct mt_canvas *canvas, struct mt_place at, const struct
 double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_legend_item *items, size_t count)
 {
 	const struct mt_font font = {12, false, MT_RGB_TEXT, MT_ANCHOR_START};
-	struct mt_place at = {box->left, box->top + ROW / 2};
+	struct mt_cgroup_path at = {box->left, box->top + ROW / 2};
 
 	mt_canvas_begin(canvas, "legend", NULL);
 	for (size_t i = 0; i < count; i++) {
@@ -42,9 +42,9 @@ double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box, const 
 		double width = sample + mt_canvas_width_of(canvas, items[i].text, &font);
 
 		if (at.x > box->left && at.x + width > box->right)
-			at = (struct mt_place){box->left, at.y + ROW};
+			at = (struct mt_cgroup_path){box->left, at.y + ROW};
 		mt_legend_swatch(canvas, at, &items[i]);
-		mt_canvas_text(canvas, (struct mt_place){at.x + sample, at.y + 4}, items[i].text, &font);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + sample, at.y + 4}, items[i].text, &font);
 		at.x += width + APART;
 	}
 	mt_canvas_end(canvas);

@@ -129,7 +129,7 @@ void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks
 	mt_canvas_begin(canvas, "guides", NULL);
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at))) {
 		double x = mt_scale_place(&scale, time_of(marks, mark));
-		const struct mt_place ends[] = {{x, box->top}, {x, box->bottom}};
+		const struct mt_cgroup_path ends[] = {{x, box->top}, {x, box->bottom}};
 
 		if (mark->level >= MT_LEVEL_LIGHT || mark->freed_bytes >= FREED_LEAST)
 			mt_canvas_line(canvas, ends, 2, &ink);
@@ -150,7 +150,7 @@ static void tell(const struct mt_recording_mark *mark, char *out, size_t out_byt
 			 mark->gpu_freed_bytes ? mt_text_change(mark->gpu_freed_bytes, 0).text : "");
 }
 
-static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_place at)
+static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_cgroup_path at)
 {
 	static const char *const names[MT_LEVEL_COUNT] = {"mark cleanup purge", "mark cleanup light", "mark cleanup heavy"};
 	bool round = mark->kind == MT_RECORDING_ROUND;
@@ -162,7 +162,7 @@ static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *
 	mt_canvas_end(canvas);
 }
 
-static void draw_round_number(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_place at,
+static void draw_round_number(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_cgroup_path at,
 			      double *free_from)
 {
 	const struct mt_font font = {9.5, false, MT_RGB_SOFT, MT_ANCHOR_START};
@@ -171,7 +171,7 @@ static void draw_round_number(struct mt_canvas *canvas, const struct mt_recordin
 	snprintf(text, sizeof(text), "%" PRIu64, mark->number);
 	if (at.x < *free_from)
 		return;
-	mt_canvas_text(canvas, (struct mt_place){at.x + 4, at.y + 3.5}, text, &font);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + 4, at.y + 3.5}, text, &font);
 	*free_from = at.x + mt_canvas_width_of(canvas, text, &font) + 14;
 }
 
@@ -185,7 +185,7 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks, co
 	const struct mt_recording_mark *mark, *after;
 	size_t at = 0, ahead;
 
-	mt_canvas_text(canvas, (struct mt_place){box->left - 8, y + 4}, kind == MT_RECORDING_ROUND ? "rounds" : "cleanups",
+	mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4}, kind == MT_RECORDING_ROUND ? "rounds" : "cleanups",
 		       &font);
 	while ((mark = next(marks, kind, &at))) {
 		double x = mt_scale_place(&scale, time_of(marks, mark));
@@ -193,12 +193,12 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks, co
 		if (crowded && x - last < 1)
 			continue;
 		last = x;
-		draw_mark(canvas, mark, (struct mt_place){x, y});
+		draw_mark(canvas, mark, (struct mt_cgroup_path){x, y});
 		ahead = at;
 		after = kind == MT_RECORDING_ROUND ? next(marks, kind, &ahead) : NULL;
 		/* A number stands where it does not touch the next mark. */
 		if (kind == MT_RECORDING_ROUND && (!after || mt_scale_place(&scale, time_of(marks, after)) - x > 26))
-			draw_round_number(canvas, mark, (struct mt_place){x, y}, &free_from);
+			draw_round_number(canvas, mark, (struct mt_cgroup_path){x, y}, &free_from);
 	}
 }
 
@@ -284,7 +284,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 		if (!is_free(taken, drawn, x - half, x + half))
 			continue;
 		taken[drawn++] = (struct mt_box){x - half, 0, x + half, 0};
-		mt_canvas_text(canvas, (struct mt_place){x, box->top - 7}, text.text, &font);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){x, box->top - 7}, text.text, &font);
 	}
 	mt_canvas_end(canvas);
 	free(list);

@@ -28,9 +28,9 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 	return (struct mt_scale){0, ticks->list[ticks->count - 1].at, panel->box.bottom, panel->box.top};
 }
 
-static void draw_line(struct mt_canvas *canvas, struct mt_place from, struct mt_place to, const struct mt_ink *ink)
+static void draw_line(struct mt_canvas *canvas, struct mt_cgroup_path from, struct mt_cgroup_path to, const struct mt_ink *ink)
 {
-	const struct mt_place ends[] = {from, to};
+	const struct mt_cgroup_path ends[] = {from, to};
 
 	mt_canvas_line(canvas, ends, 2, ink);
 }
@@ -48,11 +48,11 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_place){box->left, y}, (struct mt_place){box->right, y}, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_place){box->left - 8, y + 4}, ticks.list[i].label, &label);
+		draw_line(canvas, (struct mt_cgroup_path){box->left, y}, (struct mt_cgroup_path){box->right, y}, i ? &grid : &frame);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4}, ticks.list[i].label, &label);
 	}
-	draw_line(canvas, (struct mt_place){box->left, box->top}, (struct mt_place){box->left, box->bottom}, &frame);
-	mt_canvas_text(canvas, (struct mt_place){box->left, box->top - 7 - panel->below_title}, panel->title, &title);
+	draw_line(canvas, (struct mt_cgroup_path){box->left, box->top}, (struct mt_cgroup_path){box->left, box->bottom}, &frame);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){box->left, box->top - 7 - panel->below_title}, panel->title, &title);
 	mt_canvas_end(canvas);
 }
 
@@ -64,23 +64,23 @@ struct pen {
 	struct mt_scale x, y;
 	size_t columns;
 	struct mt_point *points;
-	struct mt_place *places; /* twice as many: there, and back along the base */
+	struct mt_cgroup_path *places; /* twice as many: there, and back along the base */
 };
 
-static size_t place(struct pen *pen, const struct mt_series *part, struct mt_place *out)
+static size_t place(struct pen *pen, const struct mt_series *part, struct mt_cgroup_path *out)
 {
 	size_t count = mt_series_thin(part, pen->x.low, pen->x.high, pen->columns, pen->points);
 
 	for (size_t i = 0; i < count; i++)
-		out[i] = (struct mt_place){mt_scale_place(&pen->x, pen->points[i].x),
+		out[i] = (struct mt_cgroup_path){mt_scale_place(&pen->x, pen->points[i].x),
 					   mt_scale_place(&pen->y, pen->points[i].y)};
 	return count;
 }
 
-static void turn_around(struct mt_place *places, size_t count)
+static void turn_around(struct mt_cgroup_path *places, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_place kept = places[i];
+		struct mt_cgroup_path kept = places[i];
 
 		places[i] = places[count - 1 - i];
 		places[count - 1 - i] = kept;
@@ -95,8 +95,8 @@ static void draw_area(struct pen *pen, const struct mt_curve *curve, const struc
 	if (back) {
 		turn_around(pen->places + count, back);
 	} else {
-		pen->places[count] = (struct mt_place){pen->places[count - 1].x, pen->y.from};
-		pen->places[count + 1] = (struct mt_place){pen->places[0].x, pen->y.from};
+		pen->places[count] = (struct mt_cgroup_path){pen->places[count - 1].x, pen->y.from};
+		pen->places[count + 1] = (struct mt_cgroup_path){pen->places[0].x, pen->y.from};
 		back = 2;
 	}
 	mt_canvas_area(pen->canvas, pen->places, count + back, &fill);
@@ -109,11 +109,11 @@ static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t co
 
 	for (size_t i = 1; i < count; i++)
 		for (; next <= pen->places[i].x; next += SHAPE_APART) {
-			const struct mt_place *a = &pen->places[i - 1], *b = &pen->places[i];
+			const struct mt_cgroup_path *a = &pen->places[i - 1], *b = &pen->places[i];
 			double part = b->x > a->x ? (next - a->x) / (b->x - a->x) : 1;
 
 			if (next >= a->x)
-				mt_shape_draw(pen->canvas, (struct mt_place){next, a->y + part * (b->y - a->y)},
+				mt_shape_draw(pen->canvas, (struct mt_cgroup_path){next, a->y + part * (b->y - a->y)},
 					      &curve->shape);
 		}
 }
@@ -129,7 +129,7 @@ static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t firs
 		base = (struct mt_series){curve->base.list + first, count};
 	places = place(pen, &part, pen->places);
 	if (places == 1) /* a single sample is a short line, or it would not be seen */
-		pen->places[places++] = (struct mt_place){pen->places[0].x + 2, pen->places[0].y};
+		pen->places[places++] = (struct mt_cgroup_path){pen->places[0].x + 2, pen->places[0].y};
 	mt_canvas_line(pen->canvas, pen->places, places, &curve->ink);
 	if (curve->shape.radius > 0)
 		draw_shapes(pen, curve, places);
@@ -188,12 +188,12 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 	else
 		mt_ticks_elapsed(span->low, span->high, (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
 	mt_canvas_begin(canvas, "axis time", NULL);
-	draw_line(canvas, (struct mt_place){box->left, y}, (struct mt_place){box->right, y}, &frame);
+	draw_line(canvas, (struct mt_cgroup_path){box->left, y}, (struct mt_cgroup_path){box->right, y}, &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
 		double x = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_place){x, y}, (struct mt_place){x, y + 4}, &frame);
-		mt_canvas_text(canvas, (struct mt_place){x, y + 17}, ticks.list[i].label, &font);
+		draw_line(canvas, (struct mt_cgroup_path){x, y}, (struct mt_cgroup_path){x, y + 4}, &frame);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){x, y + 17}, ticks.list[i].label, &font);
 	}
 	mt_canvas_end(canvas);
 }

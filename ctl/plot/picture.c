@@ -23,7 +23,7 @@
 
 struct picture {
 	const struct mt_recording *recording;
-	const struct mt_picture_wish *wish;
+	const struct mt_picture_options *options;
 	struct mt_span span;
 	uint64_t origin_ns;
 	struct mt_panel panels[PANELS_MOST];
@@ -82,10 +82,10 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 	mt_canvas_begin(canvas, "title", NULL);
 	snprintf(text, sizeof(text), "%s", title);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &large);
-	mt_canvas_text(canvas, (struct mt_place){MT_PICTURE_MARGIN, 32}, text, &large);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){MT_PICTURE_MARGIN, 32}, text, &large);
 	snprintf(text, sizeof(text), "%s", below);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &small);
-	mt_canvas_text(canvas, (struct mt_place){MT_PICTURE_MARGIN, 52}, text, &small);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){MT_PICTURE_MARGIN, 52}, text, &small);
 	mt_canvas_end(canvas);
 }
 
@@ -94,15 +94,15 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 /* A recording of one process has one; that of a tree is named after the one at its root. */
 static const struct mt_recording_process *named(const struct picture *picture)
 {
-	return mt_recording_process(picture->recording, picture->wish->pid ? picture->wish->pid : picture->recording->pid);
+	return mt_recording_process(picture->recording, picture->options->pid ? picture->options->pid : picture->recording->pid);
 }
 
 static void write_title(const struct picture *picture, char *out, size_t out_bytes)
 {
 	const struct mt_recording_process *process = named(picture);
 
-	if (picture->wish->title)
-		mt_picture_clean(picture->wish->title, out, out_bytes);
+	if (picture->options->title)
+		mt_picture_clean(picture->options->title, out, out_bytes);
 	else if (process && *process->command)
 		snprintf(out, out_bytes, "%s", process->command);
 	else
@@ -130,9 +130,9 @@ static void add_text(char *text, size_t text_bytes, const char *format, const ch
 static struct mt_series_sums sum_up(const struct picture *picture)
 {
 	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
-	const struct mt_picture_wish *wish = picture->wish;
+	const struct mt_picture_options *options = picture->options;
 
-	if (picture->span.low <= 0 && (!wish->pid || wish->pid == picture->recording->pid))
+	if (picture->span.low <= 0 && (!options->pid || options->pid == picture->recording->pid))
 		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
 	return rss;
 }
@@ -145,11 +145,11 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
-	snprintf(out, out_bytes, "pid %" PRIu64, picture->wish->pid ? picture->wish->pid : recording->pid);
+	snprintf(out, out_bytes, "pid %" PRIu64, picture->options->pid ? picture->options->pid : recording->pid);
 	if (process && *process->rank)
 		add_text(out, out_bytes, ", rank %s", process->rank);
 	snprintf(number, sizeof(number), "%zu", recording->processes_count - 1);
-	if (!picture->wish->pid && recording->processes_count > 1)
+	if (!picture->options->pid && recording->processes_count > 1)
 		add_text(out, out_bytes, " and %s more (shared pages count in each)", number);
 	if (*recording->host)
 		add_text(out, out_bytes, " on %s", recording->host);
@@ -190,7 +190,7 @@ static void add_memory(struct picture *picture)
 {
 	struct mt_panel *panel = &picture->panels[picture->panels_count++];
 	const struct mt_recording *recording = picture->recording;
-	uint64_t pid = picture->wish->pid, origin = picture->origin_ns;
+	uint64_t pid = picture->options->pid, origin = picture->origin_ns;
 	struct mt_series live = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin),
 			 base = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin);
 	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
@@ -247,17 +247,17 @@ static void add_devices(struct picture *picture)
 		panel = &picture->panels[picture->panels_count++];
 		snprintf(panel->title, sizeof(panel->title), "GPU %" PRIu64, ordinal);
 		add_gpu_curves(picture, panel,
-			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->wish->pid, true},
+			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->options->pid, true},
 						   origin),
-			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->wish->pid, false},
+			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->options->pid, false},
 						   origin));
 	}
 	if (any)
 		return;
 	panel = &picture->panels[picture->panels_count++];
 	snprintf(panel->title, sizeof(panel->title), "GPU, all devices");
-	add_gpu_curves(picture, panel, mt_series_of(recording, MT_RECORDING_GPU_RESERVED, picture->wish->pid, origin),
-		       mt_series_of(recording, MT_RECORDING_GPU_ALLOCATED, picture->wish->pid, origin));
+	add_gpu_curves(picture, panel, mt_series_of(recording, MT_RECORDING_GPU_RESERVED, picture->options->pid, origin),
+		       mt_series_of(recording, MT_RECORDING_GPU_ALLOCATED, picture->options->pid, origin));
 }
 
 /* ---- the drawing ---- */
@@ -317,17 +317,17 @@ static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const
 	}
 }
 
-static double pool_height(const struct mt_picture_wish *wish)
+static double pool_height(const struct mt_picture_options *options)
 {
-	return wish->pool ? mt_pool_height(wish->pool) : 0;
+	return options->pool ? mt_pool_height(options->pool) : 0;
 }
 
 static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
 {
-	const struct mt_marks marks = {picture->recording, picture->wish->pid, picture->origin_ns, &picture->span};
+	const struct mt_marks marks = {picture->recording, picture->options->pid, picture->origin_ns, &picture->span};
 	struct mt_legend_item items[LEGEND_MOST];
 	size_t count = fill_legend(picture, &marks, items);
-	double end = height - pool_height(picture->wish), bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
+	double end = height - pool_height(picture->options), bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
 	struct mt_box above = {MT_PICTURE_MARGIN, TITLE_HEIGHT, width - MT_PICTURE_MARGIN, 0};
 	const struct mt_box *box = &picture->panels[0].box;
 	char title[200], below[400];
@@ -342,8 +342,8 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	draw_fields(canvas, picture, &marks);
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
-	if (picture->wish->pool)
-		mt_pool_draw(canvas, picture->wish->pool, &(struct mt_box){box->left, end, box->right, height - 4});
+	if (picture->options->pool)
+		mt_pool_draw(canvas, picture->options->pool, &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
 static enum mt_err find_span(struct picture *picture, struct mt_why *why)
@@ -352,9 +352,9 @@ static enum mt_err find_span(struct picture *picture, struct mt_why *why)
 	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
 	struct mt_span *span = &picture->span;
 
-	*span = (struct mt_span){picture->wish->since_s, end, (double)picture->origin_ns / 1e9, picture->wish->as_clock};
-	if (picture->wish->last_s > 0)
-		span->low = fmax(span->low, end - picture->wish->last_s);
+	*span = (struct mt_span){picture->options->since_s, end, (double)picture->origin_ns / 1e9, picture->options->as_clock};
+	if (picture->options->last_s > 0)
+		span->low = fmax(span->low, end - picture->options->last_s);
 	if (span->low > end)
 		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: it ends after %.1f seconds", end);
 	if (span->high - span->low < 1)
@@ -369,38 +369,38 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 
 	if (!picture->recording->samples_count)
 		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
-	if (picture->wish->pid && !process)
-		return mt_error_because(why, MT_ERR_INVALID, "no process %" PRIu64 " in this recording", picture->wish->pid);
+	if (picture->options->pid && !process)
+		return mt_error_because(why, MT_ERR_INVALID, "no process %" PRIu64 " in this recording", picture->options->pid);
 	error = find_span(picture, why);
 	if (error)
 		return error;
 	add_memory(picture);
-	if (picture->wish->gpu)
+	if (picture->options->gpu)
 		add_devices(picture);
 	return is_known(&picture->panels[0].curves[0].series)
 		       ? MT_ERR_OK
 		       : mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples in that time");
 }
 
-enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_wish *wish, struct mt_why *why)
+enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_options *options, struct mt_why *why)
 {
 	struct picture *picture = mt_error_check_memory(calloc(1, sizeof(*picture)));
-	struct mt_canvas_wish paper = {.path = wish->path};
+	struct mt_canvas_options paper = {.path = options->path};
 	struct mt_canvas *canvas;
 	char title[200];
 	enum mt_err error;
 
 	picture->recording = recording;
-	picture->wish = wish;
+	picture->options = options;
 	picture->origin_ns = mt_recording_begin_ns(recording);
 	error = fill(picture, why);
 	if (!error) {
 		write_title(picture, title, sizeof(title));
 		paper.title = title;
-		paper.width = wish->width > 0 ? wish->width : WIDTH;
-		paper.height = wish->height > 0
-				       ? wish->height
-				       : HEIGHT + HEIGHT_MORE * (double)(picture->panels_count - 1) + pool_height(wish);
+		paper.width = options->width > 0 ? options->width : WIDTH;
+		paper.height = options->height > 0
+				       ? options->height
+				       : HEIGHT + HEIGHT_MORE * (double)(picture->panels_count - 1) + pool_height(options);
 		error = mt_canvas_open(&paper, &canvas, why);
 	}
 	if (!error) {
@@ -413,18 +413,18 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct m
 	return error;
 }
 
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_wish *wish, struct mt_why *why)
+enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_options *options, struct mt_why *why)
 {
-	struct mt_canvas_wish paper = {.path = wish->path,
-				       .width = wish->width > 0 ? wish->width : WIDTH,
-				       .height = wish->height > 0 ? wish->height : TITLE_HEIGHT + mt_pool_height(pool)};
+	struct mt_canvas_options paper = {.path = options->path,
+				       .width = options->width > 0 ? options->width : WIDTH,
+				       .height = options->height > 0 ? options->height : TITLE_HEIGHT + mt_pool_height(pool)};
 	char title[200], below[160], date[32];
 	struct mt_canvas *canvas;
 	enum mt_err error;
 
 	write_date(pool->time_ns, date, sizeof(date));
 	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid, *pool->rank ? ", rank " : "", pool->rank, date);
-	mt_picture_clean(wish->title ? wish->title : pool->comm, title, sizeof(title));
+	mt_picture_clean(options->title ? options->title : pool->comm, title, sizeof(title));
 	paper.title = title;
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (error)

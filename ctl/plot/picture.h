@@ -11,7 +11,7 @@
 #define MT_PICTURE_SIDE   78.0 /* left of the fields, for the words of their axes */
 #define MT_PICTURE_MARGIN 24.0
 
-struct mt_picture_wish {
+struct mt_picture_options {
 	const char *path;
 	const char *title;      /* NULL: the command */
 	double width, height;   /* 0: as the picture needs it */
@@ -22,10 +22,10 @@ struct mt_picture_wish {
 };
 
 /* INVALID: nothing to be drawn, or the ending of the file. */
-enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_wish *wish, struct mt_why *why);
+enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_options *options, struct mt_why *why);
 
 /* The picture of a pool alone. */
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_wish *wish, struct mt_why *why);
+enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_options *options, struct mt_why *why);
 
 /* Text from a command line, fit for a picture: valid UTF-8 stays, what controls a terminal and what XML forbids becomes '?'.
  */

@@ -26,14 +26,14 @@ static const char help[] =
 
 enum clock { CLOCK_PLAIN, CLOCK_YES, CLOCK_NO };
 
-struct wish {
-	struct mt_picture_wish picture;
+struct options {
+	struct mt_picture_options picture;
 	enum clock clock;
 };
 
-static bool take_option(int option, struct wish *wish)
+static bool take_option(int option, struct options *options)
 {
-	struct mt_picture_wish *picture = &wish->picture;
+	struct mt_picture_options *picture = &options->picture;
 
 	switch (option) {
 	case 'o':
@@ -58,7 +58,7 @@ static bool take_option(int option, struct wish *wish)
 		return mt_plotting_parse_size(optarg, &picture->width, &picture->height);
 	case 'c':
 	case 'n':
-		wish->clock = option == 'c' ? CLOCK_YES : CLOCK_NO;
+		options->clock = option == 'c' ? CLOCK_YES : CLOCK_NO;
 		return true;
 	default:
 		return false;
@@ -103,34 +103,34 @@ static int finish(enum mt_err error, const struct mt_why *why)
 	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-static int plot_process(const char *pid, struct wish *wish)
+static int plot_process(const char *pid, struct options *options)
 {
 	struct mt_recording recording = {0};
 	struct mt_pool pool = {0};
 	struct mt_why why;
 	int code = read_process(pid, &recording);
 
-	wish->picture.as_clock = wish->clock != CLOCK_NO;
-	if (code == MT_EXIT_OK && wish->picture.gpu && take_pool(pid, &pool))
-		wish->picture.pool = &pool;
+	options->picture.as_clock = options->clock != CLOCK_NO;
+	if (code == MT_EXIT_OK && options->picture.gpu && take_pool(pid, &pool))
+		options->picture.pool = &pool;
 	if (code == MT_EXIT_OK)
-		code = finish(mt_picture_draw(&recording, &wish->picture, &why), &why);
+		code = finish(mt_picture_draw(&recording, &options->picture, &why), &why);
 	mt_pool_free(&pool);
 	mt_recording_free(&recording);
 	return code;
 }
 
 /* What is no recording may be a snapshot; if it is neither, the first complaint is the better one. */
-static int plot_file(const char *path, struct wish *wish)
+static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
 	struct mt_pool pool;
 	struct mt_why why, not_pool;
 	enum mt_err error = mt_recording_read(path, &recording, &why);
 
-	wish->picture.as_clock = wish->clock == CLOCK_YES;
+	options->picture.as_clock = options->clock == CLOCK_YES;
 	if (error && mt_pool_read(path, &pool, &not_pool) == MT_ERR_OK) {
-		error = mt_picture_draw_pool(&pool, &wish->picture, &why);
+		error = mt_picture_draw_pool(&pool, &options->picture, &why);
 		mt_pool_free(&pool);
 		return finish(error, &why);
 	}
@@ -138,14 +138,14 @@ static int plot_file(const char *path, struct wish *wish)
 		return finish(error, &why);
 	if (*recording.warning.text)
 		mt_error_say("%s", recording.warning.text);
-	error = mt_picture_draw(&recording, &wish->picture, &why);
+	error = mt_picture_draw(&recording, &options->picture, &why);
 	mt_recording_free(&recording);
 	return finish(error, &why);
 }
 
 int mt_plot_run(int argc, char **argv)
 {
-	static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
 						{"gpu", no_argument, NULL, 'g'},
 						{"since", required_argument, NULL, 's'},
 						{"last", required_argument, NULL, 'l'},
@@ -156,22 +156,22 @@ int mt_plot_run(int argc, char **argv)
 						{"size", required_argument, NULL, 'z'},
 						{"help", no_argument, NULL, 'h'},
 						{0}};
-	struct wish wish = {0};
+	struct options options = {0};
 	uint64_t number;
 	int option;
 
-	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
+	while ((option = mt_command_option(argc, argv, "ho:", long_options)) != -1) {
 		if (option == 'h')
 			return mt_command_help("plot", help);
-		if (!take_option(option, &wish))
+		if (!take_option(option, &options))
 			return MT_EXIT_USAGE;
 	}
-	if (optind + 1 != argc || !wish.picture.path) {
-		mt_error_say("plot: %s", wish.picture.path ? "one PID or FILE" : "-o FILE is missing");
+	if (optind + 1 != argc || !options.picture.path) {
+		mt_error_say("plot: %s", options.picture.path ? "one PID or FILE" : "-o FILE is missing");
 		return mt_command_misused("plot");
 	}
 	/* A number is a PID, unless a file is called so. */
 	return mt_text_parse_u64(argv[optind], &number) && access(argv[optind], F_OK) != 0
-		       ? plot_process(argv[optind], &wish)
-		       : plot_file(argv[optind], &wish);
+		       ? plot_process(argv[optind], &options)
+		       : plot_file(argv[optind], &options);
 }

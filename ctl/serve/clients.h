@@ -1,4 +1,4 @@
-/* ctl/serve/clients.h -- the connections, so that slow ones keep nobody out. libmicrohttpd's own timeout starts anew with
+/* ctl/serve/clients.h -- the connections, so that slow ones keep nobody out. libmicrohttpd's own timeout starts again with
  * every byte; here a request has its time from the end of the one before until its answer is out, and where many are
  * connected, who has gone longest without finishing anything is put out for those who come. */
 #ifndef MT_CTL_SERVE_CLIENTS_H

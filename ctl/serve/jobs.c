@@ -113,7 +113,7 @@ struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *or
 	if (!job)
 		return NULL;
 	*job = (struct mt_job){.order = *order};
-	job->deadline_ns = mt_bellfile_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
+	job->deadline_ns = mt_control_file_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
 		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "cannot start a child for it");
 		return NULL;
@@ -180,7 +180,7 @@ void mt_jobs_run(struct mt_jobs *jobs)
 			continue;
 		if (!read_more(job))
 			end(job, false);
-		else if (job->bytes > TEXT_MOST || mt_bellfile_now_ns() >= job->deadline_ns)
+		else if (job->bytes > TEXT_MOST || mt_control_file_now_ns() >= job->deadline_ns)
 			end(job, true);
 	}
 }

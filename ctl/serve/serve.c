@@ -143,7 +143,7 @@ static bool turn(struct loop *loop, int most_ms)
 /* Nobody new; who waits for a child is told that there will be no answer, and what is being written may come to its end. */
 static void say_goodbye(struct loop *loop)
 {
-	uint64_t end_ns = mt_bellfile_now_ns() + GOODBYE_MS * UINT64_C(1000000);
+	uint64_t end_ns = mt_control_file_now_ns() + GOODBYE_MS * UINT64_C(1000000);
 	MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
 
 	if (listener != MHD_INVALID_SOCKET)
@@ -152,7 +152,7 @@ static void say_goodbye(struct loop *loop)
 	mt_figures_stop(&loop->server->figures);
 	close(loop->signals); /* it stays readable: no turn would wait */
 	loop->signals = -1;
-	while (loop->server->requests_count && mt_bellfile_now_ns() < end_ns)
+	while (loop->server->requests_count && mt_control_file_now_ns() < end_ns)
 		(void)turn(loop, 20);
 	MHD_stop_daemon(loop->daemon);
 }

@@ -22,7 +22,7 @@ void mt_top_actions_end(struct mt_top_actions *actions)
 {
 	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
 		if (actions->list[i].state != MT_ACTION_FREE)
-			mt_bellfile_drop(&actions->list[i].call);
+			mt_control_file_drop(&actions->list[i].call);
 	free(actions->file);
 	*actions = (struct mt_top_actions){0};
 }
@@ -49,7 +49,7 @@ bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process 
 	*free_one = (struct mt_top_action){
 		.state = MT_ACTION_SENDING, .process = *process, .request = *request, .call = {.fd = -1}};
 	free_one->deadline_ns =
-		mt_bellfile_now_ns() + (request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
+		mt_control_file_now_ns() + (request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
 	return true;
 }
 
@@ -76,7 +76,7 @@ static void finish(struct mt_top_action *action, struct mt_top_outcome *out, enu
 	vsnprintf(out->text + used, sizeof(out->text) - (size_t)used, format, arguments);
 	va_end(arguments);
 	out->style = style;
-	mt_bellfile_drop(&action->call);
+	mt_control_file_drop(&action->call);
 	action->state = MT_ACTION_FREE;
 }
 
@@ -136,8 +136,8 @@ static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *a
 	if (action->request.kind == MT_REQUEST_SET && look_before_set(actions, action, out))
 		return true;
 	/* It tries once: somebody else's request may be under way for seconds. */
-	error = mt_bellfile_send(&action->process, action->request, 0, &action->call, &why);
-	if (error == MT_ERR_TIMEOUT && mt_bellfile_now_ns() < action->deadline_ns)
+	error = mt_control_file_send(&action->process, action->request, 0, &action->call, &why);
+	if (error == MT_ERR_TIMEOUT && mt_control_file_now_ns() < action->deadline_ns)
 		return false;
 	if (error)
 		return fail(action, out, error, &why);
@@ -164,7 +164,7 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 	struct mt_why why;
 	enum mt_err error;
 
-	if (!mt_bellfile_look(&action->call, &head, &error, &why))
+	if (!mt_control_file_look(&action->call, &head, &error, &why))
 		return false;
 	if (!error && head.snapshot.request_error)
 		error = mt_error_because(&why, MT_ERR_INVALID, "%s", mt_error_text(head.snapshot.request_error));
@@ -174,7 +174,7 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 		return fail(action, out, error, &why);
 	if (action->request.kind == MT_REQUEST_SET)
 		return tell_setting(actions, action, out);
-	action->deadline_ns = mt_bellfile_now_ns() + RECORD_TIMEOUT_NS;
+	action->deadline_ns = mt_control_file_now_ns() + RECORD_TIMEOUT_NS;
 	action->state = MT_ACTION_RECORD;
 	return false;
 }
@@ -191,7 +191,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 		return fail(action, out, error, &why);
 	if (record)
 		tell_record(action, out, record);
-	else if (mt_bellfile_now_ns() < action->deadline_ns)
+	else if (mt_control_file_now_ns() < action->deadline_ns)
 		return false;
 	else
 		finish(action, out, MT_STYLE_WARN, "it answered, but left no record");

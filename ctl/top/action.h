@@ -1,5 +1,5 @@
 /* ctl/top/action.h -- what the view has asked processes for, and what became of it. Nothing here waits: a request is
- * sent when its bell is free, and looked after at every call of mt_top_actions_poll. One thing at a time for each
+ * sent when its control file is free, and looked after at every call of mt_top_actions_poll. One thing at a time for each
  * process. */
 #ifndef MT_CTL_TOP_ACTION_H
 #define MT_CTL_TOP_ACTION_H
@@ -15,7 +15,7 @@ struct mt_top_action {
 	enum mt_top_action_state state;
 	struct mt_process process;
 	struct mt_request request;
-	struct mt_bell_call call;
+	struct mt_control_call call;
 	char before[72];      /* of a setting: the value it had */
 	uint64_t deadline_ns; /* CLOCK_MONOTONIC: of the answer, then of the record */
 };
@@ -32,7 +32,7 @@ struct mt_top_outcome {
 
 void mt_top_actions_start(struct mt_top_actions *actions);
 
-/* Gives up every bell. What was asked for may still be done. */
+/* Gives up every control file. What was asked for may still be done. */
 void mt_top_actions_end(struct mt_top_actions *actions);
 
 /* Takes a TRIM or a SET. false, with the reason in *why: something is still under way for this process, or for too

@@ -36,7 +36,7 @@ void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char 
 	vsnprintf(app->message.text, sizeof(app->message.text), format, arguments);
 	va_end(arguments);
 	app->message.style = style;
-	app->message_until_ns = mt_bellfile_now_ns() + MESSAGE_NS;
+	app->message_until_ns = mt_control_file_now_ns() + MESSAGE_NS;
 }
 
 /* ---- looking ---- */

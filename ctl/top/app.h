@@ -37,7 +37,7 @@ struct mt_top_app {
 void mt_top_app_start(struct mt_top_app *app);
 void mt_top_app_end(struct mt_top_app *app);
 
-/* Looks at all processes anew. */
+/* Looks at all processes again. */
 void mt_top_app_look(struct mt_top_app *app);
 
 /* Looks after what processes were asked for; true: something has changed. */
@@ -45,9 +45,9 @@ bool mt_top_app_poll(struct mt_top_app *app);
 
 void mt_top_app_key(struct mt_top_app *app, int key);
 
-/* app_draw.c: makes app->canvas anew. */
+/* app_draw.c: makes app->canvas again. */
 void mt_top_app_draw(struct mt_top_app *app, int columns, int rows);
-struct mt_top_scene mt_top_app_scene(const struct mt_top_app *app);
+struct mt_top_sample mt_top_app_sample(const struct mt_top_app *app);
 
 /* A line for the status row, as in printf. */
 void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)

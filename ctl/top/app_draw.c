@@ -6,9 +6,9 @@
 
 #define STATUS_ROWS_FROM 12 /* rows from which on status and keys have a row each */
 
-struct mt_top_scene mt_top_app_scene(const struct mt_top_app *app)
+struct mt_top_sample mt_top_app_sample(const struct mt_top_app *app)
 {
-	return (struct mt_top_scene){.model = &app->model,
+	return (struct mt_top_sample){.model = &app->model,
 				     .machine = &app->machine,
 				     .gpus = &app->watch.gpus,
 				     .now_ns = app->now_ns,
@@ -60,7 +60,7 @@ static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canv
 		mt_top_prompt_draw(&app->prompt, canvas, row);
 		return true;
 	}
-	if (*app->message.text && mt_bellfile_now_ns() < app->message_until_ns) {
+	if (*app->message.text && mt_control_file_now_ns() < app->message_until_ns) {
 		mt_top_put(canvas, at, app->message.style, app->message.text);
 		return true;
 	}
@@ -92,13 +92,13 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 
 static void draw_list(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)
 {
-	const struct mt_top_scene scene = mt_top_app_scene(app);
+	const struct mt_top_sample sample = mt_top_app_sample(app);
 	struct mt_top_area area = {0, end};
 	int most = canvas->rows / 4;
 
-	area.row = mt_top_draw_header(canvas, &scene, most < 3 ? 3 : most);
+	area.row = mt_top_draw_header(canvas, &sample, most < 3 ? 3 : most);
 	app->page_rows = end - area.row - 1 > 1 ? end - area.row - 1 : 1;
-	mt_top_draw_list(canvas, &scene, area, &app->list_first);
+	mt_top_draw_list(canvas, &sample, area, &app->list_first);
 }
 
 static void draw_help(struct mt_top_app *app, struct mt_top_canvas *canvas, int end)

@@ -28,7 +28,7 @@ struct mt_top_details {
 	size_t first;               /* line at the top */
 };
 
-/* Reads the file of details->row anew. */
+/* Reads the file of details->row again. */
 void mt_top_details_read(struct mt_top_details *details);
 
 /* Title, tabs, and the tab that is shown, in all rows of the canvas above `end`. */

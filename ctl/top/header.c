@@ -23,9 +23,9 @@ static int put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_st
 
 /* ---- the title ---- */
 
-static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_scene *scene)
+static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample *sample)
 {
-	const struct mt_top_model *model = scene->model;
+	const struct mt_top_model *model = sample->model;
 	char left[160], right[96], sort[40];
 	size_t used;
 
@@ -37,16 +37,16 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_scene *
 		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter, model->matching_count);
 	snprintf(sort, sizeof(sort), "%s by %s%s", model->is_flat ? "flat" : "tree", mt_top_column(model->sort)->name,
 		 model->is_reversed ? " reversed" : "");
-	if (scene->is_paused)
-		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort, mt_text_clock(scene->now_ns).text);
+	if (sample->is_paused)
+		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort, mt_text_clock(sample->now_ns).text);
 	else
-		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort, (double)scene->interval_ms / 1000,
-			 mt_text_clock(scene->now_ns).text);
+		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort, (double)sample->interval_ms / 1000,
+			 mt_text_clock(sample->now_ns).text);
 	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
 	/* Where there is no room for all of it, the clock alone. */
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
-		snprintf(right, sizeof(right), "%s%.8s ", scene->is_paused ? "PAUSED  " : "",
-			 mt_text_clock(scene->now_ns).text);
+		snprintf(right, sizeof(right), "%s%.8s ", sample->is_paused ? "PAUSED  " : "",
+			 mt_text_clock(sample->now_ns).text);
 	if ((int)(strlen(left) + strlen(right)) < canvas->columns)
 		mt_top_put_right(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, right);
 	put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
@@ -67,15 +67,15 @@ static void say_use(struct meter *meter, uint64_t used_bytes)
 
 /* Of what is used on the machine, what shimmed processes hold: live, idle, and the rest of their RSS. Shared pages
  * count in each of them, so that the sum may be more than what is used: the bar ends at what is used. */
-static void fill_memory(struct meter *meter, const struct mt_top_scene *scene)
+static void fill_memory(struct meter *meter, const struct mt_top_sample *sample)
 {
-	const struct mt_top_sums *sums = &scene->model->total;
-	uint64_t used = scene->machine->used_bytes, room = used;
+	const struct mt_top_sums *sums = &sample->model->total;
+	uint64_t used = sample->machine->used_bytes, room = used;
 	const uint64_t wanted[] = {sums->live_bytes, sums->idle_bytes,
 				   minus(minus(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
 
 	snprintf(meter->label, sizeof(meter->label), "Mem");
-	meter->total_bytes = scene->machine->total_bytes;
+	meter->total_bytes = sample->machine->total_bytes;
 	for (size_t i = 0; i < 3; i++) {
 		meter->parts[i] = (struct mt_top_part){wanted[i] < room ? wanted[i] : room,
 						       (enum mt_top_style)(MT_STYLE_LIVE + i)};
@@ -97,22 +97,22 @@ static void fill_plain(struct meter *meter, const char *label, uint64_t used, ui
 	say_use(meter, used);
 }
 
-static size_t collect(struct meter *meters, const struct mt_top_scene *scene)
+static size_t collect(struct meter *meters, const struct mt_top_sample *sample)
 {
-	const struct mt_top_machine *machine = scene->machine;
+	const struct mt_top_machine *machine = sample->machine;
 	size_t count = 0;
 	char label[8];
 
 	memset(meters, 0, METERS_MOST * sizeof(*meters)); /* parts end with MT_STYLE_PLAIN, which is 0 */
-	fill_memory(&meters[count++], scene);
+	fill_memory(&meters[count++], sample);
 	if (machine->has_limit)
 		fill_plain(&meters[count++], "Lim", machine->limit.used_bytes, machine->limit.limit_bytes);
 	if (machine->swap_total_bytes)
 		fill_plain(&meters[count++], "Swp", machine->swap_used_bytes, machine->swap_total_bytes);
-	for (size_t i = 0; i < scene->gpus->count; i++) {
+	for (size_t i = 0; i < sample->gpus->count; i++) {
 		snprintf(label, sizeof(label), "GPU%zu", i % 100);
-		fill_plain(&meters[count++], scene->gpus->count > 1 ? label : "GPU", scene->gpus->list[i].used_bytes,
-			   scene->gpus->list[i].total_bytes);
+		fill_plain(&meters[count++], sample->gpus->count > 1 ? label : "GPU", sample->gpus->list[i].used_bytes,
+			   sample->gpus->list[i].total_bytes);
 	}
 	return count;
 }
@@ -126,10 +126,10 @@ static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const 
 }
 
 /* Two side by side where there is room, in at most `most` lines. */
-static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, int row, int most)
+static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row, int most)
 {
 	struct meter meters[METERS_MOST];
-	size_t count = collect(meters, scene), across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
+	size_t count = collect(meters, sample), across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
 	int width = canvas->columns / (int)across, lines = 0;
 
 	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
@@ -170,11 +170,11 @@ static uint64_t highest_pressure(const struct mt_top_model *model)
 	return highest;
 }
 
-static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, int row)
+static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row)
 {
 	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
-	const struct mt_top_sums *sums = &scene->model->total;
-	uint64_t level = highest_pressure(scene->model);
+	const struct mt_top_sums *sums = &sample->model->total;
+	uint64_t level = highest_pressure(sample->model);
 	double stuck = mt_top_sums_stuck_percent(sums);
 	struct mt_top_at at = {row, 1, 0};
 	char text[40];
@@ -185,26 +185,26 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_scene *s
 	at.column = put_sum(canvas, at, "dirty", mt_top_bytes(sums->dirty_bytes).text);
 	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(stuck < 0 ? 0 : stuck).text);
 	at.column = put_sum(canvas, at, "frag", text);
-	if (scene->model->kinds.gpu)
+	if (sample->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	at.column = put(canvas, at, MT_STYLE_LABEL, "pressure ");
 	at.column = put(canvas, at, styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
 			mt_statsfile_pressure_level(level)) +
 		    2;
-	if (!scene->machine->has_stalls)
+	if (!sample->machine->has_stalls)
 		return;
-	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(scene->machine->stall_pct).text);
+	snprintf(text, sizeof(text), "%.8s%%", mt_top_percent(sample->machine->stall_pct).text);
 	put_sum(canvas, at, "stalled", text);
 }
 
-int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, int most)
+int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int most)
 {
 	int lines = 1;
 
-	draw_title(canvas, scene);
+	draw_title(canvas, sample);
 	if (most > lines)
-		lines += draw_meters(canvas, scene, lines, most > 4 ? most - 2 : 1);
+		lines += draw_meters(canvas, sample, lines, most > 4 ? most - 2 : 1);
 	if (most > lines)
-		draw_sums(canvas, scene, lines++);
+		draw_sums(canvas, sample, lines++);
 	return lines;
 }

@@ -7,7 +7,7 @@
 #include "ctl/top/model.h"
 
 /* All that a frame is made from. */
-struct mt_top_scene {
+struct mt_top_sample {
 	const struct mt_top_model *model;
 	const struct mt_top_machine *machine;
 	const struct mt_top_gpus *gpus;
@@ -17,6 +17,6 @@ struct mt_top_scene {
 };
 
 /* At most `most` lines, at least the title. Answers how many. */
-int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, int most);
+int mt_top_draw_header(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int most);
 
 #endif

@@ -22,7 +22,7 @@ struct mt_top_history {
 	size_t first, count;
 };
 
-/* A point that is not later than the last one is dropped; one that is much earlier begins all anew, since the clock has been
+/* A point that is not later than the last one is dropped; one that is much earlier begins all again, since the clock has been
  * set back. Points that are nearer to each other than 15 minutes divided by the room for them become one, with the larger RSS;
  * the ring always reaches back 15 minutes, at whatever interval. */
 void mt_top_history_add(struct mt_top_history *history, const struct mt_top_point *point);

@@ -77,7 +77,7 @@ static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at, const st
 
 struct drawing {
 	struct mt_top_canvas *canvas;
-	const struct mt_top_scene *scene;
+	const struct mt_top_sample *sample;
 	struct mt_top_layout layout;
 };
 
@@ -91,11 +91,11 @@ static struct mt_top_at place_of(const struct drawing *drawing, int row, enum mt
 static void draw_cells(const struct drawing *drawing, int at_row, const struct mt_top_line *line,
 		       enum mt_top_style style)
 {
-	const struct mt_top_sortee shown = {&drawing->scene->model->rows[line->row], &line->sums};
+	const struct mt_top_sortee shown = {&drawing->sample->model->rows[line->row], &line->sums};
 
 	for (size_t i = 0; i < MT_COLUMN_TREND; i++) {
 		struct mt_top_cell_text cell =
-			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->scene->now_ns);
+			mt_top_column_cell((enum mt_top_column)i, &shown, drawing->sample->now_ns);
 		struct mt_top_at at = place_of(drawing, at_row, (enum mt_top_column)i);
 
 		if (cell.style == MT_STYLE_PLAIN)
@@ -109,7 +109,7 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 
 static void draw_line(const struct drawing *drawing, int at_row, const struct mt_top_line *line)
 {
-	const struct mt_top_row *row = &drawing->scene->model->rows[line->row];
+	const struct mt_top_row *row = &drawing->sample->model->rows[line->row];
 	enum mt_top_style style = line->is_context || row->state == MT_ROSTER_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
 	struct mt_top_at at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
@@ -117,7 +117,7 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_TREND])
 		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND), row->history,
-				  drawing->scene->now_ns);
+				  drawing->sample->now_ns);
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
 		snprintf(folded, sizeof(folded), "[+%zu] ", line->folded_count);
@@ -148,7 +148,7 @@ static void scroll(const struct mt_top_model *model, size_t height, size_t *firs
 
 static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t first)
 {
-	const struct mt_top_model *model = drawing->scene->model;
+	const struct mt_top_model *model = drawing->sample->model;
 
 	mt_top_layout_make(model->kinds, drawing->canvas->columns, &drawing->layout);
 	draw_heading(drawing->canvas, model, &drawing->layout, area.row);
@@ -158,26 +158,26 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 		draw_line(drawing, row, &model->lines[first++]);
 }
 
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, struct mt_top_area area,
+void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, struct mt_top_area area,
 		      size_t *first)
 {
-	struct drawing drawing = {.canvas = canvas, .scene = scene};
+	struct drawing drawing = {.canvas = canvas, .sample = sample};
 	int height = area.end - area.row - 1;
 
 	if (height < 1)
 		return;
-	scroll(scene->model, (size_t)height, first);
+	scroll(sample->model, (size_t)height, first);
 	draw_lines(&drawing, area, *first);
-	if (scene->model->lines_count)
-		mt_top_paint_row(canvas, area.row + 1 + (int)(scene->model->selected - *first), MT_STYLE_SELECTED);
+	if (sample->model->lines_count)
+		mt_top_paint_row(canvas, area.row + 1 + (int)(sample->model->selected - *first), MT_STYLE_SELECTED);
 }
 
-void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_scene *scene, int columns)
+void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int columns)
 {
-	struct drawing drawing = {.canvas = canvas, .scene = scene};
-	struct mt_top_area area = {.end = HEADER_MOST + 1 + (int)scene->model->lines_count + 1};
+	struct drawing drawing = {.canvas = canvas, .sample = sample};
+	struct mt_top_area area = {.end = HEADER_MOST + 1 + (int)sample->model->lines_count + 1};
 
 	mt_top_canvas_start(canvas, columns, area.end);
-	area.row = mt_top_draw_header(canvas, scene, HEADER_MOST);
+	area.row = mt_top_draw_header(canvas, sample, HEADER_MOST);
 	draw_lines(&drawing, area, 0);
 }

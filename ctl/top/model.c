@@ -1,4 +1,4 @@
-/* ctl/top/model.c -- see model.h. Lines are made anew at every look: with 1,000 processes that is a millisecond. */
+/* ctl/top/model.c -- see model.h. Lines are made again at every look: with 1,000 processes that is a millisecond. */
 #include "ctl/top/model.h"
 
 #include <stdio.h>

@@ -44,7 +44,7 @@ void mt_top_model_end(struct mt_top_model *model);
 /* Takes the list over. true: the process that was selected has ended. */
 bool mt_top_model_take(struct mt_top_model *model, struct mt_top_row *rows, size_t count);
 
-/* Makes the lines anew: whoever changes sort, filter or flat calls it. */
+/* Makes the lines again: whoever changes sort, filter or flat calls it. */
 void mt_top_model_arrange(struct mt_top_model *model);
 
 /* NULL: the list is empty. */

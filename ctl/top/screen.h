@@ -15,7 +15,7 @@ bool mt_top_screen_has_colours(void);
 void mt_top_screen_size(int *columns, int *rows);
 void mt_top_screen_show(const struct mt_top_canvas *canvas);
 
-/* Somebody else has written on the terminal: the next frame is drawn anew, all of it. */
+/* Somebody else has written on the terminal: the next frame is drawn again, all of it. */
 void mt_top_screen_spoiled(void);
 
 /* The next key that has been pressed, MT_KEY_NONE where there is none. */

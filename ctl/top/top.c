@@ -106,10 +106,10 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 	int key;
 
 	while (!app->is_over && !must_end) {
-		now_ns = mt_bellfile_now_ns();
+		now_ns = mt_control_file_now_ns();
 		if (!app->is_paused && now_ns >= next_ns) {
 			mt_top_app_look(app);
-			next_ns = mt_bellfile_now_ns() + app->interval_ms * 1000000u;
+			next_ns = mt_control_file_now_ns() + app->interval_ms * 1000000u;
 		}
 		mt_top_app_poll(app);
 		if (was_stopped) {
@@ -117,13 +117,13 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 			mt_top_screen_spoiled();
 		}
 		show(app);
-		if (!wait_for_key(time_to_wait(app, next_ns, mt_bellfile_now_ns()), waiting))
+		if (!wait_for_key(time_to_wait(app, next_ns, mt_control_file_now_ns()), waiting))
 			return;
 		while ((key = mt_top_screen_key()) != MT_KEY_NONE && !app->is_over)
 			mt_top_app_key(app, key);
 		/* A shorter interval counts at once. */
-		if (next_ns > mt_bellfile_now_ns() + app->interval_ms * 1000000u)
-			next_ns = mt_bellfile_now_ns() + app->interval_ms * 1000000u;
+		if (next_ns > mt_control_file_now_ns() + app->interval_ms * 1000000u)
+			next_ns = mt_control_file_now_ns() + app->interval_ms * 1000000u;
 	}
 }
 
@@ -161,14 +161,14 @@ static int once_columns(void)
 
 static int print_once(struct mt_top_app *app)
 {
-	struct mt_top_scene scene;
+	struct mt_top_sample sample;
 	char line[8192];
 	int last;
 
 	app->canvas.unicode = locale_is_utf8();
 	mt_top_app_look(app);
-	scene = mt_top_app_scene(app);
-	mt_top_draw_once(&app->canvas, &scene, once_columns());
+	sample = mt_top_app_sample(app);
+	mt_top_draw_once(&app->canvas, &sample, once_columns());
 	last = app->canvas.rows - 1;
 	for (; last > 0; last--) {
 		mt_top_canvas_line(&app->canvas, last, line, sizeof(line));

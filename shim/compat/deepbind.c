@@ -10,12 +10,12 @@
 #include "core/init.h"
 
 /* entry/open_ARCH.S jumps there: not static. Goes from NULL to the one right value; relaxed. */
-extern _Atomic(void *) mt_open_next;
-_Atomic(void *) mt_open_next;
+extern _Atomic(void *) mt_deepbind_next;
+_Atomic(void *) mt_deepbind_next;
 
-MT_COLD void mt_open_find(void)
+MT_COLD void mt_deepbind_find(void)
 {
-	atomic_store_explicit(&mt_open_next, mt_symbol(RTLD_NEXT, "dlopen"), memory_order_relaxed);
+	atomic_store_explicit(&mt_deepbind_next, mt_symbol(RTLD_NEXT, "dlopen"), memory_order_relaxed);
 }
 
 static void tell(void)
@@ -27,11 +27,11 @@ static void tell(void)
 				    "with this one; MT_ALLOCATOR=system keeps it");
 }
 
-MT_COLD int mt_open_mode(int mode)
+MT_COLD int mt_deepbind_mode(int mode)
 {
 	int kept = errno;
 
-	if (mt_life_is_embedded()) {
+	if (mt_init_uses_jemalloc()) {
 		tell();
 		mode &= ~RTLD_DEEPBIND;
 	}

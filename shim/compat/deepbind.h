@@ -4,13 +4,13 @@
  * embedded allocator the flag is left out, which a line at level info tells. MT_ALLOCATOR=system keeps it: there all
  * blocks are libc's. Everything else is a jump to the next dlopen, with the caller's return address, by which the
  * loader finds namespace and search path (open_ARCH.S). */
-#ifndef MT_ENTRY_OPEN_H
-#define MT_ENTRY_OPEN_H
+#ifndef MT_COMPAT_DEEPBIND_H
+#define MT_COMPAT_DEEPBIND_H
 
 /* The mode with which a library is to be opened instead of one that has RTLD_DEEPBIND. Keeps errno. */
-int mt_open_mode(int mode);
+int mt_deepbind_mode(int mode);
 
 /* Finds the next dlopen in line; the word that open_ARCH.S reads stays empty where there is none. */
-void mt_open_find(void);
+void mt_deepbind_find(void);
 
 #endif

@@ -12,14 +12,14 @@ dlopen:
 	.cfi_startproc
 	hint 34                         /* bti c */
 	tbnz w1, #3, 3f                 /* RTLD_DEEPBIND */
-1:	load_real mt_open_next
+1:	load_real mt_deepbind_next
 	cbz x16, 2f
 	br x16
 
 2:	save
-	bl mt_open_find
+	bl mt_deepbind_find
 	restore
-	load_real mt_open_next
+	load_real mt_deepbind_next
 	cbz x16, 4f
 	br x16
 4:	mov x0, xzr
@@ -27,7 +27,7 @@ dlopen:
 
 3:	save
 	mov w0, w1
-	bl mt_open_mode
+	bl mt_deepbind_mode
 	mov w9, w0
 	restore
 	mov w1, w9
@@ -35,7 +35,7 @@ dlopen:
 	.cfi_endproc
 	.size dlopen, . - dlopen
 
-	.hidden mt_open_next
-	.hidden mt_open_find
-	.hidden mt_open_mode
+	.hidden mt_deepbind_next
+	.hidden mt_deepbind_find
+	.hidden mt_deepbind_mode
 #endif

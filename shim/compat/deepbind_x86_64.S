@@ -14,15 +14,15 @@ dlopen:
 	endbr64
 	testb $8, %sil                  /* RTLD_DEEPBIND */
 	jnz 3f
-1:	movq mt_open_next(%rip), %rax
+1:	movq mt_deepbind_next(%rip), %rax
 	testq %rax, %rax
 	jz 2f
 	jmp *%rax
 
 2:	save
-	call mt_open_find
+	call mt_deepbind_find
 	restore
-	movq mt_open_next(%rip), %rax
+	movq mt_deepbind_next(%rip), %rax
 	testq %rax, %rax
 	jz 4f
 	jmp *%rax
@@ -30,14 +30,14 @@ dlopen:
 
 3:	save
 	movl %esi, %edi
-	call mt_open_mode
+	call mt_deepbind_mode
 	restore
 	movl %eax, %esi
 	jmp 1b
 	.cfi_endproc
 	.size dlopen, . - dlopen
 
-	.hidden mt_open_next
-	.hidden mt_open_find
-	.hidden mt_open_mode
+	.hidden mt_deepbind_next
+	.hidden mt_deepbind_find
+	.hidden mt_deepbind_mode
 #endif

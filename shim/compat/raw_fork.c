@@ -1,5 +1,5 @@
 /* compat/raw_fork.c -- a child that is made past fork's handlers: by _Fork, by clone, by the bare system call, as sandboxes and
- * container tools do. A program of one thread may allocate in it. The reaper does not come along, but its half-done
+ * container tools do. A program of one thread may allocate in it. The worker does not come along, but its half-done
  * purge would: so the heap stands still meanwhile. Those that share our memory (CLONE_VM, vfork) need nothing; a system call
  * that is made without libc is not seen.
  * CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls exec, which may be hours. There the heap stands
@@ -45,7 +45,7 @@ static _Atomic(fork_fn) next_fork;
 static _Atomic(clone_fn) next_clone;
 static _Atomic(syscall_fn) next_syscall;
 
-void mt_copy_start(void)
+void mt_raw_fork_start(void)
 {
 	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"), memory_order_relaxed);
 	atomic_store_explicit(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"), memory_order_relaxed);
@@ -54,7 +54,7 @@ void mt_copy_start(void)
 
 static bool is_shared(void)
 {
-	return mt_life_is_on() && mt_reaper_runs() && mt_life_is_home();
+	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process();
 }
 
 static bool hold(void)
@@ -178,7 +178,7 @@ static bool is_readable(const struct clone_args *wanted)
 {
 	const struct timespec none = {0};
 	int kept = errno;
-	bool can_read = mt_kernel(SYS_futex, wanted, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &none) == 0 || (errno != EFAULT && errno != EINVAL);
+	bool can_read = mt_raw_syscall(SYS_futex, wanted, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &none) == 0 || (errno != EFAULT && errno != EINVAL);
 
 	errno = kept;
 	return can_read;
@@ -234,7 +234,7 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
 
 	if (mt_unlikely(!next))
-		return mt_kernel(number, a, b, c, d, e, f);
+		return mt_raw_syscall(number, a, b, c, d, e, f);
 	if (mt_unlikely(may_copy(number)) && !shares_memory(number, a, b))
 		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e) : copy_by_call(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);

@@ -1,7 +1,7 @@
-/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads: the reaper is away meanwhile.
+/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads: the worker is away meanwhile.
  * unshare and setns: where a user namespace is concerned (and for setns a mount namespace), the kernel refuses both
- * to a process of several threads; a program of one must not become one by the reaper. So where they are refused with
- * EINVAL while the reaper runs, it ends, they are asked once more, and it begins anew. The bare system calls are not
+ * to a process of several threads; a program of one must not become one by the worker. So where they are refused with
+ * EINVAL while the worker runs, it ends, they are asked once more, and it begins again. The bare system calls are not
  * seen.
  * Source: unshare(2), setns(2). */
 #include "compat/single_thread.h"
@@ -22,7 +22,7 @@ MT_EXPORT int setns(int fd, int type);
 
 /* Ids: libc has every thread change its own, and aborts where one may not what another may. The program's may by
  * capabilities that it has kept or taken for itself alone (PR_SET_KEEPCAPS, capset), or may not by a filter of its own; so
- * where the reaper's rights are others, or cannot be told, it is away meanwhile. Not whenever ids change: a file server does
+ * where the worker's rights are others, or cannot be told, it is away meanwhile. Not whenever ids change: a file server does
  * that for each request, and it would wait for the end of a thread, which may be a purge, and pay for another one. */
 #define IDS(X)                                                          \
 	X(setuid, (uid_t id), (id))                                     \
@@ -60,29 +60,29 @@ static void *next_function(enum next which)
 
 	if (found)
 		return found;
-	if (mt_life_is_on() && !mt_life_is_home())
+	if (mt_init_is_on() && !mt_init_is_own_process())
 		return mt_elf_libc_function(next_names[which]);
 	found = mt_symbol(RTLD_NEXT, next_names[which]);
 	atomic_store_explicit(&next_functions[which], found, memory_order_relaxed);
 	return found;
 }
 
-void mt_alone_find(void)
+void mt_single_thread_find(void)
 {
 	for (int i = 0; i < NEXT_COUNT; i++)
 		(void)next_function((enum next)i);
 }
 
-/* ---- the reaper ---- */
+/* ---- the worker ---- */
 
 static bool step_aside(void)
 {
-	return mt_life_is_on() && mt_reaper_runs() && mt_life_is_home() && mt_reaper_step_aside();
+	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process() && mt_worker_pause();
 }
 
 static bool make_way_for_ids(void)
 {
-	return mt_life_is_on() && mt_reaper_runs() && !mt_reaper_has_same_rights() && step_aside();
+	return mt_init_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() && step_aside();
 }
 
 static bool is_in_the_way(int answer)
@@ -94,7 +94,7 @@ static void come_back(void)
 {
 	int kept = errno;
 
-	mt_reaper_come_back();
+	mt_worker_resume();
 	errno = kept;
 }
 

@@ -48,7 +48,7 @@ static MT_TLS bool has_forked; /* and has not opened the file since */
 /* In a child past fork's handlers the loader may not be asked (compat/single_thread.c). */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
-	bool is_copy = mt_life_is_on() && !mt_life_is_home();
+	bool is_copy = mt_init_is_on() && !mt_init_is_own_process();
 	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name) : mt_symbol(RTLD_NEXT, name));
 
 	if (!is_copy)
@@ -72,7 +72,7 @@ static int make_text(void)
 {
 	char text[1024];
 	char own[1024];
-	uint64_t ours = mt_last_own_threads();
+	uint64_t ours = mt_main_exit_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
 	const char *field = length > 0 ? mt_os_stat_at(text, THREADS_FIELD) : NULL;
 	uint64_t count = field ? mt_os_number(field) : 0;
@@ -85,14 +85,14 @@ static int make_text(void)
 	mt_format(own, sizeof(own), "%.*s%llu%s", (int)(field - text), text, (unsigned long long)(count - ours),
 		  field + strspn(field, "0123456789"));
 	bytes = strlen(own);
-	fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	fd = (int)mt_raw_syscall(SYS_memfd_create, "stat", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0)
-		fd = (int)mt_kernel(SYS_memfd_create, "stat", MFD_CLOEXEC);
+		fd = (int)mt_raw_syscall(SYS_memfd_create, "stat", MFD_CLOEXEC);
 	if (fd < 0)
 		return -1;
 	if (mt_os_write_at(fd, own, bytes, 0) == (ssize_t)bytes) {
 		mt_format(text, sizeof(text), "/proc/self/fd/%d", fd);
-		readable = (int)mt_kernel(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
+		readable = (int)mt_raw_syscall(SYS_openat, AT_FDCWD, text, O_RDONLY | O_CLOEXEC);
 	}
 	mt_os_close(fd);
 	return readable;
@@ -111,10 +111,10 @@ static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 	if (mode[0] != 'r' || strchr(mode, '+') || !mt_python_is_running())
 		return file;
 	number = fileno(file);
-	flags = mt_kernel(SYS_fcntl, number, F_GETFD);
+	flags = mt_raw_syscall(SYS_fcntl, number, F_GETFD);
 	fd = make_text();
 	if (fd >= 0) {
-		(void)mt_kernel(SYS_dup3, fd, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
+		(void)mt_raw_syscall(SYS_dup3, fd, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
 		mt_os_close(fd);
 	}
 	errno = kept;

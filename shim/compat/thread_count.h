@@ -1,6 +1,6 @@
 /* compat/thread_count.h -- how many threads a program finds in itself after a fork. Rank 5. */
-#ifndef MT_THREAD_COUNT_H
-#define MT_THREAD_COUNT_H
+#ifndef MT_COMPAT_THREAD_COUNT_H
+#define MT_COMPAT_THREAD_COUNT_H
 
 /* Once, from the constructor: finds the functions behind ours. */
 void mt_thread_count_start(void);

@@ -20,10 +20,10 @@
 
 static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
-	const struct mt_order order = {.reason = reason, .level = level, .round = round, .here = true};
+	const struct mt_trim_request order = {.reason = reason, .level = level, .round = round, .here = true};
 	struct mt_stats_record record;
 
-	mt_actions_clean(&order, &record);
+	mt_cleanup_run(&order, &record);
 	if (record.result == MT_NULL_RESULT)
 		return -1;
 	return record.anon_before_bytes > record.anon_after_bytes ?
@@ -36,15 +36,15 @@ MT_EXPORT uint64_t mt_round(void)
 	enum mt_level level;
 	uint64_t round;
 
-	if (!mt_life_is_on())
+	if (!mt_init_is_on())
 		return 0;
 	round = mt_rounds_end();
-	/* The reaper's ladder wants to see every round end, and is on its first rung where there is no reaper. */
+	/* The worker's adaptive rounds wants to see every round end, and is on its first rung where there is no worker. */
 	if (!mt_rounds_due(round, cfg->gc_rounds == MT_COUNT_AUTO ? 1 : cfg->gc_rounds, cfg, &level))
 		return round;
-	/* A process too small for a reaper cleans up by itself. */
-	if (mt_reaper_runs())
-		mt_bell_ring(MT_BELL_API);
+	/* A process too small for a worker cleans up by itself. */
+	if (mt_worker_is_running())
+		mt_control_notify(MT_CONTROL_API);
 	else
 		(void)clean(MT_REASON_ROUND, level, round);
 	return round;
@@ -52,7 +52,7 @@ MT_EXPORT uint64_t mt_round(void)
 
 MT_EXPORT int64_t mt_trim(int level)
 {
-	if (!mt_life_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
+	if (!mt_init_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
 		return -1;
 	return clean(MT_REASON_API, (enum mt_level)level, 0);
 }
@@ -65,7 +65,7 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	const struct mt_stats_snapshot *figures;
 	bool counted;
 
-	if (!mt_life_is_on() || out->size_bytes < sizeof(out->size_bytes))
+	if (!mt_init_is_on() || out->size_bytes < sizeof(out->size_bytes))
 		return -1;
 	counted = mt_account_read(&totals);
 	(void)mt_rss_read_quick(&rss);
@@ -96,7 +96,7 @@ MT_EXPORT void mt_cleanup_memory(int cuda_empty_cache)
 
 MT_EXPORT const char *mt_allocator_type(void)
 {
-	return mt_life_is_on() ? mt_backend_identity()->allocator : "unknown";
+	return mt_init_is_on() ? mt_backend_identity()->allocator : "unknown";
 }
 
 MT_EXPORT int mt_try_trim(void)

@@ -1,6 +1,6 @@
 /* core/api.h -- what core/init.c asks of core/api.c; the functions themselves are in mtshim.h. */
-#ifndef MT_ENTRY_API_H
-#define MT_ENTRY_API_H
+#ifndef MT_CORE_API_H
+#define MT_CORE_API_H
 
 #include <stdbool.h>
 

@@ -1,10 +1,10 @@
 /* core/blocks_layout.h -- the file that MT_REQUEST_SNAPSHOT leaves beside the stats file, NAME.blocks, mode 0600:
- * the blocks that the pool knows, one after the other as they were met. A block that was freed and allocated anew
+ * the blocks that the pool knows, one after the other as they were met. A block that was freed and allocated again
  * meanwhile may be there twice, under one base: the later one is right. Written under another name and renamed when
  * it is whole; whoever has asked removes it after reading. All integers are native-endian. A reader trusts nothing in
  * it. */
-#ifndef MT_BLOCKS_LAYOUT_H
-#define MT_BLOCKS_LAYOUT_H
+#ifndef MT_CORE_BLOCKS_LAYOUT_H
+#define MT_CORE_BLOCKS_LAYOUT_H
 
 #include <stdint.h>
 

@@ -12,7 +12,7 @@
 
 /* ---- numbers ---- */
 
-bool mt_place_number(const char *text, uint64_t *out)
+bool mt_cgroup_path_number(const char *text, uint64_t *out)
 {
 	const char *at = text;
 	uint64_t value = 0;
@@ -28,7 +28,7 @@ bool mt_place_number(const char *text, uint64_t *out)
 	return true;
 }
 
-bool mt_place_keyed(const char *text, const char *key, uint64_t *out)
+bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 {
 	size_t length = strlen(key);
 
@@ -37,7 +37,7 @@ bool mt_place_keyed(const char *text, const char *key, uint64_t *out)
 		if (text)
 			text++;
 	}
-	return text && mt_place_number(text + length, out);
+	return text && mt_cgroup_path_number(text + length, out);
 }
 
 /* ---- lines ---- */
@@ -96,8 +96,8 @@ static char *next_word(char **at)
 struct search {
 	const char *root;
 	const char *controller;
-	char path[MT_PLACE_BYTES]; /* in its hierarchy */
-	struct mt_place *out;
+	char path[MT_CGROUP_PATH_BYTES]; /* in its hierarchy */
+	struct mt_cgroup_path *out;
 	bool found;
 };
 
@@ -118,7 +118,7 @@ static bool take_path(char *line, void *context)
 	return true;
 }
 
-static bool set_place(struct mt_place *out, const char *root, const char *mount, const char *below)
+static bool set_place(struct mt_cgroup_path *out, const char *root, const char *mount, const char *below)
 {
 	if (strlen(root) + strlen(mount) + strlen(below) >= sizeof(out->directory))
 		return false;
@@ -159,10 +159,10 @@ static bool take_mount(char *line, void *context)
 	return below != NULL;
 }
 
-bool mt_place_find(const char *root, const char *controller, struct mt_place *out)
+bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgroup_path *out)
 {
 	static struct search search;
-	static char path[MT_PLACE_BYTES];
+	static char path[MT_CGROUP_PATH_BYTES];
 
 	search.root = root;
 	search.controller = controller;
@@ -178,7 +178,7 @@ bool mt_place_find(const char *root, const char *controller, struct mt_place *ou
 	return search.found;
 }
 
-bool mt_place_given(const char *root, const char *directory, struct mt_place *out)
+bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out)
 {
 	if (*directory != '/' || !set_place(out, root, "", directory))
 		return false;
@@ -189,7 +189,7 @@ bool mt_place_given(const char *root, const char *directory, struct mt_place *ou
 
 /* ---- its groups ---- */
 
-size_t mt_place_above(const struct mt_place *place, size_t length)
+size_t mt_cgroup_path_parent(const struct mt_cgroup_path *place, size_t length)
 {
 	if (length <= place->mount_length)
 		return 0;
@@ -200,15 +200,15 @@ size_t mt_place_above(const struct mt_place *place, size_t length)
 	return length;
 }
 
-static const char *path_of(const struct mt_place *place, size_t length, const char *file)
+static const char *path_of(const struct mt_cgroup_path *place, size_t length, const char *file)
 {
-	static char path[MT_PLACE_BYTES + 64];
+	static char path[MT_CGROUP_PATH_BYTES + 64];
 
 	(void)mt_format(path, sizeof(path), "%.*s/%s", (int)length, place->directory, file);
 	return path;
 }
 
-bool mt_place_has(const struct mt_place *place, size_t length, const char *file)
+bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file)
 {
 	int fd = mt_os_open(path_of(place, length, file), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
@@ -217,7 +217,7 @@ bool mt_place_has(const struct mt_place *place, size_t length, const char *file)
 	return fd >= 0;
 }
 
-bool mt_place_read(const struct mt_place *place, size_t length, const char *file, char *out, size_t out_bytes)
+bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file, char *out, size_t out_bytes)
 {
 	return mt_os_read_file(path_of(place, length, file), out, out_bytes) > 0;
 }

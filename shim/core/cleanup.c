@@ -18,9 +18,9 @@
 #include "core/publish.h"
 
 
-static struct mt_lock lock = MT_LOCK(actions); /* one purge at a time */
+static struct mt_lock lock = MT_LOCK(cleanup); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
-static _Atomic uint64_t reaper_purge_ns; /* CPU time of the reaper's purges; counter, no ordering */
+static _Atomic uint64_t worker_purge_ns; /* CPU time of the worker's purges; counter, no ordering */
 
 static const char *const reason_texts[] = {
 #define X(name, text) text,
@@ -47,16 +47,16 @@ static uint64_t live_bytes(void)
 
 /* A cleanup that nobody asked for: of several processes that train together, one that collects or flushes lets all
  * others wait. */
-static bool is_automatic(const struct mt_order *order)
+static bool is_automatic(const struct mt_trim_request *order)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
 	return order->reason == MT_REASON_ROUND && (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
-static bool spares_ranks(const struct mt_order *order)
+static bool spares_ranks(const struct mt_trim_request *order)
 {
-	return order->level >= MT_LEVEL_LIGHT && mt_config_facts()->world_size > 1 && is_automatic(order);
+	return order->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 && is_automatic(order);
 }
 
 static void publish_left(const struct mt_python_outcome *outcome)
@@ -70,9 +70,9 @@ static void publish_left(const struct mt_python_outcome *outcome)
 }
 
 /* Answers whether frameworks' caches were left because of a capture. */
-static bool collect(const struct mt_order *order, struct mt_stats_record *record)
+static bool collect(const struct mt_trim_request *order, struct mt_stats_record *record)
 {
-	const struct mt_python_wish wish = {
+	const struct mt_python_options options = {
 		.flush_thread = mt_backend()->flush_thread,
 		.patient = order->reason == MT_REASON_ROUND || order->reason == MT_REASON_SIGNAL,
 		.here = order->here,
@@ -82,7 +82,7 @@ static bool collect(const struct mt_order *order, struct mt_stats_record *record
 	};
 	struct mt_python_outcome outcome;
 
-	mt_python_collect(&wish, &outcome);
+	mt_python_collect(&options, &outcome);
 	if (outcome.figures_known)
 		publish_left(&outcome);
 	record->frameworks = outcome.frameworks;
@@ -104,7 +104,7 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->gc_cost_ns += record->gc_ns;
 	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
 		figures->gpu_flush_count++;
-		figures->gpu_flushed_bytes += mt_above(record->gpu_before_bytes, record->gpu_after_bytes);
+		figures->gpu_flushed_bytes += mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes);
 	}
 	if (!record->merged) {
 		figures->purge_count++;
@@ -173,7 +173,7 @@ static void print_profile(const struct mt_stats_record *record)
 	       describe_pressure(record, pressure, sizeof(pressure)));
 }
 
-static struct mt_stats_record new_record(const struct mt_order *order)
+static struct mt_stats_record new_record(const struct mt_trim_request *order)
 {
 	struct mt_rss_full before = {0};
 
@@ -210,7 +210,7 @@ static void finish_record(struct mt_stats_record *record)
 }
 
 /* Under the lock: one purge at a time. */
-static bool purge(const struct mt_order *order, struct mt_stats_record *record)
+static bool purge(const struct mt_trim_request *order, struct mt_stats_record *record)
 {
 	struct mt_purge_outcome outcome = {0};
 	uint64_t began = mt_os_now_ns();
@@ -226,7 +226,7 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	if (!order->here)
-		atomic_fetch_add_explicit(&reaper_purge_ns, mt_above(mt_os_thread_cpu_ns(), began_cpu),
+		atomic_fetch_add_explicit(&worker_purge_ns, mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu),
 					  memory_order_relaxed);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)
 		record->longest_hold_ns = outcome.longest_hold_ns;
@@ -234,7 +234,7 @@ static bool purge(const struct mt_order *order, struct mt_stats_record *record)
 }
 
 /* Python first: what its frameworks give back lands in our pool. */
-static void flush_gpu(const struct mt_order *order, bool left, struct mt_stats_record *record)
+static void flush_gpu(const struct mt_trim_request *order, bool left, struct mt_stats_record *record)
 {
 	if (order->level != MT_LEVEL_HEAVY && !order->flush_gpu)
 		return;
@@ -248,7 +248,7 @@ static void flush_gpu(const struct mt_order *order, bool left, struct mt_stats_r
 }
 
 /* gc and GPU caches, as far as the order goes. */
-static void clean_above_heap(const struct mt_order *order, struct mt_stats_record *record)
+static void clean_above_heap(const struct mt_trim_request *order, struct mt_stats_record *record)
 {
 	bool left = false;
 
@@ -273,14 +273,14 @@ static bool is_without_gc(const struct mt_stats_record *record)
 }
 
 /* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
-static bool purge_ahead(const struct mt_order *order, struct mt_stats_record *record)
+static bool purge_ahead(const struct mt_trim_request *order, struct mt_stats_record *record)
 {
 	if (order->level < MT_LEVEL_LIGHT || order->here || (!order->pressure.sources && !mt_python_is_running()))
 		return false;
 	return purge(order, record);
 }
 
-void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
+void mt_cleanup_run(const struct mt_trim_request *order, struct mt_stats_record *out)
 {
 	struct mt_stats_record record;
 	uint64_t began = mt_os_now_ns();
@@ -295,16 +295,16 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 		possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
-	purged = mt_above(record.anon_before_bytes, record.anon_after_bytes);
+	purged = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
 	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (record.gpu_state == MT_GPU_DONE && (mt_above(record.gpu_before_bytes, record.gpu_after_bytes) ||
-						mt_above(record.pinned_before_bytes, record.pinned_after_bytes)))
+	if (record.gpu_state == MT_GPU_DONE && (mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes) ||
+						mt_sat_sub(record.pinned_before_bytes, record.pinned_after_bytes)))
 		record.result = 1;
 	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
 	if (order->here)
-		mt_actions_note_foreign(purged);
+		mt_cleanup_note_program(purged);
 	count(&record, purged);
 	mt_publish_record(&record);
 	print_profile(&record);
@@ -312,7 +312,7 @@ void mt_actions_clean(const struct mt_order *order, struct mt_stats_record *out)
 	errno = kept;
 }
 
-void mt_actions_note_merged(const struct mt_order *order)
+void mt_cleanup_note_merged(const struct mt_trim_request *order)
 {
 	struct mt_stats_record record = {
 		.time_ns = mt_os_realtime_ns(),
@@ -333,9 +333,9 @@ void mt_actions_note_merged(const struct mt_order *order)
 	print_profile(&record);
 }
 
-void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes, uint64_t duration_ns)
+void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes, uint64_t duration_ns)
 {
-	const struct mt_order order = {.reason = MT_REASON_FRAMEWORK, .level = MT_LEVEL_HEAVY};
+	const struct mt_trim_request order = {.reason = MT_REASON_FRAMEWORK, .level = MT_LEVEL_HEAVY};
 	struct mt_stats_record record = new_record(&order);
 
 	finish_record(&record);
@@ -345,14 +345,14 @@ void mt_actions_record_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_b
 	record.gpu_after_bytes = gpu_after_bytes;
 	record.gpu_state = MT_GPU_DONE;
 	record.frameworks = MT_FRAMEWORK_TORCH;
-	record.result = mt_above(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
+	record.result = mt_sat_sub(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
 	mt_publish_lock()->gpu_framework_count++;
 	mt_publish_unlock();
 	mt_publish_record(&record);
 	print_profile(&record);
 }
 
-void mt_actions_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
+void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
@@ -362,24 +362,24 @@ void mt_actions_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] + counts[MT_LEVEL_HEAVY]);
 }
 
-uint64_t mt_actions_foreign_bytes(void)
+uint64_t mt_cleanup_program_bytes(void)
 {
 	return atomic_exchange_explicit(&foreign_bytes, 0, memory_order_relaxed);
 }
 
-uint64_t mt_actions_reaper_purge_ns(void)
+uint64_t mt_cleanup_worker_purge_ns(void)
 {
-	return atomic_exchange_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&worker_purge_ns, 0, memory_order_relaxed);
 }
 
-void mt_actions_note_foreign(uint64_t bytes)
+void mt_cleanup_note_program(uint64_t bytes)
 {
 	atomic_fetch_add_explicit(&foreign_bytes, bytes, memory_order_relaxed);
 }
 
-void mt_actions_fork_child(void)
+void mt_cleanup_fork_child(void)
 {
-	atomic_store_explicit(&reaper_purge_ns, 0, memory_order_relaxed);
+	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
 	mt_lock_reset(&lock);
 	atomic_store_explicit(&foreign_bytes, 0, memory_order_relaxed);
 }

@@ -51,13 +51,13 @@ struct findings {
 };
 
 static struct mt_config live;
-static struct mt_config_facts facts;
+static struct mt_launch_env facts;
 static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
 
 /* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
 #define COMPLAINTS_MAX 32u
 static struct {
-	char lines[COMPLAINTS_MAX][MT_COMPLAINT_MAX];
+	char lines[COMPLAINTS_MAX][MT_CONFIG_ERROR_MAX];
 	unsigned count; /* may pass COMPLAINTS_MAX */
 } complaints;
 
@@ -143,7 +143,7 @@ static void note_entry(const char *entry, struct findings *found, mt_config_comp
 	if (length >= 3 && memcmp(entry, "MT_", 3) == 0) {
 		option = find_option(entry + 3, length - 3, false);
 		if (option == MT_OPTION_COUNT)
-			mt_complaint_name(entry, length, complain);
+			mt_config_error_name(entry, length, complain);
 		else if (found->own[option] == NULL)
 			found->own[option] = equals + 1;
 		return;
@@ -189,7 +189,7 @@ static void complain_values(const struct findings *found, const struct mt_config
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			mt_complaint_value(&(struct mt_refusal){ aliases[i].name, found->alias[i], aliases[i].option },
+			mt_config_error_value(&(struct mt_refusal){ aliases[i].name, found->alias[i], aliases[i].option },
 					   out, complain);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
@@ -199,7 +199,7 @@ static void complain_values(const struct findings *found, const struct mt_config
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		mt_complaint_value(&(struct mt_refusal){ label, found->own[option], option }, out, complain);
+		mt_config_error_value(&(struct mt_refusal){ label, found->own[option], option }, out, complain);
 	}
 }
 
@@ -223,11 +223,11 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_
 static void keep_complaint(const char *line)
 {
 	if (complaints.count < COMPLAINTS_MAX)
-		(void)mt_format(complaints.lines[complaints.count], MT_COMPLAINT_MAX, "%s", line);
+		(void)mt_format(complaints.lines[complaints.count], MT_CONFIG_ERROR_MAX, "%s", line);
 	complaints.count++;
 }
 
-const struct mt_config_facts *mt_config_facts(void)
+const struct mt_launch_env *mt_launch_env(void)
 {
 	return &facts;
 }
@@ -238,7 +238,7 @@ void mt_config_read(const char *const *environ_list)
 
 	complaints.count = 0;
 	mt_config_parse(environ_list, &read, keep_complaint);
-	mt_config_facts_parse(environ_list, &facts);
+	mt_launch_env_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	atomic_store_explicit(&live_filled, true, memory_order_release);
 	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)

@@ -1,10 +1,10 @@
 /* core/config.h -- the settings: parsed once from the environment, changed later only by mt_config_set.
- * Owner: one live copy, mt_config(). Written before any thread of ours exists, afterwards by the reaper alone; every
+ * Owner: one live copy, mt_config(). Written before any thread of ours exists, afterwards by the worker alone; every
  * number is read with a plain aligned load, so a reader sees the old or the new value.
  * Never allocates, never calls getenv (races with setenv crashed others): it walks the environ it is given.
  * Rank 0; no lock. */
-#ifndef MT_CONFIG_H
-#define MT_CONFIG_H
+#ifndef MT_CORE_CONFIG_H
+#define MT_CORE_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ struct mt_config {
 #define MT_RANK_VARIABLES(X) X(RANK) X(OMPI_COMM_WORLD_RANK) X(PMI_RANK) X(SLURM_PROCID)
 
 /* What the environment says to other programs and what we go by, read once with the settings. */
-struct mt_config_facts {
+struct mt_launch_env {
 	uint64_t world_size;          /* WORLD_SIZE: how many processes train together; 0 where it says nothing */
 	bool torch_without_cache;     /* PYTORCH_NO_CUDA_MEMORY_CACHING is 1. PyTorch before 2.7 takes any
 				       * value for it; there we count where we could pool */
@@ -88,19 +88,19 @@ void mt_config_defaults(struct mt_config *out);
 void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_config_complain complain);
 
 /* Reads the facts of an environment. Pure. */
-void mt_config_facts_parse(const char *const *environ_list, struct mt_config_facts *out);
+void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out);
 
 /* The facts that mt_config_read has found; all 0 before. */
-const struct mt_config_facts *mt_config_facts(void);
+const struct mt_launch_env *mt_launch_env(void);
 
-/* mt_config_parse and mt_config_facts_parse into the live copies; complaints go to the log as warnings. */
+/* mt_config_parse and mt_launch_env_parse into the live copies; complaints go to the log as warnings. */
 void mt_config_read(const char *const *environ_list);
 
 /* Sets one setting (name as in options.def or as MT_NAME, in any case) to a value a user would write.
  * UNKNOWN, START_ONLY, INVALID or RANGE; on error *config is untouched. */
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value);
 
-/* mt_config_set on the live copy; only the reaper may call it. */
+/* mt_config_set on the live copy; only the worker may call it. */
 enum mt_err mt_config_set_live(const char *name, const char *value);
 
 /* Writes a setting's value as a user would write it ("timer:30", "on", "USR1"), cut to fit, always ended by NUL. */
@@ -113,6 +113,6 @@ void mt_config_format_origin(const struct mt_config *config, enum mt_option opti
 const char *mt_config_name(enum mt_option option);
 
 /* Whether a program of this name is one that MT_ENABLE, MT_ONLY and MT_EXCLUDE let us work in. */
-bool mt_config_admits(const struct mt_config *config, const char *program);
+bool mt_program_filter_admits(const struct mt_config *config, const char *program);
 
 #endif

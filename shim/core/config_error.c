@@ -65,10 +65,10 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 	}
 }
 
-MT_COLD void mt_complaint_value(const struct mt_refusal *refusal, const struct mt_config *config,
+MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config,
 				mt_config_complain complain)
 {
-	char line[MT_COMPLAINT_MAX];
+	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
 	char wanted[128];
 	char standing[MT_TEXT_MAX];
@@ -170,9 +170,9 @@ static const char *nearest(const char *name, size_t length)
 	return best;
 }
 
-MT_COLD void mt_complaint_name(const char *name, size_t length, mt_config_complain complain)
+MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_complain complain)
 {
-	char line[MT_COMPLAINT_MAX];
+	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
 	char capitals[NAME_MAX_LEN + 1];
 	const char *meant = continued(name + 3, length - 3);

@@ -1,11 +1,11 @@
 /* core/config_error.h -- what is said about a setting that cannot be taken: one line, safe to print, no newline.
  * For config.c. Writes into its own stack frame, allocates nothing, keeps nothing. */
-#ifndef MT_COMPLAINT_H
-#define MT_COMPLAINT_H
+#ifndef MT_CORE_CONFIG_ERROR_H
+#define MT_CORE_CONFIG_ERROR_H
 
 #include "core/config.h"
 
-#define MT_COMPLAINT_MAX 384 /* bytes of a line, with its NUL */
+#define MT_CONFIG_ERROR_MAX 384 /* bytes of a line, with its NUL */
 
 struct mt_refusal {
 	const char *label; /* the variable that said it, ours or an alias */
@@ -14,9 +14,9 @@ struct mt_refusal {
 };
 
 /* "NAME=VALUE: not a whole number from 0 to 9; 3 is taken", where 3 is what stands in *config. */
-void mt_complaint_value(const struct mt_refusal *refusal, const struct mt_config *config, mt_config_complain complain);
+void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config, mt_config_complain complain);
 
 /* "MT_X: no such setting", with the nearest one where there is one. name is length bytes long and begins with MT_. */
-void mt_complaint_name(const char *name, size_t length, mt_config_complain complain);
+void mt_config_error_name(const char *name, size_t length, mt_config_complain complain);
 
 #endif

@@ -1,8 +1,8 @@
 /* core/config_option.h -- the table of settings as data, and how one value is read and written.
  * Owner: config.c has the table; config_value.c knows the kinds. For config*.c and complaint.c alone: everybody else
  * reads struct mt_config. Nothing here allocates, takes a lock, or looks at the locale. */
-#ifndef MT_CONFIG_OPTION_H
-#define MT_CONFIG_OPTION_H
+#ifndef MT_CORE_CONFIG_OPTION_H
+#define MT_CORE_CONFIG_OPTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -13,7 +13,7 @@
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;
 /* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings sets a bit and then reads which
- * word is slept on, the reaper writes which one and then reads the bits. So either it sees the bit, or its word is rung. */
+ * word is slept on, the worker writes which one and then reads the bits. So either it sees the bit, or its word is rung. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
 static uint64_t seen_seq;
 
@@ -24,7 +24,7 @@ static void ring_private(void)
 	mt_os_futex_wake(&private_word, 1, MT_FUTEX_SHARED);
 }
 
-void mt_bell_ring(uint32_t bits)
+void mt_control_notify(uint32_t bits)
 {
 	/* What was stored before the ring is seen by who takes the bit. */
 	uint32_t old = atomic_fetch_or(&bits_set, bits);
@@ -35,19 +35,19 @@ void mt_bell_ring(uint32_t bits)
 	word = atomic_load(&word_at);
 	if (word != &private_word && mt_os_futex_bump_wake(word) == 0)
 		return;
-	/* There is no file, or it is gone: so does the reaper fall back. Or a sandbox refuses this operation: then a
-	 * reaper that sleeps already hears the plain one. */
+	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this operation: then a
+	 * worker that sleeps already hears the plain one. */
 	ring_private();
 	if (word != &private_word)
 		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
 }
 
-void mt_bell_use_file(bool keep)
+void mt_control_use_file(bool keep)
 {
 	_Atomic uint32_t *word = mt_files_map_word();
 
 	if (word && keep)
-		mt_files_keep_bell_open();
+		mt_files_keep_control_open();
 	if (word)
 		atomic_store(&word_at, word);
 }
@@ -57,29 +57,29 @@ static bool uses_file(void)
 	return atomic_load_explicit(&word_at, memory_order_relaxed) != &private_word;
 }
 
-uint32_t mt_bell_word(void)
+uint32_t mt_control_word(void)
 {
-	struct mt_bell_file file;
+	struct mt_control_file file;
 
 	if (uses_file()) {
-		if (mt_files_read_bell(&file, sizeof(file)) >= (ssize_t)(offsetof(struct mt_bell_file, word) + 4))
+		if (mt_files_read_control(&file, sizeof(file)) >= (ssize_t)(offsetof(struct mt_control_file, word) + 4))
 			return file.word;
 		atomic_store(&word_at, &private_word);
 	}
 	return atomic_load_explicit(&private_word, memory_order_acquire);
 }
 
-uint32_t mt_bell_bits(void)
+uint32_t mt_control_bits(void)
 {
 	return atomic_load(&bits_set);
 }
 
-void mt_bell_take(uint32_t bits)
+void mt_control_clear(uint32_t bits)
 {
 	atomic_fetch_and_explicit(&bits_set, ~bits, memory_order_acq_rel);
 }
 
-void mt_bell_sleep(uint32_t word, uint64_t timeout_ns)
+void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 {
 	_Atomic uint32_t *at = atomic_load_explicit(&word_at, memory_order_acquire);
 	int answer;
@@ -91,14 +91,14 @@ void mt_bell_sleep(uint32_t word, uint64_t timeout_ns)
 		atomic_store(&word_at, &private_word);
 }
 
-bool mt_bell_request(struct mt_request *out)
+bool mt_control_request(struct mt_request *out)
 {
-	struct mt_bell_file file;
+	struct mt_control_file file;
 
 	/* Also where the word could not be mapped: then it is seen by and by, at the next tick. */
-	if (mt_files_read_bell(&file, sizeof(file)) != (ssize_t)sizeof(file))
+	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
-	if (file.magic != MT_BELL_MAGIC || file.version != MT_STATS_VERSION || file.request.seq == seen_seq)
+	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION || file.request.seq == seen_seq)
 		return false;
 	seen_seq = file.request.seq;
 	if (file.request.kind == MT_REQUEST_NONE)
@@ -113,7 +113,7 @@ bool mt_bell_request(struct mt_request *out)
 	return true;
 }
 
-void mt_bell_fork_child(void)
+void mt_control_fork_child(void)
 {
 	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
 	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);

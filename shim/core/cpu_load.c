@@ -54,35 +54,35 @@ static uint64_t affinity_count(void)
 }
 
 /* "max 100000", "150000 100000": microseconds of CPU time in so many. */
-static bool read_v2(const struct mt_place *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
 {
 	char text[64];
 	char *blank;
 
-	if (!mt_place_read(place, length, "cpu.max", text, sizeof(text)) || !(blank = strchr(text, ' ')))
+	if (!mt_cgroup_path_read(place, length, "cpu.max", text, sizeof(text)) || !(blank = strchr(text, ' ')))
 		return false;
 	*blank = 0;
-	return mt_place_number(text, out_quota) && mt_place_number(blank + 1, out_period);
+	return mt_cgroup_path_number(text, out_quota) && mt_cgroup_path_number(blank + 1, out_period);
 }
 
 /* A quota of -1 is none. */
-static bool read_v1(const struct mt_place *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
 {
 	char quota[64], period[64];
 
-	return mt_place_read(place, length, "cpu.cfs_quota_us", quota, sizeof(quota)) && mt_place_number(quota, out_quota) &&
-	       mt_place_read(place, length, "cpu.cfs_period_us", period, sizeof(period)) && mt_place_number(period, out_period);
+	return mt_cgroup_path_read(place, length, "cpu.cfs_quota_us", quota, sizeof(quota)) && mt_cgroup_path_number(quota, out_quota) &&
+	       mt_cgroup_path_read(place, length, "cpu.cfs_period_us", period, sizeof(period)) && mt_cgroup_path_number(period, out_period);
 }
 
 /* The smallest of all quotas from its own group upwards, in whole CPUs. */
 static uint64_t quota_count(const char *root, uint64_t most)
 {
-	static struct mt_place place;
+	static struct mt_cgroup_path place;
 
 	for (int is_v1 = 0; is_v1 < 2; is_v1++) {
-		if (!mt_place_find(root, is_v1 ? "cpu" : NULL, &place))
+		if (!mt_cgroup_path_find(root, is_v1 ? "cpu" : NULL, &place))
 			continue;
-		for (size_t length = place.length; length; length = mt_place_above(&place, length)) {
+		for (size_t length = place.length; length; length = mt_cgroup_path_parent(&place, length)) {
 			uint64_t quota, period, count;
 
 			if (!(is_v1 ? read_v1 : read_v2)(&place, length, &quota, &period) || !quota || !period)

@@ -1,7 +1,7 @@
 /* core/cpu_load.h -- how busy the machine is, and how much of it this process may have. Read-only, allocates nothing. For the
- * reaper alone; its state is the number of CPUs, counted again every minute. */
-#ifndef MT_LOAD_H
-#define MT_LOAD_H
+ * worker alone; its state is the number of CPUs, counted again every minute. */
+#ifndef MT_CORE_CPU_LOAD_H
+#define MT_CORE_CPU_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -27,14 +27,14 @@ struct own_file {
 };
 
 static struct own_file stats_file;
-static struct own_file bell_file;
+static struct own_file control_file;
 static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path where there is none */
 static char fresh_path[PATH_BYTES];         /* the one that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
-static MT_TLS int bell_fd; /* in the reaper's own table of descriptors, plus one; 0: none kept */
+static MT_TLS int control_fd; /* in the worker's own table of descriptors, plus one; 0: none kept */
 static bool product_begun;                  /* fresh_path may be there */
-static _Atomic bool made; /* written under the publish lock; the reaper reads its bell without it */
+static _Atomic bool made; /* written under the publish lock; the worker reads its control file without it */
 static bool complained; /* a forked child has nothing new to say */
 
 /* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
@@ -240,15 +240,15 @@ static void remove_products(int at, uint64_t ticks, uint64_t space)
 
 static enum mt_err make_both(int at)
 {
-	static const struct mt_bell_file fresh = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION};
+	static const struct mt_control_file fresh = {.magic = MT_CONTROL_MAGIC, .version = MT_STATS_VERSION};
 	uint64_t zero = 0;
-	enum mt_err answer = make_file(at, &bell_file, &fresh, sizeof(fresh), 4096);
+	enum mt_err answer = make_file(at, &control_file, &fresh, sizeof(fresh), 4096);
 
 	if (answer != MT_ERR_OK)
 		return answer;
 	answer = make_file(at, &stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
 	if (answer != MT_ERR_OK)
-		(void)unlinkat(at, strrchr(bell_file.path, '/') + 1, 0);
+		(void)unlinkat(at, strrchr(control_file.path, '/') + 1, 0);
 	return answer;
 }
 
@@ -272,7 +272,7 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	enum mt_err answer;
 
 	name_file(stats_file.path, "stats", ticks, space);
-	name_file(bell_file.path, "bell", ticks, space);
+	name_file(control_file.path, "bell", ticks, space);
 	name_file(fresh_path, "fresh", ticks, space);
 	remove_products(at, ticks, space);
 	answer = make_both(at);
@@ -303,17 +303,17 @@ _Atomic uint32_t *mt_files_map_word(void)
 {
 	int kept = errno;
 	void *area = mapped_area ? mapped_area : MAP_FAILED;
-	int fd = made && !mapped_area ? open_own(&bell_file, O_RDWR) : -1;
+	int fd = made && !mapped_area ? open_own(&control_file, O_RDWR) : -1;
 
 	if (fd >= 0) {
-		area = mmap(NULL, sizeof(struct mt_bell_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		area = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		mt_os_close(fd);
 	}
 	errno = kept;
 	if (area == MAP_FAILED)
 		return NULL;
 	mapped_area = area;
-	return (_Atomic uint32_t *)(void *)((char *)area + offsetof(struct mt_bell_file, word));
+	return (_Atomic uint32_t *)(void *)((char *)area + offsetof(struct mt_control_file, word));
 }
 
 enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
@@ -337,24 +337,24 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 	return answer;
 }
 
-void mt_files_keep_bell_open(void)
+void mt_files_keep_control_open(void)
 {
 	int kept = errno;
-	int fd = made ? open_own(&bell_file, O_RDONLY) : -1;
+	int fd = made ? open_own(&control_file, O_RDONLY) : -1;
 
-	bell_fd = fd < 0 ? 0 : fd + 1;
+	control_fd = fd < 0 ? 0 : fd + 1;
 	errno = kept;
 }
 
-ssize_t mt_files_read_bell(void *out, size_t bytes)
+ssize_t mt_files_read_control(void *out, size_t bytes)
 {
 	int kept = errno;
 	ssize_t got = -1;
-	int fd = !made ? -1 : bell_fd ? bell_fd - 1 : open_own(&bell_file, O_RDONLY);
+	int fd = !made ? -1 : control_fd ? control_fd - 1 : open_own(&control_file, O_RDONLY);
 
 	if (fd >= 0)
 		got = mt_os_read_at(fd, out, bytes, 0);
-	if (fd >= 0 && !bell_fd)
+	if (fd >= 0 && !control_fd)
 		mt_os_close(fd);
 	errno = kept;
 	return got;
@@ -437,10 +437,10 @@ void mt_files_drop_product(enum mt_product product)
 static void remove_all(void)
 {
 	remove_own(&stats_file);
-	remove_own(&bell_file);
+	remove_own(&control_file);
 	for (int i = 0; i < MT_PRODUCT_COUNT; i++)
 		remove_own(&products[i]);
-	if (product_begun) /* the reaper writes it while the program ends */
+	if (product_begun) /* the worker writes it while the program ends */
 		(void)unlink(fresh_path);
 }
 
@@ -482,11 +482,11 @@ void mt_files_remove_inherited(const struct mt_config *config)
 void mt_files_forget(void)
 {
 	if (mapped_area)
-		munmap(mapped_area, sizeof(struct mt_bell_file));
+		munmap(mapped_area, sizeof(struct mt_control_file));
 	mapped_area = NULL;
 	memset(products, 0, sizeof(products));
 	product_begun = false;
-	bell_fd = 0;
+	control_fd = 0;
 	failure[0] = 0;
 	made = false;
 }

@@ -1,9 +1,9 @@
-/* core/files.h -- the stats file, the bell file and what is written on request (heap profile, blocks) of this process: their
+/* core/files.h -- the stats file, the control file and what is written on request (heap profile, blocks) of this process: their
  * folder, their names, and the only reads and writes of the first two. No descriptor is kept (programs close them all and
  * reuse the numbers): every access opens, checks that it is still the file we made, and closes. No load or store goes to a
- * mapping of them. Called by the reaper, and under the actions lock. Never allocates. */
-#ifndef MT_FILES_H
-#define MT_FILES_H
+ * mapping of them. Called by the worker, and under the actions lock. Never allocates. */
+#ifndef MT_CORE_FILES_H
+#define MT_CORE_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ void mt_files_tell(void);
 
 bool mt_files_made(void);
 
-/* Maps the bell file's futex word; only for the kernel's use, see core/control_file.h. NULL where there is none. */
+/* Maps the control file's futex word; only for the kernel's use, see core/control_file.h. NULL where there is none. */
 _Atomic uint32_t *mt_files_map_word(void);
 
 /* Up to three pieces written with one open. A piece of 0 bytes is left out. */
@@ -40,10 +40,10 @@ struct mt_piece {
 };
 enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
 
-/* Reads the bell file from its start; the bytes read, or -1. keep: from now on by one descriptor, instead of opening it each
+/* Reads the control file from its start; the bytes read, or -1. keep: from now on by one descriptor, instead of opening it each
  * time (which was most of what a wake-up cost). Only where the caller has a table of descriptors of its own, and reads alone. */
-void mt_files_keep_bell_open(void);
-ssize_t mt_files_read_bell(void *out, size_t bytes);
+void mt_files_keep_control_open(void);
+ssize_t mt_files_read_control(void *out, size_t bytes);
 
 /* What is made when it is asked for, beside the stats file: the heap profile, NAME.heap; the blocks of the pool,
  * NAME.blocks. One at a time. begin: the name of a file that is not there yet, for the caller to make; the folder is checked

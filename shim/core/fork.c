@@ -21,7 +21,7 @@ MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_f
 	/* A malloc of the program's own may be in its first call, and register handlers with its lock held: choosing a backend would
 	 * call that malloc, which waits for itself for ever (chromium did). Then our constructor registers ours. */
 	if (mt_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
-		mt_life_heap_start();
+		mt_init_start_heap();
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");
 	return next ? next(prepare, parent, child, owner) : ENOMEM;
 }

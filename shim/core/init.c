@@ -35,7 +35,7 @@
 #include "compat/raw_fork.h"
 #include "heap/allocation_event.h"
 #include "heap/entries.h"
-#include "core/leave.h"
+#include "core/exit_hooks.h"
 #include "signal/signal.h"
 #include "compat/thread_count.h"
 #include "core/cleanup.h"
@@ -94,9 +94,9 @@ static void grew(size_t bytes)
 
 /* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the pid, but for one
  * that is the first process of its namespace as its parent is of its own. */
-bool mt_life_is_home(void)
+bool mt_init_is_own_process(void)
 {
-	return mt_os_getpid() == own_pid && !mt_stray_is();
+	return mt_os_getpid() == own_pid && !mt_raw_clone_is_child();
 }
 
 /* ---- birth ---- */
@@ -105,12 +105,12 @@ extern void *__libc_stack_end __attribute__((weak)); /* the loader's; where the 
 extern __typeof__(__libc_single_threaded) __libc_single_threaded __attribute__((weak));
 
 /* libc sets environ after a program's preinit_array, which may ask for any amount of memory: until then it is where
- * the kernel has put it, behind argc, the arguments and a NULL. NULL while the boot arena will do (a sanitizer's
+ * the kernel has put it, behind argc, the arguments and a NULL. NULL while the bootstrap arena will do (a sanitizer's
  * runtime may be in its own beginnings), and while the loader still relocates: libc begins after that, and so can we.
  * Source: System V ABI, initial process stack; __libc_early_init of glibc 2.34. */
 static char **find_environment(void)
 {
-	bool is_early = !environ && mt_boot_is_scarce() && &__libc_single_threaded && __libc_single_threaded;
+	bool is_early = !environ && mt_bootstrap_is_scarce() && &__libc_single_threaded && __libc_single_threaded;
 	char **words;
 
 	if (!is_early || !&__libc_stack_end || !__libc_stack_end)
@@ -132,7 +132,7 @@ static void start_account(const struct mt_backend *backend)
 {
 #ifndef MT_NO_JEMALLOC
 	if (backend->counting == MT_COUNTING_OWN) {
-		mt_account_start(mt_jemalloc_counters, mt_last_begin);
+		mt_account_start(mt_jemalloc_counters, mt_main_exit_begin);
 		if (mt_jemalloc_begins()) {
 			mt_heap_serve_jemalloc();
 			return;
@@ -141,11 +141,11 @@ static void start_account(const struct mt_backend *backend)
 	}
 #endif
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, mt_last_begin);
+		mt_account_start(NULL, mt_main_exit_begin);
 		mt_heap_serve(mt_counted_ops());
 		return;
 	}
-	mt_account_watch_main(mt_last_begin);
+	mt_account_watch_main(mt_main_exit_begin);
 	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_uncounted_ops());
 }
 
@@ -164,7 +164,7 @@ static bool may_serve(char **environment)
 		return false;
 	mt_log_learn_stderr();
 	mt_config_read((const char *const *)environment);
-	return mt_config_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
+	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
 }
 
 static void heap_start(char **environment)
@@ -181,8 +181,8 @@ static void heap_start(char **environment)
 	mt_thread_learn();
 	hooks.shadowed = mt_heap_is_shadowed();
 #ifndef MT_NO_JEMALLOC
-	hooks.took = mt_growth_took;
-	hooks.freed_large = mt_growth_freed_large;
+	hooks.took = mt_allocation_event_took;
+	hooks.freed_large = mt_allocation_event_freed_large;
 #endif
 	start_account(mt_backend_choose(mt_config(), &hooks));
 	own_pid = mt_os_getpid();
@@ -192,13 +192,13 @@ static void heap_start(char **environment)
 		grew(LOOK_STEP_BYTES);
 }
 
-void mt_life_heap_start(void)
+void mt_init_start_heap(void)
 {
 	int expected = BIRTH_NONE;
 	int kept = errno;
 	char **environment;
 
-	/* Before the settings can be read the boot arena serves. */
+	/* Before the settings can be read the bootstrap arena serves. */
 	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE || !(environment = find_environment()))
 		return;
 	if (!atomic_compare_exchange_strong_explicit(&birth, &expected, BIRTH_STARTING, memory_order_acq_rel,
@@ -209,20 +209,20 @@ void mt_life_heap_start(void)
 	errno = kept;
 }
 
-bool mt_life_is_born(void)
+bool mt_init_has_started(void)
 {
 	return atomic_load_explicit(&birth, memory_order_acquire) == BIRTH_DONE;
 }
 
-bool mt_life_is_on(void)
+bool mt_init_is_on(void)
 {
-	return mt_life_is_born() && on;
+	return mt_init_has_started() && on;
 }
 
-bool mt_life_is_embedded(void)
+bool mt_init_uses_jemalloc(void)
 {
-	mt_life_heap_start();
-	return mt_life_is_on() && mt_backend()->counting == MT_COUNTING_OWN;
+	mt_init_start_heap();
+	return mt_init_is_on() && mt_backend()->counting == MT_COUNTING_OWN;
 }
 
 /* ---- growth ---- */
@@ -239,19 +239,19 @@ static bool is_large(void)
 }
 
 /* A thread of ours that does not hear of the main thread's end would keep the process alive after it. */
-static bool start_reaper(void)
+static bool start_worker(void)
 {
-	return mt_account_sees_main_end() && mt_reaper_start();
+	return mt_account_sees_main_end() && mt_worker_start();
 }
 
-MT_COLD void mt_life_grown(void)
+MT_COLD void mt_init_note_growth(void)
 {
-	if (!mt_life_is_on() || !mt_life_is_home())
+	if (!mt_init_is_on() || !mt_init_is_own_process())
 		return;
-	if (mt_reaper_runs())
-		mt_reaper_note_growth();
+	if (mt_worker_is_running())
+		mt_worker_note_growth();
 	else if (is_large())
-		(void)start_reaper();
+		(void)start_worker();
 }
 
 /* ---- CUDA ---- */
@@ -262,7 +262,7 @@ static _Atomic bool cuda_will_stop;  /* registered; a forked child inherits that
 
 static void cuda_stop(void)
 {
-	if (mt_life_is_home())
+	if (mt_init_is_own_process())
 		mt_gpu_stop();
 }
 
@@ -273,27 +273,27 @@ static void stop_cuda_at_exit(void)
 		(void)atexit(cuda_stop);
 }
 
-/* A process that touches CUDA gets its reaper however small it is. */
+/* A process that touches CUDA gets its worker however small it is. */
 MT_COLD static bool cuda_start(void)
 {
 	int kept = errno;
 	bool threads;
 
-	mt_life_heap_start();
-	if (!mt_life_is_on() || !mt_life_is_home() || !mt_gpu_start()) {
+	mt_init_start_heap();
+	if (!mt_init_is_on() || !mt_init_is_own_process() || !mt_gpu_start()) {
 		errno = kept;
 		return false;
 	}
 	/* The driver's own calls go through this thread's descriptors: it must be the program's that starts it. */
 	stop_cuda_at_exit();
 	threads = mt_account_sees_main_end() && mt_gpu_thread_start();
-	threads = start_reaper() && threads;
+	threads = start_worker() && threads;
 	atomic_store_explicit(&cuda_runs, threads, memory_order_release);
 	errno = kept;
 	return true;
 }
 
-bool mt_life_cuda_start(void)
+bool mt_init_start_cuda(void)
 {
 	mt_lock_check_outside("the end of the entry before");
 	return atomic_load_explicit(&cuda_runs, memory_order_acquire) || cuda_start();
@@ -304,7 +304,7 @@ bool mt_life_cuda_start(void)
 
 static void fork_prepare(void)
 {
-	if (!mt_life_is_on())
+	if (!mt_init_is_on())
 		return;
 	mt_shared_pages_note_fork();
 #ifndef MT_NO_JEMALLOC
@@ -321,7 +321,7 @@ static void fork_prepare(void)
 
 static void fork_parent(void)
 {
-	if (!mt_life_is_on())
+	if (!mt_init_is_on())
 		return;
 #ifndef MT_NO_JEMALLOC
 	mt_jemalloc_fork_parent();
@@ -334,10 +334,10 @@ static void fork_parent(void)
 	mt_lock_check_outside("the end of fork");
 }
 
-/* Everything that needed the parent's threads is forgotten; the reaper starts anew when the child grows. */
+/* Everything that needed the parent's threads is forgotten; the worker starts again when the child grows. */
 static void fork_child(void)
 {
-	if (!mt_life_is_on())
+	if (!mt_init_is_on())
 		return;
 #ifndef MT_NO_JEMALLOC
 	mt_jemalloc_fork_child();
@@ -347,16 +347,16 @@ static void fork_child(void)
 	mt_account_fork_child();
 	mt_loader_fork_child();
 	mt_publish_fork_child();
-	mt_stray_fork_child();
-	mt_bell_fork_child();
-	mt_actions_fork_child();
+	mt_raw_clone_fork_child();
+	mt_control_fork_child();
+	mt_cleanup_fork_child();
 	mt_python_fork_child();
 	mt_rounds_fork_child();
 	mt_framework_fork_child();
 	mt_gpu_fork_child();
 	mt_pressure_fork_child();
-	mt_reaper_fork_child();
-	mt_last_fork_child();
+	mt_worker_fork_child();
+	mt_main_exit_fork_child();
 	mt_signal_fork_child();
 	mt_thread_count_forked();
 	mt_lock_check_outside("the end of fork");
@@ -367,7 +367,7 @@ static void fork_child(void)
 	mt_main_thread_fork_child(own_pid);
 	forked = true;
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
-	mt_cell.look_bytes = mt_config()->min_mb ? mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES : 0;
+	mt_thread_counters.look_bytes = mt_config()->min_mb ? mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES : 0;
 	atomic_store_explicit(&look_at_bytes,
 			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) + LOOK_STEP_BYTES,
 			      memory_order_relaxed);
@@ -375,7 +375,7 @@ static void fork_child(void)
 		grew(LOOK_STEP_BYTES);
 #ifndef MT_NO_JEMALLOC
 	else
-		mt_growth_watch_child();
+		mt_allocation_event_watch_child();
 #endif
 }
 
@@ -403,12 +403,12 @@ static bool shadowed_has_work(void)
 __attribute__((constructor(101))) static void begin(void)
 {
 	mt_symbol_follow();
-	mt_copy_start();
+	mt_raw_fork_start();
 	mt_thread_count_start();
-	mt_leave_start();
-	mt_life_heap_start();
-	if (!mt_life_is_on()) {
-		mt_alone_find();
+	mt_exit_hooks_start();
+	mt_init_start_heap();
+	if (!mt_init_is_on()) {
+		mt_single_thread_find();
 		return;
 	}
 	mt_account_know_main();
@@ -421,7 +421,7 @@ __attribute__((constructor(101))) static void begin(void)
 	mt_log(MT_LOG_INFO, "mtshim %s: %s (%s)", MT_VERSION, mt_backend_identity()->allocator,
 	       mt_backend_identity()->evidence);
 	if (shadowed_has_work())
-		(void)start_reaper();
+		(void)start_worker();
 }
 
 /* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
@@ -435,8 +435,8 @@ static bool may_have_been_awake(void)
 	struct rusage usage;
 
 	if (forked)
-		return mt_reaper_runs();
-	if (mt_reaper_runs() || !least)
+		return mt_worker_is_running();
+	if (mt_worker_is_running() || !least)
 		return true;
 	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
 	       (uint64_t)usage.ru_minflt >= LOOK_STEP_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
@@ -444,14 +444,14 @@ static bool may_have_been_awake(void)
 
 __attribute__((destructor)) static void end(void)
 {
-	if (!mt_life_is_on() || !mt_life_is_home())
+	if (!mt_init_is_on() || !mt_init_is_own_process())
 		return;
 	mt_python_end();
 	if (mt_config()->exit_cleanup) {
-		const struct mt_order order = {.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
+		const struct mt_trim_request order = {.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
 		struct mt_stats_record record;
 
-		mt_actions_clean(&order, &record);
+		mt_cleanup_run(&order, &record);
 	}
 	mt_gpu_finish_oom(true);
 	mt_publish_end(mt_config(), may_have_been_awake());

@@ -57,7 +57,7 @@ static size_t rank_place(const char *entry, const char **value)
 }
 
 /* Of two variables the one that stands first in the list counts; of one that is there twice, the first entry, as for getenv. */
-static void note_rank(const char *entry, size_t *best, struct mt_config_facts *out)
+static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
 {
 	const char *value;
 	size_t place = rank_place(entry, &value);
@@ -69,7 +69,7 @@ static void note_rank(const char *entry, size_t *best, struct mt_config_facts *o
 	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[place]);
 }
 
-static void note_entry(const char *entry, struct mt_config_facts *out)
+static void note_entry(const char *entry, struct mt_launch_env *out)
 {
 	const char *value;
 
@@ -87,7 +87,7 @@ static void note_entry(const char *entry, struct mt_config_facts *out)
 		keep_text(value, out->pressure_write);
 }
 
-void mt_config_facts_parse(const char *const *environ_list, struct mt_config_facts *out)
+void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)
 {
 	size_t best = RANKS_COUNT;
 

@@ -216,7 +216,7 @@ static long ask_kernel(long number, long a, long b, long c, long d, long e, long
 		errno = EPERM;
 		return -1;
 	}
-	return mt_kernel_call(number, a, b, c, d, e, f);
+	return mt_raw_syscall_call(number, a, b, c, d, e, f);
 }
 
 /* Another user could have made the file first, to read our lines, or have linked one of ours there, to have them written into it:
@@ -240,9 +240,9 @@ static int open_walked(char *path, size_t room, int flags)
 	int fd = -1;
 
 	if (mt_walk_to_last(&walk))
-		fd = (int)mt_kernel(SYS_openat, walk.folder, walk.name, flags, 0600);
+		fd = (int)mt_raw_syscall(SYS_openat, walk.folder, walk.name, flags, 0600);
 	if (fd >= 0 && !is_trusted(fd, walk.folder)) {
-		(void)mt_kernel(SYS_close, fd);
+		(void)mt_raw_syscall(SYS_close, fd);
 		errno = EPERM;
 		fd = -1;
 	}
@@ -281,7 +281,7 @@ static bool fd_takes_a_line(int fd)
 	struct pollfd poll = { .fd = fd, .events = POLLOUT };
 	struct timespec none = { 0 };
 
-	if (mt_kernel(SYS_ppoll, &poll, 1, &none, NULL, 0) < 0)
+	if (mt_raw_syscall(SYS_ppoll, &poll, 1, &none, NULL, 0) < 0)
 		return true;
 	return (poll.revents & (POLLOUT | POLLERR | POLLNVAL)) == POLLOUT;
 }
@@ -307,14 +307,14 @@ static void write_line(int fd, const char *line, size_t length)
 	is_blocked = pthread_sigmask(SIG_BLOCK, &blocked, &before) == 0;
 	(void)sigpending(&pending);
 	do
-		written = mt_kernel(SYS_write, fd, line, length);
+		written = mt_raw_syscall(SYS_write, fd, line, length);
 	while (written < 0 && errno == EINTR);
 	if (written < 0)
 		raised = errno == EPIPE ? SIGPIPE : errno == EFBIG ? SIGXFSZ : 0;
 	if (raised && !sigismember(&pending, raised)) {
 		sigemptyset(&blocked);
 		sigaddset(&blocked, raised);
-		(void)mt_kernel(SYS_rt_sigtimedwait, &blocked, NULL, &none, KERNEL_SIGSET_BYTES);
+		(void)mt_raw_syscall(SYS_rt_sigtimedwait, &blocked, NULL, &none, KERNEL_SIGSET_BYTES);
 	}
 	if (is_blocked)
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -370,7 +370,7 @@ MT_COLD static void log_line(const char *word, const char *format, struct argume
 		return;
 	}
 	write_line(file, line, sink.length);
-	(void)mt_kernel(SYS_close, file);
+	(void)mt_raw_syscall(SYS_close, file);
 }
 
 void mt_log(enum mt_log_level level, const char *format, ...)
@@ -379,7 +379,7 @@ void mt_log(enum mt_log_level level, const char *format, ...)
 	struct arguments arguments;
 	int saved_errno = errno;
 
-	/* The reaper may be setting it: the old or the new one will do, no ordering. */
+	/* The worker may be setting it: the old or the new one will do, no ordering. */
 	if (level > MT_LOG_DEBUG || level > __atomic_load_n(&mt_config()->log_level, __ATOMIC_RELAXED))
 		return;
 	va_start(arguments.list, format);

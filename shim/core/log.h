@@ -4,8 +4,8 @@
  * Any thread may call, at any moment, also inside malloc; not in a signal handler. Takes no lock, allocates nothing,
  * keeps no descriptor (programs close them all and reuse the numbers), keeps errno. Lines longer than 1000 bytes
  * are cut. Before mt_config_read has run the level is warn and lines go to stderr. */
-#ifndef MT_LOG_H
-#define MT_LOG_H
+#ifndef MT_CORE_LOG_H
+#define MT_CORE_LOG_H
 
 #include <stddef.h>
 

@@ -63,7 +63,7 @@ static bool look_at_own(struct target *out)
 
 	if (mt_os_look_at_fd(STDERR_FILENO, &seen) != 0)
 		return false;
-	flags = mt_kernel(SYS_fcntl, STDERR_FILENO, F_GETFL);
+	flags = mt_raw_syscall(SYS_fcntl, STDERR_FILENO, F_GETFL);
 	*out = target_of(&seen, flags < 0 ? -1 : (int)flags & O_ACCMODE);
 	return true;
 }
@@ -101,11 +101,11 @@ static int borrow(void)
 
 	if (mt_log_is_sandboxed())
 		return -1;
-	process = (int)mt_kernel(SYS_pidfd_open, mt_os_getpid(), 0);
+	process = (int)mt_raw_syscall(SYS_pidfd_open, mt_os_getpid(), 0);
 	if (process < 0)
 		return -1;
-	fd = (int)mt_kernel(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
-	(void)mt_kernel(SYS_close, process);
+	fd = (int)mt_raw_syscall(SYS_pidfd_getfd, process, STDERR_FILENO, 0);
+	(void)mt_raw_syscall(SYS_close, process);
 	return fd;
 }
 
@@ -137,7 +137,7 @@ static int open_programs(void)
 		return -1;
 	fd = borrow();
 	if (fd < 0)
-		fd = (int)mt_kernel(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
+		fd = (int)mt_raw_syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
 	if (fd < 0)
 		return -1;
 	if (mt_os_look_at_fd(fd, &seen) == 0) {

@@ -1,7 +1,7 @@
 /* core/log_stderr.h -- which descriptor a line for stderr goes to. A part of log.c.
  * Any thread, also inside malloc; bare system calls, no lock, no allocation. May change errno. */
-#ifndef MT_LOG_STDERR_H
-#define MT_LOG_STDERR_H
+#ifndef MT_CORE_LOG_STDERR_H
+#define MT_CORE_LOG_STDERR_H
 
 #include <stdbool.h>
 

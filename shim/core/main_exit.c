@@ -40,7 +40,7 @@ static bool is_zombie(const char *stat)
 }
 
 /* The ended main thread counts until the process is gone. Before it is a zombie its other key destructors run. */
-bool mt_last_is_alone(const char *stat, uint64_t own_threads)
+bool mt_main_exit_is_last(const char *stat, uint64_t own_threads)
 {
 	const char *threads = mt_os_stat_at(stat, THREADS_FIELD);
 	uint64_t count = threads ? mt_os_number(threads) : 0;
@@ -58,9 +58,9 @@ static bool driver_thread_runs(void)
 #endif
 }
 
-uint64_t mt_last_own_threads(void)
+uint64_t mt_main_exit_own_threads(void)
 {
-	return (uint64_t)mt_reaper_runs() + driver_thread_runs() + mt_thread_runs(&thread);
+	return (uint64_t)mt_worker_is_running() + driver_thread_runs() + mt_thread_runs(&thread);
 }
 
 static void nap_for(uint64_t span_ns)
@@ -85,10 +85,10 @@ static void die_by(int sig)
 	sigaddset(&only, sig);
 	(void)sigaction(sig, &plain, NULL);
 	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
-	(void)mt_kernel(SYS_tgkill, mt_os_getpid(), mt_os_gettid(), sig);
+	(void)mt_raw_syscall(SYS_tgkill, mt_os_getpid(), mt_os_gettid(), sig);
 }
 
-void mt_last_follow_main(void)
+void mt_main_exit_follow_main(void)
 {
 	char text[1024] = "";
 	uint64_t status;
@@ -98,13 +98,13 @@ void mt_last_follow_main(void)
 			return;
 		nap_for(MT_NS_PER_MS);
 	}
-	if (!mt_last_is_alone(text, driver_thread_runs()))
+	if (!mt_main_exit_is_last(text, driver_thread_runs()))
 		return;
 	status = mt_os_stat_field_of(text, EXIT_FIELD);
 	if (status & 0x7f)
 		die_by((int)(status & 0x7f));
 	/* Newer kernels take the status of the last thread for that of the process, older ones the main thread's. */
-	mt_kernel(SYS_exit, status >> 8 & 0xff);
+	mt_raw_syscall(SYS_exit, status >> 8 & 0xff);
 }
 
 /* True when nobody is left; false when they could not be counted for a while. */
@@ -114,11 +114,11 @@ static bool see_the_last_go(void)
 
 	while (blind < BLIND_STEPS || driver_thread_runs()) {
 		/* Ours first: one that starts in between is then somebody to wait for, not one who is missing. */
-		uint64_t own = (uint64_t)mt_reaper_runs() + driver_thread_runs();
+		uint64_t own = (uint64_t)mt_worker_is_running() + driver_thread_runs();
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
 
-		if (known && mt_last_is_alone(text, own))
+		if (known && mt_main_exit_is_last(text, own))
 			return true;
 		blind = known ? 0 : blind + 1;
 		nap();
@@ -126,12 +126,12 @@ static bool see_the_last_go(void)
 	return false;
 }
 
-/* libc has its last thread call exit, which flushes stdout: not the reaper, which has no descriptors. So it is gone before
+/* libc has its last thread call exit, which flushes stdout: not the worker, which has no descriptors. So it is gone before
  * this thread is; the last nap is for where the kernel may not be asked whether it is. */
-static void let_reaper_go(void)
+static void let_worker_go(void)
 {
-	mt_reaper_leave();
-	while (mt_reaper_is_leaving())
+	mt_worker_leave();
+	while (mt_worker_is_leaving())
 		nap();
 	nap();
 }
@@ -144,19 +144,19 @@ static void *wait_for_last(void *unused)
 		exit(0);
 	}
 	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no cleanups from now on");
-	let_reaper_go();
+	let_worker_go();
 	return unused;
 }
 
-void mt_last_begin(void)
+void mt_main_exit_begin(void)
 {
 	mt_main_thread_forget();
 	pthread_sigmask(SIG_SETMASK, NULL, &programs_mask);
 	if (!mt_thread_start(&thread, wait_for_last, STACK_BYTES))
-		let_reaper_go();
+		let_worker_go();
 }
 
-void mt_last_fork_child(void)
+void mt_main_exit_fork_child(void)
 {
 	mt_thread_forget(&thread);
 }

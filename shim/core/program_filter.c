@@ -56,7 +56,7 @@ static bool list_matches(const char *list, const char *program, unsigned *out_co
 	return matches;
 }
 
-bool mt_config_admits(const struct mt_config *config, const char *program)
+bool mt_program_filter_admits(const struct mt_config *config, const char *program)
 {
 	const char *slash;
 	unsigned count;

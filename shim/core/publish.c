@@ -18,7 +18,7 @@ static uint64_t sampled_ns;
 static uint64_t cleaned_ns; /* of the last sample after a cleanup */
 static uint64_t unwritten_count; /* records that are kept, and not in the file */
 static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
-static bool ended; /* the process ends: a reaper that is only just starting must leave no files behind */
+static bool ended; /* the process ends: a worker that is only just starting must leave no files behind */
 
 static struct mt_piece head_piece(void)
 {
@@ -72,7 +72,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	struct mt_stats_head *head = &file.head;
 	int folder = -1;
 
-	/* A reaper that begins anew has them, whoever the process is by now: what was made as one user stays his. */
+	/* A worker that begins again has them, whoever the process is by now: what was made as one user stays his. */
 	if (!mt_files_made() && mt_files_open(config, &folder) == MT_ERR_OK)
 		mt_sweep_before_making(folder);
 	mt_lock_take(&lock);
@@ -95,9 +95,9 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
 	mt_format(head->mode, sizeof(head->mode), "%s", identity->mode);
 	fill_conf(identity->conf, head->conf, sizeof(head->conf));
-	head->world_size = mt_config_facts()->world_size;
-	mt_format(head->rank, sizeof(head->rank), "%s", mt_config_facts()->rank);
-	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_config_facts()->rank_source);
+	head->world_size = mt_launch_env()->world_size;
+	mt_format(head->rank, sizeof(head->rank), "%s", mt_launch_env()->rank);
+	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_launch_env()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
 	if (!ended && folder >= 0)
@@ -366,7 +366,7 @@ void mt_publish_fork_child(void)
 {
 	mt_lock_reset(&lock);
 	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
-		memset(&file.head, 0, sizeof(file.head)); /* a slot is written anew before its number is told */
+		memset(&file.head, 0, sizeof(file.head)); /* a slot is written again before its number is told */
 	sampled_ns = cleaned_ns = 0;
 	unwritten_count = 0;
 	ended = false;

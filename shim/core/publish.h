@@ -1,7 +1,7 @@
 /* core/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written whole or in part to the
  * stats file. All calls under the publish lock (held over the write of a few kB, never over anything else). */
-#ifndef MT_PUBLISH_H
-#define MT_PUBLISH_H
+#ifndef MT_CORE_PUBLISH_H
+#define MT_CORE_PUBLISH_H
 
 #include <stdbool.h>
 #include <stdint.h>

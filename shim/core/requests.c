@@ -15,14 +15,14 @@
 
 static void trim(const struct mt_request *request, uint64_t *cleaned_ns)
 {
-	const struct mt_order order = {
+	const struct mt_trim_request order = {
 		.reason = MT_REASON_REQUEST,
 		.level = (enum mt_level)request->level,
 		.request_seq = request->seq,
 	};
 	struct mt_stats_record record;
 
-	mt_actions_clean(&order, &record);
+	mt_cleanup_run(&order, &record);
 	mt_tick_note_cleanup(&record, false);
 	*cleaned_ns = mt_os_now_ns();
 }
@@ -40,7 +40,7 @@ static enum mt_err set(const struct mt_request *request)
 	enum mt_err answer = mt_config_set(&wanted, request->name, request->value);
 
 	if (answer == MT_ERR_OK && is_prof(request->name))
-		answer = mt_holders_follow(&wanted);
+		answer = mt_heap_profile_follow(&wanted);
 	if (answer == MT_ERR_OK)
 		answer = mt_config_set_live(request->name, request->value);
 	mt_publish_settings(mt_config());
@@ -68,17 +68,17 @@ static enum mt_err carry_out(const struct mt_request *request, uint64_t *cleaned
 	case MT_REQUEST_PUBLISH:
 		break;
 	case MT_REQUEST_CLASSES:
-		answer = mt_holders_classes();
+		answer = mt_heap_profile_classes();
 		break;
 	case MT_REQUEST_PROFILE:
-		answer = mt_holders_profile();
+		answer = mt_heap_profile_profile();
 		break;
 	case MT_REQUEST_SNAPSHOT:
 		answer = mt_gpu_snapshot();
 		break;
 	case MT_REQUEST_NONE:
 	case MT_REQUEST_COUNT:
-		answer = MT_ERR_OLDER; /* said, so that nobody waits for it in vain */
+		answer = MT_ERR_OLDER; /* said, so that nobody waits for it without effect */
 		break;
 	}
 	return answer;
@@ -90,13 +90,13 @@ void mt_requests_answer(uint64_t *cleaned_ns)
 	struct mt_request request;
 	enum mt_err answer;
 
-	if (!mt_bell_request(&request))
+	if (!mt_control_request(&request))
 		return;
 	answer = carry_out(&request, cleaned_ns);
 	mt_pressure_refresh();
 	mt_tick_refresh();
 	figures = mt_publish_lock();
-	figures->prof_state = mt_holders_state();
+	figures->prof_state = mt_heap_profile_state();
 	figures->requests_count++;
 	figures->request_error = answer;
 	figures->request_seq = request.seq;

@@ -1,6 +1,6 @@
-/* core/requests.h -- answers what mtctl asks through the bell file. Reaper only. */
-#ifndef MT_REQUESTS_H
-#define MT_REQUESTS_H
+/* core/requests.h -- answers what mtctl asks through the control file. Worker thread only. */
+#ifndef MT_CORE_REQUESTS_H
+#define MT_CORE_REQUESTS_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default /dev/shm/mtshim-UID,
- * mode 0700, on a file system in memory), mode 0600, named PID-STARTTIME-PIDNS.stats and .bell:
+ * mode 0700, on a file system in memory), mode 0600, named PID-STARTTIME-PIDNS.stats and .control file:
  *   PID        as the process sees itself (getpid)
  *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the first
  *   PIDNS      inode of /proc/self/ns/pid: containers may share one /dev/shm and all be pid 1
@@ -9,7 +9,7 @@
  * index, and prints text only after replacing what is not printable. All integers are native-endian.
  *
  * Bell file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes the request first,
- * then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the reaper. The process trusts nothing in it
+ * then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the worker. The process trusts nothing in it
  * beyond "one of these kinds, a level, or a setting within its range".
  *
  * Versions. A library is replaced while processes run the old one, so mtctl meets shims older and newer than itself.
@@ -24,11 +24,11 @@
  * Readers pass over what they do not know, and take what is not there as 0: so 0 means unknown, or none.
  * Everything else raises MT_STATS_VERSION: a place, a size or a meaning that changes, a count of a table (MT_..._COUNT).
  * mtctl reads versions from MT_STATS_VERSION_OLDEST to its own, refuses others in one line that names both numbers and
- * which side to upgrade, and leaves their process and files alone; only those of the dead are removed, by name. The bell
+ * which side to upgrade, and leaves their process and files alone; only those of the dead are removed, by name. The control file
  * has the version of its stats file. A shim reads no files but its own. The file of blocks (blocks_layout.h) lives for one
  * read: any change raises its version. */
-#ifndef MT_STATS_LAYOUT_H
-#define MT_STATS_LAYOUT_H
+#ifndef MT_CORE_STATS_LAYOUT_H
+#define MT_CORE_STATS_LAYOUT_H
 
 #include <linux/magic.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@
 #define MT_STATS_IS_MEMORY(type) ((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
 #define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
-#define MT_BELL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
+#define MT_CONTROL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
 #define MT_STATS_VERSION   4u
 #define MT_STATS_VERSION_OLDEST 3u              /* that mtctl reads: 4 has only appended to it */
 #define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
@@ -58,7 +58,7 @@
 /* Why a cleanup ran. */
 #define MT_REASONS(X)                                                   \
 	X(IDLE, "idle")         /* idle bytes past the gate */          \
-	X(TROUGH, "trough")     /* live bytes fell and stayed down */   \
+	X(LIVE_DROP, "trough")     /* live bytes fell and stayed down */   \
 	X(SETTLE, "settle")     /* the heap has not moved for long */   \
 	X(ROUND, "round")       /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */     \
 	X(SIGNAL, "signal")     /* SIGUSR1 */                           \
@@ -310,7 +310,7 @@ struct mt_stats_head {
 	char rank[16];               /* its place among the processes that train together, digits alone; "": none */
 	char rank_source[32];        /* the variable that says so: RANK, SLURM_PROCID, ... */
 	uint64_t cleanups_count[MT_REASONS_COUNT]; /* cleanups by enum mt_reason; merged ones count as what did their work */
-	uint64_t stack_start;        /* field 28 of /proc/self/stat, a random place that every exec chooses anew: tells what the
+	uint64_t stack_start;        /* field 28 of /proc/self/stat, a random place that every exec chooses again: tells what the
 					process runs from what it ran before, under the same pid and start; 0 not random */
 	struct mt_stats_snapshot snapshot;
 	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
@@ -353,7 +353,7 @@ struct mt_request {
 	char value[96];
 };
 
-struct mt_bell_file {
+struct mt_control_file {
 	uint64_t magic;
 	uint32_t version;            /* MT_STATS_VERSION */
 	uint32_t word;               /* the futex */
@@ -361,7 +361,7 @@ struct mt_bell_file {
 };
 
 _Static_assert(MT_REASON_COUNT <= MT_REASONS_COUNT, "every reason has its count");
-_Static_assert(offsetof(struct mt_bell_file, word) % 4 == 0, "a futex word is aligned");
+_Static_assert(offsetof(struct mt_control_file, word) % 4 == 0, "a futex word is aligned");
 _Static_assert(sizeof(struct mt_stats_head) % 8 == 0, "the checksum goes by 8-byte words");
 
 #endif

@@ -115,7 +115,7 @@ static bool is_missing(uint64_t pid)
 	char path[32];
 
 	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
-	return mt_os_look(path, &seen) == -ENOENT && mt_kernel(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+	return mt_os_look(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
 }
 
 /* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every second, of those after them
@@ -165,7 +165,7 @@ static bool take_turn(struct sweep *sweep)
 	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec; /* huge where the clock was set back */
 	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
 		return false;
-	return mt_kernel(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
+	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
 }
 
 /* False: the time is over. */
@@ -193,7 +193,7 @@ static void run(int folder)
 	if ((!goes_on && !take_turn(&sweep)) || !proc_is_ours(&sweep.pidns))
 		return;
 	do
-		bytes = mt_kernel(SYS_getdents64, folder, entries, sizeof(entries));
+		bytes = mt_raw_syscall(SYS_getdents64, folder, entries, sizeof(entries));
 	while (bytes > 0 && sweep_entries(&sweep, entries, bytes));
 	is_unfinished = bytes > 0;
 }

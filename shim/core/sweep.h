@@ -2,8 +2,8 @@
  * of their own. Only names of our own pid namespace, and only where /proc shows it; the files of a living process stay, also of
  * one that has got the pid of another since.
  * Worker thread only, no lock held. Never allocates, touches no file that it does not remove. */
-#ifndef MT_SWEEP_H
-#define MT_SWEEP_H
+#ifndef MT_CORE_SWEEP_H
+#define MT_CORE_SWEEP_H
 
 #include <stdint.h>
 

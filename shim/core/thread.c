@@ -63,16 +63,16 @@ static long priority_at_load;
 
 static void read_schedule(struct schedule *out)
 {
-	long bytes = mt_kernel(SYS_sched_getaffinity, 0, sizeof(out->cpus), out->cpus);
+	long bytes = mt_raw_syscall(SYS_sched_getaffinity, 0, sizeof(out->cpus), out->cpus);
 
 	out->cpus_bytes = bytes > 0 ? (size_t)bytes : 0;
-	out->policy = (int)mt_kernel(SYS_sched_getscheduler, 0);
+	out->policy = (int)mt_raw_syscall(SYS_sched_getscheduler, 0);
 }
 
 /* 20 less the nice value (getpriority(2), NOTES); -1 where the kernel does not tell. */
 static long read_priority(void)
 {
-	return mt_kernel(SYS_getpriority, PRIO_PROCESS, 0);
+	return mt_raw_syscall(SYS_getpriority, PRIO_PROCESS, 0);
 }
 
 void mt_thread_learn(void)
@@ -123,7 +123,7 @@ static void *begin(void *argument)
 	struct mt_thread *thread = argument;
 
 	if (priority_at_load > 0 && read_priority() != priority_at_load)
-		(void)mt_kernel(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
+		(void)mt_raw_syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
 	return thread->run(NULL);
 }
 

@@ -2,8 +2,8 @@
  * where and as the process did when it was loaded, not as whichever thread of the program starts it: CPUs, policy and nice
  * value are those of mt_thread_learn as far as the kernel allows; never a real-time policy.
  * Allocates (pthread_create): never from inside an allocator, a driver call or dlsym. Keeps errno. */
-#ifndef MT_THREAD_H
-#define MT_THREAD_H
+#ifndef MT_CORE_THREAD_H
+#define MT_CORE_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>

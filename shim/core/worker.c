@@ -35,7 +35,7 @@
 #define ASIDE_NS        (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
 #define BIRTH_NS        (100 * MT_NS_PER_MS)  /* what a thread needs to begin, on a busy machine */
 #define OWED_STEP_NS    (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
-#define ASKING_BITS     (MT_BELL_SIGNAL | MT_BELL_API)
+#define SAMPLING_BITS     (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
 static struct mt_thread thread;
 static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
@@ -49,33 +49,33 @@ static _Atomic bool has_grown;
 static uint64_t cleaned_ns;      /* when the last asked cleanup ended */
 static uint64_t rounds_seen;
 static uint64_t round_timer_ns;  /* when the next timer round ends; 0 for none */
-static struct mt_ladder ladder;  /* of MT_GC_ROUNDS=auto */
-static uint64_t ladder_ns;       /* when it was told of a round end; 0: never */
+static struct mt_adaptive_rounds adaptive;  /* of MT_GC_ROUNDS=auto */
+static uint64_t adaptive_ns;       /* when it was told of a round end; 0: never */
 
-bool mt_reaper_runs(void)
+bool mt_worker_is_running(void)
 {
 	return mt_thread_runs(&thread);
 }
 
-void mt_reaper_note_growth(void)
+void mt_worker_note_growth(void)
 {
 	atomic_store(&has_grown, true);
 	if (atomic_load(&dozes))
-		mt_bell_ring(MT_BELL_GROWTH);
+		mt_control_notify(MT_CONTROL_GROWTH);
 }
 
-static void carry_out(const struct mt_order *order)
+static void carry_out(const struct mt_trim_request *order)
 {
 	struct mt_stats_record record;
 
-	mt_actions_clean(order, &record);
+	mt_cleanup_run(order, &record);
 	mt_tick_note_cleanup(&record, false);
 	cleaned_ns = mt_os_now_ns();
 }
 
 static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
-	const struct mt_order order = {.reason = reason, .level = level, .round = round};
+	const struct mt_trim_request order = {.reason = reason, .level = level, .round = round};
 
 	carry_out(&order);
 }
@@ -83,7 +83,7 @@ static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 /* What the late collection has freed on the devices lies in caches, which the cleanup has found empty. */
 static void clean_late(const struct mt_python_outcome *late)
 {
-	const struct mt_order order = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE,
+	const struct mt_trim_request order = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE,
 				       .flush_gpu = late->asked_frameworks};
 
 	carry_out(&order);
@@ -92,7 +92,7 @@ static void clean_late(const struct mt_python_outcome *late)
 /* Once for each: where captures follow one another there may be no good moment. */
 static void clean_owed(void)
 {
-	const struct mt_order order = {.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
+	const struct mt_trim_request order = {.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
 
 	if (!mt_gpu_capturing() && mt_python_take_owed())
 		carry_out(&order);
@@ -106,52 +106,52 @@ static bool asked_may_run(uint64_t now)
 /* ---- rounds ---- */
 
 /* The last of the due rounds stands for all of them, at the highest level that one of them asks for. */
-static void clean_due(const struct mt_order *due, const uint64_t *older, uint64_t count)
+static void clean_due(const struct mt_trim_request *due, const uint64_t *older, uint64_t count)
 {
 	uint64_t first = count > MT_RECORDS_COUNT ? count - MT_RECORDS_COUNT : 0;
-	const struct mt_order *last = &due[(count - 1) % MT_RECORDS_COUNT];
+	const struct mt_trim_request *last = &due[(count - 1) % MT_RECORDS_COUNT];
 	enum mt_level level = older[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
 
-	mt_actions_count_merged(older);
+	mt_cleanup_count_merged(older);
 	for (uint64_t i = first; i + 1 < count; i++) {
-		const struct mt_order *merged = &due[i % MT_RECORDS_COUNT];
+		const struct mt_trim_request *merged = &due[i % MT_RECORDS_COUNT];
 
-		mt_actions_note_merged(merged);
+		mt_cleanup_note_merged(merged);
 		level = merged->level > level ? merged->level : level;
 	}
 	clean(MT_REASON_ROUND, level, last->round);
 }
 
-/* Rounds that fall together are one round end to the ladder too. */
-static void tell_ladder(void)
+/* Rounds that fall together are one round end to the adaptive rounds too. */
+static void tell_adaptive(void)
 {
 	uint64_t now = mt_os_now_ns();
 	uint64_t bytes;
 	struct mt_stats_snapshot *figures;
 
-	if (ladder_ns && now - ladder_ns < ASKED_PAUSE_NS)
+	if (adaptive_ns && now - adaptive_ns < ASKED_PAUSE_NS)
 		return;
-	ladder_ns = now;
+	adaptive_ns = now;
 	bytes = mt_tick_kept_bytes();
 	figures = mt_publish_lock();
-	mt_ladder_round(&ladder, bytes, figures->pressure_level > 0);
+	mt_adaptive_rounds_round(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
 	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds", (unsigned long long)(bytes / 1024),
-	       (unsigned long long)mt_ladder_step(&ladder));
+	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
 }
 
-/* Rounds between two light cleanups, 0 for none: as set, or as the ladder has it. */
+/* Rounds between two light cleanups, 0 for none: as set, or as the adaptive rounds has it. */
 static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 {
 	bool climbs = cfg->gc_rounds == MT_COUNT_AUTO;
 
-	if (!climbs || !ladder.patience)
-		mt_ladder_start(&ladder);
+	if (!climbs || !adaptive.patience)
+		mt_adaptive_rounds_start(&adaptive);
 	if (climbs && rounds_ended)
-		tell_ladder();
-	mt_publish_lock()->gc_rounds_step = climbs ? mt_ladder_step(&ladder) : 0;
+		tell_adaptive();
+	mt_publish_lock()->gc_rounds_step = climbs ? mt_adaptive_rounds_step(&adaptive) : 0;
 	mt_publish_unlock();
-	return climbs ? mt_ladder_step(&ladder) : cfg->gc_rounds;
+	return climbs ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
 /* Every due round leaves a record, as far as records are kept; those that fall together are merged into the last. The
@@ -159,7 +159,7 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 static void clean_rounds(void)
 {
 	const struct mt_config *cfg = mt_config();
-	struct mt_order due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
+	struct mt_trim_request due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
 	uint64_t older[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
 	uint64_t count = 0;
 	uint64_t last;
@@ -167,18 +167,18 @@ static void clean_rounds(void)
 
 	if (!asked_may_run(mt_os_now_ns()))
 		return;
-	mt_bell_take(MT_BELL_API);
+	mt_control_clear(MT_CONTROL_API);
 	last = mt_rounds_count();
 	step = gc_step(cfg, rounds_seen < last);
 	while (rounds_seen < last) {
-		struct mt_order *slot = &due[count % MT_RECORDS_COUNT];
+		struct mt_trim_request *slot = &due[count % MT_RECORDS_COUNT];
 		enum mt_level level;
 
 		if (!mt_rounds_due(++rounds_seen, step, cfg, &level))
 			continue;
 		if (count++ >= MT_RECORDS_COUNT)
 			older[slot->level]++;
-		*slot = (struct mt_order){.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
+		*slot = (struct mt_trim_request){.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
 	}
 	if (count)
 		clean_due(due, older, count);
@@ -204,19 +204,19 @@ static void run_round_timer(uint64_t now)
 /* ---- what was asked for ---- */
 
 /* A bit stays set until its cleanup has run, so that a storm of signals, or of rounds, is one wake-up. */
-static void answer_bell(uint32_t bits)
+static void answer_control(uint32_t bits)
 {
 	struct mt_python_outcome late;
 
-	mt_bell_take(bits & ~(uint32_t)ASKING_BITS);
+	mt_control_clear(bits & ~(uint32_t)SAMPLING_BITS);
 	if (mt_python_came_late(&late))
 		clean_late(&late);
 	clean_owed();
-	if (bits & MT_BELL_OOM)
+	if (bits & MT_CONTROL_OOM)
 		mt_gpu_finish_oom(false);
-	if (!(bits & MT_BELL_SIGNAL) || !asked_may_run(mt_os_now_ns()))
+	if (!(bits & MT_CONTROL_SIGNAL) || !asked_may_run(mt_os_now_ns()))
 		return;
-	mt_bell_take(MT_BELL_SIGNAL);
+	mt_control_clear(MT_CONTROL_SIGNAL);
 	if (mt_round_mode_of(mt_config()->round) == MT_ROUND_SIGNAL)
 		(void)mt_rounds_end();
 	else
@@ -248,7 +248,7 @@ static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns, uint64_t pressure_ns)
 		span = gpu_span;
 	if (round_timer_ns && until(round_timer_ns, now) < span)
 		span = until(round_timer_ns, now);
-	if (((mt_bell_bits() & ASKING_BITS) || rounds_seen < mt_rounds_count()) &&
+	if (((mt_control_bits() & SAMPLING_BITS) || rounds_seen < mt_rounds_count()) &&
 	    until(cleaned_ns + ASKED_PAUSE_NS, now) < span)
 		span = until(cleaned_ns + ASKED_PAUSE_NS, now);
 	return span;
@@ -271,9 +271,9 @@ static void loop(void)
 	uint64_t next_tick_ns = 0;
 
 	for (;;) {
-		uint32_t word = mt_bell_word();
-		uint32_t bits = mt_bell_bits(); /* once: one that is set later stays for the next turn */
-		bool grown = bits & MT_BELL_GROWTH;
+		uint32_t word = mt_control_word();
+		uint32_t bits = mt_control_bits(); /* once: one that is set later stays for the next turn */
+		bool grown = bits & MT_CONTROL_GROWTH;
 		uint64_t pressure_ns;
 		uint64_t now;
 
@@ -281,7 +281,7 @@ static void loop(void)
 			return;
 		atomic_store_explicit(&dozes, false, memory_order_relaxed);
 		mt_requests_answer(&cleaned_ns);
-		answer_bell(bits);
+		answer_control(bits);
 		run_round_timer(mt_os_now_ns());
 		pressure_ns = mt_pressure_tick(mt_os_now_ns()); /* before the tick: near a limit threads grow or wait meanwhile */
 		now = mt_os_now_ns();
@@ -293,8 +293,8 @@ static void loop(void)
 		now = mt_os_now_ns();
 		atomic_store(&dozes, next_tick_ns > now + 2 * mt_config()->tick_ms * MT_NS_PER_MS);
 		if (atomic_load(&has_grown) && atomic_load_explicit(&dozes, memory_order_relaxed))
-			mt_bell_ring(MT_BELL_GROWTH);
-		mt_bell_sleep(word, sleep_ns(now, next_tick_ns, pressure_ns));
+			mt_control_notify(MT_CONTROL_GROWTH);
+		mt_control_wait(word, sleep_ns(now, next_tick_ns, pressure_ns));
 	}
 }
 
@@ -302,13 +302,13 @@ static void loop(void)
 static bool wait_for_room(void)
 {
 	for (;;) {
-		uint32_t word = mt_bell_word();
+		uint32_t word = mt_control_word();
 
 		if (atomic_load_explicit(&leaves, memory_order_acquire) || main_has_left())
 			return false;
 		if (mt_thread_has_room())
 			return true;
-		mt_bell_sleep(word, MT_NS_PER_S);
+		mt_control_wait(word, MT_NS_PER_S);
 	}
 }
 
@@ -317,12 +317,12 @@ static void *thread_main(void *unused)
 	bool apart;
 
 	(void)unused;
-	mt_stray_mark();
+	mt_raw_clone_mark();
 	mt_reclaim_exempt();
 	(void)prctl(PR_SET_NAME, "mtshim");
 	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
 	 * is just given, nor closes. Older kernels refuse, and go without. */
-	apart = mt_kernel(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	apart = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (apart) {
 		mt_log_stand_apart();
 		mt_rss_keep_open();
@@ -330,39 +330,39 @@ static void *thread_main(void *unused)
 	atomic_store_explicit(&thread_id, mt_os_gettid(), memory_order_relaxed);
 	if (wait_for_room()) {
 		mt_tick_start();
-		mt_holders_start();
-		mt_bell_use_file(apart);
+		mt_heap_profile_start();
+		mt_control_use_file(apart);
 		loop();
 	}
 	mt_reclaim_off();
 	if (mt_main_thread_has_ended())
-		mt_last_follow_main();
-	mt_bell_take(MT_BELL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */
+		mt_main_exit_follow_main();
+	mt_control_clear(MT_CONTROL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */
 	mt_thread_forget(&thread);
 	return NULL;
 }
 
-bool mt_reaper_start(void)
+bool mt_worker_start(void)
 {
 	if (atomic_load_explicit(&leaves, memory_order_acquire))
 		return false;
-	if (!mt_reaper_runs())
+	if (!mt_worker_is_running())
 		mt_reclaim_expect_look();
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
-void mt_reaper_leave(void)
+void mt_worker_leave(void)
 {
 	atomic_store_explicit(&leaves, true, memory_order_release);
-	mt_bell_ring(MT_BELL_EXIT);
+	mt_control_notify(MT_CONTROL_EXIT);
 }
 
-bool mt_reaper_is_leaving(void)
+bool mt_worker_is_leaving(void)
 {
 	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
 
 	/* Between its start and its first own words it has no number yet. */
-	return mt_reaper_runs() || (id && mt_kernel(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
+	return mt_worker_is_running() || (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
 }
 
 static void nap(void)
@@ -372,7 +372,7 @@ static void nap(void)
 	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
 }
 
-bool mt_reaper_has_same_rights(void)
+bool mt_worker_has_same_rights(void)
 {
 	uint64_t until = mt_os_now_ns() + BIRTH_NS;
 	pid_t id;
@@ -382,29 +382,29 @@ bool mt_reaper_has_same_rights(void)
 	return id && mt_rights_alike(id);
 }
 
-bool mt_reaper_step_aside(void)
+bool mt_worker_pause(void)
 {
 	uint64_t until = mt_os_now_ns() + ASIDE_NS;
 
-	mt_reaper_leave();
-	while (mt_reaper_is_leaving() && mt_os_now_ns() < until)
+	mt_worker_leave();
+	while (mt_worker_is_leaving() && mt_os_now_ns() < until)
 		nap();
-	if (!mt_reaper_is_leaving())
+	if (!mt_worker_is_leaving())
 		return true;
-	mt_reaper_come_back();
+	mt_worker_resume();
 	return false;
 }
 
 /* One that is still on its way out stays out until the process grows. */
-void mt_reaper_come_back(void)
+void mt_worker_resume(void)
 {
-	if (!mt_reaper_is_leaving()) /* the next one tells its own */
+	if (!mt_worker_is_leaving()) /* the next one tells its own */
 		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
 	atomic_store_explicit(&leaves, false, memory_order_release);
-	(void)mt_reaper_start();
+	(void)mt_worker_start();
 }
 
-void mt_reaper_fork_child(void)
+void mt_worker_fork_child(void)
 {
 	mt_thread_forget(&thread);
 	atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
@@ -414,6 +414,6 @@ void mt_reaper_fork_child(void)
 	cleaned_ns = 0;
 	rounds_seen = 0;
 	round_timer_ns = 0;
-	mt_ladder_start(&ladder);
-	ladder_ns = 0;
+	mt_adaptive_rounds_start(&adaptive);
+	adaptive_ns = 0;
 }

@@ -1,8 +1,8 @@
 /* gpu/account.h -- which memory of which device the program holds that is not the pool's, by kind and by record.
  * Every figure is the sum of its records: a free without a record changes nothing, so no counter can fall under zero.
  * Any thread; one lock (device), held over nothing. Allocates nothing (its tables are mapped). */
-#ifndef MT_DEVICE_H
-#define MT_DEVICE_H
+#ifndef MT_GPU_ACCOUNT_H
+#define MT_GPU_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * Up to 1 MiB a bin is one multiple of 512 B. Above, each power of two is cut into 64 bins, so that a bin's sizes differ by 1.6 % at
  * most: a request looks at its own bin and at those that lie up to 12.5 % higher, as far as the driver would take the same number of
  * pages for both. A larger block would hold memory that a program which knows its device's size counts on. */
-#ifndef MT_BINS_H
-#define MT_BINS_H
+#ifndef MT_GPU_BINS_H
+#define MT_GPU_BINS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
 #include "gpu/device_memory.h"
 #include "gpu/usage.h"
 
-void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns)
+void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns)
 {
 	struct mt_counters *counters = &context->counters;
 
@@ -22,7 +22,7 @@ void mt_grow_hand_out(struct mt_context *context, struct mt_block *block, uint64
 
 /* A record with this address was still there: its context died, or its memory went, without our seeing it. The lock of
  * its context is held. */
-void mt_grow_drop(struct mt_context *context, struct mt_block *block)
+void mt_block_alloc_drop(struct mt_context *context, struct mt_block *block)
 {
 	struct mt_counters *counters = &context->counters;
 
@@ -46,7 +46,7 @@ void mt_grow_drop(struct mt_context *context, struct mt_block *block)
 	mt_block_release(block);
 }
 
-static MT_COLD void drop_abroad(struct mt_block *stale)
+static MT_COLD void drop_deferred(struct mt_block *stale)
 {
 	struct mt_context *other = atomic_load_explicit(&stale->context, memory_order_relaxed);
 
@@ -54,19 +54,19 @@ static MT_COLD void drop_abroad(struct mt_block *stale)
 		return;
 	mt_lock_take(&other->lock);
 	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
-		mt_grow_drop(other, stale);
+		mt_block_alloc_drop(other, stale);
 	mt_lock_drop(&other->lock);
 }
 
 /* The driver has given us this block. */
-static void enter_record(struct mt_context *context, uint32_t life, struct mt_block *block)
+static void enter_record(struct mt_context *context, uint32_t init, struct mt_block *block)
 {
 	struct mt_block *stale = NULL;
 	uint64_t now_ns = mt_os_coarse_ns();
 
-	mt_room_taken(mt_context_device(context), block->bytes);
+	mt_device_memory_taken(mt_context_device(context), block->bytes);
 	mt_lock_take(&context->lock);
-	if (atomic_load_explicit(&context->life, memory_order_relaxed) != life) {
+	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
 		mt_lock_drop(&context->lock);
 		mt_block_release(block);
 		return;
@@ -76,17 +76,17 @@ static void enter_record(struct mt_context *context, uint32_t life, struct mt_bl
 	if (!context->is_counted)
 		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1, memory_order_relaxed);
 	context->is_counted = true;
-	mt_grow_hand_out(context, block, block->asked_bytes, now_ns);
+	mt_block_alloc_hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
 	mt_context_note_held(context, block, true);
 	stale = mt_blocks_insert(block);
 	if (stale && atomic_load_explicit(&stale->context, memory_order_relaxed) == context) {
-		mt_grow_drop(context, stale);
+		mt_block_alloc_drop(context, stale);
 		stale = NULL;
 	}
 	mt_lock_drop(&context->lock);
 	if (stale)
-		drop_abroad(stale);
+		drop_deferred(stale);
 }
 
 /* Again, with what the pool gives back; at last exactly what was asked for. */
@@ -96,19 +96,19 @@ static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint
 	struct mt_shortage shortage;
 	int result = MT_CU_OUT_OF_MEMORY;
 
-	if (mt_room_short_begin(&shortage, device, asked_bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_room_short_next(&shortage))
+	if (mt_device_memory_short_begin(&shortage, device, asked_bytes)) {
+		while (result == MT_CU_OUT_OF_MEMORY && mt_device_memory_short_next(&shortage))
 			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
 		if (result == MT_CU_OUT_OF_MEMORY && *bytes != asked_bytes) {
 			*bytes = asked_bytes;
 			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
 		}
-		mt_room_short_end(&shortage);
+		mt_device_memory_short_end(&shortage);
 	}
 	return result;
 }
 
-MT_COLD int mt_grow_unknown(size_t bytes, uint64_t *out_dptr)
+MT_COLD int mt_block_alloc_unknown(size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
@@ -119,10 +119,10 @@ MT_COLD int mt_grow_unknown(size_t bytes, uint64_t *out_dptr)
 	return result;
 }
 
-int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64_t *out_dptr)
+int mt_block_alloc(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
-	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	struct mt_block *block = mt_block_reserve();
 	uint64_t dptr = 0;
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
@@ -136,7 +136,7 @@ int mt_grow(struct mt_context *context, size_t asked_bytes, size_t bytes, uint64
 			atomic_store_explicit(&block->base, dptr, memory_order_relaxed);
 			block->bytes = bytes;
 			block->asked_bytes = asked_bytes;
-			enter_record(context, life, block);
+			enter_record(context, init, block);
 		}
 	} else if (block) {
 		mt_block_release(block);

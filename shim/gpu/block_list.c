@@ -21,7 +21,7 @@ static void take(struct hold *hold, struct mt_context *context)
 	hold->began_ns = mt_os_now_ns();
 }
 
-static void drop(struct hold *hold, struct mt_list *list)
+static void drop(struct hold *hold, struct mt_block_list *list)
 {
 	struct mt_context *context = hold->context;
 	uint64_t held_ns;
@@ -46,9 +46,9 @@ static void drop(struct hold *hold, struct mt_list *list)
 	}
 }
 
-MT_COLD bool mt_list_start(struct mt_list *list)
+MT_COLD bool mt_block_list_start(struct mt_block_list *list)
 {
-	*list = (struct mt_list){.longest_hold_ns = 0};
+	*list = (struct mt_block_list){.longest_hold_ns = 0};
 	if (!atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed))
 		return false;
 	list->walk = mt_blocks_walk_start();
@@ -61,9 +61,9 @@ static struct mt_context *context_of(struct mt_block *block)
 }
 
 /* The block's context is locked, so that nothing of it changes. */
-static void copy(struct mt_block *block, struct mt_context *context, struct mt_list_block *out)
+static void copy(struct mt_block *block, struct mt_context *context, struct mt_block_list_block *out)
 {
-	*out = (struct mt_list_block){
+	*out = (struct mt_block_list_block){
 		.base = atomic_load_explicit(&block->base, memory_order_relaxed),
 		.bytes = block->bytes,
 		.asked_bytes = block->asked_bytes,
@@ -71,12 +71,12 @@ static void copy(struct mt_block *block, struct mt_context *context, struct mt_l
 		.context = (uint32_t)(context - mt_pool.contexts),
 		.device = atomic_load_explicit(&context->device, memory_order_relaxed),
 		.state = (enum mt_block_state)block->state,
-		.is_tainted = block->is_tainted,
+		.is_non_recyclable = block->is_non_recyclable,
 	};
 }
 
 /* Those of the records that are blocks of the pool; how many. */
-static uint32_t copy_piece(struct mt_list *list, struct mt_block *const *piece, uint32_t count, struct mt_list_block *out)
+static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece, uint32_t count, struct mt_block_list_block *out)
 {
 	struct hold hold = {NULL, 0};
 	uint32_t copied = 0;
@@ -98,7 +98,7 @@ static uint32_t copy_piece(struct mt_list *list, struct mt_block *const *piece, 
 	return copied;
 }
 
-MT_COLD uint32_t mt_list_next(struct mt_list *list, struct mt_list_block *out, uint32_t most)
+MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out, uint32_t most)
 {
 	struct mt_block *piece[PIECE_RECORDS];
 	uint32_t room = most < PIECE_RECORDS ? most : PIECE_RECORDS;
@@ -107,7 +107,7 @@ MT_COLD uint32_t mt_list_next(struct mt_list *list, struct mt_list_block *out, u
 	do {
 		for (count = 0; count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
 			/* The second of its cache lines; the first is read here. */
-			__builtin_prefetch(&piece[count]->is_tainted);
+			__builtin_prefetch(&piece[count]->is_non_recyclable);
 			count += context_of(piece[count]) != NULL;
 		}
 		copied = copy_piece(list, piece, count, out);

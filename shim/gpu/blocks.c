@@ -24,7 +24,7 @@ struct shard {
 #define LOOK_MAX 64 /* records that a look-up without the lock follows: meanwhile they may move to other chains */
 
 static struct shard shards[SHARDS];
-static struct mt_stash records = MT_STASH(struct mt_block);
+static struct mt_slab records = MT_SLAB(struct mt_block);
 
 static uint64_t hash(uint64_t base)
 {
@@ -96,7 +96,7 @@ static void grow(struct shard *shard)
 	if (segment >= SEGMENTS)
 		return;
 	if (!shard->segments[segment])
-		shard->segments[segment] = mt_mapped_take(half * sizeof(_Atomic(struct mt_block *)));
+		shard->segments[segment] = mt_slab_map(half * sizeof(_Atomic(struct mt_block *)));
 	if (!shard->segments[segment])
 		return;
 	from = bucket_at(shard, (uint32_t)shape);
@@ -115,16 +115,16 @@ static void grow(struct shard *shard)
 
 struct mt_block *mt_block_reserve(void)
 {
-	struct mt_block *block = mt_stash_take(&records);
+	struct mt_block *block = mt_slab_alloc(&records);
 
 	if (block)
-		block->is_tainted = false;
+		block->is_non_recyclable = false;
 	return block;
 }
 
 void mt_block_release(struct mt_block *block)
 {
-	mt_stash_give(&records, block);
+	mt_slab_free(&records, block);
 }
 
 static MT_COLD struct mt_block *find_surely(struct shard *shard, uint64_t key, uint64_t base)
@@ -242,7 +242,7 @@ MT_COLD void mt_blocks_forget(void)
 	memset((void *)shards, 0, sizeof(shards));
 	for (unsigned i = 0; i < SHARDS; i++)
 		mt_lock_name(&shards[i].lock, MT_RANK_shard);
-	mt_stash_forget(&records);
+	mt_slab_forget(&records);
 }
 
 void mt_line_append(struct mt_block_line *line, struct mt_block *block)

@@ -2,8 +2,8 @@
  * A record is written under its context's lock, but for `chain`, which belongs to the table. The table is cut into shards
  * of a lock each (shard); a look-up takes it only where it has found nothing without; it grows by one bucket an insertion
  * (linear hashing over segments that double), so that no call pays for the growth, and its memory is mapped. */
-#ifndef MT_BLOCKS_H
-#define MT_BLOCKS_H
+#ifndef MT_GPU_BLOCKS_H
+#define MT_GPU_BLOCKS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ enum mt_block_state {
 };
 
 struct mt_block {
-	/* First: the stash's link. Bin lists: of the idle or the pending blocks of a bin. */
+	/* First: the slab's link. Bin lists: of the idle or the pending blocks of a bin. */
 	struct mt_block *bin_next, *bin_prev;
 	/* Read without a lock by who looks a pointer up, and again under the lock of the context that was read. Order: none needed. */
 	_Atomic uint64_t base;
@@ -35,7 +35,7 @@ struct mt_block {
 	struct mt_group *group;                /* of a pending block */
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
-	bool is_tainted;
+	bool is_non_recyclable;
 };
 
 struct mt_block_line {

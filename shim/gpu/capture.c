@@ -19,7 +19,7 @@ struct cell {
 } __attribute__((aligned(64)));
 
 struct capture {
-	struct capture *next; /* first: the stash's link */
+	struct capture *next; /* first: the slab's link */
 	struct CUstream_st *stream; /* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
 	struct CUctx_st *context;
 	pid_t thread; /* which began it */
@@ -43,7 +43,7 @@ static MT_TLS unsigned int cancel_depth;
 
 static struct mt_lock captures_lock = MT_LOCK(captures); /* held over bare system calls: protects the list */
 static struct capture *captures;
-static struct mt_stash capture_stash = MT_STASH(struct capture);
+static struct mt_slab capture_slab = MT_SLAB(struct capture);
 
 static MT_COLD struct cell *choose_cell(void)
 {
@@ -179,7 +179,7 @@ static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstre
 /* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more is pooled. */
 static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
-	struct capture *capture = mt_stash_take(&capture_stash);
+	struct capture *capture = mt_slab_alloc(&capture_slab);
 
 	if (!capture)
 		return;
@@ -219,7 +219,7 @@ static bool is_of_context(const struct capture *capture, const struct capture *e
 
 static bool has_ended(const struct capture *capture)
 {
-	return mt_kernel(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 && errno == ESRCH;
+	return mt_raw_syscall(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 && errno == ESRCH;
 }
 
 /* Its default stream goes with a thread. */
@@ -251,7 +251,7 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	mt_lock_drop(&captures_lock);
 	for (; gone; gone = next) {
 		next = gone->next;
-		mt_stash_give(&capture_stash, gone);
+		mt_slab_free(&capture_slab, gone);
 		lower();
 	}
 }
@@ -338,7 +338,7 @@ MT_COLD void mt_capture_fork_child(void)
 {
 	mt_lock_reset(&captures_lock);
 	captures = NULL;
-	mt_stash_forget(&capture_stash);
+	mt_slab_forget(&capture_slab);
 	for (int i = 0; i < CELLS; i++)
 		atomic_store_explicit(&cells[i].inside, 0, memory_order_relaxed);
 	atomic_store_explicit(&raised, 0, memory_order_relaxed);

@@ -4,8 +4,8 @@
  * context during a capture *invalidates* the capture, hence the gate's two sides: who begins a capture raises it and waits for the
  * recorders in flight; a recorder holds it over its call. The one lock of ours that is held over driver calls: recorders wait
  * for nobody while inside. Readers are counted in cells of their own, so that threads do not share a line. */
-#ifndef MT_CAPTURE_H
-#define MT_CAPTURE_H
+#ifndef MT_GPU_CAPTURE_H
+#define MT_GPU_CAPTURE_H
 
 #include <stdbool.h>
 #include <stddef.h>

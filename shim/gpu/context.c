@@ -188,13 +188,13 @@ struct mt_context *mt_context_current(void)
 	return context;
 }
 
-bool mt_context_hold(struct mt_context *context, uint32_t life)
+bool mt_context_hold(struct mt_context *context, uint32_t init)
 {
 	bool is_alive;
 
 	mt_lock_take(&context->lock);
 	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
-		   atomic_load_explicit(&context->life, memory_order_relaxed) == life;
+		   atomic_load_explicit(&context->init, memory_order_relaxed) == init;
 	if (is_alive)
 		context->users++;
 	mt_lock_drop(&context->lock);
@@ -324,13 +324,13 @@ static void fold(struct mt_context *context)
 
 /* Waits until nobody is in the context of that life, and takes both locks. False, with none, where it has ended meanwhile. Who is inside
  * may need the slots' lock before he leaves (mt_context_know), so that neither lock is held over the wait. */
-static bool lock_alone(struct mt_context *context, uint32_t life)
+static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {
 		mt_lock_take(&slots_lock);
 		mt_lock_take(&context->lock);
 		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
-		    atomic_load_explicit(&context->life, memory_order_relaxed) != life)
+		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
 			break;
 		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
 		if (context->users == 0)
@@ -347,13 +347,13 @@ static bool lock_alone(struct mt_context *context, uint32_t life)
 MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool destroys_events)
 {
 	struct forgetting forgetting = {context, NULL};
-	uint32_t life = atomic_load_explicit(&context->life, memory_order_acquire);
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_acquire);
 	struct mt_event *dead;
 	int cancel = mt_wait_uncancelled();
 
 	if (destroys_events)
 		mt_events_bring_home();
-	if (!lock_alone(context, life)) {
+	if (!lock_single(context, init)) {
 		mt_wait_cancellable(cancel);
 		return NULL;
 	}
@@ -365,7 +365,7 @@ MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool dest
 	}
 	context->idle_line = (struct mt_block_line){0};
 	fold(context);
-	atomic_fetch_add_explicit(&context->life, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
 	mt_lock_drop(&context->lock);
 	mt_lock_drop(&slots_lock);

@@ -2,8 +2,8 @@
  * A context's id is its handle. A slot is never given back to the kernel and may serve another context later: `life` tells them
  * apart. A lock for each (context), two of them never at once; no lock is held over a driver call: who makes a
  * call that a context must outlive counts itself in `users` (under the lock) around it, and the context's end waits for those. */
-#ifndef MT_CONTEXT_H
-#define MT_CONTEXT_H
+#ifndef MT_GPU_CONTEXT_H
+#define MT_GPU_CONTEXT_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -56,7 +56,7 @@ struct mt_group_line {
 struct mt_context {
 	/* Read at every call, seldom written: a line that all cores can keep. */
 	_Atomic(struct CUctx_st *) handle;      /* NULL: nobody's */
-	_Atomic uint32_t life;                  /* counts the contexts that had this slot */
+	_Atomic uint32_t init;                  /* counts the contexts that had this slot */
 	_Atomic uint8_t mode;                   /* enum mt_context_mode */
 	_Atomic bool is_broken;                 /* no cuMemFree is pooled any more */
 	_Atomic bool is_gone;                   /* broken by a sticky error: nothing runs there any more */
@@ -87,7 +87,7 @@ struct mt_pool_device {
 	_Atomic bool is_low;
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
-	_Atomic uint32_t shortages;    /* mt_room_short_begin to _end: nothing is cached meanwhile. seq_cst: a free that has not seen it is seen. */
+	_Atomic uint32_t shortages;    /* mt_device_memory_short_begin to _end: nothing is cached meanwhile. seq_cst: a free that has not seen it is seen. */
 	_Atomic uint32_t givers;       /* threads with blocks in hand that are no longer cached and not yet the driver's */
 	_Atomic uint32_t allocators; /* contexts that have allocated here; order: none needed, sums may lag */
 	struct mt_counters past; /* what its dead contexts counted; only the sums that never fall */
@@ -159,7 +159,7 @@ void mt_context_know_primaries(void);
 struct mt_context *mt_context_find(struct CUctx_st *handle);
 
 /* Counts the caller in, if the slot still has the context of that life: false else. */
-bool mt_context_hold(struct mt_context *context, uint32_t life);
+bool mt_context_hold(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
 /* Makes a held context current unless some context is (with `exactly`: unless this one is); answers whether it was pushed, so that

@@ -1,4 +1,4 @@
-/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the reaper's calls, an out-of-memory of another kind of
+/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the worker's calls, an out-of-memory of another kind of
  * allocation. */
 #include "sys/attr.h"
 #include "sys/os.h"
@@ -28,10 +28,10 @@ static void settle_oldest(struct mt_context *context, unsigned most)
 }
 
 /* Which of the context's idle blocks are due. A capture that is open here is abandoned. */
-static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint32_t most)
+static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32_t most)
 {
 	uint64_t decay_ns = mt_counter(&mt_pool.decay_ms) * MT_NS_PER_MS;
-	struct mt_giveback rule = {0, UINT64_MAX, most, true, mt_capture_is_open(), true};
+	struct mt_release rule = {0, UINT64_MAX, most, true, mt_capture_is_open(), true};
 
 	if (decay_ns && now_ns > decay_ns)
 		rule.freed_until_ns = now_ns - decay_ns;
@@ -44,12 +44,12 @@ static struct mt_giveback due(struct mt_context *context, uint64_t now_ns, uint3
 
 static uint64_t over_cap(struct mt_context *context, uint32_t *most)
 {
-	struct mt_giveback rule = {UINT64_MAX, 0, *most, false, false, true};
+	struct mt_release rule = {UINT64_MAX, 0, *most, false, false, true};
 	uint64_t given = 0;
 
-	rule.bytes = mt_giveback_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
+	rule.bytes = mt_release_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
 	if (rule.bytes)
-		given = mt_giveback_idle(context, &rule);
+		given = mt_release_idle(context, &rule);
 	*most = rule.blocks;
 	return given;
 }
@@ -82,15 +82,15 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 
 static uint64_t tick_one(struct mt_context *context, uint64_t now_ns, uint32_t *most)
 {
-	struct mt_giveback rule;
+	struct mt_release rule;
 	uint64_t given;
 
 	settle_oldest(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
-	mt_room_measure(context, now_ns);
+	mt_device_memory_measure(context, now_ns);
 	rule = due(context, now_ns, *most);
-	given = mt_giveback_idle(context, &rule);
+	given = mt_release_idle(context, &rule);
 	*most = rule.blocks;
 	return given + over_cap(context, most);
 }
@@ -109,12 +109,12 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 	}
 	kept = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 		uint64_t next;
 
 		if (!mt_counter(&context->counters.idle) && !mt_counter(&context->counters.pending))
 			continue;
-		if (!mt_context_hold(context, life))
+		if (!mt_context_hold(context, init))
 			continue;
 		if (most > 0)
 			given += tick_one(context, now_ns, &most);
@@ -135,14 +135,14 @@ uint64_t mt_pool_trim(void)
 		return 0;
 	kept = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
-		struct mt_giveback all = MT_GIVEBACK_ALL;
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+		struct mt_release all = MT_RELEASE_ALL;
 
 		all.is_background = true;
-		if (!mt_context_hold(context, life))
+		if (!mt_context_hold(context, init))
 			continue;
 		settle_oldest(context, UINT32_MAX);
-		given += mt_giveback_idle(context, &all);
+		given += mt_release_idle(context, &all);
 		mt_context_drop(context);
 	}
 	mt_capture_restore(mt_pool_driver(), kept);
@@ -162,19 +162,19 @@ bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t byte
 		return false;
 	if (device < 0) {
 		context = mt_context_current();
-		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed) : MT_ROOM_ANY_DEVICE;
+		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed) : MT_DEVICE_MEMORY_ANY_DEVICE;
 	}
-	return mt_room_short_begin(shortage, device, bytes);
+	return mt_device_memory_short_begin(shortage, device, bytes);
 }
 
 bool mt_pool_short_next(struct mt_shortage *shortage)
 {
-	return mt_room_short_next(shortage);
+	return mt_device_memory_short_next(shortage);
 }
 
 void mt_pool_short_end(const struct mt_shortage *shortage)
 {
-	mt_room_short_end(shortage);
+	mt_device_memory_short_end(shortage);
 }
 
 void mt_pool_note_ooms(int device, uint64_t count)

@@ -21,7 +21,7 @@ static void judge(struct mt_pool_device *device)
 		atomic_store_explicit(&device->is_low, is_low, memory_order_relaxed);
 }
 
-void mt_room_measure(struct mt_context *context, uint64_t now_ns)
+void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
 {
 	struct mt_pool_device *device = mt_context_device(context);
 	uint64_t last = mt_counter(&device->measured_ns);
@@ -31,7 +31,7 @@ void mt_room_measure(struct mt_context *context, uint64_t now_ns)
 
 	if (!mt_counter(&mt_pool.low_free_pct) || !mt_pool_driver()->cuMemGetInfo_v2)
 		return;
-	if (last && now_ns - last < MT_ROOM_MEASURE_NS)
+	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
 		return;
 	atomic_store_explicit(&device->measured_ns, now_ns ? now_ns : 1, memory_order_relaxed);
 	if (!mt_capture_enter())
@@ -77,10 +77,10 @@ static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total
 	if (!mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
 		if (known || atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
-		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, life))
+		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, init))
 			continue;
 		if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 			known = ask(context, out_free_bytes, out_total_bytes);
@@ -100,7 +100,7 @@ bool mt_pool_memory(int device, uint64_t *out_free_bytes, uint64_t *out_total_by
 	return known;
 }
 
-void mt_room_taken(struct mt_pool_device *device, uint64_t bytes)
+void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
 {
 	uint64_t now = mt_counter(&device->free_bytes);
 
@@ -109,35 +109,35 @@ void mt_room_taken(struct mt_pool_device *device, uint64_t bytes)
 	judge(device);
 }
 
-void mt_room_freed(struct mt_pool_device *device, uint64_t bytes)
+void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
 {
 	mt_counter_add(&device->free_bytes, bytes);
 	judge(device);
 }
 
-bool mt_room_is_low(struct mt_context *context)
+bool mt_device_memory_is_low(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed);
 }
 
 /* Everything idle of a device, up to a rule. */
-static void give_back_device(int device, struct mt_giveback *rule)
+static void give_back_device(int device, struct mt_release *rule)
 {
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, life))
+		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, init))
 			continue;
-		(void)mt_giveback_idle(context, rule);
+		(void)mt_release_idle(context, rule);
 		mt_context_drop(context);
 	}
 }
 
-void mt_room_collect(struct mt_context *context, uint64_t bytes)
+void mt_device_memory_collect(struct mt_context *context, uint64_t bytes)
 {
 	uint64_t permille = mt_counter(&mt_pool.gc_permille);
 	uint64_t total = mt_counter(&mt_context_device(context)->total_bytes);
-	struct mt_giveback rule = MT_GIVEBACK_ALL;
+	struct mt_release rule = MT_RELEASE_ALL;
 	struct mt_pool_usage usage;
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
 	uint64_t allowed = total / 1000 * permille;
@@ -153,7 +153,7 @@ void mt_room_collect(struct mt_context *context, uint64_t bytes)
 
 /* ---- out of memory ---- */
 
-bool mt_room_has_shortage(struct mt_context *context)
+bool mt_device_memory_has_shortage(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) > 0;
 }
@@ -162,7 +162,7 @@ static bool is_on(const struct mt_context *context, int device)
 {
 	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
 
-	return device == MT_ROOM_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
+	return device == MT_DEVICE_MEMORY_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
 }
 
 /* What has reached the driver from the device's contexts, in whatever way: it changes while memory comes back. */
@@ -191,26 +191,26 @@ static bool has_pool(int device)
 static void count_shortage(int device, uint32_t delta)
 {
 	for (int i = 0; i < MT_POOL_DEVICES; i++)
-		if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+		if (device == MT_DEVICE_MEMORY_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
 			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta, memory_order_seq_cst);
 }
 
-MT_COLD bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
+MT_COLD bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
-	uint64_t total = device == MT_ROOM_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	uint64_t total = device == MT_DEVICE_MEMORY_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
 
 	if (!has_pool(device) || (total && bytes > total))
 		return false;
 	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
 	count_shortage(device, 1);
-	if (device != MT_ROOM_ANY_DEVICE)
+	if (device != MT_DEVICE_MEMORY_ANY_DEVICE)
 		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
 	shortage->freed = count_freed(device);
 	shortage->start_ns = mt_os_now_ns();
 	return true;
 }
 
-MT_COLD void mt_room_short_end(const struct mt_shortage *shortage)
+MT_COLD void mt_device_memory_short_end(const struct mt_shortage *shortage)
 {
 	count_shortage(shortage->device, (uint32_t)-1);
 	mt_wait_cancellable(shortage->cancel);
@@ -220,9 +220,9 @@ MT_COLD void mt_room_short_end(const struct mt_shortage *shortage)
 static void each_context(const struct mt_shortage *shortage, void (*act)(struct mt_context *context, uint64_t start_ns))
 {
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-		if (!is_on(context, shortage->device) || !mt_context_hold(context, life))
+		if (!is_on(context, shortage->device) || !mt_context_hold(context, init))
 			continue;
 		act(context, shortage->start_ns);
 		mt_context_drop(context);
@@ -231,17 +231,17 @@ static void each_context(const struct mt_shortage *shortage, void (*act)(struct 
 
 static void give_idle(struct mt_context *context, uint64_t start_ns)
 {
-	struct mt_giveback all = MT_GIVEBACK_ALL;
+	struct mt_release all = MT_RELEASE_ALL;
 
 	(void)start_ns;
 	all.in_capture = true;
-	(void)mt_giveback_idle(context, &all);
+	(void)mt_release_idle(context, &all);
 }
 
 /* What the driver alone would have free now: all whose own context is done with it. */
 static void give_ready(struct mt_context *context, uint64_t start_ns)
 {
-	struct mt_giveback all = MT_GIVEBACK_ALL;
+	struct mt_release all = MT_RELEASE_ALL;
 
 	all.in_capture = true;
 	mt_lock_take(&context->lock);
@@ -251,19 +251,19 @@ static void give_ready(struct mt_context *context, uint64_t start_ns)
 	mt_lock_drop(&context->lock);
 	give_idle(context, start_ns);
 	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
-		(void)mt_giveback_pending(context, &all, false);
+		(void)mt_release_pending(context, &all, false);
 	else
-		(void)mt_giveback_own_done(context, &all);
+		(void)mt_release_own_done(context, &all);
 }
 
 /* What cannot be fenced: the driver's own cuMemFree, which is what the program called. */
 static void give_lost(struct mt_context *context, uint64_t start_ns)
 {
-	struct mt_giveback all = MT_GIVEBACK_ALL;
+	struct mt_release all = MT_RELEASE_ALL;
 
 	(void)start_ns;
 	all.in_capture = true;
-	(void)mt_giveback_pending(context, &all, true);
+	(void)mt_release_pending(context, &all, true);
 }
 
 /* Blocks that another thread has in hand on their way to the driver: some microseconds. */
@@ -275,7 +275,7 @@ static void await_givers(int device)
 		uint32_t givers = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
-			if (device == MT_ROOM_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
+			if (device == MT_DEVICE_MEMORY_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
 				givers += atomic_load_explicit(&mt_pool.devices[i].givers, memory_order_acquire);
 		if (!givers)
 			return;
@@ -291,7 +291,7 @@ static bool can_serve(const struct mt_shortage *shortage)
 	bool is_known;
 	int mode;
 
-	if (shortage->device == MT_ROOM_ANY_DEVICE)
+	if (shortage->device == MT_DEVICE_MEMORY_ANY_DEVICE)
 		return true;
 	mode = mt_capture_relax(mt_pool_driver());
 	is_known = ask_device(shortage->device, &free_bytes, &total_bytes);
@@ -343,7 +343,7 @@ static bool await_pending(struct mt_shortage *shortage)
 	return false;
 }
 
-MT_COLD bool mt_room_short_next(struct mt_shortage *shortage)
+MT_COLD bool mt_device_memory_short_next(struct mt_shortage *shortage)
 {
 	enum { IDLE, READY, WAIT, LOST };
 

@@ -1,6 +1,6 @@
 /* gpu/device_memory.h -- how much memory the devices have left, as far as the pool cares, and what it does when there is none. No lock. */
-#ifndef MT_ROOM_H
-#define MT_ROOM_H
+#ifndef MT_GPU_DEVICE_MEMORY_H
+#define MT_GPU_DEVICE_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -8,26 +8,26 @@
 #include "gpu/context.h"
 #include "gpu/pool.h"
 
-/* Asks the driver how much is free on the device of the held context, at most every MT_ROOM_MEASURE_NS. Current or pushed: the context. */
-#define MT_ROOM_MEASURE_NS 100000000ull
-void mt_room_measure(struct mt_context *context, uint64_t now_ns);
+/* Asks the driver how much is free on the device of the held context, at most every MT_DEVICE_MEMORY_MEASURE_NS. Current or pushed: the context. */
+#define MT_DEVICE_MEMORY_MEASURE_NS 100000000ull
+void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
 
 /* Between two measures: what we know to have been taken or given back. */
-void mt_room_taken(struct mt_pool_device *device, uint64_t bytes);
-void mt_room_freed(struct mt_pool_device *device, uint64_t bytes);
+void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes);
+void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
 
-bool mt_room_is_low(struct mt_context *context);
+bool mt_device_memory_is_low(struct mt_context *context);
 
 /* Before the driver is asked for so many bytes: garbage_collection_threshold. */
-void mt_room_collect(struct mt_context *context, uint64_t bytes);
+void mt_device_memory_collect(struct mt_context *context, uint64_t bytes);
 
 /* The driver is out of memory: mt_pool_short_begin and its kin, on any device of ours. */
-#define MT_ROOM_ANY_DEVICE (-1)
-bool mt_room_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
-bool mt_room_short_next(struct mt_shortage *shortage);
-void mt_room_short_end(const struct mt_shortage *shortage);
+#define MT_DEVICE_MEMORY_ANY_DEVICE (-1)
+bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
+bool mt_device_memory_short_next(struct mt_shortage *shortage);
+void mt_device_memory_short_end(const struct mt_shortage *shortage);
 
 /* A thread is between the two on the context's device: what is freed meanwhile goes straight to the driver. */
-bool mt_room_has_shortage(struct mt_context *context);
+bool mt_device_memory_has_shortage(struct mt_context *context);
 
 #endif

@@ -1,8 +1,8 @@
 /* gpu/devices.h -- what the driver says of the devices that this process uses. Read-only; never initialises CUDA and never makes a
  * context. The calls may want a descriptor of the driver's: only from the thread that makes our driver calls
  * (gpu/thread.h) or from a thread of the program, in relaxed capture mode. Allocates nothing. */
-#ifndef MT_GPU_H
-#define MT_GPU_H
+#ifndef MT_GPU_DEVICES_H
+#define MT_GPU_DEVICES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* gpu/driver.h -- the real libcuda as a table of pointers, bound at the first use, never by linking.
  * Any thread may call, also before any constructor of ours and inside the driver's own initialisation; no lock of ours is
  * held over a call into the loader or the driver. A failed binding is tried again by the next call. */
-#ifndef MT_DRIVER_H
-#define MT_DRIVER_H
+#ifndef MT_GPU_DRIVER_H
+#define MT_GPU_DRIVER_H
 
 #include <stdbool.h>
 #include <stddef.h>

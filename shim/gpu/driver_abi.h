@@ -1,9 +1,9 @@
-/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that we call or stand in for, declared anew so that
+/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that we call or stand in for, declared again so that
  * no CUDA header is needed to build. Tags and values are those of cuda.h (13.0), against which a test compares them
  * where one is installed. Every function of the driver answers an int, an enum mt_cu_result or a code that we do not
  * know and hand on. A device pointer is 64 bits wide on every platform that we build for. */
-#ifndef MT_DRIVER_ABI_H
-#define MT_DRIVER_ABI_H
+#ifndef MT_GPU_DRIVER_ABI_H
+#define MT_GPU_DRIVER_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>

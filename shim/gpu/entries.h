@@ -8,8 +8,8 @@
  *
  * Each may be called before mt_driver() has an answer (a program's weak reference is bound to us even if no libcuda is
  * loaded) and hands back what the driver would then say: it has no driver to ask. */
-#ifndef MT_ENTRY_CUDA_H
-#define MT_ENTRY_CUDA_H
+#ifndef MT_GPU_ENTRIES_H
+#define MT_GPU_ENTRIES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -58,7 +58,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 	}
 	/* These tokens let other devices and processes reach the memory. */
 	if (is_block && attribute == MT_CU_POINTER_P2P_TOKENS)
-		mt_pool_taint(dptr);
+		mt_pool_mark_non_recyclable(dptr);
 	result = mt_cuda_call(cuPointerGetAttribute, data, attribute, dptr);
 	if (result == MT_CU_SUCCESS && is_block && attribute == MT_CU_POINTER_RANGE_SIZE)
 		*(size_t *)data = block.bytes;
@@ -83,7 +83,7 @@ int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uin
 	}
 	for (unsigned int i = 0; is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_P2P_TOKENS)
-			mt_pool_taint(dptr);
+			mt_pool_mark_non_recyclable(dptr);
 	result = mt_cuda_call(cuPointerGetAttributes, count, attributes, data, dptr);
 	for (unsigned int i = 0; result == MT_CU_SUCCESS && is_block && i < count; i++)
 		if (attributes[i] == MT_CU_POINTER_RANGE_SIZE && data[i])

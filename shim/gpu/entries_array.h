@@ -1,7 +1,7 @@
 /* gpu/entries_array.h -- how large an array is, by its description: the driver does not tell before 12.x, and rounds by rules of
  * its own. A lower bound, then. Pure. */
-#ifndef MT_ENTRY_CUDA_ARRAY_H
-#define MT_ENTRY_CUDA_ARRAY_H
+#ifndef MT_GPU_ENTRIES_ARRAY_H
+#define MT_GPU_ENTRIES_ARRAY_H
 
 #include <stdint.h>
 

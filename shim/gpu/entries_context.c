@@ -1,6 +1,6 @@
 /* gpu/entries_context.c -- contexts that begin, end, see each other's memory, or are green.
  *
- * What the pool holds of a context (blocks, events) is touched by other threads too, the reaper's above all, and may not be
+ * What the pool holds of a context (blocks, events) is touched by other threads too, the worker's above all, and may not be
  * touched once the driver has ended the context. And a fence that is asked between the pool's forgetting and the driver's waiting
  * would miss work that still runs. So each end stands inside the capture gate: raised, it waits for calls of the pool in flight
  * and lets no further one begin. Where the end is certain, the pool forgets the context before it; where only the driver knows (a

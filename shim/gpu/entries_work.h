@@ -1,8 +1,8 @@
 /* gpu/entries_work.h -- what the wrappers of entry/cuda*.c share. They keep no state and no policy. Each hands its call on as it is
- * where the shim does nothing (mt_life_cuda_start), keeps errno, and hands a NULL output to the driver as it is. No lock
+ * where the shim does nothing (mt_init_start_cuda), keeps errno, and hands a NULL output to the driver as it is. No lock
  * of ours is held over a driver call but the capture gate. */
-#ifndef MT_ENTRY_CUDA_WORK_H
-#define MT_ENTRY_CUDA_WORK_H
+#ifndef MT_GPU_ENTRIES_WORK_H
+#define MT_GPU_ENTRIES_WORK_H
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 static inline bool mt_cuda_is_on(void)
 {
 	int kept_errno = errno;
-	bool is_on = mt_life_cuda_start();
+	bool is_on = mt_init_start_cuda();
 
 	errno = kept_errno;
 	return is_on;

@@ -3,30 +3,30 @@
 #include "sys/attr.h"
 #include "gpu/slab.h"
 
-static struct mt_stash event_stash = MT_STASH(struct mt_event);
+static struct mt_slab event_slab = MT_SLAB(struct mt_event);
 
 /* Events on their way home, and those that a full stock did not take. */
-static struct mt_lock limbo_lock = MT_LOCK(limbo);
-static _Atomic(struct mt_event *) limbo;
+static struct mt_lock pending_lock = MT_LOCK(pending_events);
+static _Atomic(struct mt_event *) pending;
 
 /* The context's lock is held. */
 static bool put(struct mt_context *context, struct mt_event *event)
 {
 	if (context->stock_count >= MT_STOCK_EVENTS)
 		return false;
-	event->is_abroad = false;
+	event->is_deferred = false;
 	event->next = context->stock;
 	context->stock = event;
 	context->stock_count++;
 	return true;
 }
 
-static void to_limbo(struct mt_event *event)
+static void to_pending(struct mt_event *event)
 {
-	mt_lock_take(&limbo_lock);
-	event->next = atomic_load_explicit(&limbo, memory_order_relaxed);
-	atomic_store_explicit(&limbo, event, memory_order_relaxed);
-	mt_lock_drop(&limbo_lock);
+	mt_lock_take(&pending_lock);
+	event->next = atomic_load_explicit(&pending, memory_order_relaxed);
+	atomic_store_explicit(&pending, event, memory_order_relaxed);
+	mt_lock_drop(&pending_lock);
 }
 
 struct mt_event *mt_events_take_stock(struct mt_context *context)
@@ -50,8 +50,8 @@ void mt_events_give_back(struct mt_context *context, struct mt_event *list)
 		if (list->context == context && put(context, list))
 			continue;
 		if (list->context == context)
-			list->is_abroad = true;
-		to_limbo(list);
+			list->is_deferred = true;
+		to_pending(list);
 	}
 }
 
@@ -65,14 +65,14 @@ static void unlink_all(struct mt_context *context, struct mt_event *event)
 		event->all_next->all_prev = event->all_prev;
 }
 
-/* One event home from the limbo, into its stock or out of the driver. */
+/* One event home from the pending list, into its stock or out of the driver. */
 static void bring_home(struct mt_event *event)
 {
 	struct mt_context *context = event->context;
 	bool is_kept;
 
-	if (!mt_context_hold(context, event->life)) {
-		mt_stash_give(&event_stash, event);
+	if (!mt_context_hold(context, event->init)) {
+		mt_slab_free(&event_slab, event);
 		return;
 	}
 	mt_lock_take(&context->lock);
@@ -82,7 +82,7 @@ static void bring_home(struct mt_event *event)
 	mt_lock_drop(&context->lock);
 	if (!is_kept) {
 		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
-		mt_stash_give(&event_stash, event);
+		mt_slab_free(&event_slab, event);
 	}
 	mt_context_drop(context);
 }
@@ -91,12 +91,12 @@ void mt_events_bring_home(void)
 {
 	struct mt_event *list, *next;
 
-	if (mt_likely(!atomic_load_explicit(&limbo, memory_order_relaxed)))
+	if (mt_likely(!atomic_load_explicit(&pending, memory_order_relaxed)))
 		return;
-	mt_lock_take(&limbo_lock);
-	list = atomic_load_explicit(&limbo, memory_order_relaxed);
-	atomic_store_explicit(&limbo, NULL, memory_order_relaxed);
-	mt_lock_drop(&limbo_lock);
+	mt_lock_take(&pending_lock);
+	list = atomic_load_explicit(&pending, memory_order_relaxed);
+	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
+	mt_lock_drop(&pending_lock);
 	for (; list; list = next) {
 		next = list->next;
 		bring_home(list);
@@ -105,7 +105,7 @@ void mt_events_bring_home(void)
 
 static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt_event **out)
 {
-	struct mt_event *event = mt_stash_take(&event_stash);
+	struct mt_event *event = mt_slab_alloc(&event_slab);
 	bool was_pushed;
 	int result;
 
@@ -116,14 +116,14 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 		result = mt_pool_driver()->cuEventCreate(&event->event, MT_CU_EVENT_DISABLE_TIMING);
 	mt_context_exit(was_pushed);
 	if (result != MT_CU_SUCCESS) {
-		mt_stash_give(&event_stash, event);
+		mt_slab_free(&event_slab, event);
 		mt_context_note(context, result);
 		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED ? MT_FENCE_NOT_YET : MT_FENCE_LOST;
 	}
 	event->context = context;
 	event->next = NULL;
-	event->is_abroad = false;
-	event->life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	event->is_deferred = false;
+	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	mt_lock_take(&context->lock);
 	event->all_prev = NULL;
 	event->all_next = context->events;
@@ -159,7 +159,7 @@ static bool is_gone(struct mt_context *context)
 	return atomic_load_explicit(&context->is_gone, memory_order_relaxed);
 }
 
-static enum mt_fence_answer record_abroad(struct mt_context *other, struct mt_event **list)
+static enum mt_fence_answer record_deferred(struct mt_context *other, struct mt_event **list)
 {
 	struct mt_event *before = *list;
 	enum mt_fence_answer answer;
@@ -181,7 +181,7 @@ static enum mt_fence_answer record_abroad(struct mt_context *other, struct mt_ev
 	answer = record_one(other, event, list);
 	mt_lock_take(&other->lock);
 	if (*list != before)
-		(*list)->is_abroad = true;
+		(*list)->is_deferred = true;
 	other->users--;
 	mt_lock_drop(&other->lock);
 	return answer == MT_FENCE_LOST && is_gone(other) ? MT_FENCE_DONE : answer;
@@ -198,7 +198,7 @@ enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_even
 	MT_EACH_CONTEXT(other) {
 		if (other != context && answer == MT_FENCE_DONE &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
-			answer = record_abroad(other, &(*list)->next);
+			answer = record_deferred(other, &(*list)->next);
 	}
 	return answer;
 }
@@ -215,13 +215,13 @@ static enum mt_fence_answer understand(struct mt_context *context, int result)
 }
 
 /* Done: it has left for its own stock. */
-static enum mt_fence_answer query_abroad(struct mt_event *event)
+static enum mt_fence_answer query_deferred(struct mt_event *event)
 {
 	struct mt_context *other = event->context;
 	enum mt_fence_answer answer = MT_FENCE_DONE;
 
-	if (!mt_context_hold(other, event->life)) {
-		mt_stash_give(&event_stash, event);
+	if (!mt_context_hold(other, event->init)) {
+		mt_slab_free(&event_slab, event);
 		return MT_FENCE_DONE;
 	}
 	if (!is_gone(other))
@@ -229,7 +229,7 @@ static enum mt_fence_answer query_abroad(struct mt_event *event)
 	if (answer == MT_FENCE_LOST && is_gone(other))
 		answer = MT_FENCE_DONE;
 	if (answer == MT_FENCE_DONE)
-		to_limbo(event);
+		to_pending(event);
 	mt_context_drop(other);
 	return answer;
 }
@@ -247,7 +247,7 @@ enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event
 		if (is_own)
 			answer = understand(context, mt_pool_driver()->cuEventQuery(event->event));
 		else
-			answer = query_abroad(event);
+			answer = query_deferred(event);
 		if (answer != MT_FENCE_DONE)
 			return answer;
 		if (is_own)
@@ -265,7 +265,7 @@ void mt_events_abandon(struct mt_context *context, struct mt_event *list)
 	for (; list; list = next) {
 		next = list->next;
 		if (list->context != context)
-			to_limbo(list);
+			to_pending(list);
 	}
 }
 
@@ -275,7 +275,7 @@ struct mt_event *mt_events_die(struct mt_context *context)
 
 	for (struct mt_event *event = context->events; event; event = next) {
 		next = event->all_next;
-		if (event->is_abroad)
+		if (event->is_deferred)
 			continue;
 		event->next = dead;
 		dead = event;
@@ -294,13 +294,13 @@ void mt_events_bury(struct mt_event *dead, bool destroys)
 		next = dead->next;
 		if (destroys)
 			(void)mt_pool_driver()->cuEventDestroy_v2(dead->event);
-		mt_stash_give(&event_stash, dead);
+		mt_slab_free(&event_slab, dead);
 	}
 }
 
 MT_COLD void mt_events_forget_all(void)
 {
-	mt_lock_reset(&limbo_lock);
-	atomic_store_explicit(&limbo, NULL, memory_order_relaxed);
-	mt_stash_forget(&event_stash);
+	mt_lock_reset(&pending_lock);
+	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
+	mt_slab_forget(&event_slab);
 }

@@ -1,10 +1,10 @@
 /* gpu/event.h -- the driver's events behind the fences.
  * Events are made with their context current, kept in a bounded stock of it, and destroyed with it. What lies in a group of another
- * context is abroad: it comes home by way of the limbo, for two contexts' locks are never held at once.
+ * context is abroad: it comes home by way of the pending list, for two contexts' locks are never held at once.
  * All driver calls here are made with no lock held, and with the gate (gpu/capture.h) entered or, queries alone, in relaxed capture mode;
  * mt_events_bury with neither. */
-#ifndef MT_EVENT_H
-#define MT_EVENT_H
+#ifndef MT_GPU_EVENT_H
+#define MT_GPU_EVENT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,11 +14,11 @@
 #define MT_STOCK_EVENTS 64 /* of a context, kept for reuse */
 
 struct mt_event {
-	struct mt_event *next; /* in the stock, the limbo or its group; first: the stash's link */
+	struct mt_event *next; /* in the stock, the pending list or its group; first: the slab's link */
 	struct CUevent_st *event;
 	struct mt_context *context;
-	uint32_t life; /* of the context: another one now means that event and context are gone */
-	bool is_abroad; /* in the limbo or in another context's group; under its context's lock */
+	uint32_t init; /* of the context: another one now means that event and context are gone */
+	bool is_deferred; /* in the pending list or in another context's group; under its context's lock */
 	struct mt_event *all_next, *all_prev;
 };
 
@@ -43,7 +43,7 @@ enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_even
 /* Whether all are done; those of other contexts leave the list as they are. DONE, NOT_YET or LOST. */
 enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event **list);
 
-/* What lies in the limbo, into the stocks that it is of. */
+/* What lies in the pending list, into the stocks that it is of. */
 void mt_events_bring_home(void);
 
 /* The context ends; its lock is held and nobody is in it. abandon: for each of its groups. die: what is to be buried. */

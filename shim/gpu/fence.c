@@ -9,7 +9,7 @@
 #include "gpu/slab.h"
 #include "gpu/wait.h"
 
-static struct mt_stash group_stash = MT_STASH(struct mt_group);
+static struct mt_slab group_slab = MT_SLAB(struct mt_group);
 
 static struct mt_group *new_group(struct mt_context *context, uint64_t now_ns)
 {
@@ -18,7 +18,7 @@ static struct mt_group *new_group(struct mt_context *context, uint64_t now_ns)
 	if (group)
 		context->spare_groups = group->next;
 	else
-		group = mt_stash_take(&group_stash);
+		group = mt_slab_alloc(&group_slab);
 	if (group)
 		*group = (struct mt_group){.opened_ns = now_ns};
 	return group;
@@ -324,13 +324,13 @@ struct mt_event *mt_fence_die(struct mt_context *context)
 	for (struct mt_group *group = context->groups.first; group; group = next) {
 		next = group->next;
 		mt_events_abandon(context, group->events);
-		mt_stash_give(&group_stash, group);
+		mt_slab_free(&group_slab, group);
 	}
 	context->groups.first = context->groups.last = NULL;
 	context->lost_groups = 0;
 	for (struct mt_group *group = context->spare_groups; group; group = next) {
 		next = group->next;
-		mt_stash_give(&group_stash, group);
+		mt_slab_free(&group_slab, group);
 	}
 	context->spare_groups = NULL;
 	return mt_events_die(context);
@@ -338,6 +338,6 @@ struct mt_event *mt_fence_die(struct mt_context *context)
 
 MT_COLD void mt_fence_forget_all(void)
 {
-	mt_stash_forget(&group_stash);
+	mt_slab_forget(&group_slab);
 	mt_events_forget_all();
 }

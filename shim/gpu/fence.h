@@ -8,8 +8,8 @@
  * The context's lock protects groups and their blocks; a group that is busy belongs, with its events, to the thread that made it
  * so. Driver calls are made with the capture gate entered, which fails while a capture is open: then events that were recorded before
  * it began are queried in relaxed capture mode. */
-#ifndef MT_FENCE_H
-#define MT_FENCE_H
+#ifndef MT_GPU_FENCE_H
+#define MT_GPU_FENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -20,7 +20,7 @@ void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
 	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
 }
 
-struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice, const struct mt_config_facts *facts,
+struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice, const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen)
 {
 	if (choice == MT_CUDA_OFF)
@@ -57,5 +57,5 @@ struct mt_frameworks_verdict mt_frameworks_look(void)
 
 	if (mt_config()->cuda == MT_CUDA_AUTO)
 		(void)mt_loader_iterate(note_object, &seen);
-	return mt_frameworks_decide(mt_config()->cuda, mt_config_facts(), &seen);
+	return mt_frameworks_decide(mt_config()->cuda, mt_launch_env(), &seen);
 }

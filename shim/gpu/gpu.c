@@ -290,7 +290,7 @@ static void look_at_loads(void)
 	mt_pool_reconsider();
 }
 
-/* With nothing cached there is nothing to do before somebody frees a block; a decay shorter than the reaper's longest
+/* With nothing cached there is nothing to do before somebody frees a block; a decay shorter than the worker's longest
  * sleep would then come too late, so that it is slept no longer than that while there are blocks to free. */
 static uint64_t next_without_cache(uint64_t now_ns)
 {

@@ -1,8 +1,8 @@
-/* gpu/gpu.h -- the device side of the reaper: starts the pool with the settings, keeps it ticking, empties it in heavy
+/* gpu/gpu.h -- the device side of the worker: starts the pool with the settings, keeps it ticking, empties it in heavy
  * cleanups, and tells the stats file. Driver calls are made on the thread of gpu_thread.h, or, here, on the calling thread
  * of the program. Built without CUDA (MT_NO_CUDA) all of it is nothing. */
-#ifndef MT_REAPER_GPU_H
-#define MT_REAPER_GPU_H
+#ifndef MT_GPU_H
+#define MT_GPU_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,27 +30,27 @@ uint64_t mt_gpu_used(bool here);
 /* Page-locked host memory that this process has of CUDA, by our count. Any thread; the driver is not asked. */
 uint64_t mt_gpu_pinned_bytes(void);
 
-/* Device memory that the program holds, whatever the kind; without asking the driver. Reaper only. */
+/* Device memory that the program holds, whatever the kind; without asking the driver. Worker thread only. */
 uint64_t mt_gpu_live_bytes(void);
 
 /* Everything idle goes back: our pool, the driver's own pools. MT_GPU_CAPTURING: not now, but by mt_gpu_tick once no capture is
  * open any more. */
 enum mt_gpu_state mt_gpu_flush(bool here);
 
-/* The pool's own housekeeping, if it is time. When to come again, in ns of CLOCK_MONOTONIC. Reaper only. */
+/* The pool's own housekeeping, if it is time. When to come again, in ns of CLOCK_MONOTONIC. Worker thread only. */
 uint64_t mt_gpu_tick(uint64_t now_ns);
 
 /* Settings have changed. */
 void mt_gpu_configure(void);
 void mt_gpu_reset_peak(void);
 
-/* The figures go into the snapshot and the table of devices; full: the driver is asked too. Takes the publish lock. Reaper only. */
+/* The figures go into the snapshot and the table of devices; full: the driver is asked too. Takes the publish lock. Worker thread only. */
 void mt_gpu_publish(bool full);
 
-/* The table as it was published last, and how many rows of it: 0 where no context exists. Reaper only. */
+/* The table as it was published last, and how many rows of it: 0 where no context exists. Worker thread only. */
 uint32_t mt_gpu_devices(const struct mt_stats_device **out);
 
-/* Writes the blocks of the pool beside the stats file; NOT_AVAILABLE where CUDA is not used, or MT_CUDA=off. Reaper only. */
+/* Writes the blocks of the pool beside the stats file; NOT_AVAILABLE where CUDA is not used, or MT_CUDA=off. Worker thread only. */
 enum mt_err mt_gpu_snapshot(void);
 
 /* The process ends: our thread makes no further call of the driver's, and of what it gives back to it no more than the block in

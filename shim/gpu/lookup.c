@@ -34,7 +34,7 @@ bool mt_lookup_is_on(void)
 {
 	/* Who asks before our start keeps what it gets: a wrapper, which then looks for itself whether it has anything to do. So it
 	 * comes where another malloc is bound before ours and a library's constructor reaches for the driver. */
-	return !mt_life_is_born() || (mt_life_is_on() && mt_config()->cuda != MT_CUDA_OFF);
+	return !mt_init_has_started() || (mt_init_is_on() && mt_config()->cuda != MT_CUDA_OFF);
 }
 
 /* libc's functions are not called here: this is as early as dlsym may be. */

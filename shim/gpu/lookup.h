@@ -1,7 +1,7 @@
 /* gpu/lookup.h -- how a program's question for a function of the driver is answered: which of them we stand in for, and
  * by which pointer. Places are those of mt_driver_wrapped_index. No lock, no allocation, nothing is initialised here. */
-#ifndef MT_ENTRY_LOOKUP_H
-#define MT_ENTRY_LOOKUP_H
+#ifndef MT_GPU_LOOKUP_H
+#define MT_GPU_LOOKUP_H
 
 #include <stdbool.h>
 

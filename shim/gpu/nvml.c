@@ -51,7 +51,7 @@ static unsigned own_instance(const struct mt_nvml_process *list, unsigned count,
 void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid, bool is_host_namespace,
 			struct mt_nvml_usage *out)
 {
-	bool alone = !is_host_namespace && count == 1;
+	bool single = !is_host_namespace && count == 1;
 	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
 
 	out->own_known = false;
@@ -60,7 +60,7 @@ void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsi
 	for (unsigned i = 0; i < count; i++) {
 		bool told = list[i].used_bytes != ~0ull;
 
-		if (alone || (is_host_namespace && list[i].pid == own_pid)) {
+		if (single || (is_host_namespace && list[i].pid == own_pid)) {
 			out->own_known = told;
 			out->own_bytes += told ? list[i].used_bytes : 0; /* there may be a row for each compute instance */
 		} else if (out->others_known && (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {

@@ -2,8 +2,8 @@
  * time, at the first question; the driver's user space comes with it wherever CUDA works, and where it does not, nothing
  * is known. Only from the thread that makes our driver calls (gpu/thread.h): the library keeps descriptors, and
  * shares them with a program that uses it too. Answers are kept for 5 s. */
-#ifndef MT_NVML_H
-#define MT_NVML_H
+#ifndef MT_GPU_NVML_H
+#define MT_GPU_NVML_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -97,7 +97,7 @@ static void settle(struct mt_oom_failure *final)
 	}
 	mt_lock_drop(&lock);
 	if (turn)
-		mt_bell_ring(MT_BELL_OOM);
+		mt_control_notify(MT_CONTROL_OOM);
 }
 
 static void note_count(void)
@@ -121,7 +121,7 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	mt_lock_drop(&lock);
 	if (settles)
 		settle(&final);
-	mt_bell_ring(MT_BELL_OOM); /* the worker's sleep is to end with its time */
+	mt_control_notify(MT_CONTROL_OOM); /* the worker's sleep is to end with its time */
 }
 
 void mt_oom_note_success(uint64_t bytes, int device)

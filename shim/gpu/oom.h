@@ -4,8 +4,8 @@
  * the report once and keeps it for `mtctl stat PID --oom`. A program that ends before that prints it at its end, and one
  * that ends meanwhile waits for the last line. One that ends without exit handlers (abort, _exit, a signal) may do so
  * before the report. */
-#ifndef MT_OOM_H
-#define MT_OOM_H
+#ifndef MT_GPU_OOM_H
+#define MT_GPU_OOM_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ void mt_oom_note_success(uint64_t bytes, int device);
 /* Errors whose time is up are reported. When to come again, in ns of CLOCK_MONOTONIC; UINT64_MAX: not. The worker alone. */
 uint64_t mt_oom_tick(uint64_t now_ns);
 
-/* The reaper's turn, at MT_BELL_OOM. at_end: the process ends, nobody is asked any more; where the reaper is printing
+/* The worker's turn, at MT_CONTROL_OOM. at_end: the process ends, nobody is asked any more; where the worker is printing
  * already it is waited for, a second at most. */
 void mt_oom_finish(bool at_end);
 

@@ -12,7 +12,7 @@
 static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
 {
 	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
-	uint64_t rest = mt_above(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
+	uint64_t rest = mt_sat_sub(oom->total_bytes, oom->free_bytes + oom->reserved_bytes);
 
 	return rest > (share < GB_BYTES ? share : GB_BYTES) ? rest : 0;
 }
@@ -20,7 +20,7 @@ static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
 static enum mt_oom_cause find_cause(const struct mt_stats_oom *oom, uint64_t frag_thousandths)
 {
 	uint64_t idle = oom->idle_bytes + oom->framework_idle_bytes;
-	uint64_t missing = mt_above(oom->asked_bytes, oom->free_bytes);
+	uint64_t missing = mt_sat_sub(oom->asked_bytes, oom->free_bytes);
 	uint64_t others = oom->others_known ? oom->others_bytes : unexplained_bytes(oom);
 
 	/* Whatever else is there: no empty device would do. */

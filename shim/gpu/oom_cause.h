@@ -1,6 +1,6 @@
 /* gpu/oom_cause.h -- why a device was out of memory, and what to do: from the facts alone. Pure. */
-#ifndef MT_OOM_CAUSE_H
-#define MT_OOM_CAUSE_H
+#ifndef MT_GPU_OOM_CAUSE_H
+#define MT_GPU_OOM_CAUSE_H
 
 #include <stdint.h>
 

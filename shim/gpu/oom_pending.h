@@ -3,8 +3,8 @@
  * An error is overcome when the same thread's next allocation on the device, of the same size or up to an eighth less, succeeds.
  * It is final when that thread allocates something else first, and after MT_OOM_PATIENCE_NS: between the two tries lie calls of
  * cuMemFree that wait for all work of the device. Pure; the caller locks. */
-#ifndef MT_OOM_OPEN_H
-#define MT_OOM_OPEN_H
+#ifndef MT_GPU_OOM_PENDING_H
+#define MT_GPU_OOM_PENDING_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -71,7 +71,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_counter_add(&context->counters.idle, -block->bytes);
 	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
-	mt_grow_hand_out(context, block, bytes, now_ns);
+	mt_block_alloc_hand_out(context, block, bytes, now_ns);
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
 	mt_lock_drop(&context->lock);
 	return true;
@@ -96,20 +96,20 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	context = mt_context_current();
 	if (mt_unlikely(!context))
-		return mt_grow_unknown(bytes, out_dptr);
+		return mt_block_alloc_unknown(bytes, out_dptr);
 	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
-		return mt_grow(context, bytes, bytes, out_dptr);
+		return mt_block_alloc(context, bytes, bytes, out_dptr);
 	fit.bytes = mt_bins_round(bytes, divisions_for(bytes));
 	fit.max_split_bytes = mt_counter(&mt_pool.max_split_bytes);
 	if (mt_unlikely(fit.bytes == 0))
-		return mt_grow(context, bytes, bytes, out_dptr);
+		return mt_block_alloc(context, bytes, bytes, out_dptr);
 	if (mt_likely(take(context, &fit, bytes, out_dptr)))
 		return MT_CU_SUCCESS;
-	mt_room_measure(context, mt_os_now_ns());
-	mt_room_collect(context, fit.bytes);
-	return mt_grow(context, bytes, fit.bytes, out_dptr);
+	mt_device_memory_measure(context, mt_os_now_ns());
+	mt_device_memory_collect(context, fit.bytes);
+	return mt_block_alloc(context, bytes, fit.bytes, out_dptr);
 }
 
 /* ---- free ---- */
@@ -148,7 +148,7 @@ static void take_back(struct mt_context *context, const struct mt_block *block)
  * address may be somebody else's the moment that it returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
-	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 	uint64_t dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
 	int result;
 
@@ -158,17 +158,17 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	mt_lock_drop(&context->lock);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	if (result == MT_CU_SUCCESS)
-		mt_room_freed(mt_context_device(context), block->bytes);
+		mt_device_memory_freed(mt_context_device(context), block->bytes);
 	mt_lock_take(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result != MT_CU_SUCCESS && atomic_load_explicit(&context->life, memory_order_relaxed) == life) {
+	if (result != MT_CU_SUCCESS && atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
-		mt_grow_hand_out(context, block, block->asked_bytes, block->since_ns);
+		mt_block_alloc_hand_out(context, block, block->asked_bytes, block->since_ns);
 		(void)mt_blocks_insert(block);
 		block = NULL;
 	} else {
-		if (atomic_load_explicit(&context->life, memory_order_relaxed) == life)
+		if (atomic_load_explicit(&context->init, memory_order_relaxed) == init)
 			mt_context_note_held(context, block, false);
 		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 		block->state = MT_BLOCK_UNUSED;
@@ -182,7 +182,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 
 static MT_COLD bool map_bins(struct mt_context *context)
 {
-	struct mt_bins *bins = mt_mapped_take(2 * sizeof(struct mt_bins));
+	struct mt_bins *bins = mt_slab_map(2 * sizeof(struct mt_bins));
 
 	if (!bins)
 		return false;
@@ -193,9 +193,9 @@ static MT_COLD bool map_bins(struct mt_context *context)
 
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
-	if (block->is_tainted || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_room_has_shortage(context))
+	if (block->is_non_recyclable || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context))
 		return false;
-	if (mt_unlikely(mt_capture_is_open() || mt_room_is_low(context)))
+	if (mt_unlikely(mt_capture_is_open() || mt_device_memory_is_low(context)))
 		return false;
 	return mt_likely(context->idle != NULL) || map_bins(context);
 }
@@ -240,17 +240,17 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	if (mt_unlikely(!may_call || !is_kept(context, block) || !cache(context, block, now_ns))) {
 		*out_result = free_directly(context, block);
 		if (may_call && context->counters.pending > 0)
-			mt_giveback_overdue(context, now_ns);
+			mt_release_overdue(context, now_ns);
 		return true;
 	}
 	if (mt_fence_is_due(context)) {
 		is_fenced = mt_fence_close(context);
 		mt_fence_poll(context, 2);
 	}
-	is_overdue = !is_fenced || mt_giveback_is_overdue(context, now_ns);
+	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
 	mt_lock_drop(&context->lock);
 	if (mt_unlikely(is_overdue))
-		mt_giveback_overdue(context, now_ns);
+		mt_release_overdue(context, now_ns);
 	*out_result = MT_CU_SUCCESS;
 	return true;
 }
@@ -260,9 +260,9 @@ void mt_pool_fence_freed(void)
 	if (!is_up() || mt_capture_is_open())
 		return;
 	MT_EACH_CONTEXT(context) {
-		uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, life))
+		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, init))
 			continue;
 		mt_lock_take(&context->lock);
 		(void)mt_fence_close(context);
@@ -306,7 +306,7 @@ static void look_inside(struct mt_block *block, void *data)
 	mt_lock_drop(&context->lock);
 }
 
-MT_COLD void mt_pool_taint(uint64_t dptr)
+MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 {
 	struct inside inside = {dptr, 0};
 	struct mt_context *context;
@@ -318,7 +318,7 @@ MT_COLD void mt_pool_taint(uint64_t dptr)
 	}
 	if (!block)
 		return;
-	block->is_tainted = true;
+	block->is_non_recyclable = true;
 	mt_lock_drop(&context->lock);
 }
 
@@ -331,7 +331,7 @@ MT_COLD bool mt_pool_release(uint64_t dptr)
 	if (is_live) {
 		mt_counter_add(&context->counters.frees, 1);
 		(void)mt_blocks_remove(block);
-		mt_grow_drop(context, block);
+		mt_block_alloc_drop(context, block);
 	}
 	if (block)
 		mt_lock_drop(&context->lock);

@@ -10,8 +10,8 @@
  *
  * A context's mode is decided at its first allocation: POOL (blocks are cached), ACCOUNT (each call goes to the driver and
  * is only counted) or OFF; it may later change from POOL to ACCOUNT alone. */
-#ifndef MT_POOL_H
-#define MT_POOL_H
+#ifndef MT_GPU_POOL_H
+#define MT_GPU_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,7 +80,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 bool mt_pool_take_back(uint64_t dptr, int *out_result);
 
 /* The block will not be recycled: its free goes straight to the driver. Any address inside the block. */
-void mt_pool_taint(uint64_t dptr);
+void mt_pool_mark_non_recyclable(uint64_t dptr);
 
 /* The live block with this base leaves the pool without a call to the driver: the caller frees it in another way than cuMemFree.
  * False where there is no live block with this base. */
@@ -177,7 +177,7 @@ void mt_pool_green(int device);
  * function of the program's on the host, which may wait for the program: a later fence would wait for it. */
 void mt_pool_fence_freed(void);
 
-/* ---- for the reaper: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */
+/* ---- for the worker: on a thread of ours, in relaxed capture mode; each does nothing while a capture is open ---- */
 
 /* Decay, caps, low memory: gives back at most `most` blocks of those that are due, oldest first. Answers bytes given back.
  * *out_next_ms is when to come again, UINT64_MAX when nothing is cached. */

@@ -2,8 +2,8 @@
  * (https://docs.pytorch.org/docs/stable/notes/cuda.html). Understood: roundup_power2_divisions (a power of two, or a
  * list of them by size as [256:1,512:2,>:4]: 1 under 256 MB, 2 under 512, 4 above), max_split_size_mb (above 20), garbage_collection_threshold
  * (between 0 and 1). PyTorch's other names are known and have no meaning for a pool that never splits a block. */
-#ifndef MT_POOL_CONF_H
-#define MT_POOL_CONF_H
+#ifndef MT_GPU_POOL_CONF_H
+#define MT_GPU_POOL_CONF_H
 
 #include "gpu/pool.h"
 

@@ -93,7 +93,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	if (*out_refused && take_in(context, block))
 		return 0;
 	if (result == MT_CU_SUCCESS)
-		mt_room_freed(mt_context_device(context), bytes);
+		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
 		mt_context_note(context, result); /* else: that one block is lost, the fences are as good as before */
 	mt_lock_take(&context->lock);
@@ -117,7 +117,7 @@ static struct mt_block *leave(struct mt_block *block)
 	return block;
 }
 
-static struct mt_block *pick_idle(struct mt_context *context, const struct mt_giveback *rule)
+static struct mt_block *pick_idle(struct mt_context *context, const struct mt_release *rule)
 {
 	struct mt_block *block = context->idle_line.first;
 
@@ -143,7 +143,7 @@ static bool is_of(const struct mt_group *group, enum kind kind)
 	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : has_no_fence(group));
 }
 
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_giveback *rule, enum kind kind)
+static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule, enum kind kind)
 {
 	struct mt_group *group = mt_fence_oldest(context);
 	struct mt_block *block;
@@ -166,7 +166,7 @@ static bool has_modes(void)
 }
 
 /* The context is held: who ends it sets is_ending before looking at who holds it. */
-static bool enter(struct mt_context *context, const struct mt_giveback *rule)
+static bool enter(struct mt_context *context, const struct mt_release *rule)
 {
 	if (atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return false;
@@ -181,13 +181,13 @@ static void leave_driver(void)
 		mt_capture_leave();
 }
 
-static bool is_done(const struct mt_giveback *rule)
+static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
 	       (rule->is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 }
 
-static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
+static uint64_t give_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
 {
 	bool is_refused = false, is_done_with = kind <= OWN_DONE;
 	uint64_t given = 0;
@@ -218,7 +218,7 @@ static uint64_t give_some(struct mt_context *context, struct mt_giveback *rule, 
 	return given;
 }
 
-static uint64_t give(struct mt_context *context, struct mt_giveback *rule, enum kind kind)
+static uint64_t give(struct mt_context *context, struct mt_release *rule, enum kind kind)
 {
 	int cancel = mt_wait_uncancelled();
 	int mode = mt_capture_relax(mt_pool_driver());
@@ -229,17 +229,17 @@ static uint64_t give(struct mt_context *context, struct mt_giveback *rule, enum 
 	return given;
 }
 
-uint64_t mt_giveback_idle(struct mt_context *context, struct mt_giveback *rule)
+uint64_t mt_release_idle(struct mt_context *context, struct mt_release *rule)
 {
 	return give(context, rule, IDLE);
 }
 
-uint64_t mt_giveback_pending(struct mt_context *context, struct mt_giveback *rule, bool only_lost)
+uint64_t mt_release_pending(struct mt_context *context, struct mt_release *rule, bool only_lost)
 {
 	return give(context, rule, only_lost ? LOST : PENDING);
 }
 
-uint64_t mt_giveback_own_done(struct mt_context *context, struct mt_giveback *rule)
+uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule)
 {
 	return give(context, rule, OWN_DONE);
 }
@@ -258,7 +258,7 @@ static bool has_old(struct mt_context *context, uint64_t now_ns)
 	return group && now_ns > group->opened_ns && now_ns - group->opened_ns > pending_max_ns();
 }
 
-uint64_t mt_giveback_excess(int device)
+uint64_t mt_release_excess(int device)
 {
 	uint64_t cap = mt_counter(&mt_pool.max_idle_bytes), pct = mt_counter(&mt_pool.max_idle_pct);
 	uint64_t total = mt_counter(&mt_pool_device(device)->total_bytes), cached;
@@ -271,40 +271,40 @@ uint64_t mt_giveback_excess(int device)
 	return cached > cap ? cached - cap : 0;
 }
 
-bool mt_giveback_is_overdue(struct mt_context *context, uint64_t now_ns)
+bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	/* Without caps, which is the default, this is two looks. */
 	return context->lost_groups > 0 || has_old(context, now_ns) || mt_counter(&mt_pool.max_idle_bytes) ||
 	       mt_counter(&mt_pool.max_idle_pct) < 100;
 }
 
-void mt_giveback_overdue(struct mt_context *context, uint64_t now_ns)
+void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	uint64_t max_ns = pending_max_ns();
-	struct mt_giveback lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false, false};
-	struct mt_giveback old = {now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, HAND_OVER_MAX, false, false, false};
+	struct mt_release lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false, false};
+	struct mt_release old = {now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, HAND_OVER_MAX, false, false, false};
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	struct mt_giveback over = {UINT64_MAX, mt_giveback_excess(device), UINT32_MAX, false, false, false};
-	uint32_t life = atomic_load_explicit(&context->life, memory_order_relaxed);
+	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false, false};
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-	if (!mt_context_hold(context, life))
+	if (!mt_context_hold(context, init))
 		return;
-	(void)mt_giveback_pending(context, &lost, true);
-	(void)mt_giveback_pending(context, &old, false);
+	(void)mt_release_pending(context, &lost, true);
+	(void)mt_release_pending(context, &old, false);
 	if (over.bytes)
-		(void)mt_giveback_idle(context, &over);
+		(void)mt_release_idle(context, &over);
 	mt_context_drop(context);
 	MT_EACH_CONTEXT(other) {
 		if (!over.bytes || atomic_load_explicit(&other->device, memory_order_relaxed) != device)
 			continue;
-		life = atomic_load_explicit(&other->life, memory_order_relaxed);
-		if (other == context || !mt_context_hold(other, life))
+		init = atomic_load_explicit(&other->init, memory_order_relaxed);
+		if (other == context || !mt_context_hold(other, init))
 			continue;
-		(void)mt_giveback_idle(other, &over);
+		(void)mt_release_idle(other, &over);
 		mt_context_drop(other);
 	}
-	if (over.bytes && mt_context_hold(context, life = atomic_load_explicit(&context->life, memory_order_relaxed))) {
-		(void)mt_giveback_pending(context, &over, false);
+	if (over.bytes && mt_context_hold(context, init = atomic_load_explicit(&context->init, memory_order_relaxed))) {
+		(void)mt_release_pending(context, &over, false);
 		mt_context_drop(context);
 	}
 }

@@ -19,7 +19,7 @@ static void *map(size_t bytes)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-void *mt_mapped_take(size_t bytes)
+void *mt_slab_map(size_t bytes)
 {
 	void *at = NULL;
 
@@ -43,55 +43,55 @@ void *mt_mapped_take(size_t bytes)
 	return at;
 }
 
-static void extend(struct mt_stash *stash)
+static void extend(struct mt_slab *slab)
 {
-	char *memory = mt_mapped_take(CHUNK_BYTES);
+	char *memory = mt_slab_map(CHUNK_BYTES);
 	struct mt_chunk *chunk = (struct mt_chunk *)memory;
 	size_t room = CHUNK_BYTES - 64;
 
 	if (!memory)
 		return;
 	chunk->objects = memory + 64;
-	chunk->end = chunk->objects + room - room % stash->object_bytes;
-	chunk->next = stash->chunks;
-	stash->chunks = chunk;
-	stash->fresh = chunk->objects;
-	stash->end = chunk->end;
+	chunk->end = chunk->objects + room - room % slab->object_bytes;
+	chunk->next = slab->chunks;
+	slab->chunks = chunk;
+	slab->fresh = chunk->objects;
+	slab->end = chunk->end;
 }
 
-void *mt_stash_take(struct mt_stash *stash)
+void *mt_slab_alloc(struct mt_slab *slab)
 {
 	void *object = NULL;
 
-	mt_lock_take(&stash->lock);
-	if (stash->spare) {
-		object = stash->spare;
-		stash->spare = *(void **)object;
+	mt_lock_take(&slab->lock);
+	if (slab->spare) {
+		object = slab->spare;
+		slab->spare = *(void **)object;
 	} else {
-		if (stash->fresh == stash->end)
-			extend(stash);
-		if (stash->fresh != stash->end) {
-			object = stash->fresh;
-			stash->fresh += stash->object_bytes;
+		if (slab->fresh == slab->end)
+			extend(slab);
+		if (slab->fresh != slab->end) {
+			object = slab->fresh;
+			slab->fresh += slab->object_bytes;
 		}
 	}
-	mt_lock_drop(&stash->lock);
+	mt_lock_drop(&slab->lock);
 	return object;
 }
 
-void mt_stash_give(struct mt_stash *stash, void *object)
+void mt_slab_free(struct mt_slab *slab, void *object)
 {
-	mt_lock_take(&stash->lock);
-	*(void **)object = stash->spare;
-	stash->spare = object;
-	mt_lock_drop(&stash->lock);
+	mt_lock_take(&slab->lock);
+	*(void **)object = slab->spare;
+	slab->spare = object;
+	mt_lock_drop(&slab->lock);
 }
 
-void mt_stash_forget(struct mt_stash *stash)
+void mt_slab_forget(struct mt_slab *slab)
 {
-	mt_lock_reset(&stash->lock);
+	mt_lock_reset(&slab->lock);
 	mt_lock_reset(&piece_lock);
-	stash->spare = NULL;
-	stash->fresh = stash->end = NULL;
-	stash->chunks = NULL;
+	slab->spare = NULL;
+	slab->fresh = slab->end = NULL;
+	slab->chunks = NULL;
 }

@@ -29,21 +29,21 @@ struct writer {
 
 static uint64_t placed_ns; /* 0: no file of ours lies there */
 
-static enum mt_blocks_state state_of(const struct mt_list_block *block)
+static enum mt_blocks_state state_of(const struct mt_block_list_block *block)
 {
 	if (block->state == MT_BLOCK_LIVE)
-		return block->is_tainted ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
+		return block->is_non_recyclable ? MT_BLOCKS_EXPORTED : MT_BLOCKS_LIVE;
 	return block->state == MT_BLOCK_PENDING ? MT_BLOCKS_PENDING : MT_BLOCKS_IDLE;
 }
 
-static uint32_t age_ms(const struct mt_list_block *block, uint64_t now_ns)
+static uint32_t age_ms(const struct mt_block_list_block *block, uint64_t now_ns)
 {
 	uint64_t age = now_ns > block->since_ns ? (now_ns - block->since_ns) / MT_NS_PER_MS : 0;
 
 	return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
 }
 
-static uint8_t device_of(const struct mt_list_block *block)
+static uint8_t device_of(const struct mt_block_list_block *block)
 {
 	return block->device >= 0 && block->device < (int)MT_BLOCKS_DEVICES ? (uint8_t)block->device : MT_BLOCKS_DEVICES - 1;
 }
@@ -78,7 +78,7 @@ static bool flush(struct writer *writer)
 	return true;
 }
 
-static bool add(struct writer *writer, const struct mt_list_block *block, uint64_t now_ns)
+static bool add(struct writer *writer, const struct mt_block_list_block *block, uint64_t now_ns)
 {
 	if (writer->head.entries_count == MT_BLOCKS_MAX) {
 		writer->head.left_out_count++;
@@ -100,14 +100,14 @@ static bool add(struct writer *writer, const struct mt_list_block *block, uint64
 /* The entries first, the head when it is known what follows it. */
 static enum mt_err write_blocks(struct writer *writer)
 {
-	struct mt_list_block piece[PIECE_BLOCKS] = {{0}}; /* filled under a lock: touched before */
+	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}}; /* filled under a lock: touched before */
 	uint64_t began_ns = mt_os_now_ns();
-	struct mt_list list;
+	struct mt_block_list list;
 	uint32_t count;
 
-	if (!mt_list_start(&list))
+	if (!mt_block_list_start(&list))
 		return MT_ERR_NOT_AVAILABLE;
-	while ((count = mt_list_next(&list, piece, PIECE_BLOCKS)) > 0) {
+	while ((count = mt_block_list_next(&list, piece, PIECE_BLOCKS)) > 0) {
 		uint64_t now_ns = mt_os_coarse_ns();
 
 		for (uint32_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 /* gpu/snapshot.h -- the blocks of the pool, written to a file beside the stats file (core/blocks_layout.h)
- * because mtctl asks for them. Reaper only. Asks the driver nothing, and allocates nothing: its buffer is mapped for
+ * because mtctl asks for them. Worker thread only. Asks the driver nothing, and allocates nothing: its buffer is mapped for
  * the time of the snapshot. */
 #ifndef MT_GPU_SNAPSHOT_H
 #define MT_GPU_SNAPSHOT_H

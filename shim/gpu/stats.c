@@ -11,7 +11,7 @@
 #include "gpu/frameworks.h"
 #include "core/publish.h"
 
-/* What the driver and NVML said at the last look; the reaper's. */
+/* What the driver and NVML said at the last look; the worker's. */
 static struct seen {
 	int count;
 	struct mt_gpu_device devices[MT_DEVICES_COUNT];

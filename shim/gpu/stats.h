@@ -31,7 +31,7 @@ void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device
 /* Into the snapshot and the table. full: the driver is asked too. */
 void mt_gpu_stats_publish(bool full);
 
-/* The rows as they were published last; how many. The reaper's. */
+/* The rows as they were published last; how many. The worker's. */
 uint32_t mt_gpu_stats_rows(const struct mt_stats_device **out);
 
 /* What the program holds of all devices. Fresh, and the driver is not asked. */

@@ -17,7 +17,7 @@
 
 static struct mt_thread thread;
 
-/* JOB_ASKED: from the reaper to the thread, release/acquire with `job`. JOB_DONE: back, with what the job has written.
+/* JOB_ASKED: from the worker to the thread, release/acquire with `job`. JOB_DONE: back, with what the job has written.
  * JOB_OVER: no more of them; nothing follows on it. */
 enum { JOB_NONE, JOB_ASKED, JOB_DONE, JOB_OVER };
 static _Atomic uint32_t job_state;

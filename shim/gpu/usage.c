@@ -24,10 +24,10 @@ void mt_usage_note_peaks(struct mt_context *context)
 	uint64_t pending = mt_counter(&context->counters.pending);
 	uint64_t idle = mt_counter(&context->counters.idle);
 	/* Alone on its device, as nearly always: a look at the others would fetch the lines that their threads write. */
-	bool is_alone = atomic_load_explicit(&device->allocators, memory_order_relaxed) <= 1;
+	bool is_single = atomic_load_explicit(&device->allocators, memory_order_relaxed) <= 1;
 
 	MT_EACH_CONTEXT(other) {
-		if (is_alone)
+		if (is_single)
 			break;
 		if (other == context || !lies_on(other, device))
 			continue;

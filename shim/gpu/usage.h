@@ -1,6 +1,6 @@
 /* gpu/usage.h -- the peaks behind mt_pool_usage. */
-#ifndef MT_USAGE_H
-#define MT_USAGE_H
+#ifndef MT_GPU_USAGE_H
+#define MT_GPU_USAGE_H
 
 #include "gpu/context.h"
 

@@ -22,12 +22,12 @@
 #define DESTRUCTOR_ROUNDS 4
 #endif
 
-MT_TLS struct mt_cell mt_cell;
+MT_TLS struct mt_thread_counters mt_thread_counters;
 
 /* Several lists instead of one: each step in a list of cells that lie on as many stacks waits for memory, and these wait
  * together (200 threads, not in the caches: 85 us in one list, 18 in 16). */
 #define LANES  16
-#define MOVERS 16 /* threads that are looked at between full sums */
+#define ACTIVE_THREADS 16 /* threads that are looked at between full sums */
 
 struct sums {
 	uint64_t allocated_bytes;
@@ -35,16 +35,16 @@ struct sums {
 };
 
 static struct mt_lock list_lock = MT_LOCK(account); /* all that follows, and the cells' links */
-static struct mt_cell *lanes[LANES];
+static struct mt_thread_counters *lanes[LANES];
 static uint64_t linked_count;
 static uint64_t links_ever; /* gives each cell its lane */
 static struct sums dead;
 static struct sums seen;    /* of the living, as they were last looked at */
 
 /* Who moved between the last two full sums. */
-static struct mt_cell *movers[MOVERS];
-static unsigned int movers_count; /* MOVERS + 1: too many */
-static bool is_glance_good;       /* there was a full sum, and nobody was born since */
+static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
+static unsigned int active_threads_count; /* MOVERS + 1: too many */
+static bool is_partial_sum_good;       /* there was a full sum, and nobody was born since */
 
 static pthread_key_t fold_key;
 static bool has_key;
@@ -61,10 +61,10 @@ static bool is_past_destructors(void)
 	uint64_t mask = 0;
 	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
 
-	return mt_kernel(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
+	return mt_raw_syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
 }
 
-static bool read_cell(const struct mt_cell *cell, uint64_t *out_allocated, uint64_t *out_freed)
+static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_allocated, uint64_t *out_freed)
 {
 	if (reader)
 		return reader(cell->counters, out_allocated, out_freed);
@@ -82,9 +82,9 @@ static bool prime_reader(void)
 	return !reader || reader(NULL, &allocated, &freed);
 }
 
-static void link_cell(struct mt_cell *cell)
+static void link_cell(struct mt_thread_counters *cell)
 {
-	struct mt_cell **first;
+	struct mt_thread_counters **first;
 
 	cell->lane = (uint8_t)(links_ever++ % LANES);
 	first = &lanes[cell->lane];
@@ -97,21 +97,21 @@ static void link_cell(struct mt_cell *cell)
 	cell->seen_allocated_bytes = cell->folded_allocated_bytes;
 	cell->seen_freed_bytes = cell->folded_freed_bytes;
 	linked_count++;
-	is_glance_good = false;
+	is_partial_sum_good = false;
 }
 
-static void forget_mover(const struct mt_cell *cell)
+static void forget_active_thread(const struct mt_thread_counters *cell)
 {
-	if (movers_count > MOVERS)
+	if (active_threads_count > ACTIVE_THREADS)
 		return;
-	for (unsigned int i = 0; i < movers_count; i++)
-		if (movers[i] == cell) {
-			movers[i] = movers[--movers_count];
+	for (unsigned int i = 0; i < active_threads_count; i++)
+		if (active_threads[i] == cell) {
+			active_threads[i] = active_threads[--active_threads_count];
 			return;
 		}
 }
 
-static void unlink_cell(struct mt_cell *cell)
+static void unlink_cell(struct mt_thread_counters *cell)
 {
 	if (cell->previous)
 		cell->previous->next = cell->next;
@@ -123,11 +123,11 @@ static void unlink_cell(struct mt_cell *cell)
 	linked_count--;
 	seen.allocated_bytes -= cell->seen_allocated_bytes - cell->folded_allocated_bytes;
 	seen.freed_bytes -= cell->seen_freed_bytes - cell->folded_freed_bytes;
-	forget_mover(cell);
+	forget_active_thread(cell);
 }
 
 /* Moves what the cell has counted since the last fold into the sums of the dead. List lock held. */
-static void fold_cell(struct mt_cell *cell, uint64_t allocated, uint64_t freed)
+static void fold_cell(struct mt_thread_counters *cell, uint64_t allocated, uint64_t freed)
 {
 	dead.allocated_bytes += allocated - cell->folded_allocated_bytes;
 	dead.freed_bytes += freed - cell->folded_freed_bytes;
@@ -139,7 +139,7 @@ static void fold_cell(struct mt_cell *cell, uint64_t allocated, uint64_t freed)
  * whatever other destructors still do is folded in the rounds that follow. */
 static void fold_thread(void *value)
 {
-	struct mt_cell *cell = value;
+	struct mt_thread_counters *cell = value;
 	uint64_t allocated = 0;
 	uint64_t freed = 0;
 	bool known = read_cell(cell, &allocated, &freed); /* outside the lock: may ask the allocator */
@@ -199,7 +199,7 @@ void mt_account_watch_main(void (*given_main_ended)(void))
 
 /* What the thread's end is told by; false where libc has no room for it. Whose end it is, is settled here and kept: asked
  * again at the end it may be refused (a sandbox), and threads of ours were started upon this answer. */
-static bool remember(struct mt_cell *cell)
+static bool remember(struct mt_thread_counters *cell)
 {
 	bool done = pthread_setspecific(fold_key, cell) == 0;
 
@@ -212,8 +212,8 @@ static bool remember(struct mt_cell *cell)
 
 void mt_account_know_main(void)
 {
-	if (has_key && mt_cell.rounds == 0 && mt_os_gettid() == mt_os_getpid())
-		(void)remember(&mt_cell);
+	if (has_key && mt_thread_counters.rounds == 0 && mt_os_gettid() == mt_os_getpid())
+		(void)remember(&mt_thread_counters);
 }
 
 bool mt_account_sees_main_end(void)
@@ -223,7 +223,7 @@ bool mt_account_sees_main_end(void)
 
 void mt_account_thread_born(const void *counters)
 {
-	struct mt_cell *cell = &mt_cell;
+	struct mt_thread_counters *cell = &mt_thread_counters;
 	int kept = errno;
 
 	if ((cell->freed_bytes & MT_CELL_KNOWN) || !started)
@@ -244,7 +244,7 @@ void mt_account_thread_born(const void *counters)
 }
 
 /* List lock held. True when it could be looked at. */
-static bool look_at(struct mt_cell *cell)
+static bool look_at(struct mt_thread_counters *cell)
 {
 	uint64_t allocated;
 	uint64_t freed;
@@ -269,30 +269,30 @@ static void add_up(struct mt_account_totals *out)
 	out->threads_count = linked_count;
 }
 
-static void note_mover(struct mt_cell *cell)
+static void note_active_thread(struct mt_thread_counters *cell)
 {
-	if (cell->moves && movers_count < MOVERS)
-		movers[movers_count++] = cell;
+	if (cell->moves && active_threads_count < ACTIVE_THREADS)
+		active_threads[active_threads_count++] = cell;
 	else if (cell->moves)
-		movers_count = MOVERS + 1;
+		active_threads_count = ACTIVE_THREADS + 1;
 	cell->moves = false;
 }
 
 static bool look_at_all(void)
 {
-	struct mt_cell *at[LANES];
+	struct mt_thread_counters *at[LANES];
 	bool known = true;
 	bool more = true;
 
 	memcpy(at, lanes, sizeof(at));
-	movers_count = 0;
+	active_threads_count = 0;
 	while (known && more) {
 		more = false;
 		for (int lane = 0; lane < LANES; lane++) {
 			if (!at[lane])
 				continue;
 			known = known && look_at(at[lane]);
-			note_mover(at[lane]);
+			note_active_thread(at[lane]);
 			at[lane] = at[lane]->next;
 			more = true;
 		}
@@ -308,21 +308,21 @@ bool mt_account_read(struct mt_account_totals *out)
 		return false;
 	mt_lock_take(&list_lock);
 	known = look_at_all();
-	is_glance_good = known && movers_count <= MOVERS;
+	is_partial_sum_good = known && active_threads_count <= ACTIVE_THREADS;
 	if (known)
 		add_up(out);
 	mt_lock_drop(&list_lock);
 	return known;
 }
 
-bool mt_account_glance(struct mt_account_totals *out)
+bool mt_account_partial_sum(struct mt_account_totals *out)
 {
 	bool good;
 
 	mt_lock_take(&list_lock);
-	good = is_glance_good;
-	for (unsigned int i = 0; good && i < movers_count; i++)
-		good = look_at(movers[i]);
+	good = is_partial_sum_good;
+	for (unsigned int i = 0; good && i < active_threads_count; i++)
+		good = look_at(active_threads[i]);
 	if (good)
 		add_up(out);
 	mt_lock_drop(&list_lock);
@@ -341,14 +341,14 @@ void mt_account_fork_parent(void)
 
 /* The other threads do not exist in the child, and libc hands their stacks, in which their cells lie, to new ones:
  * what they counted goes to the dead. */
-static void fold_lane(struct mt_cell *cell)
+static void fold_lane(struct mt_thread_counters *cell)
 {
 	while (cell) {
-		struct mt_cell *next = cell->next;
+		struct mt_thread_counters *next = cell->next;
 		uint64_t allocated;
 		uint64_t freed;
 
-		if (cell != &mt_cell && read_cell(cell, &allocated, &freed)) {
+		if (cell != &mt_thread_counters && read_cell(cell, &allocated, &freed)) {
 			fold_cell(cell, allocated, freed);
 			cell->linked = 0;
 		}
@@ -358,7 +358,7 @@ static void fold_lane(struct mt_cell *cell)
 
 void mt_account_fork_child(void)
 {
-	struct mt_cell *left[LANES];
+	struct mt_thread_counters *left[LANES];
 
 	mt_lock_reset(&list_lock);
 	/* Who forks is the main thread of the child. */
@@ -366,16 +366,16 @@ void mt_account_fork_child(void)
 	mt_account_know_main();
 	memcpy(left, lanes, sizeof(left));
 	memset(lanes, 0, sizeof(lanes));
-	/* Asking the allocator builds its tables anew in each child; most children have nobody's cell to fold. */
-	if (linked_count > 1 || (linked_count == 1 && !mt_cell.linked))
+	/* Asking the allocator builds its tables again in each child; most children have nobody's cell to fold. */
+	if (linked_count > 1 || (linked_count == 1 && !mt_thread_counters.linked))
 		(void)prime_reader();
 	linked_count = 0;
-	movers_count = 0;
-	is_glance_good = false;
+	active_threads_count = 0;
+	is_partial_sum_good = false;
 	seen = (struct sums){0};
-	mt_cell.linked = 0;
+	mt_thread_counters.linked = 0;
 	for (int lane = 0; lane < LANES; lane++)
 		fold_lane(left[lane]);
-	if ((mt_cell.freed_bytes & MT_CELL_KNOWN) && mt_cell.rounds == 0 && !mt_cell.linked)
-		link_cell(&mt_cell);
+	if ((mt_thread_counters.freed_bytes & MT_CELL_KNOWN) && mt_thread_counters.rounds == 0 && !mt_thread_counters.linked)
+		link_cell(&mt_thread_counters);
 }

@@ -4,8 +4,8 @@
  * first use of the heap and folded into the sums in every round of its key destructors, the last of which runs after
  * everybody else's (account.c says how). Lock: account, held for list work only; fork takes it (core/init.c).
  * Never allocates. Rank 2: knows no backend; who counts is told at the start. */
-#ifndef MT_ACCOUNT_H
-#define MT_ACCOUNT_H
+#ifndef MT_HEAP_ACCOUNT_H
+#define MT_HEAP_ACCOUNT_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "sys/attr.h"
 
 /* The first line is the owner's, the second that of whoever adds up: over jemalloc only that one is read. */
-struct mt_cell {
+struct mt_thread_counters {
 	_Alignas(64) uint64_t allocated_bytes; /* where we count ourselves: see mt_account_bump */
 	uint64_t freed_bytes;             /* with MT_CELL_KNOWN in it */
 	uint64_t look_bytes;              /* allocated_bytes at which the owner looks at growth again */
@@ -23,7 +23,7 @@ struct mt_cell {
 	uint64_t folded_freed_bytes;
 	uint64_t seen_allocated_bytes;    /* when the threads were last added up */
 	uint64_t seen_freed_bytes;
-	struct mt_cell *previous, *next;
+	struct mt_thread_counters *previous, *next;
 	uint8_t lane;
 	uint8_t linked;
 	bool moves;                       /* since all threads were last added up */
@@ -34,7 +34,7 @@ struct mt_cell {
 /* The thread is known: its key is set. Kept in the counter itself, so that a free needs no second look. */
 #define MT_CELL_KNOWN (1ull << 63)
 
-extern MT_TLS struct mt_cell mt_cell;
+extern MT_TLS struct mt_thread_counters mt_thread_counters;
 
 struct mt_account_totals {
 	uint64_t allocated_bytes;         /* ever */
@@ -69,7 +69,7 @@ bool mt_account_read(struct mt_account_totals *out);
 /* The same from only those threads that had moved between the last two full sums, the others being taken for what they
  * were: what they do in the meantime is missed until the next full one. False where that will not do, since threads have
  * been born or too many move. */
-bool mt_account_glance(struct mt_account_totals *out);
+bool mt_account_partial_sum(struct mt_account_totals *out);
 
 /* Only the owner writes, so no lock prefix, and plainly, so that it is one instruction; readers load atomically and may
  * lag. An aligned 8-byte addition is not torn on any 64-bit machine. */

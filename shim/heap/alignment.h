@@ -1,6 +1,6 @@
 /* heap/alignment.h -- what libc's memalign and aligned_alloc make of an alignment. Pure; any thread. */
-#ifndef MT_ALIGNMENT_H
-#define MT_ALIGNMENT_H
+#ifndef MT_HEAP_ALIGNMENT_H
+#define MT_HEAP_ALIGNMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,33 +12,33 @@
 #include "core/worker.h"
 #include "pressure/direct_reclaim.h"
 
-void mt_growth_tell(uint64_t allocated_bytes)
+void mt_allocation_event_tell(uint64_t allocated_bytes)
 {
-	uint64_t fresh = allocated_bytes - mt_cell.told_allocated_bytes;
+	uint64_t fresh = allocated_bytes - mt_thread_counters.told_allocated_bytes;
 
-	mt_cell.told_allocated_bytes = allocated_bytes;
-	if (mt_unlikely(mt_reclaim_note(fresh)) && mt_life_is_home())
+	mt_thread_counters.told_allocated_bytes = allocated_bytes;
+	if (mt_unlikely(mt_reclaim_note(fresh)) && mt_init_is_own_process())
 		mt_reclaim_run(fresh);
 }
 
 #ifndef MT_NO_JEMALLOC
-void mt_growth_took(void)
+void mt_allocation_event_took(void)
 {
 	uint64_t allocated, freed;
 
-	if (mt_cell.counters && mt_jemalloc_counters(mt_cell.counters, &allocated, &freed))
-		mt_growth_tell(allocated);
+	if (mt_thread_counters.counters && mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
+		mt_allocation_event_tell(allocated);
 }
 
-void mt_growth_freed_large(void)
+void mt_allocation_event_freed_large(void)
 {
-	if (mt_life_is_home())
+	if (mt_init_is_own_process())
 		mt_reclaim_spare();
 }
 
 /* ---- forked children ---- */
 
-#define LONGEST_WATCH_BYTES (16 * MT_LIFE_LOOK_BYTES)
+#define LONGEST_WATCH_BYTES (16 * MT_GROWTH_STEP_BYTES)
 
 /* A child serves its first growth from what it has inherited, and the kernel is asked for nothing: workers of a data loader
  * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a worker thread. A child that
@@ -48,13 +48,13 @@ static MT_TLS uint64_t told_bytes;          /* of this thread's allocations; 0: 
 static _Atomic uint64_t watched_bytes;      /* allocated since the last look, as far as told; counter, no ordering */
 static _Atomic uint64_t watch_step_bytes;   /* the next look; counter, no ordering */
 
-void mt_growth_watch_child(void)
+void mt_allocation_event_watch_child(void)
 {
 	if (mt_backend()->counting != MT_COUNTING_OWN)
 		return;
 	told_bytes = 0;
 	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch_step_bytes, MT_LIFE_LOOK_BYTES, memory_order_relaxed);
+	atomic_store_explicit(&watch_step_bytes, MT_GROWTH_STEP_BYTES, memory_order_relaxed);
 	mt_heap_watch(true);
 }
 
@@ -66,9 +66,9 @@ static bool watch_is_due(void)
 	uint64_t freed;
 	uint64_t fresh;
 
-	if (!mt_cell.counters || !mt_jemalloc_counters(mt_cell.counters, &allocated, &freed))
+	if (!mt_thread_counters.counters || !mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
 		return false;
-	fresh = told_bytes ? mt_above(allocated, told_bytes) : 0;
+	fresh = told_bytes ? mt_sat_sub(allocated, told_bytes) : 0;
 	told_bytes = allocated;
 	if (atomic_fetch_add_explicit(&watched_bytes, fresh, memory_order_relaxed) + fresh < step)
 		return false;
@@ -78,13 +78,13 @@ static bool watch_is_due(void)
 	return true;
 }
 
-MT_COLD void mt_growth_watched(void)
+MT_COLD void mt_allocation_event_watched(void)
 {
 	int kept = errno;
 
 	if (watch_is_due())
-		mt_life_grown();
-	if (mt_reaper_runs())
+		mt_init_note_growth();
+	if (mt_worker_is_running())
 		mt_heap_watch(false);
 	errno = kept;
 }

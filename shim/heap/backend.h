@@ -1,10 +1,10 @@
 /* heap/backend.h -- the real host allocator behind one table of functions.
  * There is one at a time, chosen at the first allocation of the process and never changed afterwards. The functions of
  * the heap family may be called from anywhere a program may call malloc; purge under the actions lock alone, figures from
- * the reaper, and of an allocator that counts for itself under the actions lock too. Rank 1: knows nothing of accounts; who
+ * the worker, and of an allocator that counts for itself under the actions lock too. Rank 1: knows nothing of accounts; who
  * wants to hear of threads and of growth leaves hooks. */
-#ifndef MT_BACKEND_H
-#define MT_BACKEND_H
+#ifndef MT_HEAP_BACKEND_H
+#define MT_HEAP_BACKEND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ enum mt_profiler_state {
 	MT_PROFILER_SAMPLES
 };
 
-/* Reaper only. */
+/* Worker thread only. */
 struct mt_heap_profiler {
 	enum mt_profiler_state (*state)(void);
 	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1, no _dl_find_object in libc,
@@ -134,15 +134,15 @@ bool mt_backend_is_shadowed(void);
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
 /* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc has set environ. */
-extern const struct mt_heap_ops mt_boot_ops;
-bool mt_boot_owns(const void *ptr);
-bool mt_boot_used(void);
+extern const struct mt_heap_ops mt_bootstrap_ops;
+bool mt_bootstrap_owns(const void *ptr);
+bool mt_bootstrap_used(void);
 
 /* Half of the arena is gone, or it has had no room for a block. */
-bool mt_boot_is_scarce(void);
+bool mt_bootstrap_is_scarce(void);
 
 /* Takes a block back if it was the last of the arena, so that an arena which served nobody else counts as unused. */
-void mt_boot_take_back(void *block);
+void mt_bootstrap_take_back(void *block);
 
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);

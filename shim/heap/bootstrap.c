@@ -40,26 +40,26 @@ static bool is_far(const void *ptr)
 	return false;
 }
 
-bool mt_boot_owns(const void *ptr)
+bool mt_bootstrap_owns(const void *ptr)
 {
 	const unsigned char *at = ptr;
 
 	return (at >= arena && at < arena + BOOT_BYTES) || is_far(ptr);
 }
 
-bool mt_boot_used(void)
+bool mt_bootstrap_used(void)
 {
 	return atomic_load_explicit(&arena_used, memory_order_relaxed) != 0 ||
 	       atomic_load_explicit(&far_count, memory_order_relaxed) != 0;
 }
 
-bool mt_boot_is_scarce(void)
+bool mt_bootstrap_is_scarce(void)
 {
 	return atomic_load_explicit(&arena_used, memory_order_relaxed) > BOOT_BYTES / 2 ||
 	       atomic_load_explicit(&far_count, memory_order_relaxed) != 0;
 }
 
-void mt_boot_take_back(void *block)
+void mt_bootstrap_take_back(void *block)
 {
 	size_t begin = (size_t)((unsigned char *)block - arena) - sizeof(struct boot_head);
 	struct boot_head head;
@@ -197,7 +197,7 @@ static void boot_free(void *ptr)
 	(void)ptr;
 }
 
-const struct mt_heap_ops mt_boot_ops = {
+const struct mt_heap_ops mt_bootstrap_ops = {
 #define X(type, name, params, args) .name = boot_##name,
 	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)

@@ -101,13 +101,13 @@ bool mt_heap_is_shadowed(void)
 {
 	void *block = malloc(1);
 
-	if (!mt_boot_owns(block)) {
+	if (!mt_bootstrap_owns(block)) {
 		free(block);
 		return true;
 	}
 	/* Else every free would be asked for ever whether it is one of these. Where the first in line is a recorder
 	 * that has begun with this call (heaptrack), it has blocks of its own there by now, and that is how it must be.
 	 */
-	mt_boot_take_back(block);
+	mt_bootstrap_take_back(block);
 	return false;
 }

@@ -19,22 +19,22 @@ static struct mt_heap_ops next;
 /* The hot paths below end in a jump wherever they leave the common case, so that nothing has to be saved across a call:
  * of the 30 instructions a pair that counting may cost, that is 6. */
 
-/* The thread's first allocation (look_bytes begins as 0), and every MT_LIFE_LOOK_BYTES of allocation after it. */
+/* The thread's first allocation (look_bytes begins as 0), and every MT_GROWTH_STEP_BYTES of allocation after it. */
 static MT_COLD void *look(void *block)
 {
 	int kept = errno;
 
-	mt_cell.look_bytes = mt_cell.allocated_bytes + MT_LIFE_LOOK_BYTES;
+	mt_thread_counters.look_bytes = mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES;
 	mt_account_thread_born(NULL);
-	mt_life_grown();
-	mt_growth_tell(mt_cell.allocated_bytes);
+	mt_init_note_growth();
+	mt_allocation_event_tell(mt_thread_counters.allocated_bytes);
 	errno = kept;
 	return block;
 }
 
 static inline void *count_bytes(void *block, size_t bytes)
 {
-	struct mt_cell *cell = &mt_cell;
+	struct mt_thread_counters *cell = &mt_thread_counters;
 
 	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, bytes) >= cell->look_bytes))
 		return look(block);
@@ -61,7 +61,7 @@ static inline void *count_block(void *block)
 static void uncount_bytes(size_t bytes)
 {
 	mt_account_thread_born(NULL); /* does nothing for a thread that is known */
-	(void)mt_account_bump(&mt_cell.freed_bytes, bytes);
+	(void)mt_account_bump(&mt_thread_counters.freed_bytes, bytes);
 }
 
 static void *counted_malloc(size_t size)
@@ -126,7 +126,7 @@ static void counted_free(void *ptr)
 	header = mt_glibc_header(ptr);
 	if (mt_unlikely(mt_glibc_is_mapped(header)))
 		free_mapped(ptr);
-	else if (mt_unlikely(!mt_account_bump_known(&mt_cell.freed_bytes, mt_glibc_heap_usable(header))))
+	else if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes, mt_glibc_heap_usable(header))))
 		free_unknown(ptr);
 	else
 		next.free(ptr);
@@ -153,18 +153,18 @@ const struct mt_heap_ops *mt_counted_ops(void)
 /* ---- over any other allocator ---- */
 
 
-static MT_COLD void look_uncounted(struct mt_cell *cell)
+static MT_COLD void look_uncounted(struct mt_thread_counters *cell)
 {
 	int kept = errno;
 
-	cell->look_bytes = cell->allocated_bytes + MT_LIFE_LOOK_BYTES;
-	mt_life_grown();
+	cell->look_bytes = cell->allocated_bytes + MT_GROWTH_STEP_BYTES;
+	mt_init_note_growth();
 	errno = kept;
 }
 
 static inline void *note_bytes(void *block, size_t asked)
 {
-	struct mt_cell *cell = &mt_cell;
+	struct mt_thread_counters *cell = &mt_thread_counters;
 
 	/* Of one that failed nothing: two absurd ones would turn the sum over, and growth be never looked at again. */
 	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, block ? asked : 0) >= cell->look_bytes))

@@ -95,7 +95,7 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 	if (!own || !is_relocated())
 		return NULL;
 	kept = errno;
-	real = mt_life_is_embedded() ? mt_dlsym_ask(handle, name, version) : NULL;
+	real = mt_init_uses_jemalloc() ? mt_dlsym_ask(handle, name, version) : NULL;
 	errno = kept;
 	return real && mt_elf_is_libcs(name, real) ? (void *)(uintptr_t)own : NULL;
 }

@@ -1,8 +1,8 @@
 /* heap/dlsym.h -- which names dlsym and dlvsym answer with a function of ours: the driver's (gpu/lookup.h), and those of the
  * heap family where a handle leads to libc's own. A program may ask libc's handle for malloc and give the block to the free
  * that it is linked to (Python's ctypes, P/Invoke, foreign functions of any language), or the other way round. */
-#ifndef MT_ENTRY_DLSYM_H
-#define MT_ENTRY_DLSYM_H
+#ifndef MT_HEAP_DLSYM_H
+#define MT_HEAP_DLSYM_H
 
 #pragma GCC visibility push(hidden)
 

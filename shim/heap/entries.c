@@ -39,14 +39,14 @@ MT_HEAP_KEEPERS(X)
 #define X(type, name, params, args)                                                                                   \
 	static type first_##name params                                                                               \
 	{                                                                                                             \
-		mt_life_heap_start();                                                                                 \
-		return (serving.name == first_##name ? mt_boot_ops.name : serving.name) args;                         \
+		mt_init_start_heap();                                                                                 \
+		return (serving.name == first_##name ? mt_bootstrap_ops.name : serving.name) args;                         \
 	}
 MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
 #undef X
 
-/* ---- the embedded jemalloc by way of us: at first, once after growth, and always where the boot arena was used ---- */
+/* ---- the embedded jemalloc by way of us: at first, once after growth, and always where the bootstrap arena was used ---- */
 
 #ifndef MT_NO_JEMALLOC
 #define CALLS_A_LOOK 512u
@@ -77,7 +77,7 @@ static bool is_grown_up(void)
 	if (++calls % CALLS_A_LOOK != 0)
 		return false;
 	atomic_store_explicit(&is_young, 0, memory_order_relaxed);
-	mt_life_grown();
+	mt_init_note_growth();
 	return true;
 }
 
@@ -86,14 +86,14 @@ static MT_COLD void look_at_growth(void)
 {
 	if (atomic_load_explicit(&watched, memory_order_relaxed)) {
 		if (++calls % CALLS_A_LOOK == 0)
-			mt_growth_watched();
+			mt_allocation_event_watched();
 	} else if (is_grown_up() && may_jump) {
 		jump_makers();
 	}
 	/* Looked at before it is taken: the line is shared, and this may be every call's way. */
 	if (atomic_load_explicit(&growth_noted, memory_order_relaxed) &&
 	    atomic_exchange_explicit(&growth_noted, 0, memory_order_relaxed))
-		mt_life_grown();
+		mt_init_note_growth();
 }
 
 #define X(type, name, params, args)                                                                                   \
@@ -118,7 +118,7 @@ static const struct mt_heap_ops grown_ops = {
 
 void mt_heap_serve_jemalloc(void)
 {
-	may_jump = !mt_boot_used();
+	may_jump = !mt_bootstrap_used();
 	/* What it has mapped at its birth says nothing of the process. */
 	atomic_store_explicit(&growth_noted, 0, memory_order_relaxed);
 	atomic_store_explicit(&is_young, 1, memory_order_relaxed);
@@ -150,8 +150,8 @@ void mt_heap_watch(bool on)
 
 void mt_heap_serve(const struct mt_heap_ops *given)
 {
-	if (mt_boot_used())
-		given = mt_late_ops(given);
+	if (mt_bootstrap_used())
+		given = mt_late_free_ops(given);
 	/* release: what the functions rely on has been set up before */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELEASE);
 	MT_HEAP_MAKERS(X)

@@ -1,16 +1,16 @@
 /* heap/entries.h -- how the exported heap family is served; set by core/init.c, read by heap/entries.c at each call. */
-#ifndef MT_ENTRY_HEAP_H
-#define MT_ENTRY_HEAP_H
+#ifndef MT_HEAP_ENTRIES_H
+#define MT_HEAP_ENTRIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "heap/backend.h"
 
-/* The same functions, which also know what to do with a block of the boot arena. */
-const struct mt_heap_ops *mt_late_ops(const struct mt_heap_ops *ops);
+/* The same functions, which also know what to do with a block of the bootstrap arena. */
+const struct mt_heap_ops *mt_late_free_ops(const struct mt_heap_ops *ops);
 
-/* Serves every call from now on through these functions, by way of mt_late_ops where the boot arena was used. */
+/* Serves every call from now on through these functions, by way of mt_late_free_ops where the bootstrap arena was used. */
 void mt_heap_serve(const struct mt_heap_ops *ops);
 
 /* Serves them from the embedded jemalloc, by a direct jump unless it has just begun or grown. */
@@ -20,7 +20,7 @@ void mt_heap_serve_jemalloc(void);
 void mt_heap_note_growth(void);
 
 /* Over the embedded jemalloc: until it is switched off, every maker comes by the cold path and each 512th of a
- * thread asks mt_growth_watched. Some 10 instructions a call more. Any thread. */
+ * thread asks mt_allocation_event_watched. Some 10 instructions a call more. Any thread. */
 void mt_heap_watch(bool on);
 
 /* Our own functions, whatever their names are bound to in this process. */
@@ -36,7 +36,7 @@ int mt_own_malloc_trim(size_t pad) __attribute__((visibility("hidden")));
 
 /* Whether a call of malloc by its name does not reach ours: the program itself or a library loaded before us brings its own
  * along, or valgrind has put another one in its place. Calls malloc and free. Only while a backend is chosen: until then our
- * own malloc answers from the boot arena. */
+ * own malloc answers from the bootstrap arena. */
 bool mt_heap_is_shadowed(void);
 
 /* The table for a process whose malloc is not ours (mt_backend_is_shadowed). aligned_alloc and posix_memalign call memalign by its

@@ -3,8 +3,8 @@
  * three flag bits, of which 2 marks a chunk that was mapped on its own. malloc_usable_size answers size - 8, or
  * size - 16 for a mapped chunk. mt_glibc_check compares that with the real malloc_usable_size before it is relied on:
  * a tagged or hardened build may differ. */
-#ifndef MT_GLIBC_H
-#define MT_GLIBC_H
+#ifndef MT_HEAP_GLIBC_H
+#define MT_HEAP_GLIBC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -134,7 +134,7 @@ int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
 /* For the same reason: libfaketime stands before these too, and looks for what it hides when it is first called. */
 long mt_je_syscall(long number, long a, long b, long c, long d, long e)
 {
-	return mt_kernel(number, a, b, c, d, e);
+	return mt_raw_syscall(number, a, b, c, d, e);
 }
 
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes)
@@ -150,12 +150,12 @@ pid_t mt_je_getpid(void)
 	return mt_os_getpid();
 }
 
-/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of, what the reaper
+/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of, what the worker
  * held in that moment would stay held for ever. Source: struct __pthread_mutex_s of glibc, whose plain mutexes note
  * the thread that holds them. */
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	if (mt_unlikely(mt_stray_left_behind(__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
+	if (mt_unlikely(mt_raw_clone_left_behind(__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
 		(void)pthread_mutex_init(mutex, NULL);
 	return pthread_mutex_lock(mutex);
 }

@@ -1,7 +1,7 @@
 /* heap/jemalloc.h -- the embedded jemalloc's own names, as renamed by jemalloc.mk, and the members of the heap
  * family that it lacks under the same prefix. For heap/entries.c, which jumps to them directly, and jemalloc.c. */
-#ifndef MT_JEMALLOC_H
-#define MT_JEMALLOC_H
+#ifndef MT_HEAP_JEMALLOC_H
+#define MT_HEAP_JEMALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>

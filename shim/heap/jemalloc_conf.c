@@ -7,7 +7,7 @@
 #include "core/log.h"
 
 /* No decay: jemalloc's own purging runs on the program's threads and forgets that re-dirtied pages are in use (16.9 s
- * where this takes 1.8 s on malloc_large); the reaper purges by policy instead. Blocks from 256 kB on come from one arena for all
+ * where this takes 1.8 s on malloc_large); the worker purges by policy instead. Blocks from 256 kB on come from one arena for all
  * threads: freed pages serve only their own arena, and a threaded server kept its large buffers free in each (peak 816 MiB, 532
  * with this). Its lock is taken once for at least 64 pages that somebody will touch. Without decay nothing is purged there
  * at once, as it is in jemalloc as shipped. No limit to how large a free extent may be split:

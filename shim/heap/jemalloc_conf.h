@@ -1,6 +1,6 @@
 /* heap/jemalloc_conf.h -- composes the embedded jemalloc's settings. Pure but for reading environ. */
-#ifndef MT_JEMALLOC_CONF_H
-#define MT_JEMALLOC_CONF_H
+#ifndef MT_HEAP_JEMALLOC_CONF_H
+#define MT_HEAP_JEMALLOC_CONF_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* heap/jemalloc_event.h -- jemalloc's thread events, as a sign that a thread has allocated so many bytes more. */
-#ifndef MT_JEMALLOC_EVENT_H
-#define MT_JEMALLOC_EVENT_H
+#ifndef MT_HEAP_JEMALLOC_EVENT_H
+#define MT_HEAP_JEMALLOC_EVENT_H
 
 #include <stdint.h>
 

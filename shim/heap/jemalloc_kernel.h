@@ -1,7 +1,7 @@
 /* heap/jemalloc_kernel.h -- whether the kernel has as much as jemalloc is about to map. Called with jemalloc's locks held; errno is
  * not kept. */
-#ifndef MT_JEMALLOC_KERNEL_H
-#define MT_JEMALLOC_KERNEL_H
+#ifndef MT_HEAP_JEMALLOC_KERNEL_H
+#define MT_HEAP_JEMALLOC_KERNEL_H
 
 #include <stdbool.h>
 #include <stddef.h>

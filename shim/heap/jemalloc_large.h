@@ -1,7 +1,7 @@
 /* heap/jemalloc_large.h -- large blocks that are freed. libc unmaps a block of 32 MB or more when it is freed; jemalloc keeps its pages
  * until somebody purges, and a child or a mapping that wants as much at once may find the limit reached. So somebody is told. */
-#ifndef MT_JEMALLOC_LARGE_H
-#define MT_JEMALLOC_LARGE_H
+#ifndef MT_HEAP_JEMALLOC_LARGE_H
+#define MT_HEAP_JEMALLOC_LARGE_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one and keeps the old one's pages, where libc moves
  * the pages (mremap): a Python list of 146 MB reached a peak of 930 MB, and programs that fit their limit were killed. Here each piece of
  * the old block goes back to the kernel once it is copied. */
-#ifndef MT_JEMALLOC_MOVE_H
-#define MT_JEMALLOC_MOVE_H
+#ifndef MT_HEAP_JEMALLOC_MOVE_H
+#define MT_HEAP_JEMALLOC_MOVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

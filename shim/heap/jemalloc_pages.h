@@ -1,11 +1,11 @@
 /* heap/jemalloc_pages.h -- how many pages jemalloc keeps free and resident, without its epoch; and their return.
  * The epoch gathers every figure of every arena under its locks: 0.45 ms at 8 arenas and 5 ms at 512, once caches are
- * cold. The one figure that the reaper wants is kept by each arena in plain atomic counters, and an internal function of
+ * cold. The one figure that the worker wants is kept by each arena in plain atomic counters, and an internal function of
  * jemalloc adds them up without any lock. So any thread may ask, also from inside malloc. It is no part of jemalloc's interface, so it is believed only after it has
  * given the same answers as the epoch; where it is not there, or ever differs, the epoch is what there is.
  * mt_jemalloc_pages and mt_jemalloc_reclaim: any thread; the others: one caller at a time (backend.h). */
-#ifndef MT_JEMALLOC_PAGES_H
-#define MT_JEMALLOC_PAGES_H
+#ifndef MT_HEAP_JEMALLOC_PAGES_H
+#define MT_HEAP_JEMALLOC_PAGES_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * Mapped before jemalloc begins, which has all of it in hand then; what is left goes back but for a few MB for threads.
  * Nobody touches it unless something is refused, so it costs address space alone. What is handed out is jemalloc's for good.
  * Any thread, from inside the allocator; no lock. */
-#ifndef MT_JEMALLOC_RESERVE_H
-#define MT_JEMALLOC_RESERVE_H
+#ifndef MT_HEAP_JEMALLOC_RESERVE_H
+#define MT_HEAP_JEMALLOC_RESERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

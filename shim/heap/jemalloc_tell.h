@@ -2,8 +2,8 @@
  * figures that were asked for.
  * It says so with its locks held, which fork and malloc wait for, and MT_LOG may be on a slow disk: so what it says when it begins
  * is kept until it has begun, and what it says later goes to stderr, also where there is an MT_LOG. */
-#ifndef MT_JEMALLOC_TELL_H
-#define MT_JEMALLOC_TELL_H
+#ifndef MT_HEAP_JEMALLOC_TELL_H
+#define MT_HEAP_JEMALLOC_TELL_H
 
 /* jemalloc's malloc_message. Any thread, also inside jemalloc. */
 void mt_jemalloc_tell(void *unused, const char *text);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* More goes back to the kernel, since the program may use little of it; glibc maps a block of that size anew. */
+/* More goes back to the kernel, since the program may use little of it; glibc maps a block of that size again. */
 #define WRITTEN_BYTES ((size_t)32 << 20)
 
 void mt_je_ehooks_default_zero_impl(void *from, size_t bytes);

@@ -1,4 +1,4 @@
-/* heap/late_free.c -- blocks of the boot arena come back late: in a process where it was needed (hardly any), every call that
+/* heap/late_free.c -- blocks of the bootstrap arena come back late: in a process where it was needed (hardly any), every call that
  * may be given such a block looks first, and passes on what is not one. */
 #include <string.h>
 
@@ -12,9 +12,9 @@ static void *late_realloc(void *ptr, size_t size)
 	size_t old;
 	void *fresh;
 
-	if (!mt_boot_owns(ptr))
+	if (!mt_bootstrap_owns(ptr))
 		return behind->realloc(ptr, size);
-	old = mt_boot_ops.malloc_usable_size(ptr);
+	old = mt_bootstrap_ops.malloc_usable_size(ptr);
 	fresh = behind->malloc(size);
 	if (fresh)
 		memcpy(fresh, ptr, old < size ? old : size);
@@ -23,16 +23,16 @@ static void *late_realloc(void *ptr, size_t size)
 
 static void late_free(void *ptr)
 {
-	if (!mt_boot_owns(ptr))
+	if (!mt_bootstrap_owns(ptr))
 		behind->free(ptr);
 }
 
 static size_t late_malloc_usable_size(void *ptr)
 {
-	return mt_boot_owns(ptr) ? mt_boot_ops.malloc_usable_size(ptr) : behind->malloc_usable_size(ptr);
+	return mt_bootstrap_owns(ptr) ? mt_bootstrap_ops.malloc_usable_size(ptr) : behind->malloc_usable_size(ptr);
 }
 
-const struct mt_heap_ops *mt_late_ops(const struct mt_heap_ops *given)
+const struct mt_heap_ops *mt_late_free_ops(const struct mt_heap_ops *given)
 {
 	static struct mt_heap_ops ops;
 

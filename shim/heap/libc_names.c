@@ -39,7 +39,7 @@ static void *find_next(int index, const char *name)
 	{                                                                                                              \
 		type(*there) params = mt_own_##name;                                                                   \
                                                                                                                        \
-		if (!mt_life_is_embedded())                                                                            \
+		if (!mt_init_uses_jemalloc())                                                                            \
 			*(void **)(void *)&there = find_next(NEXT_##name, "__libc_" #name);                            \
 		return there args;                                                                                     \
 	}

@@ -27,16 +27,16 @@ MT_HEAP_OWN(malloc_trim)
 /* 1 only when pages really went back, whatever the allocator behind it claims. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
-	const struct mt_order order = {.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
+	const struct mt_trim_request order = {.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
 	struct mt_stats_record record;
 	int (*next)(size_t);
 
-	mt_life_heap_start();
-	if (!mt_life_is_on()) {
+	mt_init_start_heap();
+	if (!mt_init_is_on()) {
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	mt_actions_clean(&order, &record);
+	mt_cleanup_run(&order, &record);
 	return record.result == 1;
 }
 
@@ -44,7 +44,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 #define EMBEDDED(call) (void)0
 #else
 #define EMBEDDED(call)                                                                                                \
-	if (mt_life_is_embedded())                                                                                            \
+	if (mt_init_uses_jemalloc())                                                                                            \
 		return call
 #endif
 
@@ -81,7 +81,7 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 static void write_to_programs_stderr(void *unused, const char *text)
 {
 	(void)unused;
-	(void)mt_kernel(SYS_write, STDERR_FILENO, text, strlen(text));
+	(void)mt_raw_syscall(SYS_write, STDERR_FILENO, text, strlen(text));
 }
 #endif
 

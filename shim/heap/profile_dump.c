@@ -5,29 +5,29 @@
 
 #define PATH_BYTES 512
 
-uint64_t mt_holders_state(void)
+uint64_t mt_heap_profile_state(void)
 {
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
 
 	return profiler ? (uint64_t)profiler->state() : MT_PROFILER_NONE;
 }
 
-void mt_holders_start(void)
+void mt_heap_profile_start(void)
 {
-	uint64_t state = mt_holders_state();
+	uint64_t state = mt_heap_profile_state();
 
 	mt_publish_lock()->prof_state = state;
 	mt_publish_unlock();
 }
 
-enum mt_err mt_holders_follow(const struct mt_config *wanted)
+enum mt_err mt_heap_profile_follow(const struct mt_config *wanted)
 {
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
 
 	return profiler ? profiler->sample(wanted->prof == MT_PROF_ON) : MT_ERR_NOT_AVAILABLE;
 }
 
-enum mt_err mt_holders_classes(void)
+enum mt_err mt_heap_profile_classes(void)
 {
 	struct mt_heap_class found[MT_CLASSES_COUNT];
 	struct mt_stats_class table[MT_CLASSES_COUNT];
@@ -42,7 +42,7 @@ enum mt_err mt_holders_classes(void)
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_holders_profile(void)
+enum mt_err mt_heap_profile_profile(void)
 {
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
 	char path[PATH_BYTES];

@@ -1,8 +1,8 @@
 /* heap/purge_lock.h -- who of ours changes the program's heap behind its back, or walks through it: one at a time, and nobody
  * while the process is copied. A child that was copied in between would have a heap that is half changed, and whose
  * locks nobody gives back. Rank 1. */
-#ifndef MT_PURGE_H
-#define MT_PURGE_H
+#ifndef MT_HEAP_PURGE_LOCK_H
+#define MT_HEAP_PURGE_LOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * kernel copies a page that is shared with a forked process when it is written to: a cleanup must not make memory more. A
  * process that has never forked nor was forked shares nothing. In all others the kernel is asked, and its reply that nothing
  * is shared stands until the next fork: only a fork makes pages shared. Any thread; no lock of ours. */
-#ifndef MT_SHARED_PAGES_H
-#define MT_SHARED_PAGES_H
+#ifndef MT_HEAP_SHARED_PAGES_H
+#define MT_HEAP_SHARED_PAGES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -33,7 +33,7 @@ struct group {
 };
 
 static struct list {
-	struct mt_place place;
+	struct mt_cgroup_path place;
 	const struct version *version;
 	struct group groups[GROUPS_MAX]; /* its own first, then those above */
 	size_t count;
@@ -45,8 +45,8 @@ static struct list {
 
 static uint64_t events_count;        /* what the groups' counters have risen by, and what they stood at when first found */
 static bool events_began;
-static char pressure_directory[MT_PLACE_BYTES];
-static char source[MT_PLACE_BYTES + FILE_BYTES];
+static char pressure_directory[MT_CGROUP_PATH_BYTES];
+static char source[MT_CGROUP_PATH_BYTES + FILE_BYTES];
 static char text[8192];              /* memory.stat is the longest, 2 to 3 kB */
 
 /* ---- figures ---- */
@@ -66,7 +66,7 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 {
 	char number[64];
 
-	return mt_place_read(&list.place, length, file, number, sizeof(number)) && mt_place_number(number, out);
+	return mt_cgroup_path_read(&list.place, length, file, number, sizeof(number)) && mt_cgroup_path_number(number, out);
 }
 
 /* "MemTotal:       24682416 kB". */
@@ -93,7 +93,7 @@ static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 	if (strncmp(line + digits, " kB", 3) != 0)
 		return false;
 	line[digits] = 0;
-	if (!mt_place_number(line, &kilobytes) || kilobytes > UINT64_MAX / 1024)
+	if (!mt_cgroup_path_number(line, &kilobytes) || kilobytes > UINT64_MAX / 1024)
 		return false;
 	*out_bytes = kilobytes * 1024;
 	return true;
@@ -110,7 +110,7 @@ static void add_group(size_t length)
 /* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst: release_agent is there alone. */
 static bool is_root(size_t length)
 {
-	return length == list.place.mount_length && mt_place_has(&list.place, length, "release_agent");
+	return length == list.place.mount_length && mt_cgroup_path_has(&list.place, length, "release_agent");
 }
 
 /* MT_CGROUP: that directory, and those above as long as they are groups. */
@@ -119,13 +119,13 @@ static bool find_given(const char *root, const char *directory)
 	static bool told;
 	size_t length;
 
-	if (mt_place_given(root, directory, &list.place)) {
+	if (mt_cgroup_path_given(root, directory, &list.place)) {
 		for (size_t i = 0; i < 2 && !list.count; i++) {
 			list.version = &versions[i];
 			length = list.place.length;
-			while (length && mt_place_has(&list.place, length, list.version->usage)) {
+			while (length && mt_cgroup_path_has(&list.place, length, list.version->usage)) {
 				add_group(length);
-				length = mt_place_above(&list.place, length);
+				length = mt_cgroup_path_parent(&list.place, length);
 			}
 		}
 		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
@@ -145,13 +145,13 @@ static void find_own(const char *root)
 
 	pressure_directory[0] = 0;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
-		if (!mt_place_find(root, controllers[i], &list.place))
+		if (!mt_cgroup_path_find(root, controllers[i], &list.place))
 			continue;
 		list.version = &versions[i];
 		if (i == 0)
 			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
-		for (size_t length = list.place.length; length; length = mt_place_above(&list.place, length))
-			if (mt_place_has(&list.place, length, list.version->usage) && !is_root(length))
+		for (size_t length = list.place.length; length; length = mt_cgroup_path_parent(&list.place, length))
+			if (mt_cgroup_path_has(&list.place, length, list.version->usage) && !is_root(length))
 				add_group(length);
 	}
 }
@@ -240,8 +240,8 @@ static void offer(const struct group *group, uint64_t used, uint64_t limit, cons
 	uint64_t inactive;
 	bool exact = false;
 
-	if (reaches(used, limit, exact_pct) && mt_place_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
-	    mt_place_keyed(text, list.version->inactive, &inactive)) {
+	if (reaches(used, limit, exact_pct) && mt_cgroup_path_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
+	    mt_cgroup_path_keyed(text, list.version->inactive, &inactive)) {
 		used -= inactive < used ? inactive : used;
 		exact = true;
 	}
@@ -265,13 +265,13 @@ static bool read_events(size_t length, uint64_t *out)
 	uint64_t max = 0, high = 0;
 	bool found;
 
-	if (!mt_place_read(&list.place, length, file[0], lines, sizeof(lines)) &&
-	    (!file[1] || !mt_place_read(&list.place, length, file[1], lines, sizeof(lines))))
+	if (!mt_cgroup_path_read(&list.place, length, file[0], lines, sizeof(lines)) &&
+	    (!file[1] || !mt_cgroup_path_read(&list.place, length, file[1], lines, sizeof(lines))))
 		return false;
 	if (!file[1])
-		return mt_place_number(lines, out);
-	found = mt_place_keyed(lines, "max ", &max);
-	found |= mt_place_keyed(lines, "high ", &high);
+		return mt_cgroup_path_number(lines, out);
+	found = mt_cgroup_path_keyed(lines, "max ", &max);
+	found |= mt_cgroup_path_keyed(lines, "high ", &high);
 	*out = max > UINT64_MAX - high ? UINT64_MAX : max + high;
 	return found;
 }

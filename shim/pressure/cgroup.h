@@ -1,13 +1,13 @@
 /* pressure/cgroup.h -- the memory limits that this process lives under, and what is used of them: cgroup v2 (memory.max and
  * memory.high of its own group and of all above), v1 (memory.limit_in_bytes), MT_LIMIT_MB, else the machine's memory.
- * Read-only, opens and closes what it reads, allocates nothing. For the reaper alone; its state is the list of those groups,
+ * Read-only, opens and closes what it reads, allocates nothing. For the worker alone; its state is the list of those groups,
  * found again every minute and whenever reading one fails, with their limits, read again every 5 s.
  *
  * Looking must be cheap while there is nothing to see. So what is dear (memory.stat, which makes a v2 kernel add up its
  * counters; /proc/meminfo) is read only where the cheap upper bound (memory.current; total - free of sysinfo(2)) has reached
  * the percentage given. */
-#ifndef MT_CGROUP_H
-#define MT_CGROUP_H
+#ifndef MT_PRESSURE_CGROUP_H
+#define MT_PRESSURE_CGROUP_H
 
 #include <stdbool.h>
 #include <stdint.h>

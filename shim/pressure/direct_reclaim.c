@@ -14,7 +14,7 @@
 #include "core/control_file.h"
 #include "python/python.h"
 #include "heap/shared_pages.h"
-#include "pressure/unseen.h"
+#include "pressure/unsampled.h"
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
 #define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
@@ -35,7 +35,7 @@ static _Atomic uint64_t shared[CEILING_WORDS];
 
 static _Atomic bool is_limited;      /* there is a ceiling; no ordering */
 static _Atomic int64_t left_bytes;   /* to allocate until somebody compares; counter, no ordering */
-static _Atomic bool has_rung;        /* no ordering: the bell has its own */
+static _Atomic bool has_rung;        /* no ordering: the control file has its own */
 static _Atomic bool was_purged;      /* since the last look began; no ordering */
 static _Atomic uint64_t runs_count;  /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
@@ -106,7 +106,7 @@ bool mt_reclaim_note(uint64_t allocated_bytes)
 }
 
 /* How much more may be allocated before only another look could tell whether the limit is reached. */
-static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_room *room)
+static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_device_memory *room)
 {
 	int64_t used = ceiling->used_bytes > room->live_bytes ? ceiling->used_bytes : room->live_bytes;
 	int64_t most = room->live_bytes + room->room_bytes - used - UNTOLD_BYTES;
@@ -115,7 +115,7 @@ static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_room
 		return INT64_MAX;
 	if (most < ceiling->limit_bytes / SAFE_SHARE)
 		most = ceiling->limit_bytes / SAFE_SHARE;
-	return most - mt_unseen_bytes();
+	return most - mt_unsampled_bytes();
 }
 
 static int64_t least_of(int64_t a, int64_t b)
@@ -129,7 +129,7 @@ static void start_left(int64_t left)
 }
 
 /* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the pages that they lie in. */
-static void set_left(const struct mt_ceiling *ceiling, const struct mt_room *room)
+static void set_left(const struct mt_ceiling *ceiling, const struct mt_device_memory *room)
 {
 	int64_t to_room = room->room_bytes - room->free_bytes;
 	int64_t to_ring = ceiling->ring_at_bytes - room->live_bytes - room->free_bytes;
@@ -144,11 +144,11 @@ static void set_left(const struct mt_ceiling *ceiling, const struct mt_room *roo
 static void ring(void)
 {
 	set(&has_rung, true);
-	mt_bell_ring(MT_BELL_GROWTH);
+	mt_control_notify(MT_CONTROL_GROWTH);
 }
 
 /* Where free memory is only reckoned, all of it is taken for returned until the next look. */
-static void note_run(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t began_ns)
+static void note_run(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t began_ns)
 {
 	struct mt_ceiling lower = *ceiling;
 
@@ -156,7 +156,7 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_room *roo
 		lower.outside_bytes = ceiling->floor_bytes;
 		lower.used_bytes = room->live_bytes;
 		write_ceiling(&lower);
-		mt_unseen_forget(room->live_bytes - ceiling->floor_bytes);
+		mt_unsampled_forget(room->live_bytes - ceiling->floor_bytes);
 	}
 	atomic_fetch_add_explicit(&runs_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
@@ -170,7 +170,7 @@ static uint64_t patience_ns(uint64_t fresh_bytes)
 	return PATIENCE_NS * (times < 1 ? 1 : times > MOST_PATIENCE ? MOST_PATIENCE : times);
 }
 
-static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t keep_bytes, uint64_t patience)
+static void reclaim(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t keep_bytes, uint64_t patience)
 {
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_heap_size after;
@@ -179,14 +179,14 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_room *room
 		return;
 	mt_reclaim_note_purge();
 	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
-		mt_actions_note_foreign((uint64_t)(room->free_bytes - after.free_bytes));
+		mt_cleanup_note_program((uint64_t)(room->free_bytes - after.free_bytes));
 	note_run(ceiling, room, began_ns);
 	ring();
 }
 
 /* What no purge can return may be Python's garbage, and the worker may come too late to ask for it: a program that fills the room to
  * its limit in a tenth of a second was killed on a busy machine. Once each time that the limit comes near, then at a distance. */
-static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t now)
+static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t now)
 {
 	uint64_t due = atomic_load_explicit(&collect_ns, memory_order_relaxed);
 
@@ -205,19 +205,19 @@ static bool is_limit_known(void)
 	if (read_ceiling().limit_bytes)
 		return true;
 	start_left(FIRST_BYTES);
-	return !is_exempt && mt_unseen_await_look(ring, PATIENCE_NS) && read_ceiling().limit_bytes;
+	return !is_exempt && mt_unsampled_await_look(ring, PATIENCE_NS) && read_ceiling().limit_bytes;
 }
 
 /* Before a large block much may have been freed. */
 static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 {
 	if (heap->fresh_bytes >= 2 * step_bytes)
-		mt_unseen_note(heap->held_bytes - heap->fresh_bytes, step_bytes);
-	mt_unseen_note(heap->held_bytes, step_bytes);
+		mt_unsampled_note(heap->held_bytes - heap->fresh_bytes, step_bytes);
+	mt_unsampled_note(heap->held_bytes, step_bytes);
 }
 
 /* The heap's pages may have come to be believed since the look: they are compared with what a look measured in pages alone. */
-static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct mt_room *out)
+static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling, struct mt_device_memory *out)
 {
 	struct mt_heap_size heap;
 
@@ -235,14 +235,14 @@ static void compare(uint64_t fresh_bytes)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_ceiling ceiling;
-	struct mt_room room;
+	struct mt_device_memory room;
 
 	if (!is_limit_known())
 		return;
 	if (!read_room(fresh_bytes, &ceiling, &room))
 		return;
 	/* The look that is under way may have measured before. */
-	for (int i = 0; i < 2 && !is_exempt && safe_bytes(&ceiling, &room) <= 0 && mt_unseen_await_look(ring, PATIENCE_NS); i++)
+	for (int i = 0; i < 2 && !is_exempt && safe_bytes(&ceiling, &room) <= 0 && mt_unsampled_await_look(ring, PATIENCE_NS); i++)
 		if (!read_room(fresh_bytes, &ceiling, &room))
 			return;
 	set_left(&ceiling, &room);
@@ -270,7 +270,7 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 static void spare(void)
 {
 	struct mt_ceiling ceiling;
-	struct mt_room room;
+	struct mt_device_memory room;
 	int64_t most;
 
 	if (!read_room(0, &ceiling, &room) || !ceiling.exact)
@@ -301,7 +301,7 @@ void mt_reclaim_note_purge(void)
 
 /* ---- the worker ---- */
 
-bool mt_reclaim_has_rung(void)
+bool mt_reclaim_has_notified(void)
 {
 	return is_set(&has_rung);
 }
@@ -318,7 +318,7 @@ void mt_reclaim_expect_look(void)
 bool mt_reclaim_begin_look(void)
 {
 	set(&has_rung, false);
-	mt_unseen_begin_look();
+	mt_unsampled_begin_look();
 	return atomic_exchange_explicit(&was_purged, false, memory_order_relaxed);
 }
 
@@ -330,7 +330,7 @@ void mt_reclaim_look(const struct mt_headroom_look *look)
 	write_ceiling(&ceiling);
 	set(&is_limited, true);
 	start_left(STEP_BYTES);
-	mt_unseen_end_look();
+	mt_unsampled_end_look();
 }
 
 void mt_reclaim_check(void)
@@ -343,7 +343,7 @@ void mt_reclaim_off(void)
 {
 	set(&is_limited, false);
 	set(&has_rung, false);
-	mt_unseen_end_look();
+	mt_unsampled_end_look();
 	headroom = (struct mt_headroom){0};
 }
 

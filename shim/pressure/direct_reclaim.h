@@ -4,8 +4,8 @@
  * the others wait for it, up to 100 ms for each MB that they allocate while too much is still to go, a second for a block. Over glibc they also wait for the
  * worker's look where only that can tell whether the limit is reached (unseen.h).
  * Opens no file, allocates nothing. Lock: the purge lock (heap/purge_lock.h). */
-#ifndef MT_RECLAIM_H
-#define MT_RECLAIM_H
+#ifndef MT_PRESSURE_DIRECT_RECLAIM_H
+#define MT_PRESSURE_DIRECT_RECLAIM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,7 +37,7 @@ void mt_reclaim_note_purge(void);
 void mt_reclaim_expect_look(void);
 
 /* Growth has asked for a look since the last one. */
-bool mt_reclaim_has_rung(void);
+bool mt_reclaim_has_notified(void);
 
 /* A look begins to measure: growth that asks, and memory that is returned, from here on is for the next one, since nobody can tell on
  * which side of the measurement it was. Answers whether free memory has been returned since the last look began. */

@@ -97,13 +97,13 @@ void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_loo
 	};
 }
 
-struct mt_room mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt_heap_size *heap)
+struct mt_device_memory mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt_heap_size *heap)
 {
 	/* Where the caller has just allocated, it may have freed before: what was used at the look is still there. */
 	int64_t seen = ceiling->used_bytes - (heap->held_bytes - heap->fresh_bytes);
 	int64_t margin = max_of(ceiling->limit_bytes / MARGIN_SHARE, LEAST_MARGIN_BYTES);
 	int64_t outside = heap->exact ? ceiling->outside_bytes : max_of(ceiling->outside_bytes, seen);
-	struct mt_room room = {
+	struct mt_device_memory room = {
 		.live_bytes = ceiling->floor_bytes + heap->held_bytes,
 		.free_bytes = heap->exact ? heap->free_bytes : max_of(outside - ceiling->floor_bytes, 0),
 	};
@@ -112,7 +112,7 @@ struct mt_room mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt
 	return room;
 }
 
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t now_ns)
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t now_ns)
 {
 	if (now_ns < ceiling->pause_until_ns && room->free_bytes < ceiling->limit_bytes / LEAP_SHARE)
 		return false;

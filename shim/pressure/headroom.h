@@ -9,8 +9,8 @@
  *
  * The margin, 1/32 of the limit and at least 4 MB, is for what no look has seen yet: growth outside the heap, a MB for each thread that
  * allocates, page tables, and pages that the kernel has not taken off the limit yet. */
-#ifndef MT_HEADROOM_H
-#define MT_HEADROOM_H
+#ifndef MT_PRESSURE_HEADROOM_H
+#define MT_PRESSURE_HEADROOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ struct mt_ceiling {
 	uint64_t pause_until_ns;    /* until then only an eighth of the limit is worth a purge */
 };
 
-struct mt_room {
+struct mt_device_memory {
 	int64_t live_bytes;         /* of all that is charged or will be, what a purge cannot return */
 	int64_t free_bytes;         /* what it can */
 	int64_t room_bytes;         /* how much of it may stay: up to the margin below the limit */
@@ -66,9 +66,9 @@ struct mt_room {
 
 void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now, struct mt_ceiling *out);
 
-struct mt_room mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt_heap_size *heap);
+struct mt_device_memory mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt_heap_size *heap);
 
 /* Free memory is to go back now. */
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_room *room, uint64_t now_ns);
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t now_ns);
 
 #endif

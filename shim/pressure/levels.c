@@ -10,7 +10,7 @@
 /* One that is kept down to nothing would never be over: half of it then. */
 static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
 {
-	uint64_t pct = mt_above(entered_pct, clear_pct);
+	uint64_t pct = mt_sat_sub(entered_pct, clear_pct);
 
 	return pct ? pct : (entered_pct + 1) / 2;
 }

@@ -53,9 +53,9 @@ static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure
 	return limit / 100 > LEAST_BYTES ? limit / 100 : LEAST_BYTES;
 }
 
-static uint64_t pause_of(const struct mt_pressure_story *story, const struct mt_config *cfg)
+static uint64_t pause_of(const struct mt_pressure_backoff *backoff, const struct mt_config *cfg)
 {
-	return story->pause_ns ? story->pause_ns : cfg->cooldown_ms * MT_NS_PER_MS;
+	return backoff->pause_ns ? backoff->pause_ns : cfg->cooldown_ms * MT_NS_PER_MS;
 }
 
 static uint64_t doubled(uint64_t pause_ns, const struct mt_config *cfg)
@@ -68,32 +68,32 @@ static uint64_t doubled(uint64_t pause_ns, const struct mt_config *cfg)
 }
 
 /* Whether what the last cleanup returned is back, and so was not worth its cost. */
-static void judge_return(struct mt_pressure_story *story, enum mt_pressure_kind kind, const struct mt_pressure_look *now,
+static void judge_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind, const struct mt_pressure_look *now,
 			 const struct mt_config *cfg)
 {
-	if (!story->returned_bytes)
+	if (!backoff->returned_bytes)
 		return;
-	if (lowered_bytes(kind, now) >= story->after_bytes + story->returned_bytes / 2) {
-		story->pause_ns = doubled(story->earlier_pause_ns, cfg);
-		story->returned_bytes = 0;
-	} else if (now->now_ns - story->cleaned_ns >= cfg->cooldown_ms * MT_NS_PER_MS) {
-		story->returned_bytes = 0;
+	if (lowered_bytes(kind, now) >= backoff->after_bytes + backoff->returned_bytes / 2) {
+		backoff->pause_ns = doubled(backoff->earlier_pause_ns, cfg);
+		backoff->returned_bytes = 0;
+	} else if (now->now_ns - backoff->cleaned_ns >= cfg->cooldown_ms * MT_NS_PER_MS) {
+		backoff->returned_bytes = 0;
 	}
 }
 
 /* An episode ends with its level, and the next one is cleaned at once; but not where that has just been of no use. */
-static void note_level(struct mt_pressure_story *story, enum mt_pressure_level level, uint64_t now_ns,
+static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level, uint64_t now_ns,
 		       const struct mt_config *cfg)
 {
-	uint64_t since = now_ns - story->cleaned_ns;
+	uint64_t since = now_ns - backoff->cleaned_ns;
 
-	story->level = level;
+	backoff->level = level;
 	if (level)
 		return;
-	if (!story->pause_ns || since >= pause_of(story, cfg))
-		story->cleaned_level = MT_PRESSURE_NONE;
+	if (!backoff->pause_ns || since >= pause_of(backoff, cfg))
+		backoff->cleaned_level = MT_PRESSURE_NONE;
 	if (since >= LONGEST_PAUSE_NS)
-		story->pause_ns = 0;
+		backoff->pause_ns = 0;
 }
 
 static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
@@ -113,10 +113,10 @@ static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_
 
 /* ---- who asks for a cleanup ---- */
 
-static bool is_due(const struct mt_pressure_story *story, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_look *now, const struct mt_config *cfg)
 {
-	return !story->cleaned_ns || now->now_ns - story->cleaned_ns >= pause_of(story, cfg) ||
-	       story->level > story->cleaned_level;
+	return !backoff->cleaned_ns || now->now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg) ||
+	       backoff->level > backoff->cleaned_level;
 }
 
 static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
@@ -171,7 +171,7 @@ static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure
 }
 
 static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg,
-		      const struct mt_config_facts *facts, struct mt_pressure_plan *plan)
+		      const struct mt_launch_env *facts, struct mt_pressure_plan *plan)
 {
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
 		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
@@ -188,14 +188,14 @@ static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressu
 /* ---- when to look again ---- */
 
 /* How one kind stands: how soon it wants to be looked at, and how much more it may grow until the next threshold. */
-struct outlook {
+struct horizon {
 	uint64_t pace_ns;
 	uint64_t room_bytes;
 };
 
-static struct outlook outlook_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
+static struct horizon horizon_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
 {
-	struct outlook out = {FAR_NS, UINT64_MAX};
+	struct horizon out = {FAR_NS, UINT64_MAX};
 
 	if (!limit)
 		return out;
@@ -203,11 +203,11 @@ static struct outlook outlook_of(uint64_t used, uint64_t limit, const struct mt_
 		out.pace_ns = NEAR_NS;
 	else if (used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
 		out.pace_ns = NEARER_NS;
-	out.room_bytes = mt_above(mt_pressure_share_of(limit, at->warn), used);
+	out.room_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->warn), used);
 	if (!out.room_bytes)
-		out.room_bytes = mt_above(mt_pressure_share_of(limit, at->critical), used);
+		out.room_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->critical), used);
 	if (!out.room_bytes)
-		out.room_bytes = mt_above(limit, used);
+		out.room_bytes = mt_sat_sub(limit, used);
 	return out;
 }
 
@@ -217,11 +217,11 @@ static uint64_t tick_of(const struct mt_config *cfg)
 }
 
 /* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a second. */
-static uint64_t pace_of(const struct mt_pressure_story *story, uint64_t pace_ns, const struct mt_config *cfg)
+static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns, const struct mt_config *cfg)
 {
-	uint64_t lazy = lower(story->pause_ns / PAUSE_LOOKS, NEARER_NS);
+	uint64_t lazy = lower(backoff->pause_ns / PAUSE_LOOKS, NEARER_NS);
 
-	if (!story->level)
+	if (!backoff->level)
 		return pace_ns;
 	return lazy > tick_of(cfg) ? lazy : tick_of(cfg);
 }
@@ -239,21 +239,21 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 {
 	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
 	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
-	struct outlook host = outlook_of(now->used_bytes, now->limit_bytes, &limits);
-	struct outlook gpu = {FAR_NS, UINT64_MAX};
-	struct outlook own = outlook_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
+	struct horizon host = horizon_of(now->used_bytes, now->limit_bytes, &limits);
+	struct horizon gpu = {FAR_NS, UINT64_MAX};
+	struct horizon own = horizon_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
 	uint64_t pace = pace_of(&pressure->stories[MT_PRESSURE_OWN], own.pace_ns, cfg);
-	uint64_t soon = time_until_full(own.room_bytes, mt_above(now->own_bytes, pressure->seen_own_bytes), span);
+	uint64_t soon = time_until_full(own.room_bytes, mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
 
 	for (uint32_t i = 0; i < now->devices_count; i++)
 		gpu.pace_ns = lower(gpu.pace_ns,
-				    outlook_of(now->devices[i].used_bytes, now->devices[i].total_bytes, &limits).pace_ns);
+				    horizon_of(now->devices[i].used_bytes, now->devices[i].total_bytes, &limits).pace_ns);
 	pressure->room_bytes = own.room_bytes;
 	if (cfg->pressure) {
 		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
 		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
-		soon = lower(soon, time_until_full(host.room_bytes, mt_above(now->used_bytes, pressure->seen_used_bytes), span));
+		soon = lower(soon, time_until_full(host.room_bytes, mt_sat_sub(now->used_bytes, pressure->seen_used_bytes), span));
 		pressure->room_bytes = lower(host.room_bytes, own.room_bytes);
 	}
 	soon = soon > SOONEST_NS ? soon : SOONEST_NS;
@@ -270,14 +270,14 @@ bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct 
 
 	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
 		return false;
-	*out_ring_bytes = outlook_of(now->used_bytes, now->limit_bytes, &at).room_bytes / 4;
+	*out_ring_bytes = horizon_of(now->used_bytes, now->limit_bytes, &at).room_bytes / 4;
 	return true;
 }
 
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
 {
-	uint64_t grown = mt_above(own_bytes, pressure->seen_own_bytes);
-	/* Together with what else wakes the reaper about now. */
+	uint64_t grown = mt_sat_sub(own_bytes, pressure->seen_own_bytes);
+	/* Together with what else wakes the worker about now. */
 	uint64_t slack = (pressure->next_ns - pressure->seen_ns) / 10;
 
 	return !pressure->looked || now_ns + slack >= pressure->next_ns ||
@@ -304,7 +304,7 @@ static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *
 }
 
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-					   const struct mt_config *cfg, const struct mt_config_facts *facts)
+					   const struct mt_config *cfg, const struct mt_launch_env *facts)
 {
 	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
 
@@ -322,24 +322,24 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const s
 	return plan;
 }
 
-static void note_cleanup(struct mt_pressure_story *story, enum mt_pressure_kind kind,
+static void note_cleanup(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
 	uint64_t returned = kind == MT_PRESSURE_GPU ? outcome->gpu_returned_bytes : outcome->returned_bytes;
 
-	if (!story->cleaned_ns || outcome->after.now_ns - story->cleaned_ns >= pause_of(story, cfg))
-		story->cleaned_level = story->level;
+	if (!backoff->cleaned_ns || outcome->after.now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg))
+		backoff->cleaned_level = backoff->level;
 	else
-		story->cleaned_level = mt_pressure_higher(story->cleaned_level, story->level);
-	story->cleaned_ns = outcome->after.now_ns;
-	story->after_bytes = lowered_bytes(kind, &outcome->after);
-	story->earlier_pause_ns = pause_of(story, cfg);
+		backoff->cleaned_level = mt_pressure_higher(backoff->cleaned_level, backoff->level);
+	backoff->cleaned_ns = outcome->after.now_ns;
+	backoff->after_bytes = lowered_bytes(kind, &outcome->after);
+	backoff->earlier_pause_ns = pause_of(backoff, cfg);
 	if (returned < least_bytes(kind, &outcome->after, cfg)) {
-		story->pause_ns = doubled(story->earlier_pause_ns, cfg);
-		story->returned_bytes = 0;
+		backoff->pause_ns = doubled(backoff->earlier_pause_ns, cfg);
+		backoff->returned_bytes = 0;
 	} else {
-		story->pause_ns = 0;
-		story->returned_bytes = returned;
+		backoff->pause_ns = 0;
+		backoff->returned_bytes = returned;
 	}
 }
 
@@ -353,7 +353,7 @@ bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_
 			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, outcome, cfg);
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
-	pressure->seen_used_bytes = mt_above(pressure->seen_used_bytes, outcome->returned_bytes);
+	pressure->seen_used_bytes = mt_sat_sub(pressure->seen_used_bytes, outcome->returned_bytes);
 	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* whether it has helped */
 	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;

@@ -49,7 +49,7 @@ struct mt_pressure_look {
 enum mt_pressure_kind { MT_PRESSURE_HOST, MT_PRESSURE_GPU, MT_PRESSURE_OWN, MT_PRESSURE_KIND_COUNT };
 
 /* The cleanups of one kind. */
-struct mt_pressure_story {
+struct mt_pressure_backoff {
 	enum mt_pressure_level level;
 	enum mt_pressure_level cleaned_level; /* highest that has had a cleanup in this episode */
 	uint64_t cleaned_ns;        /* 0: none yet */
@@ -63,7 +63,7 @@ struct mt_pressure_story {
 struct mt_pressure {
 	enum mt_pressure_level levels[MT_PRESSURE_SOURCE_COUNT];
 	enum mt_pressure_level device_levels[MT_DEVICES_COUNT];
-	struct mt_pressure_story stories[MT_PRESSURE_KIND_COUNT];
+	struct mt_pressure_backoff stories[MT_PRESSURE_KIND_COUNT];
 	enum mt_pressure_level level; /* the highest of all */
 	bool looked;
 	uint64_t seen_ns;
@@ -110,13 +110,13 @@ struct mt_pressure_outcome {
 /* Whether it is time, or the process (own_bytes as now) has grown so much since the last look that it should not wait. */
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes);
 
-/* Until when the reaper may sleep if nothing else wakes it. Far from every limit that is so late that the look comes along with a
+/* Until when the worker may sleep if nothing else wakes it. Far from every limit that is so late that the look comes along with a
  * tick: an idle process is not woken for it. */
 uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure);
 
 /* One look. facts: WORLD_SIZE. */
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-					   const struct mt_config *cfg, const struct mt_config_facts *facts);
+					   const struct mt_config *cfg, const struct mt_launch_env *facts);
 
 /* After a look: by how much the process may grow until the next one, a quarter of the way to the next threshold. False: no limit that
  * direct reclaim could go by. */

@@ -31,7 +31,7 @@ static uint64_t devices_ns;               /* when the driver was asked last */
 static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 
 /* What goes into the snapshot beside what the policy sees. */
-struct scene {
+struct sample {
 	struct mt_pressure_look look;
 	struct mt_rss_quick rss;
 	bool heap_known;
@@ -56,7 +56,7 @@ static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick 
 	return quick->rss_bytes + swap;
 }
 
-/* As the tick has published them; near a limit the reaper may have nothing to tick for. */
+/* As the tick has published them; near a limit the worker may have nothing to tick for. */
 static void read_devices(struct mt_pressure_look *out)
 {
 	const struct mt_stats_device *rows;
@@ -71,12 +71,12 @@ static void read_devices(struct mt_pressure_look *out)
 
 		to->ordinal = rows[i].ordinal;
 		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0; /* 0 free: unknown */
-		to->used_bytes = mt_above(rows[i].total_bytes, rows[i].free_bytes);
+		to->used_bytes = mt_sat_sub(rows[i].total_bytes, rows[i].free_bytes);
 	}
 }
 
 /* Limit, process and heap at one moment: not while the heap grows by a MB in between. */
-static void look_at_memory(struct scene *out, bool exactly, struct mt_cgroup_look *cgroup)
+static void look_at_memory(struct sample *out, bool exactly, struct mt_cgroup_look *cgroup)
 {
 	struct mt_heap_size before = {0};
 	int64_t grown;
@@ -93,7 +93,7 @@ static void look_at_memory(struct scene *out, bool exactly, struct mt_cgroup_loo
 }
 
 /* exactly: less than all may not be left out, however far the limit seems. */
-static void look(struct scene *out, bool exactly)
+static void look(struct sample *out, bool exactly)
 {
 	const struct mt_config *cfg = mt_config();
 	struct mt_cgroup_look cgroup = {0};
@@ -103,7 +103,7 @@ static void look(struct scene *out, bool exactly)
 
 	memset(out, 0, sizeof(*out));
 	look_at_memory(out, exactly, &cgroup);
-	mt_psi_look("", mt_cgroup_directory(), mt_config_facts(), &psi);
+	mt_psi_look("", mt_cgroup_directory(), mt_launch_env(), &psi);
 	mt_load_look("", now, &load);
 	out->look = (struct mt_pressure_look){
 		.now_ns = now,
@@ -126,21 +126,21 @@ static void look(struct scene *out, bool exactly)
 
 /* ---- what is told ---- */
 
-static void fill(const struct scene *scene)
+static void fill(const struct sample *sample)
 {
-	const struct mt_pressure_look *from = &scene->look;
+	const struct mt_pressure_look *from = &sample->look;
 	struct mt_stats_snapshot *to;
 
-	mt_publish_limit_source(scene->limit_source);
+	mt_publish_limit_source(sample->limit_source);
 	to = mt_publish_lock();
 	to->pressure_level = pressure.level;
 	to->pressure_used_bytes = from->used_bytes;
 	to->pressure_limit_bytes = from->limit_bytes;
 	to->psi_some_us = from->some_us;
 	to->memory_max_count = from->events_count;
-	to->cpu_ns = scene->cpu_ns;
-	to->load_thousandths = scene->load.load_thousandths;
-	to->cpus_count = scene->load.cpus_count;
+	to->cpu_ns = sample->cpu_ns;
+	to->load_thousandths = sample->load.load_thousandths;
+	to->cpus_count = sample->load.cpus_count;
 	mt_reclaim_read(&to->pressure_wait_count, &to->pressure_wait_ns);
 	mt_publish_unlock();
 }
@@ -165,17 +165,17 @@ static enum mt_log_level loudness(const struct mt_pressure_plan *plan, uint64_t 
 	return MT_LOG_WARN;
 }
 
-static void tell(const struct scene *scene, const struct mt_pressure_plan *plan)
+static void tell(const struct sample *sample, const struct mt_pressure_plan *plan)
 {
 	const struct mt_config *cfg = mt_config();
-	const struct mt_pressure_scene words = {
-		.look = &scene->look,
+	const struct mt_pressure_sample words = {
+		.look = &sample->look,
 		.pressure = &pressure,
 		.plan = plan,
-		.limit_source = scene->limit_source,
+		.limit_source = sample->limit_source,
 		.own_limit_bytes = mt_pressure_own_limit(cfg),
-		.load_thousandths = scene->load.load_thousandths,
-		.cpus_count = scene->load.cpus_count,
+		.load_thousandths = sample->load.load_thousandths,
+		.cpus_count = sample->load.cpus_count,
 	};
 	char line[900];
 
@@ -184,7 +184,7 @@ static void tell(const struct scene *scene, const struct mt_pressure_plan *plan)
 	if (!cfg->pressure && !pressure.levels[MT_PRESSURE_RSS])
 		return;
 	mt_pressure_describe(&words, line, sizeof(line));
-	mt_log(loudness(plan, scene->look.now_ns), "%s", line);
+	mt_log(loudness(plan, sample->look.now_ns), "%s", line);
 }
 
 /* ---- acting ---- */
@@ -194,7 +194,7 @@ static void count_cleanup(const struct mt_stats_record *record)
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
 	to->pressure_clean_count++;
-	to->pressure_returned_bytes += mt_above(record->rss_before_bytes, record->rss_after_bytes);
+	to->pressure_returned_bytes += mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes);
 	mt_publish_unlock();
 }
 
@@ -203,7 +203,7 @@ static void count_cleanup(const struct mt_stats_record *record)
 static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
 {
 	const struct mt_config *cfg = mt_config();
-	const struct mt_order order = {
+	const struct mt_trim_request order = {
 		.reason = plan->reason,
 		.level = plan->cleanup,
 		.flush_gpu = plan->flush_gpu,
@@ -213,17 +213,17 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	struct mt_rss_quick rss = {0};
 	struct mt_stats_record record;
 
-	mt_actions_clean(&order, &record);
+	mt_cleanup_run(&order, &record);
 	count_cleanup(&record);
 	mt_tick_note_cleanup(&record, true);
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
 	read_devices(&outcome.after);
-	outcome.returned_bytes = mt_above(record.anon_before_bytes, record.anon_after_bytes);
-	outcome.gpu_returned_bytes = mt_above(record.gpu_before_bytes, record.gpu_after_bytes);
+	outcome.returned_bytes = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
+	outcome.gpu_returned_bytes = mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes);
 	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
-		mt_alarm_raise(mt_pressure_own_limit(cfg));
+		mt_rss_limit_raise(mt_pressure_own_limit(cfg));
 }
 
 static bool is_due(uint64_t now_ns)
@@ -236,23 +236,23 @@ static bool is_due(uint64_t now_ns)
 }
 
 /* How far the program may grow until the next look. Of several processes that train together none is to wait for one that collects. */
-static void limit_growth(const struct scene *scene, bool purged)
+static void limit_growth(const struct sample *sample, bool purged)
 {
-	const struct mt_pressure_look *now = &scene->look;
+	const struct mt_pressure_look *now = &sample->look;
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
-	bool may_collect = mt_config_facts()->world_size <= 1;
+	bool may_collect = mt_launch_env()->world_size <= 1;
 	struct mt_headroom_look look = {
 		.now_ns = now->now_ns,
 		.used_bytes = now->used_bytes,
 		.limit_bytes = now->limit_bytes,
-		.anon_bytes = scene->rss.anon_bytes,
-		.heap = scene->heap,
+		.anon_bytes = sample->rss.anon_bytes,
+		.heap = sample->heap,
 		.critical_bytes = may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
 		.clear_bytes = mt_pressure_share_of(now->limit_bytes, at.keep_critical),
 		.purged = purged,
 	};
 
-	if (scene->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
+	if (sample->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
 		mt_reclaim_look(&look);
 	else
 		mt_reclaim_off();
@@ -269,21 +269,21 @@ static void prepare_collection(void)
 static void look_and_act(void)
 {
 	enum mt_pressure_level before = pressure.level;
-	bool has_rung = mt_reclaim_has_rung();
+	bool has_rung = mt_reclaim_has_notified();
 	bool purged = mt_reclaim_begin_look();
 	struct mt_pressure_plan plan;
-	struct scene scene;
+	struct sample sample;
 
-	look(&scene, has_rung);
-	scene.look.event |= unanswered_event;
+	look(&sample, has_rung);
+	sample.look.event |= unanswered_event;
 	unanswered_event = false;
-	plan = mt_pressure_decide(&pressure, &scene.look, mt_config(), mt_config_facts());
-	limit_growth(&scene, purged);
-	fill(&scene);
+	plan = mt_pressure_decide(&pressure, &sample.look, mt_config(), mt_launch_env());
+	limit_growth(&sample, purged);
+	fill(&sample);
 	count_levels(before, &plan);
-	tell(&scene, &plan);
+	tell(&sample, &plan);
 	if (plan.clean)
-		carry_out(&plan, &scene.look);
+		carry_out(&plan, &sample.look);
 	else
 		mt_reclaim_check();
 	prepare_collection();
@@ -293,18 +293,18 @@ static void look_and_act(void)
 
 uint64_t mt_pressure_tick(uint64_t now_ns)
 {
-	if (mt_reclaim_has_rung() || is_due(now_ns))
+	if (mt_reclaim_has_notified() || is_due(now_ns))
 		look_and_act();
 	return mt_pressure_wake_ns(&pressure);
 }
 
 void mt_pressure_refresh(void)
 {
-	struct scene scene;
+	struct sample sample;
 
-	look(&scene, false);
-	unanswered_event |= scene.look.event;
-	fill(&scene);
+	look(&sample, false);
+	unanswered_event |= sample.look.event;
+	fill(&sample);
 }
 
 void mt_pressure_fork_child(void)

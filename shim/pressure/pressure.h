@@ -1,5 +1,5 @@
 /* pressure/pressure.h -- watches the limits of container, machine, devices and of the process itself, cleans up when one comes
- * near, and tells: figures in the snapshot, lines on the log, records, alarms. What to do is pressure_policy.h's word. Reaper only. */
+ * near, and tells: figures in the snapshot, lines on the log, records, alarms. What to do is pressure_policy.h's word. Worker thread only. */
 #ifndef MT_PRESSURE_H
 #define MT_PRESSURE_H
 

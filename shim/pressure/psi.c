@@ -32,7 +32,7 @@ static struct watch {
 	size_t note_bytes;
 } watch;
 
-static char compared[PSI_BYTES + MT_PLACE_BYTES]; /* the file whose totals the last look told; empty: none yet */
+static char compared[PSI_BYTES + MT_CGROUP_PATH_BYTES]; /* the file whose totals the last look told; empty: none yet */
 
 /* ---- text ---- */
 
@@ -53,7 +53,7 @@ bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us)
 		return false;
 	at += sizeof(key) - 1;
 	(void)mt_format(number, sizeof(number), "%.*s", (int)strcspn(at, " \n"), at);
-	return mt_place_number(number, out_us);
+	return mt_cgroup_path_number(number, out_us);
 }
 
 static int base64_value(char c)
@@ -220,7 +220,7 @@ static int open_socket(const char *path)
 }
 
 /* What is neither of the three is not watched: /dev/null says so on purpose. */
-static void begin_watch(const char *root, const struct mt_config_facts *facts)
+static void begin_watch(const char *root, const struct mt_launch_env *facts)
 {
 	char path[2 * MT_TEXT_MAX];
 	struct stat seen;
@@ -251,7 +251,7 @@ static void begin_watch(const char *root, const struct mt_config_facts *facts)
 	watch.inode = seen.st_ino;
 }
 
-/* Where the kernel is too old to give the reaper a table of its own, the program may close our descriptor and be given its
+/* Where the kernel is too old to give the worker a table of its own, the program may close our descriptor and be given its
  * number: what it has there is not ours to read. */
 static bool is_still_ours(void)
 {
@@ -294,7 +294,7 @@ static bool take_event(void)
 		watch.kind = WATCH_NONE;
 		return false;
 	}
-	if (mt_kernel(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
+	if (mt_raw_syscall(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
 		return false;
 	if (watch.kind == WATCH_PSI) {
 		ended = (poll_fd.revents & ~POLLPRI) != 0; /* of a group that is gone: POLLPRI and POLLERR, for ever */
@@ -307,9 +307,9 @@ static bool take_event(void)
 	return event;
 }
 
-void mt_psi_look(const char *root, const char *group, const struct mt_config_facts *facts, struct mt_psi_look *out)
+void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts, struct mt_psi_look *out)
 {
-	char path[PSI_BYTES + MT_PLACE_BYTES];
+	char path[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 	const char *found;
 
 	memset(out, 0, sizeof(*out));

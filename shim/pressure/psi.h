@@ -1,9 +1,9 @@
 /* pressure/psi.h -- how long tasks have waited for memory: pressure stall information of the cgroup, else of the machine; and
  * systemd's protocol, by which a service manager hands a program a file, pipe or socket to watch. Read-only but for what the
- * protocol asks to be written. For the reaper alone, whose table of descriptors is its own: the one that is kept for the watch
+ * protocol asks to be written. For the worker alone, whose table of descriptors is its own: the one that is kept for the watch
  * lies there. Never waits, allocates nothing. */
-#ifndef MT_PSI_H
-#define MT_PSI_H
+#ifndef MT_PRESSURE_PSI_H
+#define MT_PRESSURE_PSI_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct mt_psi_look {
 /* group: directory of the cgroup as mt_cgroup_directory gives it, "" for the machine's /proc/pressure/memory, which is taken too
  * where the group tells nothing. facts: MEMORY_PRESSURE_WATCH (root stands before it, too) and _WRITE; opened at the first
  * look, asked from the second on. A watch that breaks is over, without a word. Protocol: https://systemd.io/MEMORY_PRESSURE. */
-void mt_psi_look(const char *root, const char *group, const struct mt_config_facts *facts, struct mt_psi_look *out);
+void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts, struct mt_psi_look *out);
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123": the total of the line that begins with `line`. Pure. */
 bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us);
@@ -31,7 +31,7 @@ bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us);
 /* Decodes what is strictly base64 (RFC 4648, padded, nothing else in it) and fits. The length, or -1: *out undefined. Pure. */
 int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes);
 
-/* The descriptor was the parent's reaper's. */
+/* The descriptor was the parent's worker's. */
 void mt_psi_fork_child(void);
 
 #endif

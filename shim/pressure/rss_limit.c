@@ -20,8 +20,8 @@ static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapsh
 	alarm->heap_metadata_bytes = figures->heap_metadata_bytes;
 	heap = alarm->heap_live_bytes + alarm->heap_dirty_bytes + alarm->heap_metadata_bytes;
 	if (resident_known)
-		alarm->heap_pinned_bytes = mt_above(figures->heap_resident_bytes, heap);
-	alarm->other_anon_bytes = mt_above(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
+		alarm->heap_pinned_bytes = mt_sat_sub(figures->heap_resident_bytes, heap);
+	alarm->other_anon_bytes = mt_sat_sub(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
 	alarm->gpu_pinned_bytes = figures->gpu_pinned_bytes;
 }
 
@@ -32,7 +32,7 @@ struct holder {
 
 static const char *find_advice(const struct mt_stats_alarm *alarm, bool resident_known)
 {
-	const struct holder holders[] = {
+	const struct holder profile[] = {
 		{alarm->heap_live_bytes, "the program holds it: mtctl diagnose tells whether it grows, mtctl sites which code it "
 					 "comes from (MT_PROF=1)"},
 		{alarm->heap_pinned_bytes, "free blocks share pages with live ones: fewer arenas (MT_ARENA_MAX=2), or smaller "
@@ -46,18 +46,18 @@ static const char *find_advice(const struct mt_stats_alarm *alarm, bool resident
 		{alarm->file_bytes, "pages of mapped files, which the kernel takes back by itself: raise MT_RSS_LIMIT_MB"},
 		{alarm->shmem_bytes, "shared memory: see /dev/shm, and how many workers hand data on through it"},
 	};
-	const struct holder *most = &holders[0];
+	const struct holder *most = &profile[0];
 
 	/* It is among the others too, under a name that says nothing. */
 	if (alarm->gpu_pinned_bytes > alarm->rss_bytes / 3)
 		return "page-locked for CUDA: pin less (pin_memory, prefetch_factor of data loaders)";
-	for (size_t i = 1; i < sizeof(holders) / sizeof(holders[0]); i++)
-		if (holders[i].bytes > most->bytes)
-			most = &holders[i];
+	for (size_t i = 1; i < sizeof(profile) / sizeof(profile[0]); i++)
+		if (profile[i].bytes > most->bytes)
+			most = &profile[i];
 	return most->advice;
 }
 
-void mt_alarm_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures, bool resident_known)
+void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures, bool resident_known)
 {
 	share_out(alarm, figures, resident_known);
 	(void)mt_format(alarm->advice, sizeof(alarm->advice), "%s", find_advice(alarm, resident_known));
@@ -82,7 +82,7 @@ static void print(const struct mt_stats_alarm *alarm)
 	mt_log(MT_LOG_WARN, "rss-limit: what to do: %s", alarm->advice);
 }
 
-void mt_alarm_raise(uint64_t limit_bytes)
+void mt_rss_limit_raise(uint64_t limit_bytes)
 {
 	struct mt_stats_alarm alarm = {.time_ns = mt_os_realtime_ns(), .limit_bytes = limit_bytes};
 	const struct mt_stats_snapshot *figures;
@@ -97,7 +97,7 @@ void mt_alarm_raise(uint64_t limit_bytes)
 	alarm.swap_bytes = full.swap_bytes;
 	alarm.threads_count = mt_os_stat_field(THREADS_FIELD);
 	figures = mt_publish_lock();
-	mt_alarm_judge(&alarm, figures, figures->heap_resident_bytes != 0);
+	mt_rss_limit_judge(&alarm, figures, figures->heap_resident_bytes != 0);
 	mt_publish_unlock();
 	print(&alarm);
 	mt_publish_alarm(&alarm);

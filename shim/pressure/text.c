@@ -33,14 +33,14 @@ static unsigned long long thousandths(uint64_t used, uint64_t limit)
 	return limit ? (unsigned long long)((double)used / (double)limit * 1000) : 0;
 }
 
-static void add_limits(struct line *line, const struct mt_pressure_scene *scene)
+static void add_limits(struct line *line, const struct mt_pressure_sample *sample)
 {
-	const struct mt_pressure_look *look = scene->look;
+	const struct mt_pressure_look *look = sample->look;
 	unsigned long long share = thousandths(look->used_bytes, look->limit_bytes);
 
 	if (look->limit_bytes)
 		ADD(line, "%sRAM at %llu.%llu %% of %llu MB (%s)", comma(line), share / 10, share % 10, MB(look->limit_bytes),
-		    scene->limit_source);
+		    sample->limit_source);
 	for (uint32_t i = 0; i < look->devices_count; i++) {
 		const struct mt_pressure_device *device = &look->devices[i];
 
@@ -49,17 +49,17 @@ static void add_limits(struct line *line, const struct mt_pressure_scene *scene)
 			ADD(line, "%sGPU %llu at %llu.%llu %%", comma(line), (unsigned long long)device->ordinal, share / 10,
 			    share % 10);
 	}
-	share = thousandths(look->own_bytes, scene->own_limit_bytes);
-	if (scene->own_limit_bytes)
+	share = thousandths(look->own_bytes, sample->own_limit_bytes);
+	if (sample->own_limit_bytes)
 		ADD(line, "%sthis process at %llu.%llu %% of MT_RSS_LIMIT_MB=%llu", comma(line), share / 10, share % 10,
-		    MB(scene->own_limit_bytes));
+		    MB(sample->own_limit_bytes));
 }
 
-static void add_signs(struct line *line, const struct mt_pressure_scene *scene)
+static void add_signs(struct line *line, const struct mt_pressure_sample *sample)
 {
-	const enum mt_pressure_level *levels = scene->pressure->levels;
-	unsigned long long stall = scene->pressure->stall_thousandths;
-	unsigned long long load = scene->load_thousandths / 100;
+	const enum mt_pressure_level *levels = sample->pressure->levels;
+	unsigned long long stall = sample->pressure->stall_thousandths;
+	unsigned long long load = sample->load_thousandths / 100;
 
 	if (levels[MT_PRESSURE_EVENTS])
 		ADD(line, "%sthe container has run into its limit", comma(line));
@@ -67,9 +67,9 @@ static void add_signs(struct line *line, const struct mt_pressure_scene *scene)
 		ADD(line, "%stasks wait for memory %llu.%llu %% of the time", comma(line), stall / 10, stall % 10);
 	if (levels[MT_PRESSURE_WATCH])
 		ADD(line, "%sMEMORY_PRESSURE_WATCH has told so", comma(line));
-	if (scene->cpus_count)
+	if (sample->cpus_count)
 		ADD(line, "%sload %llu.%llu on %llu CPUs", comma(line), load / 10, load % 10,
-		    (unsigned long long)scene->cpus_count);
+		    (unsigned long long)sample->cpus_count);
 }
 
 static const char *deed(const struct mt_pressure_plan *plan)
@@ -86,12 +86,12 @@ static const char *deed(const struct mt_pressure_plan *plan)
 	return plan->flush_gpu ? ": purge, and idle device blocks go back" : ": purge";
 }
 
-void mt_pressure_describe(const struct mt_pressure_scene *scene, char *out, size_t out_bytes)
+void mt_pressure_describe(const struct mt_pressure_sample *sample, char *out, size_t out_bytes)
 {
 	struct line line = {out, out_bytes, false};
 
-	ADD(&line, "%s", scene->plan->over ? "memory pressure is over: " : "memory pressure: ");
-	add_limits(&line, scene);
-	add_signs(&line, scene);
-	ADD(&line, "%s", deed(scene->plan));
+	ADD(&line, "%s", sample->plan->over ? "memory pressure is over: " : "memory pressure: ");
+	add_limits(&line, sample);
+	add_signs(&line, sample);
+	ADD(&line, "%s", deed(sample->plan));
 }

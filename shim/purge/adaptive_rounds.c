@@ -11,15 +11,15 @@
 static const uint64_t steps[] = {1, 2, 5};
 #define LAST_RUNG (sizeof(steps) / sizeof(steps[0]) - 1)
 
-void mt_ladder_start(struct mt_ladder *ladder)
+void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive)
 {
-	memset(ladder, 0, sizeof(*ladder));
-	ladder->patience = FIRST_PATIENCE;
+	memset(adaptive, 0, sizeof(*adaptive));
+	adaptive->patience = FIRST_PATIENCE;
 }
 
-uint64_t mt_ladder_step(const struct mt_ladder *ladder)
+uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive)
 {
-	return steps[ladder->rung];
+	return steps[adaptive->rung];
 }
 
 static bool is_within(uint64_t low, uint64_t high)
@@ -30,13 +30,13 @@ static bool is_within(uint64_t low, uint64_t high)
 }
 
 /* Of the last `patience` round ends; *out_low is the lowest of them. */
-static bool is_flat(const struct mt_ladder *ladder, uint64_t *out_low)
+static bool is_flat(const struct mt_adaptive_rounds *adaptive, uint64_t *out_low)
 {
 	uint64_t low = UINT64_MAX;
 	uint64_t high = 0;
 
-	for (uint64_t i = ladder->count - ladder->patience; i < ladder->count; i++) {
-		uint64_t bytes = ladder->ends[i % MT_LADDER_LONGEST];
+	for (uint64_t i = adaptive->count - adaptive->patience; i < adaptive->count; i++) {
+		uint64_t bytes = adaptive->ends[i % MT_ADAPTIVE_ROUNDS_LONGEST];
 
 		low = bytes < low ? bytes : low;
 		high = bytes > high ? bytes : high;
@@ -45,41 +45,41 @@ static bool is_flat(const struct mt_ladder *ladder, uint64_t *out_low)
 	return is_within(low, high);
 }
 
-static void step_onto(struct mt_ladder *ladder, uint32_t rung)
+static void step_onto(struct mt_adaptive_rounds *adaptive, uint32_t rung)
 {
-	ladder->rung = rung;
-	ladder->held = 0;
+	adaptive->rung = rung;
+	adaptive->held = 0;
 }
 
-static void climb(struct mt_ladder *ladder)
+static void climb(struct mt_adaptive_rounds *adaptive)
 {
 	uint64_t low;
 
-	if (ladder->held < ladder->patience || !is_flat(ladder, &low))
+	if (adaptive->held < adaptive->patience || !is_flat(adaptive, &low))
 		return;
-	if (ladder->rung == 0)
-		ladder->base_bytes = low;
-	step_onto(ladder, ladder->rung + 1);
+	if (adaptive->rung == 0)
+		adaptive->base_bytes = low;
+	step_onto(adaptive, adaptive->rung + 1);
 }
 
-void mt_ladder_round(struct mt_ladder *ladder, uint64_t bytes, bool pressure)
+void mt_adaptive_rounds_round(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure)
 {
-	ladder->ends[ladder->count++ % MT_LADDER_LONGEST] = bytes;
+	adaptive->ends[adaptive->count++ % MT_ADAPTIVE_ROUNDS_LONGEST] = bytes;
 	if (pressure) {
-		step_onto(ladder, 0);
+		step_onto(adaptive, 0);
 		return;
 	}
-	ladder->held++;
-	if (ladder->rung > 0 && bytes < ladder->base_bytes)
-		ladder->base_bytes = bytes;
-	if (ladder->rung > 0 && !is_within(ladder->base_bytes, bytes)) {
-		step_onto(ladder, 0);
-		if (ladder->patience < MT_LADDER_LONGEST)
-			ladder->patience *= 2;
-	} else if (ladder->rung < LAST_RUNG) {
-		climb(ladder);
-	} else if (ladder->held >= MT_LADDER_LONGEST) {
-		ladder->patience = FIRST_PATIENCE;
-		ladder->held = MT_LADDER_LONGEST;
+	adaptive->held++;
+	if (adaptive->rung > 0 && bytes < adaptive->base_bytes)
+		adaptive->base_bytes = bytes;
+	if (adaptive->rung > 0 && !is_within(adaptive->base_bytes, bytes)) {
+		step_onto(adaptive, 0);
+		if (adaptive->patience < MT_ADAPTIVE_ROUNDS_LONGEST)
+			adaptive->patience *= 2;
+	} else if (adaptive->rung < LAST_RUNG) {
+		climb(adaptive);
+	} else if (adaptive->held >= MT_ADAPTIVE_ROUNDS_LONGEST) {
+		adaptive->patience = FIRST_PATIENCE;
+		adaptive->held = MT_ADAPTIVE_ROUNDS_LONGEST;
 	}
 }

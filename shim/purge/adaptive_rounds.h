@@ -1,4 +1,4 @@
-/* purge/adaptive_rounds.h -- MT_GC_ROUNDS=auto: a light cleanup every 1, 2 or 5 rounds. Pure. Reaper only.
+/* purge/adaptive_rounds.h -- MT_GC_ROUNDS=auto: a light cleanup every 1, 2 or 5 rounds. Pure. Worker thread only.
  *
  * It climbs a rung when what the process keeps at round ends has been flat for as many of them as it has patience for:
  * highest less lowest within max(2 %, 8 MB). Not a slope: that of a few round ends says less than their span, and the
@@ -7,16 +7,16 @@
  *
  * It is back on the first at once under pressure, or when a round end lies by more than that above the lowest since it
  * left the first rung: garbage that piles up between cleanups counts as well as growth. */
-#ifndef MT_LADDER_H
-#define MT_LADDER_H
+#ifndef MT_PURGE_ADAPTIVE_ROUNDS_H
+#define MT_PURGE_ADAPTIVE_ROUNDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MT_LADDER_LONGEST 64 /* round ends */
+#define MT_ADAPTIVE_ROUNDS_LONGEST 64 /* round ends */
 
-struct mt_ladder {
-	uint64_t ends[MT_LADDER_LONGEST]; /* a ring of bytes */
+struct mt_adaptive_rounds {
+	uint64_t ends[MT_ADAPTIVE_ROUNDS_LONGEST]; /* a ring of bytes */
 	uint64_t count;                   /* of round ends, ever */
 	uint64_t base_bytes;              /* the lowest since it left the first rung, its last ones there included */
 	uint32_t rung;
@@ -24,12 +24,12 @@ struct mt_ladder {
 	uint32_t patience;
 };
 
-void mt_ladder_start(struct mt_ladder *ladder);
+void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive);
 
 /* A round has ended, with so many bytes kept; always read at the same moment, before that round's cleanup. */
-void mt_ladder_round(struct mt_ladder *ladder, uint64_t bytes, bool pressure);
+void mt_adaptive_rounds_round(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
 
 /* Rounds between two light cleanups. */
-uint64_t mt_ladder_step(const struct mt_ladder *ladder);
+uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive);
 
 #endif

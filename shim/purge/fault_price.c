@@ -31,14 +31,14 @@ static uint64_t huge_page_bytes(void)
 	return mt_os_number(text);
 }
 
-uint64_t mt_faults_huge_ns(uint64_t measured_ns, uint64_t small_ns, uint64_t small_count)
+uint64_t mt_fault_price_huge_ns(uint64_t measured_ns, uint64_t small_ns, uint64_t small_count)
 {
 	uint64_t most = small_ns * small_count;
 
 	return measured_ns < most ? measured_ns : most;
 }
 
-size_t mt_faults_sample_bytes(uint64_t page_bytes, uint64_t huge_bytes)
+size_t mt_fault_price_sample_bytes(uint64_t page_bytes, uint64_t huge_bytes)
 {
 	size_t small = SMALL_PAGES * page_bytes;
 	size_t huge = huge_bytes <= LARGEST_TIMED_BYTES ? 3 * huge_bytes : 0;
@@ -57,14 +57,14 @@ static uint64_t huge_ns(unsigned char *area, size_t bytes, uint64_t huge, uint64
 	(void)madvise(area, bytes, MADV_DONTNEED);
 	if (madvise((void *)aligned, huge, MADV_HUGEPAGE) != 0)
 		return 0;
-	return mt_faults_huge_ns(touch_ns((unsigned char *)aligned, huge, 1), small_ns, small_count);
+	return mt_fault_price_huge_ns(touch_ns((unsigned char *)aligned, huge, 1), small_ns, small_count);
 }
 
-void mt_faults_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint64_t *out_huge_bytes)
+void mt_fault_price_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint64_t *out_huge_bytes)
 {
 	uint64_t page = mt_os_page_bytes();
 	uint64_t huge = mt_rss_thp() == MT_THP_NEVER ? 0 : huge_page_bytes();
-	size_t bytes = mt_faults_sample_bytes(page, huge);
+	size_t bytes = mt_fault_price_sample_bytes(page, huge);
 	unsigned char *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	*out_small_ns = ASSUMED_NS;

@@ -26,7 +26,7 @@ static uint64_t first_anon_bytes(void)
 	return rss.anon_bytes;
 }
 
-void mt_dirty_start(void)
+void mt_heap_sample_start(void)
 {
 	memset(&heap, 0, sizeof(heap));
 	memset(&asked, 0, sizeof(asked));
@@ -34,10 +34,10 @@ void mt_dirty_start(void)
 	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
 }
 
-/* What a trim left does not become dirty again when it grows anew. */
+/* What a trim left does not become dirty again when it grows again. */
 static void lower_kept(const struct mt_snapshot *now)
 {
-	uint64_t between = mt_above(now->anon_bytes, now->live_bytes);
+	uint64_t between = mt_sat_sub(now->anon_bytes, now->live_bytes);
 
 	if (between < kept_bytes)
 		kept_bytes = between;
@@ -51,17 +51,17 @@ static void ask_chunks(struct mt_snapshot *now)
 	uint64_t taken;
 
 	lower_kept(now);
-	between = mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
+	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
 	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
-	if (between < LOOK_BYTES && mt_asking_is_overdue(&asked, now, true) && mt_backend()->figures(&heap)) {
+	if (between < LOOK_BYTES && mt_sampling_interval_is_overdue(&asked, now, true) && mt_backend()->figures(&heap)) {
 		if (heap.free_bytes < kept_free_bytes)
 			kept_free_bytes = heap.free_bytes;
 		free_bytes = heap.free_bytes - kept_free_bytes;
-		mt_asking_note(&asked, now);
+		mt_sampling_interval_note(&asked, now);
 	}
-	taken = mt_above(now->allocated_bytes, asked.allocated_bytes);
-	now->dirty_bytes = mt_above(free_bytes, taken);
+	taken = mt_sat_sub(now->allocated_bytes, asked.allocated_bytes);
+	now->dirty_bytes = mt_sat_sub(free_bytes, taken);
 	if (now->dirty_bytes > now->anon_bytes)
 		now->dirty_bytes = now->anon_bytes;
 	if (now->dirty_bytes < between)
@@ -78,7 +78,7 @@ static bool read_figures(bool all)
 
 /* Asked of the allocator; or what lies between resident and live, where live may be all unknown and what has come since
  * the last purge stands in. Nothing, where there is no way to purge. */
-void mt_dirty_ask(struct mt_snapshot *now, bool all)
+void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
 	uint64_t began_ns;
@@ -91,31 +91,31 @@ void mt_dirty_ask(struct mt_snapshot *now, bool all)
 	if (!read_figures(all) && (!backend->live_unknown || backend->purge_impossible))
 		return;
 	if (!all)
-		asked.cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns);
+		asked.cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
 	if (backend->counting == MT_COUNTING_NONE)
 		now->live_bytes = heap.live_bytes;
 	lower_kept(now);
 	now->dirty_known = true;
 	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
-							 mt_above(mt_above(now->anon_bytes, now->live_bytes), kept_bytes);
-	mt_asking_note(&asked, now);
+							 mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
+	mt_sampling_interval_note(&asked, now);
 	asked.dirty_bytes = now->dirty_bytes;
 }
 
-void mt_dirty_look(struct mt_snapshot *now, const struct mt_policy *policy)
+void mt_heap_sample_look(struct mt_snapshot *now, const struct mt_policy *policy)
 {
 	enum mt_counting counting = mt_backend()->counting;
-	enum mt_asking asking = mt_asking_decide(&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
+	enum mt_sampling_interval sampling = mt_sampling_interval_decide(&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
 
-	if (asking == MT_ASKING_STANDS && counting != MT_COUNTING_CHUNKS) { /* there asking is mere arithmetic */
+	if (sampling == MT_SAMPLING_INTERVAL_STANDS && counting != MT_COUNTING_CHUNKS) { /* there asking is mere arithmetic */
 		now->dirty_known = true;
 		now->dirty_bytes = asked.dirty_bytes;
-	} else if (asking != MT_ASKING_NOT) {
-		mt_dirty_ask(now, false);
+	} else if (sampling != MT_SAMPLING_INTERVAL_NOT) {
+		mt_heap_sample_ask(now, false);
 	}
 }
 
-void mt_dirty_forget(void)
+void mt_heap_sample_forget(void)
 {
 	kept_bytes = UINT64_MAX;
 	kept_free_bytes = UINT64_MAX;
@@ -124,22 +124,22 @@ void mt_dirty_forget(void)
 	asked.at_ns = 0;
 }
 
-void mt_dirty_note_trim(struct mt_snapshot *after)
+void mt_heap_sample_note_trim(struct mt_snapshot *after)
 {
-	mt_dirty_forget();
+	mt_heap_sample_forget();
 	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&heap)) {
 		kept_free_bytes = heap.free_bytes;
-		mt_asking_note(&asked, after);
+		mt_sampling_interval_note(&asked, after);
 	}
-	mt_dirty_ask(after, true);
+	mt_heap_sample_ask(after, true);
 }
 
-const struct mt_heap_figures *mt_dirty_figures(void)
+const struct mt_heap_figures *mt_heap_sample_figures(void)
 {
 	return &heap;
 }
 
-uint64_t mt_dirty_last_bytes(void)
+uint64_t mt_heap_sample_last_bytes(void)
 {
 	return asked.dirty_bytes;
 }

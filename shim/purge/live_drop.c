@@ -3,37 +3,37 @@
 #define LOW_LOOKS 2
 
 /* A quarter, and a quarter of the smallest peak where the base is next to nothing, as that of a device often is. */
-static bool has_risen(const struct mt_trough *trough, uint64_t live_bytes, uint64_t smallest_bytes)
+static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes)
 {
-	uint64_t least = trough->base_bytes > smallest_bytes ? trough->base_bytes : smallest_bytes;
+	uint64_t least = live_drop->base_bytes > smallest_bytes ? live_drop->base_bytes : smallest_bytes;
 
-	return live_bytes > trough->base_bytes + least / 4;
+	return live_bytes > live_drop->base_bytes + least / 4;
 }
 
-bool mt_trough_look(struct mt_trough *trough, uint64_t live_bytes, uint64_t smallest_bytes, bool *out_round)
+bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes, bool *out_round)
 {
-	uint64_t peak = trough->peak_bytes;
+	uint64_t peak = live_drop->peak_bytes;
 
-	if (has_risen(trough, live_bytes, smallest_bytes))
-		trough->risen = true;
+	if (has_risen(live_drop, live_bytes, smallest_bytes))
+		live_drop->risen = true;
 	if (live_bytes > peak)
-		trough->peak_bytes = live_bytes;
+		live_drop->peak_bytes = live_bytes;
 	if (peak < smallest_bytes || live_bytes > peak - peak / 5) {
-		trough->low_looks = 0;
+		live_drop->low_looks = 0;
 		return false;
 	}
-	if (++trough->low_looks < LOW_LOOKS)
+	if (++live_drop->low_looks < LOW_LOOKS)
 		return false;
-	*out_round = trough->risen;
-	trough->risen = false;
-	trough->low_looks = 0;
-	trough->peak_bytes = live_bytes; /* the next fall is counted from there */
-	trough->base_bytes = live_bytes;
+	*out_round = live_drop->risen;
+	live_drop->risen = false;
+	live_drop->low_looks = 0;
+	live_drop->peak_bytes = live_bytes; /* the next fall is counted from there */
+	live_drop->base_bytes = live_bytes;
 	return true;
 }
 
-void mt_trough_join(struct mt_trough *trough, uint64_t live_bytes)
+void mt_live_drop_join(struct mt_live_drop *live_drop, uint64_t live_bytes)
 {
-	trough->risen = false;
-	trough->base_bytes = live_bytes;
+	live_drop->risen = false;
+	live_drop->base_bytes = live_bytes;
 }

@@ -15,9 +15,9 @@
 #define CYCLES_PER_PURGE  4                        /* the rarest purge that is worth while: every fourth opportunity */
 #define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
-#define STORY_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
-#define TROUGH_BYTES      (16 * MT_MIB)            /* a smaller heap has no troughs */
-#define GPU_TROUGH_BYTES  (16 * MT_MIB)            /* nor has a device that less is held of */
+#define BACKOFF_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
+#define LIVE_DROP_BYTES      (16 * MT_MIB)            /* a smaller heap has no drops of live bytes */
+#define GPU_LIVE_DROP_BYTES  (16 * MT_MIB)            /* nor has a device that less is held of */
 #define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
 #define USAGE_PAUSE_NS    MT_NS_PER_S
 #define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
@@ -48,7 +48,7 @@ static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *n
 
 bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	uint64_t bound = mt_above(now->anon_bytes, now->live_bytes);
+	uint64_t bound = mt_sat_sub(now->anon_bytes, now->live_bytes);
 
 	if (bound >= mt_policy_gate(now, cfg))
 		return true;
@@ -127,7 +127,7 @@ static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
  * nothing else would show that a buffer came and went. */
 static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	return mt_above(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
+	return mt_sat_sub(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
 }
 
 /* Keeps one sample older than the window, so that the window is known to be covered. */
@@ -169,21 +169,21 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 	return lowest;
 }
 
-/* ---- troughs ---- */
+/* ---- drops of live bytes ---- */
 
 /* True when the heap has reached one. *out_round: one of either kind has ended a round. */
-static bool reaches_trough(struct mt_policy *policy, const struct mt_snapshot *now, bool *out_round)
+static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot *now, bool *out_round)
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_trough_look(&policy->heap_trough, now->live_bytes, TROUGH_BYTES, &heap_round);
+	bool heap = mt_live_drop_look(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES, &heap_round);
 
-	(void)mt_trough_look(&policy->gpu_trough, now->gpu_live_bytes, GPU_TROUGH_BYTES, &gpu_round);
+	(void)mt_live_drop_look(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES, &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
-		mt_trough_join(&policy->gpu_trough, now->gpu_live_bytes);
+		mt_live_drop_join(&policy->gpu_live_drop, now->gpu_live_bytes);
 	if (gpu_round)
-		mt_trough_join(&policy->heap_trough, now->live_bytes);
+		mt_live_drop_join(&policy->heap_live_drop, now->live_bytes);
 	return heap;
 }
 
@@ -263,11 +263,11 @@ static void learn_parallel(struct mt_policy *policy, uint64_t running_ns, uint64
  * their faults at the same time. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	uint64_t back = mt_above(now->rss_bytes, policy->purged_rss_bytes);
-	uint64_t faults = mt_above(now->faults_count, policy->seen_faults_count);
-	uint64_t span = mt_above(now->now_ns, policy->seen_usage_ns);
-	uint64_t tick = mt_above(now->now_ns, policy->seen_ns);
-	uint64_t running = mt_above(now->cpu_ns, policy->seen_cpu_ns);
+	uint64_t back = mt_sat_sub(now->rss_bytes, policy->purged_rss_bytes);
+	uint64_t faults = mt_sat_sub(now->faults_count, policy->seen_faults_count);
+	uint64_t span = mt_sat_sub(now->now_ns, policy->seen_usage_ns);
+	uint64_t tick = mt_sat_sub(now->now_ns, policy->seen_ns);
+	uint64_t running = mt_sat_sub(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
 	uint64_t fresh; /* bytes that came back since the last time */
 	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
@@ -275,7 +275,7 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 
 	if (!now->usage_known)
 		return;
-	learn_fault(policy, faults, mt_above(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
+	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
 	learn_parallel(policy, running, span);
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
@@ -376,7 +376,7 @@ static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot 
 /* The end of the settle time is not slept through: a stretched tick ends with it. */
 static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	uint64_t left = mt_above(policy->moved_ns + cfg->settle_ms * MT_NS_PER_MS, now->now_ns);
+	uint64_t left = mt_sat_sub(policy->moved_ns + cfg->settle_ms * MT_NS_PER_MS, now->now_ns);
 	uint64_t least = cfg->tick_ms * MT_NS_PER_MS;
 
 	if (policy->settled || !left || policy->tick_ns <= left)
@@ -386,7 +386,7 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns)
 {
-	uint64_t others = mt_above(process_cpu_ns, purge_cpu_ns);
+	uint64_t others = mt_sat_sub(process_cpu_ns, purge_cpu_ns);
 	uint64_t least = purge_cpu_ns / REST_SHARE;
 	uint64_t cost = wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns) : purge_cpu_ns;
 
@@ -407,14 +407,14 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->seen_rss_bytes = after->rss_bytes;
 	note_usage(policy, after);
 	/* A purge that found next to nothing, right after another one say, teaches nothing about what bytes cost. */
-	if (returned_bytes < STORY_BYTES)
+	if (returned_bytes < BACKOFF_BYTES)
 		return;
 	learn_cost(policy);
 	if (charged)
 		policy->owed_bytes += returned_bytes;
 	policy->purged_ns = after->now_ns;
 	/* What earlier purges took away may still come back: a fall in stages is purged in stages. */
-	policy->purged_bytes = mt_above(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
+	policy->purged_bytes = mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
 	policy->last_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
 	policy->purge_cost_ns = cost_ns;
@@ -426,7 +426,7 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 /* ---- one tick ---- */
 
 /* What freed memory there is, and whether it is time to give it back. */
-static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg, bool trough, bool burst,
+static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg, bool live_drop, bool burst,
 		       struct mt_plan *plan)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
@@ -435,11 +435,11 @@ static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, 
 
 	note_dirty(policy, now, window_ns);
 	policy->idle_bytes = idle_bytes(policy, now, window_ns);
-	trough = trough && now->dirty_bytes >= gate;
+	live_drop = live_drop && now->dirty_bytes >= gate;
 	idle = policy->idle_bytes >= gate;
-	note_opportunity(policy, now, trough || idle, burst);
-	if (trough || idle) {
-		plan->reason = trough ? MT_REASON_TROUGH : MT_REASON_IDLE;
+	note_opportunity(policy, now, live_drop || idle, burst);
+	if (live_drop || idle) {
+		plan->reason = live_drop ? MT_REASON_LIVE_DROP : MT_REASON_IDLE;
 		plan->purge = may_purge(policy, now, cfg);
 	}
 	if (!plan->purge && may_settle(policy, now, cfg)) {
@@ -455,7 +455,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 {
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
 	bool burst;
-	bool trough;
+	bool live_drop;
 
 	if (!policy->ticked) { /* what the process did before is not this tick's */
 		policy->ticked = true;
@@ -466,7 +466,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	note_movement(policy, now, cfg);
 	burst = is_burst(policy, now);
 	note_seen(policy, now);
-	trough = reaches_trough(policy, now, &plan.round);
+	live_drop = reaches_live_drop(policy, now, &plan.round);
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	if (!now->dirty_known || burst) {
 		policy->window_count = 0;
@@ -476,7 +476,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 		note_opportunity(policy, now, false, burst);
 		return plan;
 	}
-	plan_purge(policy, now, cfg, trough, burst, &plan);
+	plan_purge(policy, now, cfg, live_drop, burst, &plan);
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
 }

@@ -1,7 +1,7 @@
 /* purge/policy.h -- when to purge without being asked. Pure: the same state, snapshot and settings give the same plan;
  * no clock, no file, no allocator is looked at here, which is why a table can test it.
  *
- * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough (trough.h): live bytes of the heap fell by
+ * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough (drop of live bytes.h): live bytes of the heap fell by
  * 20 % from their peak and stay down for two ticks; one of the devices' ends a round and purges nothing. Both must pass
  * the gate, max(MT_SLACK_MB, MT_SLACK_PCT of RSS). Settle: the heap has not moved for MT_SETTLE_MS, whatever is above
  * 1 MB goes, once.
@@ -12,8 +12,8 @@
  * opportunities would be too dear, both learned from those before, none is taken, unless it has been open for so long
  * that it pays by itself. What does not pay is tried again after a pause that doubles, to learn whether it does by
  * now. */
-#ifndef MT_POLICY_H
-#define MT_POLICY_H
+#ifndef MT_PURGE_POLICY_H
+#define MT_PURGE_POLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,7 +43,7 @@ struct mt_snapshot {
 struct mt_plan {
 	bool purge;
 	enum mt_reason reason;
-	bool round;               /* a trough of heap or device has ended a round, purge or not: MT_ROUND=auto counts it */
+	bool round;               /* a drop of live bytes of heap or device has ended a round, purge or not: MT_ROUND=auto counts it */
 	uint64_t next_tick_ns;    /* sleep until the next tick */
 };
 
@@ -81,8 +81,8 @@ struct mt_policy {
 	struct mt_policy_sample window[MT_POLICY_WINDOW_COUNT];
 	uint32_t window_count;
 	uint64_t idle_bytes;
-	struct mt_trough heap_trough;
-	struct mt_trough gpu_trough;
+	struct mt_live_drop heap_live_drop;
+	struct mt_live_drop gpu_live_drop;
 	/* governor */
 	int64_t balance_ns;
 	uint64_t purged_ns;            /* when the last purge ended, 0 for none */
@@ -122,8 +122,8 @@ bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snaps
 /* One tick. */
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg);
 
-/* What a purge costs the program, of the CPU time that the reaper took for it: all of it where the program kept a CPU busy
- * meanwhile, down to a quarter where it slept (nobody waited, but a CPU's time is not free). process_cpu_ns: of all threads, the reaper's
+/* What a purge costs the program, of the CPU time that the worker took for it: all of it where the program kept a CPU busy
+ * meanwhile, down to a quarter where it slept (nobody waited, but a CPU's time is not free). process_cpu_ns: of all threads, the worker's
  * included, in the wall time of the purge. */
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns);
 

@@ -1,7 +1,7 @@
 /* purge/rounds.h -- which round asks for which cleanup. Rounds count from 1; every Nth is light, where N may be
- * the ladder's (ladder.h), every Mth heavy, and a heavy one stands for the light one of the same round. */
-#ifndef MT_ROUNDS_H
-#define MT_ROUNDS_H
+ * the adaptive rounds's (adaptive rounds.h), every Mth heavy, and a heavy one stands for the light one of the same round. */
+#ifndef MT_PURGE_ROUNDS_H
+#define MT_PURGE_ROUNDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

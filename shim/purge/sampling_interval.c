@@ -11,12 +11,12 @@
 
 static uint64_t freed_bytes(const struct mt_snapshot *now)
 {
-	return mt_above(now->allocated_bytes, now->live_bytes);
+	return mt_sat_sub(now->allocated_bytes, now->live_bytes);
 }
 
 static uint64_t bound_bytes(const struct mt_snapshot *now)
 {
-	return mt_above(now->anon_bytes, now->live_bytes);
+	return mt_sat_sub(now->anon_bytes, now->live_bytes);
 }
 
 static uint64_t pause_ns(const struct mt_asked *asked)
@@ -26,13 +26,13 @@ static uint64_t pause_ns(const struct mt_asked *asked)
 	return pause < LONGEST_NS ? pause : LONGEST_NS;
 }
 
-bool mt_asking_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now, bool is_counted)
+bool mt_sampling_interval_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now, bool is_counted)
 {
 	uint64_t pause = pause_ns(asked);
 
 	if (now->now_ns - asked->at_ns < (pause > OVERDUE_NS ? pause : OVERDUE_NS))
 		return false;
-	return !is_counted || mt_above(freed_bytes(now), asked->freed_bytes) >= OVERDUE_BYTES;
+	return !is_counted || mt_sat_sub(freed_bytes(now), asked->freed_bytes) >= OVERDUE_BYTES;
 }
 
 /* By the bound, or because of what was told: what was worth a purge then is watched until it is purged or taken. */
@@ -46,23 +46,23 @@ static bool is_wanted(const struct mt_asked *asked, const struct mt_policy *poli
 	return mt_policy_wants_dirty(policy, now, cfg) || mt_policy_wants_dirty(policy, &told, cfg);
 }
 
-enum mt_asking mt_asking_decide(const struct mt_asked *asked, const struct mt_policy *policy, const struct mt_snapshot *now,
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *asked, const struct mt_policy *policy, const struct mt_snapshot *now,
 				const struct mt_config *cfg, bool is_counted)
 {
 	uint64_t gate = mt_policy_gate(now, cfg);
 
-	if (!is_wanted(asked, policy, now, cfg) && !mt_asking_is_overdue(asked, now, is_counted))
-		return MT_ASKING_NOT;
+	if (!is_wanted(asked, policy, now, cfg) && !mt_sampling_interval_is_overdue(asked, now, is_counted))
+		return MT_SAMPLING_INTERVAL_NOT;
 	if (!asked->at_ns)
-		return MT_ASKING_NOW;
+		return MT_SAMPLING_INTERVAL_NOW;
 	if (is_counted && now->allocated_bytes == asked->allocated_bytes && freed_bytes(now) == asked->freed_bytes)
-		return MT_ASKING_STANDS;
+		return MT_SAMPLING_INTERVAL_STANDS;
 	if (asked->dirty_bytes >= gate || bound_bytes(now) >= asked->bound_bytes + gate / RISE_SHARE)
-		return MT_ASKING_NOW;
-	return now->now_ns - asked->at_ns < pause_ns(asked) ? MT_ASKING_STANDS : MT_ASKING_NOW;
+		return MT_SAMPLING_INTERVAL_NOW;
+	return now->now_ns - asked->at_ns < pause_ns(asked) ? MT_SAMPLING_INTERVAL_STANDS : MT_SAMPLING_INTERVAL_NOW;
 }
 
-void mt_asking_note(struct mt_asked *asked, const struct mt_snapshot *now)
+void mt_sampling_interval_note(struct mt_asked *asked, const struct mt_snapshot *now)
 {
 	asked->at_ns = now->now_ns;
 	asked->allocated_bytes = now->allocated_bytes;

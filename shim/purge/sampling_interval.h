@@ -5,8 +5,8 @@
  * stands for a while that goes by what asking costs, two seconds at most, unless the bound has risen since; and for as
  * long as nobody has allocated or freed. An answer that passes the gate is asked for again at every tick: a window is being
  * filled, and it must not miss that the program takes the pages back. */
-#ifndef MT_ASKING_H
-#define MT_ASKING_H
+#ifndef MT_PURGE_SAMPLING_INTERVAL_H
+#define MT_PURGE_SAMPLING_INTERVAL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,22 +24,22 @@ struct mt_asked {
 	uint64_t dirty_bytes;     /* what came of it */
 };
 
-enum mt_asking {
-	MT_ASKING_NOT,            /* nothing says that there is anything: what is dirty stays unknown */
-	MT_ASKING_STANDS,         /* the last answer is good enough */
-	MT_ASKING_NOW
+enum mt_sampling_interval {
+	MT_SAMPLING_INTERVAL_NOT,            /* nothing says that there is anything: what is dirty stays unknown */
+	MT_SAMPLING_INTERVAL_STANDS,         /* the last answer is good enough */
+	MT_SAMPLING_INTERVAL_NOW
 };
 
 /* is_counted: allocated and live bytes are counted, not only told by the allocator when it is asked. */
-enum mt_asking mt_asking_decide(const struct mt_asked *asked, const struct mt_policy *policy, const struct mt_snapshot *now,
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *asked, const struct mt_policy *policy, const struct mt_snapshot *now,
 				const struct mt_config *cfg, bool is_counted);
 
 /* Resident minus live is no upper bound where live memory is untouched or swapped out, and as old as the last answer
  * where nobody counts: once a second, or every other where that is dear, the allocator is asked all the same, if anything
  * was freed. */
-bool mt_asking_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now, bool is_counted);
+bool mt_sampling_interval_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now, bool is_counted);
 
 /* The answer, at_ns and all it has come with; dirty_bytes and cost_ns are the caller's. */
-void mt_asking_note(struct mt_asked *asked, const struct mt_snapshot *now);
+void mt_sampling_interval_note(struct mt_asked *asked, const struct mt_snapshot *now);
 
 #endif

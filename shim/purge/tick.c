@@ -58,8 +58,8 @@ void mt_tick_start(void)
 	woke_ns = mt_os_now_ns();
 	full_look_ns = 0;
 	written_ns = 0;
-	mt_dirty_start();
-	mt_faults_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
+	mt_heap_sample_start();
+	mt_fault_price_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
 	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
 	       (unsigned long long)costs.huge_fault_ns);
 	mt_policy_start(&policy, &costs, mt_os_now_ns());
@@ -72,10 +72,10 @@ void mt_tick_start(void)
 
 static bool is_near(uint64_t a, uint64_t b)
 {
-	return mt_above(a, b) + mt_above(b, a) < MOVED_BYTES;
+	return mt_sat_sub(a, b) + mt_sat_sub(b, a) < MOVED_BYTES;
 }
 
-/* Nothing that a glance shows has changed since all threads were added up, not by a page nor by a byte. */
+/* Nothing that a partial sum shows has changed since all threads were added up, not by a page nor by a byte. */
 static bool is_as_added(const struct mt_snapshot *now)
 {
 	return now->rss_bytes == added_at.rss_bytes && now->anon_bytes == added_at.anon_bytes &&
@@ -85,22 +85,22 @@ static bool is_as_added(const struct mt_snapshot *now)
 /* The counters of hundreds of threads lie in as many places of memory, and cost more than all else in a tick: where
  * nothing moves, by what can be had for less, only those are looked at that did lately. Not while bytes are watched
  * that may be worth a purge. A block that is freed moves nothing else, and may be found some seconds later for this. */
-static bool can_glance(const struct mt_snapshot *now)
+static bool can_partial_sum(const struct mt_snapshot *now)
 {
 	uint64_t since = now->now_ns - added_at.now_ns;
 
 	return is_counted && totals.threads_count > FEW_THREADS && since < STILL_ADD_NS &&
 	       is_near(now->rss_bytes, added_at.rss_bytes) &&
-	       mt_dirty_last_bytes() < mt_policy_gate(now, mt_config()) && mt_account_glance(&totals) &&
+	       mt_heap_sample_last_bytes() < mt_policy_gate(now, mt_config()) && mt_account_partial_sum(&totals) &&
 	       is_near(totals.live_bytes, added_at.live_bytes) && (since < ADD_NS || is_as_added(now));
 }
 
 static void sense_account(struct mt_snapshot *now, bool all)
 {
-	is_added_up = all || !can_glance(now);
+	is_added_up = all || !can_partial_sum(now);
 	if (is_added_up)
 		is_counted = mt_account_read(&totals);
-	now->live_bytes = is_counted ? totals.live_bytes : mt_dirty_figures()->live_bytes;
+	now->live_bytes = is_counted ? totals.live_bytes : mt_heap_sample_figures()->live_bytes;
 	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
 	if (is_added_up)
 		added_at = *now;
@@ -137,7 +137,7 @@ static struct mt_snapshot sense_all(void)
 	struct mt_snapshot now = sense_cheap(true);
 
 	sense_usage(&now);
-	mt_dirty_ask(&now, true);
+	mt_heap_sample_ask(&now, true);
 	return now;
 }
 
@@ -183,7 +183,7 @@ static void fill_full_look(struct mt_stats_snapshot *to, const struct full_look 
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
 {
-	const struct mt_heap_figures *heap = mt_dirty_figures();
+	const struct mt_heap_figures *heap = mt_heap_sample_figures();
 
 	to->rss_bytes = now->rss_bytes;
 	if (now->usage_known)
@@ -202,7 +202,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	/* What only stands in for a figure that nobody has is good enough to act on, not to be told. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
-		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : mt_dirty_last_bytes();
+		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : mt_heap_sample_last_bytes();
 	}
 	to->heap_active_bytes = heap->active_bytes;
 	to->heap_resident_bytes = heap->resident_bytes;
@@ -248,13 +248,13 @@ void mt_tick_refresh(void)
 uint64_t mt_tick_kept_bytes(void)
 {
 	struct mt_snapshot now = sense_all();
-	uint64_t most = mt_above(now.anon_bytes, now.live_bytes);
-	uint64_t unused = mt_above(mt_dirty_figures()->resident_bytes, now.live_bytes);
+	uint64_t most = mt_sat_sub(now.anon_bytes, now.live_bytes);
+	uint64_t unused = mt_sat_sub(mt_heap_sample_figures()->resident_bytes, now.live_bytes);
 
 	if (unused < now.dirty_bytes)
 		unused = now.dirty_bytes;
 	/* What the allocator calls dirty or resident may never have been touched. */
-	return mt_above(now.rss_bytes, unused < most ? unused : most);
+	return mt_sat_sub(now.rss_bytes, unused < most ? unused : most);
 }
 
 void mt_tick_reset_peak(void)
@@ -271,8 +271,8 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 	struct mt_snapshot after = sense_cheap(true);
 
 	sense_usage(&after);
-	mt_dirty_note_trim(&after);
-	mt_policy_purged(&policy, &after, mt_above(record->anon_before_bytes, record->anon_after_bytes),
+	mt_heap_sample_note_trim(&after);
+	mt_policy_purged(&policy, &after, mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
 			 cost_ns, charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
@@ -282,19 +282,19 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 
 void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 {
-	note_cleanup(record, mt_actions_reaper_purge_ns(), charged);
+	note_cleanup(record, mt_cleanup_worker_purge_ns(), charged);
 }
 
 static void purge(enum mt_reason reason)
 {
-	const struct mt_order order = {.reason = reason, .level = MT_LEVEL_PURGE};
+	const struct mt_trim_request order = {.reason = reason, .level = MT_LEVEL_PURGE};
 	uint64_t began_ns = mt_os_now_ns();
 	uint64_t cpu_ns = mt_load_process_cpu_ns();
 	struct mt_stats_record record;
 
-	mt_actions_clean(&order, &record);
-	cpu_ns = mt_above(mt_load_process_cpu_ns(), cpu_ns);
-	note_cleanup(&record, mt_policy_purge_cost_ns(mt_actions_reaper_purge_ns(), cpu_ns, mt_os_now_ns() - began_ns), true);
+	mt_cleanup_run(&order, &record);
+	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
+	note_cleanup(&record, mt_policy_purge_cost_ns(mt_cleanup_worker_purge_ns(), cpu_ns, mt_os_now_ns() - began_ns), true);
 }
 
 static void note_cost(uint64_t cost_ns)
@@ -310,12 +310,12 @@ static void note_cost(uint64_t cost_ns)
 /* The program has trimmed by itself: the governor must not take the pages' return for its own cost. */
 static void note_foreign_cleanup(struct mt_snapshot *now)
 {
-	uint64_t bytes = mt_actions_foreign_bytes();
+	uint64_t bytes = mt_cleanup_program_bytes();
 
 	if (!bytes)
 		return;
 	sense_usage(now);
-	mt_dirty_forget();
+	mt_heap_sample_forget();
 	mt_policy_purged(&policy, now, bytes, 0, false);
 }
 
@@ -364,13 +364,13 @@ uint64_t mt_tick_run(bool grown)
 		policy.tick_ns = 0;
 	if (!now.usage_known && mt_policy_wants_usage(&policy, &now))
 		sense_usage(&now);
-	mt_dirty_look(&now, &policy);
+	mt_heap_sample_look(&now, &policy);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
 	tell_decision(&now, &plan);
 	publish(&now, plan.round);
-	cost_ns = mt_above(mt_os_thread_cpu_ns(), began_ns); /* a sandbox may refuse this clock from some moment on */
+	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns); /* a sandbox may refuse this clock from some moment on */
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);

@@ -1,6 +1,6 @@
-/* purge/tick.h -- one look at the process, and what follows from it. Reaper only. */
-#ifndef MT_TICK_H
-#define MT_TICK_H
+/* purge/tick.h -- one look at the process, and what follows from it. Worker thread only. */
+#ifndef MT_PURGE_TICK_H
+#define MT_PURGE_TICK_H
 
 #include <stdbool.h>
 #include <stdint.h>

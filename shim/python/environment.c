@@ -170,8 +170,8 @@ static MT_COLD char *answer_python_malloc(getenv_fn next)
 	char *set = next("PYTHONMALLOC");
 	const char *against;
 
-	mt_life_heap_start();
-	if (!mt_life_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
+	mt_init_start_heap();
+	if (!mt_init_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	against = objection(set);
 	mt_publish_python(against ? against : "PYTHONMALLOC=malloc is answered");

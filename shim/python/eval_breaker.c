@@ -23,7 +23,7 @@ struct wake_api {
 	size_t breaker_offset;                  /* in PyInterpreterState; 0: unknown */
 };
 static struct wake_api api;
-static struct mt_found found_api = MT_FOUND(python); /* api */
+static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 static struct mt_lock lock = MT_LOCK(python_wake);   /* the look at *call and the store behind it, against the call's end */
 
 /* Both words that the function sets, the lower of which is the eval breaker: struct _ceval_state has it before what is pending,
@@ -83,10 +83,10 @@ static void find_api(void)
 {
 	struct wake_api fresh = {.breaker_offset = 0};
 
-	if (mt_found_is_there(&found_api))
+	if (mt_lazy_symbols_is_there(&found_api))
 		return;
 	look_for_api(&fresh);
-	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
 }
 
 static enum mt_main_state look_at_main(void)
@@ -126,5 +126,5 @@ void mt_python_wake_end(void)
 void mt_python_wake_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	mt_found_fork_child(&found_api);
+	mt_lazy_symbols_fork_child(&found_api);
 }

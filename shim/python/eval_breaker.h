@@ -3,8 +3,8 @@
  * word that the interpreter looks at between bytecodes, the eval breaker of the main interpreter, is set as CPython sets it from
  * threads without the lock. Set for nothing it costs the interpreter one look at what there is to do. 3.8, 3.13 and later set it
  * themselves. No signal is sent and no thread of Python's is made. */
-#ifndef MT_PYTHON_WAKE_H
-#define MT_PYTHON_WAKE_H
+#ifndef MT_PYTHON_EVAL_BREAKER_H
+#define MT_PYTHON_EVAL_BREAKER_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -46,7 +46,7 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 
 	for (int i = 0; i < MT_PYTHON_GPU_DEVICES; i++) {
 		uint64_t reserved = i < seen->count ? seen->devices[i].reserved_bytes : 0;
-		uint64_t idle = i < seen->count ? mt_above(reserved, seen->devices[i].allocated_bytes) : 0;
+		uint64_t idle = i < seen->count ? mt_sat_sub(reserved, seen->devices[i].allocated_bytes) : 0;
 
 		if (idle <= gate_bytes(reserved, cfg))
 			own->since_ns[i] = 0;
@@ -78,7 +78,7 @@ static int pending(void *unused)
 	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
 						    memory_order_relaxed)) {
 		mt_python_wake_end();
-		mt_bell_ring(MT_BELL_GC);
+		mt_control_notify(MT_CONTROL_GC);
 	}
 	return 0;
 }
@@ -110,9 +110,9 @@ static void record_release(void)
 	if (!call.released)
 		return;
 	if (used_before_bytes && used_after)
-		mt_actions_record_framework(used_before_bytes, used_after, call.duration_ns);
+		mt_cleanup_add_framework(used_before_bytes, used_after, call.duration_ns);
 	else
-		mt_actions_record_framework(reserved_bytes(&call.before), reserved_bytes(&call.after), call.duration_ns);
+		mt_cleanup_add_framework(reserved_bytes(&call.before), reserved_bytes(&call.after), call.duration_ns);
 }
 
 static void take_answer(uint64_t now_ns)
@@ -137,7 +137,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 
 	if (state == CALL_DONE)
 		take_answer(now_ns);
-	if (!decay_ns || mt_config_facts()->world_size > 1) {
+	if (!decay_ns || mt_launch_env()->world_size > 1) {
 		memset(&policy, 0, sizeof(policy));
 		return UINT64_MAX;
 	}
@@ -157,7 +157,7 @@ uint64_t mt_framework_idle_bytes(int device)
 {
 	if (device < 0 || device >= last.count || mt_os_now_ns() - last_ns > FRESH_NS)
 		return 0;
-	return mt_above(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
+	return mt_sat_sub(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
 }
 
 void mt_framework_fork_child(void)

@@ -1,8 +1,8 @@
 /* python/framework.h -- MT_FRAMEWORK_DECAY_MS: what PyTorch's own device cache holds unused for that long is released. Asked and
  * done in pending calls that nobody waits for. Where several processes train together (WORLD_SIZE > 1) nothing is done:
- * one that flushes lets all others wait. For the reaper. */
-#ifndef MT_FRAMEWORK_H
-#define MT_FRAMEWORK_H
+ * one that flushes lets all others wait. For the worker. */
+#ifndef MT_PYTHON_FRAMEWORK_H
+#define MT_PYTHON_FRAMEWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -41,7 +41,7 @@ struct gpu_api {
 	void *PyModule_Type; /* its address is the type */
 };
 static struct gpu_api api;
-static struct mt_found found_api = MT_FOUND(python); /* api */
+static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 
 static bool look_for_api(struct gpu_api *out)
 {
@@ -61,11 +61,11 @@ bool mt_python_gpu_find(void)
 {
 	struct gpu_api fresh;
 
-	if (mt_found_is_there(&found_api))
+	if (mt_lazy_symbols_is_there(&found_api))
 		return true;
 	if (!look_for_api(&fresh))
 		return false;
-	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
 	return true;
 }
 
@@ -395,7 +395,7 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left)
 	uint32_t left = 0;
 
 	*out_left = 0;
-	if (!mt_found_is_there(&found_api))
+	if (!mt_lazy_symbols_is_there(&found_api))
 		return 0;
 	api.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
@@ -411,7 +411,7 @@ bool mt_python_gpu_empty_torch(void)
 	void *type, *value, *trace;
 	bool done;
 
-	if (!mt_found_is_there(&found_api) || mt_gpu_capturing())
+	if (!mt_lazy_symbols_is_there(&found_api) || mt_gpu_capturing())
 		return false;
 	api.PyErr_Fetch(&type, &value, &trace);
 	done = empty_torch();
@@ -424,7 +424,7 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out)
 	void *type, *value, *trace;
 
 	memset(out, 0, sizeof(*out));
-	if (!mt_found_is_there(&found_api))
+	if (!mt_lazy_symbols_is_there(&found_api))
 		return;
 	api.PyErr_Fetch(&type, &value, &trace);
 	read_torch(out);
@@ -433,5 +433,5 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out)
 
 void mt_python_gpu_fork_child(void)
 {
-	mt_found_fork_child(&found_api);
+	mt_lazy_symbols_fork_child(&found_api);
 }

@@ -4,8 +4,8 @@
  * not: nothing is ever imported, and nothing is called that would initialise CUDA. Errors of theirs are swallowed, an
  * exception that was set before stays set, and a Ctrl-C that falls into a call is raised again after it.
  * All but the first and the last on a thread that holds the GIL. No state but what was found of the C API. */
-#ifndef MT_PYTHON_GPU_H
-#define MT_PYTHON_GPU_H
+#ifndef MT_PYTHON_GPU_CACHES_H
+#define MT_PYTHON_GPU_CACHES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -30,7 +30,7 @@ struct python_api {
 	intptr_t (*Py_GetAllocatedBlocks)(void);   /* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
 };
 static struct python_api api;
-static struct mt_found found_api = MT_FOUND(python); /* api */
+static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
 
 /* What was known of shared pages when a collection was asked for. */
 struct fork_view {
@@ -43,12 +43,12 @@ enum call_state { CALL_NONE, CALL_FILLING, CALL_QUEUED, CALL_DONE };
 static struct {
 	_Atomic uint32_t state; /* enum call_state; release/acquire with the fields below */
 	_Atomic bool abandoned; /* nobody waits for it any more */
-	struct mt_python_wish wish;
+	struct mt_python_options options;
 	struct fork_view view;
 	struct mt_python_outcome outcome;
 } call;
 static _Atomic bool ended;
-static _Atomic bool owes_caches; /* a hint that the bell follows, no ordering */
+static _Atomic bool owes_caches; /* a hint that the control file follows, no ordering */
 
 static void *either(const char *name, const char *other)
 {
@@ -79,11 +79,11 @@ static bool find_api(void)
 {
 	struct python_api fresh = {.Py_IsInitialized = NULL};
 
-	if (mt_found_is_there(&found_api))
+	if (mt_lazy_symbols_is_there(&found_api))
 		return true;
 	if (!look_for_api(&fresh))
 		return false;
-	mt_found_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
 	return true;
 }
 
@@ -124,7 +124,7 @@ static enum mt_gc_state judge(const struct fork_view *view)
 }
 
 /* On a thread that holds the GIL. */
-static void collect_now(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
+static void collect_now(const struct mt_python_options *options, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
@@ -137,16 +137,16 @@ static void collect_now(const struct mt_python_wish *wish, const struct fork_vie
 	out->collected_count = collected > 0 ? (uint64_t)collected : 0;
 	out->gc_ns = mt_os_now_ns() - began;
 	/* After the collection: what it has freed lies in their caches now. */
-	out->asked_frameworks = wish->empty_frameworks;
-	if (wish->empty_frameworks)
-		out->frameworks = mt_python_gpu_empty(wish->cuda_used, &out->frameworks_left);
-	if (out->frameworks_left && !wish->made_up) {
+	out->asked_frameworks = options->empty_frameworks;
+	if (options->empty_frameworks)
+		out->frameworks = mt_python_gpu_empty(options->cuda_used, &out->frameworks_left);
+	if (out->frameworks_left && !options->made_up) {
 		atomic_store_explicit(&owes_caches, true, memory_order_relaxed);
-		mt_bell_ring(MT_BELL_GC);
+		mt_control_notify(MT_CONTROL_GC);
 	}
 	count_left(out);
-	if (wish->flush_thread)
-		wish->flush_thread();
+	if (options->flush_thread)
+		options->flush_thread();
 }
 
 static int pending(void *unused)
@@ -157,19 +157,19 @@ static int pending(void *unused)
 	/* A forked child has inherited the call, but not who waits for it. */
 	if (atomic_load_explicit(&call.state, memory_order_acquire) != CALL_QUEUED)
 		return 0;
-	collect_now(&call.wish, &call.view, &call.outcome);
+	collect_now(&call.options, &call.view, &call.outcome);
 	/* A finalizer may have forked, and this be the child, where nobody has asked. */
 	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
 						     memory_order_relaxed))
 		return 0;
 	mt_python_wake_end();
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
-	mt_bell_ring(MT_BELL_GC);
+	mt_control_notify(MT_CONTROL_GC);
 	return 0;
 }
 
 /* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
-static bool collect_here(const struct mt_python_wish *wish, const struct fork_view *view, struct mt_python_outcome *out)
+static bool collect_here(const struct mt_python_options *options, const struct fork_view *view, struct mt_python_outcome *out)
 {
 	int gil;
 
@@ -177,7 +177,7 @@ static bool collect_here(const struct mt_python_wish *wish, const struct fork_vi
 	    !api.PyGILState_GetThisThreadState())
 		return false;
 	gil = api.PyGILState_Ensure();
-	collect_now(wish, view, out);
+	collect_now(options, view, out);
 	api.PyGILState_Release(gil);
 	return true;
 }
@@ -218,7 +218,7 @@ static bool take_abandoned(void)
 }
 
 /* The one call there may be. One that is still under way has waited already. One that came
- * late is the reaper's to take; where there is no reaper nobody would. */
+ * late is the worker's to take; where there is no worker nobody would. */
 static bool take_call(void)
 {
 	uint32_t none = CALL_NONE;
@@ -232,12 +232,12 @@ static bool take_call(void)
 }
 
 /* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own there are no caches to empty. */
-static bool has_work(const struct mt_python_wish *wish, const struct fork_view *view)
+static bool has_work(const struct mt_python_options *options, const struct fork_view *view)
 {
-	return view->few_shared || (wish->empty_frameworks && wish->cuda_used);
+	return view->few_shared || (options->empty_frameworks && options->cuda_used);
 }
 
-void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out)
+void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out)
 {
 	struct fork_view view;
 
@@ -246,10 +246,10 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 		return;
 	view = view_forks();
 	out->state = MT_GC_SHARED;
-	if (!has_work(wish, &view))
+	if (!has_work(options, &view))
 		return;
 	(void)mt_python_gpu_find();
-	if (wish->here && collect_here(wish, &view, out))
+	if (options->here && collect_here(options, &view, out))
 		return;
 	if (!take_call()) {
 		out->state = delay(mt_python_wake(&call.state, CALL_QUEUED));
@@ -257,14 +257,14 @@ void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outco
 	}
 	out->state = MT_GC_LATE;
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
-	call.wish = *wish;
+	call.options = *options;
 	call.view = view;
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
 	if (api.Py_AddPendingCall(pending, NULL) != 0) {
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 		return;
 	}
-	out->state = wait_done(wish->patient);
+	out->state = wait_done(options->patient);
 	if (out->state == MT_GC_DONE) {
 		*out = call.outcome;
 		atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
@@ -278,9 +278,9 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 	const struct fork_view view = {.forks = mt_shared_pages_forks(), .few_shared = mt_shared_pages_are_known_few()};
 
 	/* is_running finds nothing new here: its table is there. */
-	if (!view.few_shared || !mt_found_is_there(&found_api) || !mt_python_is_running() || !take_call())
+	if (!view.few_shared || !mt_lazy_symbols_is_there(&found_api) || !mt_python_is_running() || !take_call())
 		return false;
-	call.wish = (struct mt_python_wish){.flush_thread = flush_thread};
+	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
 	atomic_store_explicit(&call.abandoned, true, memory_order_relaxed);
 	atomic_store_explicit(&call.state, CALL_QUEUED, memory_order_release);
@@ -331,7 +331,7 @@ void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();
 	mt_python_wake_fork_child();
-	mt_found_fork_child(&found_api);
+	mt_lazy_symbols_fork_child(&found_api);
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_relaxed);
 	atomic_store_explicit(&call.abandoned, false, memory_order_relaxed);
 	atomic_store_explicit(&owes_caches, false, memory_order_relaxed);

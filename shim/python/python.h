@@ -23,7 +23,7 @@ struct mt_python_outcome {
 	uint64_t framework_allocated_bytes;
 };
 
-struct mt_python_wish {
+struct mt_python_options {
 	void (*flush_thread)(void); /* may be NULL; runs after the collection, on the same thread */
 	bool patient;               /* nobody waits for the outcome: a main thread in a system call has 2 s to return */
 	bool here;                  /* the calling thread is the program's and may be Python's: at once, in it */
@@ -37,7 +37,7 @@ bool mt_python_is_running(void);
 
 /* Collects, and waits for the main thread to come by: up to 2 s, and unless it is patient 0.2 s while it is in a system call. Where much is shared with forked processes it collects nothing
  * and empties only the frameworks' caches, if CUDA is used here. */
-void mt_python_collect(const struct mt_python_wish *wish, struct mt_python_outcome *out);
+void mt_python_collect(const struct mt_python_options *options, struct mt_python_outcome *out);
 
 /* Queues a collection and waits for nothing: near a limit, from inside malloc once the block is made. Python's main thread runs it at its
  * next bytecode; mt_python_came_late tells of it. Opens no file and looks nothing up. False: not queued, since one is under way,

@@ -8,7 +8,7 @@
  * gets the same slot again; a program of up to SLOTS_COUNT different wishes never has one rewritten.
  *
  * What the program asked for, and what the kernel then holds:
- *   nothing, SIG_DFL  our entry, SA_RESTART | SA_ONSTACK: a signal rings the bell, and the program lives on
+ *   nothing, SIG_DFL  our entry, SA_RESTART | SA_ONSTACK: a signal rings the control file, and the program lives on
  *   a handler         that handler, as the program gave it: the signal is the program's alone (PostgreSQL's processes
  *                     signal each other hundreds of times a second). Where somebody has set MT_SIGNAL, the signal is
  *                     shared: our entry with the handler's own flags and mask, which rings, then hands on. Only
@@ -74,7 +74,7 @@ static unsigned slot_standing;       /* the one that went to the kernel last; un
 static _Atomic int number;           /* the cleanup signal; 0 before the start and when there is none */
 static bool is_shared;               /* with handlers of the program's; written once, before `number` */
 static _Atomic pid_t home_pid;       /* the process that the slots belong to */
-static _Atomic pid_t stray_pid;      /* the last other process that changed the signal through us */
+static _Atomic pid_t raw_clone_pid;      /* the last other process that changed the signal through us */
 static atomic_bool locked;           /* acquire when taken, release when given back */
 
 static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context);
@@ -103,7 +103,7 @@ static void mask_change(int how, uint64_t mask, uint64_t *old)
 	if (old)
 		*old = MASK_UNKNOWN;
 	/* The system call itself: libc's would leave its two internal signals open, one of which cancels threads. */
-	mt_kernel(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
+	mt_raw_syscall(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
 }
 
 /* Where it could not be changed there is nothing to restore, and what there is to be had is nobody's mask. */
@@ -123,7 +123,7 @@ static void lock_take(uint64_t *old_mask)
 	 * nanosleep would be a cancellation point. */
 	for (unsigned spins = 0; atomic_exchange_explicit(&locked, true, memory_order_acquire); spins++)
 		if (spins >= SPINS_COUNT)
-			mt_kernel(SYS_nanosleep, &nap, NULL);
+			mt_raw_syscall(SYS_nanosleep, &nap, NULL);
 }
 
 static void lock_give(uint64_t old_mask)
@@ -221,7 +221,7 @@ static bool at_home(void)
 static int change_away(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	if (act)
-		atomic_store(&stray_pid, mt_os_getpid());
+		atomic_store(&raw_clone_pid, mt_os_getpid());
 	if (mt_signal_next_change(sig, act, old) < 0)
 		return -1;
 	reveal(old);
@@ -304,7 +304,7 @@ static MT_COLD void die(int sig)
 
 	mt_signal_next_change(sig, &plain, &ours);
 	mask_change(SIG_UNBLOCK, UINT64_C(1) << (sig - 1), &mask);
-	mt_kernel(SYS_tgkill, mt_os_getpid(), (pid_t)mt_kernel(SYS_gettid), sig);
+	mt_raw_syscall(SYS_tgkill, mt_os_getpid(), (pid_t)mt_raw_syscall(SYS_gettid), sig);
 	/* Still here: the first process of a pid namespace does not die of its own signals, or another thread set a
 	 * handler meanwhile, which is then left standing. */
 	mask_restore(mask);
@@ -322,7 +322,7 @@ static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context)
 		errno = kept;
 		return;
 	}
-	mt_bell_ring(MT_BELL_SIGNAL);
+	mt_control_notify(MT_CONTROL_SIGNAL);
 	if (handler && (atomic_load(&slot->flags) & (int)SA_RESETHAND) && !one_shot_take(slot, sig))
 		handler = NULL;
 	errno = kept;
@@ -392,7 +392,7 @@ void mt_signal_fork_child(void)
 	lock_take(&mask);
 	atomic_store(&home_pid, self);
 	/* Somebody else's atfork handler came before us and changed the signal while we were not at home. */
-	if (atomic_load(&stray_pid) == self)
+	if (atomic_load(&raw_clone_pid) == self)
 		adopt(sig);
 	lock_give(mask);
 }

@@ -1,7 +1,7 @@
 /* signal/signal_view.h -- the program's view of the cleanup signal, between signal.c (names and meanings of libc's
  * functions) and the kernel. Any thread, any handler, and a vfork child may call; allocates nothing. */
-#ifndef MT_SIGNAL_VIEW_H
-#define MT_SIGNAL_VIEW_H
+#ifndef MT_SIGNAL_SIGNAL_VIEW_H
+#define MT_SIGNAL_SIGNAL_VIEW_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* sys/asm.h -- what the assembler files share. A place that may be jumped to through a pointer begins with LANDING,
  * which is nothing to a processor without branch protection. */
-#ifndef MT_ENTRY_ASM_H
-#define MT_ENTRY_ASM_H
+#ifndef MT_SYS_ASM_H
+#define MT_SYS_ASM_H
 
 #if defined(__x86_64__)
 #define LANDING endbr64

@@ -1,6 +1,6 @@
 /* sys/attr.h -- compiler attributes and the error enum. Included by everything, includes nothing of ours but a table. */
-#ifndef MT_ATTR_H
-#define MT_ATTR_H
+#ifndef MT_SYS_ATTR_H
+#define MT_SYS_ATTR_H
 
 #include <features.h>
 

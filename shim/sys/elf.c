@@ -289,7 +289,7 @@ void *mt_elf_libc_function(const char *name)
 }
 
 /* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
-static bool ask_libc_alone(const struct mt_elf_object *object, void *context)
+static bool ask_libc_single(const struct mt_elf_object *object, void *context)
 {
 	struct ownership *ownership = context;
 	struct tables tables;
@@ -304,7 +304,7 @@ bool mt_elf_is_libcs(const char *name, const void *function)
 {
 	struct ownership ownership = {.name = name};
 
-	(void)mt_elf_walk_first(ask_libc_alone, &ownership);
+	(void)mt_elf_walk_first(ask_libc_single, &ownership);
 	return function && ownership.found == function;
 }
 

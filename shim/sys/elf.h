@@ -2,8 +2,8 @@
  * Walks dl_iterate_phdr, DT_GNU_HASH (DT_HASH where there is none) and DT_VERSYM; allocates nothing, takes no lock of
  * ours, keeps errno, works before any constructor. Symbols that are resolved by an ifunc resolver are not found: running
  * it is the loader's business. Rank 0. */
-#ifndef MT_ELF_H
-#define MT_ELF_H
+#ifndef MT_SYS_ELF_H
+#define MT_SYS_ELF_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -50,13 +50,13 @@ static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_cou
 {
 	static const char path[] = "/proc/self/auxv";
 	ElfW(auxv_t) pairs[64];
-	long fd = mt_enter(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long fd = mt_raw_syscall_asm(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	long bytes;
 
 	if (fd < 0)
 		return false;
-	bytes = mt_enter(SYS_read, fd, (long)pairs, sizeof(pairs), 0, 0, 0);
-	(void)mt_enter(SYS_close, fd, 0, 0, 0, 0, 0);
+	bytes = mt_raw_syscall_asm(SYS_read, fd, (long)pairs, sizeof(pairs), 0, 0, 0);
+	(void)mt_raw_syscall_asm(SYS_close, fd, 0, 0, 0, 0, 0);
 	*out_headers = NULL;
 	*out_count = 0;
 	for (long i = 0; bytes > 0 && i < bytes / (long)sizeof(pairs[0]); i++) {

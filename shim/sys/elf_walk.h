@@ -1,6 +1,6 @@
 /* sys/elf_walk.h -- the walk over the loaded objects under sys/elf.c. */
-#ifndef MT_ELF_WALK_H
-#define MT_ELF_WALK_H
+#ifndef MT_SYS_ELF_WALK_H
+#define MT_SYS_ELF_WALK_H
 
 #include <link.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* sys/lazy_symbols.h -- a table of other people's functions that is looked for again and again until it is there (a program may
  * load Python late), by whichever thread needs it; written once, whole, by one of those who have found it. The look-up itself
  * is made under no lock: it calls the loader. */
-#ifndef MT_FOUND_H
-#define MT_FOUND_H
+#ifndef MT_SYS_LAZY_SYMBOLS_H
+#define MT_SYS_LAZY_SYMBOLS_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,20 +11,20 @@
 
 #include "sys/lock.h"
 
-struct mt_found {
+struct mt_lazy_symbols {
 	struct mt_lock lock;   /* over the writing of the table alone */
 	_Atomic bool is_there; /* release with the table, acquire by who reads it */
 };
 
-#define MT_FOUND(rank) {.lock = MT_LOCK(rank)}
+#define MT_LAZY_SYMBOLS(rank) {.lock = MT_LOCK(rank)}
 
 /* Whether the table may be read. */
-static inline bool mt_found_is_there(const struct mt_found *found)
+static inline bool mt_lazy_symbols_is_there(const struct mt_lazy_symbols *found)
 {
 	return atomic_load_explicit(&found->is_there, memory_order_acquire);
 }
 
-static inline void mt_found_keep(struct mt_found *found, void *table, const void *fresh, size_t bytes)
+static inline void mt_lazy_symbols_keep(struct mt_lazy_symbols *found, void *table, const void *fresh, size_t bytes)
 {
 	mt_lock_take(&found->lock);
 	if (!atomic_load_explicit(&found->is_there, memory_order_relaxed))
@@ -33,8 +33,8 @@ static inline void mt_found_keep(struct mt_found *found, void *table, const void
 	mt_lock_drop(&found->lock);
 }
 
-/* In a forked child: who was writing is not there any more; the table is written anew then. */
-static inline void mt_found_fork_child(struct mt_found *found)
+/* In a forked child: who was writing is not there any more; the table is written again then. */
+static inline void mt_lazy_symbols_fork_child(struct mt_lazy_symbols *found)
 {
 	mt_lock_reset(&found->lock);
 }

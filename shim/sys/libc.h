@@ -1,8 +1,8 @@
 /* sys/libc.h -- whose libc this process has. The library is built for glibc. A program of musl's whose environment
  * preloads it all the same must run as ever: so what musl lacks is only a weak reference of ours (its loader starts
  * no program for want of a symbol), and we serve nothing there. Rank 0. */
-#ifndef MT_LIBC_H
-#define MT_LIBC_H
+#ifndef MT_SYS_LIBC_H
+#define MT_SYS_LIBC_H
 
 #include <gnu/libc-version.h>
 #include <stdbool.h>

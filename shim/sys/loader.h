@@ -1,10 +1,10 @@
 /* sys/loader.h -- the loader's own lock, and fork. dl_iterate_phdr and dlopen hold a lock of libc's (dl_load_write_lock) that
- * fork neither waits for nor makes anew in the child: a child that is forked meanwhile hangs at its next dlopen, dl_iterate_phdr
+ * fork neither waits for nor makes again in the child: a child that is forked meanwhile hangs at its next dlopen, dl_iterate_phdr
  * or, before glibc 2.35, C++ exception. A program that has one thread knows no such moment; our own threads would bring it along.
  * So whoever of us goes through the loaded objects or loads one says so, and fork waits for him, and he for fork.
  * Any thread; no lock of ours held; nests. Both waits have an end: a program must not stand still for our sake. */
-#ifndef MT_LOADER_H
-#define MT_LOADER_H
+#ifndef MT_SYS_LOADER_H
+#define MT_SYS_LOADER_H
 
 #include <link.h>
 #include <stdbool.h>

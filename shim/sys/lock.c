@@ -7,7 +7,7 @@
 
 /* No wake of ours is ever lost but where the kernel comes to refuse it: a sandbox that is entered while somebody sleeps. */
 #define LOST_WAKE_NS (100 * MT_NS_PER_MS)
-#define STRAY_WAITS  10 /* no lock of ours is held for so many in a process that lives */
+#define RAW_CLONE_WAITS  10 /* no lock of ours is held for so many in a process that lives */
 
 static int try_once(struct mt_lock *lock)
 {
@@ -31,7 +31,7 @@ void mt_lock_take_slow(struct mt_lock *lock)
 
 		/* Its holder stayed behind in the process that this one is a bare copy of: it is ours, and marked as
 		 * held. */
-		if (answer == ETIMEDOUT && ++waits >= STRAY_WAITS && mt_stray_is())
+		if (answer == ETIMEDOUT && ++waits >= RAW_CLONE_WAITS && mt_raw_clone_is_child())
 			return;
 	}
 }

@@ -1,8 +1,8 @@
 /* sys/lock.h -- a lock of one word: spins a little, then sleeps in a futex. No allocation, no owner, no recursion.
- * A zeroed struct is an unlocked lock, so that a forked child can make one anew; in debug builds it carries its rank too, and
+ * A zeroed struct is an unlocked lock, so that a forked child can make one again; in debug builds it carries its rank too, and
  * is checked at each step (sys/lock_check.h). Not for signal handlers. */
-#ifndef MT_LOCK_H
-#define MT_LOCK_H
+#ifndef MT_SYS_LOCK_H
+#define MT_SYS_LOCK_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -59,7 +59,7 @@ static MT_COLD _Noreturn void die(const char *what, const char *first, const cha
 	char line[200];
 	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first, then, second);
 
-	(void)!mt_kernel(SYS_write, STDERR_FILENO, line, length);
+	(void)!mt_raw_syscall(SYS_write, STDERR_FILENO, line, length);
 	abort();
 }
 

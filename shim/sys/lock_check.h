@@ -1,8 +1,8 @@
 /* sys/lock_check.h -- debug builds: what each thread holds, checked against sys/lock_ranks.def at every take, drop and call
  * of other people's code. What breaks the order ends the process by SIGABRT with one line that names both locks, before it can
  * hang. In release builds (without MT_DEBUG) it is nothing. Any thread, signal handlers, forked children; never allocates. */
-#ifndef MT_LOCK_CHECK_H
-#define MT_LOCK_CHECK_H
+#ifndef MT_SYS_LOCK_CHECK_H
+#define MT_SYS_LOCK_CHECK_H
 
 #include <stdint.h>
 

@@ -28,7 +28,7 @@ void mt_main_thread_know(void)
 	int kept = errno;
 	char *at = NULL;
 
-	if (mt_os_gettid() == mt_os_getpid() && mt_kernel(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
+	if (mt_os_gettid() == mt_os_getpid() && mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		offset = at - (char *)pthread_self();
 		use(offset, mt_os_getpid());
 	}

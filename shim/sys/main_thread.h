@@ -1,8 +1,8 @@
 /* sys/main_thread.h -- whether the main thread has ended. libc tells the end of a thread by key destructors, but not of one
  * that makes the exit system call by itself. The kernel tells of each: it clears the word that libc has registered for the
  * thread (set_tid_address(2)). Any thread. Takes no lock, allocates nothing. Rank 0. */
-#ifndef MT_MAIN_THREAD_H
-#define MT_MAIN_THREAD_H
+#ifndef MT_SYS_MAIN_THREAD_H
+#define MT_SYS_MAIN_THREAD_H
 
 #include <stdbool.h>
 #include <sys/types.h>

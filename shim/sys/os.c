@@ -16,7 +16,7 @@ static _Atomic(clock_fn) libcs_clock; /* every store is the same value; no order
 
 static int ask_kernel(clockid_t clock, struct timespec *out)
 {
-	return (int)mt_kernel(SYS_clock_gettime, clock, out);
+	return (int)mt_raw_syscall(SYS_clock_gettime, clock, out);
 }
 
 static MT_COLD clock_fn find_clock(void)
@@ -82,7 +82,7 @@ uint64_t mt_os_page_bytes(void)
 static pid_t own_id(long number)
 {
 	int kept = errno;
-	pid_t id = (pid_t)mt_kernel(number);
+	pid_t id = (pid_t)mt_raw_syscall(number);
 
 	errno = kept;
 	return id;
@@ -107,7 +107,7 @@ static void nap_if_refused(int answer, uint64_t timeout_ns)
 	struct timespec span = {.tv_nsec = (long)span_ns};
 
 	if (answer && answer != ETIMEDOUT && answer != EAGAIN && answer != EINTR && answer != EFAULT)
-		mt_kernel(SYS_nanosleep, &span, NULL);
+		mt_raw_syscall(SYS_nanosleep, &span, NULL);
 }
 
 int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns, enum mt_futex_scope scope)
@@ -120,7 +120,7 @@ int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout
 	int operation = FUTEX_WAIT | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0);
 	int answer = 0;
 
-	if (mt_kernel(SYS_futex, word, operation, expected, timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
+	if (mt_raw_syscall(SYS_futex, word, operation, expected, timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
 		answer = errno;
 	nap_if_refused(answer, timeout_ns);
 	errno = kept;
@@ -131,7 +131,7 @@ void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope sco
 {
 	int kept = errno;
 
-	mt_kernel(SYS_futex, word, FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count, NULL, NULL,
+	mt_raw_syscall(SYS_futex, word, FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count, NULL, NULL,
 		0);
 	errno = kept;
 }
@@ -143,7 +143,7 @@ int mt_os_futex_bump_wake(_Atomic uint32_t *word)
 	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0") never happens. */
 	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 
-	if (mt_kernel(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
+	if (mt_raw_syscall(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
 		answer = errno;
 	errno = kept;
 	return answer;
@@ -161,7 +161,7 @@ int mt_os_open_at(int folder, const char *name, int flags, unsigned int mode)
 {
 	int kept = errno;
 
-	return (int)keep_errno(mt_kernel(SYS_openat, folder, name, flags, mode), kept);
+	return (int)keep_errno(mt_raw_syscall(SYS_openat, folder, name, flags, mode), kept);
 }
 
 int mt_os_open(const char *path, int flags, unsigned int mode)
@@ -173,14 +173,14 @@ void mt_os_close(int fd)
 {
 	int kept = errno;
 
-	(void)keep_errno(mt_kernel(SYS_close, fd), kept);
+	(void)keep_errno(mt_raw_syscall(SYS_close, fd), kept);
 }
 
 static int look(const char *path, struct stat *out, int flags)
 {
 	int kept = errno;
 
-	return (int)keep_errno(mt_kernel(SYS_newfstatat, AT_FDCWD, path, out, flags), kept);
+	return (int)keep_errno(mt_raw_syscall(SYS_newfstatat, AT_FDCWD, path, out, flags), kept);
 }
 
 int mt_os_look(const char *path, struct stat *out)
@@ -197,14 +197,14 @@ int mt_os_look_at_fd(int fd, struct stat *out)
 {
 	int kept = errno;
 
-	return (int)keep_errno(mt_kernel(SYS_fstat, fd, out), kept);
+	return (int)keep_errno(mt_raw_syscall(SYS_fstat, fd, out), kept);
 }
 
 ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 {
 	int kept = errno;
 
-	return keep_errno(mt_kernel(SYS_pread64, fd, out, bytes, offset), kept);
+	return keep_errno(mt_raw_syscall(SYS_pread64, fd, out, bytes, offset), kept);
 }
 
 bool mt_os_file_may_reach(uint64_t bytes)
@@ -223,7 +223,7 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 
 	if (!mt_os_file_may_reach(offset + bytes))
 		return -EFBIG;
-	return keep_errno(mt_kernel(SYS_pwrite64, fd, from, bytes, offset), kept);
+	return keep_errno(mt_raw_syscall(SYS_pwrite64, fd, from, bytes, offset), kept);
 }
 
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
@@ -237,8 +237,8 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 		return fd;
 	while (length < out_bytes - 1) {
 		int kept = errno;
-		/* Not at an offset: the kernel would make up a file of /proc anew for it. */
-		ssize_t got = keep_errno(mt_kernel(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
+		/* Not at an offset: the kernel would make up a file of /proc again for it. */
+		ssize_t got = keep_errno(mt_raw_syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
 
 		if (got == -EINTR)
 			continue;

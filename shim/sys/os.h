@@ -1,7 +1,7 @@
 /* sys/os.h -- what the shim asks of the kernel. Nothing here allocates, takes a lock, keeps a descriptor or touches
  * errno: answers are returned, so that every caller can stand inside malloc or a signal handler. */
-#ifndef MT_OS_H
-#define MT_OS_H
+#ifndef MT_SYS_OS_H
+#define MT_SYS_OS_H
 
 #include <stdbool.h>
 #include <stddef.h>

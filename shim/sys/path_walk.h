@@ -3,8 +3,8 @@
  * objects and reach the kernel in different ways. Any thread may call. Nothing is allocated; sets errno.
  * Links of root's and of one's own are followed, one after the other, each from the folder that was looked at; those of /proc, many
  * of which lead to open files, are followed by the kernel. */
-#ifndef MT_PATH_WALK_H
-#define MT_PATH_WALK_H
+#ifndef MT_SYS_PATH_WALK_H
+#define MT_SYS_PATH_WALK_H
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 
 /* The word of the page: not 0 in the process that marked it. release/acquire with the word behind it. */
 static _Atomic(_Atomic uint32_t *) mark;
-static _Atomic pid_t reaper; /* 0: nobody has marked this process; release, pairs with the acquire of who looks */
+static _Atomic pid_t worker; /* 0: nobody has marked this process; release, pairs with the acquire of who looks */
 
 static _Atomic uint32_t *map_mark(void)
 {
@@ -23,7 +23,7 @@ static _Atomic uint32_t *map_mark(void)
 	return NULL;
 }
 
-void mt_stray_mark(void)
+void mt_raw_clone_mark(void)
 {
 	_Atomic uint32_t *word = atomic_load_explicit(&mark, memory_order_acquire);
 
@@ -33,25 +33,25 @@ void mt_stray_mark(void)
 		return;
 	atomic_store_explicit(word, 1, memory_order_relaxed);
 	atomic_store_explicit(&mark, word, memory_order_release);
-	atomic_store_explicit(&reaper, mt_os_gettid(), memory_order_release);
+	atomic_store_explicit(&worker, mt_os_gettid(), memory_order_release);
 }
 
-void mt_stray_fork_child(void)
+void mt_raw_clone_fork_child(void)
 {
-	atomic_store_explicit(&reaper, 0, memory_order_relaxed);
+	atomic_store_explicit(&worker, 0, memory_order_relaxed);
 }
 
-bool mt_stray_is(void)
+bool mt_raw_clone_is_child(void)
 {
 	const _Atomic uint32_t *word;
 
-	if (!atomic_load_explicit(&reaper, memory_order_acquire))
+	if (!atomic_load_explicit(&worker, memory_order_acquire))
 		return false;
 	word = atomic_load_explicit(&mark, memory_order_acquire);
 	return word && atomic_load_explicit(word, memory_order_relaxed) == 0;
 }
 
-bool mt_stray_left_behind(pid_t thread)
+bool mt_raw_clone_left_behind(pid_t thread)
 {
-	return mt_stray_is() && thread == atomic_load_explicit(&reaper, memory_order_relaxed);
+	return mt_raw_clone_is_child() && thread == atomic_load_explicit(&worker, memory_order_relaxed);
 }

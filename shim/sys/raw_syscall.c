@@ -6,9 +6,9 @@
 
 #define MOST_ERRNO 4095 /* what the kernel answers from -MOST_ERRNO to -1 is an error */
 
-long mt_kernel_call(long number, long a, long b, long c, long d, long e, long f)
+long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f)
 {
-	long answer = mt_enter(number, a, b, c, d, e, f);
+	long answer = mt_raw_syscall_asm(number, a, b, c, d, e, f);
 
 	if ((unsigned long)answer < (unsigned long)-MOST_ERRNO)
 		return answer;

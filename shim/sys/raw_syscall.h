@@ -1,16 +1,16 @@
 /* sys/raw_syscall.h -- the bare system call. libc's syscall() is no door for us: its name is wrapped by ourselves
  * (compat/raw_fork.c), and by others who stand before libc and allocate in it (libfaketime). No cancellation point.
  * Any thread, any handler, before any constructor. Rank 0. */
-#ifndef MT_KERNEL_H
-#define MT_KERNEL_H
+#ifndef MT_SYS_RAW_SYSCALL_H
+#define MT_SYS_RAW_SYSCALL_H
 
 #include <sys/syscall.h>
 
 /* As syscall(2): at most six arguments, each a number or a pointer; answers what the kernel does, or -1 with errno set. */
-#define mt_kernel(...) MT_KERNEL_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define MT_KERNEL_SIX(number, a, b, c, d, e, f, ...) \
-	mt_kernel_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define mt_raw_syscall(...) MT_RAW_SYSCALL_SIX(__VA_ARGS__, 0, 0, 0, 0, 0, 0)
+#define MT_RAW_SYSCALL_SIX(number, a, b, c, d, e, f, ...) \
+	mt_raw_syscall_call(number, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
-long mt_kernel_call(long number, long a, long b, long c, long d, long e, long f);
+long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 
 #endif

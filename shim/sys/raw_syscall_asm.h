@@ -1,10 +1,10 @@
 /* sys/raw_syscall_asm.h -- the instruction that enters the kernel, and nothing else: no errno, no relocation, so that it also serves what
  * runs before the loader has relocated us. All others call sys/raw_syscall.h. */
-#ifndef MT_ENTER_H
-#define MT_ENTER_H
+#ifndef MT_SYS_RAW_SYSCALL_ASM_H
+#define MT_SYS_RAW_SYSCALL_ASM_H
 
 /* Answers what the kernel does: an error as its negative number. Sources: the kernel's calling conventions, syscall(2). */
-static inline long mt_enter(long number, long a, long b, long c, long d, long e, long f)
+static inline long mt_raw_syscall_asm(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = d;

@@ -1,6 +1,6 @@
 /* sys/rss.h -- what the kernel says of this process's memory. Read-only, no state, no allocation; any thread. */
-#ifndef MT_RSS_H
-#define MT_RSS_H
+#ifndef MT_SYS_RSS_H
+#define MT_SYS_RSS_H
 
 #include <stdbool.h>
 #include <stdint.h>

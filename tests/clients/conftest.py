@@ -17,7 +17,7 @@ NOBODY = 65534
 
 @pytest.fixture(params=["threshold", "busy"])
 def settings(request, env):
-	"""As shipped, and with a reaper that starts at the first malloc and never rests."""
+	"""As shipped, and with a worker that starts at the first malloc and never rests."""
 	if request.param == "threshold":
 		return env()
 	return env(MIN_MB=0, TICK_MS=20, IDLE_MS=20, SLACK_MB=1, SLACK_PCT=0, SETTLE_MS=200, BUDGET_PCT=50)

@@ -153,7 +153,7 @@ def test_without_a_driver_its_names_are_not_there(run, bare, env):
 
 
 def test_a_program_without_cuda_has_nothing_of_it(run, env, fakecuda, tmp_path):
-	"""Not a file opened, not a symbol looked up, not even by a heavy cleanup and a reaper that never rests."""
+	"""Not a file opened, not a symbol looked up, not even by a heavy cleanup and a worker that never rests."""
 	script = ("import os, signal, time\nfor i in range(5):\n\tos.kill(os.getpid(), signal.SIGUSR1); time.sleep(0.3)\n"
 	          "print(any(name in open('/proc/self/maps').read() for name in ('libcuda', 'libnvidia-ml')))\n")
 	environment = dict(fakecuda(env(MIN_MB=0, TICK_MS=20)), LD_DEBUG="files,symbols", LD_DEBUG_OUTPUT=str(tmp_path / "loader"))

@@ -301,7 +301,7 @@ def test_a_long_pipeline(same, backend):
 
 
 def test_time_is_not_wasted_at_the_end(run, backend, settings):
-	"""A process that ends does not wait for its reaper."""
+	"""A process that ends does not wait for its worker."""
 	begin = time.monotonic()
 	for _ in range(20):
 		assert run(["/usr/bin/python3", "-c", "x = [bytes(2000) for _ in range(20000)]"], settings).returncode == 0

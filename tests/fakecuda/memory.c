@@ -121,7 +121,7 @@ static size_t round_up(size_t bytes, size_t to)
 	return (bytes + to - 1) / to * to;
 }
 
-/* Small ones share pieces, as they do in a real driver: only a piece begun anew is charged. */
+/* Small ones share pieces, as they do in a real driver: only a piece begun again is charged. */
 static bool charge_block(struct fake_block *block)
 {
 	const size_t granularity = fake_settings.granularity;
@@ -238,7 +238,7 @@ struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *cont
 	struct fake_block *block;
 
 	*result = bytes == 0 ? INVALID_VALUE : OUT_OF_MEMORY;
-	/* The device says no first: no slot is used up by those who ask in vain. */
+	/* The device says no first: no slot is used up by those who ask without effect. */
 	if (bytes == 0 || !set_up() || (charge && bytes > fake_settings.memory_bytes))
 		return NULL;
 	block = take_slot(bytes, bytes >= (2 << 20) ? 2 << 20 : 512);

@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 	printf("pthread_create: %s\n", code ? strerror(code) : "well");
 	if (code == 0)
 		pthread_join(thread, NULL);
-	/* Long enough for a reaper to have tried, and to have tried again. */
+	/* Long enough for a worker to have tried, and to have tried again. */
 	usleep(300000);
 	fill_up();
 	return 0;

@@ -118,7 +118,7 @@ extern ssize_t __real_read(int fd, void *out, size_t bytes);
 extern ssize_t __real_write(int fd, const void *from, size_t bytes);
 extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 extern long __real_sysconf(int name);
-extern long __real_mt_kernel_call(long number, long a, long b, long c, long d, long e, long f);
+extern long __real_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 extern void *__real_mt_symbol(void *handle, const char *name);
 extern const struct mt_heap_ops *__real_mt_system_plain_ops(void);
 const struct mt_heap_ops *__wrap_mt_system_plain_ops(void);
@@ -128,7 +128,7 @@ ssize_t __wrap_read(int fd, void *out, size_t bytes);
 ssize_t __wrap_write(int fd, const void *from, size_t bytes);
 int __wrap_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 long __wrap_sysconf(int name);
-long __wrap_mt_kernel_call(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 void *__wrap_mt_symbol(void *handle, const char *name);
 
 /* ---- what to do ---- */
@@ -402,20 +402,20 @@ static long do_part(int function, int code, const long words[7])
 	if (reads && code == CODE_END)
 		return 0;
 	if ((reads || writes) && code == CODE_HALF)
-		return __real_mt_kernel_call(words[0], words[1], words[2], (words[3] + 1) / 2, words[4], words[5], words[6]);
+		return __real_mt_raw_syscall_call(words[0], words[1], words[2], (words[3] + 1) / 2, words[4], words[5], words[6]);
 	errno = code > 0 ? code : code == CODE_END && writes ? ENOSPC : EIO;
 	return -1;
 }
 
-long __wrap_mt_kernel_call(long number, long a, long b, long c, long d, long e, long f)
+long __wrap_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f)
 {
 	const long words[7] = {number, a, b, c, d, e, f};
 	int function = function_of(number);
 	int code = function < 0 ? 0 : fault_of((enum function)function);
 
 	if (!code)
-		return __real_mt_kernel_call(number, a, b, c, d, e, f);
+		return __real_mt_raw_syscall_call(number, a, b, c, d, e, f);
 	if (function == FN_sys_close)
-		(void)__real_mt_kernel_call(number, a, b, c, d, e, f);
+		(void)__real_mt_raw_syscall_call(number, a, b, c, d, e, f);
 	return do_part(function, code, words);
 }

@@ -1,7 +1,7 @@
 /* phases.c [WORD...] -- a program with a whole life, in which anything of the shim's may fail: it must say the same as
  * without the shim, and end the same way. What the machine itself may refuse now and then (memory, a thread, a process) it
  * asks for again, as programs do; a refusal that is no honest one is told. Words:
- *   bell      MTCTL is run upon this process, with the arguments that stand in MTCTL_WORDS
+ *   control file      MTCTL is run upon this process, with the arguments that stand in MTCTL_WORDS
  *   refuse    the system calls that REFUSED names are refused from main on, in all threads (filter.c)
  *   leave     main ends by pthread_exit; a thread writes the last line
  *   fds       no descriptor but the three is to be had, from the first phase on

@@ -14,7 +14,7 @@ CODE = 46  # no code that the shim knows
 CODES = [CODE, 700, 999]  # and two that end a context
 BIRTH = {"cuInit", "cuCtxCreate_v2"}  # without which the program itself has nothing to do
 POOLED = {"cuMemAlloc_v2", "cuMemFree_v2"}  # called by the pool at other times than by the program
-# The reaper looks at these when it likes, so which call of the program's is the Nth one differs from run to run.
+# The worker looks at these when it likes, so which call of the program's is the Nth one differs from run to run.
 LOOKED_AT = {"cuDeviceGetDefaultMemPool", "cuMemPoolGetAttribute", "cuMemGetInfo_v2"}
 
 

@@ -60,7 +60,7 @@ SANDBOXES = [
 	"EPERM:tgkill,rt_sigtimedwait", "ENOSYS:pwrite64,ftruncate", "EPERM:unlink,unlinkat,rename,renameat",
 	"EPERM:gettid",  # never getpid: kill(getpid(), ...) would go to every process there is
 ]
-# ... and from main on, as a program's own sandbox is: then a reaper runs already, and all of this is taken from it.
+# ... and from main on, as a program's own sandbox is: then a worker runs already, and all of this is taken from it.
 LATER = SANDBOXES + [
 	"EPERM:openat", "ENOSYS:openat,madvise,futex/5", "EACCES:openat,pwrite64,mkdir,unlink", "EPERM:pread64", "ENOSYS:pread64",
 	"EPERM:nanosleep,futex/0,futex/5", "EPERM:munmap",
@@ -95,7 +95,7 @@ def test_sandboxes_that_the_program_enters(env, bare, phases, backend):
 
 
 def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
-	"""Neither the program nor the reaper gets one: the program is told of its own alone."""
+	"""Neither the program nor the worker gets one: the program is told of its own alone."""
 	program = compile_c(pathlib.Path(__file__).with_name("heap_faults.c"))
 	wrapper = refusing("EAGAIN:clone,clone3")
 	expected = run([*wrapper, program], bare)
@@ -109,7 +109,7 @@ def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend)
 
 @pytest.mark.parametrize("error", ["ENOSYS", "EPERM", "EINVAL"])
 def test_where_futexes_are_refused_nobody_spins(shim, error):
-	"""The reaper's sleep is over at once then: it must rest all the same. 1.5 s are 150 naps."""
+	"""The worker's sleep is over at once then: it must rest all the same. 1.5 s are 150 naps."""
 	stage = sweep.Stage(shim.parent)
 	case = dataclasses.replace(sweep.CASES["jemalloc"], words=["idle"], mtctl="")
 	try:
@@ -196,7 +196,7 @@ def test_without_a_descriptor_the_threads_that_main_left_are_not_cut_short(run, 
 
 
 def test_where_no_thread_can_wait_for_the_last_one_the_process_still_ends(shim):
-	"""The second pthread_create of the shim's is refused: the first was the reaper, which kept the process alive for ever."""
+	"""The second pthread_create of the shim's is refused: the first was the worker, which kept the process alive for ever."""
 	stage = sweep.Stage(shim.parent)
 	case = sweep.CASES["leave"]
 	try:

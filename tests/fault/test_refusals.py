@@ -57,7 +57,7 @@ def test_a_program_born_into_a_small_address_space(run, env, bare, backend, kb):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
 def test_no_more_threads(run, env, bare, shim, compile_c, backend, tmp_path):
-	"""The reaper's own pthread_create fails: the heap goes on without it, and the program is not told."""
+	"""The worker's own pthread_create fails: the heap goes on without it, and the program is not told."""
 	program, library = tmp_path / "program", tmp_path / "libmtshim.so"
 	program.write_bytes(compile_c(SOURCE).read_bytes())
 	library.write_bytes(shim.read_bytes())

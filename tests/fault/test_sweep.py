@@ -119,7 +119,7 @@ def test_where_jemalloc_cannot_begin_libcs_heap_serves(stage):
 
 @pytest.mark.parametrize("run", range(4))
 def test_what_stdout_holds_is_written_where_no_thread_can_wait_for_the_last(stage, run):
-	"""Of every two calls one fails: the thread that waits cannot be had, and the reaper hears late that it must go. Were it
+	"""Of every two calls one fails: the thread that waits cannot be had, and the worker hears late that it must go. Were it
 	the process's last, libc would have it write what stdout holds, and it has no descriptors."""
 	case = sweep.CASES["leave"]
 
@@ -167,7 +167,7 @@ def test_every_import_of_the_shim_is_swept_or_cannot_fail(shim):
 
 
 def test_every_system_call_by_number_is_swept():
-	numbers = {name for path in SHIM.rglob("*.c") for name in re.findall(r"(?:mt_kernel|own_id)\(SYS_(\w+)", path.read_text())}
+	numbers = {name for path in SHIM.rglob("*.c") for name in re.findall(r"(?:mt_raw_syscall|own_id)\(SYS_(\w+)", path.read_text())}
 	swept = set(re.findall(r"^\tX\((\w+), E\w+\)", (ROOT / "tests" / "fault" / "inject.def").read_text(), re.MULTILINE))
 	inline = sorted(path.name for path in SHIM.rglob("*.[cSh]") if re.search(r'"(syscall|svc 0)', path.read_text()))
 

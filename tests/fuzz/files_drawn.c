@@ -26,15 +26,15 @@ static void expect_picture(const char *path)
 
 void fuzz_draw(const struct mt_recording *recordings, size_t count)
 {
-	struct mt_picture_wish wish = {.gpu = true, .width = 640, .height = 400};
-	struct mt_comparison_wish both = {.width = 640};
+	struct mt_picture_options options = {.gpu = true, .width = 640, .height = 400};
+	struct mt_comparison_options both = {.width = 640};
 	char path[128];
 	struct mt_why why = {""};
 
 	snprintf(path, sizeof(path), "%s/picture.svg", fuzz_root());
-	wish.path = both.path = path;
-	wish.as_clock = count % 2;
-	if (mt_picture_draw(&recordings[0], &wish, &why) == MT_ERR_OK)
+	options.path = both.path = path;
+	options.as_clock = count % 2;
+	if (mt_picture_draw(&recordings[0], &options, &why) == MT_ERR_OK)
 		expect_picture(path);
 	else
 		fuzz_expect_text("why there is no picture", why.text, sizeof(why.text));
@@ -67,7 +67,7 @@ bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 
 void fuzz_read_pool(const struct fuzz_part *part)
 {
-	struct mt_picture_wish wish = {.width = 640};
+	struct mt_picture_options options = {.width = 640};
 	char path[64], picture[128];
 	struct mt_pool pool;
 	struct mt_why why = {""};
@@ -75,9 +75,9 @@ void fuzz_read_pool(const struct fuzz_part *part)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	snprintf(picture, sizeof(picture), "%s/picture.svg", fuzz_root());
-	wish.path = picture;
+	options.path = picture;
 	if (mt_pool_read(path, &pool, &why) == MT_ERR_OK) {
-		if (mt_picture_draw_pool(&pool, &wish, &why) == MT_ERR_OK)
+		if (mt_picture_draw_pool(&pool, &options, &why) == MT_ERR_OK)
 			expect_picture(picture);
 		mt_pool_free(&pool);
 		(void)unlink(picture);

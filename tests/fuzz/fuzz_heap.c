@@ -333,7 +333,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	unsigned which = !bytes ? 0 : data[0] == 'j' ? 0 : data[0] == 'g' ? 1 : data[0] == 'b' ? 2 : data[0] % 3;
 
 	backend = which < 2 ? backends[which] : NULL;
-	fuzz_heap = which == 0 ? backends[0]->ops : which == 1 ? backends[1]->ops : &mt_boot_ops;
+	fuzz_heap = which == 0 ? backends[0]->ops : which == 1 ? backends[1]->ops : &mt_bootstrap_ops;
 	if (!backend)
 		fuzz_boot_anew();
 	next_seed = 0;

@@ -71,22 +71,22 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void take(const struct fuzz_part *part, struct kernel_wish *wish)
+static void take(const struct fuzz_part *part, struct kernel_options *options)
 {
 	const char *rest;
 
 	if (*part->name == '/') {
 		(void)fuzz_root_put(part->name, part->text, part->bytes);
 	} else if (fuzz_is(part, "cgroup", &rest)) {
-		wish->cgroup = rest;
+		options->cgroup = rest;
 	} else if (fuzz_is(part, "watch", &rest)) {
-		wish->watch = rest;
+		options->watch = rest;
 	} else if (fuzz_is(part, "note", &rest)) {
-		wish->note = rest;
+		options->note = rest;
 	} else if (fuzz_is(part, "limit_mb", &rest)) {
-		wish->limit_mb = fuzz_number(rest) % (16 << 20);
+		options->limit_mb = fuzz_number(rest) % (16 << 20);
 	} else if (fuzz_is(part, "pct", &rest)) {
-		wish->exact_pct = fuzz_number(rest) % 101;
+		options->exact_pct = fuzz_number(rest) % 101;
 	} else {
 		kernel_shim_text(part);
 		kernel_ctl_text(part);
@@ -95,16 +95,16 @@ static void take(const struct fuzz_part *part, struct kernel_wish *wish)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	struct kernel_wish wish = {.cgroup = "", .watch = "", .note = "", .exact_pct = 50};
+	struct kernel_options options = {.cgroup = "", .watch = "", .note = "", .exact_pct = 50};
 	struct fuzz_parts parts;
 
 	fuzz_root_keep("/proc"); /* mtctl keeps its descriptor of it */
 	fuzz_cut(data, bytes, &parts);
 	for (size_t i = 0; i < parts.count; i++)
-		take(&parts.list[i], &wish);
-	kernel_shim(&wish);
+		take(&parts.list[i], &options);
+	kernel_shim(&options);
 	looks_at_input = true;
-	kernel_ctl(&wish);
+	kernel_ctl(&options);
 	looks_at_input = false;
 	fuzz_root_clear();
 	fuzz_drop(&parts);

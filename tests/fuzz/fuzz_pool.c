@@ -16,7 +16,7 @@
 #define CONTEXTS 4
 #define PLACES   48u
 #define FREED    256u
-#define PATIENCE 4 /* a device that is asked so often has gone on meanwhile: who waits for it does not wait in vain */
+#define PATIENCE 4 /* a device that is asked so often has gone on meanwhile: who waits for it does not wait without effect */
 
 struct live {
 	uint64_t base; /* 0: none */
@@ -28,7 +28,7 @@ struct live {
 struct freed {
 	uint64_t base;
 	uint64_t issued[CONTEXTS];
-	unsigned life[CONTEXTS];
+	unsigned init[CONTEXTS];
 };
 
 static struct mt_driver driver;
@@ -76,7 +76,7 @@ static void note_free(uint64_t base)
 	to->base = base;
 	for (int i = 0; i < CONTEXTS; i++) {
 		to->issued[i] = context_at(i)->issued;
-		to->life[i] = lives[i];
+		to->init[i] = lives[i];
 	}
 }
 
@@ -86,7 +86,7 @@ static void expect_fenced(uint64_t base)
 		if (freed[i].base != base)
 			continue;
 		for (int context = 0; context < CONTEXTS; context++)
-			fuzz_expect(freed[i].life[context] != lives[context] ||
+			fuzz_expect(freed[i].init[context] != lives[context] ||
 				    context_at(context)->done >= freed[i].issued[context],
 				    "0x%llx is handed out while context %d is at %llu of %llu", (unsigned long long)base,
 				    context, (unsigned long long)context_at(context)->done,
@@ -365,7 +365,7 @@ static void carry_out(const uint8_t *bytes)
 	case 'D': work(numbers, true); break;
 	case 't': pass_time(numbers); break;
 	case 'T': (void)mt_pool_trim(); break;
-	case 'x': mt_pool_taint(place->base + numbers[1]); break;
+	case 'x': mt_pool_mark_non_recyclable(place->base + numbers[1]); break;
 	case 'r': leave(place); break;
 	case 'g': look(numbers); break;
 	case 'M': make_room(-1); break;

@@ -1,5 +1,5 @@
 /* fuzz_settings.c -- what people write, and what mtctl asks a process for: the environment, MT_CUDA_CONF and
- * MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl does; the bell file as the reaper
+ * MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl does; the control file as the worker
  * does, with settings changed by it.
  *
  * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number, %%name (one on each line);
@@ -32,7 +32,7 @@ static unsigned complaints_count;
 static void complain(const char *line)
 {
 	complaints_count++;
-	fuzz_expect_text("a complaint", line, MT_COMPLAINT_MAX);
+	fuzz_expect_text("a complaint", line, MT_CONFIG_ERROR_MAX);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -110,16 +110,16 @@ static void expect_agreement(const char *entry)
 static void read_environment(char *text, const char *program, struct mt_config *config)
 {
 	const char *list[ENTRIES_MOST + 1];
-	struct mt_config_facts facts;
+	struct mt_launch_env facts;
 	size_t count = split(text, list);
 	char conf[768], small[40];
 
 	mt_config_parse(list, config, complain);
-	mt_config_facts_parse(list, &facts);
+	mt_launch_env_parse(list, &facts);
 	fuzz_expect_text("a rank", facts.rank, sizeof(facts.rank));
 	fuzz_expect(strspn(facts.rank, "0123456789") == strlen(facts.rank), "rank %s", facts.rank);
 	fuzz_expect(strnlen(facts.pressure_watch, MT_TEXT_MAX) < MT_TEXT_MAX, "%s", "a text without its end");
-	fuzz_expect(!mt_config_admits(config, program) || config->enable, "%s", program);
+	fuzz_expect(!mt_program_filter_admits(config, program) || config->enable, "%s", program);
 	mt_jemalloc_conf(config, conf, sizeof(conf));
 	fuzz_expect(strlen(conf) < sizeof(conf), "%s", conf);
 	mt_jemalloc_conf(config, small, sizeof(small));
@@ -146,13 +146,13 @@ static void read_cuda_conf(const char *text)
 			    settings.roundup_divisions[i]);
 }
 
-/* ---- the bell ---- */
+/* ---- the control file ---- */
 
-static char bell_path[512];
+static char control_path[512];
 static uint64_t next_seq;
 
 /* Anew for each input that needs it: what an input does to the file must not stay. */
-static void make_bell(void)
+static void make_control(void)
 {
 	struct mt_config config;
 	uint64_t ticks, space;
@@ -160,35 +160,35 @@ static void make_bell(void)
 
 	mt_files_remove();
 	mt_files_forget();
-	mt_bell_fork_child();
+	mt_control_fork_child();
 	mt_config_defaults(&config);
 	snprintf(config.dir, sizeof(config.dir), "%s", fuzz_root());
 	if (mt_files_open(&config, &at) != MT_ERR_OK || mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
 	close(at);
-	snprintf(bell_path, sizeof(bell_path), "%s/%d-%llu-%llu.bell", fuzz_root(), (int)getpid(), (unsigned long long)ticks,
+	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.bell", fuzz_root(), (int)getpid(), (unsigned long long)ticks,
 		 (unsigned long long)space);
-	mt_bell_use_file(false);
+	mt_control_use_file(false);
 }
 
-static void drop_bell(void)
+static void drop_control(void)
 {
 	mt_files_remove();
 	mt_files_forget();
-	mt_bell_fork_child();
-	*bell_path = '\0';
+	mt_control_fork_child();
+	*control_path = '\0';
 }
 
-static void put_bell(const void *bytes, size_t count)
+static void put_control(const void *bytes, size_t count)
 {
-	FILE *file = fopen(bell_path, "r+");
+	FILE *file = fopen(control_path, "r+");
 
 	if (!file || ftruncate(fileno(file), (off_t)count) != 0 || fwrite(bytes, 1, count, file) != count ||
 		    fclose(file) != 0)
 		abort();
 }
 
-/* Nobody changes by the bell what is read at the start alone: paths above all. */
+/* Nobody changes by the control file what is read at the start alone: paths above all. */
 static void set(const struct mt_request *request)
 {
 	struct mt_config before = *mt_config(), wanted = before;
@@ -222,19 +222,19 @@ static void ring(const void *bytes, size_t count)
 {
 	struct mt_request request;
 
-	if (!*bell_path)
-		make_bell();
-	put_bell(bytes, count);
-	(void)mt_bell_word();
-	if (!mt_bell_request(&request))
+	if (!*control_path)
+		make_control();
+	put_control(bytes, count);
+	(void)mt_control_word();
+	if (!mt_control_request(&request))
 		return;
-	fuzz_expect(count >= sizeof(struct mt_bell_file), "a request out of %zu bytes", count);
+	fuzz_expect(count >= sizeof(struct mt_control_file), "a request out of %zu bytes", count);
 	/* COUNT stands for one that this library does not know: it is answered so. */
 	fuzz_expect(request.kind > MT_REQUEST_NONE && request.kind <= MT_REQUEST_COUNT, "kind %u", request.kind);
 	fuzz_expect(request.level < MT_LEVEL_COUNT, "level %u", request.level);
 	fuzz_expect(strnlen(request.name, sizeof(request.name)) < sizeof(request.name), "%s", "a name without its end");
 	fuzz_expect(strnlen(request.value, sizeof(request.value)) < sizeof(request.value), "%s", "a value without its end");
-	fuzz_expect(!mt_bell_request(&(struct mt_request){0}), "%s", "one request is told twice");
+	fuzz_expect(!mt_control_request(&(struct mt_request){0}), "%s", "one request is told twice");
 	if (request.kind == MT_REQUEST_SET)
 		set(&request);
 }
@@ -252,7 +252,7 @@ static bool take_text(const char *line, const char *word, char *out, size_t room
 
 static void ring_request(char *text)
 {
-	struct mt_bell_file file = {.magic = MT_BELL_MAGIC, .version = MT_STATS_VERSION,
+	struct mt_control_file file = {.magic = MT_CONTROL_MAGIC, .version = MT_STATS_VERSION,
 				    .request = {.seq = ++next_seq, .kind = MT_REQUEST_SET}};
 	size_t cut = sizeof(file);
 
@@ -302,9 +302,9 @@ static void follow_policy(char *text, const struct mt_config *config)
 		now.dirty_bytes = dirty % (1 << 24) * MT_MIB;
 		now.cpu_ns += ms % 1000 * 1000;
 		now.usage_known = mt_policy_wants_usage(&policy, &now);
-		now.dirty_known = mt_asking_decide(&asked, &policy, &now, config, true) != MT_ASKING_NOT;
+		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config, true) != MT_SAMPLING_INTERVAL_NOT;
 		if (now.dirty_known)
-			mt_asking_note(&asked, &now);
+			mt_sampling_interval_note(&asked, &now);
 		plan = mt_policy_decide(&policy, &now, config);
 		fuzz_expect(plan.next_tick_ns > 0, "%s", "a reaper that never sleeps");
 		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d", (int)plan.reason);
@@ -351,8 +351,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	fuzz_cut(data, bytes, &parts);
 	for (size_t i = 0; i < parts.count; i++)
 		take(&parts.list[i], &parts, &config);
-	if (*bell_path)
-		drop_bell();
+	if (*control_path)
+		drop_control();
 	fuzz_drop(&parts);
 	return 0;
 }

@@ -4,17 +4,17 @@
 
 #include "fuzz.h"
 
-struct kernel_wish {
+struct kernel_options {
 	const char *cgroup;       /* MT_CGROUP */
 	const char *watch, *note; /* MEMORY_PRESSURE_WATCH, _WRITE */
 	uint64_t limit_mb, exact_pct;
 };
 
 /* The files below fuzz_root as shim/sense reads them. */
-void kernel_shim(const struct kernel_wish *wish);
+void kernel_shim(const struct kernel_options *options);
 
 /* The same, and those of process 42, as mtctl does. */
-void kernel_ctl(const struct kernel_wish *wish);
+void kernel_ctl(const struct kernel_options *options);
 
 /* Texts by themselves. */
 void kernel_shim_text(const struct fuzz_part *part);

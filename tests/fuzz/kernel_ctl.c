@@ -23,7 +23,7 @@ static void expect_limit(enum mt_err error, const struct mt_limit *limit)
 	fuzz_expect(mt_limit_percent(limit) >= 0, "%g %%", mt_limit_percent(limit));
 }
 
-static void look_at_limits(const struct kernel_wish *wish)
+static void look_at_limits(const struct kernel_options *options)
 {
 	struct mt_limit limit = {0};
 	struct mt_top_machine machine;
@@ -32,9 +32,9 @@ static void look_at_limits(const struct kernel_wish *wish)
 
 	expect_limit(mt_limit_find(fuzz_root(), 0, &limit), &limit);
 	expect_limit(mt_limit_find("", PID, &limit), &limit);
-	if (mt_limit_find_in(fuzz_root(), wish->cgroup, &limit) == MT_ERR_OK && limit.is_cgroup)
+	if (mt_limit_find_in(fuzz_root(), options->cgroup, &limit) == MT_ERR_OK && limit.is_cgroup)
 		expect_limit(MT_ERR_OK, &limit);
-	(void)mt_limit_used_in(fuzz_root(), wish->cgroup, &used);
+	(void)mt_limit_used_in(fuzz_root(), options->cgroup, &used);
 	(void)mt_limit_cgroup_directory("", PID, directory, sizeof(directory));
 	(void)mt_limit_memory_directory("", PID, directory, sizeof(directory));
 	(void)mt_limit_machine_used(fuzz_root());
@@ -138,9 +138,9 @@ static void look_at_all(void)
 
 static struct mt_smaps before; /* of the input */
 
-void kernel_ctl(const struct kernel_wish *wish)
+void kernel_ctl(const struct kernel_options *options)
 {
-	look_at_limits(wish);
+	look_at_limits(options);
 	look_at_process();
 	look_at_all();
 	mt_smaps_free(&before);

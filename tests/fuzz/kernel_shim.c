@@ -15,7 +15,7 @@
 #include "pressure/psi.h"
 #include "sys/rss.h"
 
-/* Looks now, when limits are read anew, and when the groups are found anew. */
+/* Looks now, when limits are read again, and when the groups are found again. */
 static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 {
 	static const uint64_t seconds[] = {1000, 1001, 1006, 1070};
@@ -28,7 +28,7 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 		mt_cgroup_look(fuzz_root(), config, seconds[i] * MT_NS_PER_S, exact_pct, &look);
 		fuzz_expect(look.events_count >= events, "%llu events after %llu", (unsigned long long)look.events_count,
 			    (unsigned long long)events);
-		fuzz_expect(look.source && strlen(look.source) < 2 * MT_PLACE_BYTES, "%s", "no source");
+		fuzz_expect(look.source && strlen(look.source) < 2 * MT_CGROUP_PATH_BYTES, "%s", "no source");
 		fuzz_expect(!look.is_cgroup || look.limit_bytes, "%s", "a group without a limit");
 		fuzz_expect(strncmp(mt_cgroup_directory(), fuzz_root(), strlen(fuzz_root())) == 0 || !*mt_cgroup_directory(),
 			    "%s", mt_cgroup_directory());
@@ -37,7 +37,7 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 }
 
 /* The watch keeps its descriptor for good, and there is but one in a process: here one for each input. */
-static void look_at_stalls(const struct mt_config_facts *facts)
+static void look_at_stalls(const struct mt_launch_env *facts)
 {
 	int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
 	struct mt_psi_look look;
@@ -57,22 +57,22 @@ static void copy(const char *text, char *out, size_t room)
 		strcpy(out, text);
 }
 
-void kernel_shim(const struct kernel_wish *wish)
+void kernel_shim(const struct kernel_options *options)
 {
-	static struct mt_config_facts facts;
+	static struct mt_launch_env facts;
 	struct mt_config config;
 	struct mt_rss_full full;
 	struct mt_load load;
 	char path[128];
 
 	mt_config_defaults(&config);
-	config.limit_mb = wish->limit_mb;
-	copy(wish->cgroup, config.cgroup, sizeof(config.cgroup));
-	look_at_cgroup(&config, wish->exact_pct);
+	config.limit_mb = options->limit_mb;
+	copy(options->cgroup, config.cgroup, sizeof(config.cgroup));
+	look_at_cgroup(&config, options->exact_pct);
 	memset(&facts, 0, sizeof(facts));
-	if (!strstr(wish->watch, ".."))
-		copy(wish->watch, facts.pressure_watch, sizeof(facts.pressure_watch));
-	copy(wish->note, facts.pressure_write, sizeof(facts.pressure_write));
+	if (!strstr(options->watch, ".."))
+		copy(options->watch, facts.pressure_watch, sizeof(facts.pressure_watch));
+	copy(options->note, facts.pressure_write, sizeof(facts.pressure_write));
 	look_at_stalls(&facts);
 	mt_load_fork_child();
 	mt_load_look(fuzz_root(), 1000 * MT_NS_PER_S, &load);
@@ -91,7 +91,7 @@ void kernel_shim_text(const struct fuzz_part *part)
 	if (fuzz_is(part, "psi", NULL)) {
 		(void)mt_psi_parse(part->text, "some", &number);
 		(void)mt_psi_parse(part->text, "full", &number);
-		(void)mt_place_keyed(part->text, "total ", &number);
+		(void)mt_cgroup_path_keyed(part->text, "total ", &number);
 	} else if (fuzz_is(part, "base64", NULL)) {
 		length = mt_psi_base64(part->text, decoded, sizeof(decoded));
 		fuzz_expect(length <= (int)sizeof(decoded) && length <= (int)part->bytes, "%d bytes", length);
@@ -105,6 +105,6 @@ void kernel_shim_text(const struct fuzz_part *part)
 	} else if (fuzz_is(part, "library", NULL)) {
 		mt_frameworks_note(part->text, &seen);
 		for (uint64_t choice = 0; choice < 4; choice++)
-			(void)mt_frameworks_decide(choice, mt_config_facts(), &seen);
+			(void)mt_frameworks_decide(choice, mt_launch_env(), &seen);
 	}
 }

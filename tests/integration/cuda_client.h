@@ -1,5 +1,5 @@
 /* cuda_client.h -- a CUDA program's view of the driver: the functions it uses, reached by one of the roads that real programs
- * take. Declared anew, so that no CUDA header is needed. Every function may be missing (an older driver): test before use.
+ * take. Declared again, so that no CUDA header is needed. Every function may be missing (an older driver): test before use.
  *
  * Roads: `linked` (only where compiled with -DROAD_LINKED and -lcuda), and by dlopen: `local`, `lazy`, `global`, `deepbind`, `path`
  * (an absolute path, from CUDA_CLIENT_PATH), `next` (each name asked twice), `version` (by dlvsym first, which libcuda has no

@@ -127,7 +127,7 @@ static void stranger(void)
 	use_new_blocks(block);
 }
 
-/* The reaper's thread asks for the other device's primary context, and meanwhile ours ends. */
+/* The worker's thread asks for the other device's primary context, and meanwhile ours ends. */
 static void destroyed_under_the_reaper(void)
 {
 	uint64_t block, calls;
@@ -217,7 +217,7 @@ static void hold_until_let_go(void *unused)
 		usleep(1000);
 }
 
-/* The reaper gives an idle block back, in a driver whose cuMemFree waits for all work of the context; the work waits for us. */
+/* The worker gives an idle block back, in a driver whose cuMemFree waits for all work of the context; the work waits for us. */
 static void destroyed_beside_a_decay(void)
 {
 	uint64_t first, second;

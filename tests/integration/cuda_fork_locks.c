@@ -2,9 +2,9 @@
  * the lock behind it much of the time, while main forks FORKS times; each child goes through the same door, whose driver refuses
  * it, allocates on the heap, and starts a thread of its own. A lock that it inherits as held makes it hang: its alarm then kills
  * it. Which lock is behind which door:
- *   blocks     context, shard, stash, piece: blocks of the pool, freed while work on them runs
+ *   blocks     context, shard, slab, piece: blocks of the pool, freed while work on them runs
  *   kinds      device: memory that is no block of the pool's
- *   contexts   slots, limbo: contexts that are made and destroyed
+ *   contexts   slots, pending list: contexts that are made and destroyed
  *   captures   gate, captures
  *   failures   oom: allocations that no device has room for
  *   first      gpu_start: another way round, a fork in each of FORKS processes while their first calls are under way

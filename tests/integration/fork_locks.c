@@ -6,10 +6,10 @@
  *   stats     publish (mt_stats fills in under it)
  *   trim      actions, purge (each arena), publish, account
  *   births    account: threads that are born and die, with mt_stats
- *   signals   the view of the cleanup signal (sigaction), and the bell
- *   rounds    the bell, rounds, publish
+ *   signals   the view of the cleanup signal (sigaction), and the control file
+ *   rounds    the control file, rounds, publish
  *   profile   the gate before the heap profiler's walks (for MT_PROF=on)
- *   environ   getenv, dlsym and dlopen: the loader's own, which libc makes anew in the child
+ *   environ   getenv, dlsym and dlopen: the loader's own, which libc makes again in the child
  * Prints how many children came back well. */
 #include <dlfcn.h>
 #include <malloc.h>

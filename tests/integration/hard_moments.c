@@ -2,10 +2,10 @@
  *   atfork       forks with the handlers of hard_atfork.c (compiled with -DWITH_ATFORK and linked with it)
  *   leave        main ends by pthread_exit, a thread writes its last line later, unflushed
  *   detached     hundreds of detached threads that never use the heap end together
- *   descriptors  NUMBER times the lowest free descriptor, beside the reaper
+ *   descriptors  NUMBER times the lowest free descriptor, beside the worker
  *   stray        a _Fork child calls exit()
  *   late         512 MB are touched long after they were allocated, then freed; NUMBER 1 asks by SIGUSR1
- *   wake         only wakes the reaper (compiled with -DTLS_BYTES=n for a large static TLS)
+ *   wake         only wakes the worker (compiled with -DTLS_BYTES=n for a large static TLS)
  *   pairs        NUMBER pairs of malloc and free, for a tool that counts
  *   pending      a thread with a cancellation pending allocates
  *   cancel       threads are cancelled while they allocate and trim, with a fork after each
@@ -59,7 +59,7 @@ static char *touched(size_t bytes)
 	return block;
 }
 
-/* Grows past any threshold, and goes on when the reaper is there and has its files. Without it, the moment is not the
+/* Grows past any threshold, and goes on when the worker is there and has its files. Without it, the moment is not the
  * one that is meant: then the program ends. */
 static void wake(void)
 {
@@ -202,7 +202,7 @@ static int descriptors(long tries)
 			close(fd);
 		}
 		if (i % 500 == 0)
-			free(touched(MIB)); /* something for the reaper to look at */
+			free(touched(MIB)); /* something for the worker to look at */
 	}
 	printf("%ld tries, %ld got another descriptor\n", tries, others);
 	return 0;

@@ -6,12 +6,12 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-bool mt_life_is_born(void)
+bool mt_init_has_started(void)
 {
 	return true;
 }
 
-bool mt_life_is_on(void)
+bool mt_init_is_on(void)
 {
 	return true;
 }
@@ -24,7 +24,7 @@ MT_HEAP_COMPOSED(X)
 X(int, malloc_trim, , )
 #undef X
 
-bool mt_life_is_embedded(void)
+bool mt_init_uses_jemalloc(void)
 {
 	return false;
 }

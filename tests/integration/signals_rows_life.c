@@ -1,5 +1,5 @@
-/* signals_rows_life.c -- a signal through the life of a process: dying of it, threads, fork, vfork, exec, longjmp.
- * rows_life must read the same with and without the shim; rows_survive are those in which a program without it dies. */
+/* signals_rows_init.c -- a signal through the life of a process: dying of it, threads, fork, vfork, exec, longjmp.
+ * rows_init must read the same with and without the shim; rows_survive are those in which a program without it dies. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 {
 	int bell = argc == 3 ? open(argv[1], O_RDWR) : -1;
 	int stats = argc == 3 ? open(argv[2], O_RDONLY) : -1;
-	struct mt_bell_file *map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
+	struct mt_control_file *map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
 
 	if (map == MAP_FAILED)
 		return 2;

@@ -7,7 +7,7 @@ DIFFERENCE = re.compile(r"^live (-?\d+) own (-?\d+) difference (-?\d+)$")
 
 
 @pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0, "TICK_MS": 10, "SLACK_MB": 0, "IDLE_MS": 10, "BUDGET_PCT": 100}],
-                         ids=["asleep", "busy-reaper"])
+                         ids=["asleep", "busy-worker"])
 def test_two_hundred_threads_end_at_the_exact_byte(run, env, compile_c, backend, settings):
 	got = run([compile_c("account_exact.c")], env(**settings), timeout=120)
 

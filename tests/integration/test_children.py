@@ -1,4 +1,4 @@
-"""Every way to a child, from a program in whose heap the reaper is busy. Thousands: tests/stress/test_children_storm.py."""
+"""Every way to a child, from a program in whose heap the worker is busy. Thousands: tests/stress/test_children_storm.py."""
 import re
 
 import pytest
@@ -23,7 +23,7 @@ def test_children_come_back_well(children, way):
 
 @pytest.mark.parametrize("way", ["_fork", "clone", "clone3"])
 def test_children_past_forks_handlers_come_back_well(children, way):
-	"""What the reaper held at that moment stayed held in the child, or half done: one in five hundred hung or crashed."""
+	"""What the worker held at that moment stayed held in the child, or half done: one in five hundred hung or crashed."""
 	assert children(way, 300) == "300 of 300\n"
 
 
@@ -38,7 +38,7 @@ def test_a_child_past_forks_handlers_may_change_its_ids_whatever_the_loader_did(
 
 @pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["asleep", "awake"])
 def test_a_line_of_two_hundred_forks_of_forks(run, env, compile_c, backend, settings):
-	"""Two hundred reapers that look a hundred times a second would be another test."""
+	"""Two hundred workers that look a hundred times a second would be another test."""
 	got = run([compile_c("children.c"), "line", 200], env(**settings), timeout=60)
 
 	assert (got.returncode, got.stdout, got.stderr) == (0, "200 of 200\n", "")

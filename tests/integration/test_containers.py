@@ -68,7 +68,7 @@ def test_a_thread_works_on_after_main_left_where_there_is_no_proc(run, env, comp
 @pytest.mark.parametrize("flags", [["-U", "-r"], ["-U"]], ids=["mapped", "unmapped"])
 def test_a_program_works_in_a_user_namespace(run, env, backend, flags):
 	"""Unmapped, it is nobody, and owns nothing that it finds. Neither is given to a process of more than one thread: the
-	reaper, which unshare itself has here, is in the way."""
+	worker, which unshare itself has here, is in the way."""
 	if subprocess.run(["unshare", *flags, "true"], capture_output=True).returncode != 0:
 		pytest.skip("may not make a user namespace here")
 
@@ -78,8 +78,8 @@ def test_a_program_works_in_a_user_namespace(run, env, backend, flags):
 	assert len(got.stderr.splitlines()) <= 2, got.stderr
 
 
-def test_the_reaper_is_back_after_it_stepped_aside(run, env, backend):
-	"""A program of a certain size that asks for a user namespace: it is given one, and has a reaper again."""
+def test_the_worker_is_back_after_it_stepped_aside(run, env, backend):
+	"""A program of a certain size that asks for a user namespace: it is given one, and has a worker again."""
 	script = ("import ctypes, os, time\n"
 	          "held = [bytes(2000) for _ in range(30000)]\n"
 	          "threads = lambda: len(os.listdir('/proc/self/task'))\n"
@@ -97,7 +97,7 @@ def test_the_reaper_is_back_after_it_stepped_aside(run, env, backend):
 	assert (got.returncode, got.stdout) == (0, "2 0\n2\n"), got.stderr
 
 
-def test_a_reaper_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backend):
+def test_a_worker_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backend):
 	"""It made them anew: what it had recorded was lost, and with each time one more mapping stayed in the process."""
 	script = ("import ctypes, os, signal, time\n"
 	          "held = [bytes(2000) for _ in range(30000)]\n"

@@ -61,7 +61,7 @@ def test_a_thread_works_on_where_nobody_can_count_the_threads(same):
 @pytest.mark.parametrize("order", ["before", "behind"])
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_program_whose_main_thread_left_ends_over_any_allocator(run, env, shim, compile_c, name, order):
-	"""Nobody counted there, so nobody was told that main had ended: the reaper kept the process for ever."""
+	"""Nobody counted there, so nobody was told that main had ended: the worker kept the process for ever."""
 	library = library_of(name)
 	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
 

@@ -1,10 +1,10 @@
-"""fork under a busy heap and a busy reaper: nothing hangs, and the child is a process of its own."""
+"""fork under a busy heap and a busy worker: nothing hangs, and the child is a process of its own."""
 import glob
 import re
 
 import pytest
 
-# A reaper that looks every 10 ms and purges whatever it finds holds its locks as often as it can.
+# A worker that looks every 10 ms and purges whatever it finds holds its locks as often as it can.
 BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0, "BUDGET_PCT": 100, "SETTLE_MS": 100}
 
 
@@ -90,7 +90,7 @@ print("status", status, "parent", threads())
 '''
 
 
-def test_the_childs_reaper_restarts_when_it_grows(run, env, backend):
+def test_the_childs_worker_restarts_when_it_grows(run, env, backend):
 	got = run(["/usr/bin/python3", "-c", GROW_IN_CHILD], env(), timeout=60)
 
 	assert got.stdout.splitlines() == ["parent 2", "child at birth 1", "child grown 2 files 2", "status 0 parent 2"]
@@ -147,7 +147,7 @@ print(children > 100)
 
 
 def test_a_library_behind_us_that_locks_in_sigaction_and_in_fork_hangs_nobody(run, env, compile_c, shim):
-	"""The reaper asked for the signal's handler with the lock held that every fork waits for."""
+	"""The worker asked for the signal's handler with the lock held that every fork waits for."""
 	behind = compile_c("sigaction_behind.c", "-shared", "-fPIC")
 
 	got = run(["/usr/bin/python3", "-c", FORK_AND_ASK], dict(env(MIN_MB=0), LD_PRELOAD=f"{shim}:{behind}"), timeout=60)
@@ -155,7 +155,7 @@ def test_a_library_behind_us_that_locks_in_sigaction_and_in_fork_hangs_nobody(ru
 	assert got.stdout == "True\n", got.stderr
 
 
-def test_a_child_forked_while_the_reaper_looks_at_the_loaded_objects_can_look_too(run, env, compile_c, shim, fakecuda):
+def test_a_child_forked_while_the_worker_looks_at_the_loaded_objects_can_look_too(run, env, compile_c, shim, fakecuda):
 	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes anew."""
 	behind = compile_c("phdr_behind.c", "-shared", "-fPIC")
 	settings = fakecuda(env(MIN_MB=0, TICK_MS=10, CUDA="pool", CUDA_DECAY_MS=300))

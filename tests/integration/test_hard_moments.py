@@ -32,7 +32,7 @@ def test_detached_threads_that_never_used_the_heap_are_forgotten(live):
 	assert live("detached", 12, MIN_MB=0) == "live bytes stay: yes\n"
 
 
-def test_no_descriptor_of_the_reaper_takes_a_number_from_the_program(live):
+def test_no_descriptor_of_the_worker_takes_a_number_from_the_program(live):
 	assert live("descriptors", 200000, TICK_MS=10) == "200000 tries, 0 got another descriptor\n"
 
 
@@ -51,13 +51,13 @@ def test_memory_touched_long_after_it_was_allocated_goes_back_on_a_signal(live):
 
 
 @pytest.mark.parametrize("tls_bytes", [200000, 245000, 252000, 300000])
-def test_the_reaper_runs_beside_a_large_static_tls(live, tls_bytes):
+def test_the_worker_runs_beside_a_large_static_tls(live, tls_bytes):
 	"""libc takes it from the thread's own stack."""
 	assert live("wake", flags=(f"-DTLS_BYTES={tls_bytes}",), MIN_MB=0, TICK_MS=10) == "2 threads\n"
 
 
 def instructions_a_pair(run, program, env):
-	"""Exact where a time is not: the difference of two runs, which takes the start out. Ticks of the reaper, which
+	"""Exact where a time is not: the difference of two runs, which takes the start out. Ticks of the worker, which
 	come by the clock, must stay out too: env is one in which it does not wake."""
 	counts = []
 	for pairs in (1000, 11000):

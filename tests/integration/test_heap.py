@@ -17,7 +17,7 @@ def test_family_answers_as_libc(run, env, bare, compile_c, backend):
 	assert (got.returncode, got.stderr) == (0, "")
 
 
-def test_family_answers_as_libc_while_the_reaper_is_at_work(run, env, bare, compile_c, backend):
+def test_family_answers_as_libc_while_the_worker_is_at_work(run, env, bare, compile_c, backend):
 	program = compile_c("heap_family.c")
 
 	got = run([program], env(MIN_MB=0, TICK_MS=10, IDLE_MS=10, SLACK_MB=0, SLACK_PCT=0, BUDGET_PCT=100, SETTLE_MS=100))

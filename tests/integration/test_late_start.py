@@ -1,4 +1,4 @@
-"""A small process has no thread and no file; a large one gets its reaper wherever it happens to grow."""
+"""A small process has no thread and no file; a large one gets its worker wherever it happens to grow."""
 import os
 import pathlib
 import shutil
@@ -46,13 +46,13 @@ def test_growth_past_the_threshold_wakes_it(puppet, env, mt_dir, wait_for, backe
 	actor.tell("alloc 30000 2000 2000")
 	actor.tell("churn 100")
 
-	wait_for(lambda: actor.number("status Threads:") == 2, 10, "a reaper at 60 MB")
+	wait_for(lambda: actor.number("status Threads:") == 2, 10, "a worker at 60 MB")
 	wait_for(lambda: len(list(mt_dir.iterdir())) == 2, 10, "a stats and a bell file")
 	for file in mt_dir.iterdir():
 		assert file.name.startswith(f"{actor.pid}-") and file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_process_of_large_arrays_and_a_small_heap_gets_its_reaper(run, env, compile_c, backend):
+def test_a_process_of_large_arrays_and_a_small_heap_gets_its_worker(run, env, compile_c, backend):
 	"""Its heap never grows after the beginning, of which nobody was told any more: no one looked at it."""
 	got = run([compile_c("large_arrays.c")], env(), timeout=30)
 
@@ -84,7 +84,7 @@ def test_files_go_when_another_program_takes_over(run, env, mt_dir, backend):
 
 @pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["threshold", "first-malloc"])
 @pytest.mark.parametrize("place", ["dlopen", "key", "thread", "atexit", "forked"])
-def test_the_reaper_starts_in_awkward_places(run, env, compile_c, backend, place, settings):
+def test_the_worker_starts_in_awkward_places(run, env, compile_c, backend, place, settings):
 	plugin = compile_c("late_plugin.c", "-shared", "-fPIC")
 
 	got = run([compile_c("late_places.c"), place, plugin], env(**settings), timeout=30)
@@ -98,7 +98,7 @@ def test_the_reaper_starts_in_awkward_places(run, env, compile_c, backend, place
 
 
 @pytest.mark.parametrize("thread", ["main", "other"])
-def test_a_child_that_grows_into_what_it_inherited_gets_a_reaper(run, env, backend, thread):
+def test_a_child_that_grows_into_what_it_inherited_gets_a_worker(run, env, backend, thread):
 	"""Free heap of the parent serves it: the kernel is never asked for memory, by which growth is noticed otherwise."""
 	program = ("import os, sys, threading\n"
 	           "kept = [bytes(2000) for i in range(50000)]\n"
@@ -145,7 +145,7 @@ FIRST_CALLS = {
 
 
 @pytest.mark.parametrize("name", FIRST_CALLS)
-def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, name):
+def test_the_worker_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, name):
 	command, expected = FIRST_CALLS[name]
 	if shutil.which(command[0]) is None:
 		pytest.skip(f"{name} is not installed")
@@ -158,9 +158,9 @@ def test_the_reaper_starts_at_the_first_malloc(run, env, bare, mt_dir, backend, 
 
 
 @pytest.mark.parametrize("option, policy", [("-f", os.SCHED_OTHER), ("-r", os.SCHED_OTHER), ("-i", os.SCHED_IDLE)])
-def test_the_reaper_has_the_policy_of_the_program_but_for_a_real_time_one(run, puppet, env, bare, awake, option, policy):
+def test_the_worker_has_the_policy_of_the_program_but_for_a_real_time_one(run, puppet, env, bare, awake, option, policy):
 	"""A real-time one would purge before all others. And in a program that only takes what nobody wants more than that is refused:
-	without privileges it had no reaper at all."""
+	without privileges it had no worker at all."""
 	wrapper = ["chrt", option, "0" if option == "-i" else "5"]
 	if run([*wrapper, "true"], bare).returncode != 0:
 		pytest.skip(f"{' '.join(wrapper)} is not allowed here")

@@ -72,7 +72,7 @@ def test_an_audit_library_sees_a_program_as_ever(run, env, bare, compile_c, back
 
 @pytest.mark.parametrize("preloaded", [False, True], ids=["alone", "preloaded"])
 def test_a_program_that_opens_and_closes_the_shim_lives_on(run, env, compile_c, shim, mt_dir, preloaded):
-	"""Its code was unmapped under the reaper's feet."""
+	"""Its code was unmapped under the worker's feet."""
 	settings = env(**BUSY)
 	if not preloaded:
 		del settings["LD_PRELOAD"]

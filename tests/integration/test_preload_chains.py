@@ -60,7 +60,7 @@ def test_programs_work_in_a_time_of_their_own(goes_well, faketime, order, when):
 @pytest.mark.parametrize("library", ["libfaketime.so.1", "libfaketimeMT.so.1"])
 def test_a_program_that_allocates_much_before_libfaketime_has_begun_ends_well(run, env, shim, compile_c, faketime, backend,
                                                                               library, call, order):
-	"""The reaper, which began with it, asked for a file's owner: libfaketime's stat made a semaphore then, took it for another's in
+	"""The worker, which began with it, asked for a file's owner: libfaketime's stat made a semaphore then, took it for another's in
 	its constructor, and waited for it at the end when it was gone."""
 	library = pathlib.Path(faketime).with_name(library)
 	settings = dict(env(MIN_MB=0), LD_PRELOAD=chained(library, shim, order))
@@ -89,7 +89,7 @@ def cpu_seconds(pid):
 
 @ORDER
 @pytest.mark.parametrize("when", ["still", "fast"])
-def test_the_reaper_lives_in_real_time(puppet, env, shim, awake, wait_for, faketime, backend, order, when):
+def test_the_worker_lives_in_real_time(puppet, env, shim, awake, wait_for, faketime, backend, order, when):
 	"""By a clock that stood still no pause was ever over: nothing was purged any more, and some waits never ended."""
 	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0), LD_PRELOAD=chained(faketime, shim, order),
 	                FAKETIME=TIMES[when])
@@ -164,7 +164,7 @@ def test_programs_work_with_two_copies_of_the_shim(goes_well, copy_of_shim, orde
 
 
 def test_of_two_copies_the_first_serves(puppet, env, shim, copy_of_shim, awake, control, mt_dir, backend):
-	"""Both had a reaper, purged each other's heap, and wrote files of the same name."""
+	"""Both had a worker, purged each other's heap, and wrote files of the same name."""
 	settings = dict(env(MIN_MB=0, BUDGET_PCT=0), LD_PRELOAD=f"{shim}:{copy_of_shim}")
 	actor = puppet(settings)
 	actor.tell("alloc 40000 4000 4000")

@@ -330,7 +330,7 @@ def test_of_several_ranks_none_touches_its_device(device, mt_dir):
 # ---- what it costs ----
 
 def switches(pid):
-	"""Voluntary switches of the reaper."""
+	"""Voluntary switches of the worker."""
 	for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
 		if (task / "comm").read_text() == "mtshim\n":
 			return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.MULTILINE)[1])

@@ -1,5 +1,5 @@
 """Collections that a thread asks for of which Python knows nothing: the one pending call there may be is given back in the end,
-whatever became of who asked. Without a reaper, which would clear up behind them."""
+whatever became of who asked. Without a worker, which would clear up behind them."""
 
 PYTHON = "/usr/bin/python3"
 NO_REAPER = {"MIN_MB": 100000}

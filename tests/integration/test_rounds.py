@@ -177,7 +177,7 @@ def test_rounds_that_fall_together_are_one_to_the_ladder(puppet, env, awake, sta
 	assert stats(actor.pid, full)["gc_rounds_step"] == 1
 
 
-def test_a_process_too_small_for_a_reaper_cleans_up_after_each_round_of_auto(puppet, env):
+def test_a_process_too_small_for_a_worker_cleans_up_after_each_round_of_auto(puppet, env):
 	actor = puppet(env(MIN_MB=10000, GC_ROUNDS="auto", PROFILE=1))
 	for _ in range(3):
 		actor.tell("call mt_round")

@@ -144,7 +144,7 @@ def test_the_door_tells_who_stands(settings, programs, raw, spawn, compile_c, en
 	for word, seen, state in [("default", "default", 1), ("handler", "handler", programs), ("ignore", "ignore", 4),
 	                          ("default", "default", 1), ("raw", "handler", raw), ("default", "default", 1)]:
 		assert tell(word) == f"{seen} 0"
-		# The reaper looks at the door now and then; in an idle process that may be every 5 s.
+		# The worker looks at the door now and then; in an idle process that may be every 5 s.
 		wait_for(lambda: stats(door.pid, environment)["signal_door"] == state, 12, f"door {state} after {word}")
 	os.kill(door.pid, USR1)
 	assert tell("query") == "default 0"

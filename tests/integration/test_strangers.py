@@ -58,8 +58,8 @@ def test_a_privileged_program_is_left_alone(run, env, compile_c, public, mt_dir,
 	assert list(mt_dir.iterdir()) == []
 
 
-def test_a_program_may_give_up_its_privileges_while_the_reaper_runs(run, env, backend):
-	"""libc has each thread change its ids; the reaper had lost the capabilities that its program kept: abort."""
+def test_a_program_may_give_up_its_privileges_while_the_worker_runs(run, env, backend):
+	"""libc has each thread change its ids; the worker had lost the capabilities that its program kept: abort."""
 	if os.geteuid() != 0:
 		pytest.skip("needs root")
 

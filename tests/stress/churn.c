@@ -126,8 +126,8 @@ static void *keep_alive(void *argument)
 	uintptr_t number = (uintptr_t)argument;
 	pthread_t thread;
 
-	for (uintptr_t life = 1; !atomic_load(&over); life++) {
-		if (pthread_create(&thread, NULL, live, (void *)(number * 100000 + life)) == 0)
+	for (uintptr_t init = 1; !atomic_load(&over); init++) {
+		if (pthread_create(&thread, NULL, live, (void *)(number * 100000 + init)) == 0)
 			pthread_join(thread, NULL);
 	}
 	return NULL;

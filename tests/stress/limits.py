@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Programs that meet the limit of their group, many times, several at once so that the reaper has to fight for its CPU: how many
+"""Programs that meet the limit of their group, many times, several at once so that the worker has to fight for its CPU: how many
 are killed, of each shape with each backend and settings, and without the shim, where all are. Before that, alone: a program that fits
 its limit by a little lives, and what a program costs that turns memory over near its limit, against MT_PRESSURE=0. Exits 1 when one was
 killed under the shim, or the cost is above 5 %. Wants memory groups of cgroup v1 that it may make.

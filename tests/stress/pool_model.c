@@ -1,4 +1,4 @@
-/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words: captures deaths reaper ooms.
+/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words: captures deaths worker ooms.
  * Prints the result as one line of JSON. */
 #include "pool_model.h"
 
@@ -10,7 +10,7 @@ int main(int count, char **arguments)
 	for (int i = 3; i < count; i++) {
 		options.captures |= strcmp(arguments[i], "captures") == 0;
 		options.deaths |= strcmp(arguments[i], "deaths") == 0;
-		options.reaper |= strcmp(arguments[i], "reaper") == 0;
+		options.worker |= strcmp(arguments[i], "reaper") == 0;
 		options.ooms |= strcmp(arguments[i], "ooms") == 0;
 	}
 	result = model_run(&options);

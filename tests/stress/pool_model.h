@@ -1,7 +1,7 @@
 /* pool_model.h -- the pool against a model, over a driver whose device is host memory. Threads allocate, free each other's blocks and enqueue
  * work; a thread stands for the GPU and does the work some time later. Whoever gets a block writes a new stamp into it, and work
  * knows the stamp that it was enqueued with: work that finds another one has touched a block that was handed out too early (stale).
- * Around it: a reaper that ticks and trims, captures that open and close, a context that dies and is born again, taints,
+ * Around it: a worker that ticks and trims, captures that open and close, a context that dies and is born again, taints,
  * out-of-memory errors that come at random. Used by tests/unit/test_pool_race.c and tests/stress/pool_model.c. */
 #ifndef MT_TEST_POOL_MODEL_H
 #define MT_TEST_POOL_MODEL_H
@@ -32,7 +32,7 @@
 struct model_options {
 	uint64_t operations; /* in all threads together */
 	int threads;
-	bool captures, deaths, reaper, ooms;
+	bool captures, deaths, worker, ooms;
 };
 
 struct model_result {
@@ -288,7 +288,7 @@ static void model_put(struct model_node *node)
 	int result;
 
 	if (model_random() % 1000 == 0)
-		mt_pool_taint((uint64_t)(uintptr_t)node);
+		mt_pool_mark_non_recyclable((uint64_t)(uintptr_t)node);
 	atomic_store(&node->owned, 0);
 	if (!mt_pool_take_back((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
 		model_wrong("an odd answer to a free");
@@ -356,7 +356,7 @@ static void *model_gpu(void *data)
 	return NULL;
 }
 
-static void *model_reaper(void *data)
+static void *model_worker(void *data)
 {
 	uint64_t next_ms;
 
@@ -529,8 +529,8 @@ static inline struct model_result model_run(const struct model_options *options)
 	/* All are known from the start, as those of a program that enables peer access. */
 	for (int i = 1; i < MODEL_CONTEXTS; i++)
 		mt_pool_peer(&model.contexts[i], &model.contexts[0]);
-	if (options->reaper)
-		roles[count++] = model_reaper;
+	if (options->worker)
+		roles[count++] = model_worker;
 	if (options->captures)
 		roles[count++] = model_capturer;
 	if (options->deaths)

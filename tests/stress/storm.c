@@ -1,6 +1,6 @@
 /* storm.c SECONDS THREADS FORKERS -- everything that a process can do to a shim at once. Threads come and go and hand each other
  * blocks whose every 61st byte only their maker knows; others fork. A child finds the blocks that lay about in its parent, changed
- * by nobody; it goes on with threads of its own, forks again, execs this program anew, spawns another, trims, or ends at once, and
+ * by nobody; it goes on with threads of its own, forks again, execs this program again, spawns another, trims, or ends at once, and
  * is waited for. One thread sets, resets and ignores the handler of the cleanup signal, which others send from outside.
  * What happened is counted in a file that all processes of the tree map (STORM_COUNTS, a descriptor). A line on stdout a second
  * says that it is alive; the last one, "over". Ends with 1 if a byte was wrong or a child did not end well. */
@@ -25,7 +25,7 @@
 
 #define MAILBOXES  512
 #define CHILD_S    60 /* a child that takes longer has hung: SIGALRM ends it, and it did not end well */
-#define LIFE       4000
+#define INIT       4000
 #define STEP       61
 
 /* In the order of names_of_counts in storm.py. */
@@ -146,7 +146,7 @@ static void *live(void *seed)
 	uint64_t state = (uint64_t)(uintptr_t)seed * 0x9e3779b97f4a7c15ull + 1;
 
 	atomic_fetch_add(&counts->threads, 1);
-	churn(&state, LIFE);
+	churn(&state, INIT);
 	return NULL;
 }
 
@@ -154,8 +154,8 @@ static void *keep_alive(void *number)
 {
 	pthread_t thread;
 
-	for (uintptr_t life = 1; !atomic_load(&over); life++)
-		if (pthread_create(&thread, NULL, live, (void *)((uintptr_t)number * 1000003 + life)) == 0)
+	for (uintptr_t init = 1; !atomic_load(&over); init++)
+		if (pthread_create(&thread, NULL, live, (void *)((uintptr_t)number * 1000003 + init)) == 0)
 			pthread_join(thread, NULL);
 	return NULL;
 }

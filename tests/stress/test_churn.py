@@ -1,4 +1,4 @@
-"""Everything at once: threads that come and go, blocks that change hands, and a reaper that purges without a pause."""
+"""Everything at once: threads that come and go, blocks that change hands, and a worker that purges without a pause."""
 import os
 import pathlib
 import re
@@ -20,7 +20,7 @@ def well(text):
 
 
 @pytest.mark.parametrize("seconds", SECONDS)
-def test_no_byte_is_lost_under_a_greedy_reaper(run, env, compile_c, backend, seconds):
+def test_no_byte_is_lost_under_a_greedy_worker(run, env, compile_c, backend, seconds):
 	got = run([compile_c(SOURCE), seconds, 6], env(**GREEDY), timeout=seconds * 3 + 60)
 
 	assert got.returncode == 0, got.stderr

@@ -10,7 +10,7 @@ HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
 SOURCES = sorted(path for path in (SHIM / "pool").glob("*.c") if path.name != "conf.c") + [
 	SHIM / "base" / f"{name}.c" for name in ("kernel", "os", "lock", "elf", "elf_walk", "loader", "stray")]
-EVERYTHING = ["captures", "deaths", "reaper", "ooms"]
+EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def well(result, errors):
 
 
 def test_ten_million_operations_leave_nothing_behind(model):
-	result, errors = model(10_000_000, ["reaper", "ooms"])
+	result, errors = model(10_000_000, ["worker", "ooms"])
 
 	assert result["operations"] == 10_000_000
 	well(result, errors)

@@ -25,7 +25,7 @@
 typedef int (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 		      uint64_t);
 
-static char story[4096];
+static char backoff[4096];
 static bool is_on = true;
 static bool has_driver = true;
 static uint64_t seen[ARGUMENTS]; /* arguments of the last call of a wrapped function */
@@ -45,9 +45,9 @@ static unsigned knows_current;
 
 static void tell(const char *word)
 {
-	size_t used = strlen(story);
+	size_t used = strlen(backoff);
 
-	snprintf(story + used, sizeof(story) - used, "%s%s", used ? " " : "", word);
+	snprintf(backoff + used, sizeof(backoff) - used, "%s%s", used ? " " : "", word);
 }
 
 /* A wrapped function of the driver: writes outputs that are addresses of ours. */
@@ -159,7 +159,7 @@ const struct mt_driver *mt_driver(void)
 	return has_driver ? &driver_table : NULL;
 }
 
-bool mt_life_cuda_start(void)
+bool mt_init_start_cuda(void)
 {
 	errno = 95;
 	return is_on;
@@ -186,7 +186,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	*out_result = by_pool("pool-free", script[0]);
 	return true;
 }
-void mt_pool_taint(uint64_t dptr UNUSED)
+void mt_pool_mark_non_recyclable(uint64_t dptr UNUSED)
 {
 	(void)by_pool("taint", 0);
 }
@@ -375,7 +375,7 @@ static UNUSED void answer(int first, int second)
 	script[0] = first;
 	script[1] = second;
 	script_at = 0;
-	story[0] = 0;
+	backoff[0] = 0;
 }
 
 static UNUSED uint64_t live(enum mt_device_kind kind, int device)
@@ -386,10 +386,10 @@ static UNUSED uint64_t live(enum mt_device_kind kind, int device)
 	return usage.live_bytes[kind];
 }
 
-static UNUSED void expect_story(const char *expected)
+static UNUSED void expect_backoff(const char *expected)
 {
-	cr_expect_str_eq(story, expected, "it was: %s", story);
-	story[0] = 0;
+	cr_expect_str_eq(backoff, expected, "it was: %s", backoff);
+	backoff[0] = 0;
 }
 
 #endif

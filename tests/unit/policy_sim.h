@@ -1,4 +1,4 @@
-/* policy_sim.h -- a program, its allocator and the reaper's clock, as far as reaper/policy can see them; for
+/* policy_sim.h -- a program, its allocator and the worker's clock, as far as worker/policy can see them; for
  * test_policy*.c. The heap keeps what is freed (no decay), takes from that first, and faults for the rest, page by page,
  * while time passes. Beside it stands the same heap never purged: what the purged one faults more is what purging has
  * cost the program, found without believing the policy's own count. */
@@ -124,7 +124,7 @@ static inline void sim_tick(struct sim *sim)
 	}
 }
 
-/* Time passes; the reaper ticks when it is due. */
+/* Time passes; the worker ticks when it is due. */
 static inline void sim_pass(struct sim *sim, uint64_t span_ns)
 {
 	uint64_t end = sim->now_ns + span_ns;

@@ -77,7 +77,7 @@ static int fake_enter(enum fake_call call)
 	if (fake.on_call)
 		fake.on_call(call);
 	if (number == fake.fail_at) {
-		/* The device goes on meanwhile: who waits for it does not wait in vain. */
+		/* The device goes on meanwhile: who waits for it does not wait without effect. */
 		for (int i = 0; call == FAKE_cuMemAlloc_v2 && i < FAKE_CONTEXTS; i++)
 			fake.contexts[i].done = fake.contexts[i].issued;
 		return fake.fail_code;

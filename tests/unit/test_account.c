@@ -14,13 +14,13 @@
 
 static void count_in(uint64_t bytes)
 {
-	(void)mt_account_bump(&mt_cell.allocated_bytes, bytes);
+	(void)mt_account_bump(&mt_thread_counters.allocated_bytes, bytes);
 }
 
 /* As entry/ does: the thread becomes known with its first use, be it a free. */
 static void count_out(uint64_t bytes)
 {
-	if (!mt_account_bump_known(&mt_cell.freed_bytes, bytes))
+	if (!mt_account_bump_known(&mt_thread_counters.freed_bytes, bytes))
 		mt_account_thread_born(NULL);
 }
 
@@ -425,7 +425,7 @@ Test(account, may_be_read_at_any_moment)
 }
 #endif
 
-/* ---- glances: only those that usually move are looked at ---- */
+/* ---- partial sum: only those that usually move are looked at ---- */
 
 static _Atomic int turn; /* whose it is to count one in; 0: nobody's, -1: all end */
 
@@ -450,15 +450,15 @@ static void let_move(int number)
 		sched_yield();
 }
 
-static uint64_t glance(void)
+static uint64_t partial_sum(void)
 {
 	struct mt_account_totals now = {0};
 
-	cr_assert(mt_account_glance(&now));
+	cr_assert(mt_account_partial_sum(&now));
 	return now.allocated_bytes;
 }
 
-Test(account, a_glance_sees_who_has_moved_before)
+Test(account, a_partial_sum_sees_who_has_moved_before)
 {
 	pthread_t threads[THREADS];
 	struct mt_account_totals out;
@@ -467,47 +467,47 @@ Test(account, a_glance_sees_who_has_moved_before)
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	start_threads(threads, wait_for_turns);
 	pthread_barrier_wait(&barrier);
-	cr_expect_not(mt_account_glance(&out), "nobody has been added up yet");
+	cr_expect_not(mt_account_partial_sum(&out), "nobody has been added up yet");
 	expect_totals(0, 0, THREADS);
 	let_move(7);
 	expect_totals(10, 0, THREADS);
 	let_move(7);
-	cr_expect_eq(glance(), 20);
+	cr_expect_eq(partial_sum(), 20);
 	let_move(8);
-	cr_expect_eq(glance(), 20, "it had not moved when all were looked at");
+	cr_expect_eq(partial_sum(), 20, "it had not moved when all were looked at");
 	expect_totals(30, 0, THREADS);
 	let_move(7);
 	let_move(8);
-	cr_expect_eq(glance(), 50, "both had moved, be it that the one was only glanced at");
+	cr_expect_eq(partial_sum(), 50, "both had moved, be it that the one was only glanced at");
 	expect_totals(50, 0, THREADS);
 	expect_totals(50, 0, THREADS);
 	let_move(7);
-	cr_expect_eq(glance(), 50, "nobody has moved between the last two");
+	cr_expect_eq(partial_sum(), 50, "nobody has moved between the last two");
 	atomic_store(&turn, -1);
 	join_threads(threads);
-	cr_expect_eq(glance(), 60, "who dies is counted in full");
+	cr_expect_eq(partial_sum(), 60, "who dies is counted in full");
 	expect_totals(60, 0, 0);
 }
 
-Test(account, no_glance_where_threads_are_born_or_too_many_move)
+Test(account, no_partial_sum_where_threads_are_born_or_too_many_move)
 {
 	pthread_t threads[THREADS];
 	struct mt_account_totals out;
 
 	mt_account_start(NULL, NULL);
 	expect_totals(0, 0, 0);
-	cr_expect(mt_account_glance(&out));
+	cr_expect(mt_account_partial_sum(&out));
 	pthread_barrier_init(&barrier, NULL, THREADS + 1);
 	start_threads(threads, wait_for_turns);
 	pthread_barrier_wait(&barrier);
-	cr_expect_not(mt_account_glance(&out));
+	cr_expect_not(mt_account_partial_sum(&out));
 	expect_totals(0, 0, THREADS);
 	for (int i = 1; i <= 17; i++)
 		let_move(i);
 	expect_totals(170, 0, THREADS);
-	cr_expect_not(mt_account_glance(&out));
+	cr_expect_not(mt_account_partial_sum(&out));
 	expect_totals(170, 0, THREADS);
-	cr_expect(mt_account_glance(&out), "all are at rest again");
+	cr_expect(mt_account_partial_sum(&out), "all are at rest again");
 	atomic_store(&turn, -1);
 	join_threads(threads);
 	expect_totals(170, 0, 0);

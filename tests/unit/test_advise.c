@@ -281,26 +281,26 @@ Test(advise, where_python_keeps_its_small_objects)
 
 /* ---- rounds ---- */
 
-static struct mt_advise_facts *troughs(void)
+static struct mt_advise_facts *live_drops(void)
 {
 	struct mt_advise_facts *facts = plain();
 
 	facts->look.is_python = true;
 	for (unsigned i = 0; i < 5; i++)
-		put_record(facts, MT_REASON_TROUGH, MT_LEVEL_PURGE, 40.0 * i);
+		put_record(facts, MT_REASON_LIVE_DROP, MT_LEVEL_PURGE, 40.0 * i);
 	return facts;
 }
 
-Test(advise, rounds_by_themselves_where_troughs_show_them)
+Test(advise, rounds_by_themselves_where_live_drops_show_them)
 {
-	cr_expect_str_eq(advice(troughs()), "MT_ROUND=auto MT_GC_ROUNDS=auto");
-	cr_expect_str_eq(command(troughs()), "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
-	EXPECT_SILENT(troughs, facts->look.is_python = false);
-	EXPECT_SILENT(troughs, put_setting(facts, "gc_rounds", "5"));
-	EXPECT_SILENT(troughs, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(troughs, facts->look.last.head.records_count = 2);
-	EXPECT_SILENT(troughs, facts->look.last.head.records_count = UINT64_MAX);
-	EXPECT_SILENT(troughs, for (unsigned i = 0; i < 5; i++) facts->look.last.records[i].time_ns = (1000 + i) * S);
+	cr_expect_str_eq(advice(live_drops()), "MT_ROUND=auto MT_GC_ROUNDS=auto");
+	cr_expect_str_eq(command(live_drops()), "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
+	EXPECT_SILENT(live_drops, facts->look.is_python = false);
+	EXPECT_SILENT(live_drops, put_setting(facts, "gc_rounds", "5"));
+	EXPECT_SILENT(live_drops, figures(facts)->rounds_count = 1);
+	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = 2);
+	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = UINT64_MAX);
+	EXPECT_SILENT(live_drops, for (unsigned i = 0; i < 5; i++) facts->look.last.records[i].time_ns = (1000 + i) * S);
 }
 
 static struct mt_advise_facts *garbage(void)

@@ -58,32 +58,32 @@ Test(quantity, reads_sizes_by_1024_and_wants_a_unit)
 
 /* ---- budget ---- */
 
-static const struct mt_budget_wish llama_7b = {
+static const struct mt_budget_options llama_7b = {
 	.params = 7e9, .seq = 2048, .batch = 4, .layers = 32, .d_model = 4096, .zero = MT_BUDGET_UNSPLIT, .mixed = true,
 	.checkpoint = true,
 };
 
-static const struct mt_budget_wish gpt_3 = {
+static const struct mt_budget_options gpt_3 = {
 	.params = 175e9, .seq = 2048, .batch = 1, .layers = 96, .d_model = 12288, .gpus = 8, .zero = MT_BUDGET_UNSPLIT,
 	.mixed = true,
 	.checkpoint = true,
 };
 
-static struct mt_budget made(struct mt_budget_wish wish)
+static struct mt_budget made(struct mt_budget_options options)
 {
 	struct mt_budget budget = {0};
 	struct mt_why why = {""};
 
-	cr_expect(mt_budget_make(&wish, &budget, &why) == MT_ERR_OK, "%s", why.text);
+	cr_expect(mt_budget_make(&options, &budget, &why) == MT_ERR_OK, "%s", why.text);
 	return budget;
 }
 
-static enum mt_err refused(struct mt_budget_wish wish)
+static enum mt_err refused(struct mt_budget_options options)
 {
 	struct mt_budget budget;
 	struct mt_why why;
 
-	return mt_budget_make(&wish, &budget, &why);
+	return mt_budget_make(&options, &budget, &why);
 }
 
 static double gib(double bytes)
@@ -103,7 +103,7 @@ Test(budget, llama_7b_with_checkpointing)
 
 Test(budget, gpt_3_over_8_gpus_by_all_layers_and_by_those_of_one)
 {
-	struct mt_budget_wish part = gpt_3;
+	struct mt_budget_options part = gpt_3;
 
 	part.layers = 0;
 	part.layers_per_gpu = 12;
@@ -118,17 +118,17 @@ Test(budget, gpt_3_over_8_gpus_by_all_layers_and_by_those_of_one)
 
 Test(budget, without_checkpointing_it_is_the_published_estimate)
 {
-	struct mt_budget_wish wish = llama_7b;
+	struct mt_budget_options options = llama_7b;
 	double tokens = 2048.0 * 4 * 4096;
 
-	wish.checkpoint = false;
-	wish.heads = 32;
-	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (34 + 5 * 32 * 2048.0 / 4096) * 32, 1);
-	wish.flash = true;
-	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * 34 * 32, 1);
-	wish.flash = false;
-	wish.mixed = false;
-	cr_expect_float_eq(made(wish).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (66 + 9 * 32 * 2048.0 / 4096) * 32, 1);
+	options.checkpoint = false;
+	options.heads = 32;
+	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (34 + 5 * 32 * 2048.0 / 4096) * 32, 1);
+	options.flash = true;
+	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * 34 * 32, 1);
+	options.flash = false;
+	options.mixed = false;
+	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (66 + 9 * 32 * 2048.0 / 4096) * 32, 1);
 }
 
 Test(budget, each_optimizer_has_its_bytes_a_parameter)
@@ -144,12 +144,12 @@ Test(budget, each_optimizer_has_its_bytes_a_parameter)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (int mixed = 0; mixed < 2; mixed++) {
-			struct mt_budget_wish wish = {.params = 7e9, .layers = 32, .d_model = 4096,
+			struct mt_budget_options options = {.params = 7e9, .layers = 32, .d_model = 4096,
 						      .zero = MT_BUDGET_UNSPLIT,
 						      .mixed = mixed, .optimizer = mt_optimizer_find(rows[i].name)};
 
-			cr_assert(wish.optimizer, "%s", rows[i].name);
-			cr_expect_float_eq(made(wish).total_bytes, 7e9 * (mixed ? rows[i].mixed : rows[i].full), 1, "%s",
+			cr_assert(options.optimizer, "%s", rows[i].name);
+			cr_expect_float_eq(made(options).total_bytes, 7e9 * (mixed ? rows[i].mixed : rows[i].full), 1, "%s",
 					   rows[i].name);
 		}
 	cr_expect(mt_optimizer_find("adamx") == NULL);
@@ -157,14 +157,14 @@ Test(budget, each_optimizer_has_its_bytes_a_parameter)
 
 Test(budget, zero_shares_out_more_with_every_stage_but_no_activations)
 {
-	struct mt_budget_wish wish = llama_7b;
+	struct mt_budget_options options = llama_7b;
 	const double bytes[] = {16, 4 + 12 / 8.0, 2 + 14 / 8.0, 16 / 8.0};
 
-	wish.gpus = 8;
-	for (wish.zero = 0; wish.zero < 4; wish.zero++) {
-		struct mt_budget budget = made(wish);
+	options.gpus = 8;
+	for (options.zero = 0; options.zero < 4; options.zero++) {
+		struct mt_budget budget = made(options);
 
-		cr_expect_float_eq(budget.total_bytes - budget.parts[MT_BUDGET_ACTIVATIONS].bytes, 7e9 * bytes[wish.zero],
+		cr_expect_float_eq(budget.total_bytes - budget.parts[MT_BUDGET_ACTIVATIONS].bytes, 7e9 * bytes[options.zero],
 				   1);
 		cr_expect_float_eq(gib(budget.parts[MT_BUDGET_ACTIVATIONS].bytes), 2.00, 1e-9);
 	}
@@ -172,10 +172,10 @@ Test(budget, zero_shares_out_more_with_every_stage_but_no_activations)
 
 Test(budget, inference_is_weights_and_the_kv_cache)
 {
-	const struct mt_budget_wish wish = {.params = 8e9, .seq = 4096, .batch = 8, .layers = 32, .d_model = 4096,
+	const struct mt_budget_options options = {.params = 8e9, .seq = 4096, .batch = 8, .layers = 32, .d_model = 4096,
 					    .heads = 32,
 					    .kv_heads = 8, .zero = MT_BUDGET_UNSPLIT, .mixed = true, .inference = true};
-	struct mt_budget budget = made(wish);
+	struct mt_budget budget = made(options);
 
 	cr_expect_float_eq(gib(budget.parts[MT_BUDGET_KV_CACHE].bytes), 4.00, 1e-9);
 	cr_expect_float_eq(budget.total_bytes, 16e9 + budget.parts[MT_BUDGET_KV_CACHE].bytes, 1);
@@ -183,7 +183,7 @@ Test(budget, inference_is_weights_and_the_kv_cache)
 
 Test(budget, without_a_shape_the_activations_are_not_known)
 {
-	struct mt_budget budget = made((struct mt_budget_wish){.params = 7e9, .zero = MT_BUDGET_UNSPLIT});
+	struct mt_budget budget = made((struct mt_budget_options){.params = 7e9, .zero = MT_BUDGET_UNSPLIT});
 
 	cr_expect_not(budget.parts[MT_BUDGET_ACTIVATIONS].known);
 	cr_expect_float_eq(budget.total_bytes, 112e9, 1);
@@ -191,44 +191,44 @@ Test(budget, without_a_shape_the_activations_are_not_known)
 
 Test(budget, a_shape_that_does_not_fit_the_parameters_is_noted)
 {
-	struct mt_budget_wish wish = gpt_3;
+	struct mt_budget_options options = gpt_3;
 
-	wish.layers = 12;
-	struct mt_budget budget = made(wish);
+	options.layers = 12;
+	struct mt_budget budget = made(options);
 	cr_assert(budget.notes_count == 2);
 	cr_expect(strstr(budget.notes[1], "--layers-per-gpu 12"));
-	wish = llama_7b;
-	wish.params = 70e9;
-	cr_expect(made(wish).notes_count == 1);
-	wish = llama_7b;
-	wish.heads = 33;
-	cr_expect(made(wish).notes_count == 1);
+	options = llama_7b;
+	options.params = 70e9;
+	cr_expect(made(options).notes_count == 1);
+	options = llama_7b;
+	options.heads = 33;
+	cr_expect(made(options).notes_count == 1);
 }
 
 Test(budget, what_contradicts_itself_or_fits_no_machine_is_refused)
 {
-	struct mt_budget_wish wish = {.zero = MT_BUDGET_UNSPLIT};
+	struct mt_budget_options options = {.zero = MT_BUDGET_UNSPLIT};
 
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish.layers = 32;
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish = llama_7b;
-	wish.zero = 1;
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish = llama_7b;
-	wish.inference = true;
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish = llama_7b;
-	wish.heads = 8;
-	wish.kv_heads = 16;
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish = llama_7b;
-	wish.layers_per_gpu = 4;
-	cr_expect(refused(wish) == MT_ERR_INVALID);
-	wish = llama_7b;
-	wish.params = 1e30;
-	cr_expect(refused(wish) == MT_ERR_RANGE);
-	wish = llama_7b;
-	wish.seq = wish.batch = 1e9;
-	cr_expect(refused(wish) == MT_ERR_RANGE);
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options.layers = 32;
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options = llama_7b;
+	options.zero = 1;
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options = llama_7b;
+	options.inference = true;
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options = llama_7b;
+	options.heads = 8;
+	options.kv_heads = 16;
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options = llama_7b;
+	options.layers_per_gpu = 4;
+	cr_expect(refused(options) == MT_ERR_INVALID);
+	options = llama_7b;
+	options.params = 1e30;
+	cr_expect(refused(options) == MT_ERR_RANGE);
+	options = llama_7b;
+	options.seq = options.batch = 1e9;
+	cr_expect(refused(options) == MT_ERR_RANGE);
 }

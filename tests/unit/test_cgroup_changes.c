@@ -175,7 +175,7 @@ Test(cgroup_changes, events_are_known_where_all_groups_tell_theirs)
 
 static bool write_to(const char *directory, const char *file, uint64_t value)
 {
-	char path[MT_PLACE_BYTES + 128];
+	char path[MT_CGROUP_PATH_BYTES + 128];
 	FILE *out;
 
 	snprintf(path, sizeof(path), "%s/%s", directory, file);
@@ -186,12 +186,12 @@ static bool write_to(const char *directory, const char *file, uint64_t value)
 /* Makes a group below the one that we are in, moves in, and out again. */
 Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 {
-	static struct mt_place place;
+	static struct mt_cgroup_path place;
 	struct mt_cgroup_look out;
-	char group[MT_PLACE_BYTES + 64];
-	bool is_v1 = mt_place_find("", "memory", &place);
+	char group[MT_CGROUP_PATH_BYTES + 64];
+	bool is_v1 = mt_cgroup_path_find("", "memory", &place);
 
-	if (!is_v1 && !mt_place_find("", NULL, &place))
+	if (!is_v1 && !mt_cgroup_path_find("", NULL, &place))
 		place.directory[0] = 0;
 	snprintf(group, sizeof(group), "%s/mtshim-test-%d", place.directory, (int)getpid());
 	if (mkdir(group, 0755) != 0) {
@@ -267,7 +267,7 @@ Test(cgroup_changes, random_bytes_in_any_file_never_lift_a_limit)
 		put_bytes(files[bad], bytes, roll(bytes, turn % 7 ? 40 : sizeof(bytes)));
 		now_ns += (uint64_t)(dice() % 4) * 20 * S;
 		out = look_at(dice() % 120);
-		cr_assert_leq(strlen(out.source), MT_PLACE_BYTES);
+		cr_assert_leq(strlen(out.source), MT_CGROUP_PATH_BYTES);
 		if (out.is_cgroup)
 			cr_assert_leq(out.limit_bytes, 1000 * MB);
 	}

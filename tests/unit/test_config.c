@@ -425,7 +425,7 @@ Test(config, names_the_nearest_setting_to_one_that_does_not_exist)
 	cr_expect_eq(strlen(said[0]), strlen("...: no such setting") + 60);
 }
 
-Test(config, leaves_alone_what_is_not_for_it)
+Test(config, leaves_single_what_is_not_for_it)
 {
 	struct mt_config config = parsed("mt_gc_rounds=3", "NMT_GC_ROUNDS=3", "MT");
 

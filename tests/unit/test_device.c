@@ -145,7 +145,7 @@ Test(device, a_second_free_and_a_free_of_nothing_change_nothing)
 	cr_expect_eq(usage_of(0).live_bytes[MT_DEVICE_async], 0);
 }
 
-Test(device, any_pointer_kind_is_found_by_its_address_alone)
+Test(device, any_pointer_kind_is_found_by_its_address_single)
 {
 	add(MT_DEVICE_managed, 0x1000, 0, 100, 1);
 	add(MT_DEVICE_imported, 0x2000, 0, 200, 1);

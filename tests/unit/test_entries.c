@@ -50,7 +50,7 @@ Test(entries, while_the_shim_is_off_every_argument_and_answer_is_handed_on)
 
 		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21), 4711, "%s", w->name);
 
-		cr_expect_str_eq(story, w->name, "%s: %s", w->name, story);
+		cr_expect_str_eq(backoff, w->name, "%s: %s", w->name, backoff);
 		for (unsigned i = 0; i < arity(w); i++)
 			cr_expect_eq((uint32_t)seen[i], 11 + i, "%s: argument %u", w->name, i);
 	}
@@ -94,7 +94,7 @@ Test(entries, the_drivers_own_code_reaches_the_program)
 		if (strcmp(w->name, "cuDevicePrimaryCtxRetain") == 0)
 			continue; /* answers for other wrappers too, and always the same */
 		answer(219, 219);
-		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name, story);
+		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name, backoff);
 	}
 }
 
@@ -110,7 +110,7 @@ Test(entries, null_outputs_are_the_drivers_to_judge)
 			if (strcmp(w->name, names[i]) == 0) {
 				answer(1, 0);
 				cr_expect_eq(w->call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 1, "%s", w->name);
-				expect_story(w->name);
+				expect_backoff(w->name);
 			}
 }
 
@@ -280,11 +280,11 @@ Test(entries, a_handle_that_cannot_be_opened_for_want_of_memory_is_tried_again)
 	room_bytes = 1;
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 1), 0);
-	expect_story("cuIpcOpenMemHandle_v2 room cuIpcOpenMemHandle_v2 cuMemGetAddressRange_v2");
+	expect_backoff("cuIpcOpenMemHandle_v2 room cuIpcOpenMemHandle_v2 cuMemGetAddressRange_v2");
 	is_on = false;
 	answer(4711, 0);
 	cr_expect_eq(cuIpcOpenMemHandle_v2(&dptr, handle, 1), 4711);
-	expect_story("cuIpcOpenMemHandle_v2");
+	expect_backoff("cuIpcOpenMemHandle_v2");
 }
 
 Test(entries, a_refused_free_leaves_the_count_as_it_was)
@@ -336,7 +336,7 @@ Test(entries, out_of_memory_flushes_the_pool_and_tries_once_more)
 		snprintf(expected, sizeof(expected), "%s room %s", retrying[i], retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, 0);
 		cr_expect_eq(call_plainly(named(retrying[i])), 0, "%s", retrying[i]);
-		expect_story(expected);
+		expect_backoff(expected);
 	}
 }
 
@@ -348,8 +348,8 @@ Test(entries, with_nothing_to_give_back_the_error_is_reported_and_handed_on)
 		snprintf(expected, sizeof(expected), "%s room cuMemGetInfo_v2 report(", retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, 0);
 		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
-		cr_expect(strncmp(story, expected, strlen(expected)) == 0, "%s", story);
-		cr_expect(strstr(story, ",600,1000)"), "%s", story);
+		cr_expect(strncmp(backoff, expected, strlen(expected)) == 0, "%s", backoff);
+		cr_expect(strstr(backoff, ",600,1000)"), "%s", backoff);
 	}
 }
 
@@ -362,7 +362,7 @@ Test(entries, a_second_refusal_is_final)
 		snprintf(expected, sizeof(expected), "%s room %s ", retrying[i], retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, MT_CU_OUT_OF_MEMORY);
 		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
-		cr_expect(strncmp(story, expected, strlen(expected)) == 0, "%s", story);
+		cr_expect(strncmp(backoff, expected, strlen(expected)) == 0, "%s", backoff);
 	}
 }
 
@@ -373,7 +373,7 @@ Test(entries, the_pool_has_tried_again_already_and_only_the_report_is_left)
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	script_at = 1;
 	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_story("pool-alloc cuMemGetInfo_v2 report(cuMemAlloc,7000,0,600,1000)");
+	expect_backoff("pool-alloc cuMemGetInfo_v2 report(cuMemAlloc,7000,0,600,1000)");
 }
 
 Test(entries, while_a_capture_is_open_the_report_asks_nothing)
@@ -383,7 +383,7 @@ Test(entries, while_a_capture_is_open_the_report_asks_nothing)
 	capture_is_open = true;
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	cr_expect_eq(cuMemAlloc_v2(&dptr, 7000), MT_CU_OUT_OF_MEMORY);
-	expect_story("pool-alloc report(cuMemAlloc,7000,0,0,0)");
+	expect_backoff("pool-alloc report(cuMemAlloc,7000,0,0,0)");
 }
 
 Test(entries, the_hosts_out_of_memory_flushes_nothing_and_is_counted)
@@ -392,5 +392,5 @@ Test(entries, the_hosts_out_of_memory_flushes_nothing_and_is_counted)
 
 	answer(MT_CU_OUT_OF_MEMORY, 0);
 	cr_expect_eq(cuMemHostAlloc(&ptr, 100, 0), MT_CU_OUT_OF_MEMORY);
-	expect_story("cuMemHostAlloc note-oom");
+	expect_backoff("cuMemHostAlloc note-oom");
 }

@@ -72,7 +72,7 @@ static enum mt_err make(void)
 	return answer;
 }
 
-/* The path of one of our files: "stats" or "bell". */
+/* The path of one of our files: "stats" or "control file". */
 static const char *path_of(const char *kind)
 {
 	static char paths[2][256];
@@ -107,7 +107,7 @@ static enum mt_err write_word(uint64_t word, size_t offset)
 
 Test(files, are_named_and_closed_to_others_as_the_layout_says)
 {
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 
 	umask(0);
 	errno = ERANGE;
@@ -120,10 +120,10 @@ Test(files, are_named_and_closed_to_others_as_the_layout_says)
 	cr_expect_eq(look(path_of("stats")).st_mode & 07777, 0600);
 	cr_expect_eq(look(path_of("bell")).st_mode & 07777, 0600);
 	cr_expect_eq(look(path_of("stats")).st_size, (off_t)sizeof(struct mt_stats_file));
-	cr_assert_eq(mt_files_read_bell(&bell, sizeof(bell)), (ssize_t)sizeof(bell));
-	cr_expect_eq(bell.magic, MT_BELL_MAGIC);
-	cr_expect_eq(bell.version, MT_STATS_VERSION);
-	cr_expect_eq(bell.request.kind, MT_REQUEST_NONE);
+	cr_assert_eq(mt_files_read_control(&control, sizeof(control)), (ssize_t)sizeof(control));
+	cr_expect_eq(control.magic, MT_CONTROL_MAGIC);
+	cr_expect_eq(control.version, MT_STATS_VERSION);
+	cr_expect_eq(control.request.kind, MT_REQUEST_NONE);
 	mt_files_remove();
 	cr_expect_not(is_there(path_of("stats")));
 	cr_expect_not(is_there(path_of("bell")));
@@ -164,7 +164,7 @@ Test(files, are_written_in_pieces)
 
 static void expect_refused(enum mt_err answer, const char *line)
 {
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 
 	cr_expect_eq(make(), answer);
 	cr_expect_eq(make(), answer);
@@ -173,7 +173,7 @@ static void expect_refused(enum mt_err answer, const char *line)
 	cr_expect_eq(log_lines("\n"), 1, "and nothing else");
 	cr_expect_not(is_there(path_of("stats")));
 	cr_expect_eq(write_word(1, 0), MT_ERR_NOT_AVAILABLE);
-	cr_expect_lt(mt_files_read_bell(&bell, sizeof(bell)), 0);
+	cr_expect_lt(mt_files_read_control(&control, sizeof(control)), 0);
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 }
@@ -286,10 +286,10 @@ Test(files, replace_what_was_planted_and_touch_nothing_behind_it)
 /* Puts something else in the place of a file of ours, and expects that it is left alone. */
 static void expect_foreign(void)
 {
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 
 	cr_expect_eq(write_word(UINT64_MAX, 0), MT_ERR_FOREIGN);
-	cr_expect_lt(mt_files_read_bell(&bell, sizeof(bell)), 0);
+	cr_expect_lt(mt_files_read_control(&control, sizeof(control)), 0);
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 	cr_expect(is_there(path_of("stats")), "not ours to remove");
@@ -318,15 +318,15 @@ Test(files, do_not_touch_a_file_that_has_taken_their_place)
 Test(files, do_not_follow_a_symlink_that_has_taken_their_place)
 {
 	char stats[300];
-	char bell[300];
+	char control[300];
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	snprintf(stats, sizeof(stats), "%.250s.moved", path_of("stats"));
-	snprintf(bell, sizeof(bell), "%.250s.moved", path_of("bell"));
+	snprintf(control, sizeof(control), "%.250s.moved", path_of("bell"));
 	cr_assert_eq(rename(path_of("stats"), stats), 0);
-	cr_assert_eq(rename(path_of("bell"), bell), 0);
+	cr_assert_eq(rename(path_of("bell"), control), 0);
 	cr_assert_eq(symlink(stats, path_of("stats")), 0);
-	cr_assert_eq(symlink(bell, path_of("bell")), 0);
+	cr_assert_eq(symlink(control, path_of("bell")), 0);
 	expect_foreign();
 }
 
@@ -342,14 +342,14 @@ Test(files, do_not_wait_at_a_pipe_that_has_taken_their_place)
 
 Test(files, live_on_when_they_are_deleted)
 {
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	unlink(path_of("stats"));
 	unlink(path_of("bell"));
 	errno = ERANGE;
 	cr_expect_eq(write_word(1, 0), MT_ERR_FOREIGN);
-	cr_expect_eq(mt_files_read_bell(&bell, sizeof(bell)), -1);
+	cr_expect_eq(mt_files_read_control(&control, sizeof(control)), -1);
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 	cr_expect_eq(errno, ERANGE);
@@ -358,14 +358,14 @@ Test(files, live_on_when_they_are_deleted)
 
 Test(files, live_on_when_they_are_truncated)
 {
-	struct mt_bell_file bell;
+	struct mt_control_file control;
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_assert_eq(truncate(path_of("stats"), 0), 0);
 	cr_assert_eq(truncate(path_of("bell"), 3), 0);
 	cr_expect_eq(write_word(7, 8192), MT_ERR_OK);
 	cr_expect_eq(look(path_of("stats")).st_size, 8200);
-	cr_expect_eq(mt_files_read_bell(&bell, sizeof(bell)), 3);
+	cr_expect_eq(mt_files_read_control(&control, sizeof(control)), 3);
 }
 
 /* ---- the heap profile ---- */
@@ -626,7 +626,7 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 	cr_expect_eq(log_lines("running without stats file"), 1);
 }
 
-Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_alone)
+Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 {
 	struct mt_stats_record record = {0};
 

@@ -8,7 +8,7 @@
 static const struct {
 	const char *paths[3]; /* loaded */
 	uint64_t choice;
-	struct mt_config_facts facts;
+	struct mt_launch_env facts;
 	enum mt_pool_mode mode;
 	const char *word; /* in the text */
 } cases[] = {

@@ -1,4 +1,4 @@
-/* test_headroom.c -- reaper/headroom: how much free memory the heap may keep beside a limit of 1000 MB. */
+/* test_headroom.c -- worker/headroom: how much free memory the heap may keep beside a limit of 1000 MB. */
 #include <criterion/criterion.h>
 
 #include "sys/os.h"
@@ -33,7 +33,7 @@ static bool passed(bool exact, int64_t held_mb, int64_t free_mb, int64_t fresh_m
 {
 	const struct mt_heap_size heap = {.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB,
 					  .fresh_bytes = fresh_mb * MB};
-	struct mt_room room = mt_ceiling_room(&ceiling, &heap);
+	struct mt_device_memory room = mt_ceiling_room(&ceiling, &heap);
 
 	return mt_ceiling_is_passed(&ceiling, &room, now.now_ns);
 }

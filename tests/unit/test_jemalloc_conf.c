@@ -128,7 +128,7 @@ Test(jemalloc_conf, keeps_what_a_stock_conf_says_of_the_profiler)
 			 ",prof:true,prof_active:false,prof_prefix:,lg_prof_sample:17");
 }
 
-Test(jemalloc_conf, slabs_of_the_user_stand_alone)
+Test(jemalloc_conf, slabs_of_the_user_stand_single)
 {
 	const char *conf = conf_of(NULL, "narenas:2,slab_sizes:8-8:1", 0, 1024);
 

@@ -165,7 +165,7 @@ Test(log, writes_to_stderr_from_warn_up_until_told_otherwise)
 	cr_expect_str_eq(contents("err"), prefixed("warn: but this\n"));
 }
 
-Test(log, appends_to_its_file_readable_by_its_user_alone)
+Test(log, appends_to_its_file_readable_by_its_user_single)
 {
 	char name[64];
 	char path[160];
@@ -292,7 +292,7 @@ Test(log, makes_one_line_of_at_most_1000_bytes_of_anything)
 		cr_assert((unsigned char)*c >= ' ' && *c != 0x7f);
 }
 
-Test(log, cuts_between_characters_and_leaves_whole_ones_alone)
+Test(log, cuts_between_characters_and_leaves_whole_ones_single)
 {
 	char text[2001];
 

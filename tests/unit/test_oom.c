@@ -1,4 +1,4 @@
-/* test_oom.c -- reaper/oom: who tells of an out-of-memory, where the reaper and the end of the process come together. The
+/* test_oom.c -- worker/oom: who tells of an out-of-memory, where the worker and the end of the process come together. The
  * report's last step, its way into the stats file, is a double here: it takes as long as a test wants it to. */
 #include <criterion/criterion.h>
 
@@ -51,7 +51,7 @@ void mt_device_usage(int device UNUSED, struct mt_device_usage *out)
 	*out = (struct mt_device_usage){0};
 }
 
-void mt_bell_ring(uint32_t bits UNUSED)
+void mt_control_notify(uint32_t bits UNUSED)
 {
 }
 
@@ -122,23 +122,23 @@ static void meet_one(void)
 	let_time_pass();
 }
 
-static void *be_reaper(void *unused)
+static void *be_worker(void *unused)
 {
 	mt_oom_finish(false);
 	return unused;
 }
 
 /* And is in the middle of it. */
-static pthread_t let_reaper_tell(uint64_t span_ns)
+static pthread_t let_worker_tell(uint64_t span_ns)
 {
-	pthread_t reaper;
+	pthread_t worker;
 
 	telling_ns = span_ns;
 	meet_one();
-	cr_assert_eq(pthread_create(&reaper, NULL, be_reaper, NULL), 0);
+	cr_assert_eq(pthread_create(&worker, NULL, be_worker, NULL), 0);
 	while (sem_wait(&begun) != 0)
 		;
-	return reaper;
+	return worker;
 }
 
 Test(oom, the_end_tells_what_nobody_has_told)
@@ -152,20 +152,20 @@ Test(oom, the_end_tells_what_nobody_has_told)
 	cr_expect_eq(atomic_load(&told), 1, "and nobody does again");
 }
 
-Test(oom, a_process_does_not_end_under_the_reaper_that_is_telling)
+Test(oom, a_process_does_not_end_under_the_worker_that_is_telling)
 {
-	pthread_t reaper = let_reaper_tell(A_WHILE_NS);
+	pthread_t worker = let_worker_tell(A_WHILE_NS);
 
 	mt_oom_finish(true);
 
 	cr_expect_eq(atomic_load(&told), 1);
-	pthread_join(reaper, NULL);
+	pthread_join(worker, NULL);
 	cr_expect_eq(atomic_load(&told), 1, "by one of them");
 }
 
-Test(oom, a_process_ends_all_the_same_under_a_reaper_that_is_stuck)
+Test(oom, a_process_ends_all_the_same_under_a_worker_that_is_stuck)
 {
-	pthread_t reaper = let_reaper_tell(STUCK_NS);
+	pthread_t worker = let_worker_tell(STUCK_NS);
 	uint64_t start = mt_os_now_ns();
 	uint64_t took;
 
@@ -174,12 +174,12 @@ Test(oom, a_process_ends_all_the_same_under_a_reaper_that_is_stuck)
 	took = mt_os_now_ns() - start;
 	cr_expect_eq(atomic_load(&told), 0);
 	cr_expect(took >= MT_NS_PER_S && took < 10 * MT_NS_PER_S, "%llu ns", (unsigned long long)took);
-	pthread_detach(reaper);
+	pthread_detach(worker);
 }
 
 Test(oom, a_forked_child_waits_for_nobody_and_reports_its_own)
 {
-	pthread_t reaper = let_reaper_tell(STUCK_NS);
+	pthread_t worker = let_worker_tell(STUCK_NS);
 
 	mt_oom_fork_child(); /* as in a child, where that thread is none */
 	telling_ns = 0;
@@ -189,7 +189,7 @@ Test(oom, a_forked_child_waits_for_nobody_and_reports_its_own)
 	meet_one();
 	mt_oom_finish(true);
 	cr_expect_eq(atomic_load(&told), 1);
-	pthread_detach(reaper);
+	pthread_detach(worker);
 }
 
 /* ---- the program's own second try ---- */
@@ -215,7 +215,7 @@ Test(oom, what_a_framework_overcomes_with_an_empty_cache_is_no_alarm)
 	expect_reports(0, 0, 1);
 }
 
-Test(oom, what_bfc_overcomes_by_asking_for_a_tenth_less_is_no_alarm)
+Test(oom, what_bfc_overcomes_by_sampling_for_a_tenth_less_is_no_alarm)
 {
 	fail(900 * MT_MIB);
 	fail(810 * MT_MIB);

@@ -70,7 +70,7 @@ static enum mt_err try_open(const char *name)
 	return error;
 }
 
-Test(outfile, makes_a_file_that_is_not_there_for_its_owner_alone)
+Test(outfile, makes_a_file_that_is_not_there_for_its_owner_single)
 {
 	struct stat seen;
 
@@ -89,7 +89,7 @@ Test(outfile, empties_a_file_of_ones_own)
 	cr_expect_eq(size_of("own"), 0);
 }
 
-Test(outfile, in_a_folder_of_everybodys_leaves_a_file_of_two_names_alone)
+Test(outfile, in_a_folder_of_everybodys_leaves_a_file_of_two_names_single)
 {
 	write_file("precious", "text");
 	cr_assert_eq(link(path_of("precious"), path_of("other")), 0);
@@ -100,7 +100,7 @@ Test(outfile, in_a_folder_of_everybodys_leaves_a_file_of_two_names_alone)
 	cr_expect_eq(try_open("other"), MT_ERR_OK, "elsewhere it is one's own doing");
 }
 
-Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_alone)
+Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_single)
 {
 	if (geteuid() != 0)
 		cr_skip_test("needs root");

@@ -1,4 +1,4 @@
-/* test_policy.c -- reaper/policy: when the heap is purged, and when it is not. The budget has test_policy_budget.c. */
+/* test_policy.c -- worker/policy: when the heap is purged, and when it is not. The budget has test_policy_budget.c. */
 #include "policy_sim.h"
 
 static struct sim sim;
@@ -12,7 +12,7 @@ static void begin(uint64_t live_bytes)
 	cr_assert_eq(sim.purges_count, 0, "nothing was there to purge");
 }
 
-/* Moves the heap a little, until the reaper looks often. */
+/* Moves the heap a little, until the worker looks often. */
 static void stir(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -22,7 +22,7 @@ static void stir(void)
 	}
 }
 
-Test(policy, leaves_alone_what_is_reused_every_step)
+Test(policy, leaves_single_what_is_reused_every_step)
 {
 	static const struct sim_step steps[] = {
 		{MIB(512), MS(500), MS(90)}, {MIB(512), MS(90), MS(90)}, {MIB(512), MS(3000), MS(90)},
@@ -37,11 +37,11 @@ Test(policy, leaves_alone_what_is_reused_every_step)
 	}
 }
 
-Test(policy, leaves_alone_a_buffer_that_comes_and_goes_between_two_ticks)
+Test(policy, leaves_single_a_buffer_that_comes_and_goes_between_two_ticks)
 {
 	begin(MIB(1024));
 	for (int i = 0; i < 3000; i++) {
-		sim_allocate(&sim, MIB(150)); /* of 1 GB: no trough, but past the gate */
+		sim_allocate(&sim, MIB(150)); /* of 1 GB: no drop of live bytes, but past the gate */
 		sim_free(&sim, MIB(150));
 		sim_pass(&sim, MS(70));
 	}
@@ -56,7 +56,7 @@ Test(policy, purges_what_stays_unused_for_the_window)
 	sim_allocate(&sim, MIB(300));
 	stir();
 	freed_ns = sim.now_ns;
-	sim_free(&sim, MIB(300)); /* an eighth of what was live: no trough */
+	sim_free(&sim, MIB(300)); /* an eighth of what was live: no drop of live bytes */
 	sim_pass(&sim, SECONDS(3));
 	cr_assert_eq(sim.purges_count, 1);
 	cr_expect_eq(sim.reason, MT_REASON_IDLE);
@@ -118,7 +118,7 @@ Test(policy, purges_only_past_the_longer_window_that_was_asked_for)
 	cr_expect_leq(sim.purge_at_ns - freed_ns, MS(3000));
 }
 
-Test(policy, purges_at_a_trough_after_two_ticks)
+Test(policy, purges_at_a_live_drop_after_two_ticks)
 {
 	uint64_t freed_ns;
 
@@ -129,13 +129,13 @@ Test(policy, purges_at_a_trough_after_two_ticks)
 	sim_free(&sim, MIB(200));
 	sim_pass(&sim, SECONDS(2));
 	cr_assert_eq(sim.purges_count, 1);
-	cr_expect_eq(sim.reason, MT_REASON_TROUGH);
+	cr_expect_eq(sim.reason, MT_REASON_LIVE_DROP);
 	cr_expect_eq(sim.purge_bytes, MIB(202));
 	cr_expect_geq(sim.purge_at_ns - freed_ns, MS(100));
 	cr_expect_leq(sim.purge_at_ns - freed_ns, MS(300));
 }
 
-Test(policy, takes_no_fall_of_a_tenth_for_a_trough)
+Test(policy, takes_no_fall_of_a_tenth_for_a_live_drop)
 {
 	begin(MIB(2048));
 	sim_allocate(&sim, MIB(200));
@@ -320,7 +320,7 @@ Test(policy, a_ring_for_growth_brings_the_tick_back)
 	begin(MIB(256));
 	sim_pass(&sim, SECONDS(60));
 	cr_expect_eq(sim.plan.next_tick_ns, SECONDS(5));
-	sim.policy.tick_ns = 0; /* as tick.c does when the bell has rung for growth */
+	sim.policy.tick_ns = 0; /* as tick.c does when the control file has rung for growth */
 	sim_tick(&sim);
 	cr_expect_eq(sim.plan.next_tick_ns, MS(100));
 }
@@ -363,7 +363,7 @@ Test(policy, looks_on_soon_while_a_window_is_filling)
 	cr_expect_eq(sim.reason, MT_REASON_IDLE);
 }
 
-Test(policy, counts_a_round_per_trough)
+Test(policy, counts_a_round_per_live_drop)
 {
 	begin(MIB(256));
 	stir();

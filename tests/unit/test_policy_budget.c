@@ -1,4 +1,4 @@
-/* test_policy_budget.c -- reaper/policy: the governor. Cleaning costs the program no more than MT_BUDGET_PCT of its
+/* test_policy_budget.c -- worker/policy: the governor. Cleaning costs the program no more than MT_BUDGET_PCT of its
  * time, by the simulator's own count (policy_sim.h), and what can be afforded is done. */
 #include "policy_sim.h"
 
@@ -89,7 +89,7 @@ Test(policy_budget, purges_a_round_every_few_seconds)
 	for (int i = 0; i < 100; i++)
 		sim_play(&sim, &step);
 	cr_expect_geq(sim.purges_count, 90, "%llu of 100 rounds", (unsigned long long)sim.purges_count);
-	cr_expect_eq(sim.reason, MT_REASON_TROUGH);
+	cr_expect_eq(sim.reason, MT_REASON_LIVE_DROP);
 }
 
 Test(policy_budget, does_not_purge_what_would_come_back_sooner_than_it_pays)
@@ -190,7 +190,7 @@ Test(policy_budget, forgets_that_faults_were_dear)
 Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
 {
 	const struct sim_step step = {MIB(1024), MS(500), SECONDS(9)};
-	uint64_t alone = 0;
+	uint64_t single = 0;
 
 	for (uint64_t threads = 1; threads <= 16; threads += 15) {
 		sim_start(&sim);
@@ -199,10 +199,10 @@ Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
 		for (int i = 0; i < 100; i++)
 			sim_play(&sim, &step);
 		if (threads == 1)
-			alone = sim.purges_count;
+			single = sim.purges_count;
 	}
-	cr_expect_gt(sim.purges_count, alone, "%llu, one thread %llu", (unsigned long long)sim.purges_count,
-		     (unsigned long long)alone);
+	cr_expect_gt(sim.purges_count, single, "%llu, one thread %llu", (unsigned long long)sim.purges_count,
+		     (unsigned long long)single);
 }
 
 Test(policy_budget, a_large_idle_heap_is_purged_in_the_end)
@@ -341,7 +341,7 @@ Test(policy_budget, does_not_take_its_own_purge_for_dear_faults)
 	sim_start(&sim);
 	sim_allocate(&sim, MIB(1100));
 	sim_pass(&sim, SECONDS(60));
-	for (int i = 0; i < 20; i++) { /* until the reaper looks often */
+	for (int i = 0; i < 20; i++) { /* until the worker looks often */
 		sim_allocate(&sim, MIB(2));
 		sim_pass(&sim, MS(300));
 		sim_free(&sim, MIB(2));

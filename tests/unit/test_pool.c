@@ -205,11 +205,11 @@ Test(pool, fences_a_block_that_was_freed_before_a_capture_without_the_work_that_
 	cr_expect_eq(allocate(4096), dptr);
 }
 
-Test(pool, never_recycles_a_tainted_block)
+Test(pool, never_recycles_a_non_recyclable_block)
 {
 	uint64_t dptr = allocate(4096);
 
-	mt_pool_taint(dptr + 100);
+	mt_pool_mark_non_recyclable(dptr + 100);
 	release(dptr);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
 	cr_expect_not(is_known(dptr));
@@ -271,7 +271,7 @@ Test(pool, gives_back_what_stays_unused)
 	cr_expect_eq(mt_pool_tick(now_ns + 1000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_geq(next_ms, 100);
 	cr_expect_leq(next_ms, 4001);
-	fake_make_current(NULL); /* as in the reaper's thread */
+	fake_make_current(NULL); /* as in the worker's thread */
 	cr_expect_eq(mt_pool_tick(now_ns + 6000 * MT_NS_PER_MS, 8, &next_ms), 10 * MB);
 	cr_expect_eq(next_ms, UINT64_MAX);
 	cr_expect_eq(usage(0).decayed_bytes, 10 * MB);
@@ -309,7 +309,7 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	cr_expect_eq(mt_pool_trim(), 10 * MB);
 }
 
-Test(pool, the_reaper_never_frees_what_is_pending)
+Test(pool, the_worker_never_frees_what_is_pending)
 {
 	uint64_t dptr = allocate(10 * MB), next_ms;
 
@@ -483,7 +483,7 @@ Test(pool, replaces_the_record_of_a_context_that_died_unseen)
 	cr_expect_eq(usage(1).allocated_bytes, 0);
 }
 
-Test(pool, forgets_the_context_that_has_ended_alone)
+Test(pool, forgets_the_context_that_has_ended_single)
 {
 	uint64_t dptr, kept;
 
@@ -618,7 +618,7 @@ Test(pool, a_forked_child_forgets_everything_and_only_hands_on)
 		mt_capture_fork_child();
 		(void)mt_pool_trim();
 		(void)mt_pool_tick(UINT64_MAX / 2, 8, &next_ms);
-		mt_pool_taint(dptr);
+		mt_pool_mark_non_recyclable(dptr);
 		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) && !mt_pool_is_used();
 		bool is_handed = fake_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
 

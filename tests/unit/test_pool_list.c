@@ -24,16 +24,16 @@ static void start(void)
 TestSuite(pool_list, .init = start, .fini = finish);
 
 /* All of them; the caller frees. */
-static struct mt_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)
+static struct mt_block_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)
 {
 	size_t room = 1024, count = 0;
-	struct mt_list_block *blocks = calloc(room, sizeof(*blocks));
-	struct mt_list_block piece[64] = {{0}}; /* no page faults under the lock */
-	struct mt_list list;
+	struct mt_block_list_block *blocks = calloc(room, sizeof(*blocks));
+	struct mt_block_list_block piece[64] = {{0}}; /* no page faults under the lock */
+	struct mt_block_list list;
 	uint32_t got;
 
-	cr_assert(mt_list_start(&list));
-	while ((got = mt_list_next(&list, piece, 64)) > 0) {
+	cr_assert(mt_block_list_start(&list));
+	while ((got = mt_block_list_next(&list, piece, 64)) > 0) {
 		if (room - count < got) {
 			room *= 2;
 			blocks = reallocarray(blocks, room, sizeof(*blocks));
@@ -47,9 +47,9 @@ static struct mt_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)
 	return blocks;
 }
 
-static const struct mt_list_block *find(const struct mt_list_block *blocks, size_t count, uint64_t base)
+static const struct mt_block_list_block *find(const struct mt_block_list_block *blocks, size_t count, uint64_t base)
 {
-	const struct mt_list_block *found = NULL;
+	const struct mt_block_list_block *found = NULL;
 
 	for (size_t i = 0; i < count; i++)
 		if (blocks[i].base == base)
@@ -60,8 +60,8 @@ static const struct mt_list_block *find(const struct mt_list_block *blocks, size
 static enum mt_block_state state_of(uint64_t base)
 {
 	size_t count;
-	struct mt_list_block *blocks = list_all(&count, NULL);
-	const struct mt_list_block *block = find(blocks, count, base);
+	struct mt_block_list_block *blocks = list_all(&count, NULL);
+	const struct mt_block_list_block *block = find(blocks, count, base);
 	enum mt_block_state state = block ? block->state : MT_BLOCK_UNUSED;
 
 	free(blocks);
@@ -84,24 +84,24 @@ Test(pool_list, tells_live_pending_and_idle_apart)
 	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED, "gone");
 }
 
-Test(pool_list, says_sizes_device_taint_and_since_when)
+Test(pool_list, says_sizes_device_mark_non_recyclable_and_since_when)
 {
 	uint64_t before_ns = mt_os_coarse_ns(), one = allocate(5000), other;
-	const struct mt_list_block *block;
-	struct mt_list_block *blocks;
+	const struct mt_block_list_block *block;
+	struct mt_block_list_block *blocks;
 	size_t count;
 
 	fake_make_current(second);
 	other = allocate(512);
-	mt_pool_taint(other);
+	mt_pool_mark_non_recyclable(other);
 	blocks = list_all(&count, NULL);
 	cr_assert_eq(count, 2);
 	block = find(blocks, count, one);
 	cr_assert_not_null(block);
-	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 && !block->is_tainted);
+	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 && !block->is_non_recyclable);
 	cr_expect(block->since_ns >= before_ns && block->since_ns <= mt_os_now_ns());
 	cr_assert_not_null(find(blocks, count, other));
-	cr_expect(find(blocks, count, other)->device == 1 && find(blocks, count, other)->is_tainted);
+	cr_expect(find(blocks, count, other)->device == 1 && find(blocks, count, other)->is_non_recyclable);
 	cr_expect_neq(find(blocks, count, other)->context, block->context);
 	free(blocks);
 }
@@ -110,7 +110,7 @@ Test(pool_list, a_block_that_is_handed_out_again_is_young)
 {
 	uint64_t dptr = allocate(4096), freed_ns;
 	size_t count;
-	struct mt_list_block *blocks;
+	struct mt_block_list_block *blocks;
 
 	release(dptr);
 	usleep(30000);
@@ -159,11 +159,11 @@ Test(pool_list, asks_the_driver_nothing_even_during_a_capture)
 
 Test(pool_list, there_is_none_in_a_forked_child)
 {
-	struct mt_list list;
+	struct mt_block_list list;
 
 	(void)allocate(4096);
 	mt_pool_fork_child();
-	cr_expect_not(mt_list_start(&list));
+	cr_expect_not(mt_block_list_start(&list));
 }
 
 /* ---- many ---- */
@@ -200,7 +200,7 @@ static uint64_t *allocate_many(void)
 	return dptrs;
 }
 
-static uint64_t sum_of(const struct mt_list_block *blocks, size_t count, enum mt_block_state state)
+static uint64_t sum_of(const struct mt_block_list_block *blocks, size_t count, enum mt_block_state state)
 {
 	uint64_t sum = 0;
 
@@ -213,7 +213,7 @@ Test(pool_list, a_million_blocks_come_to_what_usage_says)
 {
 	uint64_t *dptrs = allocate_many(), hold_ns, began_ns;
 	struct mt_pool_usage usage;
-	struct mt_list_block *blocks;
+	struct mt_block_list_block *blocks;
 	size_t count;
 
 	for (uint32_t i = 0; i < MANY; i += 2)
@@ -289,13 +289,13 @@ static void end_workers(struct worker *workers, int count)
 }
 
 /* Each of the kept blocks, once, as it is; all others are as the workers may have them. */
-static void check_list(const uint64_t *kept, const struct mt_list_block *blocks, size_t count)
+static void check_list(const uint64_t *kept, const struct mt_block_list_block *blocks, size_t count)
 {
 	uint64_t lowest = kept[0], highest = kept[KEPT - 1];
 	size_t seen = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct mt_list_block *block = &blocks[i];
+		const struct mt_block_list_block *block = &blocks[i];
 
 		cr_assert(block->state >= MT_BLOCK_LIVE && block->state <= MT_BLOCK_IDLE);
 		cr_assert(block->asked_bytes <= block->bytes && block->bytes <= 8192 * 4 && block->bytes % 512 == 0);
@@ -312,7 +312,7 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 	struct worker workers[THREADS] = {{0}};
 	uint64_t kept[KEPT], until_ns;
 	struct mt_pool_usage usage;
-	struct mt_list_block *blocks;
+	struct mt_block_list_block *blocks;
 	size_t count;
 
 	driver.cuMemAlloc_v2 = alloc_many;
@@ -339,13 +339,13 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
  * outnumber cores. */
 Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
 {
-	struct worker alone = {0}, during = {0};
+	struct worker single = {0}, during = {0};
 	uint64_t *dptrs = allocate_many();
 	size_t count;
 
-	start_workers(&alone, 1);
+	start_workers(&single, 1);
 	usleep(100000);
-	end_workers(&alone, 1);
+	end_workers(&single, 1);
 	start_workers(&during, 1);
 	free(list_all(&count, NULL));
 	end_workers(&during, 1);
@@ -353,7 +353,7 @@ Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
 	fprintf(stderr,
 		"longest of %llu calls while listed %.1f us, %llu over 100 us; of %llu before %.1f us, %llu over 100 us\n",
 		(unsigned long long)during.calls, (double)during.longest_ns / 1e3, (unsigned long long)during.slow_calls,
-		(unsigned long long)alone.calls, (double)alone.longest_ns / 1e3, (unsigned long long)alone.slow_calls);
+		(unsigned long long)single.calls, (double)single.longest_ns / 1e3, (unsigned long long)single.slow_calls);
 	cr_expect_leq(during.slow_calls * 20, during.calls);
 	free(dptrs);
 }

@@ -14,13 +14,13 @@ static void play(struct model_options options)
 	cr_expect_gt(result.hits, 0);
 }
 
-Test(pool_race, threads_and_a_reaper)
+Test(pool_race, threads_and_a_worker)
 {
-	play((struct model_options){.operations = 200000, .threads = 8, .reaper = true, .ooms = true});
+	play((struct model_options){.operations = 200000, .threads = 8, .worker = true, .ooms = true});
 }
 
 Test(pool_race, captures_and_deaths)
 {
-	play((struct model_options){.operations = 100000, .threads = 8, .reaper = true, .ooms = true, .captures = true, .deaths = true});
+	play((struct model_options){.operations = 100000, .threads = 8, .worker = true, .ooms = true, .captures = true, .deaths = true});
 }
 

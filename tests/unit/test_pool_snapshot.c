@@ -89,7 +89,7 @@ Test(pool_snapshot, what_is_written_is_what_is_read)
 	release(pending);
 	fake_make_current(second);
 	exported = allocate(700);
-	mt_pool_taint(exported);
+	mt_pool_mark_non_recyclable(exported);
 	cr_assert_eq(mt_gpu_snapshot_write(), MT_ERR_OK);
 	cr_assert_eq(stat(path_of("blocks"), &seen), 0);
 	cr_expect_eq(seen.st_mode & 07777, 0600);

@@ -59,7 +59,7 @@ static void *end_first(void *unused)
 
 Test(pool_waits, a_context_that_ends_waits_for_a_fence_that_meets_a_new_context)
 {
-	pthread_t reaper, ender;
+	pthread_t worker, ender;
 	uint64_t dptr = allocate(4096);
 
 	fake_issue(first);
@@ -68,12 +68,12 @@ Test(pool_waits, a_context_that_ends_waits_for_a_fence_that_meets_a_new_context)
 	second->device = 0;
 	held_call = FAKE_cuDevicePrimaryCtxRetain;
 	fake.on_call = hold;
-	pthread_create(&reaper, NULL, tick, NULL);
+	pthread_create(&worker, NULL, tick, NULL);
 	wait_for(&is_held);
 	pthread_create(&ender, NULL, end_first, NULL);
 	usleep(20000);
 	atomic_store(&is_let_go, true);
-	pthread_join(reaper, NULL);
+	pthread_join(worker, NULL);
 	pthread_join(ender, NULL);
 	cr_expect_eq(mt_pool_cached_bytes(0), 0);
 }
@@ -82,13 +82,13 @@ Test(pool_waits, a_context_that_ends_waits_for_a_fence_that_meets_a_new_context)
 
 static pthread_t tick_in(enum fake_call call)
 {
-	pthread_t reaper;
+	pthread_t worker;
 
 	held_call = call;
 	fake.on_call = hold;
-	pthread_create(&reaper, NULL, tick, NULL);
+	pthread_create(&worker, NULL, tick, NULL);
 	wait_for(&is_held);
-	return reaper;
+	return worker;
 }
 
 static void let_go(pthread_t thread)
@@ -105,13 +105,13 @@ static void begin_capture(void)
 
 Test(pool_waits, a_capture_begins_while_a_decay_waits_for_the_device)
 {
-	pthread_t reaper;
+	pthread_t worker;
 
 	release(allocate(4096));
-	reaper = tick_in(FAKE_cuMemFree_v2);
+	worker = tick_in(FAKE_cuMemFree_v2);
 	begin_capture();
 	cr_expect(mt_capture_is_open());
-	let_go(reaper);
+	let_go(worker);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 1);
 }
 
@@ -147,15 +147,15 @@ static void *begin(void *unused)
 
 Test(pool_waits, without_capture_modes_a_capture_waits_for_a_decay)
 {
-	pthread_t reaper, beginner;
+	pthread_t worker, beginner;
 
 	driver.cuThreadExchangeStreamCaptureMode = NULL;
 	release(allocate(4096));
-	reaper = tick_in(FAKE_cuMemFree_v2);
+	worker = tick_in(FAKE_cuMemFree_v2);
 	pthread_create(&beginner, NULL, begin, NULL);
 	usleep(20000);
 	cr_expect_not(atomic_load(&has_begun));
-	let_go(reaper);
+	let_go(worker);
 	pthread_join(beginner, NULL);
 }
 
@@ -173,15 +173,15 @@ static void *close_gate(void *unused)
 
 Test(pool_waits, the_end_of_a_primary_context_waits_for_a_decay)
 {
-	pthread_t reaper, ender;
+	pthread_t worker, ender;
 
 	release(allocate(4096));
 	(void)fake_cuCtxGetCurrent(&ended_context);
-	reaper = tick_in(FAKE_cuMemFree_v2);
+	worker = tick_in(FAKE_cuMemFree_v2);
 	pthread_create(&ender, NULL, close_gate, NULL);
 	usleep(20000);
 	cr_expect_not(atomic_load(&is_closed));
-	let_go(reaper);
+	let_go(worker);
 	pthread_join(ender, NULL);
 	cr_expect_not(mt_capture_is_open());
 }
@@ -251,7 +251,7 @@ Test(pool_waits, a_block_is_fenced_later_when_there_was_no_memory_for_an_event)
 	cr_expect_eq(allocate(4096), dptr);
 }
 
-Test(pool_waits, a_block_that_cannot_be_fenced_does_not_wake_the_reaper)
+Test(pool_waits, a_block_that_cannot_be_fenced_does_not_wake_the_worker)
 {
 	uint64_t dptr = allocate(4096), next_ms = 0;
 

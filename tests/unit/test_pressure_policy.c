@@ -1,4 +1,4 @@
-/* test_pressure_policy.c -- reaper/pressure_policy as a table: each row is a story told in steps, with what the policy is to
+/* test_pressure_policy.c -- worker/pressure_policy as a table: each row is a story told in steps, with what the policy is to
  * do at each. Pure code, so that a story of an hour takes no time.
  *
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless the step says +TIME.
@@ -22,7 +22,7 @@
 static const struct row {
 	const char *name;
 	const char *settings;
-	const char *story;
+	const char *backoff;
 } rows[] = {
 	/* levels of the limit */
 	{"quiet", "", "ram=100: - level=none | ram=500: - | ram=849: - level=none"},
@@ -177,7 +177,7 @@ struct teller {
 	const struct row *row;
 	struct mt_pressure pressure;
 	struct mt_config cfg;
-	struct mt_config_facts facts;
+	struct mt_launch_env facts;
 	struct mt_pressure_look look;
 	uint64_t gives_bytes, gpu_gives_bytes;
 	struct mt_pressure_plan plan;
@@ -403,7 +403,7 @@ Test(pressure_policy, does_what_the_table_says)
 		char *step;
 
 		start(&rows[i]);
-		snprintf(text, sizeof(text), "%s", rows[i].story);
+		snprintf(text, sizeof(text), "%s", rows[i].backoff);
 		while ((step = strsep(&rest, "|")))
 			play(step);
 	}
@@ -414,7 +414,7 @@ Test(pressure_policy, has_at_least_sixty_rows)
 	cr_expect_geq(sizeof(rows) / sizeof(rows[0]), 60u);
 }
 
-Test(pressure_policy, is_the_same_for_the_same_story)
+Test(pressure_policy, is_the_same_for_the_same_backoff)
 {
 	struct mt_pressure once;
 

@@ -1,4 +1,4 @@
-/* test_pressure_text.c -- reaper/pressure_text: what the log says of pressure. */
+/* test_pressure_text.c -- worker/pressure_text: what the log says of pressure. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -9,13 +9,13 @@
 static struct mt_pressure_look look;
 static struct mt_pressure pressure;
 static struct mt_pressure_plan plan;
-static struct mt_pressure_scene scene;
+static struct mt_pressure_sample sample;
 
 static void start(void)
 {
 	look = (struct mt_pressure_look){.used_bytes = 447 * MT_MIB, .limit_bytes = 512 * MT_MIB, .exact = true};
 	plan = (struct mt_pressure_plan){.clean = true, .cleanup = MT_LEVEL_HEAVY};
-	scene = (struct mt_pressure_scene){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
+	sample = (struct mt_pressure_sample){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
 }
 
 TestSuite(pressure_text, .init = start);
@@ -24,7 +24,7 @@ static void expect(const char *wanted)
 {
 	char text[600];
 
-	mt_pressure_describe(&scene, text, sizeof(text));
+	mt_pressure_describe(&sample, text, sizeof(text));
 	cr_expect_str_eq(text, wanted, "%s", text);
 }
 
@@ -37,7 +37,7 @@ Test(pressure_text, names_figures_and_what_is_done)
 
 Test(pressure_text, names_each_thing_that_is_done)
 {
-	scene.cpus_count = 0;
+	sample.cpus_count = 0;
 	plan.cleanup = MT_LEVEL_PURGE;
 	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge");
 	plan.flush_gpu = true;
@@ -53,7 +53,7 @@ Test(pressure_text, names_each_thing_that_is_done)
 Test(pressure_text, names_what_else_tells_of_pressure)
 {
 	look.limit_bytes = 0;
-	scene.cpus_count = 0;
+	sample.cpus_count = 0;
 	pressure.levels[MT_PRESSURE_EVENTS] = MT_PRESSURE_CRITICAL;
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
 	pressure.levels[MT_PRESSURE_WATCH] = MT_PRESSURE_WARN;
@@ -66,7 +66,7 @@ Test(pressure_text, names_the_own_limit)
 {
 	look.limit_bytes = 0;
 	look.own_bytes = 570 * MT_MIB;
-	scene.own_limit_bytes = 600 * MT_MIB;
+	sample.own_limit_bytes = 600 * MT_MIB;
 	expect("memory pressure: this process at 95.0 % of MT_RSS_LIMIT_MB=600, load 1.9 on 2 CPUs: heavy cleanup");
 }
 
@@ -81,6 +81,6 @@ Test(pressure_text, is_cut_to_fit)
 	char text[32];
 
 	memset(text, 'x', sizeof(text));
-	mt_pressure_describe(&scene, text, sizeof(text));
+	mt_pressure_describe(&sample, text, sizeof(text));
 	cr_expect_str_eq(text, "memory pressure: RAM at 87.3 % ");
 }

@@ -13,7 +13,7 @@
 #define TEXT(some, full) \
 	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=" #full "\n"
 
-static struct mt_config_facts facts;
+static struct mt_launch_env facts;
 
 static void begin_psi(void)
 {
@@ -514,12 +514,12 @@ Test(psi, a_trigger_is_set_in_the_kernels_file)
 /* A real group of version 2, where one can be made. */
 Test(psi, the_watch_of_a_group_that_is_removed_is_over)
 {
-	static struct mt_place place;
+	static struct mt_cgroup_path place;
 	unsigned before = open_descriptors();
 	struct mt_psi_look out;
-	char group[MT_PLACE_BYTES + 32];
+	char group[MT_CGROUP_PATH_BYTES + 32];
 
-	if (mt_place_find("", NULL, &place))
+	if (mt_cgroup_path_find("", NULL, &place))
 		snprintf(group, sizeof(group), "%s/mtshim-test-%d", place.directory, (int)getpid());
 	if (!place.length || mkdir(group, 0755) != 0) {
 		skip("no cgroup of version 2 can be made here");

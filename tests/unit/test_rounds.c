@@ -1,4 +1,4 @@
-/* test_rounds.c -- reaper/rounds: the exact cadence of light and heavy cleanups. */
+/* test_rounds.c -- worker/rounds: the exact cadence of light and heavy cleanups. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 
@@ -45,7 +45,7 @@ Test(rounds, keep_to_their_cadence)
 				 "row %zu", i);
 }
 
-Test(rounds, leave_the_level_alone_where_nothing_is_due)
+Test(rounds, leave_the_level_single_where_nothing_is_due)
 {
 	enum mt_level level = MT_LEVEL_PURGE;
 	struct mt_config config;

@@ -166,7 +166,7 @@ Test(rss, measures_what_a_fault_costs)
 	uint64_t huge_ns = 1;
 	uint64_t huge_bytes = 1;
 
-	mt_faults_measure(&small_ns, &huge_ns, &huge_bytes);
+	mt_fault_price_measure(&small_ns, &huge_ns, &huge_bytes);
 	cr_expect_geq(small_ns, 30, "%llu", (unsigned long long)small_ns);
 	cr_expect_leq(small_ns, 200 * 1000, "%llu", (unsigned long long)small_ns);
 	cr_expect_eq(huge_ns == 0, huge_bytes == 0);

@@ -112,7 +112,7 @@ Test(series, where_a_sample_knows_nothing_of_the_heap_neither_live_nor_idle_is_k
 }
 
 /* What the others held at that moment nobody has looked at. */
-Test(series, of_several_processes_added_up_has_samples_alone)
+Test(series, of_several_processes_added_up_has_samples_single)
 {
 	add(10, 1, 100, 40);
 	add(10, 2, 10, 1);

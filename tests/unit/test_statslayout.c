@@ -107,7 +107,7 @@ Test(statslayout, what_a_newer_shim_has_appended_anywhere_is_passed_over)
 	cr_expect_arr_eq(&seen, &good, sizeof(good), "nothing of it has moved");
 }
 
-Test(statslayout, devices_alone_are_read_by_the_same_rule)
+Test(statslayout, devices_single_are_read_by_the_same_rule)
 {
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 

@@ -1,4 +1,4 @@
-/* test_thread.c -- reaper/thread: one of our threads is started once, and known to run for as long as it does. */
+/* test_thread.c -- worker/thread: one of our threads is started once, and known to run for as long as it does. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>

@@ -19,7 +19,7 @@ static struct mt_token token_of(const char *text)
 	return token;
 }
 
-Test(token, is_matched_by_itself_alone)
+Test(token, is_matched_by_itself_single)
 {
 	const struct mt_token token = token_of("0123456789abcdef0123456789abcdef");
 	char longer[256];

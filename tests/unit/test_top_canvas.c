@@ -158,16 +158,16 @@ Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
 	struct mt_top_machine machine = {.total_bytes = 1000 * MB, .used_bytes = 500 * MB};
 	struct mt_top_gpus gpus = {0};
 	struct mt_top_model model;
-	struct mt_top_scene scene = {.model = &model, .machine = &machine, .gpus = &gpus, .now_ns = 1000 * SECOND, .interval_ms = 2000};
+	struct mt_top_sample sample = {.model = &model, .machine = &machine, .gpus = &gpus, .now_ns = 1000 * SECOND, .interval_ms = 2000};
 	size_t first = 0;
 
 	start_family(&model);
 	for (int columns = 40; columns < 170; columns += 13)
 		for (int rows = 8; rows < 30; rows += 3) {
 			mt_top_canvas_start(&canvas, columns, rows);
-			mt_top_draw_list(&canvas, &scene, (struct mt_top_area){mt_top_draw_header(&canvas, &scene, 3), rows - 1}, &first);
+			mt_top_draw_list(&canvas, &sample, (struct mt_top_area){mt_top_draw_header(&canvas, &sample, 3), rows - 1}, &first);
 		}
-	mt_top_draw_once(&canvas, &scene, 100);
+	mt_top_draw_once(&canvas, &sample, 100);
 	cr_expect_not_null(strstr(line(0), "mtctl top  5 processes"));
 	cr_expect_not_null(strstr(line(4), "python3 work10.py"), "%s", line(4));
 	cr_expect_not_null(strstr(line(6), "| `-python3 work40"), "%s", line(6));
@@ -180,17 +180,17 @@ Test(top_canvas, the_list_scrolls_so_that_the_selected_process_is_in_sight)
 	struct mt_top_machine machine = {0};
 	struct mt_top_gpus gpus = {0};
 	struct mt_top_model model;
-	struct mt_top_scene scene = {.model = &model, .machine = &machine, .gpus = &gpus};
+	struct mt_top_sample sample = {.model = &model, .machine = &machine, .gpus = &gpus};
 	size_t first = 0;
 
 	start_family(&model);
 	mt_top_model_move(&model, 4);
 	mt_top_canvas_start(&canvas, 60, 3);
-	mt_top_draw_list(&canvas, &scene, (struct mt_top_area){0, 3}, &first);
+	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
 	cr_expect_eq(first, 3);
 	cr_expect_eq(mt_top_cell(&canvas, 2, 0)->style, MT_STYLE_SELECTED);
 	mt_top_model_move(&model, -4);
-	mt_top_draw_list(&canvas, &scene, (struct mt_top_area){0, 3}, &first);
+	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
 	cr_expect_eq(first, 0);
 	mt_top_model_end(&model);
 	mt_top_canvas_free(&canvas);
@@ -212,7 +212,7 @@ Test(top_canvas, a_prompt_takes_printable_keys_as_far_as_there_is_room)
 	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ESCAPE, 4), MT_ANSWER_LEFT);
 }
 
-Test(top_canvas, a_question_is_answered_by_y_alone)
+Test(top_canvas, a_question_is_answered_by_y_single)
 {
 	struct mt_top_prompt prompt = {.kind = MT_PROMPT_HEAVY};
 

@@ -69,7 +69,7 @@ Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)
 	make_row(&row, 10, MT_TREE_NONE, 100);
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-");
 	row.last = (struct mt_top_cleanup){.time_ns = 40 * SECOND, .before_bytes = 500 * MB, .after_bytes = 189 * MB,
-					   .reason = MT_REASON_TROUGH};
+					   .reason = MT_REASON_LIVE_DROP};
 
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-311M");
 	cr_expect_str_eq(cell(MT_COLUMN_AGO).text.text, "1m");

@@ -1,4 +1,4 @@
-"""What the reaper does for a process that uses CUDA, over the driver of tests/fakecuda: memory goes back by itself, on a
+"""What the worker does for a process that uses CUDA, over the driver of tests/fakecuda: memory goes back by itself, on a
 signal and when asked, never during a capture; figures and out-of-memory reports reach the stats file."""
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the reaper does by itself and what it does when asked: bytes measured from outside, never its own word alone."""
+"""What the worker does by itself and what it does when asked: bytes measured from outside, never its own word alone."""
 import os
 import re
 import signal
@@ -168,7 +168,7 @@ def test_federated_calls_are_there(puppet, env, awake, backend):
 
 def test_freed_memory_is_used_again_before_new_is_taken(puppet, env, backend):
 	"""Without decay a jemalloc prefers new memory to a large free extent unless told otherwise
-	(lg_extent_max_active_fit): RSS then grows by the whole heap at every turn, long before the reaper looks."""
+	(lg_extent_max_active_fit): RSS then grows by the whole heap at every turn, long before the worker looks."""
 	actor = puppet(env(MIN_MB=0, BUDGET_PCT=0))
 	actor.tell("alloc 20000 5000 5000")
 	once = rss_kb(actor.pid)
@@ -233,7 +233,7 @@ input()
 """
 
 
-def reaper_ticks(pid):
+def worker_ticks(pid):
 	"""CPU time of the thread named mtshim."""
 	for task in os.listdir(f"/proc/{pid}/task"):
 		with open(f"/proc/{pid}/task/{task}/stat") as stat:
@@ -250,7 +250,7 @@ def test_a_storm_of_rounds_is_coalesced_and_counted(spawn, env, stats):
 	program = spawn(["/usr/bin/python3", "-c", ROUNDS], settings)
 	count = int(program.stdout.readline())
 
-	assert reaper_ticks(program.pid) < 200, "in hundredths of a second, of 5.5 s"
+	assert worker_ticks(program.pid) < 200, "in hundredths of a second, of 5.5 s"
 	seen = stats(program.pid, settings)
 	assert count > 10_000
 	assert (seen["rounds_count"], seen["light_count"]) == (count, count)

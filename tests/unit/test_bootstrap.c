@@ -1,4 +1,4 @@
-/* test_boot.c -- backend/boot: the fixed arena for the first calls of a process. Each test begins with it unused. */
+/* test_bootstrap.c -- backend/boot: the fixed arena for the first calls of a process. Each test begins with it unused. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -9,21 +9,21 @@
 
 #define ARENA_BYTES (256 * 1024)
 
-static const struct mt_heap_ops *const boot = &mt_boot_ops;
+static const struct mt_heap_ops *const boot = &mt_bootstrap_ops;
 
 Test(boot, hands_out_memory_of_its_own)
 {
 	int local;
 	unsigned char *block;
 
-	cr_expect_not(mt_boot_used());
+	cr_expect_not(mt_bootstrap_used());
 	block = boot->malloc(100);
 	cr_assert_not_null(block);
-	cr_expect(mt_boot_used());
-	cr_expect(mt_boot_owns(block));
-	cr_expect(mt_boot_owns(block + 99));
-	cr_expect_not(mt_boot_owns(&local));
-	cr_expect_not(mt_boot_owns(NULL));
+	cr_expect(mt_bootstrap_used());
+	cr_expect(mt_bootstrap_owns(block));
+	cr_expect(mt_bootstrap_owns(block + 99));
+	cr_expect_not(mt_bootstrap_owns(&local));
+	cr_expect_not(mt_bootstrap_owns(NULL));
 	cr_expect_eq(boot->malloc_usable_size(block), 100);
 	cr_expect_eq(boot->malloc_usable_size(NULL), 0);
 	memset(block, 1, 100);
@@ -76,7 +76,7 @@ Test(boot, refuses_bad_alignments)
 	errno = 0;
 	cr_expect_null(boot->memalign(SIZE_MAX / 2 + 2, 8));
 	cr_expect_eq(errno, EINVAL);
-	cr_expect_not(mt_boot_used());
+	cr_expect_not(mt_bootstrap_used());
 }
 
 Test(boot, gives_zeroes)
@@ -141,7 +141,7 @@ Test(boot, maps_what_the_arena_has_no_room_for_and_ends_with_an_error)
 	errno = 0;
 	while ((block = boot->malloc(1100)) != NULL) { /* of which no whole number fits */
 		memset(block, 1, 1100);
-		cr_assert(mt_boot_owns(block + 1099));
+		cr_assert(mt_bootstrap_owns(block + 1099));
 		last = block;
 		taken += 1100;
 		mapped_count += taken > ARENA_BYTES;
@@ -161,27 +161,27 @@ Test(boot, maps_a_large_block_by_itself)
 	unsigned char *other;
 
 	cr_assert_not_null(block);
-	cr_expect(mt_boot_used());
+	cr_expect(mt_bootstrap_used());
 	cr_expect_eq((uintptr_t)block % (1 << 20), 0);
 	memset(block, 7, 3 << 20);
-	cr_expect(mt_boot_owns(block) && mt_boot_owns(block + (3 << 20) - 1));
-	cr_expect_not(mt_boot_owns(block + (5 << 20)));
+	cr_expect(mt_bootstrap_owns(block) && mt_bootstrap_owns(block + (3 << 20) - 1));
+	cr_expect_not(mt_bootstrap_owns(block + (5 << 20)));
 	other = boot->realloc(block, 5 << 20);
 	cr_assert_not_null(other);
 	cr_expect_eq(other[(3 << 20) - 1], 7);
 	cr_expect_eq(other[3 << 20], 0);
 }
 
-Test(boot, takes_back_the_last_block_alone)
+Test(boot, takes_back_the_last_block_single)
 {
 	void *first = boot->malloc(1);
 
-	mt_boot_take_back(first);
-	cr_expect_not(mt_boot_used());
+	mt_bootstrap_take_back(first);
+	cr_expect_not(mt_bootstrap_used());
 	first = boot->malloc(100);
 	cr_assert_not_null(boot->malloc(50));
-	mt_boot_take_back(first);
-	cr_expect(mt_boot_used());
+	mt_bootstrap_take_back(first);
+	cr_expect(mt_bootstrap_used());
 	cr_expect_neq(boot->malloc(20), first, "somebody has had one since");
 }
 

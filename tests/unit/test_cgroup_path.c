@@ -1,4 +1,4 @@
-/* test_place.c -- sense/place: numbers and keys as files hold them, and the way up in a hierarchy. */
+/* test_cgroup_path.c -- sense/place: numbers and keys as files hold them, and the way up in a hierarchy. */
 #include "cgroup_files.h"
 
 #include "core/cgroup_path.h"
@@ -22,7 +22,7 @@ Test(place, numbers_are_whole_or_none)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t number = 42;
 
-		cr_expect_eq(mt_place_number(rows[i].text, &number), rows[i].valid, "'%s'", rows[i].text);
+		cr_expect_eq(mt_cgroup_path_number(rows[i].text, &number), rows[i].valid, "'%s'", rows[i].text);
 		cr_expect_eq(number, rows[i].valid ? rows[i].number : 42, "'%s'", rows[i].text);
 	}
 }
@@ -31,36 +31,36 @@ Test(place, a_key_is_a_whole_one_at_the_begin_of_a_line)
 {
 	uint64_t number = 42;
 
-	cr_expect_not(mt_place_keyed("xmax 1\noom_max 2", "max ", &number));
-	cr_expect_not(mt_place_keyed("max\n1", "max ", &number));
-	cr_expect_not(mt_place_keyed("", "max ", &number));
+	cr_expect_not(mt_cgroup_path_keyed("xmax 1\noom_max 2", "max ", &number));
+	cr_expect_not(mt_cgroup_path_keyed("max\n1", "max ", &number));
+	cr_expect_not(mt_cgroup_path_keyed("", "max ", &number));
 	cr_expect_eq(number, 42);
-	cr_expect(mt_place_keyed("high 1\nmax 5\n", "max ", &number));
+	cr_expect(mt_cgroup_path_keyed("high 1\nmax 5\n", "max ", &number));
 	cr_expect_eq(number, 5);
 }
 
 Test(place, above_the_mount_point_there_is_nothing)
 {
-	struct mt_place place;
+	struct mt_cgroup_path place;
 	size_t length;
 
 	in_v2("/a/b");
-	cr_assert(mt_place_find(root, NULL, &place));
-	length = mt_place_above(&place, place.length);
+	cr_assert(mt_cgroup_path_find(root, NULL, &place));
+	length = mt_cgroup_path_parent(&place, place.length);
 	cr_expect_eq(length, strlen(in_root(V2_MOUNT "/a")));
-	length = mt_place_above(&place, length);
+	length = mt_cgroup_path_parent(&place, length);
 	cr_expect_eq(length, strlen(in_root(V2_MOUNT)));
-	cr_expect_eq(mt_place_above(&place, length), 0);
+	cr_expect_eq(mt_cgroup_path_parent(&place, length), 0);
 }
 
 Test(place, a_controller_is_a_whole_word)
 {
-	struct mt_place place;
+	struct mt_cgroup_path place;
 
 	in_v1("/job");
-	cr_expect(mt_place_find(root, "memory", &place));
-	cr_expect(mt_place_find(root, "cpu", &place));
+	cr_expect(mt_cgroup_path_find(root, "memory", &place));
+	cr_expect(mt_cgroup_path_find(root, "cpu", &place));
 	cr_expect_str_eq(place.directory, in_root(V1_MOUNT "/job"));
-	cr_expect_not(mt_place_find(root, "mem", &place));
-	cr_expect_not(mt_place_find(root, "cpuacct", &place));
+	cr_expect_not(mt_cgroup_path_find(root, "mem", &place));
+	cr_expect_not(mt_cgroup_path_find(root, "cpuacct", &place));
 }

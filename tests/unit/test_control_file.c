@@ -1,4 +1,4 @@
-/* test_bell.c -- reaper/bell: rings before, with and after a bell file, and requests that nobody should believe. */
+/* test_control.c -- worker/control file: rings before, with and after a control file, and requests that nobody should believe. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(bell, .init = begin, .fini = end);
+TestSuite(control, .init = begin, .fini = end);
 
 static void make_file_kept(bool keep)
 {
@@ -52,7 +52,7 @@ static void make_file_kept(bool keep)
 	close(at);
 	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(), (unsigned long long)ticks,
 		 (unsigned long long)space);
-	mt_bell_use_file(keep);
+	mt_control_use_file(keep);
 }
 
 static void make_file(void)
@@ -64,7 +64,7 @@ static uint64_t slept_ns(uint32_t word, uint64_t timeout_ns)
 {
 	uint64_t began = mt_os_now_ns();
 
-	mt_bell_sleep(word, timeout_ns);
+	mt_control_wait(word, timeout_ns);
 	return mt_os_now_ns() - began;
 }
 
@@ -72,11 +72,11 @@ static uint64_t slept_ns(uint32_t word, uint64_t timeout_ns)
 static void ring_from_outside(void)
 {
 	int fd = open(path, O_RDWR);
-	struct mt_bell_file *file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct mt_control_file *file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	cr_assert_neq(file, MAP_FAILED);
 	cr_expect_eq(mt_os_futex_bump_wake((_Atomic uint32_t *)(void *)((char *)file +
-									offsetof(struct mt_bell_file, word))), 0);
+									offsetof(struct mt_control_file, word))), 0);
 	munmap(file, sizeof(*file));
 	close(fd);
 }
@@ -85,7 +85,7 @@ static void *ring_later(void *bits)
 {
 	usleep(30000);
 	if (bits)
-		mt_bell_ring((uint32_t)(uintptr_t)bits);
+		mt_control_notify((uint32_t)(uintptr_t)bits);
 	else
 		ring_from_outside();
 	return NULL;
@@ -94,7 +94,7 @@ static void *ring_later(void *bits)
 /* Sleeps, is woken by another thread after 30 ms, and says how long that took. */
 static uint64_t woken_after_ns(uint32_t bits)
 {
-	uint32_t word = mt_bell_word();
+	uint32_t word = mt_control_word();
 	pthread_t thread;
 	uint64_t slept;
 
@@ -104,135 +104,135 @@ static uint64_t woken_after_ns(uint32_t bits)
 	return slept;
 }
 
-Test(bell, a_ring_before_there_is_a_reaper_waits_for_it)
+Test(control, a_ring_before_there_is_a_worker_waits_for_it)
 {
-	uint32_t word = mt_bell_word();
+	uint32_t word = mt_control_word();
 
-	cr_expect_eq(mt_bell_bits(), 0);
-	mt_bell_ring(MT_BELL_API);
-	mt_bell_ring(MT_BELL_SIGNAL);
-	cr_expect_eq(mt_bell_bits(), MT_BELL_API | MT_BELL_SIGNAL);
-	cr_expect_neq(mt_bell_word(), word);
+	cr_expect_eq(mt_control_bits(), 0);
+	mt_control_notify(MT_CONTROL_API);
+	mt_control_notify(MT_CONTROL_SIGNAL);
+	cr_expect_eq(mt_control_bits(), MT_CONTROL_API | MT_CONTROL_SIGNAL);
+	cr_expect_neq(mt_control_word(), word);
 	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S, "who looked before the ring does not sleep");
-	mt_bell_take(MT_BELL_API);
-	cr_expect_eq(mt_bell_bits(), MT_BELL_SIGNAL);
-	mt_bell_take(MT_BELL_SIGNAL | MT_BELL_GC);
-	cr_expect_eq(mt_bell_bits(), 0);
+	mt_control_clear(MT_CONTROL_API);
+	cr_expect_eq(mt_control_bits(), MT_CONTROL_SIGNAL);
+	mt_control_clear(MT_CONTROL_SIGNAL | MT_CONTROL_GC);
+	cr_expect_eq(mt_control_bits(), 0);
 }
 
-Test(bell, sleeps_until_the_time_is_over)
+Test(control, sleeps_until_the_time_is_over)
 {
-	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
 	make_file();
-	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
 }
 
-Test(bell, ten_thousand_rings_are_one_wake)
+Test(control, ten_thousand_rings_are_one_wake)
 {
 	uint32_t word;
 
 	for (int with_file = 0; with_file < 2; with_file++) {
 		if (with_file)
 			make_file();
-		word = mt_bell_word();
+		word = mt_control_word();
 		for (int i = 0; i < 10000; i++)
-			mt_bell_ring(MT_BELL_SIGNAL);
-		cr_expect_eq(mt_bell_word(), word + 1);
-		mt_bell_take(MT_BELL_SIGNAL);
-		mt_bell_ring(MT_BELL_SIGNAL);
-		cr_expect_eq(mt_bell_word(), word + 2, "and a new one once the bit was taken");
-		mt_bell_take(MT_BELL_SIGNAL);
+			mt_control_notify(MT_CONTROL_SIGNAL);
+		cr_expect_eq(mt_control_word(), word + 1);
+		mt_control_clear(MT_CONTROL_SIGNAL);
+		mt_control_notify(MT_CONTROL_SIGNAL);
+		cr_expect_eq(mt_control_word(), word + 2, "and a new one once the bit was taken");
+		mt_control_clear(MT_CONTROL_SIGNAL);
 	}
 }
 
-Test(bell, wakes_who_sleeps)
+Test(control, wakes_who_sleeps)
 {
-	cr_expect_lt(woken_after_ns(MT_BELL_GROWTH), 5 * MT_NS_PER_S, "by the private word");
-	mt_bell_take(MT_BELL_GROWTH);
+	cr_expect_lt(woken_after_ns(MT_CONTROL_GROWTH), 5 * MT_NS_PER_S, "by the private word");
+	mt_control_clear(MT_CONTROL_GROWTH);
 	make_file();
-	cr_expect_lt(woken_after_ns(MT_BELL_GROWTH), 5 * MT_NS_PER_S, "by the word in the file");
-	mt_bell_take(MT_BELL_GROWTH);
+	cr_expect_lt(woken_after_ns(MT_CONTROL_GROWTH), 5 * MT_NS_PER_S, "by the word in the file");
+	mt_control_clear(MT_CONTROL_GROWTH);
 	cr_expect_lt(woken_after_ns(0), 5 * MT_NS_PER_S, "from outside");
 }
 
-Test(bell, keeps_errno)
+Test(control, keeps_errno)
 {
 	errno = ERANGE;
-	mt_bell_ring(MT_BELL_GC);
+	mt_control_notify(MT_CONTROL_GC);
 	cr_expect_eq(errno, ERANGE);
 	make_file();
 	cr_assert_eq(truncate(path, 0), 0);
 	errno = ERANGE;
-	mt_bell_ring(MT_BELL_SIGNAL);
-	(void)mt_bell_word();
-	mt_bell_sleep(mt_bell_word(), MT_NS_PER_MS);
+	mt_control_notify(MT_CONTROL_SIGNAL);
+	(void)mt_control_word();
+	mt_control_wait(mt_control_word(), MT_NS_PER_MS);
 	cr_expect_eq(errno, ERANGE);
 }
 
 static void ring_in_handler(int number)
 {
 	(void)number;
-	mt_bell_ring(MT_BELL_SIGNAL);
+	mt_control_notify(MT_CONTROL_SIGNAL);
 }
 
-Test(bell, may_be_rung_from_a_handler_that_interrupts_a_sleep)
+Test(control, may_be_rung_from_a_handler_that_interrupts_a_sleep)
 {
 	struct sigaction action = {.sa_handler = ring_in_handler};
 	const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	cr_expect_lt(slept_ns(mt_bell_word(), LONG_NS), 5 * MT_NS_PER_S);
-	cr_expect_eq(mt_bell_bits(), MT_BELL_SIGNAL);
+	cr_expect_lt(slept_ns(mt_control_word(), LONG_NS), 5 * MT_NS_PER_S);
+	cr_expect_eq(mt_control_bits(), MT_CONTROL_SIGNAL);
 }
 
-/* ---- a bell file that goes away ---- */
+/* ---- a control file that goes away ---- */
 
-Test(bell, a_ring_at_a_vanished_page_reaches_the_private_word)
+Test(control, a_ring_at_a_vanished_page_reaches_the_private_word)
 {
-	uint32_t word = mt_bell_word();
+	uint32_t word = mt_control_word();
 
 	make_file();
 	cr_assert_eq(truncate(path, 0), 0);
-	mt_bell_ring(MT_BELL_API);
-	cr_expect_eq(mt_bell_word(), word + 1);
+	mt_control_notify(MT_CONTROL_API);
+	cr_expect_eq(mt_control_word(), word + 1);
 }
 
-Test(bell, falls_back_when_the_file_is_truncated)
+Test(control, falls_back_when_the_file_is_truncated)
 {
 	make_file();
 	cr_assert_eq(truncate(path, 0), 0);
-	mt_bell_ring(MT_BELL_API); /* no SIGBUS */
-	cr_expect_eq(mt_bell_bits(), MT_BELL_API);
-	mt_bell_take(MT_BELL_API);
-	(void)mt_bell_word();
-	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS, "asleep on a word that is there");
-	cr_expect_lt(woken_after_ns(MT_BELL_SIGNAL), 5 * MT_NS_PER_S);
+	mt_control_notify(MT_CONTROL_API); /* no SIGBUS */
+	cr_expect_eq(mt_control_bits(), MT_CONTROL_API);
+	mt_control_clear(MT_CONTROL_API);
+	(void)mt_control_word();
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS, "asleep on a word that is there");
+	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
 }
 
-Test(bell, notices_in_its_sleep_that_the_page_is_gone)
+Test(control, notices_in_its_sleep_that_the_page_is_gone)
 {
 	uint32_t word;
 
 	make_file();
-	word = mt_bell_word();
+	word = mt_control_word();
 	cr_assert_eq(truncate(path, 0), 0);
 	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S, "EFAULT is no sleep");
-	cr_expect_lt(woken_after_ns(MT_BELL_SIGNAL), 5 * MT_NS_PER_S);
+	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
 }
 
-Test(bell, falls_back_when_the_file_is_replaced_or_deleted)
+Test(control, falls_back_when_the_file_is_replaced_or_deleted)
 {
 	make_file();
 	unlink(path);
-	cr_expect_lt(woken_after_ns(MT_BELL_SIGNAL), 5 * MT_NS_PER_S);
-	mt_bell_take(MT_BELL_SIGNAL);
-	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
+	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
+	mt_control_clear(MT_CONTROL_SIGNAL);
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
 }
 
 /* ---- requests ---- */
 
-static void write_file(const struct mt_bell_file *file)
+static void write_file(const struct mt_control_file *file)
 {
 	int fd = open(path, O_WRONLY);
 
@@ -240,45 +240,45 @@ static void write_file(const struct mt_bell_file *file)
 	close(fd);
 }
 
-static struct mt_bell_file sound_file(uint64_t seq, uint32_t kind, uint32_t level)
+static struct mt_control_file sound_file(uint64_t seq, uint32_t kind, uint32_t level)
 {
-	return (struct mt_bell_file){
-		.magic = MT_BELL_MAGIC,
+	return (struct mt_control_file){
+		.magic = MT_CONTROL_MAGIC,
 		.version = MT_STATS_VERSION,
 		.request = {.seq = seq, .kind = kind, .level = level, .name = "slack_mb", .value = "5"},
 	};
 }
 
-Test(bell, takes_each_request_once)
+Test(control, takes_each_request_once)
 {
 	struct mt_request out = {0};
 
-	cr_expect_not(mt_bell_request(&out), "no file");
+	cr_expect_not(mt_control_request(&out), "no file");
 	make_file();
-	cr_expect_not(mt_bell_request(&out), "none yet");
+	cr_expect_not(mt_control_request(&out), "none yet");
 	for (uint64_t seq = 1; seq <= 3; seq++) {
-		const struct mt_bell_file file = sound_file(seq, MT_REQUEST_SET, MT_LEVEL_HEAVY);
+		const struct mt_control_file file = sound_file(seq, MT_REQUEST_SET, MT_LEVEL_HEAVY);
 
 		write_file(&file);
-		cr_assert(mt_bell_request(&out));
+		cr_assert(mt_control_request(&out));
 		cr_expect_arr_eq(&out, &file.request, sizeof(out));
-		cr_expect_not(mt_bell_request(&out));
+		cr_expect_not(mt_control_request(&out));
 	}
 }
 
-Test(bell, a_truncated_file_asks_for_nothing)
+Test(control, a_truncated_file_asks_for_nothing)
 {
-	const struct mt_bell_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
+	const struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 	struct mt_request out;
 
 	make_file();
 	write_file(&file);
-	cr_assert_eq(truncate(path, (off_t)sizeof(struct mt_bell_file) - 1), 0);
-	cr_expect_not(mt_bell_request(&out));
+	cr_assert_eq(truncate(path, (off_t)sizeof(struct mt_control_file) - 1), 0);
+	cr_expect_not(mt_control_request(&out));
 }
 
-/* A newer mtctl may ask for what this shim does not know; it used to wait for its answer in vain. */
-Test(bell, does_nothing_of_what_it_does_not_know_and_says_so)
+/* A newer mtctl may ask for what this shim does not know; it used to wait for its answer without effect. */
+Test(control, does_nothing_of_what_it_does_not_know_and_says_so)
 {
 	static const struct {
 		uint32_t kind, level;
@@ -288,59 +288,59 @@ Test(bell, does_nothing_of_what_it_does_not_know_and_says_so)
 		{MT_REQUEST_SET, MT_LEVEL_COUNT},
 	};
 	struct mt_request out;
-	struct mt_bell_file file;
+	struct mt_control_file file;
 
 	make_file();
 	file = sound_file(1, MT_REQUEST_NONE, 0);
 	write_file(&file);
 	memset(&out, 0x5a, sizeof(out));
-	cr_expect_not(mt_bell_request(&out));
+	cr_expect_not(mt_control_request(&out));
 	cr_expect_eq(out.kind, 0x5a5a5a5a, "written on success only");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		file = sound_file(i + 2, rows[i].kind, rows[i].level);
 		write_file(&file);
-		cr_expect(mt_bell_request(&out), "row %zu", i);
+		cr_expect(mt_control_request(&out), "row %zu", i);
 		cr_expect_eq(out.kind, MT_REQUEST_COUNT, "row %zu", i);
 		cr_expect_lt(out.level, MT_LEVEL_COUNT, "row %zu", i);
 		cr_expect_eq(out.seq, i + 2, "row %zu", i);
 	}
 	file = sound_file(100, MT_REQUEST_TRIM, MT_LEVEL_HEAVY);
 	write_file(&file);
-	cr_expect(mt_bell_request(&out), "and goes on with one that makes sense");
+	cr_expect(mt_control_request(&out), "and goes on with one that makes sense");
 }
 
-Test(bell, believes_no_file_of_another_make)
+Test(control, believes_no_file_of_another_make)
 {
 	struct mt_request out;
-	struct mt_bell_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
+	struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 
 	make_file();
 	file.magic ^= 1;
 	write_file(&file);
-	cr_expect_not(mt_bell_request(&out));
+	cr_expect_not(mt_control_request(&out));
 	file = sound_file(2, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 	file.version++;
 	write_file(&file);
-	cr_expect_not(mt_bell_request(&out));
+	cr_expect_not(mt_control_request(&out));
 }
 
-Test(bell, ends_texts_that_have_no_end)
+Test(control, ends_texts_that_have_no_end)
 {
 	struct mt_request out;
-	struct mt_bell_file file = sound_file(1, MT_REQUEST_SET, MT_LEVEL_PURGE);
+	struct mt_control_file file = sound_file(1, MT_REQUEST_SET, MT_LEVEL_PURGE);
 
 	make_file();
 	memset(file.request.name, 'n', sizeof(file.request.name));
 	memset(file.request.value, 'v', sizeof(file.request.value));
 	write_file(&file);
-	cr_assert(mt_bell_request(&out));
+	cr_assert(mt_control_request(&out));
 	cr_expect_eq(strnlen(out.name, sizeof(out.name)), sizeof(out.name) - 1);
 	cr_expect_eq(strnlen(out.value, sizeof(out.value)), sizeof(out.value) - 1);
 }
 
-Test(bell, lives_through_noise)
+Test(control, lives_through_noise)
 {
-	struct mt_bell_file file;
+	struct mt_control_file file;
 	uint64_t dice = 42;
 	unsigned taken = 0;
 
@@ -353,13 +353,13 @@ Test(bell, lives_through_noise)
 			((unsigned char *)&file)[at] = (unsigned char)(dice >> 56);
 		}
 		if (i % 2) { /* past the first door */
-			file.magic = MT_BELL_MAGIC;
+			file.magic = MT_CONTROL_MAGIC;
 			file.version = MT_STATS_VERSION;
 			file.request.kind %= 8;
 			file.request.level %= 4;
 		}
 		write_file(&file);
-		if (!mt_bell_request(&out))
+		if (!mt_control_request(&out))
 			continue;
 		taken++;
 		cr_expect_gt(out.kind, MT_REQUEST_NONE);
@@ -372,31 +372,31 @@ Test(bell, lives_through_noise)
 	cr_expect_lt(taken, 1000);
 }
 
-Test(bell, a_forked_child_has_neither_its_parents_bits_nor_its_file)
+Test(control, a_forked_child_has_neither_its_parents_bits_nor_its_file)
 {
-	struct mt_bell_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_HEAVY);
+	struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_HEAVY);
 	struct mt_request out;
 	uint32_t word;
 
 	make_file();
 	write_file(&file);
-	mt_bell_ring(MT_BELL_SIGNAL);
-	word = mt_bell_word();
-	mt_bell_fork_child(); /* as in the child: this process plays it */
+	mt_control_notify(MT_CONTROL_SIGNAL);
+	word = mt_control_word();
+	mt_control_fork_child(); /* as in the child: this process plays it */
 	mt_files_forget();
-	cr_expect_eq(mt_bell_bits(), 0);
-	cr_expect_not(mt_bell_request(&out));
-	mt_bell_ring(MT_BELL_API);
-	cr_expect_eq(mt_bell_bits(), MT_BELL_API);
+	cr_expect_eq(mt_control_bits(), 0);
+	cr_expect_not(mt_control_request(&out));
+	mt_control_notify(MT_CONTROL_API);
+	cr_expect_eq(mt_control_bits(), MT_CONTROL_API);
 	ring_from_outside();
-	cr_expect_neq(mt_bell_word(), word + 1, "the parent's word");
-	cr_expect_geq(slept_ns(mt_bell_word(), SOON_NS), SOON_NS);
+	cr_expect_neq(mt_control_word(), word + 1, "the parent's word");
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
 }
 
 /* By its name it could not be read any more, and rings from outside would be missed. */
-Test(bell, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
+Test(control, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
 {
-	struct mt_bell_file *file;
+	struct mt_control_file *file;
 	int fd;
 
 	make_file_kept(true);
@@ -407,7 +407,7 @@ Test(bell, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
 
 	file->word = 7;
 
-	cr_expect_eq(mt_bell_word(), 7u);
+	cr_expect_eq(mt_control_word(), 7u);
 	munmap(file, sizeof(*file));
 	close(fd);
 }

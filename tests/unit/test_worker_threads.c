@@ -1,4 +1,4 @@
-/* test_reaper_threads.c -- the reaper's thread, the account, the bell, the actions and the stats file at once, over the embedded
+/* test_worker_threads.c -- the worker's thread, the account, the control file, the actions and the stats file at once, over the embedded
  * jemalloc, with threads that live and die: for ThreadSanitizer and the checker of lock ranks more than for what is counted. */
 #include <criterion/criterion.h>
 
@@ -40,7 +40,7 @@ static void thread_born(void *counters)
 static void grew(size_t bytes)
 {
 	(void)bytes;
-	mt_reaper_note_growth();
+	mt_worker_note_growth();
 }
 
 static void begin(void)
@@ -68,7 +68,7 @@ static void end(void)
 	cr_assert_eq(system(command), 0);
 }
 
-TestSuite(reaper_threads, .init = begin, .fini = end, .timeout = 240);
+TestSuite(worker_threads, .init = begin, .fini = end, .timeout = 240);
 
 /* ---- what goes on at once; the blocks' content is not touched: jemalloc is not instrumented ---- */
 
@@ -101,11 +101,11 @@ static void *keep_alive(void *unused)
 
 static void *clean(void *unused)
 {
-	const struct mt_order order = {.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
+	const struct mt_trim_request order = {.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
 	struct mt_stats_record record;
 
 	while (!atomic_load(&over)) {
-		mt_actions_clean(&order, &record);
+		mt_cleanup_run(&order, &record);
 		atomic_fetch_add(&cleanups, 1);
 		usleep(1000);
 	}
@@ -118,7 +118,7 @@ static void *look(void *unused)
 
 	while (!atomic_load(&over)) {
 		cr_assert(mt_account_read(&now));
-		(void)mt_account_glance(&now);
+		(void)mt_account_partial_sum(&now);
 		(void)mt_publish_lock()->purge_count;
 		mt_publish_unlock();
 		atomic_fetch_add(&reads, 1);
@@ -129,20 +129,20 @@ static void *look(void *unused)
 static void *ring(void *unused)
 {
 	while (!atomic_load(&over)) {
-		mt_bell_ring(MT_BELL_GROWTH);
+		mt_control_notify(MT_CONTROL_GROWTH);
 		(void)mt_rounds_end();
-		mt_bell_ring(MT_BELL_API);
-		mt_bell_ring(MT_BELL_SIGNAL);
+		mt_control_notify(MT_CONTROL_API);
+		mt_control_notify(MT_CONTROL_SIGNAL);
 		atomic_fetch_add(&rings, 1);
 		usleep(200);
 	}
 	return unused;
 }
 
-/* As mtctl does it: into the file, then a ring by the word. Of settings only what the reaper alone reads. */
-static struct mt_bell_file *find_bell(void)
+/* As mtctl does it: into the file, then a ring by the word. Of settings only what the worker alone reads. */
+static struct mt_control_file *find_control(void)
 {
-	struct mt_bell_file *file = MAP_FAILED;
+	struct mt_control_file *file = MAP_FAILED;
 	char command[160], path[160] = "";
 	int fd = -1;
 
@@ -166,7 +166,7 @@ static struct mt_bell_file *find_bell(void)
 
 static void *request(void *unused)
 {
-	struct mt_bell_file *file = find_bell();
+	struct mt_control_file *file = find_control();
 
 	cr_assert_neq(file, MAP_FAILED);
 	for (uint64_t seq = 1; !atomic_load(&over); seq++) {
@@ -181,14 +181,14 @@ static void *request(void *unused)
 	return unused;
 }
 
-Test(reaper_threads, all_at_once)
+Test(worker_threads, all_at_once)
 {
 	void *(*const jobs[])(void *) = {keep_alive, keep_alive, keep_alive, clean, look, ring, request};
 	pthread_t threads[sizeof(jobs) / sizeof(jobs[0])];
 	struct mt_account_totals now;
 	uint64_t until;
 
-	cr_assert(mt_reaper_start());
+	cr_assert(mt_worker_start());
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, jobs[i], NULL), 0);
 	until = mt_os_now_ns() + PLAY_NS;

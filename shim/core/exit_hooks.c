@@ -1,8 +1,8 @@
-/* core/leave.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of multiprocessing ends so. Our files go
+/* core/exit_hooks.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of multiprocessing ends so. Our files go
  * first; what ends by a signal or by a bare system call leaves them to a sweep (core/sweep.h).
  * _exit is called in signal handlers and in children of vfork, which run on their parent's memory: async-signal-safe, no lock, and
  * nothing is done in a process that is not the one that made the files. */
-#include "core/leave.h"
+#include "core/exit_hooks.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -33,7 +33,7 @@ typedef void (*end_fn)(int status);
 /* Found once: in a handler, and in a child of a process that had a thread in the loader, dlsym may not be asked. No ordering. */
 static _Atomic(end_fn) next_ends[END_COUNT];
 
-void mt_leave_start(void)
+void mt_exit_hooks_start(void)
 {
 	for (int i = 0; i < END_COUNT; i++)
 		atomic_store_explicit(&next_ends[i], (end_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]), memory_order_relaxed);
@@ -43,7 +43,7 @@ static _Noreturn void leave(enum end end, int status)
 {
 	end_fn next = atomic_load_explicit(&next_ends[end], memory_order_relaxed);
 
-	if (mt_life_is_on() && mt_life_is_home())
+	if (mt_init_is_on() && mt_init_is_own_process())
 		mt_files_abandon();
 	if (!next)
 		next = (end_fn)(uintptr_t)mt_elf_libc_function(names[end]);

@@ -1,4 +1,4 @@
-/* test_reclaim.c -- reaper/reclaim: a thread that allocates returns free memory before its limit is reached. */
+/* test_direct_reclaim.c -- worker/reclaim: a thread that allocates returns free memory before its limit is reached. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_stray.c -- base/stray: what a bare copy of a process finds held by a thread that it does not have. */
+/* test_raw_clone.c -- base/stray: what a bare copy of a process finds held by a thread that it does not have. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -32,53 +32,53 @@ static int ask_copy(int (*question)(void))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int is_stray(void)
+static int is_raw_clone(void)
 {
-	return mt_stray_is();
+	return mt_raw_clone_is_child();
 }
 
-Test(stray, nobody_is_one_before_the_mark)
+Test(raw_clone, nobody_is_one_before_the_mark)
 {
-	cr_expect_not(mt_stray_is());
-	cr_expect_eq(ask_copy(is_stray), 0);
+	cr_expect_not(mt_raw_clone_is_child());
+	cr_expect_eq(ask_copy(is_raw_clone), 0);
 }
 
-Test(stray, a_bare_copy_knows_itself)
+Test(raw_clone, a_bare_copy_knows_itself)
 {
-	mt_stray_mark();
+	mt_raw_clone_mark();
 
-	cr_expect_not(mt_stray_is());
-	cr_expect_eq(ask_copy(is_stray), 1);
+	cr_expect_not(mt_raw_clone_is_child());
+	cr_expect_eq(ask_copy(is_raw_clone), 1);
 }
 
 static int copied_once_more(void)
 {
-	mt_stray_fork_child();
-	return mt_stray_is() || ask_copy(is_stray);
+	mt_raw_clone_fork_child();
+	return mt_raw_clone_is_child() || ask_copy(is_raw_clone);
 }
 
 static int marked_anew(void)
 {
-	mt_stray_fork_child();
-	mt_stray_mark();
-	return mt_stray_is() ? 2 : ask_copy(is_stray);
+	mt_raw_clone_fork_child();
+	mt_raw_clone_mark();
+	return mt_raw_clone_is_child() ? 2 : ask_copy(is_raw_clone);
 }
 
-Test(stray, a_child_with_handlers_is_none_until_it_is_copied_in_its_turn)
+Test(raw_clone, a_child_with_handlers_is_none_until_it_is_copied_in_its_turn)
 {
-	mt_stray_mark();
+	mt_raw_clone_mark();
 
 	cr_expect_eq(ask_copy(copied_once_more), 0);
 	cr_expect_eq(ask_copy(marked_anew), 1);
 }
 
-static int is_stray_there(void *unused)
+static int is_raw_clone_there(void *unused)
 {
 	(void)unused;
-	return mt_stray_is();
+	return mt_raw_clone_is_child();
 }
 
-Test(stray, a_child_that_shares_our_memory_is_none)
+Test(raw_clone, a_child_that_shares_our_memory_is_none)
 {
 	static char stack[65536] __attribute__((aligned(64)));
 	int status = -1;
@@ -86,29 +86,29 @@ Test(stray, a_child_that_shares_our_memory_is_none)
 
 	if (is_under_valgrind())
 		return;
-	mt_stray_mark();
-	child = clone(is_stray_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	mt_raw_clone_mark();
+	child = clone(is_raw_clone_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
 }
 
 static int knows_who_stayed(void)
 {
-	return mt_stray_left_behind(atomic_load(&holder)) && !mt_stray_left_behind(atomic_load(&holder) + 1);
+	return mt_raw_clone_left_behind(atomic_load(&holder)) && !mt_raw_clone_left_behind(atomic_load(&holder) + 1);
 }
 
-Test(stray, a_copy_knows_who_stayed_behind)
+Test(raw_clone, a_copy_knows_who_stayed_behind)
 {
 	atomic_store(&holder, mt_os_gettid());
-	mt_stray_mark();
+	mt_raw_clone_mark();
 
-	cr_expect_not(mt_stray_left_behind(mt_os_gettid()));
+	cr_expect_not(mt_raw_clone_left_behind(mt_os_gettid()));
 	cr_expect_eq(ask_copy(knows_who_stayed), 1);
 }
 
 static void *hold(void *unused)
 {
-	mt_stray_mark();
+	mt_raw_clone_mark();
 	mt_lock_take(&lock);
 	atomic_store(&holds, true);
 	usleep(300000);
@@ -124,7 +124,7 @@ static int take_and_drop(void)
 	return 7;
 }
 
-Test(stray, a_lock_that_was_held_in_the_copied_process_is_had_in_the_end)
+Test(raw_clone, a_lock_that_was_held_in_the_copied_process_is_had_in_the_end)
 {
 	pthread_t thread;
 

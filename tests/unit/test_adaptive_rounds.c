@@ -1,4 +1,4 @@
-/* test_ladder.c -- reaper/ladder: MT_GC_ROUNDS=auto. Rows of what is kept at round ends, and the step after each. */
+/* test_adaptive.c -- worker/adaptive rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round ends, and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -39,23 +39,23 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static struct mt_ladder ladder;
+static struct mt_adaptive_rounds adaptive;
 
 static void expect_row(const struct row *row)
 {
 	char steps[ENDS_MAX + 1] = "";
 	size_t pressure = strlen(row->pressure);
 
-	mt_ladder_start(&ladder);
-	cr_expect_eq(mt_ladder_step(&ladder), 1);
+	mt_adaptive_rounds_start(&adaptive);
+	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	for (size_t i = 0; row->steps[i]; i++) {
-		mt_ladder_round(&ladder, MIB(row->mb[i]), i < pressure && row->pressure[i] == 'p');
-		steps[i] = (char)('0' + mt_ladder_step(&ladder));
+		mt_adaptive_rounds_round(&adaptive, MIB(row->mb[i]), i < pressure && row->pressure[i] == 'p');
+		steps[i] = (char)('0' + mt_adaptive_rounds_step(&adaptive));
 	}
 	cr_expect_str_eq(steps, row->steps, "%s", row->name);
 }
 
-Test(ladder, climbs_while_flat_and_is_back_at_once)
+Test(adaptive, climbs_while_flat_and_is_back_at_once)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		expect_row(&rows[i]);
@@ -66,15 +66,15 @@ static uint64_t share_of_step(uint64_t step, uint64_t growth_bytes)
 {
 	uint64_t seen = 0;
 
-	mt_ladder_start(&ladder);
+	mt_adaptive_rounds_start(&adaptive);
 	for (uint64_t i = 0; i < 2000; i++) {
-		mt_ladder_round(&ladder, MIB(300) + i * growth_bytes, false);
-		seen += i >= 1000 && mt_ladder_step(&ladder) == step;
+		mt_adaptive_rounds_round(&adaptive, MIB(300) + i * growth_bytes, false);
+		seen += i >= 1000 && mt_adaptive_rounds_step(&adaptive) == step;
 	}
 	return seen;
 }
 
-Test(ladder, a_leak_keeps_it_on_the_first_rung_however_slow)
+Test(adaptive, a_leak_keeps_it_on_the_first_rung_however_slow)
 {
 	/* 2 % become more as it grows: now and then it tries again. */
 	cr_expect_geq(share_of_step(1, MIB(20)), 900);
@@ -83,38 +83,38 @@ Test(ladder, a_leak_keeps_it_on_the_first_rung_however_slow)
 	cr_expect_geq(share_of_step(5, 1000), 900, "1 kB a round is none");
 }
 
-Test(ladder, is_patient_again_after_a_long_time_on_the_last_rung)
+Test(adaptive, is_patient_again_after_a_long_time_on_the_last_rung)
 {
-	mt_ladder_start(&ladder);
-	for (uint64_t i = 0; i < 8 * MT_LADDER_LONGEST; i++) /* wrong again and again */
-		mt_ladder_round(&ladder, MIB(300) + (mt_ladder_step(&ladder) - 1) * MIB(20), false);
-	cr_expect_eq(ladder.patience, MT_LADDER_LONGEST);
-	for (int i = 0; i < 4 * MT_LADDER_LONGEST; i++)
-		mt_ladder_round(&ladder, MIB(300), false);
-	cr_expect_eq(mt_ladder_step(&ladder), 5);
-	cr_expect_eq(ladder.patience, 4);
+	mt_adaptive_rounds_start(&adaptive);
+	for (uint64_t i = 0; i < 8 * MT_ADAPTIVE_ROUNDS_LONGEST; i++) /* wrong again and again */
+		mt_adaptive_rounds_round(&adaptive, MIB(300) + (mt_adaptive_rounds_step(&adaptive) - 1) * MIB(20), false);
+	cr_expect_eq(adaptive.patience, MT_ADAPTIVE_ROUNDS_LONGEST);
+	for (int i = 0; i < 4 * MT_ADAPTIVE_ROUNDS_LONGEST; i++)
+		mt_adaptive_rounds_round(&adaptive, MIB(300), false);
+	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
+	cr_expect_eq(adaptive.patience, 4);
 }
 
-Test(ladder, takes_pressure_for_no_mistake_of_its_own)
+Test(adaptive, takes_pressure_for_no_mistake_of_its_own)
 {
-	mt_ladder_start(&ladder);
+	mt_adaptive_rounds_start(&adaptive);
 	for (int turn = 0; turn < 20; turn++) {
 		for (int i = 0; i < 8; i++)
-			mt_ladder_round(&ladder, MIB(300), false);
-		cr_expect_eq(mt_ladder_step(&ladder), 5);
-		mt_ladder_round(&ladder, MIB(300), true);
-		cr_expect_eq(mt_ladder_step(&ladder), 1);
+			mt_adaptive_rounds_round(&adaptive, MIB(300), false);
+		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
+		mt_adaptive_rounds_round(&adaptive, MIB(300), true);
+		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	}
 }
 
-Test(ladder, climbs_again_once_what_has_grown_is_flat)
+Test(adaptive, climbs_again_once_what_has_grown_is_flat)
 {
-	mt_ladder_start(&ladder);
+	mt_adaptive_rounds_start(&adaptive);
 	for (int i = 0; i < 20; i++)
-		mt_ladder_round(&ladder, MIB(300), false);
-	mt_ladder_round(&ladder, MIB(900), false);
-	cr_expect_eq(mt_ladder_step(&ladder), 1);
+		mt_adaptive_rounds_round(&adaptive, MIB(300), false);
+	mt_adaptive_rounds_round(&adaptive, MIB(900), false);
+	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	for (int i = 0; i < 17; i++) /* the patience has doubled */
-		mt_ladder_round(&ladder, MIB(900), false);
-	cr_expect_eq(mt_ladder_step(&ladder), 5);
+		mt_adaptive_rounds_round(&adaptive, MIB(900), false);
+	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
 }

@@ -1,10 +1,10 @@
-/* test_unseen.c -- reaper/unseen: growth that no look has seen, and waiting for a look. */
+/* test_unsampled.c -- worker/unseen: growth that no look has seen, and waiting for a look. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include "sys/os.h"
-#include "pressure/unseen.h"
+#include "pressure/unsampled.h"
 
 #define MB ((int64_t)MT_MIB)
 
@@ -17,13 +17,13 @@ static void wake(void)
 
 static void look(void)
 {
-	mt_unseen_begin_look();
-	mt_unseen_end_look();
+	mt_unsampled_begin_look();
+	mt_unsampled_end_look();
 }
 
 static void note(int64_t live_mb)
 {
-	mt_unseen_note(live_mb * MB, 4 * MB);
+	mt_unsampled_note(live_mb * MB, 4 * MB);
 }
 
 Test(unseen, every_rise_since_the_look_counts)
@@ -35,7 +35,7 @@ Test(unseen, every_rise_since_the_look_counts)
 
 	note(90);
 
-	cr_assert_eq(mt_unseen_bytes(), (20 + 87) * MB);
+	cr_assert_eq(mt_unsampled_bytes(), (20 + 87) * MB);
 }
 
 Test(unseen, memory_that_is_turned_over_does_not)
@@ -46,21 +46,21 @@ Test(unseen, memory_that_is_turned_over_does_not)
 	for (int i = 0; i < 100; i++)
 		note(20 - i % 4);
 
-	cr_assert_eq(mt_unseen_bytes(), 0);
+	cr_assert_eq(mt_unsampled_bytes(), 0);
 }
 
 Test(unseen, a_rise_before_the_look_began_is_seen)
 {
 	note(10);
 	look();
-	cr_assert_eq(mt_unseen_bytes(), 0);
+	cr_assert_eq(mt_unsampled_bytes(), 0);
 
 	note(30);
-	mt_unseen_begin_look();
+	mt_unsampled_begin_look();
 	note(70);
-	mt_unseen_end_look();
+	mt_unsampled_end_look();
 
-	cr_assert_eq(mt_unseen_bytes(), 40 * MB, "while it measured is not");
+	cr_assert_eq(mt_unsampled_bytes(), 40 * MB, "while it measured is not");
 }
 
 Test(unseen, memory_that_was_returned_makes_all_seen)
@@ -68,10 +68,10 @@ Test(unseen, memory_that_was_returned_makes_all_seen)
 	look();
 	note(90);
 
-	mt_unseen_forget(100 * MB);
+	mt_unsampled_forget(100 * MB);
 	note(110);
 
-	cr_assert_eq(mt_unseen_bytes(), 10 * MB);
+	cr_assert_eq(mt_unsampled_bytes(), 10 * MB);
 }
 
 Test(unseen, who_waits_in_vain_does_not_wait_again_before_a_look)
@@ -79,14 +79,14 @@ Test(unseen, who_waits_in_vain_does_not_wait_again_before_a_look)
 	uint64_t began;
 
 	wakes = 0;
-	cr_assert_not(mt_unseen_await_look(wake, MT_NS_PER_MS));
+	cr_assert_not(mt_unsampled_await_look(wake, MT_NS_PER_MS));
 	began = mt_os_now_ns();
-	cr_assert_not(mt_unseen_await_look(wake, 10 * MT_NS_PER_S));
+	cr_assert_not(mt_unsampled_await_look(wake, 10 * MT_NS_PER_S));
 	cr_assert_lt(mt_os_now_ns() - began, MT_NS_PER_S);
 	cr_assert_eq(wakes, 1);
 
 	look();
-	cr_assert_not(mt_unseen_await_look(wake, MT_NS_PER_MS));
+	cr_assert_not(mt_unsampled_await_look(wake, MT_NS_PER_MS));
 	cr_assert_eq(wakes, 2);
 }
 
@@ -104,7 +104,7 @@ Test(unseen, a_look_ends_the_wait)
 	pthread_t thread;
 
 	cr_assert_eq(pthread_create(&thread, NULL, look_late, NULL), 0);
-	cr_assert(mt_unseen_await_look(wake, 10 * MT_NS_PER_S));
+	cr_assert(mt_unsampled_await_look(wake, 10 * MT_NS_PER_S));
 	cr_assert_lt(mt_os_now_ns() - began, 5 * MT_NS_PER_S);
 	pthread_join(thread, NULL);
 }

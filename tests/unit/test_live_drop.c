@@ -1,4 +1,4 @@
-/* test_trough.c -- reaper/trough, and how reaper/policy counts a round for falls of the heap and of device memory. Rows of
+/* test_live_drop.c -- worker/drop of live bytes, and how worker/policy counts a round for falls of the heap and of device memory. Rows of
  * what is live at each tick, and the rounds that must have been counted by its end. */
 #include "policy_sim.h"
 
@@ -85,7 +85,7 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-Test(trough, counts_rounds_of_heap_and_device)
+Test(live_drop, counts_rounds_of_heap_and_device)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		play(&rows[i]);
@@ -93,7 +93,7 @@ Test(trough, counts_rounds_of_heap_and_device)
 	}
 }
 
-Test(trough, of_a_device_asks_for_no_purge)
+Test(live_drop, of_a_device_asks_for_no_purge)
 {
 	const struct row row = {"", 50, {{5, 100, 900}, {5, 100, 0}}, 0};
 
@@ -109,7 +109,7 @@ Test(trough, of_a_device_asks_for_no_purge)
 	cr_expect_eq(purges, 1, "but the heap settles all the same: %llu", (unsigned long long)purges);
 }
 
-Test(trough, of_a_device_does_not_hide_that_of_the_heap)
+Test(live_drop, of_a_device_does_not_hide_that_of_the_heap)
 {
 	struct mt_plan plan;
 	struct sim sim;
@@ -129,11 +129,11 @@ Test(trough, of_a_device_does_not_hide_that_of_the_heap)
 	plan = sim.plan;
 	cr_expect_eq(sim.rounds_count, 1, "one round");
 	cr_expect_eq(sim.purges_count, 1);
-	cr_expect_eq(sim.reason, MT_REASON_TROUGH);
+	cr_expect_eq(sim.reason, MT_REASON_LIVE_DROP);
 	cr_expect_not(plan.purge);
 }
 
-Test(trough, movement_on_a_device_keeps_the_tick_short)
+Test(live_drop, movement_on_a_device_keeps_the_tick_short)
 {
 	struct sim sim;
 

@@ -1,4 +1,4 @@
-/* test_asking.c -- reaper/asking: the allocator is asked as rarely as can be, and nothing is missed for it. */
+/* test_sampling.c -- worker/asking: the allocator is asked as rarely as can be, and nothing is missed for it. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"
@@ -22,38 +22,38 @@ static void begin(uint64_t cost_ns)
 	now = (struct mt_snapshot){.now_ns = SECONDS(100), .rss_bytes = MIB(500), .anon_bytes = MIB(480),
 				   .live_bytes = MIB(180), .allocated_bytes = MIB(1000)};
 	asked = (struct mt_asked){.cost_ns = cost_ns, .dirty_bytes = MIB(2)};
-	mt_asking_note(&asked, &now);
+	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += MS(100);
 	now.allocated_bytes += MIB(50); /* which has been freed again */
 }
 
-static enum mt_asking decide(void)
+static enum mt_sampling_interval decide(void)
 {
-	return mt_asking_decide(&asked, &policy, &now, &cfg, true);
+	return mt_sampling_interval_decide(&asked, &policy, &now, &cfg, true);
 }
 
-Test(asking, does_not_ask_below_the_gate)
+Test(sampling, does_not_ask_below_the_gate)
 {
 	begin(FAIR);
 	now.anon_bytes = now.rss_bytes = MIB(180) + GATE - 1;
-	cr_expect_eq(decide(), MT_ASKING_NOT);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOT);
 }
 
-Test(asking, asks_when_it_never_has)
+Test(sampling, asks_when_it_never_has)
 {
 	begin(FAIR);
 	asked = (struct mt_asked){0};
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
+Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
 {
 	uint64_t count = 0;
 
 	begin(DEAR);
 	for (int tick = 0; tick < 600; tick++) { /* a minute of churn that leaves everything as it was */
-		if (decide() == MT_ASKING_NOW) {
-			mt_asking_note(&asked, &now);
+		if (decide() == MT_SAMPLING_INTERVAL_NOW) {
+			mt_sampling_interval_note(&asked, &now);
 			count++;
 		}
 		now.now_ns += MS(100);
@@ -63,65 +63,65 @@ Test(asking, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
 	cr_expect_geq(count, 25, "and not never: fragments may have become free pages");
 }
 
-Test(asking, a_cheap_answer_is_asked_for_at_every_tick)
+Test(sampling, a_cheap_answer_is_asked_for_at_every_tick)
 {
 	begin(2000);
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, an_answer_stands_while_nobody_allocates_or_frees)
+Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
 {
 	begin(DEAR);
 	now.allocated_bytes -= MIB(50);
 	for (int tick = 0; tick < 100; tick++) {
 		now.now_ns += SECONDS(5);
-		cr_expect_eq(decide(), MT_ASKING_STANDS);
+		cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_STANDS);
 	}
 	now.live_bytes -= 64; /* one block */
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, an_idle_heap_is_asked_about_at_once_however_dear_it_is)
+Test(sampling, an_idle_heap_is_asked_about_at_once_however_dear_it_is)
 {
 	begin(DEAR);
-	cr_expect_eq(decide(), MT_ASKING_STANDS);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_STANDS);
 	now.live_bytes -= GATE / 2; /* dropped, and resident still */
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, what_passes_the_gate_is_asked_for_at_every_tick)
+Test(sampling, what_passes_the_gate_is_asked_for_at_every_tick)
 {
 	begin(DEAR);
 	asked.dirty_bytes = GATE;
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, fragments_that_become_free_pages_are_found_within_two_seconds)
+Test(sampling, fragments_that_become_free_pages_are_found_within_two_seconds)
 {
 	begin(DEAR * 100);
 	now.live_bytes -= MIB(1);
 	now.now_ns = asked.at_ns + SECONDS(2);
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, live_memory_that_is_not_resident_hides_nothing_for_long)
+Test(sampling, live_memory_that_is_not_resident_hides_nothing_for_long)
 {
 	begin(FAIR);
 	now.live_bytes = MIB(2000);
 	now.allocated_bytes = MIB(4000);
-	mt_asking_note(&asked, &now);
+	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += MS(900);
 	now.allocated_bytes += MIB(2);
-	cr_expect_eq(decide(), MT_ASKING_NOT);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOT);
 	now.now_ns += MS(100);
-	cr_expect_eq(decide(), MT_ASKING_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
 }
 
-Test(asking, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
+Test(sampling, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
 {
 	begin(FAIR);
 	now.allocated_bytes = 0;
-	mt_asking_note(&asked, &now);
+	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += SECONDS(1);
-	cr_expect_eq(mt_asking_decide(&asked, &policy, &now, &cfg, false), MT_ASKING_NOW);
+	cr_expect_eq(mt_sampling_interval_decide(&asked, &policy, &now, &cfg, false), MT_SAMPLING_INTERVAL_NOW);
 }

@@ -1,21 +1,21 @@
-/* test_config_facts.c -- what other programs' variables tell us. */
+/* test_launch_env.c -- what other programs' variables tell us. */
 #include <criterion/criterion.h>
 
 #include "core/config.h"
 
-static struct mt_config_facts read_facts(const char *one, const char *two)
+static struct mt_launch_env read_facts(const char *one, const char *two)
 {
 	const char *const list[] = { "", "PATH=/bin", one, two, NULL };
-	struct mt_config_facts facts;
+	struct mt_launch_env facts;
 
 	memset(&facts, 0xa5, sizeof(facts));
-	mt_config_facts_parse(list, &facts);
+	mt_launch_env_parse(list, &facts);
 	return facts;
 }
 
 Test(config_facts, say_nothing_where_the_environment_is_silent)
 {
-	struct mt_config_facts facts = read_facts(NULL, NULL);
+	struct mt_launch_env facts = read_facts(NULL, NULL);
 
 	cr_expect_eq(facts.world_size, 0);
 	cr_expect_not(facts.torch_without_cache || facts.jax_without_bfc || facts.tensorflow_without_bfc);
@@ -47,7 +47,7 @@ Test(config_facts, know_which_caches_are_switched_off)
 
 static void expect_rank(const char *one, const char *two, const char *rank, const char *source)
 {
-	struct mt_config_facts facts = read_facts(one, two);
+	struct mt_launch_env facts = read_facts(one, two);
 
 	cr_expect_str_eq(facts.rank, rank);
 	cr_expect_str_eq(facts.rank_source, source);

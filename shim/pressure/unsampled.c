@@ -1,4 +1,4 @@
-#include "pressure/unseen.h"
+#include "pressure/unsampled.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -12,9 +12,9 @@ static _Atomic int64_t rises_next_bytes;
 static _Atomic int64_t from_bytes;
 
 static _Atomic uint32_t looks_count; /* futex */
-static _Atomic uint32_t vain_count;  /* of looks, at which somebody waited in vain; no ordering */
+static _Atomic uint32_t vain_count;  /* of looks, at which somebody waited without effect; no ordering */
 
-void mt_unseen_note(int64_t live_bytes, int64_t step_bytes)
+void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes)
 {
 	int64_t from = atomic_load_explicit(&from_bytes, memory_order_relaxed);
 
@@ -27,19 +27,19 @@ void mt_unseen_note(int64_t live_bytes, int64_t step_bytes)
 	atomic_store_explicit(&from_bytes, live_bytes, memory_order_relaxed);
 }
 
-int64_t mt_unseen_bytes(void)
+int64_t mt_unsampled_bytes(void)
 {
 	return atomic_load_explicit(&rises_bytes, memory_order_relaxed);
 }
 
-void mt_unseen_forget(int64_t live_bytes)
+void mt_unsampled_forget(int64_t live_bytes)
 {
 	atomic_store_explicit(&rises_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&rises_next_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&from_bytes, live_bytes, memory_order_relaxed);
 }
 
-bool mt_unseen_await_look(void (*wake)(void), uint64_t patience_ns)
+bool mt_unsampled_await_look(void (*wake)(void), uint64_t patience_ns)
 {
 	uint32_t looks = atomic_load_explicit(&looks_count, memory_order_acquire);
 
@@ -53,12 +53,12 @@ bool mt_unseen_await_look(void (*wake)(void), uint64_t patience_ns)
 	return false;
 }
 
-void mt_unseen_begin_look(void)
+void mt_unsampled_begin_look(void)
 {
 	atomic_store_explicit(&rises_next_bytes, 0, memory_order_relaxed);
 }
 
-void mt_unseen_end_look(void)
+void mt_unsampled_end_look(void)
 {
 	atomic_store_explicit(&rises_bytes, atomic_load_explicit(&rises_next_bytes, memory_order_relaxed), memory_order_relaxed);
 	atomic_fetch_add_explicit(&looks_count, 1, memory_order_release);
