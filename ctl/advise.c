@@ -13,11 +13,13 @@
 
 #define SHORT_S 30.0 /* of so little time little can be told */
 
-static const char help[] =
-	"Settings that would suit the process, each with its reason in figures of this very process, from what it has\n"
-	"shown since it woke up: figures, the last 64 cleanups, 15 minutes of samples, settings, maps, environment. Often\n"
-	"there is nothing to change. What is the matter with its memory is mtctl diagnose's question.\n\n"
-	"  --json  one object\n";
+static const char help[] = "Settings that would suit the process, each with its reason in figures "
+			   "of this very process, from what it has\n"
+			   "shown since it woke up: figures, the last 64 cleanups, 15 minutes of "
+			   "samples, settings, maps, environment. Often\n"
+			   "there is nothing to change. What is the matter with its memory is "
+			   "mtctl diagnose's question.\n\n"
+			   "  --json  one object\n";
 
 /* ---- for the rules ---- */
 
@@ -49,31 +51,37 @@ double mt_advise_seconds(const struct mt_advise_facts *facts)
 uint64_t mt_advise_gate(const struct mt_advise_facts *facts)
 {
 	uint64_t fixed = mt_advise_setting(facts, "slack_mb") * MT_MIB;
-	uint64_t share = mt_advise_figures(facts)->rss_bytes / 100 * mt_advise_setting(facts, "slack_pct");
+	uint64_t share =
+		mt_advise_figures(facts)->rss_bytes / 100 * mt_advise_setting(facts, "slack_pct");
 
 	return fixed > share ? fixed : share;
 }
 
 bool mt_advise_may_join(const char *conf)
 {
-	static const char harmless[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:,.-";
+	static const char harmless[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:,.-";
 
-	return strlen(conf) < sizeof(((struct mt_stats_setting *)0)->value) - 1 && !conf[strspn(conf, harmless)];
+	return strlen(conf) < sizeof(((struct mt_stats_setting *)0)->value) - 1 &&
+	       !conf[strspn(conf, harmless)];
 }
 
-void mt_advise_set(const struct mt_advise_facts *facts, struct mt_advice *out, const char *name, const char *value)
+void mt_advise_set(const struct mt_advise_facts *facts, struct mt_advice *out, const char *name,
+		   const char *value)
 {
-	size_t used = (size_t)snprintf(out->environment, sizeof(out->environment), "MT_%.40s=%.40s", name, value);
+	size_t used = (size_t)snprintf(out->environment, sizeof(out->environment), "MT_%.40s=%.40s",
+				       name, value);
 
 	for (size_t i = 0; i < used && out->environment[i] != '='; i++)
 		if (out->environment[i] >= 'a' && out->environment[i] <= 'z')
 			out->environment[i] = (char)(out->environment[i] - 'a' + 'A');
-	snprintf(out->command, sizeof(out->command), "mtctl set %d %.40s=%.40s", (int)facts->look.process.pid, name, value);
+	snprintf(out->command, sizeof(out->command), "mtctl set %d %.40s=%.40s",
+		 (int)facts->look.process.pid, name, value);
 }
 
 /* The first rule on a topic that speaks has it. */
-static size_t judge_by(const struct mt_advise_rule *rules, const struct mt_advise_facts *facts, struct mt_advice *out,
-		       size_t count)
+static size_t judge_by(const struct mt_advise_rule *rules, const struct mt_advise_facts *facts,
+		       struct mt_advice *out, size_t count)
 {
 	const char *spoken = "";
 
@@ -105,10 +113,12 @@ static void read_torch(struct mt_advise_facts *facts)
 	pid_t pid = facts->look.process.pid;
 	char *maps = mt_process_maps(pid);
 
-	facts->has_torch = maps && (strstr(maps, "/libc10_cuda.so") || strstr(maps, "/libtorch_cuda.so"));
+	facts->has_torch =
+		maps && (strstr(maps, "/libc10_cuda.so") || strstr(maps, "/libtorch_cuda.so"));
 	free(maps);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !*facts->alloc_conf; i++)
-		if (!mt_process_environ(pid, names[i], facts->alloc_conf, sizeof(facts->alloc_conf)))
+		if (!mt_process_environ(pid, names[i], facts->alloc_conf,
+					sizeof(facts->alloc_conf)))
 			facts->alloc_conf[0] = '\0';
 	mt_text_clean(facts->alloc_conf, sizeof(facts->alloc_conf));
 }
@@ -125,14 +135,15 @@ static void look(const struct mt_target *target, struct mt_advise_facts *facts)
 
 /* ---- telling ---- */
 
-static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list, size_t count)
+static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
+		       size_t count)
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
 
 	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s and %s in %.0f s\n",
-	       (int)facts->look.process.pid, facts->look.process.comm, mt_text_bytes(now->rss_bytes).text,
-	       mt_text_bytes(now->rss_peak_bytes).text, mt_text_bytes(now->heap_live_bytes).text,
-	       mt_text_bytes(now->heap_idle_bytes).text,
+	       (int)facts->look.process.pid, facts->look.process.comm,
+	       mt_text_bytes(now->rss_bytes).text, mt_text_bytes(now->rss_peak_bytes).text,
+	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_idle_bytes).text,
 	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
 	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_seconds(facts));
 	if (!count)
@@ -144,11 +155,13 @@ static void print_text(const struct mt_advise_facts *facts, const struct mt_advi
 		printf("  at a start   %s\n", list[i].environment);
 	}
 	if (mt_advise_seconds(facts) < SHORT_S)
-		printf("\nit has been awake for %.0f s: ask again when it has done more of its work\n",
+		printf("\nit has been awake for %.0f s: ask again when it has done more of its "
+		       "work\n",
 		       mt_advise_seconds(facts));
 }
 
-static void print_json(const struct mt_advise_facts *facts, const struct mt_advice *list, size_t count)
+static void print_json(const struct mt_advise_facts *facts, const struct mt_advice *list,
+		       size_t count)
 {
 	json_t *root = json_object(), *advice = json_array();
 
@@ -161,7 +174,8 @@ static void print_json(const struct mt_advise_facts *facts, const struct mt_advi
 		mt_json_set_text(object, "topic", list[i].topic);
 		mt_json_set_text(object, "reason", list[i].reason);
 		mt_json_set_text(object, "environment", list[i].environment);
-		mt_json_set(object, "command", *list[i].command ? json_string(list[i].command) : json_null());
+		mt_json_set(object, "command",
+			    *list[i].command ? json_string(list[i].command) : json_null());
 		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);
@@ -192,7 +206,8 @@ static int advise(const char *pid, bool json)
 
 int mt_command_advise(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	bool json = false;
 	int option;
 

@@ -1,15 +1,18 @@
-/* ctl/advise_rounds.c -- rules on rounds: Python's collections, and the drops of live bytes that show where a round ends. */
+/* ctl/advise_rounds.c -- rules on rounds: Python's collections, and the drops of live bytes that
+ * show where a round ends. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ctl/advise.h"
 
-#define FREED_BYTES   (8 * MT_MIB)  /* by collections: less is what every program leaves to the next one */
+/* by collections: less is what every program leaves to the next one */
+#define FREED_BYTES      (8 * MT_MIB)
 #define LIVE_DROPS_LEAST 3
-#define ROUND_LEAST_S 30.0          /* tuning.md: rounds by themselves for those that last as long */
-#define VAIN_LEAST    5             /* cleanups in a row */
-#define VAIN_NS       20000000u     /* each */
+/* tuning.md: rounds by themselves for those that last as long */
+#define ROUND_LEAST_S 30.0
+#define VAIN_LEAST    5         /* cleanups in a row */
+#define VAIN_NS       20000000u /* each */
 
 static uint64_t fell_by(const struct mt_stats_record *record)
 {
@@ -56,21 +59,24 @@ static bool has_rounds_unsaid(const struct mt_advise_facts *facts, struct mt_adv
 	size_t live_drops = count_live_drops(&facts->look.last, &gap_s);
 
 	if (!facts->look.is_python || !mt_advise_setting_is(facts, "gc_rounds", "0") ||
-	    mt_advise_figures(facts)->rounds_count ||
-	    live_drops < LIVE_DROPS_LEAST || gap_s < ROUND_LEAST_S)
+	    mt_advise_figures(facts)->rounds_count || live_drops < LIVE_DROPS_LEAST ||
+	    gap_s < ROUND_LEAST_S)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
-		 "live memory fell and stayed down %zu times, %.0f s apart on the median, as at the ends of rounds; "
-		 "Python's collector was never run there", live_drops, gap_s);
+		 "live memory fell and stayed down %zu times, %.0f s apart on the median, as at "
+		 "the ends of rounds; "
+		 "Python's collector was never run there",
+		 live_drops, gap_s);
 	snprintf(out->environment, sizeof(out->environment), "MT_ROUND=auto MT_GC_ROUNDS=auto");
-	snprintf(out->command, sizeof(out->command), "mtctl set %d round=auto; mtctl set %d gc_rounds=auto",
-		 (int)facts->look.process.pid,
-		 (int)facts->look.process.pid);
+	snprintf(out->command, sizeof(out->command),
+		 "mtctl set %d round=auto; mtctl set %d gc_rounds=auto",
+		 (int)facts->look.process.pid, (int)facts->look.process.pid);
 	return true;
 }
 
 /* What collections have freed that were asked for by hand, by a signal or by pressure. */
-static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t *out_objects, size_t *out_count)
+static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t *out_objects,
+				     size_t *out_count)
 {
 	uint64_t bytes = 0;
 
@@ -78,7 +84,8 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 	for (size_t i = 0; i < MT_RECORDS_COUNT; i++) {
 		const struct mt_stats_record *record = &file->records[i];
 
-		if (!record->number || record->merged || record->gc_state != MT_GC_DONE || !record->gc_collected_count)
+		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
+		    !record->gc_collected_count)
 			continue;
 		bytes += mt_diagnose_above(record->live_before_bytes, record->live_after_bytes);
 		*out_objects += record->gc_collected_count;
@@ -101,7 +108,9 @@ static bool leaves_garbage_in_rounds(const struct mt_advise_facts *facts, struct
 	snprintf(out->reason, sizeof(out->reason),
 		 "%s freed %s in cycles and %s; %s marked, and none "
 		 "ended with one%s",
-		 mt_text_counted(count, "collection that was asked for", "collections that were asked for").text,
+		 mt_text_counted(count, "collection that was asked for",
+				 "collections that were asked for")
+			 .text,
 		 mt_text_counted(objects, "object", "objects").text, mt_text_bytes(bytes).text,
 		 mt_text_counted(now->rounds_count, "round was", "rounds were").text,
 		 now->rounds_count ? "" : " (mark them: mtctl round, or mt_round())");
@@ -116,7 +125,8 @@ static bool collects_in_vain(const struct mt_advise_facts *facts, struct mt_advi
 	uint64_t spent_ns = 0;
 	size_t count = 0;
 
-	if (mt_advise_setting_is(facts, "gc_rounds", "auto") || !mt_advise_setting(facts, "gc_rounds"))
+	if (mt_advise_setting_is(facts, "gc_rounds", "auto") ||
+	    !mt_advise_setting(facts, "gc_rounds"))
 		return false;
 	for (uint64_t number = file->head.records_count; number; number--) {
 		const struct mt_stats_record *record = mt_statsfile_record(file, number);
@@ -133,8 +143,9 @@ static bool collects_in_vain(const struct mt_advise_facts *facts, struct mt_advi
 	if (count < VAIN_LEAST || spent_ns / count < VAIN_NS)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
-		 "the last %zu cleanups at ends of rounds took %s each and freed less than 1 MB each", count,
-		 mt_text_ns(spent_ns / count).text);
+		 "the last %zu cleanups at ends of rounds took %s each and freed less than 1 MB "
+		 "each",
+		 count, mt_text_ns(spent_ns / count).text);
 	mt_advise_set(facts, out, "gc_rounds", "auto");
 	return true;
 }

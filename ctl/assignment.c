@@ -12,8 +12,10 @@ static enum mt_err refuse_name(const char *name, struct mt_why *why)
 	const char *nearest = mt_setting_nearest(name);
 
 	if (nearest)
-		return mt_error_because(why, MT_ERR_INVALID, "no setting '%.40s'; did you mean '%s'?", name, nearest);
-	return mt_error_because(why, MT_ERR_INVALID, "no setting '%.40s'; `mtctl options` lists them", name);
+		return mt_error_because(why, MT_ERR_INVALID,
+					"no setting '%.40s'; did you mean '%s'?", name, nearest);
+	return mt_error_because(why, MT_ERR_INVALID,
+				"no setting '%.40s'; `mtctl options` lists them", name);
 }
 
 enum mt_err mt_assignment_parse(const char *text, struct mt_request *out, struct mt_why *why)
@@ -38,8 +40,8 @@ enum mt_err mt_assignment_parse(const char *text, struct mt_request *out, struct
 		return error;
 	/* Noughts before a number: what is cut would be another one. */
 	if (strlen(value) >= sizeof(out->value))
-		return mt_error_because(why, MT_ERR_INVALID, "%s=%.40s...: longer than %zu bytes", setting->name, value,
-					sizeof(out->value) - 1);
+		return mt_error_because(why, MT_ERR_INVALID, "%s=%.40s...: longer than %zu bytes",
+					setting->name, value, sizeof(out->value) - 1);
 	*out = (struct mt_request){.kind = MT_REQUEST_SET};
 	snprintf(out->name, sizeof(out->name), "%s", setting->name);
 	snprintf(out->value, sizeof(out->value), "%s", value);
@@ -51,7 +53,8 @@ static bool is_prof(const struct mt_request *request)
 	return strcmp(request->name, "prof") == 0;
 }
 
-const char *mt_assignment_why_not(const struct mt_request *request, const struct mt_stats_head *head)
+const char *mt_assignment_why_not(const struct mt_request *request,
+				  const struct mt_stats_head *head)
 {
 	return is_prof(request) ? mt_sites_why_not(head) : NULL;
 }
@@ -59,10 +62,13 @@ const char *mt_assignment_why_not(const struct mt_request *request, const struct
 void mt_assignment_explain(const struct mt_request *request, struct mt_why *why)
 {
 	if (strcmp(why->text, mt_error_text(MT_ERR_UNKNOWN)) == 0)
-		mt_error_because(why, MT_ERR_UNKNOWN, "its shim is of another version than this mtctl, and has no such setting");
+		mt_error_because(
+			why, MT_ERR_UNKNOWN,
+			"its shim is of another version than this mtctl, and has no such setting");
 	if (is_prof(request) && strcmp(why->text, mt_error_text(MT_ERR_SYSTEM)) == 0)
 		mt_error_because(why, MT_ERR_SYSTEM,
-				 "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and process_vm_readv");
+				 "it cannot walk stacks: that takes libgcc_s.so.1, glibc 2.35 and "
+				 "process_vm_readv");
 }
 
 const char *mt_assignment_value(const struct mt_request *request, const struct mt_stats_file *file)

@@ -45,31 +45,42 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why 
 	if (!read_whole(fd, head, sizeof(*head), 0) || head->magic != MT_BLOCKS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a file of blocks");
 	if (head->version != MT_BLOCKS_VERSION)
-		return mt_error_because_version(why, "file of blocks", head->version, MT_BLOCKS_VERSION);
-	if (head->head_bytes != sizeof(*head) || head->entry_bytes != sizeof(struct mt_blocks_entry) ||
+		return mt_error_because_version(why, "file of blocks", head->version,
+						MT_BLOCKS_VERSION);
+	if (head->head_bytes != sizeof(*head) ||
+	    head->entry_bytes != sizeof(struct mt_blocks_entry) ||
 	    head->entries_count > MT_BLOCKS_MAX)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the sizes in the file of blocks cannot be");
-	if (head->checksum != mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_blocks_head, checksum)))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the checksum of the file of blocks is wrong");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the sizes in the file of blocks cannot be");
+	if (head->checksum !=
+	    mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_blocks_head, checksum)))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the checksum of the file of blocks is wrong");
 	if (fstat(fd, &seen) != 0 ||
-	    (uint64_t)seen.st_size != sizeof(*head) + (uint64_t)head->entries_count * sizeof(struct mt_blocks_entry))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the file of blocks is not whole");
+	    (uint64_t)seen.st_size !=
+		    sizeof(*head) + (uint64_t)head->entries_count * sizeof(struct mt_blocks_entry))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the file of blocks is not whole");
 	return MT_ERR_OK;
 }
 
 static bool can_be(const struct mt_blocks_entry *entry)
 {
-	return entry->state < MT_BLOCKS_STATES && entry->base != 0 && entry->held_bytes <= MT_BLOCKSFILE_BYTES_MAX &&
+	return entry->state < MT_BLOCKS_STATES && entry->base != 0 &&
+	       entry->held_bytes <= MT_BLOCKSFILE_BYTES_MAX &&
 	       entry->asked_bytes <= entry->held_bytes;
 }
 
 static enum mt_err check_entries(const struct mt_blocksfile *file, struct mt_why *why)
 {
-	if (file->head.entries_sum != mt_checksum(MT_CHECKSUM_START, file->entries, file->count * sizeof(*file->entries)))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the checksum of the blocks is wrong");
+	if (file->head.entries_sum !=
+	    mt_checksum(MT_CHECKSUM_START, file->entries, file->count * sizeof(*file->entries)))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the checksum of the blocks is wrong");
 	for (size_t i = 0; i < file->count; i++)
 		if (!can_be(&file->entries[i]))
-			return mt_error_because(why, MT_ERR_INVALID, "refused: block %zu cannot be", i);
+			return mt_error_because(why, MT_ERR_INVALID, "refused: block %zu cannot be",
+						i);
 	return MT_ERR_OK;
 }
 
@@ -90,8 +101,8 @@ static int compare(const void *a, const void *b)
 	return (left->place > right->place) - (left->place < right->place);
 }
 
-/* Of two with one address the later one stays: the first was freed, and its address given to another, while the
- * process listed them. */
+/* Of two with one address the later one stays: the first was freed, and its address given to
+ * another, while the process listed them. */
 static void sort(struct mt_blocksfile *file)
 {
 	struct placed *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
@@ -122,7 +133,8 @@ enum mt_err mt_blocksfile_read(int fd, struct mt_blocksfile *out, struct mt_why 
 	if (read_whole(fd, file.entries, file.count * sizeof(*file.entries), sizeof(file.head)))
 		error = check_entries(&file, why);
 	else
-		error = mt_error_because(why, MT_ERR_INVALID, "refused: the file of blocks is not whole");
+		error = mt_error_because(why, MT_ERR_INVALID,
+					 "refused: the file of blocks is not whole");
 	if (error) {
 		mt_blocksfile_free(&file);
 		return error;

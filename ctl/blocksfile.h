@@ -1,6 +1,6 @@
-/* ctl/blocksfile.h -- the blocks of a GPU pool as a process has written them down (core/blocks_layout.h), read and
- * made fit to be counted. The file is not trusted: magic, version, sizes, checksums, and every size and state in it
- * are checked. */
+/* ctl/blocksfile.h -- the blocks of a GPU pool as a process has written them down
+ * (core/blocks_layout.h), read and made fit to be counted. The file is not trusted: magic, version,
+ * sizes, checksums, and every size and state in it are checked. */
 #ifndef MT_CTL_BLOCKSFILE_H
 #define MT_CTL_BLOCKSFILE_H
 

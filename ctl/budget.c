@@ -13,23 +13,33 @@
 #define GIB 1073741824.0
 
 static const char help[] =
-	"What training or running a transformer takes of one GPU's memory, each part with its formula; GiB are 2^30\n"
-	"bytes. Numbers may be written as 7e9, 7B, 7000M. An estimate: measure with mtctl stat once it runs.\n\n"
+	"What training or running a transformer takes of one GPU's memory, each part with its "
+	"formula; GiB are 2^30\n"
+	"bytes. Numbers may be written as 7e9, 7B, 7000M. An estimate: measure with mtctl stat "
+	"once it runs.\n\n"
 	"  --params=N         parameters; without it 12 L d^2 (+ V d) of the shape\n"
 	"  --seq=N --batch=N  tokens of a sequence, and sequences at a time on one GPU\n"
-	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape (heads: d / 128)\n"
-	"  --mixed            16-bit weights and gradients, with a 32-bit copy of the weights; else all is 32 bit\n"
+	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape "
+	"(heads: d / 128)\n"
+	"  --mixed            16-bit weights and gradients, with a 32-bit copy of the weights; "
+	"else all is 32 bit\n"
 	"  --checkpoint       activations are computed again, but for each layer's inputs\n"
-	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective recomputation)\n"
-	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad, adafactor, sgd (adam)\n"
-	"  --gpus=N           the model is cut into as many parts, by layers; --layers-per-gpu=N says the layers of one\n"
-	"  --zero=STAGE       --gpus train on batches of their own: 1 shares out the optimizer, 2 gradients too,\n"
+	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective "
+	"recomputation)\n"
+	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad, adafactor, "
+	"sgd (adam)\n"
+	"  --gpus=N           the model is cut into as many parts, by layers; --layers-per-gpu=N "
+	"says the layers of one\n"
+	"  --zero=STAGE       --gpus train on batches of their own: 1 shares out the optimizer, 2 "
+	"gradients too,\n"
 	"                     3 weights too, 0 nothing\n"
 	"  --inference        weights and the KV cache\n"
 	"  --json             one object, in bytes\n\n"
 	"For example LLaMA-7B, and a part of GPT-3 on each of 8 GPUs:\n"
-	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 --mixed --checkpoint\n"
-	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 --mixed --checkpoint --gpus 8\n";
+	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 --mixed "
+	"--checkpoint\n"
+	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 --mixed "
+	"--checkpoint --gpus 8\n";
 
 enum { OPTION_FLAG = 1000 };
 
@@ -68,10 +78,10 @@ static bool take_count(size_t which, const char *text, struct mt_budget_options 
 {
 	double value;
 
-	if (!mt_quantity_count(text, &value) || value < 1 || value > counts[which].most || (value != floor(value) &&
-											    which > 0)) {
-		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", counts[which].name, text,
-			     counts[which].most);
+	if (!mt_quantity_count(text, &value) || value < 1 || value > counts[which].most ||
+	    (value != floor(value) && which > 0)) {
+		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", counts[which].name,
+			     text, counts[which].most);
 		return false;
 	}
 	*(double *)(void *)((char *)options + counts[which].offset) = value;
@@ -90,7 +100,8 @@ static bool take_word(int option, const char *text, struct mt_budget_options *op
 	}
 	options->optimizer = mt_optimizer_find(text);
 	if (!options->optimizer)
-		mt_error_say("--optimizer: '%.40s' is not known; mtctl budget --help lists them", text);
+		mt_error_say("--optimizer: '%.40s' is not known; mtctl budget --help lists them",
+			     text);
 	return options->optimizer != NULL;
 }
 
@@ -110,14 +121,16 @@ static void print_text(const struct mt_budget *budget)
 	char where[96] = "on one GPU";
 
 	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
-		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache" : mt_budget_name((enum mt_budget_kind)i),
-			   budget->parts[i].bytes,
-			   budget->parts[i].known, budget->parts[i].formula);
+		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache"
+						   : mt_budget_name((enum mt_budget_kind)i),
+			   budget->parts[i].bytes, budget->parts[i].known,
+			   budget->parts[i].formula);
 	if (options->gpus > 1)
 		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
 	print_line("total", budget->total_bytes, true, where);
-	print_line("with 15 %", budget->with_overhead_bytes, true, "for the context, workspaces of libraries, and what "
-								   "fragments");
+	print_line("with 15 %", budget->with_overhead_bytes, true,
+		   "for the context, workspaces of libraries, and what "
+		   "fragments");
 	for (size_t i = 0; i < budget->notes_count; i++)
 		printf("note: %s\n", budget->notes[i]);
 }
@@ -137,16 +150,20 @@ static void print_json(const struct mt_budget *budget)
 		const struct mt_budget_part *part = &budget->parts[i];
 
 		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
-		mt_json_set(root, name, part->known ? mt_json_u64(mt_text_whole(round(part->bytes))) : json_null());
+		mt_json_set(root, name,
+			    part->known ? mt_json_u64(mt_text_whole(round(part->bytes)))
+					: json_null());
 		mt_json_set_text(formulas, mt_budget_name((enum mt_budget_kind)i), part->formula);
 	}
 	mt_json_set_u64(root, "total_bytes", mt_text_whole(round(budget->total_bytes)));
-	mt_json_set_u64(root, "with_overhead_bytes", mt_text_whole(round(budget->with_overhead_bytes)));
+	mt_json_set_u64(root, "with_overhead_bytes",
+			mt_text_whole(round(budget->with_overhead_bytes)));
 	mt_json_set(root, "total_gib", gib(budget->total_bytes));
 	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
 	mt_json_set_u64(root, "gpus", mt_text_whole(budget->options.gpus));
 	mt_json_set_u64(root, "params", mt_text_whole(round(budget->options.params)));
-	mt_json_set_text(root, "optimizer", budget->options.inference ? "" : budget->options.optimizer->name);
+	mt_json_set_text(root, "optimizer",
+			 budget->options.inference ? "" : budget->options.optimizer->name);
 	mt_json_set(root, "formulas", formulas);
 	for (size_t i = 0; i < budget->notes_count; i++)
 		mt_json_append(notes, json_string(budget->notes[i]));
@@ -163,7 +180,8 @@ static void list_options(struct option *out)
 	for (size_t i = 0; i < COUNTS_COUNT; i++)
 		out[used++] = (struct option){counts[i].name, required_argument, NULL, (int)i};
 	for (size_t i = 0; i < FLAGS_COUNT; i++)
-		out[used++] = (struct option){flags[i].name, no_argument, NULL, OPTION_FLAG + (int)i};
+		out[used++] =
+			(struct option){flags[i].name, no_argument, NULL, OPTION_FLAG + (int)i};
 	out[used++] = (struct option){"optimizer", required_argument, NULL, 'o'};
 	out[used++] = (struct option){"zero", required_argument, NULL, 'z'};
 	out[used++] = (struct option){"json", no_argument, NULL, 'j'};
@@ -187,10 +205,12 @@ int mt_command_budget(int argc, char **argv)
 		if (option == '?')
 			return MT_EXIT_USAGE;
 		if (option < (int)COUNTS_COUNT ? !take_count((size_t)option, optarg, &options)
-		    : (option == 'o' || option == 'z') && !take_word(option, optarg, &options))
+					       : (option == 'o' || option == 'z') &&
+							 !take_word(option, optarg, &options))
 			return MT_EXIT_USAGE;
 		if (option >= OPTION_FLAG)
-			*((bool *)(void *)((char *)&options + flags[option - OPTION_FLAG].offset)) = true;
+			*((bool *)(void *)((char *)&options + flags[option - OPTION_FLAG].offset)) =
+				true;
 		json |= option == 'j';
 	}
 	if (optind != argc || argc == 1)

@@ -7,9 +7,11 @@
 
 #include "ctl/budget.h"
 
-#define MOST_BYTES    1e18 /* an exabyte: no machine has it, and JSON and uint64_t still do */
-#define HEAD_USUAL    128
-#define PARAMS_APART  1.35 /* the formula leaves embeddings and other shapes out: so far it may be off */
+/* an exabyte: no machine has it, and JSON and uint64_t still do */
+#define MOST_BYTES 1e18
+#define HEAD_USUAL 128
+/* the formula leaves embeddings and other shapes out: so far it may be off */
+#define PARAMS_APART 1.35
 
 static const struct mt_optimizer optimizers[] = {
 #define X(name, bytes, what) {name, bytes, what},
@@ -33,24 +35,27 @@ const struct mt_optimizer *mt_optimizer_find(const char *name)
 
 const char *mt_budget_name(enum mt_budget_kind kind)
 {
-	static const char *const names[MT_BUDGET_KINDS] = {"weights", "gradients", "optimizer", "activations", "kv_cache"};
+	static const char *const names[MT_BUDGET_KINDS] = {"weights", "gradients", "optimizer",
+							   "activations", "kv_cache"};
 
 	return kind < MT_BUDGET_KINDS ? names[kind] : "?";
 }
 
-__attribute__((format(printf, 2, 3))) static void note(struct mt_budget *budget, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(struct mt_budget *budget, const char *format,
+						       ...)
 {
 	va_list arguments;
 
 	if (budget->notes_count == MT_BUDGET_NOTES)
 		return;
 	va_start(arguments, format);
-	vsnprintf(budget->notes[budget->notes_count++], sizeof(budget->notes[0]), format, arguments);
+	vsnprintf(budget->notes[budget->notes_count++], sizeof(budget->notes[0]), format,
+		  arguments);
 	va_end(arguments);
 }
 
-__attribute__((format(printf, 4, 5))) static void set(struct mt_budget *budget, enum mt_budget_kind kind, double bytes,
-						      const char *format, ...)
+__attribute__((format(printf, 4, 5))) static void
+set(struct mt_budget *budget, enum mt_budget_kind kind, double bytes, const char *format, ...)
 {
 	struct mt_budget_part *part = &budget->parts[kind];
 	va_list arguments;
@@ -96,22 +101,25 @@ static void fill_states(struct mt_budget *budget)
 	const struct mt_optimizer *optimizer = options->optimizer;
 	bool factored = strcmp(optimizer->name, "adafactor") == 0;
 	double width = width_of(options), master = options->mixed ? 4 : 0;
-	double state = factored ? (options->d_model ? 8 / options->d_model : 0) : optimizer->state_bytes;
+	double state =
+		factored ? (options->d_model ? 8 / options->d_model : 0) : optimizer->state_bytes;
 	char by[32];
 
-	set(budget, MT_BUDGET_WEIGHTS, width * options->params / divisor(options, 3), "%.0f bytes a parameter (%.0f bit) x %.6g%s",
-	    width,
-	    width * 8, options->params, shared(by, divisor(options, 3)));
+	set(budget, MT_BUDGET_WEIGHTS, width * options->params / divisor(options, 3),
+	    "%.0f bytes a parameter (%.0f bit) x %.6g%s", width, width * 8, options->params,
+	    shared(by, divisor(options, 3)));
 	if (options->inference) {
 		set(budget, MT_BUDGET_GRADIENTS, 0, "none: nothing is trained");
 		set(budget, MT_BUDGET_OPTIMIZER, 0, "none: nothing is trained");
 		return;
 	}
-	set(budget, MT_BUDGET_GRADIENTS, width * options->params / divisor(options, 2), "%.0f bytes a parameter x %.6g%s", width,
-	    options->params, shared(by, divisor(options, 2)));
+	set(budget, MT_BUDGET_GRADIENTS, width * options->params / divisor(options, 2),
+	    "%.0f bytes a parameter x %.6g%s", width, options->params,
+	    shared(by, divisor(options, 2)));
 	set(budget, MT_BUDGET_OPTIMIZER, (master + state) * options->params / divisor(options, 1),
-	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, options->params, shared(by, divisor(options, 1)),
-	    master > 0 ? "a 32-bit copy of the weights, and " : "", optimizer->what, optimizer->name);
+	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, options->params,
+	    shared(by, divisor(options, 1)), master > 0 ? "a 32-bit copy of the weights, and " : "",
+	    optimizer->what, optimizer->name);
 }
 
 static bool has_shape(const struct mt_budget_options *options)
@@ -122,8 +130,11 @@ static bool has_shape(const struct mt_budget_options *options)
 static void fill_activations(struct mt_budget *budget)
 {
 	const struct mt_budget_options *options = &budget->options;
-	double tokens = options->seq * options->batch * options->d_model, layers = layers_of_one(options);
-	double linear = options->mixed ? 34 : 66, square = options->flash ? 0 : options->mixed ? 5 : 9;
+	double tokens = options->seq * options->batch * options->d_model,
+	       layers = layers_of_one(options);
+	double linear = options->mixed ? 34 : 66, square = options->flash   ? 0
+							   : options->mixed ? 5
+									    : 9;
 	double logits = options->vocab ? 4 * options->seq * options->batch * options->vocab : 0;
 	char more[64] = "";
 
@@ -132,23 +143,30 @@ static void fill_activations(struct mt_budget *budget)
 		return;
 	}
 	if (!has_shape(options)) {
-		set(budget, MT_BUDGET_ACTIVATIONS, NAN, "not known without --seq, --batch, --layers and --d-model");
+		set(budget, MT_BUDGET_ACTIVATIONS, NAN,
+		    "not known without --seq, --batch, --layers and --d-model");
 		return;
 	}
 	if (logits > 0)
-		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)", options->vocab);
+		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)",
+			 options->vocab);
 	if (options->checkpoint)
 		set(budget, MT_BUDGET_ACTIVATIONS, width_of(options) * tokens * layers + logits,
-		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s", width_of(options), layers, more);
+		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s",
+		    width_of(options), layers, more);
 	else if (options->flash)
 		set(budget, MT_BUDGET_ACTIVATIONS, linear * tokens * layers + logits,
-		    "%.0f s b d x %.6g layers, attention's squares computed again%s", linear, layers, more);
+		    "%.0f s b d x %.6g layers, attention's squares computed again%s", linear,
+		    layers, more);
 	else
 		set(budget, MT_BUDGET_ACTIVATIONS,
-		    (linear * tokens + square * options->heads * options->seq * options->seq * options->batch) * layers + logits,
-		    "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. 2022)%s", linear, square,
-		    layers,
-		    options->heads, more);
+		    (linear * tokens +
+		     square * options->heads * options->seq * options->seq * options->batch) *
+				    layers +
+			    logits,
+		    "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. "
+		    "2022)%s",
+		    linear, square, layers, options->heads, more);
 }
 
 static void fill_kv_cache(struct mt_budget *budget)
@@ -160,20 +178,23 @@ static void fill_kv_cache(struct mt_budget *budget)
 		return;
 	}
 	if (!has_shape(options)) {
-		set(budget, MT_BUDGET_KV_CACHE, NAN, "not known without --seq, --batch, --layers and --d-model");
+		set(budget, MT_BUDGET_KV_CACHE, NAN,
+		    "not known without --seq, --batch, --layers and --d-model");
 		return;
 	}
 	set(budget, MT_BUDGET_KV_CACHE,
-	    2 * layers_of_one(options) * options->kv_heads * (options->d_model / options->heads) * options->seq * options->batch *
-	    width_of(options),
-	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes", layers_of_one(options), options->kv_heads,
-	    options->d_model / options->heads, options->seq, options->batch, width_of(options));
+	    2 * layers_of_one(options) * options->kv_heads * (options->d_model / options->heads) *
+		    options->seq * options->batch * width_of(options),
+	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes",
+	    layers_of_one(options), options->kv_heads, options->d_model / options->heads,
+	    options->seq, options->batch, width_of(options));
 }
 
 /* 12 d^2 a layer: four matrices of attention, and two of four times the width. */
 static double params_by_shape(const struct mt_budget_options *options)
 {
-	return 12 * options->layers * options->d_model * options->d_model + options->vocab * options->d_model;
+	return 12 * options->layers * options->d_model * options->d_model +
+	       options->vocab * options->d_model;
 }
 
 static bool are_apart(double a, double b)
@@ -189,15 +210,19 @@ static void note_shape(struct mt_budget *budget)
 	if (!options->layers || !options->d_model)
 		return;
 	if (are_apart(shape, options->params)) {
-		note(budget, "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which of them is "
-			     "wrong?", options->layers,
-		     options->d_model, shape, options->params);
-		if (is_split(options) && options->gpus > 1 && !are_apart(shape * options->gpus, options->params))
-			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g", options->layers,
-			     options->layers);
+		note(budget,
+		     "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which "
+		     "of them is "
+		     "wrong?",
+		     options->layers, options->d_model, shape, options->params);
+		if (is_split(options) && options->gpus > 1 &&
+		    !are_apart(shape * options->gpus, options->params))
+			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g",
+			     options->layers, options->layers);
 	}
 	if (options->layers < options->gpus && is_split(options))
-		note(budget, "%.0f GPUs are more than %.6g layers: some would have none", options->gpus, options->layers);
+		note(budget, "%.0f GPUs are more than %.6g layers: some would have none",
+		     options->gpus, options->layers);
 	if (options->heads && fmod(options->d_model, options->heads) != 0)
 		note(budget, "%.6g heads do not divide d %.6g", options->heads, options->d_model);
 }
@@ -216,12 +241,14 @@ static void complete(struct mt_budget *budget)
 		options->layers = options->layers_per_gpu * options->gpus;
 	if (!options->params) {
 		options->params = params_by_shape(options);
-		note(budget, "taken for the parameters: 12 L d^2%s = %.4g", options->vocab ? " + V d" : "", options->params);
+		note(budget, "taken for the parameters: 12 L d^2%s = %.4g",
+		     options->vocab ? " + V d" : "", options->params);
 	}
 	if (options->d_model && !options->heads) {
 		options->heads = fmax(1, round(options->d_model / HEAD_USUAL));
 		if (options->inference || !(options->checkpoint || options->flash))
-			note(budget, "taken for --heads: %.6g, of %.6g each", options->heads, options->d_model / options->heads);
+			note(budget, "taken for --heads: %.6g, of %.6g each", options->heads,
+			     options->d_model / options->heads);
 	}
 	if (!options->kv_heads)
 		options->kv_heads = options->heads;
@@ -233,13 +260,18 @@ static enum mt_err check(const struct mt_budget_options *options, struct mt_why 
 	bool has_layers = options->layers || options->layers_per_gpu;
 
 	if (!options->params && !(has_layers && options->d_model))
-		return mt_error_because(why, MT_ERR_INVALID, "--params is wanted, or --layers and --d-model");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--params is wanted, or --layers and --d-model");
 	if (options->layers && options->layers_per_gpu)
-		return mt_error_because(why, MT_ERR_INVALID, "--layers or --layers-per-gpu, not both");
-	if (options->inference && (options->zero != MT_BUDGET_UNSPLIT || options->checkpoint || options->optimizer))
-		return mt_error_because(why, MT_ERR_INVALID, "--inference has no --zero, --checkpoint or --optimizer");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--layers or --layers-per-gpu, not both");
+	if (options->inference &&
+	    (options->zero != MT_BUDGET_UNSPLIT || options->checkpoint || options->optimizer))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--inference has no --zero, --checkpoint or --optimizer");
 	if (options->zero != MT_BUDGET_UNSPLIT && (options->gpus < 2 || options->layers_per_gpu))
-		return mt_error_because(why, MT_ERR_INVALID, "--zero wants --gpus, 2 at least, and all layers");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--zero wants --gpus, 2 at least, and all layers");
 	if (options->layers_per_gpu && !options->gpus)
 		return mt_error_because(why, MT_ERR_INVALID, "--layers-per-gpu wants --gpus");
 	if (options->kv_heads && options->heads && options->kv_heads > options->heads)
@@ -247,7 +279,8 @@ static enum mt_err check(const struct mt_budget_options *options, struct mt_why 
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out, struct mt_why *why)
+enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
+			   struct mt_why *why)
 {
 	struct mt_budget budget = {.options = *options};
 	enum mt_err error = check(options, why);
@@ -262,7 +295,8 @@ enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_bu
 		budget.total_bytes += budget.parts[i].bytes;
 	budget.with_overhead_bytes = budget.total_bytes * (1 + MT_BUDGET_OVERHEAD);
 	if (!(budget.with_overhead_bytes < MOST_BYTES))
-		return mt_error_because(why, MT_ERR_RANGE, "that is %.3g bytes on each GPU: no machine has as much",
+		return mt_error_because(why, MT_ERR_RANGE,
+					"that is %.3g bytes on each GPU: no machine has as much",
 					budget.total_bytes);
 	*out = budget;
 	return MT_ERR_OK;

@@ -13,13 +13,15 @@
 
 #include "ctl/text.h"
 
-/* One name after the other, each as an O_PATH descriptor: with O_NOFOLLOW that is the link itself, and no name lies below a link.
- * openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not in every container. */
+/* One name after the other, each as an O_PATH descriptor: with O_NOFOLLOW that is the link itself,
+ * and no name lies below a link. openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not
+ * in every container. */
 static int walk(int at, char *path)
 {
 	char *saved = NULL;
 
-	for (char *name = strtok_r(path, "/", &saved); name && at >= 0; name = strtok_r(NULL, "/", &saved)) {
+	for (char *name = strtok_r(path, "/", &saved); name && at >= 0;
+	     name = strtok_r(NULL, "/", &saved)) {
 		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 		close(at);

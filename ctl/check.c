@@ -1,4 +1,5 @@
-/* ctl/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather stop than be killed. */
+/* ctl/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather stop
+ * than be killed. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +12,10 @@
 
 static const char help[] =
 	"Of all limits that hold (memory.max and memory.high of the cgroup and its ancestors, or\n"
-	"memory.limit_in_bytes; else the machine's RAM) the one that is nearest to being reached counts.\n"
-	"With a PID, that process's cgroup. Exit code 0: below the threshold, 1: at or above it.\n\n"
+	"memory.limit_in_bytes; else the machine's RAM) the one that is nearest to being reached "
+	"counts.\n"
+	"With a PID, that process's cgroup. Exit code 0: below the threshold, 1: at or above "
+	"it.\n\n"
 	"  --threshold=PERCENT  0 to 100 (85)\n"
 	"  --json               one object\n";
 
@@ -67,8 +70,9 @@ static int check(const char *pid_text, double threshold, bool json)
 	if (json)
 		print_json(&memory, threshold);
 	else
-		printf("RAM at %.1f %% of %s (%s), %s the threshold of %g %%\n", mt_limit_percent(&memory),
-		       mt_text_bytes(memory.limit_bytes).text, memory.is_cgroup ? "cgroup limit" : "machine",
+		printf("RAM at %.1f %% of %s (%s), %s the threshold of %g %%\n",
+		       mt_limit_percent(&memory), mt_text_bytes(memory.limit_bytes).text,
+		       memory.is_cgroup ? "cgroup limit" : "machine",
 		       above ? "at or above" : "below", threshold);
 	return above ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }
@@ -76,7 +80,8 @@ static int check(const char *pid_text, double threshold, bool json)
 int mt_command_check(int argc, char **argv)
 {
 	static const struct option options[] = {{"threshold", required_argument, NULL, 't'},
-						{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'},
+						{"json", no_argument, NULL, 'j'},
+						{"help", no_argument, NULL, 'h'},
 						{0}};
 	double threshold = 85;
 	bool json = false;

@@ -8,7 +8,7 @@ static const struct mt_command commands[] = {
 	MT_COMMANDS(X)
 #undef X
 #define X(name, arguments, help, program) {name, arguments, help, program},
-	MT_EXTERNALS(X)
+		MT_EXTERNALS(X)
 #undef X
 };
 
@@ -40,8 +40,8 @@ int mt_command_misused(const char *name)
 {
 	const struct mt_command *command = mt_command_find(name);
 
-	fprintf(stderr, "usage: mtctl %s %s   (mtctl %s --help says more)\n", command->name, command->arguments,
-		command->name);
+	fprintf(stderr, "usage: mtctl %s %s   (mtctl %s --help says more)\n", command->name,
+		command->arguments, command->name);
 	return MT_EXIT_USAGE;
 }
 
@@ -54,7 +54,8 @@ int mt_command_finish(int code)
 	return code;
 }
 
-/* The option that has just been taken is the last word, or the one before where that is its argument. */
+/* The option that has just been taken is the last word, or the one before where that is its
+ * argument. */
 int mt_command_option(int argc, char **argv, const char *letters, const struct option *options)
 {
 	int place = -1, option = getopt_long(argc, argv, letters, options, &place);
@@ -67,7 +68,8 @@ int mt_command_option(int argc, char **argv, const char *letters, const struct o
 	length = strcspn(word += strlen("--"), "=");
 	if (length == strlen(options[place].name))
 		return option;
-	mt_error_say("no option '--%.*s'; did you mean '--%s'?", (int)length, word, options[place].name);
+	mt_error_say("no option '--%.*s'; did you mean '--%s'?", (int)length, word,
+		     options[place].name);
 	return '?';
 }
 

@@ -5,12 +5,13 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define CANDIDATES   512u
-#define LEAST        12u
-#define WORDS_LEAST  16u
-#define PAGE_WORDS   512u              /* of a page the first 4 kB are compared */
-#define PRESENT      ((uint64_t)1 << 63) /* Documentation/admin-guide/mm/pagemap.rst */
-#define EXCLUSIVE    ((uint64_t)1 << 56)
+#define CANDIDATES  512u
+#define LEAST       12u
+#define WORDS_LEAST 16u
+#define PAGE_WORDS  512u /* of a page the first 4 kB are compared */
+/* Documentation/admin-guide/mm/pagemap.rst */
+#define PRESENT   ((uint64_t)1 << 63)
+#define EXCLUSIVE ((uint64_t)1 << 56)
 
 /* One of the two, with its pagemap. */
 struct side {
@@ -35,7 +36,8 @@ static bool is_own(const struct side *side, uint64_t address, uint64_t page_byte
 {
 	uint64_t entry;
 
-	return pread(side->pagemap, &entry, sizeof(entry), (off_t)(address / page_bytes * sizeof(entry))) == sizeof(entry) &&
+	return pread(side->pagemap, &entry, sizeof(entry),
+		     (off_t)(address / page_bytes * sizeof(entry))) == sizeof(entry) &&
 	       (entry & PRESENT) && (entry & EXCLUSIVE);
 }
 
@@ -60,9 +62,11 @@ static bool maps(const struct mt_smaps *smaps, uint64_t address)
 	return false;
 }
 
-/* Candidates are dealt out by how many pages of a mapping are the child's own, so that large and nearly empty ones take few. */
+/* Candidates are dealt out by how many pages of a mapping are the child's own, so that large and
+ * nearly empty ones take few. */
 static void compare(struct side *child, const struct mt_smaps *child_smaps, struct side *parent,
-		    const struct mt_smaps *parent_smaps, unsigned *out_compared, unsigned *out_alike)
+		    const struct mt_smaps *parent_smaps, unsigned *out_compared,
+		    unsigned *out_alike)
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE), own_bytes = 0;
 
@@ -71,16 +75,21 @@ static void compare(struct side *child, const struct mt_smaps *child_smaps, stru
 			own_bytes += child_smaps->list[i].figures.private_dirty_bytes;
 	for (size_t i = 0; i < child_smaps->count && own_bytes; i++) {
 		const struct mt_smaps_mapping *mapping = &child_smaps->list[i];
-		uint64_t share = is_anon(mapping) ? mapping->figures.private_dirty_bytes * CANDIDATES / own_bytes : 0;
-		uint64_t step = share ? (mapping->end - mapping->start) / share / page_bytes * page_bytes : 0;
+		uint64_t share = is_anon(mapping) ? mapping->figures.private_dirty_bytes *
+							    CANDIDATES / own_bytes
+						  : 0;
+		uint64_t step =
+			share ? (mapping->end - mapping->start) / share / page_bytes * page_bytes
+			      : 0;
 
 		if (share)
 			step = step ? step : page_bytes;
 		for (uint64_t at = mapping->start; step && at < mapping->end; at += step) {
 			bool alike, tells;
 
-			if (!is_own(child, at, page_bytes) || !maps(parent_smaps, at) || !is_own(parent, at, page_bytes) ||
-			    !read_page(child, at) || !read_page(parent, at))
+			if (!is_own(child, at, page_bytes) || !maps(parent_smaps, at) ||
+			    !is_own(parent, at, page_bytes) || !read_page(child, at) ||
+			    !read_page(parent, at))
 				continue;
 			alike = mt_copies_alike(child->page, parent->page, PAGE_WORDS, &tells);
 			*out_compared += tells;
@@ -97,8 +106,8 @@ static int open_pagemap(pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-bool mt_copies_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent, const struct mt_smaps *parent_smaps,
-		     double *out_share)
+bool mt_copies_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
+		     const struct mt_smaps *parent_smaps, double *out_share)
 {
 	struct side ours = {.pid = child, .pagemap = open_pagemap(child)};
 	struct side theirs = {.pid = parent, .pagemap = open_pagemap(parent)};

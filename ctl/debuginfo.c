@@ -16,7 +16,8 @@
 
 #define ROOT "/usr/lib/debug"
 
-#define FUNCTIONS(X) X(dwfl_module_build_id) X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
+#define FUNCTIONS(X)                                                                               \
+	X(dwfl_module_build_id) X(dwelf_elf_gnu_build_id) X(elf_version) X(elf_begin) X(elf_end)
 
 static struct {
 #define X(name) __typeof__(name) *name;
@@ -47,7 +48,8 @@ static bool has_id(int fd, const struct wanted *wanted)
 	Elf *elf = lib.elf_begin(fd, ELF_C_READ_MMAP, NULL);
 	const void *id = NULL;
 	ssize_t bytes = elf ? lib.dwelf_elf_gnu_build_id(elf, &id) : -1;
-	bool same = bytes > 0 && bytes == wanted->id_bytes && memcmp(id, wanted->id, (size_t)bytes) == 0;
+	bool same = bytes > 0 && bytes == wanted->id_bytes &&
+		    memcmp(id, wanted->id, (size_t)bytes) == 0;
 
 	if (elf)
 		lib.elf_end(elf);
@@ -85,13 +87,14 @@ static int try_id(const struct wanted *wanted, char *path, size_t path_bytes)
 	if (wanted->id_bytes < 2 || wanted->id_bytes > 64)
 		return -1;
 	for (int i = 0; i < wanted->id_bytes; i++)
-		used += (size_t)snprintf(path + used, path_bytes - used, "%02x%s", wanted->id[i], i ? "" : "/");
+		used += (size_t)snprintf(path + used, path_bytes - used, "%02x%s", wanted->id[i],
+					 i ? "" : "/");
 	snprintf(path + used, path_bytes - used, ".debug");
 	return try_path(path, wanted);
 }
 
-int mt_debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, const char *file, const char *link,
-		      GElf_Word crc, char **out_path)
+int mt_debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+		      const char *file, const char *link, GElf_Word crc, char **out_path)
 {
 	static const char *const places[][2] = {{"", ""}, {"", "/.debug"}, {ROOT, ""}};
 	struct wanted wanted = {.crc = crc};
@@ -109,7 +112,8 @@ int mt_debuginfo_find(Dwfl_Module *module, void **userdata, const char *name, Dw
 	for (size_t i = 0; fd < 0 && i < sizeof(places) / sizeof(places[0]); i++) {
 		if (folder < 0 || !link || strchr(link, '/'))
 			break;
-		snprintf(path, sizeof(path), "%s%.*s%s/%.255s", places[i][0], folder, file, places[i][1], link);
+		snprintf(path, sizeof(path), "%s%.*s%s/%.255s", places[i][0], folder, file,
+			 places[i][1], link);
 		fd = try_path(path, &wanted);
 	}
 	if (fd >= 0)

@@ -14,15 +14,20 @@
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MOST  86400.0
-#define TREE_MOST     64 /* processes looked at one by one; the family's sums hold them all */
+/* processes looked at one by one; the family's sums hold them all */
+#define TREE_MOST 64
 
 static const char help[] =
-	"Looks at a process for a while, and says what is the matter with its memory, from what that is known, and what to do.\n"
-	"At the end it asks for a light cleanup (Python's gc, free heap pages): what that returns is evidence.\n"
+	"Looks at a process for a while, and says what is the matter with its memory, from what "
+	"that is known, and what to do.\n"
+	"At the end it asks for a light cleanup (Python's gc, free heap pages): what that returns "
+	"is evidence.\n"
 	"Ctrl-C ends the look early; the verdict is then given on what was seen.\n\n"
 	"  --for=TIME     how long to look: 60, 60s, 2m (60s)\n"
-	"  --tree         PID and all that descend from it: each for itself, and all together (PSS)\n"
-	"  --role=server|client|oom  a checklist as well: for those of federated learning, or when memory has run out\n"
+	"  --tree         PID and all that descend from it: each for itself, and all together "
+	"(PSS)\n"
+	"  --role=server|client|oom  a checklist as well: for those of federated learning, or when "
+	"memory has run out\n"
 	"  --no-trim      ask for no cleanup\n"
 	"  --json         the verdict, all findings, trends and figures as one object\n\n"
 	"The exit code is the verdict's (3: no such process, or not shimmed; 2: a wrong use):\n\n";
@@ -41,7 +46,8 @@ static bool parse_time(const char *text, double *out)
 	char *end;
 	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
 
-	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) || !(value * unit > 0 && value * unit <= SECONDS_MOST)) {
+	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) ||
+	    !(value * unit > 0 && value * unit <= SECONDS_MOST)) {
 		mt_error_say("'%.60s' is no time to look: 60, 60s, 2m, up to 24h", text);
 		return false;
 	}
@@ -59,7 +65,8 @@ static int print_help(void)
 #undef X
 		};
 
-		printf("  %3d  %-18s %s\n", mt_diagnose_exit_code((enum mt_verdict)i), mt_diagnose_word((enum mt_verdict)i), lines[i]);
+		printf("  %3d  %-18s %s\n", mt_diagnose_exit_code((enum mt_verdict)i),
+		       mt_diagnose_word((enum mt_verdict)i), lines[i]);
 	}
 	return MT_EXIT_OK;
 }
@@ -72,8 +79,10 @@ struct look {
 
 static void add(struct look *look, const struct mt_process *process)
 {
-	look->facts = mt_error_check_memory(realloc(look->facts, (look->count + 1) * sizeof(*look->facts)));
-	look->diagnoses = mt_error_check_memory(realloc(look->diagnoses, (look->count + 1) * sizeof(*look->diagnoses)));
+	look->facts = mt_error_check_memory(
+		realloc(look->facts, (look->count + 1) * sizeof(*look->facts)));
+	look->diagnoses = mt_error_check_memory(
+		realloc(look->diagnoses, (look->count + 1) * sizeof(*look->diagnoses)));
 	look->facts[look->count] = mt_error_check_memory(calloc(1, sizeof(**look->facts)));
 	look->diagnoses[look->count] = mt_error_check_memory(calloc(1, sizeof(**look->diagnoses)));
 	look->facts[look->count++]->process = *process;
@@ -97,7 +106,8 @@ static void add_tree(struct look *look, const struct mt_process *root)
 
 	add(look, root);
 	for (size_t i = 0; i < count && look->count < TREE_MOST; i++)
-		if (list[i].shimmed && list[i].pid != root->pid && mt_tree_descends(list, count, list[i].pid, root->pid))
+		if (list[i].shimmed && list[i].pid != root->pid &&
+		    mt_tree_descends(list, count, list[i].pid, root->pid))
 			add(look, &list[i]);
 	free(list);
 }
@@ -116,7 +126,8 @@ static void on_ends(void (*handler)(int))
 
 static int diagnose(struct look *look, const struct mt_diagnose_options *options)
 {
-	struct mt_diagnose_told told = {.facts = look->facts, .diagnoses = look->diagnoses, .count = look->count};
+	struct mt_diagnose_told told = {
+		.facts = look->facts, .diagnoses = look->diagnoses, .count = look->count};
 	size_t worst = 0;
 
 	on_ends(stop);
@@ -124,7 +135,8 @@ static int diagnose(struct look *look, const struct mt_diagnose_options *options
 	on_ends(SIG_DFL);
 	for (size_t i = 0; i < look->count; i++) {
 		mt_diagnose_judge(look->facts[i], look->diagnoses[i]);
-		if (mt_diagnose_weight(look->diagnoses[i]) > mt_diagnose_weight(look->diagnoses[worst]))
+		if (mt_diagnose_weight(look->diagnoses[i]) >
+		    mt_diagnose_weight(look->diagnoses[worst]))
 			worst = i;
 	}
 	told.worst = worst;
@@ -133,11 +145,14 @@ static int diagnose(struct look *look, const struct mt_diagnose_options *options
 	return mt_diagnose_exit_code(look->diagnoses[worst]->list[0].verdict);
 }
 
-/* A process that does not carry the shim says nothing of itself: what its files in /proc tell is not enough for a verdict. */
+/* A process that does not carry the shim says nothing of itself: what its files in /proc tell is
+ * not enough for a verdict. */
 static int refuse(pid_t pid, const struct mt_process *process)
 {
-	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of it is free, live or cache. "
-		     "Restart it under the shim: mtctl run -- %s", (int)pid, process->comm, mt_text_bytes(process->rss_bytes).text,
+	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
+		     "it is free, live or cache. "
+		     "Restart it under the shim: mtctl run -- %s",
+		     (int)pid, process->comm, mt_text_bytes(process->rss_bytes).text,
 		     process->command);
 	return MT_EXIT_NOT_SHIMMED;
 }
@@ -169,10 +184,13 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 
 int mt_command_diagnose(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"for", required_argument, NULL, 'f'}, {"json", no_argument, NULL, 'j'},
-						{"no-trim", no_argument, NULL, 'n'},   {"tree", no_argument, NULL, 't'},
-						{"role", required_argument, NULL, 'r'}, {"help", no_argument, NULL, 'h'},
-						{0}};
+	static const struct option long_options[] = {{"for", required_argument, NULL, 'f'},
+						     {"json", no_argument, NULL, 'j'},
+						     {"no-trim", no_argument, NULL, 'n'},
+						     {"tree", no_argument, NULL, 't'},
+						     {"role", required_argument, NULL, 'r'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct mt_diagnose_options options = {.seconds = SECONDS_PLAIN, .trim = true};
 	int option;
 

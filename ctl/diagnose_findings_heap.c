@@ -4,14 +4,18 @@
 
 #include "ctl/diagnose.h"
 
-#define HOARD_BYTES  (64 * MT_MIB) /* what the worker leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
-#define HOARD_SHARE  0.10          /* of RSS */
-#define PINNED_SHARE 0.25          /* of RSS, where no trim can help: that much before it is worth a word */
-#define CLASS_SHARE  0.5           /* of what the classes have grown: they have a name for it */
+/* what the worker leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
+#define HOARD_BYTES (64 * MT_MIB)
+#define HOARD_SHARE 0.10 /* of RSS */
+/* of RSS, where no trim can help: that much before it is worth a word */
+#define PINNED_SHARE 0.25
+/* of what the classes have grown: they have a name for it */
+#define CLASS_SHARE 0.5
 
 static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 {
-	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes * HOARD_SHARE);
+	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes *
+				    HOARD_SHARE);
 
 	return share > HOARD_BYTES ? share : HOARD_BYTES;
 }
@@ -19,7 +23,8 @@ static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 /* ---- hoard ---- */
 
 struct hoard {
-	uint64_t kept_bytes;     /* between resident and live all the time: not used by the program once */
+	/* between resident and live all the time: not used by the program once */
+	uint64_t kept_bytes;
 	uint64_t idle_bytes;     /* the same by the worker's own count */
 	uint64_t returned_bytes; /* by the test trim, beyond what its gc has freed */
 	uint64_t left_bytes;     /* after it */
@@ -29,13 +34,16 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_record *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes = mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes)),
-		.idle_bytes = mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, idle_bytes)),
+		.kept_bytes =
+			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes)),
+		.idle_bytes =
+			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, idle_bytes)),
 	};
 
 	if (facts->trim.done)
-		hoard.returned_bytes = mt_diagnose_above(mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes),
-					     mt_diagnose_above(record->live_before_bytes, record->live_after_bytes));
+		hoard.returned_bytes = mt_diagnose_above(
+			mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes),
+			mt_diagnose_above(record->live_before_bytes, record->live_after_bytes));
 	hoard.left_bytes = mt_diagnose_above(hoard.kept_bytes, hoard.returned_bytes);
 	return hoard;
 }
@@ -46,21 +54,26 @@ static void show_hoard(const struct mt_diagnose_facts *facts, const struct hoard
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 
 	if (facts->trim.done)
-		mt_diagnose_bytes(finding, "a trim just returned", "trim_returned_bytes", hoard->returned_bytes);
-	mt_diagnose_bytes(finding, "resident and unused throughout", "kept_bytes", hoard->kept_bytes);
+		mt_diagnose_bytes(finding, "a trim just returned", "trim_returned_bytes",
+				  hoard->returned_bytes);
+	mt_diagnose_bytes(finding, "resident and unused throughout", "kept_bytes",
+			  hoard->kept_bytes);
 	mt_diagnose_bytes(finding, "idle throughout", "heap_idle_bytes", hoard->idle_bytes);
 	mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
 	mt_diagnose_bytes(finding, "RSS before", "rss_bytes", last->rss_bytes);
-	mt_diagnose_show(finding, "allocator", "heap_arenas_count", (double)facts->last.head.snapshot.heap_arenas_count,
-			 "%s, mode %s", facts->last.head.allocator, facts->last.head.mode);
+	mt_diagnose_show(finding, "allocator", "heap_arenas_count",
+			 (double)facts->last.head.snapshot.heap_arenas_count, "%s, mode %s",
+			 facts->last.head.allocator, facts->last.head.mode);
 }
 
-static void find_returnable(const struct mt_diagnose_facts *facts, const struct hoard *hoard, struct mt_diagnosis *out)
+static void find_returnable(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+			    struct mt_diagnosis *out)
 {
 	const char *budget = mt_statsfile_setting(&facts->last, "budget_pct");
 	bool tried = facts->trim.done;
-	uint64_t bytes = !tried ? hoard->idle_bytes
-			 : hoard->returned_bytes < hoard->kept_bytes ? hoard->returned_bytes : hoard->kept_bytes;
+	uint64_t bytes = !tried                                      ? hoard->idle_bytes
+			 : hoard->returned_bytes < hoard->kept_bytes ? hoard->returned_bytes
+								     : hoard->kept_bytes;
 	struct mt_diagnose_finding *finding;
 
 	if (bytes < gate_bytes(facts))
@@ -69,18 +82,24 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 	if (out->rss.shape == MT_TREND_GROWS && (double)bytes >= out->rss.growth / 2)
 		finding->growth_per_s = out->rss.slope;
 	if (tried)
-		mt_diagnose_title(finding, "the allocator keeps what the program has freed: a trim just returned %s",
-				  mt_text_bytes(hoard->returned_bytes).text);
+		mt_diagnose_title(
+			finding,
+			"the allocator keeps what the program has freed: a trim just returned %s",
+			mt_text_bytes(hoard->returned_bytes).text);
 	else
-		mt_diagnose_title(finding, "the allocator keeps %s that the program has freed", mt_text_bytes(bytes).text);
+		mt_diagnose_title(finding, "the allocator keeps %s that the program has freed",
+				  mt_text_bytes(bytes).text);
 	show_hoard(facts, hoard, finding);
-	mt_diagnose_advise(finding, "%s the memory back when you like: mtctl trim %d.", tried ? "Ask for" : "Get",
-			   (int)facts->process.pid);
+	mt_diagnose_advise(finding, "%s the memory back when you like: mtctl trim %d.",
+			   tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
-		mt_diagnose_advise(finding, "Let the reaper work: mtctl set %d budget_pct=3 (it is 0: only when asked).",
+		mt_diagnose_advise(finding,
+				   "Let the reaper work: mtctl set %d budget_pct=3 (it is 0: only "
+				   "when asked).",
 				   (int)facts->process.pid);
 	else
-		mt_diagnose_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with MT_GC_ROUNDS, so that it "
+		mt_diagnose_advise(finding, "Lower MT_SLACK_MB or MT_SLACK_PCT, or end rounds with "
+					    "MT_GC_ROUNDS, so that it "
 					    "goes back by itself.");
 }
 
@@ -93,18 +112,25 @@ static void find_pinned_pages(const struct mt_diagnose_facts *facts, const struc
 	struct mt_diagnose_finding *finding;
 	double confidence = is_embedded ? 0.6 : facts->has_pymalloc ? 0.2 : 0.4;
 
-	if (!facts->trim.done || hoard->left_bytes < gate_bytes(facts) || (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
+	if (!facts->trim.done || hoard->left_bytes < gate_bytes(facts) ||
+	    (double)hoard->left_bytes < (double)rss * PINNED_SHARE)
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_HOARD, (double)hoard->left_bytes, confidence);
-	mt_diagnose_title(finding, "%s lie free between live blocks, in pages that cannot be given back",
+	mt_diagnose_title(finding,
+			  "%s lie free between live blocks, in pages that cannot be given back",
 			  mt_text_bytes(hoard->left_bytes).text);
 	show_hoard(facts, hoard, finding);
-	mt_diagnose_bytes(finding, "left after the trim", "kept_after_trim_bytes", hoard->left_bytes);
+	mt_diagnose_bytes(finding, "left after the trim", "kept_after_trim_bytes",
+			  hoard->left_bytes);
 	if (!is_embedded)
-		mt_diagnose_advise(finding, "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less than %.20s.",
+		mt_diagnose_advise(finding,
+				   "Restart it with MT_ALLOCATOR=jemalloc: it mixes lifetimes less "
+				   "than %.20s.",
 				   facts->last.head.allocator);
-	mt_diagnose_advise(finding, "Keep what lives long apart from what is short-lived: load it first, or copy the survivors.");
-	mt_diagnose_advise(finding, "Lower the number of arenas (MT_ARENA_MAX=2) if many threads allocate.");
+	mt_diagnose_advise(finding, "Keep what lives long apart from what is short-lived: load it "
+				    "first, or copy the survivors.");
+	mt_diagnose_advise(finding,
+			   "Lower the number of arenas (MT_ARENA_MAX=2) if many threads allocate.");
 }
 
 /* ---- leak ---- */
@@ -130,7 +156,8 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 
 	for (size_t i = 0; facts->classes_first.count && i < facts->classes_last.count; i++) {
 		const struct mt_stats_class *class = &facts->classes_last.list[i];
-		uint64_t grown = mt_diagnose_above(class->live_count, count_of(&facts->classes_first, class->block_bytes));
+		uint64_t grown = mt_diagnose_above(
+			class->live_count, count_of(&facts->classes_first, class->block_bytes));
 		double bytes = (double)grown * (double)class->block_bytes;
 
 		all += bytes;
@@ -159,7 +186,8 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_record *record = &facts->trim.record;
 
 	return facts->trim.done && record->gc_collected_count
-		       ? mt_diagnose_above(record->live_before_bytes, record->live_after_bytes) : 0;
+		       ? mt_diagnose_above(record->live_before_bytes, record->live_after_bytes)
+		       : 0;
 }
 
 static double leak_confidence(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
@@ -180,8 +208,8 @@ static void show_classes(const struct grown_class *class, struct mt_diagnose_fin
 	mt_diagnose_show(finding, "class that grew most", "grown_class_bytes", class->grown_bytes,
 			 "%s of %s B: %s, %.0f %% of the growth",
 			 mt_text_counted(class->grown_count, "more block", "more blocks").text,
-			 mt_text_count(class->block_bytes).text, mt_text_bytes(mt_text_whole(class->grown_bytes)).text,
-			 class->share * 100);
+			 mt_text_count(class->block_bytes).text,
+			 mt_text_bytes(mt_text_whole(class->grown_bytes)).text, class->share * 100);
 }
 
 static void show_sites(const struct mt_diagnose_facts *facts, struct mt_diagnose_finding *finding)
@@ -193,13 +221,15 @@ static void show_sites(const struct mt_diagnose_facts *facts, struct mt_diagnose
 		char name[56];
 
 		snprintf(name, sizeof(name), "site_%zu_grown_bytes", i + 1);
-		mt_diagnose_show(finding, i ? "" : "allocated at", name, (double)site->grown_bytes, "%.170s (+%s)", site->name,
-				 mt_text_bytes(site->grown_bytes).text);
+		mt_diagnose_show(finding, i ? "" : "allocated at", name, (double)site->grown_bytes,
+				 "%.170s (+%s)", site->name, mt_text_bytes(site->grown_bytes).text);
 	}
 	if (sites->count)
-		mt_diagnose_advise(finding, "Look at %.180s: what it allocates is not freed.", sites->list[0].name);
+		mt_diagnose_advise(finding, "Look at %.180s: what it allocates is not freed.",
+				   sites->list[0].name);
 	else if (*sites->why_not)
-		mt_diagnose_advise(finding, "To be told the place that allocates: %.150s.", sites->why_not);
+		mt_diagnose_advise(finding, "To be told the place that allocates: %.150s.",
+				   sites->why_not);
 }
 
 static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
@@ -211,30 +241,41 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 
 	if (live->shape != MT_TREND_GROWS)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_LEAK, live->slope * MT_DIAGNOSE_HORIZON_S, leak_confidence(facts, live));
+	finding = mt_diagnose_find(out, MT_VERDICT_LEAK, live->slope * MT_DIAGNOSE_HORIZON_S,
+				   leak_confidence(facts, live));
 	finding->growth_per_s = live->slope;
 	if (class.share >= CLASS_SHARE)
-		snprintf(blocks, sizeof(blocks), " in blocks of %s B", mt_text_count(class.block_bytes).text);
-	mt_diagnose_title(finding, "live memory grows by %s (95 %%: %s to %s)%s", mt_diagnose_rate(live->slope).text,
-			  mt_diagnose_rate(live->slope_low).text, mt_diagnose_rate(live->slope_high).text, blocks);
+		snprintf(blocks, sizeof(blocks), " in blocks of %s B",
+			 mt_text_count(class.block_bytes).text);
+	mt_diagnose_title(finding, "live memory grows by %s (95 %%: %s to %s)%s",
+			  mt_diagnose_rate(live->slope).text,
+			  mt_diagnose_rate(live->slope_low).text,
+			  mt_diagnose_rate(live->slope_high).text, blocks);
 	mt_diagnose_show_trend(finding, "live heap", "live", live);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes", mt_text_whole(live->last));
+	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
+			  mt_text_whole(live->last));
 	show_classes(&class, finding);
 	if (facts->trim.done && facts->is_python)
-		mt_diagnose_show(finding, "Python's gc freed of it", "gc_freed_bytes", (double)freed_by_gc(facts),
-				 "%s (gc: %s, %s)", mt_text_bytes(freed_by_gc(facts)).text,
-				 mt_statsfile_gc_state(facts->trim.record.gc_state),
-				 mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects").text);
+		mt_diagnose_show(
+			finding, "Python's gc freed of it", "gc_freed_bytes",
+			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
+			mt_text_bytes(freed_by_gc(facts)).text,
+			mt_statsfile_gc_state(facts->trim.record.gc_state),
+			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
+				.text);
 	if (facts->trim.done)
 		mt_diagnose_show(finding, "a trim does not help", "trim_returned_bytes",
 				 (double)measure_hoard(facts).returned_bytes, "it returned %s",
 				 mt_text_bytes(measure_hoard(facts).returned_bytes).text);
 	if (came_down_before(facts, live))
-		mt_diagnose_show(finding, "before this look", "came_down_before", 1, "it has been as high, and came down again");
+		mt_diagnose_show(finding, "before this look", "came_down_before", 1,
+				 "it has been as high, and came down again");
 	show_sites(facts, finding);
 	if (facts->is_python)
-		mt_diagnose_advise(finding, "For the line in Python: tracemalloc.start(), and compare_to() of two snapshots a minute apart.");
-	mt_diagnose_advise(finding, "Find what keeps references: lists, dicts and caches that only grow. No allocator can give it back.");
+		mt_diagnose_advise(finding, "For the line in Python: tracemalloc.start(), and "
+					    "compare_to() of two snapshots a minute apart.");
+	mt_diagnose_advise(finding, "Find what keeps references: lists, dicts and caches that only "
+				    "grow. No allocator can give it back.");
 }
 
 void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)

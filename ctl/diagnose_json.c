@@ -6,7 +6,8 @@
 
 static json_t *finding_json(const struct mt_diagnose_finding *finding)
 {
-	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(), *advice = json_array();
+	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(),
+	       *advice = json_array();
 
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set(object, "exit_code", json_integer(mt_diagnose_exit_code(finding->verdict)));
@@ -112,7 +113,8 @@ static json_t *group_json(const struct mt_diagnose_group *group)
 	mt_json_set_text(object, "directory", group->directory);
 	mt_json_set_u64(object, "version", group->is_v1 ? 1 : 2);
 	mt_json_set_u64(object, "usage_bytes", group->usage_bytes);
-	mt_json_set(object, "limit_bytes", group->limit_bytes ? mt_json_u64(group->limit_bytes) : json_null());
+	mt_json_set(object, "limit_bytes",
+		    group->limit_bytes ? mt_json_u64(group->limit_bytes) : json_null());
 	mt_json_set_u64(object, "anon_bytes", group->anon_bytes);
 	mt_json_set_u64(object, "file_bytes", group->file_bytes);
 	mt_json_set_u64(object, "inactive_file_bytes", group->inactive_file_bytes);
@@ -139,15 +141,18 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 	return array;
 }
 
-static json_t *process_json(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis)
+static json_t *process_json(const struct mt_diagnose_facts *facts,
+			    const struct mt_diagnosis *diagnosis)
 {
 	json_t *root = json_object(), *findings = json_array();
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+	const struct mt_diagnose_sample *last =
+		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 
 	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
 	mt_json_set_text(root, "comm", facts->process.comm);
 	mt_json_set_text(root, "verdict", mt_diagnose_word(diagnosis->list[0].verdict));
-	mt_json_set(root, "exit_code", json_integer(mt_diagnose_exit_code(diagnosis->list[0].verdict)));
+	mt_json_set(root, "exit_code",
+		    json_integer(mt_diagnose_exit_code(diagnosis->list[0].verdict)));
 	mt_json_set(root, "confidence", json_real(diagnosis->list[0].confidence));
 	mt_json_set_text(root, "title", diagnosis->list[0].title);
 	for (size_t i = 0; i < diagnosis->count; i++)
@@ -204,11 +209,13 @@ static json_t *checks_json(const struct mt_checks *checks)
 	return array;
 }
 
-/* The object is the process that has the verdict; of a tree the others follow in `processes`, and the sums in `family`. */
+/* The object is the process that has the verdict; of a tree the others follow in `processes`, and
+ * the sums in `family`. */
 void mt_diagnose_print_json(const struct mt_diagnose_told *told)
 {
 	const struct mt_diagnose_family *family = &told->facts[0]->family;
-	json_t *root = process_json(told->facts[told->worst], told->diagnoses[told->worst]), *processes = json_array();
+	json_t *root = process_json(told->facts[told->worst], told->diagnoses[told->worst]),
+	       *processes = json_array();
 
 	mt_json_set(root, "family", family->known ? family_json(family) : json_null());
 	mt_json_set(root, "checks", checks_json(&told->checks));

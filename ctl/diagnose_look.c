@@ -1,4 +1,5 @@
-/* ctl/diagnose_look.c -- one look at a process: its own figures through the control file, and what /proc says. */
+/* ctl/diagnose_look.c -- one look at a process: its own figures through the control file, and what
+ * /proc says. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +10,11 @@
 #include "ctl/simple.h"
 #include "ctl/target.h"
 
-#define SILENT_MOST  2u  /* looks in a row without an answer: from then on it is asked at every */
-#define SILENT_STEP  16u /* ... look, since each wait is a second */
-#define ARENAS_SHARE 20u /* reading Python's arenas may cost that part of the time at most */
+/* looks in a row without an answer: from then on it is asked at every */
+#define SILENT_MOST 2u
+#define SILENT_STEP 16u /* ... look, since each wait is a second */
+/* reading Python's arenas may cost that part of the time at most */
+#define ARENAS_SHARE 20u
 
 static uint64_t status_bytes(const char *status, const char *key)
 {
@@ -35,11 +38,12 @@ static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
 	return true;
 }
 
-/* The most that the heap can be of what is resident: what its allocator believes to be resident, or has mapped. Where it
- * tells neither, nothing is known to lie outside. */
+/* The most that the heap can be of what is resident: what its allocator believes to be resident, or
+ * has mapped. Where it tells neither, nothing is known to lie outside. */
 static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
 {
-	uint64_t top = from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
+	uint64_t top =
+		from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
 	uint64_t anon = mt_diagnose_above(to->anon_bytes, to->arenas_bytes);
 
 	to->live_bytes = from->heap_live_bytes;
@@ -87,12 +91,14 @@ static void refresh(struct mt_diagnose_facts *facts)
 	struct mt_why why;
 
 	if (facts->silent_count < SILENT_MOST || facts->samples_count % SILENT_STEP == 0)
-		facts->silent_count = mt_simple_refresh(&facts->process) ? 0 : facts->silent_count + 1;
+		facts->silent_count =
+			mt_simple_refresh(&facts->process) ? 0 : facts->silent_count + 1;
 	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
 		facts->last.head = head;
 }
 
-/* What the process last said stays where it does not answer: a stopped one is looked at from outside alone. */
+/* What the process last said stays where it does not answer: a stopped one is looked at from
+ * outside alone. */
 bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s)
 {
 	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];

@@ -1,4 +1,5 @@
-/* ctl/diagnose_places.c -- what maps and the cgroup say of a process; and what it is asked for: size classes, the test trim. */
+/* ctl/diagnose_places.c -- what maps and the cgroup say of a process; and what it is asked for:
+ * size classes, the test trim. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,9 +13,9 @@
 #include "ctl/preload.h"
 #include "ctl/target.h"
 
-#define TRIM_TIMEOUT_MS 30000u
+#define TRIM_TIMEOUT_MS    30000u
 #define CLASSES_TIMEOUT_MS 3000u
-#define RECORD_TRIES    350 /* 10 ms apart */
+#define RECORD_TRIES       350 /* 10 ms apart */
 
 /* ---- maps ---- */
 
@@ -22,12 +23,15 @@
 static const struct {
 	const char *prefix, *name;
 } carriers[] = {
-	{"libarrow.so", "pyarrow's own pool"}, {"libarrow-", "pyarrow's own pool"},
-	{"polars.abi3.so", "polars' jemalloc"}, {"_polars_runtime", "polars' jemalloc"},
+	{"libarrow.so", "pyarrow's own pool"},
+	{"libarrow-", "pyarrow's own pool"},
+	{"polars.abi3.so", "polars' jemalloc"},
+	{"_polars_runtime", "polars' jemalloc"},
 #ifdef __aarch64__
 	{"libtorch_cpu.so", "torch's mimalloc"},
 #endif
-	{"libnode.so", "V8's heap"}, {"libjvm.so", "the Java heap"},
+	{"libnode.so", "V8's heap"},
+	{"libjvm.so", "the Java heap"},
 };
 
 static const char *foreign_allocator(const char *path)
@@ -47,7 +51,8 @@ static void note_file(struct mt_diagnose_facts *facts, const char *path)
 	struct mt_diagnose_foreign *to = &facts->foreign[facts->foreign_count];
 
 	facts->is_python |= strncmp(base, "libpython", 9) == 0 || strncmp(base, "python", 6) == 0;
-	if (!name || facts->foreign_count == MT_DIAGNOSE_FOREIGN || strstr(facts->last.head.evidence, base))
+	if (!name || facts->foreign_count == MT_DIAGNOSE_FOREIGN ||
+	    strstr(facts->last.head.evidence, base))
 		return;
 	snprintf(to->name, sizeof(to->name), "%s", name);
 	snprintf(to->file, sizeof(to->file), "%.95s", base);
@@ -62,17 +67,17 @@ static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
 
 	if (!facts->is_python || strstr(facts->last.head.python, "is answered"))
 		return false;
-	return !mt_process_environ(facts->process.pid, "PYTHONMALLOC", value, sizeof(value)) || !*value ||
-	       strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
+	return !mt_process_environ(facts->process.pid, "PYTHONMALLOC", value, sizeof(value)) ||
+	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
 }
 
 void mt_diagnose_read_maps(struct mt_diagnose_facts *facts)
 {
 	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
 
-
 	facts->foreign_count = 0;
-	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line; line = strtok_r(NULL, "\n", &saved)) {
+	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
+	     line = strtok_r(NULL, "\n", &saved)) {
 		char *path = strchr(line, '/');
 
 		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
@@ -97,7 +102,8 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 	text = mt_cgroup_file_read(path);
 	if (text && !key)
 		text[strcspn(text, "\n")] = '\0';
-	if (text && !(key ? mt_text_find_number(text, key, &value) : mt_text_parse_u64(text, &value)))
+	if (text &&
+	    !(key ? mt_text_find_number(text, key, &value) : mt_text_parse_u64(text, &value)))
 		value = 0;
 	free(text);
 	return value;
@@ -106,7 +112,8 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 /* A limit above what the machine has is none. */
 static uint64_t limit_in(const char *directory, const char *file)
 {
-	uint64_t limit = number_in(directory, file, NULL), machine = mt_limit_meminfo("", "MemTotal");
+	uint64_t limit = number_in(directory, file, NULL),
+		 machine = mt_limit_meminfo("", "MemTotal");
 
 	return machine && limit >= machine ? 0 : limit;
 }
@@ -126,7 +133,8 @@ static void read_v2(struct mt_diagnose_group *to)
 	to->max_count = number_in(at, "memory.events", "max");
 }
 
-/* total_... are those of the group and all below it, as version 2 counts. `cache` holds shared memory too. */
+/* total_... are those of the group and all below it, as version 2 counts. `cache` holds shared
+ * memory too. */
 static void read_v1(struct mt_diagnose_group *to)
 {
 	const char *at = to->directory;
@@ -146,15 +154,17 @@ static void read_v1(struct mt_diagnose_group *to)
 void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!mt_limit_directory(&facts->process, facts->awake ? &facts->last : NULL, facts->limit_known ? &facts->limit : NULL,
-				out->directory, sizeof(out->directory)))
+	if (!mt_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
+				facts->limit_known ? &facts->limit : NULL, out->directory,
+				sizeof(out->directory)))
 		return;
 	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
 	(out->is_v1 ? read_v1 : read_v2)(out);
 	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
 		out->limit_bytes = facts->limit.limit_bytes;
 	out->known = out->usage_bytes != 0;
-	mt_text_clean(out->directory, sizeof(out->directory)); /* its name is its maker's choice, who may be any user: it is told, and no path any more */
+	/* its name is its maker's choice, who may be any user: it is told, and no path any more */
+	mt_text_clean(out->directory, sizeof(out->directory));
 }
 
 /* ---- what is asked of the process ---- */
@@ -175,9 +185,10 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 	free(file);
 }
 
-
-/* A request that was merged into a cleanup under way is answered before the record of the one that does its work. */
-void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level, struct mt_diagnose_trim *out)
+/* A request that was merged into a cleanup under way is answered before the record of the one that
+ * does its work. */
+void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+			  struct mt_diagnose_trim *out)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
@@ -191,7 +202,8 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 	if (!error)
 		error = mt_control_file_wait(&call, &head, &why);
 	if (!error && head.snapshot.request_error)
-		error = mt_error_because(&why, MT_ERR_INVALID, "%s", mt_error_text(head.snapshot.request_error));
+		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
+					 mt_error_text(head.snapshot.request_error));
 	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
 		if (try)
 			mt_control_file_sleep_ms(10);
@@ -202,6 +214,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 	if (record)
 		out->record = *record;
 	else
-		snprintf(out->why_not, sizeof(out->why_not), "%.150s", error ? why.text : "it left no record");
+		snprintf(out->why_not, sizeof(out->why_not), "%.150s",
+			 error ? why.text : "it left no record");
 	free(file);
 }

@@ -1,5 +1,6 @@
-/* ctl/diagnose_role.h -- the checklists of `mtctl diagnose --role`: what a guide for federated learning would have one look at,
- * for a server, for a client, and when memory has run out. Pure: facts in, lines out. */
+/* ctl/diagnose_role.h -- the checklists of `mtctl diagnose --role`: what a guide for federated
+ * learning would have one look at, for a server, for a client, and when memory has run out. Pure:
+ * facts in, lines out. */
 #ifndef MT_CTL_DIAGNOSE_ROLE_H
 #define MT_CTL_DIAGNOSE_ROLE_H
 
@@ -31,16 +32,19 @@ struct mt_checks {
 /* NONE: no such role. */
 enum mt_role mt_role_parse(const char *word);
 
-void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis,
-		   struct mt_checks *out);
+void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
+		   const struct mt_diagnosis *diagnosis, struct mt_checks *out);
 
-void mt_role_check_server(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis, struct mt_checks *out);
-void mt_role_check_client(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis, struct mt_checks *out);
-void mt_role_check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis, struct mt_checks *out);
+void mt_role_check_server(const struct mt_diagnose_facts *facts,
+			  const struct mt_diagnosis *diagnosis, struct mt_checks *out);
+void mt_role_check_client(const struct mt_diagnose_facts *facts,
+			  const struct mt_diagnosis *diagnosis, struct mt_checks *out);
+void mt_role_check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis,
+		       struct mt_checks *out);
 
 /* One line more; `advice` may be NULL. */
-void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name, const char *advice, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name,
+		 const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* ---- telling: of all processes that were looked at, where `worst` has the verdict ---- */
 

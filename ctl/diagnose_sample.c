@@ -1,4 +1,5 @@
-/* ctl/diagnose_sample.c -- looks at processes for a while: what is asked at the start, the looks, what is asked at the end. */
+/* ctl/diagnose_sample.c -- looks at processes for a while: what is asked at the start, the looks,
+ * what is asked at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@
 #define STEP_LEAST_MS 100u
 #define STEP_MOST_MS  2000u
 #define HISTORY_NS    ((uint64_t)900 * 1000000000u)
-#define HEAVY_BYTES   (32 * MT_MIB) /* of device memory: to be told whether it is a cache is worth emptying it */
-#define RETAKE_MS     1500u         /* after which a program that works has taken back what it uses */
+/* of device memory: to be told whether it is a cache is worth emptying it */
+#define HEAVY_BYTES (32 * MT_MIB)
+/* after which a program that works has taken back what it uses */
+#define RETAKE_MS 1500u
 
 /* What the ring of the stats file knows of the time before. */
 void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
@@ -24,7 +27,8 @@ void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
 	uint64_t now = file->head.time_ns;
 
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
-		const struct mt_stats_sample *sample = &file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		const struct mt_stats_sample *sample =
+			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
 
 		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
 			continue;
@@ -89,7 +93,8 @@ static void look_later(struct mt_diagnose_facts *facts)
 
 	mt_control_file_sleep_ms(RETAKE_MS);
 	mt_simple_refresh(&facts->process);
-	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK && now->gpu_total_bytes > now->gpu_free_bytes)
+	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK &&
+	    now->gpu_total_bytes > now->gpu_free_bytes)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
@@ -104,12 +109,15 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 		return;
 	}
 	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
-	facts->limit_known = mt_limit_find_for(&facts->process, facts->awake ? &facts->last : NULL, &facts->limit) == MT_ERR_OK;
+	facts->limit_known = mt_limit_find_for(&facts->process, facts->awake ? &facts->last : NULL,
+					       &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
-	mt_text_clean(facts->limit.source, sizeof(facts->limit.source)); /* from here on it is told, and no path any more */
+	/* from here on it is told, and no path any more */
+	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 	if (!facts->awake)
 		return;
-	if (facts->silent_count && !mt_simple_refresh(&facts->process)) { /* each wait would be for nothing, and half a minute with the others of a tree behind it */
+	/* each wait would be for nothing, and half a minute with the others of a tree behind it */
+	if (facts->silent_count && !mt_simple_refresh(&facts->process)) {
 		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not answer");
 		facts->trim.asked = options->trim;
 		mt_diagnose_end_profile(facts, facts->profile);
@@ -119,7 +127,8 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 	mt_diagnose_ask_classes(&facts->process, &facts->classes_last);
 	heavy = wants_heavy(facts);
 	if (options->trim)
-		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT, &facts->trim);
+		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
+				     &facts->trim);
 	if (options->trim && heavy)
 		look_later(facts);
 	mt_diagnose_end_profile(facts, facts->profile);
@@ -136,7 +145,8 @@ static void tell_progress(const struct mt_diagnose_facts *facts, size_t count, d
 		return;
 	if (count > 1)
 		snprintf(many, sizeof(many), " at %zu processes", count);
-	fprintf(stderr, "\rlooking%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ", many, passed_s, facts->asked_s,
+	fprintf(stderr, "\rlooking%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
+		many, passed_s, facts->asked_s,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].rss_bytes).text,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].held_bytes).text);
 	fflush(stderr);
@@ -150,7 +160,8 @@ static uint64_t step_ns(double seconds)
 	return (uint64_t)((step > room ? step : room) * 1e6);
 }
 
-/* One that wakes up meanwhile is looked at again from there: what it held before, nobody counted. */
+/* One that wakes up meanwhile is looked at again from there: what it held before, nobody counted.
+ */
 static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
 {
 	if (facts->awake || facts->ended || !facts->process.shimmed)
@@ -160,22 +171,25 @@ static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnos
 		facts->samples_count = 0;
 }
 
-static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
-			uint64_t began_ns)
+static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count,
+			const struct mt_diagnose_options *options, uint64_t began_ns)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < count; i++) {
 		try_to_wake(list[i], options);
-		any |= mt_diagnose_look(list[i], (double)(mt_control_file_now_ns() - began_ns) / 1e9);
+		any |= mt_diagnose_look(list[i],
+					(double)(mt_control_file_now_ns() - began_ns) / 1e9);
 	}
 	return any;
 }
 
-static void keep_looking(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
+static void keep_looking(struct mt_diagnose_facts *const *list, size_t count,
+			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
-	uint64_t began = mt_control_file_now_ns(), until = began + (uint64_t)(options->seconds * 1e9), now = began;
+	uint64_t began = mt_control_file_now_ns(),
+		 until = began + (uint64_t)(options->seconds * 1e9), now = began;
 
 	for (uint64_t next = began; !*stop && now <= until; next += step_ns(options->seconds)) {
 		now = mt_control_file_now_ns();
@@ -188,7 +202,8 @@ static void keep_looking(struct mt_diagnose_facts *const *list, size_t count, co
 	}
 }
 
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count, const struct mt_diagnose_options *options,
+void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
 	for (size_t i = 0; i < count; i++)

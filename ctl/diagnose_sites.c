@@ -1,5 +1,6 @@
-/* ctl/diagnose_sites.c -- who allocates what grows: jemalloc's sampler, switched on for the time of the look where it is
- * ready, and off again; what has grown between a profile at the start and one at the end. */
+/* ctl/diagnose_sites.c -- who allocates what grows: jemalloc's sampler, switched on for the time of
+ * the look where it is ready, and off again; what has grown between a profile at the start and one
+ * at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,8 @@ struct mt_diagnose_profile {
 	struct mt_sites before;
 };
 
-static enum mt_err switch_profiler(const struct mt_process *process, const char *value, struct mt_why *why)
+static enum mt_err switch_profiler(const struct mt_process *process, const char *value,
+				   struct mt_why *why)
 {
 	struct mt_request request = {.kind = MT_REQUEST_SET, .name = "prof"};
 
@@ -29,7 +31,8 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
 	const char *why_not = mt_sites_why_not(&facts->first.head);
 	struct mt_why why;
-	enum mt_err error = why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;
+	enum mt_err error =
+		why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;
 
 	if (!error && now->prof_state == MT_DIAGNOSE_PROF_READY) {
 		error = switch_profiler(&facts->process, "on", &why);
@@ -46,14 +49,16 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *
 	return NULL;
 }
 
-/* Where a stack begins and who called: the name of the second frame as well tells one user of a helper from another. */
+/* Where a stack begins and who called: the name of the second frame as well tells one user of a
+ * helper from another. */
 static void describe(const struct mt_site *site, char *out, size_t out_bytes)
 {
 	size_t first = mt_sites_first_frame(site);
 
 	snprintf(out, out_bytes, "%.100s", mt_sites_name(site));
 	if (first + 1 < site->frames_count)
-		snprintf(out + strlen(out), out_bytes - strlen(out), ", called by %.100s", site->frames[first + 1]);
+		snprintf(out + strlen(out), out_bytes - strlen(out), ", called by %.100s",
+			 site->frames[first + 1]);
 	mt_text_clean(out, out_bytes);
 }
 

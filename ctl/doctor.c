@@ -10,8 +10,10 @@
 #include "ctl/target.h"
 
 static const char help[] =
-	"Without a PID: the machine, and what would happen to a program started from here. With one: what\n"
-	"the shim does in that process, where its settings came from, and what it cannot reach there.\n"
+	"Without a PID: the machine, and what would happen to a program started from here. With "
+	"one: what\n"
+	"the shim does in that process, where its settings came from, and what it cannot reach "
+	"there.\n"
 	"Exit code 0: no warnings, 1: some, 3: no such process or not shimmed.\n";
 
 static size_t warnings_count;
@@ -23,7 +25,8 @@ void mt_doctor_say(enum mt_finding finding, const char *advice, const char *form
 	va_list arguments;
 
 	warnings_count += finding == MT_FINDING_WARN;
-	printf("%s%-4s%s  ", mt_table_colour(colours[finding]), words[finding], mt_table_colour_end());
+	printf("%s%-4s%s  ", mt_table_colour(colours[finding]), words[finding],
+	       mt_table_colour_end());
 	va_start(arguments, format);
 	vprintf(format, arguments);
 	va_end(arguments);

@@ -1,5 +1,5 @@
-/* ctl/doctor.h -- the examinations of `mtctl doctor`. Each finding is one line on stdout; a warning has a second line
- * that says what to do. Findings are counted, so that the exit code can tell. */
+/* ctl/doctor.h -- the examinations of `mtctl doctor`. Each finding is one line on stdout; a warning
+ * has a second line that says what to do. Findings are counted, so that the exit code can tell. */
 #ifndef MT_CTL_DOCTOR_H
 #define MT_CTL_DOCTOR_H
 
@@ -27,17 +27,20 @@ void mt_doctor_look_at_process(const struct mt_process *process);
 /* The GPUs of an awake process: mode and why, memory, what the pool cannot reach. */
 void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped);
 
-/* Variables of CUDA frameworks: those of the process, or for pid 0 those that a program from here would get. */
+/* Variables of CUDA frameworks: those of the process, or for pid 0 those that a program from here
+ * would get. */
 void mt_doctor_look_at_gpu_environment(pid_t pid);
 
-/* The limit that holds for a process, what is used of it, and what the shim does when it comes near. process NULL: for mtctl's own
- * place; file NULL: it is asleep, or its file is refused. */
+/* The limit that holds for a process, what is used of it, and what the shim does when it comes
+ * near. process NULL: for mtctl's own place; file NULL: it is asleep, or its file is refused. */
 void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_stats_file *file);
 
-/* Who else tells of pressure: PSI of the machine and of the process's cgroup, swap, MEMORY_PRESSURE_WATCH. pid 0: as above. */
+/* Who else tells of pressure: PSI of the machine and of the process's cgroup, swap,
+ * MEMORY_PRESSURE_WATCH. pid 0: as above. */
 void mt_doctor_look_at_stalls(pid_t pid);
 
-/* Variables of an environment that begin with MT_ and name no setting; `list` as in /proc/PID/environ. */
+/* Variables of an environment that begin with MT_ and name no setting; `list` as in
+ * /proc/PID/environ. */
 void mt_doctor_look_at_names(const char *list, size_t list_bytes);
 
 #endif

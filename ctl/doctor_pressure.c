@@ -45,7 +45,9 @@ static void say_limit(struct mt_limit *memory, double near_percent)
 
 static void say_no_group(const char *directory)
 {
-	mt_doctor_say(MT_FINDING_WARN, "name the directory of a memory cgroup, with memory.current or memory.usage_in_bytes in it",
+	mt_doctor_say(MT_FINDING_WARN,
+		      "name the directory of a memory cgroup, with memory.current or "
+		      "memory.usage_in_bytes in it",
 		      "MT_CGROUP: %s is none; the process's own cgroup is taken", directory);
 }
 
@@ -63,7 +65,8 @@ static void say_given(const struct mt_process *process, const struct mt_stats_fi
 	if (error)
 		say_no_group(directory);
 	else
-		mt_doctor_say(MT_FINDING_OK, NULL, "MT_CGROUP: %s and the groups above it are gone by", directory);
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "MT_CGROUP: %s and the groups above it are gone by", directory);
 }
 
 static void say_thresholds(const struct mt_stats_file *file)
@@ -72,28 +75,38 @@ static void say_thresholds(const struct mt_stats_file *file)
 
 	if (!warn || !critical)
 		return;
-	mt_doctor_say(warn > critical ? MT_FINDING_WARN : MT_FINDING_OK,
-		      warn > critical ? "MT_WARN_PCT below MT_CRIT_PCT, so that a purge is tried before a heavy cleanup" : NULL,
-		      "pressure: warn at %u %%, critical at %u %% of the limit, over again %s lower", (unsigned)warn,
-		      (unsigned)critical, mt_text_counted(number_of(file, "clear_pct"), "point", "points").text);
+	mt_doctor_say(
+		warn > critical ? MT_FINDING_WARN : MT_FINDING_OK,
+		warn > critical ? "MT_WARN_PCT below MT_CRIT_PCT, so that a purge is tried before "
+				  "a heavy cleanup"
+				: NULL,
+		"pressure: warn at %u %%, critical at %u %% of the limit, over again %s lower",
+		(unsigned)warn, (unsigned)critical,
+		mt_text_counted(number_of(file, "clear_pct"), "point", "points").text);
 }
 
 static void say_rss_limit(const struct mt_stats_file *file)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
-	uint64_t limit = number_of(file, "rss_limit_mb") << 20, warn = number_of(file, "warn_pct"), used;
+	uint64_t limit = number_of(file, "rss_limit_mb") << 20, warn = number_of(file, "warn_pct"),
+		 used;
 	double percent;
 
 	if (now->alarms_count)
-		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports", "MT_RSS_LIMIT_MB was reached %s",
+		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports",
+			      "MT_RSS_LIMIT_MB was reached %s",
 			      mt_text_counted(now->alarms_count, "time", "times").text);
 	if (!limit)
 		return;
 	used = now->rss_bytes + now->swap_bytes;
 	percent = mt_statsfile_percent(used, limit);
-	mt_doctor_say(percent >= (warn ? (double)warn : NEAR_PERCENT) ? MT_FINDING_WARN : MT_FINDING_OK,
-		      percent >= (warn ? (double)warn : NEAR_PERCENT) ? "mtctl diagnose PID says what grows" : NULL,
-		      "MT_RSS_LIMIT_MB: %s of %s, %.1f %%", mt_text_bytes(used).text, mt_text_bytes(limit).text, percent);
+	mt_doctor_say(percent >= (warn ? (double)warn : NEAR_PERCENT) ? MT_FINDING_WARN
+								      : MT_FINDING_OK,
+		      percent >= (warn ? (double)warn : NEAR_PERCENT)
+			      ? "mtctl diagnose PID says what grows"
+			      : NULL,
+		      "MT_RSS_LIMIT_MB: %s of %s, %.1f %%", mt_text_bytes(used).text,
+		      mt_text_bytes(limit).text, percent);
 }
 
 /* What would hold for a program that is started from here. */
@@ -116,12 +129,14 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 {
 	double near_percent = NEAR_PERCENT;
 	struct mt_limit memory;
-	enum mt_err error = process ? mt_limit_find_for(process, file, &memory) : find_from_here(&memory);
+	enum mt_err error =
+		process ? mt_limit_find_for(process, file, &memory) : find_from_here(&memory);
 
 	if (file && number_of(file, "warn_pct"))
 		near_percent = (double)number_of(file, "warn_pct");
 	if (error)
-		mt_doctor_say(MT_FINDING_WARN, "mount /proc", "memory limit: neither cgroup nor /proc/meminfo");
+		mt_doctor_say(MT_FINDING_WARN, "mount /proc",
+			      "memory limit: neither cgroup nor /proc/meminfo");
 	else
 		say_limit(&memory, near_percent);
 	if (!file)
@@ -129,7 +144,8 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 	say_given(process, file);
 	if (is_off(file))
 		mt_doctor_say(MT_FINDING_NOTE, "mtctl set PID pressure=1 switches it on",
-			      "pressure: not looked at (MT_PRESSURE=0), nothing is cleaned up when a limit comes near");
+			      "pressure: not looked at (MT_PRESSURE=0), nothing is cleaned up when "
+			      "a limit comes near");
 	else
 		say_thresholds(file);
 	say_rss_limit(file);
@@ -159,10 +175,13 @@ static void look_at_watch(pid_t pid)
 	snprintf(reached, sizeof(reached), "/proc/%d/root%s", (int)(pid ? pid : getpid()), path);
 	mt_text_clean(path, sizeof(path));
 	if (strcmp(path, "/dev/null") == 0)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "MEMORY_PRESSURE_WATCH=/dev/null: whoever started it wants none watched");
+		mt_doctor_say(
+			MT_FINDING_NOTE, NULL,
+			"MEMORY_PRESSURE_WATCH=/dev/null: whoever started it wants none watched");
 	else if (*path != '/' || access(reached, R_OK) != 0)
 		mt_doctor_say(MT_FINDING_WARN, "see MemoryPressureWatch= of the service",
-			      "MEMORY_PRESSURE_WATCH: %s cannot be read (%s)", path, *path == '/' ? strerror(errno) : "no full path");
+			      "MEMORY_PRESSURE_WATCH: %s cannot be read (%s)", path,
+			      *path == '/' ? strerror(errno) : "no full path");
 	else
 		mt_doctor_say(MT_FINDING_OK, NULL, "MEMORY_PRESSURE_WATCH: %s is watched", path);
 }
@@ -170,11 +189,14 @@ static void look_at_watch(pid_t pid)
 void mt_doctor_look_at_stalls(pid_t pid)
 {
 	char path[PATH_MAX], directory[PATH_MAX - 32];
-	uint64_t swap = mt_limit_meminfo("", "SwapTotal"), swap_free = mt_limit_meminfo("", "SwapFree");
+	uint64_t swap = mt_limit_meminfo("", "SwapTotal"),
+		 swap_free = mt_limit_meminfo("", "SwapFree");
 
 	if (access("/proc/pressure/memory", R_OK) != 0)
-		mt_doctor_say(MT_FINDING_NOTE, "psi=1 on the kernel's command line, where it was built with CONFIG_PSI",
-			      "pressure stall information: not available (%s)", strerror(errno));
+		mt_doctor_say(
+			MT_FINDING_NOTE,
+			"psi=1 on the kernel's command line, where it was built with CONFIG_PSI",
+			"pressure stall information: not available (%s)", strerror(errno));
 	else
 		mt_doctor_say(MT_FINDING_OK, NULL, "pressure stall information: available%s",
 			      swap ? "" : ", of little use without swap");
@@ -184,8 +206,11 @@ void mt_doctor_look_at_stalls(pid_t pid)
 			mt_doctor_say(MT_FINDING_OK, NULL, "pressure of the cgroup: available");
 	}
 	if (swap)
-		mt_doctor_say(MT_FINDING_OK, NULL, "swap: %s, %s of it free", mt_text_bytes(swap).text, mt_text_bytes(swap_free).text);
+		mt_doctor_say(MT_FINDING_OK, NULL, "swap: %s, %s of it free",
+			      mt_text_bytes(swap).text, mt_text_bytes(swap_free).text);
 	else
-		mt_doctor_say(MT_FINDING_OK, NULL, "swap: none; at the limit the kernel can only drop file pages, and then kill");
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "swap: none; at the limit the kernel can only drop file pages, and "
+			      "then kill");
 	look_at_watch(pid);
 }

@@ -17,8 +17,10 @@
 static const struct {
 	const char *prefix, *what;
 } private_allocators[] = {
-	{"libarrow.so", "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
-	{"libarrow-", "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
+	{"libarrow.so",
+	 "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
+	{"libarrow-",
+	 "pyarrow allocates from its own jemalloc or mimalloc (ARROW_DEFAULT_MEMORY_POOL=system)"},
 	{"polars.abi3.so", "polars allocates from its own jemalloc"},
 	{"_polars_runtime", "polars allocates from its own jemalloc"},
 #ifdef __aarch64__
@@ -32,28 +34,34 @@ static void look_at_library(const struct mt_process *process)
 {
 	if (process->library_deleted)
 		mt_doctor_say(MT_FINDING_NOTE, "restart the program to get the present one",
-			      "runs an older library, deleted from disk: replaced by another one, or removed");
+			      "runs an older library, deleted from disk: replaced by another one, "
+			      "or removed");
 }
 
 static void look_at_writing(const struct mt_process *process, const struct mt_stats_head *head)
 {
 	if (mt_library_is_rewritten(process, head->time_ns - head->snapshot.uptime_ms * 1000000u))
 		mt_doctor_say(MT_FINDING_WARN,
-			      "restart the program; replace a library by rename (make install, dpkg, mv), never by cp over it",
-			      "its " MT_SHIM_NAME " was written in place while it runs: its code may be that of two versions");
+			      "restart the program; replace a library by rename (make install, "
+			      "dpkg, mv), never by cp over it",
+			      "its " MT_SHIM_NAME " was written in place while it runs: its code "
+			      "may be that of two versions");
 }
 
 static void say_door(uint64_t door)
 {
 	switch (door) {
 	case 0:
-		mt_doctor_say(MT_FINDING_OK, NULL, "signal: none is wanted; `mtctl trim` needs none");
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "signal: none is wanted; `mtctl trim` needs none");
 		break;
 	case 1:
 		mt_doctor_say(MT_FINDING_OK, NULL, "signal: our handler stands");
 		break;
 	case 2:
-		mt_doctor_say(MT_FINDING_OK, NULL, "signal: MT_SIGNAL is set, and the program has its own handler; ours runs before it");
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "signal: MT_SIGNAL is set, and the program has its own handler; ours "
+			      "runs before it");
 		break;
 	case 3:
 		mt_doctor_say(MT_FINDING_WARN, "use `mtctl trim`, or another MT_SIGNAL",
@@ -61,7 +69,8 @@ static void say_door(uint64_t door)
 		break;
 	case 5:
 		mt_doctor_say(MT_FINDING_OK, NULL,
-			      "signal: the program has its own handler, and the signal is the program's alone; `mtctl trim` cleans up");
+			      "signal: the program has its own handler, and the signal is the "
+			      "program's alone; `mtctl trim` cleans up");
 		break;
 	default:
 		mt_doctor_say(MT_FINDING_NOTE, "use `mtctl trim`, or another MT_SIGNAL",
@@ -80,7 +89,8 @@ static void say_settings(const struct mt_stats_file *file)
 
 		if (strcmp(setting->origin, "default") == 0)
 			continue;
-		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value, setting->origin);
+		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value,
+			 setting->origin);
 		mt_doctor_fact(said++ ? "" : "settings", text);
 	}
 	if (!said && file->head.settings_count)
@@ -90,7 +100,8 @@ static void say_settings(const struct mt_stats_file *file)
 static void look_at_stats(const struct mt_stats_file *file)
 {
 	const struct mt_stats_head *head = &file->head;
-	bool unknown = strcmp(head->allocator, "unknown") == 0, shadowed = strcmp(head->mode, "shadowed") == 0;
+	bool unknown = strcmp(head->allocator, "unknown") == 0,
+	     shadowed = strcmp(head->mode, "shadowed") == 0;
 
 	mt_doctor_say(unknown || shadowed ? MT_FINDING_WARN : MT_FINDING_OK,
 		      unknown    ? "its heap is only counted; MT_ALLOCATOR=jemalloc replaces it"
@@ -101,15 +112,20 @@ static void look_at_stats(const struct mt_stats_file *file)
 	mt_doctor_fact("conf", head->conf);
 	mt_doctor_fact("python", head->python);
 	if (strcmp(head->mode, "system") == 0 && strcmp(head->allocator, "glibc") != 0 && !unknown)
-		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "MT_ALLOCATOR=jemalloc would serve malloc from the embedded jemalloc");
+		mt_doctor_say(
+			MT_FINDING_NOTE, NULL,
+			"MT_ALLOCATOR=jemalloc would serve malloc from the embedded jemalloc");
 	if (strcmp(head->shim_version, MT_VERSION) != 0)
 		mt_doctor_say(MT_FINDING_NOTE, "restart the program to get the new one",
-			      "the shim in it is version %s, this mtctl is %s", head->shim_version, MT_VERSION);
+			      "the shim in it is version %s, this mtctl is %s", head->shim_version,
+			      MT_VERSION);
 	say_door(head->snapshot.signal_door);
 	if (head->snapshot.gc_late_count)
-		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s: the main thread was in C code or in a system call",
-			      mt_text_counted(head->snapshot.gc_late_count, "late collection", "late collections").text);
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "%s: the main thread was in C code or in a system call",
+			      mt_text_counted(head->snapshot.gc_late_count, "late collection",
+					      "late collections")
+				      .text);
 }
 
 /* libcuda.so.1 among the mapped files. */
@@ -130,11 +146,14 @@ static void look_at_mapped_file(const char *path)
 	snprintf(name, sizeof(name), "%s", path);
 	mt_text_clean(name, sizeof(name));
 	if (allocator)
-		mt_doctor_say(MT_FINDING_NOTE, "out of reach unless it is the allocator named above",
+		mt_doctor_say(MT_FINDING_NOTE,
+			      "out of reach unless it is the allocator named above",
 			      "%s is loaded: %s", allocator, name);
 	for (size_t i = 0; i < sizeof(private_allocators) / sizeof(private_allocators[0]); i++)
-		if (strncmp(base, private_allocators[i].prefix, strlen(private_allocators[i].prefix)) == 0)
-			mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s (%s)", private_allocators[i].what, name);
+		if (strncmp(base, private_allocators[i].prefix,
+			    strlen(private_allocators[i].prefix)) == 0)
+			mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s (%s)",
+				      private_allocators[i].what, name);
 }
 
 struct maps_sums {
@@ -166,13 +185,17 @@ static void look_at_maps(pid_t pid)
 	char last[512] = "";
 	struct maps_sums sums = {0};
 
-	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line; line = strtok_r(NULL, "\n", &saved))
+	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
+	     line = strtok_r(NULL, "\n", &saved))
 		look_at_mapping(line, last, sizeof(last), &sums);
 	free(maps);
 	if (sums.shm_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
-			      "out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s of address space",
-			      mt_text_counted(sums.shm_count, "shared memory mapping", "shared memory mappings").text,
+			      "out of reach: %s (/dev/shm, memfd, SysV, anonymous MAP_SHARED), %s "
+			      "of address space",
+			      mt_text_counted(sums.shm_count, "shared memory mapping",
+					      "shared memory mappings")
+				      .text,
 			      mt_text_bytes(sums.shm_bytes).text);
 }
 
@@ -184,7 +207,8 @@ static void look_at_status(pid_t pid)
 	if (!status)
 		return;
 	if (mt_text_find_number(status, "VmLck", &kilobytes) && kilobytes >= 1024)
-		mt_doctor_say(MT_FINDING_WARN, "mlock(2) keeps freed pages resident: a purge cannot give them back",
+		mt_doctor_say(MT_FINDING_WARN,
+			      "mlock(2) keeps freed pages resident: a purge cannot give them back",
 			      "%s are locked", mt_text_bytes(kilobytes * 1024).text);
 	if (mt_text_find_number(status, "RssShmem", &kilobytes) && kilobytes >= 1024)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s of its RSS is shared memory",
@@ -224,11 +248,17 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 		mt_doctor_look_at_limit(process, file);
 		say_settings(file);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
-		mt_doctor_say(MT_FINDING_NOTE, "MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
-			      "asleep: it carries the shim, but holds too little memory to be looked after, or was forked and has "
-			      "allocated too little since");
+		mt_doctor_say(
+			MT_FINDING_NOTE,
+			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
+			"asleep: it carries the shim, but holds too little memory to be looked "
+			"after, or was forked and has "
+			"allocated too little since");
 	} else {
-		mt_doctor_say(MT_FINDING_WARN, "MT_DIR must be a directory on a tmpfs, and its owner's alone (mode 700)", "%s", why.text);
+		mt_doctor_say(
+			MT_FINDING_WARN,
+			"MT_DIR must be a directory on a tmpfs, and its owner's alone (mode 700)",
+			"%s", why.text);
 	}
 	if (error)
 		mt_doctor_look_at_limit(process, NULL);

@@ -1,4 +1,5 @@
-/* ctl/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or into a file for node_exporter. */
+/* ctl/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or
+ * into a file for node_exporter. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -14,23 +15,30 @@
 #include "ctl/simple.h"
 #include "ctl/textfile.h"
 
-#define NAME_DEFAULT    "mtshim.prom"
+#define NAME_DEFAULT      "mtshim.prom"
 #define INTERVAL_LEAST_MS 100u
 
 static const char help[] =
-	"Figures are as the processes last wrote them; none is woken. Without --textfile they go to stdout, in\n"
-	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of the 500 largest\n"
+	"Figures are as the processes last wrote them; none is woken. Without --textfile they go "
+	"to stdout, in\n"
+	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of "
+	"the 500 largest\n"
 	"processes of yours, for root of everybody's.\n\n"
-	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's --collector.textfile.directory: written\n"
-	"                      beside it and renamed, so that no reader sees half of it; mode 0644. A link, and\n"
+	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's "
+	"--collector.textfile.directory: written\n"
+	"                      beside it and renamed, so that no reader sees half of it; mode "
+	"0644. A link, and\n"
 	"                      a file of another user, are left alone\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file goes, too\n"
-	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom always is\n"
+	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file "
+	"goes, too\n"
+	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom "
+	"always is\n"
 	"  --markdown          a table of all metrics that there can be\n";
 
-struct export {
+struct export
+{
 	struct mt_textfile file; /* directory NULL: stdout */
 	uint64_t every_ms;       /* 0: once */
 	bool old, markdown, once;
@@ -43,7 +51,8 @@ static void print_markdown(void)
 
 	puts("| metric | type | labels | what it is |\n|---|---|---|---|");
 	for (size_t i = 0; i < count; i++)
-		printf("| `%s` | %s | %s | %s |\n", list[i].sample, mt_metric_type(list[i].type), list[i].labels, list[i].help);
+		printf("| `%s` | %s | %s | %s |\n", list[i].sample, mt_metric_type(list[i].type),
+		       list[i].labels, list[i].help);
 	free(list);
 }
 
@@ -129,7 +138,8 @@ static int run(const struct export *export)
 		print_all(export->old);
 		return MT_EXIT_OK;
 	}
-	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK || (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
+	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
+	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
@@ -152,7 +162,8 @@ int mt_command_export(int argc, char **argv)
 		if (!take_option(option, &export))
 			return MT_EXIT_USAGE;
 	}
-	if (optind != argc || (!export.file.directory && (export.every_ms || export.once)) || (export.once && export.every_ms))
+	if (optind != argc || (!export.file.directory && (export.every_ms || export.once)) ||
+	    (export.once && export.every_ms))
 		return mt_command_misused("export");
 	return run(&export);
 }

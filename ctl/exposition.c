@@ -52,7 +52,8 @@ static void append_help(struct mt_exposition *page, const char *help)
 void mt_labels_add(struct mt_labels *labels, const char *name, const char *value)
 {
 	char text[sizeof(labels->text)];
-	size_t used = (size_t)snprintf(text, sizeof(text), "%s%s=\"", labels->used ? "," : "", name);
+	size_t used =
+		(size_t)snprintf(text, sizeof(text), "%s%s=\"", labels->used ? "," : "", name);
 
 	for (; *value && used + 4 < sizeof(text); value++) {
 		const char *escape = escape_of(*value);
@@ -89,7 +90,8 @@ static void append_line(struct mt_exposition *page, const char *word, const char
 	append(page, " ");
 }
 
-/* OpenMetrics names the family, the older format the samples, and has neither units nor info metrics. */
+/* OpenMetrics names the family, the older format the samples, and has neither units nor info
+ * metrics. */
 static void announce(struct mt_exposition *page)
 {
 	const struct mt_metric *metric = page->metric;
@@ -97,7 +99,8 @@ static void announce(struct mt_exposition *page)
 	const char *name = open ? metric->name : metric->sample;
 
 	append_line(page, "# TYPE ", name);
-	append(page, mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type : MT_METRIC_GAUGE));
+	append(page, mt_metric_type(open || metric->type != MT_METRIC_INFO ? metric->type
+									   : MT_METRIC_GAUGE));
 	if (open && *metric->unit) {
 		append_line(page, "\n# UNIT ", name);
 		append(page, metric->unit);
@@ -108,8 +111,8 @@ static void announce(struct mt_exposition *page)
 	page->announced = true;
 }
 
-/* "12.05": no float could hold all digits of a counter of nanoseconds. From the last digit to the first, by hand: of a scrape
- * snprintf would be an eighth. */
+/* "12.05": no float could hold all digits of a counter of nanoseconds. From the last digit to the
+ * first, by hand: of a scrape snprintf would be an eighth. */
 static size_t format_value(uint64_t value, unsigned decimals, char out[NUMBER_MAX])
 {
 	char digits[NUMBER_MAX];
@@ -131,7 +134,8 @@ static size_t format_value(uint64_t value, unsigned decimals, char out[NUMBER_MA
 	return sizeof(digits) - at;
 }
 
-void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *labels, uint64_t value)
+void mt_exposition_sample(struct mt_exposition *page, const struct mt_labels *labels,
+			  uint64_t value)
 {
 	char number[NUMBER_MAX];
 	size_t digits = format_value(value, page->metric->decimals, number);

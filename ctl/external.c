@@ -14,7 +14,8 @@ int mt_external_run(const struct mt_command *command, char **argv)
 	int failed;
 
 	if (!mt_installed_find(command->program, "mtshim", path, sizeof(path))) {
-		mt_error_say("%s is a program of its own, %s, and is not installed here", command->name, command->program);
+		mt_error_say("%s is a program of its own, %s, and is not installed here",
+			     command->name, command->program);
 		return MT_EXIT_NOT_FOUND;
 	}
 	argv[0] = (char *)(uintptr_t)command->name;

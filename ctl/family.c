@@ -8,8 +8,9 @@
 #include "ctl/copies.h"
 #include "ctl/target.h"
 
-#define PAUSES_MOST   50u /* of 1 ms */
-#define COMPARE_BYTES ((uint64_t)4 << 20) /* copied by a child: less is not worth a look at pages */
+#define PAUSES_MOST 50u /* of 1 ms */
+/* copied by a child: less is not worth a look at pages */
+#define COMPARE_BYTES ((uint64_t)4 << 20)
 
 /* What is known while the family is put together. */
 struct reading {
@@ -17,31 +18,36 @@ struct reading {
 	size_t all_count;
 	pid_t root;
 	struct mt_family *family;
-	bool *taken;             /* for each of `all` */
+	bool *taken; /* for each of `all` */
 	unsigned pauses_count;
 };
 
 const char *mt_family_state(enum mt_member_state state)
 {
-	static const char *const words[MT_MEMBER_STATES_COUNT] = {"plain", "asleep", "awake", "refused"};
+	static const char *const words[MT_MEMBER_STATES_COUNT] = {"plain", "asleep", "awake",
+								  "refused"};
 
 	return state < MT_MEMBER_STATES_COUNT ? words[state] : "?";
 }
 
-/* A file may be half written. It is waited for, and no longer for all members together than for one. */
-static enum mt_err try_head(struct reading *reading, const struct mt_process *process, struct mt_stats_head *out, struct mt_why *why)
+/* A file may be half written. It is waited for, and no longer for all members together than for
+ * one. */
+static enum mt_err try_head(struct reading *reading, const struct mt_process *process,
+			    struct mt_stats_head *out, struct mt_why *why)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	enum mt_err error = mt_target_try_head(process, out, why);
 
-	for (; error == MT_ERR_INVALID && reading->pauses_count < PAUSES_MOST; reading->pauses_count++) {
+	for (; error == MT_ERR_INVALID && reading->pauses_count < PAUSES_MOST;
+	     reading->pauses_count++) {
 		nanosleep(&pause, NULL);
 		error = mt_target_try_head(process, out, why);
 	}
 	return error;
 }
 
-/* tell: whoever wants the sums alone asks the process for something, too, and is told the same again. */
+/* tell: whoever wants the sums alone asks the process for something, too, and is told the same
+ * again. */
 static void read_head(struct reading *reading, struct mt_member *member, bool tell)
 {
 	struct mt_stats_head head;
@@ -51,9 +57,12 @@ static void read_head(struct reading *reading, struct mt_member *member, bool te
 	if (!member->process.shimmed)
 		return;
 	error = try_head(reading, &member->process, &head, &why);
-	member->state = error == MT_ERR_NOT_AVAILABLE ? MT_MEMBER_ASLEEP : error ? MT_MEMBER_REFUSED : MT_MEMBER_AWAKE;
+	member->state = error == MT_ERR_NOT_AVAILABLE ? MT_MEMBER_ASLEEP
+			: error                       ? MT_MEMBER_REFUSED
+						      : MT_MEMBER_AWAKE;
 	if (member->state == MT_MEMBER_REFUSED && tell)
-		mt_error_say("process %d (%s): %s", (int)member->process.pid, member->process.comm, why.text);
+		mt_error_say("process %d (%s): %s", (int)member->process.pid, member->process.comm,
+			     why.text);
 	if (error)
 		return;
 	member->head_known = true;
@@ -70,14 +79,16 @@ static void compare(struct mt_member *member, const struct mt_member *parent)
 
 	mt_smaps_compare(&member->smaps, &parent->smaps, &member->fork);
 	if (member->fork.copied_bytes >= COMPARE_BYTES &&
-	    mt_copies_share(member->process.pid, &member->smaps, parent->process.pid, &parent->smaps, &share))
+	    mt_copies_share(member->process.pid, &member->smaps, parent->process.pid,
+			    &parent->smaps, &share))
 		member->fork.copied_bytes = (uint64_t)((double)member->fork.copied_bytes * share);
 }
 
 static void read_member(struct reading *reading, struct mt_member *member)
 {
 	struct mt_family *family = reading->family;
-	const struct mt_member *parent = member->parent == MT_TREE_NONE ? NULL : &family->list[member->parent];
+	const struct mt_member *parent =
+		member->parent == MT_TREE_NONE ? NULL : &family->list[member->parent];
 	struct mt_why why;
 	enum mt_err error;
 
@@ -103,15 +114,18 @@ static void add(struct reading *reading, const struct waiting *waiting)
 
 	member->process = reading->all[waiting->place];
 	member->parent = waiting->parent;
-	member->depth = waiting->parent == MT_TREE_NONE ? 0 : family->list[waiting->parent].depth + 1;
+	member->depth =
+		waiting->parent == MT_TREE_NONE ? 0 : family->list[waiting->parent].depth + 1;
 	read_member(reading, member);
 }
 
-/* Depth first, and not by recursion: how deep a tree is, is up to whoever starts the processes. No process is taken twice, so that
- * a circle of reused pids ends; each waits once at most, for the one that is its parent. */
+/* Depth first, and not by recursion: how deep a tree is, is up to whoever starts the processes. No
+ * process is taken twice, so that a circle of reused pids ends; each waits once at most, for the
+ * one that is its parent. */
 static void take(struct reading *reading, size_t root)
 {
-	struct waiting *stack = mt_error_check_memory(calloc(reading->all_count + 1, sizeof(*stack)));
+	struct waiting *stack =
+		mt_error_check_memory(calloc(reading->all_count + 1, sizeof(*stack)));
 	size_t count = 0;
 
 	stack[count++] = (struct waiting){root, MT_TREE_NONE};
@@ -124,7 +138,8 @@ static void take(struct reading *reading, size_t root)
 		reading->taken[next.place] = true;
 		add(reading, &next);
 		for (size_t i = reading->all_count; i-- > 0;)
-			if (reading->all[i].parent == reading->all[next.place].pid && !reading->taken[i])
+			if (reading->all[i].parent == reading->all[next.place].pid &&
+			    !reading->taken[i])
 				stack[count++] = (struct waiting){i, own};
 	}
 	free(stack);
@@ -183,7 +198,8 @@ static bool is_root(const struct reading *reading, size_t place)
 	       mt_tree_shimmed_parent(reading->all, reading->all_count, place) == MT_TREE_NONE;
 }
 
-enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_family *out, struct mt_why *why)
+enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_family *out,
+			   struct mt_why *why)
 {
 	struct mt_process *all;
 	struct mt_family family = {.detail = detail};
@@ -191,7 +207,8 @@ enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_f
 
 	reading.all_count = mt_process_list(&all);
 	reading.all = all;
-	reading.taken = mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*reading.taken)));
+	reading.taken =
+		mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*reading.taken)));
 	family.list = mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*family.list)));
 	for (size_t i = 0; i < reading.all_count; i++)
 		if (is_root(&reading, i))

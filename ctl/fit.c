@@ -11,15 +11,19 @@
 #include "ctl/table.h"
 #include "ctl/text.h"
 
-#define COPIES   4.0 /* of the model, a client: weights, gradients, and two moments of the optimizer */
+/* of the model, a client: weights, gradients, and two moments of the optimizer */
+#define COPIES   4.0
 #define FALLBACK 2u
 #define MIB      1048576.0
 #define GIB      1073741824.0
 
 static const char help[] =
-	"Clients in parallel: a share of the memory that is free over what one client takes, which is 4 times its model\n"
-	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where neither the GPU nor --vram\n"
-	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. Without --model-mb the table\n"
+	"Clients in parallel: a share of the memory that is free over what one client takes, which "
+	"is 4 times its model\n"
+	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where "
+	"neither the GPU nor --vram\n"
+	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. "
+	"Without --model-mb the table\n"
 	"alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
 	"  --model-mb=MB    the model, as its file is\n"
 	"  --vram=SIZE      16G: so much is free; else it is asked\n"
@@ -53,13 +57,14 @@ static void find(const struct options *options, struct fit *out)
 {
 	struct mt_gpu gpu;
 
-	*out = (struct fit){.known = options->free_bytes > 0, .free_bytes = options->free_bytes, .source = "--vram"};
+	*out = (struct fit){.known = options->free_bytes > 0,
+			    .free_bytes = options->free_bytes,
+			    .source = "--vram"};
 	if (!out->known && mt_gpus_find(options->device, &gpu)) {
 		out->known = true;
 		out->free_bytes = (double)gpu.free_bytes;
 		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
-			 (unsigned long long)gpu.number,
-			 *gpu.name ? ", " : "", gpu.name);
+			 (unsigned long long)gpu.number, *gpu.name ? ", " : "", gpu.name);
 	}
 	out->clients = FALLBACK < options->cap ? FALLBACK : options->cap;
 	if (out->known)
@@ -81,7 +86,8 @@ static void add_row(struct mt_table *table, const struct options *options, doubl
 	snprintf(text, sizeof(text), "%.1f MB", model_mb);
 	mt_table_add(table, text);
 	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		snprintf(text, sizeof(text), "%u", clients_of(options, table_gb[i] * GIB, model_mb * MIB));
+		snprintf(text, sizeof(text), "%u",
+			 clients_of(options, table_gb[i] * GIB, model_mb * MIB));
 		mt_table_add(table, text);
 	}
 }
@@ -117,13 +123,16 @@ static void print_text(const struct options *options, const struct fit *fit)
 			 clients = mt_text_counted(fit->clients, "client", "clients");
 
 	if (options->model_bytes && fit->known)
-		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n", clients.text,
-		       options->share,
-		       mt_text_bytes(mt_text_whole(fit->free_bytes)).text, fit->source, model.text, options->cap);
+		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n",
+		       clients.text, options->share,
+		       mt_text_bytes(mt_text_whole(fit->free_bytes)).text, fit->source, model.text,
+		       options->cap);
 	else if (options->model_bytes)
-		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says it\n\n",
+		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says "
+		       "it\n\n",
 		       clients.text);
-	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n", options->share, options->cap);
+	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n",
+	       options->share, options->cap);
 	print_table(options);
 }
 
@@ -137,7 +146,8 @@ static json_t *table_json(const struct options *options)
 
 			mt_json_set(row, "model_mb", json_real(table_mb[i]));
 			mt_json_set(row, "vram_gb", json_real(table_gb[j]));
-			mt_json_set_u64(row, "clients", clients_of(options, table_gb[j] * GIB, table_mb[i] * MIB));
+			mt_json_set_u64(row, "clients",
+					clients_of(options, table_gb[j] * GIB, table_mb[i] * MIB));
 			mt_json_append(rows, row);
 		}
 	return rows;
@@ -149,8 +159,11 @@ static void print_json(const struct options *options, const struct fit *fit)
 	bool asked = options->model_bytes > 0;
 
 	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
-	mt_json_set(root, "model_bytes", asked ? mt_json_u64(mt_text_whole(options->model_bytes)) : json_null());
-	mt_json_set(root, "free_bytes", asked && fit->known ? mt_json_u64(mt_text_whole(fit->free_bytes)) : json_null());
+	mt_json_set(root, "model_bytes",
+		    asked ? mt_json_u64(mt_text_whole(options->model_bytes)) : json_null());
+	mt_json_set(root, "free_bytes",
+		    asked && fit->known ? mt_json_u64(mt_text_whole(fit->free_bytes))
+					: json_null());
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
 	mt_json_set_u64(root, "share", options->share);
 	mt_json_set_u64(root, "cap", options->cap);
@@ -160,12 +173,14 @@ static void print_json(const struct options *options, const struct fit *fit)
 
 /* ---- the command line ---- */
 
-static bool take_whole(const char *name, const char *text, unsigned least, unsigned most, unsigned *out)
+static bool take_whole(const char *name, const char *text, unsigned least, unsigned most,
+		       unsigned *out)
 {
 	uint64_t value;
 
 	if (!mt_text_parse_u64(text, &value) || value < least || value > most) {
-		mt_error_say("--%s: '%.40s' is no whole number from %u to %u", name, text, least, most);
+		mt_error_say("--%s: '%.40s' is no whole number from %u to %u", name, text, least,
+			     most);
 		return false;
 	}
 	*out = (unsigned)value;
@@ -220,12 +235,11 @@ static int fit_and_tell(const struct options *options)
 
 int mt_command_fit(int argc, char **argv)
 {
-	static const struct option long_options[] = {{"model-mb", required_argument, NULL, 'm'}, {"vram", required_argument, NULL,
-											     'v'},
-						{"device", required_argument, NULL, 'd'},   {"share", required_argument,
-											     NULL, 's'},
-						{"cap", required_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
-						{"help", no_argument, NULL, 'h'},           {0}};
+	static const struct option long_options[] = {
+		{"model-mb", required_argument, NULL, 'm'}, {"vram", required_argument, NULL, 'v'},
+		{"device", required_argument, NULL, 'd'},   {"share", required_argument, NULL, 's'},
+		{"cap", required_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},           {0}};
 	struct options options = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
 	int option;
 

@@ -36,15 +36,15 @@ static bool load_nvml(void)
 	FIND(nvmlDeviceGetMemoryInfo);
 	FIND(nvmlDeviceGetName);
 #undef FIND
-	return nvml.nvmlInit_v2 && nvml.nvmlDeviceGetCount_v2 && nvml.nvmlDeviceGetHandleByIndex_v2 &&
-	nvml.nvmlDeviceGetMemoryInfo;
+	return nvml.nvmlInit_v2 && nvml.nvmlDeviceGetCount_v2 &&
+	       nvml.nvmlDeviceGetHandleByIndex_v2 && nvml.nvmlDeviceGetMemoryInfo;
 }
 
 /* Takes it if it is the one that is looked for, or has more free than the one before. */
 static bool offer(long wanted, const struct mt_gpu *found, bool known, struct mt_gpu *out)
 {
-	bool better = wanted == MT_GPU_ANY ? !known ||
-	found->free_bytes > out->free_bytes : found->number == (uint64_t)wanted;
+	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
+					   : found->number == (uint64_t)wanted;
 
 	if (better)
 		*out = *found;
@@ -65,8 +65,8 @@ static bool ask_nvml(long number, struct mt_gpu *out)
 		struct nvml_memory memory = {0};
 		void *device = NULL;
 
-		if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &device) != 0 || nvml.nvmlDeviceGetMemoryInfo(device,
-													&memory) != 0)
+		if (nvml.nvmlDeviceGetHandleByIndex_v2(i, &device) != 0 ||
+		    nvml.nvmlDeviceGetMemoryInfo(device, &memory) != 0)
 			continue;
 		if (nvml.nvmlDeviceGetName)
 			(void)nvml.nvmlDeviceGetName(device, gpu.name, sizeof(gpu.name));
@@ -80,7 +80,8 @@ static bool ask_nvml(long number, struct mt_gpu *out)
 	return known;
 }
 
-static bool ask_process(const struct mt_process *process, long number, bool known, struct mt_gpu *out)
+static bool ask_process(const struct mt_process *process, long number, bool known,
+			struct mt_gpu *out)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	struct mt_why why;
@@ -89,7 +90,8 @@ static bool ask_process(const struct mt_process *process, long number, bool know
 		file->head.devices_count = 0;
 	for (size_t i = 0; i < file->head.devices_count; i++) {
 		const struct mt_stats_device *device = &file->devices[i];
-		struct mt_gpu gpu = {.number = device->ordinal, .free_bytes = device->free_bytes,
+		struct mt_gpu gpu = {.number = device->ordinal,
+				     .free_bytes = device->free_bytes,
 				     .total_bytes = device->total_bytes};
 
 		snprintf(gpu.name, sizeof(gpu.name), "%s", device->name);

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STACKS_MAX    ((size_t)1 << 17)
-#define ADDRESSES_MAX ((size_t)1000000) /* of all stacks: each costs whoever names them some 30 bytes */
+#define STACKS_MAX ((size_t)1 << 17)
+/* of all stacks: each costs whoever names them some 30 bytes */
+#define ADDRESSES_MAX ((size_t)1000000)
 
 struct reader {
 	const char *at, *end;
@@ -29,7 +30,9 @@ static bool skip(struct reader *reader, const char *word)
 
 static int digit_of(char byte, unsigned base)
 {
-	int digit = byte >= '0' && byte <= '9' ? byte - '0' : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : 16;
+	int digit = byte >= '0' && byte <= '9'   ? byte - '0'
+		    : byte >= 'a' && byte <= 'f' ? byte - 'a' + 10
+						 : 16;
 
 	return digit < (int)base ? digit : -1;
 }
@@ -58,8 +61,8 @@ static bool skip_line(struct reader *reader)
 /* "COUNT: BYTES [COUNT: BYTES]"; what was ever allocated does not concern us. */
 static bool read_counts(struct reader *reader, uint64_t *out_count, uint64_t *out_bytes)
 {
-	return read_number(reader, 10, out_count) && skip(reader, ": ") && read_number(reader, 10, out_bytes) &&
-	       skip(reader, " [") && skip_line(reader);
+	return read_number(reader, 10, out_count) && skip(reader, ": ") &&
+	       read_number(reader, 10, out_bytes) && skip(reader, " [") && skip_line(reader);
 }
 
 /* ---- stacks ---- */
@@ -72,7 +75,8 @@ static void *grow(void *list, size_t count, size_t *room, size_t item_bytes)
 	return mt_error_check_memory(reallocarray(list, *room, item_bytes));
 }
 
-/* " 0x1 0x2 0x3\n". A stack for which there is no room left is read, and none of its addresses is kept. */
+/* " 0x1 0x2 0x3\n". A stack for which there is no room left is read, and none of its addresses is
+ * kept. */
 static bool read_addresses(struct reader *reader)
 {
 	struct mt_heapfile *file = reader->file;
@@ -80,15 +84,16 @@ static bool read_addresses(struct reader *reader)
 	size_t count = 0;
 
 	while (skip(reader, " ")) {
-		if (count == MT_HEAPFILE_FRAMES || !skip(reader, "0x") || !read_number(reader, 16, &addresses[count]))
+		if (count == MT_HEAPFILE_FRAMES || !skip(reader, "0x") ||
+		    !read_number(reader, 16, &addresses[count]))
 			return false;
 		count++;
 	}
 	if (count > ADDRESSES_MAX - file->addresses_count)
 		count = 0;
 	for (size_t i = 0; i < count; i++) {
-		file->addresses = grow(file->addresses, file->addresses_count, &reader->addresses_room,
-				       sizeof(*file->addresses));
+		file->addresses = grow(file->addresses, file->addresses_count,
+				       &reader->addresses_room, sizeof(*file->addresses));
 		file->addresses[file->addresses_count++] = addresses[i];
 	}
 	return skip(reader, "\n");
@@ -113,7 +118,8 @@ static bool read_stack(struct reader *reader)
 	}
 	if (file->stacks_count == STACKS_MAX)
 		return false;
-	file->stacks = grow(file->stacks, file->stacks_count, &reader->stacks_room, sizeof(*file->stacks));
+	file->stacks =
+		grow(file->stacks, file->stacks_count, &reader->stacks_room, sizeof(*file->stacks));
 	file->stacks[file->stacks_count++] = stack;
 	return true;
 }
@@ -122,8 +128,9 @@ static bool read_head(struct reader *reader)
 {
 	uint64_t count, bytes;
 
-	if (!skip(reader, "heap_v2/") || !read_number(reader, 10, &reader->file->rate_bytes) || !skip(reader, "\n") ||
-	    !reader->file->rate_bytes || !skip(reader, "  t*: ") || !read_counts(reader, &count, &bytes))
+	if (!skip(reader, "heap_v2/") || !read_number(reader, 10, &reader->file->rate_bytes) ||
+	    !skip(reader, "\n") || !reader->file->rate_bytes || !skip(reader, "  t*: ") ||
+	    !read_counts(reader, &count, &bytes))
 		return false;
 	while (skip(reader, "  t"))
 		if (!skip_line(reader))
@@ -131,7 +138,8 @@ static bool read_head(struct reader *reader)
 	return true;
 }
 
-enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile *out, struct mt_why *why)
+enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile *out,
+			      struct mt_why *why)
 {
 	struct reader reader = {.at = text, .end = text + bytes, .file = out};
 	bool good;
@@ -140,12 +148,14 @@ enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile
 	good = read_head(&reader);
 	while (good && skip(&reader, "@"))
 		good = read_stack(&reader);
-	/* What follows the stacks is a copy of the process's maps: the kernel's own are read instead. */
+	/* What follows the stacks is a copy of the process's maps: the kernel's own are read
+	 * instead. */
 	good = good && skip(&reader, "\nMAPPED_LIBRARIES:\n");
 	if (good)
 		return MT_ERR_OK;
 	mt_heapfile_free(out);
-	return mt_error_because(why, MT_ERR_INVALID, "refused: not a whole heap profile (wrong from byte %zu on)",
+	return mt_error_because(why, MT_ERR_INVALID,
+				"refused: not a whole heap profile (wrong from byte %zu on)",
 				(size_t)(reader.at - text));
 }
 
@@ -161,8 +171,8 @@ static uint64_t rounded(double value)
 	return value < (double)INT64_MAX ? (uint64_t)(value + 0.5) : INT64_MAX;
 }
 
-void mt_heapfile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes, uint64_t *out_count,
-		       uint64_t *out_bytes)
+void mt_heapfile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes,
+		       uint64_t *out_count, uint64_t *out_bytes)
 {
 	double mean = sampled_count ? (double)sampled_bytes / (double)sampled_count : 0;
 	double chance = -expm1(-mean / (double)rate_bytes);

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Seen from mtctl's own folder. MT_MULTIARCH is Debian's name for the machine; other distributions leave it empty. */
+/* Seen from mtctl's own folder. MT_MULTIARCH is Debian's name for the machine; other distributions
+ * leave it empty. */
 static const char *const libraries[] = {"/../lib", "/../lib/" MT_MULTIARCH, "/../lib64"};
 
 /* The folder of mtctl itself, without a slash at its end. */
@@ -26,7 +27,8 @@ static bool own_folder(char *out, size_t out_bytes)
 }
 
 /* realpath, so that the answer is absolute wherever a program goes. */
-static bool try_path(const char *folder, const char *below, const char *name, char *out, size_t out_bytes)
+static bool try_path(const char *folder, const char *below, const char *name, char *out,
+		     size_t out_bytes)
 {
 	char path[2 * PATH_MAX], resolved[PATH_MAX];
 
@@ -54,5 +56,6 @@ bool mt_installed_find(const char *name, const char *below, char *out, size_t ou
 
 const char *mt_installed_places(void)
 {
-	return *MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR : "beside mtctl or in ../lib";
+	return *MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR
+			  : "beside mtctl or in ../lib";
 }

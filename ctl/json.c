@@ -7,7 +7,8 @@
 
 void mt_json_set(json_t *object, const char *name, json_t *value)
 {
-	/* A NULL value is refused as well: it is jansson out of memory, or text that is no UTF-8. */
+	/* A NULL value is refused as well: it is jansson out of memory, or text that is no UTF-8.
+	 */
 	if (json_object_set_new(object, name, value) != 0)
 		mt_error_check_memory(NULL);
 }
@@ -40,7 +41,8 @@ void mt_json_append(json_t *array, json_t *value)
 
 void mt_json_print(json_t *value, bool indented)
 {
-	json_dumpf(value, stdout, JSON_REAL_PRECISION(15) | (indented ? JSON_INDENT(2) : JSON_COMPACT));
+	json_dumpf(value, stdout,
+		   JSON_REAL_PRECISION(15) | (indented ? JSON_INDENT(2) : JSON_COMPACT));
 	putchar('\n');
 	json_decref(value);
 }

@@ -1,5 +1,6 @@
-/* ctl/json.h -- jansson in a few words: objects whose members are set without a check at every line (out of memory
- * ends mtctl), and printing. Text must be clean (mt_text_clean): JSON is UTF-8, what processes say need not be. */
+/* ctl/json.h -- jansson in a few words: objects whose members are set without a check at every line
+ * (out of memory ends mtctl), and printing. Text must be clean (mt_text_clean): JSON is UTF-8, what
+ * processes say need not be. */
 #ifndef MT_CTL_JSON_H
 #define MT_CTL_JSON_H
 
@@ -17,7 +18,8 @@ void mt_json_set_u64(json_t *object, const char *name, uint64_t value);
 void mt_json_set_bool(json_t *object, const char *name, bool value);
 void mt_json_append(json_t *array, json_t *value);
 
-/* Prints one line to stdout, or indented over many, and frees. Reals have 15 digits: 106.31 is no 106.31000000000000227. */
+/* Prints one line to stdout, or indented over many, and frees. Reals have 15 digits: 106.31 is no
+ * 106.31000000000000227. */
 void mt_json_print(json_t *value, bool indented);
 
 #endif

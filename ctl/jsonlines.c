@@ -12,7 +12,8 @@
 #include "ctl/outfile.h"
 #include "ctl/text.h"
 
-/* Where one of the first three is closed, open() answers its number: the program would write into our file. */
+/* Where one of the first three is closed, open() answers its number: the program would write into
+ * our file. */
 static int keep_above_stderr(int fd)
 {
 	int moved, saved;
@@ -51,8 +52,8 @@ static void take_back(int fd, size_t bytes)
 	struct stat status;
 	int saved = errno;
 
-	if (bytes && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= (off_t)bytes &&
-	    ftruncate(fd, status.st_size - (off_t)bytes) != 0)
+	if (bytes && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	    status.st_size >= (off_t)bytes && ftruncate(fd, status.st_size - (off_t)bytes) != 0)
 		(void)!write(fd, "\n", 1);
 	errno = saved;
 }
@@ -110,8 +111,9 @@ void mt_jsonlines_write(struct mt_jsonlines *lines, json_t *object)
 		return;
 	lines->lost_count = 1;
 	if (!lines->said)
-		mt_error_say("%s: %s; the program goes on, and what cannot be written is not recorded", lines->path,
-			     strerror(errno));
+		mt_error_say(
+			"%s: %s; the program goes on, and what cannot be written is not recorded",
+			lines->path, strerror(errno));
 	lines->said = true;
 }
 

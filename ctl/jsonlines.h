@@ -1,6 +1,7 @@
-/* ctl/jsonlines.h -- a file to which JSON objects are appended, a line each. Every line is written at once and whole:
- * whoever is killed leaves a file that can be read to its last line. What cannot be written (a full disk) is said once on
- * stderr, counted, and its count is the first line that can be written again: {"kind": "lost", "lines_count": N}. */
+/* ctl/jsonlines.h -- a file to which JSON objects are appended, a line each. Every line is written
+ * at once and whole: whoever is killed leaves a file that can be read to its last line. What cannot
+ * be written (a full disk) is said once on stderr, counted, and its count is the first line that
+ * can be written again: {"kind": "lost", "lines_count": N}. */
 #ifndef MT_CTL_JSONLINES_H
 #define MT_CTL_JSONLINES_H
 
@@ -17,7 +18,8 @@ struct mt_jsonlines {
 	const char *path; /* the caller's */
 };
 
-/* Empties a file that is there; a new one is for its owner alone. Errors are those of mt_outfile_open. */
+/* Empties a file that is there; a new one is for its owner alone. Errors are those of
+ * mt_outfile_open. */
 enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct mt_why *why);
 
 /* Takes the object over. */

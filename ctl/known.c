@@ -30,7 +30,8 @@ static const struct known *recall(const struct mt_process *process, size_t *curs
 	while (*cursor < before.count && before.list[*cursor].process.pid < process->pid)
 		(*cursor)++;
 	found = *cursor < before.count ? &before.list[*cursor] : NULL;
-	if (!found || found->process.pid != process->pid || found->process.start_ticks != process->start_ticks ||
+	if (!found || found->process.pid != process->pid ||
+	    found->process.start_ticks != process->start_ticks ||
 	    found->process.stack_start != process->stack_start || !process->stack_start ||
 	    now_ns - found->asked_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
 		return NULL;
@@ -42,7 +43,8 @@ static void use(struct mt_process_look *look, const struct known *known)
 {
 	struct mt_process *process = look->process;
 
-	if (known->error == MT_ERR_TIMEOUT || (look->maps && known->looked) || (!look->maps && known->named)) {
+	if (known->error == MT_ERR_TIMEOUT || (look->maps && known->looked) ||
+	    (!look->maps && known->named)) {
 		look->done = true;
 		look->error = known->error;
 		look->asked_ns = known->asked_ns;

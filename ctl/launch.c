@@ -27,7 +27,8 @@ struct inherited {
 	struct sigaction child_action;
 };
 
-/* The signals that came between fork and exec are the program's: they wait for it behind the mask. */
+/* The signals that came between fork and exec are the program's: they wait for it behind the mask.
+ */
 static void become(char **argv, const struct inherited *inherited, int tell)
 {
 	int failed;
@@ -54,7 +55,8 @@ static int hear(int from)
 
 enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
 {
-	const struct sigaction plain = {.sa_handler = SIG_DFL}; /* who ignores SIGCHLD is never told how a child has ended */
+	/* who ignores SIGCHLD is never told how a child has ended */
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	struct inherited inherited;
 	sigset_t blocked;
 	int ends[2], failed;
@@ -99,7 +101,8 @@ void mt_launch_nothing(struct mt_launch *out)
 	sigprocmask(SIG_BLOCK, &out->forwarded, NULL);
 }
 
-/* What the terminal sends, it has sent to the program, too; and our own pipes break for us alone. */
+/* What the terminal sends, it has sent to the program, too; and our own pipes break for us alone.
+ */
 static void forward(const struct mt_launch *launch, const siginfo_t *info)
 {
 	bool own = info->si_code == SI_USER && info->si_pid == getpid();
@@ -125,7 +128,8 @@ static void reap(struct mt_launch *launch)
 static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
 {
 	uint64_t now = mt_control_file_now_ns(), left = until_ns > now ? until_ns - now : 0;
-	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u), .tv_nsec = (long)(left % 1000000000u)};
+	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
+				      .tv_nsec = (long)(left % 1000000000u)};
 
 	return sigtimedwait(set, info, &most) > 0;
 }
@@ -159,7 +163,8 @@ int mt_launch_exit(const struct mt_launch *launch)
 	if (!launch->pid || !WIFSIGNALED(launch->status))
 		return launch->pid ? WEXITSTATUS(launch->status) : MT_EXIT_OK;
 	number = WTERMSIG(launch->status);
-	(void)setrlimit(RLIMIT_CORE, &no_core); /* the program has left the one that tells something */
+	/* the program has left the one that tells something */
+	(void)setrlimit(RLIMIT_CORE, &no_core);
 	(void)signal(number, SIG_DFL);
 	sigemptyset(&one);
 	sigaddset(&one, number);

@@ -35,7 +35,8 @@ static bool parse_line(const char *line, char *path, uint64_t *out_inode)
 	char permissions[8];
 
 	if (!from || !mt_text_ends_with(line, "/" MT_SHIM_NAME) || strlen(from) >= PATH_MAX ||
-	    sscanf(line, "%*s %7s %*s %*s %" SCNu64, permissions, out_inode) != 2 || permissions[2] != 'x')
+	    sscanf(line, "%*s %7s %*s %*s %" SCNu64, permissions, out_inode) != 2 ||
+	    permissions[2] != 'x')
 		return false;
 	strcpy(path, from);
 	return true;
@@ -63,5 +64,6 @@ bool mt_library_is_rewritten(const struct mt_process *process, uint64_t woke_ns)
 		return false;
 	snprintf(seen_by_it, sizeof(seen_by_it), "/proc/%d/root%s", (int)process->pid, path);
 	return stat(seen_by_it, &status) == 0 && status.st_ino == inode &&
-	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec > woke_ns;
+	       (uint64_t)status.st_mtim.tv_sec * 1000000000u + (uint64_t)status.st_mtim.tv_nsec >
+		       woke_ns;
 }

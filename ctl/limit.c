@@ -23,7 +23,11 @@ struct version {
 
 static const struct version versions[] = {
 	{"cgroup2", "", "memory.current", "inactive_file", {"memory.max", "memory.high"}},
-	{"cgroup", "memory", "memory.usage_in_bytes", "total_inactive_file", {"memory.limit_in_bytes", NULL}},
+	{"cgroup",
+	 "memory",
+	 "memory.usage_in_bytes",
+	 "total_inactive_file",
+	 {"memory.limit_in_bytes", NULL}},
 };
 
 uint64_t mt_limit_meminfo(const char *root, const char *key)
@@ -46,13 +50,15 @@ static bool find_path(const struct version *version, char *text, char *out, size
 	char *saved = NULL;
 
 	for (char *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved)) {
-		char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		char *controllers = strchr(line, ':'),
+		     *path = controllers ? strchr(controllers + 1, ':') : NULL;
 		bool is_unified = strncmp(line, "0::", 3) == 0;
 
 		if (!path)
 			continue;
 		*path++ = '\0';
-		if (*version->controller ? mt_cgroup_has_word(controllers + 1, version->controller) : is_unified) {
+		if (*version->controller ? mt_cgroup_has_word(controllers + 1, version->controller)
+					 : is_unified) {
 			snprintf(out, out_bytes, "%s", path);
 			return true;
 		}
@@ -61,25 +67,29 @@ static bool find_path(const struct version *version, char *text, char *out, size
 }
 
 /* One line of mountinfo: "36 25 0:31 ROOT MOUNT options - TYPE source superoptions". */
-static bool parse_mount(const struct version *version, const char *line, char *mount_root, char *mount)
+static bool parse_mount(const struct version *version, const char *line, char *mount_root,
+			char *mount)
 {
 	const char *dash = strstr(line, " - ");
 	char type[32], options[256];
 
-	if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2 || strcmp(type, version->type) != 0)
+	if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2 ||
+	    strcmp(type, version->type) != 0)
 		return false;
 	if (*version->controller && !mt_cgroup_has_word(options, version->controller))
 		return false;
-	if (sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) != 2 || *mount_root != '/' || *mount != '/')
+	if (sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) != 2 ||
+	    *mount_root != '/' || *mount != '/')
 		return false;
 	mt_cgroup_unescape(mount_root);
 	mt_cgroup_unescape(mount);
 	return true;
 }
 
-/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and where none of the mounts shows
- * the path the first stands for it. */
-static bool find_place(const char *root, const struct version *version, const char *path, struct place *out)
+/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and
+ * where none of the mounts shows the path the first stands for it. */
+static bool find_place(const char *root, const struct version *version, const char *path,
+		       struct place *out)
 {
 	char file[PATH_MAX], mount_root[PATH_MAX], mount[PATH_MAX];
 	char *text, *saved = NULL;
@@ -88,21 +98,24 @@ static bool find_place(const char *root, const struct version *version, const ch
 
 	snprintf(file, sizeof(file), "%.4000s/proc/self/mountinfo", root);
 	text = mt_text_read_file(file, NULL);
-	for (char *line = text ? strtok_r(text, "\n", &saved) : NULL; line && !below; line = strtok_r(NULL, "\n", &saved)) {
+	for (char *line = text ? strtok_r(text, "\n", &saved) : NULL; line && !below;
+	     line = strtok_r(NULL, "\n", &saved)) {
 		if (!parse_mount(version, line, mount_root, mount))
 			continue;
 		below = mt_cgroup_path_below(path, mount_root);
 		if (found && !below)
 			continue;
 		snprintf(out->mount, sizeof(out->mount), "%.2000s%.2000s", root, mount);
-		snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount, below ? below : "");
+		snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount,
+			 below ? below : "");
 		found = true;
 	}
 	free(text);
 	return found;
 }
 
-/* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none either. */
+/* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none
+ * either. */
 static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
 {
 	char *text = mt_cgroup_file_read(path);
@@ -110,7 +123,8 @@ static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
 
 	if (text)
 		text[strcspn(text, "\n")] = '\0';
-	is_limit = text && mt_text_parse_u64(text, out) && *out && (!machine_bytes || *out < machine_bytes);
+	is_limit = text && mt_text_parse_u64(text, out) && *out &&
+		   (!machine_bytes || *out < machine_bytes);
 	free(text);
 	return is_limit;
 }
@@ -138,7 +152,9 @@ static bool read_used(const struct version *version, const char *directory, uint
 
 double mt_limit_percent(const struct mt_limit *memory)
 {
-	return memory->limit_bytes ? 100.0 * (double)memory->used_bytes / (double)memory->limit_bytes : 0;
+	return memory->limit_bytes
+		       ? 100.0 * (double)memory->used_bytes / (double)memory->limit_bytes
+		       : 0;
 }
 
 /* The limits of one directory; *out changes where one of them is nearer than what is there. */
@@ -189,14 +205,16 @@ bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t ou
 
 uint64_t mt_limit_machine_used(const char *root)
 {
-	uint64_t total = mt_limit_meminfo(root, "MemTotal"), available = mt_limit_meminfo(root, "MemAvailable");
+	uint64_t total = mt_limit_meminfo(root, "MemTotal"),
+		 available = mt_limit_meminfo(root, "MemAvailable");
 
 	return total > available ? total - available : 0;
 }
 
 static struct mt_limit machine_limit(const char *root)
 {
-	return (struct mt_limit){.source = "/proc/meminfo", .limit_bytes = mt_limit_meminfo(root, "MemTotal"),
+	return (struct mt_limit){.source = "/proc/meminfo",
+				 .limit_bytes = mt_limit_meminfo(root, "MemTotal"),
 				 .used_bytes = mt_limit_machine_used(root)};
 }
 
@@ -270,7 +288,8 @@ enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
 		if (!locate(root, &versions[i], pid, place))
 			continue;
-		/* From the process's own directory up to the mount point, each by cutting off the last name. */
+		/* From the process's own directory up to the mount point, each by cutting off the
+		 * last name. */
 		for (;;) {
 			look_at(&versions[i], place->directory, machine.limit_bytes, &nearest);
 			if (strlen(place->directory) <= strlen(place->mount))

@@ -5,18 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-void mt_limit_given(const struct mt_process *process, const struct mt_stats_file *file, char *out, size_t out_bytes)
+void mt_limit_given(const struct mt_process *process, const struct mt_stats_file *file, char *out,
+		    size_t out_bytes)
 {
 	const char *directory = file ? mt_statsfile_setting(file, "cgroup") : NULL;
 	size_t length = directory ? strlen(directory) : 0;
 
-	if (length + 1 == sizeof(file->settings[0].value) && mt_process_environ(process->pid, "MT_CGROUP", out, out_bytes) &&
+	if (length + 1 == sizeof(file->settings[0].value) &&
+	    mt_process_environ(process->pid, "MT_CGROUP", out, out_bytes) &&
 	    strncmp(out, directory, length) == 0)
 		return;
 	snprintf(out, out_bytes, "%s", directory ? directory : "");
 }
 
-enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory, struct mt_limit *out)
+enum mt_err mt_limit_find_given(const struct mt_process *process, const char *directory,
+				struct mt_limit *out)
 {
 	char root[64];
 
@@ -37,12 +40,13 @@ static bool directory_of(const char *source, char *out, size_t out_bytes)
 	return true;
 }
 
-bool mt_limit_directory(const struct mt_process *process, const struct mt_stats_file *file, const struct mt_limit *limit,
-			char *out, size_t out_bytes)
+bool mt_limit_directory(const struct mt_process *process, const struct mt_stats_file *file,
+			const struct mt_limit *limit, char *out, size_t out_bytes)
 {
 	uint64_t used;
 
-	if (limit && directory_of(limit->source, out, out_bytes) && mt_limit_used_in("", out, &used))
+	if (limit && directory_of(limit->source, out, out_bytes) &&
+	    mt_limit_used_in("", out, &used))
 		return true;
 	mt_limit_given(process, file, out, out_bytes);
 	if (*out && mt_limit_used_in("", out, &used))
@@ -50,8 +54,10 @@ bool mt_limit_directory(const struct mt_process *process, const struct mt_stats_
 	return mt_limit_memory_directory("", process->pid, out, out_bytes);
 }
 
-/* MT_LIMIT_MB is a limit of its own group, or where there is none of the machine, as in the shim. */
-static uint64_t used_now(const struct mt_process *process, const struct mt_stats_file *file, const struct mt_limit *limit)
+/* MT_LIMIT_MB is a limit of its own group, or where there is none of the machine, as in the shim.
+ */
+static uint64_t used_now(const struct mt_process *process, const struct mt_stats_file *file,
+			 const struct mt_limit *limit)
 {
 	char directory[PATH_MAX], root[64];
 	uint64_t used;
@@ -60,14 +66,20 @@ static uint64_t used_now(const struct mt_process *process, const struct mt_stats
 		return mt_limit_machine_used("");
 	snprintf(root, sizeof(root), "/proc/%d/root", (int)process->pid);
 	if (directory_of(limit->source, directory, sizeof(directory)))
-		return mt_limit_used_in("", directory, &used) || mt_limit_used_in(root, directory, &used) ? used : limit->used_bytes;
-	return mt_limit_directory(process, file, NULL, directory, sizeof(directory)) && mt_limit_used_in("", directory, &used)
-	       ? used : limit->used_bytes;
+		return mt_limit_used_in("", directory, &used) ||
+				       mt_limit_used_in(root, directory, &used)
+			       ? used
+			       : limit->used_bytes;
+	return mt_limit_directory(process, file, NULL, directory, sizeof(directory)) &&
+			       mt_limit_used_in("", directory, &used)
+		       ? used
+		       : limit->used_bytes;
 }
 
-/* What the process has published. Its field is too short for a deep group: then the kernel is asked for the place, which is the
- * right one if it holds the same limit. */
-static void take_published(const struct mt_process *process, const struct mt_stats_file *file, struct mt_limit *out)
+/* What the process has published. Its field is too short for a deep group: then the kernel is asked
+ * for the place, which is the right one if it holds the same limit. */
+static void take_published(const struct mt_process *process, const struct mt_stats_file *file,
+			   struct mt_limit *out)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 	const char *source = *file->head.limit_source ? file->head.limit_source : "?";
@@ -76,13 +88,15 @@ static void take_published(const struct mt_process *process, const struct mt_sta
 	if (is_cut && mt_limit_find("", process->pid, out) == MT_ERR_OK && out->is_cgroup &&
 	    out->limit_bytes == now->pressure_limit_bytes)
 		return;
-	*out = (struct mt_limit){.used_bytes = now->pressure_used_bytes, .limit_bytes = now->pressure_limit_bytes};
+	*out = (struct mt_limit){.used_bytes = now->pressure_used_bytes,
+				 .limit_bytes = now->pressure_limit_bytes};
 	snprintf(out->source, sizeof(out->source), "%s", source);
 	out->is_cgroup = is_cut || strstr(source, "/memory.") != NULL;
 	out->used_bytes = used_now(process, file, out);
 }
 
-enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_stats_file *file, struct mt_limit *out)
+enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_stats_file *file,
+			      struct mt_limit *out)
 {
 	char given[PATH_MAX];
 

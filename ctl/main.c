@@ -37,7 +37,8 @@ static int print_help(void)
 	size_t count;
 	const struct mt_command *commands = mt_command_list(&count);
 
-	printf("mtctl %s -- keeps the memory of long-running programs down, from outside\n\n", MT_VERSION);
+	printf("mtctl %s -- keeps the memory of long-running programs down, from outside\n\n",
+	       MT_VERSION);
 	for (size_t i = 0; i < count; i++)
 		printf("  %s%-11s%s %-26s %s\n", mt_table_colour(MT_COLOUR_HEAD), commands[i].name,
 		       mt_table_colour_end(), commands[i].arguments, commands[i].help);
@@ -83,7 +84,8 @@ int main(int argc, char **argv)
 		return refuse_unknown(name);
 	if (argc > 2) {
 		command = mt_command_find(argv[2]);
-		return command ? mt_command_finish(run(command, 2, asked + 1)) : refuse_unknown(argv[2]);
+		return command ? mt_command_finish(run(command, 2, asked + 1))
+			       : refuse_unknown(argv[2]);
 	}
 	return mt_command_finish(print_help());
 }

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the names of our figures end, and how those of families do instead. _count is kept for histograms there. The first that fits. */
+/* How the names of our figures end, and how those of families do instead. _count is kept for
+ * histograms there. The first that fits. */
 static const struct ending {
 	const char *ours, *theirs, *unit;
 	unsigned decimals;
@@ -42,12 +43,14 @@ void mt_metric_name_sample(struct mt_metric *out)
 	snprintf(out->sample, sizeof(out->sample), "%s%s", out->name, suffixes[out->type]);
 }
 
-void mt_metric_of_field(const struct mt_statsfile_field *field, const char *prefix, struct mt_metric *out)
+void mt_metric_of_field(const struct mt_statsfile_field *field, const char *prefix,
+			struct mt_metric *out)
 {
 	const struct ending *ending = ending_of(field->name);
 	int stem = (int)(strlen(field->name) - strlen(ending->ours));
 
-	snprintf(out->name, sizeof(out->name), "%s%.*s%s", prefix, stem, field->name, ending->theirs);
+	snprintf(out->name, sizeof(out->name), "%s%.*s%s", prefix, stem, field->name,
+		 ending->theirs);
 	out->type = field->is_counter ? MT_METRIC_COUNTER : MT_METRIC_GAUGE;
 	out->unit = ending->unit;
 	out->help = field->help;

@@ -23,8 +23,10 @@
 
 #define NOBODY       65534
 #define SECONDS_MOST 10u
-#define NAMES_MOST   ((size_t)1 << 18)  /* more than any program has call sites that allocate; the others get offsets */
-#define BYTES_MOST   ((rlim_t)1 << 30) /* of address space: a larger file is read in pieces instead of mapped */
+/* more than any program has call sites that allocate; the others get offsets */
+#define NAMES_MOST ((size_t)1 << 18)
+/* of address space: a larger file is read in pieces instead of mapped */
+#define BYTES_MOST ((rlim_t)1 << 30)
 
 #ifndef SYS_open
 #define SYS_open 0xffffffffu /* newer architectures have openat alone */
@@ -32,8 +34,9 @@
 
 /* ---- the child ---- */
 
-/* What libdw reads makes it open more files, by any name (.gnu_debugaltlink, DW_AT_dwo_name); of a FIFO the open waits for ever. Only
- * our own opens pass, which look at what they open, and do not wait. A kernel without filters leaves the bound of time. */
+/* What libdw reads makes it open more files, by any name (.gnu_debugaltlink, DW_AT_dwo_name); of a
+ * FIFO the open waits for ever. Only our own opens pass, which look at what they open, and do not
+ * wait. A kernel without filters leaves the bound of time. */
 static void keep_libdw_from_opening(void)
 {
 	static struct sock_filter filter[] = {
@@ -42,9 +45,13 @@ static void keep_libdw_from_opening(void)
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 6, 0),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args[2])), /* openat's flags */
+		/* openat's flags */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 (uint32_t)offsetof(struct seccomp_data, args[2])),
 		BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, args[1])), /* open's */
+		/* open's */
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 (uint32_t)offsetof(struct seccomp_data, args[1])),
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_NONBLOCK | O_PATH, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
@@ -54,7 +61,8 @@ static void keep_libdw_from_opening(void)
 	(void)prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-/* Whoever needs memory that is short gets it from here first. Anybody may ask for that, and nobody takes it back. */
+/* Whoever needs memory that is short gets it from here first. Anybody may ask for that, and nobody
+ * takes it back. */
 static void be_first_to_go(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -65,11 +73,12 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-/* False: it could not be given up, and nothing may be read. Who was root cannot be traced by the other nobodies: the kernel
- * makes who changes his user undumpable. */
+/* False: it could not be given up, and nothing may be read. Who was root cannot be traced by the
+ * other nobodies: the kernel makes who changes his user undumpable. */
 static bool give_up_rights(void)
 {
-	const struct rlimit seconds = {SECONDS_MOST, SECONDS_MOST}, bytes = {BYTES_MOST, BYTES_MOST}, core = {0, 0};
+	const struct rlimit seconds = {SECONDS_MOST, SECONDS_MOST},
+			    bytes = {BYTES_MOST, BYTES_MOST}, core = {0, 0};
 
 	(void)setrlimit(RLIMIT_CPU, &seconds);
 	(void)setrlimit(RLIMIT_AS, &bytes);
@@ -78,8 +87,9 @@ static bool give_up_rights(void)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
 		return false;
 	keep_libdw_from_opening();
-	return geteuid() != 0 || (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
-				  setresuid(NOBODY, NOBODY, NOBODY) == 0);
+	return geteuid() != 0 ||
+	       (setgroups(0, NULL) == 0 && setresgid(NOBODY, NOBODY, NOBODY) == 0 &&
+		setresuid(NOBODY, NOBODY, NOBODY) == 0);
 }
 
 /* Each name as soon as it is there: what follows may be the end of us. */
@@ -131,7 +141,8 @@ static size_t split(const char *read, size_t bytes, char **texts, size_t count)
 	const char *at = read, *end;
 	size_t i = 0;
 
-	for (; i < count && (end = memchr(at, '\0', bytes - (size_t)(at - read))); i++, at = end + 1) {
+	for (; i < count && (end = memchr(at, '\0', bytes - (size_t)(at - read)));
+	     i++, at = end + 1) {
 		texts[i] = mt_error_check_memory(strdup(at));
 		mt_text_clean(texts[i], strlen(at) + 1);
 	}
@@ -139,7 +150,8 @@ static size_t split(const char *read, size_t bytes, char **texts, size_t count)
 }
 
 /* By one child. How many of the first have got a text. */
-static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, char **texts, uint64_t end_ns)
+static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			    char **texts, uint64_t end_ns)
 {
 	size_t room = count * MT_SYMBOLS_NAME_BYTES + 1, done = 0;
 	char *read;
@@ -166,15 +178,19 @@ static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresse
 	return done;
 }
 
-/* A child that ends early does so over one file: the next goes on behind it, so that the others keep their names. */
-void mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, char **texts)
+/* A child that ends early does so over one file: the next goes on behind it, so that the others
+ * keep their names. */
+void mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+		    char **texts)
 {
 	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
 	uint64_t end_ns = mt_control_file_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
 
 	while (at < asked && mt_control_file_now_ns() < end_ns) {
 		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);
-		for (bad = at; at < asked && (at == bad || mt_symbols_same_file(symbols, addresses[at], addresses[bad]));)
+		for (bad = at;
+		     at < asked &&
+		     (at == bad || mt_symbols_same_file(symbols, addresses[at], addresses[bad]));)
 			at++;
 	}
 	for (size_t i = 0; i < count; i++)

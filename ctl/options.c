@@ -16,7 +16,8 @@ static json_t *setting_json(const struct mt_setting *setting)
 	mt_json_set_text(object, "environment", setting->environment);
 	mt_json_set_text(object, "kind", setting->kind_word);
 	mt_json_set_text(object, "default", setting->initial);
-	if (setting->kind == MT_SETTING_u64 || setting->kind == MT_SETTING_count || setting->kind == MT_SETTING_decimal || setting->kind == MT_SETTING_round) {
+	if (setting->kind == MT_SETTING_u64 || setting->kind == MT_SETTING_count ||
+	    setting->kind == MT_SETTING_decimal || setting->kind == MT_SETTING_round) {
 		mt_json_set_u64(object, "min", setting->min);
 		mt_json_set_u64(object, "max", setting->max);
 	}
@@ -71,7 +72,8 @@ static void print_markdown(void)
 	}
 	puts("\n| also known as | setting |\n|---|---|");
 	for (size_t i = 0; i < aliases_count; i++)
-		printf("| `%s` | `%s` |\n", aliases[i].environment, mt_setting_find(aliases[i].name)->environment);
+		printf("| `%s` | `%s` |\n", aliases[i].environment,
+		       mt_setting_find(aliases[i].name)->environment);
 }
 
 static void print_text(void)
@@ -96,13 +98,16 @@ static void print_text(void)
 	mt_table_print(table);
 	puts("\nalso known as (MT_* wins):");
 	for (size_t i = 0; i < aliases_count; i++)
-		printf("  %-32s %s\n", aliases[i].environment, mt_setting_find(aliases[i].name)->environment);
+		printf("  %-32s %s\n", aliases[i].environment,
+		       mt_setting_find(aliases[i].name)->environment);
 }
 
 int mt_command_options(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'}, {"markdown", no_argument, NULL, 'm'},
-						{"help", no_argument, NULL, 'h'}, {0}};
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{"markdown", no_argument, NULL, 'm'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
 	void (*print)(void) = print_text;
 	int option;
 

@@ -17,11 +17,12 @@
 struct reach {
 	const char *path;
 	struct mt_walk walk;
-	int flags;   /* for what is there already */
-	mode_t mode; /* for what is not */
+	int flags;        /* for what is there already */
+	mode_t mode;      /* for what is not */
 	const char *text; /* that a new file gets; NULL: none */
 	bool made, again;
-	bool makes_behind_links, followed; /* what a last link leads to is made, too; there was such a link */
+	/* what a last link leads to is made, too; there was such a link */
+	bool makes_behind_links, followed;
 	struct mt_why *why;
 };
 
@@ -33,9 +34,12 @@ static long ask_kernel(long number, long a, long b, long c, long d, long e, long
 static enum mt_err refuse(const struct reach *reach)
 {
 	if (reach->walk.foreign)
-		return mt_error_because(reach->why, MT_ERR_FOREIGN,
-					"%.180s: a symbolic link in it is another user's; it is left alone", reach->path);
-	return mt_error_because(reach->why, MT_ERR_SYSTEM, "%.200s: %s", reach->path, strerror(errno));
+		return mt_error_because(
+			reach->why, MT_ERR_FOREIGN,
+			"%.180s: a symbolic link in it is another user's; it is left alone",
+			reach->path);
+	return mt_error_because(reach->why, MT_ERR_SYSTEM, "%.200s: %s", reach->path,
+				strerror(errno));
 }
 
 static enum mt_err check(const struct reach *reach, const struct stat *file)
@@ -47,7 +51,8 @@ static enum mt_err check(const struct reach *reach, const struct stat *file)
 	if (mt_walk_may_write(file, &folder, geteuid()))
 		return MT_ERR_OK;
 	return mt_error_because(reach->why, MT_ERR_FOREIGN,
-				"%.150s belongs to user %u or has more than one name, and may be another user's doing; it is left alone",
+				"%.150s belongs to user %u or has more than one name, and may be "
+				"another user's doing; it is left alone",
 				reach->path, (unsigned)file->st_uid);
 }
 
@@ -99,7 +104,8 @@ static enum mt_err try_reach(struct reach *reach, int *out_fd)
 	if (!mt_walk_to_last(walk))
 		return refuse(reach);
 	if (makes)
-		*out_fd = openat(walk->folder, walk->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
+		*out_fd = openat(walk->folder, walk->name,
+				 O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, reach->mode);
 	reach->made = makes && *out_fd >= 0;
 	if (reach->made)
 		return MT_ERR_OK;
@@ -107,7 +113,8 @@ static enum mt_err try_reach(struct reach *reach, int *out_fd)
 		return refuse(reach);
 	seen = openat(walk->folder, walk->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (seen < 0 && errno == ENOENT && makes) {
-		reach->again = true; /* gone since; what is there by the next turn is looked at then */
+		/* gone since; what is there by the next turn is looked at then */
+		reach->again = true;
 		return MT_ERR_OK;
 	}
 	error = seen < 0 ? refuse(reach) : take(reach, seen, out_fd);
@@ -116,7 +123,8 @@ static enum mt_err try_reach(struct reach *reach, int *out_fd)
 	return error;
 }
 
-/* Else the next start would find a part of it. It is removed where it was made: by the path it might be another one by now. */
+/* Else the next start would find a part of it. It is removed where it was made: by the path it
+ * might be another one by now. */
 static enum mt_err fill(const struct reach *reach, int fd)
 {
 	size_t length = strlen(reach->text);
@@ -136,7 +144,11 @@ static enum mt_err reach_file(struct reach *reach, int *out_fd)
 	enum mt_err error = MT_ERR_OK;
 	int fd = -1;
 
-	reach->walk = (struct mt_walk){.call = ask_kernel, .own = geteuid(), .text = text, .name = text, .room = sizeof(text),
+	reach->walk = (struct mt_walk){.call = ask_kernel,
+				       .own = geteuid(),
+				       .text = text,
+				       .name = text,
+				       .room = sizeof(text),
 				       .folder = -1};
 	errno = ENAMETOOLONG;
 	if ((size_t)snprintf(text, sizeof(text), "%s", reach->path) >= sizeof(text))
@@ -157,7 +169,11 @@ static enum mt_err reach_file(struct reach *reach, int *out_fd)
 
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path, .flags = O_WRONLY, .mode = mode, .makes_behind_links = true, .why = why};
+	struct reach reach = {.path = path,
+			      .flags = O_WRONLY,
+			      .mode = mode,
+			      .makes_behind_links = true,
+			      .why = why};
 	struct stat file;
 	int fd = -1;
 	enum mt_err error = reach_file(&reach, &fd);
@@ -173,9 +189,14 @@ enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct m
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made, int *out_fd, struct mt_why *why)
+enum mt_err mt_outfile_read_or_make(const char *path, mode_t mode, const char *text, bool *out_made,
+				    int *out_fd, struct mt_why *why)
 {
-	struct reach reach = {.path = path, .flags = O_RDONLY | O_NONBLOCK, .mode = mode, .text = text, .why = why};
+	struct reach reach = {.path = path,
+			      .flags = O_RDONLY | O_NONBLOCK,
+			      .mode = mode,
+			      .text = text,
+			      .why = why};
 	enum mt_err error = reach_file(&reach, out_fd);
 
 	if (!error)

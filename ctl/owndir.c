@@ -10,7 +10,8 @@
 
 #define HOLDS_NS UINT64_C(60000000000)
 #define FRESH_NS UINT64_C(50000000000)
-#define PLACES   4096u /* by pid: a bound that needs no sweeping; two processes of one place forget each other */
+/* by pid: a bound that needs no sweeping; two processes of one place forget each other */
+#define PLACES 4096u
 
 static struct remembered {
 	pid_t pid; /* 0: nobody */
@@ -28,8 +29,9 @@ static bool holds(const struct mt_process *process, uint64_t for_ns)
 {
 	const struct remembered *place = place_of(process);
 
-	return place->pid == process->pid && place->start_ticks == process->start_ticks && place->stack_start &&
-	       place->stack_start == process->stack_start && mt_watchdog_now_ns() - place->asked_ns < for_ns;
+	return place->pid == process->pid && place->start_ticks == process->start_ticks &&
+	       place->stack_start && place->stack_start == process->stack_start &&
+	       mt_watchdog_now_ns() - place->asked_ns < for_ns;
 }
 
 bool mt_owndir_is_fresh(const struct mt_process *process)
@@ -37,14 +39,16 @@ bool mt_owndir_is_fresh(const struct mt_process *process)
 	return holds(process, FRESH_NS);
 }
 
-void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer answer, const char *path)
+void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer answer,
+			const char *path)
 {
 	struct remembered *place = place_of(process);
 
 	if (answer == MT_OWNDIR_NAMED && !*path)
 		answer = MT_OWNDIR_NONE;
 	free(place->path);
-	*place = (struct remembered){.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
+	*place = (struct remembered){
+		.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
 	place->asked_ns = mt_watchdog_now_ns();
 	place->stack_start = answer == MT_OWNDIR_UNREAD ? 0 : process->stack_start;
 	place->path = answer == MT_OWNDIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
@@ -60,7 +64,8 @@ static void read_environment(const struct mt_process *process)
 	if (list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path)))
 		mt_owndir_remember(process, MT_OWNDIR_NAMED, path);
 	else
-		mt_owndir_remember(process, length || is_late ? MT_OWNDIR_NONE : MT_OWNDIR_UNREAD, NULL);
+		mt_owndir_remember(process, length || is_late ? MT_OWNDIR_NONE : MT_OWNDIR_UNREAD,
+				   NULL);
 	free(list);
 }
 

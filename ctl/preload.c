@@ -29,13 +29,17 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
 	const char *named = getenv("MTSHIM_LIBRARY");
 
 	if (named && *named && !resolve(named, out, out_bytes))
-		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file", named);
+		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
+					named);
 	if (!(named && *named) && !mt_installed_find(MT_SHIM_NAME, "", out, out_bytes))
-		return mt_error_because(why, MT_ERR_UNKNOWN, "no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
 					mt_installed_places());
 	if (strpbrk(out, SEPARATORS "$"))
-		return mt_error_because(why, MT_ERR_INVALID, "%.200s: the loader cannot preload a path with a blank, a "
-					"colon or a dollar sign", out);
+		return mt_error_because(why, MT_ERR_INVALID,
+					"%.200s: the loader cannot preload a path with a blank, a "
+					"colon or a dollar sign",
+					out);
 	return MT_ERR_OK;
 }
 
@@ -86,7 +90,8 @@ enum mt_exit mt_preload_prepare(void)
 
 const char *mt_preload_allocator(const char *path)
 {
-	static const char *const names[] = {"jemalloc", "tcmalloc", "mimalloc", "hoard", "snmalloc", "scudo"};
+	static const char *const names[] = {"jemalloc", "tcmalloc", "mimalloc",
+					    "hoard",    "snmalloc", "scudo"};
 	const char *base = mt_text_basename(path);
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

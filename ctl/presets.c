@@ -42,11 +42,14 @@ static void print_text(const struct mt_setting_preset *lines, size_t lines_count
 		printf("%-12s  for %s\n%12s", name, roles[i].role, "");
 		for (size_t j = 0; j < lines_count; j++)
 			if (strcmp(lines[j].preset, roles[i].preset) == 0)
-				printf("  %s=%s", mt_setting_find(lines[j].name)->environment, lines[j].value);
+				printf("  %s=%s", mt_setting_find(lines[j].name)->environment,
+				       lines[j].value);
 		putchar('\n');
 	}
-	puts("\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its preset.\n"
-	     "What ends a round is MT_ROUND's to say: mark (mt_round(), `mtctl round`) unless it is set.");
+	puts("\nMT_PRESET=NAME or `mtctl run --preset NAME`; every MT_* variable overrides its "
+	     "preset.\n"
+	     "What ends a round is MT_ROUND's to say: mark (mt_round(), `mtctl round`) unless it "
+	     "is set.");
 }
 
 int mt_command_presets(int argc, char **argv)

@@ -52,7 +52,8 @@ int mt_process_open(pid_t pid, const char *file)
 	return openat(proc_directory(), path, O_RDONLY | O_CLOEXEC);
 }
 
-/* A file that the kernel makes in one piece: one read is all of it, or as much as there is room for. */
+/* A file that the kernel makes in one piece: one read is all of it, or as much as there is room
+ * for. */
 bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_bytes)
 {
 	ssize_t got;
@@ -66,7 +67,8 @@ bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_by
 	return got > 0;
 }
 
-/* From the name on, which is in parentheses and may hold anything, parentheses too. Field numbers are those of proc(5). */
+/* From the name on, which is in parentheses and may hold anything, parentheses too. Field numbers
+ * are those of proc(5). */
 static bool parse_stat(char *text, struct mt_process *process)
 {
 	char *name = strchr(text, '('), *at = strrchr(text, ')'), state;
@@ -88,7 +90,8 @@ static bool parse_stat(char *text, struct mt_process *process)
 	process->parent = (pid_t)fields[4];
 	process->is_kernel = fields[9] & 0x00200000; /* PF_KTHREAD */
 	process->start_ticks = fields[22];
-	process->rss_bytes = fields[24] > INT64_MAX ? 0 : fields[24] * (uint64_t)sysconf(_SC_PAGESIZE);
+	process->rss_bytes =
+		fields[24] > INT64_MAX ? 0 : fields[24] * (uint64_t)sysconf(_SC_PAGESIZE);
 	process->stack_start = fields[28];
 	return state != 'Z' && state != 'X';
 }
@@ -97,10 +100,12 @@ bool mt_process_read_stat(struct mt_process *process)
 {
 	char text[1024];
 
-	return mt_process_read_small(process->pid, "stat", text, sizeof(text)) && parse_stat(text, process);
+	return mt_process_read_small(process->pid, "stat", text, sizeof(text)) &&
+	       parse_stat(text, process);
 }
 
-/* The last of "NSpid:\t12\t1": what the process calls itself. Kernels without the line have no other namespace. */
+/* The last of "NSpid:\t12\t1": what the process calls itself. Kernels without the line have no
+ * other namespace. */
 static pid_t last_pid(const char *status, pid_t pid)
 {
 	const char *line = strstr(status, "\nNSpid:");
@@ -110,7 +115,8 @@ static pid_t last_pid(const char *status, pid_t pid)
 	if (!line)
 		return pid;
 	line += strlen("\nNSpid:");
-	for (long value = strtol(line, &next, 10); next != line && *line != '\n'; value = strtol(line, &next, 10)) {
+	for (long value = strtol(line, &next, 10); next != line && *line != '\n';
+	     value = strtol(line, &next, 10)) {
 		own = value;
 		line = next;
 	}
@@ -148,13 +154,15 @@ uint64_t mt_process_own_pidns(void)
 	static uint64_t pidns;
 	char link[32] = "";
 
-	if (!asked && readlink("/proc/self", link, sizeof(link) - 1) > 0 && strtol(link, NULL, 10) == (long)getpid())
+	if (!asked && readlink("/proc/self", link, sizeof(link) - 1) > 0 &&
+	    strtol(link, NULL, 10) == (long)getpid())
 		pidns = pidns_of("/proc/self/ns/pid");
 	asked = true;
 	return pidns;
 }
 
-/* What it calls itself. The status file is asked only where there is more than one answer: it is long. */
+/* What it calls itself. The status file is asked only where there is more than one answer: it is
+ * long. */
 void mt_process_read_identity(struct mt_process *process)
 {
 	char path[64], *status = NULL;
@@ -176,8 +184,8 @@ bool mt_process_may_look_into(const struct mt_process *process)
 	return !process->is_kernel && (asker == 0 || asker == process->uid);
 }
 
-/* The owner of the directory is the effective user, of a process that may not be looked into as well; a stat file belongs to
- * root then. Much cheaper than the status file. */
+/* The owner of the directory is the effective user, of a process that may not be looked into as
+ * well; a stat file belongs to root then. Much cheaper than the status file. */
 static bool scan(pid_t pid, struct mt_process *out)
 {
 	struct mt_process process = {.pid = pid, .own_pid = pid};
@@ -236,6 +244,6 @@ bool mt_process_runs(pid_t pid, uint64_t stack_start)
 {
 	struct mt_process now = {.pid = pid};
 
-	return !stack_start || !mt_process_read_stat(&now) || !now.stack_start || now.stack_start == stack_start;
+	return !stack_start || !mt_process_read_stat(&now) || !now.stack_start ||
+	       now.stack_start == stack_start;
 }
-

@@ -13,8 +13,9 @@
 #include "ctl/text.h"
 #include "ctl/watchdog.h"
 
-#define MS               UINT64_C(1000000)
-#define FREE_NS (MS / 2) /* of a process: more than one takes that is out for nothing */
+#define MS UINT64_C(1000000)
+/* of a process: more than one takes that is out for nothing */
+#define FREE_NS          (MS / 2)
 #define USER_NS          (1000 * MS)
 #define ALL_NS           (5000 * MS)
 #define USERS_MOST       64u
@@ -39,7 +40,8 @@ static uint64_t *spent_of(uid_t uid)
 		if (budget.users[i].uid == uid)
 			return &budget.users[i].spent_ns;
 	if (budget.users_count == USERS_MOST)
-		return &budget.spent_ns; /* so many users wait for nothing: they have the rest together */
+		/* so many users wait for nothing: they have the rest together */
+		return &budget.spent_ns;
 	budget.users[budget.users_count].uid = uid;
 	budget.users[budget.users_count].spent_ns = 0;
 	return &budget.users[budget.users_count++].spent_ns;
@@ -47,7 +49,8 @@ static uint64_t *spent_of(uid_t uid)
 
 bool mt_process_budget_is_left(uid_t uid)
 {
-	/* Nobody attacks himself, and on a busy machine time passes that the processes have not taken. */
+	/* Nobody attacks himself, and on a busy machine time passes that the processes have not
+	 * taken. */
 	return budget.spent_ns < ALL_NS && (uid == geteuid() || *spent_of(uid) < USER_NS);
 }
 
@@ -79,7 +82,8 @@ struct result {
 	size_t directory_bytes;
 };
 
-/* Arguments are separated by NULs; a program that has written its title there leaves blanks behind it. */
+/* Arguments are separated by NULs; a program that has written its title there leaves blanks behind
+ * it. */
 static void join_arguments(char *text, size_t length)
 {
 	while (length && (text[length - 1] == '\0' || text[length - 1] == ' '))
@@ -107,7 +111,9 @@ static void read_maps(struct result *result)
 
 	result->failed = fd < 0 ? errno : 0;
 	if (fd < 0) {
-		result->error = result->failed == ENOENT || result->failed == ESRCH ? MT_ERR_OK : MT_ERR_FOREIGN;
+		result->error = result->failed == ENOENT || result->failed == ESRCH
+					? MT_ERR_OK
+					: MT_ERR_FOREIGN;
 		return;
 	}
 	process->shimmed = mt_shimmed_in_maps(fd, &deleted);
@@ -135,7 +141,8 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 
 static void look(const struct mt_process_look *wanted, size_t item, int to)
 {
-	struct result result = {.item = item, .process = *wanted->process, .environment = MT_OWNDIR_UNASKED};
+	struct result result = {
+		.item = item, .process = *wanted->process, .environment = MT_OWNDIR_UNASKED};
 	uint64_t from_ns = mt_watchdog_now_ns();
 	char directory[PATH_MAX];
 
@@ -151,7 +158,8 @@ static void look(const struct mt_process_look *wanted, size_t item, int to)
 	mt_watchdog_write(to, directory, result.directory_bytes);
 }
 
-/* The child has the budget as it was, and so knows as soon as its parent will whose share is spent. */
+/* The child has the budget as it was, and so knows as soon as its parent will whose share is spent.
+ */
 static bool is_wanted(const struct mt_process_look *one)
 {
 	return !one->done && mt_process_budget_is_left(one->process->uid);
@@ -198,11 +206,12 @@ static uint64_t take_all(const struct batch *batch, const char *text, size_t len
 	return cost_ns;
 }
 
-/* Returns where to go on: at the end, or behind the process at which the child was stuck, or died. */
+/* Returns where to go on: at the end, or behind the process at which the child was stuck, or died.
+ */
 static size_t run_child(const struct batch *batch)
 {
-	const struct mt_watchdog watchdog = {look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST,
-					     COMPUTES_MOST_MS};
+	const struct mt_watchdog watchdog = {
+		look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
 	uint64_t from_ns = mt_watchdog_now_ns(), cost_ns;
 	size_t length, at = batch->first;
 	bool stuck;
@@ -215,7 +224,8 @@ static size_t run_child(const struct batch *batch)
 	if (at == batch->end)
 		return at;
 	batch->looks[at].failed = ETIMEDOUT;
-	mt_process_budget_spend(batch->looks[at].process->uid, mt_watchdog_now_ns() - from_ns - cost_ns);
+	mt_process_budget_spend(batch->looks[at].process->uid,
+				mt_watchdog_now_ns() - from_ns - cost_ns);
 	return at + 1;
 }
 
@@ -251,11 +261,13 @@ enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *wh
 		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
 	mt_process_look_all(&one, 1);
 	if (one.error == MT_ERR_TIMEOUT)
-		return mt_error_because(why, MT_ERR_TIMEOUT,
-					"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
-					(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
+		return mt_error_because(
+			why, MT_ERR_TIMEOUT,
+			"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
+			(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
 	if (one.error)
-		return mt_error_because(why, MT_ERR_FOREIGN, "process %d (%s) may not be looked into: %s",
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"process %d (%s) may not be looked into: %s",
 					(int)process.pid, process.comm, strerror(one.failed));
 	if (!process.shimmed)
 		mt_process_read_identity(&process);
@@ -271,7 +283,8 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 	if (error)
 		return error;
 	if (!process.shimmed)
-		return mt_error_because(why, MT_ERR_UNKNOWN, "process %d (%s) does not carry the shim", (int)pid,
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"process %d (%s) does not carry the shim", (int)pid,
 					process.comm);
 	*out = process;
 	return MT_ERR_OK;
@@ -284,8 +297,8 @@ size_t mt_process_list(struct mt_process **out)
 
 	for (size_t i = 0; i < count; i++)
 		if (mt_process_may_look_into(&(*out)[i]))
-			looks[looks_count++] =
-				(struct mt_process_look){.process = &(*out)[i], .maps = true, .command = true};
+			looks[looks_count++] = (struct mt_process_look){
+				.process = &(*out)[i], .maps = true, .command = true};
 	mt_process_look_all(looks, looks_count);
 	free(looks);
 	return count;

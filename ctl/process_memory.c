@@ -1,5 +1,5 @@
-/* ctl/process_memory.c -- the part of process.h that reads a process's own memory, and what the kernel tells of it
- * under mmap_lock. */
+/* ctl/process_memory.c -- the part of process.h that reads a process's own memory, and what the
+ * kernel tells of it under mmap_lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -12,9 +12,11 @@
 #include "ctl/text.h"
 #include "ctl/watchdog.h"
 
-#define SMAPS_MOST       ((size_t)1 << 30) /* a million mappings, which a process may have, are 750 MB of smaps */
-#define MAPS_MOST        ((size_t)64 << 20)
-#define COMPUTES_MOST_MS 10000u /* the kernel walks the page tables of a large process for seconds */
+/* a million mappings, which a process may have, are 750 MB of smaps */
+#define SMAPS_MOST ((size_t)1 << 30)
+#define MAPS_MOST  ((size_t)64 << 20)
+/* the kernel walks the page tables of a large process for seconds */
+#define COMPUTES_MOST_MS 10000u
 
 struct request {
 	char path[64];
@@ -39,7 +41,8 @@ static void copy(const void *argument, int to)
 static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *length)
 {
 	struct request request;
-	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes, COMPUTES_MOST_MS};
+	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes,
+					     COMPUTES_MOST_MS};
 	uint64_t from_ns = mt_watchdog_now_ns();
 	int failed = ETIMEDOUT;
 	size_t bytes = 0;
@@ -107,7 +110,8 @@ static const char *skip_empty(const char *at, const char *end)
 	return at;
 }
 
-bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out, size_t out_bytes)
+bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out,
+			      size_t out_bytes)
 {
 	size_t name_length = strlen(name);
 	const char *entry = skip_empty(list, list + length);

@@ -10,7 +10,8 @@
 /* All of them as one object: `ps --json`. The caller owns it. */
 json_t *mt_ps_json(const struct mt_roster *roster);
 
-/* `ps --tree`: the family of `root`, for 0 those of all shimmed processes. Answers the exit code. */
+/* `ps --tree`: the family of `root`, for 0 those of all shimmed processes. Answers the exit code.
+ */
 int mt_ps_tree(pid_t root, bool json);
 
 /* The sums of a family as an object, and of one member: null for what is not known. */

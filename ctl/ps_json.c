@@ -1,4 +1,5 @@
-/* ctl/ps_json.c -- the roster as JSON: `mtctl ps --json`, and what `mtctl serve` answers to /api/processes. */
+/* ctl/ps_json.c -- the roster as JSON: `mtctl ps --json`, and what `mtctl serve` answers to
+ * /api/processes. */
 #include "ctl/json.h"
 #include "ctl/limit.h"
 #include "ctl/ps.h"
@@ -26,22 +27,29 @@ static json_t *entry_json(const struct mt_roster *roster, const struct mt_roster
 	if (entry->parent == MT_TREE_NONE)
 		mt_json_set(object, "parent", json_null());
 	else
-		mt_json_set_u64(object, "parent", (uint64_t)roster->list[entry->parent].process.pid);
+		mt_json_set_u64(object, "parent",
+				(uint64_t)roster->list[entry->parent].process.pid);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set(object, "rank", *entry->head.rank ? json_string(entry->head.rank) : json_null());
+	mt_json_set(object, "rank",
+		    *entry->head.rank ? json_string(entry->head.rank) : json_null());
 	mt_json_set_text(object, "state", mt_roster_state(entry->state));
 	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
-	mt_json_set(object, "heap_live_bytes", awake ? mt_json_u64(entry->own.live_bytes) : json_null());
-	mt_json_set(object, "heap_idle_bytes", awake ? mt_json_u64(entry->own.idle_bytes) : json_null());
-	mt_json_set(object, "gpu_bytes", entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
-	mt_json_set(object, "records_count", awake ? mt_json_u64(entry->head.records_count) : json_null());
+	mt_json_set(object, "heap_live_bytes",
+		    awake ? mt_json_u64(entry->own.live_bytes) : json_null());
+	mt_json_set(object, "heap_idle_bytes",
+		    awake ? mt_json_u64(entry->own.idle_bytes) : json_null());
+	mt_json_set(object, "gpu_bytes",
+		    entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
+	mt_json_set(object, "records_count",
+		    awake ? mt_json_u64(entry->head.records_count) : json_null());
 	set_sums(object, "tree", &entry->tree);
 	return object;
 }
 
-/* The limit that is nearest to being reached, of those that hold for whoever asks: the machine's, or the container's. */
+/* The limit that is nearest to being reached, of those that hold for whoever asks: the machine's,
+ * or the container's. */
 static json_t *memory_json(void)
 {
 	struct mt_limit memory;

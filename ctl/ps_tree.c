@@ -1,4 +1,5 @@
-/* ctl/ps_tree.c -- `mtctl ps --tree`: whole process trees by what they really hold, and what of it is shared and copied. */
+/* ctl/ps_tree.c -- `mtctl ps --tree`: whole process trees by what they really hold, and what of it
+ * is shared and copied. */
 #include <stdio.h>
 
 #include "ctl/json.h"
@@ -68,7 +69,10 @@ static bool member_uses_cuda(const struct mt_member *member)
 	return member->uses_cuda;
 }
 
-#define COLUMN(heading, wanted, known, name) {heading, wanted, known, offsetof(struct mt_family_sums, name)}
+#define COLUMN(heading, wanted, known, name)                                                       \
+	{                                                                                          \
+		heading, wanted, known, offsetof(struct mt_family_sums, name)                      \
+	}
 static const struct column columns[] = {
 	COLUMN("RSS", always, is_any, rss_bytes),
 	COLUMN("PSS", always, is_memory_known, pss_bytes),
@@ -88,8 +92,8 @@ static uint64_t value_of(const struct mt_family_sums *sums, const struct column 
 	return *(const uint64_t *)(const void *)((const char *)sums + column->offset);
 }
 
-static void add_figures(struct mt_table *table, const struct mt_family *family, const struct mt_family_sums *sums,
-			const struct mt_member *member)
+static void add_figures(struct mt_table *table, const struct mt_family *family,
+			const struct mt_family_sums *sums, const struct mt_member *member)
 {
 	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
 		if (!columns[i].is_wanted(family))
@@ -101,7 +105,8 @@ static void add_figures(struct mt_table *table, const struct mt_family *family, 
 	}
 }
 
-static void add_member(struct mt_table *table, const struct mt_family *family, const struct mt_member *member)
+static void add_member(struct mt_table *table, const struct mt_family *family,
+		       const struct mt_member *member)
 {
 	struct mt_family_sums sums;
 	char text[256];
@@ -112,7 +117,8 @@ static void add_member(struct mt_table *table, const struct mt_family *family, c
 	mt_table_add(table, text);
 	mt_table_add(table, mt_family_state(member->state));
 	add_figures(table, family, &sums, member);
-	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "", member->process.command);
+	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
+		 member->process.command);
 	mt_table_add(table, text);
 }
 
@@ -124,8 +130,11 @@ static void print_meaning(const struct mt_family *family)
 	printf("RSS adds up to %s, with shared pages counted in every process that maps them.\n",
 	       mt_text_bytes(sums->rss_bytes).text);
 	if (family->forks_count)
-		printf("Copy-on-write: of %s %s are shared with the family, which would else be copies, and about %s have been "
-		       "copied.\n", mt_text_counted(family->forks_count, "forked process", "forked processes").text,
+		printf("Copy-on-write: of %s %s are shared with the family, which would else be "
+		       "copies, and about %s have been "
+		       "copied.\n",
+		       mt_text_counted(family->forks_count, "forked process", "forked processes")
+			       .text,
 		       mt_text_bytes(sums->shared_bytes).text,
 		       mt_text_bytes(sums->copied_bytes).text);
 	if (family->unknown_count)
@@ -172,7 +181,8 @@ static void set_if(json_t *object, const char *name, bool known, uint64_t value)
 	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
 }
 
-static json_t *sums_json(const struct mt_family_sums *sums, bool memory, bool fork, bool heap, bool gpu)
+static json_t *sums_json(const struct mt_family_sums *sums, bool memory, bool fork, bool heap,
+			 bool gpu)
 {
 	json_t *object = json_object();
 
@@ -208,11 +218,13 @@ static json_t *member_json(const struct mt_family *family, const struct mt_membe
 	json_t *object;
 
 	mt_family_member_sums(member, &sums);
-	object = sums_json(&sums, member->memory_known, member->fork.is_fork, member->head_known, member->uses_cuda);
+	object = sums_json(&sums, member->memory_known, member->fork.is_fork, member->head_known,
+			   member->uses_cuda);
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
 	set_if(object, "parent", member->parent != MT_TREE_NONE,
-	       member->parent != MT_TREE_NONE ? (uint64_t)family->list[member->parent].process.pid : 0);
+	       member->parent != MT_TREE_NONE ? (uint64_t)family->list[member->parent].process.pid
+					      : 0);
 	mt_json_set_u64(object, "depth", member->depth);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);

@@ -16,7 +16,8 @@ static bool take_number(const char *text, double *out, const char **end)
 	if (!isdigit((unsigned char)*text) && !(text[0] == '.' && isdigit((unsigned char)text[1])))
 		return false;
 	value = strtod(text, &after);
-	if (!isfinite(value) || memchr(text, 'x', (size_t)(after - text)) || memchr(text, 'X', (size_t)(after - text)))
+	if (!isfinite(value) || memchr(text, 'x', (size_t)(after - text)) ||
+	    memchr(text, 'X', (size_t)(after - text)))
 		return false;
 	*out = value;
 	*end = after + strspn(after, " ");

@@ -1,4 +1,5 @@
-/* ctl/record.c -- `mtctl record`: what a program, or a process that runs, holds over time, into a file of JSON lines. */
+/* ctl/record.c -- `mtctl record`: what a program, or a process that runs, holds over time, into a
+ * file of JSON lines. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,27 +14,32 @@
 #include "ctl/target.h"
 
 #define INTERVAL_NS UINT64_C(1000000000)
-#define LOOK_NS     UINT64_C(250000000) /* between looks for cleanups and rounds, where samples are farther apart */
+/* between looks for cleanups and rounds, where samples are farther apart */
+#define LOOK_NS UINT64_C(250000000)
 
 static int print_help(void)
 {
-	mt_command_help(
-		"record",
-		"Runs a program under the shim as `mtctl run` does, with its exit code, and writes what it holds to\n"
-		"FILE, a line each second; or watches a process that runs, until it ends, or Ctrl-C or SIGTERM\n"
-		"(which a job in the background of a script needs: it ignores Ctrl-C's signal). `mtctl plot FILE`\n"
-		"draws it, `mtctl compare` several. Signals sent here go to a program that was started.\n\n"
-		"  -o, --output=FILE    emptied, if it is there\n"
-		"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
-		"  --tree               every shimmed process below it as well\n"
-		"  --no-shim            the program as it is, from what the kernel says of it: to compare with\n"
-		"\nsettings, for a program that is started:\n");
+	mt_command_help("record", "Runs a program under the shim as `mtctl run` does, with its "
+				  "exit code, and writes what it holds to\n"
+				  "FILE, a line each second; or watches a process that runs, until "
+				  "it ends, or Ctrl-C or SIGTERM\n"
+				  "(which a job in the background of a script needs: it ignores "
+				  "Ctrl-C's signal). `mtctl plot FILE`\n"
+				  "draws it, `mtctl compare` several. Signals sent here go to a "
+				  "program that was started.\n\n"
+				  "  -o, --output=FILE    emptied, if it is there\n"
+				  "  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
+				  "  --tree               every shimmed process below it as well\n"
+				  "  --no-shim            the program as it is, from what the "
+				  "kernel says of it: to compare with\n"
+				  "\nsettings, for a program that is started:\n");
 	mt_setting_option_print();
 	return MT_EXIT_OK;
 }
 
 /* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
-static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options, struct mt_launch *launch)
+static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
+			   struct mt_launch *launch)
 {
 	uint64_t next_ns = mt_control_file_now_ns(), look_ns, now_ns;
 	bool alive;
@@ -45,7 +51,8 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 		if (next_ns < now_ns)
 			next_ns = now_ns;
 		look_ns = now_ns + LOOK_NS;
-		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns); look_ns += LOOK_NS)
+		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns);
+		     look_ns += LOOK_NS)
 			alive = mt_recorder_look(recorder);
 		/* Who was started by us tells its end itself. */
 		if (!alive && !options->started)
@@ -56,7 +63,8 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 	(void)mt_recorder_look(recorder);
 }
 
-static int record_process(const char *text, const struct mt_recorder_options *options, struct mt_jsonlines *lines)
+static int record_process(const char *text, const struct mt_recorder_options *options,
+			  struct mt_jsonlines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -68,7 +76,8 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 		mt_error_say("'%.60s' is not a process id", text);
 		return MT_EXIT_USAGE;
 	}
-	if ((options->shim && !options->tree ? mt_process_find_shimmed : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
+	if ((options->shim && !options->tree ? mt_process_find_shimmed
+					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_NOT_SHIMMED;
 	}
@@ -98,7 +107,8 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 	mt_text_clean(out->command, sizeof(out->command));
 }
 
-static int record_program(char **argv, const struct mt_recorder_options *options, struct mt_jsonlines *lines)
+static int record_program(char **argv, const struct mt_recorder_options *options,
+			  struct mt_jsonlines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -140,7 +150,8 @@ static bool parse_interval(const char *text, uint64_t *out_ns)
 	return true;
 }
 
-static enum mt_exit take_option(int option, struct mt_recorder_options *options, struct mt_jsonlines *lines)
+static enum mt_exit take_option(int option, struct mt_recorder_options *options,
+				struct mt_jsonlines *lines)
 {
 	if (mt_setting_option_is(option))
 		return mt_setting_option_take(option, optarg);
@@ -155,10 +166,12 @@ static enum mt_exit take_option(int option, struct mt_recorder_options *options,
 
 int mt_command_record(int argc, char **argv)
 {
-	static const struct option own[] = {
-		{"output", required_argument, NULL, 'o'}, {"interval", required_argument, NULL, 'i'},
-		{"tree", no_argument, NULL, 't'},         {"no-shim", no_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},         {0}};
+	static const struct option own[] = {{"output", required_argument, NULL, 'o'},
+					    {"interval", required_argument, NULL, 'i'},
+					    {"tree", no_argument, NULL, 't'},
+					    {"no-shim", no_argument, NULL, 'n'},
+					    {"help", no_argument, NULL, 'h'},
+					    {0}};
 	struct mt_recorder_options options = {.interval_ns = INTERVAL_NS, .shim = true};
 	struct mt_jsonlines lines = {.fd = -1};
 	struct option *long_options = mt_setting_option_list(own);
@@ -166,7 +179,8 @@ int mt_command_record(int argc, char **argv)
 	uint64_t pid;
 	int option;
 
-	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+ho:", long_options)) != -1) {
+	while (code == MT_EXIT_OK &&
+	       (option = mt_command_option(argc, argv, "+ho:", long_options)) != -1) {
 		if (option == 'h')
 			return print_help();
 		code = take_option(option, &options, &lines);
@@ -175,11 +189,13 @@ int mt_command_record(int argc, char **argv)
 	if (code != MT_EXIT_OK)
 		return code;
 	if (!lines.path || optind >= argc) {
-		mt_error_say("record: %s", lines.path ? "no program and no PID given" : "-o FILE is missing");
+		mt_error_say("record: %s",
+			     lines.path ? "no program and no PID given" : "-o FILE is missing");
 		return mt_command_misused("record");
 	}
 	/* A number is a PID, but for behind "--". */
-	options.started = strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
+	options.started =
+		strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
 	if (!options.started && optind + 1 == argc)
 		return record_process(argv[optind], &options, &lines);
 	options.started = true;

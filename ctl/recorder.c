@@ -35,15 +35,18 @@ static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_pr
 {
 	struct mt_watched *watched;
 
-	recorder->list = mt_error_check_memory(realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
+	recorder->list = mt_error_check_memory(
+		realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
 	watched = &recorder->list[recorder->count++];
 	*watched = (struct mt_watched){.process = *process, .state = MT_WATCHED_NEW};
 	/* What it did before the recording began is no part of it. */
-	watched->is_older = mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
+	watched->is_older =
+		mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
 	return watched;
 }
 
-struct mt_recorder *mt_recorder_make(const struct mt_process *root, const struct mt_recorder_options *options,
+struct mt_recorder *mt_recorder_make(const struct mt_process *root,
+				     const struct mt_recorder_options *options,
 				     struct mt_jsonlines *lines)
 {
 	struct mt_recorder *recorder = mt_error_check_memory(calloc(1, sizeof(*recorder)));
@@ -120,7 +123,8 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 	watched->pressure_level = now->pressure_level;
 }
 
-/* After the head has been read again. Counters that fell are those of another program in the same process. */
+/* After the head has been read again. Counters that fell are those of another program in the same
+ * process. */
 static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
 {
 	const struct mt_stats_head *head = &recorder->target.file.head;
@@ -136,7 +140,8 @@ static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched
 		put_pressure(recorder, watched, now_ns);
 }
 
-/* A process removes its files as it ends, and what it did last would go with them: who has the file open can still read. */
+/* A process removes its files as it ends, and what it did last would go with them: who has the file
+ * open can still read. */
 static void keep_open(struct mt_recorder *recorder, const struct mt_watched *watched)
 {
 	struct mt_why why;
@@ -162,7 +167,8 @@ static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched
 		put_records(recorder, watched, now_ns);
 }
 
-/* What came after the last look. A file that is no newer may be that of another program, from before an exec. */
+/* What came after the last look. A file that is no newer may be that of another program, from
+ * before an exec. */
 static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 {
 	struct mt_watched *root = &recorder->list[0];
@@ -170,7 +176,8 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 	struct mt_why why;
 
 	if (recorder->last_fd < 0 ||
-	    mt_target_read_open(&root->process, recorder->last_fd, &recorder->target.file, &why) != MT_ERR_OK ||
+	    mt_target_read_open(&root->process, recorder->last_fd, &recorder->target.file, &why) !=
+		    MT_ERR_OK ||
 	    head->time_ns <= root->said_ns)
 		return;
 	put_counted(recorder, root, now_ns);
@@ -180,7 +187,8 @@ static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
 
 /* ---- who it is ---- */
 
-static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched, struct mt_why *why)
+static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched,
+					struct mt_why *why)
 {
 	struct mt_stats_file *file = &recorder->target.file;
 	enum mt_err error;
@@ -208,8 +216,9 @@ static void begin_counting(const struct mt_recorder *recorder, struct mt_watched
 	watched->is_older = false;
 }
 
-/* An exec changes what it is called, and whether it carries the shim; a moment later the loader has not mapped that yet. So
- * who does not carry it is asked again, ever more seldom, for the maps of a large process are long. */
+/* An exec changes what it is called, and whether it carries the shim; a moment later the loader has
+ * not mapped that yet. So who does not carry it is asked again, ever more seldom, for the maps of a
+ * large process are long. */
 static uint64_t look_closely(const struct mt_recorder *recorder, struct mt_watched *watched)
 {
 	uint64_t looks = mt_recorder_looks(watched->process.pid);
@@ -218,8 +227,8 @@ static uint64_t look_closely(const struct mt_recorder *recorder, struct mt_watch
 	struct mt_why why;
 
 	watched->looked_count = same ? watched->looked_count + 1 : 0;
-	if (same &&
-	    (watched->process.shimmed || !recorder->options.shim || watched->looked_count & (watched->looked_count - 1)))
+	if (same && (watched->process.shimmed || !recorder->options.shim ||
+		     watched->looked_count & (watched->looked_count - 1)))
 		return looks;
 	if (mt_process_find(watched->process.pid, &fresh, &why) == MT_ERR_OK)
 		watched->process = fresh;
@@ -239,16 +248,19 @@ static bool tell_who(struct mt_recorder *recorder, struct mt_watched *watched, u
 		begin_counting(recorder, watched);
 		devices = recorder->target.file.head.devices_count;
 	}
-	if (state != watched->state || looks != watched->looks || devices != watched->devices_count) {
+	if (state != watched->state || looks != watched->looks ||
+	    devices != watched->devices_count) {
 		struct mt_why unread;
 
 		if (state == MT_WATCHED_AWAKE &&
 		    mt_target_read(&watched->process, &recorder->target.file, &unread) != MT_ERR_OK)
 			state = MT_WATCHED_ASLEEP;
 		if (state == MT_WATCHED_REFUSED && watched->state != state)
-			mt_error_say("process %d (%s): %s", (int)watched->process.pid, watched->process.comm, why.text);
+			mt_error_say("process %d (%s): %s", (int)watched->process.pid,
+				     watched->process.comm, why.text);
 		watched->state = state;
-		put(recorder, mt_recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
+		put(recorder,
+		    mt_recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
 	}
 	watched->looks = looks;
 	watched->devices_count = devices;
@@ -267,7 +279,8 @@ static bool is_watched(const struct mt_recorder *recorder, const struct mt_proce
 }
 
 /* Of the root, or of one that we watch already: whose parent has ended is handed to another one. */
-static bool descends(const struct mt_recorder *recorder, const struct mt_process *list, size_t count, pid_t pid)
+static bool descends(const struct mt_recorder *recorder, const struct mt_process *list,
+		     size_t count, pid_t pid)
 {
 	if (mt_tree_descends(list, count, pid, recorder->root.pid))
 		return true;
@@ -283,13 +296,14 @@ static void find_new_ones(struct mt_recorder *recorder)
 	size_t count = mt_process_list(&list);
 
 	for (size_t i = 0; i < count; i++) {
-		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() || is_watched(recorder, &list[i]) ||
-		    !descends(recorder, list, count, list[i].pid))
+		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() ||
+		    is_watched(recorder, &list[i]) || !descends(recorder, list, count, list[i].pid))
 			continue;
 		if (recorder->count < WATCHED_MOST)
 			watch(recorder, &list[i]);
 		else if (!recorder->said)
-			mt_error_say("more than %u processes: those beyond are not recorded", WATCHED_MOST);
+			mt_error_say("more than %u processes: those beyond are not recorded",
+				     WATCHED_MOST);
 		recorder->said |= recorder->count >= WATCHED_MOST;
 	}
 	free(list);
@@ -303,13 +317,15 @@ static json_t *end_line(const struct mt_process *process, uint64_t now_ns)
 	return line;
 }
 
-/* The line of the one that was started or named is written by mt_recorder_end, which knows how it has ended. */
+/* The line of the one that was started or named is written by mt_recorder_end, which knows how it
+ * has ended. */
 static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < recorder->count; i++) {
-		if (mt_process_is_alive(&recorder->list[i].process) || recorder->list[i].process.pid == recorder->root.pid)
+		if (mt_process_is_alive(&recorder->list[i].process) ||
+		    recorder->list[i].process.pid == recorder->root.pid)
 			recorder->list[kept++] = recorder->list[i];
 		else
 			put(recorder, end_line(&recorder->list[i].process, now_ns));
@@ -319,8 +335,8 @@ static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
 
 /* ---- the three calls ---- */
 
-/* One that is silent (stopped, or in a very long tick) is asked more and more seldom, for each wait is lost for the others.
- */
+/* One that is silent (stopped, or in a very long tick) is asked more and more seldom, for each wait
+ * is lost for the others. */
 static void refresh(struct mt_watched *watched, uint64_t until_ns)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
@@ -333,19 +349,22 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	watched->silent_count++;
 	if (silent & (silent - 1))
 		return;
-	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) == MT_ERR_OK)
+	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) ==
+	    MT_ERR_OK)
 		watched->silent_count = 0;
 }
 
 /* What one that is silent last said is not how it is: a process at rest does answer. */
-static bool is_stale(const struct mt_watched *watched, const struct mt_stats_head *head, uint64_t now_ns)
+static bool is_stale(const struct mt_watched *watched, const struct mt_stats_head *head,
+		     uint64_t now_ns)
 {
 	return watched->silent_count && now_ns > head->time_ns && now_ns - head->time_ns > STALE_NS;
 }
 
 bool mt_recorder_sample(struct mt_recorder *recorder)
 {
-	uint64_t half_ns = recorder->options.interval_ns / 2, wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
+	uint64_t half_ns = recorder->options.interval_ns / 2,
+		 wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
 	uint64_t until_ns = mt_control_file_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)
@@ -359,7 +378,8 @@ bool mt_recorder_sample(struct mt_recorder *recorder)
 		struct mt_watched *watched = &recorder->list[i];
 		bool awake = tell_who(recorder, watched, now_ns);
 		bool fresh = awake && !is_stale(watched, &recorder->target.file.head, now_ns);
-		json_t *sample = mt_recorder_sample_line(watched, fresh ? &recorder->target.file : NULL, now_ns);
+		json_t *sample = mt_recorder_sample_line(
+			watched, fresh ? &recorder->target.file : NULL, now_ns);
 
 		if (sample)
 			put(recorder, sample);
@@ -377,7 +397,8 @@ static bool look_at(struct mt_recorder *recorder, struct mt_watched *watched, ui
 	if (watched->state != MT_WATCHED_AWAKE)
 		return recorder->options.shim && mt_process_is_alive(&watched->process) &&
 		       tell_who(recorder, watched, now_ns);
-	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) == MT_ERR_OK;
+	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) ==
+	       MT_ERR_OK;
 }
 
 bool mt_recorder_look(struct mt_recorder *recorder)
@@ -403,8 +424,10 @@ void mt_recorder_end(struct mt_recorder *recorder, const struct mt_launch *launc
 	if (launch->pid && launch->ended) {
 		bool killed = WIFSIGNALED(launch->status);
 
-		mt_json_set(line, "exit_code", killed ? json_null() : json_integer(WEXITSTATUS(launch->status)));
-		mt_json_set(line, "signal", killed ? json_integer(WTERMSIG(launch->status)) : json_null());
+		mt_json_set(line, "exit_code",
+			    killed ? json_null() : json_integer(WEXITSTATUS(launch->status)));
+		mt_json_set(line, "signal",
+			    killed ? json_integer(WTERMSIG(launch->status)) : json_null());
 		mt_json_set_u64(line, "rss_peak_bytes", (uint64_t)launch->usage.ru_maxrss * 1024);
 	}
 	put(recorder, line);

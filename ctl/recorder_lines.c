@@ -44,7 +44,8 @@ uint64_t mt_recorder_looks(pid_t pid)
 	char *comm = mt_process_read(pid, "comm", &comm_length);
 	char *command = mt_process_read_memory(pid, "cmdline", &command_length);
 
-	return add_looks(add_looks(0xcbf29ce484222325u, comm, comm_length), command, command_length);
+	return add_looks(add_looks(0xcbf29ce484222325u, comm, comm_length), command,
+			 command_length);
 }
 
 json_t *mt_recorder_line(const char *kind, pid_t pid, uint64_t time_ns)
@@ -67,7 +68,8 @@ static void set_clean(json_t *object, const char *name, const char *text)
 	mt_json_set_text(object, name, clean);
 }
 
-json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options, uint64_t now_ns)
+json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options,
+			   uint64_t now_ns)
 {
 	json_t *line = mt_recorder_line("header", root->pid, now_ns);
 	struct utsname machine;
@@ -87,7 +89,8 @@ json_t *mt_recorder_header(const struct mt_process *root, const struct mt_record
 		set_clean(line, "kernel", machine.release);
 	}
 	mt_json_set_u64(line, "cpus_count", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
-	mt_json_set_u64(line, "memory_bytes", (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
+	mt_json_set_u64(line, "memory_bytes",
+			(uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE));
 	return line;
 }
 
@@ -108,10 +111,11 @@ static json_t *devices_json(const struct mt_stats_file *file)
 	return array;
 }
 
-json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct mt_stats_file *file, const char *why,
-				 uint64_t now_ns)
+json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct mt_stats_file *file,
+				 const char *why, uint64_t now_ns)
 {
-	static const char *const states[MT_WATCHED_STATES_COUNT] = {"new", "plain", "asleep", "awake", "refused"};
+	static const char *const states[MT_WATCHED_STATES_COUNT] = {"new", "plain", "asleep",
+								    "awake", "refused"};
 	const struct mt_process *process = &watched->process;
 	json_t *line = mt_recorder_line("process", process->pid, now_ns);
 
@@ -139,13 +143,14 @@ struct number {
 	const char *name;
 	size_t offset;
 };
-#define NUMBER(name)                                                                                                        \
-	{                                                                                                                   \
-#name, offsetof(struct mt_stats_snapshot, name)                                                             \
+#define NUMBER(name)                                                                               \
+	{                                                                                          \
+#name, offsetof(struct mt_stats_snapshot, name)                                    \
 	}
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void set_numbers(json_t *object, const struct mt_stats_snapshot *from, const struct number *numbers, size_t count)
+static void set_numbers(json_t *object, const struct mt_stats_snapshot *from,
+			const struct number *numbers, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value;
@@ -197,14 +202,23 @@ static json_t *device_samples(const struct mt_stats_file *file)
 static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
 {
 	static const struct number heap[] = {
-		NUMBER(heap_live_bytes), NUMBER(heap_idle_bytes), NUMBER(heap_dirty_bytes), NUMBER(heap_active_bytes),
-		NUMBER(rounds_count),    NUMBER(pressure_level),  NUMBER(cpu_ns),
+		NUMBER(heap_live_bytes),  NUMBER(heap_idle_bytes),
+		NUMBER(heap_dirty_bytes), NUMBER(heap_active_bytes),
+		NUMBER(rounds_count),     NUMBER(pressure_level),
+		NUMBER(cpu_ns),
 	};
-	static const struct number pressure[] = {NUMBER(pressure_used_bytes), NUMBER(pressure_limit_bytes)};
+	static const struct number pressure[] = {NUMBER(pressure_used_bytes),
+						 NUMBER(pressure_limit_bytes)};
 	static const struct number gpu[] = {
-		NUMBER(gpu_allocated_bytes),      NUMBER(gpu_reserved_bytes),       NUMBER(gpu_idle_bytes),
-		NUMBER(gpu_pending_bytes),        NUMBER(gpu_other_bytes),          NUMBER(gpu_pinned_bytes),
-		NUMBER(gpu_async_reserved_bytes), NUMBER(framework_reserved_bytes), NUMBER(framework_allocated_bytes),
+		NUMBER(gpu_allocated_bytes),
+		NUMBER(gpu_reserved_bytes),
+		NUMBER(gpu_idle_bytes),
+		NUMBER(gpu_pending_bytes),
+		NUMBER(gpu_other_bytes),
+		NUMBER(gpu_pinned_bytes),
+		NUMBER(gpu_async_reserved_bytes),
+		NUMBER(framework_reserved_bytes),
+		NUMBER(framework_allocated_bytes),
 	};
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 
@@ -220,7 +234,8 @@ static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
 	mt_json_set(line, "devices", device_samples(file));
 }
 
-json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct mt_stats_file *file, uint64_t now_ns)
+json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct mt_stats_file *file,
+				uint64_t now_ns)
 {
 	char *status = mt_process_read(watched->process.pid, "status", NULL);
 	json_t *line = NULL;

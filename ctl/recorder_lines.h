@@ -1,5 +1,5 @@
-/* ctl/recorder_lines.h -- the lines of a recording, one function for each kind; who is watched, and what was seen of him.
- * For recorder.c alone. */
+/* ctl/recorder_lines.h -- the lines of a recording, one function for each kind; who is watched, and
+ * what was seen of him. For recorder.c alone. */
 #ifndef MT_CTL_RECORDER_LINES_H
 #define MT_CTL_RECORDER_LINES_H
 
@@ -18,7 +18,8 @@ enum mt_watched_state {
 struct mt_watched {
 	struct mt_process process;
 	enum mt_watched_state state; /* as the last process line has it */
-	bool is_older;               /* than the recording, and its counters have not been read yet */
+	/* than the recording, and its counters have not been read yet */
+	bool is_older;
 	uint32_t devices_count;
 	uint32_t silent_count; /* so many samples in a row it has not answered */
 	uint64_t looks;        /* of its name and arguments */
@@ -36,13 +37,15 @@ uint64_t mt_recorder_looks(pid_t pid);
 /* {"kind": KIND, "time_ns": ..., "pid": ...}; the caller adds the rest. */
 json_t *mt_recorder_line(const char *kind, pid_t pid, uint64_t time_ns);
 
-json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options, uint64_t now_ns);
+json_t *mt_recorder_header(const struct mt_process *root, const struct mt_recorder_options *options,
+			   uint64_t now_ns);
 
 /* `file` is read where the process is awake; `why` is "" or why its file is refused. */
-json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct mt_stats_file *file, const char *why,
-				 uint64_t now_ns);
+json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct mt_stats_file *file,
+				 const char *why, uint64_t now_ns);
 
 /* NULL: it holds nothing any more. `file` NULL: nothing is known but what the kernel says. */
-json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct mt_stats_file *file, uint64_t now_ns);
+json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct mt_stats_file *file,
+				uint64_t now_ns);
 
 #endif

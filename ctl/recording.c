@@ -12,20 +12,24 @@ static void *make_room(void *list, size_t count, size_t bytes)
 	return mt_error_check_memory(realloc(list, (count ? count * 2 : 2) * bytes));
 }
 
-bool mt_recording_add_sample(struct mt_recording *recording, const struct mt_recording_sample *sample)
+bool mt_recording_add_sample(struct mt_recording *recording,
+			     const struct mt_recording_sample *sample)
 {
 	if (recording->samples_count >= MT_RECORDING_SAMPLES_MOST)
 		return false;
-	recording->samples = make_room(recording->samples, recording->samples_count, sizeof(*sample));
+	recording->samples =
+		make_room(recording->samples, recording->samples_count, sizeof(*sample));
 	recording->samples[recording->samples_count++] = *sample;
 	return true;
 }
 
-bool mt_recording_add_device(struct mt_recording *recording, const struct mt_recording_device *device)
+bool mt_recording_add_device(struct mt_recording *recording,
+			     const struct mt_recording_device *device)
 {
 	if (recording->devices_count >= MT_RECORDING_SAMPLES_MOST)
 		return false;
-	recording->devices = make_room(recording->devices, recording->devices_count, sizeof(*device));
+	recording->devices =
+		make_room(recording->devices, recording->devices_count, sizeof(*device));
 	recording->devices[recording->devices_count++] = *device;
 	return true;
 }
@@ -53,13 +57,15 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
 
 	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MOST)
 		return process;
-	recording->processes = make_room(recording->processes, recording->processes_count, sizeof(*process));
+	recording->processes =
+		make_room(recording->processes, recording->processes_count, sizeof(*process));
 	process = &recording->processes[recording->processes_count++];
 	*process = (struct mt_recording_process){.pid = pid};
 	return process;
 }
 
-const struct mt_recording_process *mt_recording_process(const struct mt_recording *recording, uint64_t pid)
+const struct mt_recording_process *mt_recording_process(const struct mt_recording *recording,
+							uint64_t pid)
 {
 	return find_process(recording, pid);
 }
@@ -86,7 +92,8 @@ static int marks_by_time(const void *a, const void *b)
 static void sort(void *list, size_t count, size_t bytes, int (*compare)(const void *, const void *))
 {
 	for (size_t i = 1; i < count; i++)
-		if (compare((const char *)list + (i - 1) * bytes, (const char *)list + i * bytes) > 0) {
+		if (compare((const char *)list + (i - 1) * bytes, (const char *)list + i * bytes) >
+		    0) {
 			qsort(list, count, bytes, compare);
 			return;
 		}
@@ -94,8 +101,10 @@ static void sort(void *list, size_t count, size_t bytes, int (*compare)(const vo
 
 void mt_recording_sort(struct mt_recording *recording)
 {
-	_Static_assert(offsetof(struct mt_recording_sample, time_ns) == 0, "by_time reads it there");
-	_Static_assert(offsetof(struct mt_recording_device, time_ns) == 0, "by_time reads it there");
+	_Static_assert(offsetof(struct mt_recording_sample, time_ns) == 0,
+		       "by_time reads it there");
+	_Static_assert(offsetof(struct mt_recording_device, time_ns) == 0,
+		       "by_time reads it there");
 	sort(recording->samples, recording->samples_count, sizeof(*recording->samples), by_time);
 	sort(recording->devices, recording->devices_count, sizeof(*recording->devices), by_time);
 	sort(recording->marks, recording->marks_count, sizeof(*recording->marks), marks_by_time);
@@ -108,8 +117,11 @@ uint64_t mt_recording_begin_ns(const struct mt_recording *recording)
 
 uint64_t mt_recording_end_ns(const struct mt_recording *recording)
 {
-	uint64_t sample_ns = recording->samples_count ? recording->samples[recording->samples_count - 1].time_ns : 0;
-	uint64_t mark_ns = recording->marks_count ? recording->marks[recording->marks_count - 1].time_ns : 0;
+	uint64_t sample_ns = recording->samples_count
+				     ? recording->samples[recording->samples_count - 1].time_ns
+				     : 0;
+	uint64_t mark_ns =
+		recording->marks_count ? recording->marks[recording->marks_count - 1].time_ns : 0;
 
 	if (!sample_ns)
 		return 0;

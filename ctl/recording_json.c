@@ -49,7 +49,9 @@ static enum mt_err unsound(struct mt_why *why, const char *what)
 
 static uint64_t fallen(uint64_t before, uint64_t after)
 {
-	return before != MT_RECORDING_UNKNOWN && after != MT_RECORDING_UNKNOWN && before > after ? before - after : 0;
+	return before != MT_RECORDING_UNKNOWN && after != MT_RECORDING_UNKNOWN && before > after
+		       ? before - after
+		       : 0;
 }
 
 static uint32_t level_of(const json_t *object, const char *(*word)(uint64_t), uint32_t count)
@@ -83,7 +85,8 @@ static bool read_sample(const json_t *object, bool ring, struct mt_recording_sam
 		return false;
 	for (size_t i = 0; i < MT_RECORDING_FIGURES_COUNT; i++) {
 		out->bytes[i] = MT_RECORDING_UNKNOWN;
-		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MOST, &out->bytes[i]))
+		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MOST,
+			 &out->bytes[i]))
 			return false;
 	}
 	return true;
@@ -97,7 +100,8 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 
 	json_array_foreach(list, i, one)
 	{
-		struct mt_recording_device device = {.time_ns = sample->time_ns, .pid = sample->pid};
+		struct mt_recording_device device = {.time_ns = sample->time_ns,
+						     .pid = sample->pid};
 
 		if (!get(one, "ordinal", MT_DEVICES_COUNT - 1, &device.ordinal) ||
 		    !get(one, "allocated_bytes", BYTES_MOST, &device.allocated_bytes) ||
@@ -110,7 +114,8 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 }
 
 /* A cleanup that was merged is told by the one that did its work. */
-static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *object, uint64_t pid, struct mt_why *why)
+static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *object, uint64_t pid,
+				struct mt_why *why)
 {
 	struct mt_recording_mark mark = {.kind = MT_RECORDING_CLEANUP, .pid = pid};
 	uint64_t *rss = mark.rss_bytes, *live = mark.live_bytes;
@@ -128,14 +133,16 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 		return unsound(why, "a cleanup");
 	if (json_is_true(json_object_get(object, "merged")))
 		return MT_ERR_OK;
-	if (!rss[MT_RECORDING_BEFORE]) /* it could not be read, and nothing was then measured against it */
+	/* it could not be read, and nothing was then measured against it */
+	if (!rss[MT_RECORDING_BEFORE])
 		rss[MT_RECORDING_BEFORE] = rss[MT_RECORDING_AFTER] = MT_RECORDING_UNKNOWN;
 	mark.level = level_of(object, cleanup_word, MT_LEVEL_COUNT);
 	mark.freed_bytes = fallen(rss[MT_RECORDING_BEFORE], rss[MT_RECORDING_AFTER]);
 	mark.gpu_freed_bytes = fallen(gpu_before, gpu_after);
 	get_text(object, "reason", mark.reason, sizeof(mark.reason));
-	return mt_recording_add_mark(recording, &mark) ? MT_ERR_OK
-						       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
+	return mt_recording_add_mark(recording, &mark)
+		       ? MT_ERR_OK
+		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
 }
 
 static void take_process(struct mt_recording *recording, const json_t *object, uint64_t pid)
@@ -151,7 +158,8 @@ static void take_process(struct mt_recording *recording, const json_t *object, u
 
 /* ---- lines ---- */
 
-static enum mt_err take_header(struct mt_recording *recording, const json_t *line, struct mt_why *why)
+static enum mt_err take_header(struct mt_recording *recording, const json_t *line,
+			       struct mt_why *why)
 {
 	const char *format = json_string_value(json_object_get(line, "format"));
 	uint64_t version = 0;
@@ -159,7 +167,9 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	if (!format || strcmp(format, MT_RECORDER_FORMAT) != 0)
 		return mt_error_because(why, MT_ERR_INVALID, "not a recording");
 	if (!get(line, "version", INT64_MAX, &version) || version != MT_RECORDER_VERSION)
-		return mt_error_because(why, MT_ERR_INVALID, "a recording of version %lu, this mtctl reads version %d; use the one that wrote it",
+		return mt_error_because(why, MT_ERR_INVALID,
+					"a recording of version %lu, this mtctl reads version %d; "
+					"use the one that wrote it",
 					(unsigned long)version, MT_RECORDER_VERSION);
 	if (recording->pid)
 		return mt_error_because(why, MT_ERR_INVALID, "another recording begins here");
@@ -170,13 +180,15 @@ static enum mt_err take_header(struct mt_recording *recording, const json_t *lin
 	return MT_ERR_OK;
 }
 
-static enum mt_err take_sample(struct mt_recording *recording, const json_t *line, uint64_t pid, struct mt_why *why)
+static enum mt_err take_sample(struct mt_recording *recording, const json_t *line, uint64_t pid,
+			       struct mt_why *why)
 {
 	struct mt_recording_sample sample = {.pid = pid};
 	uint64_t peak = 0;
 	enum mt_err error;
 
-	if (!read_sample(line, false, &sample) || sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
+	if (!read_sample(line, false, &sample) ||
+	    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
 	    !get(line, "rss_peak_bytes", BYTES_MOST, &peak))
 		return unsound(why, "a sample");
 	if (pid == recording->pid && peak > recording->rss_peak_bytes)
@@ -187,15 +199,17 @@ static enum mt_err take_sample(struct mt_recording *recording, const json_t *lin
 	return error;
 }
 
-static enum mt_err take_mark(struct mt_recording *recording, const json_t *line, struct mt_recording_mark mark,
-			     struct mt_why *why)
+static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
+			     struct mt_recording_mark mark, struct mt_why *why)
 {
 	if (!get_time(line, &mark.time_ns) || !get(line, "number", INT64_MAX, &mark.number))
-		return unsound(why, mark.kind == MT_RECORDING_ROUND ? "a round" : "a change of pressure");
+		return unsound(why, mark.kind == MT_RECORDING_ROUND ? "a round"
+								    : "a change of pressure");
 	if (mark.kind == MT_RECORDING_PRESSURE)
 		mark.level = level_of(line, mt_statsfile_pressure_level, MT_PRESSURE_LEVEL_COUNT);
-	return mt_recording_add_mark(recording, &mark) ? MT_ERR_OK
-						       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
+	return mt_recording_add_mark(recording, &mark)
+		       ? MT_ERR_OK
+		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
 }
 
 static enum mt_err take_end(struct mt_recording *recording, const json_t *line, struct mt_why *why)
@@ -215,13 +229,15 @@ static enum mt_err take_lost(struct mt_recording *recording, const json_t *line,
 {
 	uint64_t lines = 0, records = 0;
 
-	if (!get(line, "lines_count", UINT32_MAX, &lines) || !get(line, "records_count", UINT32_MAX, &records))
+	if (!get(line, "lines_count", UINT32_MAX, &lines) ||
+	    !get(line, "records_count", UINT32_MAX, &records))
 		return unsound(why, "a count of what is lost");
 	recording->lost_count += lines + records;
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line, struct mt_why *why)
+enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t *line,
+				   struct mt_why *why)
 {
 	const char *kind = json_string_value(json_object_get(line, "kind"));
 	uint64_t pid = 0;
@@ -235,10 +251,13 @@ enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t 
 	if (strcmp(kind, "cleanup") == 0)
 		return take_cleanup(recording, line, pid, why);
 	if (strcmp(kind, "round") == 0)
-		return take_mark(recording, line, (struct mt_recording_mark){.kind = MT_RECORDING_ROUND, .pid = pid}, why);
-	if (strcmp(kind, "pressure") == 0)
-		return take_mark(recording, line, (struct mt_recording_mark){.kind = MT_RECORDING_PRESSURE, .pid = pid},
+		return take_mark(recording, line,
+				 (struct mt_recording_mark){.kind = MT_RECORDING_ROUND, .pid = pid},
 				 why);
+	if (strcmp(kind, "pressure") == 0)
+		return take_mark(
+			recording, line,
+			(struct mt_recording_mark){.kind = MT_RECORDING_PRESSURE, .pid = pid}, why);
 	if (strcmp(kind, "lost") == 0)
 		return take_lost(recording, line, why);
 	if (strcmp(kind, "end") == 0 && pid == recording->pid)
@@ -251,13 +270,15 @@ enum mt_err mt_recording_take_line(struct mt_recording *recording, const json_t 
 /* ---- mtctl stat --json ---- */
 
 /* The ring has no lines for rounds and pressure: they are where its samples differ. */
-static void mark_changes(struct mt_recording *recording, const json_t *before, const json_t *now, uint64_t time_ns)
+static void mark_changes(struct mt_recording *recording, const json_t *before, const json_t *now,
+			 uint64_t time_ns)
 {
 	static const char rounds[] = "rounds_count", level[] = "pressure_level";
 	struct mt_recording_mark mark = {.time_ns = time_ns, .pid = recording->pid};
 	uint64_t was = 0, is = 0;
 
-	if (before && get(before, rounds, INT64_MAX, &was) && get(now, rounds, INT64_MAX, &is) && is > was) {
+	if (before && get(before, rounds, INT64_MAX, &was) && get(now, rounds, INT64_MAX, &is) &&
+	    is > was) {
 		mark.kind = MT_RECORDING_ROUND;
 		mark.number = is;
 		(void)mt_recording_add_mark(recording, &mark);
@@ -272,7 +293,8 @@ static void mark_changes(struct mt_recording *recording, const json_t *before, c
 	}
 }
 
-static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat, uint64_t after_ns, struct mt_why *why)
+static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat, uint64_t after_ns,
+			     struct mt_why *why)
 {
 	const json_t *one, *before = NULL;
 	size_t i;
@@ -281,7 +303,8 @@ static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat,
 	{
 		struct mt_recording_sample sample = {.pid = recording->pid};
 
-		if (!read_sample(one, true, &sample) || sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
+		if (!read_sample(one, true, &sample) ||
+		    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN)
 			return unsound(why, "a sample");
 		if (sample.time_ns > after_ns) {
 			(void)mt_recording_add_sample(recording, &sample);
@@ -294,10 +317,12 @@ static enum mt_err take_ring(struct mt_recording *recording, const json_t *stat,
 
 static uint64_t last_sample_ns(const struct mt_recording *recording)
 {
-	return recording->samples_count ? recording->samples[recording->samples_count - 1].time_ns : 0;
+	return recording->samples_count ? recording->samples[recording->samples_count - 1].time_ns
+					: 0;
 }
 
-enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat, struct mt_why *why)
+enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t *stat,
+				   struct mt_why *why)
 {
 	uint64_t after_ns = last_sample_ns(recording), pid = 0, time_ns;
 	struct mt_recording_sample now = {0};
@@ -305,8 +330,10 @@ enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t 
 	const json_t *one;
 	size_t i;
 
-	if (!json_is_array(json_object_get(stat, "samples")) || !get(stat, "pid", INT32_MAX, &pid) || !pid)
-		return mt_error_because(why, MT_ERR_INVALID, "neither a recording nor what mtctl stat --json prints");
+	if (!json_is_array(json_object_get(stat, "samples")) ||
+	    !get(stat, "pid", INT32_MAX, &pid) || !pid)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"neither a recording nor what mtctl stat --json prints");
 	if (recording->pid && recording->pid != pid)
 		return mt_error_because(why, MT_ERR_INVALID, "another process");
 	recording->pid = now.pid = pid;
@@ -316,7 +343,8 @@ enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t 
 			   one) if (!error && get_time(one, &time_ns) && time_ns > after_ns) error =
 		take_cleanup(recording, one, pid, why);
 	/* As it stands now: a process at rest writes no samples. */
-	if (!error && read_sample(stat, false, &now) && now.bytes[MT_RECORDING_RSS] != MT_RECORDING_UNKNOWN &&
+	if (!error && read_sample(stat, false, &now) &&
+	    now.bytes[MT_RECORDING_RSS] != MT_RECORDING_UNKNOWN &&
 	    now.time_ns > last_sample_ns(recording)) {
 		(void)mt_recording_add_sample(recording, &now);
 		error = take_devices(recording, stat, &now, why);
@@ -332,11 +360,14 @@ void mt_recording_of_process(const struct mt_target *target, struct mt_recording
 
 	*out = (struct mt_recording){0};
 	(void)mt_recording_take_stat(out, stat,
-				     &why); /* what the process says may make no sense: then there are no samples */
+				     /* what the process says may make no sense: then there are no
+				      * samples */
+				     &why);
 	json_decref(stat);
 	out->pid = (uint64_t)target->process.pid;
 	process = mt_recording_add_process(out, out->pid);
 	snprintf(process->command, sizeof(process->command), "%s", target->process.command);
-	snprintf(out->name, sizeof(out->name), "%s %d", target->process.comm, (int)target->process.pid);
+	snprintf(out->name, sizeof(out->name), "%s %d", target->process.comm,
+		 (int)target->process.pid);
 	mt_recording_sort(out);
 }

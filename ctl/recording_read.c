@@ -1,5 +1,5 @@
-/* ctl/recording_read.c -- reads the files: a recording line by line, or what `mtctl stat --json` has printed, once or again
- * and again (--watch). */
+/* ctl/recording_read.c -- reads the files: a recording line by line, or what `mtctl stat --json`
+ * has printed, once or again and again (--watch). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 
 #include "ctl/recording.h"
 
-#define LINE_MOST ((size_t)4 << 20) /* of a line with the ring of a process and all its settings 0.3 MB */
+/* of a line with the ring of a process and all its settings 0.3 MB */
+#define LINE_MOST ((size_t)4 << 20)
 
 struct reader {
 	FILE *file;
@@ -43,7 +44,8 @@ static enum mt_err not_json(struct mt_why *why, const json_error_t *error)
 	return mt_error_because(why, MT_ERR_INVALID, "not JSON: %.120s", text);
 }
 
-static enum mt_err take(struct mt_recording *recording, const char *text, size_t length, struct mt_why *why)
+static enum mt_err take(struct mt_recording *recording, const char *text, size_t length,
+			struct mt_why *why)
 {
 	json_error_t error;
 	json_t *object = json_loadb(text, length, 0, &error);
@@ -53,7 +55,8 @@ static enum mt_err take(struct mt_recording *recording, const char *text, size_t
 		return not_json(why, &error);
 	if (!json_is_object(object))
 		result = mt_error_because(why, MT_ERR_INVALID, "not an object");
-	else if (json_object_get(object, "kind") && (recording->pid || json_object_get(object, "format")))
+	else if (json_object_get(object, "kind") &&
+		 (recording->pid || json_object_get(object, "format")))
 		result = mt_recording_take_line(recording, object, why);
 	else
 		result = mt_recording_take_stat(recording, object, why);
@@ -61,15 +64,18 @@ static enum mt_err take(struct mt_recording *recording, const char *text, size_t
 	return result;
 }
 
-/* Up to the first line that is not sound. A last one without its newline is what a recorder that was killed leaves. */
-static enum mt_err read_lines(struct reader *reader, struct mt_recording *recording, struct mt_why *why)
+/* Up to the first line that is not sound. A last one without its newline is what a recorder that
+ * was killed leaves. */
+static enum mt_err read_lines(struct reader *reader, struct mt_recording *recording,
+			      struct mt_why *why)
 {
 	enum mt_err error = MT_ERR_OK;
 	enum line got;
 
 	while (!error && (got = next_line(reader)) != LINE_NONE) {
 		if (got == LINE_TOO_LONG)
-			error = mt_error_because(why, MT_ERR_INVALID, "longer than any line of a recording");
+			error = mt_error_because(why, MT_ERR_INVALID,
+						 "longer than any line of a recording");
 		else if (reader->length)
 			error = take(recording, reader->line, reader->length, why);
 		else if (reader->number == 1)
@@ -83,8 +89,8 @@ static enum mt_err read_whole(const char *path, struct mt_recording *recording, 
 {
 	size_t length = 0;
 	char *text = mt_text_read_stream(path, &length);
-	enum mt_err error =
-		text ? take(recording, text, length, why) : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
+	enum mt_err error = text ? take(recording, text, length, why)
+				 : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 
 	free(text);
 	return error;
@@ -92,25 +98,30 @@ static enum mt_err read_whole(const char *path, struct mt_recording *recording, 
 
 static bool is_over_many_lines(const struct reader *reader)
 {
-	return reader->number == 1 && reader->length && reader->length < 3 && reader->line[0] == '{';
+	return reader->number == 1 && reader->length && reader->length < 3 &&
+	       reader->line[0] == '{';
 }
 
-static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out, struct mt_why *why)
+static enum mt_err read_file(struct reader *reader, const char *path, struct mt_recording *out,
+			     struct mt_why *why)
 {
 	struct mt_why reason = {""};
 	enum mt_err error = read_lines(reader, out, &reason);
 
 	if (error && is_over_many_lines(reader)) {
 		error = read_whole(path, out, &reason);
-		return error ? mt_error_because(why, error, "%.150s: %s", path, reason.text) : MT_ERR_OK;
+		return error ? mt_error_because(why, error, "%.150s: %s", path, reason.text)
+			     : MT_ERR_OK;
 	}
 	if (!error && !out->pid)
 		return mt_error_because(why, MT_ERR_INVALID, "%.150s: empty", path);
 	if (!error)
 		return MT_ERR_OK;
 	if (!out->samples_count)
-		return mt_error_because(why, MT_ERR_INVALID, "%.150s:%zu: %s", path, reader->number, reason.text);
-	(void)mt_error_because(&out->warning, error, "%.150s:%zu: %s; read up to there", path, reader->number, reason.text);
+		return mt_error_because(why, MT_ERR_INVALID, "%.150s:%zu: %s", path, reader->number,
+					reason.text);
+	(void)mt_error_because(&out->warning, error, "%.150s:%zu: %s; read up to there", path,
+			       reader->number, reason.text);
 	return MT_ERR_OK;
 }
 

@@ -34,7 +34,8 @@ static void read_devices(struct mt_roster_entry *entry, bool is_near)
 	if (!head->devices_count)
 		return;
 	devices = mt_error_check_memory(calloc(head->devices_count, sizeof(*devices)));
-	if (mt_target_read_devices(&entry->process, head, is_near, devices, &entry->why) == MT_ERR_OK)
+	if (mt_target_read_devices(&entry->process, head, is_near, devices, &entry->why) ==
+	    MT_ERR_OK)
 		entry->devices = devices;
 	else
 		free(devices);
@@ -45,7 +46,8 @@ static void take_head(struct mt_roster_entry *entry, bool is_near)
 	entry->state = MT_ROSTER_AWAKE;
 	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
 	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
-	entry->own.gpu_bytes = entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
+	entry->own.gpu_bytes =
+		entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
 	entry->uses_cuda = mt_statsfile_uses_cuda(&entry->head);
 	read_devices(entry, is_near);
 }
@@ -61,9 +63,9 @@ static enum mt_err read_head(struct mt_roster_entry *entry)
 	return error;
 }
 
-/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's memory is asked for of
- * the others alone; of these, the command line. How many are to be looked at. Meanwhile roster->list is as roster->all.
- */
+/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's
+ * memory is asked for of the others alone; of these, the command line. How many are to be looked
+ * at. Meanwhile roster->list is as roster->all. */
 static size_t plan_looks(struct mt_roster *roster, struct mt_process_look *looks)
 {
 	size_t count = 0;
@@ -75,12 +77,14 @@ static size_t plan_looks(struct mt_roster *roster, struct mt_process_look *looks
 		if (!mt_process_may_look_into(process))
 			continue;
 		is_near = mt_target_read_near(process, &roster->list[i].head);
-		looks[count++] = (struct mt_process_look){.process = process, .maps = !is_near, .command = is_near};
+		looks[count++] = (struct mt_process_look){
+			.process = process, .maps = !is_near, .command = is_near};
 	}
 	return count;
 }
 
-static struct mt_roster_entry *entry_of(struct mt_roster *roster, const struct mt_process_look *look)
+static struct mt_roster_entry *entry_of(struct mt_roster *roster,
+					const struct mt_process_look *look)
 {
 	return &roster->list[look->process - roster->all];
 }
@@ -133,13 +137,15 @@ static void keep_shimmed(struct mt_roster *roster)
 			continue;
 		roster->list[i].process.shimmed = true;
 		if (roster->count != i)
-			memcpy(&roster->list[roster->count], &roster->list[i], sizeof(roster->list[i]));
+			memcpy(&roster->list[roster->count], &roster->list[i],
+			       sizeof(roster->list[i]));
 		roster->count++;
 	}
 	memset(&roster->list[roster->count], 0, sizeof(roster->list[0]));
 }
 
-/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are left out. */
+/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are
+ * left out. */
 static void make_order(struct mt_roster *roster)
 {
 	size_t *first = mt_error_check_memory(malloc((roster->count + 1) * sizeof(*first)));
@@ -149,7 +155,8 @@ static void make_order(struct mt_roster *roster)
 	for (size_t i = 0; i < roster->count; i++)
 		first[i] = MT_TREE_NONE;
 	for (size_t i = roster->count; i-- > 0;) {
-		size_t parent = roster->list[i].parent, *line = parent == MT_TREE_NONE ? &roots : &first[parent];
+		size_t parent = roster->list[i].parent,
+		       *line = parent == MT_TREE_NONE ? &roots : &first[parent];
 
 		next[i] = *line;
 		*line = i;
@@ -157,7 +164,8 @@ static void make_order(struct mt_roster *roster)
 	for (at = roots; at != MT_TREE_NONE;) {
 		struct mt_roster_entry *entry = &roster->list[at];
 
-		entry->depth = entry->parent == MT_TREE_NONE ? 0 : roster->list[entry->parent].depth + 1;
+		entry->depth =
+			entry->parent == MT_TREE_NONE ? 0 : roster->list[entry->parent].depth + 1;
 		roster->order[roster->order_count++] = at;
 		if (first[at] != MT_TREE_NONE) {
 			at = first[at];
@@ -190,7 +198,8 @@ static void sum_up(struct mt_roster *roster)
 
 static void find_parents(struct mt_roster *roster)
 {
-	size_t *entry_of = mt_error_check_memory(malloc((roster->all_count + 1) * sizeof(*entry_of)));
+	size_t *entry_of =
+		mt_error_check_memory(malloc((roster->all_count + 1) * sizeof(*entry_of)));
 	size_t entry = 0, above;
 
 	for (size_t i = 0; i < roster->all_count; i++)
@@ -199,7 +208,8 @@ static void find_parents(struct mt_roster *roster)
 		if (!roster->all[i].shimmed)
 			continue;
 		above = mt_tree_shimmed_parent(roster->all, roster->all_count, i);
-		roster->list[entry_of[i]].parent = above == MT_TREE_NONE ? MT_TREE_NONE : entry_of[above];
+		roster->list[entry_of[i]].parent =
+			above == MT_TREE_NONE ? MT_TREE_NONE : entry_of[above];
 	}
 	free(entry_of);
 }

@@ -1,8 +1,10 @@
-/* ctl/roster.h -- all shimmed processes of one moment, and what each last said of itself: what ps, top, serve and export
- * show. Figures are as the processes last wrote them: up to a second old, or half a minute where nothing moves. Nobody is
- * woken, and nothing is written. A process that ends meanwhile is left out, or keeps its last figures. 1,000 awake
- * processes take less than 50 ms, of which half are the kernel's for /proc/PID/stat and cmdline (`make bench-ps`). Read
- * again within seconds it costs less: see known.h. No process keeps it waiting: see process_look.h. One thread of the program may call. */
+/* ctl/roster.h -- all shimmed processes of one moment, and what each last said of itself: what ps,
+ * top, serve and export show. Figures are as the processes last wrote them: up to a second old, or
+ * half a minute where nothing moves. Nobody is woken, and nothing is written. A process that ends
+ * meanwhile is left out, or keeps its last figures. 1,000 awake processes take less than 50 ms, of
+ * which half are the kernel's for /proc/PID/stat and cmdline (`make bench-ps`). Read again within
+ * seconds it costs less: see known.h. No process keeps it waiting: see process_look.h. One thread
+ * of the program may call. */
 #ifndef MT_CTL_ROSTER_H
 #define MT_CTL_ROSTER_H
 
@@ -10,36 +12,48 @@
 #include "ctl/statsfile.h"
 #include "ctl/tree.h"
 
-/* UNRESPONSIVE: it keeps the reader of its maps waiting, or the processes of its user together do. It may not even be shimmed. */
-enum mt_roster_state { MT_ROSTER_ASLEEP, MT_ROSTER_AWAKE, MT_ROSTER_REFUSED, MT_ROSTER_UNRESPONSIVE, MT_ROSTER_STATES_COUNT };
+/* UNRESPONSIVE: it keeps the reader of its maps waiting, or the processes of its user together do.
+ * It may not even be shimmed. */
+enum mt_roster_state {
+	MT_ROSTER_ASLEEP,
+	MT_ROSTER_AWAKE,
+	MT_ROSTER_REFUSED,
+	MT_ROSTER_UNRESPONSIVE,
+	MT_ROSTER_STATES_COUNT
+};
 
 struct mt_roster_sums {
-	uint64_t rss_bytes;             /* pages that processes share are counted in each */
+	uint64_t rss_bytes; /* pages that processes share are counted in each */
 	uint64_t live_bytes, idle_bytes, gpu_bytes;
 };
 
 struct mt_roster_entry {
 	struct mt_process process;
-	size_t parent;                  /* place of the nearest shimmed ancestor, MT_TREE_NONE for a root */
-	size_t depth;                   /* 0 for a root */
+	/* place of the nearest shimmed ancestor, MT_TREE_NONE for a root */
+	size_t parent;
+	size_t depth; /* 0 for a root */
 	enum mt_roster_state state;
-	struct mt_stats_head head;      /* MT_ROSTER_AWAKE */
-	struct mt_stats_device *devices; /* head.devices_count of them; NULL: none, or it has just ended */
-	struct mt_why why;              /* MT_ROSTER_REFUSED: why its file is not believed, or its directory can hold none; UNRESPONSIVE */
+	struct mt_stats_head head; /* MT_ROSTER_AWAKE */
+	/* head.devices_count of them; NULL: none, or it has just ended */
+	struct mt_stats_device *devices;
+	/* MT_ROSTER_REFUSED: why its file is not believed, or its directory can hold none;
+	 * UNRESPONSIVE */
+	struct mt_why why;
 	bool uses_cuda;
-	struct mt_roster_sums own;      /* 0 for what is not known */
-	struct mt_roster_sums tree;     /* its own and that of all shimmed ones below it */
+	struct mt_roster_sums own;  /* 0 for what is not known */
+	struct mt_roster_sums tree; /* its own and that of all shimmed ones below it */
 };
 
 struct mt_roster {
-	struct mt_roster_entry *list;   /* by pid */
+	struct mt_roster_entry *list; /* by pid */
 	size_t count;
-	size_t *order;                  /* places in `list` as a tree is printed: everybody right behind the parent */
+	/* places in `list` as a tree is printed: everybody right behind the parent */
+	size_t *order;
 	size_t order_count;
-	struct mt_process *all;         /* every process that there is,
-	by pid; of most no more than their place in the tree */
+	/* every process that there is, by pid; of most no more than their place in the tree */
+	struct mt_process *all;
 	size_t all_count;
-	bool uses_cuda, has_ranks;      /* any of them */
+	bool uses_cuda, has_ranks; /* any of them */
 	struct mt_roster_sums total;
 };
 

@@ -12,6 +12,8 @@ int mt_command_round(int argc, char **argv)
 
 	if (ask.answered)
 		printf("process %d (%s): %s\n", (int)ask.process.pid, ask.process.comm,
-		       mt_text_counted(ask.head.snapshot.rounds_count, "round has ended", "rounds have ended").text);
+		       mt_text_counted(ask.head.snapshot.rounds_count, "round has ended",
+				       "rounds have ended")
+			       .text);
 	return code;
 }

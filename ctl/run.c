@@ -11,9 +11,12 @@
 
 static int print_help(void)
 {
-	mt_command_help("run", "The library is MTSHIM_LIBRARY, else the one beside mtctl, in ../lib, or where it was\n"
-			       "installed. An LD_PRELOAD that is there already stays, behind it. Exit codes are those\n"
-			       "of the program; 127: not found, 126: cannot be run, 2: a bad option.\n\noptions:\n");
+	mt_command_help("run", "The library is MTSHIM_LIBRARY, else the one beside mtctl, in "
+			       "../lib, or where it was\n"
+			       "installed. An LD_PRELOAD that is there already stays, behind it. "
+			       "Exit codes are those\n"
+			       "of the program; 127: not found, 126: cannot be run, 2: a bad "
+			       "option.\n\noptions:\n");
 	mt_setting_option_print();
 	return MT_EXIT_OK;
 }
@@ -26,10 +29,12 @@ int mt_command_run(int argc, char **argv)
 	int option, failed;
 
 	/* "+": what follows the program's name is the program's. */
-	while (code == MT_EXIT_OK && (option = mt_command_option(argc, argv, "+h", options)) != -1) {
+	while (code == MT_EXIT_OK &&
+	       (option = mt_command_option(argc, argv, "+h", options)) != -1) {
 		if (option == 'h')
 			return print_help();
-		code = mt_setting_option_is(option) ? mt_setting_option_take(option, optarg) : MT_EXIT_USAGE;
+		code = mt_setting_option_is(option) ? mt_setting_option_take(option, optarg)
+						    : MT_EXIT_USAGE;
 	}
 	free(options);
 	if (code != MT_EXIT_OK)

@@ -10,7 +10,8 @@
 #define TIMEOUT_MS 10000u
 
 static const char help[] =
-	"NAME is that of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only settings marked\n"
+	"NAME is that of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only settings "
+	"marked\n"
 	"live can change. Waits for the answer, prints the old value and the new one.\n";
 
 static int set(struct mt_target *target, const struct mt_request *request)
@@ -31,11 +32,12 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	else
 		error = mt_target_read(&target->process, &target->file, &why);
 	if (error) {
-		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid, target->process.comm, request->name,
-			     why.text);
+		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid,
+			     target->process.comm, request->name, why.text);
 		return mt_error_exit(error);
 	}
-	printf("%s: %s -> %s\n", request->name, before, mt_assignment_value(request, &target->file));
+	printf("%s: %s -> %s\n", request->name, before,
+	       mt_assignment_value(request, &target->file));
 	return MT_EXIT_OK;
 }
 

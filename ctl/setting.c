@@ -14,9 +14,20 @@
 
 enum { WHEN_start, WHEN_live };
 
-/* Options and environment names are the name in another dress; made once, since options.def has one spelling only. */
-#define X(name, kind, dflt, min, max, words, when, help) {#name, NULL, NULL, #kind, dflt, words, help, \
-							   MT_SETTING_##kind, min, max, WHEN_##when == WHEN_live},
+/* Options and environment names are the name in another dress; made once, since options.def has one
+ * spelling only. */
+#define X(name, kind, dflt, min, max, words, when, help)                                           \
+	{#name,                                                                                    \
+	 NULL,                                                                                     \
+	 NULL,                                                                                     \
+	 #kind,                                                                                    \
+	 dflt,                                                                                     \
+	 words,                                                                                    \
+	 help,                                                                                     \
+	 MT_SETTING_##kind,                                                                        \
+	 min,                                                                                      \
+	 max,                                                                                      \
+	 WHEN_##when == WHEN_live},
 static struct mt_setting settings[] = {MT_OPTIONS(X)};
 #undef X
 #define SETTINGS_COUNT (sizeof(settings) / sizeof(settings[0]))
@@ -141,10 +152,12 @@ static bool is_decimal(const struct mt_setting *setting, const char *value)
 		if (places < 1 || places > 3)
 			return false;
 		if (strspn(value + whole + 1, "0") < places)
-			number += 0.5; /* more than the whole number, which is all that the range needs to know */
+			/* more than the whole number, which is all that the range needs to know */
+			number += 0.5;
 		whole += 1 + places;
 	}
-	return value[whole] == '\0' && number >= (double)setting->min && number <= (double)setting->max;
+	return value[whole] == '\0' && number >= (double)setting->min &&
+	       number <= (double)setting->max;
 }
 
 static bool is_signal(const struct mt_setting *setting, const char *value)
@@ -157,7 +170,8 @@ static bool is_signal(const struct mt_setting *setting, const char *value)
 		return true;
 	if (strncasecmp(value, "RTMIN+", 6) == 0)
 		return mt_text_parse_u64(value + 6, &number) && number <= 30;
-	return mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max;
+	return mt_text_parse_u64(value, &number) && number >= setting->min &&
+	       number <= setting->max;
 }
 
 static bool is_round(const struct mt_setting *setting, const char *value)
@@ -165,7 +179,8 @@ static bool is_round(const struct mt_setting *setting, const char *value)
 	uint64_t seconds;
 
 	if (strncasecmp(value, "timer:", 6) == 0)
-		return mt_text_parse_u64(value + 6, &seconds) && seconds >= setting->min && seconds <= setting->max;
+		return mt_text_parse_u64(value + 6, &seconds) && seconds >= setting->min &&
+		       seconds <= setting->max;
 	return is_word("mark|signal|auto", value);
 }
 
@@ -179,10 +194,12 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64, setting->min, setting->max);
 		break;
 	case MT_SETTING_count:
-		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "|auto", setting->min, setting->max);
+		snprintf(out, out_bytes, "%" PRIu64 "..%" PRIu64 "|auto", setting->min,
+			 setting->max);
 		break;
 	case MT_SETTING_decimal:
-		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0", setting->min, setting->max);
+		snprintf(out, out_bytes, "%" PRIu64 ".0..%" PRIu64 ".0", setting->min,
+			 setting->max);
 		break;
 	case MT_SETTING_choice:
 		snprintf(out, out_bytes, "%s", setting->words);
@@ -194,13 +211,15 @@ void mt_setting_allowed(const struct mt_setting *setting, char *out, size_t out_
 		snprintf(out, out_bytes, "USR1|USR2|RTMIN+n|a number|none");
 		break;
 	case MT_SETTING_round:
-		snprintf(out, out_bytes, "timer:SECONDS|mark|signal|auto, SECONDS %" PRIu64 "..%" PRIu64,
+		snprintf(out, out_bytes,
+			 "timer:SECONDS|mark|signal|auto, SECONDS %" PRIu64 "..%" PRIu64,
 			 setting->min, setting->max);
 		break;
 	}
 }
 
-enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value, struct mt_why *why)
+enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value,
+			     struct mt_why *why)
 {
 	uint64_t number = setting->min;
 	bool valid = false;
@@ -211,11 +230,13 @@ enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value
 		valid = is_word("0|1|on|off|yes|no|true|false", value);
 		break;
 	case MT_SETTING_u64:
-		valid = mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max;
+		valid = mt_text_parse_u64(value, &number) && number >= setting->min &&
+			number <= setting->max;
 		break;
 	case MT_SETTING_count:
 		valid = is_word("auto", value) ||
-			(mt_text_parse_u64(value, &number) && number >= setting->min && number <= setting->max);
+			(mt_text_parse_u64(value, &number) && number >= setting->min &&
+			 number <= setting->max);
 		break;
 	case MT_SETTING_decimal:
 		valid = is_decimal(setting, value);
@@ -236,5 +257,6 @@ enum mt_err mt_setting_check(const struct mt_setting *setting, const char *value
 	if (valid)
 		return MT_ERR_OK;
 	mt_setting_allowed(setting, allowed, sizeof(allowed));
-	return mt_error_because(why, MT_ERR_INVALID, "%s=%.60s: not valid; allowed: %s", setting->name, value, allowed);
+	return mt_error_because(why, MT_ERR_INVALID, "%s=%.60s: not valid; allowed: %s",
+				setting->name, value, allowed);
 }

@@ -21,7 +21,8 @@ struct option *mt_setting_option_list(const struct option *own)
 		options[i] = own[i];
 	for (size_t i = 0; i < count; i++) {
 		options[own_count + i].name = all[i].option;
-		options[own_count + i].has_arg = all[i].kind == MT_SETTING_bool ? optional_argument : required_argument;
+		options[own_count + i].has_arg =
+			all[i].kind == MT_SETTING_bool ? optional_argument : required_argument;
 		options[own_count + i].val = FIRST + (int)i;
 	}
 	return options;
@@ -58,6 +59,7 @@ void mt_setting_option_print(void)
 		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
 		printf("  --%s%s   %s\n        %s%s; default %s\n", all[i].option,
 		       all[i].kind == MT_SETTING_bool ? "[=VALUE]" : "=VALUE", allowed, all[i].help,
-		       all[i].live ? "" : " (start only)", *all[i].initial ? all[i].initial : "\"\"");
+		       all[i].live ? "" : " (start only)",
+		       *all[i].initial ? all[i].initial : "\"\"");
 	}
 }

@@ -1,5 +1,6 @@
-/* ctl/setting_option.h -- settings as options of a command that starts a program (run, record): --gc-rounds=5 is
- * MT_GC_ROUNDS=5 in the environment, which is the road to the shim; the program's own grows by just these names. */
+/* ctl/setting_option.h -- settings as options of a command that starts a program (run, record):
+ * --gc-rounds=5 is MT_GC_ROUNDS=5 in the environment, which is the road to the shim; the program's
+ * own grows by just these names. */
 #ifndef MT_CTL_SETTING_OPTION_H
 #define MT_CTL_SETTING_OPTION_H
 
@@ -8,13 +9,15 @@
 
 #include "ctl/error.h"
 
-/* The command's own options, whose list ends with a zero, and one for every setting. The caller frees. */
+/* The command's own options, whose list ends with a zero, and one for every setting. The caller
+ * frees. */
 struct option *mt_setting_option_list(const struct option *own);
 
 /* Whether what getopt_long has answered is a setting's, and not the command's own. */
 bool mt_setting_option_is(int option);
 
-/* Checks the value (NULL: a switch without one) and sets the variable. Says what is wrong with it. */
+/* Checks the value (NULL: a switch without one) and sets the variable. Says what is wrong with it.
+ */
 enum mt_exit mt_setting_option_take(int option, const char *value);
 
 /* The list for a --help. */

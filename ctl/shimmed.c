@@ -19,10 +19,12 @@ static bool name_is_shim(const char *name, size_t length, bool *out_deleted)
 	const char deleted[] = " (deleted)";
 	size_t deleted_length = strlen(deleted), shim_length = strlen("/" MT_SHIM_NAME);
 
-	*out_deleted = length > deleted_length && strncmp(name + length - deleted_length, deleted, deleted_length) == 0;
+	*out_deleted = length > deleted_length &&
+		       strncmp(name + length - deleted_length, deleted, deleted_length) == 0;
 	if (*out_deleted)
 		length -= deleted_length;
-	return length >= shim_length && strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
+	return length >= shim_length &&
+	       strncmp(name + length - shim_length, "/" MT_SHIM_NAME, shim_length) == 0;
 }
 
 /* One line of maps: an executable mapping of it. */
@@ -30,14 +32,16 @@ static bool line_is_shim(const char *line, size_t length, bool *out_deleted)
 {
 	const char *blank = memchr(line, ' ', length);
 
-	return name_is_shim(line, length, out_deleted) && blank && blank + 3 < line + length && blank[3] == 'x';
+	return name_is_shim(line, length, out_deleted) && blank && blank + 3 < line + length &&
+	       blank[3] == 'x';
 }
 
-/* Stops at the first: the maps of a large program are long, and every line of them costs the kernel a path. */
+/* Stops at the first: the maps of a large program are long, and every line of them costs the kernel
+ * a path. */
 static bool maps_have_shim(int fd, bool *out_deleted)
 {
-	static char text[MAPS_BYTES]; /* of more than the longest line: a path of 4096 bytes, each of them written as
-					 \012 */
+	/* of more than the longest line: a path of 4096 bytes, each of them written as \012 */
+	static char text[MAPS_BYTES];
 	size_t used = 0, all = 0;
 	ssize_t got;
 
@@ -65,14 +69,16 @@ struct query {
 /* The executable mapping of a file at the address or the next one; errno, 0 where there is one. */
 static int ask_kernel(int fd, uint64_t address, char *name, size_t name_bytes, struct query *out)
 {
-	*out = (struct query){.size = sizeof(*out), .flags = 0x04 | 0x10 | 0x20, .address = address};
+	*out = (struct query){
+		.size = sizeof(*out), .flags = 0x04 | 0x10 | 0x20, .address = address};
 	out->name = (uint64_t)(uintptr_t)name;
 	out->name_bytes = (uint32_t)name_bytes;
 	return ioctl(fd, _IOWR('f', 17, *out), out) == 0 ? 0 : errno;
 }
 
-/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name that can be opened is
- * passed over: asked for without its name. false: the kernel has no such request. */
+/* The same from Linux 6.11 on, a third of the work. A mapping whose path is longer than any name
+ * that can be opened is passed over: asked for without its name. false: the kernel has no such
+ * request. */
 static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 {
 	struct query query = {0};

@@ -38,12 +38,14 @@ static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)
 {
 	struct mt_why why;
 	struct mt_control_call call;
-	enum mt_err error = mt_control_file_send(&ask->process, ask->request, timeout_ms, &call, &why);
+	enum mt_err error =
+		mt_control_file_send(&ask->process, ask->request, timeout_ms, &call, &why);
 
 	if (!error)
 		error = mt_control_file_wait(&call, &ask->head, &why);
 	if (error) {
-		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm, why.text);
+		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm,
+			     why.text);
 		return mt_error_exit(error);
 	}
 	if (ask->head.snapshot.request_error) {

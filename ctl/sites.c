@@ -13,10 +13,14 @@
 #define TOP_DEFAULT 10
 
 static const char help[] =
-	"Live bytes by the stack that allocated them, the largest first, estimated from samples of the\n"
-	"embedded jemalloc's heap profiler. The program must have been started with MT_PROF=1, and sampling\n"
-	"switched on (mtctl set PID prof=on). It does not see what was allocated before that, mmap, nor\n"
-	"allocators of a library's own. Exit code 0: printed, 1: no profile to be had, or nothing has grown.\n\n"
+	"Live bytes by the stack that allocated them, the largest first, estimated from samples of "
+	"the\n"
+	"embedded jemalloc's heap profiler. The program must have been started with MT_PROF=1, and "
+	"sampling\n"
+	"switched on (mtctl set PID prof=on). It does not see what was allocated before that, "
+	"mmap, nor\n"
+	"allocators of a library's own. Exit code 0: printed, 1: no profile to be had, or nothing "
+	"has grown.\n\n"
 	"  --top=N         so many sites (10), 0 for all\n"
 	"  --diff=SECONDS  take two profiles so far apart and show what grows: where a leak is\n"
 	"  --json          one object\n"
@@ -119,11 +123,13 @@ static bool parse_option(int option, const char *text, struct wanted *wanted)
 
 int mt_command_sites(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"top", required_argument, NULL, 't'},   {"diff", required_argument, NULL, 'd'},
-		{"json", no_argument, NULL, 'j'},        {"folded", no_argument, NULL, 'f'},
-		{"pprof", required_argument, NULL, 'p'}, {"help", no_argument, NULL, 'h'},
-		{0}};
+	static const struct option options[] = {{"top", required_argument, NULL, 't'},
+						{"diff", required_argument, NULL, 'd'},
+						{"json", no_argument, NULL, 'j'},
+						{"folded", no_argument, NULL, 'f'},
+						{"pprof", required_argument, NULL, 'p'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
 	struct wanted wanted = {.view.top = TOP_DEFAULT};
 	struct mt_process process;
 	int option, code;

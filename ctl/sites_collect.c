@@ -1,4 +1,5 @@
-/* ctl/sites_collect.c -- from a process to its sites: asks for the profile, reads it, names its stacks, merges them. */
+/* ctl/sites_collect.c -- from a process to its sites: asks for the profile, reads it, names its
+ * stacks, merges them. */
 #include "ctl/sites.h"
 
 #include <errno.h>
@@ -24,7 +25,8 @@ const char *mt_sites_why_not(const struct mt_stats_head *head)
 	if (head->snapshot.prof_state)
 		return NULL;
 	if (strcmp(head->mode, "jemalloc") != 0)
-		return "the allocator in use has no heap profiler; start the program with MT_PROF=1 and MT_ALLOCATOR=jemalloc";
+		return "the allocator in use has no heap profiler; start the program with "
+		       "MT_PROF=1 and MT_ALLOCATOR=jemalloc";
 	return "its heap profiler was not made ready; start the program with MT_PROF=1";
 }
 
@@ -45,7 +47,8 @@ static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
 		used += got > 0 ? (size_t)got : 0;
 	}
 	if (got < 0) {
-		mt_error_because(why, MT_ERR_SYSTEM, "cannot read the profile: %s", strerror(errno));
+		mt_error_because(why, MT_ERR_SYSTEM, "cannot read the profile: %s",
+				 strerror(errno));
 		free(text);
 		return NULL;
 	}
@@ -53,7 +56,8 @@ static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
 	return text;
 }
 
-static enum mt_err read_profile(const struct mt_process *process, struct mt_heapfile *out, struct mt_why *why)
+static enum mt_err read_profile(const struct mt_process *process, struct mt_heapfile *out,
+				struct mt_why *why)
 {
 	enum mt_err error;
 	size_t bytes;
@@ -73,7 +77,8 @@ static enum mt_err read_profile(const struct mt_process *process, struct mt_heap
 }
 
 /* Asks for a profile; `head` is what the process says after it. */
-static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *head, struct mt_why *why)
+static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *head,
+		       struct mt_why *why)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
 	struct mt_control_call call;
@@ -101,7 +106,8 @@ static int compare_addresses(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-/* Every address once, sorted, and its name at the same place; what is the shim's own is not among them. */
+/* Every address once, sorted, and its name at the same place; what is the shim's own is not among
+ * them. */
 struct names {
 	uint64_t *addresses;
 	char **texts;
@@ -133,19 +139,20 @@ static struct names name_all(const struct mt_heapfile *file, struct mt_symbols *
 
 static const char *name_of(const struct names *names, uint64_t address)
 {
-	const uint64_t *at = bsearch(&address, names->addresses, names->count, sizeof(address), compare_addresses);
+	const uint64_t *at = bsearch(&address, names->addresses, names->count, sizeof(address),
+				     compare_addresses);
 
 	return at ? names->texts[at - names->addresses] : NULL;
 }
 
 /* ---- sites ---- */
 
-static void fill_site(const struct mt_heapfile *file, const struct mt_heapfile_stack *stack, const struct names *names,
-		      struct mt_site *out)
+static void fill_site(const struct mt_heapfile *file, const struct mt_heapfile_stack *stack,
+		      const struct names *names, struct mt_site *out)
 {
 	*out = (struct mt_site){.sampled_count = stack->sampled_count};
-	mt_heapfile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes, &out->live_count,
-			  &out->live_bytes);
+	mt_heapfile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes,
+			  &out->live_count, &out->live_bytes);
 	for (size_t i = 0; i < stack->frames_count && out->frames_count < MT_SITES_FRAMES; i++) {
 		const char *name = name_of(names, file->addresses[stack->first + i]);
 
@@ -161,15 +168,19 @@ static int compare_frames(const void *a, const void *b)
 	const struct mt_site *left = a, *right = b;
 
 	for (size_t i = 0; i < left->frames_count && i < right->frames_count; i++) {
-		int order = left->frames[i] == right->frames[i] ? 0 : strcmp(left->frames[i], right->frames[i]);
+		int order = left->frames[i] == right->frames[i]
+				    ? 0
+				    : strcmp(left->frames[i], right->frames[i]);
 
 		if (order)
 			return order;
 	}
-	return (left->frames_count > right->frames_count) - (left->frames_count < right->frames_count);
+	return (left->frames_count > right->frames_count) -
+	       (left->frames_count < right->frames_count);
 }
 
-/* The largest first; what is alike stays in the order of its frames, so that two runs print the same. */
+/* The largest first; what is alike stays in the order of its frames, so that two runs print the
+ * same. */
 static int compare_bytes(const void *a, const void *b)
 {
 	const struct mt_site *left = a, *right = b;
@@ -210,7 +221,8 @@ void mt_sites_read(const struct mt_heapfile *file, struct mt_symbols *symbols, s
 {
 	struct names names = name_all(file, symbols);
 
-	*out = (struct mt_sites){.rate_bytes = file->rate_bytes, .names = names.texts, .names_count = names.count};
+	*out = (struct mt_sites){
+		.rate_bytes = file->rate_bytes, .names = names.texts, .names_count = names.count};
 	out->list = mt_error_check_memory(calloc(file->stacks_count + 1, sizeof(*out->list)));
 	for (size_t i = 0; i < file->stacks_count; i++)
 		fill_site(file, &file->stacks[i], &names, &out->list[i]);
@@ -220,7 +232,8 @@ void mt_sites_read(const struct mt_heapfile *file, struct mt_symbols *symbols, s
 	free(names.addresses);
 }
 
-void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after, struct mt_sites *out)
+void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after,
+		     struct mt_sites *out)
 {
 	struct mt_site *old = mt_error_check_memory(calloc(before->count + 1, sizeof(*old)));
 
@@ -231,7 +244,8 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 	qsort(old, before->count, sizeof(*old), compare_frames);
 	for (size_t i = 0; i < after->count; i++) {
 		struct mt_site site = after->list[i];
-		const struct mt_site *was = bsearch(&site, old, before->count, sizeof(*old), compare_frames);
+		const struct mt_site *was =
+			bsearch(&site, old, before->count, sizeof(*old), compare_frames);
 
 		if (was && was->live_bytes >= site.live_bytes)
 			continue;
@@ -243,7 +257,8 @@ void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after
 	finish(out);
 }
 
-enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out, struct mt_why *why)
+enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
+			     struct mt_why *why)
 {
 	struct mt_symbols *symbols;
 	struct mt_stats_head head;
@@ -255,9 +270,10 @@ enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *
 	if (error)
 		return error;
 	if (!file.stacks_count && head.snapshot.prof_state == 1)
-		error = mt_error_because(why, MT_ERR_NOT_AVAILABLE,
-					 "its heap profiler does not sample; switch it on: mtctl set %d prof=on",
-					 (int)process->pid);
+		error = mt_error_because(
+			why, MT_ERR_NOT_AVAILABLE,
+			"its heap profiler does not sample; switch it on: mtctl set %d prof=on",
+			(int)process->pid);
 	if (!error)
 		error = mt_symbols_new(process, &symbols, why);
 	if (!error) {
@@ -284,14 +300,21 @@ void mt_sites_free(struct mt_sites *sites)
 static bool is_passed_over(const char *frame)
 {
 	static const char *const words[] = {
-		"malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc",
-		"pvalloc", "strdup", "__strdup", "strndup", "__strndup", "__libc_malloc", "__libc_calloc",
-		"__libc_realloc", "__libc_memalign", "PyObject_Malloc", "PyObject_Calloc", "PyObject_Realloc",
-		"PyMem_Malloc", "PyMem_Calloc", "PyMem_Realloc", "PyMem_RawMalloc", "PyMem_RawCalloc",
-		"PyMem_RawRealloc",
+		"malloc",          "calloc",           "realloc",         "reallocarray",
+		"memalign",        "aligned_alloc",    "posix_memalign",  "valloc",
+		"pvalloc",         "strdup",           "__strdup",        "strndup",
+		"__strndup",       "__libc_malloc",    "__libc_calloc",   "__libc_realloc",
+		"__libc_memalign", "PyObject_Malloc",  "PyObject_Calloc", "PyObject_Realloc",
+		"PyMem_Malloc",    "PyMem_Calloc",     "PyMem_Realloc",   "PyMem_RawMalloc",
+		"PyMem_RawCalloc", "PyMem_RawRealloc",
 	};
-	static const char *const prefixes[] = {"_Znw", "_Zna", "operator new", "_PyMem_", "_PyObject_Malloc",
-					       "_PyObject_Calloc", "_PyObject_Realloc"};
+	static const char *const prefixes[] = {"_Znw",
+					       "_Zna",
+					       "operator new",
+					       "_PyMem_",
+					       "_PyObject_Malloc",
+					       "_PyObject_Calloc",
+					       "_PyObject_Realloc"};
 	size_t length = strcspn(frame, " @");
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

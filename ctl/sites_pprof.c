@@ -1,6 +1,7 @@
-/* ctl/sites_pprof.c -- sites in the format that pprof reads: a gzip'ed protobuf, profile.proto of github.com/google/pprof, of
- * which four kinds of messages and a dozen fields are enough. The older text format would need pprof to find and read the
- * program's files again, on a machine that may not have them; this one carries the names. */
+/* ctl/sites_pprof.c -- sites in the format that pprof reads: a gzip'ed protobuf, profile.proto of
+ * github.com/google/pprof, of which four kinds of messages and a dozen fields are enough. The older
+ * text format would need pprof to find and read the program's files again, on a machine that may
+ * not have them; this one carries the names. */
 #include "ctl/sites.h"
 
 #include <errno.h>
@@ -13,18 +14,36 @@
 
 /* Field numbers of profile.proto. */
 enum {
-	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5, PROFILE_STRING = 6,
-	PROFILE_PERIOD_TYPE = 11, PROFILE_PERIOD = 12,
-	VALUE_TYPE = 1, VALUE_UNIT = 2,
-	SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2,
-	LOCATION_ID = 1, LOCATION_LINE = 4,
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	VALUE_TYPE = 1,
+	VALUE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	LOCATION_ID = 1,
+	LOCATION_LINE = 4,
 	LINE_FUNCTION = 1,
-	FUNCTION_ID = 1, FUNCTION_NAME = 2
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2
 };
 
 /* The first strings of the table; the names follow. String 0 has to be empty. */
-static const char *const fixed_strings[] = {"", "inuse_objects", "count", "inuse_space", "bytes", "space"};
-enum { STRING_EMPTY, STRING_OBJECTS, STRING_COUNT, STRING_SPACE, STRING_BYTES, STRING_PERIOD, STRINGS_FIXED };
+static const char *const fixed_strings[] = {"",      "inuse_objects", "count", "inuse_space",
+					    "bytes", "space"};
+enum {
+	STRING_EMPTY,
+	STRING_OBJECTS,
+	STRING_COUNT,
+	STRING_SPACE,
+	STRING_BYTES,
+	STRING_PERIOD,
+	STRINGS_FIXED
+};
 
 struct buffer {
 	unsigned char *bytes;

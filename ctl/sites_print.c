@@ -7,7 +7,8 @@
 #include "ctl/table.h"
 #include "ctl/text.h"
 
-#define FEW_SAMPLES  10  /* below it an estimate is no more than a hint: its error is about 1 / sqrt(samples) */
+/* below it an estimate is no more than a hint: its error is about 1 / sqrt(samples) */
+#define FEW_SAMPLES  10
 #define FRAMES_SHOWN 12
 
 static size_t shown(const struct mt_sites *sites, const struct mt_sites_view *view)
@@ -24,17 +25,20 @@ static void print_summary(const struct mt_sites *sites, const struct mt_sites_vi
 {
 	printf("process %d (%s): ", (int)view->process->pid, view->process->comm);
 	if (view->over_ms)
-		printf("%s more within %.1f s", mt_text_bytes(sites->live_bytes).text, (double)view->over_ms / 1000);
+		printf("%s more within %.1f s", mt_text_bytes(sites->live_bytes).text,
+		       (double)view->over_ms / 1000);
 	else
 		printf("%s live", mt_text_bytes(sites->live_bytes).text);
-	printf(" at %s, estimated from %s, one in %s\n", mt_text_counted(sites->count, "site", "sites").text,
-	       mt_text_counted(sites->sampled_count, "sample", "samples").text, mt_text_bytes(sites->rate_bytes).text);
+	printf(" at %s, estimated from %s, one in %s\n",
+	       mt_text_counted(sites->count, "site", "sites").text,
+	       mt_text_counted(sites->sampled_count, "sample", "samples").text,
+	       mt_text_bytes(sites->rate_bytes).text);
 	if (!sites->samples)
 		puts("it does not sample any more: what was allocated since is missing");
 }
 
-static void add_site(struct mt_table *table, const struct mt_site *site, const struct mt_sites *sites,
-		     const struct mt_sites_view *view)
+static void add_site(struct mt_table *table, const struct mt_site *site,
+		     const struct mt_sites *sites, const struct mt_sites_view *view)
 {
 	char text[48];
 
@@ -57,7 +61,8 @@ static void print_stack(size_t number, const struct mt_site *site)
 {
 	size_t first = mt_sites_first_frame(site);
 
-	printf("\n%zu. %s, %s\n", number, mt_text_bytes(site->live_bytes).text, site->frames[first]);
+	printf("\n%zu. %s, %s\n", number, mt_text_bytes(site->live_bytes).text,
+	       site->frames[first]);
 	for (size_t i = first + 1; i < site->frames_count && i < first + FRAMES_SHOWN; i++)
 		printf("   %s\n", site->frames[i]);
 	if (site->frames_count > first + FRAMES_SHOWN)
@@ -83,7 +88,8 @@ void mt_sites_print_table(const struct mt_sites *sites, const struct mt_sites_vi
 	for (size_t i = 0; i < count; i++)
 		print_stack(i + 1, &sites->list[i]);
 	if (count < sites->count)
-		printf("\n%s; --top=0 shows all\n", mt_text_counted(sites->count - count, "more site", "more sites").text);
+		printf("\n%s; --top=0 shows all\n",
+		       mt_text_counted(sites->count - count, "more site", "more sites").text);
 }
 
 static json_t *site_json(const struct mt_site *site, const struct mt_sites *sites)

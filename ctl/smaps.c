@@ -41,13 +41,15 @@ static void take_figure(const char *line, struct mt_smaps_figures *out)
 	size_t length = colon ? (size_t)(colon - line) : 0;
 	uint64_t kilobytes;
 
-	if (!colon || sscanf(colon + 1, "%" SCNu64 " kB", &kilobytes) != 1 || kilobytes > UINT64_MAX / 1024)
+	if (!colon || sscanf(colon + 1, "%" SCNu64 " kB", &kilobytes) != 1 ||
+	    kilobytes > UINT64_MAX / 1024)
 		return;
 	for (size_t i = 0; i < FIELDS_COUNT; i++) {
 		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
 			continue;
 		*figure(out, i) = kilobytes * 1024;
-		out->pss_by_kind |= fields[i].offset == offsetof(struct mt_smaps_figures, pss_anon_bytes);
+		out->pss_by_kind |=
+			fields[i].offset == offsetof(struct mt_smaps_figures, pss_anon_bytes);
 		return;
 	}
 }
@@ -59,8 +61,10 @@ static bool begins_with(const char *text, const char *begin)
 
 enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 {
-	static const char *const shm[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero", "[anon_shmem:"};
-	static const char *const special[] = {"[vdso]", "[vvar", "[vsyscall]", "[uprobes]", "[sigpage]", "[vectors]"};
+	static const char *const shm[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero",
+					  "[anon_shmem:"};
+	static const char *const special[] = {"[vdso]",    "[vvar",     "[vsyscall]",
+					      "[uprobes]", "[sigpage]", "[vectors]"};
 
 	if (!is_shared && begins_with(name, "/dev/zero"))
 		return MT_SMAPS_ANON; /* the old way to ask for memory */
@@ -71,11 +75,13 @@ enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
 		if (begins_with(name, special[i]))
 			return MT_SMAPS_SPECIAL;
 	if (*name == '/' || is_shared)
-		return MT_SMAPS_FILE; /* a shared one with another name: a device's memory, a socket's ring */
+		/* a shared one with another name: a device's memory, a socket's ring */
+		return MT_SMAPS_FILE;
 	return MT_SMAPS_ANON;
 }
 
-/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The kernel writes hexadecimal digits
+/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The
+ *   kernel writes hexadecimal digits
  * small and the names of figures with a capital, so that no line can be taken for the other. */
 static bool take_header(const char *line, struct mt_smaps_mapping *out)
 {
@@ -83,7 +89,8 @@ static bool take_header(const char *line, struct mt_smaps_mapping *out)
 	int name_at = 0;
 
 	memset(out, 0, sizeof(*out));
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*x:%*x %*u %n", &out->start, &out->end, permissions, &name_at) != 3 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*x:%*x %*u %n", &out->start, &out->end,
+		   permissions, &name_at) != 3 ||
 	    !name_at || out->end <= out->start || strlen(permissions) != 4)
 		return false;
 	out->is_writable = permissions[1] == 'w';
@@ -133,7 +140,8 @@ static void parse(char *text, struct mt_smaps *out)
 			continue;
 		if (out->count == room) {
 			room = room ? room * 2 : 256;
-			out->list = mt_error_check_memory(realloc(out->list, room * sizeof(*out->list)));
+			out->list = mt_error_check_memory(
+				realloc(out->list, room * sizeof(*out->list)));
 		}
 		now = &out->list[out->count++];
 		*now = fresh;
@@ -173,24 +181,29 @@ bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out)
 }
 
 /* A kernel thread has empty files, as has a process that is just ending. */
-static enum mt_err read_text(const struct mt_process *process, const char *file, char **out, struct mt_why *why)
+static enum mt_err read_text(const struct mt_process *process, const char *file, char **out,
+			     struct mt_why *why)
 {
 	char *text = mt_process_smaps(process->pid, file);
 
 	if (!text && (errno == EACCES || errno == EPERM))
-		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
+		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid,
+					file, strerror(errno));
 	if (!text && (errno == EFBIG || errno == ETIMEDOUT))
-		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid, file, strerror(errno));
+		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid,
+					file, strerror(errno));
 	if (!text || !*text || !mt_process_is_alive(process)) {
 		free(text);
-		return mt_error_because(why, MT_ERR_UNKNOWN, "/proc/%d/%s cannot be read: the process has ended", (int)process->pid,
-					file);
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"/proc/%d/%s cannot be read: the process has ended",
+					(int)process->pid, file);
 	}
 	*out = text;
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out, struct mt_why *why)
+enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out,
+			  struct mt_why *why)
 {
 	char *text;
 	enum mt_err error = read_text(process, "smaps", &text, why);
@@ -202,7 +215,8 @@ enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out, struct mt_why *why)
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+				struct mt_why *why)
 {
 	struct mt_smaps smaps;
 	char *text;
@@ -233,7 +247,8 @@ void mt_smaps_free(struct mt_smaps *smaps)
 	memset(smaps, 0, sizeof(*smaps));
 }
 
-void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct mt_smaps_figures *out)
+void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
+		  struct mt_smaps_figures *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (size_t i = 0; i < smaps->count; i++)
@@ -243,7 +258,8 @@ void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind, struct 
 
 /* ---- copy-on-write ---- */
 
-/* Anonymous mappings of the two that overlap: fork copies the list of mappings, and both go on to cut and to join them. */
+/* Anonymous mappings of the two that overlap: fork copies the list of mappings, and both go on to
+ * cut and to join them. */
 struct stretch {
 	uint64_t end;
 	uint64_t parent_bytes, shared_bytes, private_bytes;
@@ -271,7 +287,8 @@ static void close_stretch(const struct stretch *stretch, struct mt_smaps_fork *o
 	out->copied_bytes += stretch->private_bytes < beyond ? stretch->private_bytes : beyond;
 }
 
-void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent, struct mt_smaps_fork *out)
+void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
+		      struct mt_smaps_fork *out)
 {
 	size_t child_place = 0, parent_place = 0;
 	struct stretch stretch = {0};
@@ -294,8 +311,10 @@ void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *paren
 		}
 		stretch.end = next->end > stretch.end ? next->end : stretch.end;
 		if (is_ours) {
-			stretch.shared_bytes += next->figures.shared_clean_bytes + next->figures.shared_dirty_bytes;
-			stretch.private_bytes += next->figures.private_clean_bytes + next->figures.private_dirty_bytes;
+			stretch.shared_bytes +=
+				next->figures.shared_clean_bytes + next->figures.shared_dirty_bytes;
+			stretch.private_bytes += next->figures.private_clean_bytes +
+						 next->figures.private_dirty_bytes;
 			child_place++;
 		} else {
 			stretch.parent_bytes += next->figures.anonymous_bytes;

@@ -13,21 +13,27 @@
 #include "ctl/statsdir.h"
 #include "ctl/text.h"
 
-#define TIMEOUT_MS  30000u
-#define TRIES       3      /* another mtctl may have fetched the file that we have asked for */
+#define TIMEOUT_MS 30000u
+/* another mtctl may have fetched the file that we have asked for */
+#define TRIES       3
 #define TOP_DEFAULT 10
 
-static const char help[] =
-	"Every block of device memory that the shim knows: what cuMemAlloc has handed out, and what it keeps for\n"
-	"the next. live: the program has it; exported: the same, and others than this process know its address;\n"
-	"pending: freed, and work that may use it still runs; idle: freed and ready. The program goes on\n"
-	"meanwhile; the driver is not asked. Over a framework with a cache of its own (mode account) a block is\n"
-	"a piece of that cache, and what is free inside of it is not known here. Other kinds of memory are\n"
-	"sums without blocks. Exit code 0: printed, 1: asleep, or no CUDA to be seen in that process.\n\n"
-	"  --device=N   only this device\n"
-	"  --top=N      list the N largest blocks (10; with --json and -o all)\n"
-	"  --json       one object\n"
-	"  -o FILE      write the JSON to FILE, for mtctl plot --gpu\n";
+static const char help[] = "Every block of device memory that the shim knows: what cuMemAlloc has "
+			   "handed out, and what it keeps for\n"
+			   "the next. live: the program has it; exported: the same, and others "
+			   "than this process know its address;\n"
+			   "pending: freed, and work that may use it still runs; idle: freed and "
+			   "ready. The program goes on\n"
+			   "meanwhile; the driver is not asked. Over a framework with a cache of "
+			   "its own (mode account) a block is\n"
+			   "a piece of that cache, and what is free inside of it is not known "
+			   "here. Other kinds of memory are\n"
+			   "sums without blocks. Exit code 0: printed, 1: asleep, or no CUDA to be "
+			   "seen in that process.\n\n"
+			   "  --device=N   only this device\n"
+			   "  --top=N      list the N largest blocks (10; with --json and -o all)\n"
+			   "  --json       one object\n"
+			   "  -o FILE      write the JSON to FILE, for mtctl plot --gpu\n";
 
 /* ---- asking ---- */
 
@@ -43,12 +49,15 @@ static bool is_off(const struct mt_stats_file *file)
 static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, struct mt_why *why)
 {
 	if (error != MT_ERR_NOT_AVAILABLE)
-		return mt_error_because(why, MT_ERR_SYSTEM, "it could not write its blocks: %s", mt_error_text(error));
+		return mt_error_because(why, MT_ERR_SYSTEM, "it could not write its blocks: %s",
+					mt_error_text(error));
 	if (is_off(file))
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "MT_CUDA=off: device memory is not followed there");
-	return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
-				"no CUDA in use there: no call of the driver's has reached the shim, or the shim "
-				"was built without CUDA");
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
+					"MT_CUDA=off: device memory is not followed there");
+	return mt_error_because(
+		why, MT_ERR_NOT_AVAILABLE,
+		"no CUDA in use there: no call of the driver's has reached the shim, or the shim "
+		"was built without CUDA");
 }
 
 static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
@@ -65,7 +74,8 @@ static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
 	return error;
 }
 
-static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocksfile *out, struct mt_why *why)
+static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocksfile *out,
+			       struct mt_why *why)
 {
 	int fd;
 	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_BLOCKS, &fd, why);
@@ -77,7 +87,8 @@ static enum mt_err read_blocks(const struct mt_process *process, struct mt_block
 	return error;
 }
 
-enum mt_err mt_snapshot_take(const struct mt_process *process, struct mt_snapshot *out, struct mt_why *why)
+enum mt_err mt_snapshot_take(const struct mt_process *process, struct mt_snapshot *out,
+			     struct mt_why *why)
 {
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 
@@ -91,7 +102,8 @@ enum mt_err mt_snapshot_take(const struct mt_process *process, struct mt_snapsho
 		error = read_blocks(process, &out->blocks, why);
 	}
 	if (error == MT_ERR_NOT_AVAILABLE)
-		return mt_error_because(why, MT_ERR_SYSTEM, "others have fetched its answer each time; try again");
+		return mt_error_because(why, MT_ERR_SYSTEM,
+					"others have fetched its answer each time; try again");
 	/* Of a process that has ended since, the figures from before stand. */
 	if (!error)
 		(void)mt_target_read(process, &out->target.file, why);
@@ -122,7 +134,8 @@ static int write_file(const struct mt_snapshot *snapshot, const struct wanted *w
 		file = mt_error_check_memory(fdopen(fd, "w"));
 		mt_snapshot_write_json(snapshot, &wanted->view, file);
 		if (fflush(file) != 0 || ferror(file))
-			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path, strerror(errno));
+			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path,
+						 strerror(errno));
 		fclose(file);
 	}
 	if (error)

@@ -56,7 +56,8 @@ static json_t *unlisted_json(const struct mt_stats_device *row)
 
 	for (size_t i = 0; i < count; i++)
 		if (mt_text_ends_with(fields[i].name, "_live_bytes"))
-			mt_json_set_u64(object, fields[i].name, mt_statsfile_value(row, &fields[i]));
+			mt_json_set_u64(object, fields[i].name,
+					mt_statsfile_value(row, &fields[i]));
 	return object;
 }
 
@@ -111,7 +112,8 @@ static json_t *sizes_json(const struct mt_snapshot_sums *sums)
 		mt_json_set_u64(object, "from_bytes", (uint64_t)1 << size);
 		mt_json_set_u64(object, "below_bytes", (uint64_t)2 << size);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
-			mt_json_set(object, mt_blocksfile_state(state), small_part_json(&sums->sizes[size][state]));
+			mt_json_set(object, mt_blocksfile_state(state),
+				    small_part_json(&sums->sizes[size][state]));
 		mt_json_append(array, object);
 	}
 	return array;
@@ -158,17 +160,19 @@ static json_t *summary_json(const struct mt_snapshot_sums *sums, uint64_t decay_
 
 /* ---- blocks ---- */
 
-/* By hand, a line each: numbers and our own words alone. As objects of jansson a million of them would take a gigabyte. */
+/* By hand, a line each: numbers and our own words alone. As objects of jansson a million of them
+ * would take a gigabyte. */
 static void write_block(FILE *to, const struct mt_blocks_entry *entry)
 {
 	fprintf(to,
-		"{\"device\":%u,\"context\":%u,\"id\":\"0x%" PRIx64 "\",\"bytes\":%" PRIu64 ",\"held_bytes\":%" PRIu64
-		",\"state\":\"%s\",\"age_ms\":%" PRIu32 "}",
+		"{\"device\":%u,\"context\":%u,\"id\":\"0x%" PRIx64 "\",\"bytes\":%" PRIu64
+		",\"held_bytes\":%" PRIu64 ",\"state\":\"%s\",\"age_ms\":%" PRIu32 "}",
 		entry->device, entry->context, entry->base, entry->asked_bytes, entry->held_bytes,
 		mt_blocksfile_state(entry->state), entry->age_ms);
 }
 
-static json_t *root_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view, size_t listed_count)
+static json_t *root_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view,
+			 size_t listed_count)
 {
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
@@ -192,7 +196,8 @@ static json_t *root_json(const struct mt_snapshot *snapshot, const struct mt_sna
 	return root;
 }
 
-void mt_snapshot_write_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view, FILE *to)
+void mt_snapshot_write_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view,
+			    FILE *to)
 {
 	size_t count;
 	size_t *places = mt_snapshot_pick(&snapshot->blocks, view, false, &count);

@@ -6,7 +6,8 @@
 
 uint64_t mt_snapshot_age_ms(size_t index)
 {
-	static const uint64_t ends_ms[MT_SNAPSHOT_AGES] = {1000, 10000, 60000, 600000, 3600000, UINT64_MAX};
+	static const uint64_t ends_ms[MT_SNAPSHOT_AGES] = {1000,   10000,   60000,
+							   600000, 3600000, UINT64_MAX};
 
 	return ends_ms[index];
 }
@@ -28,7 +29,8 @@ static size_t size_of(uint64_t bytes)
 	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
 }
 
-static void add_idle(struct mt_snapshot_sums *sums, const struct mt_blocks_entry *entry, uint64_t decay_ms)
+static void add_idle(struct mt_snapshot_sums *sums, const struct mt_blocks_entry *entry,
+		     uint64_t decay_ms)
 {
 	uint64_t left_ms = decay_ms > entry->age_ms ? decay_ms - entry->age_ms : 0;
 	size_t age = 0;
@@ -41,7 +43,8 @@ static void add_idle(struct mt_snapshot_sums *sums, const struct mt_blocks_entry
 			add(&sums->decay[i], entry);
 }
 
-void mt_snapshot_sum(const struct mt_blocksfile *blocks, uint64_t device, struct mt_snapshot_sums *out)
+void mt_snapshot_sum(const struct mt_blocksfile *blocks, uint64_t device,
+		     struct mt_snapshot_sums *out)
 {
 	unsigned char contexts[UINT16_MAX + 1] = {0};
 
@@ -70,7 +73,9 @@ static const struct mt_stats_device *row_of(const struct mt_stats_file *file, ui
 }
 
 void mt_snapshot_each_device(const struct mt_snapshot *snapshot, uint64_t device,
-			     void (*visit)(uint64_t device, const struct mt_stats_device *row, void *data), void *data)
+			     void (*visit)(uint64_t device, const struct mt_stats_device *row,
+					   void *data),
+			     void *data)
 {
 	bool has_blocks[MT_BLOCKS_DEVICES] = {false};
 
@@ -106,8 +111,8 @@ static int by_place(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-size_t *mt_snapshot_pick(const struct mt_blocksfile *blocks, const struct mt_snapshot_view *view, bool largest_first,
-			 size_t *out_count)
+size_t *mt_snapshot_pick(const struct mt_blocksfile *blocks, const struct mt_snapshot_view *view,
+			 bool largest_first, size_t *out_count)
 {
 	struct candidate *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
 	size_t *places = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*places)));

@@ -42,8 +42,8 @@ static struct mt_figure size_or_dash(const struct mt_snapshot_part *part)
 }
 
 /* For mt_snapshot_age_ms. */
-static const char *const age_words[MT_SNAPSHOT_AGES] = {
-	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
+static const char *const age_words[MT_SNAPSHOT_AGES] = {"under 1 s",    "under 10 s", "under 1 min",
+							"under 10 min", "under 1 h",  "longer"};
 static const char *const within_words[MT_SNAPSHOT_AGES] = {
 	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
 
@@ -57,7 +57,8 @@ static void add_words(struct mt_table *table, const char *const *words, size_t c
 
 static void print_states(const struct mt_snapshot_part *states)
 {
-	static const char *const heading[] = {"STATE", "BLOCKS", "ASKED FOR", "HELD", "LARGEST", "OLDEST"};
+	static const char *const heading[] = {"STATE", "BLOCKS",  "ASKED FOR",
+					      "HELD",  "LARGEST", "OLDEST"};
 	struct mt_table *table = mt_table_new("lrrrrr");
 
 	ADD_WORDS(table, heading);
@@ -98,10 +99,12 @@ static void print_device(uint64_t device, const struct mt_stats_device *row, voi
 	struct mt_snapshot_sums sums;
 
 	mt_snapshot_sum(shown->blocks, device, &sums);
-	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device, mt_table_colour_end(),
-	       row && *row->name ? row->name : "?", row && *row->mode ? row->mode : "?");
+	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
+	       mt_table_colour_end(), row && *row->name ? row->name : "?",
+	       row && *row->mode ? row->mode : "?");
 	if (row && row->total_bytes && row->free_bytes)
-		printf(", %s free of %s", mt_text_bytes(row->free_bytes).text, mt_text_bytes(row->total_bytes).text);
+		printf(", %s free of %s", mt_text_bytes(row->free_bytes).text,
+		       mt_text_bytes(row->total_bytes).text);
 	if (sums.contexts_count > 1)
 		printf(", %" PRIu64 " contexts", sums.contexts_count);
 	putchar('\n');
@@ -112,7 +115,8 @@ static void print_device(uint64_t device, const struct mt_stats_device *row, voi
 
 static void print_sizes(const struct mt_snapshot_sums *sums)
 {
-	static const char *const heading[] = {"SIZE FROM", "LIVE", "EXPORTED", "PENDING", "IDLE", "BLOCKS", "HELD"};
+	static const char *const heading[] = {"SIZE FROM", "LIVE",   "EXPORTED", "PENDING",
+					      "IDLE",      "BLOCKS", "HELD"};
 	struct mt_table *table = mt_table_new("rrrrrrr");
 
 	ADD_WORDS(table, heading);
@@ -136,22 +140,26 @@ static void print_sizes(const struct mt_snapshot_sums *sums)
 	mt_table_print(table);
 }
 
-/* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one before. */
+/* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one
+ * before. */
 static void print_decay(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 {
 	uint64_t before = UINT64_MAX;
 
 	if (!decay_ms) {
-		puts("nothing goes back by itself (MT_CUDA_DECAY_MS=0); mtctl trim PID gives the idle blocks back");
+		puts("nothing goes back by itself (MT_CUDA_DECAY_MS=0); mtctl trim PID gives the "
+		     "idle blocks back");
 		return;
 	}
-	printf("goes back by itself after %s (MT_CUDA_DECAY_MS), unless it is taken before:", age(decay_ms).text);
+	printf("goes back by itself after %s (MT_CUDA_DECAY_MS), unless it is taken before:",
+	       age(decay_ms).text);
 	for (size_t i = 0; i < MT_SNAPSHOT_AGES; i++) {
 		const struct mt_snapshot_part *gone = &sums->decay[i];
 
 		if (gone->bytes == before || (!gone->count && i < MT_SNAPSHOT_AGES - 1))
 			continue;
-		printf("%s %s %s", before == UINT64_MAX ? "" : ",", size(gone->bytes).text, within_words[i]);
+		printf("%s %s %s", before == UINT64_MAX ? "" : ",", size(gone->bytes).text,
+		       within_words[i]);
 		before = gone->bytes;
 	}
 	putchar('\n');
@@ -179,12 +187,13 @@ static void print_idle(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 	print_decay(sums, decay_ms);
 }
 
-/* What a request can be served with, and what rounding costs: blocks are whole, so that these two are the
- * fragmentation there is. */
+/* What a request can be served with, and what rounding costs: blocks are whole, so that these two
+ * are the fragmentation there is. */
 static void print_fit(const struct mt_snapshot_sums *sums)
 {
 	const struct mt_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
-	uint64_t asked = sums->states[MT_BLOCKS_LIVE].asked_bytes + sums->states[MT_BLOCKS_EXPORTED].asked_bytes;
+	uint64_t asked = sums->states[MT_BLOCKS_LIVE].asked_bytes +
+			 sums->states[MT_BLOCKS_EXPORTED].asked_bytes;
 	uint64_t held = sums->states[MT_BLOCKS_LIVE].bytes + sums->states[MT_BLOCKS_EXPORTED].bytes;
 
 	putchar('\n');
@@ -196,7 +205,8 @@ static void print_fit(const struct mt_snapshot_sums *sums)
 
 static void print_largest(const struct mt_blocksfile *blocks, const struct mt_snapshot_view *view)
 {
-	static const char *const heading[] = {"GPU", "BLOCK", "STATE", "ASKED FOR", "HELD", "AGE", "CONTEXT"};
+	static const char *const heading[] = {"GPU",  "BLOCK", "STATE",  "ASKED FOR",
+					      "HELD", "AGE",   "CONTEXT"};
 	struct mt_table *table = mt_table_new("rllrrrr");
 	size_t count;
 	size_t *places = mt_snapshot_pick(blocks, view, true, &count);
@@ -235,7 +245,8 @@ static void print_first_lines(const struct mt_snapshot *snapshot, uint64_t count
 		printf("CUDA: %s\n", stats->cuda);
 	if (head->left_out_count)
 		printf("%s left out of it\n",
-		       mt_text_counted(head->left_out_count, "block more was", "blocks more were").text);
+		       mt_text_counted(head->left_out_count, "block more was", "blocks more were")
+			       .text);
 }
 
 void mt_snapshot_print(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view)

@@ -14,13 +14,16 @@
 #define EVERY_MS 2000u
 
 static const char help[] =
-	"Asks the process for fresh figures first; a process that does not answer within a second is shown\n"
+	"Asks the process for fresh figures first; a process that does not answer within a second "
+	"is shown\n"
 	"as it was when it last wrote.\n\n"
 	"  --json             one object: every figure by its name, records, samples, settings\n"
-	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line each\n"
+	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line "
+	"each\n"
 	"  --records          all of the last cleanups, not only five\n"
 	"  --samples          the last 15 minutes\n"
-	"  --oom              only the last out-of-memory errors of GPUs and the times that MT_RSS_LIMIT_MB was\n"
+	"  --oom              only the last out-of-memory errors of GPUs and the times that "
+	"MT_RSS_LIMIT_MB was\n"
 	"                     reached, in full; none is no error: exit code 0\n"
 	"  --cached           do not wake the process\n";
 
@@ -29,7 +32,8 @@ static void print(const struct mt_target *target, const struct mt_stat_view *vie
 	if (!view->json && view->watch && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
 	if (view->oom)
-		view->json ? mt_stat_print_oom_json(target, !view->watch) : mt_stat_print_oom_text(target);
+		view->json ? mt_stat_print_oom_json(target, !view->watch)
+			   : mt_stat_print_oom_text(target);
 	else if (view->json)
 		mt_json_print(mt_stat_json(target), !view->watch);
 	else

@@ -11,7 +11,8 @@ struct mt_stat_view {
 	uint64_t every_ms;
 };
 
-/* One object: every field by its name, and devices, out-of-memory reports, records, samples, settings. The caller owns it. */
+/* One object: every field by its name, and devices, out-of-memory reports, records, samples,
+ * settings. The caller owns it. */
 json_t *mt_stat_json(const struct mt_target *target);
 
 /* All settings, each with name, value and origin. */
@@ -31,7 +32,8 @@ void mt_stat_print_pressure(const struct mt_stats_file *file);
 /* Why a cleanup for pressure was made: "critical 91.2 %, limit, stall"; "-" for any other one. */
 struct mt_figure mt_stat_pressure_text(const struct mt_stats_record *record);
 
-/* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest last. */
+/* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest
+ * last. */
 void mt_stat_print_oom_text(const struct mt_target *target);
 void mt_stat_print_alarms(const struct mt_stats_file *file);
 void mt_stat_print_oom_json(const struct mt_target *target, bool indented);

@@ -10,10 +10,14 @@ struct number {
 	size_t offset;
 };
 
-#define NUMBER(type, name) {#name, offsetof(struct type, name)}
-#define COUNT(array)       (sizeof(array) / sizeof((array)[0]))
+#define NUMBER(type, name)                                                                         \
+	{                                                                                          \
+#name, offsetof(struct type, name)                                                 \
+	}
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void set_numbers(json_t *object, const void *from, const struct number *numbers, size_t count)
+static void set_numbers(json_t *object, const void *from, const struct number *numbers,
+			size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		uint64_t value;
@@ -60,7 +64,9 @@ static json_t *pressure_json(const struct mt_stats_record *record)
 	set_known(object, "used_bytes", known, record->pressure_used_bytes);
 	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
 	mt_json_set(object, "percent",
-		    known ? json_real(mt_statsfile_percent(record->pressure_used_bytes, record->pressure_limit_bytes)) : json_null());
+		    known ? json_real(mt_statsfile_percent(record->pressure_used_bytes,
+							   record->pressure_limit_bytes))
+			  : json_null());
 	return object;
 }
 
@@ -88,12 +94,15 @@ json_t *mt_stat_record_json(const struct mt_stats_record *record)
 	set_numbers(object, record, numbers, COUNT(numbers));
 	mt_json_set_text(object, "reason", mt_statsfile_reason(record->reason));
 	mt_json_set_text(object, "level", mt_statsfile_level(record->level));
-	mt_json_set(object, "result", record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
+	mt_json_set(object, "result",
+		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
 	mt_json_set_text(object, "gc_state", mt_statsfile_gc_state(record->gc_state));
 	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
 	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
-	set_known(object, "pinned_before_bytes", record->pinned_before_bytes, record->pinned_before_bytes);
-	set_known(object, "pinned_after_bytes", record->pinned_before_bytes, record->pinned_after_bytes);
+	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
+		  record->pinned_before_bytes);
+	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
+		  record->pinned_after_bytes);
 	mt_json_set_text(object, "gpu_state", mt_statsfile_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);
@@ -105,7 +114,8 @@ json_t *mt_stat_record_json(const struct mt_stats_record *record)
 static json_t *records_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
-	uint64_t last = file->head.records_count, first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT : 0;
+	uint64_t last = file->head.records_count,
+		 first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
 		const struct mt_stats_record *record = mt_statsfile_record(file, number);
@@ -119,11 +129,16 @@ static json_t *records_json(const struct mt_stats_file *file)
 static json_t *samples_json(const struct mt_stats_file *file)
 {
 	static const struct number numbers[] = {
-		NUMBER(mt_stats_sample, time_ns),    NUMBER(mt_stats_sample, rss_bytes),
-		NUMBER(mt_stats_sample, anon_bytes), NUMBER(mt_stats_sample, live_bytes),
-		NUMBER(mt_stats_sample, idle_bytes), NUMBER(mt_stats_sample, dirty_bytes),
-		NUMBER(mt_stats_sample, gpu_reserved_bytes), NUMBER(mt_stats_sample, gpu_allocated_bytes),
-		NUMBER(mt_stats_sample, rounds_count), NUMBER(mt_stats_sample, pressure_level),
+		NUMBER(mt_stats_sample, time_ns),
+		NUMBER(mt_stats_sample, rss_bytes),
+		NUMBER(mt_stats_sample, anon_bytes),
+		NUMBER(mt_stats_sample, live_bytes),
+		NUMBER(mt_stats_sample, idle_bytes),
+		NUMBER(mt_stats_sample, dirty_bytes),
+		NUMBER(mt_stats_sample, gpu_reserved_bytes),
+		NUMBER(mt_stats_sample, gpu_allocated_bytes),
+		NUMBER(mt_stats_sample, rounds_count),
+		NUMBER(mt_stats_sample, pressure_level),
 	};
 	json_t *array = json_array();
 
@@ -217,7 +232,9 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
-			back < file->head.ooms_count ? mt_statsfile_oom(file, file->head.ooms_count - back) : NULL;
+			back < file->head.ooms_count
+				? mt_statsfile_oom(file, file->head.ooms_count - back)
+				: NULL;
 
 		if (oom)
 			mt_json_append(array, oom_json(oom));
@@ -258,7 +275,9 @@ static json_t *alarms_json(const struct mt_stats_file *file)
 
 	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
 		const struct mt_stats_alarm *alarm =
-			back < file->head.alarms_count ? mt_statsfile_alarm(file, file->head.alarms_count - back) : NULL;
+			back < file->head.alarms_count
+				? mt_statsfile_alarm(file, file->head.alarms_count - back)
+				: NULL;
 
 		if (alarm)
 			mt_json_append(array, alarm_json(alarm));
@@ -280,7 +299,8 @@ void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
 	mt_json_print(root, indented);
 }
 
-/* Every reason there is, those that never came as well; "other" are those that only a newer mtctl knows. */
+/* Every reason there is, those that never came as well; "other" are those that only a newer mtctl
+ * knows. */
 static json_t *cleanups_json(const struct mt_stats_head *head)
 {
 	json_t *object;

@@ -6,7 +6,8 @@
 #include "ctl/table.h"
 #include "ctl/text.h"
 
-static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes, const char *meaning)
+static void add_bytes(struct mt_table *table, const char *label, uint64_t bytes,
+		      const char *meaning)
 {
 	mt_table_add(table, label);
 	mt_table_add(table, mt_text_bytes(bytes).text);
@@ -45,7 +46,8 @@ static void print_figures(const struct mt_stats_oom *oom)
 	mt_table_add(table, "MEANING");
 	add_bytes(table, "  asked", oom->asked_bytes, "by the call that failed");
 	add_device(table, oom);
-	add_bytes(table, "  allocated", oom->allocated_bytes, "live in this process, of every kind that is counted");
+	add_bytes(table, "  allocated", oom->allocated_bytes,
+		  "live in this process, of every kind that is counted");
 	add_bytes(table, "  reserved", oom->reserved_bytes, "held from the driver by this process");
 	add_bytes(table, "  reserved peak", oom->reserved_peak_bytes, "highest of it");
 	add_bytes(table, "  idle", oom->idle_bytes, "cached by the pool, pending included");
@@ -60,13 +62,16 @@ static void print_figures(const struct mt_stats_oom *oom)
 static void print_report(const struct mt_stats_oom *oom)
 {
 	printf("%sout of memory %" PRIu64 "%s, %s: %s asked for %s on GPU %" PRIu64 "\n",
-	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(), mt_text_clock(oom->time_ns).text,
-	       oom->function, mt_text_bytes(oom->asked_bytes).text, oom->device);
+	       mt_table_colour(MT_COLOUR_HEAD), oom->number, mt_table_colour_end(),
+	       mt_text_clock(oom->time_ns).text, oom->function,
+	       mt_text_bytes(oom->asked_bytes).text, oom->device);
 	print_figures(oom);
-	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device (num_ooms) %s\n",
+	printf("  flushes and second tries (num_alloc_retries) %s, errors on this device "
+	       "(num_ooms) %s\n",
 	       mt_text_count(oom->num_alloc_retries).text, mt_text_count(oom->num_ooms).text);
 	if (oom->unreported_count)
-		printf("  errors before it that left no report: %s\n", mt_text_count(oom->unreported_count).text);
+		printf("  errors before it that left no report: %s\n",
+		       mt_text_count(oom->unreported_count).text);
 	printf("  likely cause: %s\n", mt_statsfile_oom_cause(oom->cause));
 	if (*oom->advice)
 		printf("  -> %s\n", oom->advice);
@@ -79,7 +84,9 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
-			back < file->head.ooms_count ? mt_statsfile_oom(file, file->head.ooms_count - back) : NULL;
+			back < file->head.ooms_count
+				? mt_statsfile_oom(file, file->head.ooms_count - back)
+				: NULL;
 
 		if (!oom)
 			continue;
@@ -96,6 +103,7 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 	if (!shown && !file->head.snapshot.gpu_num_ooms)
 		puts("no out-of-memory error has reached this program");
 	else if (!shown)
-		printf("out-of-memory errors have reached this program (%s), but their reports are not there\n",
+		printf("out-of-memory errors have reached this program (%s), but their reports are "
+		       "not there\n",
 		       mt_text_count(file->head.snapshot.gpu_num_ooms).text);
 }

@@ -70,12 +70,15 @@ static void print_head(const struct mt_target *target)
 	clock_gettime(CLOCK_REALTIME, &now);
 	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
-	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n", mt_table_colour(MT_COLOUR_HEAD),
-	       (int)target->process.pid, target->process.comm, mt_table_colour_end(), head->shim_version,
-	       mt_text_clock(head->time_ns).text, (double)age_ns / 1e9);
+	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n",
+	       mt_table_colour(MT_COLOUR_HEAD), (int)target->process.pid, target->process.comm,
+	       mt_table_colour_end(), head->shim_version, mt_text_clock(head->time_ns).text,
+	       (double)age_ns / 1e9);
 	if (target->process.library_deleted)
-		print_line("library", "an older one, deleted from disk; restart the process to get the present one");
-	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence, head->mode);
+		print_line("library", "an older one, deleted from disk; restart the process to get "
+				      "the present one");
+	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence,
+	       head->mode);
 	print_line("conf", head->conf);
 	print_line("python", head->python);
 	print_cuda(head);
@@ -87,7 +90,8 @@ static void print_head(const struct mt_target *target)
 /* The figures of GPUs only where there are any, and none that an older shim does not tell. */
 static bool is_shown(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
 {
-	return mt_statsfile_tells(head, field) && (strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head));
+	return mt_statsfile_tells(head, field) &&
+	       (strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head));
 }
 
 static void print_fields(const struct mt_stats_head *head)
@@ -125,13 +129,16 @@ static void add_record_gpu(struct mt_table *table, const struct mt_stats_record 
 	char caches[64];
 	const char *word;
 	uint32_t bit;
-	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s", mt_statsfile_gpu_state(record->gpu_state));
+	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
+				       mt_statsfile_gpu_state(record->gpu_state));
 
 	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
 		if (record->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
-	mt_table_add(table, record->gpu_before_bytes ? mt_text_bytes(record->gpu_before_bytes).text : "-");
-	mt_table_add(table, record->gpu_before_bytes ? mt_text_bytes(record->gpu_after_bytes).text : "-");
+	mt_table_add(table,
+		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_before_bytes).text : "-");
+	mt_table_add(table,
+		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_after_bytes).text : "-");
 	mt_table_add(table, caches);
 }
 
@@ -145,13 +152,16 @@ static void add_record(struct mt_table *table, const struct mt_stats_record *rec
 	mt_table_add(table, mt_statsfile_reason(record->reason));
 	mt_table_add(table, mt_statsfile_level(record->level));
 	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1 ? "merged" : mt_statsfile_has_freed(record) ? "freed" : results[record->result]);
+	mt_table_add(table, record->merged == 1              ? "merged"
+			    : mt_statsfile_has_freed(record) ? "freed"
+							     : results[record->result]);
 	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
 	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_ns(record->duration_ns).text);
-	snprintf(gc, sizeof(gc), "%s", record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
-								     : mt_statsfile_gc_state(record->gc_state));
+	snprintf(gc, sizeof(gc), "%s",
+		 record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
+						: mt_statsfile_gc_state(record->gc_state));
 	mt_table_add(table, gc);
 }
 
@@ -161,7 +171,8 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 	bool found = false;
 
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, file->head.records_count - i);
+		const struct mt_stats_record *record =
+			mt_statsfile_record(file, file->head.records_count - i);
 
 		found |= record && record->pressure_sources;
 	}
@@ -170,8 +181,9 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 
 static void print_records(const struct mt_stats_file *file, bool all)
 {
-	static const char *const heading[] = {"CLEANUP",    "TIME",  "REASON", "LEVEL", "ROUND", "RESULT",
-					      "RSS BEFORE", "AFTER", "CHANGE", "TOOK",  "GC",    NULL};
+	static const char *const heading[] = {"CLEANUP", "TIME",   "REASON",     "LEVEL",
+					      "ROUND",   "RESULT", "RSS BEFORE", "AFTER",
+					      "CHANGE",  "TOOK",   "GC",         NULL};
 	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
 	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
 	bool gpu = mt_statsfile_uses_cuda(&file->head), pressed;

@@ -51,16 +51,19 @@ static bool is_known_version(uint32_t version)
 static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short (%s)",
 					mt_text_counted(got, "byte", "bytes").text);
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
 	if (!is_known_version(head->version))
 		return mt_error_because_version(why, "stats file", head->version, MT_STATS_VERSION);
 	if (!mt_statslayout_can_be(head))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: sizes in the stats file make no sense");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: sizes in the stats file make no sense");
 	if (got < head->head_bytes)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short (%s)",
 					mt_text_counted(got, "byte", "bytes").text);
 	return MT_ERR_OK;
 }
@@ -76,7 +79,8 @@ static enum mt_err check_raw(const union raw_head *raw, size_t got, struct mt_wh
 	summed = raw->head.head_bytes - sizeof(stored);
 	memcpy(&stored, raw->bytes + summed, sizeof(stored));
 	if (stored != mt_statsfile_checksum(raw->bytes, summed))
-		return mt_error_because(why, MT_ERR_INVALID, "refused: the checksum of the stats file is wrong");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the checksum of the stats file is wrong");
 	return MT_ERR_OK;
 }
 
@@ -93,12 +97,13 @@ static void clean_head(struct mt_stats_head *head)
 	mt_text_clean(head->limit_source, sizeof(head->limit_source));
 	mt_text_clean(head->rank, sizeof(head->rank));
 	mt_text_clean(head->rank_source, sizeof(head->rank_source));
-	if (head->rank[strspn(head->rank, "0123456789")]) /* it is a label of metrics, and sorts as a number */
+	/* it is a label of metrics, and sorts as a number */
+	if (head->rank[strspn(head->rank, "0123456789")])
 		memset(head->rank, 0, sizeof(head->rank));
 }
 
-/* Written by something else than this mtctl can read: what a write in flight leaves is a file without magic, or a wrong
- * sum. */
+/* Written by something else than this mtctl can read: what a write in flight leaves is a file
+ * without magic, or a wrong sum. */
 static bool is_of_others(const struct mt_stats_head *head, size_t got)
 {
 	struct mt_why why;
@@ -181,7 +186,8 @@ static void clean_devices(struct mt_stats_device *devices, size_t count)
 	}
 }
 
-enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head, struct mt_stats_device *out, struct mt_why *why)
+enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head,
+				      struct mt_stats_device *out, struct mt_why *why)
 {
 	const size_t bytes = mt_statslayout_devices_bytes(head);
 	unsigned char *table = mt_error_check_memory(malloc(bytes + 1));
@@ -192,7 +198,9 @@ enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head, 
 		clean_devices(out, head->devices_count);
 	}
 	free(table);
-	return is_whole ? MT_ERR_OK : mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+	return is_whole ? MT_ERR_OK
+			: mt_error_because(why, MT_ERR_INVALID,
+					   "refused: the stats file is cut short");
 }
 
 static void clean_ooms(struct mt_stats_oom *ooms)
@@ -226,7 +234,9 @@ static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *
 	if (is_whole)
 		mt_statslayout_take_tail(&file->head, tail, file);
 	free(tail);
-	return is_whole ? MT_ERR_OK : mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short");
+	return is_whole ? MT_ERR_OK
+			: mt_error_because(why, MT_ERR_INVALID,
+					   "refused: the stats file is cut short");
 }
 
 enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
@@ -255,7 +265,8 @@ const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *fi
 	return number && record->number == number ? record : NULL;
 }
 
-const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file, uint64_t seq)
+const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file,
+							     uint64_t seq)
 {
 	const struct mt_stats_record *found = NULL;
 
@@ -295,14 +306,16 @@ static bool fell(uint64_t before, uint64_t after)
 bool mt_statsfile_has_freed(const struct mt_stats_record *record)
 {
 	return record->result == 1 &&
-	       (fell(record->rss_before_bytes, record->rss_after_bytes) || fell(record->anon_before_bytes, record->anon_after_bytes) ||
+	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
+		fell(record->anon_before_bytes, record->anon_after_bytes) ||
 		fell(record->gpu_before_bytes, record->gpu_after_bytes) ||
 		fell(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
 const char *mt_statsfile_outcome(const struct mt_stats_record *record)
 {
-	static const char *const words[] = {"nothing to free", "freed less than 1 MB", "nothing could be trimmed"};
+	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
+					    "nothing could be trimmed"};
 
 	if (mt_statsfile_has_freed(record))
 		return "freed";
@@ -322,7 +335,8 @@ const char *mt_statsfile_gc_state(uint32_t state)
 
 const char *mt_statsfile_door(uint64_t door)
 {
-	static const char *const words[] = {"none", "ours", "passed on", "lost", "ignored", "the program's alone"};
+	static const char *const words[] = {"none", "ours",    "passed on",
+					    "lost", "ignored", "the program's alone"};
 
 	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
 }
@@ -377,7 +391,9 @@ const char *mt_statsfile_framework(size_t place, uint32_t *out_bit)
 	static const struct {
 		uint32_t bit;
 		const char *word;
-	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"}, {MT_FRAMEWORK_CUPY, "cupy"}, {MT_FRAMEWORK_NUMBA, "numba"}};
+	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"},
+			  {MT_FRAMEWORK_CUPY, "cupy"},
+			  {MT_FRAMEWORK_NUMBA, "numba"}};
 
 	if (place >= sizeof(frameworks) / sizeof(frameworks[0]))
 		return NULL;

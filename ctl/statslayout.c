@@ -17,17 +17,21 @@
 
 /* A table behind the settings, in the order of the file. */
 struct table {
-	size_t size_at;                  /* in the head: how long an entry is in the file */
-	size_t place;                    /* in struct mt_stats_file */
+	size_t size_at; /* in the head: how long an entry is in the file */
+	size_t place;   /* in struct mt_stats_file */
 	size_t count, own_bytes;
 	size_t oldest_bytes, first_bytes; /* least in a file of the oldest version, and of ours */
-	size_t text_bytes;               /* at the end of an entry, behind where fields are appended */
+	/* at the end of an entry, behind where fields are appended */
+	size_t text_bytes;
 };
 
-#define ENTRY(member)                      sizeof(((struct mt_stats_file *)0)->member[0])
-#define TABLE(member, size, oldest, first, texts)                                                                       \
-	{offsetof(struct mt_stats_head, size), offsetof(struct mt_stats_file, member),                                  \
-	 sizeof(((struct mt_stats_file *)0)->member) / ENTRY(member), ENTRY(member), oldest, first, texts}
+#define ENTRY(member) sizeof(((struct mt_stats_file *)0)->member[0])
+#define TABLE(member, size, oldest, first, texts)                                                  \
+	{                                                                                          \
+		offsetof(struct mt_stats_head, size), offsetof(struct mt_stats_file, member),      \
+			sizeof(((struct mt_stats_file *)0)->member) / ENTRY(member),               \
+			ENTRY(member), oldest, first, texts                                        \
+	}
 
 static const struct table tables[] = {
 	TABLE(devices, device_bytes, DEVICE_FIRST, DEVICE_FIRST, DEVICE_TEXTS),
@@ -70,15 +74,17 @@ bool mt_statslayout_can_be(const struct mt_stats_head *head)
 	bool is_oldest = head->version < MT_STATS_VERSION;
 
 	if (head->fields_count < 1 || head->fields_count > MT_STATSLAYOUT_FIELDS_MAX ||
-	    head->head_bytes < FIXED_OLDEST + head->fields_count * sizeof(uint64_t) + sizeof(uint64_t) ||
+	    head->head_bytes <
+		    FIXED_OLDEST + head->fields_count * sizeof(uint64_t) + sizeof(uint64_t) ||
 	    !is_size(fixed_bytes(head), is_oldest ? FIXED_OLDEST : FIXED_OWN, FIXED_OWN))
 		return false;
 	for (size_t i = 0; i < TABLES_COUNT; i++)
-		if (!is_size(entry_bytes(head, &tables[i]), is_oldest ? tables[i].oldest_bytes : tables[i].first_bytes,
+		if (!is_size(entry_bytes(head, &tables[i]),
+			     is_oldest ? tables[i].oldest_bytes : tables[i].first_bytes,
 			     tables[i].own_bytes))
 			return false;
-	return head->settings_count <= MT_SETTINGS_COUNT && head->devices_count <= MT_DEVICES_COUNT &&
-	       head->classes_count <= MT_CLASSES_COUNT;
+	return head->settings_count <= MT_SETTINGS_COUNT &&
+	       head->devices_count <= MT_DEVICES_COUNT && head->classes_count <= MT_CLASSES_COUNT;
 }
 
 void mt_statslayout_take_head(const unsigned char *bytes, struct mt_stats_head *out)
@@ -90,11 +96,13 @@ void mt_statslayout_take_head(const unsigned char *bytes, struct mt_stats_head *
 	fixed = fixed_bytes(&sizes);
 	memset(out, 0, sizeof(*out));
 	memcpy(out, bytes, smaller(fixed, FIXED_OWN));
-	memcpy(&out->snapshot, bytes + fixed, smaller(sizes.fields_count, FIELDS_OWN) * sizeof(uint64_t));
+	memcpy(&out->snapshot, bytes + fixed,
+	       smaller(sizes.fields_count, FIELDS_OWN) * sizeof(uint64_t));
 }
 
 /* An entry of a file into one of ours: fields from the front, texts that end it from the back. */
-static void take_entry(const struct table *table, const unsigned char *from, size_t bytes, unsigned char *out)
+static void take_entry(const struct table *table, const unsigned char *from, size_t bytes,
+		       unsigned char *out)
 {
 	size_t own = table->own_bytes, texts = table->text_bytes;
 
@@ -112,7 +120,8 @@ size_t mt_statslayout_tail_bytes(const struct mt_stats_head *head)
 	return bytes;
 }
 
-void mt_statslayout_take_tail(const struct mt_stats_head *head, const unsigned char *tail, struct mt_stats_file *out)
+void mt_statslayout_take_tail(const struct mt_stats_head *head, const unsigned char *tail,
+			      struct mt_stats_file *out)
 {
 	memcpy(out->settings, tail, sizeof(out->settings));
 	tail += sizeof(out->settings);
@@ -121,7 +130,8 @@ void mt_statslayout_take_tail(const struct mt_stats_head *head, const unsigned c
 		size_t bytes = entry_bytes(head, table);
 
 		for (size_t slot = 0; slot < table->count; slot++, tail += bytes)
-			take_entry(table, tail, bytes, (unsigned char *)out + table->place + slot * table->own_bytes);
+			take_entry(table, tail, bytes,
+				   (unsigned char *)out + table->place + slot * table->own_bytes);
 	}
 }
 
@@ -135,8 +145,10 @@ size_t mt_statslayout_devices_bytes(const struct mt_stats_head *head)
 	return (size_t)head->devices_count * head->device_bytes;
 }
 
-void mt_statslayout_take_devices(const struct mt_stats_head *head, const unsigned char *from, struct mt_stats_device *out)
+void mt_statslayout_take_devices(const struct mt_stats_head *head, const unsigned char *from,
+				 struct mt_stats_device *out)
 {
 	for (size_t i = 0; i < head->devices_count; i++)
-		take_entry(&tables[0], from + i * head->device_bytes, head->device_bytes, (unsigned char *)&out[i]);
+		take_entry(&tables[0], from + i * head->device_bytes, head->device_bytes,
+			   (unsigned char *)&out[i]);
 }

@@ -16,9 +16,14 @@
 #include "ctl/debuginfo.h"
 #include "ctl/text.h"
 
-/* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine without it, too. */
-#define DWFL_FUNCTIONS(X)                                                                                    \
-	X(dwfl_begin) X(dwfl_end) X(dwfl_report_begin_add) X(dwfl_report_elf) X(dwfl_report_end)             \
+/* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine
+ * without it, too. */
+#define DWFL_FUNCTIONS(X)                                                                          \
+	X(dwfl_begin)                                                                              \
+	X(dwfl_end)                                                                                \
+	X(dwfl_report_begin_add)                                                                   \
+	X(dwfl_report_elf)                                                                         \
+	X(dwfl_report_end)                                                                         \
 	X(dwfl_module_addrname) X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf)
 
 struct dwfl {
@@ -32,20 +37,23 @@ struct mapping {
 	uint64_t from, to, base;
 	dev_t device;
 	uint64_t inode;
-	size_t first;                /* index of the first mapping of the same file */
+	size_t first; /* index of the first mapping of the same file */
 	char *path;
 	bool deleted, opened, tried;
-	int fd;                      /* of the first, once it is opened; -1: it is no file to be read */
-	Dwfl_Module *module;         /* of the first: NULL until tried, and where it cannot be read */
+	/* of the first, once it is opened; -1: it is no file to be read */
+	int fd;
+	/* of the first: NULL until tried, and where it cannot be read */
+	Dwfl_Module *module;
 };
 
 struct mt_symbols {
 	pid_t pid;
-	bool own;                    /* it runs as the caller, and can lead to no file that the caller may not read */
+	/* it runs as the caller, and can lead to no file that the caller may not read */
+	bool own;
 	struct dwfl lib;
 	Dwfl_Callbacks callbacks;
 	bool started;
-	Dwfl *dwfl;                  /* NULL where there is no libdw: offsets then have to do */
+	Dwfl *dwfl; /* NULL where there is no libdw: offsets then have to do */
 	struct mapping *list;
 	size_t count;
 };
@@ -54,10 +62,12 @@ struct mt_symbols {
 
 static bool continues(const struct mapping *before, const struct mapping *after)
 {
-	return before->device == after->device && before->inode == after->inode && strcmp(before->path, after->path) == 0;
+	return before->device == after->device && before->inode == after->inode &&
+	       strcmp(before->path, after->path) == 0;
 }
 
-/* maps writes a newline in a path as \012, and nothing else so: a file whose name has these four characters is taken for the other. */
+/* maps writes a newline in a path as \012, and nothing else so: a file whose name has these four
+ * characters is taken for the other. */
 static void undo_newlines(char *path)
 {
 	char *to = path;
@@ -79,10 +89,16 @@ static bool parse_line(char *line, struct mapping *out)
 	unsigned high, low;
 	char *path;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &from, &to, &high, &low, &inode) != 5 ||
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &from, &to, &high, &low,
+		   &inode) != 5 ||
 	    !(path = strchr(line, '/')))
 		return false;
-	*out = (struct mapping){.from = from, .to = to, .base = from, .device = makedev(high, low), .inode = inode, .path = path};
+	*out = (struct mapping){.from = from,
+				.to = to,
+				.base = from,
+				.device = makedev(high, low),
+				.inode = inode,
+				.path = path};
 	if (mt_text_ends_with(path, deleted)) {
 		path[strlen(path) - strlen(deleted)] = '\0';
 		out->deleted = true;
@@ -96,7 +112,8 @@ static void add(struct mt_symbols *symbols, struct mapping mapping)
 	size_t at = symbols->count;
 	const struct mapping *before;
 
-	symbols->list = mt_error_check_memory(reallocarray(symbols->list, at + 1, sizeof(*symbols->list)));
+	symbols->list =
+		mt_error_check_memory(reallocarray(symbols->list, at + 1, sizeof(*symbols->list)));
 	before = at ? &symbols->list[at - 1] : NULL;
 	mapping.first = at;
 	if (before && continues(before, &mapping)) {
@@ -127,14 +144,16 @@ static void start_dwfl(struct mt_symbols *symbols)
 	symbols->dwfl = symbols->lib.dwfl_begin(&symbols->callbacks);
 }
 
-enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out, struct mt_why *why)
+enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
+			   struct mt_why *why)
 {
 	char *maps = mt_process_maps(process->pid), *rest = maps, *line;
 	struct mt_symbols *symbols;
 	struct mapping mapping;
 
 	if (!maps)
-		return mt_error_because(why, MT_ERR_FOREIGN, "its maps cannot be read: %s", strerror(errno));
+		return mt_error_because(why, MT_ERR_FOREIGN, "its maps cannot be read: %s",
+					strerror(errno));
 	symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
 	symbols->pid = process->pid;
 	symbols->own = process->uid == geteuid();
@@ -182,22 +201,27 @@ static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
 
 /* ---- names ---- */
 
-/* btrfs and overlayfs have another device in maps than in stat(2): of its own process a user loses no names for that. */
-static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct mapping *mapping, int fd)
+/* btrfs and overlayfs have another device in maps than in stat(2): of its own process a user loses
+ * no names for that. */
+static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct mapping *mapping,
+			      int fd)
 {
 	struct stat seen;
 
-	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device && seen.st_ino == mapping->inode);
+	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
+				seen.st_ino == mapping->inode);
 }
 
-/* map_files leads to the very file that is mapped, whatever its name, and also to one that is gone; it takes CAP_SYS_ADMIN. Else the
- * file is opened by its name, as the process sees it in its own root. By now anything may bear that name. */
+/* map_files leads to the very file that is mapped, whatever its name, and also to one that is gone;
+ * it takes CAP_SYS_ADMIN. Else the file is opened by its name, as the process sees it in its own
+ * root. By now anything may bear that name. */
 static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
 {
 	char path[PATH_MAX + 64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid, mapping->from, mapping->to);
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid,
+		 mapping->from, mapping->to);
 	fd = mt_text_open_regular(path);
 	if (fd >= 0 || mapping->deleted)
 		return fd;
@@ -222,7 +246,8 @@ void mt_symbols_open(struct mt_symbols *symbols, const uint64_t *return_addresse
 	if (!symbols->started)
 		start_dwfl(symbols);
 	for (size_t i = 0; i < count; i++) {
-		const struct mapping *mapping = find(symbols, return_addresses[i] ? return_addresses[i] - 1 : 0);
+		const struct mapping *mapping =
+			find(symbols, return_addresses[i] ? return_addresses[i] - 1 : 0);
 
 		if (mapping)
 			(void)opened_file(symbols, &symbols->list[mapping->first]);
@@ -242,8 +267,8 @@ static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
 	if (fd < 0)
 		return NULL;
 	symbols->lib.dwfl_report_begin_add(symbols->dwfl);
-	first->module = symbols->lib.dwfl_report_elf(symbols->dwfl, mt_text_basename(first->path), first->path, fd,
-						     first->base, false);
+	first->module = symbols->lib.dwfl_report_elf(symbols->dwfl, mt_text_basename(first->path),
+						     first->path, fd, first->base, false);
 	(void)symbols->lib.dwfl_report_end(symbols->dwfl, NULL, NULL);
 	if (!first->module) {
 		close(fd);
@@ -253,7 +278,8 @@ static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
 }
 
 /* " at leak.c:12"; "" where there is no line table. */
-static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t address, char *out, size_t out_bytes)
+static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t address, char *out,
+		       size_t out_bytes)
 {
 	Dwfl_Line *line = lib->dwfl_module_getsrc(module, address);
 	int number = 0;
@@ -264,7 +290,8 @@ static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t add
 		snprintf(out, out_bytes, " at %.120s:%d", mt_text_basename(file), number);
 }
 
-static void write_offset(const struct mapping *mapping, uint64_t return_address, char *out, size_t out_bytes)
+static void write_offset(const struct mapping *mapping, uint64_t return_address, char *out,
+			 size_t out_bytes)
 {
 	if (mapping)
 		snprintf(out, out_bytes, "0x%" PRIx64 " in %.120s", return_address - mapping->base,
@@ -283,13 +310,15 @@ char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_addres
 {
 	char text[MT_SYMBOLS_NAME_BYTES];
 
-	write_offset(find(symbols, return_address ? return_address - 1 : 0), return_address, text, sizeof(text));
+	write_offset(find(symbols, return_address ? return_address - 1 : 0), return_address, text,
+		     sizeof(text));
 	return keep_clean(text, sizeof(text));
 }
 
 char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 {
-	uint64_t address = return_address ? return_address - 1 : 0; /* within the call, not behind it */
+	/* within the call, not behind it */
+	uint64_t address = return_address ? return_address - 1 : 0;
 	const struct mapping *mapping = find(symbols, address);
 	char text[MT_SYMBOLS_NAME_BYTES], line[160] = "";
 	Dwfl_Module *module = mapping ? module_of(symbols, &symbols->list[mapping->first]) : NULL;
@@ -300,7 +329,8 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 	if (name && *line)
 		snprintf(text, sizeof(text), "%.220s%s", name, line);
 	else if (name)
-		snprintf(text, sizeof(text), "%.220s in %.120s", name, mt_text_basename(mapping->path));
+		snprintf(text, sizeof(text), "%.220s in %.120s", name,
+			 mt_text_basename(mapping->path));
 	else
 		write_offset(mapping, return_address, text, sizeof(text));
 	return keep_clean(text, sizeof(text));
@@ -308,7 +338,8 @@ char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
 
 bool mt_symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other)
 {
-	const struct mapping *left = find(symbols, one ? one - 1 : 0), *right = find(symbols, other ? other - 1 : 0);
+	const struct mapping *left = find(symbols, one ? one - 1 : 0),
+			     *right = find(symbols, other ? other - 1 : 0);
 
 	return left && right && left->first == right->first;
 }

@@ -89,13 +89,15 @@ static bool wants_colour(void)
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
 	if (wanted < 0)
-		wanted = isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+		wanted = isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+			 !(term && strcmp(term, "dumb") == 0);
 	return wanted;
 }
 
 const char *mt_table_colour(enum mt_colour colour)
 {
-	static const char *const sequences[MT_COLOUR_COUNT] = {"\033[32m", "\033[36m", "\033[33m", "\033[1m"};
+	static const char *const sequences[MT_COLOUR_COUNT] = {"\033[32m", "\033[36m", "\033[33m",
+							       "\033[1m"};
 
 	return wants_colour() ? sequences[colour] : "";
 }

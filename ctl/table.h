@@ -1,5 +1,5 @@
-/* ctl/table.h -- columns of text that line up, and colours. Cells are copied. Colours are used only on a terminal and
- * only where NO_COLOR is not set. */
+/* ctl/table.h -- columns of text that line up, and colours. Cells are copied. Colours are used only
+ * on a terminal and only where NO_COLOR is not set. */
 #ifndef MT_CTL_TABLE_H
 #define MT_CTL_TABLE_H
 
@@ -7,7 +7,8 @@
 
 struct mt_table;
 
-/* One character a column: 'l' or 'r' for the side to which it is set. The first row added is the heading. */
+/* One character a column: 'l' or 'r' for the side to which it is set. The first row added is the
+ * heading. */
 struct mt_table *mt_table_new(const char *columns);
 
 /* The next cell; rows fill by themselves. */

@@ -33,7 +33,11 @@ struct mt_figure mt_text_change(uint64_t from, uint64_t to)
 {
 	struct mt_figure figure, size = mt_text_bytes(to > from ? to - from : from - to);
 
-	snprintf(figure.text, sizeof(figure.text), "%s%.40s", to > from ? "+" : to < from ? "-" : "", size.text);
+	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+		 to > from   ? "+"
+		 : to < from ? "-"
+			     : "",
+		 size.text);
 	return figure;
 }
 
@@ -67,7 +71,8 @@ struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *mo
 {
 	struct mt_figure figure;
 
-	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text, count == 1 ? one : more);
+	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text,
+		 count == 1 ? one : more);
 	return figure;
 }
 
@@ -175,7 +180,8 @@ static size_t edit_distance(const char *a, const char *b)
 		for (size_t j = 1; j <= columns; j++) {
 			size_t above = row[j];
 
-			row[j] = smallest(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+			row[j] = smallest(above + 1, row[j - 1] + 1,
+					  diagonal + (a[i - 1] != b[j - 1]));
 			diagonal = above;
 		}
 	}
@@ -189,7 +195,8 @@ static const char *continued(const char *word, const char *const *words, size_t 
 	size_t length = strlen(word);
 
 	for (size_t i = 0; length >= 2 && i < count; i++)
-		if (strncmp(words[i], word, length) == 0 && (!shortest || strlen(words[i]) < strlen(shortest)))
+		if (strncmp(words[i], word, length) == 0 &&
+		    (!shortest || strlen(words[i]) < strlen(shortest)))
 			shortest = words[i];
 	return shortest;
 }
@@ -270,7 +277,8 @@ static char *read_all(int fd, size_t most_bytes, enum beyond beyond, size_t *len
 			break;
 		used += (size_t)got;
 	}
-	if (got > 0 && beyond == BEYOND_IS_AN_ERROR) { /* half of a file would be taken for all of it */
+	/* half of a file would be taken for all of it */
+	if (got > 0 && beyond == BEYOND_IS_AN_ERROR) {
 		errno = EFBIG;
 		got = -1;
 	}
@@ -302,7 +310,8 @@ char *mt_text_read_first(const char *path, size_t bytes, size_t *length)
 
 char *mt_text_read_stream(const char *path, size_t *length)
 {
-	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR, length);
+	return read_all(open(path, O_RDONLY | O_CLOEXEC), FILE_MAX_BYTES, BEYOND_IS_AN_ERROR,
+			length);
 }
 
 bool mt_text_find_number(const char *text, const char *key, uint64_t *out)
@@ -311,7 +320,8 @@ bool mt_text_find_number(const char *text, const char *key, uint64_t *out)
 
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, key, key_length) == 0 && strchr(": \t", line[key_length]) && line[key_length]) {
+		if (strncmp(line, key, key_length) == 0 && strchr(": \t", line[key_length]) &&
+		    line[key_length]) {
 			const char *number = line + key_length + strspn(line + key_length, ": \t");
 
 			if (!isdigit((unsigned char)*number))

@@ -17,9 +17,11 @@ enum mt_err mt_textfile_check(const struct mt_textfile *file, struct mt_why *why
 {
 	size_t length = strlen(file->name);
 
-	if (length > NAME_MAX_BYTES || strchr(file->name, '/') || *file->name == '.' || !mt_text_ends_with(file->name, ".prom"))
+	if (length > NAME_MAX_BYTES || strchr(file->name, '/') || *file->name == '.' ||
+	    !mt_text_ends_with(file->name, ".prom"))
 		return mt_error_because(why, MT_ERR_INVALID,
-					"the name must be that of a file alone and end in .prom, which is what node_exporter reads");
+					"the name must be that of a file alone and end in .prom, "
+					"which is what node_exporter reads");
 	return MT_ERR_OK;
 }
 
@@ -33,7 +35,9 @@ static enum mt_err open_directory(const char *path, int *out_fd, struct mt_why *
 		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
 	if ((status.st_mode & S_IWOTH) && !(status.st_mode & S_ISVTX)) {
 		close(fd);
-		return mt_error_because(why, MT_ERR_FOREIGN, "%.200s: anybody may write there, and replace what we write", path);
+		return mt_error_because(
+			why, MT_ERR_FOREIGN,
+			"%.200s: anybody may write there, and replace what we write", path);
 	}
 	*out_fd = fd;
 	return MT_ERR_OK;
@@ -46,13 +50,17 @@ static enum mt_err check_target(int directory, const struct mt_textfile *file, s
 
 	if (fstatat(directory, file->name, &status, AT_SYMLINK_NOFOLLOW) != 0)
 		return errno == ENOENT ? MT_ERR_OK
-				       : mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", file->name, strerror(errno));
+				       : mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", file->name,
+							  strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return mt_error_because(why, MT_ERR_FOREIGN, "%s is there, and is a %s; it is left alone", file->name,
-					S_ISLNK(status.st_mode) ? "symbolic link" : "thing that is no file");
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"%s is there, and is a %s; it is left alone", file->name,
+					S_ISLNK(status.st_mode) ? "symbolic link"
+								: "thing that is no file");
 	if (status.st_uid != geteuid())
-		return mt_error_because(why, MT_ERR_FOREIGN, "%s is there, and belongs to another user; it is left alone",
-					file->name);
+		return mt_error_because(
+			why, MT_ERR_FOREIGN,
+			"%s is there, and belongs to another user; it is left alone", file->name);
 	return MT_ERR_OK;
 }
 
@@ -71,7 +79,8 @@ static bool write_all(int fd, const char *text, size_t bytes)
 	return true;
 }
 
-/* The temporary name is this process's own: what bears it is left from one that was killed and had our pid. */
+/* The temporary name is this process's own: what bears it is left from one that was killed and had
+ * our pid. */
 static bool replace(int directory, const char *name, const char *text, size_t bytes)
 {
 	char temporary[NAME_MAX_BYTES + 32];
@@ -80,7 +89,8 @@ static bool replace(int directory, const char *name, const char *text, size_t by
 
 	snprintf(temporary, sizeof(temporary), ".%s.%d", name, (int)getpid());
 	(void)unlinkat(directory, temporary, 0);
-	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (fd < 0)
 		return false;
 	done = write_all(fd, text, bytes) && fchmod(fd, 0644) == 0;
@@ -92,7 +102,8 @@ static bool replace(int directory, const char *name, const char *text, size_t by
 	return done;
 }
 
-enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, size_t bytes, struct mt_why *why)
+enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, size_t bytes,
+			      struct mt_why *why)
 {
 	int directory;
 	enum mt_err error = open_directory(file->directory, &directory, why);
@@ -101,8 +112,8 @@ enum mt_err mt_textfile_write(const struct mt_textfile *file, const char *text, 
 		return error;
 	error = check_target(directory, file, why);
 	if (!error && !replace(directory, file->name, text, bytes))
-		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: cannot write %s: %s", file->directory, file->name,
-					 strerror(errno));
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: cannot write %s: %s",
+					 file->directory, file->name, strerror(errno));
 	close(directory);
 	return error;
 }

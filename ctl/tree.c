@@ -18,7 +18,8 @@ size_t mt_tree_find(const struct mt_process *list, size_t count, pid_t pid)
 	return MT_TREE_NONE;
 }
 
-/* The list is no snapshot: pids that were reused while it was made could close a circle, hence the count of steps. */
+/* The list is no snapshot: pids that were reused while it was made could close a circle, hence the
+ * count of steps. */
 bool mt_tree_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
 {
 	for (size_t step = 0; step <= count; step++) {

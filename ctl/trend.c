@@ -6,28 +6,36 @@
 
 #include "ctl/error.h"
 
-#define POINTS_LEAST   6
-#define SECONDS_LEAST  1.5
-#define SECONDS_ENOUGH 20.0 /* from here on confidence does not suffer from a short look */
-#define LIVE_DROPS_LEAST  3
-#define LIVE_DROPS_ENOUGH 5    /* four lows rise by chance in one case of 24: there is no interval of 95 % */
-#define TOOTH_SHARE    0.25 /* of the whole range: a fall that is the end of a round, not noise */
-#define PART_SHARE     0.25 /* of the mean growth of a part: it has grown */
-#define LATE_SHARE     0.4  /* of the time: its end */
-#define LATE_LEAST     0.5  /* of what an even growth would have brought in it, or it flattens */
-#define GRAINS         1.5  /* a low is met at any moment of the step between two looks: so much is no growth */
-#define Z95            1.959964
+#define POINTS_LEAST  6
+#define SECONDS_LEAST 1.5
+/* from here on confidence does not suffer from a short look */
+#define SECONDS_ENOUGH   20.0
+#define LIVE_DROPS_LEAST 3
+/* four lows rise by chance in one case of 24: there is no interval of 95 % */
+#define LIVE_DROPS_ENOUGH 5
+/* of the whole range: a fall that is the end of a round, not noise */
+#define TOOTH_SHARE 0.25
+#define PART_SHARE  0.25 /* of the mean growth of a part: it has grown */
+#define LATE_SHARE  0.4  /* of the time: its end */
+/* of what an even growth would have brought in it, or it flattens */
+#define LATE_LEAST 0.5
+/* a low is met at any moment of the step between two looks: so much is no growth */
+#define GRAINS 1.5
+#define Z95    1.959964
 
 /* The levels that are compared, in the order of time. */
 struct levels {
 	struct mt_trend_point at[MT_TREND_POINTS];
 	size_t count;
-	double grain; /* by how much a low may be wrong: what the figure rises from one look to the next behind it */
+	/* by how much a low may be wrong: what the figure rises from one look to the next behind it
+	 */
+	double grain;
 };
 
 const char *mt_trend_word(enum mt_trend_shape shape)
 {
-	static const char *const words[] = {"unknown", "flat", "grows", "flattens", "steps", "falls"};
+	static const char *const words[] = {"unknown",  "flat",  "grows",
+					    "flattens", "steps", "falls"};
 
 	return words[shape];
 }
@@ -45,10 +53,12 @@ static double median(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Sorted slopes of all pairs: the median is the rate, and Kendall's statistic says how far from it the bounds lie. */
+/* Sorted slopes of all pairs: the median is the rate, and Kendall's statistic says how far from it
+ * the bounds lie. */
 static void fit(const struct mt_trend_point *points, size_t n, struct mt_trend *out)
 {
-	double *slopes = mt_error_check_memory(malloc(n * n / 2 * sizeof(*slopes) + sizeof(*slopes)));
+	double *slopes =
+		mt_error_check_memory(malloc(n * n / 2 * sizeof(*slopes) + sizeof(*slopes)));
 	double spread = Z95 * sqrt((double)n * (double)(n - 1) * (double)(2 * n + 5) / 18);
 	size_t count = 0;
 	double low, high;
@@ -56,7 +66,8 @@ static void fit(const struct mt_trend_point *points, size_t n, struct mt_trend *
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i + 1; j < n; j++)
 			if (points[j].at_s > points[i].at_s)
-				slopes[count++] = (points[j].value - points[i].value) / (points[j].at_s - points[i].at_s);
+				slopes[count++] = (points[j].value - points[i].value) /
+						  (points[j].at_s - points[i].at_s);
 	out->points = n;
 	if (count) {
 		out->slope = median(slopes, count);
@@ -86,9 +97,11 @@ static double r_squared(const struct mt_trend_point *points, size_t n)
 	return xx > 0 && yy > 0 ? xy * xy / (xx * yy) : 0;
 }
 
-/* The lowest point of each round: a fall of `tooth` from a peak opens a search for the low, a rise of as much ends it.
- * Answers how many falls there were; the low that no rise has ended yet is no low so far. */
-static size_t find_live_drops(const struct mt_trend_point *points, size_t n, double tooth, struct levels *out)
+/* The lowest point of each round: a fall of `tooth` from a peak opens a search for the low, a rise
+ * of as much ends it. Answers how many falls there were; the low that no rise has ended yet is no
+ * low so far. */
+static size_t find_live_drops(const struct mt_trend_point *points, size_t n, double tooth,
+			      struct levels *out)
 {
 	struct mt_trend_point low = points[0];
 	double peak = points[0].value, steps[MT_TREND_POINTS];
@@ -118,7 +131,8 @@ static size_t find_live_drops(const struct mt_trend_point *points, size_t n, dou
 }
 
 /* The level of each part of the time: its median, or with rounds in it its lowest point. */
-static void find_parts(const struct mt_trend_point *points, size_t n, bool lowest, struct levels *out)
+static void find_parts(const struct mt_trend_point *points, size_t n, bool lowest,
+		       struct levels *out)
 {
 	double from = points[0].at_s, span = (points[n - 1].at_s - from) / MT_TREND_PARTS;
 	double values[MT_TREND_POINTS];
@@ -144,7 +158,8 @@ static double late_growth(const struct levels *levels, double growth)
 {
 	size_t late = (size_t)lround((double)(levels->count - 1) * LATE_SHARE);
 	double share = (double)(late ? late : 1) / (double)(levels->count - 1);
-	double since = levels->at[levels->count - 1].value - levels->at[levels->count - 1 - (late ? late : 1)].value;
+	double since = levels->at[levels->count - 1].value -
+		       levels->at[levels->count - 1 - (late ? late : 1)].value;
 
 	return since / growth / share;
 }
@@ -155,13 +170,16 @@ static void count_grown(const struct levels *levels, struct mt_trend *out)
 
 	out->parts = levels->count - 1;
 	for (size_t i = 1; i < levels->count; i++)
-		out->grown_parts += levels->at[i].value - levels->at[i - 1].value >= mean * PART_SHARE;
+		out->grown_parts +=
+			levels->at[i].value - levels->at[i - 1].value >= mean * PART_SHARE;
 }
 
 /* How much of the slope the interval leaves in doubt: 1 nothing. */
 static double narrowness(const struct mt_trend *trend)
 {
-	double doubt = trend->slope != 0 ? (trend->slope_high - trend->slope_low) / (2 * fabs(trend->slope)) : 1;
+	double doubt = trend->slope != 0
+			       ? (trend->slope_high - trend->slope_low) / (2 * fabs(trend->slope))
+			       : 1;
 
 	return doubt < 1 ? 1 - doubt : 0;
 }
@@ -191,7 +209,8 @@ static void rate_confidence(bool few_rounds, struct mt_trend *out)
 {
 	out->confidence = length_factor(out->seconds);
 	if (out->shape == MT_TREND_GROWS)
-		out->confidence *= (double)out->grown_parts / (double)out->parts * (0.5 + 0.5 * narrowness(out));
+		out->confidence *= (double)out->grown_parts / (double)out->parts *
+				   (0.5 + 0.5 * narrowness(out));
 	else if (out->shape != MT_TREND_FLAT)
 		out->confidence *= 0.7;
 	if (few_rounds)

@@ -1,4 +1,5 @@
-/* ctl/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes what came of it. */
+/* ctl/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes
+ * what came of it. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,15 @@
 #include "ctl/trim_requests.h"
 
 static const char help[] =
-	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; --light leaves\n"
-	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it is asleep),\n"
+	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
+	"--light leaves\n"
+	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it "
+	"is asleep),\n"
 	"3: no such process or not shimmed, 4: no answer in time.\n\n"
 	"  --all              every shimmed process of yours; for root: of root's own\n"
 	"  --all-users        every shimmed process that you may ask; for root: of every user\n"
-	"  --tree             PID and all that descend from it; a last line says what the whole tree holds, as\n"
+	"  --tree             PID and all that descend from it; a last line says what the whole "
+	"tree holds, as\n"
 	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
 	"  --json             one object: the record of each process, and for --tree the totals\n"
@@ -66,14 +70,17 @@ static void add_layer(struct mt_table *table, const char *layer, uint64_t before
 static void print_gc(const struct mt_stats_record *record)
 {
 	if (record->gc_state == MT_GC_DONE)
-		printf("  gc collected %s in %s\n", mt_text_counted(record->gc_collected_count, "object", "objects").text,
+		printf("  gc collected %s in %s\n",
+		       mt_text_counted(record->gc_collected_count, "object", "objects").text,
 		       mt_text_ns(record->gc_ns).text);
 	else if (record->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
 	else if (record->gc_state == MT_GC_LATE)
-		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it returns");
+		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
+		     "returns");
 	else if (record->gc_state == MT_GC_BLOCKED)
-		puts("  gc waits: the main thread is in a system call; it runs as soon as it returns");
+		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
+		     "returns");
 	else if (record->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
@@ -102,7 +109,8 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	struct mt_table *table = mt_table_new("lrrr");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_statsfile_level(record->level), mt_statsfile_outcome(record), mt_text_ns(record->duration_ns).text);
+	       mt_statsfile_level(record->level), mt_statsfile_outcome(record),
+	       mt_text_ns(record->duration_ns).text);
 	mt_table_add(table, "");
 	mt_table_add(table, "BEFORE");
 	mt_table_add(table, "AFTER");
@@ -113,7 +121,8 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	if (record->gpu_before_bytes)
 		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
 	if (record->pinned_before_bytes)
-		add_layer(table, "  page-locked", record->pinned_before_bytes, record->pinned_after_bytes);
+		add_layer(table, "  page-locked", record->pinned_before_bytes,
+			  record->pinned_after_bytes);
 	mt_table_print(table);
 	print_gc(record);
 	print_gpu(record);
@@ -121,7 +130,8 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 }
 
 /* Why there is no record, for people and for programs. Answers `code`. */
-static int refuse(const struct trim *trim, const struct mt_process *process, const char *text, int code)
+static int refuse(const struct trim *trim, const struct mt_process *process, const char *text,
+		  int code)
 {
 	if (trim->json)
 		mt_json_set_text(json_answer(trim, process), "error", text);
@@ -129,18 +139,21 @@ static int refuse(const struct trim *trim, const struct mt_process *process, con
 	return code;
 }
 
-static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error, const struct mt_why *why)
+static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error,
+		    const struct mt_why *why)
 {
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return refuse(trim, process, why->text, mt_error_exit(error));
 	if (trim->json)
 		mt_json_set_text(json_answer(trim, process), "state", "asleep");
 	else
-		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid, process->comm);
+		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
+		       process->comm);
 	return MT_EXIT_NOTHING;
 }
 
-static int finish_one(const struct trim *trim, const struct mt_process *process, const struct mt_trim_answer *answer)
+static int finish_one(const struct trim *trim, const struct mt_process *process,
+		      const struct mt_trim_answer *answer)
 {
 	if (answer->error)
 		return complain(trim, process, answer->error, &answer->why);
@@ -164,7 +177,8 @@ static int worse(int code, int other)
 
 static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
 {
-	struct mt_trim_requests *requests = mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
+	struct mt_trim_requests *requests =
+		mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
 	int code = MT_EXIT_NOTHING;
 
 	for (size_t i = 0; i < count; i++)
@@ -173,7 +187,8 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 	return code;
 }
 
-json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms, int *out_code)
+json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
+		     int *out_code)
 {
 	struct trim trim = {.level = level, .timeout_ms = timeout_ms, .json = new_json()};
 
@@ -181,7 +196,8 @@ json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t 
 	return trim.json;
 }
 
-/* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the caller. */
+/* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the
+ * caller. */
 static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own_only)
 {
 	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
@@ -208,7 +224,8 @@ static int trim_many(const struct trim *trim, pid_t root)
 	if (kept)
 		code = trim_all(trim, list, kept);
 	else if (root)
-		mt_error_say("neither process %d nor any that descends from it carries the shim", (int)root);
+		mt_error_say("neither process %d nor any that descends from it carries the shim",
+			     (int)root);
 	else
 		mt_error_say("no process %scarries the shim", trim->all ? "of yours " : "");
 	free(list);
@@ -224,11 +241,13 @@ static void print_total(const struct mt_family *before, const struct mt_family *
 	if (after->count != before->count)
 		printf(" -> %s", mt_text_count(after->count).text);
 	if (before->unknown_count || after->unknown_count)
-		printf(", without %s that may not be looked into", mt_text_count(after->unknown_count).text);
+		printf(", without %s that may not be looked into",
+		       mt_text_count(after->unknown_count).text);
 	putchar('\n');
 }
 
-/* The tree is looked at before and after, since what processes share goes only when the last of them has given it back. */
+/* The tree is looked at before and after, since what processes share goes only when the last of
+ * them has given it back. */
 static int trim_tree(const struct trim *trim, pid_t root)
 {
 	struct mt_family before = {0}, after = {0};
@@ -236,7 +255,8 @@ static int trim_tree(const struct trim *trim, pid_t root)
 	bool known = mt_family_read(root, MT_FAMILY_TOTALS, &before, &why) == MT_ERR_OK;
 	int code = trim_many(trim, root);
 
-	known = known && code != MT_EXIT_NOT_SHIMMED && mt_family_read(root, MT_FAMILY_TOTALS, &after, &why) == MT_ERR_OK;
+	known = known && code != MT_EXIT_NOT_SHIMMED &&
+		mt_family_read(root, MT_FAMILY_TOTALS, &after, &why) == MT_ERR_OK;
 	if (known && trim->json) {
 		mt_json_set(trim->json, "before", mt_ps_sums_json(&before));
 		mt_json_set(trim->json, "after", mt_ps_sums_json(&after));
@@ -284,12 +304,15 @@ static bool take_option(int option, struct trim *trim, const char **pid)
 
 int mt_command_trim(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"all", no_argument, NULL, 'a'},   {"all-users", no_argument, NULL, 'u'},
-		{"light", no_argument, NULL, 'l'}, {"heavy", no_argument, NULL, 'y'},
-		{"json", no_argument, NULL, 'j'},  {"timeout", required_argument, NULL, 't'},
-		{"help", no_argument, NULL, 'h'},  {"tree", optional_argument, NULL, 'r'},
-		{0}};
+	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+						{"all-users", no_argument, NULL, 'u'},
+						{"light", no_argument, NULL, 'l'},
+						{"heavy", no_argument, NULL, 'y'},
+						{"json", no_argument, NULL, 'j'},
+						{"timeout", required_argument, NULL, 't'},
+						{"help", no_argument, NULL, 'h'},
+						{"tree", optional_argument, NULL, 'r'},
+						{0}};
 	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = MT_TRIM_TIMEOUT_MS};
 	const char *pid = NULL;
 	int option, code;
@@ -301,7 +324,8 @@ int mt_command_trim(int argc, char **argv)
 			return MT_EXIT_USAGE;
 	}
 	/* The PID of --tree=PID is as good as one that stands alone. */
-	if (argc - optind != (!trim.all && !trim.all_users && !pid) || trim.all + trim.all_users + trim.tree > 1)
+	if (argc - optind != (!trim.all && !trim.all_users && !pid) ||
+	    trim.all + trim.all_users + trim.tree > 1)
 		return mt_command_misused("trim");
 	code = run(&trim, pid ? pid : argv[optind]);
 	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))

@@ -23,7 +23,8 @@ struct mt_trim_requests {
 	struct mt_request request;
 	uint64_t deadline_ns;
 	size_t count, locks_count, locks_max;
-	size_t oldest;              /* no request before this one holds a lock that could be given up */
+	/* no request before this one holds a lock that could be given up */
+	size_t oldest;
 	struct mt_stats_file *file; /* of the process that is looked at */
 	struct one list[];
 };
@@ -41,9 +42,11 @@ static size_t raise_descriptors(void)
 	return (size_t)limit.rlim_cur / 2;
 }
 
-struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, size_t count, uint32_t level, uint64_t timeout_ms)
+struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, size_t count,
+					      uint32_t level, uint64_t timeout_ms)
 {
-	struct mt_trim_requests *requests = mt_error_check_memory(calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
+	struct mt_trim_requests *requests = mt_error_check_memory(
+		calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
 
 	requests->request = (struct mt_request){.kind = MT_REQUEST_TRIM, .level = level};
 	requests->deadline_ns = mt_control_file_now_ns() + timeout_ms * 1000000u;
@@ -109,8 +112,8 @@ static void look(struct mt_trim_requests *requests, struct one *one)
 	one->state = answer->error || answer->request_error ? DECIDED : ANSWERED;
 }
 
-/* The record may come after the reply: a request that was merged into a cleanup under way is replied to at once, and the record of
- * the one that does its work follows when that has run. */
+/* The record may come after the reply: a request that was merged into a cleanup under way is
+ * replied to at once, and the record of the one that does its work follows when that has run. */
 static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 {
 	const struct mt_stats_record *record = NULL;
@@ -124,7 +127,8 @@ static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 		one->answer.record = *record;
 		one->answer.has_record = true;
 	}
-	if (record || mt_control_file_now_ns() >= one->record_deadline_ns || !mt_process_is_alive(one->process))
+	if (record || mt_control_file_now_ns() >= one->record_deadline_ns ||
+	    !mt_process_is_alive(one->process))
 		one->state = DECIDED;
 }
 
@@ -142,7 +146,8 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 {
 	const struct one *wanted = &requests->list[place];
 
-	for (unsigned poll_ms = 1; wanted->state != DECIDED; poll_ms = poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS) {
+	for (unsigned poll_ms = 1; wanted->state != DECIDED;
+	     poll_ms = poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS) {
 		for (size_t i = 0; i < requests->count; i++)
 			step(requests, &requests->list[i]);
 		if (wanted->state != DECIDED)

@@ -33,7 +33,9 @@ const char *mt_unusable_dir_reason(int directory, int parent, uid_t uid)
 	if (!MT_STATS_IS_MEMORY(where.f_type))
 		return "is not on a file system in memory (tmpfs)";
 	if (directory < 0)
-		return may_make_in(parent, &where, uid) ? NULL : "cannot be made: the directory above it is not writable";
+		return may_make_in(parent, &where, uid)
+			       ? NULL
+			       : "cannot be made: the directory above it is not writable";
 	if (fstat(directory, &status) == 0 && status.st_mode & 077)
 		return "is open to others (mode 700 is wanted)";
 	return NULL;

@@ -51,8 +51,8 @@ void mt_watchdog_write(int to, const void *bytes, size_t count)
 	}
 }
 
-/* A child that cannot be killed, as in a fault on a file system that hangs, must keep nobody waiting for the end of our
- * output. */
+/* A child that cannot be killed, as in a fault on a file system that hangs, must keep nobody
+ * waiting for the end of our output. */
 static _Noreturn void child(const struct mt_watchdog *watchdog, int to, pid_t parent)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -86,7 +86,8 @@ static bool start(struct reader *reader, const struct mt_watchdog *watchdog)
 	return reader->child > 0;
 }
 
-/* Whether it sleeps; a child that waits for a CPU is R. "1234 (mtctl) D 1...": our own name has no parenthesis. */
+/* Whether it sleeps; a child that waits for a CPU is R. "1234 (mtctl) D 1...": our own name has no
+ * parenthesis. */
 static bool sleeps(pid_t pid)
 {
 	char path[32], text[128] = "";
@@ -114,7 +115,8 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 		reader->room = reader->room * 2 + PIECE_BYTES + 1;
 		reader->text = mt_error_check_memory(realloc(reader->text, reader->room));
 	}
-	got = read(reader->from, reader->text + reader->used, left < PIECE_BYTES ? left : PIECE_BYTES);
+	got = read(reader->from, reader->text + reader->used,
+		   left < PIECE_BYTES ? left : PIECE_BYTES);
 	if (got < 0)
 		return errno == EINTR;
 	reader->used += (size_t)got;
@@ -123,8 +125,8 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 	return got > 0 && reader->used < most_bytes;
 }
 
-/* false: nothing has come for too long. Ticks are counted, not time: where this process gets no CPU, its child gets
- * none either. */
+/* false: nothing has come for too long. Ticks are counted, not time: where this process gets no
+ * CPU, its child gets none either. */
 static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 {
 	if (sleeps(reader->child))
@@ -133,7 +135,8 @@ static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 	       mt_watchdog_now_ns() - reader->last_ns < watchdog->most_ms * UINT64_C(1000000);
 }
 
-/* A killed child ends at once, or, in a wait that cannot be killed, some day: it is not waited for then. */
+/* A killed child ends at once, or, in a wait that cannot be killed, some day: it is not waited for
+ * then. */
 static void reap(const struct reader *reader)
 {
 	struct pollfd end = {.fd = reader->from};

@@ -1,11 +1,14 @@
 /* pairs.c -- what allocation and free cost, by size and in random mixes; one JSON object.
  *   pairs WAY [MS]                  by size, at most so many ms for each figure (100)
- *   pairs WAY mix LOW HIGH COUNT    a random mix of sizes; with HOLD=1 in the environment it waits for the end of stdin, so that
+ *   pairs WAY mix LOW HIGH COUNT    a random mix of sizes; with HOLD=1 in the environment it waits
+ *     for the end of stdin, so that
  *                                   the caller can look at the process
- *   pairs event                     what the pool cannot do without: recording an event and asking for it
- * WAY is `sync`, cuMemAlloc and cuMemFree: the driver's, or the pool's where the shim is loaded; or `async`, cuMemAllocAsync and
- * cuMemFreeAsync, the default pool keeping everything.
- * Three shapes by size: `pair` frees at once; `window` keeps 16 live; `used` launches a kernel on the block before each free. */
+ *   pairs event                     what the pool cannot do without: recording an event and asking
+ *     for it
+ * WAY is `sync`, cuMemAlloc and cuMemFree: the driver's, or the pool's where the shim is loaded; or
+ * `async`, cuMemAllocAsync and cuMemFreeAsync, the default pool keeping everything. Three shapes by
+ * size: `pair` frees at once; `window` keeps 16 live; `used` launches a kernel on the block before
+ * each free. */
 #include "gpu.h"
 
 #include <math.h>
@@ -14,7 +17,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WINDOW = 16, MOST = 20000, LEAST = 20, RELEASE_THRESHOLD = 4, MOST_LIVE = 4096, LOOK_EVERY = 32, MOVES_EVERY = 500 };
+enum {
+	WINDOW = 16,
+	MOST = 20000,
+	LEAST = 20,
+	RELEASE_THRESHOLD = 4,
+	MOST_LIVE = 4096,
+	LOOK_EVERY = 32,
+	MOVES_EVERY = 500
+};
 
 static bool is_async;
 static struct CUstream_st *stream;
@@ -36,12 +47,14 @@ static uint64_t take(size_t bytes)
 {
 	uint64_t block;
 
-	/* A pool of the driver's may be full of what waits for its kernels; a program would give up. */
+	/* A pool of the driver's may be full of what waits for its kernels; a program would give
+	 * up. */
 	if (is_async && cu.cuMemAllocAsync(&block, bytes, stream) == MT_CU_SUCCESS)
 		return block;
 	if (is_async)
 		make_room();
-	gpu_ok(is_async ? cu.cuMemAllocAsync(&block, bytes, stream) : cu.cuMemAlloc_v2(&block, bytes));
+	gpu_ok(is_async ? cu.cuMemAllocAsync(&block, bytes, stream)
+			: cu.cuMemAlloc_v2(&block, bytes));
 	return block;
 }
 
@@ -73,7 +86,8 @@ static size_t free_now(void)
 
 /* ---- by size ---- */
 
-/* Blocks in turn through a window: each step frees the oldest and takes a new one. The kernel's launch is not counted. */
+/* Blocks in turn through a window: each step frees the oldest and takes a new one. The kernel's
+ * launch is not counted. */
 static size_t measure(size_t bytes, size_t window, bool is_used)
 {
 	uint64_t live[WINDOW];
@@ -113,11 +127,12 @@ static void by_size(void)
 	static const struct {
 		size_t bytes;
 		const char *name;
-	} sizes[] = { { 512, "512B" },           { 4096, "4KiB" },       { 65536, "64KiB" },    { 1 << 20, "1MiB" },
-		      { 2 << 20, "2MiB" },       { 16 << 20, "16MiB" },  { 20 << 20, "20MiB" }, { 64 << 20, "64MiB" },
-		      { 256 << 20, "256MiB" },   { 1ull << 30, "1GiB" }, { 4ull << 30, "4GiB" } };
+	} sizes[] = {{512, "512B"},        {4096, "4KiB"},      {65536, "64KiB"},
+		     {1 << 20, "1MiB"},    {2 << 20, "2MiB"},   {16 << 20, "16MiB"},
+		     {20 << 20, "20MiB"},  {64 << 20, "64MiB"}, {256 << 20, "256MiB"},
+		     {1ull << 30, "1GiB"}, {4ull << 30, "4GiB"}};
 
-	static const char *const shapes[] = { "pair", "window", "used" };
+	static const char *const shapes[] = {"pair", "window", "used"};
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		for (size_t shape = 0; shape < 3; shape++) {
@@ -154,9 +169,9 @@ static void event(void)
 	printf("}\n");
 }
 
-/* ---- a random mix ----
- * Sizes are log-uniform, each free takes a random one of the live blocks. What may be live changes between all and two fifths of the
- * bound, as from batch to batch: a cache has to find a use for what it holds. bench/gpu/pools.py does the same with the same numbers. */
+/* ---- a random mix ---- Sizes are log-uniform, each free takes a random one of the live blocks.
+ * What may be live changes between all and two fifths of the bound, as from batch to batch: a cache
+ * has to find a use for what it holds. bench/gpu/pools.py does the same with the same numbers. */
 
 static struct {
 	uint64_t at[MOST_LIVE];
@@ -165,7 +180,7 @@ static struct {
 	uint64_t free_at_start, peak_held_bytes;
 	double held_sum, live_sum;
 	uint64_t random;
-} mix = { .random = 88172645463325252ull };
+} mix = {.random = 88172645463325252ull};
 
 static uint64_t random_number(void)
 {
@@ -229,7 +244,8 @@ static size_t at_most(size_t one, size_t other)
 static void random_mix(size_t low, size_t high, size_t count)
 {
 	static double frees[MOST];
-	const size_t bound = at_most(free_now() / 4, high < (64 << 20) ? 512 << 20 : (size_t)16 << 30);
+	const size_t bound =
+		at_most(free_now() / 4, high < (64 << 20) ? 512 << 20 : (size_t)16 << 30);
 	double total_ns = 0;
 	size_t freed = 0;
 
@@ -256,9 +272,10 @@ static void random_mix(size_t low, size_t high, size_t count)
 	memcpy(samples, frees, freed * sizeof *frees);
 	say("free", freed);
 	printf(", \"step_mean_ns\": %.0f, \"steps\": %zu", total_ns / (double)count, count);
-	printf(", \"peak_held_mib\": %.1f, \"peak_live_mib\": %.1f", (double)mix.peak_held_bytes / 1048576,
-	       (double)mix.peak_live_bytes / 1048576);
-	printf(", \"held_over_live\": %.4f, \"retries\": %lu}\n", mix.live_sum > 0 ? mix.held_sum / mix.live_sum : 0, retries);
+	printf(", \"peak_held_mib\": %.1f, \"peak_live_mib\": %.1f",
+	       (double)mix.peak_held_bytes / 1048576, (double)mix.peak_live_bytes / 1048576);
+	printf(", \"held_over_live\": %.4f, \"retries\": %lu}\n",
+	       mix.live_sum > 0 ? mix.held_sum / mix.live_sum : 0, retries);
 }
 
 static void hold(void)
@@ -275,8 +292,10 @@ int main(int argc, char **argv)
 	const bool is_mix = argc == 6 && strcmp(argv[2], "mix") == 0;
 
 	is_async = argc >= 2 && strcmp(argv[1], "async") == 0;
-	if (argc < 2 || (argc > 3 && !is_mix) || (!is_async && strcmp(argv[1], "sync") != 0 && strcmp(argv[1], "event") != 0)) {
-		fprintf(stderr, "pairs sync|async [MS], pairs sync|async mix LOW HIGH COUNT, pairs event\n");
+	if (argc < 2 || (argc > 3 && !is_mix) ||
+	    (!is_async && strcmp(argv[1], "sync") != 0 && strcmp(argv[1], "event") != 0)) {
+		fprintf(stderr, "pairs sync|async [MS], pairs sync|async mix LOW HIGH COUNT, pairs "
+				"event\n");
 		return 2;
 	}
 	gpu_start();
@@ -288,7 +307,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "event") == 0)
 		event();
 	else if (is_mix)
-		random_mix(strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10), strtoull(argv[5], NULL, 10));
+		random_mix(strtoull(argv[3], NULL, 10), strtoull(argv[4], NULL, 10),
+			   strtoull(argv[5], NULL, 10));
 	else
 		by_size();
 	hold();

@@ -1,8 +1,13 @@
-/* phases.c -- what a second process sees of a program that uses much device memory, then little, then nothing.
- *   phases sample MS           the second process: time (CLOCK_MONOTONIC, s) and free bytes by the driver's own cuMemGetInfo, read
- *                              every so many ms, a line when it changed and ten times a second; until stdin ends
- *   phases idle SECONDS        the program: takes much, frees all but a sixteenth, works on with that for a second, waits
- *   phases signal COUNT        the program: takes much, frees it all, and a second later sends itself SIGUSR1; COUNT times
+/* phases.c -- what a second process sees of a program that uses much device memory, then little,
+ * then nothing.
+ *   phases sample MS           the second process: time (CLOCK_MONOTONIC, s) and free bytes by the
+ *     driver's own cuMemGetInfo, read
+ *                              every so many ms, a line when it changed and ten times a second;
+ *                                until stdin ends
+ *   phases idle SECONDS        the program: takes much, frees all but a sixteenth, works on with
+ *     that for a second, waits
+ *   phases signal COUNT        the program: takes much, frees it all, and a second later sends
+ *     itself SIGUSR1; COUNT times
  *   phases total               bytes of the device, and those free
  * The programs say what they do in lines {"event": ..., "time": CLOCK_MONOTONIC in s}. */
 #include "gpu.h"
@@ -26,13 +31,14 @@ static double seconds(uint64_t ns)
 
 static void event(const char *name)
 {
-	printf("{\"event\": \"%s\", \"time\": %.6f, \"pid\": %d}\n", name, seconds(gpu_now_ns()), (int)getpid());
+	printf("{\"event\": \"%s\", \"time\": %.6f, \"pid\": %d}\n", name, seconds(gpu_now_ns()),
+	       (int)getpid());
 	fflush(stdout);
 }
 
 static int sample(int every_ms)
 {
-	struct pollfd input = { STDIN_FILENO, POLLIN, 0 };
+	struct pollfd input = {STDIN_FILENO, POLLIN, 0};
 	uint64_t said_ns = 0;
 	uint64_t said = 0;
 
@@ -42,7 +48,8 @@ static int sample(int every_ms)
 
 		if (free_bytes == said && now - said_ns < SAY_EVERY_MS * 1000000ull)
 			continue;
-		if (printf("%.6f %llu\n", seconds(now), (unsigned long long)free_bytes) < 0 || fflush(stdout) != 0)
+		if (printf("%.6f %llu\n", seconds(now), (unsigned long long)free_bytes) < 0 ||
+		    fflush(stdout) != 0)
 			return 1;
 		said = free_bytes;
 		said_ns = now;
@@ -153,7 +160,8 @@ int main(int argc, char **argv)
 	}
 
 	if (argc != 3 || number <= 0) {
-		fprintf(stderr, "phases sample MS, phases idle SECONDS, phases signal COUNT, phases total\n");
+		fprintf(stderr, "phases sample MS, phases idle SECONDS, phases signal COUNT, "
+				"phases total\n");
 		return 2;
 	}
 	gpu_start();

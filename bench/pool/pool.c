@@ -1,7 +1,8 @@
 /* pool.c -- what a pool hit costs, over a driver whose functions return at once: `make bench-pool`.
- * Prints one line a figure and all of them as one JSON object at the end; the bounds are in bench/bounds.py. Each figure is the
- * least of many rounds: the machine's other work only ever adds. The comparison: a list searched from its start, and the ordered tree under one lock
- * that PyTorch's cache is, without events, both as small as they can be written. */
+ * Prints one line a figure and all of them as one JSON object at the end; the bounds are in
+ * bench/bounds.py. Each figure is the least of many rounds: the machine's other work only ever
+ * adds. The comparison: a list searched from its start, and the ordered tree under one lock that
+ * PyTorch's cache is, without events, both as small as they can be written. */
 #include <pthread.h>
 #include <search.h>
 #include <stdatomic.h>
@@ -15,7 +16,8 @@
 
 #define ROUNDS 7
 
-/* Some turns of the scheduler each, so that threads meet, and many of them: some fall where no other program runs. */
+/* Some turns of the scheduler each, so that threads meet, and many of them: some fall where no
+ * other program runs. */
 #define THREAD_PAIRS  40000
 #define THREAD_ROUNDS 70
 
@@ -93,7 +95,8 @@ static void figure(const char *key, const char *text, double value, const char *
 	const size_t length = strlen(json);
 
 	printf("%-58s %9.2f %s\n", text, value, unit);
-	(void)snprintf(json + length, sizeof(json) - length, "%s\"%s\": %.3f", length ? ", " : "{", key, value);
+	(void)snprintf(json + length, sizeof(json) - length, "%s\"%s\": %.3f", length ? ", " : "{",
+		       key, value);
 }
 
 static void check(int result)
@@ -159,7 +162,8 @@ static void *work(void *data)
 	return NULL;
 }
 
-/* Each thread's own cost of a pair: wall time by the processors it had, so that threads beyond the machine's count alike. */
+/* Each thread's own cost of a pair: wall time by the processors it had, so that threads beyond the
+ * machine's count alike. */
 static int by_value(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
@@ -179,8 +183,10 @@ static double threads(int count, int contexts, long processors, double *out_medi
 
 		pthread_barrier_init(&barrier, NULL, (unsigned)count);
 		for (int i = 0; i < count; i++) {
-			workers[i] = (struct worker){(struct CUctx_st *)(uintptr_t)(0x1000 * (1 + i % contexts) + i % contexts),
-						     4096 * (1 + (size_t)i), 0, &barrier};
+			workers[i] = (struct worker){
+				(struct CUctx_st *)(uintptr_t)(0x1000 * (1 + i % contexts) +
+							       i % contexts),
+				4096 * (1 + (size_t)i), 0, &barrier};
 			pthread_create(&ids[i], NULL, work, &workers[i]);
 		}
 		for (int i = 0; i < count; i++) {
@@ -206,7 +212,8 @@ static uint64_t random_number(void)
 	return random_state;
 }
 
-/* What the machine makes of the two things that a pair cannot do without, at this moment: for judging the other figures. */
+/* What the machine makes of the two things that a pair cannot do without, at this moment: for
+ * judging the other figures. */
 static void calibrate(void)
 {
 	struct mt_lock lock = {0};
@@ -253,7 +260,8 @@ static double replacements(uint64_t *live, unsigned long count)
 	return least;
 }
 
-/* ---- comparison pools: one lock, N cached blocks of different sizes, a pair takes and puts the best fit back ---- */
+/* ---- comparison pools: one lock, N cached blocks of different sizes, a pair takes and puts the
+ * best fit back ---- */
 
 struct cached {
 	size_t bytes;
@@ -329,7 +337,8 @@ static void compare(void)
 		tree_ns += tree_pairs(&blocks[i * 199]) / 5;
 	}
 	figure("list_ns", "comparison: list of 1000 cached blocks, a pair", list_ns, "ns");
-	figure("tree_ns", "comparison: tree of 1000 cached blocks under a lock, a pair", tree_ns, "ns");
+	figure("tree_ns", "comparison: tree of 1000 cached blocks under a lock, a pair", tree_ns,
+	       "ns");
 }
 
 int main(int count, char **arguments)
@@ -357,7 +366,8 @@ int main(int count, char **arguments)
 	figure("many_ns", "  the same with all", many, "ns");
 	figure("growth", "  growth", many / few, "x");
 	figure("few_random_ns", "replacement of a random live block among 100", few_random, "ns");
-	figure("many_random_ns", "replacement of a random live block among all", replacements(live, most), "ns");
+	figure("many_random_ns", "replacement of a random live block among all",
+	       replacements(live, most), "ns");
 	mt_pool_start(&driver, &settings);
 	together = threads(4, 2, processors, &together_median);
 	figure("threads_ns", "pair, 4 threads on 2 contexts, each", together, "ns");

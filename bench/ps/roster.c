@@ -1,5 +1,6 @@
-/* bench/ps/roster.c -- what `top` and `serve` pay to look at all processes once a second: reads the roster COUNT times,
- * GAP_MS apart, and prints the CPU time of one reading in us, the first (which is what `mtctl ps` pays) left out. */
+/* bench/ps/roster.c -- what `top` and `serve` pay to look at all processes once a second: reads the
+ * roster COUNT times, GAP_MS apart, and prints the CPU time of one reading in us, the first (which
+ * is what `mtctl ps` pays) left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

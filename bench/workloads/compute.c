@@ -1,5 +1,6 @@
-/* compute.c -- the control: arithmetic on one buffer, no malloc at all while the clock runs. It must not move, whatever
- * is preloaded; where it does, the machine is too noisy for the other figures. --hold MB keeps the shim awake. */
+/* compute.c -- the control: arithmetic on one buffer, no malloc at all while the clock runs. It
+ * must not move, whatever is preloaded; where it does, the machine is too noisy for the other
+ * figures. --hold MB keeps the shim awake. */
 #include "workload.h"
 
 #define WORDS ((size_t)1 << 16)
@@ -18,12 +19,14 @@ int main(int argc, char **argv)
 	uint64_t begun = now_ns();
 	for (size_t round = 0; round < rounds; round++)
 		for (size_t i = 0; i < WORDS; i++) {
-			words[i] = words[i] * 6364136223846793005u + (words[(i * 17 + round) % WORDS] >> 7);
+			words[i] = words[i] * 6364136223846793005u +
+				   (words[(i * 17 + round) % WORDS] >> 7);
 			sum ^= words[i];
 		}
 	double seconds = seconds_since(begun);
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"sum\": \"%llx\"}\n", seconds, seconds, (unsigned long long)sum);
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"sum\": \"%llx\"}\n", seconds, seconds,
+	       (unsigned long long)sum);
 	free(held);
 	free(words);
 	return 0;

@@ -1,6 +1,6 @@
-/* dlsym.c -- what one dlsym costs, by the fastest of many batches: of a name of libc, and of one that begins like the
- * driver's (cuserid, which libc has too). By libc's handle: with RTLD_DEFAULT the loader would look through one library
- * more under any preload, whatever that does. */
+/* dlsym.c -- what one dlsym costs, by the fastest of many batches: of a name of libc, and of one
+ * that begins like the driver's (cuserid, which libc has too). By libc's handle: with RTLD_DEFAULT
+ * the loader would look through one library more under any preload, whatever that does. */
 #include <dlfcn.h>
 
 #include "workload.h"

@@ -1,12 +1,14 @@
-/* growth.c -- what a malloc and a trim cost while a heap of a given size stands: --threads threads, together --blocks
- * blocks of --low to --high bytes, or as many as make --heap-mib. First each thread makes its share. Then pairs of malloc
- * and free of mixed small sizes run in all threads at once (CPU time of a pair: there are more threads than cores). Then
- * each thread frees a quarter of its share, in pieces of 1 MB, as objects that were made together die together, and the
- * main thread asks for a trim (--how).
+/* growth.c -- what a malloc and a trim cost while a heap of a given size stands: --threads threads,
+ * together --blocks blocks of --low to --high bytes, or as many as make --heap-mib. First each
+ * thread makes its share. Then pairs of malloc and free of mixed small sizes run in all threads at
+ * once (CPU time of a pair: there are more threads than cores). Then each thread frees a quarter of
+ * its share, in pieces of 1 MB, as objects that were made together die together, and the main
+ * thread asks for a trim (--how).
  *
- * --pause: says "ready" between the pairs and the freeing, and goes on with a few pairs every 10 ms until a line comes, so
- * that ticks of the worker can be counted from outside. The list of blocks and the ballast that keeps the shim awake in a
- * small heap (--ballast-mib) are mappings of their own, no part of the heap. */
+ * --pause: says "ready" between the pairs and the freeing, and goes on with a few pairs every 10 ms
+ * until a line comes, so that ticks of the worker can be counted from outside. The list of blocks
+ * and the ballast that keeps the shim awake in a small heap (--ballast-mib) are mappings of their
+ * own, no part of the heap. */
 #include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -31,12 +33,14 @@ struct worker {
 
 static struct worker workers[THREADS_MAX];
 static size_t threads, low, high, pairs_each;
-static pthread_barrier_t step; /* between making, pairs, freeing; the main thread is a worker as well */
+/* between making, pairs, freeing; the main thread is a worker as well */
+static pthread_barrier_t step;
 static bool is_paused;
 
 static void *map_pages(size_t bytes)
 {
-	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (pages == MAP_FAILED) {
 		fputs("out of memory\n", stderr);
@@ -68,7 +72,7 @@ static void free_quarter(struct worker *worker)
 
 static void run_pairs(uint64_t *state, size_t pairs)
 {
-	void *window[WINDOW] = { NULL };
+	void *window[WINDOW] = {NULL};
 
 	for (size_t i = 0; i < pairs; i++) {
 		free(window[i % WINDOW]);
@@ -86,14 +90,16 @@ static void time_pairs(struct worker *worker)
 		double before = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
 
 		run_pairs(&worker->state, pairs_each);
-		worker->batch_ns[i] = (cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * 1e9 / (double)pairs_each;
+		worker->batch_ns[i] =
+			(cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * 1e9 / (double)pairs_each;
 	}
 }
 
-/* The program is alive and its heap as large as before: a tick of the worker looks, and finds nothing to do. */
+/* The program is alive and its heap as large as before: a tick of the worker looks, and finds
+ * nothing to do. */
 static void pause_until_line(void)
 {
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
 	uint64_t state = 4711;
 
 	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
@@ -161,14 +167,15 @@ int main(int argc, char **argv)
 {
 	size_t ballast = option_count(argc, argv, "--ballast-mib", 64) << 20;
 	size_t heap = option_count(argc, argv, "--heap-mib", 64) << 20;
-	struct trim trim = { .wall_s = 0 };
+	struct trim trim = {.wall_s = 0};
 
 	threads = option_count(argc, argv, "--threads", 1);
 	low = option_count(argc, argv, "--low", 16);
 	high = option_count(argc, argv, "--high", 1024);
 	pairs_each = option_count(argc, argv, "--pairs", 400000) / (threads ? threads : 1) + 1;
 	is_paused = option_count(argc, argv, "--pause", 0) != 0;
-	size_t blocks = option_count(argc, argv, "--blocks", low + high ? 2 * heap / (low + high) : 0);
+	size_t blocks =
+		option_count(argc, argv, "--blocks", low + high ? 2 * heap / (low + high) : 0);
 	if (threads < 1 || threads > THREADS_MAX || low < 1 || high < low || blocks < threads)
 		return 2;
 	touch_block(map_pages(ballast + 1), ballast + 1);
@@ -179,8 +186,10 @@ int main(int argc, char **argv)
 	live(workers);
 	double work_s = seconds_since(begun), full = rss_mib();
 	ask_for_trim(option_text(argc, argv, "--how", "trim"), &trim);
-	printf("{\"work_s\": %.3f, \"blocks\": %zu, \"rss_mib\": %.1f, \"malloc_ns\": %.2f, \"trim_ms\": %.3f, "
-	       "\"trim_cpu_ms\": %.3f", work_s, blocks, full, median_pair_ns(), trim.wall_s * 1e3, trim.cpu_s * 1e3);
+	printf("{\"work_s\": %.3f, \"blocks\": %zu, \"rss_mib\": %.1f, \"malloc_ns\": %.2f, "
+	       "\"trim_ms\": %.3f, "
+	       "\"trim_cpu_ms\": %.3f",
+	       work_s, blocks, full, median_pair_ns(), trim.wall_s * 1e3, trim.cpu_s * 1e3);
 	print_trim(&trim);
 	puts("}");
 	fflush(stdout);

@@ -1,5 +1,6 @@
-/* idle.c -- a process that has worked and now rests: 100 MiB in blocks of 10 kB, half of it freed; says "ready" and
- * sleeps until its standard input closes. bench/lib/outside.py watches it from outside. */
+/* idle.c -- a process that has worked and now rests: 100 MiB in blocks of 10 kB, half of it freed;
+ * says "ready" and sleeps until its standard input closes. bench/lib/outside.py watches it from
+ * outside. */
 #include "workload.h"
 
 #define BLOCKS      10486u

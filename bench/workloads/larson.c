@@ -1,6 +1,7 @@
-/* larson.c -- a server whose threads hand their live objects on: each thread replaces random blocks in its set, then
- * ends, and a new thread takes the set over, so that most frees are of blocks another thread has allocated. At the end
- * the load has fallen: one set (--set blocks) stays, the others are dropped. */
+/* larson.c -- a server whose threads hand their live objects on: each thread replaces random blocks
+ * in its set, then ends, and a new thread takes the set over, so that most frees are of blocks
+ * another thread has allocated. At the end the load has fallen: one set (--set blocks) stays, the
+ * others are dropped. */
 #include <pthread.h>
 
 #include "workload.h"
@@ -75,8 +76,9 @@ int main(int argc, char **argv)
 	double work = seconds_since(begun);
 	go_idle(option_number(argc, argv, "--idle", 0));
 	double count = (double)threads * (double)generations * (double)replacements;
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_replacement\": %.2f, \"peak_mib\": %.1f}\n", work, seconds,
-	       seconds * 1e9 / count, peak_mib());
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_replacement\": %.2f, \"peak_mib\": "
+	       "%.1f}\n",
+	       work, seconds, seconds * 1e9 / count, peak_mib());
 	drop_set(&sets[0]);
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* mstress.c -- threads die while their objects live: each generation of threads leaves part of its blocks in a shared
- * table (--table blocks), from which threads of later generations take and free them. At the end 1 in 8 of
- * its blocks stays. */
+/* mstress.c -- threads die while their objects live: each generation of threads leaves part of its
+ * blocks in a shared table (--table blocks), from which threads of later generations take and free
+ * them. At the end 1 in 8 of its blocks stays. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -27,7 +27,7 @@ static size_t next_size(uint64_t *state)
 static void *live_and_die(void *argument)
 {
 	uint64_t state = (uintptr_t)argument * 2654435761u + 1;
-	void *own[OWN] = { NULL };
+	void *own[OWN] = {NULL};
 
 	for (size_t i = 0; i < rounds; i++) {
 		size_t slot = random_between(&state, 0, OWN - 1);
@@ -36,14 +36,16 @@ static void *live_and_die(void *argument)
 
 		block[0] = block[bytes - 1] = 1;
 		if (random_between(&state, 0, 9) == 0) {
-			free(atomic_exchange(&table[random_between(&state, 0, table_length - 1)], block));
+			free(atomic_exchange(&table[random_between(&state, 0, table_length - 1)],
+					     block));
 		} else {
 			free(own[slot]);
 			own[slot] = block;
 		}
 	}
 	for (size_t slot = 0; slot < OWN; slot++)
-		free(atomic_exchange(&table[random_between(&state, 0, table_length - 1)], own[slot]));
+		free(atomic_exchange(&table[random_between(&state, 0, table_length - 1)],
+				     own[slot]));
 	return NULL;
 }
 
@@ -60,7 +62,8 @@ int main(int argc, char **argv)
 	uint64_t begun = now_ns();
 	for (size_t generation = 0; generation < generations; generation++) {
 		for (size_t i = 0; i < threads; i++)
-			if (pthread_create(&ids[i], NULL, live_and_die, (void *)(generation * threads + i + 1)) != 0)
+			if (pthread_create(&ids[i], NULL, live_and_die,
+					   (void *)(generation * threads + i + 1)) != 0)
 				return 1;
 		for (size_t i = 0; i < threads; i++)
 			pthread_join(ids[i], NULL);
@@ -71,8 +74,11 @@ int main(int argc, char **argv)
 			free(atomic_exchange(&table[slot], NULL));
 	double work = seconds_since(begun);
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_block\": %.2f, \"peak_mib\": %.1f, \"end_rss_mib\": %.1f}\n", work, seconds,
-	       seconds * 1e9 / ((double)threads * (double)generations * (double)rounds), peak_mib(), end_rss);
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_block\": %.2f, \"peak_mib\": %.1f, "
+	       "\"end_rss_mib\": %.1f}\n",
+	       work, seconds,
+	       seconds * 1e9 / ((double)threads * (double)generations * (double)rounds), peak_mib(),
+	       end_rss);
 	for (size_t slot = 0; slot < table_length; slot++)
 		free(atomic_exchange(&table[slot], NULL));
 	return 0;

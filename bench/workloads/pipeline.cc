@@ -13,10 +13,11 @@
 
 #include "workload.h"
 
-namespace {
+namespace
+{
 
 constexpr size_t kStayShare = 16;
-constexpr size_t kSizes = 4;  // kinds of bursts: from small messages to large ones
+constexpr size_t kSizes = 4; // kinds of bursts: from small messages to large ones
 
 struct Message {
 	uint64_t number = 0;
@@ -28,9 +29,12 @@ struct Message {
 
 using Parcel = std::unique_ptr<Message>;
 
-class Queue {
-public:
-	explicit Queue(size_t longest) : longest_(longest) {}
+class Queue
+{
+      public:
+	explicit Queue(size_t longest) : longest_(longest)
+	{
+	}
 
 	void put(Parcel parcel)
 	{
@@ -60,17 +64,18 @@ public:
 		not_empty_.notify_all();
 	}
 
-private:
+      private:
 	const size_t longest_;
 	bool is_closed_ = false;
 	std::deque<Parcel> parcels_;
-	std::mutex lock_;  // protects is_closed_ and parcels_
+	std::mutex lock_; // protects is_closed_ and parcels_
 	std::condition_variable not_empty_, not_full_;
 };
 
 std::string random_text(uint64_t *state, size_t low, size_t high)
 {
-	return std::string(random_between(state, low, high), static_cast<char>('a' + random_between(state, 0, 25)));
+	return std::string(random_between(state, low, high),
+			   static_cast<char>('a' + random_between(state, 0, 25)));
 }
 
 Parcel make_message(uint64_t *state, uint64_t number, size_t kind)
@@ -100,7 +105,8 @@ void transform(Message *message)
 	message->values = std::move(kept);
 	message->body += " [" + message->topic + "]";
 	message->fields.erase("field-1");
-	message->fields["mean"] = std::to_string(message->values.empty() ? 0.0 : message->values.front());
+	message->fields["mean"] =
+		std::to_string(message->values.empty() ? 0.0 : message->values.front());
 }
 
 struct Load {
@@ -140,7 +146,8 @@ void join_all(std::vector<std::thread> *threads)
 	threads->clear();
 }
 
-void run(const Load &load, size_t queue_length, size_t history_length, std::vector<std::deque<Parcel>> *histories)
+void run(const Load &load, size_t queue_length, size_t history_length,
+	 std::vector<std::deque<Parcel>> *histories)
 {
 	Queue fresh(queue_length), changed(queue_length);
 	std::vector<std::thread> producers, workers, consumers;
@@ -158,16 +165,18 @@ void run(const Load &load, size_t queue_length, size_t history_length, std::vect
 	join_all(&consumers);
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char **argv)
 {
-	Load load = {option_count(argc, argv, "--messages", 600000), option_count(argc, argv, "--bursts", 12),
-		option_count(argc, argv, "--threads", 2)};
+	Load load = {option_count(argc, argv, "--messages", 600000),
+		     option_count(argc, argv, "--bursts", 12),
+		     option_count(argc, argv, "--threads", 2)};
 	size_t history_length = option_count(argc, argv, "--history", 50000);
 	size_t queue_length = option_count(argc, argv, "--queue", 2000);
 
-	if (load.producers < 1 || load.producers > 64 || load.messages < load.producers || queue_length < 1)
+	if (load.producers < 1 || load.producers > 64 || load.messages < load.producers ||
+	    queue_length < 1)
 		return 2;
 	uint64_t begun = now_ns();
 	std::vector<std::deque<Parcel>> histories(load.producers);
@@ -181,8 +190,10 @@ int main(int argc, char **argv)
 	size_t stay = 0;
 	for (auto &history : histories)
 		stay += history.size();
-	std::printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"us_per_message\": %.3f, \"peak_mib\": %.1f, \"end_rss_mib\": %.1f, "
-		"\"messages_stay\": %zu}\n", seconds, seconds, seconds * 1e6 / static_cast<double>(load.messages), peak_mib(), end_rss,
-		stay);
+	std::printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"us_per_message\": %.3f, \"peak_mib\": "
+		    "%.1f, \"end_rss_mib\": %.1f, "
+		    "\"messages_stay\": %zu}\n",
+		    seconds, seconds, seconds * 1e6 / static_cast<double>(load.messages),
+		    peak_mib(), end_rss, stay);
 	return 0;
 }

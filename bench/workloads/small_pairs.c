@@ -1,15 +1,16 @@
-/* small_pairs.c -- the hot path. --mode fixed: malloc(64), free, again. --mode mixed: a window of 256 live blocks of 8
- * to 1024 B, the oldest replaced by the next. --keep-every K: of those, 1 in K is kept in a list, as objects are that
- * outlive the work that made them; at the end the older three quarters of the list are dropped. Sizes are drawn before
- * the clock starts, so the loop is the same few instructions under every allocator, and the difference between two runs
- * of different length is the pairs alone. */
+/* small_pairs.c -- the hot path. --mode fixed: malloc(64), free, again. --mode mixed: a window of
+ * 256 live blocks of 8 to 1024 B, the oldest replaced by the next. --keep-every K: of those, 1 in K
+ * is kept in a list, as objects are that outlive the work that made them; at the end the older
+ * three quarters of the list are dropped. Sizes are drawn before the clock starts, so the loop is
+ * the same few instructions under every allocator, and the difference between two runs of different
+ * length is the pairs alone. */
 #include <pthread.h>
 #include <stdbool.h>
 
 #include "workload.h"
 
-#define WINDOW   256u
-#define SIZES    4096u
+#define WINDOW      256u
+#define SIZES       4096u
 #define THREADS_MAX 64u
 #define STAY_SHARE  4u /* 1 in so many of the list */
 
@@ -29,7 +30,7 @@ static void run_fixed(void)
 
 static void run_mixed(void)
 {
-	void *window[WINDOW] = { NULL };
+	void *window[WINDOW] = {NULL};
 
 	for (size_t i = 0; i < pairs; i++) {
 		size_t slot = i % WINDOW;
@@ -46,7 +47,7 @@ static void run_keeping(void)
 {
 	size_t kept = 0, longest = pairs / keep_every + 1;
 	void **list = must_alloc(longest * sizeof *list);
-	void *window[WINDOW] = { NULL };
+	void *window[WINDOW] = {NULL};
 
 	for (size_t i = 0, until = keep_every; i < pairs; i++) {
 		size_t slot = i % WINDOW;
@@ -101,7 +102,7 @@ int main(int argc, char **argv)
 		pthread_join(ids[i], NULL);
 	double seconds = seconds_since(begun);
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_pair\": %.3f, \"peak_mib\": %.1f}\n", seconds, seconds,
-	       seconds * 1e9 / (double)pairs, peak_mib());
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_pair\": %.3f, \"peak_mib\": %.1f}\n",
+	       seconds, seconds, seconds * 1e9 / (double)pairs, peak_mib());
 	return 0;
 }

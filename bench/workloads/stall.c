@@ -1,9 +1,10 @@
-/* stall.c -- how long another thread's malloc and free wait while the heap is trimmed. The heap: 200,000 blocks
- * (--blocks) of 10 kB, 1.9 GB, of which 1 in 20 stays. The main thread has built it and is the prober, so that it shares the arena
- * being trimmed (a thread with an arena of its own would hardly notice); a second thread asks for the trim. Each pair
- * of malloc and free is timed; the same is then done for an equally long time without a trim, because preemption by
- * the kernel looks just like a stall. For the same reason the longest pair in which the prober went to sleep by itself,
- * that is, waited for a lock, is given apart (wait_ms): preemption is not in it. */
+/* stall.c -- how long another thread's malloc and free wait while the heap is trimmed. The heap:
+ * 200,000 blocks (--blocks) of 10 kB, 1.9 GB, of which 1 in 20 stays. The main thread has built it
+ * and is the prober, so that it shares the arena being trimmed (a thread with an arena of its own
+ * would hardly notice); a second thread asks for the trim. Each pair of malloc and free is timed;
+ * the same is then done for an equally long time without a trim, because preemption by the kernel
+ * looks just like a stall. For the same reason the longest pair in which the prober went to sleep
+ * by itself, that is, waited for a lock, is given apart (wait_ms): preemption is not in it. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -13,7 +14,8 @@
 #define BLOCK_BYTES 10000u
 #define KEEP_EVERY  20u
 #define BUCKETS     1024u
-#define SLOW_NS     50000u /* pairs longer than this are asked whether they slept; asking all would be the cost */
+/* pairs longer than this are asked whether they slept; asking all would be the cost */
+#define SLOW_NS 50000u
 
 /* OFF until the trim, TRIM, then QUIET for as long, then END. */
 enum phase { PHASE_OFF, PHASE_QUIET, PHASE_TRIM, PHASE_END, PHASES = PHASE_END };
@@ -33,13 +35,16 @@ struct probe {
 	size_t bytes;
 };
 
-static const struct probe probes[] = {{"64B", 64}, {"5kB", 5000}, {"60kB", 60000}, {"2MB", 2 << 20}};
+static const struct probe probes[] = {
+	{"64B", 64}, {"5kB", 5000}, {"60kB", 60000}, {"2MB", 2 << 20}};
 static struct tally tallies[PHASES];
 static void **blocks;
 static size_t blocks_count;
-static atomic_int phase; /* written by the trimmer; the prober files each pair under it, no other data hangs on it */
+/* written by the trimmer; the prober files each pair under it, no other data hangs on it */
+static atomic_int phase;
 static const char *how;
-static struct trim trim;          /* the latest; its CPU time without the prober's, who is at work all the while */
+/* the latest; its CPU time without the prober's, who is at work all the while */
+static struct trim trim;
 static pthread_t prober;
 
 static size_t bucket_of(uint64_t ns)
@@ -71,8 +76,9 @@ static double percentile_ns(const struct tally *tally, double share)
 	return (double)tally->worst_ns;
 }
 
-/* What 1 in 1000 of those exceeds who come at a random moment: who comes during a pair waits for the rest of it, so that a
- * pair of 100 ms weighs a million times as much as one of 100 ns. By pairs, it would be one among a million. */
+/* What 1 in 1000 of those exceeds who come at a random moment: who comes during a pair waits for
+ * the rest of it, so that a pair of 100 ms weighs a million times as much as one of 100 ns. By
+ * pairs, it would be one among a million. */
 static double arrival_percentile_ns(const struct tally *tally, double share)
 {
 	double allowed = tally->total_ns * (1 - share), low = 0, high = (double)tally->worst_ns;
@@ -82,8 +88,11 @@ static double arrival_percentile_ns(const struct tally *tally, double share)
 
 		for (size_t bucket = 0; bucket < BUCKETS; bucket++)
 			if (tally->buckets[bucket]) {
-				double mean = tally->bucket_ns[bucket] / (double)tally->buckets[bucket];
-				above += mean > middle ? (mean - middle) * (double)tally->buckets[bucket] : 0;
+				double mean =
+					tally->bucket_ns[bucket] / (double)tally->buckets[bucket];
+				above += mean > middle
+						 ? (mean - middle) * (double)tally->buckets[bucket]
+						 : 0;
 			}
 		*(above > allowed ? &low : &high) = middle;
 	}
@@ -105,7 +114,8 @@ static bool has_slept(void)
 static void file_pair(enum phase before, enum phase after, uint64_t ns)
 {
 	/* A pair may have begun before the trim and ended after it: the longest of all. */
-	bool is_during = before == PHASE_TRIM || after == PHASE_TRIM || (before == PHASE_OFF && after != PHASE_OFF);
+	bool is_during = before == PHASE_TRIM || after == PHASE_TRIM ||
+			 (before == PHASE_OFF && after != PHASE_OFF);
 	enum phase where = is_during ? PHASE_TRIM : before;
 	bool waited = ns > SLOW_NS && has_slept();
 
@@ -200,14 +210,15 @@ static void print_tally(const char *name, const char *label, const struct tally 
 	printf(", \"%s_worst_ms_%s\": %.4f", name, label, (double)tally->worst_ns / 1e6);
 	printf(", \"%s_wait_ms_%s\": %.4f", name, label, (double)tally->worst_wait_ns / 1e6);
 	printf(", \"%s_p999_us_%s\": %.3f", name, label, percentile_ns(tally, 0.999) / 1e3);
-	printf(", \"%s_p999_arrival_us_%s\": %.3f", name, label, arrival_percentile_ns(tally, 0.999) / 1e3);
+	printf(", \"%s_p999_arrival_us_%s\": %.3f", name, label,
+	       arrival_percentile_ns(tally, 0.999) / 1e3);
 	printf(", \"%s_pairs_%s\": %llu", name, label, (unsigned long long)tally->count);
 }
 
 int main(int argc, char **argv)
 {
 	size_t repeats = option_count(argc, argv, "--repeats", 2);
-	struct trim all = { .wall_s = 0 };
+	struct trim all = {.wall_s = 0};
 	double worst_trim_s = 0;
 
 	prober = pthread_self();
@@ -225,13 +236,15 @@ int main(int argc, char **argv)
 			all.cpu_s += trim.cpu_s;
 			all.returned_mib += trim.returned_mib;
 		}
-		/* A trim by another thread that gave nothing back was none, and has no stalls to show. */
+		/* A trim by another thread that gave nothing back was none, and has no stalls to
+		 * show. */
 		if (all.returned_mib - returned_before < 1)
 			continue;
 		print_tally("trim", probes[i].label, &tallies[PHASE_TRIM]);
 		print_tally("quiet", probes[i].label, &tallies[PHASE_QUIET]);
 	}
 	print_trim(&all);
-	printf(", \"trim_longest_ms\": %.2f, \"peak_mib\": %.1f}\n", worst_trim_s * 1e3, peak_mib());
+	printf(", \"trim_longest_ms\": %.2f, \"peak_mib\": %.1f}\n", worst_trim_s * 1e3,
+	       peak_mib());
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* steps.c -- a program that needs 1 GB for a moment, again and again: blocks of 4 MB, each allocated and touched, all
- * freed at the end of the step, then a sleep of --period seconds. Purging between steps costs it page faults; not
- * purging costs resident memory. Prints both. */
+/* steps.c -- a program that needs 1 GB for a moment, again and again: blocks of 4 MB, each
+ * allocated and touched, all freed at the end of the step, then a sleep of --period seconds.
+ * Purging between steps costs it page faults; not purging costs resident memory. Prints both. */
 #include "workload.h"
 
 #define BLOCK_BYTES ((size_t)4 << 20)
@@ -50,10 +50,13 @@ int main(int argc, char **argv)
 	}
 	double first = touch_s[0], last = between_rss[steps - 1];
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"period_s\": %g, \"steps\": %zu, \"total_s\": %.4f, \"touch_s\": %.4f, \"touch_first_s\": %.4f, "
-	       "\"touch_median_s\": %.4f, \"rss_between_min_mib\": %.1f, \"rss_between_median_mib\": %.1f, "
-	       "\"rss_between_last_mib\": %.1f, \"rss_between_mean_mib\": %.1f, \"peak_mib\": %.1f, \"minor_faults\": %ld}\n",
-	       sum, period, steps, total, sum, first, median_of(touch_s, steps), lowest, median_of(between_rss, steps), last, mean,
-	       peak_mib(), minor_faults());
+	printf("{\"work_s\": %.4f, \"period_s\": %g, \"steps\": %zu, \"total_s\": %.4f, "
+	       "\"touch_s\": %.4f, \"touch_first_s\": %.4f, "
+	       "\"touch_median_s\": %.4f, \"rss_between_min_mib\": %.1f, "
+	       "\"rss_between_median_mib\": %.1f, "
+	       "\"rss_between_last_mib\": %.1f, \"rss_between_mean_mib\": %.1f, \"peak_mib\": "
+	       "%.1f, \"minor_faults\": %ld}\n",
+	       sum, period, steps, total, sum, first, median_of(touch_s, steps), lowest,
+	       median_of(between_rss, steps), last, mean, peak_mib(), minor_faults());
 	return 0;
 }

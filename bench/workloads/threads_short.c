@@ -1,6 +1,6 @@
-/* threads_short.c -- many short threads, --at-once at a time, each with --blocks blocks: what a thread's birth and death
- * cost an allocator that keeps something for each. --together 1: none frees before all have allocated, as requests that
- * wait for the same answer. */
+/* threads_short.c -- many short threads, --at-once at a time, each with --blocks blocks: what a
+ * thread's birth and death cost an allocator that keeps something for each. --together 1: none
+ * frees before all have allocated, as requests that wait for the same answer. */
 #include <pthread.h>
 
 #include "workload.h"
@@ -49,7 +49,8 @@ int main(int argc, char **argv)
 	}
 	double seconds = seconds_since(begun), end_rss = rss_mib();
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"us_per_thread\": %.3f, \"peak_mib\": %.1f, \"end_rss_mib\": %.1f}\n",
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"us_per_thread\": %.3f, \"peak_mib\": %.1f, "
+	       "\"end_rss_mib\": %.1f}\n",
 	       seconds, seconds, seconds * 1e6 / (double)threads, peak_mib(), end_rss);
 	return 0;
 }

@@ -1,12 +1,15 @@
-/* tick.c -- a process in which a tick of the worker finds nothing to do, in each shape that the promise names (--shape):
+/* tick.c -- a process in which a tick of the worker finds nothing to do, in each shape that the
+ * promise names (--shape):
  *   idle       a small process at rest
  *   resting    4 GiB of live memory (--live-mib), at rest
  *   still      the same memory, read and written, and a heap that does not move
- *   churn      the same, and small blocks that come and go, gigabytes a second, within the allocator's caches
+ *   churn      the same, and small blocks that come and go, gigabytes a second, within the
+ *     allocator's caches
  *   fragments  the same, and 500 MB of pages that a few small blocks each keep from being free
  *   moving     a heap that moves: 256 MiB freed and taken again every 0.4 s
- * In all of them 200 threads (--threads) hold a few blocks each, and as many arenas as asked for (--arenas) have been
- * used. Memory is touched once. Says "ready", works until its standard input closes. */
+ * In all of them 200 threads (--threads) hold a few blocks each, and as many arenas as asked for
+ * (--arenas) have been used. Memory is touched once. Says "ready", works until its standard input
+ * closes. */
 #include <poll.h>
 #include <pthread.h>
 
@@ -15,13 +18,16 @@
 #define BLOCK_BYTES   ((size_t)1 << 20)
 #define MOVING_BLOCKS 256u
 #define CHURN_BLOCKS  64u
-#define CHURN_PAIRS   20000u            /* some 20 MB, in a millisecond or less */
-#define SMALL_BLOCKS  (700u << 10)      /* of 1 KiB: 700 MiB, of which every fourth block stays, one on each page */
-#define SMALL_BYTES   1024u
-#define READ_BYTES    ((size_t)8 << 20) /* of the live memory, in each turn of 10 ms */
+#define CHURN_PAIRS   20000u /* some 20 MB, in a millisecond or less */
+/* of 1 KiB: 700 MiB, of which every fourth block stays, one on each page */
+#define SMALL_BLOCKS (700u << 10)
+#define SMALL_BYTES  1024u
+/* of the live memory, in each turn of 10 ms */
+#define READ_BYTES ((size_t)8 << 20)
 
 static pthread_barrier_t born;
-static pthread_mutex_t rest = PTHREAD_MUTEX_INITIALIZER; /* held by main for ever: the threads sleep on it */
+/* held by main for ever: the threads sleep on it */
+static pthread_mutex_t rest = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t random_state = 88172645463325252ull;
 static char **live;
 static size_t live_count;
@@ -134,17 +140,14 @@ static const struct shape {
 	int pause_ms;
 	int is_large, is_fragmented;
 } shapes[] = {
-	{ "idle", rest_a_turn, -1, 0, 0 },
-	{ "resting", rest_a_turn, -1, 1, 0 },
-	{ "still", use_live, 10, 1, 0 },
-	{ "churn", churn, 10, 1, 0 },
-	{ "fragments", churn, 10, 1, 1 },
-	{ "moving", move, 400, 0, 0 },
+	{"idle", rest_a_turn, -1, 0, 0}, {"resting", rest_a_turn, -1, 1, 0},
+	{"still", use_live, 10, 1, 0},   {"churn", churn, 10, 1, 0},
+	{"fragments", churn, 10, 1, 1},  {"moving", move, 400, 0, 0},
 };
 
 static int stdin_is_open(int wait_ms)
 {
-	struct pollfd input = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
 
 	return poll(&input, 1, wait_ms) == 0;
 }
@@ -157,7 +160,8 @@ int main(int argc, char **argv)
 	while (strcmp(shape->name, name) != 0)
 		if (++shape == shapes + sizeof shapes / sizeof *shapes)
 			return 2;
-	if (!start_threads(option_count(argc, argv, "--threads", 200), option_count(argc, argv, "--arenas", 8)))
+	if (!start_threads(option_count(argc, argv, "--threads", 200),
+			   option_count(argc, argv, "--arenas", 8)))
 		return 1;
 	make_live(shape->is_large ? option_count(argc, argv, "--live-mib", 4096) : 32);
 	if (shape->is_fragmented)

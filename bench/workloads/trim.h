@@ -1,5 +1,5 @@
-/* trim.h -- the ways a program can have its heap trimmed, and what that costs and gives: seconds, CPU seconds, bytes.
- * ask_for_trim returns when the trim is over. */
+/* trim.h -- the ways a program can have its heap trimmed, and what that costs and gives: seconds,
+ * CPU seconds, bytes. ask_for_trim returns when the trim is over. */
 #ifndef BENCH_TRIM_H
 #define BENCH_TRIM_H
 
@@ -10,7 +10,9 @@
 #include "workload.h"
 
 struct trim {
-	double wall_s;       /* less the waits that are ours: for a delay of the allocator's, or to see that it is over */
+	/* less the waits that are ours: for a delay of the allocator's, or to see that it is over
+	 */
+	double wall_s;
 	double cpu_s;        /* of the whole process: an allocator may have others do the work */
 	double returned_mib; /* RSS before, less RSS after */
 };
@@ -23,8 +25,8 @@ static inline double cpu_seconds(clockid_t clock)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-/* Returns once RSS has not moved for 300 ms, for trims that are only asked for; waits 10 s at most. The answer: how long
- * it has not moved, s. */
+/* Returns once RSS has not moved for 300 ms, for trims that are only asked for; waits 10 s at most.
+ * The answer: how long it has not moved, s. */
 static inline double wait_until_rss_rests(void)
 {
 	double last = rss_mib();
@@ -41,8 +43,8 @@ static inline double wait_until_rss_rests(void)
 	return seconds_since(moved);
 }
 
-/* A call that only one allocator has; a program that lacks it was started under the wrong one. `call`: a pointer to a
- * pointer to a function of any kind. */
+/* A call that only one allocator has; a program that lacks it was started under the wrong one.
+ * `call`: a pointer to a pointer to a function of any kind. */
 static inline void find_call(const char *name, void *call)
 {
 	void *found = dlsym(RTLD_DEFAULT, name);
@@ -67,8 +69,9 @@ static inline double purge_jemalloc(void)
 	return 0;
 }
 
-/* It reaches the heap of the thread that calls, and those of threads that have ended; no other. What it frees is only
- * marked, and goes back with the next call after a delay (25 ms in mimalloc 2.0). */
+/* It reaches the heap of the thread that calls, and those of threads that have ended; no other.
+ * What it frees is only marked, and goes back with the next call after a delay (25 ms in mimalloc
+ * 2.0). */
 static inline double collect_mimalloc(void)
 {
 	void (*collect)(bool);
@@ -110,23 +113,26 @@ static inline double trim_nothing(void)
 	return 0;
 }
 
-/* how: trim (malloc_trim; the shim answers it too), mallctl (jemalloc), mimalloc, tcmalloc, signal (SIGUSR1, fatal
- * without the shim), none. */
+/* how: trim (malloc_trim; the shim answers it too), mallctl (jemalloc), mimalloc, tcmalloc, signal
+ * (SIGUSR1, fatal without the shim), none. */
 static inline void ask_for_trim(const char *how, struct trim *trim)
 {
 	static const struct {
 		const char *name;
 		double (*ask)(void); /* the answer: for how long of it we only waited, s */
 	} ways[] = {
-		{ "trim", trim_glibc }, { "mallctl", purge_jemalloc }, { "mimalloc", collect_mimalloc },
-		{ "tcmalloc", release_tcmalloc }, { "signal", signal_shim }, { "none", trim_nothing },
+		{"trim", trim_glibc},           {"mallctl", purge_jemalloc},
+		{"mimalloc", collect_mimalloc}, {"tcmalloc", release_tcmalloc},
+		{"signal", signal_shim},        {"none", trim_nothing},
 	};
 	size_t way = 0;
 
 	while (way < sizeof ways / sizeof *ways && strcmp(ways[way].name, how) != 0)
 		way++;
 	if (way == sizeof ways / sizeof *ways) {
-		fprintf(stderr, "--how %s: not one of trim, mallctl, mimalloc, tcmalloc, signal, none\n", how);
+		fprintf(stderr,
+			"--how %s: not one of trim, mallctl, mimalloc, tcmalloc, signal, none\n",
+			how);
 		exit(2);
 	}
 	double rss_before = rss_mib(), cpu_before = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -137,7 +143,8 @@ static inline void ask_for_trim(const char *how, struct trim *trim)
 	trim->returned_mib = rss_before - rss_mib();
 }
 
-/* As members of a JSON object that has some already. Where nothing came back there is no rate to give. */
+/* As members of a JSON object that has some already. Where nothing came back there is no rate to
+ * give. */
 static inline void print_trim(const struct trim *trim)
 {
 	printf(", \"trim_cpu_s\": %.5f, \"returned_mib\": %.1f", trim->cpu_s, trim->returned_mib);

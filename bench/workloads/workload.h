@@ -1,6 +1,6 @@
-/* workload.h -- what the C workloads share: time, faults, resident memory, a fixed random sequence, arguments.
- * Nothing here allocates, so that a figure never contains its own measurement. Header only, since each workload is one
- * file; C++ can include it. */
+/* workload.h -- what the C workloads share: time, faults, resident memory, a fixed random sequence,
+ * arguments. Nothing here allocates, so that a figure never contains its own measurement. Header
+ * only, since each workload is one file; C++ can include it. */
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
 
@@ -27,19 +27,20 @@ static inline uint64_t now_ns(void)
 static inline void sleep_seconds(double seconds)
 {
 	time_t whole = (time_t)seconds;
-	struct timespec left = { whole, (long)((seconds - (double)whole) * 1e9) };
+	struct timespec left = {whole, (long)((seconds - (double)whole) * 1e9)};
 
 	while (nanosleep(&left, &left) != 0)
 		;
 }
 
-/* With --idle S a workload of the suite says when its work is over, and does nothing for S seconds: what it holds then is
- * watched from outside. Without, it goes on at once, and says nothing. Written around stdio, whose buffer is a block of
- * the heap. */
+/* With --idle S a workload of the suite says when its work is over, and does nothing for S seconds:
+ * what it holds then is watched from outside. Without, it goes on at once, and says nothing.
+ * Written around stdio, whose buffer is a block of the heap. */
 static inline void go_idle(double seconds)
 {
 	char line[80];
-	int length = snprintf(line, sizeof line, "{\"event\": \"idle\", \"time\": %.6f}\n", (double)now_ns() / 1e9);
+	int length = snprintf(line, sizeof line, "{\"event\": \"idle\", \"time\": %.6f}\n",
+			      (double)now_ns() / 1e9);
 
 	if (seconds <= 0)
 		return;
@@ -126,7 +127,8 @@ static inline void *must_alloc(size_t bytes)
 }
 
 /* The value of an option given as "--name value", else `otherwise`. */
-static inline const char *option_text(int argc, char **argv, const char *name, const char *otherwise)
+static inline const char *option_text(int argc, char **argv, const char *name,
+				      const char *otherwise)
 {
 	for (int i = 1; i + 1 < argc; i++)
 		if (strcmp(argv[i], name) == 0)

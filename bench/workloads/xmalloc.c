@@ -1,6 +1,7 @@
-/* xmalloc.c -- one thread allocates, another frees: blocks of 16 to 1024 B travel in batches through a queue (--queue
- * batches). --lag B: the consumer, once it finds nothing, sleeps until B batches wait for it, as one that writes in
- * bulk does; the queue then fills to that again and again. */
+/* xmalloc.c -- one thread allocates, another frees: blocks of 16 to 1024 B travel in batches
+ * through a queue (--queue batches). --lag B: the consumer, once it finds nothing, sleeps until B
+ * batches wait for it, as one that writes in bulk does; the queue then fills to that again and
+ * again. */
 #include <pthread.h>
 
 #include "workload.h"
@@ -8,7 +9,8 @@
 #define BATCH     512u
 #define QUEUE_MAX 4096u
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects head, tail and the batches between them */
+/* protects head, tail and the batches between them */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t moved = PTHREAD_COND_INITIALIZER;
 static void *queue[QUEUE_MAX][BATCH];
 static size_t head, tail; /* batches ever taken, batches ever put */
@@ -82,7 +84,8 @@ int main(int argc, char **argv)
 	pthread_join(consumer, NULL);
 	double seconds = seconds_since(begun);
 	go_idle(option_number(argc, argv, "--idle", 0));
-	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_block\": %.2f, \"peak_mib\": %.1f}\n", seconds, seconds,
-	       seconds * 1e9 / ((double)batches * BATCH), peak_mib());
+	printf("{\"work_s\": %.4f, \"total_s\": %.4f, \"ns_per_block\": %.2f, \"peak_mib\": "
+	       "%.1f}\n",
+	       seconds, seconds, seconds * 1e9 / ((double)batches * BATCH), peak_mib());
 	return 0;
 }

@@ -9,14 +9,16 @@
 
 size_t mt_canvas_dashes(enum mt_dash dash, const double **out)
 {
-	static const double dashes[MT_DASH_COUNT][4] = {
-		[MT_DASH_LONG] = {7, 4}, [MT_DASH_DOTS] = {1.5, 3}, [MT_DASH_MIXED] = {8, 3, 1.5, 3}};
+	static const double dashes[MT_DASH_COUNT][4] = {[MT_DASH_LONG] = {7, 4},
+							[MT_DASH_DOTS] = {1.5, 3},
+							[MT_DASH_MIXED] = {8, 3, 1.5, 3}};
 
 	*out = dashes[dash];
 	return dash == MT_DASH_NONE ? 0 : dash == MT_DASH_MIXED ? 4 : 2;
 }
 
-enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out, struct mt_why *why)
+enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
+			   struct mt_why *why)
 {
 	static const struct {
 		const char *ending;
@@ -32,12 +34,14 @@ enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_ca
 		canvas->path = options->path;
 		canvas->width = options->width;
 		canvas->height = options->height;
-		canvas->out = mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
+		canvas->out =
+			mt_error_check_memory(open_memstream(&canvas->memory, &canvas->bytes));
 		canvas->kind->open(canvas, options);
 		*out = canvas;
 		return MT_ERR_OK;
 	}
-	return mt_error_because(why, MT_ERR_INVALID, "%.200s: pictures end with .svg, .png or .pdf", options->path);
+	return mt_error_because(why, MT_ERR_INVALID, "%.200s: pictures end with .svg, .png or .pdf",
+				options->path);
 }
 
 static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why)
@@ -52,7 +56,8 @@ static enum mt_err write_file(const struct mt_canvas *canvas, struct mt_why *why
 	file = mt_error_check_memory(fdopen(fd, "w"));
 	whole = fwrite(canvas->memory, 1, canvas->bytes, file) == canvas->bytes;
 	if (fclose(file) != 0 || !whole)
-		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path, strerror(errno));
+		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path,
+					strerror(errno));
 	return MT_ERR_OK;
 }
 
@@ -68,7 +73,8 @@ enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why)
 	cairo_surface_destroy(canvas->surface);
 	if (fclose(canvas->out) != 0)
 		mt_error_check_memory(NULL);
-	error = status ? mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path, cairo_status_to_string(status))
+	error = status ? mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", canvas->path,
+					  cairo_status_to_string(status))
 		       : write_file(canvas, why);
 	free(canvas->memory);
 	free(canvas);
@@ -85,19 +91,22 @@ void mt_canvas_end(struct mt_canvas *canvas)
 	canvas->kind->end(canvas);
 }
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink)
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+		    const struct mt_ink *ink)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, ink, false);
 }
 
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink)
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+		    const struct mt_ink *ink)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, ink, true);
 }
 
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text, const struct mt_font *font)
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+		    const struct mt_font *font)
 {
 	canvas->kind->text(canvas, at, text, font);
 }

@@ -5,14 +5,16 @@
 
 static cairo_status_t put(void *canvas, const unsigned char *data, unsigned length)
 {
-	return fwrite(data, 1, length, ((struct mt_canvas *)canvas)->out) == length ? CAIRO_STATUS_SUCCESS
-										    : CAIRO_STATUS_WRITE_ERROR;
+	return fwrite(data, 1, length, ((struct mt_canvas *)canvas)->out) == length
+		       ? CAIRO_STATUS_SUCCESS
+		       : CAIRO_STATUS_WRITE_ERROR;
 }
 
 /* Paper is white; that of PDF is without our doing. */
 static void open_png(struct mt_canvas *canvas, const struct mt_canvas_options *options)
 {
-	canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)options->width, (int)options->height);
+	canvas->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)options->width,
+						     (int)options->height);
 	canvas->cairo = cairo_create(canvas->surface);
 	cairo_set_source_rgb(canvas->cairo, 1, 1, 1);
 	cairo_paint(canvas->cairo);
@@ -20,9 +22,11 @@ static void open_png(struct mt_canvas *canvas, const struct mt_canvas_options *o
 
 static void open_pdf(struct mt_canvas *canvas, const struct mt_canvas_options *options)
 {
-	canvas->surface = cairo_pdf_surface_create_for_stream(put, canvas, options->width, options->height);
+	canvas->surface =
+		cairo_pdf_surface_create_for_stream(put, canvas, options->width, options->height);
 	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_TITLE, options->title);
-	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_CREATOR, "mtctl " MT_VERSION);
+	cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_CREATOR,
+				       "mtctl " MT_VERSION);
 	canvas->cairo = cairo_create(canvas->surface);
 }
 
@@ -41,11 +45,12 @@ static void end(struct mt_canvas *canvas)
 
 static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
 {
-	cairo_set_source_rgba(cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
+	cairo_set_source_rgba(cairo, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0,
+			      (rgb & 255) / 255.0, alpha);
 }
 
-static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink,
-		  bool filled)
+static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+		  const struct mt_ink *ink, bool filled)
 {
 	cairo_t *cairo = canvas->cairo;
 	const double *dashes;
@@ -66,7 +71,8 @@ static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places,
 	cairo_stroke(cairo);
 }
 
-static void text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *words, const struct mt_font *font)
+static void text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *words,
+		 const struct mt_font *font)
 {
 	/* Selects the font as well. */
 	double width = mt_canvas_width_of(canvas, words, font);

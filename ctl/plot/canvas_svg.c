@@ -1,4 +1,5 @@
-/* ctl/plot/canvas_svg.c -- a canvas that is SVG 1.1: text as text, groups with a class and a title. */
+/* ctl/plot/canvas_svg.c -- a canvas that is SVG 1.1: text as text, groups with a class and a title.
+ */
 #include "ctl/plot/canvas_kind.h"
 
 static void put_escaped(FILE *out, const char *text)
@@ -35,12 +36,14 @@ static void open_svg(struct mt_canvas *canvas, const struct mt_canvas_options *o
 	canvas->cairo = cairo_create(canvas->surface);
 	fprintf(canvas->out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" "
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+		"viewBox=\"0 0 %.0f %.0f\" "
 		"role=\"img\" "
 		"font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\">\n",
 		options->width, options->height, options->width, options->height);
 	put_element(canvas->out, "title", options->title);
-	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", canvas->out); /* whatever page it stands on */
+	/* whatever page it stands on */
+	fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", canvas->out);
 }
 
 static void begin_svg(struct mt_canvas *canvas, const char *name, const char *title)
@@ -62,16 +65,18 @@ static void put_stroke(FILE *out, const struct mt_ink *ink)
 	const double *dashes;
 	size_t count = mt_canvas_dashes(ink->dash, &dashes);
 
-	fprintf(out, "fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\" stroke-linejoin=\"round\"", (unsigned)ink->rgb,
-		ink->width);
+	fprintf(out,
+		"fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\" stroke-linejoin=\"round\"",
+		(unsigned)ink->rgb, ink->width);
 	if (ink->alpha < 1)
 		fprintf(out, " stroke-opacity=\"%.3g\"", ink->alpha);
 	for (size_t i = 0; i < count; i++)
-		fprintf(out, "%s%.3g%s", i ? "," : " stroke-dasharray=\"", dashes[i], i + 1 == count ? "\"" : "");
+		fprintf(out, "%s%.3g%s", i ? "," : " stroke-dasharray=\"", dashes[i],
+			i + 1 == count ? "\"" : "");
 }
 
-static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count, const struct mt_ink *ink,
-		      bool filled)
+static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+		      const struct mt_ink *ink, bool filled)
 {
 	FILE *out = canvas->out;
 
@@ -88,12 +93,16 @@ static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *pla
 	fputs(filled ? "Z\"/>\n" : "\"/>\n", out);
 }
 
-static void text_svg(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text, const struct mt_font *font)
+static void text_svg(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+		     const struct mt_font *font)
 {
 	static const char *const anchors[] = {"start", "middle", "end"};
 
-	fprintf(canvas->out, "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.4g\"%s fill=\"#%06x\" text-anchor=\"%s\">", at.x,
-		at.y, font->size, font->bold ? " font-weight=\"bold\"" : "", (unsigned)font->rgb, anchors[font->anchor]);
+	fprintf(canvas->out,
+		"<text x=\"%.1f\" y=\"%.1f\" font-size=\"%.4g\"%s fill=\"#%06x\" "
+		"text-anchor=\"%s\">",
+		at.x, at.y, font->size, font->bold ? " font-weight=\"bold\"" : "",
+		(unsigned)font->rgb, anchors[font->anchor]);
 	put_escaped(canvas->out, text);
 	fputs("</text>\n", canvas->out);
 }
@@ -104,4 +113,5 @@ static cairo_status_t close_svg(struct mt_canvas *canvas)
 	return CAIRO_STATUS_SUCCESS;
 }
 
-const struct mt_canvas_kind mt_canvas_svg = {open_svg, begin_svg, end_svg, shape_svg, text_svg, close_svg};
+const struct mt_canvas_kind mt_canvas_svg = {open_svg,  begin_svg, end_svg,
+					     shape_svg, text_svg,  close_svg};

@@ -8,8 +8,10 @@
 #include "ctl/plot/plotting.h"
 
 static const char help[] =
-	"RSS (and device memory, where there is any) of several recordings, each from its own start, on the same\n"
-	"scales, and below it a table of peak, mean, end and time. The first is what the others are held against:\n\n"
+	"RSS (and device memory, where there is any) of several recordings, each from its own "
+	"start, on the same\n"
+	"scales, and below it a table of peak, mean, end and time. The first is what the others "
+	"are held against:\n\n"
 	"  mtctl record --no-shim -o before.jsonl -- python3 train.py\n"
 	"  mtctl record -o after.jsonl -- python3 train.py\n"
 	"  mtctl compare before.jsonl after.jsonl -o compared.svg\n\n"
@@ -81,11 +83,13 @@ int mt_compare_run(int argc, char **argv)
 	}
 	count = (size_t)(argc - optind);
 	if (!options.path || count < 1) {
-		mt_error_say("compare: %s", options.path ? "no recordings given" : "-o FILE is missing");
+		mt_error_say("compare: %s",
+			     options.path ? "no recordings given" : "-o FILE is missing");
 		return mt_command_misused("compare");
 	}
 	if (count > MT_COMPARISON_MOST || labels_count > count) {
-		mt_error_say("compare: %s", labels_count > count ? "more labels than files" : "twelve recordings at most");
+		mt_error_say("compare: %s", labels_count > count ? "more labels than files"
+								 : "twelve recordings at most");
 		return MT_EXIT_USAGE;
 	}
 	return compare(&argv[optind], count, &options);

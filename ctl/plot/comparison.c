@@ -42,8 +42,8 @@ static struct mt_legend_item look_of(size_t place)
 {
 	static const uint32_t colours[] = {MT_RGB_BLUE,   MT_RGB_RED, MT_RGB_GREEN, MT_RGB_PURPLE,
 					   MT_RGB_ORANGE, MT_RGB_SKY, MT_RGB_BLACK};
-	static const enum mt_shape shapes[] = {MT_SHAPE_CIRCLE, MT_SHAPE_TRIANGLE, MT_SHAPE_SQUARE, MT_SHAPE_DIAMOND,
-					       MT_SHAPE_DOWN};
+	static const enum mt_shape shapes[] = {MT_SHAPE_CIRCLE, MT_SHAPE_TRIANGLE, MT_SHAPE_SQUARE,
+					       MT_SHAPE_DIAMOND, MT_SHAPE_DOWN};
 	uint32_t rgb = colours[place % (sizeof(colours) / sizeof(colours[0]))];
 	bool second = place >= MT_DASH_COUNT;
 
@@ -58,7 +58,10 @@ static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_s
 {
 	struct mt_curve *curve = mt_panel_add(panel);
 
-	*curve = (struct mt_curve){.name = "curve run", .series = series, .ink = run->look.ink, .shape = run->look.shape};
+	*curve = (struct mt_curve){.name = "curve run",
+				   .series = series,
+				   .ink = run->look.ink,
+				   .shape = run->look.shape};
 }
 
 static void add_run(struct comparison *comparison, const struct mt_recording *recording)
@@ -89,7 +92,8 @@ static void add_run(struct comparison *comparison, const struct mt_recording *re
 
 struct column {
 	const char *name;
-	void (*write)(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes);
+	void (*write)(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes);
 };
 
 /* The first run is what the others are held against. */
@@ -98,7 +102,8 @@ static void write_bytes(double value, double first, char *out, size_t out_bytes)
 	double change = first > 0 ? (value - first) / first * 100 : 0;
 
 	if (first > 0 && fabs(change) < 99999)
-		snprintf(out, out_bytes, "%s (%+.0f %%)", mt_text_bytes(mt_text_whole(value)).text, change);
+		snprintf(out, out_bytes, "%s (%+.0f %%)", mt_text_bytes(mt_text_whole(value)).text,
+			 change);
 	else
 		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_whole(value)).text);
 }
@@ -108,27 +113,36 @@ static double first_of(const struct comparison *comparison, const struct run *ru
 	return run == comparison->runs ? 0 : value;
 }
 
-static void write_peak(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_peak(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
 {
-	write_bytes(run->rss.peak, first_of(comparison, run, comparison->runs->rss.peak), out, out_bytes);
+	write_bytes(run->rss.peak, first_of(comparison, run, comparison->runs->rss.peak), out,
+		    out_bytes);
 }
 
-static void write_mean(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_mean(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
 {
-	write_bytes(run->rss.mean, first_of(comparison, run, comparison->runs->rss.mean), out, out_bytes);
+	write_bytes(run->rss.mean, first_of(comparison, run, comparison->runs->rss.mean), out,
+		    out_bytes);
 }
 
-static void write_end(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_end(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
 {
-	write_bytes(run->rss.end, first_of(comparison, run, comparison->runs->rss.end), out, out_bytes);
+	write_bytes(run->rss.end, first_of(comparison, run, comparison->runs->rss.end), out,
+		    out_bytes);
 }
 
-static void write_gpu(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_gpu(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
 {
-	write_bytes(run->gpu.peak, first_of(comparison, run, comparison->runs->gpu.peak), out, out_bytes);
+	write_bytes(run->gpu.peak, first_of(comparison, run, comparison->runs->gpu.peak), out,
+		    out_bytes);
 }
 
-static void write_time(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_time(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
 {
 	(void)comparison;
 	if (run->seconds < 600)
@@ -139,13 +153,15 @@ static void write_time(const struct comparison *comparison, const struct run *ru
 		snprintf(out, out_bytes, "%.1f h", run->seconds / 3600);
 }
 
-static void write_cleanups(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_cleanups(const struct comparison *comparison, const struct run *run, char *out,
+			   size_t out_bytes)
 {
 	(void)comparison;
 	snprintf(out, out_bytes, "%zu", run->cleanups_count);
 }
 
-static void write_how(const struct comparison *comparison, const struct run *run, char *out, size_t out_bytes)
+static void write_how(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
 {
 	const struct mt_recording *recording = run->recording;
 
@@ -153,7 +169,8 @@ static void write_how(const struct comparison *comparison, const struct run *run
 	if (!recording->ended)
 		snprintf(out, out_bytes, "-");
 	else
-		snprintf(out, out_bytes, "%s%lu", recording->killed ? "signal " : "", (unsigned long)recording->code);
+		snprintf(out, out_bytes, "%s%lu", recording->killed ? "signal " : "",
+			 (unsigned long)recording->code);
 }
 
 /* Only what any of them has. */
@@ -180,8 +197,8 @@ static size_t fill_columns(const struct comparison *comparison, struct column *o
 	return count;
 }
 
-static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison, const struct run *run,
-		     struct mt_cgroup_path at)
+static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
+		     const struct run *run, struct mt_cgroup_path at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
@@ -195,13 +212,17 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 	step = (right - at.x) * 0.78 / (double)count;
 	if (run) {
 		mt_legend_swatch(canvas, (struct mt_cgroup_path){at.x, at.y - 4}, &run->look);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + MT_LEGEND_SWATCH + 9, at.y}, run->name, &name);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + MT_LEGEND_SWATCH + 9, at.y},
+			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
 		snprintf(text, sizeof(text), "%s", columns[i].name);
 		if (run)
 			columns[i].write(comparison, run, text, sizeof(text));
-		mt_canvas_text(canvas, (struct mt_cgroup_path){right - step * (double)(count - 1 - i), at.y}, text, &plain);
+		mt_canvas_text(
+			canvas,
+			(struct mt_cgroup_path){right - step * (double)(count - 1 - i), at.y}, text,
+			&plain);
 	}
 	mt_canvas_line(canvas, ends, 2, &line);
 }
@@ -232,7 +253,8 @@ static void write_title(const struct comparison *comparison, char *out, size_t o
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
 					 comparison->runs[i].name);
 	/* Cuts it, but never within a letter. */
-	mt_picture_clean(comparison->options->title ? comparison->options->title : names, out, out_bytes);
+	mt_picture_clean(comparison->options->title ? comparison->options->title : names, out,
+			 out_bytes);
 }
 
 /* What ran, where all runs are of the same. */
@@ -242,25 +264,32 @@ static void write_below(const struct comparison *comparison, char *out, size_t o
 
 	for (size_t i = 0; i < comparison->count; i++) {
 		const struct mt_recording *recording = comparison->runs[i].recording;
-		const struct mt_recording_process *process = mt_recording_process(recording, recording->pid);
+		const struct mt_recording_process *process =
+			mt_recording_process(recording, recording->pid);
 
 		if (process && i == 0)
 			command = process->command;
 		else if (!process || strcmp(command, process->command) != 0)
 			command = "";
 	}
-	snprintf(out, out_bytes, "%s%ssince the start of each run; in brackets: against the first", command,
-		 *command ? "; " : "");
+	snprintf(out, out_bytes, "%s%ssince the start of each run; in brackets: against the first",
+		 command, *command ? "; " : "");
 }
 
-static void draw(struct mt_canvas *canvas, struct comparison *comparison, double width, double height)
+static void draw(struct mt_canvas *canvas, struct comparison *comparison, double width,
+		 double height)
 {
-	double bottom = height - ROW * (double)(comparison->count + 1) - 22, field = bottom - TIME_HEIGHT - 10;
-	double first = comparison->has_gpu ? TITLE_HEIGHT + APART + (field - TITLE_HEIGHT - 2 * APART) * 0.62 : field;
+	double bottom = height - ROW * (double)(comparison->count + 1) - 22,
+	       field = bottom - TIME_HEIGHT - 10;
+	double first = comparison->has_gpu
+			       ? TITLE_HEIGHT + APART + (field - TITLE_HEIGHT - 2 * APART) * 0.62
+			       : field;
 	char title[240], below[320];
 
-	comparison->memory.box = (struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT + APART, width - MT_PICTURE_MARGIN, first};
-	comparison->gpu.box = (struct mt_box){MT_PICTURE_SIDE, first + APART, width - MT_PICTURE_MARGIN, field};
+	comparison->memory.box = (struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT + APART,
+						 width - MT_PICTURE_MARGIN, first};
+	comparison->gpu.box =
+		(struct mt_box){MT_PICTURE_SIDE, first + APART, width - MT_PICTURE_MARGIN, field};
 	write_title(comparison, title, sizeof(title));
 	write_below(comparison, below, sizeof(below));
 	mt_picture_draw_title(canvas, width, title, below);
@@ -274,8 +303,8 @@ static void draw(struct mt_canvas *canvas, struct comparison *comparison, double
 	draw_table(canvas, comparison, bottom);
 }
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_options *options,
-			       struct mt_why *why)
+enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
+			       const struct mt_comparison_options *options, struct mt_why *why)
 {
 	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
 	struct mt_canvas_options paper = {.path = options->path, .title = "runs compared"};
@@ -290,7 +319,8 @@ enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, co
 		add_run(comparison, &runs[i]);
 	paper.width = options->width > 0 ? options->width : WIDTH;
 	paper.height = options->height > 0 ? options->height
-					: HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) + ROW * (double)(count + 1);
+					   : HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
+						     ROW * (double)(count + 1);
 	error = mt_canvas_open(&paper, &canvas, why);
 	if (!error) {
 		draw(canvas, comparison, paper.width, paper.height);

@@ -1,5 +1,5 @@
-/* ctl/plot/comparison.h -- the picture of several recordings: their RSS in one field and their device memory in another,
- * each begun at its own start, and a table below. */
+/* ctl/plot/comparison.h -- the picture of several recordings: their RSS in one field and their
+ * device memory in another, each begun at its own start, and a table below. */
 #ifndef MT_CTL_PLOT_COMPARISON_H
 #define MT_CTL_PLOT_COMPARISON_H
 
@@ -14,7 +14,7 @@ struct mt_comparison_options {
 	double width, height;                   /* 0: as the picture needs it */
 };
 
-enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count, const struct mt_comparison_options *options,
-			       struct mt_why *why);
+enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
+			       const struct mt_comparison_options *options, struct mt_why *why);
 
 #endif

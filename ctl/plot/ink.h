@@ -1,5 +1,6 @@
-/* ctl/plot/ink.h -- the colours, and how each is told from the others without colour. Those of lines are the set that Okabe
- * and Ito chose for eyes that see no red or no green; print in grey keeps the dashes and the shapes. */
+/* ctl/plot/ink.h -- the colours, and how each is told from the others without colour. Those of
+ * lines are the set that Okabe and Ito chose for eyes that see no red or no green; print in grey
+ * keeps the dashes and the shapes. */
 #ifndef MT_CTL_PLOT_INK_H
 #define MT_CTL_PLOT_INK_H
 
@@ -38,9 +39,11 @@ struct mt_shape_look {
 	uint32_t rgb;
 	bool hollow;
 };
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at, const struct mt_shape_look *look);
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
+		   const struct mt_shape_look *look);
 
 /* A box filled with colour and slanted lines `step` pixels apart. */
-void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_ink *ink, double step);
+void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_ink *ink,
+		   double step);
 
 #endif

@@ -10,12 +10,14 @@ static double swatch_width(const struct mt_legend_item *item)
 	return item->kind == MT_LEGEND_SHAPE ? 12 : MT_LEGEND_SWATCH;
 }
 
-void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at, const struct mt_legend_item *item)
+void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at,
+		      const struct mt_legend_item *item)
 {
 	const struct mt_box box = {at.x, at.y - 6, at.x + MT_LEGEND_SWATCH, at.y + 6};
 	const struct mt_cgroup_path edge[] = {{box.left, box.top}, {box.right, box.top}},
-			      line[] = {{at.x, at.y}, {box.right, at.y}};
-	const struct mt_cgroup_path corners[] = {edge[0], edge[1], {box.right, box.bottom}, {box.left, box.bottom}};
+				    line[] = {{at.x, at.y}, {box.right, at.y}};
+	const struct mt_cgroup_path corners[] = {
+		edge[0], edge[1], {box.right, box.bottom}, {box.left, box.bottom}};
 	const struct mt_cgroup_path middle = {at.x + swatch_width(item) / 2, at.y};
 	const struct mt_ink fill = {item->ink.rgb, item->fill, 0, MT_DASH_NONE};
 
@@ -31,7 +33,8 @@ void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at, const 
 		mt_shape_draw(canvas, middle, &item->shape);
 }
 
-double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_legend_item *items, size_t count)
+double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box,
+		      const struct mt_legend_item *items, size_t count)
 {
 	const struct mt_font font = {12, false, MT_RGB_TEXT, MT_ANCHOR_START};
 	struct mt_cgroup_path at = {box->left, box->top + ROW / 2};
@@ -44,7 +47,8 @@ double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box, const 
 		if (at.x > box->left && at.x + width > box->right)
 			at = (struct mt_cgroup_path){box->left, at.y + ROW};
 		mt_legend_swatch(canvas, at, &items[i]);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + sample, at.y + 4}, items[i].text, &font);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){at.x + sample, at.y + 4},
+			       items[i].text, &font);
 		at.x += width + APART;
 	}
 	mt_canvas_end(canvas);

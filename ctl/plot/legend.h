@@ -1,4 +1,5 @@
-/* ctl/plot/legend.h -- what each line and mark means, in rows that stand by themselves and cover nothing. */
+/* ctl/plot/legend.h -- what each line and mark means, in rows that stand by themselves and cover
+ * nothing. */
 #ifndef MT_CTL_PLOT_LEGEND_H
 #define MT_CTL_PLOT_LEGEND_H
 
@@ -17,9 +18,11 @@ struct mt_legend_item {
 
 /* The sample of an item; `at` is the middle of its left side. */
 #define MT_LEGEND_SWATCH 30.0
-void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at, const struct mt_legend_item *item);
+void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at,
+		      const struct mt_legend_item *item);
 
 /* From the upper left corner of the box, as wide as it is; answers where it ends below. */
-double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_legend_item *items, size_t count);
+double mt_legend_draw(struct mt_canvas *canvas, const struct mt_box *box,
+		      const struct mt_legend_item *items, size_t count);
 
 #endif

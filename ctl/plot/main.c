@@ -4,7 +4,8 @@
 
 int main(int argc, char **argv)
 {
-	static const struct mt_external commands[] = {{"plot", mt_plot_run}, {"compare", mt_compare_run}, {0}};
+	static const struct mt_external commands[] = {
+		{"plot", mt_plot_run}, {"compare", mt_compare_run}, {0}};
 
 	return mt_external_main(commands, argc, argv);
 }

@@ -6,37 +6,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MANY         2000u /* marks of a lane; of more, those that would lie upon another are left out */
-#define LINES_MOST   60u   /* with more cleanups than this, lines would hide what they cross */
-#define FREED_MOST   8u    /* words above the field */
-#define LANE         22.0  /* pixels */
+/* marks of a lane; of more, those that would lie upon another are left out */
+#define MANY 2000u
+/* with more cleanups than this, lines would hide what they cross */
+#define LINES_MOST   60u
+#define FREED_MOST   8u   /* words above the field */
+#define LANE         22.0 /* pixels */
 #define PRESSED_MOST 256u
 #define FREED_LEAST  (UINT64_C(4) << 20)
 
-static const struct mt_shape_look cleanup_looks[MT_LEVEL_COUNT] = {{MT_SHAPE_CIRCLE, 3.5, MT_RGB_FRAME, true},
-								   {MT_SHAPE_TRIANGLE, 5, MT_RGB_RED, false},
-								   {MT_SHAPE_DIAMOND, 5.5, MT_RGB_BLACK, false}};
+static const struct mt_shape_look cleanup_looks[MT_LEVEL_COUNT] = {
+	{MT_SHAPE_CIRCLE, 3.5, MT_RGB_FRAME, true},
+	{MT_SHAPE_TRIANGLE, 5, MT_RGB_RED, false},
+	{MT_SHAPE_DIAMOND, 5.5, MT_RGB_BLACK, false}};
 static const struct mt_shape_look round_look = {MT_SHAPE_BAR, 7, MT_RGB_BLUE, false};
 static const struct mt_ink pressure_inks[MT_PRESSURE_LEVEL_COUNT] = {
 	[MT_PRESSURE_WARN] = {0xf0c000, 0.18, 0, MT_DASH_NONE},
 	[MT_PRESSURE_CRITICAL] = {MT_RGB_RED, 0.25, 0, MT_DASH_NONE}};
-static const double pressure_steps[MT_PRESSURE_LEVEL_COUNT] = {[MT_PRESSURE_WARN] = 14, [MT_PRESSURE_CRITICAL] = 6};
+static const double pressure_steps[MT_PRESSURE_LEVEL_COUNT] = {
+	[MT_PRESSURE_WARN] = 14, [MT_PRESSURE_CRITICAL] = 6};
 
 static double time_of(const struct mt_marks *marks, const struct mt_recording_mark *mark)
 {
-	return mark->time_ns >= marks->origin_ns ? (double)(mark->time_ns - marks->origin_ns) / 1e9
-						 : -(double)(marks->origin_ns - mark->time_ns) / 1e9;
+	return mark->time_ns >= marks->origin_ns
+		       ? (double)(mark->time_ns - marks->origin_ns) / 1e9
+		       : -(double)(marks->origin_ns - mark->time_ns) / 1e9;
 }
 
 /* The next one of this kind that is shown, from *at on; NULL: there is none. */
-static const struct mt_recording_mark *next(const struct mt_marks *marks, enum mt_recording_kind kind, size_t *at)
+static const struct mt_recording_mark *next(const struct mt_marks *marks,
+					    enum mt_recording_kind kind, size_t *at)
 {
 	while (*at < marks->recording->marks_count) {
 		const struct mt_recording_mark *mark = &marks->recording->marks[(*at)++];
 		double time = time_of(marks, mark);
 
 		if (mark->kind == kind && (!marks->pid || mark->pid == marks->pid) &&
-		    (kind == MT_RECORDING_PRESSURE || (time >= marks->span->low && time <= marks->span->high)))
+		    (kind == MT_RECORDING_PRESSURE ||
+		     (time >= marks->span->low && time <= marks->span->high)))
 			return mark;
 	}
 	return NULL;
@@ -61,7 +68,8 @@ static void draw_shade(struct mt_canvas *canvas, const struct mt_box *box, uint3
 	mt_canvas_end(canvas);
 }
 
-/* What each process last said. Those beyond the room are left out: a limit is that of the container, which they share. */
+/* What each process last said. Those beyond the room are left out: a limit is that of the
+ * container, which they share. */
 struct pressures {
 	struct {
 		uint64_t pid;
@@ -88,7 +96,8 @@ static uint32_t take_pressure(struct pressures *all, const struct mt_recording_m
 }
 
 /* A shade for each stretch of one level; one that is never taken back lasts to the end. */
-static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box)
+static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks,
+			  const struct mt_box *box)
 {
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
 	struct mt_box shade = *box;
@@ -106,7 +115,8 @@ static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks
 			continue;
 		x = mark ? mt_scale_place(&scale, time_of(marks, mark)) : box->right;
 		x = fmin(fmax(x, box->left), box->right);
-		/* One that lasts less than a pixel is still seen; many of them in one pixel are one. */
+		/* One that lasts less than a pixel is still seen; many of them in one pixel are
+		 * one. */
 		shade.left = fmax(shade.left, shade.right);
 		shade.right = fmax(x, shade.left + 1);
 		if (level != MT_PRESSURE_NONE && x > box->left && x > shade.left)
@@ -116,7 +126,8 @@ static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks
 	} while (mark);
 }
 
-void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box)
+void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks,
+			  const struct mt_box *box)
 {
 	const struct mt_ink ink = {0x999999, 1, 0.8, MT_DASH_DOTS};
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
@@ -144,15 +155,20 @@ static void tell(const struct mt_recording_mark *mark, char *out, size_t out_byt
 	if (mark->kind == MT_RECORDING_ROUND)
 		snprintf(out, out_bytes, "round %" PRIu64, mark->number);
 	else
-		snprintf(out, out_bytes, "%s cleanup %" PRIu64 " (%s): %s%s%s", mt_statsfile_level(mark->level),
-			 mark->number, *mark->reason ? mark->reason : "?", mt_text_change(mark->freed_bytes, 0).text,
+		snprintf(out, out_bytes, "%s cleanup %" PRIu64 " (%s): %s%s%s",
+			 mt_statsfile_level(mark->level), mark->number,
+			 *mark->reason ? mark->reason : "?",
+			 mt_text_change(mark->freed_bytes, 0).text,
 			 mark->gpu_freed_bytes ? ", GPU " : "",
-			 mark->gpu_freed_bytes ? mt_text_change(mark->gpu_freed_bytes, 0).text : "");
+			 mark->gpu_freed_bytes ? mt_text_change(mark->gpu_freed_bytes, 0).text
+					       : "");
 }
 
-static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_cgroup_path at)
+static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *mark,
+		      struct mt_cgroup_path at)
 {
-	static const char *const names[MT_LEVEL_COUNT] = {"mark cleanup purge", "mark cleanup light", "mark cleanup heavy"};
+	static const char *const names[MT_LEVEL_COUNT] = {
+		"mark cleanup purge", "mark cleanup light", "mark cleanup heavy"};
 	bool round = mark->kind == MT_RECORDING_ROUND;
 	char text[320];
 
@@ -162,8 +178,8 @@ static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *
 	mt_canvas_end(canvas);
 }
 
-static void draw_round_number(struct mt_canvas *canvas, const struct mt_recording_mark *mark, struct mt_cgroup_path at,
-			      double *free_from)
+static void draw_round_number(struct mt_canvas *canvas, const struct mt_recording_mark *mark,
+			      struct mt_cgroup_path at, double *free_from)
 {
 	const struct mt_font font = {9.5, false, MT_RGB_SOFT, MT_ANCHOR_START};
 	char text[24];
@@ -175,8 +191,8 @@ static void draw_round_number(struct mt_canvas *canvas, const struct mt_recordin
 	*free_from = at.x + mt_canvas_width_of(canvas, text, &font) + 14;
 }
 
-static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box,
-		      enum mt_recording_kind kind)
+static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
+		      const struct mt_box *box, enum mt_recording_kind kind)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	bool crowded = count_of(marks, kind) > MANY;
@@ -185,8 +201,8 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks, co
 	const struct mt_recording_mark *mark, *after;
 	size_t at = 0, ahead;
 
-	mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4}, kind == MT_RECORDING_ROUND ? "rounds" : "cleanups",
-		       &font);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4},
+		       kind == MT_RECORDING_ROUND ? "rounds" : "cleanups", &font);
 	while ((mark = next(marks, kind, &at))) {
 		double x = mt_scale_place(&scale, time_of(marks, mark));
 
@@ -197,17 +213,20 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks, co
 		ahead = at;
 		after = kind == MT_RECORDING_ROUND ? next(marks, kind, &ahead) : NULL;
 		/* A number stands where it does not touch the next mark. */
-		if (kind == MT_RECORDING_ROUND && (!after || mt_scale_place(&scale, time_of(marks, after)) - x > 26))
+		if (kind == MT_RECORDING_ROUND &&
+		    (!after || mt_scale_place(&scale, time_of(marks, after)) - x > 26))
 			draw_round_number(canvas, mark, (struct mt_cgroup_path){x, y}, &free_from);
 	}
 }
 
 double mt_marks_height(const struct mt_marks *marks)
 {
-	return LANE * ((count_of(marks, MT_RECORDING_ROUND) > 0) + (count_of(marks, MT_RECORDING_CLEANUP) > 0));
+	return LANE * ((count_of(marks, MT_RECORDING_ROUND) > 0) +
+		       (count_of(marks, MT_RECORDING_CLEANUP) > 0));
 }
 
-void mt_marks_draw_lanes(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double y)
+void mt_marks_draw_lanes(struct mt_canvas *canvas, const struct mt_marks *marks,
+			 const struct mt_box *box, double y)
 {
 	struct mt_box lane = {box->left, y, box->right, y + LANE};
 
@@ -237,7 +256,9 @@ static int by_freed(const void *a, const void *b)
 static size_t largest(const struct mt_marks *marks, const struct mt_recording_mark ***out)
 {
 	size_t room = count_of(marks, MT_RECORDING_CLEANUP), at = 0, count = 0;
-	const struct mt_recording_mark **list = mt_error_check_memory(calloc(room + 1, sizeof(*list))), *mark;
+	const struct mt_recording_mark **list = mt_error_check_memory(
+					       calloc(room + 1, sizeof(*list))),
+				       *mark;
 
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at)))
 		if (mark->freed_bytes >= FREED_LEAST)
@@ -266,7 +287,8 @@ bool mt_marks_has_freed(const struct mt_marks *marks)
 	return false;
 }
 
-void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks, const struct mt_box *box, double beside)
+void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
+			 const struct mt_box *box, double beside)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
@@ -275,7 +297,9 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 	struct mt_box taken[FREED_MOST];
 
 	mt_canvas_begin(canvas, "freed", NULL);
-	for (size_t i = 0; i < count && drawn < FREED_MOST && list[i]->freed_bytes >= list[0]->freed_bytes / 10; i++) {
+	for (size_t i = 0;
+	     i < count && drawn < FREED_MOST && list[i]->freed_bytes >= list[0]->freed_bytes / 10;
+	     i++) {
 		struct mt_figure text = mt_text_change(list[i]->freed_bytes, 0);
 		double half = mt_canvas_width_of(canvas, text.text, &font) / 2,
 		       x = mt_scale_place(&scale, time_of(marks, list[i]));
@@ -294,8 +318,10 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 
 size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out)
 {
-	static const char *const cleanups[MT_LEVEL_COUNT] = {"purge", "light cleanup", "heavy cleanup"};
-	static const char *const pressures[MT_PRESSURE_LEVEL_COUNT] = {NULL, "pressure: warn", "pressure: critical"};
+	static const char *const cleanups[MT_LEVEL_COUNT] = {"purge", "light cleanup",
+							     "heavy cleanup"};
+	static const char *const pressures[MT_PRESSURE_LEVEL_COUNT] = {NULL, "pressure: warn",
+								       "pressure: critical"};
 	size_t seen[3][MT_LEVEL_COUNT] = {{0}}, count = 0, at;
 	const struct mt_recording_mark *mark;
 
@@ -303,11 +329,13 @@ size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out)
 		for (at = 0; (mark = next(marks, (enum mt_recording_kind)kind, &at));)
 			seen[kind][mark->level]++;
 	if (seen[MT_RECORDING_ROUND][0])
-		out[count++] = (struct mt_legend_item){.text = "round", .kind = MT_LEGEND_SHAPE, .shape = round_look};
+		out[count++] = (struct mt_legend_item){
+			.text = "round", .kind = MT_LEGEND_SHAPE, .shape = round_look};
 	for (size_t level = 0; level < MT_LEVEL_COUNT; level++)
 		if (seen[MT_RECORDING_CLEANUP][level])
-			out[count++] = (struct mt_legend_item){
-				.text = cleanups[level], .kind = MT_LEGEND_SHAPE, .shape = cleanup_looks[level]};
+			out[count++] = (struct mt_legend_item){.text = cleanups[level],
+							       .kind = MT_LEGEND_SHAPE,
+							       .shape = cleanup_looks[level]};
 	for (size_t level = MT_PRESSURE_WARN; level < MT_PRESSURE_LEVEL_COUNT; level++)
 		if (seen[MT_RECORDING_PRESSURE][level])
 			out[count++] = (struct mt_legend_item){.text = pressures[level],

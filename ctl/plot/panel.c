@@ -25,10 +25,12 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 	for (size_t i = 0; i < panel->curves_count; i++)
 		high = fmax(high, mt_series_sum_up(&panel->curves[i].series).peak);
 	mt_ticks_bytes(high * 1.02, wanted < 2 ? 2 : wanted > 12 ? 12 : (size_t)wanted, ticks);
-	return (struct mt_scale){0, ticks->list[ticks->count - 1].at, panel->box.bottom, panel->box.top};
+	return (struct mt_scale){0, ticks->list[ticks->count - 1].at, panel->box.bottom,
+				 panel->box.top};
 }
 
-static void draw_line(struct mt_canvas *canvas, struct mt_cgroup_path from, struct mt_cgroup_path to, const struct mt_ink *ink)
+static void draw_line(struct mt_canvas *canvas, struct mt_cgroup_path from,
+		      struct mt_cgroup_path to, const struct mt_ink *ink)
 {
 	const struct mt_cgroup_path ends[] = {from, to};
 
@@ -39,7 +41,8 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 {
 	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END},
 			     title = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
-	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE}, frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
+			    frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	const struct mt_box *box = &panel->box;
 	struct mt_ticks ticks;
 	struct mt_scale scale = byte_scale(panel, &ticks);
@@ -48,11 +51,16 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_cgroup_path){box->left, y}, (struct mt_cgroup_path){box->right, y}, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4}, ticks.list[i].label, &label);
+		draw_line(canvas, (struct mt_cgroup_path){box->left, y},
+			  (struct mt_cgroup_path){box->right, y}, i ? &grid : &frame);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4},
+			       ticks.list[i].label, &label);
 	}
-	draw_line(canvas, (struct mt_cgroup_path){box->left, box->top}, (struct mt_cgroup_path){box->left, box->bottom}, &frame);
-	mt_canvas_text(canvas, (struct mt_cgroup_path){box->left, box->top - 7 - panel->below_title}, panel->title, &title);
+	draw_line(canvas, (struct mt_cgroup_path){box->left, box->top},
+		  (struct mt_cgroup_path){box->left, box->bottom}, &frame);
+	mt_canvas_text(canvas,
+		       (struct mt_cgroup_path){box->left, box->top - 7 - panel->below_title},
+		       panel->title, &title);
 	mt_canvas_end(canvas);
 }
 
@@ -73,7 +81,7 @@ static size_t place(struct pen *pen, const struct mt_series *part, struct mt_cgr
 
 	for (size_t i = 0; i < count; i++)
 		out[i] = (struct mt_cgroup_path){mt_scale_place(&pen->x, pen->points[i].x),
-					   mt_scale_place(&pen->y, pen->points[i].y)};
+						 mt_scale_place(&pen->y, pen->points[i].y)};
 	return count;
 }
 
@@ -87,7 +95,8 @@ static void turn_around(struct mt_cgroup_path *places, size_t count)
 	}
 }
 
-static void draw_area(struct pen *pen, const struct mt_curve *curve, const struct mt_series *base, size_t count)
+static void draw_area(struct pen *pen, const struct mt_curve *curve, const struct mt_series *base,
+		      size_t count)
 {
 	const struct mt_ink fill = {curve->ink.rgb, curve->fill, 0, MT_DASH_NONE};
 	size_t back = base->count ? place(pen, base, pen->places + count) : 0;
@@ -102,7 +111,8 @@ static void draw_area(struct pen *pen, const struct mt_curve *curve, const struc
 	mt_canvas_area(pen->canvas, pen->places, count + back, &fill);
 }
 
-/* Where many lines cross, the shapes on them tell which is which; they begin at different places. */
+/* Where many lines cross, the shapes on them tell which is which; they begin at different places.
+ */
 static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t count)
 {
 	double next = pen->x.from + SHAPE_APART * (0.3 + 0.23 * (double)curve->shape.shape);
@@ -113,8 +123,10 @@ static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t co
 			double part = b->x > a->x ? (next - a->x) / (b->x - a->x) : 1;
 
 			if (next >= a->x)
-				mt_shape_draw(pen->canvas, (struct mt_cgroup_path){next, a->y + part * (b->y - a->y)},
-					      &curve->shape);
+				mt_shape_draw(
+					pen->canvas,
+					(struct mt_cgroup_path){next, a->y + part * (b->y - a->y)},
+					&curve->shape);
 		}
 }
 
@@ -129,7 +141,8 @@ static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t firs
 		base = (struct mt_series){curve->base.list + first, count};
 	places = place(pen, &part, pen->places);
 	if (places == 1) /* a single sample is a short line, or it would not be seen */
-		pen->places[places++] = (struct mt_cgroup_path){pen->places[0].x + 2, pen->places[0].y};
+		pen->places[places++] =
+			(struct mt_cgroup_path){pen->places[0].x + 2, pen->places[0].y};
 	mt_canvas_line(pen->canvas, pen->places, places, &curve->ink);
 	if (curve->shape.radius > 0)
 		draw_shapes(pen, curve, places);
@@ -155,7 +168,8 @@ static void draw_curve(struct pen *pen, const struct mt_curve *curve)
 	mt_canvas_end(pen->canvas);
 }
 
-void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel, const struct mt_span *span)
+void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
+			  const struct mt_span *span)
 {
 	struct mt_ticks ticks;
 	struct pen pen = {.canvas = canvas,
@@ -167,16 +181,19 @@ void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel, cons
 	pen.points = mt_error_check_memory(calloc(room, sizeof(*pen.points)));
 	pen.places = mt_error_check_memory(calloc(2 * room, sizeof(*pen.places)));
 	for (size_t i = 0; i < panel->curves_count; i++) {
-		mt_series_close_gaps(&panel->curves[i].series, (span->high - span->low) / (double)pen.columns);
+		mt_series_close_gaps(&panel->curves[i].series,
+				     (span->high - span->low) / (double)pen.columns);
 		if (panel->curves[i].base.count)
-			mt_series_close_gaps(&panel->curves[i].base, (span->high - span->low) / (double)pen.columns);
+			mt_series_close_gaps(&panel->curves[i].base,
+					     (span->high - span->low) / (double)pen.columns);
 		draw_curve(&pen, &panel->curves[i]);
 	}
 	free(pen.points);
 	free(pen.places);
 }
 
-void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y, const struct mt_span *span)
+void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y,
+			const struct mt_span *span)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	const struct mt_ink frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
@@ -186,14 +203,18 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 	if (span->as_clock)
 		mt_ticks_clock(span->origin, span->low, span->high, &ticks);
 	else
-		mt_ticks_elapsed(span->low, span->high, (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
+		mt_ticks_elapsed(span->low, span->high,
+				 (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
 	mt_canvas_begin(canvas, "axis time", NULL);
-	draw_line(canvas, (struct mt_cgroup_path){box->left, y}, (struct mt_cgroup_path){box->right, y}, &frame);
+	draw_line(canvas, (struct mt_cgroup_path){box->left, y},
+		  (struct mt_cgroup_path){box->right, y}, &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
 		double x = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_cgroup_path){x, y}, (struct mt_cgroup_path){x, y + 4}, &frame);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){x, y + 17}, ticks.list[i].label, &font);
+		draw_line(canvas, (struct mt_cgroup_path){x, y}, (struct mt_cgroup_path){x, y + 4},
+			  &frame);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){x, y + 17}, ticks.list[i].label,
+			       &font);
 	}
 	mt_canvas_end(canvas);
 }

@@ -1,5 +1,5 @@
-/* ctl/plot/panel.h -- one field of a picture: lines and areas of bytes over time, with its own axis of bytes. The axis of
- * time is shared by all panels of a picture, and drawn below the last. */
+/* ctl/plot/panel.h -- one field of a picture: lines and areas of bytes over time, with its own axis
+ * of bytes. The axis of time is shared by all panels of a picture, and drawn below the last. */
 #ifndef MT_CTL_PLOT_PANEL_H
 #define MT_CTL_PLOT_PANEL_H
 
@@ -10,7 +10,8 @@
 struct mt_curve {
 	const char *name;        /* a word, for the group that it is drawn as */
 	struct mt_series series; /* owned */
-	struct mt_series base;   /* an area stands on this, where it has points (as many as `series`); owned */
+	/* an area stands on this, where it has points (as many as `series`); owned */
+	struct mt_series base;
 	struct mt_ink ink;
 	double fill;                /* alpha of the area below it, 0 none */
 	struct mt_shape_look shape; /* on the line here and there, where the radius is not 0 */
@@ -23,10 +24,12 @@ struct mt_panel {
 	struct mt_curve curves[MT_CURVES_MOST];
 	size_t curves_count;
 	double below_title; /* room between the title and the field, for who writes there */
-	struct mt_box box;  /* of the field itself; the axis stands to the left of it, the title above */
+	/* of the field itself; the axis stands to the left of it, the title above */
+	struct mt_box box;
 };
 
-/* What part of time is shown. `origin` is second 0 on CLOCK_REALTIME; as_clock: the axis has times of day. */
+/* What part of time is shown. `origin` is second 0 on CLOCK_REALTIME; as_clock: the axis has times
+ * of day. */
 struct mt_span {
 	double low, high, origin;
 	bool as_clock;
@@ -35,12 +38,15 @@ struct mt_span {
 /* The place for one more; NULL: the panel is full. */
 struct mt_curve *mt_panel_add(struct mt_panel *panel);
 
-/* The field with its grid and its axis; then what is behind the lines may be drawn, then the lines. */
+/* The field with its grid and its axis; then what is behind the lines may be drawn, then the lines.
+ */
 void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel);
-void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel, const struct mt_span *span);
+void mt_panel_draw_curves(struct mt_canvas *canvas, struct mt_panel *panel,
+			  const struct mt_span *span);
 
 /* The axis of time below `y`; its words end 20 pixels lower. */
-void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y, const struct mt_span *span);
+void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, double y,
+			const struct mt_span *span);
 
 struct mt_scale mt_panel_time_scale(const struct mt_box *box, const struct mt_span *span);
 void mt_panel_free(struct mt_panel *panel);

@@ -41,7 +41,8 @@ void mt_picture_clean(const char *text, char *out, size_t out_bytes)
 
 	if (length >= out_bytes) {
 		length = out_bytes - 1;
-		while (length && ((unsigned char)text[length] & 0xc0) == 0x80) /* never half a letter */
+		/* never half a letter */
+		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
 			length--;
 	}
 	memcpy(out, text, length);
@@ -54,7 +55,8 @@ void mt_picture_clean(const char *text, char *out, size_t out_bytes)
 			*byte = '?';
 		else if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0) /* C1 controls */
 			byte[0] = byte[1] = '?';
-		else if (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe) /* U+FFFE and U+FFFF are no XML */
+		/* U+FFFE and U+FFFF are no XML */
+		else if (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe)
 			byte[0] = byte[1] = byte[2] = '?';
 	}
 }
@@ -73,7 +75,8 @@ static void cut_to(struct mt_canvas *canvas, char *text, double width, const str
 	}
 }
 
-void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title, const char *below)
+void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
+			   const char *below)
 {
 	const struct mt_font large = {17, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     small = {12, false, MT_RGB_SOFT, MT_ANCHOR_START};
@@ -94,7 +97,9 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 /* A recording of one process has one; that of a tree is named after the one at its root. */
 static const struct mt_recording_process *named(const struct picture *picture)
 {
-	return mt_recording_process(picture->recording, picture->options->pid ? picture->options->pid : picture->recording->pid);
+	return mt_recording_process(picture->recording, picture->options->pid
+								? picture->options->pid
+								: picture->recording->pid);
 }
 
 static void write_title(const struct picture *picture, char *out, size_t out_bytes)
@@ -106,7 +111,8 @@ static void write_title(const struct picture *picture, char *out, size_t out_byt
 	else if (process && *process->command)
 		snprintf(out, out_bytes, "%s", process->command);
 	else
-		snprintf(out, out_bytes, "%s", process && *process->comm ? process->comm : picture->recording->name);
+		snprintf(out, out_bytes, "%s",
+			 process && *process->comm ? process->comm : picture->recording->name);
 }
 
 static void write_date(uint64_t time_ns, char *out, size_t out_bytes)
@@ -145,7 +151,8 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 	struct mt_series_sums rss = sum_up(picture);
 	char date[32], number[32];
 
-	snprintf(out, out_bytes, "pid %" PRIu64, picture->options->pid ? picture->options->pid : recording->pid);
+	snprintf(out, out_bytes, "pid %" PRIu64,
+		 picture->options->pid ? picture->options->pid : recording->pid);
 	if (process && *process->rank)
 		add_text(out, out_bytes, ", rank %s", process->rank);
 	snprintf(number, sizeof(number), "%zu", recording->processes_count - 1);
@@ -153,20 +160,25 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 		add_text(out, out_bytes, " and %s more (shared pages count in each)", number);
 	if (*recording->host)
 		add_text(out, out_bytes, " on %s", recording->host);
-	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date, sizeof(date));
+	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date,
+		   sizeof(date));
 	add_text(out, out_bytes, ", from %s", date);
 	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_whole(rss.peak)).text);
 	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_whole(rss.mean)).text);
 	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_whole(rss.end)).text);
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
-		add_text(out, out_bytes, recording->killed ? "; ended by signal %s" : "; exit code %s", number);
+		add_text(out, out_bytes,
+			 recording->killed ? "; ended by signal %s" : "; exit code %s", number);
 	if (recording->lost_count)
 		add_text(out, out_bytes, "; %s not recorded",
-			 mt_text_counted(recording->lost_count, "line or cleanup was", "lines or cleanups were").text);
+			 mt_text_counted(recording->lost_count, "line or cleanup was",
+					 "lines or cleanups were")
+				 .text);
 }
 
-static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture, struct mt_curve curve)
+static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture,
+				  struct mt_curve curve)
 {
 	struct mt_curve *place = mt_panel_add(panel);
 
@@ -196,16 +208,20 @@ static void add_memory(struct picture *picture)
 	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
 
 	snprintf(panel->title, sizeof(panel->title), "Memory");
-	/* First, so that its peak can be asked for; it is drawn over the areas nonetheless, being a line. */
-	add_curve(panel, picture,
-		  (struct mt_curve){.name = "curve rss",
-				    .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
-				    .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	/* First, so that its peak can be asked for; it is drawn over the areas nonetheless, being a
+	 * line. */
+	add_curve(
+		panel, picture,
+		(struct mt_curve){.name = "curve rss",
+				  .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
+				  .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
 	picture->has_heap = is_known(&live);
 	mt_series_add(&idle, &live);
 	add_curve(panel, picture,
-		  (struct mt_curve){
-			  .name = "curve live", .series = live, .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG}, .fill = 0.22});
+		  (struct mt_curve){.name = "curve live",
+				    .series = live,
+				    .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+				    .fill = 0.22});
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve idle",
 				    .series = idle,
@@ -214,12 +230,13 @@ static void add_memory(struct picture *picture)
 				    .fill = 0.38});
 }
 
-static void add_gpu_curves(struct picture *picture, struct mt_panel *panel, struct mt_series reserved,
-			   struct mt_series allocated)
+static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
+			   struct mt_series reserved, struct mt_series allocated)
 {
-	add_curve(
-		panel, picture,
-		(struct mt_curve){.name = "curve reserved", .series = reserved, .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	add_curve(panel, picture,
+		  (struct mt_curve){.name = "curve reserved",
+				    .series = reserved,
+				    .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve allocated",
 				    .series = allocated,
@@ -240,34 +257,42 @@ static void add_devices(struct picture *picture)
 		any = seen[recording->devices[i].ordinal] = true;
 	/* Of one moment alone, as a process tells that runs, there is no line: its ring has one. */
 	any = any && (recording->samples_count == 1 ||
-		      recording->devices[0].time_ns != recording->devices[recording->devices_count - 1].time_ns);
+		      recording->devices[0].time_ns !=
+			      recording->devices[recording->devices_count - 1].time_ns);
 	for (uint64_t ordinal = 0; any && ordinal < MT_DEVICES_COUNT; ordinal++) {
 		if (!seen[ordinal])
 			continue;
 		panel = &picture->panels[picture->panels_count++];
 		snprintf(panel->title, sizeof(panel->title), "GPU %" PRIu64, ordinal);
 		add_gpu_curves(picture, panel,
-			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->options->pid, true},
+			       mt_series_of_device(recording,
+						   &(struct mt_series_device){
+							   ordinal, picture->options->pid, true},
 						   origin),
-			       mt_series_of_device(recording, &(struct mt_series_device){ordinal, picture->options->pid, false},
+			       mt_series_of_device(recording,
+						   &(struct mt_series_device){
+							   ordinal, picture->options->pid, false},
 						   origin));
 	}
 	if (any)
 		return;
 	panel = &picture->panels[picture->panels_count++];
 	snprintf(panel->title, sizeof(panel->title), "GPU, all devices");
-	add_gpu_curves(picture, panel, mt_series_of(recording, MT_RECORDING_GPU_RESERVED, picture->options->pid, origin),
-		       mt_series_of(recording, MT_RECORDING_GPU_ALLOCATED, picture->options->pid, origin));
+	add_gpu_curves(
+		picture, panel,
+		mt_series_of(recording, MT_RECORDING_GPU_RESERVED, picture->options->pid, origin),
+		mt_series_of(recording, MT_RECORDING_GPU_ALLOCATED, picture->options->pid, origin));
 }
 
 /* ---- the drawing ---- */
 
-static size_t fill_legend(const struct picture *picture, const struct mt_marks *marks, struct mt_legend_item *out)
+static size_t fill_legend(const struct picture *picture, const struct mt_marks *marks,
+			  struct mt_legend_item *out)
 {
 	size_t count = 0;
 
-	out[count++] =
-		(struct mt_legend_item){.text = "RSS", .kind = MT_LEGEND_LINE, .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
+	out[count++] = (struct mt_legend_item){
+		.text = "RSS", .kind = MT_LEGEND_LINE, .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
 	if (picture->has_heap) {
 		out[count++] = (struct mt_legend_item){.text = "live heap",
 						       .kind = MT_LEGEND_AREA,
@@ -299,12 +324,14 @@ static void lay_out(struct picture *picture, double width, double top, double bo
 		double height = picture->panels_count == 1 ? room : i ? share : 2 * share;
 
 		top += APART;
-		*box = (struct mt_box){MT_PICTURE_SIDE, top, width - MT_PICTURE_MARGIN, top + height};
+		*box = (struct mt_box){MT_PICTURE_SIDE, top, width - MT_PICTURE_MARGIN,
+				       top + height};
 		top += height;
 	}
 }
 
-static void draw_fields(struct mt_canvas *canvas, struct picture *picture, const struct mt_marks *marks)
+static void draw_fields(struct mt_canvas *canvas, struct picture *picture,
+			const struct mt_marks *marks)
 {
 	for (size_t i = 0; i < picture->panels_count; i++) {
 		struct mt_panel *panel = &picture->panels[i];
@@ -324,10 +351,12 @@ static double pool_height(const struct mt_picture_options *options)
 
 static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
 {
-	const struct mt_marks marks = {picture->recording, picture->options->pid, picture->origin_ns, &picture->span};
+	const struct mt_marks marks = {picture->recording, picture->options->pid,
+				       picture->origin_ns, &picture->span};
 	struct mt_legend_item items[LEGEND_MOST];
 	size_t count = fill_legend(picture, &marks, items);
-	double end = height - pool_height(picture->options), bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
+	double end = height - pool_height(picture->options),
+	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
 	struct mt_box above = {MT_PICTURE_MARGIN, TITLE_HEIGHT, width - MT_PICTURE_MARGIN, 0};
 	const struct mt_box *box = &picture->panels[0].box;
 	char title[200], below[400];
@@ -343,7 +372,8 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 	mt_marks_draw_lanes(canvas, &marks, box, bottom);
 	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
 	if (picture->options->pool)
-		mt_pool_draw(canvas, picture->options->pool, &(struct mt_box){box->left, end, box->right, height - 4});
+		mt_pool_draw(canvas, picture->options->pool,
+			     &(struct mt_box){box->left, end, box->right, height - 4});
 }
 
 static enum mt_err find_span(struct picture *picture, struct mt_why *why)
@@ -352,11 +382,13 @@ static enum mt_err find_span(struct picture *picture, struct mt_why *why)
 	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
 	struct mt_span *span = &picture->span;
 
-	*span = (struct mt_span){picture->options->since_s, end, (double)picture->origin_ns / 1e9, picture->options->as_clock};
+	*span = (struct mt_span){picture->options->since_s, end, (double)picture->origin_ns / 1e9,
+				 picture->options->as_clock};
 	if (picture->options->last_s > 0)
 		span->low = fmax(span->low, end - picture->options->last_s);
 	if (span->low > end)
-		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: it ends after %.1f seconds", end);
+		return mt_error_because(why, MT_ERR_INVALID,
+					"nothing to be drawn: it ends after %.1f seconds", end);
 	if (span->high - span->low < 1)
 		span->high = span->low + 1;
 	return MT_ERR_OK;
@@ -370,7 +402,9 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 	if (!picture->recording->samples_count)
 		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
 	if (picture->options->pid && !process)
-		return mt_error_because(why, MT_ERR_INVALID, "no process %" PRIu64 " in this recording", picture->options->pid);
+		return mt_error_because(why, MT_ERR_INVALID,
+					"no process %" PRIu64 " in this recording",
+					picture->options->pid);
 	error = find_span(picture, why);
 	if (error)
 		return error;
@@ -379,10 +413,12 @@ static enum mt_err fill(struct picture *picture, struct mt_why *why)
 		add_devices(picture);
 	return is_known(&picture->panels[0].curves[0].series)
 		       ? MT_ERR_OK
-		       : mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples in that time");
+		       : mt_error_because(why, MT_ERR_INVALID,
+					  "nothing to be drawn: no samples in that time");
 }
 
-enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_options *options, struct mt_why *why)
+enum mt_err mt_picture_draw(const struct mt_recording *recording,
+			    const struct mt_picture_options *options, struct mt_why *why)
 {
 	struct picture *picture = mt_error_check_memory(calloc(1, sizeof(*picture)));
 	struct mt_canvas_options paper = {.path = options->path};
@@ -400,7 +436,9 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct m
 		paper.width = options->width > 0 ? options->width : WIDTH;
 		paper.height = options->height > 0
 				       ? options->height
-				       : HEIGHT + HEIGHT_MORE * (double)(picture->panels_count - 1) + pool_height(options);
+				       : HEIGHT +
+						 HEIGHT_MORE * (double)(picture->panels_count - 1) +
+						 pool_height(options);
 		error = mt_canvas_open(&paper, &canvas, why);
 	}
 	if (!error) {
@@ -413,17 +451,21 @@ enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct m
 	return error;
 }
 
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_options *options, struct mt_why *why)
+enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+				 const struct mt_picture_options *options, struct mt_why *why)
 {
 	struct mt_canvas_options paper = {.path = options->path,
-				       .width = options->width > 0 ? options->width : WIDTH,
-				       .height = options->height > 0 ? options->height : TITLE_HEIGHT + mt_pool_height(pool)};
+					  .width = options->width > 0 ? options->width : WIDTH,
+					  .height = options->height > 0
+							    ? options->height
+							    : TITLE_HEIGHT + mt_pool_height(pool)};
 	char title[200], below[160], date[32];
 	struct mt_canvas *canvas;
 	enum mt_err error;
 
 	write_date(pool->time_ns, date, sizeof(date));
-	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid, *pool->rank ? ", rank " : "", pool->rank, date);
+	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid,
+		 *pool->rank ? ", rank " : "", pool->rank, date);
 	mt_picture_clean(options->title ? options->title : pool->comm, title, sizeof(title));
 	paper.title = title;
 	error = mt_canvas_open(&paper, &canvas, why);
@@ -431,6 +473,7 @@ enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_pic
 		return error;
 	mt_picture_draw_title(canvas, paper.width, title, below);
 	mt_pool_draw(canvas, pool,
-		     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT, paper.width - MT_PICTURE_MARGIN, paper.height - 4});
+		     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
+				      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
 	return mt_canvas_close(canvas, why);
 }

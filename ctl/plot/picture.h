@@ -1,5 +1,5 @@
-/* ctl/plot/picture.h -- the picture of one recording: title, legend, one field for the process's memory and one for each
- * device, lanes of what happened, and the axis of time. */
+/* ctl/plot/picture.h -- the picture of one recording: title, legend, one field for the process's
+ * memory and one for each device, lanes of what happened, and the axis of time. */
 #ifndef MT_CTL_PLOT_PICTURE_H
 #define MT_CTL_PLOT_PICTURE_H
 
@@ -22,16 +22,20 @@ struct mt_picture_options {
 };
 
 /* INVALID: nothing to be drawn, or the ending of the file. */
-enum mt_err mt_picture_draw(const struct mt_recording *recording, const struct mt_picture_options *options, struct mt_why *why);
+enum mt_err mt_picture_draw(const struct mt_recording *recording,
+			    const struct mt_picture_options *options, struct mt_why *why);
 
 /* The picture of a pool alone. */
-enum mt_err mt_picture_draw_pool(const struct mt_pool *pool, const struct mt_picture_options *options, struct mt_why *why);
+enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+				 const struct mt_picture_options *options, struct mt_why *why);
 
-/* Text from a command line, fit for a picture: valid UTF-8 stays, what controls a terminal and what XML forbids becomes '?'.
- */
+/* Text from a command line, fit for a picture: valid UTF-8 stays, what controls a terminal and what
+ * XML forbids becomes '?'. */
 void mt_picture_clean(const char *text, char *out, size_t out_bytes);
 
-/* The title in large letters, and a line below it; what is too long for the width ends with "...". */
-void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title, const char *below);
+/* The title in large letters, and a line below it; what is too long for the width ends with "...".
+ */
+void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
+			   const char *below);
 
 #endif

@@ -11,16 +11,22 @@
 #include "ctl/target.h"
 
 static const char help[] =
-	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the largest brought, and\n"
-	"pressure. Of a PID the last 15 minutes, as far as it remembers them; of a FILE what `mtctl record` or\n"
+	"RSS, live and idle heap over time, with rounds, cleanups by their level and what the "
+	"largest brought, and\n"
+	"pressure. Of a PID the last 15 minutes, as far as it remembers them; of a FILE what "
+	"`mtctl record` or\n"
 	"`mtctl stat PID --json` has written there.\n\n"
 	"  -o, --output=FILE  the picture: .svg, .png or .pdf\n"
-	"  --gpu              device memory as well, a field for each device; of a PID its pool, too: blocks by\n"
-	"                     state, size and age. FILE may be what `mtctl snapshot PID --json` has printed\n"
-	"  --since=DURATION   leave out what was before that time from the start (90, 90s, 5m, 2h, 1d)\n"
+	"  --gpu              device memory as well, a field for each device; of a PID its pool, "
+	"too: blocks by\n"
+	"                     state, size and age. FILE may be what `mtctl snapshot PID --json` "
+	"has printed\n"
+	"  --since=DURATION   leave out what was before that time from the start (90, 90s, 5m, 2h, "
+	"1d)\n"
 	"  --last=DURATION    only the end\n"
 	"  --pid=PID          of a recorded tree this one alone; without it all are added up\n"
-	"  --clock            times of day; those of a PID always are, --no-clock: time since the start\n"
+	"  --clock            times of day; those of a PID always are, --no-clock: time since the "
+	"start\n"
 	"  --title=TEXT       instead of the command\n"
 	"  --size=WxH         in pixels\n";
 
@@ -86,7 +92,8 @@ static bool take_pool(const char *pid, struct mt_pool *out)
 	struct mt_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
 	struct mt_process process;
 	struct mt_why why;
-	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK && mt_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
+	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK &&
+		     mt_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
 
 	if (taken) {
 		mt_pool_of(snapshot, out);
@@ -120,7 +127,8 @@ static int plot_process(const char *pid, struct options *options)
 	return code;
 }
 
-/* What is no recording may be a snapshot; if it is neither, the first complaint is the better one. */
+/* What is no recording may be a snapshot; if it is neither, the first complaint is the better one.
+ */
 static int plot_file(const char *path, struct options *options)
 {
 	struct mt_recording recording;
@@ -146,16 +154,16 @@ static int plot_file(const char *path, struct options *options)
 int mt_plot_run(int argc, char **argv)
 {
 	static const struct option long_options[] = {{"output", required_argument, NULL, 'o'},
-						{"gpu", no_argument, NULL, 'g'},
-						{"since", required_argument, NULL, 's'},
-						{"last", required_argument, NULL, 'l'},
-						{"pid", required_argument, NULL, 'p'},
-						{"clock", no_argument, NULL, 'c'},
-						{"no-clock", no_argument, NULL, 'n'},
-						{"title", required_argument, NULL, 't'},
-						{"size", required_argument, NULL, 'z'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
+						     {"gpu", no_argument, NULL, 'g'},
+						     {"since", required_argument, NULL, 's'},
+						     {"last", required_argument, NULL, 'l'},
+						     {"pid", required_argument, NULL, 'p'},
+						     {"clock", no_argument, NULL, 'c'},
+						     {"no-clock", no_argument, NULL, 'n'},
+						     {"title", required_argument, NULL, 't'},
+						     {"size", required_argument, NULL, 'z'},
+						     {"help", no_argument, NULL, 'h'},
+						     {0}};
 	struct options options = {0};
 	uint64_t number;
 	int option;
@@ -167,7 +175,8 @@ int mt_plot_run(int argc, char **argv)
 			return MT_EXIT_USAGE;
 	}
 	if (optind + 1 != argc || !options.picture.path) {
-		mt_error_say("plot: %s", options.picture.path ? "one PID or FILE" : "-o FILE is missing");
+		mt_error_say("plot: %s",
+			     options.picture.path ? "one PID or FILE" : "-o FILE is missing");
 		return mt_command_misused("plot");
 	}
 	/* A number is a PID, unless a file is called so. */

@@ -11,7 +11,8 @@ bool mt_plotting_parse_size(const char *text, double *out_width, double *out_hei
 	char *by, *end;
 	long width = strtol(text, &by, 10), height = *by == 'x' ? strtol(by + 1, &end, 10) : 0;
 
-	if (*by != 'x' || end == by + 1 || *end || width < 300 || width > 8000 || height < 200 || height > 8000) {
+	if (*by != 'x' || end == by + 1 || *end || width < 300 || width > 8000 || height < 200 ||
+	    height > 8000) {
 		mt_error_say("--size=%.40s: WIDTHxHEIGHT, from 300x200 to 8000x8000", text);
 		return false;
 	}

@@ -1,4 +1,5 @@
-/* ctl/plot/plotting.h -- the two commands of this program, and how they read what is on the command line. */
+/* ctl/plot/plotting.h -- the two commands of this program, and how they read what is on the command
+ * line. */
 #ifndef MT_CTL_PLOT_PLOTTING_H
 #define MT_CTL_PLOT_PLOTTING_H
 

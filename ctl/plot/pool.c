@@ -36,9 +36,9 @@ void mt_pool_of(const struct mt_snapshot *snapshot, struct mt_pool *out)
 	out->list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*out->list)));
 	for (size_t i = 0; i < blocks->count; i++)
 		if (blocks->entries[i].device < MT_DEVICES_COUNT)
-			out->list[out->count++] =
-				(struct mt_pool_block){blocks->entries[i].held_bytes, blocks->entries[i].age_ms,
-						       blocks->entries[i].device, blocks->entries[i].state};
+			out->list[out->count++] = (struct mt_pool_block){
+				blocks->entries[i].held_bytes, blocks->entries[i].age_ms,
+				blocks->entries[i].device, blocks->entries[i].state};
 	sort(out);
 }
 
@@ -70,7 +70,8 @@ static bool read_block(const json_t *object, struct mt_pool_block *out)
 	uint64_t device, age_ms;
 
 	if (!word || !get(object, "held_bytes", MT_BLOCKSFILE_BYTES_MAX, &out->held_bytes) ||
-	    !get(object, "device", MT_DEVICES_COUNT - 1, &device) || !get(object, "age_ms", UINT32_MAX, &age_ms))
+	    !get(object, "device", MT_DEVICES_COUNT - 1, &device) ||
+	    !get(object, "age_ms", UINT32_MAX, &age_ms))
 		return false;
 	out->device = (uint8_t)device;
 	out->age_ms = (uint32_t)age_ms;
@@ -87,13 +88,18 @@ static enum mt_err read_root(const json_t *root, struct mt_pool *out, struct mt_
 
 	if (!json_is_array(blocks) || !get(root, "pid", INT32_MAX, &out->pid) ||
 	    !get(root, "time_ns", INT64_MAX, &out->time_ns))
-		return mt_error_because(why, MT_ERR_INVALID, "not what mtctl snapshot --json prints");
+		return mt_error_because(why, MT_ERR_INVALID,
+					"not what mtctl snapshot --json prints");
 	(void)get(root, "left_out_count", INT64_MAX, &out->left_out_count);
 	get_text(root, "comm", out->comm, sizeof(out->comm));
 	get_text(root, "rank", out->rank, sizeof(out->rank));
 	out->list = mt_error_check_memory(calloc(json_array_size(blocks) + 1, sizeof(*out->list)));
-	json_array_foreach(blocks, i, one) if (!read_block(one, &out->list[out->count++])) return mt_error_because(
-		why, MT_ERR_INVALID, "block %zu makes no sense", i + 1);
+	json_array_foreach(blocks, i, one) if (
+		!read_block(one,
+			    &out->list[out->count++])) return mt_error_because(why, MT_ERR_INVALID,
+									       "block %zu makes no "
+									       "sense",
+									       i + 1);
 	sort(out);
 	return MT_ERR_OK;
 }
@@ -106,7 +112,8 @@ enum mt_err mt_pool_read(const char *path, struct mt_pool *out, struct mt_why *w
 	enum mt_err error;
 
 	*out = (struct mt_pool){0};
-	error = text ? read_root(root, out, why) : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
+	error = text ? read_root(root, out, why)
+		     : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 	if (error)
 		mt_pool_free(out);
 	json_decref(root);

@@ -1,6 +1,6 @@
-/* ctl/plot/pool.h -- the blocks of a GPU pool at one moment, as `mtctl snapshot` tells of them, and how they are drawn: a
- * strip for each device, every block as long as it is large; and how much is held in blocks of which size, and of which age.
- */
+/* ctl/plot/pool.h -- the blocks of a GPU pool at one moment, as `mtctl snapshot` tells of them, and
+ * how they are drawn: a strip for each device, every block as long as it is large; and how much is
+ * held in blocks of which size, and of which age. */
 #ifndef MT_CTL_PLOT_POOL_H
 #define MT_CTL_PLOT_POOL_H
 

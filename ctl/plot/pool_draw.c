@@ -64,8 +64,10 @@ static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsig
 		mt_canvas_line(canvas, right, 2, &edge);
 }
 
-/* Blocks of one state that are less than a pixel long are drawn together: there may be a million of them. */
-static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box, unsigned device)
+/* Blocks of one state that are less than a pixel long are drawn together: there may be a million of
+ * them. */
+static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
+		       const struct mt_box *box, unsigned device)
 {
 	struct mt_box piece = *box;
 	uint64_t total = 0, done = 0;
@@ -93,7 +95,8 @@ static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool, con
 		draw_block(canvas, &piece, state);
 }
 
-static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box, double top)
+static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool,
+			  const struct mt_box *box, double top)
 {
 	const struct mt_font font = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
 	uint64_t bytes[MT_DEVICES_COUNT];
@@ -106,8 +109,8 @@ static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool, 
 		if (!bytes[device])
 			continue;
 		left--;
-		snprintf(text, sizeof(text), "GPU %u: %s in blocks, the largest of each kind first", device,
-			 mt_text_bytes(bytes[device]).text);
+		snprintf(text, sizeof(text), "GPU %u: %s in blocks, the largest of each kind first",
+			 device, mt_text_bytes(bytes[device]).text);
 		mt_canvas_begin(canvas, "strip", NULL);
 		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left, top + 10}, text, &font);
 		draw_strip(canvas, pool, &strip, device);
@@ -128,29 +131,36 @@ static double sum_of(const struct bar *bar)
 	return sum;
 }
 
-static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_box box, const struct mt_scale *scale)
+static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_box box,
+		     const struct mt_scale *scale)
 {
 	const struct mt_font font = {10, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	double sum = 0;
 
-	mt_canvas_text(canvas, (struct mt_cgroup_path){(box.left + box.right) / 2, scale->from + 15}, bar->label, &font);
+	mt_canvas_text(canvas,
+		       (struct mt_cgroup_path){(box.left + box.right) / 2, scale->from + 15},
+		       bar->label, &font);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		if (!bar->bytes[state])
 			continue;
 		box.bottom = mt_scale_place(scale, sum);
 		sum += (double)bar->bytes[state];
 		box.top = mt_scale_place(scale, sum);
-		mt_canvas_begin(canvas, mt_blocksfile_state(state), mt_text_bytes(bar->bytes[state]).text);
+		mt_canvas_begin(canvas, mt_blocksfile_state(state),
+				mt_text_bytes(bar->bytes[state]).text);
 		mt_hatch_draw(canvas, &box, &looks[state].ink, looks[state].step);
 		mt_canvas_end(canvas);
 	}
 }
 
-static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t count, const struct mt_box *box)
+static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t count,
+		      const struct mt_box *box)
 {
 	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
-	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE}, frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
-	double high = 0, step = (box->right - box->left) / (double)(count ? count : 1), half = fmin(step * 0.38, 30);
+	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
+			    frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	double high = 0, step = (box->right - box->left) / (double)(count ? count : 1),
+	       half = fmin(step * 0.38, 30);
 	struct mt_ticks ticks;
 	struct mt_scale scale;
 
@@ -163,12 +173,14 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 		const struct mt_cgroup_path ends[] = {{box->left, y}, {box->right, y}};
 
 		mt_canvas_line(canvas, ends, 2, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4}, ticks.list[i].label, &label);
+		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4},
+			       ticks.list[i].label, &label);
 	}
 	for (size_t i = 0; i < count; i++) {
 		double middle = box->left + step * ((double)i + 0.5);
 
-		draw_bar(canvas, &bars[i], (struct mt_box){middle - half, 0, middle + half, 0}, &scale);
+		draw_bar(canvas, &bars[i], (struct mt_box){middle - half, 0, middle + half, 0},
+			 &scale);
 	}
 }
 
@@ -212,7 +224,8 @@ static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
 
 static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 {
-	static const char *const names[AGES] = {"< 1 s", "< 10 s", "< 1 min", "< 10 min", "< 1 h", "older"};
+	static const char *const names[AGES] = {"< 1 s",    "< 10 s", "< 1 min",
+						"< 10 min", "< 1 h",  "older"};
 
 	memset(out, 0, AGES * sizeof(*out));
 	for (size_t i = 0; i < pool->count; i++) {
@@ -228,7 +241,8 @@ static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 
 /* ---- all of it ---- */
 
-static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool, const struct mt_box *box)
+static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
+		      const struct mt_box *box)
 {
 	const struct mt_font bold = {13, true, MT_RGB_TEXT, MT_ANCHOR_START};
 	struct mt_legend_item items[MT_BLOCKS_STATES];
@@ -260,8 +274,10 @@ void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const st
 	mt_canvas_begin(canvas, "pool", NULL);
 	draw_head(canvas, pool, box);
 	top = draw_strips(canvas, pool, box, box->top + TITLE);
-	mt_canvas_text(canvas, (struct mt_cgroup_path){sizes.left, top + 16}, "Held in blocks from this size on", &bold);
-	mt_canvas_text(canvas, (struct mt_cgroup_path){ages.left, top + 16}, "Held, by time since taken or freed", &bold);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){sizes.left, top + 16},
+		       "Held in blocks from this size on", &bold);
+	mt_canvas_text(canvas, (struct mt_cgroup_path){ages.left, top + 16},
+		       "Held, by time since taken or freed", &bold);
 	sizes.top = ages.top = top + 28;
 	mt_canvas_begin(canvas, "sizes", NULL);
 	draw_bars(canvas, bars, sort_by_size(pool, bars), &sizes);

@@ -12,7 +12,8 @@
 
 double mt_scale_place(const struct mt_scale *scale, double value)
 {
-	return scale->from + (value - scale->low) / (scale->high - scale->low) * (scale->to - scale->from);
+	return scale->from +
+	       (value - scale->low) / (scale->high - scale->low) * (scale->to - scale->from);
 }
 
 /* The least of 1, 2, 5, 10, 20, ... that is not below. */
@@ -64,9 +65,10 @@ void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out)
 /* Steps of time that people count in. */
 static double time_step(double least)
 {
-	static const double steps[] = {0.1,         0.2,  0.5,      1,          2,          5,           10,
-				       15,          30,   MINUTE,   2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE,
-				       30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR,   6 * HOUR,   12 * HOUR,   DAY};
+	static const double steps[] = {
+		0.1,         0.2,  0.5,      1,          2,          5,           10,
+		15,          30,   MINUTE,   2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE,
+		30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR,   6 * HOUR,   12 * HOUR,   DAY};
 
 	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
 		if (steps[i] >= least * (1 - 1e-9))
@@ -78,7 +80,10 @@ void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *o
 {
 	double step = time_step((high - low) / (double)wanted), first = ceil(low / step - 1e-9);
 	double unit = step < MINUTE ? 1 : step < 30 * MINUTE ? MINUTE : step < DAY / 2 ? HOUR : DAY;
-	const char *name = step < MINUTE ? "s" : step < 30 * MINUTE ? "min" : step < DAY / 2 ? "h" : "d";
+	const char *name = step < MINUTE        ? "s"
+			   : step < 30 * MINUTE ? "min"
+			   : step < DAY / 2     ? "h"
+						: "d";
 
 	out->count = 0;
 	for (double i = first; i * step <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
@@ -102,7 +107,9 @@ static void add_clock(struct mt_ticks *ticks, double at, double realtime, double
 
 	if (ticks->count == MT_TICKS_MOST || !localtime_r(&seconds, &broken))
 		return;
-	format = !broken.tm_hour && !broken.tm_min && !broken.tm_sec ? "%-d %b" : step < MINUTE ? "%H:%M:%S" : "%H:%M";
+	format = !broken.tm_hour && !broken.tm_min && !broken.tm_sec ? "%-d %b"
+		 : step < MINUTE                                     ? "%H:%M:%S"
+								     : "%H:%M";
 	tick->at = at;
 	if (strftime(tick->label, sizeof(tick->label), format, &broken))
 		ticks->count++;
@@ -110,10 +117,12 @@ static void add_clock(struct mt_ticks *ticks, double at, double realtime, double
 
 void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out)
 {
-	double step = time_step(fmax((high - low) / CLOCK_WANTED, 1)), offset = offset_of(origin + low);
+	double step = time_step(fmax((high - low) / CLOCK_WANTED, 1)),
+	       offset = offset_of(origin + low);
 	double first = ceil((origin + low + offset) / step - 1e-9);
 
 	out->count = 0;
-	for (double i = first; i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
+	for (double i = first;
+	     i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
 		add_clock(out, i * step - offset - origin, i * step - offset, step);
 }

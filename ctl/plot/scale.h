@@ -1,4 +1,5 @@
-/* ctl/plot/scale.h -- from values to places on paper, and the round values at which an axis is marked. Pure. */
+/* ctl/plot/scale.h -- from values to places on paper, and the round values at which an axis is
+ * marked. Pure. */
 #ifndef MT_CTL_PLOT_SCALE_H
 #define MT_CTL_PLOT_SCALE_H
 
@@ -23,14 +24,15 @@ struct mt_ticks {
 	size_t count;
 };
 
-/* Bytes from 0 up to at least `high`, in one unit for all, about `wanted` of them (2 to 20): the last is where the axis
- * ends. MB, GB are 2^20, 2^30 bytes. */
+/* Bytes from 0 up to at least `high`, in one unit for all, about `wanted` of them (2 to 20): the
+ * last is where the axis ends. MB, GB are 2^20, 2^30 bytes. */
 void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out);
 
 /* Seconds since the start: "30 s", "10 min", "1.5 h", "2 d". */
 void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *out);
 
-/* The same as times of day where we are; `origin` is second 0 on CLOCK_REALTIME. At midnight the date stands instead. */
+/* The same as times of day where we are; `origin` is second 0 on CLOCK_REALTIME. At midnight the
+ * date stands instead. */
 void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out);
 
 #endif

@@ -6,7 +6,8 @@
 
 static double seconds_since(uint64_t time_ns, uint64_t origin_ns)
 {
-	return time_ns >= origin_ns ? (double)(time_ns - origin_ns) / 1e9 : -(double)(origin_ns - time_ns) / 1e9;
+	return time_ns >= origin_ns ? (double)(time_ns - origin_ns) / 1e9
+				    : -(double)(origin_ns - time_ns) / 1e9;
 }
 
 static void put_point(struct mt_series *series, double x, double y)
@@ -14,7 +15,8 @@ static void put_point(struct mt_series *series, double x, double y)
 	series->list[series->count++] = (struct mt_point){x, y};
 }
 
-/* To the last point where that has the same x. What is not known of one process is left out of the sum of all. */
+/* To the last point where that has the same x. What is not known of one process is left out of the
+ * sum of all. */
 static void add_point(struct mt_series *series, double x, double y)
 {
 	struct mt_point *last = series->count ? &series->list[series->count - 1] : NULL;
@@ -50,7 +52,8 @@ static uint64_t only_process(const struct mt_recording *recording)
 	return pid;
 }
 
-/* A file may say of a cleanup that it ended after the next one began, or after the recording: the line goes one way. */
+/* A file may say of a cleanup that it ended after the next one began, or after the recording: the
+ * line goes one way. */
 static void add_knots(struct knots *knots, const struct mt_recording_mark *mark, uint64_t most_ns)
 {
 	struct knot *last = knots->count ? &knots->list[knots->count - 1] : NULL;
@@ -59,21 +62,28 @@ static void add_knots(struct knots *knots, const struct mt_recording_mark *mark,
 	if (last && last->time_ns > mark->time_ns)
 		last->time_ns = mark->time_ns;
 	knots->list[knots->count++] = (struct knot){mark->time_ns, MT_RECORDING_BEFORE, mark};
-	knots->list[knots->count++] = (struct knot){end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
+	knots->list[knots->count++] =
+		(struct knot){end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
 }
 
 /* Those before the first sample (a ring has records that are older than it) lie outside. */
-static struct knots knots_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid)
+static struct knots knots_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			     uint64_t pid)
 {
-	struct knots knots = {mt_error_check_memory(calloc(2 * recording->marks_count + 1, sizeof(*knots.list))), 0, 0};
-	uint64_t begin_ns = mt_recording_begin_ns(recording), end_ns = mt_recording_end_ns(recording);
+	struct knots knots = {
+		mt_error_check_memory(calloc(2 * recording->marks_count + 1, sizeof(*knots.list))),
+		0, 0};
+	uint64_t begin_ns = mt_recording_begin_ns(recording),
+		 end_ns = mt_recording_end_ns(recording);
 
-	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE && figure != MT_RECORDING_IDLE))
+	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE &&
+		     figure != MT_RECORDING_IDLE))
 		return knots;
 	for (size_t i = 0; i < recording->marks_count; i++) {
 		const struct mt_recording_mark *mark = &recording->marks[i];
 
-		if (mark->kind == MT_RECORDING_CLEANUP && mark->pid == pid && mark->time_ns >= begin_ns &&
+		if (mark->kind == MT_RECORDING_CLEANUP && mark->pid == pid &&
+		    mark->time_ns >= begin_ns &&
 		    mark->rss_bytes[MT_RECORDING_BEFORE] != MT_RECORDING_UNKNOWN &&
 		    mark->rss_bytes[MT_RECORDING_AFTER] != MT_RECORDING_UNKNOWN)
 			add_knots(&knots, mark, end_ns);
@@ -81,12 +91,14 @@ static struct knots knots_of(const struct mt_recording *recording, enum mt_recor
 	return knots;
 }
 
-/* What the record does not say is taken from the sample on the same side of the cleanup. Idle memory, of which it never
- * speaks, is no more than what is resident and not live; live and idle are known together or not at all, as in samples: one is
- * drawn upon the other. */
-static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure, const struct mt_recording_sample *near)
+/* What the record does not say is taken from the sample on the same side of the cleanup. Idle
+ * memory, of which it never speaks, is no more than what is resident and not live; live and idle
+ * are known together or not at all, as in samples: one is drawn upon the other. */
+static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure,
+			 const struct mt_recording_sample *near)
 {
-	uint64_t rss = knot->mark->rss_bytes[knot->moment], live = knot->mark->live_bytes[knot->moment];
+	uint64_t rss = knot->mark->rss_bytes[knot->moment],
+		 live = knot->mark->live_bytes[knot->moment];
 	uint64_t idle = near->bytes[MT_RECORDING_IDLE];
 
 	if (figure == MT_RECORDING_RSS)
@@ -123,7 +135,8 @@ static void tie_knots(struct thread *thread, const struct mt_recording_sample *s
 
 	for (; knots->next < knots->count; knots->next++) {
 		const struct knot *knot = &knots->list[knots->next];
-		const struct mt_recording_sample *near = knot->moment == MT_RECORDING_BEFORE ? thread->last : sample;
+		const struct mt_recording_sample *near =
+			knot->moment == MT_RECORDING_BEFORE ? thread->last : sample;
 
 		if (sample && knot->time_ns >= sample->time_ns)
 			return;
@@ -134,12 +147,13 @@ static void tie_knots(struct thread *thread, const struct mt_recording_sample *s
 	}
 }
 
-struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid,
-			      uint64_t origin_ns)
+struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			      uint64_t pid, uint64_t origin_ns)
 {
-	struct thread thread = {.knots = knots_of(recording, figure, pid ? pid : only_process(recording)),
-				.figure = figure,
-				.origin_ns = origin_ns};
+	struct thread thread = {
+		.knots = knots_of(recording, figure, pid ? pid : only_process(recording)),
+		.figure = figure,
+		.origin_ns = origin_ns};
 	size_t room = recording->samples_count + thread.knots.count + 1;
 
 	thread.series.list = mt_error_check_memory(calloc(room, sizeof(*thread.series.list)));
@@ -150,8 +164,9 @@ struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_reco
 			continue;
 		tie_knots(&thread, sample);
 		/* Where there are knots, nothing is added up. */
-		(thread.knots.count ? put_point : add_point)(&thread.series, seconds_since(sample->time_ns, origin_ns),
-							     known(sample->bytes[figure]));
+		(thread.knots.count ? put_point : add_point)(
+			&thread.series, seconds_since(sample->time_ns, origin_ns),
+			known(sample->bytes[figure]));
 		thread.last = sample;
 	}
 	tie_knots(&thread, NULL);
@@ -159,17 +174,20 @@ struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_reco
 	return thread.series;
 }
 
-struct mt_series mt_series_of_device(const struct mt_recording *recording, const struct mt_series_device *which,
-				     uint64_t origin_ns)
+struct mt_series mt_series_of_device(const struct mt_recording *recording,
+				     const struct mt_series_device *which, uint64_t origin_ns)
 {
-	struct mt_series series = {mt_error_check_memory(calloc(recording->devices_count + 1, sizeof(*series.list))), 0};
+	struct mt_series series = {
+		mt_error_check_memory(calloc(recording->devices_count + 1, sizeof(*series.list))),
+		0};
 
 	for (size_t i = 0; i < recording->devices_count; i++) {
 		const struct mt_recording_device *device = &recording->devices[i];
 
 		if (device->ordinal == which->ordinal && (!which->pid || device->pid == which->pid))
 			add_point(&series, seconds_since(device->time_ns, origin_ns),
-				  (double)(which->reserved ? device->reserved_bytes : device->allocated_bytes));
+				  (double)(which->reserved ? device->reserved_bytes
+							   : device->allocated_bytes));
 	}
 	return series;
 }
@@ -246,7 +264,8 @@ struct column {
 	size_t number, first, least, highest, last;
 };
 
-static size_t put_column(const struct mt_series *series, const struct column *column, struct mt_point *out)
+static size_t put_column(const struct mt_series *series, const struct column *column,
+			 struct mt_point *out)
 {
 	size_t low = column->least < column->highest ? column->least : column->highest;
 	size_t high = column->least < column->highest ? column->highest : column->least;
@@ -266,7 +285,8 @@ static size_t column_of(double x, double low, double high, size_t columns)
 	return place <= 0 ? 0 : place >= (double)columns ? columns : (size_t)place;
 }
 
-size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns, struct mt_point *out)
+size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns,
+		      struct mt_point *out)
 {
 	struct column column = {0};
 	size_t count = 0;

@@ -1,5 +1,5 @@
-/* ctl/plot/series.h -- one figure over time: points with x in seconds and y in bytes, by rising x. A y that is not a number
- * is a gap: nothing was known then. Pure, but for memory. */
+/* ctl/plot/series.h -- one figure over time: points with x in seconds and y in bytes, by rising x.
+ * A y that is not a number is a gap: nothing was known then. Pure, but for memory. */
 #ifndef MT_CTL_PLOT_SERIES_H
 #define MT_CTL_PLOT_SERIES_H
 
@@ -14,20 +14,21 @@ struct mt_series {
 	size_t count;
 };
 
-/* Of one process, or (pid 0) of all together: samples of the same time are added up. x counts from `origin_ns`. Of one
- * process, and of a recording that has but one, RSS and the heap's figures have a point at the start and at the end of each
- * cleanup, too, whose record says what was held then: between samples a second apart a whole peak may lie. Of several added
- * up they have none, for nobody knows what the others held at that moment. The caller frees. */
-struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure, uint64_t pid,
-			      uint64_t origin_ns);
+/* Of one process, or (pid 0) of all together: samples of the same time are added up. x counts from
+ * `origin_ns`. Of one process, and of a recording that has but one, RSS and the heap's figures have
+ * a point at the start and at the end of each cleanup, too, whose record says what was held then:
+ * between samples a second apart a whole peak may lie. Of several added up they have none, for
+ * nobody knows what the others held at that moment. The caller frees. */
+struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			      uint64_t pid, uint64_t origin_ns);
 
 /* Of one device, as one process holds it or (pid 0) all of them. */
 struct mt_series_device {
 	uint64_t ordinal, pid;
 	bool reserved; /* else allocated */
 };
-struct mt_series mt_series_of_device(const struct mt_recording *recording, const struct mt_series_device *which,
-				     uint64_t origin_ns);
+struct mt_series mt_series_of_device(const struct mt_recording *recording,
+				     const struct mt_series_device *which, uint64_t origin_ns);
 
 void mt_series_free(struct mt_series *series);
 
@@ -46,9 +47,10 @@ struct mt_series_sums {
 };
 struct mt_series_sums mt_series_sum_up(const struct mt_series *series);
 
-/* As many of the points as a line across `columns` pixels between x `low` and `high` needs to look the same: of each column
- * the first, the least, the highest and the last. No peak is lost. There must be no gaps. `out` has room for 4 * (columns +
- * 1); how many were written. */
-size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns, struct mt_point *out);
+/* As many of the points as a line across `columns` pixels between x `low` and `high` needs to look
+ * the same: of each column the first, the least, the highest and the last. No peak is lost. There
+ * must be no gaps. `out` has room for 4 * (columns + 1); how many were written. */
+size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns,
+		      struct mt_point *out);
 
 #endif

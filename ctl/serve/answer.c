@@ -7,10 +7,12 @@
 #include "ctl/error.h"
 #include "ctl/json.h"
 
-/* Nothing from elsewhere runs or shows in the page, nothing of ours shows in another; no header lets other origins read. */
+/* Nothing from elsewhere runs or shows in the page, nothing of ours shows in another; no header
+ * lets other origins read. */
 static const char *const headers[][2] = {
-	{"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-				    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	{"Content-Security-Policy",
+	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
 	{"Referrer-Policy", "no-referrer"},
 	{"X-Frame-Options", "DENY"},
@@ -19,9 +21,11 @@ static const char *const headers[][2] = {
 	{"Cache-Control", "no-store"},
 };
 
-struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t length, enum mt_answer_body body)
+struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t length,
+				 enum mt_answer_body body)
 {
-	enum MHD_ResponseMemoryMode mode = body == MT_ANSWER_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
+	enum MHD_ResponseMemoryMode mode =
+		body == MT_ANSWER_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
 	struct mt_answer answer = {.status = MHD_HTTP_OK};
 
 	/* The interface wants it writable, and does not write. */
@@ -36,7 +40,8 @@ struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t len
 struct mt_answer mt_answer_json(unsigned status, json_t *value)
 {
 	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
-	struct mt_answer answer = mt_answer_bytes("application/json", text, strlen(text), MT_ANSWER_FREE);
+	struct mt_answer answer =
+		mt_answer_bytes("application/json", text, strlen(text), MT_ANSWER_FREE);
 
 	json_decref(value);
 	answer.status = status;
@@ -64,13 +69,15 @@ struct mt_answer mt_answer_locked(unsigned status, const char *text)
 	struct mt_answer answer = mt_answer_error(status, text);
 
 	if (status == MHD_HTTP_UNAUTHORIZED)
-		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"mtctl serve\"");
+		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					"Bearer realm=\"mtctl serve\"");
 	return answer;
 }
 
 struct mt_answer mt_answer_method(const char *allowed)
 {
-	struct mt_answer answer = mt_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");
+	struct mt_answer answer =
+		mt_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");
 
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_ALLOW, allowed);
 	return answer;

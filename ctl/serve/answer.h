@@ -16,7 +16,8 @@ struct mt_answer {
 
 enum mt_answer_body { MT_ANSWER_STATIC, MT_ANSWER_FREE }; /* FREE: libmicrohttpd frees it */
 
-struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t length, enum mt_answer_body body);
+struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t length,
+				 enum mt_answer_body body);
 
 /* Takes the value over. */
 struct mt_answer mt_answer_json(unsigned status, json_t *value);

@@ -15,14 +15,16 @@ static void add(struct mt_clients *clients, int fd, void **place)
 
 		if (client->used)
 			continue;
-		*client = (struct mt_client){.fd = fd, .used = true, .since_ns = mt_control_file_now_ns()};
+		*client = (struct mt_client){
+			.fd = fd, .used = true, .since_ns = mt_control_file_now_ns()};
 		clients->count++;
 		*place = client;
 		return;
 	}
 }
 
-void mt_clients_notify(void *cls, struct MHD_Connection *connection, void **place, enum MHD_ConnectionNotificationCode code)
+void mt_clients_notify(void *cls, struct MHD_Connection *connection, void **place,
+		       enum MHD_ConnectionNotificationCode code)
 {
 	const union MHD_ConnectionInfo *info;
 	struct mt_clients *clients = cls;
@@ -41,7 +43,8 @@ void mt_clients_notify(void *cls, struct MHD_Connection *connection, void **plac
 
 struct mt_client *mt_clients_of(struct MHD_Connection *connection)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
 }
@@ -57,7 +60,8 @@ static bool may_be_put_out(const struct mt_client *client)
 	return client->used && !client->waits && !client->ended;
 }
 
-/* Both directions: whether it is being read from or written to, libmicrohttpd finds it at its end. The descriptor stays. */
+/* Both directions: whether it is being read from or written to, libmicrohttpd finds it at its end.
+ * The descriptor stays. */
 static void put_out(struct mt_client *client)
 {
 	(void)shutdown(client->fd, SHUT_RDWR);
@@ -82,7 +86,8 @@ void mt_clients_expire(struct mt_clients *clients)
 		for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
 			struct mt_client *client = &clients->list[i];
 
-			if (may_be_put_out(client) && (!oldest || client->since_ns < oldest->since_ns))
+			if (may_be_put_out(client) &&
+			    (!oldest || client->since_ns < oldest->since_ns))
 				oldest = client;
 		}
 		if (!oldest)

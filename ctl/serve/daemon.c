@@ -27,6 +27,7 @@ struct MHD_Daemon *mt_serve_start(struct mt_server *server, int listener)
 		{MHD_OPTION_END, 0, NULL},
 	};
 
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, mt_routes_handle, server,
-				MHD_OPTION_ARRAY, options, MHD_OPTION_END);
+	return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+				mt_routes_handle, server, MHD_OPTION_ARRAY, options,
+				MHD_OPTION_END);
 }

@@ -75,7 +75,8 @@ static void end_reader(struct mt_figures *figures)
 /* ---- who waits ---- */
 
 /* It is there, be it an error: all who wait for it may go on. */
-static void give(struct mt_figures *figures, struct mt_figures_one *figure, struct mt_answer answer, uint64_t cost_ns)
+static void give(struct mt_figures *figures, struct mt_figures_one *figure, struct mt_answer answer,
+		 uint64_t cost_ns)
 {
 	uint64_t good_ns = figures->interval_ms * UINT64_C(1000000);
 
@@ -83,7 +84,8 @@ static void give(struct mt_figures *figures, struct mt_figures_one *figure, stru
 	figure->answer = answer;
 	figure->answer.kept = true;
 	figure->wanted = false;
-	figure->until_ns = mt_watchdog_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
+	figure->until_ns =
+		mt_watchdog_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
 		struct mt_figures_waiter *waiter = &figures->waiters[i];
 
@@ -96,7 +98,8 @@ static void give(struct mt_figures *figures, struct mt_figures_one *figure, stru
 
 static void give_up(struct mt_figures *figures, struct mt_figures_one *figure)
 {
-	give(figures, figure, mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
+	give(figures, figure,
+	     mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
 }
 
 static void fail(struct mt_figures *figures)
@@ -110,7 +113,8 @@ static void fail(struct mt_figures *figures)
 		give_up(figures, asked);
 }
 
-static struct mt_answer make_answer(enum mt_reader_form form, const struct mt_reader_head *head, const char *from)
+static struct mt_answer make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
+				    const char *from)
 {
 	static const char *const types[] = {
 		[MT_READER_OPENMETRICS] = MT_OPENMETRICS_TYPE,
@@ -158,7 +162,8 @@ static struct mt_figures_waiter *find_waiter(struct mt_figures *figures)
 	return NULL;
 }
 
-struct mt_answer mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+struct mt_answer mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
+				struct MHD_Connection *connection,
 				struct mt_figures_waiter **out_waiter)
 {
 	struct mt_figures_one *figure = find_place(figures, ask);
@@ -210,7 +215,8 @@ static bool read_more(struct mt_figures *figures)
 	do {
 		if (figures->room - figures->bytes < PIECE_BYTES) {
 			figures->room = figures->room * 2 + PIECE_BYTES;
-			figures->text = mt_error_check_memory(realloc(figures->text, figures->room));
+			figures->text =
+				mt_error_check_memory(realloc(figures->text, figures->room));
 		}
 		got = read(figures->from, figures->text + figures->bytes, PIECE_BYTES);
 		figures->bytes += got > 0 ? (size_t)got : 0;
@@ -229,7 +235,8 @@ static void take_text(struct mt_figures *figures)
 	if (figures->bytes - sizeof(head) < head.bytes)
 		return;
 	figures->asked = NULL;
-	give(figures, asked, make_answer(asked->ask.form, &head, figures->text + sizeof(head)), head.cost_ns);
+	give(figures, asked, make_answer(asked->ask.form, &head, figures->text + sizeof(head)),
+	     head.cost_ns);
 	free(figures->text);
 	figures->text = NULL;
 	figures->bytes = figures->room = 0;
@@ -244,7 +251,8 @@ static void ask_next(struct mt_figures *figures)
 			continue;
 		figure->wanted = false;
 		if ((!figures->reader && !start_reader(figures)) ||
-		    write(figures->to, &figure->ask, sizeof(figure->ask)) != (ssize_t)sizeof(figure->ask)) {
+		    write(figures->to, &figure->ask, sizeof(figure->ask)) !=
+			    (ssize_t)sizeof(figure->ask)) {
 			end_reader(figures);
 			give_up(figures, figure);
 			continue;

@@ -16,7 +16,8 @@ struct head {
 	bool odd;
 };
 
-static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *key, const char *value)
+static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const char *key,
+				      const char *value)
 {
 	struct head *head = cls;
 
@@ -34,19 +35,22 @@ const char *mt_guard_head(struct MHD_Connection *connection)
 	struct head head = {0};
 
 	(void)MHD_get_connection_values(connection, MHD_HEADER_KIND, look_at_header, &head);
-	if (head.odd || head.hosts > 1 || head.lengths > 1 || head.encodings > 1 || (head.lengths && head.encodings))
+	if (head.odd || head.hosts > 1 || head.lengths > 1 || head.encodings > 1 ||
+	    (head.lengths && head.encodings))
 		return "there are two ways to read this request";
 	return NULL;
 }
 
-/* "localhost:9477" and "[::1]:9477" without port and brackets. false: neither a name nor an address. */
+/* "localhost:9477" and "[::1]:9477" without port and brackets. false: neither a name nor an
+ * address. */
 static bool host_of(const char *text, char *out, size_t out_bytes)
 {
 	bool bracketed = *text == '[';
 	size_t length = strcspn(text += bracketed, bracketed ? "]" : ":");
 	const char *rest = text + length + (bracketed && text[length]);
 
-	if (!length || length >= out_bytes || (bracketed && text[length] != ']') || (*rest && *rest != ':'))
+	if (!length || length >= out_bytes || (bracketed && text[length] != ']') ||
+	    (*rest && *rest != ':'))
 		return false;
 	if (*rest && strspn(rest + 1, "0123456789") != strlen(rest + 1))
 		return false;
@@ -58,17 +62,19 @@ static bool host_of(const char *text, char *out, size_t out_bytes)
 /* A plain address cannot be another site's name, and it is the one that was connected to. */
 static bool is_local_end(struct MHD_Connection *connection, const char *host)
 {
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 	static const char mapped[] = "::ffff:";
 	struct sockaddr_storage address;
 	socklen_t length = sizeof(address);
 	char own[NI_MAXHOST];
 
 	if (!info || getsockname(info->connect_fd, (struct sockaddr *)&address, &length) != 0 ||
-	    getnameinfo((struct sockaddr *)&address, length, own, sizeof(own), NULL, 0, NI_NUMERICHOST) != 0)
+	    getnameinfo((struct sockaddr *)&address, length, own, sizeof(own), NULL, 0,
+			NI_NUMERICHOST) != 0)
 		return false;
-	return strcasecmp(host, own) == 0 ||
-	       (strncmp(own, mapped, strlen(mapped)) == 0 && strcasecmp(host, own + strlen(mapped)) == 0);
+	return strcasecmp(host, own) == 0 || (strncmp(own, mapped, strlen(mapped)) == 0 &&
+					      strcasecmp(host, own + strlen(mapped)) == 0);
 }
 
 const char *mt_guard_host(const struct mt_guard *guard, struct MHD_Connection *connection)
@@ -85,7 +91,9 @@ const char *mt_guard_host(const struct mt_guard *guard, struct MHD_Connection *c
 	for (size_t i = 0; i < guard->names_count; i++)
 		if (strcasecmp(host, guard->names[i]) == 0)
 			return NULL;
-	return is_local_end(connection, host) ? NULL : "this Host is not allowed (mtctl serve --allow-host)";
+	return is_local_end(connection, host)
+		       ? NULL
+		       : "this Host is not allowed (mtctl serve --allow-host)";
 }
 
 const char *mt_guard_site(struct MHD_Connection *connection)
@@ -107,12 +115,15 @@ static bool is_own_origin(const char *origin, const char *host)
 
 const char *mt_guard_post(struct MHD_Connection *connection)
 {
-	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN), *host = header(connection, MHD_HTTP_HEADER_HOST);
+	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
+		   *host = header(connection, MHD_HTTP_HEADER_HOST);
 	const char *why = mt_guard_site(connection);
 
 	if (why)
 		return why;
-	return origin && (!host || !is_own_origin(origin, host)) ? "pages of other sites change nothing here" : NULL;
+	return origin && (!host || !is_own_origin(origin, host))
+		       ? "pages of other sites change nothing here"
+		       : NULL;
 }
 
 /* NULL: none. */
@@ -128,18 +139,20 @@ static const char *given_token(struct MHD_Connection *connection)
 	return usual + strspn(usual, " ");
 }
 
-const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection, enum mt_guard_right right,
-			   unsigned *out_status)
+const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection,
+			   enum mt_guard_right right, unsigned *out_status)
 {
 	const char *given = given_token(connection);
 	bool whole = given && mt_token_matches(&guard->token, given);
 	bool reads = given && mt_token_matches(&guard->reader, given);
 
-	if (whole || right == MT_GUARD_NOTHING || (right == MT_GUARD_READ && (reads || guard->open)))
+	if (whole || right == MT_GUARD_NOTHING ||
+	    (right == MT_GUARD_READ && (reads || guard->open)))
 		return NULL;
 	*out_status = reads ? MHD_HTTP_FORBIDDEN : MHD_HTTP_UNAUTHORIZED;
 	if (reads)
 		return "this token may read figures, and no more";
 	return given ? "this is not the token of this server"
-		     : "this needs the token of this server, which it prints or has in its --token-file: Authorization: Bearer TOKEN";
+		     : "this needs the token of this server, which it prints or has in its "
+		       "--token-file: Authorization: Bearer TOKEN";
 }

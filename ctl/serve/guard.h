@@ -1,6 +1,6 @@
-/* ctl/serve/guard.h -- who may ask what: against pages of other sites that a browser has open (DNS rebinding, forged
- * posts), and by token: on loopback every user of the machine can connect. Each function answers NULL where the request may go
- * on, else why it may not. */
+/* ctl/serve/guard.h -- who may ask what: against pages of other sites that a browser has open (DNS
+ * rebinding, forged posts), and by token: on loopback every user of the machine can connect. Each
+ * function answers NULL where the request may go on, else why it may not. */
 #ifndef MT_CTL_SERVE_GUARD_H
 #define MT_CTL_SERVE_GUARD_H
 
@@ -22,27 +22,31 @@ enum mt_guard_right {
 struct mt_guard {
 	const char *names[MT_GUARD_NAMES_MOST]; /* the listen address, and --allow-host */
 	size_t names_count;
-	struct mt_token token;                  /* for everything */
-	struct mt_token reader;                 /* for figures alone; empty: there is none */
-	bool open;                              /* figures are for whoever reaches the server */
+	struct mt_token token;  /* for everything */
+	struct mt_token reader; /* for figures alone; empty: there is none */
+	bool open;              /* figures are for whoever reaches the server */
 };
 
-/* One reading alone: a proxy before us that takes another one would hand our answers to the wrong client. */
+/* One reading alone: a proxy before us that takes another one would hand our answers to the wrong
+ * client. */
 const char *mt_guard_head(struct MHD_Connection *connection);
 
-/* The Host header must say loopback, one of the names, or the address on which the connection came in: a page of another
- * site that has its name resolved to this machine says its own name. The port does not matter (ssh -L changes it). */
+/* The Host header must say loopback, one of the names, or the address on which the connection came
+ * in: a page of another site that has its name resolved to this machine says its own name. The port
+ * does not matter (ssh -L changes it). */
 const char *mt_guard_host(const struct mt_guard *guard, struct MHD_Connection *connection);
 
-/* Of what another site's page asks for, its browser says so. For the API; the page itself may be linked to. */
+/* Of what another site's page asks for, its browser says so. For the API; the page itself may be
+ * linked to. */
 const char *mt_guard_site(struct MHD_Connection *connection);
 
-/* For what changes something: mt_guard_site, and an Origin (where there is one) that is this server. */
+/* For what changes something: mt_guard_site, and an Origin (where there is one) that is this
+ * server. */
 const char *mt_guard_post(struct MHD_Connection *connection);
 
-/* The token, as Authorization: Bearer (what Prometheus can send) or X-Mtctl-Token. The status: 401 without the right one, 403
- * with one that is for less. */
-const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection, enum mt_guard_right right,
-			   unsigned *out_status);
+/* The token, as Authorization: Bearer (what Prometheus can send) or X-Mtctl-Token. The status: 401
+ * without the right one, 403 with one that is for less. */
+const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection,
+			   enum mt_guard_right right, unsigned *out_status);
 
 #endif

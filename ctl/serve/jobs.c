@@ -13,9 +13,11 @@
 
 #include "ctl/bellfile.h"
 
-#define PIECE_BYTES      65536u
-#define DESCRIPTORS_MOST 1024 /* clients, children and a few more: see MT_CLIENTS_MOST */
-#define TEXT_MOST        ((size_t)8 << 20) /* of an answer: five times the longest */
+#define PIECE_BYTES 65536u
+/* clients, children and a few more: see MT_CLIENTS_MOST */
+#define DESCRIPTORS_MOST 1024
+/* of an answer: five times the longest */
+#define TEXT_MOST ((size_t)8 << 20)
 
 /* ---- the child ---- */
 
@@ -31,7 +33,8 @@ static void write_all(const char *from, size_t bytes)
 	}
 }
 
-/* Else connections that the server closes would stay open. Other descriptors are of shared code, which may want them. */
+/* Else connections that the server closes would stay open. Other descriptors are of shared code,
+ * which may want them. */
 static void close_sockets(void)
 {
 	struct stat status;
@@ -67,7 +70,8 @@ static _Noreturn void child(const struct mt_job_order *order, int to)
 
 /* ---- the server ---- */
 
-static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_order *order, struct mt_answer *out_refusal)
+static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_order *order,
+				 struct mt_answer *out_refusal)
 {
 	struct mt_job *place = NULL;
 
@@ -79,12 +83,14 @@ static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_order
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
 		else if (jobs->list[i].order.pid == order->pid) {
-			*out_refusal = mt_answer_error(MHD_HTTP_CONFLICT, "another request of this process is under way");
+			*out_refusal = mt_answer_error(
+				MHD_HTTP_CONFLICT, "another request of this process is under way");
 			return NULL;
 		}
 	}
 	if (!place)
-		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "too many requests are under way");
+		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					       "too many requests are under way");
 	return place;
 }
 
@@ -105,8 +111,8 @@ static bool start_child(struct mt_job *job)
 	return job->child > 0;
 }
 
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order, struct MHD_Connection *connection,
-			     struct mt_answer *out_refusal)
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
+			     struct MHD_Connection *connection, struct mt_answer *out_refusal)
 {
 	struct mt_job *job = find_place(jobs, order, out_refusal);
 
@@ -115,7 +121,8 @@ struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *or
 	*job = (struct mt_job){.order = *order};
 	job->deadline_ns = mt_control_file_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
-		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "cannot start a child for it");
+		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					       "cannot start a child for it");
 		return NULL;
 	}
 	job->connection = connection;
@@ -193,7 +200,8 @@ struct mt_answer mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
 
 	if (job->bytes <= sizeof(status)) {
 		free(job->text);
-		answer = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "it was given up before there was an answer");
+		answer = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					 "it was given up before there was an answer");
 	} else {
 		memcpy(&status, job->text, sizeof(status));
 		memmove(job->text, job->text + sizeof(status), length);

@@ -70,7 +70,8 @@ static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 	return mt_error_check_memory(strdup(why.text));
 }
 
-static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigned *out_status, size_t *length)
+static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigned *out_status,
+		  size_t *length)
 {
 	*out_status = 200;
 	switch (ask->form) {

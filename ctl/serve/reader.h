@@ -1,6 +1,6 @@
-/* ctl/serve/reader.h -- a child process of the server that reads all processes and their files, one answer after the
- * other, while the server goes on. What keeps its looks short for who looks again (ctl/known.h, ctl/owndir.h) stays in
- * it. */
+/* ctl/serve/reader.h -- a child process of the server that reads all processes and their files, one
+ * answer after the other, while the server goes on. What keeps its looks short for who looks again
+ * (ctl/known.h, ctl/owndir.h) stays in it. */
 #ifndef MT_CTL_SERVE_READER_H
 #define MT_CTL_SERVE_READER_H
 
@@ -9,9 +9,10 @@
 
 enum mt_reader_form {
 	MT_READER_OPENMETRICS, /* application/openmetrics-text */
-	MT_READER_PLAIN,       /* text/plain; version=0.0.4, for scrapers that do not know the other one */
-	MT_READER_PROCESSES,   /* the object of `mtctl ps --json` */
-	MT_READER_PROCESS,     /* of one: the object of `mtctl stat PID --json --cached` */
+	/* text/plain; version=0.0.4, for scrapers that do not know the other one */
+	MT_READER_PLAIN,
+	MT_READER_PROCESSES, /* the object of `mtctl ps --json` */
+	MT_READER_PROCESS,   /* of one: the object of `mtctl stat PID --json --cached` */
 };
 
 /* What it is asked, and what comes before the bytes of its answer. */
@@ -26,8 +27,8 @@ struct mt_reader_head {
 	uint64_t bytes;
 };
 
-/* Answers what comes through `from` to `to`, until that ends. Figures of all processes are shared by the forms for
- * interval_ms. */
+/* Answers what comes through `from` to `to`, until that ends. Figures of all processes are shared
+ * by the forms for interval_ms. */
 _Noreturn void mt_reader_run(int from, int to, uint64_t interval_ms);
 
 #endif

@@ -13,13 +13,13 @@
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
-	struct mt_job *job; /* that it waits for */
+	struct mt_job *job;               /* that it waits for */
 	struct mt_figures_waiter *waiter; /* the same, for figures */
-	pid_t pid;          /* of the path, 0: none */
+	pid_t pid;                        /* of the path, 0: none */
 };
 
 struct route {
-	const char *path;  /* '*' stands for a process id */
+	const char *path; /* '*' stands for a process id */
 	bool posts;
 	enum mt_guard_right right;
 	struct mt_answer (*answer)(struct request *request);
@@ -32,13 +32,16 @@ static struct mt_answer answer_health(struct request *request)
 	static const char text[] = "ok\n";
 
 	(void)request;
-	return mt_answer_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1, MT_ANSWER_STATIC);
+	return mt_answer_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1,
+			       MT_ANSWER_STATIC);
 }
 
-/* The first call suspends the connection where there is no answer yet; the one after its end takes it. */
+/* The first call suspends the connection where there is no answer yet; the one after its end takes
+ * it. */
 static struct mt_answer answer_by_figures(struct request *request, struct mt_reader_ask ask)
 {
-	struct mt_answer answer = mt_figures_get(&request->server->figures, ask, request->connection, &request->waiter);
+	struct mt_answer answer = mt_figures_get(&request->server->figures, ask,
+						 request->connection, &request->waiter);
 
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
@@ -47,10 +50,13 @@ static struct mt_answer answer_by_figures(struct request *request, struct mt_rea
 
 static struct mt_answer answer_metrics(struct request *request)
 {
-	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_ACCEPT);
 	bool modern = accept && strstr(accept, "application/openmetrics-text");
 
-	return answer_by_figures(request, (struct mt_reader_ask){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
+	return answer_by_figures(
+		request,
+		(struct mt_reader_ask){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
 }
 
 static struct mt_answer answer_processes(struct request *request)
@@ -77,9 +83,11 @@ static struct mt_answer answer_by_job(struct request *request, struct mt_job_ord
 
 static struct mt_answer answer_trim(struct request *request)
 {
-	const char *level = MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
+	const char *level =
+		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
-	const struct mt_job_order order = {.work = mt_work_trim, .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
+	const struct mt_job_order order = {.work = mt_work_trim,
+					   .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
 		return mt_answer_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
@@ -127,7 +135,8 @@ static const struct route *find_route(const char *url, pid_t *out_pid)
 }
 
 /* Who asks: another site's page, or somebody without the token. */
-static struct mt_answer check_asker(struct request *request, const char *url, const struct route *route)
+static struct mt_answer check_asker(struct request *request, const char *url,
+				    const struct route *route)
 {
 	enum mt_guard_right right = route ? route->right : MT_GUARD_NOTHING;
 	const char *why = route && route->posts ? mt_guard_post(request->connection) : NULL;
@@ -145,7 +154,8 @@ static struct mt_answer check_request(struct request *request, const char *url, 
 				      const struct route *route)
 {
 	const char *why = mt_guard_host(&request->server->guard, request->connection);
-	bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+	bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
+		     strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	bool posts = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
 
 	if (why)
@@ -159,20 +169,24 @@ static struct mt_answer check_request(struct request *request, const char *url, 
 	return check_asker(request, url, route);
 }
 
-/* Where the request ends. None here needs a body; a short one is read and dropped, so that the connection may go on. */
+/* Where the request ends. None here needs a body; a short one is read and dropped, so that the
+ * connection may go on. */
 static struct mt_answer check_length(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
-	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+							 MHD_HTTP_HEADER_CONTENT_LENGTH);
 	const char *why = mt_guard_head(connection);
 	uint64_t bytes = 0;
 
 	if (why)
 		return mt_answer_last(MHD_HTTP_BAD_REQUEST, why);
-	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+					MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		return mt_answer_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
 	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MOST))
-		return mt_answer_last(MHD_HTTP_CONTENT_TOO_LARGE, "nothing here takes so long a body");
+		return mt_answer_last(MHD_HTTP_CONTENT_TOO_LARGE,
+				      "nothing here takes so long a body");
 	return (struct mt_answer){0};
 }
 
@@ -214,8 +228,9 @@ static enum MHD_Result begin(struct request *request, const char *url, const cha
 	return refusal.response ? queue(request->connection, refusal) : MHD_YES;
 }
 
-enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-				 const char *version, const char *upload, size_t *upload_bytes, void **place)
+enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url,
+				 const char *method, const char *version, const char *upload,
+				 size_t *upload_bytes, void **place)
 {
 	struct request *request = *place;
 	struct mt_answer answer;
@@ -241,7 +256,8 @@ enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, c
 	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }
 
-void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place, enum MHD_RequestTerminationCode code)
+void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place,
+			 enum MHD_RequestTerminationCode code)
 {
 	struct mt_server *server = cls;
 	struct mt_client *client = mt_clients_of(connection);

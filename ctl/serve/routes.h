@@ -1,4 +1,5 @@
-/* ctl/serve/routes.h -- from a request to its answer. The paths are a fixed table: nothing in one is ever a file's name. */
+/* ctl/serve/routes.h -- from a request to its answer. The paths are a fixed table: nothing in one
+ * is ever a file's name. */
 #ifndef MT_CTL_SERVE_ROUTES_H
 #define MT_CTL_SERVE_ROUTES_H
 
@@ -21,8 +22,10 @@ struct mt_server {
 };
 
 /* For MHD_start_daemon and MHD_OPTION_NOTIFY_COMPLETED; cls is the struct mt_server. */
-enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-				 const char *version, const char *upload, size_t *upload_bytes, void **place);
-void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place, enum MHD_RequestTerminationCode code);
+enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, const char *url,
+				 const char *method, const char *version, const char *upload,
+				 size_t *upload_bytes, void **place);
+void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **place,
+			 enum MHD_RequestTerminationCode code);
 
 #endif

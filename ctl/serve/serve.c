@@ -1,4 +1,5 @@
-/* ctl/serve/serve.c -- `mtctl serve`: the command line and the loop. One thread; what takes long are children. */
+/* ctl/serve/serve.c -- `mtctl serve`: the command line and the loop. One thread; what takes long
+ * are children. */
 #include "ctl/serve/serve.h"
 
 #include <errno.h>
@@ -17,32 +18,43 @@
 #include "ctl/serve/listen.h"
 #include "ctl/simple.h"
 
-#define LOOK_MS     1000 /* how often the clients are looked at, while there are any */
+/* how often the clients are looked at, while there are any */
+#define LOOK_MS     1000
 #define GOODBYE_MS  1000u /* for answers that are under way, at the end */
 #define INTERVAL_MS 250u
 
 static const char help[] =
-	"Shows the shimmed processes of yours (for root: of everybody) to a browser and to Prometheus, until it\n"
-	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with the token that all\n"
-	"but the page itself needs: other users of the machine can connect, too. Figures are as the processes last\n"
-	"wrote them, up to a second ago, or half a minute where nothing moves, and INTERVAL more: reading wakes no\n"
+	"Shows the shimmed processes of yours (for root: of everybody) to a browser and to "
+	"Prometheus, until it\n"
+	"is ended by Ctrl-C or SIGTERM. The first line printed is the address of the page, with "
+	"the token that all\n"
+	"but the page itself needs: other users of the machine can connect, too. Figures are as "
+	"the processes last\n"
+	"wrote them, up to a second ago, or half a minute where nothing moves, and INTERVAL more: "
+	"reading wakes no\n"
 	"process.\n\n"
 	"  /                             the page; what it shows needs the token of its address\n"
-	"  /metrics                      OpenMetrics; the older text format for who does not ask for it\n"
+	"  /metrics                      OpenMetrics; the older text format for who does not ask "
+	"for it\n"
 	"  /api/processes                what mtctl ps --json prints\n"
 	"  /api/processes/PID            what mtctl stat PID --json --cached prints\n"
-	"  /api/processes/PID/snapshot   what mtctl snapshot PID --json --top=10000 prints; this one asks the process\n"
+	"  /api/processes/PID/snapshot   what mtctl snapshot PID --json --top=10000 prints; this "
+	"one asks the process\n"
 	"  /api/processes/PID/trim       POST: mtctl trim PID --json; ?level=light\n"
 	"  /healthz                      ok; without the token\n\n"
 	"The token goes into the header Authorization: Bearer TOKEN, or X-Mtctl-Token: TOKEN.\n\n"
-	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond loopback there is no\n"
+	"  --listen=ADDRESS:PORT  127.0.0.1:9477, [::1]:9477; port 0: any free one. Beyond "
+	"loopback there is no\n"
 	"                         encryption, of the token neither: put a proxy before it\n"
-	"  --token-file=FILE      takes the token from a file (mode 600), which is made where there is none; it is not\n"
+	"  --token-file=FILE      takes the token from a file (mode 600), which is made where "
+	"there is none; it is not\n"
 	"                         printed then\n"
 	"  --read-token-file=FILE\n"
-	"                         another token in the same way (mode 600 or 640), for figures alone: what\n"
+	"                         another token in the same way (mode 600 or 640), for figures "
+	"alone: what\n"
 	"                         Prometheus needs\n"
-	"  --open                 figures need no token: whoever reaches it reads names and figures\n"
+	"  --open                 figures need no token: whoever reaches it reads names and "
+	"figures\n"
 	"  --allow-host=NAME      another name that a Host header may say, up to 15 times\n"
 	"  --interval=SECONDS     for how long an answer is shared by all who ask (0.25)\n";
 
@@ -91,11 +103,14 @@ static bool take_option(int option, struct line *line)
 /* MT_EXIT_OK: go on; else what to end with, after --help with 0 and *asked. */
 static int read_line(int argc, char **argv, struct line *line, bool *asked)
 {
-	static const struct option options[] = {
-		{"listen", required_argument, NULL, 'l'},          {"token-file", required_argument, NULL, 't'},
-		{"read-token-file", required_argument, NULL, 'r'}, {"open", no_argument, NULL, 'o'},
-		{"allow-host", required_argument, NULL, 'a'},      {"interval", required_argument, NULL, 'i'},
-		{"help", no_argument, NULL, 'h'},                  {0}};
+	static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+						{"token-file", required_argument, NULL, 't'},
+						{"read-token-file", required_argument, NULL, 'r'},
+						{"open", no_argument, NULL, 'o'},
+						{"allow-host", required_argument, NULL, 'a'},
+						{"interval", required_argument, NULL, 'i'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
 	int option;
 
 	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
@@ -115,7 +130,8 @@ static int timeout_ms(const struct loop *loop)
 	MHD_UNSIGNED_LONG_LONG wanted;
 	int most = loop->server->clients.count ? LOOK_MS : -1;
 
-	if (MHD_get_timeout(loop->daemon, &wanted) != MHD_YES || (most >= 0 && wanted > (unsigned)most))
+	if (MHD_get_timeout(loop->daemon, &wanted) != MHD_YES ||
+	    (most >= 0 && wanted > (unsigned)most))
 		return most;
 	return (int)wanted;
 }
@@ -140,7 +156,8 @@ static bool turn(struct loop *loop, int most_ms)
 	return !(list[0].revents & POLLIN);
 }
 
-/* Nobody new; who waits for a child is told that there will be no answer, and what is being written may come to its end. */
+/* Nobody new; who waits for a child is told that there will be no answer, and what is being written
+ * may come to its end. */
 static void say_goodbye(struct loop *loop)
 {
 	uint64_t end_ns = mt_control_file_now_ns() + GOODBYE_MS * UINT64_C(1000000);
@@ -159,13 +176,15 @@ static void say_goodbye(struct loop *loop)
 
 /* ---- the start ---- */
 
-/* Before any connection: from here on these signals are read, and a client that goes away is an error of a write. */
+/* Before any connection: from here on these signals are read, and a client that goes away is an
+ * error of a write. */
 static int catch_signals(void)
 {
 	sigset_t wanted = mt_command_block_endings();
 
 	(void)signal(SIGPIPE, SIG_IGN);
-	(void)signal(SIGCHLD, SIG_DFL); /* who inherits it ignored is never told how a child has ended */
+	/* who inherits it ignored is never told how a child has ended */
+	(void)signal(SIGCHLD, SIG_DFL);
 	return signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -179,11 +198,14 @@ static void print_start(const struct mt_listener *listener, const struct line *l
 		printf("%s#token=%s\n", listener->url, line->server->guard.token.text);
 	fflush(stdout);
 	if (geteuid() == 0)
-		mt_error_say("running as root: the processes of all users are shown%s", open ? ", to whoever connects" : "");
+		mt_error_say("running as root: the processes of all users are shown%s",
+			     open ? ", to whoever connects" : "");
 	if (!listener->loopback)
-		mt_error_say("warning: %s is reached from beyond this machine: %s, without encryption", line->listen,
-			     open ? "whoever reaches it reads names and figures of the processes"
-				  : "the token and all that it opens go there");
+		mt_error_say(
+			"warning: %s is reached from beyond this machine: %s, without encryption",
+			line->listen,
+			open ? "whoever reaches it reads names and figures of the processes"
+			     : "the token and all that it opens go there");
 }
 
 static enum mt_err take_tokens(const struct line *line, struct mt_guard *guard, struct mt_why *why)
@@ -194,7 +216,8 @@ static enum mt_err take_tokens(const struct line *line, struct mt_guard *guard, 
 	if (!error && line->reader_file)
 		error = mt_token_file(line->reader_file, &guard->reader, why);
 	if (!error && mt_token_matches(&guard->reader, guard->token.text))
-		error = mt_error_because(why, MT_ERR_INVALID, "--read-token-file: it is the token for everything");
+		error = mt_error_because(why, MT_ERR_INVALID,
+					 "--read-token-file: it is the token for everything");
 	return error;
 }
 

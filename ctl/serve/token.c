@@ -19,7 +19,8 @@ enum mt_err mt_token_make(struct mt_token *out, struct mt_why *why)
 
 	/* Requests of up to 256 bytes are never cut short (getrandom(2)). */
 	if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-		return mt_error_because(why, MT_ERR_SYSTEM, "no random numbers from the kernel: %s", strerror(errno));
+		return mt_error_because(why, MT_ERR_SYSTEM, "no random numbers from the kernel: %s",
+					strerror(errno));
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		snprintf(token.text + 2 * i, 3, "%02x", bytes[i]);
 	*out = token;
@@ -33,13 +34,17 @@ static enum mt_err check_file(const char *path, int fd, struct mt_why *why)
 	if (fstat(fd, &status) != 0)
 		return mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
 	if (!S_ISREG(status.st_mode))
-		return mt_error_because(why, MT_ERR_FOREIGN, "%.200s: refused: not a regular file", path);
+		return mt_error_because(why, MT_ERR_FOREIGN, "%.200s: refused: not a regular file",
+					path);
 	if (status.st_uid != geteuid() && status.st_uid != 0)
-		return mt_error_because(why, MT_ERR_FOREIGN, "%.200s: refused: it belongs to user %u", path,
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"%.200s: refused: it belongs to user %u", path,
 					(unsigned)status.st_uid);
-	/* The group may read: that is how systemd hands out credentials (the group's bits are the mask of an ACL). */
+	/* The group may read: that is how systemd hands out credentials (the group's bits are the
+	 * mask of an ACL). */
 	if (status.st_mode & (S_IWGRP | S_IRWXO))
-		return mt_error_because(why, MT_ERR_FOREIGN, "%.200s: refused: others may use it (mode %03o; chmod 600)",
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"%.200s: refused: others may use it (mode %03o; chmod 600)",
 					path, (unsigned)(status.st_mode & 0777));
 	return MT_ERR_OK;
 }
@@ -56,11 +61,13 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 	line[got] = '\0';
 	length = strcspn(line, "\n");
 	if (length < MT_TOKEN_MIN || length >= sizeof(token.text))
-		return mt_error_because(why, MT_ERR_INVALID, "%.200s: a token has %d to %zu characters", path, MT_TOKEN_MIN,
-					sizeof(token.text) - 1);
+		return mt_error_because(why, MT_ERR_INVALID,
+					"%.200s: a token has %d to %zu characters", path,
+					MT_TOKEN_MIN, sizeof(token.text) - 1);
 	for (size_t i = 0; i < length; i++)
 		if (line[i] <= ' ' || line[i] > '~')
-			return mt_error_because(why, MT_ERR_INVALID, "%.200s: a token is printable ASCII without blanks",
+			return mt_error_because(why, MT_ERR_INVALID,
+						"%.200s: a token is printable ASCII without blanks",
 						path);
 	memcpy(token.text, line, length);
 	*out = token;
@@ -97,6 +104,7 @@ bool mt_token_matches(const struct mt_token *token, const char *given)
 	unsigned difference = 0;
 
 	for (size_t i = 0; i < sizeof(token->text); i++)
-		difference |= (unsigned char)token->text[i] ^ (unsigned char)(i < length ? given[i] : '\0');
+		difference |= (unsigned char)token->text[i] ^
+			      (unsigned char)(i < length ? given[i] : '\0');
 	return difference == 0 && length >= MT_TOKEN_MIN && length < sizeof(token->text);
 }

@@ -36,7 +36,8 @@ enum mt_err mt_work_find(pid_t pid, struct mt_process *out, struct mt_why *why)
 	if (error == MT_ERR_TIMEOUT)
 		return error;
 	if (error || (geteuid() != 0 && process.uid != geteuid()))
-		return mt_error_because(why, MT_ERR_UNKNOWN, "no process of this id carries the shim here");
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"no process of this id carries the shim here");
 	*out = process;
 	return MT_ERR_OK;
 }

@@ -1,6 +1,6 @@
-/* ctl/top/action.h -- what the view has asked processes for, and what became of it. Nothing here waits: a request is
- * sent when its control file is free, and looked after at every call of mt_top_actions_poll. One thing at a time for each
- * process. */
+/* ctl/top/action.h -- what the view has asked processes for, and what became of it. Nothing here
+ * waits: a request is sent when its control file is free, and looked after at every call of
+ * mt_top_actions_poll. One thing at a time for each process. */
 #ifndef MT_CTL_TOP_ACTION_H
 #define MT_CTL_TOP_ACTION_H
 
@@ -35,8 +35,8 @@ void mt_top_actions_start(struct mt_top_actions *actions);
 /* Gives up every control file. What was asked for may still be done. */
 void mt_top_actions_end(struct mt_top_actions *actions);
 
-/* Takes a TRIM or a SET. false, with the reason in *why: something is still under way for this process, or for too
- * many. */
+/* Takes a TRIM or a SET. false, with the reason in *why: something is still under way for this
+ * process, or for too many. */
 bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process *process,
 			const struct mt_request *request, struct mt_why *why);
 

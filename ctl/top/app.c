@@ -43,7 +43,8 @@ void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char 
 
 static void look_at_details(struct mt_top_app *app)
 {
-	const struct mt_top_row *row = mt_top_model_find(&app->model, mt_top_row_id(&app->details.row));
+	const struct mt_top_row *row =
+		mt_top_model_find(&app->model, mt_top_row_id(&app->details.row));
 
 	app->details.has_ended = !row;
 	if (!row)
@@ -90,22 +91,24 @@ static const struct mt_top_row *subject(struct mt_top_app *app)
 	if (app->screen != MT_SCREEN_DETAILS)
 		return mt_top_model_selected(&app->model);
 	if (app->details.has_ended)
-		mt_top_app_say(app, MT_STYLE_WARN, "%d has ended", (int)app->details.row.process.pid);
+		mt_top_app_say(app, MT_STYLE_WARN, "%d has ended",
+			       (int)app->details.row.process.pid);
 	return app->details.has_ended ? NULL : &app->details.row;
 }
 
-static void ask(struct mt_top_app *app, const struct mt_process *process, const struct mt_request *request)
+static void ask(struct mt_top_app *app, const struct mt_process *process,
+		const struct mt_request *request)
 {
 	struct mt_why why;
 
 	if (!mt_top_actions_ask(&app->actions, process, request, &why))
 		mt_top_app_say(app, MT_STYLE_WARN, "%s", why.text);
 	else if (request->kind == MT_REQUEST_TRIM)
-		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid, process->comm,
-			       mt_statsfile_level(request->level));
+		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
+			       process->comm, mt_statsfile_level(request->level));
 	else
-		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid, process->comm, request->name,
-			       request->value);
+		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
+			       process->comm, request->name, request->value);
 }
 
 static void clean(struct mt_top_app *app, const struct mt_top_row *row, uint32_t level)
@@ -127,11 +130,13 @@ static void open_prompt(struct mt_top_app *app, enum mt_top_prompt_kind kind)
 		snprintf(app->prompt.text, sizeof(app->prompt.text), "%s", app->model.filter);
 	} else if (kind == MT_PROMPT_SET) {
 		app->set = row->process;
-		snprintf(app->prompt.label, sizeof(app->prompt.label), "%d NAME=VALUE: ", (int)row->process.pid);
+		snprintf(app->prompt.label, sizeof(app->prompt.label),
+			 "%d NAME=VALUE: ", (int)row->process.pid);
 	} else {
 		app->heavy = mt_top_row_id(row);
-		snprintf(app->prompt.label, sizeof(app->prompt.label), "Heavy cleanup of %d %s? (y/n) ",
-			 (int)row->process.pid, row->process.comm);
+		snprintf(app->prompt.label, sizeof(app->prompt.label),
+			 "Heavy cleanup of %d %s? (y/n) ", (int)row->process.pid,
+			 row->process.comm);
 	}
 }
 
@@ -162,7 +167,8 @@ static void filter_by(struct mt_top_app *app, const char *text)
 /* The list follows while a filter is typed. */
 static void prompt_key(struct mt_top_app *app, int key)
 {
-	size_t room = app->prompt.kind == MT_PROMPT_FILTER ? sizeof(app->model.filter) : sizeof(app->prompt.text);
+	size_t room = app->prompt.kind == MT_PROMPT_FILTER ? sizeof(app->model.filter)
+							   : sizeof(app->prompt.text);
 	enum mt_top_answer answer = mt_top_prompt_key(&app->prompt, key, room);
 
 	if (app->prompt.kind == MT_PROMPT_FILTER && answer != MT_ANSWER_NOT_YET)
@@ -224,8 +230,8 @@ static void change_interval(struct mt_top_app *app, bool is_longer)
 	const size_t count = sizeof(steps_ms) / sizeof(steps_ms[0]);
 	size_t place = 0;
 
-	while (place + 1 < count &&
-	       (is_longer ? steps_ms[place] <= app->interval_ms : steps_ms[place + 1] < app->interval_ms))
+	while (place + 1 < count && (is_longer ? steps_ms[place] <= app->interval_ms
+					       : steps_ms[place + 1] < app->interval_ms))
 		place++;
 	app->interval_ms = steps_ms[place];
 	mt_top_app_say(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
@@ -277,8 +283,9 @@ static bool sort_key(struct mt_top_app *app, int key)
 {
 	static const char letters[] = "PRLIFGABTN";
 	static const enum mt_top_column columns[] = {
-		MT_COLUMN_PID,      MT_COLUMN_RSS, MT_COLUMN_LIVE,   MT_COLUMN_IDLE,  MT_COLUMN_STUCK,
-		MT_COLUMN_GPU_HELD, MT_COLUMN_AGO, MT_COLUMN_BUDGET, MT_COLUMN_TREND, MT_COLUMN_COMMAND};
+		MT_COLUMN_PID,   MT_COLUMN_RSS,      MT_COLUMN_LIVE, MT_COLUMN_IDLE,
+		MT_COLUMN_STUCK, MT_COLUMN_GPU_HELD, MT_COLUMN_AGO,  MT_COLUMN_BUDGET,
+		MT_COLUMN_TREND, MT_COLUMN_COMMAND};
 	const char *found = key > 0 && key < 0x7f ? strchr(letters, key) : NULL;
 
 	if (found)
@@ -340,12 +347,14 @@ static void details_key(struct mt_top_app *app, int key)
 
 	if (step)
 		scroll(&details->first, step);
-	else if (key == 'q' || key == MT_KEY_ESCAPE || key == MT_KEY_ENTER || key == MT_KEY_BACKSPACE)
+	else if (key == 'q' || key == MT_KEY_ESCAPE || key == MT_KEY_ENTER ||
+		 key == MT_KEY_BACKSPACE)
 		app->screen = MT_SCREEN_LIST;
 	else if (key == '\t' || key == MT_KEY_RIGHT)
 		details->tab = (enum mt_top_tab)((details->tab + 1) % MT_TABS_COUNT);
 	else if (key == MT_KEY_LEFT)
-		details->tab = (enum mt_top_tab)((details->tab + MT_TABS_COUNT - 1) % MT_TABS_COUNT);
+		details->tab =
+			(enum mt_top_tab)((details->tab + MT_TABS_COUNT - 1) % MT_TABS_COUNT);
 	else if (key >= '1' && key < '1' + MT_TABS_COUNT)
 		details->tab = (enum mt_top_tab)(key - '1');
 	else if (!subject_key(app, key))
@@ -369,7 +378,9 @@ static void sort_menu_key(struct mt_top_app *app, int key)
 	long step = step_of(app, key), place = (long)app->sort_place + step;
 
 	if (step) {
-		app->sort_place = place < 0 ? 0 : place >= MT_COLUMNS_COUNT ? MT_COLUMNS_COUNT - 1 : (size_t)place;
+		app->sort_place = place < 0                   ? 0
+				  : place >= MT_COLUMNS_COUNT ? MT_COLUMNS_COUNT - 1
+							      : (size_t)place;
 		return;
 	}
 	if (key == MT_KEY_ENTER)
@@ -379,10 +390,11 @@ static void sort_menu_key(struct mt_top_app *app, int key)
 
 void mt_top_app_key(struct mt_top_app *app, int key)
 {
-	static void (*const screens[])(struct mt_top_app *, int) = {[MT_SCREEN_LIST] = list_key,
-								    [MT_SCREEN_DETAILS] = details_key,
-								    [MT_SCREEN_HELP] = help_key,
-								    [MT_SCREEN_SORT] = sort_menu_key};
+	static void (*const screens[])(struct mt_top_app *,
+				       int) = {[MT_SCREEN_LIST] = list_key,
+					       [MT_SCREEN_DETAILS] = details_key,
+					       [MT_SCREEN_HELP] = help_key,
+					       [MT_SCREEN_SORT] = sort_menu_key};
 
 	if (key == MT_KEY_NONE || key == MT_KEY_RESIZE)
 		return;

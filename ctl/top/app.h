@@ -1,5 +1,5 @@
-/* ctl/top/app.h -- the view as a whole: what it knows, what keys do to it, what it looks like. Knows no terminal: keys
- * come as enum mt_top_key, frames go to a canvas. Nothing here waits. */
+/* ctl/top/app.h -- the view as a whole: what it knows, what keys do to it, what it looks like.
+ * Knows no terminal: keys come as enum mt_top_key, frames go to a canvas. Nothing here waits. */
 #ifndef MT_CTL_TOP_APP_H
 #define MT_CTL_TOP_APP_H
 

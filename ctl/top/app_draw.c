@@ -9,11 +9,11 @@
 struct mt_top_sample mt_top_app_sample(const struct mt_top_app *app)
 {
 	return (struct mt_top_sample){.model = &app->model,
-				     .machine = &app->machine,
-				     .gpus = &app->watch.gpus,
-				     .now_ns = app->now_ns,
-				     .interval_ms = app->interval_ms,
-				     .is_paused = app->is_paused};
+				      .machine = &app->machine,
+				      .gpus = &app->watch.gpus,
+				      .now_ns = app->now_ns,
+				      .interval_ms = app->interval_ms,
+				      .is_paused = app->is_paused};
 }
 
 /* ---- the rows at the bottom ---- */
@@ -34,14 +34,16 @@ static void draw_hints(struct mt_top_canvas *canvas, const struct hint *hints, i
 
 static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
 {
-	static const struct hint list[] = {{"?", "Help"},        {"/", "Filter"},    {"o", "Sort"},  {"t", "Tree"},
-					   {"f", "Fold"},        {"l", "Light"},     {"h", "Heavy"}, {"s", "Set"},
-					   {"Enter", "Details"}, {"Space", "Pause"}, {"q", "Quit"},  {NULL, NULL}};
-	static const struct hint details[] = {{"q", "Back"},      {"1-4 Tab", "Tabs"}, {"Up Down", "Scroll"},
-					      {"l", "Light"},     {"h", "Heavy"},      {"s", "Set"},
-					      {"Space", "Pause"}, {NULL, NULL}};
+	static const struct hint list[] = {
+		{"?", "Help"},        {"/", "Filter"},    {"o", "Sort"},  {"t", "Tree"},
+		{"f", "Fold"},        {"l", "Light"},     {"h", "Heavy"}, {"s", "Set"},
+		{"Enter", "Details"}, {"Space", "Pause"}, {"q", "Quit"},  {NULL, NULL}};
+	static const struct hint details[] = {
+		{"q", "Back"},  {"1-4 Tab", "Tabs"}, {"Up Down", "Scroll"}, {"l", "Light"},
+		{"h", "Heavy"}, {"s", "Set"},        {"Space", "Pause"},    {NULL, NULL}};
 	static const struct hint sort[] = {{"Enter", "Sort by it"}, {"Esc", "Back"}, {NULL, NULL}};
-	static const struct hint help[] = {{"Up Down", "Scroll"}, {"any other key", "Back"}, {NULL, NULL}};
+	static const struct hint help[] = {
+		{"Up Down", "Scroll"}, {"any other key", "Back"}, {NULL, NULL}};
 	static const struct hint *const all[] = {[MT_SCREEN_LIST] = list,
 						 [MT_SCREEN_DETAILS] = details,
 						 [MT_SCREEN_SORT] = sort,
@@ -50,7 +52,8 @@ static void draw_keys(const struct mt_top_app *app, struct mt_top_canvas *canvas
 	draw_hints(canvas, all[app->screen], row);
 }
 
-/* What there is to say; else the whole command line of the selected process, for which the list has no room. */
+/* What there is to say; else the whole command line of the selected process, for which the list has
+ * no room. */
 static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canvas, int row)
 {
 	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
@@ -65,8 +68,10 @@ static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canv
 		return true;
 	}
 	if (app->screen == MT_SCREEN_LIST && selected)
-		mt_top_put(canvas, at, selected->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
-			   selected->state >= MT_ROSTER_REFUSED ? selected->why.text : selected->process.command);
+		mt_top_put(canvas, at,
+			   selected->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
+			   selected->state >= MT_ROSTER_REFUSED ? selected->why.text
+								: selected->process.command);
 	return false;
 }
 
@@ -82,7 +87,8 @@ static int draw_bottom(const struct mt_top_app *app, struct mt_top_canvas *canva
 	}
 	if (!draw_status(app, canvas, last)) {
 		for (int column = 0; column < canvas->columns; column++)
-			mt_top_put_glyph(canvas, (struct mt_top_at){last, column, 0}, MT_STYLE_PLAIN, L' ');
+			mt_top_put_glyph(canvas, (struct mt_top_at){last, column, 0},
+					 MT_STYLE_PLAIN, L' ');
 		draw_keys(app, canvas, last);
 	}
 	return last;
@@ -125,8 +131,8 @@ static void draw_sort(struct mt_top_app *app, struct mt_top_canvas *canvas, int 
 	for (int i = first; i < MT_COLUMNS_COUNT && i - first < height; i++) {
 		const struct mt_top_column_info *column = mt_top_column((enum mt_top_column)i);
 
-		snprintf(text, sizeof(text), " %s %-8s %s", i == (int)app->model.sort ? "*" : " ", column->heading,
-			 column->help);
+		snprintf(text, sizeof(text), " %s %-8s %s", i == (int)app->model.sort ? "*" : " ",
+			 column->heading, column->help);
 		mt_top_put(canvas, (struct mt_top_at){1 + i - first, 0, 0}, MT_STYLE_PLAIN, text);
 		if (i == (int)app->sort_place)
 			mt_top_paint_row(canvas, 1 + i - first, MT_STYLE_SELECTED);
@@ -151,8 +157,8 @@ void mt_top_app_draw(struct mt_top_app *app, int columns, int rows)
 
 	mt_top_canvas_start(&app->canvas, columns, rows);
 	if (columns < MT_TOP_COLUMNS_LEAST || rows < MT_TOP_ROWS_LEAST) {
-		snprintf(text, sizeof(text), "%dx%d: too small, %dx%d is needed", columns, rows, MT_TOP_COLUMNS_LEAST,
-			 MT_TOP_ROWS_LEAST);
+		snprintf(text, sizeof(text), "%dx%d: too small, %dx%d is needed", columns, rows,
+			 MT_TOP_COLUMNS_LEAST, MT_TOP_ROWS_LEAST);
 		mt_top_put(&app->canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_WARN, text);
 		return;
 	}

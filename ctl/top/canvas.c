@@ -35,16 +35,19 @@ static int end_of(const struct mt_top_canvas *canvas, struct mt_top_at at)
 	return at.end > 0 && at.end < canvas->columns ? at.end : canvas->columns;
 }
 
-int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, wchar_t glyph)
+int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		     wchar_t glyph)
 {
-	if (at.row < 0 || at.row >= canvas->rows || at.column < 0 || at.column >= end_of(canvas, at))
+	if (at.row < 0 || at.row >= canvas->rows || at.column < 0 ||
+	    at.column >= end_of(canvas, at))
 		return at.column;
 	canvas->cells[(size_t)at.row * (size_t)canvas->columns + (size_t)at.column] =
 		(struct mt_top_cell){glyph, style};
 	return at.column + 1;
 }
 
-int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text)
+int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+	       const char *text)
 {
 	for (; *text && at.column < end_of(canvas, at); text++) {
 		bool is_printable = *text >= 0x20 && *text < 0x7f;
@@ -55,7 +58,8 @@ int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_st
 	return at.column;
 }
 
-void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text)
+void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		      const char *text)
 {
 	int blanks = end_of(canvas, at) - at.column - (int)strlen(text);
 

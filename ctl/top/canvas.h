@@ -1,7 +1,8 @@
-/* ctl/top/canvas.h -- one frame of the view: a grid of characters, each with a style. Everything is drawn here first,
- * so that what a terminal shows, what --once prints and what a test reads are the same. Knows no terminal. Text that is
- * put here loses whatever is not printable ASCII (the second time, for text of processes: it comes cleaned); glyphs of
- * the view's own go in as wide characters. */
+/* ctl/top/canvas.h -- one frame of the view: a grid of characters, each with a style. Everything is
+ * drawn here first, so that what a terminal shows, what --once prints and what a test reads are the
+ * same. Knows no terminal. Text that is put here loses whatever is not printable ASCII (the second
+ * time, for text of processes: it comes cleaned); glyphs of the view's own go in as wide
+ * characters. */
 #ifndef MT_CTL_TOP_CANVAS_H
 #define MT_CTL_TOP_CANVAS_H
 
@@ -52,11 +53,14 @@ void mt_top_canvas_start(struct mt_top_canvas *canvas, int columns, int rows);
 void mt_top_canvas_free(struct mt_top_canvas *canvas);
 
 /* Answers the column behind what was put. Outside of the canvas nothing is put. */
-int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text);
-int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, wchar_t glyph);
+int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+	       const char *text);
+int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		     wchar_t glyph);
 
 /* The same, ending before at.end; text that is too long loses its end, never its beginning. */
-void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text);
+void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		      const char *text);
 
 /* Every cell of the row gets the style. */
 void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style style);

@@ -14,7 +14,8 @@
 #define STUCK_MUCH_PCT 30.0
 
 static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
-#define X(id, name, heading, width, rank, descends, help) {name, heading, width, rank, descends, help},
+#define X(id, name, heading, width, rank, descends, help)                                          \
+	{name, heading, width, rank, descends, help},
 	MT_TOP_COLUMNS(X)
 #undef X
 };
@@ -86,10 +87,12 @@ static double value_of(enum mt_top_column column, const struct mt_top_sortee *of
 
 static const char *reason_of(const struct mt_top_row *row)
 {
-	return row->last.time_ns ? mt_statsfile_reason(row->last.reason) : "~"; /* behind all words */
+	/* behind all words */
+	return row->last.time_ns ? mt_statsfile_reason(row->last.reason) : "~";
 }
 
-int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a, const struct mt_top_sortee *b)
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
+			  const struct mt_top_sortee *b)
 {
 	double left = value_of(column, a), right = value_of(column, b);
 	int order;
@@ -103,7 +106,8 @@ int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee 
 	if (columns[column].descends)
 		order = -order;
 	return order ? order
-		     : (a->row->process.pid > b->row->process.pid) - (a->row->process.pid < b->row->process.pid);
+		     : (a->row->process.pid > b->row->process.pid) -
+			       (a->row->process.pid < b->row->process.pid);
 }
 
 /* ---- layout ---- */
@@ -112,7 +116,8 @@ static bool is_of_kind(enum mt_top_column column, struct mt_top_kinds kinds)
 {
 	if (column == MT_COLUMN_RANK)
 		return kinds.ranks;
-	if (column == MT_COLUMN_GPU_LIVE || column == MT_COLUMN_GPU_HELD || column == MT_COLUMN_GPU_IDLE)
+	if (column == MT_COLUMN_GPU_LIVE || column == MT_COLUMN_GPU_HELD ||
+	    column == MT_COLUMN_GPU_IDLE)
 		return kinds.gpu;
 	return true;
 }
@@ -151,9 +156,10 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layou
 	spare = room > width_of(out) ? room - width_of(out) : 0;
 	/* A third to the picture, the rest to the command. */
 	if (out->width[MT_COLUMN_TREND])
-		out->width[MT_COLUMN_TREND] += spare / 3 < TREND_MOST - columns[MT_COLUMN_TREND].width
-						       ? spare / 3
-						       : TREND_MOST - columns[MT_COLUMN_TREND].width;
+		out->width[MT_COLUMN_TREND] +=
+			spare / 3 < TREND_MOST - columns[MT_COLUMN_TREND].width
+				? spare / 3
+				: TREND_MOST - columns[MT_COLUMN_TREND].width;
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		out->start[i] = column;
 		column += out->width[i] ? out->width[i] + 1 : 0;
@@ -175,7 +181,8 @@ static struct mt_figure text_of(const char *text)
 /* Worth a cleanup. */
 static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
 {
-	return free_bytes >= MUCH && free_bytes / MUCH_PCT >= of_bytes / 100 ? MT_STYLE_WARN : MT_STYLE_PLAIN;
+	return free_bytes >= MUCH && free_bytes / MUCH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
+									     : MT_STYLE_PLAIN;
 }
 
 static struct mt_top_cell_text heap_cell(enum mt_top_column column, const struct mt_top_sums *sums)
@@ -214,7 +221,8 @@ static struct mt_top_cell_text gpu_cell(enum mt_top_column column, const struct 
 	return cell;
 }
 
-static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row, uint64_t now_ns)
+static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
+					    uint64_t now_ns)
 {
 	struct mt_top_cell_text cell = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_cleanup *last = &row->last;
@@ -224,7 +232,8 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 	cell.style = MT_STYLE_PLAIN;
 	if (column == MT_COLUMN_FREED) {
 		cell.text = mt_top_change(last->before_bytes, last->after_bytes);
-		cell.style = last->after_bytes < last->before_bytes ? MT_STYLE_GOOD : MT_STYLE_PLAIN;
+		cell.style =
+			last->after_bytes < last->before_bytes ? MT_STYLE_GOOD : MT_STYLE_PLAIN;
 	} else if (column == MT_COLUMN_AGO) {
 		cell.text = mt_top_ago(now_ns, last->time_ns);
 	} else {
@@ -237,8 +246,8 @@ static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
 {
 	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
 
-	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64, mt_top_percent(row->budget_used_pct).text,
-		 row->budget_pct);
+	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
+		 mt_top_percent(row->budget_used_pct).text, row->budget_pct);
 	if (row->budget_pct && row->budget_used_pct > (double)row->budget_pct)
 		cell.style = MT_STYLE_BAD;
 	return cell;
@@ -252,24 +261,27 @@ static enum mt_top_style pressure_style(const struct mt_top_row *row)
 }
 
 /* What a process says even while it is asleep. */
-static struct mt_top_cell_text plain_cell(enum mt_top_column column, const struct mt_top_sortee *shown)
+static struct mt_top_cell_text plain_cell(enum mt_top_column column,
+					  const struct mt_top_sortee *shown)
 {
 	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
 
 	if (column == MT_COLUMN_PID) {
-		snprintf(cell.text.text, sizeof(cell.text.text), "%d", (int)shown->row->process.pid);
+		snprintf(cell.text.text, sizeof(cell.text.text), "%d",
+			 (int)shown->row->process.pid);
 		cell.style = pressure_style(shown->row);
 	} else if (column == MT_COLUMN_RSS) {
 		cell.text = mt_top_bytes(shown->sums->rss_bytes);
-		cell.style = shown->sums->rss_bytes >= (uint64_t)1 << 30 ? MT_STYLE_BOLD : MT_STYLE_PLAIN;
+		cell.style = shown->sums->rss_bytes >= (uint64_t)1 << 30 ? MT_STYLE_BOLD
+									 : MT_STYLE_PLAIN;
 	} else if (column == MT_COLUMN_RANK) {
 		cell.text = text_of(*shown->row->rank ? shown->row->rank : "-");
 	}
 	return cell;
 }
 
-struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column, const struct mt_top_sortee *shown,
-					   uint64_t now_ns)
+struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
+					   const struct mt_top_sortee *shown, uint64_t now_ns)
 {
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
@@ -284,11 +296,14 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column, const stru
 	case MT_COLUMN_GPU_LIVE:
 	case MT_COLUMN_GPU_HELD:
 	case MT_COLUMN_GPU_IDLE:
-		return row->uses_cuda || shown->sums->gpu_reserved_bytes ? gpu_cell(column, shown->sums) : unknown;
+		return row->uses_cuda || shown->sums->gpu_reserved_bytes
+			       ? gpu_cell(column, shown->sums)
+			       : unknown;
 	case MT_COLUMN_REASON:
 		if (row->state != MT_ROSTER_AWAKE)
-			return (struct mt_top_cell_text){text_of(mt_roster_state(row->state)),
-							 row->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
+			return (struct mt_top_cell_text){
+				text_of(mt_roster_state(row->state)),
+				row->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:

@@ -38,8 +38,8 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	const struct mt_stats_snapshot *now = &head->snapshot;
 	char text[300];
 
-	snprintf(text, sizeof(text), "%s, %s (mode %s), shim %s", head->allocator, head->evidence, head->mode,
-		 head->shim_version);
+	snprintf(text, sizeof(text), "%s, %s (mode %s), shim %s", head->allocator, head->evidence,
+		 head->mode, head->shim_version);
 	add_fact(page, "allocator", text);
 	add_fact(page, "conf", head->conf);
 	add_fact(page, "python", head->python);
@@ -47,7 +47,8 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	if (*head->rank)
 		add_fact(page, "rank", head->rank);
 	snprintf(text, sizeof(text), "%s, %s of %s used, %.1f %% (%s)",
-		 mt_statsfile_pressure_level(now->pressure_level), mt_text_bytes(now->pressure_used_bytes).text,
+		 mt_statsfile_pressure_level(now->pressure_level),
+		 mt_text_bytes(now->pressure_used_bytes).text,
 		 mt_text_bytes(now->pressure_limit_bytes).text,
 		 mt_statsfile_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		 *head->limit_source ? head->limit_source : "?");
@@ -55,8 +56,10 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 		add_fact(page, "pressure", text);
 	if (head->ooms_count + head->alarms_count) {
 		snprintf(text, sizeof(text),
-			 "%.40s out-of-memory errors, %.40s times MT_RSS_LIMIT_MB: `mtctl stat %d --oom`",
-			 mt_text_count(head->ooms_count).text, mt_text_count(head->alarms_count).text, (int)head->pid);
+			 "%.40s out-of-memory errors, %.40s times MT_RSS_LIMIT_MB: `mtctl stat %d "
+			 "--oom`",
+			 mt_text_count(head->ooms_count).text,
+			 mt_text_count(head->alarms_count).text, (int)head->pid);
 		add_fact(page, "reports", text);
 	}
 }
@@ -70,10 +73,12 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
 	for (size_t i = 0; i < count; i++)
 		if (mt_statsfile_tells(&file->head, &fields[i]) &&
-		    (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(&file->head)))
+		    (strncmp(fields[i].name, "gpu_", 4) != 0 ||
+		     mt_statsfile_uses_cuda(&file->head)))
 			mt_top_page_add(
 				page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
-				mt_text_field(fields[i].name, mt_statsfile_value(&file->head.snapshot, &fields[i]))
+				mt_text_field(fields[i].name,
+					      mt_statsfile_value(&file->head.snapshot, &fields[i]))
 					.text,
 				fields[i].help);
 }
@@ -82,15 +87,16 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 
 static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	mt_top_page_add(page, MT_STYLE_HEADING, " %-20s %-14s %-12s %-5s %s", "SETTING", "VALUE", "FROM", "LIVE",
-			"MEANING");
+	mt_top_page_add(page, MT_STYLE_HEADING, " %-20s %-14s %-12s %-5s %s", "SETTING", "VALUE",
+			"FROM", "LIVE", "MEANING");
 	for (size_t i = 0; i < file->head.settings_count; i++) {
 		const struct mt_stats_setting *setting = &file->settings[i];
 		const struct mt_setting *known = mt_setting_find(setting->name);
 		bool is_default = strcmp(setting->origin, "default") == 0;
 
-		mt_top_page_add(page, is_default ? MT_STYLE_PLAIN : MT_STYLE_BOLD, " %-20s %-14s %-12s %-5s %s",
-				setting->name, setting->value, setting->origin, known && known->live ? "yes" : "no",
+		mt_top_page_add(page, is_default ? MT_STYLE_PLAIN : MT_STYLE_BOLD,
+				" %-20s %-14s %-12s %-5s %s", setting->name, setting->value,
+				setting->origin, known && known->live ? "yes" : "no",
 				known ? known->help : "");
 	}
 }
@@ -100,9 +106,9 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 static void say_unknown(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (details->row.state == MT_ROSTER_ASLEEP)
-		mt_top_page_add(
-			page, MT_STYLE_PLAIN,
-			" asleep: it holds less than MT_MIN_MB of anonymous memory, and says nothing of itself yet");
+		mt_top_page_add(page, MT_STYLE_PLAIN,
+				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
+				"says nothing of itself yet");
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }
@@ -135,7 +141,9 @@ static void draw_tabs(const struct mt_top_details *details, struct mt_top_canvas
 		bool is_shown = details->tab == (enum mt_top_tab)i;
 
 		snprintf(text, sizeof(text), " %zu %s ", i + 1, titles[i]);
-		at.column = mt_top_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING, text) + 1;
+		at.column = mt_top_put(canvas, at, is_shown ? MT_STYLE_SORTED : MT_STYLE_HEADING,
+				       text) +
+			    1;
 	}
 }
 
@@ -143,13 +151,15 @@ static void draw_title(const struct mt_top_details *details, struct mt_top_canva
 {
 	char text[256];
 
-	snprintf(text, sizeof(text), " %d %s%s  %s", (int)details->row.process.pid, details->row.process.comm,
-		 details->has_ended ? " (has ended)" : "", details->row.process.command);
+	snprintf(text, sizeof(text), " %d %s%s  %s", (int)details->row.process.pid,
+		 details->row.process.comm, details->has_ended ? " (has ended)" : "",
+		 details->row.process.command);
 	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
 	mt_top_put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, text);
 }
 
-static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text)
+static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		      const char *text)
 {
 	at.column = mt_top_put_glyph(canvas, at, style,
 				     canvas->unicode          ? L'\u25a0'
@@ -161,7 +171,8 @@ static int put_legend(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt
 }
 
 /* Resident memory in layers; answers the row behind it. */
-static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas *canvas, int row, uint64_t now_ns)
+static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas *canvas, int row,
+		      uint64_t now_ns)
 {
 	size_t count = (size_t)canvas->columns - 2;
 	struct mt_top_point *points = mt_error_check_memory(calloc(count, sizeof(*points)));
@@ -182,7 +193,8 @@ static int draw_chart(const struct mt_top_details *details, struct mt_top_canvas
 	return row + 1 + CHART_ROWS;
 }
 
-void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end, uint64_t now_ns)
+void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
+			 uint64_t now_ns)
 {
 	struct mt_top_page page = {0};
 	struct mt_top_at from = {2, 0, end};

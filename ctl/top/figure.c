@@ -18,7 +18,8 @@ struct mt_figure mt_top_bytes(uint64_t bytes)
 		unit++;
 	}
 	if (unit == 0 || value >= 99.95)
-		snprintf(figure.text, sizeof(figure.text), "%.0f%c", value < 1 ? 1 : value, units[unit]);
+		snprintf(figure.text, sizeof(figure.text), "%.0f%c", value < 1 ? 1 : value,
+			 units[unit]);
 	else if (unit >= 2 && value < 9.995)
 		snprintf(figure.text, sizeof(figure.text), "%.2f%c", value, units[unit]);
 	else
@@ -28,7 +29,8 @@ struct mt_figure mt_top_bytes(uint64_t bytes)
 
 struct mt_figure mt_top_change(uint64_t before, uint64_t after)
 {
-	struct mt_figure figure, size = mt_top_bytes(after > before ? after - before : before - after);
+	struct mt_figure figure,
+		size = mt_top_bytes(after > before ? after - before : before - after);
 
 	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
 		 after > before   ? "+"

@@ -16,7 +16,8 @@ struct meter {
 	uint64_t total_bytes;
 };
 
-static int put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style, const char *text)
+static int put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+	       const char *text)
 {
 	return mt_top_put(canvas, at, style, text);
 }
@@ -32,16 +33,19 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample 
 	used = (size_t)snprintf(left, sizeof(left), " mtctl top  %s",
 				mt_text_counted(model->rows_count, "process", "processes").text);
 	if (model->asleep_count)
-		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep", model->asleep_count);
+		used += (size_t)snprintf(left + used, sizeof(left) - used, ", %zu asleep",
+					 model->asleep_count);
 	if (*model->filter)
-		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter, model->matching_count);
-	snprintf(sort, sizeof(sort), "%s by %s%s", model->is_flat ? "flat" : "tree", mt_top_column(model->sort)->name,
-		 model->is_reversed ? " reversed" : "");
+		snprintf(left + used, sizeof(left) - used, ", /%s: %zu", model->filter,
+			 model->matching_count);
+	snprintf(sort, sizeof(sort), "%s by %s%s", model->is_flat ? "flat" : "tree",
+		 mt_top_column(model->sort)->name, model->is_reversed ? " reversed" : "");
 	if (sample->is_paused)
-		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort, mt_text_clock(sample->now_ns).text);
-	else
-		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort, (double)sample->interval_ms / 1000,
+		snprintf(right, sizeof(right), "%s  PAUSED  %.8s ", sort,
 			 mt_text_clock(sample->now_ns).text);
+	else
+		snprintf(right, sizeof(right), "%s  every %.1f s  %.8s ", sort,
+			 (double)sample->interval_ms / 1000, mt_text_clock(sample->now_ns).text);
 	mt_top_paint_row(canvas, 0, MT_STYLE_TITLE);
 	/* Where there is no room for all of it, the clock alone. */
 	if ((int)(strlen(left) + strlen(right)) >= canvas->columns)
@@ -65,14 +69,16 @@ static void say_use(struct meter *meter, uint64_t used_bytes)
 		 mt_top_bytes(meter->total_bytes).text);
 }
 
-/* Of what is used on the machine, what shimmed processes hold: live, idle, and the rest of their RSS. Shared pages
- * count in each of them, so that the sum may be more than what is used: the bar ends at what is used. */
+/* Of what is used on the machine, what shimmed processes hold: live, idle, and the rest of their
+ * RSS. Shared pages count in each of them, so that the sum may be more than what is used: the bar
+ * ends at what is used. */
 static void fill_memory(struct meter *meter, const struct mt_top_sample *sample)
 {
 	const struct mt_top_sums *sums = &sample->model->total;
 	uint64_t used = sample->machine->used_bytes, room = used;
-	const uint64_t wanted[] = {sums->live_bytes, sums->idle_bytes,
-				   minus(minus(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
+	const uint64_t wanted[] = {
+		sums->live_bytes, sums->idle_bytes,
+		minus(minus(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
 
 	snprintf(meter->label, sizeof(meter->label), "Mem");
 	meter->total_bytes = sample->machine->total_bytes;
@@ -103,16 +109,19 @@ static size_t collect(struct meter *meters, const struct mt_top_sample *sample)
 	size_t count = 0;
 	char label[8];
 
-	memset(meters, 0, METERS_MOST * sizeof(*meters)); /* parts end with MT_STYLE_PLAIN, which is 0 */
+	/* parts end with MT_STYLE_PLAIN, which is 0 */
+	memset(meters, 0, METERS_MOST * sizeof(*meters));
 	fill_memory(&meters[count++], sample);
 	if (machine->has_limit)
-		fill_plain(&meters[count++], "Lim", machine->limit.used_bytes, machine->limit.limit_bytes);
+		fill_plain(&meters[count++], "Lim", machine->limit.used_bytes,
+			   machine->limit.limit_bytes);
 	if (machine->swap_total_bytes)
-		fill_plain(&meters[count++], "Swp", machine->swap_used_bytes, machine->swap_total_bytes);
+		fill_plain(&meters[count++], "Swp", machine->swap_used_bytes,
+			   machine->swap_total_bytes);
 	for (size_t i = 0; i < sample->gpus->count; i++) {
 		snprintf(label, sizeof(label), "GPU%zu", i % 100);
-		fill_plain(&meters[count++], sample->gpus->count > 1 ? label : "GPU", sample->gpus->list[i].used_bytes,
-			   sample->gpus->list[i].total_bytes);
+		fill_plain(&meters[count++], sample->gpus->count > 1 ? label : "GPU",
+			   sample->gpus->list[i].used_bytes, sample->gpus->list[i].total_bytes);
 	}
 	return count;
 }
@@ -126,10 +135,12 @@ static void draw_meter(struct mt_top_canvas *canvas, struct mt_top_at at, const 
 }
 
 /* Two side by side where there is room, in at most `most` lines. */
-static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row, int most)
+static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row,
+		       int most)
 {
 	struct meter meters[METERS_MOST];
-	size_t count = collect(meters, sample), across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
+	size_t count = collect(meters, sample),
+	       across = canvas->columns >= TWO_METERS && count > 1 ? 2 : 1;
 	int width = canvas->columns / (int)across, lines = 0;
 
 	for (size_t i = 0; i < count && (int)(i / across) < most; i++) {
@@ -144,19 +155,23 @@ static int draw_meters(struct mt_top_canvas *canvas, const struct mt_top_sample 
 
 /* ---- sums ---- */
 
-static int put_sum(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label, const char *value)
+static int put_sum(struct mt_top_canvas *canvas, struct mt_top_at at, const char *label,
+		   const char *value)
 {
 	at.column = put(canvas, at, MT_STYLE_LABEL, label);
 	at.column = put(canvas, (struct mt_top_at){at.row, at.column + 1, 0}, MT_STYLE_BOLD, value);
 	return at.column + 2;
 }
 
-static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at, const struct mt_top_sums *sums)
+static int put_gpu_sums(struct mt_top_canvas *canvas, struct mt_top_at at,
+			const struct mt_top_sums *sums)
 {
 	char text[80];
 
-	snprintf(text, sizeof(text), "%.8s/%.8s idle %.8s", mt_top_bytes(sums->gpu_allocated_bytes).text,
-		 mt_top_bytes(sums->gpu_reserved_bytes).text, mt_top_bytes(sums->gpu_idle_bytes).text);
+	snprintf(text, sizeof(text), "%.8s/%.8s idle %.8s",
+		 mt_top_bytes(sums->gpu_allocated_bytes).text,
+		 mt_top_bytes(sums->gpu_reserved_bytes).text,
+		 mt_top_bytes(sums->gpu_idle_bytes).text);
 	return put_sum(canvas, at, "GPU", text);
 }
 
@@ -172,7 +187,8 @@ static uint64_t highest_pressure(const struct mt_top_model *model)
 
 static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int row)
 {
-	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
+	static const enum mt_top_style styles[MT_PRESSURE_LEVEL_COUNT] = {
+		MT_STYLE_GOOD, MT_STYLE_WARN, MT_STYLE_BAD};
 	const struct mt_top_sums *sums = &sample->model->total;
 	uint64_t level = highest_pressure(sample->model);
 	double stuck = mt_top_sums_stuck_percent(sums);
@@ -188,7 +204,8 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *
 	if (sample->model->kinds.gpu)
 		at.column = put_gpu_sums(canvas, at, sums);
 	at.column = put(canvas, at, MT_STYLE_LABEL, "pressure ");
-	at.column = put(canvas, at, styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
+	at.column = put(canvas, at,
+			styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
 			mt_statsfile_pressure_level(level)) +
 		    2;
 	if (!sample->machine->has_stalls)

@@ -1,5 +1,5 @@
-/* ctl/top/header.h -- the lines above the list: a title, meters (machine, limit, swap, GPUs), and the sums of all
- * processes. Pure. */
+/* ctl/top/header.h -- the lines above the list: a title, meters (machine, limit, swap, GPUs), and
+ * the sums of all processes. Pure. */
 #ifndef MT_CTL_TOP_HEADER_H
 #define MT_CTL_TOP_HEADER_H
 

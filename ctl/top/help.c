@@ -18,17 +18,21 @@ static const struct entry keys[] = {
 };
 
 static const struct entry notes[] = {
-	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), idle (~), the rest of "
+	{"Mem", "the machine's memory; of what is used, held by shimmed processes: live (#), idle "
+		"(~), the rest of "
 		"their RSS (=), "
 		"then all others (|)"},
-	{"Lim, Swp, GPU", "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
-	{"pressure",
-	 "the highest level that any process has seen; stalled: time of the last 10 s that tasks waited for memory"},
+	{"Lim, Swp, GPU",
+	 "the container's limit that is nearest, swap, device memory, all by whomever it is used"},
+	{"pressure", "the highest level that any process has seen; stalled: time of the last 10 s "
+		     "that tasks waited for memory"},
 	{"yellow", "idle memory worth a cleanup, much fragmentation, a process under pressure"},
-	{"red", "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},
-	{"figures",
-	 "are as the processes last wrote them, a second old, or half a minute where nothing moves; nobody is woken"},
-	{"RSS of many", "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
+	{"red",
+	 "critical pressure, cleaning over its budget, a stats file or MT_DIR that is refused"},
+	{"figures", "are as the processes last wrote them, a second old, or half a minute where "
+		    "nothing moves; nobody is woken"},
+	{"RSS of many",
+	 "pages that processes share count in each: `mtctl ps --tree` has what can be added up"},
 };
 
 /* "  name      meaning", the meaning broken at blanks and set in. */
@@ -48,7 +52,8 @@ static void add_entry(struct mt_top_page *page, const struct entry *entry, int i
 
 		while (left[length] && length > 1 && left[length] != ' ')
 			length--;
-		mt_top_page_add(page, MT_STYLE_PLAIN, "  %-*s %.*s", indent - 3, name, length, left);
+		mt_top_page_add(page, MT_STYLE_PLAIN, "  %-*s %.*s", indent - 3, name, length,
+				left);
 		name = "";
 		left += length;
 		left += strspn(left, " ");

@@ -1,4 +1,5 @@
-/* ctl/top/help.h -- what keys, columns and colours mean, for the screen of help and for `mtctl top --help`. Pure. */
+/* ctl/top/help.h -- what keys, columns and colours mean, for the screen of help and for `mtctl top
+ * --help`. Pure. */
 #ifndef MT_CTL_TOP_HELP_H
 #define MT_CTL_TOP_HELP_H
 

@@ -21,7 +21,8 @@ static bool is_crowded(const struct mt_top_history *history, uint64_t time_ns)
 					      2 * (MT_TOP_HISTORY_NS / MT_TOP_HISTORY_POINTS);
 }
 
-/* The larger one of the last two stays, at the time of the earlier, so that a peak between two looks is not lost. */
+/* The larger one of the last two stays, at the time of the earlier, so that a peak between two
+ * looks is not lost. */
 static void merge_last(struct mt_top_history *history)
 {
 	struct mt_top_point *before = at(history, history->count - 2);
@@ -34,7 +35,8 @@ static void merge_last(struct mt_top_history *history)
 	history->count--;
 }
 
-/* The clock has been set: what was seen lies in a future that may be hours away. Two looks that cross are apart by less. */
+/* The clock has been set: what was seen lies in a future that may be hours away. Two looks that
+ * cross are apart by less. */
 static bool went_back(uint64_t last_ns, uint64_t time_ns)
 {
 	return time_ns < last_ns && last_ns - time_ns > CLOCK_STEP_NS;
@@ -55,18 +57,20 @@ void mt_top_history_add(struct mt_top_history *history, const struct mt_top_poin
 	*at(history, history->count - 1) = *point;
 }
 
-void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file, uint64_t now_ns)
+void mt_top_history_seed(struct mt_top_history *history, const struct mt_stats_file *file,
+			 uint64_t now_ns)
 {
 	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
 		const struct mt_stats_sample *sample =
 			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
-		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes, sample->live_bytes,
-						   sample->idle_bytes};
+		const struct mt_top_point point = {sample->time_ns, sample->rss_bytes,
+						   sample->live_bytes, sample->idle_bytes};
 
 		/* Which of two times that go back is the wrong one nobody can say here. */
 		if (history->count && sample->time_ns <= at(history, history->count - 1)->time_ns)
 			continue;
-		if (sample->time_ns && sample->time_ns < now_ns && now_ns - sample->time_ns < MT_TOP_HISTORY_NS)
+		if (sample->time_ns && sample->time_ns < now_ns &&
+		    now_ns - sample->time_ns < MT_TOP_HISTORY_NS)
 			mt_top_history_add(history, &point);
 	}
 }
@@ -81,25 +85,30 @@ uint64_t mt_top_history_span(const struct mt_top_history *history, uint64_t now_
 	return span_ns < SPAN_LEAST_NS ? SPAN_LEAST_NS : span_ns;
 }
 
-void mt_top_history_spread(const struct mt_top_history *history, uint64_t now_ns, struct mt_top_point *out,
-			   size_t count)
+void mt_top_history_spread(const struct mt_top_history *history, uint64_t now_ns,
+			   struct mt_top_point *out, size_t count)
 {
-	uint64_t span_ns = mt_top_history_span(history, now_ns), start_ns = now_ns > span_ns ? now_ns - span_ns : 0;
+	uint64_t span_ns = mt_top_history_span(history, now_ns),
+		 start_ns = now_ns > span_ns ? now_ns - span_ns : 0;
 	struct mt_top_point before = {0};
 	size_t next = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t end_ns = start_ns + (uint64_t)((double)span_ns * (double)(i + 1) / (double)count);
+		uint64_t end_ns =
+			start_ns + (uint64_t)((double)span_ns * (double)(i + 1) / (double)count);
 		bool is_fresh = true;
 
 		out[i] = before;
-		for (; next < history->count && (look_at(history, next)->time_ns <= end_ns || i + 1 == count); next++) {
+		for (; next < history->count &&
+		       (look_at(history, next)->time_ns <= end_ns || i + 1 == count);
+		     next++) {
 			const struct mt_top_point *point = look_at(history, next);
 
 			before = *point;
 			if (is_fresh || point->rss_bytes > out[i].rss_bytes)
 				out[i] = *point;
-			is_fresh = point->time_ns < start_ns; /* too old: only what the first part starts with */
+			/* too old: only what the first part starts with */
+			is_fresh = point->time_ns < start_ns;
 		}
 	}
 }

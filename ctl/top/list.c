@@ -18,7 +18,8 @@ static void draw_heading(struct mt_top_canvas *canvas, const struct mt_top_model
 	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
 		const struct mt_top_column_info *column = mt_top_column((enum mt_top_column)i);
 		struct mt_top_at at = {row, layout->start[i], layout->start[i] + layout->width[i]};
-		enum mt_top_style style = model->sort == (enum mt_top_column)i ? MT_STYLE_SORTED : MT_STYLE_HEADING;
+		enum mt_top_style style =
+			model->sort == (enum mt_top_column)i ? MT_STYLE_SORTED : MT_STYLE_HEADING;
 
 		if (!layout->width[i])
 			continue;
@@ -51,14 +52,16 @@ static void draw_command(struct mt_top_canvas *canvas, struct mt_top_at at, enum
 	mt_top_put(canvas, at, style, start + word);
 }
 
-static int put_branch(struct mt_top_canvas *canvas, struct mt_top_at at, const wchar_t *unicode, const wchar_t *ascii)
+static int put_branch(struct mt_top_canvas *canvas, struct mt_top_at at, const wchar_t *unicode,
+		      const wchar_t *ascii)
 {
 	for (const wchar_t *next = canvas->unicode ? unicode : ascii; *next; next++)
 		at.column = mt_top_put_glyph(canvas, at, MT_STYLE_DIM, *next);
 	return at.column;
 }
 
-static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at, const struct mt_top_line *line)
+static int draw_tree(struct mt_top_canvas *canvas, struct mt_top_at at,
+		     const struct mt_top_line *line)
 {
 	int depth = line->depth < DEPTH_MOST ? line->depth : DEPTH_MOST;
 
@@ -110,14 +113,15 @@ static void draw_cells(const struct drawing *drawing, int at_row, const struct m
 static void draw_line(const struct drawing *drawing, int at_row, const struct mt_top_line *line)
 {
 	const struct mt_top_row *row = &drawing->sample->model->rows[line->row];
-	enum mt_top_style style = line->is_context || row->state == MT_ROSTER_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
+	enum mt_top_style style =
+		line->is_context || row->state == MT_ROSTER_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
 	struct mt_top_at at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
 
 	draw_cells(drawing, at_row, line, style);
 	if (drawing->layout.width[MT_COLUMN_TREND])
-		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND), row->history,
-				  drawing->sample->now_ns);
+		mt_top_draw_trend(drawing->canvas, place_of(drawing, at_row, MT_COLUMN_TREND),
+				  row->history, drawing->sample->now_ns);
 	at.column = draw_tree(drawing->canvas, at, line);
 	if (line->folded_count) {
 		snprintf(folded, sizeof(folded), "[+%zu] ", line->folded_count);
@@ -130,8 +134,10 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 
 static void draw_empty(struct mt_top_canvas *canvas, const struct mt_top_model *model, int row)
 {
-	const char *text = *model->filter ? "no process matches the filter (/ changes it, Esc clears it)"
-					  : "no process carries the shim; `mtctl run -- program...` starts one";
+	const char *text =
+		*model->filter
+			? "no process matches the filter (/ changes it, Esc clears it)"
+			: "no process carries the shim; `mtctl run -- program...` starts one";
 
 	mt_top_put(canvas, (struct mt_top_at){row, 1, 0}, MT_STYLE_DIM, text);
 }
@@ -158,8 +164,8 @@ static void draw_lines(struct drawing *drawing, struct mt_top_area area, size_t 
 		draw_line(drawing, row, &model->lines[first++]);
 }
 
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, struct mt_top_area area,
-		      size_t *first)
+void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample,
+		      struct mt_top_area area, size_t *first)
 {
 	struct drawing drawing = {.canvas = canvas, .sample = sample};
 	int height = area.end - area.row - 1;
@@ -169,7 +175,8 @@ void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *
 	scroll(sample->model, (size_t)height, first);
 	draw_lines(&drawing, area, *first);
 	if (sample->model->lines_count)
-		mt_top_paint_row(canvas, area.row + 1 + (int)(sample->model->selected - *first), MT_STYLE_SELECTED);
+		mt_top_paint_row(canvas, area.row + 1 + (int)(sample->model->selected - *first),
+				 MT_STYLE_SELECTED);
 }
 
 void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int columns)

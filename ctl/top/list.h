@@ -10,14 +10,16 @@ struct mt_top_area {
 };
 
 /* `first` is the line at the top; it is moved so that the selected one is in sight. */
-void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, struct mt_top_area area,
-		      size_t *first);
+void mt_top_draw_list(struct mt_top_canvas *canvas, const struct mt_top_sample *sample,
+		      struct mt_top_area area, size_t *first);
 
 /* How many columns and rows a whole frame needs at least. */
 #define MT_TOP_COLUMNS_LEAST 40
 #define MT_TOP_ROWS_LEAST    8
 
-/* The header, the heading, and all lines, with none selected: as wide as asked, as long as it has to be. */
-void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_sample *sample, int columns);
+/* The header, the heading, and all lines, with none selected: as wide as asked, as long as it has
+ * to be. */
+void mt_top_draw_once(struct mt_top_canvas *canvas, const struct mt_top_sample *sample,
+		      int columns);
 
 #endif

@@ -37,7 +37,8 @@ void mt_top_machine_read(const char *root, struct mt_top_machine *out)
 	out->total_bytes = mt_limit_meminfo(root, "MemTotal");
 	out->used_bytes = mt_limit_machine_used(root);
 	out->swap_total_bytes = mt_limit_meminfo(root, "SwapTotal");
-	out->swap_used_bytes = out->swap_total_bytes > swap_free ? out->swap_total_bytes - swap_free : 0;
+	out->swap_used_bytes =
+		out->swap_total_bytes > swap_free ? out->swap_total_bytes - swap_free : 0;
 	out->has_limit = mt_limit_find(root, 0, &out->limit) == MT_ERR_OK && out->limit.is_cgroup;
 	out->has_stalls = read_stalls(root, &out->stall_pct);
 }
@@ -56,14 +57,15 @@ void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *dev
 		const struct mt_stats_device *device = &devices[i];
 		struct mt_top_gpu *gpu = &gpus->list[gpus->count];
 
-		if (gpus->count == MT_DEVICES_COUNT || !device->total_bytes || !device->free_bytes ||
-		    is_there(gpus, device->pci))
+		if (gpus->count == MT_DEVICES_COUNT || !device->total_bytes ||
+		    !device->free_bytes || is_there(gpus, device->pci))
 			continue;
 		snprintf(gpu->pci, sizeof(gpu->pci), "%s", device->pci);
 		snprintf(gpu->name, sizeof(gpu->name), "%s", device->name);
 		gpu->total_bytes = device->total_bytes;
-		gpu->used_bytes =
-			device->total_bytes > device->free_bytes ? device->total_bytes - device->free_bytes : 0;
+		gpu->used_bytes = device->total_bytes > device->free_bytes
+					  ? device->total_bytes - device->free_bytes
+					  : 0;
 		gpus->count++;
 	}
 }

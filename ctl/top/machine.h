@@ -1,4 +1,5 @@
-/* ctl/top/machine.h -- what the header says of the machine: memory, swap, the limit that is nearest, stalls, GPUs. */
+/* ctl/top/machine.h -- what the header says of the machine: memory, swap, the limit that is
+ * nearest, stalls, GPUs. */
 #ifndef MT_CTL_TOP_MACHINE_H
 #define MT_CTL_TOP_MACHINE_H
 
@@ -30,7 +31,8 @@ struct mt_top_gpus {
 	size_t count;
 };
 
-/* The devices of one process more, each once by its PCI address; those whose memory is not known are left out. */
+/* The devices of one process more, each once by its PCI address; those whose memory is not known
+ * are left out. */
 void mt_top_gpus_add(struct mt_top_gpus *gpus, const struct mt_stats_device *devices, size_t count);
 
 #endif

@@ -1,4 +1,5 @@
-/* ctl/top/model.c -- see model.h. Lines are made again at every look: with 1,000 processes that is a millisecond. */
+/* ctl/top/model.c -- see model.h. Lines are made again at every look: with 1,000 processes that is
+ * a millisecond. */
 #include "ctl/top/model.h"
 
 #include <stdio.h>
@@ -75,8 +76,8 @@ static bool matches(const struct mt_top_row *row, const char *filter)
 	char pid[16];
 
 	snprintf(pid, sizeof(pid), "%d", (int)row->process.pid);
-	return !*filter || strcasestr(row->process.command, filter) || strcasestr(row->process.comm, filter) ||
-	       strstr(pid, filter);
+	return !*filter || strcasestr(row->process.command, filter) ||
+	       strcasestr(row->process.comm, filter) || strstr(pid, filter);
 }
 
 enum { HIDDEN, CONTEXT, MATCHING };
@@ -92,7 +93,8 @@ static void mark(struct mt_top_model *model, char *marks)
 			continue;
 		marks[i] = MATCHING;
 		model->matching_count++;
-		for (size_t step = 0; above != MT_TREE_NONE && step < model->rows_count && !model->is_flat; step++) {
+		for (size_t step = 0;
+		     above != MT_TREE_NONE && step < model->rows_count && !model->is_flat; step++) {
 			if (marks[above] == HIDDEN)
 				marks[above] = CONTEXT;
 			above = model->rows[above].parent;
@@ -104,13 +106,15 @@ static void mark(struct mt_top_model *model, char *marks)
 
 static struct mt_top_sortee sortee(const struct mt_top_model *model, size_t row)
 {
-	return (struct mt_top_sortee){&model->rows[row], model->is_flat ? &model->rows[row].own : &model->trees[row]};
+	return (struct mt_top_sortee){&model->rows[row],
+				      model->is_flat ? &model->rows[row].own : &model->trees[row]};
 }
 
 static int compare(const void *a, const void *b, void *context)
 {
 	const struct mt_top_model *model = context;
-	const struct mt_top_sortee left = sortee(model, *(const size_t *)a), right = sortee(model, *(const size_t *)b);
+	const struct mt_top_sortee left = sortee(model, *(const size_t *)a),
+				   right = sortee(model, *(const size_t *)b);
 	int order = mt_top_column_compare(model->sort, &left, &right);
 
 	return model->is_reversed ? -order : order;
@@ -140,7 +144,8 @@ static size_t count_below(const struct mt_top_model *model, size_t row)
 	for (size_t i = 0; i < model->rows_count; i++) {
 		size_t above = model->rows[i].parent;
 
-		for (size_t step = 0; above != MT_TREE_NONE && above != row && step < model->rows_count; step++)
+		for (size_t step = 0;
+		     above != MT_TREE_NONE && above != row && step < model->rows_count; step++)
 			above = model->rows[above].parent;
 		count += above == row && i != row;
 	}
@@ -151,8 +156,8 @@ static void add_fold(struct mt_top_model *model, struct mt_top_id id)
 {
 	if (folded_place(model, id) < model->folded_count)
 		return;
-	model->folded =
-		mt_error_check_memory(realloc(model->folded, (model->folded_count + 1) * sizeof(*model->folded)));
+	model->folded = mt_error_check_memory(
+		realloc(model->folded, (model->folded_count + 1) * sizeof(*model->folded)));
 	model->folded[model->folded_count++] = id;
 }
 
@@ -176,7 +181,8 @@ static bool is_child(const struct arrangement *at, size_t place, size_t parent)
 {
 	size_t row = at->order[place];
 
-	return at->marks[row] != HIDDEN && (at->model->is_flat || at->model->rows[row].parent == parent);
+	return at->marks[row] != HIDDEN &&
+	       (at->model->is_flat || at->model->rows[row].parent == parent);
 }
 
 static bool has_more(const struct arrangement *at, size_t place, size_t parent)
@@ -187,8 +193,8 @@ static bool has_more(const struct arrangement *at, size_t place, size_t parent)
 	return false;
 }
 
-/* A circle of parents has no root, and is not shown. By recursion, and a tree may be as deep as somebody likes: what is deeper than
- * any that is for use is left out. */
+/* A circle of parents has no root, and is not shown. By recursion, and a tree may be as deep as
+ * somebody likes: what is deeper than any that is for use is left out. */
 static void add_below(const struct arrangement *at, size_t parent, int depth, uint64_t rails)
 {
 	struct mt_top_model *model = at->model;
@@ -200,7 +206,8 @@ static void add_below(const struct arrangement *at, size_t parent, int depth, ui
 
 		if (!is_child(at, place, parent))
 			continue;
-		*line = (struct mt_top_line){.row = row, .sums = model->rows[row].own, .depth = depth, .rails = rails};
+		*line = (struct mt_top_line){
+			.row = row, .sums = model->rows[row].own, .depth = depth, .rails = rails};
 		line->is_last = !has_more(at, place, parent);
 		line->is_context = at->marks[row] == CONTEXT;
 		model->lines_count++;
@@ -228,8 +235,9 @@ static void find_kinds(struct mt_top_model *model, const char *marks)
 static void select_place(struct mt_top_model *model, size_t place)
 {
 	model->selected = place;
-	model->selected_id =
-		model->lines_count ? mt_top_row_id(&model->rows[model->lines[place].row]) : (struct mt_top_id){0};
+	model->selected_id = model->lines_count
+				     ? mt_top_row_id(&model->rows[model->lines[place].row])
+				     : (struct mt_top_id){0};
 }
 
 static size_t line_of(const struct mt_top_model *model, size_t row)
@@ -241,7 +249,8 @@ static size_t line_of(const struct mt_top_model *model, size_t row)
 	return i;
 }
 
-/* Where the selected one went to, or the one that it is folded into; else what stands in its place now. */
+/* Where the selected one went to, or the one that it is folded into; else what stands in its place
+ * now. */
 static void find_selected(struct mt_top_model *model)
 {
 	const struct mt_top_row *found = mt_top_model_find(model, model->selected_id);

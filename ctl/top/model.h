@@ -1,6 +1,6 @@
-/* ctl/top/model.h -- what is shown of a list of processes, and in which order: tree or flat, sorted, filtered, folded,
- * and which one is selected. The selected process stays selected wherever it moves to; when it is gone, the one in its
- * place is. Pure. */
+/* ctl/top/model.h -- what is shown of a list of processes, and in which order: tree or flat,
+ * sorted, filtered, folded, and which one is selected. The selected process stays selected wherever
+ * it moves to; when it is gone, the one in its place is. Pure. */
 #ifndef MT_CTL_TOP_MODEL_H
 #define MT_CTL_TOP_MODEL_H
 
@@ -9,8 +9,9 @@
 #define MT_TOP_FILTER_BYTES 64
 
 struct mt_top_line {
-	size_t row;              /* place in rows */
-	struct mt_top_sums sums; /* what it shows: its own, or where it is folded those of its tree */
+	size_t row; /* place in rows */
+	/* what it shows: its own, or where it is folded those of its tree */
+	struct mt_top_sums sums;
 	int depth;
 	uint64_t rails;      /* bit d: at depth d a sibling of its ancestor follows further below */
 	bool is_last;        /* of its siblings */
@@ -57,7 +58,8 @@ void mt_top_model_move(struct mt_top_model *model, long step);
 /* Sorts by the column; the one by which it is sorted already: the other way round. */
 void mt_top_model_sort(struct mt_top_model *model, enum mt_top_column column);
 
-/* The selected one: fold, or unfold what is below it. Fold on one that has nothing to fold selects its parent. */
+/* The selected one: fold, or unfold what is below it. Fold on one that has nothing to fold selects
+ * its parent. */
 void mt_top_model_fold(struct mt_top_model *model);
 void mt_top_model_unfold(struct mt_top_model *model);
 void mt_top_model_fold_toggle(struct mt_top_model *model);

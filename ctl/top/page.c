@@ -14,7 +14,8 @@ void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const ch
 
 	if (page->count == page->room) {
 		page->room = page->room ? page->room * 2 : 64;
-		page->lines = mt_error_check_memory(realloc(page->lines, page->room * sizeof(*page->lines)));
+		page->lines = mt_error_check_memory(
+			realloc(page->lines, page->room * sizeof(*page->lines)));
 	}
 	line = &page->lines[page->count++];
 	line->style = style;
@@ -29,8 +30,8 @@ void mt_top_page_free(struct mt_top_page *page)
 	*page = (struct mt_top_page){0};
 }
 
-void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas, struct mt_top_at from,
-		      size_t *first)
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
+		      struct mt_top_at from, size_t *first)
 {
 	size_t height = from.end > from.row ? (size_t)(from.end - from.row) : 0;
 
@@ -41,6 +42,7 @@ void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canv
 
 		if (line->style == MT_STYLE_HEADING)
 			mt_top_paint_row(canvas, from.row + (int)i, line->style);
-		mt_top_put(canvas, (struct mt_top_at){from.row + (int)i, from.column, 0}, line->style, line->text);
+		mt_top_put(canvas, (struct mt_top_at){from.row + (int)i, from.column, 0},
+			   line->style, line->text);
 	}
 }

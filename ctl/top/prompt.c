@@ -47,9 +47,11 @@ void mt_top_prompt_draw(const struct mt_top_prompt *prompt, struct mt_top_canvas
 	int room;
 
 	mt_top_paint_row(canvas, row, MT_STYLE_PLAIN);
-	at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, canvas->columns / 2}, MT_STYLE_KEY, prompt->label);
+	at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, canvas->columns / 2},
+			       MT_STYLE_KEY, prompt->label);
 	if (prompt->kind == MT_PROMPT_HEAVY)
-		at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, 0}, MT_STYLE_KEY, prompt->label);
+		at.column = mt_top_put(canvas, (struct mt_top_at){row, 0, 0}, MT_STYLE_KEY,
+				       prompt->label);
 	room = canvas->columns - at.column - 1;
 	if ((int)strlen(text) > room && room > 0)
 		text += (int)strlen(text) - room;

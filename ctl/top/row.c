@@ -18,14 +18,16 @@ static uint64_t minus(uint64_t from, uint64_t what)
 	return from > what ? from - what : 0;
 }
 
-/* What is resident and neither live, nor dirty, nor the allocator's own. Where the allocator counts the pages that hold
- * live blocks, that is what in them is not live, and fresher: the sum of all is taken more rarely. */
+/* What is resident and neither live, nor dirty, nor the allocator's own. Where the allocator counts
+ * the pages that hold live blocks, that is what in them is not live, and fresher: the sum of all is
+ * taken more rarely. */
 static uint64_t stuck_bytes(const struct mt_stats_snapshot *now)
 {
 	if (now->heap_active_bytes)
 		return minus(now->heap_active_bytes, now->heap_live_bytes);
-	return minus(minus(minus(now->heap_resident_bytes, now->heap_live_bytes), now->heap_dirty_bytes),
-		     now->heap_metadata_bytes);
+	return minus(
+		minus(minus(now->heap_resident_bytes, now->heap_live_bytes), now->heap_dirty_bytes),
+		now->heap_metadata_bytes);
 }
 
 static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *now)
@@ -34,8 +36,9 @@ static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *
 	sums->idle_bytes = now->heap_idle_bytes;
 	sums->dirty_bytes = now->heap_dirty_bytes;
 	sums->stuck_bytes = stuck_bytes(now);
-	sums->resident_bytes =
-		now->heap_resident_bytes > now->heap_active_bytes ? now->heap_resident_bytes : now->heap_active_bytes;
+	sums->resident_bytes = now->heap_resident_bytes > now->heap_active_bytes
+				       ? now->heap_resident_bytes
+				       : now->heap_active_bytes;
 	sums->gpu_allocated_bytes = now->gpu_allocated_bytes;
 	sums->gpu_reserved_bytes = now->gpu_reserved_bytes;
 	sums->gpu_idle_bytes = now->gpu_idle_bytes;
@@ -57,7 +60,8 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_roster_entry *entry
 	memcpy(row->rank, entry->head.rank, sizeof(row->rank));
 	row->pressure_level = now->pressure_level;
 	if (now->uptime_ms)
-		row->budget_used_pct = 100.0 * ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
+		row->budget_used_pct = 100.0 *
+				       ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
 				       ((double)now->uptime_ms * 1e6);
 }
 
@@ -65,8 +69,10 @@ struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file)
 {
 	struct mt_top_cleanup last = {0};
 
-	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < file->head.records_count; back++) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, file->head.records_count - back);
+	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < file->head.records_count;
+	     back++) {
+		const struct mt_stats_record *record =
+			mt_statsfile_record(file, file->head.records_count - back);
 
 		if (!record || record->merged == 1)
 			continue;
@@ -95,5 +101,7 @@ void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from)
 
 double mt_top_sums_stuck_percent(const struct mt_top_sums *sums)
 {
-	return sums->resident_bytes ? 100.0 * (double)sums->stuck_bytes / (double)sums->resident_bytes : -1;
+	return sums->resident_bytes
+		       ? 100.0 * (double)sums->stuck_bytes / (double)sums->resident_bytes
+		       : -1;
 }

@@ -1,17 +1,19 @@
-/* ctl/top/row.h -- one process as the view shows it: plain values, made from what it last said of itself and what is
- * known from earlier looks. Pure. */
+/* ctl/top/row.h -- one process as the view shows it: plain values, made from what it last said of
+ * itself and what is known from earlier looks. Pure. */
 #ifndef MT_CTL_TOP_ROW_H
 #define MT_CTL_TOP_ROW_H
 
 #include "ctl/roster.h"
 #include "ctl/top/history.h"
 
-/* Figures that may be added up over a subtree. RSS counts pages that processes share in each of them. */
+/* Figures that may be added up over a subtree. RSS counts pages that processes share in each of
+ * them. */
 struct mt_top_sums {
 	uint64_t rss_bytes, live_bytes, idle_bytes;
 	uint64_t dirty_bytes;
 	uint64_t resident_bytes; /* of the heap */
-	uint64_t stuck_bytes;    /* of these: free, but in pages that hold live blocks too: no purge returns them */
+	/* of these: free, but in pages that hold live blocks too: no purge returns them */
+	uint64_t stuck_bytes;
 	uint64_t gpu_allocated_bytes, gpu_reserved_bytes, gpu_idle_bytes;
 };
 
@@ -32,8 +34,10 @@ struct mt_top_row {
 	uint64_t pressure_level;
 	struct mt_top_sums own;
 	struct mt_top_cleanup last;
-	double budget_used_pct;               /* wall time that cleaning has cost since the shim woke up, in % */
-	uint64_t budget_pct;                  /* MT_BUDGET_PCT; 0: cleanings are not limited by it */
+	/* wall time that cleaning has cost since the shim woke up, in % */
+	double budget_used_pct;
+	/* MT_BUDGET_PCT; 0: cleanings are not limited by it */
+	uint64_t budget_pct;
 	const struct mt_top_history *history; /* never NULL */
 };
 

@@ -7,7 +7,8 @@
 #include "ctl/top/keys.h"
 #include "ctl/top/terminal.h"
 
-#define ESCAPE_MS 100 /* how long an Esc waits for the rest of a key: enough for ssh */
+/* how long an Esc waits for the rest of a key: enough for ssh */
+#define ESCAPE_MS 100
 #define RUN_MOST  512
 
 struct look {
@@ -137,11 +138,20 @@ int mt_top_screen_key(void)
 {
 	static const struct {
 		int theirs, ours;
-	} keys[] = {{'\r', MT_KEY_ENTER},        {KEY_ENTER, MT_KEY_ENTER},         {KEY_UP, MT_KEY_UP},
-		    {KEY_DOWN, MT_KEY_DOWN},     {KEY_LEFT, MT_KEY_LEFT},           {KEY_RIGHT, MT_KEY_RIGHT},
-		    {KEY_PPAGE, MT_KEY_PAGE_UP}, {KEY_NPAGE, MT_KEY_PAGE_DOWN},     {KEY_HOME, MT_KEY_HOME},
-		    {KEY_END, MT_KEY_END},       {KEY_BACKSPACE, MT_KEY_BACKSPACE}, {0x7f, MT_KEY_BACKSPACE},
-		    {'\b', MT_KEY_BACKSPACE},    {KEY_RESIZE, MT_KEY_RESIZE}};
+	} keys[] = {{'\r', MT_KEY_ENTER},
+		    {KEY_ENTER, MT_KEY_ENTER},
+		    {KEY_UP, MT_KEY_UP},
+		    {KEY_DOWN, MT_KEY_DOWN},
+		    {KEY_LEFT, MT_KEY_LEFT},
+		    {KEY_RIGHT, MT_KEY_RIGHT},
+		    {KEY_PPAGE, MT_KEY_PAGE_UP},
+		    {KEY_NPAGE, MT_KEY_PAGE_DOWN},
+		    {KEY_HOME, MT_KEY_HOME},
+		    {KEY_END, MT_KEY_END},
+		    {KEY_BACKSPACE, MT_KEY_BACKSPACE},
+		    {0x7f, MT_KEY_BACKSPACE},
+		    {'\b', MT_KEY_BACKSPACE},
+		    {KEY_RESIZE, MT_KEY_RESIZE}};
 	int key = getch();
 
 	if (key == ERR)

@@ -5,7 +5,8 @@
 #include "ctl/error.h"
 #include "ctl/top/canvas.h"
 
-/* NOT_AVAILABLE: no terminal, or one that cannot move the cursor; *why says which and what to do instead. */
+/* NOT_AVAILABLE: no terminal, or one that cannot move the cursor; *why says which and what to do
+ * instead. */
 enum mt_err mt_top_screen_start(struct mt_why *why);
 
 /* Leaves the terminal as it was found; exit does so, too. */

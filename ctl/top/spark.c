@@ -10,7 +10,8 @@
 
 static wchar_t level_glyph(bool unicode, int level)
 {
-	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588", ascii[] = L" _..--==#";
+	static const wchar_t blocks[] = L" \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588",
+			     ascii[] = L" _..--==#";
 
 	return (unicode ? blocks : ascii)[level < 0 ? 0 : level > LEVELS ? LEVELS : level];
 }
@@ -36,8 +37,8 @@ static uint64_t largest(const struct mt_top_point *points, size_t count)
 	return most;
 }
 
-void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at, const struct mt_top_history *history,
-		       uint64_t now_ns)
+void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at,
+		       const struct mt_top_history *history, uint64_t now_ns)
 {
 	size_t count = at.end > at.column ? (size_t)(at.end - at.column) : 0;
 	struct mt_top_point *points;
@@ -49,8 +50,9 @@ void mt_top_draw_trend(struct mt_top_canvas *canvas, struct mt_top_at at, const 
 	mt_top_history_spread(history, now_ns, points, count);
 	full = largest(points, count);
 	for (size_t i = 0; i < count; i++, at.column++)
-		mt_top_put_glyph(canvas, at, MT_STYLE_TREND,
-				 level_glyph(canvas->unicode, eighths(points[i].rss_bytes, full, 1)));
+		mt_top_put_glyph(
+			canvas, at, MT_STYLE_TREND,
+			level_glyph(canvas->unicode, eighths(points[i].rss_bytes, full, 1)));
 	free(points);
 }
 
@@ -69,7 +71,8 @@ static wchar_t part_glyph(const struct mt_top_canvas *canvas, enum mt_top_style 
 	}
 }
 
-void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at, const struct mt_top_bar *bar)
+void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at,
+		     const struct mt_top_bar *bar)
 {
 	int left = at.column + 1, width = at.end - at.column - 2, column = left;
 	uint64_t sum = 0;
@@ -78,7 +81,8 @@ void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at, const st
 	if (width < 1)
 		return;
 	mt_top_put(canvas, at, MT_STYLE_BOLD, "[");
-	for (const struct mt_top_part *part = bar->parts; part->style != MT_STYLE_PLAIN && bar->total_bytes; part++) {
+	for (const struct mt_top_part *part = bar->parts;
+	     part->style != MT_STYLE_PLAIN && bar->total_bytes; part++) {
 		int end;
 
 		sum = part->bytes > UINT64_MAX - sum ? UINT64_MAX : sum + part->bytes;
@@ -86,8 +90,8 @@ void mt_top_draw_bar(struct mt_top_canvas *canvas, struct mt_top_at at, const st
 					   (double)bar->total_bytes * width +
 				   0.5);
 		for (; column < end; column++)
-			mt_top_put_glyph(canvas, (struct mt_top_at){at.row, column, at.end - 1}, part->style,
-					 part_glyph(canvas, part->style));
+			mt_top_put_glyph(canvas, (struct mt_top_at){at.row, column, at.end - 1},
+					 part->style, part_glyph(canvas, part->style));
 	}
 	mt_top_put_right(canvas, inside, MT_STYLE_BOLD, bar->text);
 	mt_top_put(canvas, (struct mt_top_at){at.row, at.end - 1, at.end}, MT_STYLE_BOLD, "]");
@@ -100,7 +104,8 @@ static enum mt_top_style layer(const struct mt_top_point *point, uint64_t full, 
 
 	if (middle <= (double)point->live_bytes)
 		return MT_STYLE_LIVE;
-	return middle <= (double)point->live_bytes + (double)point->idle_bytes ? MT_STYLE_IDLE : MT_STYLE_REST;
+	return middle <= (double)point->live_bytes + (double)point->idle_bytes ? MT_STYLE_IDLE
+									       : MT_STYLE_REST;
 }
 
 /* Without block characters the layers are told apart as in bars. */
@@ -121,10 +126,12 @@ uint64_t mt_top_draw_chart(struct mt_top_canvas *canvas, struct mt_top_at at, in
 		int height = eighths(points[i].rss_bytes, full, rows);
 
 		for (int row = 0; row < rows && height > row * LEVELS; row++) {
-			const struct mt_top_at cell = {at.row + rows - 1 - row, at.column + (int)i, at.end};
+			const struct mt_top_at cell = {at.row + rows - 1 - row, at.column + (int)i,
+						       at.end};
 			enum mt_top_style style = layer(&points[i], full, row, rows);
 
-			mt_top_put_glyph(canvas, cell, style, chart_glyph(canvas, height - row * LEVELS, style));
+			mt_top_put_glyph(canvas, cell, style,
+					 chart_glyph(canvas, height - row * LEVELS, style));
 		}
 	}
 	return full;

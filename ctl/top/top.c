@@ -20,18 +20,20 @@
 #include "ctl/top/screen.h"
 
 #define INTERVAL_LEAST_MS 100u
-#define POLL_NS           (50 * UINT64_C(1000000)) /* while a process is asked for something */
-#define ONCE_COLUMNS      160
-#define HELP_COLUMNS      100
+/* while a process is asked for something */
+#define POLL_NS      (50 * UINT64_C(1000000))
+#define ONCE_COLUMNS 160
+#define HELP_COLUMNS 100
 
-static const char help[] =
-	"All shimmed processes of yours (for root: of everybody), as a tree, again and again. ? shows the keys.\n\n"
-	"  --interval=SECONDS  time between two looks (2; from 0.1)\n"
-	"  --sort=COLUMN       sort by a column of the list below (rss)\n"
-	"  --filter=TEXT       only those with TEXT in their command or PID\n"
-	"  --flat              no tree\n"
-	"  --once              prints one frame as plain text, as wide as the terminal or COLUMNS says (160), and "
-	"ends\n\n";
+static const char help[] = "All shimmed processes of yours (for root: of everybody), as a tree, "
+			   "again and again. ? shows the keys.\n\n"
+			   "  --interval=SECONDS  time between two looks (2; from 0.1)\n"
+			   "  --sort=COLUMN       sort by a column of the list below (rss)\n"
+			   "  --filter=TEXT       only those with TEXT in their command or PID\n"
+			   "  --flat              no tree\n"
+			   "  --once              prints one frame as plain text, as wide as the "
+			   "terminal or COLUMNS says (160), and "
+			   "ends\n\n";
 
 static volatile sig_atomic_t must_end, was_stopped;
 
@@ -43,8 +45,8 @@ static void on_signal(int number)
 		must_end = 1;
 }
 
-/* They come in while ppoll waits, and at no other time, so that none is missed. What is ignored (nohup) stays so.
- * SIGWINCH and SIGTSTP are ncurses' own. */
+/* They come in while ppoll waits, and at no other time, so that none is missed. What is ignored
+ * (nohup) stays so. SIGWINCH and SIGTSTP are ncurses' own. */
 static void catch_signals(sigset_t *out_waiting)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT};
@@ -77,7 +79,8 @@ static bool locale_is_utf8(void)
 static bool wait_for_key(uint64_t wait_ns, const sigset_t *waiting)
 {
 	struct pollfd terminal = {.fd = STDIN_FILENO, .events = POLLIN};
-	const struct timespec timeout = {(time_t)(wait_ns / 1000000000u), (long)(wait_ns % 1000000000u)};
+	const struct timespec timeout = {(time_t)(wait_ns / 1000000000u),
+					 (long)(wait_ns % 1000000000u)};
 
 	if (ppoll(&terminal, 1, &timeout, waiting) <= 0)
 		return true;
@@ -95,7 +98,9 @@ static void show(struct mt_top_app *app)
 
 static uint64_t time_to_wait(const struct mt_top_app *app, uint64_t next_ns, uint64_t now_ns)
 {
-	uint64_t wait_ns = app->is_paused ? UINT64_C(3600000000000) : next_ns > now_ns ? next_ns - now_ns : 0;
+	uint64_t wait_ns = app->is_paused     ? UINT64_C(3600000000000)
+			   : next_ns > now_ns ? next_ns - now_ns
+					      : 0;
 
 	return mt_top_actions_pending(&app->actions) && wait_ns > POLL_NS ? POLL_NS : wait_ns;
 }
@@ -152,7 +157,8 @@ static int once_columns(void)
 	struct winsize size = {0};
 	uint64_t columns;
 
-	if (named && mt_text_parse_u64(named, &columns) && columns >= MT_TOP_COLUMNS_LEAST && columns <= 1000)
+	if (named && mt_text_parse_u64(named, &columns) && columns >= MT_TOP_COLUMNS_LEAST &&
+	    columns <= 1000)
 		return (int)columns;
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= MT_TOP_COLUMNS_LEAST)
 		return size.ws_col;
@@ -208,8 +214,9 @@ static bool take_sort(struct mt_top_app *app, const char *name)
 		return true;
 	}
 	nearest = mt_text_nearest(name, names, MT_COLUMNS_COUNT);
-	mt_error_say("no column '%.40s'%s%s%s; `mtctl top --help` lists them", name, nearest ? "; did you mean '" : "",
-		     nearest ? nearest : "", nearest ? "'?" : "");
+	mt_error_say("no column '%.40s'%s%s%s; `mtctl top --help` lists them", name,
+		     nearest ? "; did you mean '" : "", nearest ? nearest : "",
+		     nearest ? "'?" : "");
 	return false;
 }
 

@@ -67,8 +67,8 @@ static bool wants_file(const struct mt_top_past *past, const struct mt_roster_en
 		entry->head.snapshot.requests_count != past->requests_count);
 }
 
-static void read_file(struct mt_top_watch *watch, struct mt_top_past *past, const struct mt_process *process,
-		      uint64_t now_ns)
+static void read_file(struct mt_top_watch *watch, struct mt_top_past *past,
+		      const struct mt_process *process, uint64_t now_ns)
 {
 	struct mt_stats_file *file = watch->file;
 	struct mt_why why;
@@ -84,8 +84,8 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_past *past, cons
 	past->budget_pct = number_setting(file, "budget_pct");
 }
 
-static void look_at(struct mt_top_watch *watch, struct mt_top_past *past, const struct mt_roster_entry *entry,
-		    struct mt_top_row *row)
+static void look_at(struct mt_top_watch *watch, struct mt_top_past *past,
+		    const struct mt_roster_entry *entry, struct mt_top_row *row)
 {
 	struct mt_top_point point;
 
@@ -93,8 +93,9 @@ static void look_at(struct mt_top_watch *watch, struct mt_top_past *past, const 
 	row->last = past->last;
 	row->budget_pct = past->budget_pct;
 	row->history = &past->history;
-	point = (struct mt_top_point){
-		.rss_bytes = row->own.rss_bytes, .live_bytes = row->own.live_bytes, .idle_bytes = row->own.idle_bytes};
+	point = (struct mt_top_point){.rss_bytes = row->own.rss_bytes,
+				      .live_bytes = row->own.live_bytes,
+				      .idle_bytes = row->own.idle_bytes};
 	point.time_ns = watch->now_ns;
 	mt_top_history_add(&past->history, &point);
 }
@@ -114,12 +115,14 @@ struct mt_top_row *mt_top_watch_look(struct mt_top_watch *watch, uint64_t now_ns
 	for (size_t i = 0; i < roster.count; i++) {
 		const struct mt_process *process = &roster.list[i].process;
 
-		pasts[i] = take_past(watch, (struct mt_top_id){process->pid, process->start_ticks}, &next);
+		pasts[i] = take_past(watch, (struct mt_top_id){process->pid, process->start_ticks},
+				     &next);
 		if (wants_file(pasts[i], &roster.list[i]))
 			read_file(watch, pasts[i], process, now_ns);
 		look_at(watch, pasts[i], &roster.list[i], &rows[i]);
 		if (roster.list[i].devices)
-			mt_top_gpus_add(&watch->gpus, roster.list[i].devices, roster.list[i].head.devices_count);
+			mt_top_gpus_add(&watch->gpus, roster.list[i].devices,
+					roster.list[i].head.devices_count);
 	}
 	free_pasts(watch);
 	watch->pasts = pasts;

@@ -1,6 +1,7 @@
-/* ctl/top/watch.h -- looks at all shimmed processes again and again, and remembers what one look cannot tell: the
- * history of each, its last cleanup, its budget. A stats file is read whole only where its head says that something is
- * new in it: with 100 processes at rest a look reads 100 heads. Nobody is woken. */
+/* ctl/top/watch.h -- looks at all shimmed processes again and again, and remembers what one look
+ * cannot tell: the history of each, its last cleanup, its budget. A stats file is read whole only
+ * where its head says that something is new in it: with 100 processes at rest a look reads 100
+ * heads. Nobody is woken. */
 #ifndef MT_CTL_TOP_WATCH_H
 #define MT_CTL_TOP_WATCH_H
 
@@ -20,7 +21,9 @@ struct mt_top_watch {
 void mt_top_watch_start(struct mt_top_watch *watch);
 void mt_top_watch_end(struct mt_top_watch *watch);
 
-/* Answers a new list by pid, which the caller frees; the histories in it live until the next look. */
-struct mt_top_row *mt_top_watch_look(struct mt_top_watch *watch, uint64_t now_ns, size_t *out_count);
+/* Answers a new list by pid, which the caller frees; the histories in it live until the next look.
+ */
+struct mt_top_row *mt_top_watch_look(struct mt_top_watch *watch, uint64_t now_ns,
+				     size_t *out_count);
 
 #endif

@@ -15,15 +15,18 @@ _Atomic(void *) mt_deepbind_next;
 
 MT_COLD void mt_deepbind_find(void)
 {
-	atomic_store_explicit(&mt_deepbind_next, mt_symbol(RTLD_NEXT, "dlopen"), memory_order_relaxed);
+	atomic_store_explicit(&mt_deepbind_next, mt_symbol(RTLD_NEXT, "dlopen"),
+			      memory_order_relaxed);
 }
 
 static void tell(void)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) /* a flag alone, no ordering */
-		mt_log(MT_LOG_INFO, "dlopen: RTLD_DEEPBIND is left out, since libraries so bound mix libc's allocator "
+	/* a flag alone, no ordering */
+	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+		mt_log(MT_LOG_INFO, "dlopen: RTLD_DEEPBIND is left out, since libraries so bound "
+				    "mix libc's allocator "
 				    "with this one; MT_ALLOCATOR=system keeps it");
 }
 

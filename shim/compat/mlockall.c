@@ -12,8 +12,9 @@
 #include "core/log.h"
 #include "sys/os.h"
 
-#define JEMALLOC_BYTES (64 * MT_MIB) /* its beginnings, and room to grow in steps of 2 MB and more */
-#define IPC_LOCK_DIGIT 12            /* of CapEff's 16: CAP_IPC_LOCK is bit 14 */
+/* its beginnings, and room to grow in steps of 2 MB and more */
+#define JEMALLOC_BYTES (64 * MT_MIB)
+#define IPC_LOCK_DIGIT 12 /* of CapEff's 16: CAP_IPC_LOCK is bit 14 */
 #define IPC_LOCK_BIT   4
 
 struct look {
@@ -21,15 +22,20 @@ struct look {
 	bool is_wanted;
 };
 
-#define GNU_BUCKETS 4 /* words before the Bloom filter; its length is the third */
+#define GNU_BUCKETS  4 /* words before the Bloom filter; its length is the third */
 #define SYMBOLS_MOST 100000u
 
-/* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU hash section knows; where it is
- * empty it does not say where the table ends, which linkers put right before its strings. */
-static size_t undefined_end(const ElfW(Sym) *symbols, const char *strings, const uint32_t *gnu_hash, const uint32_t *hash)
+/* Up to which symbol there may be undefined ones. Behind them in the table come those that the GNU
+ * hash section knows; where it is empty it does not say where the table ends, which linkers put
+ * right before its strings. */
+static size_t undefined_end(const ElfW(Sym) * symbols, const char *strings,
+			    const uint32_t *gnu_hash, const uint32_t *hash)
 {
-	const uint32_t *buckets = gnu_hash ? gnu_hash + GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / 4) : NULL;
-	size_t between = (uintptr_t)strings > (uintptr_t)symbols ? ((uintptr_t)strings - (uintptr_t)symbols) / sizeof(*symbols) : 0;
+	const uint32_t *buckets =
+		gnu_hash ? gnu_hash + GNU_BUCKETS + gnu_hash[2] * (sizeof(ElfW(Addr)) / 4) : NULL;
+	size_t between = (uintptr_t)strings > (uintptr_t)symbols
+				 ? ((uintptr_t)strings - (uintptr_t)symbols) / sizeof(*symbols)
+				 : 0;
 
 	if (hash)
 		return hash[1];
@@ -61,7 +67,8 @@ static bool calls_mlockall(const struct mt_elf_object *object)
 		return false;
 	end = undefined_end(symbols, strings, gnu_hash, hash);
 	for (size_t i = 1; i < end; i++)
-		if (symbols[i].st_shndx == SHN_UNDEF && strcmp(strings + symbols[i].st_name, "mlockall") == 0)
+		if (symbols[i].st_shndx == SHN_UNDEF &&
+		    strcmp(strings + symbols[i].st_name, "mlockall") == 0)
 			return true;
 	return false;
 }
@@ -98,12 +105,15 @@ static bool may_lock_anything(void)
 	char status[4096];
 	const char *at;
 
-	if (mt_os_read_file("/proc/self/status", status, sizeof(status)) <= 0 || !(at = strstr(status, "\nCapEff:\t")))
+	if (mt_os_read_file("/proc/self/status", status, sizeof(status)) <= 0 ||
+	    !(at = strstr(status, "\nCapEff:\t")))
 		return false;
 	at += strlen("\nCapEff:\t");
 	if (strspn(at, "0123456789abcdef") != 16)
 		return false;
-	return (at[IPC_LOCK_DIGIT] >= 'a' ? at[IPC_LOCK_DIGIT] - 'a' + 10 : at[IPC_LOCK_DIGIT] - '0') & IPC_LOCK_BIT;
+	return (at[IPC_LOCK_DIGIT] >= 'a' ? at[IPC_LOCK_DIGIT] - 'a' + 10
+					  : at[IPC_LOCK_DIGIT] - '0') &
+	       IPC_LOCK_BIT;
 }
 
 bool mt_memlock_is_tight(void)
@@ -116,13 +126,16 @@ bool mt_memlock_is_tight(void)
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
 		limit.rlim_cur = UINT64_MAX;
 	errno = kept;
-	if (limit.rlim_cur > 16 * JEMALLOC_BYTES) /* a program of that size does not fail by jemalloc's beginnings */
+	/* a program of that size does not fail by jemalloc's beginnings */
+	if (limit.rlim_cur > 16 * JEMALLOC_BYTES)
 		return false;
 	(void)mt_loader_iterate(add_object, &look);
-	is_tight = look.is_wanted && look.mapped_bytes <= limit.rlim_cur && limit.rlim_cur - look.mapped_bytes < JEMALLOC_BYTES &&
-		   !may_lock_anything();
+	is_tight = look.is_wanted && look.mapped_bytes <= limit.rlim_cur &&
+		   limit.rlim_cur - look.mapped_bytes < JEMALLOC_BYTES && !may_lock_anything();
 	if (is_tight)
-		mt_log(MT_LOG_INFO, "the program calls mlockall and may lock %llu MB: libc's malloc serves, jemalloc would not fit",
+		mt_log(MT_LOG_INFO,
+		       "the program calls mlockall and may lock %llu MB: libc's malloc serves, "
+		       "jemalloc would not fit",
 		       (unsigned long long)(limit.rlim_cur / MT_MIB));
 	return is_tight;
 }

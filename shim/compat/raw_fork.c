@@ -1,13 +1,15 @@
-/* compat/raw_fork.c -- a child that is made past fork's handlers: by _Fork, by clone, by the bare system call, as sandboxes and
- * container tools do. A program of one thread may allocate in it. The worker does not come along, but its half-done
- * purge would: so the heap stands still meanwhile. Those that share our memory (CLONE_VM, vfork) need nothing; a system call
- * that is made without libc is not seen.
- * CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls exec, which may be hours. There the heap stands
- * still until the kernel has written the copy's id, which it does as soon as the copy is made. Where the program has the
- * id written for itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), there is no word for ours: the heap is not held.
- * Also in signal handlers, where _Fork is allowed: nothing of ours that a program's thread may hold for long is waited for.
- * clone and syscall are here without the ellipsis of their prototypes, which would keep us from passing a call on
- * untouched: so under names of our own, which the assembler replaces. Source: clone(2), clone3(2), _Fork(3). */
+/* compat/raw_fork.c -- a child that is made past fork's handlers: by _Fork, by clone, by the bare
+ * system call, as sandboxes and container tools do. A program of one thread may allocate in it. The
+ * worker does not come along, but its half-done purge would: so the heap stands still meanwhile.
+ * Those that share our memory (CLONE_VM, vfork) need nothing; a system call that is made without
+ * libc is not seen. CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls
+ * exec, which may be hours. There the heap stands still until the kernel has written the copy's id,
+ * which it does as soon as the copy is made. Where the program has the id written for itself
+ * (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), there is no word for ours: the heap is not held. Also
+ * in signal handlers, where _Fork is allowed: nothing of ours that a program's thread may hold for
+ * long is waited for. clone and syscall are here without the ellipsis of their prototypes, which
+ * would keep us from passing a call on untouched: so under names of our own, which the assembler
+ * replaces. Source: clone(2), clone3(2), _Fork(3). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -29,27 +31,31 @@
 #include "heap/shared_pages.h"
 
 typedef long (*syscall_fn)(long number, long a, long b, long c, long d, long e, long f);
-typedef int (*clone_fn)(int (*start)(void *), void *stack, int flags, void *argument, void *parent_tid, void *tls,
-			void *child_tid);
+typedef int (*clone_fn)(int (*start)(void *), void *stack, int flags, void *argument,
+			void *parent_tid, void *tls, void *child_tid);
 
 MT_EXPORT pid_t _Fork(void);
-MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument, void *parent_tid, void *tls,
-			 void *child_tid) __asm__("clone");
-MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument,
+			 void *parent_tid, void *tls, void *child_tid) __asm__("clone");
+MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
+			    long f) __asm__("syscall");
 
 typedef pid_t (*fork_fn)(void);
 
-/* Found once: these are called in handlers, and in children of a process that had a thread in the loader, where dlsym may
- * not be asked. No ordering. */
+/* Found once: these are called in handlers, and in children of a process that had a thread in the
+ * loader, where dlsym may not be asked. No ordering. */
 static _Atomic(fork_fn) next_fork;
 static _Atomic(clone_fn) next_clone;
 static _Atomic(syscall_fn) next_syscall;
 
 void mt_raw_fork_start(void)
 {
-	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"), memory_order_relaxed);
-	atomic_store_explicit(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"), memory_order_relaxed);
-	atomic_store_explicit(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"), memory_order_relaxed);
+	atomic_store_explicit(&next_fork, (fork_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "_Fork"),
+			      memory_order_relaxed);
+	atomic_store_explicit(&next_clone, (clone_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "clone"),
+			      memory_order_relaxed);
+	atomic_store_explicit(&next_syscall, (syscall_fn)(uintptr_t)mt_symbol(RTLD_NEXT, "syscall"),
+			      memory_order_relaxed);
 }
 
 static bool is_shared(void)
@@ -68,7 +74,8 @@ static bool hold(void)
 	return held;
 }
 
-/* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the answer; NULL: nothing is held. */
+/* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the
+ * answer; NULL: nothing is held. */
 static _Atomic pid_t *hold_asleep(unsigned long *flags)
 {
 	int kept = errno;
@@ -130,22 +137,24 @@ static int run_copy(void *of_maker)
 }
 
 /* With CLONE_VFORK. */
-static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *stack, int flags, void *const ids[3])
+static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *stack, int flags,
+				void *const ids[3])
 {
 	unsigned long all_flags = (unsigned int)flags;
 	_Atomic pid_t *word = hold_asleep(&all_flags);
 	int child;
 
 	copy->held = word != NULL;
-	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
+	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0],
+		     ids[1], ids[2]);
 	mt_shared_pages_note_fork();
 	if (word)
 		mt_purge_end_copy(child >= 0);
 	return child;
 }
 
-MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument, void *parent_tid, void *tls,
-			 void *child_tid)
+MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument,
+			 void *parent_tid, void *tls, void *child_tid)
 {
 	struct copy_start copy = {.start = start, .argument = argument};
 	clone_fn next = atomic_load_explicit(&next_clone, memory_order_relaxed);
@@ -156,7 +165,8 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
 	if (flags & CLONE_VFORK)
-		return clone_asleep(next, &copy, stack, flags, (void *const[]){parent_tid, tls, child_tid});
+		return clone_asleep(next, &copy, stack, flags,
+				    (void *const[]){parent_tid, tls, child_tid});
 	copy.held = hold();
 	child = next(run_copy, stack, flags, &copy, parent_tid, tls, child_tid);
 	release(copy.held, false);
@@ -172,13 +182,16 @@ static bool may_copy(long number)
 	return number == SYS_clone || number == SYS_clone3;
 }
 
-/* A bad pointer is the kernel's to refuse. Asked by a futex that waits for no time, which every sandbox knows; its word must be aligned,
- * and a pointer that is not is passed on as one that cannot be read. */
+/* A bad pointer is the kernel's to refuse. Asked by a futex that waits for no time, which every
+ * sandbox knows; its word must be aligned, and a pointer that is not is passed on as one that
+ * cannot be read. */
 static bool is_readable(const struct clone_args *wanted)
 {
 	const struct timespec none = {0};
 	int kept = errno;
-	bool can_read = mt_raw_syscall(SYS_futex, wanted, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &none) == 0 || (errno != EFAULT && errno != EINVAL);
+	bool can_read =
+		mt_raw_syscall(SYS_futex, wanted, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 0, &none) == 0 ||
+		(errno != EFAULT && errno != EINVAL);
 
 	errno = kept;
 	return can_read;
@@ -191,7 +204,8 @@ static bool shares_memory(long number, long a, long b)
 	if (number == SYS_clone)
 		return a & CLONE_VM;
 	if (number == SYS_clone3)
-		return (unsigned long)b < CLONE_ARGS_SIZE_VER0 || !is_readable(wanted) || (wanted->flags & CLONE_VM);
+		return (unsigned long)b < CLONE_ARGS_SIZE_VER0 || !is_readable(wanted) ||
+		       (wanted->flags & CLONE_VM);
 	return false;
 }
 
@@ -208,7 +222,8 @@ static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, lon
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
 	unsigned long flags = (unsigned long)a;
 	_Atomic pid_t *word = number == SYS_clone ? hold_asleep(&flags) : NULL;
-	long child = next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
+	long child =
+		next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
 
 	mt_shared_pages_note_fork();
 	if (word && child == 0)
@@ -228,7 +243,8 @@ static MT_COLD long copy_by_call(long number, long a, long b, long c, long d, lo
 	return child;
 }
 
-/* Every other call passes with nothing but a look at its number; before the constructor it goes straight to the kernel. */
+/* Every other call passes with nothing but a look at its number; before the constructor it goes
+ * straight to the kernel. */
 MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
@@ -236,6 +252,7 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 	if (mt_unlikely(!next))
 		return mt_raw_syscall(number, a, b, c, d, e, f);
 	if (mt_unlikely(may_copy(number)) && !shares_memory(number, a, b))
-		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e) : copy_by_call(number, a, b, c, d, e, f);
+		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e)
+					       : copy_by_call(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);
 }

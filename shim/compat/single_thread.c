@@ -1,8 +1,8 @@
-/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads: the worker is away meanwhile.
- * unshare and setns: where a user namespace is concerned (and for setns a mount namespace), the kernel refuses both
- * to a process of several threads; a program of one must not become one by the worker. So where they are refused with
- * EINVAL while the worker runs, it ends, they are asked once more, and it begins again. The bare system calls are not
- * seen.
+/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads:
+ * the worker is away meanwhile. unshare and setns: where a user namespace is concerned (and for
+ * setns a mount namespace), the kernel refuses both to a process of several threads; a program of
+ * one must not become one by the worker. So where they are refused with EINVAL while the worker
+ * runs, it ends, they are asked once more, and it begins again. The bare system calls are not seen.
  * Source: unshare(2), setns(2). */
 #include "compat/single_thread.h"
 
@@ -20,19 +20,20 @@
 MT_EXPORT int unshare(int flags);
 MT_EXPORT int setns(int fd, int type);
 
-/* Ids: libc has every thread change its own, and aborts where one may not what another may. The program's may by
- * capabilities that it has kept or taken for itself alone (PR_SET_KEEPCAPS, capset), or may not by a filter of its own; so
- * where the worker's rights are others, or cannot be told, it is away meanwhile. Not whenever ids change: a file server does
- * that for each request, and it would wait for the end of a thread, which may be a purge, and pay for another one. */
-#define IDS(X)                                                          \
-	X(setuid, (uid_t id), (id))                                     \
-	X(setgid, (gid_t id), (id))                                     \
-	X(seteuid, (uid_t id), (id))                                    \
-	X(setegid, (gid_t id), (id))                                    \
-	X(setreuid, (uid_t real, uid_t effective), (real, effective))   \
-	X(setregid, (gid_t real, gid_t effective), (real, effective))   \
-	X(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved)) \
-	X(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved)) \
+/* Ids: libc has every thread change its own, and aborts where one may not what another may. The
+ * program's may by capabilities that it has kept or taken for itself alone (PR_SET_KEEPCAPS,
+ * capset), or may not by a filter of its own; so where the worker's rights are others, or cannot be
+ * told, it is away meanwhile. Not whenever ids change: a file server does that for each request,
+ * and it would wait for the end of a thread, which may be a purge, and pay for another one. */
+#define IDS(X)                                                                                     \
+	X(setuid, (uid_t id), (id))                                                                \
+	X(setgid, (gid_t id), (id))                                                                \
+	X(seteuid, (uid_t id), (id))                                                               \
+	X(setegid, (gid_t id), (id))                                                               \
+	X(setreuid, (uid_t real, uid_t effective), (real, effective))                              \
+	X(setregid, (gid_t real, gid_t effective), (real, effective))                              \
+	X(setresuid, (uid_t real, uid_t effective, uid_t saved), (real, effective, saved))         \
+	X(setresgid, (gid_t real, gid_t effective, gid_t saved), (real, effective, saved))         \
 	X(setgroups, (size_t count, const gid_t *groups), (count, groups))
 
 #define X(name, params, args) MT_EXPORT int name params;
@@ -51,9 +52,9 @@ static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", IDS(X)};
 
 static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store is the same; no ordering */
 
-/* A child of _Fork or of the bare system call may be a copy of a process that had a thread in dlopen: it has the loader's
- * lock, and nobody who would give it back. It may change its ids all the same. So there libc's own is taken, without
- * asking. */
+/* A child of _Fork or of the bare system call may be a copy of a process that had a thread in
+ * dlopen: it has the loader's lock, and nobody who would give it back. It may change its ids all
+ * the same. So there libc's own is taken, without asking. */
 static void *next_function(enum next which)
 {
 	void *found = atomic_load_explicit(&next_functions[which], memory_order_relaxed);
@@ -77,12 +78,14 @@ void mt_single_thread_find(void)
 
 static bool step_aside(void)
 {
-	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process() && mt_worker_pause();
+	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process() &&
+	       mt_worker_pause();
 }
 
 static bool make_way_for_ids(void)
 {
-	return mt_init_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() && step_aside();
+	return mt_init_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() &&
+	       step_aside();
 }
 
 static bool is_in_the_way(int answer)
@@ -126,18 +129,18 @@ MT_EXPORT int setns(int fd, int type)
 	return answer;
 }
 
-#define X(name, params, args)                                                                   \
-	MT_EXPORT int name params                                                               \
-	{                                                                                       \
-		bool aside = make_way_for_ids();                                                \
-		int (*next) params;                                                             \
-		int answer;                                                                     \
-                                                                                                \
-		*(void **)(void *)&next = next_function(NEXT_##name);                           \
-		answer = next args;                                                             \
-		if (aside)                                                                      \
-			come_back();                                                            \
-		return answer;                                                                  \
+#define X(name, params, args)                                                                      \
+	MT_EXPORT int name params                                                                  \
+	{                                                                                          \
+		bool aside = make_way_for_ids();                                                   \
+		int(*next) params;                                                                 \
+		int answer;                                                                        \
+                                                                                                   \
+		*(void **)(void *)&next = next_function(NEXT_##name);                              \
+		answer = next args;                                                                \
+		if (aside)                                                                         \
+			come_back();                                                               \
+		return answer;                                                                     \
 	}
 IDS(X)
 #undef X

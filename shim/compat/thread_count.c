@@ -1,9 +1,10 @@
-/* compat/thread_count.c -- fopen, for one file and one reader. Python 3.12 and later open /proc/self/stat in the parent
- * right after a fork, read its field num_threads, and warn the user of "multi-threaded, use of fork() may lead to
- * deadlocks" where it is not 1. Fork's handlers see to our threads (core/init.c), so for this question they do not count:
- * the thread of Python's that has forked finds them left out of that field when it next opens the file. Every other reader, and
- * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried. Source:
- * warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
+/* compat/thread_count.c -- fopen, for one file and one reader. Python 3.12 and later open
+ * /proc/self/stat in the parent right after a fork, read its field num_threads, and warn the user
+ * of "multi-threaded, use of fork() may lead to deadlocks" where it is not 1. Fork's handlers see
+ * to our threads (core/init.c), so for this question they do not count: the thread of Python's that
+ * has forked finds them left out of that field when it next opens the file. Every other reader, and
+ * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried.
+ * Source: warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
 #include "compat/thread_count.h"
 
 #include <dlfcn.h>
@@ -49,7 +50,8 @@ static MT_TLS bool has_forked; /* and has not opened the file since */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
 	bool is_copy = mt_init_is_on() && !mt_init_is_own_process();
-	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name) : mt_symbol(RTLD_NEXT, name));
+	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name)
+						     : mt_symbol(RTLD_NEXT, name));
 
 	if (!is_copy)
 		atomic_store_explicit(next, found, memory_order_relaxed);
@@ -67,7 +69,8 @@ void mt_thread_count_forked(void)
 	has_forked = true;
 }
 
-/* The kernel's text without our threads, in a file of memory that is open for reading alone; -1 where it cannot be had, or none of them is in it. */
+/* The kernel's text without our threads, in a file of memory that is open for reading alone; -1
+ * where it cannot be had, or none of them is in it. */
 static int make_text(void)
 {
 	char text[1024];
@@ -82,8 +85,8 @@ static int make_text(void)
 
 	if (!ours || count <= ours)
 		return -1;
-	mt_format(own, sizeof(own), "%.*s%llu%s", (int)(field - text), text, (unsigned long long)(count - ours),
-		  field + strspn(field, "0123456789"));
+	mt_format(own, sizeof(own), "%.*s%llu%s", (int)(field - text), text,
+		  (unsigned long long)(count - ours), field + strspn(field, "0123456789"));
 	bytes = strlen(own);
 	fd = (int)mt_raw_syscall(SYS_memfd_create, "stat", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0)
@@ -114,7 +117,8 @@ static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 	flags = mt_raw_syscall(SYS_fcntl, number, F_GETFD);
 	fd = make_text();
 	if (fd >= 0) {
-		(void)mt_raw_syscall(SYS_dup3, fd, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
+		(void)mt_raw_syscall(SYS_dup3, fd, number,
+				     flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
 		mt_os_close(fd);
 	}
 	errno = kept;

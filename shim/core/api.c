@@ -20,14 +20,16 @@
 
 static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
-	const struct mt_trim_request order = {.reason = reason, .level = level, .round = round, .here = true};
+	const struct mt_trim_request order = {
+		.reason = reason, .level = level, .round = round, .here = true};
 	struct mt_stats_record record;
 
 	mt_cleanup_run(&order, &record);
 	if (record.result == MT_NULL_RESULT)
 		return -1;
-	return record.anon_before_bytes > record.anon_after_bytes ?
-		       (int64_t)(record.anon_before_bytes - record.anon_after_bytes) : 0;
+	return record.anon_before_bytes > record.anon_after_bytes
+		       ? (int64_t)(record.anon_before_bytes - record.anon_after_bytes)
+		       : 0;
 }
 
 MT_EXPORT uint64_t mt_round(void)
@@ -39,8 +41,10 @@ MT_EXPORT uint64_t mt_round(void)
 	if (!mt_init_is_on())
 		return 0;
 	round = mt_rounds_end();
-	/* The worker's adaptive rounds wants to see every round end, and is on its first rung where there is no worker. */
-	if (!mt_rounds_due(round, cfg->gc_rounds == MT_COUNT_AUTO ? 1 : cfg->gc_rounds, cfg, &level))
+	/* The worker's adaptive rounds wants to see every round end, and is on its first rung where
+	 * there is no worker. */
+	if (!mt_rounds_due(round, cfg->gc_rounds == MT_COUNT_AUTO ? 1 : cfg->gc_rounds, cfg,
+			   &level))
 		return round;
 	/* A process too small for a worker cleans up by itself. */
 	if (mt_worker_is_running())
@@ -77,7 +81,8 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	now.rounds_count = mt_rounds_count();
 	figures = mt_publish_lock();
 	if (!counted)
-		now.live_bytes = figures->heap_live_bytes; /* the allocator's own, as of the last look */
+		/* the allocator's own, as of the last look */
+		now.live_bytes = figures->heap_live_bytes;
 	now.light_count = figures->light_count;
 	now.heavy_count = figures->heavy_count;
 	now.purge_count = figures->purge_count;
@@ -106,7 +111,8 @@ MT_EXPORT int mt_try_trim(void)
 	return bytes > 0 ? 1 : (int)bytes;
 }
 
-extern __typeof__(mt_allocator_type) own_allocator_type __attribute__((alias("mt_allocator_type"), visibility("hidden")));
+extern __typeof__(mt_allocator_type) own_allocator_type
+	__attribute__((alias("mt_allocator_type"), visibility("hidden")));
 
 bool mt_api_is_second(void)
 {

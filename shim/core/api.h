@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* Whether another copy of this library (another path, preloaded by the system and by the user) stands before us in line. */
+/* Whether another copy of this library (another path, preloaded by the system and by the user)
+ * stands before us in line. */
 bool mt_api_is_second(void);
 
 #endif

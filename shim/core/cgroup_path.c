@@ -42,7 +42,8 @@ bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 
 /* ---- lines ---- */
 
-/* Gives each line, without its newline, to take until that has had enough. A file without an end in a newline, too. */
+/* Gives each line, without its newline, to take until that has had enough. A file without an end in
+ * a newline, too. */
 static void each_line(const char *path, bool (*take)(char *line, void *context), void *context)
 {
 	static char text[LINE_BYTES];
@@ -111,19 +112,22 @@ static bool take_path(char *line, void *context)
 	if (!path || path[1] != '/' || strlen(path + 1) >= sizeof(search->path))
 		return false;
 	*path++ = 0;
-	if (search->controller ? !mt_cgroup_has_word(controllers + 1, search->controller) : strcmp(line, "0:") != 0)
+	if (search->controller ? !mt_cgroup_has_word(controllers + 1, search->controller)
+			       : strcmp(line, "0:") != 0)
 		return false;
 	memcpy(search->path, path, strlen(path) + 1);
 	search->found = true;
 	return true;
 }
 
-static bool set_place(struct mt_cgroup_path *out, const char *root, const char *mount, const char *below)
+static bool set_place(struct mt_cgroup_path *out, const char *root, const char *mount,
+		      const char *below)
 {
 	if (strlen(root) + strlen(mount) + strlen(below) >= sizeof(out->directory))
 		return false;
 	out->mount_length = strlen(root) + strlen(mount);
-	out->length = mt_format(out->directory, sizeof(out->directory), "%s%s%s", root, mount, below);
+	out->length =
+		mt_format(out->directory, sizeof(out->directory), "%s%s%s", root, mount, below);
 	return true;
 }
 
@@ -210,14 +214,16 @@ static const char *path_of(const struct mt_cgroup_path *place, size_t length, co
 
 bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file)
 {
-	int fd = mt_os_open(path_of(place, length, file), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
+	int fd = mt_os_open(path_of(place, length, file),
+			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	if (fd >= 0)
 		mt_os_close(fd);
 	return fd >= 0;
 }
 
-bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file, char *out, size_t out_bytes)
+bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
+			 char *out, size_t out_bytes)
 {
 	return mt_os_read_file(path_of(place, length, file), out, out_bytes) > 0;
 }

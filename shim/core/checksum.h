@@ -1,5 +1,5 @@
-/* core/checksum.h -- FNV-1a, 64 bit, by 8-byte words: the checksum of our files, for who writes and who reads them.
- * It finds what was cut or is half written; it keeps nobody from forging. Source:
+/* core/checksum.h -- FNV-1a, 64 bit, by 8-byte words: the checksum of our files, for who writes and
+ * who reads them. It finds what was cut or is half written; it keeps nobody from forging. Source:
  * http://www.isthe.com/chongo/tech/comp/fnv/, with words instead of bytes. */
 #ifndef MT_CORE_CHECKSUM_H
 #define MT_CORE_CHECKSUM_H

@@ -17,7 +17,6 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-
 static struct mt_lock lock = MT_LOCK(cleanup); /* one purge at a time */
 static _Atomic uint64_t foreign_bytes;
 static _Atomic uint64_t worker_purge_ns; /* CPU time of the worker's purges; counter, no ordering */
@@ -45,18 +44,20 @@ static uint64_t live_bytes(void)
 	return figures.live_bytes;
 }
 
-/* A cleanup that nobody asked for: of several processes that train together, one that collects or flushes lets all
- * others wait. */
+/* A cleanup that nobody asked for: of several processes that train together, one that collects or
+ * flushes lets all others wait. */
 static bool is_automatic(const struct mt_trim_request *order)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
-	return order->reason == MT_REASON_ROUND && (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
+	return order->reason == MT_REASON_ROUND &&
+	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
 static bool spares_ranks(const struct mt_trim_request *order)
 {
-	return order->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 && is_automatic(order);
+	return order->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 &&
+	       is_automatic(order);
 }
 
 static void publish_left(const struct mt_python_outcome *outcome)
@@ -99,12 +100,14 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	figures->light_count += record->level == MT_LEVEL_LIGHT;
 	figures->heavy_count += record->level == MT_LEVEL_HEAVY;
 	figures->gc_count += record->gc_state == MT_GC_DONE;
-	figures->gc_late_count += record->gc_state == MT_GC_LATE || record->gc_state == MT_GC_BLOCKED;
+	figures->gc_late_count +=
+		record->gc_state == MT_GC_LATE || record->gc_state == MT_GC_BLOCKED;
 	figures->gc_collected_count += record->gc_collected_count;
 	figures->gc_cost_ns += record->gc_ns;
 	if (record->gpu_state == MT_GPU_DONE && record->reason != MT_REASON_FRAMEWORK) {
 		figures->gpu_flush_count++;
-		figures->gpu_flushed_bytes += mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes);
+		figures->gpu_flushed_bytes +=
+			mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes);
 	}
 	if (!record->merged) {
 		figures->purge_count++;
@@ -114,8 +117,10 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	mt_publish_unlock();
 }
 
-/* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no pressure. */
-static const char *describe_pressure(const struct mt_stats_record *record, char *out, size_t out_bytes)
+/* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no
+ * pressure. */
+static const char *describe_pressure(const struct mt_stats_record *record, char *out,
+				     size_t out_bytes)
 {
 	static const char *const levels[] = {"none", "warn", "critical"};
 	static const char *const sources[] = {
@@ -131,9 +136,11 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 	length = mt_format(out, out_bytes, " pressure=%s sources=", levels[record->pressure_level]);
 	for (int i = 0, told = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
 		if (record->pressure_sources & 1u << i)
-			length += mt_format(out + length, out_bytes - length, "%s%s", told++ ? "," : "", sources[i]);
+			length += mt_format(out + length, out_bytes - length, "%s%s",
+					    told++ ? "," : "", sources[i]);
 	(void)mt_format(out + length, out_bytes - length, " used_bytes=%llu limit_bytes=%llu",
-			(unsigned long long)record->pressure_used_bytes, (unsigned long long)record->pressure_limit_bytes);
+			(unsigned long long)record->pressure_used_bytes,
+			(unsigned long long)record->pressure_limit_bytes);
 	return out;
 }
 
@@ -155,22 +162,31 @@ static void print_profile(const struct mt_stats_record *record)
 
 	if (!mt_config()->profile)
 		return;
-	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s rss_before_bytes=%llu rss_after_bytes=%llu "
-		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu gc=%s gc_us=%llu "
-	       "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
-	       "frameworks=%s%s%s%s",
-	       reason_texts[record->reason], level_texts[record->level], (unsigned long long)record->round,
-	       mt_backend_identity()->allocator, result, (unsigned long long)record->rss_before_bytes,
-	       (unsigned long long)record->rss_after_bytes, (unsigned long long)record->anon_before_bytes,
-	       (unsigned long long)record->anon_after_bytes, (unsigned long long)record->duration_ns / 1000,
-	       (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
-	       (unsigned long long)record->gc_ns / 1000, (unsigned long long)record->gc_collected_count,
-	       record->merged, gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
-	       (unsigned long long)record->gpu_after_bytes, (unsigned long long)record->pinned_before_bytes,
-	       (unsigned long long)record->pinned_after_bytes, record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
-	       record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
-	       record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
-	       describe_pressure(record, pressure, sizeof(pressure)));
+	mt_log_plain("cleanup reason=%s level=%s round=%llu allocator=%s result=%s "
+		     "rss_before_bytes=%llu rss_after_bytes=%llu "
+		     "anon_before_bytes=%llu anon_after_bytes=%llu duration_us=%llu purge_us=%llu "
+		     "gc=%s gc_us=%llu "
+		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
+		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
+		     "frameworks=%s%s%s%s",
+		     reason_texts[record->reason], level_texts[record->level],
+		     (unsigned long long)record->round, mt_backend_identity()->allocator, result,
+		     (unsigned long long)record->rss_before_bytes,
+		     (unsigned long long)record->rss_after_bytes,
+		     (unsigned long long)record->anon_before_bytes,
+		     (unsigned long long)record->anon_after_bytes,
+		     (unsigned long long)record->duration_ns / 1000,
+		     (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
+		     (unsigned long long)record->gc_ns / 1000,
+		     (unsigned long long)record->gc_collected_count, record->merged,
+		     gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
+		     (unsigned long long)record->gpu_after_bytes,
+		     (unsigned long long)record->pinned_before_bytes,
+		     (unsigned long long)record->pinned_after_bytes,
+		     record->frameworks & MT_FRAMEWORK_TORCH ? "torch," : "",
+		     record->frameworks & MT_FRAMEWORK_CUPY ? "cupy," : "",
+		     record->frameworks & MT_FRAMEWORK_NUMBA ? "numba," : "",
+		     describe_pressure(record, pressure, sizeof(pressure)));
 }
 
 static struct mt_stats_record new_record(const struct mt_trim_request *order)
@@ -198,7 +214,8 @@ static void finish_record(struct mt_stats_record *record)
 {
 	struct mt_rss_full after = {0};
 
-	/* With one of the two readings missing (no descriptor to be had) nothing is known to have been freed. */
+	/* With one of the two readings missing (no descriptor to be had) nothing is known to have
+	 * been freed. */
 	if (record->rss_before_bytes && mt_rss_read_full(&after)) {
 		record->rss_after_bytes = after.rss_bytes;
 		record->anon_after_bytes = after.anon_bytes;
@@ -226,7 +243,8 @@ static bool purge(const struct mt_trim_request *order, struct mt_stats_record *r
 	mt_lock_drop(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	if (!order->here)
-		atomic_fetch_add_explicit(&worker_purge_ns, mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu),
+		atomic_fetch_add_explicit(&worker_purge_ns,
+					  mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu),
 					  memory_order_relaxed);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)
 		record->longest_hold_ns = outcome.longest_hold_ns;
@@ -234,7 +252,8 @@ static bool purge(const struct mt_trim_request *order, struct mt_stats_record *r
 }
 
 /* Python first: what its frameworks give back lands in our pool. */
-static void flush_gpu(const struct mt_trim_request *order, bool left, struct mt_stats_record *record)
+static void flush_gpu(const struct mt_trim_request *order, bool left,
+		      struct mt_stats_record *record)
 {
 	if (order->level != MT_LEVEL_HEAVY && !order->flush_gpu)
 		return;
@@ -272,10 +291,12 @@ static bool is_without_gc(const struct mt_stats_record *record)
 	return record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
 }
 
-/* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes at once. */
+/* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes
+ * at once. */
 static bool purge_ahead(const struct mt_trim_request *order, struct mt_stats_record *record)
 {
-	if (order->level < MT_LEVEL_LIGHT || order->here || (!order->pressure.sources && !mt_python_is_running()))
+	if (order->level < MT_LEVEL_LIGHT || order->here ||
+	    (!order->pressure.sources && !mt_python_is_running()))
 		return false;
 	return purge(order, record);
 }
@@ -291,15 +312,18 @@ void mt_cleanup_run(const struct mt_trim_request *order, struct mt_stats_record 
 	record = new_record(order);
 	possible = purge_ahead(order, &record);
 	clean_above_heap(order, &record);
-	if (!possible || !is_without_gc(&record) || record.gpu_state != MT_GPU_NONE) /* else nothing has been freed since */
+	/* else nothing has been freed since */
+	if (!possible || !is_without_gc(&record) || record.gpu_state != MT_GPU_NONE)
 		possible = purge(order, &record);
 	finish_record(&record);
 	record.duration_ns = mt_os_now_ns() - began;
 	purged = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
-	/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
+	/* Bytes, not return codes: a trim that claims success and returned no page has freed
+	 * nothing. */
 	record.result = purged > 0 ? 1 : 0;
-	if (record.gpu_state == MT_GPU_DONE && (mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes) ||
-						mt_sat_sub(record.pinned_before_bytes, record.pinned_after_bytes)))
+	if (record.gpu_state == MT_GPU_DONE &&
+	    (mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes) ||
+	     mt_sat_sub(record.pinned_before_bytes, record.pinned_after_bytes)))
 		record.result = 1;
 	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
 		record.result = MT_NULL_RESULT;
@@ -333,9 +357,11 @@ void mt_cleanup_note_merged(const struct mt_trim_request *order)
 	print_profile(&record);
 }
 
-void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes, uint64_t duration_ns)
+void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
+			      uint64_t duration_ns)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_FRAMEWORK, .level = MT_LEVEL_HEAVY};
+	const struct mt_trim_request order = {.reason = MT_REASON_FRAMEWORK,
+					      .level = MT_LEVEL_HEAVY};
 	struct mt_stats_record record = new_record(&order);
 
 	finish_record(&record);
@@ -359,7 +385,8 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 	figures->light_count += counts[MT_LEVEL_LIGHT];
 	figures->heavy_count += counts[MT_LEVEL_HEAVY];
 	mt_publish_unlock();
-	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] + counts[MT_LEVEL_HEAVY]);
+	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] +
+				counts[MT_LEVEL_HEAVY]);
 }
 
 uint64_t mt_cleanup_program_bytes(void)

@@ -1,4 +1,5 @@
-/* config.c -- the table, the live copy, and how the environment becomes a struct mt_config. See config.h. */
+/* config.c -- the table, the live copy, and how the environment becomes a struct mt_config. See
+ * config.h. */
 #include "core/config.h"
 
 #include <assert.h>
@@ -12,8 +13,15 @@
 enum { WHEN_start, WHEN_live };
 
 static const struct mt_option_row rows[MT_OPTION_COUNT] = {
-#define X(name, kind, dflt, min, max, words, when, help) \
-	{ #name, dflt, words, min, max, offsetof(struct mt_config, name), MT_KIND_##kind, WHEN_##when == WHEN_live },
+#define X(name, kind, dflt, min, max, words, when, help)                                           \
+	{#name,                                                                                    \
+	 dflt,                                                                                     \
+	 words,                                                                                    \
+	 min,                                                                                      \
+	 max,                                                                                      \
+	 offsetof(struct mt_config, name),                                                         \
+	 MT_KIND_##kind,                                                                           \
+	 WHEN_##when == WHEN_live},
 	MT_OPTIONS(X)
 #undef X
 };
@@ -22,7 +30,7 @@ static const struct {
 	const char *name;
 	enum mt_option option;
 } aliases[] = {
-#define X(name, option) { name, MT_OPTION_##option },
+#define X(name, option) {name, MT_OPTION_##option},
 	MT_ALIASES(X)
 #undef X
 };
@@ -32,7 +40,7 @@ static const struct {
 	enum mt_option option;
 	const char *value;
 } presets[] = {
-#define X(preset, option, value) { #preset, MT_OPTION_##option, #value },
+#define X(preset, option, value) {#preset, MT_OPTION_##option, #value},
 	MT_PRESETS(X)
 #undef X
 };
@@ -72,7 +80,8 @@ const char *mt_config_name(enum mt_option option)
 }
 
 /* Parses and stores; on error nothing is touched. */
-static enum mt_err store(struct mt_config *config, enum mt_option option, const char *text, enum mt_origin origin)
+static enum mt_err store(struct mt_config *config, enum mt_option option, const char *text,
+			 enum mt_origin origin)
 {
 	const struct mt_option_row *row = &rows[option];
 	char *field = (char *)config + row->offset;
@@ -125,7 +134,8 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 		size_t same = 0;
 
 		while (same < length && known[same] != '\0' &&
-		       (any_case ? mt_ascii_upper(name[same]) : name[same]) == mt_ascii_upper(known[same]))
+		       (any_case ? mt_ascii_upper(name[same]) : name[same]) ==
+			       mt_ascii_upper(known[same]))
 			same++;
 		if (same == length && known[same] == '\0')
 			return option;
@@ -149,8 +159,8 @@ static void note_entry(const char *entry, struct findings *found, mt_config_comp
 		return;
 	}
 	for (size_t i = 0; i < COUNT(aliases); i++)
-		if (length > 0 && strncmp(entry, aliases[i].name, length) == 0 && aliases[i].name[length] == '\0' &&
-		    found->alias[i] == NULL)
+		if (length > 0 && strncmp(entry, aliases[i].name, length) == 0 &&
+		    aliases[i].name[length] == '\0' && found->alias[i] == NULL)
 			found->alias[i] = equals + 1;
 }
 
@@ -172,25 +182,28 @@ static void apply(struct findings *found, struct mt_config *out)
 	for (size_t i = 0; i < COUNT(aliases); i++) {
 		if (found->alias[i] == NULL)
 			continue;
-		found->alias_failed[i] = store(out, aliases[i].option, found->alias[i], MT_ORIGIN_ALIAS) != MT_ERR_OK;
+		found->alias_failed[i] = store(out, aliases[i].option, found->alias[i],
+					       MT_ORIGIN_ALIAS) != MT_ERR_OK;
 		if (!found->alias_failed[i])
 			out->origin_alias[aliases[i].option] = (uint8_t)i;
 	}
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++)
 		if (found->own[option] != NULL)
-			found->own_failed[option] =
-				store(out, option, found->own[option], MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
+			found->own_failed[option] = store(out, option, found->own[option],
+							  MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
 }
 
 /* After everything is applied: only then is it known what is taken instead. */
-static void complain_values(const struct findings *found, const struct mt_config *out, mt_config_complain complain)
+static void complain_values(const struct findings *found, const struct mt_config *out,
+			    mt_config_complain complain)
 {
 	char label[48] = "MT_";
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			mt_config_error_value(&(struct mt_refusal){ aliases[i].name, found->alias[i], aliases[i].option },
-					   out, complain);
+			mt_config_error_value(&(struct mt_refusal){aliases[i].name, found->alias[i],
+								   aliases[i].option},
+					      out, complain);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
 
@@ -199,22 +212,26 @@ static void complain_values(const struct findings *found, const struct mt_config
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		mt_config_error_value(&(struct mt_refusal){ label, found->own[option], option }, out, complain);
+		mt_config_error_value(&(struct mt_refusal){label, found->own[option], option}, out,
+				      complain);
 	}
 }
 
-void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_config_complain complain)
+void mt_config_parse(const char *const *environ_list, struct mt_config *out,
+		     mt_config_complain complain)
 {
 	struct findings found;
 
 	memset(&found, 0, sizeof(found));
 	mt_config_defaults(out);
-	/* Every process under the shim comes by here, before main: the first letter spares nearly all entries. */
+	/* Every process under the shim comes by here, before main: the first letter spares nearly
+	 * all entries. */
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
 		if (**environ_list == 'M' || **environ_list == 'N')
 			note_entry(*environ_list, &found, complain);
 	if (found.own[MT_OPTION_preset] != NULL &&
-	    store(out, MT_OPTION_preset, found.own[MT_OPTION_preset], MT_ORIGIN_ENVIRONMENT) == MT_ERR_OK)
+	    store(out, MT_OPTION_preset, found.own[MT_OPTION_preset], MT_ORIGIN_ENVIRONMENT) ==
+		    MT_ERR_OK)
 		apply_preset(out);
 	apply(&found, out);
 	complain_values(&found, out, complain);
@@ -223,7 +240,8 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out, mt_
 static void keep_complaint(const char *line)
 {
 	if (complaints.count < COMPLAINTS_MAX)
-		(void)mt_format(complaints.lines[complaints.count], MT_CONFIG_ERROR_MAX, "%s", line);
+		(void)mt_format(complaints.lines[complaints.count], MT_CONFIG_ERROR_MAX, "%s",
+				line);
 	complaints.count++;
 }
 
@@ -249,7 +267,8 @@ void mt_config_read(const char *const *environ_list)
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)
 {
-	bool prefixed = mt_ascii_upper(name[0]) == 'M' && mt_ascii_upper(name[1]) == 'T' && name[2] == '_';
+	bool prefixed =
+		mt_ascii_upper(name[0]) == 'M' && mt_ascii_upper(name[1]) == 'T' && name[2] == '_';
 	enum mt_option option;
 
 	name += prefixed ? 3 : 0;
@@ -267,7 +286,8 @@ enum mt_err mt_config_set_live(const char *name, const char *value)
 	return mt_config_set(&live, name, value);
 }
 
-void mt_config_format(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes)
+void mt_config_format(const struct mt_config *config, enum mt_option option, char *out,
+		      size_t out_bytes)
 {
 	const char *field;
 	uint64_t value;
@@ -285,9 +305,11 @@ void mt_config_format(const struct mt_config *config, enum mt_option option, cha
 	mt_config_value_format(&rows[option], value, out, out_bytes);
 }
 
-void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out, size_t out_bytes)
+void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out,
+			     size_t out_bytes)
 {
-	static const char *const words[] = { "default", "preset ", "an alias", "environment", "mtctl set" };
+	static const char *const words[] = {"default", "preset ", "an alias", "environment",
+					    "mtctl set"};
 	bool known = (unsigned)option < MT_OPTION_COUNT && config->origin[option] < COUNT(words);
 	enum mt_origin origin = known ? (enum mt_origin)config->origin[option] : MT_ORIGIN_DEFAULT;
 	size_t used;

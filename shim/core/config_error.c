@@ -31,15 +31,16 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		(void)mt_format(out, out_bytes, "one of 0, 1, on, off, yes, no, true, false");
 		break;
 	case MT_KIND_u64:
-		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu", (unsigned long long)row->min,
-				(unsigned long long)row->max);
+		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu",
+				(unsigned long long)row->min, (unsigned long long)row->max);
 		break;
 	case MT_KIND_count:
-		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu or auto", (unsigned long long)row->min,
-				(unsigned long long)row->max);
+		(void)mt_format(out, out_bytes, "a whole number from %llu to %llu or auto",
+				(unsigned long long)row->min, (unsigned long long)row->max);
 		break;
 	case MT_KIND_decimal:
-		(void)mt_format(out, out_bytes, "a number from %llu.0 to %llu.0 with at most three decimals",
+		(void)mt_format(out, out_bytes,
+				"a number from %llu.0 to %llu.0 with at most three decimals",
 				(unsigned long long)row->min, (unsigned long long)row->max);
 		break;
 	case MT_KIND_choice:
@@ -55,18 +56,20 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 		(void)mt_format(out, out_bytes, "a text of at most %d bytes", MT_TEXT_MAX - 1);
 		break;
 	case MT_KIND_signal:
-		(void)mt_format(out, out_bytes,
-				"USR1, USR2, RTMIN+n, the number of a signal free to be caught, or none");
+		(void)mt_format(
+			out, out_bytes,
+			"USR1, USR2, RTMIN+n, the number of a signal free to be caught, or none");
 		break;
 	case MT_KIND_round:
-		(void)mt_format(out, out_bytes, "timer:SECONDS (%llu to %llu), mark, signal or auto",
+		(void)mt_format(out, out_bytes,
+				"timer:SECONDS (%llu to %llu), mark, signal or auto",
 				(unsigned long long)row->min, (unsigned long long)row->max);
 		break;
 	}
 }
 
 MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config,
-				mt_config_complain complain)
+				   mt_config_complain complain)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
@@ -79,7 +82,8 @@ MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const struc
 	mt_config_format(config, refusal->option, standing, sizeof(standing));
 	quote(standing, strlen(standing), taken);
 	(void)mt_format(line, sizeof(line), "%s=%s: %snot %s; %s is taken", refusal->label, shown,
-			*refusal->value == '\0' ? "empty, " : "", wanted, *taken == '\0' ? "no value" : taken);
+			*refusal->value == '\0' ? "empty, " : "", wanted,
+			*taken == '\0' ? "no value" : taken);
 	complain(line);
 }
 
@@ -88,8 +92,8 @@ static unsigned least(unsigned a, unsigned b)
 	return a < b ? a : b;
 }
 
-/* Edit distance in which swapping two neighbours is one edit (optimal string alignment), whatever the case.
- * Three rows of the usual table are enough. Both at most NAME_MAX_LEN long. */
+/* Edit distance in which swapping two neighbours is one edit (optimal string alignment), whatever
+ * the case. Three rows of the usual table are enough. Both at most NAME_MAX_LEN long. */
 static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned rows[3][NAME_MAX_LEN + 1];
@@ -107,15 +111,16 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
 			char y = mt_ascii_lower(b[j - 1]);
 
 			row[j] = least(above[j - 1] + (x != y), least(above[j], row[j - 1]) + 1);
-			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) && y == mt_ascii_lower(a[i - 2]))
+			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
+			    y == mt_ascii_lower(a[i - 2]))
 				row[j] = least(row[j], twice_above[j - 2] + 1);
 		}
 	}
 	return rows[a_length % 3][b_length];
 }
 
-/* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another name. Two letters are the
- * least that say anything. */
+/* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another
+ * name. Two letters are the least that say anything. */
 static unsigned continues(const char *name, size_t length, const char *known, size_t known_length)
 {
 	if (length < 2 || known_length < length || known_length > NAME_MAX_LEN)
@@ -126,7 +131,8 @@ static unsigned continues(const char *name, size_t length, const char *known, si
 	return (unsigned)(known_length - length);
 }
 
-/* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for none. */
+/* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for
+ * none. */
 static const char *continued(const char *name, size_t length)
 {
 	const char *best = NULL;
@@ -144,8 +150,8 @@ static const char *continued(const char *name, size_t length)
 	return best;
 }
 
-/* The setting that the user may have meant by a name that none begins with; NULL for none. Half of a name must be right,
- * or every name of three letters would resemble every other. */
+/* The setting that the user may have meant by a name that none begins with; NULL for none. Half of
+ * a name must be right, or every name of three letters would resemble every other. */
 static const char *nearest(const char *name, size_t length)
 {
 	const char *best = NULL;
@@ -187,7 +193,8 @@ MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_com
 		for (; meant[i] != '\0'; i++)
 			capitals[i] = mt_ascii_upper(meant[i]);
 		capitals[i] = '\0';
-		(void)mt_format(line, sizeof(line), "%s: no such setting; did you mean MT_%s?", shown, capitals);
+		(void)mt_format(line, sizeof(line), "%s: no such setting; did you mean MT_%s?",
+				shown, capitals);
 	}
 	complain(line);
 }

@@ -1,5 +1,6 @@
-/* core/config_error.h -- what is said about a setting that cannot be taken: one line, safe to print, no newline.
- * For config.c. Writes into its own stack frame, allocates nothing, keeps nothing. */
+/* core/config_error.h -- what is said about a setting that cannot be taken: one line, safe to
+ * print, no newline. For config.c. Writes into its own stack frame, allocates nothing, keeps
+ * nothing. */
 #ifndef MT_CORE_CONFIG_ERROR_H
 #define MT_CORE_CONFIG_ERROR_H
 
@@ -14,9 +15,11 @@ struct mt_refusal {
 };
 
 /* "NAME=VALUE: not a whole number from 0 to 9; 3 is taken", where 3 is what stands in *config. */
-void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config, mt_config_complain complain);
+void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config,
+			   mt_config_complain complain);
 
-/* "MT_X: no such setting", with the nearest one where there is one. name is length bytes long and begins with MT_. */
+/* "MT_X: no such setting", with the nearest one where there is one. name is length bytes long and
+ * begins with MT_. */
 void mt_config_error_name(const char *name, size_t length, mt_config_complain complain);
 
 #endif

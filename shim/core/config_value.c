@@ -6,7 +6,8 @@
 
 #include "core/log.h"
 
-static const char *const bool_words[] = { "0", "1", "off", "on", "no", "yes", "false", "true" }; /* odd ones are true */
+/* odd ones are true */
+static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
 
 /* Whether text starts with word, whatever the case; *rest is what follows. */
 static bool text_begins(const char *text, const char *word, const char **rest)
@@ -105,8 +106,8 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 	}
 }
 
-/* A signal whose handler may stand in for the program's fate: not one that cannot be caught, that reports a fault or
- * a child, or that libc keeps for itself (the two below SIGRTMIN). */
+/* A signal whose handler may stand in for the program's fate: not one that cannot be caught, that
+ * reports a fault or a child, or that libc keeps for itself (the two below SIGRTMIN). */
 static bool signal_is_sensible(uint64_t number)
 {
 	switch (number) {
@@ -122,11 +123,13 @@ static bool signal_is_sensible(uint64_t number)
 	case SIGCHLD:
 		return false;
 	default:
-		return number < 32 || (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX);
+		return number < 32 ||
+		       (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX);
 	}
 }
 
-static enum mt_err parse_signal_number(const struct mt_option_row *row, const char *text, uint64_t *out)
+static enum mt_err parse_signal_number(const struct mt_option_row *row, const char *text,
+				       uint64_t *out)
 {
 	uint64_t number;
 	enum mt_err err = parse_number(text, row->min, row->max, &number);
@@ -234,7 +237,8 @@ static void format_decimal(uint64_t thousandths, char *out, size_t out_bytes)
 
 	for (int last = 2; last > 0 && places[last] == '0'; last--)
 		places[last] = '\0';
-	(void)mt_format(out, out_bytes, "%llu.%s", (unsigned long long)(thousandths / 1000), places);
+	(void)mt_format(out, out_bytes, "%llu.%s", (unsigned long long)(thousandths / 1000),
+			places);
 }
 
 static void format_signal(uint64_t number, char *out, size_t out_bytes)
@@ -244,23 +248,26 @@ static void format_signal(uint64_t number, char *out, size_t out_bytes)
 	else if (number == SIGUSR1 || number == SIGUSR2)
 		(void)mt_format(out, out_bytes, "USR%c", number == SIGUSR1 ? '1' : '2');
 	else if (number >= (uint64_t)SIGRTMIN)
-		(void)mt_format(out, out_bytes, "RTMIN+%lu", (unsigned long)number - (unsigned long)SIGRTMIN);
+		(void)mt_format(out, out_bytes, "RTMIN+%lu",
+				(unsigned long)number - (unsigned long)SIGRTMIN);
 	else
 		(void)mt_format(out, out_bytes, "%lu", (unsigned long)number);
 }
 
 static void format_round(uint64_t round, char *out, size_t out_bytes)
 {
-	static const char *const words[] = { "timer", "mark", "signal", "auto" };
+	static const char *const words[] = {"timer", "mark", "signal", "auto"};
 	enum mt_round_mode mode = mt_round_mode_of(round);
 
 	if (mode == MT_ROUND_TIMER)
-		(void)mt_format(out, out_bytes, "timer:%lu", (unsigned long)mt_round_seconds_of(round));
+		(void)mt_format(out, out_bytes, "timer:%lu",
+				(unsigned long)mt_round_seconds_of(round));
 	else
 		(void)mt_format(out, out_bytes, "%s", mode <= MT_ROUND_AUTO ? words[mode] : "?");
 }
 
-void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out, size_t out_bytes)
+void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
+			    size_t out_bytes)
 {
 	switch ((enum mt_kind)row->kind) {
 	case MT_KIND_bool:

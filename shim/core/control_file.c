@@ -12,8 +12,9 @@
 
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;
-/* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings sets a bit and then reads which
- * word is slept on, the worker writes which one and then reads the bits. So either it sees the bit, or its word is rung. */
+/* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings
+ * sets a bit and then reads which word is slept on, the worker writes which one and then reads the
+ * bits. So either it sees the bit, or its word is rung. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
 static uint64_t seen_seq;
 
@@ -35,8 +36,8 @@ void mt_control_notify(uint32_t bits)
 	word = atomic_load(&word_at);
 	if (word != &private_word && mt_os_futex_bump_wake(word) == 0)
 		return;
-	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this operation: then a
-	 * worker that sleeps already hears the plain one. */
+	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this
+	 * operation: then a worker that sleeps already hears the plain one. */
 	ring_private();
 	if (word != &private_word)
 		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
@@ -62,7 +63,8 @@ uint32_t mt_control_word(void)
 	struct mt_control_file file;
 
 	if (uses_file()) {
-		if (mt_files_read_control(&file, sizeof(file)) >= (ssize_t)(offsetof(struct mt_control_file, word) + 4))
+		if (mt_files_read_control(&file, sizeof(file)) >=
+		    (ssize_t)(offsetof(struct mt_control_file, word) + 4))
 			return file.word;
 		atomic_store(&word_at, &private_word);
 	}
@@ -98,7 +100,8 @@ bool mt_control_request(struct mt_request *out)
 	/* Also where the word could not be mapped: then it is seen by and by, at the next tick. */
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
-	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION || file.request.seq == seen_seq)
+	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||
+	    file.request.seq == seen_seq)
 		return false;
 	seen_seq = file.request.seq;
 	if (file.request.kind == MT_REQUEST_NONE)

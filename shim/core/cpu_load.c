@@ -8,10 +8,10 @@
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 
-#define COUNT_NS   (60 * MT_NS_PER_S)
-#define CPUS_MAX   8192 /* as many as a kernel is built for */
+#define COUNT_NS (60 * MT_NS_PER_S)
+#define CPUS_MAX 8192 /* as many as a kernel is built for */
 
-static uint64_t counted;  /* CPUs */
+static uint64_t counted; /* CPUs */
 static uint64_t counted_ns;
 
 bool mt_load_parse(const char *text, uint64_t *out_thousandths)
@@ -54,24 +54,30 @@ static uint64_t affinity_count(void)
 }
 
 /* "max 100000", "150000 100000": microseconds of CPU time in so many. */
-static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
+		    uint64_t *out_period)
 {
 	char text[64];
 	char *blank;
 
-	if (!mt_cgroup_path_read(place, length, "cpu.max", text, sizeof(text)) || !(blank = strchr(text, ' ')))
+	if (!mt_cgroup_path_read(place, length, "cpu.max", text, sizeof(text)) ||
+	    !(blank = strchr(text, ' ')))
 		return false;
 	*blank = 0;
-	return mt_cgroup_path_number(text, out_quota) && mt_cgroup_path_number(blank + 1, out_period);
+	return mt_cgroup_path_number(text, out_quota) &&
+	       mt_cgroup_path_number(blank + 1, out_period);
 }
 
 /* A quota of -1 is none. */
-static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota, uint64_t *out_period)
+static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
+		    uint64_t *out_period)
 {
 	char quota[64], period[64];
 
-	return mt_cgroup_path_read(place, length, "cpu.cfs_quota_us", quota, sizeof(quota)) && mt_cgroup_path_number(quota, out_quota) &&
-	       mt_cgroup_path_read(place, length, "cpu.cfs_period_us", period, sizeof(period)) && mt_cgroup_path_number(period, out_period);
+	return mt_cgroup_path_read(place, length, "cpu.cfs_quota_us", quota, sizeof(quota)) &&
+	       mt_cgroup_path_number(quota, out_quota) &&
+	       mt_cgroup_path_read(place, length, "cpu.cfs_period_us", period, sizeof(period)) &&
+	       mt_cgroup_path_number(period, out_period);
 }
 
 /* The smallest of all quotas from its own group upwards, in whole CPUs. */
@@ -82,10 +88,12 @@ static uint64_t quota_count(const char *root, uint64_t most)
 	for (int is_v1 = 0; is_v1 < 2; is_v1++) {
 		if (!mt_cgroup_path_find(root, is_v1 ? "cpu" : NULL, &place))
 			continue;
-		for (size_t length = place.length; length; length = mt_cgroup_path_parent(&place, length)) {
+		for (size_t length = place.length; length;
+		     length = mt_cgroup_path_parent(&place, length)) {
 			uint64_t quota, period, count;
 
-			if (!(is_v1 ? read_v1 : read_v2)(&place, length, &quota, &period) || !quota || !period)
+			if (!(is_v1 ? read_v1 : read_v2)(&place, length, &quota, &period) ||
+			    !quota || !period)
 				continue;
 			count = quota / period + (quota % period != 0);
 			most = count < most ? count : most;
@@ -106,7 +114,8 @@ void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out)
 	out->cpus_count = counted;
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
-	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 && mt_load_parse(text, &out->load_thousandths);
+	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 &&
+		     mt_load_parse(text, &out->load_thousandths);
 }
 
 uint64_t mt_load_process_cpu_ns(void)

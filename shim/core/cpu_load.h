@@ -1,5 +1,6 @@
-/* core/cpu_load.h -- how busy the machine is, and how much of it this process may have. Read-only, allocates nothing. For the
- * worker alone; its state is the number of CPUs, counted again every minute. */
+/* core/cpu_load.h -- how busy the machine is, and how much of it this process may have. Read-only,
+ * allocates nothing. For the worker alone; its state is the number of CPUs, counted again every
+ * minute. */
 #ifndef MT_CORE_CPU_LOAD_H
 #define MT_CORE_CPU_LOAD_H
 
@@ -9,7 +10,9 @@
 struct mt_load {
 	bool known;
 	uint64_t load_thousandths; /* load average of the machine over one minute */
-	uint64_t cpus_count;       /* that the main thread may run on; not more than a quota of CPU time comes to, rounded up */
+	/* that the main thread may run on; not more than a quota of CPU time comes to, rounded up
+	 */
+	uint64_t cpus_count;
 };
 
 /* root stands before every path ("" but in tests). now_ns: of a clock that does not go back. */

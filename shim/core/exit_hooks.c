@@ -1,7 +1,8 @@
-/* core/exit_hooks.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of multiprocessing ends so. Our files go
- * first; what ends by a signal or by a bare system call leaves them to a sweep (core/sweep.h).
- * _exit is called in signal handlers and in children of vfork, which run on their parent's memory: async-signal-safe, no lock, and
- * nothing is done in a process that is not the one that made the files. */
+/* core/exit_hooks.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of
+ * multiprocessing ends so. Our files go first; what ends by a signal or by a bare system call
+ * leaves them to a sweep (core/sweep.h). _exit is called in signal handlers and in children of
+ * vfork, which run on their parent's memory: async-signal-safe, no lock, and nothing is done in a
+ * process that is not the one that made the files. */
 #include "core/exit_hooks.h"
 
 #include <dlfcn.h>
@@ -30,13 +31,16 @@ static const char *const names[END_COUNT] = {ENDS(X)};
 
 typedef void (*end_fn)(int status);
 
-/* Found once: in a handler, and in a child of a process that had a thread in the loader, dlsym may not be asked. No ordering. */
+/* Found once: in a handler, and in a child of a process that had a thread in the loader, dlsym may
+ * not be asked. No ordering. */
 static _Atomic(end_fn) next_ends[END_COUNT];
 
 void mt_exit_hooks_start(void)
 {
 	for (int i = 0; i < END_COUNT; i++)
-		atomic_store_explicit(&next_ends[i], (end_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]), memory_order_relaxed);
+		atomic_store_explicit(&next_ends[i],
+				      (end_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]),
+				      memory_order_relaxed);
 }
 
 static _Noreturn void leave(enum end end, int status)
@@ -52,10 +56,10 @@ static _Noreturn void leave(enum end end, int status)
 	__builtin_trap();
 }
 
-#define X(name)                                         \
-	MT_EXPORT _Noreturn void name(int status)       \
-	{                                               \
-		leave(END_##name, status);              \
+#define X(name)                                                                                    \
+	MT_EXPORT _Noreturn void name(int status)                                                  \
+	{                                                                                          \
+		leave(END_##name, status);                                                         \
 	}
 ENDS(X)
 #undef X

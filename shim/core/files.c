@@ -29,19 +29,21 @@ struct own_file {
 static struct own_file stats_file;
 static struct own_file control_file;
 static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path where there is none */
-static char fresh_path[PATH_BYTES];         /* the one that is being written */
+static char fresh_path[PATH_BYTES];                /* the one that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
 static MT_TLS int control_fd; /* in the worker's own table of descriptors, plus one; 0: none kept */
-static bool product_begun;                  /* fresh_path may be there */
-static _Atomic bool made; /* written under the publish lock; the worker reads its control file without it */
+static bool product_begun;    /* fresh_path may be there */
+/* written under the publish lock; the worker reads its control file without it */
+static _Atomic bool made;
 static bool complained; /* a forked child has nothing new to say */
 
 /* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
 static char failure[PATH_BYTES + 100];
 static uid_t opened_by; /* the user as whom the folder was looked up */
 
-static const char *const product_ends[] = {[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
+static const char *const product_ends[] = {
+	[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
 
 static enum mt_err fail(const char *what, const char *path, int code)
 {
@@ -51,13 +53,15 @@ static enum mt_err fail(const char *what, const char *path, int code)
 
 static enum mt_err fail_foreign(void)
 {
-	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)", folder, (unsigned)geteuid());
+	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)",
+		  folder, (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }
 
 void mt_files_tell(void)
 {
-	/* A program that has just become another user is not told of what its former one may write to. */
+	/* A program that has just become another user is not told of what its former one may write
+	 * to. */
 	if (failure[0] && !complained && geteuid() == opened_by)
 		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
 	complained = complained || failure[0];
@@ -83,8 +87,9 @@ static int look_at_file_system(struct statfs *out)
 	return code;
 }
 
-/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its end: the file system may be
- * frozen, or its server gone. Nothing there is made, opened or written. */
+/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its
+ * end: the file system may be frozen, or its server gone. Nothing there is made, opened or written.
+ */
 static enum mt_err check_memory(void)
 {
 	struct statfs where;
@@ -94,7 +99,8 @@ static enum mt_err check_memory(void)
 		return fail("cannot make", folder, code);
 	if (MT_STATS_IS_MEMORY(where.f_type))
 		return MT_ERR_OK;
-	mt_format(failure, sizeof(failure), "%s is not on a file system in memory (tmpfs, ramfs)", folder);
+	mt_format(failure, sizeof(failure), "%s is not on a file system in memory (tmpfs, ramfs)",
+		  folder);
 	return MT_ERR_NOT_AVAILABLE;
 }
 
@@ -151,7 +157,8 @@ static uint64_t pid_namespace(void)
 }
 
 /* 0, or the errno. */
-static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes, off_t size)
+static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes,
+		     off_t size)
 {
 	struct stat seen;
 	ssize_t written;
@@ -172,15 +179,17 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 	return (size_t)written == first_bytes ? 0 : ENOSPC;
 }
 
-/* In the folder that was checked, whatever its name leads to by now: where others may rename in the folder above it, they
- * could put a link there after the check. */
-static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes, off_t size)
+/* In the folder that was checked, whatever its name leads to by now: where others may rename in the
+ * folder above it, they could put a link there after the check. */
+static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes,
+			     off_t size)
 {
 	const char *name = strrchr(file->path, '/') + 1;
 	int code;
 	int fd;
 
-	/* One that is there already is a dead process's of the same name, or planted: never reused. */
+	/* One that is there already is a dead process's of the same name, or planted: never reused.
+	 */
 	(void)unlinkat(at, name, 0);
 	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -193,10 +202,12 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	return fail("cannot write", file->path, code);
 }
 
-/* A regular file: the number of a removed one may be given at once to the pipe that was put in its place. */
+/* A regular file: the number of a removed one may be given at once to the pipe that was put in its
+ * place. */
 static bool is_file(const struct stat *seen, const struct own_file *file)
 {
-	return S_ISREG(seen->st_mode) && seen->st_dev == file->device && seen->st_ino == file->inode;
+	return S_ISREG(seen->st_mode) && seen->st_dev == file->device &&
+	       seen->st_ino == file->inode;
 }
 
 static int open_own(const struct own_file *file, int flags)
@@ -214,8 +225,8 @@ static int open_own(const struct own_file *file, int flags)
 
 static void name_file(char path[PATH_BYTES], const char *end, uint64_t ticks, uint64_t space)
 {
-	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(), (unsigned long long)ticks,
-		  (unsigned long long)space, end);
+	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(),
+		  (unsigned long long)ticks, (unsigned long long)space, end);
 }
 
 static void name_folder(const struct mt_config *config)
@@ -240,13 +251,15 @@ static void remove_products(int at, uint64_t ticks, uint64_t space)
 
 static enum mt_err make_both(int at)
 {
-	static const struct mt_control_file fresh = {.magic = MT_CONTROL_MAGIC, .version = MT_STATS_VERSION};
+	static const struct mt_control_file fresh = {.magic = MT_CONTROL_MAGIC,
+						     .version = MT_STATS_VERSION};
 	uint64_t zero = 0;
 	enum mt_err answer = make_file(at, &control_file, &fresh, sizeof(fresh), 4096);
 
 	if (answer != MT_ERR_OK)
 		return answer;
-	answer = make_file(at, &stats_file, &zero, sizeof(zero), (off_t)sizeof(struct mt_stats_file));
+	answer = make_file(at, &stats_file, &zero, sizeof(zero),
+			   (off_t)sizeof(struct mt_stats_file));
 	if (answer != MT_ERR_OK)
 		(void)unlinkat(at, strrchr(control_file.path, '/') + 1, 0);
 	return answer;
@@ -306,7 +319,8 @@ _Atomic uint32_t *mt_files_map_word(void)
 	int fd = made && !mapped_area ? open_own(&control_file, O_RDWR) : -1;
 
 	if (fd >= 0) {
-		area = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		area = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE,
+			    MAP_SHARED, fd, 0);
 		mt_os_close(fd);
 	}
 	errno = kept;
@@ -328,8 +342,8 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 	if (fd < 0)
 		answer = MT_ERR_FOREIGN;
 	for (int i = 0; fd >= 0 && i < count; i++)
-		if (pieces[i].bytes &&
-		    mt_os_write_at(fd, pieces[i].from, pieces[i].bytes, pieces[i].offset) != (ssize_t)pieces[i].bytes)
+		if (pieces[i].bytes && mt_os_write_at(fd, pieces[i].from, pieces[i].bytes,
+						      pieces[i].offset) != (ssize_t)pieces[i].bytes)
 			answer = MT_ERR_SYSTEM;
 	if (fd >= 0)
 		mt_os_close(fd);
@@ -377,13 +391,14 @@ enum mt_err mt_files_begin_product(char *out, size_t out_bytes)
 	return answer;
 }
 
-/* What lies there is what the caller of begin has made, and no other file may have taken its place since. */
+/* What lies there is what the caller of begin has made, and no other file may have taken its place
+ * since. */
 static bool is_ours(int fd, struct own_file *out)
 {
 	struct stat seen;
 
-	if (fd < 0 || mt_os_look_at_fd(fd, &seen) != 0 || !S_ISREG(seen.st_mode) || seen.st_uid != geteuid() ||
-	    (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
+	if (fd < 0 || mt_os_look_at_fd(fd, &seen) != 0 || !S_ISREG(seen.st_mode) ||
+	    seen.st_uid != geteuid() || (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
 		return false;
 	out->device = seen.st_dev;
 	out->inode = seen.st_ino;
@@ -400,8 +415,9 @@ enum mt_err mt_files_end_product(enum mt_product product, bool whole)
 	if (made && whole)
 		fd = mt_os_open(fresh_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
 	if (is_ours(fd, &fresh)) {
-		mt_format(fresh.path, PATH_BYTES, "%.*s.%s", (int)(strlen(stats_file.path) - strlen(".stats")),
-			  stats_file.path, product_ends[product]);
+		mt_format(fresh.path, PATH_BYTES, "%.*s.%s",
+			  (int)(strlen(stats_file.path) - strlen(".stats")), stats_file.path,
+			  product_ends[product]);
 		placed = rename(fresh_path, fresh.path) == 0;
 	}
 	if (fd >= 0)
@@ -468,7 +484,8 @@ void mt_files_remove_inherited(const struct mt_config *config)
 	int kept = errno;
 
 	name_folder(config);
-	if (check_memory() == MT_ERR_OK && mt_os_look_at_link(folder, &seen) == 0 && S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
+	if (check_memory() == MT_ERR_OK && mt_os_look_at_link(folder, &seen) == 0 &&
+	    S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
 		uint64_t ticks = start_ticks(), space = pid_namespace();
 
 		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {

@@ -1,6 +1,7 @@
-/* core/fork.c -- the one door through which pthread_atfork's handlers come (libc's pthread_atfork is a static stub over
- * it). Who registers first is prepared last: a library that is initialised before us and allocates in its handlers would
- * find the allocator locked for the fork. So our own handlers are registered before anybody's. */
+/* core/fork.c -- the one door through which pthread_atfork's handlers come (libc's pthread_atfork
+ * is a static stub over it). Who registers first is prepared last: a library that is initialised
+ * before us and allocates in its handlers would find the allocator locked for the fork. So our own
+ * handlers are registered before anybody's. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
@@ -12,14 +13,17 @@
 
 typedef void (*handler_fn)(void);
 
-MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child, void *owner);
+MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child,
+				void *owner);
 
-MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child, void *owner)
+MT_EXPORT int __register_atfork(handler_fn prepare, handler_fn parent, handler_fn child,
+				void *owner)
 {
 	int (*next)(handler_fn, handler_fn, handler_fn, void *);
 
-	/* A malloc of the program's own may be in its first call, and register handlers with its lock held: choosing a backend would
-	 * call that malloc, which waits for itself for ever (chromium did). Then our constructor registers ours. */
+	/* A malloc of the program's own may be in its first call, and register handlers with its
+	 * lock held: choosing a backend would call that malloc, which waits for itself for ever
+	 * (chromium did). Then our constructor registers ours. */
 	if (mt_symbol(RTLD_DEFAULT, "malloc") == (void *)(uintptr_t)mt_own_malloc)
 		mt_init_start_heap();
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "__register_atfork");

@@ -1,4 +1,5 @@
-/* core/init.c -- the one file that knows everybody's order: first call, constructor, growth, fork, end. */
+/* core/init.c -- the one file that knows everybody's order: first call, constructor, growth, fork,
+ * end. */
 #include "core/init.h"
 
 #include <dlfcn.h>
@@ -62,11 +63,14 @@ static const char what[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
 enum birth { BIRTH_NONE, BIRTH_STARTING, BIRTH_DONE };
 static _Atomic int birth;
 static bool on;
-static pid_t own_pid; /* a vforked or bare-cloned child runs our code on the parent's memory: known by its pid */
-static bool forked; /* and has not called exec since: there is no program that this process was before */
+/* a vforked or bare-cloned child runs our code on the parent's memory: known by its pid */
+static pid_t own_pid;
+/* and has not called exec since: there is no program that this process was before */
+static bool forked;
 
-/* Address space the embedded jemalloc has mapped, and at how much of it to look at the process again. Mapped bytes
- * mislead (8 MB at birth, more per arena), so they only say when to ask the kernel. Counters, no ordering. */
+/* Address space the embedded jemalloc has mapped, and at how much of it to look at the process
+ * again. Mapped bytes mislead (8 MB at birth, more per arena), so they only say when to ask the
+ * kernel. Counters, no ordering. */
 #define LOOK_STEP_BYTES (4 * MT_MIB)
 static _Atomic uint64_t mapped_bytes;
 static _Atomic uint64_t look_at_bytes;
@@ -80,20 +84,22 @@ static void thread_born(void *counters)
 
 static void grew(size_t bytes)
 {
-	uint64_t mapped = atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed) + bytes;
+	uint64_t mapped =
+		atomic_fetch_add_explicit(&mapped_bytes, bytes, memory_order_relaxed) + bytes;
 
 	if (mapped < atomic_load_explicit(&look_at_bytes, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&look_at_bytes,
-			      mapped + (mapped / 8 > LOOK_STEP_BYTES ? mapped / 8 : LOOK_STEP_BYTES),
+			      mapped +
+				      (mapped / 8 > LOOK_STEP_BYTES ? mapped / 8 : LOOK_STEP_BYTES),
 			      memory_order_relaxed);
 #ifndef MT_NO_JEMALLOC
 	mt_heap_note_growth();
 #endif
 }
 
-/* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the pid, but for one
- * that is the first process of its namespace as its parent is of its own. */
+/* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the
+ * pid, but for one that is the first process of its namespace as its parent is of its own. */
 bool mt_init_is_own_process(void)
 {
 	return mt_os_getpid() == own_pid && !mt_raw_clone_is_child();
@@ -101,16 +107,19 @@ bool mt_init_is_own_process(void)
 
 /* ---- birth ---- */
 
-extern void *__libc_stack_end __attribute__((weak)); /* the loader's; where the kernel had put argc */
+/* the loader's; where the kernel had put argc */
+extern void *__libc_stack_end __attribute__((weak));
 extern __typeof__(__libc_single_threaded) __libc_single_threaded __attribute__((weak));
 
-/* libc sets environ after a program's preinit_array, which may ask for any amount of memory: until then it is where
- * the kernel has put it, behind argc, the arguments and a NULL. NULL while the bootstrap arena will do (a sanitizer's
- * runtime may be in its own beginnings), and while the loader still relocates: libc begins after that, and so can we.
- * Source: System V ABI, initial process stack; __libc_early_init of glibc 2.34. */
+/* libc sets environ after a program's preinit_array, which may ask for any amount of memory: until
+ * then it is where the kernel has put it, behind argc, the arguments and a NULL. NULL while the
+ * bootstrap arena will do (a sanitizer's runtime may be in its own beginnings), and while the
+ * loader still relocates: libc begins after that, and so can we. Source: System V ABI, initial
+ * process stack; __libc_early_init of glibc 2.34. */
 static char **find_environment(void)
 {
-	bool is_early = !environ && mt_bootstrap_is_scarce() && &__libc_single_threaded && __libc_single_threaded;
+	bool is_early = !environ && mt_bootstrap_is_scarce() && &__libc_single_threaded &&
+			__libc_single_threaded;
 	char **words;
 
 	if (!is_early || !&__libc_stack_end || !__libc_stack_end)
@@ -153,9 +162,10 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
-/* A program that a file gives privileges is entered by way of /etc/ld.so.preload alone, and whoever starts it chooses
- * its environment: our settings name files to be written. With another libc nothing of ours has been tried. Of two
- * copies of us the first serves: both would answer the same signal, and write the same files. */
+/* A program that a file gives privileges is entered by way of /etc/ld.so.preload alone, and whoever
+ * starts it chooses its environment: our settings name files to be written. With another libc
+ * nothing of ours has been tried. Of two copies of us the first serves: both would answer the same
+ * signal, and write the same files. */
 static bool may_serve(char **environment)
 {
 	char comm[32];
@@ -164,16 +174,18 @@ static bool may_serve(char **environment)
 		return false;
 	mt_log_learn_stderr();
 	mt_config_read((const char *const *)environment);
-	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) && !mt_api_is_second();
+	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) &&
+	       !mt_api_is_second();
 }
 
 static void heap_start(char **environment)
 {
 	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
 
-	/* At the first allocation, before anybody else registers: our prepare handler then runs last, and our others
-	 * first, so that nobody's handler finds the allocator locked. A constructor would be too late for that. Without
-	 * them a child would wait for locks that nobody holds. */
+	/* At the first allocation, before anybody else registers: our prepare handler then runs
+	 * last, and our others first, so that nobody's handler finds the allocator locked. A
+	 * constructor would be too late for that. Without them a child would wait for locks that
+	 * nobody holds. */
 	if (!may_serve(environment) || pthread_atfork(fork_prepare, fork_parent, fork_child) != 0) {
 		mt_heap_serve(mt_system_plain_ops());
 		return;
@@ -199,10 +211,11 @@ void mt_init_start_heap(void)
 	char **environment;
 
 	/* Before the settings can be read the bootstrap arena serves. */
-	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE || !(environment = find_environment()))
+	if (atomic_load_explicit(&birth, memory_order_acquire) != BIRTH_NONE ||
+	    !(environment = find_environment()))
 		return;
-	if (!atomic_compare_exchange_strong_explicit(&birth, &expected, BIRTH_STARTING, memory_order_acq_rel,
-						     memory_order_acquire))
+	if (!atomic_compare_exchange_strong_explicit(&birth, &expected, BIRTH_STARTING,
+						     memory_order_acq_rel, memory_order_acquire))
 		return;
 	heap_start(environment);
 	atomic_store_explicit(&birth, BIRTH_DONE, memory_order_release);
@@ -233,12 +246,14 @@ static bool is_large(void)
 	struct mt_account_totals totals;
 	struct mt_rss_quick rss;
 
-	/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when they are. */
+	/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when
+	 * they are. */
 	return least == 0 || (mt_rss_read_quick(&rss) && rss.anon_bytes >= least) ||
 	       (mt_account_read(&totals) && totals.live_bytes >= least);
 }
 
-/* A thread of ours that does not hear of the main thread's end would keep the process alive after it. */
+/* A thread of ours that does not hear of the main thread's end would keep the process alive after
+ * it. */
 static bool start_worker(void)
 {
 	return mt_account_sees_main_end() && mt_worker_start();
@@ -257,8 +272,8 @@ MT_COLD void mt_init_note_growth(void)
 /* ---- CUDA ---- */
 
 #ifndef MT_NO_CUDA
-static _Atomic bool cuda_runs;       /* and all its threads: nothing is left to be started */
-static _Atomic bool cuda_will_stop;  /* registered; a forked child inherits that too */
+static _Atomic bool cuda_runs;      /* and all its threads: nothing is left to be started */
+static _Atomic bool cuda_will_stop; /* registered; a forked child inherits that too */
 
 static void cuda_stop(void)
 {
@@ -266,7 +281,8 @@ static void cuda_stop(void)
 		mt_gpu_stop();
 }
 
-/* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's initialisation. */
+/* Exit handlers run last in, first out: ours, of the first allocation, before those of the driver's
+ * initialisation. */
 static void stop_cuda_at_exit(void)
 {
 	if (!atomic_exchange_explicit(&cuda_will_stop, true, memory_order_relaxed))
@@ -284,7 +300,8 @@ MT_COLD static bool cuda_start(void)
 		errno = kept;
 		return false;
 	}
-	/* The driver's own calls go through this thread's descriptors: it must be the program's that starts it. */
+	/* The driver's own calls go through this thread's descriptors: it must be the program's
+	 * that starts it. */
 	stop_cuda_at_exit();
 	threads = mt_account_sees_main_end() && mt_gpu_thread_start();
 	threads = start_worker() && threads;
@@ -300,7 +317,8 @@ bool mt_init_start_cuda(void)
 }
 #endif
 
-/* ---- fork: in prepare the locks in the order of sys/lock_ranks.def, the allocator's own last ---- */
+/* ---- fork: in prepare the locks in the order of sys/lock_ranks.def, the allocator's own last ----
+ */
 
 static void fork_prepare(void)
 {
@@ -334,7 +352,8 @@ static void fork_parent(void)
 	mt_lock_check_outside("the end of fork");
 }
 
-/* Everything that needed the parent's threads is forgotten; the worker starts again when the child grows. */
+/* Everything that needed the parent's threads is forgotten; the worker starts again when the child
+ * grows. */
 static void fork_child(void)
 {
 	if (!mt_init_is_on())
@@ -367,9 +386,11 @@ static void fork_child(void)
 	mt_main_thread_fork_child(own_pid);
 	forked = true;
 	/* It inherits the parent's address space, but is looked at from its own first growth on. */
-	mt_thread_counters.look_bytes = mt_config()->min_mb ? mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES : 0;
+	mt_thread_counters.look_bytes =
+		mt_config()->min_mb ? mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES : 0;
 	atomic_store_explicit(&look_at_bytes,
-			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) + LOOK_STEP_BYTES,
+			      atomic_load_explicit(&mapped_bytes, memory_order_relaxed) +
+				      LOOK_STEP_BYTES,
 			      memory_order_relaxed);
 	if (mt_config()->min_mb == 0)
 		grew(LOOK_STEP_BYTES);
@@ -386,9 +407,9 @@ static uint64_t door(void)
 	return (uint64_t)mt_signal_door();
 }
 
-/* No allocation passes through us where malloc is somebody else's, so growth would never be seen: it is now or never. A thread
- * that could do nothing is not started: the program may be a browser, whose malloc is its own and whose sandboxes refuse a
- * process of two threads. */
+/* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
+ * it is now or never. A thread that could do nothing is not started: the program may be a browser,
+ * whose malloc is its own and whose sandboxes refuse a process of two threads. */
 static bool shadowed_has_work(void)
 {
 	const struct mt_config *cfg = mt_config();
@@ -424,11 +445,13 @@ __attribute__((constructor(101))) static void begin(void)
 		(void)start_worker();
 }
 
-/* Whether this process, or the program that it was before its exec, may have had files. The kernel keeps the highest resident
- * size and the count of faults over an exec, and one look at both is 0.4 us. A child of vfork inherits its parent's size, but has
- * not touched what it takes to be looked at. Who woke without either (memory that was never touched, huge pages, CUDA) and is
- * another program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing: what it may
- * ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the kernel. */
+/* Whether this process, or the program that it was before its exec, may have had files. The kernel
+ * keeps the highest resident size and the count of faults over an exec, and one look at both is 0.4
+ * us. A child of vfork inherits its parent's size, but has not touched what it takes to be looked
+ * at. Who woke without either (memory that was never touched, huge pages, CUDA) and is another
+ * program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing:
+ * what it may ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the
+ * kernel. */
 static bool may_have_been_awake(void)
 {
 	uint64_t least = mt_config()->min_mb;
@@ -448,7 +471,8 @@ __attribute__((destructor)) static void end(void)
 		return;
 	mt_python_end();
 	if (mt_config()->exit_cleanup) {
-		const struct mt_trim_request order = {.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
+		const struct mt_trim_request order = {
+			.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
 		struct mt_stats_record record;
 
 		mt_cleanup_run(&order, &record);

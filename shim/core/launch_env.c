@@ -19,7 +19,8 @@ static const char *value_of(const char *entry, const char *name)
 {
 	size_t length = strlen(name);
 
-	return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1 : NULL;
+	return strncmp(entry, name, length) == 0 && entry[length] == '=' ? entry + length + 1
+									 : NULL;
 }
 
 /* Set, and to another word than this one, under which the framework does what it does unasked. */
@@ -45,7 +46,8 @@ static bool is_rank(const char *value, size_t out_bytes)
 	return digits > 0 && digits < out_bytes && value[digits] == '\0';
 }
 
-/* The place of this entry's name in the list of variables, the count of them for any other entry. */
+/* The place of this entry's name in the list of variables, the count of them for any other entry.
+ */
 static size_t rank_place(const char *entry, const char **value)
 {
 	size_t place = 0;
@@ -56,7 +58,8 @@ static size_t rank_place(const char *entry, const char **value)
 	return place;
 }
 
-/* Of two variables the one that stands first in the list counts; of one that is there twice, the first entry, as for getenv. */
+/* Of two variables the one that stands first in the list counts; of one that is there twice, the
+ * first entry, as for getenv. */
 static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
 {
 	const char *value;

@@ -1,4 +1,5 @@
-/* log.c -- the shim's own lines, and a formatter that neither allocates nor asks the locale. See log.h. */
+/* log.c -- the shim's own lines, and a formatter that neither allocates nor asks the locale. See
+ * log.h. */
 #include "sys/raw_syscall.h"
 #include "core/log.h"
 
@@ -20,12 +21,12 @@
 #include "sys/os.h"
 #include "sys/path_walk.h"
 
-#define LINE_BYTES 1000u /* of a line, with its newline */
+#define LINE_BYTES          1000u /* of a line, with its newline */
 #define KERNEL_SIGSET_BYTES 8u
 
 struct sink {
 	char *out;
-	size_t room;   /* without the NUL */
+	size_t room; /* without the NUL */
 	size_t length;
 	bool is_cut;
 };
@@ -113,7 +114,8 @@ static void put_text(struct sink *sink, const char *text, size_t most)
 	put(sink, text, strnlen(text, most));
 }
 
-/* One conversion, *format behind its %. False, with nothing taken or put, when it is not one of ours. */
+/* One conversion, *format behind its %. False, with nothing taken or put, when it is not one of
+ * ours. */
 static bool put_conversion(struct sink *sink, const char **format, struct arguments *arguments)
 {
 	const char *at = *format;
@@ -129,7 +131,8 @@ static bool put_conversion(struct sink *sink, const char **format, struct argume
 		return false;
 	if (has_precision) {
 		number = va_arg(arguments->list, int);
-		most = number < 0 ? SIZE_MAX : (size_t)number; /* negative: as if there were none, as for printf */
+		/* negative: as if there were none, as for printf */
+		most = number < 0 ? SIZE_MAX : (size_t)number;
 	}
 	switch (*at) {
 	case 's':
@@ -137,7 +140,8 @@ static bool put_conversion(struct sink *sink, const char **format, struct argume
 		break;
 	case 'd':
 		number = take_signed(arguments, size);
-		put_number(sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10, number < 0);
+		put_number(sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10,
+			   number < 0);
 		break;
 	case 'u':
 	case 'x':
@@ -165,7 +169,8 @@ static void put_format(struct sink *sink, const char *format, struct arguments *
 			break;
 		format++;
 		if (!put_conversion(sink, &format, arguments)) {
-			/* What it would take from the list is unknown, so nothing after it can be printed either. */
+			/* What it would take from the list is unknown, so nothing after it can be
+			 * printed either. */
 			put(sink, format - 1, strlen(format - 1));
 			break;
 		}
@@ -174,7 +179,7 @@ static void put_format(struct sink *sink, const char *format, struct arguments *
 
 size_t mt_format(char *out, size_t out_bytes, const char *format, ...)
 {
-	struct sink sink = { .out = out, .room = out_bytes - 1 };
+	struct sink sink = {.out = out, .room = out_bytes - 1};
 	struct arguments arguments;
 
 	if (out_bytes == 0)
@@ -186,7 +191,8 @@ size_t mt_format(char *out, size_t out_bytes, const char *format, ...)
 	return sink.length;
 }
 
-/* Keeps a line one line, and from steering a terminal: control characters, also the C1 set as UTF-8 (C2 80..9F). */
+/* Keeps a line one line, and from steering a terminal: control characters, also the C1 set as UTF-8
+ * (C2 80..9F). */
 static void scrub(char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
@@ -209,7 +215,8 @@ static size_t mark_cut(char *line, size_t length)
 	return length + 3;
 }
 
-/* For a walk. What reads links may be no call that a sandbox knows: links are not followed in one. */
+/* For a walk. What reads links may be no call that a sandbox knows: links are not followed in one.
+ */
 static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
 {
 	if ((number == SYS_readlinkat || number == SYS_fstatfs) && mt_log_is_sandboxed()) {
@@ -219,8 +226,9 @@ static long ask_kernel(long number, long a, long b, long c, long d, long e, long
 	return mt_raw_syscall_call(number, a, b, c, d, e, f);
 }
 
-/* Another user could have made the file first, to read our lines, or have linked one of ours there, to have them written into it:
- * the kernel's fs.protected_regular and protected_hardlinks, which may be off. */
+/* Another user could have made the file first, to read our lines, or have linked one of ours there,
+ * to have them written into it: the kernel's fs.protected_regular and protected_hardlinks, which
+ * may be off. */
 static bool is_trusted(int fd, int folder)
 {
 	struct stat seen;
@@ -230,13 +238,19 @@ static bool is_trusted(int fd, int folder)
 		return false;
 	if (S_ISCHR(seen.st_mode))
 		return true;
-	return mt_os_look_at_fd(folder, &beside) == 0 && mt_walk_may_write(&seen, &beside, geteuid());
+	return mt_os_look_at_fd(folder, &beside) == 0 &&
+	       mt_walk_may_write(&seen, &beside, geteuid());
 }
 
 /* The last link of all is not followed, whoever made it. -1: errno says why. */
 static int open_walked(char *path, size_t room, int flags)
 {
-	struct mt_walk walk = { .call = ask_kernel, .own = geteuid(), .text = path, .room = room, .folder = -1, .name = path };
+	struct mt_walk walk = {.call = ask_kernel,
+			       .own = geteuid(),
+			       .text = path,
+			       .room = room,
+			       .folder = -1,
+			       .name = path};
 	int fd = -1;
 
 	if (mt_walk_to_last(&walk))
@@ -250,14 +264,16 @@ static int open_walked(char *path, size_t room, int flags)
 	return fd;
 }
 
-/* MT_LOG, opened for one line; -1 when there is none or it cannot be opened. Raw system calls here and below: libc's
- * open, write and close are cancellation points, and a thread that unwinds out of malloc leaves it broken. */
+/* MT_LOG, opened for one line; -1 when there is none or it cannot be opened. Raw system calls here
+ * and below: libc's open, write and close are cancellation points, and a thread that unwinds out of
+ * malloc leaves it broken. */
 static int open_file(const char *pattern, int pid)
 {
 	/* Not blocking: a FIFO without a reader would stop the program in open. */
-	const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	const int flags =
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	char path[4 * MT_TEXT_MAX]; /* with room for what links say */
-	struct sink sink = { .out = path, .room = 2 * MT_TEXT_MAX - 1 };
+	struct sink sink = {.out = path, .room = 2 * MT_TEXT_MAX - 1};
 
 	if (*pattern == '\0')
 		return -1;
@@ -274,23 +290,24 @@ static int open_file(const char *pattern, int pid)
 	return sink.is_cut ? -1 : open_walked(path, sizeof(path), flags);
 }
 
-/* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a pipe that has no
- * reader any more is not written to. Where the kernel cannot say, it is tried. */
+/* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a
+ * pipe that has no reader any more is not written to. Where the kernel cannot say, it is tried. */
 static bool fd_takes_a_line(int fd)
 {
-	struct pollfd poll = { .fd = fd, .events = POLLOUT };
-	struct timespec none = { 0 };
+	struct pollfd poll = {.fd = fd, .events = POLLOUT};
+	struct timespec none = {0};
 
 	if (mt_raw_syscall(SYS_ppoll, &poll, 1, &none, NULL, 0) < 0)
 		return true;
 	return (poll.revents & (POLLOUT | POLLERR | POLLNVAL)) == POLLOUT;
 }
 
-/* What comes of a line that cannot be written must not end the program: the reader may still leave between the poll and the write
- * (SIGPIPE), and the file may have grown to what RLIMIT_FSIZE allows (SIGXFSZ). */
+/* What comes of a line that cannot be written must not end the program: the reader may still leave
+ * between the poll and the write (SIGPIPE), and the file may have grown to what RLIMIT_FSIZE allows
+ * (SIGXFSZ). */
 static void write_line(int fd, const char *line, size_t length)
 {
-	struct timespec none = { 0 };
+	struct timespec none = {0};
 	sigset_t blocked;
 	sigset_t before;
 	sigset_t pending;
@@ -314,7 +331,8 @@ static void write_line(int fd, const char *line, size_t length)
 	if (raised && !sigismember(&pending, raised)) {
 		sigemptyset(&blocked);
 		sigaddset(&blocked, raised);
-		(void)mt_raw_syscall(SYS_rt_sigtimedwait, &blocked, NULL, &none, KERNEL_SIGSET_BYTES);
+		(void)mt_raw_syscall(SYS_rt_sigtimedwait, &blocked, NULL, &none,
+				     KERNEL_SIGSET_BYTES);
 	}
 	if (is_blocked)
 		(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -337,11 +355,15 @@ static void tell_unopened(const char *pattern, int pid, int reason)
 	char line[LINE_BYTES];
 	size_t length;
 
-	if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed)) /* a flag alone, no ordering */
+	/* a flag alone, no ordering */
+	if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
 		return;
-	length = mt_format(line, sizeof(line) - 1,
-			   "mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); stderr is taken", pid, pattern,
-			   reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
+	length = mt_format(
+		line, sizeof(line) - 1,
+		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); stderr is "
+		"taken",
+		pid, pattern,
+		reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
 	scrub(line, length);
 	line[length++] = '\n';
 	write_to_stderr(line, length);
@@ -351,7 +373,7 @@ static void tell_unopened(const char *pattern, int pid, int reason)
 MT_COLD static void log_line(const char *word, const char *format, struct arguments *arguments)
 {
 	char line[LINE_BYTES];
-	struct sink sink = { .out = line, .room = sizeof(line) - 1 };
+	struct sink sink = {.out = line, .room = sizeof(line) - 1};
 	const char *pattern = mt_config()->log;
 	int pid = mt_os_getpid();
 	int file;
@@ -375,12 +397,13 @@ MT_COLD static void log_line(const char *word, const char *format, struct argume
 
 void mt_log(enum mt_log_level level, const char *format, ...)
 {
-	static const char *const words[] = { "error: ", "warn: ", "info: ", "debug: " };
+	static const char *const words[] = {"error: ", "warn: ", "info: ", "debug: "};
 	struct arguments arguments;
 	int saved_errno = errno;
 
 	/* The worker may be setting it: the old or the new one will do, no ordering. */
-	if (level > MT_LOG_DEBUG || level > __atomic_load_n(&mt_config()->log_level, __ATOMIC_RELAXED))
+	if (level > MT_LOG_DEBUG ||
+	    level > __atomic_load_n(&mt_config()->log_level, __ATOMIC_RELAXED))
 		return;
 	va_start(arguments.list, format);
 	log_line(words[level], format, &arguments);

@@ -1,5 +1,6 @@
-/* log_stderr.c -- descriptor 2 as stderr, and when it is not. Daemons close it, and the next file that they open has its number: a
- * database, a socket. A line of ours in there breaks the program. See log_stderr.h. */
+/* log_stderr.c -- descriptor 2 as stderr, and when it is not. Daemons close it, and the next file
+ * that they open has its number: a database, a socket. A line of ours in there breaks the program.
+ * See log_stderr.h. */
 #include "core/log_stderr.h"
 
 #include <errno.h>
@@ -13,13 +14,15 @@
 #include "core/log.h"
 #include "sys/os.h"
 
-/* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so the numbers alone. */
+/* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so
+ * the numbers alone. */
 struct target {
 	dev_t device;
 	ino_t inode;
-	dev_t special; /* of a device file: a terminal's place in its file system may be given again */
+	/* of a device file: a terminal's place in its file system may be given again */
+	dev_t special;
 	mode_t kind;
-	int access;    /* O_RDONLY, O_WRONLY or O_RDWR; -1: not known */
+	int access; /* O_RDONLY, O_WRONLY or O_RDWR; -1: not known */
 };
 
 /* Written once before any line, read by every thread. */
@@ -31,17 +34,20 @@ static MT_TLS bool stands_apart;
 
 static struct target target_of(const struct stat *seen, int access)
 {
-	return (struct target){seen->st_dev, seen->st_ino, seen->st_rdev, seen->st_mode & S_IFMT, access};
+	return (struct target){seen->st_dev, seen->st_ino, seen->st_rdev, seen->st_mode & S_IFMT,
+			       access};
 }
 
 static bool is_same(const struct target *one, const struct target *other)
 {
-	return one->device == other->device && one->inode == other->inode && one->special == other->special &&
-	       one->kind == other->kind && one->access == other->access;
+	return one->device == other->device && one->inode == other->inode &&
+	       one->special == other->special && one->kind == other->kind &&
+	       one->access == other->access;
 }
 
-/* A log file is opened for writing alone, data for reading too. A terminal is open for both. A socket is a client's: who is told
- * by inetd or systemd to talk to it there does not expect lines of others. */
+/* A log file is opened for writing alone, data for reading too. A terminal is open for both. A
+ * socket is a client's: who is told by inetd or systemd to talk to it there does not expect lines
+ * of others. */
 static bool takes_lines(const struct target *target)
 {
 	if (S_ISSOCK(target->kind))
@@ -88,12 +94,13 @@ bool mt_log_is_sandboxed(void)
 {
 	char status[4096];
 
-	return mt_os_read_file("/proc/thread-self/status", status, sizeof(status)) <= 0 || strstr(status, "\nSeccomp:\t0") == NULL;
+	return mt_os_read_file("/proc/thread-self/status", status, sizeof(status)) <= 0 ||
+	       strstr(status, "\nSeccomp:\t0") == NULL;
 }
 
-/* The program's own open file, which shares its place in the file: what is appended past that place the program writes over. Also
- * a pipe of the user that the process was before, which cannot be opened again. By system calls that a sandbox may not know
- * (Linux 5.3, 5.6). */
+/* The program's own open file, which shares its place in the file: what is appended past that place
+ * the program writes over. Also a pipe of the user that the process was before, which cannot be
+ * opened again. By system calls that a sandbox may not know (Linux 5.3, 5.6). */
 static int borrow(void)
 {
 	int process;
@@ -114,13 +121,15 @@ static int access_of_programs(void)
 {
 	char text[512];
 
-	if (mt_os_read_file("/proc/self/fdinfo/2", text, sizeof(text)) <= 0 || strstr(text, "flags:") == NULL)
+	if (mt_os_read_file("/proc/self/fdinfo/2", text, sizeof(text)) <= 0 ||
+	    strstr(text, "flags:") == NULL)
 		return -1;
 	return (int)(mt_os_keyed_number(text, "flags:") % 10) & O_ACCMODE;
 }
 
-/* Looked at before it is opened, since to open a device may be to do something with it, and after, since the program may have
- * put another file there. Not blocking: it may be a FIFO whose reader has gone. */
+/* Looked at before it is opened, since to open a device may be to do something with it, and after,
+ * since the program may have put another file there. Not blocking: it may be a FIFO whose reader
+ * has gone. */
 static int open_programs(void)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;

@@ -5,15 +5,16 @@
 
 #include <stdbool.h>
 
-/* The descriptor of stderr, as mt_log_learn_stderr saw it. -1: descriptor 2 is closed, or another file than at the start, or of a
- * kind that is not written to (see log.h). */
+/* The descriptor of stderr, as mt_log_learn_stderr saw it. -1: descriptor 2 is closed, or another
+ * file than at the start, or of a kind that is not written to (see log.h). */
 int mt_log_open_stderr(void);
 
 /* fd: an answer of mt_log_open_stderr. Closes it where that has opened it. */
 void mt_log_close_stderr(int fd);
 
-/* Whether the calling thread has a seccomp filter, or that cannot be told: then no system call is made that a filter may not know.
- * Read from /proc, since asking the kernel by prctl may itself be forbidden. */
+/* Whether the calling thread has a seccomp filter, or that cannot be told: then no system call is
+ * made that a filter may not know. Read from /proc, since asking the kernel by prctl may itself be
+ * forbidden. */
 bool mt_log_is_sandboxed(void);
 
 #endif

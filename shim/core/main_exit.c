@@ -25,9 +25,10 @@
 #define THREADS_FIELD 20
 #define EXIT_FIELD    52 /* as wait(2) has it */
 
-#define ZOMBIE_TRIES  1000 /* naps of a ms until the kernel has taken the main thread apart */
+/* naps of a ms until the kernel has taken the main thread apart */
+#define ZOMBIE_TRIES 1000
 
-#define STACK_BYTES   (8 * MT_MIB) /* the program's exit handlers run on it */
+#define STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
 
 static struct mt_thread thread;
 static sigset_t programs_mask; /* of the main thread */
@@ -39,7 +40,8 @@ static bool is_zombie(const char *stat)
 	return state && (*state == 'Z' || *state == 'X');
 }
 
-/* The ended main thread counts until the process is gone. Before it is a zombie its other key destructors run. */
+/* The ended main thread counts until the process is gone. Before it is a zombie its other key
+ * destructors run. */
 bool mt_main_exit_is_last(const char *stat, uint64_t own_threads)
 {
 	const char *threads = mt_os_stat_at(stat, THREADS_FIELD);
@@ -103,7 +105,8 @@ void mt_main_exit_follow_main(void)
 	status = mt_os_stat_field_of(text, EXIT_FIELD);
 	if (status & 0x7f)
 		die_by((int)(status & 0x7f));
-	/* Newer kernels take the status of the last thread for that of the process, older ones the main thread's. */
+	/* Newer kernels take the status of the last thread for that of the process, older ones the
+	 * main thread's. */
 	mt_raw_syscall(SYS_exit, status >> 8 & 0xff);
 }
 
@@ -113,7 +116,8 @@ static bool see_the_last_go(void)
 	unsigned int blind = 0;
 
 	while (blind < BLIND_STEPS || driver_thread_runs()) {
-		/* Ours first: one that starts in between is then somebody to wait for, not one who is missing. */
+		/* Ours first: one that starts in between is then somebody to wait for, not one who
+		 * is missing. */
 		uint64_t own = (uint64_t)mt_worker_is_running() + driver_thread_runs();
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
@@ -126,8 +130,9 @@ static bool see_the_last_go(void)
 	return false;
 }
 
-/* libc has its last thread call exit, which flushes stdout: not the worker, which has no descriptors. So it is gone before
- * this thread is; the last nap is for where the kernel may not be asked whether it is. */
+/* libc has its last thread call exit, which flushes stdout: not the worker, which has no
+ * descriptors. So it is gone before this thread is; the last nap is for where the kernel may not be
+ * asked whether it is. */
 static void let_worker_go(void)
 {
 	mt_worker_leave();
@@ -143,7 +148,8 @@ static void *wait_for_last(void *unused)
 		pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
 		exit(0);
 	}
-	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no cleanups from now on");
+	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no "
+			    "cleanups from now on");
 	let_worker_go();
 	return unused;
 }

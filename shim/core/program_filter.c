@@ -1,9 +1,11 @@
-/* config_admits.c -- in which programs the shim works at all: MT_ENABLE, MT_ONLY, MT_EXCLUDE. See config.h. */
+/* config_admits.c -- in which programs the shim works at all: MT_ENABLE, MT_ONLY, MT_EXCLUDE. See
+ * config.h. */
 #include "core/config.h"
 
 #include <string.h>
 
-/* * and ? alone, over a pattern of length bytes: fnmatch(3) may allocate and asks the locale. Goes back to the last
+/* * and ? alone, over a pattern of length bytes: fnmatch(3) may allocate and asks the locale. Goes
+ *   back to the last
  * star only, which is enough for these two. */
 static bool glob_matches(const char *pattern, size_t length, const char *text)
 {
@@ -30,7 +32,8 @@ static bool glob_matches(const char *pattern, size_t length, const char *text)
 	return at == length;
 }
 
-/* Whether one of the globs in a list matches; *out_count is how many there are. Blanks around one do not count. */
+/* Whether one of the globs in a list matches; *out_count is how many there are. Blanks around one
+ * do not count. */
 static bool list_matches(const char *list, const char *program, unsigned *out_count)
 {
 	bool matches = false;

@@ -10,20 +10,24 @@
 #include "core/files.h"
 #include "core/sweep.h"
 
-#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS) /* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
+/* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
+#define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
 
 static struct mt_lock lock = MT_LOCK(publish); /* all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
-static uint64_t cleaned_ns; /* of the last sample after a cleanup */
+static uint64_t cleaned_ns;      /* of the last sample after a cleanup */
 static uint64_t unwritten_count; /* records that are kept, and not in the file */
-static char python_text[sizeof(file.head.python)]; /* known before the files are, and in forked children too */
-static bool ended; /* the process ends: a worker that is only just starting must leave no files behind */
+/* known before the files are, and in forked children too */
+static char python_text[sizeof(file.head.python)];
+/* the process ends: a worker that is only just starting must leave no files behind */
+static bool ended;
 
 static struct mt_piece head_piece(void)
 {
 	file.head.time_ns = mt_os_realtime_ns();
-	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head, offsetof(struct mt_stats_head, checksum));
+	file.head.checksum = mt_checksum(MT_CHECKSUM_START, &file.head,
+					 offsetof(struct mt_stats_head, checksum));
 	return (struct mt_piece){&file.head, sizeof(file.head), 0};
 }
 
@@ -53,14 +57,16 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last ? last : out, more, sizeof(more));
 }
 
-/* The stack lies at a place that tells one exec from the next only where it is chosen at random: not under setarch -R or a
- * debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where the machine does without. By files: a sandbox may
- * kill whoever makes a system call that it does not know. */
+/* The stack lies at a place that tells one exec from the next only where it is chosen at random:
+ * not under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where
+ * the machine does without. By files: a sandbox may kill whoever makes a system call that it does
+ * not know. */
 static uint64_t random_stack_start(void)
 {
 	char machine[16], personality[16];
 
-	if (mt_os_read_file("/proc/sys/kernel/randomize_va_space", machine, sizeof(machine)) <= 0 || machine[0] == '0' ||
+	if (mt_os_read_file("/proc/sys/kernel/randomize_va_space", machine, sizeof(machine)) <= 0 ||
+	    machine[0] == '0' ||
 	    mt_os_read_file("/proc/self/personality", personality, sizeof(personality)) < 8 ||
 	    strchr("4567cdef", personality[3]))
 		return 0;
@@ -72,7 +78,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	struct mt_stats_head *head = &file.head;
 	int folder = -1;
 
-	/* A worker that begins again has them, whoever the process is by now: what was made as one user stays his. */
+	/* A worker that begins again has them, whoever the process is by now: what was made as one
+	 * user stays his. */
 	if (!mt_files_made() && mt_files_open(config, &folder) == MT_ERR_OK)
 		mt_sweep_before_making(folder);
 	mt_lock_take(&lock);
@@ -89,7 +96,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
-	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm)); /* not this thread's name */
+	/* not this thread's name */
+	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm));
 	head->comm[strcspn(head->comm, "\n")] = 0;
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
 	mt_format(head->evidence, sizeof(head->evidence), "%s", identity->evidence);
@@ -116,7 +124,8 @@ void mt_publish_settings(const struct mt_config *config)
 	mt_lock_take(&lock);
 	fill_settings(config);
 	pieces[0] = head_piece();
-	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings), offsetof(struct mt_stats_file, settings)};
+	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings),
+				      offsetof(struct mt_stats_file, settings)};
 	(void)mt_files_write_stats(pieces, 2);
 	mt_lock_drop(&lock);
 }
@@ -164,7 +173,8 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 		.pressure_level = from->pressure_level,
 	};
 	return (struct mt_piece){&file.samples[slot], sizeof(file.samples[slot]),
-				 offsetof(struct mt_stats_file, samples) + slot * sizeof(file.samples[0])};
+				 offsetof(struct mt_stats_file, samples) +
+					 slot * sizeof(file.samples[0])};
 }
 
 void mt_publish_cuda(const char *text, uint32_t driver_version)
@@ -193,7 +203,8 @@ void mt_publish_oom(struct mt_stats_oom *oom)
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
 	file.ooms[slot] = *oom;
 	pieces[0] = (struct mt_piece){&file.ooms[slot], sizeof(file.ooms[slot]),
-				      offsetof(struct mt_stats_file, ooms) + slot * sizeof(file.ooms[0])};
+				      offsetof(struct mt_stats_file, ooms) +
+					      slot * sizeof(file.ooms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	mt_lock_drop(&lock);
@@ -210,7 +221,8 @@ void mt_publish_alarm(struct mt_stats_alarm *alarm)
 	file.alarms[slot] = *alarm;
 	file.head.snapshot.alarms_count = alarm->number;
 	pieces[0] = (struct mt_piece){&file.alarms[slot], sizeof(file.alarms[slot]),
-				      offsetof(struct mt_stats_file, alarms) + slot * sizeof(file.alarms[0])};
+				      offsetof(struct mt_stats_file, alarms) +
+					      slot * sizeof(file.alarms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	mt_lock_drop(&lock);
@@ -224,7 +236,8 @@ void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
 	memcpy(file.classes, classes, count * sizeof(*classes));
 	file.head.classes_count = count;
 	file.head.classes_time_ns = mt_os_realtime_ns();
-	pieces[0] = (struct mt_piece){file.classes, count * sizeof(*classes), offsetof(struct mt_stats_file, classes)};
+	pieces[0] = (struct mt_piece){file.classes, count * sizeof(*classes),
+				      offsetof(struct mt_stats_file, classes)};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
 	mt_lock_drop(&lock);
@@ -273,8 +286,9 @@ static void write_out(bool cleaned)
 
 	mt_lock_take(&lock);
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
-	pieces[2] = (struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
-				      offsetof(struct mt_stats_file, devices)};
+	pieces[2] =
+		(struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
+				  offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
 	mt_lock_drop(&lock);
@@ -302,7 +316,8 @@ static void keep_record(struct mt_stats_record *record)
 static struct mt_piece records_piece(size_t slot, size_t count)
 {
 	return (struct mt_piece){&file.records[slot], count * sizeof(file.records[0]),
-				 offsetof(struct mt_stats_file, records) + slot * sizeof(file.records[0])};
+				 offsetof(struct mt_stats_file, records) +
+					 slot * sizeof(file.records[0])};
 }
 
 void mt_publish_keep_record(struct mt_stats_record *record)
@@ -365,8 +380,10 @@ void mt_publish_fork_parent(void)
 void mt_publish_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	if (file.head.magic) /* else it was never touched, and a child's pages are not worth dirtying */
-		memset(&file.head, 0, sizeof(file.head)); /* a slot is written again before its number is told */
+	/* else it was never touched, and a child's pages are not worth dirtying */
+	if (file.head.magic)
+		/* a slot is written again before its number is told */
+		memset(&file.head, 0, sizeof(file.head));
 	sampled_ns = cleaned_ns = 0;
 	unwritten_count = 0;
 	ended = false;

@@ -1,5 +1,6 @@
-/* core/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written whole or in part to the
- * stats file. All calls under the publish lock (held over the write of a few kB, never over anything else). */
+/* core/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written
+ * whole or in part to the stats file. All calls under the publish lock (held over the write of a
+ * few kB, never over anything else). */
 #ifndef MT_CORE_PUBLISH_H
 #define MT_CORE_PUBLISH_H
 
@@ -21,11 +22,12 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 struct mt_stats_snapshot *mt_publish_lock(void);
 void mt_publish_unlock(void);
 
-/* The snapshot as it is now goes to the file; a sample too, when the last one is old enough. Takes the lock itself. */
+/* The snapshot as it is now goes to the file; a sample too, when the last one is old enough. Takes
+ * the lock itself. */
 void mt_publish_write(void);
 
-/* The same after a cleanup, with a sample where the last such is old enough: the one before may be of the tick that found it
- * necessary, and the next seconds away. */
+/* The same after a cleanup, with a sample where the last such is old enough: the one before may be
+ * of the tick that found it necessary, and the next seconds away. */
 void mt_publish_write_cleaned(void);
 
 /* Numbers the record, keeps it, writes it. */
@@ -58,8 +60,8 @@ void mt_publish_alarm(struct mt_stats_alarm *alarm);
 /* The table of size classes, written at once. count: at most MT_CLASSES_COUNT. */
 void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
 
-/* What files.h says of products, under the lock: between begin and end the file is written, without it. After the end of the
- * process nothing is put in place any more. */
+/* What files.h says of products, under the lock: between begin and end the file is written, without
+ * it. After the end of the process nothing is put in place any more. */
 enum mt_err mt_publish_begin_product(char *out, size_t out_bytes);
 enum mt_err mt_publish_end_product(enum mt_product product, bool whole);
 void mt_publish_drop_product(enum mt_product product);
@@ -67,7 +69,8 @@ void mt_publish_drop_product(enum mt_product product);
 /* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
 void mt_publish_limit_source(const char *text);
 
-/* The files go. inherited: where this process has made none, also those that the program before its exec may have left. */
+/* The files go. inherited: where this process has made none, also those that the program before its
+ * exec may have left. */
 void mt_publish_end(const struct mt_config *config, bool inherited);
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);

@@ -4,7 +4,8 @@
 
 #include <stdint.h>
 
-/* Deals with the pending request, if there is one; *cleaned_ns is set to the time after a cleanup. */
+/* Deals with the pending request, if there is one; *cleaned_ns is set to the time after a cleanup.
+ */
 void mt_requests_answer(uint64_t *cleaned_ns);
 
 #endif

@@ -7,7 +7,8 @@
 
 #define STATUS_BYTES 4096
 
-/* What follows a key, up to the end of its line; NULL where there is no such line, or only its beginning. */
+/* What follows a key, up to the end of its line; NULL where there is no such line, or only its
+ * beginning. */
 static const char *find_line(const char *status, const char *key, size_t *out_length)
 {
 	const char *at = strstr(status, key);
@@ -20,18 +21,20 @@ static const char *find_line(const char *status, const char *key, size_t *out_le
 	return at;
 }
 
-/* Source: proc(5); setuid(2) and its kin look at ids and effective capabilities, and take these from the permitted. Two
- * filters may differ where their numbers do not. */
+/* Source: proc(5); setuid(2) and its kin look at ids and effective capabilities, and take these
+ * from the permitted. Two filters may differ where their numbers do not. */
 bool mt_rights_compare(const char *status, const char *other)
 {
-	static const char *const keys[] = {"\nUid:", "\nGid:", "\nCapPrm:", "\nCapEff:", "\nSeccomp:\t0"};
+	static const char *const keys[] = {
+		"\nUid:", "\nGid:", "\nCapPrm:", "\nCapEff:", "\nSeccomp:\t0"};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
 		size_t length = 0, other_length = 0;
 		const char *line = find_line(status, keys[i], &length);
 		const char *other_line = find_line(other, keys[i], &other_length);
 
-		if (!line || !other_line || length != other_length || memcmp(line, other_line, length) != 0)
+		if (!line || !other_line || length != other_length ||
+		    memcmp(line, other_line, length) != 0)
 			return false;
 	}
 	return true;

@@ -1,32 +1,40 @@
-/* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default /dev/shm/mtshim-UID,
- * mode 0700, on a file system in memory), mode 0600, named PID-STARTTIME-PIDNS.stats and .control file:
+/* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default
+ * /dev/shm/mtshim-UID, mode 0700, on a file system in memory), mode 0600, named
+ * PID-STARTTIME-PIDNS.stats and .control file:
  *   PID        as the process sees itself (getpid)
- *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the first
+ *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the
+ *     first
  *   PIDNS      inode of /proc/self/ns/pid: containers may share one /dev/shm and all be pid 1
  *
- * Stats file: written by the process with pwrite, read by anyone of the same user. A reader trusts nothing in it:
- * it checks magic, version, sizes and the checksum of the head (a write may be in flight: read again), bounds every
- * index, and prints text only after replacing what is not printable. All integers are native-endian.
+ * Stats file: written by the process with pwrite, read by anyone of the same user. A reader trusts
+ * nothing in it: it checks magic, version, sizes and the checksum of the head (a write may be in
+ * flight: read again), bounds every index, and prints text only after replacing what is not
+ * printable. All integers are native-endian.
  *
- * Bell file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes the request first,
- * then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the worker. The process trusts nothing in it
- * beyond "one of these kinds, a level, or a setting within its range".
+ * Bell file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes
+ * the request first, then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the worker. The
+ * process trusts nothing in it beyond "one of these kinds, a level, or a setting within its range".
  *
- * Versions. A library is replaced while processes run the old one, so mtctl meets shims older and newer than itself.
- * Compatible, and without a new version: what is appended, where whoever reads can see it by a size or count in the head.
- *   - figures, at the end of stats_fields.def (fields_count), and of device_fields.def (device_bytes; the texts of a device
- *     stay the end of its entry);
- *   - members at the end of the head, before the snapshot (head_bytes less the figures), and at the end of a record, sample,
- *     report, alarm or class (record_bytes and its kin), in steps of 8 bytes;
- *   - reasons, causes, states and levels, at the end of their lists: a reader shows a number that it does not know as "?";
- *   - settings, of any name; kinds of request: a shim answers one that it does not know with MT_ERR_OLDER; members at the
- *     end of mt_request, where a kind of its own says that they are filled (an older mtctl leaves there what was).
- * Readers pass over what they do not know, and take what is not there as 0: so 0 means unknown, or none.
- * Everything else raises MT_STATS_VERSION: a place, a size or a meaning that changes, a count of a table (MT_..._COUNT).
- * mtctl reads versions from MT_STATS_VERSION_OLDEST to its own, refuses others in one line that names both numbers and
- * which side to upgrade, and leaves their process and files alone; only those of the dead are removed, by name. The control file
- * has the version of its stats file. A shim reads no files but its own. The file of blocks (blocks_layout.h) lives for one
- * read: any change raises its version. */
+ * Versions. A library is replaced while processes run the old one, so mtctl meets shims older and
+ * newer than itself. Compatible, and without a new version: what is appended, where whoever reads
+ * can see it by a size or count in the head.
+ *   - figures, at the end of stats_fields.def (fields_count), and of device_fields.def
+ *     (device_bytes; the texts of a device stay the end of its entry);
+ *   - members at the end of the head, before the snapshot (head_bytes less the figures), and at the
+ *     end of a record, sample, report, alarm or class (record_bytes and its kin), in steps of 8
+ *     bytes;
+ *   - reasons, causes, states and levels, at the end of their lists: a reader shows a number that
+ *     it does not know as "?";
+ *   - settings, of any name; kinds of request: a shim answers one that it does not know with
+ *     MT_ERR_OLDER; members at the end of mt_request, where a kind of its own says that they are
+ *     filled (an older mtctl leaves there what was).
+ * Readers pass over what they do not know, and take what is not there as 0: so 0 means unknown, or
+ * none. Everything else raises MT_STATS_VERSION: a place, a size or a meaning that changes, a count
+ * of a table (MT_..._COUNT). mtctl reads versions from MT_STATS_VERSION_OLDEST to its own, refuses
+ * others in one line that names both numbers and which side to upgrade, and leaves their process
+ * and files alone; only those of the dead are removed, by name. The control file has the version of
+ * its stats file. A shim reads no files but its own. The file of blocks (blocks_layout.h) lives for
+ * one read: any change raises its version. */
 #ifndef MT_CORE_STATS_LAYOUT_H
 #define MT_CORE_STATS_LAYOUT_H
 
@@ -37,97 +45,112 @@
 #include "device_fields.def"
 #include "stats_fields.def"
 
-/* Whether a file system of this kind (f_type of statfs(2)) is in memory: on another one no process makes files. */
-#define MT_STATS_IS_MEMORY(type) ((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
+/* Whether a file system of this kind (f_type of statfs(2)) is in memory: on another one no process
+ * makes files. */
+#define MT_STATS_IS_MEMORY(type)                                                                   \
+	((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
-#define MT_STATS_MAGIC     0x31737461747374ull  /* "tstats1" */
-#define MT_CONTROL_MAGIC      0x316c6c6562746dull  /* "mtbell1" */
-#define MT_STATS_VERSION   4u
-#define MT_STATS_VERSION_OLDEST 3u              /* that mtctl reads: 4 has only appended to it */
-#define MT_RECORDS_COUNT   64u                  /* last cleanups kept */
-#define MT_SAMPLES_COUNT   1024u                /* ring of samples; their step grows, so that it spans 15 minutes */
-#define MT_SETTINGS_COUNT  64u                  /* room for settings; settings_count of them are filled */
-#define MT_DEVICES_COUNT   16u                  /* room for devices; devices_count of them are filled */
-#define MT_OOMS_COUNT      4u                   /* last out-of-memory reports kept */
-#define MT_ALARMS_COUNT    4u                   /* last reports of MT_RSS_LIMIT_MB kept */
-#define MT_CLASSES_COUNT   256u                 /* room for size classes; classes_count of them are filled */
-#define MT_REASONS_COUNT   32u                  /* room for reasons; MT_REASON_COUNT of them are filled */
+#define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
+#define MT_CONTROL_MAGIC 0x316c6c6562746dull /* "mtbell1" */
+#define MT_STATS_VERSION 4u
+/* that mtctl reads: 4 has only appended to it */
+#define MT_STATS_VERSION_OLDEST 3u
+#define MT_RECORDS_COUNT        64u /* last cleanups kept */
+/* ring of samples; their step grows, so that it spans 15 minutes */
+#define MT_SAMPLES_COUNT 1024u
+/* room for settings; settings_count of them are filled */
+#define MT_SETTINGS_COUNT 64u
+/* room for devices; devices_count of them are filled */
+#define MT_DEVICES_COUNT 16u
+/* last out-of-memory reports kept */
+#define MT_OOMS_COUNT 4u
+/* last reports of MT_RSS_LIMIT_MB kept */
+#define MT_ALARMS_COUNT 4u
+/* room for size classes; classes_count of them are filled */
+#define MT_CLASSES_COUNT 256u
+/* room for reasons; MT_REASON_COUNT of them are filled */
+#define MT_REASONS_COUNT 32u
 
-#define MT_NULL_RESULT     2u                   /* "nothing could be trimmed": no allocator, no gc */
+/* "nothing could be trimmed": no allocator, no gc */
+#define MT_NULL_RESULT 2u
 
 /* Why a cleanup ran. */
-#define MT_REASONS(X)                                                   \
-	X(IDLE, "idle")         /* idle bytes past the gate */          \
-	X(LIVE_DROP, "trough")     /* live bytes fell and stayed down */   \
-	X(SETTLE, "settle")     /* the heap has not moved for long */   \
-	X(ROUND, "round")       /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */     \
-	X(SIGNAL, "signal")     /* SIGUSR1 */                           \
-	X(REQUEST, "request")   /* mtctl trim */                        \
-	X(API, "api")           /* mt_trim() */                         \
-	X(MALLOC_TRIM, "malloc_trim") /* the program trims by itself */ \
-	X(LATE_GC, "late_gc")   /* a collection came after its cleanup */ \
-	X(EXIT, "exit")         /* MT_EXIT_CLEANUP */           \
-	X(FRAMEWORK, "framework") /* MT_FRAMEWORK_DECAY_MS */            \
-	X(CAPTURE, "capture")   /* what a cleanup left out during a capture */ \
-	X(PRESSURE, "pressure") /* a limit comes near */                \
-	X(RSS_LIMIT, "rss_limit") /* MT_RSS_LIMIT_MB comes near */
+#define MT_REASONS(X)                                                                              \
+	X(IDLE, "idle")               /* idle bytes past the gate */                               \
+	X(LIVE_DROP, "trough")        /* live bytes fell and stayed down */                        \
+	X(SETTLE, "settle")           /* the heap has not moved for long */                        \
+	X(ROUND, "round")             /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */                          \
+	X(SIGNAL, "signal")           /* SIGUSR1 */                                                \
+	X(REQUEST, "request")         /* mtctl trim */                                             \
+	X(API, "api")                 /* mt_trim() */                                              \
+	X(MALLOC_TRIM, "malloc_trim") /* the program trims by itself */                            \
+	X(LATE_GC, "late_gc")         /* a collection came after its cleanup */                    \
+	X(EXIT, "exit")               /* MT_EXIT_CLEANUP */                                        \
+	X(FRAMEWORK, "framework")     /* MT_FRAMEWORK_DECAY_MS */                                  \
+	X(CAPTURE, "capture")         /* what a cleanup left out during a capture */               \
+	X(PRESSURE, "pressure")       /* a limit comes near */                                     \
+	X(RSS_LIMIT, "rss_limit")     /* MT_RSS_LIMIT_MB comes near */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,
-	MT_REASONS(X)
+	MT_REASONS(X) MT_REASON_COUNT
 #undef X
-	MT_REASON_COUNT
 };
 
-enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }; /* heap only; + gc; + GPU caches */
+/* heap only; + gc; + GPU caches */
+enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT };
 
 /* Where pressure comes from: bits of mt_stats_record.pressure_sources. */
-#define MT_PRESSURE_SOURCES(X)                                                          \
-	X(LIMIT, "limit")       /* the nearest limit of the container or machine, or MT_LIMIT_MB */ \
-	X(EVENTS, "events")     /* the container has just run into its limit (memory.events, failcnt) */ \
-	X(STALL, "stall")       /* tasks wait for memory: PSI, verified by its total */ \
-	X(WATCH, "watch")       /* MEMORY_PRESSURE_WATCH has told so */                 \
-	X(DEVICE, "device")     /* the memory of a GPU */                               \
-	X(RSS, "rss")           /* MT_RSS_LIMIT_MB */
+#define MT_PRESSURE_SOURCES(X)                                                                     \
+	X(LIMIT, "limit") /* the nearest limit of the container or machine, or MT_LIMIT_MB */      \
+	X(EVENTS,                                                                                  \
+	  "events")       /* the container has just run into its limit (memory.events, failcnt) */ \
+	X(STALL, "stall") /* tasks wait for memory: PSI, verified by its total */                  \
+	X(WATCH, "watch") /* MEMORY_PRESSURE_WATCH has told so */                                  \
+	X(DEVICE, "device") /* the memory of a GPU */                                              \
+	X(RSS, "rss")       /* MT_RSS_LIMIT_MB */
 
 enum mt_pressure_source {
 #define X(name, text) MT_PRESSURE_##name,
-	MT_PRESSURE_SOURCES(X)
+	MT_PRESSURE_SOURCES(X) MT_PRESSURE_SOURCE_COUNT
 #undef X
-	MT_PRESSURE_SOURCE_COUNT
 };
 
-enum mt_pressure_level { MT_PRESSURE_NONE, MT_PRESSURE_WARN, MT_PRESSURE_CRITICAL, MT_PRESSURE_LEVEL_COUNT };
+enum mt_pressure_level {
+	MT_PRESSURE_NONE,
+	MT_PRESSURE_WARN,
+	MT_PRESSURE_CRITICAL,
+	MT_PRESSURE_LEVEL_COUNT
+};
 
 /* What became of Python's gc in a cleanup. */
-#define MT_GC_STATES(X)                                                                          \
-	X(NONE, "none")                                                                          \
-	X(DONE, "done")                                                                          \
-	X(DISABLED, "disabled") /* by gc.disable() */                                            \
-	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */   \
-	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */           \
+#define MT_GC_STATES(X)                                                                            \
+	X(NONE, "none")                                                                            \
+	X(DONE, "done")                                                                            \
+	X(DISABLED, "disabled") /* by gc.disable() */                                              \
+	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */     \
+	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */             \
 	X(SHARED, "shared")     /* left out: it would copy what is shared with forked processes */
 
 enum mt_gc_state {
 #define X(name, text) MT_GC_##name,
-	MT_GC_STATES(X)
+	MT_GC_STATES(X) MT_GC_COUNT
 #undef X
-	MT_GC_COUNT
 };
 
-/* What became of the GPU caches in a cleanup: nothing to do here or not asked; done; a stream was capturing, so that they
- * were left alone; left alone because other ranks would wait (WORLD_SIZE). */
-#define MT_GPU_STATES(X)                                                \
-	X(NONE, "none")                                                 \
-	X(DONE, "done")                                                 \
-	X(CAPTURING, "capturing")                                       \
+/* What became of the GPU caches in a cleanup: nothing to do here or not asked; done; a stream was
+ * capturing, so that they were left alone; left alone because other ranks would wait (WORLD_SIZE).
+ */
+#define MT_GPU_STATES(X)                                                                           \
+	X(NONE, "none")                                                                            \
+	X(DONE, "done")                                                                            \
+	X(CAPTURING, "capturing")                                                                  \
 	X(RANKS, "ranks")
 
 enum mt_gpu_state {
 #define X(name, text) MT_GPU_##name,
-	MT_GPU_STATES(X)
+	MT_GPU_STATES(X) MT_GPU_STATE_COUNT
 #undef X
-	MT_GPU_STATE_COUNT
 };
 
 /* Whose caches Python emptied in a cleanup: bits of mt_stats_record.frameworks. */
@@ -138,18 +161,17 @@ enum mt_framework_bit {
 };
 
 /* Why a device was out of memory, as far as the figures tell. */
-#define MT_OOM_CAUSES(X)                                                                \
-	X(UNKNOWN, "unknown")                                                           \
-	X(CACHE, "fragmentation or cache")   /* more than MT_FRAG_GB idle */            \
-	X(LIVE, "live tensors")              /* this process's live memory fills it */  \
-	X(OTHERS, "other processes")                                                    \
+#define MT_OOM_CAUSES(X)                                                                           \
+	X(UNKNOWN, "unknown")                                                                      \
+	X(CACHE, "fragmentation or cache") /* more than MT_FRAG_GB idle */                         \
+	X(LIVE, "live tensors")            /* this process's live memory fills it */               \
+	X(OTHERS, "other processes")                                                               \
 	X(REQUEST, "one allocation larger than the device")
 
 enum mt_oom_cause {
 #define X(name, text) MT_OOM_##name,
-	MT_OOM_CAUSES(X)
+	MT_OOM_CAUSES(X) MT_OOM_CAUSE_COUNT
 #undef X
-	MT_OOM_CAUSE_COUNT
 };
 
 struct mt_stats_snapshot {
@@ -160,89 +182,103 @@ struct mt_stats_snapshot {
 
 /* One action: what it was and what it did, in bytes measured before and after. */
 struct mt_stats_record {
-	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_RECORDS_COUNT */
-	uint64_t time_ns;            /* CLOCK_REALTIME at its start */
-	uint64_t duration_ns;        /* of the whole action */
-	uint64_t purge_ns;           /* of its purge */
-	uint64_t gc_ns;              /* of its collection */
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_RECORDS_COUNT */
+	uint64_t number;
+	uint64_t time_ns;     /* CLOCK_REALTIME at its start */
+	uint64_t duration_ns; /* of the whole action */
+	uint64_t purge_ns;    /* of its purge */
+	uint64_t gc_ns;       /* of its collection */
 	uint64_t gc_collected_count;
-	uint64_t round;              /* the round that asked, 0 for none */
-	uint64_t request_seq;        /* the request that asked, 0 for none */
+	uint64_t round;       /* the round that asked, 0 for none */
+	uint64_t request_seq; /* the request that asked, 0 for none */
 	uint64_t rss_before_bytes;
 	uint64_t rss_after_bytes;
 	uint64_t anon_before_bytes;
 	uint64_t anon_after_bytes;
 	uint64_t live_before_bytes;
 	uint64_t live_after_bytes;
-	uint64_t longest_hold_ns;    /* longest single arena purge, an upper bound of another thread's stall; 0 unknown */
-	uint64_t gpu_before_bytes;   /* used on the devices that this process has contexts on (total - free), 0 unknown */
-	uint64_t gpu_after_bytes;    /* by other processes too, whose own changes then show here */
-	uint32_t reason;             /* enum mt_reason */
-	uint32_t level;              /* enum mt_level */
-	uint32_t result;             /* 1 freed, 0 nothing, MT_NULL_RESULT */
-	uint32_t gc_state;           /* enum mt_gc_state */
-	uint32_t merged;             /* 1: coalesced with the record after it, which did the work */
-	uint32_t gpu_state;          /* enum mt_gpu_state */
-	uint32_t frameworks;         /* enum mt_framework_bit, of those whose caches were emptied */
-	uint32_t pressure_sources;   /* bits 1 << enum mt_pressure_source that asked, 0: it was no pressure */
-	uint64_t pressure_level;     /* enum mt_pressure_level */
-	uint64_t pressure_used_bytes;  /* of the source that is nearest to its limit, when it asked; 0 unknown */
+	/* longest single arena purge, an upper bound of another thread's stall; 0 unknown */
+	uint64_t longest_hold_ns;
+	/* used on the devices that this process has contexts on (total - free), 0 unknown */
+	uint64_t gpu_before_bytes;
+	uint64_t gpu_after_bytes; /* by other processes too, whose own changes then show here */
+	uint32_t reason;          /* enum mt_reason */
+	uint32_t level;           /* enum mt_level */
+	uint32_t result;          /* 1 freed, 0 nothing, MT_NULL_RESULT */
+	uint32_t gc_state;        /* enum mt_gc_state */
+	uint32_t merged;          /* 1: coalesced with the record after it, which did the work */
+	uint32_t gpu_state;       /* enum mt_gpu_state */
+	uint32_t frameworks;      /* enum mt_framework_bit, of those whose caches were emptied */
+	/* bits 1 << enum mt_pressure_source that asked, 0: it was no pressure */
+	uint32_t pressure_sources;
+	uint64_t pressure_level; /* enum mt_pressure_level */
+	/* of the source that is nearest to its limit, when it asked; 0 unknown */
+	uint64_t pressure_used_bytes;
 	uint64_t pressure_limit_bytes;
-	uint64_t pinned_before_bytes; /* page-locked host memory of CUDA; 0: none, or not looked at */
+	/* page-locked host memory of CUDA; 0: none, or not looked at */
+	uint64_t pinned_before_bytes;
 	uint64_t pinned_after_bytes;
 };
 
-/* One device. Devices are in the order of their ordinals in this process (after CUDA_VISIBLE_DEVICES). */
+/* One device. Devices are in the order of their ordinals in this process (after
+ * CUDA_VISIBLE_DEVICES). */
 struct mt_stats_device {
 #define X(name, kind, help) uint64_t name;
 	MT_DEVICE_FIELDS(X)
 #undef X
 	char name[64];
-	char pci[32];                /* 0000:3b:00.0 */
-	char mode[16];               /* "pool", "account", "off" */
+	char pci[32];  /* 0000:3b:00.0 */
+	char mode[16]; /* "pool", "account", "off" */
 };
 
 /* A device was out of memory: the facts as the failing thread found them. */
 struct mt_stats_oom {
-	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_OOMS_COUNT */
-	uint64_t time_ns;            /* CLOCK_REALTIME */
-	uint64_t device;             /* ordinal */
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_OOMS_COUNT */
+	uint64_t number;
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint64_t device;  /* ordinal */
 	uint64_t asked_bytes;
-	uint64_t free_bytes;         /* the driver's own figures */
+	uint64_t free_bytes; /* the driver's own figures */
 	uint64_t total_bytes;
 	uint64_t allocated_bytes;    /* live, of every kind that we count */
 	uint64_t reserved_bytes;     /* held from the driver, of every kind */
 	uint64_t idle_bytes;         /* cached by the pool, pending included */
 	uint64_t largest_idle_bytes; /* largest idle block */
-	uint64_t framework_idle_bytes; /* held unused by PyTorch's own cache when it was last looked at; 0 unknown */
+	/* held unused by PyTorch's own cache when it was last looked at; 0 unknown */
+	uint64_t framework_idle_bytes;
 	uint64_t reserved_peak_bytes;
 	uint64_t num_alloc_retries;
-	uint64_t num_ooms;           /* on the device, this one included */
-	uint64_t others_bytes;       /* other processes on the device, by NVML */
+	uint64_t num_ooms;     /* on the device, this one included */
+	uint64_t others_bytes; /* other processes on the device, by NVML */
 	uint64_t others_count;
-	uint64_t unreported_count;   /* errors before this one that went without a report of their own */
-	uint32_t others_known;       /* 1: NVML answered */
-	uint32_t cause;              /* enum mt_oom_cause */
-	char function[48];           /* cuMemAlloc_v2 */
+	/* errors before this one that went without a report of their own */
+	uint64_t unreported_count;
+	uint32_t others_known; /* 1: NVML answered */
+	uint32_t cause;        /* enum mt_oom_cause */
+	char function[48];     /* cuMemAlloc_v2 */
 	char advice[160];
 };
 
 /* MT_RSS_LIMIT_MB was reached: who held what at that time, after a heavy cleanup. */
 struct mt_stats_alarm {
-	uint64_t number;             /* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_ALARMS_COUNT */
-	uint64_t time_ns;            /* CLOCK_REALTIME */
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_ALARMS_COUNT */
+	uint64_t number;
+	uint64_t time_ns; /* CLOCK_REALTIME */
 	uint64_t limit_bytes;
-	uint64_t rss_bytes;          /* RssAnon + RssFile + RssShmem */
+	uint64_t rss_bytes; /* RssAnon + RssFile + RssShmem */
 	uint64_t anon_bytes;
 	uint64_t file_bytes;
 	uint64_t shmem_bytes;
 	uint64_t swap_bytes;
-	uint64_t heap_live_bytes;    /* held by the program */
-	uint64_t heap_dirty_bytes;   /* free, could still be returned */
-	uint64_t heap_pinned_bytes;  /* free, but in pages or slabs that hold live blocks too: resident - live - dirty - metadata */
+	uint64_t heap_live_bytes;  /* held by the program */
+	uint64_t heap_dirty_bytes; /* free, could still be returned */
+	/* free, but in pages or slabs that hold live blocks too: resident - live - dirty - metadata
+	 */
+	uint64_t heap_pinned_bytes;
 	uint64_t heap_metadata_bytes;
-	uint64_t other_anon_bytes;   /* anonymous memory outside of the heap: stacks, mmap, other allocators, Python's arenas */
-	uint64_t gpu_pinned_bytes;   /* page-locked host memory of CUDA */
+	/* anonymous memory outside of the heap: stacks, mmap, other allocators, Python's arenas */
+	uint64_t other_anon_bytes;
+	uint64_t gpu_pinned_bytes; /* page-locked host memory of CUDA */
 	uint64_t threads_count;
 	char advice[160];
 };
@@ -254,7 +290,7 @@ struct mt_stats_class {
 };
 
 struct mt_stats_sample {
-	uint64_t time_ns;            /* CLOCK_REALTIME; 0: empty */
+	uint64_t time_ns; /* CLOCK_REALTIME; 0: empty */
 	uint64_t rss_bytes;
 	uint64_t anon_bytes;
 	uint64_t live_bytes;
@@ -262,58 +298,69 @@ struct mt_stats_sample {
 	uint64_t dirty_bytes;
 	uint64_t gpu_reserved_bytes;
 	uint64_t gpu_allocated_bytes;
-	uint64_t rounds_count;       /* so that a picture of the ring can mark rounds and pressure */
+	/* so that a picture of the ring can mark rounds and pressure */
+	uint64_t rounds_count;
 	uint64_t pressure_level;
 };
 
 struct mt_stats_setting {
-	char name[24];               /* as in options.def */
-	char value[72];              /* as a user would write it, cut */
-	char origin[40];             /* "default", "preset client", "MALLOC_ARENA_MAX", "environment", "mtctl set" */
+	char name[24];  /* as in options.def */
+	char value[72]; /* as a user would write it, cut */
+	/* "default", "preset client", "MALLOC_ARENA_MAX", "environment", "mtctl set" */
+	char origin[40];
 };
 
 struct mt_stats_head {
 	uint64_t magic;
-	uint32_t version;            /* MT_STATS_VERSION */
-	uint32_t head_bytes;         /* sizeof(struct mt_stats_head) */
+	uint32_t version;    /* MT_STATS_VERSION */
+	uint32_t head_bytes; /* sizeof(struct mt_stats_head) */
 	uint32_t fields_count;
 	uint32_t record_bytes;
 	uint32_t sample_bytes;
 	uint32_t settings_count;
 	uint32_t device_bytes;
-	uint32_t devices_count;      /* filled places of devices */
+	uint32_t devices_count; /* filled places of devices */
 	uint32_t oom_bytes;
 	uint32_t alarm_bytes;
 	uint32_t class_bytes;
-	uint32_t classes_count;      /* filled places of classes; 0: never asked for, or the allocator cannot tell */
+	/* filled places of classes; 0: never asked for, or the allocator cannot tell */
+	uint32_t classes_count;
 	uint32_t classes_zero;
-	uint32_t driver_version;     /* CUDA version of the driver, 1000 * major + 10 * minor; 0 not used or unknown */
+	/* CUDA version of the driver, 1000 * major + 10 * minor; 0 not used or unknown */
+	uint32_t driver_version;
 	uint64_t pid;
-	uint64_t start_ticks;        /* STARTTIME of the name */
-	uint64_t pidns;              /* PIDNS of the name */
+	uint64_t start_ticks; /* STARTTIME of the name */
+	uint64_t pidns;       /* PIDNS of the name */
 	char shim_version[16];
 	char comm[32];
-	char allocator[32];          /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
-	char evidence[160];          /* the file that owns the bound malloc, and how it is reached */
-	char mode[32];               /* "jemalloc", "system", "shadowed" */
-	char conf[256];              /* the embedded jemalloc's effective conf; where not all of it fits, ",..." ends it */
-	char python[64];             /* "", "PYTHONMALLOC=malloc", or why not */
-	char cuda[64];               /* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
-	uint64_t time_ns;            /* CLOCK_REALTIME of the snapshot */
-	uint64_t records_count;      /* number of the last record */
-	uint64_t samples_count;      /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
-	uint64_t ooms_count;         /* number of the last out-of-memory report */
-	uint64_t alarms_count;       /* number of the last alarm */
-	uint64_t classes_time_ns;    /* CLOCK_REALTIME at which the size classes were asked for */
-	char limit_source[128];      /* the file or setting that holds pressure_limit_bytes */
-	uint64_t world_size;         /* WORLD_SIZE; 0: it says nothing */
-	char rank[16];               /* its place among the processes that train together, digits alone; "": none */
-	char rank_source[32];        /* the variable that says so: RANK, SLURM_PROCID, ... */
-	uint64_t cleanups_count[MT_REASONS_COUNT]; /* cleanups by enum mt_reason; merged ones count as what did their work */
-	uint64_t stack_start;        /* field 28 of /proc/self/stat, a random place that every exec chooses again: tells what the
-					process runs from what it ran before, under the same pid and start; 0 not random */
+	char allocator[32]; /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
+	/* the file that owns the bound malloc, and how it is reached */
+	char evidence[160];
+	char mode[32]; /* "jemalloc", "system", "shadowed" */
+	/* the embedded jemalloc's effective conf; where not all of it fits, ",..." ends it */
+	char conf[256];
+	char python[64]; /* "", "PYTHONMALLOC=malloc", or why not */
+	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
+	char cuda[64];
+	uint64_t time_ns;         /* CLOCK_REALTIME of the snapshot */
+	uint64_t records_count;   /* number of the last record */
+	uint64_t samples_count;   /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
+	uint64_t ooms_count;      /* number of the last out-of-memory report */
+	uint64_t alarms_count;    /* number of the last alarm */
+	uint64_t classes_time_ns; /* CLOCK_REALTIME at which the size classes were asked for */
+	char limit_source[128];   /* the file or setting that holds pressure_limit_bytes */
+	uint64_t world_size;      /* WORLD_SIZE; 0: it says nothing */
+	/* its place among the processes that train together, digits alone; "": none */
+	char rank[16];
+	char rank_source[32]; /* the variable that says so: RANK, SLURM_PROCID, ... */
+	/* cleanups by enum mt_reason; merged ones count as what did their work */
+	uint64_t cleanups_count[MT_REASONS_COUNT];
+	/* field 28 of /proc/self/stat, a random place that every exec chooses again: tells what the
+	 * process runs from what it ran before, under the same pid and start; 0 not random */
+	uint64_t stack_start;
 	struct mt_stats_snapshot snapshot;
-	uint64_t checksum;           /* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
+	/* FNV-1a, 64 bit, by 8-byte words, of all of the head before this field */
+	uint64_t checksum;
 };
 
 struct mt_stats_file {
@@ -327,36 +374,37 @@ struct mt_stats_file {
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
 
-#define MT_REQUEST_KINDS(X)                                             \
-	X(TRIM, "trim")              /* level */                        \
-	X(ROUND, "round")            /* a round has ended */            \
-	X(SET, "set")                /* name, value */                  \
-	X(RESET_PEAK, "reset-peak")                                     \
-	X(PUBLISH, "publish")        /* only write fresh figures */    \
-	X(CLASSES, "classes")        /* fill the table of size classes */ \
-	X(PROFILE, "profile")        /* write a heap profile beside the stats file, NAME.heap */ \
-	X(SNAPSHOT, "snapshot")      /* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */
+#define MT_REQUEST_KINDS(X)                                                                        \
+	X(TRIM, "trim")   /* level */                                                              \
+	X(ROUND, "round") /* a round has ended */                                                  \
+	X(SET, "set")     /* name, value */                                                        \
+	X(RESET_PEAK, "reset-peak")                                                                \
+	X(PUBLISH, "publish") /* only write fresh figures */                                       \
+	X(CLASSES, "classes") /* fill the table of size classes */                                 \
+	X(PROFILE, "profile") /* write a heap profile beside the stats file, NAME.heap */          \
+	/* write the blocks of the GPU pool beside it, NAME.blocks: blocks_layout.h */             \
+	X(SNAPSHOT, "snapshot")
 
 enum mt_request_kind {
 	MT_REQUEST_NONE,
 #define X(name, text) MT_REQUEST_##name,
-	MT_REQUEST_KINDS(X)
+	MT_REQUEST_KINDS(X) MT_REQUEST_COUNT
 #undef X
-	MT_REQUEST_COUNT
 };
 
 struct mt_request {
-	uint64_t seq;                /* larger than the one before; the process answers in snapshot.request_seq */
-	uint32_t kind;               /* enum mt_request_kind */
-	uint32_t level;              /* enum mt_level, for MT_REQUEST_TRIM */
-	char name[32];               /* for MT_REQUEST_SET */
+	/* larger than the one before; the process answers in snapshot.request_seq */
+	uint64_t seq;
+	uint32_t kind;  /* enum mt_request_kind */
+	uint32_t level; /* enum mt_level, for MT_REQUEST_TRIM */
+	char name[32];  /* for MT_REQUEST_SET */
 	char value[96];
 };
 
 struct mt_control_file {
 	uint64_t magic;
-	uint32_t version;            /* MT_STATS_VERSION */
-	uint32_t word;               /* the futex */
+	uint32_t version; /* MT_STATS_VERSION */
+	uint32_t word;    /* the futex */
 	struct mt_request request;
 };
 

@@ -15,9 +15,11 @@
 #include "sys/os.h"
 #include "core/files.h"
 
-#define STEP_S     2                    /* between two sweeps of a folder */
-#define LONGEST_NS (20 * MT_NS_PER_MS)  /* of one, after which the rest waits for the next tick */
-#define FEW        64                   /* so many living owners are looked at closely each time */
+#define STEP_S 2 /* between two sweeps of a folder */
+/* of one, after which the rest waits for the next tick */
+#define LONGEST_NS (20 * MT_NS_PER_MS)
+/* so many living owners are looked at closely each time */
+#define FEW 64
 
 /* Source: proc(5). */
 #define STATE_FIELD   3
@@ -59,7 +61,8 @@ static bool take_number(const char **text, uint64_t *out, char after)
 	if (*at < '0' || *at > '9' || (at[0] == '0' && at[1] != after))
 		return false;
 	for (; *at >= '0' && *at <= '9'; at++)
-		if (__builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
 			return false;
 	if (*at != after)
 		return false;
@@ -83,43 +86,48 @@ static bool parse_name(const char *name, struct owner *out)
 
 /* ---- who lives ---- */
 
-/* Start times count from the boot of the reader's time namespace (time_namespaces(7)): for a living process in another one than
- * ours we read another start time than it did. */
+/* Start times count from the boot of the reader's time namespace (time_namespaces(7)): for a living
+ * process in another one than ours we read another start time than it did. */
 static bool is_in_our_time(uint64_t pid)
 {
 	struct stat ours, theirs;
 	char path[64];
 
 	mt_format(path, sizeof(path), "/proc/%llu/ns/time", (unsigned long long)pid);
-	return mt_os_look("/proc/self/ns/time", &ours) != 0 || mt_os_look(path, &theirs) != 0 || ours.st_ino == theirs.st_ino;
+	return mt_os_look("/proc/self/ns/time", &ours) != 0 || mt_os_look(path, &theirs) != 0 ||
+	       ours.st_ino == theirs.st_ino;
 }
 
-/* Another process by now, or one that only waits for its parent to hear of its end: a zombie, none of whose threads runs on. */
+/* Another process by now, or one that only waits for its parent to hear of its end: a zombie, none
+ * of whose threads runs on. */
 static bool has_ended(const struct owner *owner)
 {
 	char path[64], text[1024];
 	const char *state;
 
 	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)owner->pid);
-	if (mt_os_read_file(path, text, sizeof(text)) <= 0 || !(state = mt_os_stat_at(text, STATE_FIELD)))
+	if (mt_os_read_file(path, text, sizeof(text)) <= 0 ||
+	    !(state = mt_os_stat_at(text, STATE_FIELD)))
 		return false;
 	if (mt_os_stat_field_of(text, START_FIELD) != owner->start_ticks)
 		return is_in_our_time(owner->pid);
 	return (*state == 'Z' || *state == 'X') && mt_os_stat_field_of(text, THREADS_FIELD) <= 1;
 }
 
-/* A process of another user may be hidden in /proc (hidepid), and this one may have become another user's. */
+/* A process of another user may be hidden in /proc (hidepid), and this one may have become another
+ * user's. */
 static bool is_missing(uint64_t pid)
 {
 	struct stat seen;
 	char path[32];
 
 	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
-	return mt_os_look(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 && errno == ESRCH;
+	return mt_os_look(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 &&
+	       errno == ESRCH;
 }
 
-/* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every second, of those after them
- * every third: drawn again each time, so that each has its turn. */
+/* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every
+ * second, of those after them every third: drawn again each time, so that each has its turn. */
 static bool is_drawn(struct sweep *sweep, uint64_t pid)
 {
 	uint32_t among = 1 + sweep->living_count++ / FEW;
@@ -133,7 +141,8 @@ static bool is_gone(struct sweep *sweep, const struct owner *owner)
 	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
 		return sweep->last_is_gone;
 	sweep->last = *owner;
-	sweep->last_is_gone = is_missing(owner->pid) || (is_drawn(sweep, owner->pid) && has_ended(owner));
+	sweep->last_is_gone =
+		is_missing(owner->pid) || (is_drawn(sweep, owner->pid) && has_ended(owner));
 	return sweep->last_is_gone;
 }
 
@@ -143,7 +152,8 @@ static bool proc_is_ours(uint64_t *out_pidns)
 	struct stat space;
 	char text[1024];
 
-	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || mt_os_number(text) != (uint64_t)mt_os_getpid() ||
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
+	    mt_os_number(text) != (uint64_t)mt_os_getpid() ||
 	    mt_os_look("/proc/self/ns/pid", &space) != 0)
 		return false;
 	*out_pidns = space.st_ino;
@@ -152,8 +162,9 @@ static bool proc_is_ours(uint64_t *out_pidns)
 
 /* ---- the folder ---- */
 
-/* Of all who share the folder one sweeps at a time. When the last sweep was is the folder's access time, in whole seconds: one with
- * a fraction is the kernel's, which says when somebody has listed it. */
+/* Of all who share the folder one sweeps at a time. When the last sweep was is the folder's access
+ * time, in whole seconds: one with a fraction is the kernel's, which says when somebody has listed
+ * it. */
 static bool take_turn(struct sweep *sweep)
 {
 	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
@@ -162,7 +173,8 @@ static bool take_turn(struct sweep *sweep)
 
 	if (mt_os_look_at_fd(sweep->folder, &seen) != 0)
 		return false;
-	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec; /* huge where the clock was set back */
+	/* huge where the clock was set back */
+	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec;
 	if (seen.st_atim.tv_nsec == 0 && since < STEP_S)
 		return false;
 	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
@@ -175,7 +187,8 @@ static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 		const struct entry *entry = (const void *)(entries + at);
 		struct owner owner;
 
-		if (parse_name(entry->name, &owner) && owner.pidns == sweep->pidns && is_gone(sweep, &owner))
+		if (parse_name(entry->name, &owner) && owner.pidns == sweep->pidns &&
+		    is_gone(sweep, &owner))
 			(void)unlinkat(sweep->folder, entry->name, 0);
 		at += entry->bytes;
 	}
@@ -184,7 +197,9 @@ static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 
 static void run(int folder)
 {
-	struct sweep sweep = {.folder = folder, .began_ns = mt_os_now_ns(), .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
+	struct sweep sweep = {.folder = folder,
+			      .began_ns = mt_os_now_ns(),
+			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
 	_Alignas(struct entry) char entries[8192];
 	bool goes_on = is_unfinished;
 	long bytes;

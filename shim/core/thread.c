@@ -20,15 +20,17 @@
 extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __attribute__((weak));
 
 #define LARGE_STACK_BYTES (8 * MT_MIB)
-#define ROOM_BYTES        (32 * MT_MIB) /* address space that must be left to start in */
+/* address space that must be left to start in */
+#define ROOM_BYTES (32 * MT_MIB)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 
-/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and jemalloc does not survive
- * that: then better no thread yet. */
+/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and
+ * jemalloc does not survive that: then better no thread yet. */
 bool mt_thread_has_room(void)
 {
-	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			  -1, 0);
 
 	if (area == MAP_FAILED)
 		return false;
@@ -36,7 +38,8 @@ bool mt_thread_has_room(void)
 	return true;
 }
 
-/* libc puts the thread-local memory of all libraries that were loaded with the program on each stack. */
+/* libc puts the thread-local memory of all libraries that were loaded with the program on each
+ * stack. */
 static size_t tls_bytes;
 
 static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
@@ -48,14 +51,15 @@ static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
 	return 0;
 }
 
-/* How a thread is scheduled. A thread of the program's that is pinned to a CPU, or runs only when nobody else wants to, may be
- * the one that starts ours, which would then wait for that CPU with the purge lock held: forks of the program waited 950 ms. */
+/* How a thread is scheduled. A thread of the program's that is pinned to a CPU, or runs only when
+ * nobody else wants to, may be the one that starts ours, which would then wait for that CPU with
+ * the purge lock held: forks of the program waited 950 ms. */
 #define CPUS_BYTES 1024 /* 8,192 CPUs; the kernel says EINVAL where it has more */
 
 struct schedule {
 	uint8_t cpus[CPUS_BYTES];
-	size_t cpus_bytes;  /* 0: not known */
-	int policy;         /* -1: not known */
+	size_t cpus_bytes; /* 0: not known */
+	int policy;        /* -1: not known */
 };
 
 static struct schedule at_load;
@@ -87,8 +91,8 @@ void mt_thread_learn(void)
 	errno = kept;
 }
 
-/* What differs between the calling thread and the process at its load. Nothing is set that does not: services are run under
- * filters that kill at sched_setaffinity or setpriority. */
+/* What differs between the calling thread and the process at its load. Nothing is set that does
+ * not: services are run under filters that kill at sched_setaffinity or setpriority. */
 enum { WANT_CPUS = 1, WANT_POLICY = 2 };
 
 static int find_wants(void)
@@ -98,7 +102,8 @@ static int find_wants(void)
 
 	read_schedule(&now);
 	if (at_load.cpus_bytes && &pthread_attr_setaffinity_np &&
-	    (now.cpus_bytes != at_load.cpus_bytes || memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
+	    (now.cpus_bytes != at_load.cpus_bytes ||
+	     memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
 		wants |= WANT_CPUS;
 	if (now.policy == SCHED_FIFO || now.policy == SCHED_RR ||
 	    (at_load.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
@@ -106,8 +111,9 @@ static int find_wants(void)
 	return wants;
 }
 
-/* To SCHED_OTHER, the only one that libc takes besides the real-time policies. PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and the kernel hands the
- * caller's on. */
+/* To SCHED_OTHER, the only one that libc takes besides the real-time policies.
+ * PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and
+ * the kernel hands the caller's on. */
 static void set_policy(pthread_attr_t *attr)
 {
 	const struct sched_param normal = {0};
@@ -117,7 +123,8 @@ static void set_policy(pthread_attr_t *attr)
 	(void)pthread_attr_setschedparam(attr, &normal);
 }
 
-/* A nice value of the program's thread is ours too, until here. Without privileges it can only be raised. */
+/* A nice value of the program's thread is ours too, until here. Without privileges it can only be
+ * raised. */
 static void *begin(void *argument)
 {
 	struct mt_thread *thread = argument;
@@ -139,17 +146,19 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (wants & WANT_POLICY)
 		set_policy(&attr);
-	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to run. */
+	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to
+	 * run. */
 	if (wants & WANT_CPUS)
-		(void)pthread_attr_setaffinity_np(&attr, at_load.cpus_bytes, (const cpu_set_t *)(const void *)at_load.cpus);
+		(void)pthread_attr_setaffinity_np(&attr, at_load.cpus_bytes,
+						  (const cpu_set_t *)(const void *)at_load.cpus);
 	(void)pthread_attr_setstacksize(&attr, stack_bytes);
 	answer = pthread_create(&id, &attr, begin, thread);
 	pthread_attr_destroy(&attr);
 	return answer;
 }
 
-/* The kernel may refuse a policy (without privileges that of SCHED_IDLE is not left again) and CPUs (a cpuset that has none of
- * them any more), and libc may want a larger stack. */
+/* The kernel may refuse a policy (without privileges that of SCHED_IDLE is not left again) and CPUs
+ * (a cpuset that has none of them any more), and libc may want a larger stack. */
 static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
 {
 	int wants = find_wants();
@@ -191,14 +200,15 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 	int expected = STATE_NONE;
 	bool started;
 
-	if (!atomic_compare_exchange_strong_explicit(&thread->state, &expected, STATE_STARTING, memory_order_acq_rel,
-						     memory_order_acquire))
+	if (!atomic_compare_exchange_strong_explicit(&thread->state, &expected, STATE_STARTING,
+						     memory_order_acq_rel, memory_order_acquire))
 		return expected == STATE_RUNS;
 	thread->run = run;
 	started = start(thread, stack_bytes + tls_bytes);
 	/* One that has ended by now has said so already: it would be believed to run for ever. */
 	expected = STATE_STARTING;
-	(void)atomic_compare_exchange_strong_explicit(&thread->state, &expected, started ? STATE_RUNS : STATE_NONE,
+	(void)atomic_compare_exchange_strong_explicit(&thread->state, &expected,
+						      started ? STATE_RUNS : STATE_NONE,
 						      memory_order_release, memory_order_relaxed);
 	return started;
 }

@@ -30,27 +30,31 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-#define STACK_BYTES     (256 * 1024)
-#define ASKED_PAUSE_NS  MT_NS_PER_S   /* asked cleanups are coalesced to one in this time */
-#define ASIDE_NS        (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
-#define BIRTH_NS        (100 * MT_NS_PER_MS)  /* what a thread needs to begin, on a busy machine */
-#define OWED_STEP_NS    (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
-#define SAMPLING_BITS     (MT_CONTROL_SIGNAL | MT_CONTROL_API)
+#define STACK_BYTES (256 * 1024)
+/* asked cleanups are coalesced to one in this time */
+#define ASKED_PAUSE_NS MT_NS_PER_S
+/* a purge of many GB may take that long */
+#define ASIDE_NS (2 * MT_NS_PER_S)
+/* what a thread needs to begin, on a busy machine */
+#define BIRTH_NS (100 * MT_NS_PER_MS)
+/* how often an end of captures is looked for */
+#define OWED_STEP_NS  (250 * MT_NS_PER_MS)
+#define SAMPLING_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
 static struct mt_thread thread;
-static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
-static _Atomic bool leaves;      /* release/acquire: rung after it is set */
-/* The tick is stretched, and growth rings; growth since the last tick. seq_cst both: either who grows sees the doze, or who is
- * about to doze sees the growth, and rings himself. */
+static _Atomic pid_t thread_id; /* 0 before it runs; no ordering */
+static _Atomic bool leaves;     /* release/acquire: rung after it is set */
+/* The tick is stretched, and growth rings; growth since the last tick. seq_cst both: either who
+ * grows sees the doze, or who is about to doze sees the growth, and rings himself. */
 static _Atomic bool dozes;
 static _Atomic bool has_grown;
 
 /* What the thread remembers; only the thread touches it. */
-static uint64_t cleaned_ns;      /* when the last asked cleanup ended */
+static uint64_t cleaned_ns; /* when the last asked cleanup ended */
 static uint64_t rounds_seen;
-static uint64_t round_timer_ns;  /* when the next timer round ends; 0 for none */
-static struct mt_adaptive_rounds adaptive;  /* of MT_GC_ROUNDS=auto */
-static uint64_t adaptive_ns;       /* when it was told of a round end; 0: never */
+static uint64_t round_timer_ns;            /* when the next timer round ends; 0 for none */
+static struct mt_adaptive_rounds adaptive; /* of MT_GC_ROUNDS=auto */
+static uint64_t adaptive_ns;               /* when it was told of a round end; 0: never */
 
 bool mt_worker_is_running(void)
 {
@@ -80,11 +84,13 @@ static void clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 	carry_out(&order);
 }
 
-/* What the late collection has freed on the devices lies in caches, which the cleanup has found empty. */
+/* What the late collection has freed on the devices lies in caches, which the cleanup has found
+ * empty. */
 static void clean_late(const struct mt_python_outcome *late)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_LATE_GC, .level = MT_LEVEL_PURGE,
-				       .flush_gpu = late->asked_frameworks};
+	const struct mt_trim_request order = {.reason = MT_REASON_LATE_GC,
+					      .level = MT_LEVEL_PURGE,
+					      .flush_gpu = late->asked_frameworks};
 
 	carry_out(&order);
 }
@@ -92,7 +98,8 @@ static void clean_late(const struct mt_python_outcome *late)
 /* Once for each: where captures follow one another there may be no good moment. */
 static void clean_owed(void)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
+	const struct mt_trim_request order = {
+		.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
 
 	if (!mt_gpu_capturing() && mt_python_take_owed())
 		carry_out(&order);
@@ -105,7 +112,8 @@ static bool asked_may_run(uint64_t now)
 
 /* ---- rounds ---- */
 
-/* The last of the due rounds stands for all of them, at the highest level that one of them asks for. */
+/* The last of the due rounds stands for all of them, at the highest level that one of them asks
+ * for. */
 static void clean_due(const struct mt_trim_request *due, const uint64_t *older, uint64_t count)
 {
 	uint64_t first = count > MT_RECORDS_COUNT ? count - MT_RECORDS_COUNT : 0;
@@ -136,7 +144,8 @@ static void tell_adaptive(void)
 	figures = mt_publish_lock();
 	mt_adaptive_rounds_round(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
-	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds", (unsigned long long)(bytes / 1024),
+	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds",
+	       (unsigned long long)(bytes / 1024),
 	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
 }
 
@@ -154,13 +163,14 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 	return climbs ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
-/* Every due round leaves a record, as far as records are kept; those that fall together are merged into the last. The
- * bit is taken before the rounds are counted: one that ends later rings again. */
+/* Every due round leaves a record, as far as records are kept; those that fall together are merged
+ * into the last. The bit is taken before the rounds are counted: one that ends later rings again.
+ */
 static void clean_rounds(void)
 {
 	const struct mt_config *cfg = mt_config();
 	struct mt_trim_request due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
-	uint64_t older[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
+	uint64_t older[MT_LEVEL_COUNT] = {0};                 /* and how many came before them */
 	uint64_t count = 0;
 	uint64_t last;
 	uint64_t step;
@@ -178,7 +188,8 @@ static void clean_rounds(void)
 			continue;
 		if (count++ >= MT_RECORDS_COUNT)
 			older[slot->level]++;
-		*slot = (struct mt_trim_request){.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
+		*slot = (struct mt_trim_request){
+			.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
 	}
 	if (count)
 		clean_due(due, older, count);
@@ -203,7 +214,8 @@ static void run_round_timer(uint64_t now)
 
 /* ---- what was asked for ---- */
 
-/* A bit stays set until its cleanup has run, so that a storm of signals, or of rounds, is one wake-up. */
+/* A bit stays set until its cleanup has run, so that a storm of signals, or of rounds, is one
+ * wake-up. */
 static void answer_control(uint32_t bits)
 {
 	struct mt_python_outcome late;
@@ -228,7 +240,8 @@ static uint64_t until(uint64_t when, uint64_t now)
 	return when > now ? when - now : 0;
 }
 
-/* Pool and frameworks have times of their own; with nothing of theirs to do the tick alone decides. */
+/* Pool and frameworks have times of their own; with nothing of theirs to do the tick alone decides.
+ */
 static uint64_t gpu_turn_ns(uint64_t now)
 {
 	uint64_t pool_ns = mt_gpu_tick(now);
@@ -254,14 +267,16 @@ static uint64_t sleep_ns(uint64_t now, uint64_t tick_ns, uint64_t pressure_ns)
 	return span;
 }
 
-/* The exit system call of the main thread alone runs no handler of ours, and the kernel ends the process with its last thread:
- * that must not be ours. Others of the program's may go on, without cleanups. */
+/* The exit system call of the main thread alone runs no handler of ours, and the kernel ends the
+ * process with its last thread: that must not be ours. Others of the program's may go on, without
+ * cleanups. */
 static bool main_has_left(void)
 {
 	if (!mt_main_thread_has_ended())
 		return false;
 	atomic_store_explicit(&leaves, true, memory_order_release);
-	mt_log(MT_LOG_INFO, "the main thread has ended by the exit system call: no cleanups from now on");
+	mt_log(MT_LOG_INFO,
+	       "the main thread has ended by the exit system call: no cleanups from now on");
 	mt_publish_end(mt_config(), false);
 	return true;
 }
@@ -272,7 +287,8 @@ static void loop(void)
 
 	for (;;) {
 		uint32_t word = mt_control_word();
-		uint32_t bits = mt_control_bits(); /* once: one that is set later stays for the next turn */
+		/* once: one that is set later stays for the next turn */
+		uint32_t bits = mt_control_bits();
 		bool grown = bits & MT_CONTROL_GROWTH;
 		uint64_t pressure_ns;
 		uint64_t now;
@@ -283,7 +299,8 @@ static void loop(void)
 		mt_requests_answer(&cleaned_ns);
 		answer_control(bits);
 		run_round_timer(mt_os_now_ns());
-		pressure_ns = mt_pressure_tick(mt_os_now_ns()); /* before the tick: near a limit threads grow or wait meanwhile */
+		/* before the tick: near a limit threads grow or wait meanwhile */
+		pressure_ns = mt_pressure_tick(mt_os_now_ns());
 		now = mt_os_now_ns();
 		if (grown || now >= next_tick_ns) {
 			atomic_store(&has_grown, false);
@@ -320,8 +337,8 @@ static void *thread_main(void *unused)
 	mt_raw_clone_mark();
 	mt_reclaim_exempt();
 	(void)prctl(PR_SET_NAME, "mtshim");
-	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never one that the program
-	 * is just given, nor closes. Older kernels refuse, and go without. */
+	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never
+	 * one that the program is just given, nor closes. Older kernels refuse, and go without. */
 	apart = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (apart) {
 		mt_log_stand_apart();
@@ -337,7 +354,8 @@ static void *thread_main(void *unused)
 	mt_reclaim_off();
 	if (mt_main_thread_has_ended())
 		mt_main_exit_follow_main();
-	mt_control_clear(MT_CONTROL_EXIT); /* one that is set rings no second time, and the next of us may have to leave as well */
+	/* one that is set rings no second time, and the next of us may have to leave as well */
+	mt_control_clear(MT_CONTROL_EXIT);
 	mt_thread_forget(&thread);
 	return NULL;
 }
@@ -362,7 +380,8 @@ bool mt_worker_is_leaving(void)
 	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
 
 	/* Between its start and its first own words it has no number yet. */
-	return mt_worker_is_running() || (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
+	return mt_worker_is_running() ||
+	       (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
 }
 
 static void nap(void)
@@ -377,7 +396,8 @@ bool mt_worker_has_same_rights(void)
 	uint64_t until = mt_os_now_ns() + BIRTH_NS;
 	pid_t id;
 
-	while (!(id = atomic_load_explicit(&thread_id, memory_order_relaxed)) && mt_os_now_ns() < until)
+	while (!(id = atomic_load_explicit(&thread_id, memory_order_relaxed)) &&
+	       mt_os_now_ns() < until)
 		nap();
 	return id && mt_rights_alike(id);
 }

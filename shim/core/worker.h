@@ -1,5 +1,5 @@
-/* core/worker.h -- the one thread of the shim: it wakes on the control file or on its tick, looks, decides (policy), acts
- * (actions), and writes the stats file. All signals blocked, small stack. */
+/* core/worker.h -- the one thread of the shim: it wakes on the control file or on its tick, looks,
+ * decides (policy), acts (actions), and writes the stats file. All signals blocked, small stack. */
 #ifndef MT_CORE_WORKER_H
 #define MT_CORE_WORKER_H
 
@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Starts the thread, once; nothing when it runs or is being started. Allocates (pthread_create): never from inside the
- * allocator. False when the thread could not be had; a later call tries again. */
+/* Starts the thread, once; nothing when it runs or is being started. Allocates (pthread_create):
+ * never from inside the allocator. False when the thread could not be had; a later call tries
+ * again. */
 bool mt_worker_start(void);
 
 bool mt_worker_is_running(void);
@@ -16,15 +17,16 @@ bool mt_worker_is_running(void);
 /* The heap has grown: wakes a worker whose tick is stretched. Any thread. */
 void mt_worker_note_growth(void);
 
-/* Ends the thread soon, and lets none be started again in this process. True until it has left the kernel's list, too. Any
- * thread but the worker. */
+/* Ends the thread soon, and lets none be started again in this process. True until it has left the
+ * kernel's list, too. Any thread but the worker. */
 void mt_worker_leave(void);
 bool mt_worker_is_leaving(void);
 
 /* Whether the thread may change its ids as the caller may. */
 bool mt_worker_has_same_rights(void);
 
-/* Ends the thread for a while and waits for that, 2 s at most: true where it is gone. Then mt_worker_resume, always. */
+/* Ends the thread for a while and waits for that, 2 s at most: true where it is gone. Then
+ * mt_worker_resume, always. */
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 

@@ -6,8 +6,8 @@
 #include "sys/attr.h"
 #include "sys/lock.h"
 
-/* A chained hash over nodes that never move. It doubles in small steps: each operation carries a few buckets over, so that
- * nobody waits for a whole table. */
+/* A chained hash over nodes that never move. It doubles in small steps: each operation carries a
+ * few buckets over, so that nobody waits for a whole table. */
 struct node {
 	struct node *next;
 	struct mt_device_record record;
@@ -23,21 +23,22 @@ struct table {
 	uint64_t count; /* a power of two */
 };
 
-#define FIRST_BUCKETS   1024
-#define SLAB_BYTES      (64u << 10)
-#define CARRY_BUCKETS   8
-#define NODES_PER_SLAB  (SLAB_BYTES / sizeof(struct node))
+#define FIRST_BUCKETS  1024
+#define SLAB_BYTES     (64u << 10)
+#define CARRY_BUCKETS  8
+#define NODES_PER_SLAB (SLAB_BYTES / sizeof(struct node))
 
-static struct mt_lock device_lock = MT_LOCK(device); /* everything below; mapped and unmapped outside it */
+/* everything below; mapped and unmapped outside it */
+static struct mt_lock device_lock = MT_LOCK(device);
 static struct node *first_buckets[FIRST_BUCKETS];
 static struct table table = {first_buckets, FIRST_BUCKETS};
-static struct table old;        /* what is left of the table before; count 0: nothing */
-static uint64_t old_carried;    /* buckets of it that are empty by now */
-static struct node *spare;      /* nodes without a record */
+static struct table old;     /* what is left of the table before; count 0: nothing */
+static uint64_t old_carried; /* buckets of it that are empty by now */
+static struct node *spare;   /* nodes without a record */
 static uint64_t spare_count;
 static uint64_t reserved_count; /* of the spare ones, promised */
 static uint64_t record_count;
-static uint64_t memory_count;   /* ever created: numbers */
+static uint64_t memory_count; /* ever created: numbers */
 static struct mt_device_usage usage[MT_DEVICE_DEVICES];
 
 /* Of nodes that are no memory of their own, and of memory without a handle. */
@@ -73,7 +74,8 @@ static enum mt_device_kind space_of_node(const struct node *node)
 	return node->is_released ? RELEASED : space_of(node->record.kind);
 }
 
-/* Fibonacci hashing: the high bits of the product, since pointers differ in the middle (Knuth, TAOCP 3, 6.4). */
+/* Fibonacci hashing: the high bits of the product, since pointers differ in the middle (Knuth,
+ * TAOCP 3, 6.4). */
 static struct node **bucket_of(const struct table *in, uint64_t key)
 {
 	return &in->buckets[((key * 0x9e3779b97f4a7c15ull) >> 32) & (in->count - 1)];
@@ -350,7 +352,8 @@ static struct node *memory_of(const struct node *mapping)
 {
 	struct node *memory = node_at(MT_DEVICE_vmm, mapping->handle);
 
-	return memory && memory->memory == mapping->memory ? memory : node_at(RELEASED, mapping->memory);
+	return memory && memory->memory == mapping->memory ? memory
+							   : node_at(RELEASED, mapping->memory);
 }
 
 /* Its last mapping may be its end. Lock held. */
@@ -392,7 +395,9 @@ void mt_device_map(uint64_t dptr, uint64_t bytes, uint64_t handle)
 	if (stale)
 		unmap(stale);
 	mapping = take_reserved_node();
-	*mapping = (struct node){.record = {.kind = MAPPING, .key = dptr, .bytes = bytes}, .memory = memory->memory, .handle = handle};
+	*mapping = (struct node){.record = {.kind = MAPPING, .key = dptr, .bytes = bytes},
+				 .memory = memory->memory,
+				 .handle = handle};
 	push(mapping);
 	count_in(&mapping->record);
 	leave(carry());
@@ -457,7 +462,8 @@ static void forget_in(const struct table *in, uint64_t context)
 				at = &(*at)->next;
 }
 
-/* Looks at every record under the lock: contexts die seldom, and what else is allocated meanwhile waits for a driver anyway. */
+/* Looks at every record under the lock: contexts die seldom, and what else is allocated meanwhile
+ * waits for a driver anyway. */
 void mt_device_forget(uint64_t context)
 {
 	if (context == 0)
@@ -487,7 +493,8 @@ void mt_device_reset_peak(void)
 
 void mt_device_fork_child(void)
 {
-	/* Another thread may have stood in the middle of anything: its tables stay mapped and unused. */
+	/* Another thread may have stood in the middle of anything: its tables stay mapped and
+	 * unused. */
 	memset(first_buckets, 0, sizeof(first_buckets));
 	table = (struct table){first_buckets, FIRST_BUCKETS};
 	memset(&old, 0, sizeof(old));

@@ -31,7 +31,8 @@ uint32_t mt_bins_index(uint64_t bytes)
 	if (bytes <= MT_BIN_SMALL)
 		return (uint32_t)((bytes + MT_BIN_UNIT - 1) / MT_BIN_UNIT) - 1;
 	power = 63 - (uint32_t)__builtin_clzll(bytes);
-	index = MT_BIN_SMALLS + (power - 20) * MT_BIN_PARTS + (uint32_t)((bytes >> (power - 6)) & (MT_BIN_PARTS - 1));
+	index = MT_BIN_SMALLS + (power - 20) * MT_BIN_PARTS +
+		(uint32_t)((bytes >> (power - 6)) & (MT_BIN_PARTS - 1));
 	return index < MT_BIN_COUNT ? index : MT_BIN_COUNT - 1;
 }
 
@@ -139,7 +140,8 @@ struct mt_block *mt_bins_find(const struct mt_bins *bins, const struct mt_fit *f
 	return NULL;
 }
 
-/* Under the context's lock, at each look at the figures: a bin may hold a hundred thousand blocks. */
+/* Under the context's lock, at each look at the figures: a bin may hold a hundred thousand blocks.
+ */
 static uint64_t largest_of(const struct mt_bins *bins, uint32_t index)
 {
 	uint64_t largest = 0;
@@ -156,6 +158,8 @@ uint64_t mt_bins_largest(const struct mt_bins *bins)
 {
 	for (uint32_t word = MT_BIN_COUNT / 64; word-- > 0;)
 		if (bins->filled[word])
-			return largest_of(bins, word * 64 + 63 - (uint32_t)__builtin_clzll(bins->filled[word]));
+			return largest_of(bins,
+					  word * 64 + 63 -
+						  (uint32_t)__builtin_clzll(bins->filled[word]));
 	return 0;
 }

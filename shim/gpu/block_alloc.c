@@ -6,7 +6,8 @@
 #include "gpu/device_memory.h"
 #include "gpu/usage.h"
 
-void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block, uint64_t asked_bytes, uint64_t now_ns)
+void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block,
+			     uint64_t asked_bytes, uint64_t now_ns)
 {
 	struct mt_counters *counters = &context->counters;
 
@@ -20,8 +21,8 @@ void mt_block_alloc_hand_out(struct mt_context *context, struct mt_block *block,
 	mt_usage_note_peaks(context);
 }
 
-/* A record with this address was still there: its context died, or its memory went, without our seeing it. The lock of
- * its context is held. */
+/* A record with this address was still there: its context died, or its memory went, without our
+ * seeing it. The lock of its context is held. */
 void mt_block_alloc_drop(struct mt_context *context, struct mt_block *block)
 {
 	struct mt_counters *counters = &context->counters;
@@ -74,7 +75,8 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	atomic_store_explicit(&block->context, context, memory_order_relaxed);
 	block->bin = mt_bins_index(block->bytes);
 	if (!context->is_counted)
-		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&mt_context_device(context)->allocators, 1,
+					  memory_order_relaxed);
 	context->is_counted = true;
 	mt_block_alloc_hand_out(context, block, block->asked_bytes, now_ns);
 	mt_counter_add(&context->counters.driver_allocs, 1);
@@ -114,7 +116,8 @@ MT_COLD int mt_block_alloc_unknown(size_t bytes, uint64_t *out_dptr)
 	int result = driver->cuMemAlloc_v2(out_dptr, bytes);
 	int device;
 
-	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
+	if (result == MT_CU_OUT_OF_MEMORY && driver->cuCtxGetDevice &&
+	    driver->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
 		result = try_short(device, bytes, &bytes, out_dptr);
 	return result;
 }
@@ -128,7 +131,8 @@ int mt_block_alloc(struct mt_context *context, size_t asked_bytes, size_t bytes,
 	int result = driver->cuMemAlloc_v2(&dptr, bytes);
 
 	if (mt_unlikely(result == MT_CU_OUT_OF_MEMORY))
-		result = try_short(atomic_load_explicit(&context->device, memory_order_relaxed), asked_bytes, &bytes, &dptr);
+		result = try_short(atomic_load_explicit(&context->device, memory_order_relaxed),
+				   asked_bytes, &bytes, &dptr);
 	mt_context_note_call(context, result);
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;

@@ -4,9 +4,11 @@
 #include "sys/os.h"
 #include "gpu/context.h"
 
-#define PIECE_RECORDS 64                  /* looked at under one hold of a lock */
-#define PAUSE_TURNS   16                  /* between two holds: who spins for the lock gets it */
-#define WAKE_NS       (50 * 1000ull)      /* who sleeps for it has been woken by then */
+#define PIECE_RECORDS 64 /* looked at under one hold of a lock */
+/* between two holds: who spins for the lock gets it */
+#define PAUSE_TURNS 16
+/* who sleeps for it has been woken by then */
+#define WAKE_NS (50 * 1000ull)
 
 /* One hold of a context's lock. */
 struct hold {
@@ -61,7 +63,8 @@ static struct mt_context *context_of(struct mt_block *block)
 }
 
 /* The block's context is locked, so that nothing of it changes. */
-static void copy(struct mt_block *block, struct mt_context *context, struct mt_block_list_block *out)
+static void copy(struct mt_block *block, struct mt_context *context,
+		 struct mt_block_list_block *out)
 {
 	*out = (struct mt_block_list_block){
 		.base = atomic_load_explicit(&block->base, memory_order_relaxed),
@@ -76,7 +79,8 @@ static void copy(struct mt_block *block, struct mt_context *context, struct mt_b
 }
 
 /* Those of the records that are blocks of the pool; how many. */
-static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece, uint32_t count, struct mt_block_list_block *out)
+static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *piece,
+			   uint32_t count, struct mt_block_list_block *out)
 {
 	struct hold hold = {NULL, 0};
 	uint32_t copied = 0;
@@ -91,21 +95,24 @@ static uint32_t copy_piece(struct mt_block_list *list, struct mt_block *const *p
 			drop(&hold, list);
 			take(&hold, context);
 		}
-		if (context_of(block) == context && block->state != MT_BLOCK_UNUSED && block->state != MT_BLOCK_LEAVING)
+		if (context_of(block) == context && block->state != MT_BLOCK_UNUSED &&
+		    block->state != MT_BLOCK_LEAVING)
 			copy(block, context, &out[copied++]);
 	}
 	drop(&hold, list);
 	return copied;
 }
 
-MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out, uint32_t most)
+MT_COLD uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
+				    uint32_t most)
 {
 	struct mt_block *piece[PIECE_RECORDS];
 	uint32_t room = most < PIECE_RECORDS ? most : PIECE_RECORDS;
 	uint32_t count, copied;
 
 	do {
-		for (count = 0; count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
+		for (count = 0;
+		     count < room && (piece[count] = mt_blocks_walk_next(&list->walk));) {
 			/* The second of its cache lines; the first is read here. */
 			__builtin_prefetch(&piece[count]->is_non_recyclable);
 			count += context_of(piece[count]) != NULL;

@@ -1,8 +1,9 @@
-/* gpu/block_list.h -- all blocks of the pool, in steps, while the program goes on. For the worker: one list at a time, no
- * lock held. A context's lock is held over a few dozen records of its own that have been looked at before, for about
- * a microsecond; where somebody has waited for it he gets it before the next ones. So a list is no single moment: a
- * block that is allocated or freed meanwhile may be missed, or be there with two records of which the later one is
- * right. What it says of each block was true when it was looked at. No driver call, no memory of its own. */
+/* gpu/block_list.h -- all blocks of the pool, in steps, while the program goes on. For the worker:
+ * one list at a time, no lock held. A context's lock is held over a few dozen records of its own
+ * that have been looked at before, for about a microsecond; where somebody has waited for it he
+ * gets it before the next ones. So a list is no single moment: a block that is allocated or freed
+ * meanwhile may be missed, or be there with two records of which the later one is right. What it
+ * says of each block was true when it was looked at. No driver call, no memory of its own. */
 #ifndef MT_GPU_BLOCK_LIST_H
 #define MT_GPU_BLOCK_LIST_H
 
@@ -31,8 +32,9 @@ struct mt_block_list {
 /* False: there is no pool here (before the first use of CUDA, after its end, in a forked child). */
 bool mt_block_list_start(struct mt_block_list *list);
 
-/* The next blocks, at most `most`; 0: that was all. `out` is memory that has been written to: it is filled under the
- * lock, and a page fault there would be the program's wait. */
-uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out, uint32_t most);
+/* The next blocks, at most `most`; 0: that was all. `out` is memory that has been written to: it is
+ * filled under the lock, and a page fault there would be the program's wait. */
+uint32_t mt_block_list_next(struct mt_block_list *list, struct mt_block_list_block *out,
+			    uint32_t most);
 
 #endif

@@ -6,14 +6,16 @@
 #include "sys/lock.h"
 #include "gpu/slab.h"
 
-#define SHARDS        64u
-#define FIRST_BUCKETS 64u /* of each shard, in .bss; the following segments are mapped */
+#define SHARDS 64u
+/* of each shard, in .bss; the following segments are mapped */
+#define FIRST_BUCKETS 64u
 #define SEGMENTS      24u /* 64 << 23 buckets a shard */
 
 struct shard {
 	struct mt_lock lock;
-	/* Level in the upper half: FIRST_BUCKETS << level buckets have all been split into; in the lower how many of them are split
-	 * once more. One word, for who reads it without the lock: the release that writes it comes after the segment. */
+	/* Level in the upper half: FIRST_BUCKETS << level buckets have all been split into; in the
+	 * lower how many of them are split once more. One word, for who reads it without the lock:
+	 * the release that writes it comes after the segment. */
 	_Atomic uint64_t shape;
 	uint64_t count;
 	/* 1, 2, ...: segment k holds buckets from FIRST_BUCKETS << (k - 1) on */
@@ -21,7 +23,8 @@ struct shard {
 	_Atomic(struct mt_block *) first[FIRST_BUCKETS];
 } __attribute__((aligned(64)));
 
-#define LOOK_MAX 64 /* records that a look-up without the lock follows: meanwhile they may move to other chains */
+/* records that a look-up without the lock follows: meanwhile they may move to other chains */
+#define LOOK_MAX 64
 
 static struct shard shards[SHARDS];
 static struct mt_slab records = MT_SLAB(struct mt_block);
@@ -105,7 +108,8 @@ static void grow(struct shard *shard)
 	shape = (uint32_t)shape + 1 == half ? (uint64_t)segment << 32 : shape + 1;
 	atomic_store_explicit(&shard->shape, shape, memory_order_release);
 	for (; block; block = next) {
-		_Atomic(struct mt_block *) *to = bucket_at(shard, bucket_of(shape, hash(base_of(block))));
+		_Atomic(struct mt_block *) *to =
+			bucket_at(shard, bucket_of(shape, hash(base_of(block))));
 
 		next = load(&block->chain);
 		store(&block->chain, load(to));
@@ -145,8 +149,8 @@ struct mt_block *mt_blocks_find(uint64_t base)
 	struct shard *shard = shard_of(key);
 	struct mt_block *block = load(chain_of(shard, key));
 
-	/* What is found is right whatever happens meanwhile (the caller looks again, under the context's lock); what is not found
-	 * may have been on its way from one chain to another. */
+	/* What is found is right whatever happens meanwhile (the caller looks again, under the
+	 * context's lock); what is not found may have been on its way from one chain to another. */
 	for (int seen = 0; block && seen < LOOK_MAX; seen++) {
 		if (mt_likely(base_of(block) == base))
 			return block;
@@ -172,7 +176,8 @@ struct mt_block *mt_blocks_insert(struct mt_block *block)
 		link = &stale->chain;
 	if (stale)
 		store(link, load(&stale->chain));
-	else if (++shard->count > (FIRST_BUCKETS << (shape_of(shard) >> 32)) + (uint32_t)shape_of(shard))
+	else if (++shard->count >
+		 (FIRST_BUCKETS << (shape_of(shard) >> 32)) + (uint32_t)shape_of(shard))
 		grow(shard);
 	mt_lock_drop(&shard->lock);
 	return stale;

@@ -1,7 +1,8 @@
-/* gpu/blocks.h -- the records of device blocks, and the table from a pointer to its record.
- * A record is written under its context's lock, but for `chain`, which belongs to the table. The table is cut into shards
- * of a lock each (shard); a look-up takes it only where it has found nothing without; it grows by one bucket an insertion
- * (linear hashing over segments that double), so that no call pays for the growth, and its memory is mapped. */
+/* gpu/blocks.h -- the records of device blocks, and the table from a pointer to its record. A
+ * record is written under its context's lock, but for `chain`, which belongs to the table. The
+ * table is cut into shards of a lock each (shard); a look-up takes it only where it has found
+ * nothing without; it grows by one bucket an insertion (linear hashing over segments that double),
+ * so that no call pays for the growth, and its memory is mapped. */
 #ifndef MT_GPU_BLOCKS_H
 #define MT_GPU_BLOCKS_H
 
@@ -24,15 +25,17 @@ enum mt_block_state {
 struct mt_block {
 	/* First: the slab's link. Bin lists: of the idle or the pending blocks of a bin. */
 	struct mt_block *bin_next, *bin_prev;
-	/* Read without a lock by who looks a pointer up, and again under the lock of the context that was read. Order: none needed. */
+	/* Read without a lock by who looks a pointer up, and again under the lock of the context
+	 * that was read. Order: none needed. */
 	_Atomic uint64_t base;
 	_Atomic(struct mt_context *) context;
-	uint64_t bytes;       /* what the driver was asked for */
-	uint64_t asked_bytes; /* what the program asked for */
-	uint64_t since_ns;    /* handed out, or freed; by the coarse clock */
-	_Atomic(struct mt_block *) chain;      /* of the table: written under the shard's lock */
-	struct mt_block *line_next, *line_prev; /* the group's blocks, or the context's idle ones, oldest first */
-	struct mt_group *group;                /* of a pending block */
+	uint64_t bytes;                   /* what the driver was asked for */
+	uint64_t asked_bytes;             /* what the program asked for */
+	uint64_t since_ns;                /* handed out, or freed; by the coarse clock */
+	_Atomic(struct mt_block *) chain; /* of the table: written under the shard's lock */
+	/* the group's blocks, or the context's idle ones, oldest first */
+	struct mt_block *line_next, *line_prev;
+	struct mt_group *group; /* of a pending block */
 	uint32_t bin;
 	uint8_t state; /* enum mt_block_state */
 	bool is_non_recyclable;
@@ -49,16 +52,19 @@ void mt_block_release(struct mt_block *block);
 /* The record with this base, or NULL. It may be let go of at any moment: see mt_block above. */
 struct mt_block *mt_blocks_find(uint64_t base);
 
-/* Puts a record in. Another one with the same base is stale: it is taken out and returned, else NULL. */
+/* Puts a record in. Another one with the same base is stale: it is taken out and returned, else
+ * NULL. */
 struct mt_block *mt_blocks_insert(struct mt_block *block);
 
 /* False where it is not in. */
 bool mt_blocks_remove(struct mt_block *block);
 
-/* Each record that was ever handed out, used or spare; the caller reads what it may. Slow: for what happens seldom. */
+/* Each record that was ever handed out, used or spare; the caller reads what it may. Slow: for what
+ * happens seldom. */
 void mt_blocks_walk(void (*visit)(struct mt_block *block, void *data), void *data);
 
-/* The same in steps. Records handed out for the first time since the start may be missed; none comes twice. */
+/* The same in steps. Records handed out for the first time since the start may be missed; none
+ * comes twice. */
 struct mt_block_walk {
 	const struct mt_chunk *chunk;
 	char *at, *end;

@@ -10,7 +10,8 @@
 #include "gpu/slab.h"
 #include "gpu/wait.h"
 
-#define CELLS 64 /* one each for the first half as many threads that come, the other half is shared by the rest */
+/* one each for the first half as many threads that come, the other half is shared by the rest */
+#define CELLS 64
 
 #define PER_THREAD_STREAM ((struct CUstream_st *)2) /* CU_STREAM_PER_THREAD */
 
@@ -20,9 +21,10 @@ struct cell {
 
 struct capture {
 	struct capture *next; /* first: the slab's link */
-	struct CUstream_st *stream; /* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
+	/* PER_THREAD_STREAM, whose handle is the same in every thread, is that of `thread` */
+	struct CUstream_st *stream;
 	struct CUctx_st *context;
-	pid_t thread; /* which began it */
+	pid_t thread;  /* which began it */
 	bool is_dying; /* the driver is about to destroy its stream */
 };
 
@@ -31,17 +33,19 @@ static _Atomic uint32_t next_cell;
 static MT_TLS struct cell *my_cell;
 static MT_TLS bool is_own_cell; /* nobody else writes it: it is left by a plain store */
 
-/* Captures open or about to begin. seq_cst with the cells: a recorder writes its cell and reads this, a beginner the other way round. */
+/* Captures open or about to begin. seq_cst with the cells: a recorder writes its cell and reads
+ * this, a beginner the other way round. */
 static _Atomic uint32_t raised;
 
 static _Atomic uint32_t ends; /* of those, contexts that end */
 
-/* This thread is between raising the gate and lowering it again: cancelled there it would leave it raised for ever. One such
- * stretch may lie in another: in a callback of the driver's. */
+/* This thread is between raising the gate and lowering it again: cancelled there it would leave it
+ * raised for ever. One such stretch may lie in another: in a callback of the driver's. */
 static MT_TLS int cancel_state;
 static MT_TLS unsigned int cancel_depth;
 
-static struct mt_lock captures_lock = MT_LOCK(captures); /* held over bare system calls: protects the list */
+/* held over bare system calls: protects the list */
+static struct mt_lock captures_lock = MT_LOCK(captures);
 static struct capture *captures;
 static struct mt_slab capture_slab = MT_SLAB(struct capture);
 
@@ -59,7 +63,8 @@ bool mt_capture_enter(void)
 	struct cell *cell = mt_likely(my_cell != NULL) ? my_cell : choose_cell();
 
 #ifndef MT_POOL_NO_GATE
-	/* Who asks again and again must not be seen inside by who waits for the cell to be empty. */
+	/* Who asks again and again must not be seen inside by who waits for the cell to be empty.
+	 */
 	if (mt_unlikely(atomic_load_explicit(&raised, memory_order_relaxed) != 0))
 		return false;
 #endif
@@ -81,7 +86,9 @@ void mt_capture_leave(void)
 	mt_lock_check_leave(MT_RANK_gate);
 	/* release: pairs with the acquire of who begins a capture */
 	if (mt_likely(is_own_cell))
-		atomic_store_explicit(inside, atomic_load_explicit(inside, memory_order_relaxed) - 1, memory_order_release);
+		atomic_store_explicit(inside,
+				      atomic_load_explicit(inside, memory_order_relaxed) - 1,
+				      memory_order_release);
 	else
 		atomic_fetch_sub_explicit(inside, 1, memory_order_release);
 }
@@ -134,7 +141,8 @@ void mt_capture_before_begin(void)
 	forbid_cancel();
 	atomic_fetch_add_explicit(&raised, 1, memory_order_seq_cst);
 	for (int i = 0; i < CELLS; i++)
-		for (unsigned round = 0; atomic_load_explicit(&cells[i].inside, memory_order_seq_cst) != 0; round++)
+		for (unsigned round = 0;
+		     atomic_load_explicit(&cells[i].inside, memory_order_seq_cst) != 0; round++)
 			mt_wait_round(round);
 }
 
@@ -160,23 +168,27 @@ static struct capture name(struct CUstream_st *stream, bool is_ptsz)
 {
 	bool is_mine = stream == PER_THREAD_STREAM || (stream == NULL && is_ptsz);
 
-	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream, .thread = mt_os_gettid()};
+	return (struct capture){.stream = is_mine ? PER_THREAD_STREAM : stream,
+				.thread = mt_os_gettid()};
 }
 
-/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known. */
+/* That of the stream, whichever is current; a default stream is the current one's. NULL: not known.
+ */
 static struct CUctx_st *context_of(const struct mt_driver *driver, struct CUstream_st *stream)
 {
 	bool is_default = (uintptr_t)stream <= (uintptr_t)PER_THREAD_STREAM;
 	struct CUctx_st *context = NULL;
 
-	if (!is_default && driver->cuStreamGetCtx && driver->cuStreamGetCtx(stream, &context) == MT_CU_SUCCESS)
+	if (!is_default && driver->cuStreamGetCtx &&
+	    driver->cuStreamGetCtx(stream, &context) == MT_CU_SUCCESS)
 		return context;
 	if (driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS)
 		return context;
 	return NULL;
 }
 
-/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more is pooled. */
+/* Without memory for a record nobody can tell its end: the gate then stays closed, and nothing more
+ * is pooled. */
 static void keep(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz)
 {
 	struct capture *capture = mt_slab_alloc(&capture_slab);
@@ -191,7 +203,8 @@ static void keep(const struct mt_driver *driver, struct CUstream_st *stream, boo
 	mt_lock_drop(&captures_lock);
 }
 
-void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
+			    bool is_ptsz, int result)
 {
 	if (result == MT_CU_SUCCESS)
 		keep(driver, stream, is_ptsz);
@@ -204,7 +217,8 @@ void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *
 
 static bool is_same(const struct capture *capture, const struct capture *ended)
 {
-	return capture->stream == ended->stream && (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
+	return capture->stream == ended->stream &&
+	       (ended->stream != PER_THREAD_STREAM || capture->thread == ended->thread);
 }
 
 static bool is_destroyed(const struct capture *capture, const struct capture *ended)
@@ -219,7 +233,8 @@ static bool is_of_context(const struct capture *capture, const struct capture *e
 
 static bool has_ended(const struct capture *capture)
 {
-	return mt_raw_syscall(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 && errno == ESRCH;
+	return mt_raw_syscall(SYS_tgkill, mt_os_getpid(), capture->thread, 0) != 0 &&
+	       errno == ESRCH;
 }
 
 /* Its default stream goes with a thread. */
@@ -230,8 +245,8 @@ static bool is_of_ended_thread(const struct capture *capture, const struct captu
 }
 
 /* Takes out what matches, up to `most`, and lowers the gate for each. */
-static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended), const struct capture *ended,
-		   uint32_t most)
+static void forget(bool (*matches)(const struct capture *capture, const struct capture *ended),
+		   const struct capture *ended, uint32_t most)
 {
 	struct capture *gone = NULL, *next;
 
@@ -256,12 +271,14 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 	}
 }
 
-/* The driver still calls it capturing: an end that was refused (another thread's, a stream that was not the first). */
-static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+/* The driver still calls it capturing: an end that was refused (another thread's, a stream that was
+ * not the first). */
+static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
+			 int result)
 {
-	int (*ask)(struct CUstream_st *, int *) = is_ptsz && driver->cuStreamIsCapturing_ptsz ?
-							  driver->cuStreamIsCapturing_ptsz :
-							  driver->cuStreamIsCapturing;
+	int (*ask)(struct CUstream_st *, int *) = is_ptsz && driver->cuStreamIsCapturing_ptsz
+							  ? driver->cuStreamIsCapturing_ptsz
+							  : driver->cuStreamIsCapturing;
 	int status = MT_CU_CAPTURE_NONE;
 
 	if (result == MT_CU_SUCCESS)
@@ -271,12 +288,15 @@ static bool is_capturing(const struct mt_driver *driver, struct CUstream_st *str
 	return status != MT_CU_CAPTURE_NONE;
 }
 
-void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz, int result)
+void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *stream, bool is_ptsz,
+			  int result)
 {
 	const struct capture ended = name(stream, is_ptsz);
 
 	if (mt_capture_is_open() && !is_capturing(driver, stream, is_ptsz, result))
-		forget(is_same, &ended, 1); /* the newest first: an older one's stream may be on its way out under the same handle */
+		/* the newest first: an older one's stream may be on its way out under the same
+		 * handle */
+		forget(is_same, &ended, 1);
 }
 
 static void mark(const struct CUstream_st *stream, bool is_dying)
@@ -316,7 +336,8 @@ void mt_capture_context_dies(struct CUctx_st *context)
 
 bool mt_capture_is_any(void)
 {
-	return atomic_load_explicit(&raised, memory_order_acquire) > atomic_load_explicit(&ends, memory_order_acquire);
+	return atomic_load_explicit(&raised, memory_order_acquire) >
+	       atomic_load_explicit(&ends, memory_order_acquire);
 }
 
 bool mt_capture_is_abandoned(void)

@@ -18,7 +18,8 @@ static MT_TLS struct mt_context *last_used;
 
 struct mt_context *mt_context_find(struct CUctx_st *handle)
 {
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (atomic_load_explicit(&context->handle, memory_order_acquire) == handle)
 			return context;
 	}
@@ -29,13 +30,15 @@ static void measure(struct mt_pool_device *device, int ordinal)
 {
 	size_t total = 0;
 
-	if (atomic_load_explicit(&device->total_bytes, memory_order_relaxed) != 0 || !mt_pool_driver()->cuDeviceTotalMem_v2)
+	if (atomic_load_explicit(&device->total_bytes, memory_order_relaxed) != 0 ||
+	    !mt_pool_driver()->cuDeviceTotalMem_v2)
 		return;
 	if (mt_pool_driver()->cuDeviceTotalMem_v2(&total, ordinal) == MT_CU_SUCCESS)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, enum mt_context_origin origin)
+MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
+					   enum mt_context_origin origin)
 {
 	struct mt_context *found = mt_context_find(handle);
 
@@ -46,7 +49,8 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, 
 	measure(mt_pool_device(device), device);
 	mt_lock_take(&slots_lock);
 	found = mt_context_find(handle);
-	for (struct mt_context *slot = mt_pool.contexts; !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
+	for (struct mt_context *slot = mt_pool.contexts;
+	     !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
 		uint32_t count = (uint32_t)(slot - mt_pool.contexts) + 1;
 
 		if (atomic_load_explicit(&slot->handle, memory_order_relaxed))
@@ -76,17 +80,20 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device, 
 
 static bool knows_primary(int device)
 {
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (atomic_load_explicit(&context->handle, memory_order_acquire) &&
-		    atomic_load_explicit(&context->origin, memory_order_relaxed) == MT_CONTEXT_PRIMARY &&
+		    atomic_load_explicit(&context->origin, memory_order_relaxed) ==
+			    MT_CONTEXT_PRIMARY &&
 		    atomic_load_explicit(&context->device, memory_order_relaxed) == device)
 			return true;
 	}
 	return false;
 }
 
-/* The only way to its handle is to retain it; that of an active one makes nothing. With the gate entered, as we are, nobody else
- * gives it back meanwhile, so that the release here is never the last. */
+/* The only way to its handle is to retain it; that of an active one makes nothing. With the gate
+ * entered, as we are, nobody else gives it back meanwhile, so that the release here is never the
+ * last. */
 static MT_COLD void know_primary(int device)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -98,8 +105,8 @@ static MT_COLD void know_primary(int device)
 	if (!release)
 		release = driver->cuDevicePrimaryCtxRelease;
 	if (!driver->cuDevicePrimaryCtxGetState || !driver->cuDevicePrimaryCtxRetain || !release ||
-	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS || !active ||
-	    driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
+	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
+	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
 	(void)mt_context_know(primary, device, MT_CONTEXT_PRIMARY);
 	(void)release(device);
@@ -111,7 +118,8 @@ void mt_context_know_primaries(void)
 	int count = atomic_load_explicit(&devices_count, memory_order_relaxed);
 
 	if (mt_unlikely(count == 0)) {
-		if (!mt_pool_driver()->cuDeviceGetCount || mt_pool_driver()->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
+		if (!mt_pool_driver()->cuDeviceGetCount ||
+		    mt_pool_driver()->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
 			return;
 		atomic_store_explicit(&devices_count, count, memory_order_relaxed);
 	}
@@ -120,8 +128,9 @@ void mt_context_know_primaries(void)
 			know_primary(device);
 }
 
-/* For idle blocks on their way back: cuMemFree may wait for whatever runs in the context, and what runs may wait for the program.
- * Made before there is anything to cache, for a full device may have no memory for it. False: pool nothing. */
+/* For idle blocks on their way back: cuMemFree may wait for whatever runs in the context, and what
+ * runs may wait for the program. Made before there is anything to cache, for a full device may have
+ * no memory for it. False: pool nothing. */
 static MT_COLD bool make_stream(struct mt_context *context)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -148,9 +157,11 @@ static MT_COLD void decide(struct mt_context *context)
 
 	if (wanted == MT_POOL_OFF)
 		mode = MT_CONTEXT_OFF;
-	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence || atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed))
+	else if (wanted == MT_POOL_ACCOUNT || !mt_pool.can_fence ||
+		 atomic_load_explicit(&mt_pool.is_mixed, memory_order_relaxed))
 		mode = MT_CONTEXT_ACCOUNT;
-	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode, memory_order_relaxed, memory_order_relaxed) &&
+	if (atomic_compare_exchange_strong_explicit(&context->mode, &undecided, mode,
+						    memory_order_relaxed, memory_order_relaxed) &&
 	    mode == MT_CONTEXT_POOL && !make_stream(context))
 		atomic_store_explicit(&context->mode, MT_CONTEXT_ACCOUNT, memory_order_relaxed);
 }
@@ -167,7 +178,8 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 			return NULL;
 		context = mt_context_know(handle, device, MT_CONTEXT_FOUND);
 	}
-	if (context && atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
+	if (context &&
+	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
 		decide(context);
 	return context;
 }
@@ -178,10 +190,13 @@ struct mt_context *mt_context_current(void)
 	struct mt_context *context = last_used;
 	struct CUctx_st *handle = NULL;
 
-	if (mt_unlikely(!driver->cuCtxGetCurrent) || driver->cuCtxGetCurrent(&handle) != MT_CU_SUCCESS || !handle)
+	if (mt_unlikely(!driver->cuCtxGetCurrent) ||
+	    driver->cuCtxGetCurrent(&handle) != MT_CU_SUCCESS || !handle)
 		return NULL;
-	if (mt_likely(context && atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
-		      atomic_load_explicit(&context->mode, memory_order_relaxed) != MT_CONTEXT_UNDECIDED))
+	if (mt_likely(context &&
+		      atomic_load_explicit(&context->handle, memory_order_acquire) == handle &&
+		      atomic_load_explicit(&context->mode, memory_order_relaxed) !=
+			      MT_CONTEXT_UNDECIDED))
 		return context;
 	context = look_for(handle);
 	last_used = context;
@@ -215,7 +230,8 @@ bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
 	struct CUctx_st *current = NULL;
 
 	*out_result = MT_CU_SUCCESS;
-	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS && (current == handle || (current && !exactly)))
+	if (driver->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
+	    (current == handle || (current && !exactly)))
 		return false;
 	*out_result = driver->cuCtxPushCurrent_v2(handle);
 	return *out_result == MT_CU_SUCCESS;
@@ -229,8 +245,9 @@ void mt_context_exit(bool was_pushed)
 		(void)mt_pool_driver()->cuCtxPopCurrent_v2(&popped);
 }
 
-/* Nothing runs in the context any more, or it never will: what it had enqueued is done or dropped. Those of which the driver's manual says
- * that the process must end, or that tell of a context that is not there; 711 to 713 and 720 leave the context as it was. */
+/* Nothing runs in the context any more, or it never will: what it had enqueued is done or dropped.
+ * Those of which the driver's manual says that the process must end, or that tell of a context that
+ * is not there; 711 to 713 and 720 leave the context as it was. */
 static bool ends_all_work(int result)
 {
 	switch (result) {
@@ -243,18 +260,22 @@ static bool ends_all_work(int result)
 	case 710: /* assert */
 		return true;
 	default:
-		return result >= 714 && result <= 719; /* hardware stack, illegal instruction, misaligned, address space, pc, launch failed */
+		/* hardware stack, illegal instruction, misaligned, address space, pc, launch failed
+		 */
+		return result >= 714 && result <= 719;
 	}
 }
 
 bool mt_context_is_sticky(int result)
 {
-	return ends_all_work(result) || result == 999; /* CUDA_ERROR_UNKNOWN: of the work nothing is known */
+	/* CUDA_ERROR_UNKNOWN: of the work nothing is known */
+	return ends_all_work(result) || result == 999;
 }
 
 MT_COLD void mt_context_note(struct mt_context *context, int result)
 {
-	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
+	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY ||
+	    result == MT_CU_NOT_PERMITTED)
 		return;
 	if (result == MT_CU_DEINITIALIZED)
 		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
@@ -267,12 +288,15 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 {
 	struct CUctx_st *current = NULL;
 
-	/* 709 is about the thread's own stack: a destroyed context there may have had the handle that is this one's now. */
+	/* 709 is about the thread's own stack: a destroyed context there may have had the handle
+	 * that is this one's now. */
 	if (result != MT_CU_DEINITIALIZED &&
-	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS || result == MT_CU_CONTEXT_IS_DESTROYED))
+	    (!mt_context_is_sticky(result) || result < MT_CU_ILLEGAL_ADDRESS ||
+	     result == MT_CU_CONTEXT_IS_DESTROYED))
 		return;
-	if (result == MT_CU_DEINITIALIZED || (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
-					      current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
+	if (result == MT_CU_DEINITIALIZED ||
+	    (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
+	     current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
 		mt_context_note(context, result);
 }
 
@@ -286,7 +310,8 @@ static void forget_block(struct mt_block *block, void *data)
 	struct forgetting *forgetting = data;
 	bool is_cached = block->state != MT_BLOCK_LIVE;
 
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context || block->state == MT_BLOCK_LEAVING)
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) != forgetting->context ||
+	    block->state == MT_BLOCK_LEAVING)
 		return;
 	(void)mt_blocks_remove(block);
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
@@ -304,13 +329,15 @@ static void fold(struct mt_context *context)
 {
 	struct mt_counters *past = &mt_context_device(context)->past;
 
-#define X(name)                                                                                                        \
-	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name), memory_order_relaxed);             \
+#define X(name)                                                                                    \
+	atomic_fetch_add_explicit(&past->name, mt_counter(&context->counters.name),                \
+				  memory_order_relaxed);                                           \
 	atomic_store_explicit(&context->counters.name, 0, memory_order_relaxed);
 	MT_CONTEXT_COUNTERS(X)
 #undef X
 	if (context->is_counted)
-		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(&mt_context_device(context)->allocators, 1,
+					  memory_order_relaxed);
 	context->is_counted = false;
 	atomic_store_explicit(&past->allocated, 0, memory_order_relaxed);
 	atomic_store_explicit(&past->requested, 0, memory_order_relaxed);
@@ -322,8 +349,9 @@ static void fold(struct mt_context *context)
 	atomic_store_explicit(&past->pages_cached, 0, memory_order_relaxed);
 }
 
-/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where it has ended meanwhile. Who is inside
- * may need the slots' lock before he leaves (mt_context_know), so that neither lock is held over the wait. */
+/* Waits until nobody is in the context of that life, and takes both locks. False, with none, where
+ * it has ended meanwhile. Who is inside may need the slots' lock before he leaves
+ * (mt_context_know), so that neither lock is held over the wait. */
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {

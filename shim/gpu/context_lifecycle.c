@@ -10,7 +10,8 @@
 /* Only what can be fenced need be known before it allocates. */
 static bool can_know(void)
 {
-	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence && mt_pool_driver()->cuCtxGetDevice;
+	return atomic_load_explicit(&mt_pool.is_up, memory_order_relaxed) && mt_pool.can_fence &&
+	       mt_pool_driver()->cuCtxGetDevice;
 }
 
 bool mt_pool_may_call(void)
@@ -19,7 +20,8 @@ bool mt_pool_may_call(void)
 	struct CUctx_st *current;
 
 	if (mt_unlikely(!may_call))
-		may_call = mt_pool_driver()->cuCtxGetCurrent && mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
+		may_call = mt_pool_driver()->cuCtxGetCurrent &&
+			   mt_pool_driver()->cuCtxGetCurrent(&current) != MT_CU_NOT_PERMITTED;
 	return may_call;
 }
 
@@ -52,7 +54,8 @@ void mt_pool_know_current(void)
 	struct CUctx_st *context = NULL;
 	int device = -1;
 
-	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS || !context || mt_context_find(context))
+	if (!can_know() || mt_pool_driver()->cuCtxGetCurrent(&context) != MT_CU_SUCCESS ||
+	    !context || mt_context_find(context))
 		return;
 	if (mt_pool_driver()->cuCtxGetDevice(&device) == MT_CU_SUCCESS)
 		(void)mt_context_know(context, device, MT_CONTEXT_FOUND);
@@ -68,7 +71,8 @@ bool mt_pool_has_made(struct CUctx_st *context)
 {
 	const struct mt_context *known = context ? mt_context_find(context) : NULL;
 
-	return known && atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
+	return known &&
+	       atomic_load_explicit(&known->origin, memory_order_relaxed) == MT_CONTEXT_MADE;
 }
 
 static struct mt_block *forget(struct CUctx_st *handle, bool destroys_events)
@@ -87,7 +91,8 @@ static void release(struct mt_block *cached, bool frees)
 	for (; cached; cached = next) {
 		next = cached->line_next;
 		if (frees)
-			(void)mt_pool_driver()->cuMemFree_v2(atomic_load_explicit(&cached->base, memory_order_relaxed));
+			(void)mt_pool_driver()->cuMemFree_v2(
+				atomic_load_explicit(&cached->base, memory_order_relaxed));
 		mt_block_release(cached);
 	}
 }
@@ -99,7 +104,8 @@ MT_COLD struct mt_block *mt_pool_context_dies(struct CUctx_st *context)
 
 MT_COLD void mt_pool_context_died(struct CUctx_st *context, struct mt_block *cached, bool is_over)
 {
-	bool is_current = !is_over && cached && mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
+	bool is_current = !is_over && cached &&
+			  mt_pool_driver()->cuCtxPushCurrent_v2(context) == MT_CU_SUCCESS;
 	struct CUctx_st *popped;
 
 	release(cached, is_current);
@@ -156,7 +162,8 @@ static bool count_down(_Atomic uint32_t *count)
 	uint32_t seen = atomic_load_explicit(count, memory_order_seq_cst);
 
 	while (seen > 0 &&
-	       !atomic_compare_exchange_weak_explicit(count, &seen, seen - 1, memory_order_seq_cst, memory_order_seq_cst))
+	       !atomic_compare_exchange_weak_explicit(count, &seen, seen - 1, memory_order_seq_cst,
+						      memory_order_seq_cst))
 		;
 	return seen > 0;
 }
@@ -182,13 +189,16 @@ MT_COLD void mt_pool_detach_end(struct CUctx_st *handle, int result)
 		return;
 	if (result != MT_CU_SUCCESS)
 		atomic_fetch_add_explicit(&context->attached, 1, memory_order_seq_cst);
-	(void)count_down(&context->detaching); /* 0: a destroy in another thread has made it another context */
+	/* 0: a destroy in another thread has made it another context */
+	(void)count_down(&context->detaching);
 }
 
 MT_COLD void mt_pool_await_detaches(struct CUctx_st *handle)
 {
 	struct mt_context *context = mt_context_find(handle);
 
-	for (unsigned round = 0; context && atomic_load_explicit(&context->detaching, memory_order_seq_cst) > 0; round++)
+	for (unsigned round = 0;
+	     context && atomic_load_explicit(&context->detaching, memory_order_seq_cst) > 0;
+	     round++)
 		mt_wait_round(round);
 }

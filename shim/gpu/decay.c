@@ -1,5 +1,5 @@
-/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the worker's calls, an out-of-memory of another kind of
- * allocation. */
+/* decay.c -- what gives memory back without being in a cuMemAlloc or cuMemFree: the worker's calls,
+ * an out-of-memory of another kind of allocation. */
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
@@ -8,10 +8,10 @@
 #include "gpu/pool.h"
 #include "gpu/device_memory.h"
 
-#define POLL_MAX    64   /* groups asked in one pass */
-#define PENDING_MS  100u /* to come again while something is pending */
-#define AGAIN_MS    10u  /* to come again while more is due */
-#define WATCH_MS    1000u /* to look at the device's free memory, with decay off */
+#define POLL_MAX   64    /* groups asked in one pass */
+#define PENDING_MS 100u  /* to come again while something is pending */
+#define AGAIN_MS   10u   /* to come again while more is due */
+#define WATCH_MS   1000u /* to look at the device's free memory, with decay off */
 
 static bool is_up(void)
 {
@@ -35,7 +35,8 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 
 	if (decay_ns && now_ns > decay_ns)
 		rule.freed_until_ns = now_ns - decay_ns;
-	if (!mt_context_pools(context) || atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed)) {
+	if (!mt_context_pools(context) ||
+	    atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed)) {
 		rule.freed_until_ns = UINT64_MAX;
 		rule.is_decay = false;
 	}
@@ -47,7 +48,8 @@ static uint64_t over_cap(struct mt_context *context, uint32_t *most)
 	struct mt_release rule = {UINT64_MAX, 0, *most, false, false, true};
 	uint64_t given = 0;
 
-	rule.bytes = mt_release_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
+	rule.bytes =
+		mt_release_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
 	if (rule.bytes)
 		given = mt_release_idle(context, &rule);
 	*most = rule.blocks;
@@ -65,7 +67,9 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 		uint64_t freed_ns = context->idle_line.first->since_ns;
 		uint64_t age_ms = now_ns > freed_ns ? (now_ns - freed_ns) / MT_NS_PER_MS : 0;
 
-		next = decay_ms == 0 ? WATCH_MS : age_ms < decay_ms ? decay_ms - age_ms + 1 : AGAIN_MS;
+		next = decay_ms == 0       ? WATCH_MS
+		       : age_ms < decay_ms ? decay_ms - age_ms + 1
+					   : AGAIN_MS;
 		if (next > WATCH_MS && mt_counter(&mt_pool.low_free_pct))
 			next = WATCH_MS;
 		if (!mt_context_pools(context))
@@ -108,7 +112,8 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		return 0;
 	}
 	kept = mt_capture_relax(mt_pool_driver());
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 		uint64_t next;
 
@@ -134,7 +139,8 @@ uint64_t mt_pool_trim(void)
 	if (!is_up() || mt_capture_is_open())
 		return 0;
 	kept = mt_capture_relax(mt_pool_driver());
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 		struct mt_release all = MT_RELEASE_ALL;
 
@@ -162,7 +168,8 @@ bool mt_pool_short_begin(struct mt_shortage *shortage, int device, uint64_t byte
 		return false;
 	if (device < 0) {
 		context = mt_context_current();
-		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed) : MT_DEVICE_MEMORY_ANY_DEVICE;
+		device = context ? atomic_load_explicit(&context->device, memory_order_relaxed)
+				 : MT_DEVICE_MEMORY_ANY_DEVICE;
 	}
 	return mt_device_memory_short_begin(shortage, device, bytes);
 }
@@ -195,16 +202,19 @@ MT_COLD void mt_pool_reconsider(void)
 
 	if (!is_up() || !ask || ask() == MT_POOL_POOL)
 		return;
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint8_t pools = MT_CONTEXT_POOL;
 
-		(void)atomic_compare_exchange_strong_explicit(&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
-							      memory_order_relaxed);
+		(void)atomic_compare_exchange_strong_explicit(
+			&context->mode, &pools, MT_CONTEXT_ACCOUNT, memory_order_relaxed,
+			memory_order_relaxed);
 	}
 }
 
-/* Work of a green context is seen by no event of another, and it may touch the blocks of every device; so `device` tells nothing. What is
- * cached was freed before: its fences see all work that may use it. It goes back at the next tick, not here: nobody may wait for it. */
+/* Work of a green context is seen by no event of another, and it may touch the blocks of every
+ * device; so `device` tells nothing. What is cached was freed before: its fences see all work that
+ * may use it. It goes back at the next tick, not here: nobody may wait for it. */
 MT_COLD void mt_pool_green(int device)
 {
 	(void)device;

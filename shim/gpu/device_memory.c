@@ -15,7 +15,8 @@
 static void judge(struct mt_pool_device *device)
 {
 	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
-	bool is_low = total && mt_counter(&device->measured_ns) && mt_counter(&device->free_bytes) < total / 100 * pct;
+	bool is_low = total && mt_counter(&device->measured_ns) &&
+		      mt_counter(&device->free_bytes) < total / 100 * pct;
 
 	if (atomic_load_explicit(&device->is_low, memory_order_relaxed) != is_low)
 		atomic_store_explicit(&device->is_low, is_low, memory_order_relaxed);
@@ -76,11 +77,14 @@ static bool ask_device(int device, uint64_t *out_free_bytes, uint64_t *out_total
 
 	if (!mt_pool_driver()->cuMemGetInfo_v2)
 		return false;
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-		if (known || atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
-		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) || !mt_context_hold(context, init))
+		if (known ||
+		    atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
+		    atomic_load_explicit(&context->is_gone, memory_order_relaxed) ||
+		    !mt_context_hold(context, init))
 			continue;
 		if (!atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 			known = ask(context, out_free_bytes, out_total_bytes);
@@ -105,7 +109,8 @@ void mt_device_memory_taken(struct mt_pool_device *device, uint64_t bytes)
 	uint64_t now = mt_counter(&device->free_bytes);
 
 	/* An estimate until the next measure: a lost update does no harm. */
-	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0, memory_order_relaxed);
+	atomic_store_explicit(&device->free_bytes, now > bytes ? now - bytes : 0,
+			      memory_order_relaxed);
 	judge(device);
 }
 
@@ -123,10 +128,12 @@ bool mt_device_memory_is_low(struct mt_context *context)
 /* Everything idle of a device, up to a rule. */
 static void give_back_device(int device, struct mt_release *rule)
 {
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
-		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device || !mt_context_hold(context, init))
+		if (atomic_load_explicit(&context->device, memory_order_relaxed) != device ||
+		    !mt_context_hold(context, init))
 			continue;
 		(void)mt_release_idle(context, rule);
 		mt_context_drop(context);
@@ -155,22 +162,26 @@ void mt_device_memory_collect(struct mt_context *context, uint64_t bytes)
 
 bool mt_device_memory_has_shortage(struct mt_context *context)
 {
-	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) > 0;
+	return atomic_load_explicit(&mt_context_device(context)->shortages, memory_order_seq_cst) >
+	       0;
 }
 
 static bool is_on(const struct mt_context *context, int device)
 {
 	int own = atomic_load_explicit(&context->device, memory_order_relaxed);
 
-	return device == MT_DEVICE_MEMORY_ANY_DEVICE || mt_pool_device(own) == mt_pool_device(device);
+	return device == MT_DEVICE_MEMORY_ANY_DEVICE ||
+	       mt_pool_device(own) == mt_pool_device(device);
 }
 
-/* What has reached the driver from the device's contexts, in whatever way: it changes while memory comes back. */
+/* What has reached the driver from the device's contexts, in whatever way: it changes while memory
+ * comes back. */
 static uint64_t count_freed(int device)
 {
 	uint64_t freed = 0;
 
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (is_on(context, device))
 			freed += mt_counter(&context->counters.driver_frees);
 	}
@@ -180,9 +191,12 @@ static uint64_t count_freed(int device)
 /* A context that pools no more may still have what it kept before. */
 static bool has_pool(int device)
 {
-	MT_EACH_CONTEXT(context) {
-		if (is_on(context, device) && (atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_POOL ||
-					       mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
+	MT_EACH_CONTEXT(context)
+	{
+		if (is_on(context, device) &&
+		    (atomic_load_explicit(&context->mode, memory_order_relaxed) ==
+			     MT_CONTEXT_POOL ||
+		     mt_counter(&context->counters.idle) || mt_counter(&context->counters.pending)))
 			return true;
 	}
 	return false;
@@ -191,20 +205,26 @@ static bool has_pool(int device)
 static void count_shortage(int device, uint32_t delta)
 {
 	for (int i = 0; i < MT_POOL_DEVICES; i++)
-		if (device == MT_DEVICE_MEMORY_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
-			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta, memory_order_seq_cst);
+		if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
+		    &mt_pool.devices[i] == mt_pool_device(device))
+			atomic_fetch_add_explicit(&mt_pool.devices[i].shortages, delta,
+						  memory_order_seq_cst);
 }
 
 MT_COLD bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes)
 {
-	uint64_t total = device == MT_DEVICE_MEMORY_ANY_DEVICE ? 0 : mt_counter(&mt_pool_device(device)->total_bytes);
+	uint64_t total = device == MT_DEVICE_MEMORY_ANY_DEVICE
+				 ? 0
+				 : mt_counter(&mt_pool_device(device)->total_bytes);
 
 	if (!has_pool(device) || (total && bytes > total))
 		return false;
-	*shortage = (struct mt_shortage){.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
+	*shortage = (struct mt_shortage){
+		.device = device, .bytes = bytes, .cancel = mt_wait_uncancelled()};
 	count_shortage(device, 1);
 	if (device != MT_DEVICE_MEMORY_ANY_DEVICE)
-		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&mt_pool_device(device)->retries, 1,
+					  memory_order_relaxed);
 	shortage->freed = count_freed(device);
 	shortage->start_ns = mt_os_now_ns();
 	return true;
@@ -217,9 +237,11 @@ MT_COLD void mt_device_memory_short_end(const struct mt_shortage *shortage)
 }
 
 /* Each held context of the device. */
-static void each_context(const struct mt_shortage *shortage, void (*act)(struct mt_context *context, uint64_t start_ns))
+static void each_context(const struct mt_shortage *shortage,
+			 void (*act)(struct mt_context *context, uint64_t start_ns))
 {
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
 		if (!is_on(context, shortage->device) || !mt_context_hold(context, init))
@@ -275,16 +297,18 @@ static void await_givers(int device)
 		uint32_t givers = 0;
 
 		for (int i = 0; i < MT_POOL_DEVICES; i++)
-			if (device == MT_DEVICE_MEMORY_ANY_DEVICE || &mt_pool.devices[i] == mt_pool_device(device))
-				givers += atomic_load_explicit(&mt_pool.devices[i].givers, memory_order_acquire);
+			if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
+			    &mt_pool.devices[i] == mt_pool_device(device))
+				givers += atomic_load_explicit(&mt_pool.devices[i].givers,
+							       memory_order_acquire);
 		if (!givers)
 			return;
 		mt_wait_round(round);
 	}
 }
 
-/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call of unknown size that fails beside eight times
- * as much free memory fails for another reason. */
+/* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
+ * of unknown size that fails beside eight times as much free memory fails for another reason. */
 static bool can_serve(const struct mt_shortage *shortage)
 {
 	uint64_t free_bytes = 0, total_bytes = 0, cached;
@@ -299,14 +323,16 @@ static bool can_serve(const struct mt_shortage *shortage)
 	cached = mt_pool_withheld_bytes(shortage->device);
 	if (!is_known)
 		return true;
-	return shortage->bytes ? free_bytes + cached >= shortage->bytes : cached >= free_bytes / UNKNOWN_SHARE;
+	return shortage->bytes ? free_bytes + cached >= shortage->bytes
+			       : cached >= free_bytes / UNKNOWN_SHARE;
 }
 
 static bool is_hopeful(const struct mt_shortage *shortage)
 {
 	bool is = false;
 
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (is || !is_on(context, shortage->device))
 			continue;
 		mt_lock_take(&context->lock);
@@ -329,10 +355,12 @@ static bool has_more(struct mt_shortage *shortage)
 	return true;
 }
 
-/* Waits until something of what was pending at the start is done, as the program's own calls of cuMemFree would have waited. */
+/* Waits until something of what was pending at the start is done, as the program's own calls of
+ * cuMemFree would have waited. */
 static bool await_pending(struct mt_shortage *shortage)
 {
-	for (unsigned round = 0; mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
+	for (unsigned round = 0;
+	     mt_os_now_ns() - shortage->start_ns < OOM_WAIT_NS && is_hopeful(shortage); round++) {
 		if (!can_serve(shortage))
 			return false;
 		each_context(shortage, give_ready);
@@ -350,7 +378,8 @@ MT_COLD bool mt_device_memory_short_next(struct mt_shortage *shortage)
 	if (shortage->step == IDLE) {
 		each_context(shortage, give_idle);
 		shortage->step = READY;
-		/* In any case: another thread may have freed between the failed call and the begin. */
+		/* In any case: another thread may have freed between the failed call and the begin.
+		 */
 		(void)has_more(shortage);
 		return true;
 	}

@@ -1,4 +1,5 @@
-/* gpu/device_memory.h -- how much memory the devices have left, as far as the pool cares, and what it does when there is none. No lock. */
+/* gpu/device_memory.h -- how much memory the devices have left, as far as the pool cares, and what
+ * it does when there is none. No lock. */
 #ifndef MT_GPU_DEVICE_MEMORY_H
 #define MT_GPU_DEVICE_MEMORY_H
 
@@ -8,7 +9,8 @@
 #include "gpu/context.h"
 #include "gpu/pool.h"
 
-/* Asks the driver how much is free on the device of the held context, at most every MT_DEVICE_MEMORY_MEASURE_NS. Current or pushed: the context. */
+/* Asks the driver how much is free on the device of the held context, at most every
+ * MT_DEVICE_MEMORY_MEASURE_NS. Current or pushed: the context. */
 #define MT_DEVICE_MEMORY_MEASURE_NS 100000000ull
 void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns);
 
@@ -27,7 +29,8 @@ bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint
 bool mt_device_memory_short_next(struct mt_shortage *shortage);
 void mt_device_memory_short_end(const struct mt_shortage *shortage);
 
-/* A thread is between the two on the context's device: what is freed meanwhile goes straight to the driver. */
+/* A thread is between the two on the context's device: what is freed meanwhile goes straight to the
+ * driver. */
 bool mt_device_memory_has_shortage(struct mt_context *context);
 
 #endif

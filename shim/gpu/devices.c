@@ -30,7 +30,8 @@ static bool has_primary_context(const struct mt_driver *driver, int device)
 	int active = 0;
 
 	return driver->cuDevicePrimaryCtxGetState &&
-	       driver->cuDevicePrimaryCtxGetState(device, &flags, &active) == MT_CU_SUCCESS && active;
+	       driver->cuDevicePrimaryCtxGetState(device, &flags, &active) == MT_CU_SUCCESS &&
+	       active;
 }
 
 /* The devices in use, as the driver's handles; how many. */
@@ -40,7 +41,8 @@ static int list_devices(const struct mt_driver *driver, int *out, int most)
 	int found = 0;
 	int device;
 
-	if (!driver->cuDeviceGetCount || !driver->cuDeviceGet || driver->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
+	if (!driver->cuDeviceGetCount || !driver->cuDeviceGet ||
+	    driver->cuDeviceGetCount(&count) != MT_CU_SUCCESS)
 		return 0;
 	for (int ordinal = 0; ordinal < count && found < most; ordinal++)
 		if (driver->cuDeviceGet(&device, ordinal) == MT_CU_SUCCESS &&
@@ -57,13 +59,15 @@ static void read_pci(const struct mt_driver *driver, int device, char *out, size
 	int domain = 0, bus = 0, slot = 0;
 
 	if (!driver->cuDeviceGetAttribute ||
-	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) != MT_CU_SUCCESS ||
+	    driver->cuDeviceGetAttribute(&domain, MT_CU_DEVICE_PCI_DOMAIN_ID, device) !=
+		    MT_CU_SUCCESS ||
 	    driver->cuDeviceGetAttribute(&bus, MT_CU_DEVICE_PCI_BUS_ID, device) != MT_CU_SUCCESS ||
-	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) != MT_CU_SUCCESS)
+	    driver->cuDeviceGetAttribute(&slot, MT_CU_DEVICE_PCI_DEVICE_ID, device) !=
+		    MT_CU_SUCCESS)
 		return;
-	(void)mt_format(out, out_bytes, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15], hex[domain >> 8 & 15],
-			hex[domain >> 4 & 15], hex[domain & 15], hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15],
-			hex[slot & 15]);
+	(void)mt_format(out, out_bytes, "%c%c%c%c:%c%c:%c%c.0", hex[domain >> 12 & 15],
+			hex[domain >> 8 & 15], hex[domain >> 4 & 15], hex[domain & 15],
+			hex[bus >> 4 & 15], hex[bus & 15], hex[slot >> 4 & 15], hex[slot & 15]);
 }
 
 static void read_pools(const struct mt_driver *driver, int device, struct mt_gpu_device *out)
@@ -73,13 +77,16 @@ static void read_pools(const struct mt_driver *driver, int device, struct mt_gpu
 
 	if (driver->cuDeviceGetDefaultMemPool && driver->cuMemPoolGetAttribute &&
 	    driver->cuDeviceGetDefaultMemPool(&pool, device) == MT_CU_SUCCESS) {
-		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_RESERVED_MEM_CURRENT, &value) == MT_CU_SUCCESS)
+		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_RESERVED_MEM_CURRENT,
+						  &value) == MT_CU_SUCCESS)
 			out->async_reserved_bytes = value;
-		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_USED_MEM_CURRENT, &value) == MT_CU_SUCCESS)
+		if (driver->cuMemPoolGetAttribute(pool, MT_CU_MEMPOOL_USED_MEM_CURRENT, &value) ==
+		    MT_CU_SUCCESS)
 			out->async_used_bytes = value;
 	}
 	if (driver->cuDeviceGetGraphMemAttribute &&
-	    driver->cuDeviceGetGraphMemAttribute(device, MT_CU_GRAPH_MEM_RESERVED_MEM_CURRENT, &value) == MT_CU_SUCCESS)
+	    driver->cuDeviceGetGraphMemAttribute(device, MT_CU_GRAPH_MEM_RESERVED_MEM_CURRENT,
+						 &value) == MT_CU_SUCCESS)
 		out->graph_reserved_bytes = value;
 }
 
@@ -89,11 +96,13 @@ static void read_device(const struct mt_driver *driver, int device, struct mt_gp
 
 	memset(out, 0, sizeof(*out));
 	out->ordinal = device;
-	if (driver->cuDeviceGetName && driver->cuDeviceGetName(out->name, (int)sizeof(out->name), device) != MT_CU_SUCCESS)
+	if (driver->cuDeviceGetName &&
+	    driver->cuDeviceGetName(out->name, (int)sizeof(out->name), device) != MT_CU_SUCCESS)
 		out->name[0] = '\0';
 	out->name[sizeof(out->name) - 1] = '\0';
 	read_pci(driver, device, out->pci, sizeof(out->pci));
-	if (driver->cuDeviceTotalMem_v2 && driver->cuDeviceTotalMem_v2(&total, device) == MT_CU_SUCCESS)
+	if (driver->cuDeviceTotalMem_v2 &&
+	    driver->cuDeviceTotalMem_v2(&total, device) == MT_CU_SUCCESS)
 		out->total_bytes = total;
 	read_pools(driver, device, out);
 }

@@ -22,12 +22,13 @@ enum {
 };
 #undef X
 
-/* The members of struct mt_driver, which are all of one size, as an array. Not pointers: those would have to be relocated
- * at the start of every process. */
+/* The members of struct mt_driver, which are all of one size, as an array. Not pointers: those
+ * would have to be relocated at the start of every process. */
 #define X(name, parameters) #name,
 static const char names[ALL_COUNT][40] = {MT_DRIVER_FUNCTIONS(X) MT_DRIVER_QUERIES(X)};
 #undef X
-_Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *), "the table is an array of pointers");
+_Static_assert(sizeof(struct mt_driver) == ALL_COUNT * sizeof(void *),
+	       "the table is an array of pointers");
 
 #define SLOT_COUNT 256
 _Static_assert(INDEX_COUNT * 2 <= SLOT_COUNT, "a look-up that fails meets a free slot soon");
@@ -46,11 +47,14 @@ struct binding {
 	struct slot slots[SLOT_COUNT];
 };
 
-static _Atomic(struct binding *) bound;            /* release by who publishes, acquire by readers */
-static _Atomic unsigned long long nothing_at_loads; /* mt_elf_loads() when no libcuda was found; a hint, no ordering */
+/* release by who publishes, acquire by readers */
+static _Atomic(struct binding *) bound;
+/* mt_elf_loads() when no libcuda was found; a hint, no ordering */
+static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
-static _Atomic bool used, forked, deinitialized;    /* flags that only ever rise, no ordering */
-static MT_TLS bool binds;                           /* this thread is in bind(): the loader or the driver has called back */
+static _Atomic bool used, forked, deinitialized; /* flags that only ever rise, no ordering */
+/* this thread is in bind(): the loader or the driver has called back */
+static MT_TLS bool binds;
 
 /* ---- binding ---- */
 
@@ -74,9 +78,9 @@ static void enter(struct binding *binding, const void *real, int index)
 		binding->slots[at] = (struct slot){real, index};
 }
 
-/* Only of an object that is here already, under its own name or whatever path it was opened by; the handle is never
- * closed, so that what we have found stays. The loader is asked only when there is something to be had: where there is
- * not, it would search the disk. */
+/* Only of an object that is here already, under its own name or whatever path it was opened by; the
+ * handle is never closed, so that what we have found stays. The loader is asked only when there is
+ * something to be had: where there is not, it would search the disk. */
 static void *open_loaded(void)
 {
 	char path[PATH_MAX];
@@ -88,13 +92,15 @@ static void *open_loaded(void)
 	return handle ? handle : dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* Where the kernel has no page more for us the program must still reach its driver: whoever comes first gets this one. */
+/* Where the kernel has no page more for us the program must still reach its driver: whoever comes
+ * first gets this one. */
 static struct binding spare;
 static atomic_flag is_spare_taken = ATOMIC_FLAG_INIT;
 
 static struct binding *room_for_binding(void)
 {
-	void *area = mmap(NULL, sizeof(struct binding), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *area = mmap(NULL, sizeof(struct binding), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (area != MAP_FAILED)
 		return area;
@@ -116,12 +122,14 @@ static struct binding *make_binding(void *handle)
 	return made;
 }
 
-/* Two threads may both come here: what they make is equal, and the second one throws its own away. */
+/* Two threads may both come here: what they make is equal, and the second one throws its own away.
+ */
 static struct binding *publish(struct binding *made)
 {
 	struct binding *other = NULL;
 
-	if (atomic_compare_exchange_strong_explicit(&bound, &other, made, memory_order_acq_rel, memory_order_acquire))
+	if (atomic_compare_exchange_strong_explicit(&bound, &other, made, memory_order_acq_rel,
+						    memory_order_acquire))
 		return made;
 	if (made != &spare)
 		(void)munmap(made, sizeof(*made));
@@ -144,7 +152,8 @@ static MT_COLD struct binding *bind_now(void)
 	made = handle ? make_binding(handle) : NULL;
 	if (!handle)
 		atomic_store_explicit(&nothing_at_loads, loads, memory_order_relaxed);
-	/* A name that this driver lacks has left its message with the loader; the program may ask for messages next. */
+	/* A name that this driver lacks has left its message with the loader; the program may ask
+	 * for messages next. */
 	(void)dlerror();
 	binds = false;
 	return made ? publish(made) : NULL;
@@ -189,7 +198,8 @@ int mt_driver_version(void)
 	if (known)
 		return known;
 	driver = atomic_load_explicit(&forked, memory_order_relaxed) ? NULL : mt_driver();
-	if (!driver || !driver->cuDriverGetVersion || driver->cuDriverGetVersion(&known) != MT_CU_SUCCESS)
+	if (!driver || !driver->cuDriverGetVersion ||
+	    driver->cuDriverGetVersion(&known) != MT_CU_SUCCESS)
 		return 0;
 	atomic_store_explicit(&version, known, memory_order_relaxed);
 	return known;
@@ -220,7 +230,8 @@ void mt_driver_note(int result)
 		atomic_store_explicit(&deinitialized, true, memory_order_relaxed);
 }
 
-/* A parent that only had the library loaded (its workers do the work) leaves a child that may use it. */
+/* A parent that only had the library loaded (its workers do the work) leaves a child that may use
+ * it. */
 void mt_driver_fork_child(void)
 {
 	if (atomic_load_explicit(&used, memory_order_relaxed))

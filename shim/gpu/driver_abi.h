@@ -1,7 +1,8 @@
-/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that we call or stand in for, declared again so that
- * no CUDA header is needed to build. Tags and values are those of cuda.h (13.0), against which a test compares them
- * where one is installed. Every function of the driver answers an int, an enum mt_cu_result or a code that we do not
- * know and hand on. A device pointer is 64 bits wide on every platform that we build for. */
+/* gpu/driver_abi.h -- the part of the CUDA Driver API's binary interface that we call or stand in
+ * for, declared again so that no CUDA header is needed to build. Tags and values are those of
+ * cuda.h (13.0), against which a test compares them where one is installed. Every function of the
+ * driver answers an int, an enum mt_cu_result or a code that we do not know and hand on. A device
+ * pointer is 64 bits wide on every platform that we build for. */
 #ifndef MT_GPU_DRIVER_ABI_H
 #define MT_GPU_DRIVER_ABI_H
 
@@ -49,8 +50,16 @@ struct CUfunc_st;
 struct CUgraphExec_st;
 struct CUgraphEdgeData_st;
 
-enum mt_cu_capture_mode { MT_CU_CAPTURE_GLOBAL = 0, MT_CU_CAPTURE_THREAD_LOCAL = 1, MT_CU_CAPTURE_RELAXED = 2 };
-enum mt_cu_capture_status { MT_CU_CAPTURE_NONE = 0, MT_CU_CAPTURE_ACTIVE = 1, MT_CU_CAPTURE_LOST = 2 };
+enum mt_cu_capture_mode {
+	MT_CU_CAPTURE_GLOBAL = 0,
+	MT_CU_CAPTURE_THREAD_LOCAL = 1,
+	MT_CU_CAPTURE_RELAXED = 2
+};
+enum mt_cu_capture_status {
+	MT_CU_CAPTURE_NONE = 0,
+	MT_CU_CAPTURE_ACTIVE = 1,
+	MT_CU_CAPTURE_LOST = 2
+};
 enum mt_cu_event_flags { MT_CU_EVENT_DISABLE_TIMING = 2 };
 enum mt_cu_stream_flags { MT_CU_STREAM_NON_BLOCKING = 1 };
 

@@ -1,4 +1,5 @@
-/* gpu/entries.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers share. */
+/* gpu/entries.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers
+ * share. */
 #include "gpu/entries_work.h"
 
 #include <stdatomic.h>
@@ -31,7 +32,9 @@ uint64_t mt_cuda_current_context(void)
 {
 	struct CUctx_st *context = NULL;
 
-	return mt_cuda_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS ? (uint64_t)(uintptr_t)context : 0;
+	return mt_cuda_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS
+		       ? (uint64_t)(uintptr_t)context
+		       : 0;
 }
 
 int mt_cuda_device_of(uint64_t dptr)
@@ -40,7 +43,9 @@ int mt_cuda_device_of(uint64_t dptr)
 
 	if (has_one_device())
 		return 0;
-	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) == MT_CU_SUCCESS && device >= 0)
+	if (mt_cuda_call(cuPointerGetAttribute, &device, MT_CU_POINTER_DEVICE_ORDINAL, dptr) ==
+		    MT_CU_SUCCESS &&
+	    device >= 0)
 		return device;
 	return mt_cuda_current_device();
 }
@@ -78,7 +83,8 @@ MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int 
 		mt_oom_note_success(bytes, device);
 	if (result != MT_CU_OUT_OF_MEMORY)
 		return;
-	if (!mt_capture_is_open() && mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
+	if (!mt_capture_is_open() &&
+	    mt_cuda_call(cuMemGetInfo_v2, &free_bytes, &total_bytes) != MT_CU_SUCCESS)
 		free_bytes = total_bytes = 0;
 	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
 }
@@ -94,7 +100,8 @@ bool mt_cuda_find_block(uint64_t dptr, struct mt_cuda_block *out)
 	out->base = dptr;
 	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return true;
-	/* Blocks are whole allocations of the driver's, so that it knows where this address begins. */
+	/* Blocks are whole allocations of the driver's, so that it knows where this address begins.
+	 */
 	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
 	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
 		return false;
@@ -110,7 +117,8 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemAlloc_v2, dptr, bytes);
 	result = mt_pool_alloc(dptr, bytes);
-	mt_cuda_note("cuMemAlloc", result, bytes, -1); /* the pool has made room and tried again already */
+	/* the pool has made room and tried again already */
+	mt_cuda_note("cuMemAlloc", result, bytes, -1);
 	errno = kept_errno;
 	return result;
 }
@@ -128,6 +136,8 @@ int cuMemFree_v2(uint64_t dptr)
 		errno = kept_errno;
 		return result;
 	}
-	taken = mt_device_take(MT_DEVICE_direct, dptr, &record); /* managed, pitched and async memory come here too */
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr), taken ? &record : NULL);
+	/* managed, pitched and async memory come here too */
+	taken = mt_device_take(MT_DEVICE_direct, dptr, &record);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFree_v2, dptr),
+				taken ? &record : NULL);
 }

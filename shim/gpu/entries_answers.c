@@ -1,5 +1,6 @@
-/* gpu/entries_answers.c -- what programs ask about memory, answered as if the pool were not there: what it caches is free, a
- * block is as large as was asked for, and a freed one is no memory at all. */
+/* gpu/entries_answers.c -- what programs ask about memory, answered as if the pool were not there:
+ * what it caches is free, a block is as large as was asked for, and a freed one is no memory at
+ * all. */
 #include "gpu/entries_work.h"
 
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
@@ -29,7 +30,8 @@ int cuMemGetAddressRange_v2(uint64_t *base, size_t *bytes, uint64_t dptr)
 		errno = kept_errno;
 		return mt_cuda_call(cuMemGetAddressRange_v2, base, bytes, dptr);
 	}
-	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr); /* its errors count */
+	/* its errors count */
+	result = mt_cuda_call(cuMemGetAddressRange_v2, &its_base, NULL, dptr);
 	if (result == MT_CU_SUCCESS && block.is_absent) {
 		result = MT_CU_NOT_FOUND;
 	} else if (result == MT_CU_SUCCESS) {
@@ -68,7 +70,8 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 
 int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uint64_t dptr)
 {
-	static const char nobodys; /* no memory of the driver's: what it says of this, it says of freed memory */
+	/* no memory of the driver's: what it says of this, it says of freed memory */
+	static const char nobodys;
 	int kept_errno = errno;
 	struct mt_cuda_block block;
 	bool is_block;

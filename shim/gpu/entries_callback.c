@@ -1,4 +1,5 @@
-/* gpu/entries_callback.c -- functions of the program's that run on the host once a stream has come to them, alone or in a graph. */
+/* gpu/entries_callback.c -- functions of the program's that run on the host once a stream has come
+ * to them, alone or in a graph. */
 #include "gpu/entries_work.h"
 
 static void before_callback(void)
@@ -22,14 +23,15 @@ int cuLaunchHostFunc_ptsz(struct CUstream_st *stream, void (*call)(void *), void
 	return mt_cuda_call(cuLaunchHostFunc_ptsz, stream, call, data);
 }
 
-int cuStreamAddCallback(struct CUstream_st *stream, void (*call)(struct CUstream_st *, int, void *), void *data,
-			unsigned int flags)
+int cuStreamAddCallback(struct CUstream_st *stream, void (*call)(struct CUstream_st *, int, void *),
+			void *data, unsigned int flags)
 {
 	before_callback();
 	return mt_cuda_call(cuStreamAddCallback, stream, call, data, flags);
 }
 
-int cuStreamAddCallback_ptsz(struct CUstream_st *stream, void (*call)(struct CUstream_st *, int, void *), void *data,
+int cuStreamAddCallback_ptsz(struct CUstream_st *stream,
+			     void (*call)(struct CUstream_st *, int, void *), void *data,
 			     unsigned int flags)
 {
 	before_callback();

@@ -1,5 +1,6 @@
-/* gpu/entries_capture.c -- begin and end of stream captures: the gate of gpu/capture.h closes before the driver knows of the capture
- * and opens when it has ended, or when it could not begin. */
+/* gpu/entries_capture.c -- begin and end of stream captures: the gate of gpu/capture.h closes
+ * before the driver knows of the capture and opens when it has ended, or when it could not begin.
+ */
 #include "gpu/entries_work.h"
 #include "gpu/capture.h"
 
@@ -35,7 +36,8 @@ int cuStreamBeginCapture_ptsz(struct CUstream_st *stream)
 
 	if (!before_begin())
 		return mt_cuda_call(cuStreamBeginCapture_ptsz, stream);
-	return after_begin(kept_errno, stream, true, mt_cuda_call(cuStreamBeginCapture_ptsz, stream));
+	return after_begin(kept_errno, stream, true,
+			   mt_cuda_call(cuStreamBeginCapture_ptsz, stream));
 }
 
 int cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
@@ -44,7 +46,8 @@ int cuStreamBeginCapture_v2(struct CUstream_st *stream, int mode)
 
 	if (!before_begin())
 		return mt_cuda_call(cuStreamBeginCapture_v2, stream, mode);
-	return after_begin(kept_errno, stream, false, mt_cuda_call(cuStreamBeginCapture_v2, stream, mode));
+	return after_begin(kept_errno, stream, false,
+			   mt_cuda_call(cuStreamBeginCapture_v2, stream, mode));
 }
 
 int cuStreamBeginCapture_v2_ptsz(struct CUstream_st *stream, int mode)
@@ -53,51 +56,62 @@ int cuStreamBeginCapture_v2_ptsz(struct CUstream_st *stream, int mode)
 
 	if (!before_begin())
 		return mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode);
-	return after_begin(kept_errno, stream, true, mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode));
+	return after_begin(kept_errno, stream, true,
+			   mt_cuda_call(cuStreamBeginCapture_v2_ptsz, stream, mode));
 }
 
 int cuStreamBeginCaptureToGraph(struct CUstream_st *stream, struct CUgraph_st *graph,
-				struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
-				size_t count, int mode)
+				struct CUgraphNode_st *const *dependencies,
+				const struct CUgraphEdgeData_st *edges, size_t count, int mode)
 {
 	int kept_errno = errno;
 
 	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count, mode);
+		return mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges,
+				    count, mode);
 	return after_begin(kept_errno, stream, false,
-			   mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies, edges, count, mode));
+			   mt_cuda_call(cuStreamBeginCaptureToGraph, stream, graph, dependencies,
+					edges, count, mode));
 }
 
 int cuStreamBeginCaptureToGraph_ptsz(struct CUstream_st *stream, struct CUgraph_st *graph,
-				     struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
-				     size_t count, int mode)
+				     struct CUgraphNode_st *const *dependencies,
+				     const struct CUgraphEdgeData_st *edges, size_t count, int mode)
 {
 	int kept_errno = errno;
 
 	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges, count, mode);
+		return mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies,
+				    edges, count, mode);
 	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph, dependencies, edges, count, mode));
+			   mt_cuda_call(cuStreamBeginCaptureToGraph_ptsz, stream, graph,
+					dependencies, edges, count, mode));
 }
 
-int cuStreamBeginRecaptureToGraph(struct CUstream_st *stream, int mode, struct CUgraph_st *graph, void *callback, void *data)
+int cuStreamBeginRecaptureToGraph(struct CUstream_st *stream, int mode, struct CUgraph_st *graph,
+				  void *callback, void *data)
 {
 	int kept_errno = errno;
 
 	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data);
-	return after_begin(kept_errno, stream, false,
-			   mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data));
+		return mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback,
+				    data);
+	return after_begin(
+		kept_errno, stream, false,
+		mt_cuda_call(cuStreamBeginRecaptureToGraph, stream, mode, graph, callback, data));
 }
 
-int cuStreamBeginRecaptureToGraph_ptsz(struct CUstream_st *stream, int mode, struct CUgraph_st *graph, void *callback, void *data)
+int cuStreamBeginRecaptureToGraph_ptsz(struct CUstream_st *stream, int mode,
+				       struct CUgraph_st *graph, void *callback, void *data)
 {
 	int kept_errno = errno;
 
 	if (!before_begin())
-		return mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, callback, data);
+		return mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph,
+				    callback, data);
 	return after_begin(kept_errno, stream, true,
-			   mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph, callback, data));
+			   mt_cuda_call(cuStreamBeginRecaptureToGraph_ptsz, stream, mode, graph,
+					callback, data));
 }
 
 static int after_end(int kept_errno, struct CUstream_st *stream, bool is_ptsz, int result)
@@ -113,7 +127,8 @@ int cuStreamEndCapture(struct CUstream_st *stream, struct CUgraph_st **graph)
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuStreamEndCapture, stream, graph);
-	return after_end(kept_errno, stream, false, mt_cuda_call(cuStreamEndCapture, stream, graph));
+	return after_end(kept_errno, stream, false,
+			 mt_cuda_call(cuStreamEndCapture, stream, graph));
 }
 
 int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **graph)
@@ -122,13 +137,15 @@ int cuStreamEndCapture_ptsz(struct CUstream_st *stream, struct CUgraph_st **grap
 
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph);
-	return after_end(kept_errno, stream, true, mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
+	return after_end(kept_errno, stream, true,
+			 mt_cuda_call(cuStreamEndCapture_ptsz, stream, graph));
 }
 
 /* ---- a stream that goes while it captures ---- */
 
-/* Around the driver's call: only a success ends the capture, and the handle may be given to a new stream before we know of it. Handles
- * 0, 1 and 2 are the default streams, which nobody can destroy. */
+/* Around the driver's call: only a success ends the capture, and the handle may be given to a new
+ * stream before we know of it. Handles 0, 1 and 2 are the default streams, which nobody can
+ * destroy. */
 static bool stream_dies(struct CUstream_st *stream)
 {
 	int kept_errno = errno;

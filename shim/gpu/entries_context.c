@@ -1,10 +1,11 @@
 /* gpu/entries_context.c -- contexts that begin, end, see each other's memory, or are green.
  *
- * What the pool holds of a context (blocks, events) is touched by other threads too, the worker's above all, and may not be
- * touched once the driver has ended the context. And a fence that is asked between the pool's forgetting and the driver's waiting
- * would miss work that still runs. So each end stands inside the capture gate: raised, it waits for calls of the pool in flight
- * and lets no further one begin. Where the end is certain, the pool forgets the context before it; where only the driver knows (a
- * counted context), after it. */
+ * What the pool holds of a context (blocks, events) is touched by other threads too, the worker's
+ * above all, and may not be touched once the driver has ended the context. And a fence that is
+ * asked between the pool's forgetting and the driver's waiting would miss work that still runs. So
+ * each end stands inside the capture gate: raised, it waits for calls of the pool in flight and
+ * lets no further one begin. Where the end is certain, the pool forgets the context before it;
+ * where only the driver knows (a counted context), after it. */
 #include <stdatomic.h>
 
 #include "gpu/entries_work.h"
@@ -31,11 +32,12 @@ static bool is_active(int device)
 	int active = 0;
 
 	/* Not to be known is as good as alive: nothing is forgotten then. */
-	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || active;
+	return mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
+	       active;
 }
 
-/* No two contexts of a process have the same, even if one after the other has the same handle; 0 where the driver cannot tell
- * (before 12.0). */
+/* No two contexts of a process have the same, even if one after the other has the same handle; 0
+ * where the driver cannot tell (before 12.0). */
 static unsigned long long id_of(struct CUctx_st *context)
 {
 	unsigned long long id = 0;
@@ -50,9 +52,10 @@ static void ended(struct CUctx_st *context)
 	forget(context);
 }
 
-/* The primary context of a device, NULL where it is not active; the gate is closed. Retaining it is the only way to its handle; a
- * context that is active is not made by that. What is retained is released again, and if the program has released it
- * meanwhile in another thread, which then saw it alive, that is its end. */
+/* The primary context of a device, NULL where it is not active; the gate is closed. Retaining it is
+ * the only way to its handle; a context that is active is not made by that. What is retained is
+ * released again, and if the program has released it meanwhile in another thread, which then saw it
+ * alive, that is its end. */
 static struct CUctx_st *primary_of(int device)
 {
 	struct CUctx_st *primary = NULL;
@@ -60,8 +63,8 @@ static struct CUctx_st *primary_of(int device)
 	unsigned int flags = 0;
 	int active = 0;
 
-	if (mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS || !active ||
-	    mt_cuda_call(cuDevicePrimaryCtxRetain, &primary, device) != MT_CU_SUCCESS)
+	if (mt_cuda_call(cuDevicePrimaryCtxGetState, device, &flags, &active) != MT_CU_SUCCESS ||
+	    !active || mt_cuda_call(cuDevicePrimaryCtxRetain, &primary, device) != MT_CU_SUCCESS)
 		return NULL;
 	id = id_of(primary);
 	(void)release(device);
@@ -93,18 +96,19 @@ static void close_gate(void)
 
 /* ---- contexts of the program's own: cuCtxCreate to cuCtxDestroy ---- */
 
-/* Where no context is current, as before the first one, the device's other contexts have what there is to give back. */
-#define try_create(name, ...)                                                                                          \
-	({                                                                                                             \
-		int created_ = mt_cuda_call(name, __VA_ARGS__);                                                        \
-                                                                                                                       \
-		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {                                 \
-			int kept_ = errno;                                                                             \
-                                                                                                                       \
-			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                                        \
-			errno = kept_;                                                                                 \
-		}                                                                                                      \
-		created_;                                                                                              \
+/* Where no context is current, as before the first one, the device's other contexts have what there
+ * is to give back. */
+#define try_create(name, ...)                                                                      \
+	({                                                                                         \
+		int created_ = mt_cuda_call(name, __VA_ARGS__);                                    \
+                                                                                                   \
+		if (mt_unlikely(created_ == MT_CU_OUT_OF_MEMORY) && mt_cuda_is_on()) {             \
+			int kept_ = errno;                                                         \
+                                                                                                   \
+			created_ = mt_cuda_retry(device, 0, name, __VA_ARGS__);                    \
+			errno = kept_;                                                             \
+		}                                                                                  \
+		created_;                                                                          \
 	})
 
 static int after_create(int result, struct CUctx_st *const *context, int device)
@@ -127,14 +131,17 @@ int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 	return after_create(try_create(cuCtxCreate_v2, context, flags, device), context, device);
 }
 
-int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags, int device)
+int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags,
+		   int device)
 {
-	return after_create(try_create(cuCtxCreate_v3, context, affinity, count, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v3, context, affinity, count, flags, device),
+			    context, device);
 }
 
 int cuCtxCreate_v4(struct CUctx_st **context, void *parameters, unsigned int flags, int device)
 {
-	return after_create(try_create(cuCtxCreate_v4, context, parameters, flags, device), context, device);
+	return after_create(try_create(cuCtxCreate_v4, context, parameters, flags, device), context,
+			    device);
 }
 
 /* For programs that draw, or decode; the driver makes it current. */
@@ -145,25 +152,34 @@ int cuGLCtxCreate(struct CUctx_st **context, unsigned int flags, int device)
 
 int cuGLCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 {
-	return after_create(mt_cuda_call(cuGLCtxCreate_v2, context, flags, device), context, device);
+	return after_create(mt_cuda_call(cuGLCtxCreate_v2, context, flags, device), context,
+			    device);
 }
 
-int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau, void *get_address)
+int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau,
+		     void *get_address)
 {
-	return after_create(mt_cuda_call(cuVDPAUCtxCreate, context, flags, device, vdpau, get_address), context, device);
+	return after_create(
+		mt_cuda_call(cuVDPAUCtxCreate, context, flags, device, vdpau, get_address), context,
+		device);
 }
 
-int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau, void *get_address)
+int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, uint32_t vdpau,
+			void *get_address)
 {
-	return after_create(mt_cuda_call(cuVDPAUCtxCreate_v2, context, flags, device, vdpau, get_address), context, device);
+	return after_create(
+		mt_cuda_call(cuVDPAUCtxCreate_v2, context, flags, device, vdpau, get_address),
+		context, device);
 }
 
-/* Whether the driver will destroy this: a context that it knows, and not a primary one, which it refuses. The gate is closed. */
+/* Whether the driver will destroy this: a context that it knows, and not a primary one, which it
+ * refuses. The gate is closed. */
 static bool can_be_destroyed(struct CUctx_st *context)
 {
 	int device = 0;
 
-	return mt_pool_has_made(context) || (is_context(context, &device) && primary_of(device) != context);
+	return mt_pool_has_made(context) ||
+	       (is_context(context, &device) && primary_of(device) != context);
 }
 
 /* What a context is to us while the driver destroys it. */
@@ -172,14 +188,16 @@ struct ending {
 	struct mt_block *cached; /* of one that is forgotten */
 };
 
-/* Before the driver's destroy, which may give the same handle and addresses to another thread as soon as it returns. True: the
- * gate is closed. Beside a capture the driver may refuse: what is cached in it is not forgotten. */
+/* Before the driver's destroy, which may give the same handle and addresses to another thread as
+ * soon as it returns. True: the gate is closed. Beside a capture the driver may refuse: what is
+ * cached in it is not forgotten. */
 static bool before_destroy(struct CUctx_st *context, struct ending *out_ending)
 {
 	int kept_errno = errno;
 
 	*out_ending = (struct ending){UNKNOWN, NULL};
-	/* In a host function the driver refuses, and would not let the context be made known again. */
+	/* In a host function the driver refuses, and would not let the context be made known again.
+	 */
 	if (!context || !mt_cuda_is_on() || !mt_pool_may_call()) {
 		errno = kept_errno;
 		return false;
@@ -283,14 +301,16 @@ int cuCtxDetach(struct CUctx_st *context)
 	return result;
 }
 
-/* ---- primary contexts: counted by the driver, and it does not tell the count. Where the program has retained one more often than it
- * has released it, a release is not the last: nothing ends, and nothing is waited for. Else the gate stays closed over the call,
- * and whether that was the end is asked afterwards. ---- */
+/* ---- primary contexts: counted by the driver, and it does not tell the count. Where the program
+ * has retained one more often than it has released it, a release is not the last: nothing ends, and
+ * nothing is waited for. Else the gate stays closed over the call, and whether that was the end is
+ * asked afterwards. ---- */
 
 /* What was retained past us is not counted: the driver's count is as high or higher. */
 static struct primary_count {
 	_Atomic uint32_t retained;
-	_Atomic uint32_t releasing; /* in flight, of those that are not the last: the last is called after them */
+	/* in flight, of those that are not the last: the last is called after them */
+	_Atomic uint32_t releasing;
 } counts[MT_POOL_DEVICES];
 
 static struct primary_count *count_of(int device)
@@ -314,8 +334,9 @@ static uint32_t uncount(struct primary_count *count)
 {
 	uint32_t retained = atomic_load_explicit(&count->retained, memory_order_seq_cst);
 
-	while (retained > 0 && !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
-								      memory_order_seq_cst, memory_order_seq_cst))
+	while (retained > 0 &&
+	       !atomic_compare_exchange_weak_explicit(&count->retained, &retained, retained - 1,
+						      memory_order_seq_cst, memory_order_seq_cst))
 		;
 	return retained > 0 ? retained - 1 : 0;
 }
@@ -335,7 +356,9 @@ static void close_for_primary(struct primary_end *end)
 	int active = 0;
 
 	if (!mt_cuda_is_on() ||
-	    mt_cuda_call(cuDevicePrimaryCtxGetState, end->device, &flags, &active) != MT_CU_SUCCESS || !active)
+	    mt_cuda_call(cuDevicePrimaryCtxGetState, end->device, &flags, &active) !=
+		    MT_CU_SUCCESS ||
+	    !active)
 		return;
 	close_gate();
 	end->is_gated = true;
@@ -359,12 +382,14 @@ static struct primary_end before_release(int device)
 		atomic_fetch_sub_explicit(&count->releasing, 1, memory_order_seq_cst);
 	}
 	close_for_primary(&end);
-	for (unsigned round = 0; count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
+	for (unsigned round = 0;
+	     count && atomic_load_explicit(&count->releasing, memory_order_seq_cst) > 0; round++)
 		mt_wait_round(round);
 	return end;
 }
 
-/* Another thread may have retained the next one already: active again, under the same handle, but another. */
+/* Another thread may have retained the next one already: active again, under the same handle, but
+ * another. */
 static bool is_over(const struct primary_end *end)
 {
 	return !is_active(end->device) || (end->context && id_of(end->context) != end->id);
@@ -387,7 +412,8 @@ static int after_release(const struct primary_end *end, int result)
 	if (!end->is_not_last)
 		return after_primary(end, result, result == MT_CU_SUCCESS && is_over(end));
 	if (result != MT_CU_SUCCESS)
-		atomic_fetch_add_explicit(&count_of(end->device)->retained, 1, memory_order_seq_cst);
+		atomic_fetch_add_explicit(&count_of(end->device)->retained, 1,
+					  memory_order_seq_cst);
 	atomic_fetch_sub_explicit(&count_of(end->device)->releasing, 1, memory_order_seq_cst);
 	errno = end->kept_errno;
 	return result;
@@ -445,8 +471,8 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 	int result = mt_cuda_call(cuCtxEnablePeerAccess, peer, flags);
 	struct CUctx_st *user = NULL;
 
-	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) && mt_cuda_is_on() &&
-	    mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS)
+	if ((result == MT_CU_SUCCESS || result == MT_CU_PEER_ACCESS_ALREADY_ENABLED) &&
+	    mt_cuda_is_on() && mt_cuda_call(cuCtxGetCurrent, &user) == MT_CU_SUCCESS)
 		mt_pool_peer(user, peer);
 	errno = kept_errno;
 	return result;
@@ -460,7 +486,8 @@ int cuCtxDisablePeerAccess(struct CUctx_st *peer)
 
 /* ---- green contexts ---- */
 
-int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device, unsigned int flags)
+int cuGreenCtxCreate(struct CUgreenCtx_st **green, void *description, int device,
+		     unsigned int flags)
 {
 	int kept_errno = errno;
 

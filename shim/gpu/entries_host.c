@@ -1,10 +1,11 @@
-/* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory error here is the host's: the pool
- * has nothing to give back for it, but it is counted. */
+/* gpu/entries_host.c -- page-locked host memory, and memory of other processes. An out-of-memory
+ * error here is the host's: the pool has nothing to give back for it, but it is counted. */
 #include "gpu/entries_work.h"
 
 static int end_pinned(const struct mt_cuda_work *work, int result, const void *ptr, uint64_t bytes)
 {
-	struct mt_device_record record = {.kind = MT_DEVICE_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
+	struct mt_device_record record = {
+		.kind = MT_DEVICE_pinned, .key = (uint64_t)(uintptr_t)ptr, .bytes = bytes};
 
 	if (result == MT_CU_SUCCESS) {
 		record.device = mt_cuda_current_device();
@@ -58,7 +59,8 @@ int cuMemFreeHost(void *ptr)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemFreeHost, ptr);
 	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr), taken ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeHost, ptr),
+				taken ? &record : NULL);
 }
 
 int cuMemHostUnregister(void *ptr)
@@ -70,12 +72,14 @@ int cuMemHostUnregister(void *ptr)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMemHostUnregister, ptr);
 	taken = mt_device_take(MT_DEVICE_pinned, (uint64_t)(uintptr_t)ptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr), taken ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemHostUnregister, ptr),
+				taken ? &record : NULL);
 }
 
 /* ---- memory of another process ---- */
 
-/* The same handle may be opened again and answers the same address, closed as often: the record goes with the first. */
+/* The same handle may be opened again and answers the same address, closed as often: the record
+ * goes with the first. */
 int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct mt_cu_ipc_handle handle, unsigned int flags)
 {
 	struct mt_device_record record = {.kind = MT_DEVICE_imported};
@@ -109,5 +113,6 @@ int cuIpcCloseMemHandle(uint64_t dptr)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuIpcCloseMemHandle, dptr);
 	taken = mt_device_take(MT_DEVICE_imported, dptr, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr), taken ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuIpcCloseMemHandle, dptr),
+				taken ? &record : NULL);
 }

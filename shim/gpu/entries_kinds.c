@@ -1,22 +1,28 @@
-/* gpu/entries_kinds.c -- the allocating functions that the pool does not serve: each is recorded by kind, and tried again after a
- * flush of the pool where the driver is out of memory. Their memory belongs to the current context unless said otherwise. */
+/* gpu/entries_kinds.c -- the allocating functions that the pool does not serve: each is recorded by
+ * kind, and tried again after a flush of the pool where the driver is out of memory. Their memory
+ * belongs to the current context unless said otherwise. */
 #include "gpu/entries_work.h"
 #include "gpu/entries_array.h"
 #include "gpu/capture.h"
 
 /* ---- one record each ---- */
 
-static struct mt_device_record of_context(enum mt_device_kind kind, int device, uint64_t key, uint64_t bytes)
+static struct mt_device_record of_context(enum mt_device_kind kind, int device, uint64_t key,
+					  uint64_t bytes)
 {
-	struct mt_device_record record = {
-		.kind = kind, .device = device, .key = key, .bytes = bytes, .context = mt_cuda_current_context()};
+	struct mt_device_record record = {.kind = kind,
+					  .device = device,
+					  .key = key,
+					  .bytes = bytes,
+					  .context = mt_cuda_current_context()};
 
 	return record;
 }
 
-/* The end of a wrapper whose memory is the current context's; *dptr is read only where the driver has written it. */
-static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_device_kind kind, const uint64_t *dptr,
-		       uint64_t bytes)
+/* The end of a wrapper whose memory is the current context's; *dptr is read only where the driver
+ * has written it. */
+static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_device_kind kind,
+		       const uint64_t *dptr, uint64_t bytes)
 {
 	struct mt_device_record record = {.kind = kind};
 
@@ -27,7 +33,8 @@ static int end_pointer(const struct mt_cuda_work *work, int result, enum mt_devi
 
 /* ---- pitched and managed ---- */
 
-int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height, unsigned int element_bytes)
+int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height,
+		       unsigned int element_bytes)
 {
 	struct mt_cuda_work work;
 	int result;
@@ -35,9 +42,11 @@ int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t heigh
 	if (!mt_cuda_is_on() || !dptr || !pitch)
 		return mt_cuda_call(cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, (uint64_t)width * height, cuMemAllocPitch_v2, dptr, pitch, width, height, element_bytes);
+	result = mt_cuda_try(-1, (uint64_t)width * height, cuMemAllocPitch_v2, dptr, pitch, width,
+			     height, element_bytes);
 	mt_cuda_note("cuMemAllocPitch", result, (uint64_t)width * height, -1);
-	return end_pointer(&work, result, MT_DEVICE_pitch, dptr, result == MT_CU_SUCCESS ? *pitch * height : 0);
+	return end_pointer(&work, result, MT_DEVICE_pitch, dptr,
+			   result == MT_CU_SUCCESS ? *pitch * height : 0);
 }
 
 int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
@@ -55,8 +64,8 @@ int cuMemAllocManaged(uint64_t *dptr, size_t bytes, unsigned int flags)
 
 /* ---- in stream order: the memory is a pool's of the driver, which outlives contexts ---- */
 
-/* What a capture allocates is a node of its graph, with memory only while the graph runs. Asked without effect on the capture;
- * the legacy stream cannot capture. */
+/* What a capture allocates is a node of its graph, with memory only while the graph runs. Asked
+ * without effect on the capture; the legacy stream cannot capture. */
 static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 {
 	int status = MT_CU_CAPTURE_NONE;
@@ -70,8 +79,8 @@ static bool is_capturing(struct CUstream_st *stream, bool is_ptsz)
 	return status != MT_CU_CAPTURE_NONE;
 }
 
-static int end_async(struct mt_cuda_work *work, int result, const char *function, const uint64_t *dptr, uint64_t bytes,
-		     bool captured)
+static int end_async(struct mt_cuda_work *work, int result, const char *function,
+		     const uint64_t *dptr, uint64_t bytes, bool captured)
 {
 	struct mt_device_record record = {.kind = MT_DEVICE_async, .bytes = bytes};
 
@@ -95,8 +104,8 @@ int cuMemAllocAsync(uint64_t *dptr, size_t bytes, struct CUstream_st *stream)
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocAsync, dptr, bytes, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
-			 is_capturing(stream, false));
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync, dptr, bytes, stream),
+			 "cuMemAllocAsync", dptr, bytes, is_capturing(stream, false));
 }
 
 int cuMemAllocAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUstream_st *stream)
@@ -106,34 +115,40 @@ int cuMemAllocAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUstream_st *strea
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocAsync_ptsz, dptr, bytes, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync_ptsz, dptr, bytes, stream), "cuMemAllocAsync", dptr, bytes,
-			 is_capturing(stream, true));
+	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocAsync_ptsz, dptr, bytes, stream),
+			 "cuMemAllocAsync", dptr, bytes, is_capturing(stream, true));
 }
 
-int cuMemAllocFromPoolAsync(uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool, struct CUstream_st *stream)
+int cuMemAllocFromPoolAsync(uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+			    struct CUstream_st *stream)
 {
 	struct mt_cuda_work work;
 
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocFromPoolAsync, dptr, bytes, pool, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync, dptr, bytes, pool, stream), "cuMemAllocFromPoolAsync",
-			 dptr, bytes, is_capturing(stream, false));
+	return end_async(&work,
+			 mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync, dptr, bytes, pool, stream),
+			 "cuMemAllocFromPoolAsync", dptr, bytes, is_capturing(stream, false));
 }
 
-int cuMemAllocFromPoolAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool, struct CUstream_st *stream)
+int cuMemAllocFromPoolAsync_ptsz(uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+				 struct CUstream_st *stream)
 {
 	struct mt_cuda_work work;
 
 	if (!mt_cuda_is_on() || !dptr)
 		return mt_cuda_call(cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream);
 	work = mt_cuda_begin();
-	return end_async(&work, mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream),
-			 "cuMemAllocFromPoolAsync", dptr, bytes, is_capturing(stream, true));
+	return end_async(
+		&work,
+		mt_cuda_try(-1, bytes, cuMemAllocFromPoolAsync_ptsz, dptr, bytes, pool, stream),
+		"cuMemAllocFromPoolAsync", dptr, bytes, is_capturing(stream, true));
 }
 
-/* The driver also frees memory of cuMemAlloc in stream order: then a block of the pool's is the driver's from here on, who knows
- * when the stream has come so far. One that the program has freed already is no memory at all. */
+/* The driver also frees memory of cuMemAlloc in stream order: then a block of the pool's is the
+ * driver's from here on, who knows when the stream has come so far. One that the program has freed
+ * already is no memory at all. */
 enum async_free { FREE_RECORDED, FREE_UNKNOWN, FREE_TWICE };
 
 static enum async_free before_free_async(uint64_t dptr, struct mt_device_record *out)
@@ -163,7 +178,8 @@ int cuMemFreeAsync(uint64_t dptr, struct CUstream_st *stream)
 	known = before_free_async(dptr, &record);
 	if (known == FREE_TWICE)
 		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync, dptr, stream), known == FREE_RECORDED ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync, dptr, stream),
+				known == FREE_RECORDED ? &record : NULL);
 }
 
 int cuMemFreeAsync_ptsz(uint64_t dptr, struct CUstream_st *stream)
@@ -177,12 +193,14 @@ int cuMemFreeAsync_ptsz(uint64_t dptr, struct CUstream_st *stream)
 	known = before_free_async(dptr, &record);
 	if (known == FREE_TWICE)
 		return mt_cuda_end_free(kept_errno, MT_CU_INVALID_VALUE, NULL);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream), known == FREE_RECORDED ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMemFreeAsync_ptsz, dptr, stream),
+				known == FREE_RECORDED ? &record : NULL);
 }
 
 /* ---- physical memory without an address ---- */
 
-int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_allocation_prop *prop, unsigned long long flags)
+int cuMemCreate(unsigned long long *handle, size_t bytes, const struct mt_cu_allocation_prop *prop,
+		unsigned long long flags)
 {
 	const int location_is_device = 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
 	struct mt_device_record record = {.kind = MT_DEVICE_vmm, .bytes = bytes};
@@ -227,7 +245,8 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 }
 
 /* Memory stays, also without a handle, as long as it is mapped somewhere. */
-int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags)
+int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
+	     unsigned long long flags)
 {
 	int kept_errno = errno;
 	bool reserved;
@@ -260,13 +279,15 @@ int cuMemUnmap(uint64_t dptr, size_t bytes)
 
 /* ---- arrays ---- */
 
-static int end_array(const struct mt_cuda_work *work, int result, const char *function, const void *array, uint64_t bytes)
+static int end_array(const struct mt_cuda_work *work, int result, const char *function,
+		     const void *array, uint64_t bytes)
 {
 	struct mt_device_record record = {.kind = MT_DEVICE_array};
 
 	mt_cuda_note(function, result, bytes, -1);
 	if (result == MT_CU_SUCCESS)
-		record = of_context(MT_DEVICE_array, mt_cuda_current_device(), (uint64_t)(uintptr_t)array, bytes);
+		record = of_context(MT_DEVICE_array, mt_cuda_current_device(),
+				    (uint64_t)(uintptr_t)array, bytes);
 	return mt_cuda_end(work, result, &record);
 }
 
@@ -278,7 +299,8 @@ int cuArrayCreate_v2(struct CUarray_st **array, const struct mt_cu_array_descrip
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArrayCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, mt_cuda_array_bytes(descriptor), cuArrayCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, mt_cuda_array_bytes(descriptor), cuArrayCreate_v2, array,
+			     descriptor);
 	return end_array(&work, result, "cuArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array_bytes(descriptor));
 }
@@ -291,13 +313,14 @@ int cuArray3DCreate_v2(struct CUarray_st **array, const struct mt_cu_array3d_des
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuArray3DCreate_v2, array, descriptor);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, 1), cuArray3DCreate_v2, array, descriptor);
+	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, 1), cuArray3DCreate_v2, array,
+			     descriptor);
 	return end_array(&work, result, "cuArray3DCreate", result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, 1));
 }
 
-int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct mt_cu_array3d_descriptor *descriptor,
-			   unsigned int levels)
+int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array,
+			   const struct mt_cu_array3d_descriptor *descriptor, unsigned int levels)
 {
 	struct mt_cuda_work work;
 	int result;
@@ -305,9 +328,10 @@ int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct mt_c
 	if (!mt_cuda_is_on() || !array || !descriptor)
 		return mt_cuda_call(cuMipmappedArrayCreate, array, descriptor, levels);
 	work = mt_cuda_begin();
-	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, levels), cuMipmappedArrayCreate, array,
-			     descriptor, levels);
-	return end_array(&work, result, "cuMipmappedArrayCreate", result == MT_CU_SUCCESS ? *array : NULL,
+	result = mt_cuda_try(-1, mt_cuda_array3d_bytes(descriptor, levels), cuMipmappedArrayCreate,
+			     array, descriptor, levels);
+	return end_array(&work, result, "cuMipmappedArrayCreate",
+			 result == MT_CU_SUCCESS ? *array : NULL,
 			 mt_cuda_array3d_bytes(descriptor, levels));
 }
 
@@ -320,7 +344,8 @@ int cuArrayDestroy(struct CUarray_st *array)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuArrayDestroy, array);
 	taken = mt_device_take(MT_DEVICE_array, (uint64_t)(uintptr_t)array, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuArrayDestroy, array), taken ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuArrayDestroy, array),
+				taken ? &record : NULL);
 }
 
 int cuMipmappedArrayDestroy(struct CUmipmappedArray_st *array)
@@ -332,5 +357,6 @@ int cuMipmappedArrayDestroy(struct CUmipmappedArray_st *array)
 	if (!mt_cuda_is_on())
 		return mt_cuda_call(cuMipmappedArrayDestroy, array);
 	taken = mt_device_take(MT_DEVICE_array, (uint64_t)(uintptr_t)array, &record);
-	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMipmappedArrayDestroy, array), taken ? &record : NULL);
+	return mt_cuda_end_free(kept_errno, mt_cuda_call(cuMipmappedArrayDestroy, array),
+				taken ? &record : NULL);
 }

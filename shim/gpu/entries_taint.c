@@ -1,6 +1,8 @@
-/* gpu/entries_mark_non_recyclable.c -- functions after which somebody else knows a block: another process, another device, a network card. Such
- * a block is never handed to another owner; its free is the driver's. The taint comes before the call, so that no moment is
- * left in which it could be recycled. A block that the program has freed is not exported at all: to the program it is no memory. */
+/* gpu/entries_mark_non_recyclable.c -- functions after which somebody else knows a block: another
+ * process, another device, a network card. Such a block is never handed to another owner; its free
+ * is the driver's. The taint comes before the call, so that no moment is left in which it could be
+ * recycled. A block that the program has freed is not exported at all: to the program it is no
+ * memory. */
 #include "gpu/entries_work.h"
 
 /* False: the address is in memory that the program has freed, or behind what it asked for. */
@@ -24,7 +26,8 @@ int cuIpcGetMemHandle(struct mt_cu_ipc_handle *handle, uint64_t dptr)
 	return mt_cuda_call(cuIpcGetMemHandle, handle, dptr);
 }
 
-int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int handle_type, unsigned long long flags)
+int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int handle_type,
+				  unsigned long long flags)
 {
 	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
 		return MT_CU_INVALID_VALUE;
@@ -38,15 +41,16 @@ int cuPointerSetAttribute(const void *value, int attribute, uint64_t dptr)
 	return mt_cuda_call(cuPointerSetAttribute, value, attribute, dptr);
 }
 
-int cuMulticastBindAddr(unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes, unsigned long long flags)
+int cuMulticastBindAddr(unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes,
+			unsigned long long flags)
 {
 	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
 		return MT_CU_INVALID_VALUE;
 	return mt_cuda_call(cuMulticastBindAddr, multicast, offset, dptr, bytes, flags);
 }
 
-int cuMulticastBindAddr_v2(unsigned long long multicast, int device, size_t offset, uint64_t dptr, size_t bytes,
-			   unsigned long long flags)
+int cuMulticastBindAddr_v2(unsigned long long multicast, int device, size_t offset, uint64_t dptr,
+			   size_t bytes, unsigned long long flags)
 {
 	if (mt_cuda_is_on() && !mark_non_recyclable(dptr))
 		return MT_CU_INVALID_VALUE;

@@ -1,6 +1,7 @@
-/* gpu/entries_work.h -- what the wrappers of entry/cuda*.c share. They keep no state and no policy. Each hands its call on as it is
- * where the shim does nothing (mt_init_start_cuda), keeps errno, and hands a NULL output to the driver as it is. No lock
- * of ours is held over a driver call but the capture gate. */
+/* gpu/entries_work.h -- what the wrappers of entry/cuda*.c share. They keep no state and no policy.
+ * Each hands its call on as it is where the shim does nothing (mt_init_start_cuda), keeps errno,
+ * and hands a NULL output to the driver as it is. No lock of ours is held over a driver call but
+ * the capture gate. */
 #ifndef MT_GPU_ENTRIES_WORK_H
 #define MT_GPU_ENTRIES_WORK_H
 
@@ -26,38 +27,39 @@ static inline bool mt_cuda_is_on(void)
 	return is_on;
 }
 
-/* The driver's own function, as an expression; what a program linked against a driver without it, or called before any
- * driver is loaded, is told by a code. */
-#define mt_cuda_call(name, ...)                                                                                        \
-	({                                                                                                             \
-		const struct mt_driver *driver_ = mt_driver();                                                         \
-                                                                                                                       \
-		driver_ ? (driver_->name ? driver_->name(__VA_ARGS__) : MT_CU_NOT_FOUND) : MT_CU_NOT_INITIALIZED;      \
+/* The driver's own function, as an expression; what a program linked against a driver without it,
+ * or called before any driver is loaded, is told by a code. */
+#define mt_cuda_call(name, ...)                                                                    \
+	({                                                                                         \
+		const struct mt_driver *driver_ = mt_driver();                                     \
+                                                                                                   \
+		driver_ ? (driver_->name ? driver_->name(__VA_ARGS__) : MT_CU_NOT_FOUND)           \
+			: MT_CU_NOT_INITIALIZED;                                                   \
 	})
 
-/* The driver was out of memory: the same call again, as long as the pool has something to give back on the device (-1: the current
- * one). bytes: what is asked for, 0 where unknown. */
-#define mt_cuda_retry(on_device, bytes, name, ...)                                                                     \
-	({                                                                                                             \
-		int again_ = MT_CU_OUT_OF_MEMORY;                                                                      \
-		struct mt_shortage shortage_;                                                                          \
-                                                                                                                       \
-		if (mt_pool_short_begin(&shortage_, on_device, bytes)) {                                               \
-			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))                        \
-				again_ = mt_cuda_call(name, __VA_ARGS__);                                              \
-			mt_pool_short_end(&shortage_);                                                                 \
-		}                                                                                                      \
-		again_;                                                                                                \
+/* The driver was out of memory: the same call again, as long as the pool has something to give back
+ * on the device (-1: the current one). bytes: what is asked for, 0 where unknown. */
+#define mt_cuda_retry(on_device, bytes, name, ...)                                                 \
+	({                                                                                         \
+		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
+		struct mt_shortage shortage_;                                                      \
+                                                                                                   \
+		if (mt_pool_short_begin(&shortage_, on_device, bytes)) {                           \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))    \
+				again_ = mt_cuda_call(name, __VA_ARGS__);                          \
+			mt_pool_short_end(&shortage_);                                             \
+		}                                                                                  \
+		again_;                                                                            \
 	})
 
 /* The driver's own function, and where it is out of memory mt_cuda_retry. */
-#define mt_cuda_try(on_device, bytes, name, ...)                                                                       \
-	({                                                                                                             \
-		int result_ = mt_cuda_call(name, __VA_ARGS__);                                                         \
-                                                                                                                       \
-		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY))                                                       \
-			result_ = mt_cuda_retry(on_device, bytes, name, __VA_ARGS__);                                  \
-		result_;                                                                                               \
+#define mt_cuda_try(on_device, bytes, name, ...)                                                   \
+	({                                                                                         \
+		int result_ = mt_cuda_call(name, __VA_ARGS__);                                     \
+                                                                                                   \
+		if (mt_unlikely(result_ == MT_CU_OUT_OF_MEMORY))                                   \
+			result_ = mt_cuda_retry(on_device, bytes, name, __VA_ARGS__);              \
+		result_;                                                                           \
 	})
 
 /* One call of a wrapper: errno, and the room for its record. */
@@ -74,14 +76,17 @@ static inline struct mt_cuda_work mt_cuda_begin(void)
 	return work;
 }
 
-/* The end of an allocating wrapper: fills the record, or gives its room back. Answers the result. */
+/* The end of an allocating wrapper: fills the record, or gives its room back. Answers the result.
+ */
 int mt_cuda_end(const struct mt_cuda_work *work, int result, const struct mt_device_record *record);
 
-/* The end of a freeing wrapper, which took the record out before it called the driver (mt_device_take); NULL: there was none. */
+/* The end of a freeing wrapper, which took the record out before it called the driver
+ * (mt_device_take); NULL: there was none. */
 int mt_cuda_end_free(int kept_errno, int result, const struct mt_device_record *taken);
 
-/* The end of an allocating call, as the program is about to see it: an out-of-memory error is reported with the device's own
- * figures, a success may be the end of one. device -1: the current one. */
+/* The end of an allocating call, as the program is about to see it: an out-of-memory error is
+ * reported with the device's own figures, a success may be the end of one. device -1: the current
+ * one. */
 void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device);
 
 static inline void mt_cuda_note(const char *function, int result, uint64_t bytes, int device)
@@ -101,8 +106,10 @@ int mt_cuda_device_of(uint64_t dptr);
 
 struct mt_cuda_block {
 	uint64_t base;
-	size_t bytes;   /* as asked for */
-	bool is_absent; /* to the program no memory: it has freed the block, or the address lies behind the size it asked for */
+	size_t bytes; /* as asked for */
+	/* to the program no memory: it has freed the block, or the address lies behind the size it
+	 * asked for */
+	bool is_absent;
 };
 
 /* False for what is not the pool's. */

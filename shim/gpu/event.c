@@ -118,7 +118,9 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 	if (result != MT_CU_SUCCESS) {
 		mt_slab_free(&event_slab, event);
 		mt_context_note(context, result);
-		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED ? MT_FENCE_NOT_YET : MT_FENCE_LOST;
+		return result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED
+			       ? MT_FENCE_NOT_YET
+			       : MT_FENCE_LOST;
 	}
 	event->context = context;
 	event->next = NULL;
@@ -136,7 +138,8 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 }
 
 /* The context is held. */
-static enum mt_fence_answer record_one(struct mt_context *context, struct mt_event *event, struct mt_event **list)
+static enum mt_fence_answer record_one(struct mt_context *context, struct mt_event *event,
+				       struct mt_event **list)
 {
 	enum mt_fence_answer answer;
 	int result;
@@ -145,7 +148,8 @@ static enum mt_fence_answer record_one(struct mt_context *context, struct mt_eve
 		return answer;
 	event->next = *list;
 	*list = event;
-	result = mt_pool_driver()->cuCtxRecordEvent(atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
+	result = mt_pool_driver()->cuCtxRecordEvent(
+		atomic_load_explicit(&context->handle, memory_order_relaxed), event->event);
 	if (result == MT_CU_SUCCESS)
 		return MT_FENCE_DONE;
 	if (result == MT_CU_OUT_OF_MEMORY || result == MT_CU_NOT_PERMITTED)
@@ -187,15 +191,18 @@ static enum mt_fence_answer record_deferred(struct mt_context *other, struct mt_
 	return answer == MT_FENCE_LOST && is_gone(other) ? MT_FENCE_DONE : answer;
 }
 
-enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own, struct mt_event **list)
+enum mt_fence_answer mt_events_record(struct mt_context *context, struct mt_event *own,
+				      struct mt_event **list)
 {
 	enum mt_fence_answer answer;
 
 	mt_events_bring_home();
 	mt_context_know_primaries();
 	answer = record_one(context, own, list);
-	/* Behind its own, which is asked first: an error of the current context, which this is then, is not held against another. */
-	MT_EACH_CONTEXT(other) {
+	/* Behind its own, which is asked first: an error of the current context, which this is
+	 * then, is not held against another. */
+	MT_EACH_CONTEXT(other)
+	{
 		if (other != context && answer == MT_FENCE_DONE &&
 		    atomic_load_explicit(&other->handle, memory_order_relaxed))
 			answer = record_deferred(other, &(*list)->next);
@@ -240,7 +247,8 @@ enum mt_fence_answer mt_events_query(struct mt_context *context, struct mt_event
 
 	while (*link) {
 		struct mt_event *event = *link, *next = event->next;
-		/* Asked now: one of another context may be somebody else's once it has been asked. */
+		/* Asked now: one of another context may be somebody else's once it has been asked.
+		 */
 		bool is_own = event->context == context;
 		enum mt_fence_answer answer;
 

@@ -118,7 +118,8 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block)
 	block->group = NULL;
 	group->bytes -= block->bytes;
 	group->count--;
-	/* A busy group without blocks is retired by whoever it is busy with, one without events here and now. */
+	/* A busy group without blocks is retired by whoever it is busy with, one without events
+	 * here and now. */
 	if (group->count > 0 || group->is_busy)
 		return;
 	if (group == context->open) {
@@ -145,12 +146,13 @@ struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context)
 }
 
 /* With no lock, the group being busy and the gate entered. */
-static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *group, struct mt_event *own, bool only_record)
+static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *group,
+				struct mt_event *own, bool only_record)
 {
 	enum mt_fence_answer answer = MT_FENCE_DONE;
 	int result;
-	/* A cuMemFree may come from a thread without a context, where the driver answers nothing, or with another one that is
-	 * broken, whose error it would answer. */
+	/* A cuMemFree may come from a thread without a context, where the driver answers nothing,
+	 * or with another one that is broken, whose error it would answer. */
 	bool was_pushed = mt_context_enter(context, true, &result);
 
 	if (!group->is_recorded) {
@@ -163,8 +165,10 @@ static enum mt_fence_answer ask(struct mt_context *context, struct mt_group *gro
 	return answer;
 }
 
-/* Events that were recorded before a capture began may be queried in relaxed mode: no capture minds it. */
-static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context, struct mt_group *group, bool only_record)
+/* Events that were recorded before a capture began may be queried in relaxed mode: no capture minds
+ * it. */
+static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context,
+						   struct mt_group *group, bool only_record)
 {
 	enum mt_fence_answer answer;
 	int mode = mt_capture_relax(mt_pool_driver());
@@ -177,7 +181,8 @@ static MT_COLD enum mt_fence_answer ask_in_capture(struct mt_context *context, s
 }
 
 /* With the lock held again: what the answer means for the group, which may be gone after it. */
-static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group *group, enum mt_fence_answer answer)
+static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group *group,
+				     enum mt_fence_answer answer)
 {
 	if (answer == MT_FENCE_DONE || group->count == 0) {
 		mt_events_give_back(context, group->events);
@@ -196,7 +201,8 @@ static enum mt_fence_answer conclude(struct mt_context *context, struct mt_group
 	return answer;
 }
 
-static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group, bool only_record)
+static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *group,
+				   bool only_record)
 {
 	enum mt_fence_answer answer = MT_FENCE_CAPTURE;
 	struct mt_event *own = NULL;
@@ -308,7 +314,8 @@ bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns)
 	bool may_record = !mt_capture_is_open() || mt_capture_is_ending();
 
 	for (const struct mt_group *group = context->groups.first; group; group = group->next)
-		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events && (group->is_recorded || may_record))
+		if (group->opened_ns <= until_ns && !group->is_lost && !group->lacks_events &&
+		    (group->is_recorded || may_record))
 			return true;
 	return context->open && context->open->opened_ns <= until_ns && may_record;
 }

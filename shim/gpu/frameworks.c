@@ -20,7 +20,8 @@ void mt_frameworks_note(const char *path, struct mt_frameworks_seen *seen)
 	seen->cupy |= strstr(path, "/cupy/cuda/memory") != NULL;
 }
 
-struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice, const struct mt_launch_env *facts,
+struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice,
+						  const struct mt_launch_env *facts,
 						  const struct mt_frameworks_seen *seen)
 {
 	if (choice == MT_CUDA_OFF)
@@ -30,16 +31,20 @@ struct mt_frameworks_verdict mt_frameworks_decide(uint64_t choice, const struct 
 	if (choice == MT_CUDA_ACCOUNT)
 		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account"};
 	if (seen->torch && !facts->torch_without_cache)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: PyTorch's caching allocator sits on top"};
+		return (struct mt_frameworks_verdict){
+			MT_POOL_ACCOUNT, "account: PyTorch's caching allocator sits on top"};
 	if (seen->jax && !facts->jax_without_bfc)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: JAX's caching allocator sits on top"};
+		return (struct mt_frameworks_verdict){
+			MT_POOL_ACCOUNT, "account: JAX's caching allocator sits on top"};
 	if (seen->tensorflow && !facts->tensorflow_without_bfc)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
-						      "account: TensorFlow's caching allocator sits on top"};
+		return (struct mt_frameworks_verdict){
+			MT_POOL_ACCOUNT, "account: TensorFlow's caching allocator sits on top"};
 	if (seen->cupy)
-		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT, "account: CuPy's memory pool sits on top"};
+		return (struct mt_frameworks_verdict){MT_POOL_ACCOUNT,
+						      "account: CuPy's memory pool sits on top"};
 	if (seen->torch)
-		return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool: PyTorch's own cache is off"};
+		return (struct mt_frameworks_verdict){MT_POOL_POOL,
+						      "pool: PyTorch's own cache is off"};
 	return (struct mt_frameworks_verdict){MT_POOL_POOL, "pool"};
 }
 

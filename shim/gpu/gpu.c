@@ -21,15 +21,17 @@
 #include "gpu/frameworks.h"
 #include "gpu/devices.h"
 
-#define TICK_BLOCKS   64u                   /* given back in one go: each is a call into the driver */
-#define TICK_PAUSE_NS (10 * MT_NS_PER_MS)   /* and between two such goes */
+/* given back in one go: each is a call into the driver */
+#define TICK_BLOCKS   64u
+#define TICK_PAUSE_NS (10 * MT_NS_PER_MS) /* and between two such goes */
 #define LEAST_STEP_NS (250 * MT_NS_PER_MS)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };
 static _Atomic int state;
 
-static uint64_t next_ns;      /* when the pool wants to be looked at again */
-static _Atomic bool owes_flush; /* one was asked for during a capture: made up for at its end. Order: none needed */
+static uint64_t next_ns; /* when the pool wants to be looked at again */
+/* one was asked for during a capture: made up for at its end. Order: none needed */
+static _Atomic bool owes_flush;
 static unsigned long long loads_seen;
 
 /* ---- start ---- */
@@ -68,7 +70,8 @@ static void apply_conf(struct mt_pool_settings *settings, bool first)
 	mt_pool_conf_parse(mt_config()->cuda_conf, settings, first ? complain : keep_quiet);
 }
 
-static MT_TLS bool starting; /* on this thread: the loader may call the program's malloc, which may come back to us */
+/* on this thread: the loader may call the program's malloc, which may come back to us */
+static MT_TLS bool starting;
 
 static bool start(void)
 {
@@ -84,14 +87,16 @@ static bool start(void)
 	return true;
 }
 
-/* True: the start is the caller's. While another thread is at it its end is near, and nothing in it waits for us; but it may be
- * of a lower real-time priority on this very CPU, so that asking again must end in sleep. */
+/* True: the start is the caller's. While another thread is at it its end is near, and nothing in it
+ * waits for us; but it may be of a lower real-time priority on this very CPU, so that asking again
+ * must end in sleep. */
 static bool take_start(void)
 {
 	for (unsigned round = 0;; round++) {
 		int seen = STATE_NONE;
 
-		if (atomic_compare_exchange_strong_explicit(&state, &seen, STATE_STARTING, memory_order_acq_rel,
+		if (atomic_compare_exchange_strong_explicit(&state, &seen, STATE_STARTING,
+							    memory_order_acq_rel,
 							    memory_order_acquire))
 			return true;
 		if (seen == STATE_RUNS || seen == STATE_OFF)
@@ -115,8 +120,9 @@ bool mt_gpu_start(void)
 	}
 	if (starting)
 		return false;
-	/* Binding waits for the loader's lock, and who holds that may be a constructor that comes here too: never with the
-	 * start in hand. Once it is bound nothing below asks the loader. */
+	/* Binding waits for the loader's lock, and who holds that may be a constructor that comes
+	 * here too: never with the start in hand. Once it is bound nothing below asks the loader.
+	 */
 	if (!mt_driver_usable())
 		return false;
 	if (!take_start())
@@ -149,7 +155,8 @@ bool mt_gpu_has_context(void)
 	const struct mt_driver *driver = mt_gpu_is_used() ? mt_driver_usable() : NULL;
 	struct CUctx_st *context = NULL;
 
-	return driver && driver->cuCtxGetCurrent && driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
+	return driver && driver->cuCtxGetCurrent &&
+	       driver->cuCtxGetCurrent(&context) == MT_CU_SUCCESS && context;
 }
 
 void mt_gpu_configure(void)
@@ -240,7 +247,8 @@ static enum mt_gpu_state flush(bool here)
 		done = mt_gpu_thread_run(flush_job);
 		return !done ? MT_GPU_NONE : job_flushed ? MT_GPU_DONE : MT_GPU_CAPTURING;
 	}
-	cancel = mt_wait_uncancelled(); /* the gate is held over calls that may be cancellation points */
+	/* the gate is held over calls that may be cancellation points */
+	cancel = mt_wait_uncancelled();
 	mode = mt_gpu_thread_relax();
 	(void)mt_pool_trim();
 	done = mt_gpu_trim_driver_pools();
@@ -290,8 +298,9 @@ static void look_at_loads(void)
 	mt_pool_reconsider();
 }
 
-/* With nothing cached there is nothing to do before somebody frees a block; a decay shorter than the worker's longest
- * sleep would then come too late, so that it is slept no longer than that while there are blocks to free. */
+/* With nothing cached there is nothing to do before somebody frees a block; a decay shorter than
+ * the worker's longest sleep would then come too late, so that it is slept no longer than that
+ * while there are blocks to free. */
 static uint64_t next_without_cache(uint64_t now_ns)
 {
 	uint64_t decay_ns = mt_config()->cuda_decay_ms * MT_NS_PER_MS;
@@ -304,7 +313,8 @@ static uint64_t next_without_cache(uint64_t now_ns)
 static uint64_t pool_turn(uint64_t now_ns)
 {
 	look_at_loads();
-	if (atomic_load_explicit(&owes_flush, memory_order_relaxed) && mt_gpu_flush(false) == MT_GPU_CAPTURING)
+	if (atomic_load_explicit(&owes_flush, memory_order_relaxed) &&
+	    mt_gpu_flush(false) == MT_GPU_CAPTURING)
 		return now_ns + LEAST_STEP_NS;
 	if (!has_cached()) {
 		next_ns = 0;

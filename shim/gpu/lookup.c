@@ -1,4 +1,5 @@
-/* gpu/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract: gpu/lookup.h). */
+/* gpu/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract:
+ * gpu/lookup.h). */
 #include "gpu/lookup.h"
 
 #include <dlfcn.h>
@@ -32,8 +33,9 @@ extern const char mt_lookup_stubs[] __attribute__((visibility("hidden")));
 
 bool mt_lookup_is_on(void)
 {
-	/* Who asks before our start keeps what it gets: a wrapper, which then looks for itself whether it has anything to do. So it
-	 * comes where another malloc is bound before ours and a library's constructor reaches for the driver. */
+	/* Who asks before our start keeps what it gets: a wrapper, which then looks for itself
+	 * whether it has anything to do. So it comes where another malloc is bound before ours and
+	 * a library's constructor reaches for the driver. */
 	return !mt_init_has_started() || (mt_init_is_on() && mt_config()->cuda != MT_CUDA_OFF);
 }
 
@@ -70,7 +72,9 @@ void *mt_lookup_wrapper(const void *real, int index)
 	int found = mt_driver_wrapped_index(real);
 
 	if (found < 0)
-		return NULL; /* not of the libcuda that we know: another copy, an interposer, a name it has not */
+		/* not of the libcuda that we know: another copy, an interposer, a name it has not
+		 */
+		return NULL;
 	/* Two names may share an address; the one that was asked for is then the right one. */
 	if (index >= 0 && mt_driver_wrapped_real(index) == real)
 		found = index;
@@ -94,11 +98,14 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 	size_t best = count;
 
 	for (size_t i = 0; version <= MT_LOOKUP_NEWEST_VERSION && i < count; i++) {
-		if (strcmp(rows[i].name, name) != 0 || rows[i].version > version || (rows[i].per_thread && !per_thread))
+		if (strcmp(rows[i].name, name) != 0 || rows[i].version > version ||
+		    (rows[i].per_thread && !per_thread))
 			continue;
-		/* Most names have no twin for the per-thread stream; where there is one, it goes before the version. */
+		/* Most names have no twin for the per-thread stream; where there is one, it goes
+		 * before the version. */
 		if (best == count || rows[i].per_thread > rows[best].per_thread ||
-		    (rows[i].per_thread == rows[best].per_thread && rows[i].version > rows[best].version))
+		    (rows[i].per_thread == rows[best].per_thread &&
+		     rows[i].version > rows[best].version))
 			best = i;
 	}
 	return best < count ? mt_lookup_index(rows[best].symbol) : -1;
@@ -106,8 +113,9 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 
 /* ---- dlsym ---- */
 
-/* RTLD_DEFAULT is the global scope, and then that of the caller: a library that was opened RTLD_LOCAL sees the libcuda among its
- * own dependencies. Asked from here, the second part would be ours; a handle to the caller has it. */
+/* RTLD_DEFAULT is the global scope, and then that of the caller: a library that was opened
+ * RTLD_LOCAL sees the libcuda among its own dependencies. Asked from here, the second part would be
+ * ours; a handle to the caller has it. */
 static void *ask_scope_of(const void *caller, const char *name, const char *version)
 {
 	Dl_info info;
@@ -124,9 +132,10 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	return found;
 }
 
-/* Where there is nothing to replace, the real one is left to answer once more, to its caller: so the message of a failure
- * names the caller, and we need not know what else it looks at. */
-static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller, int index)
+/* Where there is nothing to replace, the real one is left to answer once more, to its caller: so
+ * the message of a failure names the caller, and we need not know what else it looks at. */
+static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller,
+			    int index)
 {
 	void *real = mt_dlsym_ask(handle, name, version);
 

@@ -1,10 +1,12 @@
-/* gpu/lookup_cuda.c -- the driver's own resolver, cuGetProcAddress, in its two ABIs. The driver answers first, to the
- * caller's very arguments; only a pointer of a function that we wrap is then replaced. Its status is left as it is. */
+/* gpu/lookup_cuda.c -- the driver's own resolver, cuGetProcAddress, in its two ABIs. The driver
+ * answers first, to the caller's very arguments; only a pointer of a function that we wrap is then
+ * replaced. Its status is left as it is. */
 #include "gpu/driver.h"
 #include "gpu/entries.h"
 #include "gpu/lookup.h"
 
-/* By the address; where the driver hands out another one than its symbol has, by what was asked for. */
+/* By the address; where the driver hands out another one than its symbol has, by what was asked
+ * for. */
 static void replace(const char *symbol, void **out, int version, uint64_t flags)
 {
 	void *wrapper;

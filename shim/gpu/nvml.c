@@ -10,10 +10,10 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-#define KEPT_NS        (5 * MT_NS_PER_S)
-#define KEPT_COUNT     16
-#define PROCESSES_MAX  128
-#define HOST_PIDNS     0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
+#define KEPT_NS       (5 * MT_NS_PER_S)
+#define KEPT_COUNT    16
+#define PROCESSES_MAX 128
+#define HOST_PIDNS    0xEFFFFFFCu /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
 /* nvmlReturn_t is an enum of which only 0 is success; an nvmlDevice_t is a pointer. */
 struct memory_info {
@@ -22,8 +22,10 @@ struct memory_info {
 static struct {
 	int (*nvmlInit_v2)(void);
 	int (*nvmlDeviceGetHandleByPciBusId_v2)(const char *pci, void **device);
-	int (*nvmlDeviceGetComputeRunningProcesses_v3)(void *device, unsigned *count, struct mt_nvml_process *list);
-	int (*nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count, struct mt_nvml_process *list);
+	int (*nvmlDeviceGetComputeRunningProcesses_v3)(void *device, unsigned *count,
+						       struct mt_nvml_process *list);
+	int (*nvmlDeviceGetComputeRunningProcesses_v2)(void *device, unsigned *count,
+						       struct mt_nvml_process *list);
 	int (*nvmlDeviceGetMemoryInfo)(void *device, struct memory_info *out);
 } nvml;
 
@@ -48,8 +50,8 @@ static unsigned own_instance(const struct mt_nvml_process *list, unsigned count,
 	return NO_INSTANCE;
 }
 
-void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid, bool is_host_namespace,
-			struct mt_nvml_usage *out)
+void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
+			bool is_host_namespace, struct mt_nvml_usage *out)
 {
 	bool single = !is_host_namespace && count == 1;
 	unsigned instance = is_host_namespace ? own_instance(list, count, own_pid) : NO_INSTANCE;
@@ -62,8 +64,10 @@ void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsi
 
 		if (single || (is_host_namespace && list[i].pid == own_pid)) {
 			out->own_known = told;
-			out->own_bytes += told ? list[i].used_bytes : 0; /* there may be a row for each compute instance */
-		} else if (out->others_known && (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
+			/* there may be a row for each compute instance */
+			out->own_bytes += told ? list[i].used_bytes : 0;
+		} else if (out->others_known &&
+			   (instance == NO_INSTANCE || list[i].gpu_instance == instance)) {
 			out->others_bytes += told ? list[i].used_bytes : 0;
 			out->others_count++;
 		}
@@ -81,7 +85,8 @@ static void find_functions(void *library)
 #undef FIND
 }
 
-/* Once: a library that refuses will do so again. It stays loaded: nobody may close what others use too. */
+/* Once: a library that refuses will do so again. It stays loaded: nobody may close what others use
+ * too. */
 static bool is_ready(void)
 {
 	void *library;
@@ -112,7 +117,8 @@ static bool is_host_namespace(void)
 static bool ask(const char *pci, struct mt_nvml_usage *out)
 {
 	static struct mt_nvml_process list[PROCESSES_MAX];
-	int (*processes)(void *, unsigned *, struct mt_nvml_process *) = nvml.nvmlDeviceGetComputeRunningProcesses_v3;
+	int (*processes)(void *, unsigned *, struct mt_nvml_process *) =
+		nvml.nvmlDeviceGetComputeRunningProcesses_v3;
 	struct memory_info memory = {0};
 	unsigned count = PROCESSES_MAX;
 	void *device = NULL;

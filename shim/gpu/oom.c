@@ -20,16 +20,20 @@
 #include "gpu/nvml.h"
 #include "core/publish.h"
 
-#define REPORT_PAUSE_NS (60 * MT_NS_PER_S) /* one full report a minute; a program that tries on and on fills no log */
-#define TELLING_NS      MT_NS_PER_S        /* a process that ends waits no longer for who prints one */
-#define MB(bytes)       ((unsigned long long)((bytes) / MT_MIB))
+/* one full report a minute; a program that tries on and on fills no log */
+#define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
+/* a process that ends waits no longer for who prints one */
+#define TELLING_NS MT_NS_PER_S
+#define MB(bytes)  ((unsigned long long)((bytes) / MT_MIB))
 
-/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is held over nothing. `stage` is
- * written under it too; who ends sleeps on it while another thread tells. */
+/* Errors that are not final yet, and the one report that waits for its end. Under `lock`, which is
+ * held over nothing. `stage` is written under it too; who ends sleeps on it while another thread
+ * tells. */
 enum { STAGE_NONE, STAGE_WAITING, STAGE_TELLING };
 static struct mt_lock lock = MT_LOCK(oom);
 static struct mt_oom_open open_errors;
-_Atomic uint32_t mt_oom_open_count; /* of them, for threads without the lock; counter, no ordering */
+/* of them, for threads without the lock; counter, no ordering */
+_Atomic uint32_t mt_oom_open_count;
 static struct mt_stats_oom waiting;
 static _Atomic uint32_t stage;
 static uint64_t reported_ns; /* when the last one was taken; 0 never */
@@ -49,8 +53,9 @@ static void set_stage(uint32_t next)
 
 static uint64_t live_bytes(const struct mt_device_usage *others)
 {
-	static const enum mt_device_kind kinds[] = {MT_DEVICE_direct, MT_DEVICE_pitch, MT_DEVICE_managed,
-						    MT_DEVICE_async,  MT_DEVICE_vmm,   MT_DEVICE_array};
+	static const enum mt_device_kind kinds[] = {MT_DEVICE_direct,  MT_DEVICE_pitch,
+						    MT_DEVICE_managed, MT_DEVICE_async,
+						    MT_DEVICE_vmm,     MT_DEVICE_array};
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -81,8 +86,8 @@ static void settle(struct mt_oom_failure *final)
 	struct mt_pool_usage pool;
 	bool turn;
 
-	mt_pool_note_ooms((int)final->facts.device, final->errors_count);
-	mt_pool_usage((int)final->facts.device, &pool);
+	mt_pool_note_ooms((int) final->facts.device, final->errors_count);
+	mt_pool_usage((int) final->facts.device, &pool);
 	final->facts.num_ooms = pool.num_ooms;
 	mt_lock_take(&lock);
 	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
@@ -105,9 +110,11 @@ static void note_count(void)
 	atomic_store_explicit(&mt_oom_open_count, open_errors.count, memory_order_relaxed);
 }
 
-void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
+		 uint64_t total_bytes)
 {
-	struct mt_stats_oom facts = {.asked_bytes = asked_bytes, .device = (uint64_t)(device < 0 ? 0 : device)};
+	struct mt_stats_oom facts = {.asked_bytes = asked_bytes,
+				     .device = (uint64_t)(device < 0 ? 0 : device)};
 	struct mt_oom_failure final;
 	bool settles;
 
@@ -116,7 +123,8 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
 	gather(&facts);
 	mt_lock_take(&lock);
-	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(), &final);
+	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
+				   &final);
 	note_count();
 	mt_lock_drop(&lock);
 	if (settles)
@@ -131,8 +139,9 @@ void mt_oom_note_success(uint64_t bytes, int device)
 	bool found;
 
 	mt_lock_take(&lock);
-	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(), (uint64_t)(device < 0 ? 0 : device), bytes,
-				    &settled, &overcome);
+	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(),
+				    (uint64_t)(device < 0 ? 0 : device), bytes, &settled,
+				    &overcome);
 	note_count();
 	mt_lock_drop(&lock);
 	if (found && overcome)
@@ -199,10 +208,13 @@ static void ask_others(uint64_t device, struct mt_nvml_usage *out)
 static void print_others(const struct mt_stats_oom *oom)
 {
 	if (oom->others_known)
-		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device", (unsigned long long)oom->others_count,
-		       oom->others_count == 1 ? "process holds" : "processes hold", MB(oom->others_bytes));
+		mt_log(MT_LOG_WARN, "gpu-oom: others: %llu %s %llu MB of the device",
+		       (unsigned long long)oom->others_count,
+		       oom->others_count == 1 ? "process holds" : "processes hold",
+		       MB(oom->others_bytes));
 	else
-		mt_log(MT_LOG_WARN, "gpu-oom: others: not known (no NVML, or it names nobody here)");
+		mt_log(MT_LOG_WARN,
+		       "gpu-oom: others: not known (no NVML, or it names nobody here)");
 }
 
 /* Each line can be found by gpu-oom. */
@@ -214,16 +226,22 @@ static void print(const struct mt_stats_oom *oom)
 #undef X
 	};
 
-	mt_log(MT_LOG_WARN, "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
-	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes, MB(oom->asked_bytes));
-	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MB(oom->free_bytes), MB(oom->total_bytes));
 	mt_log(MT_LOG_WARN,
-	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle %llu MB, largest idle block "
+	       "gpu-oom: device %llu is out of memory: %s asked for %llu bytes (%llu MB)",
+	       (unsigned long long)oom->device, oom->function, (unsigned long long)oom->asked_bytes,
+	       MB(oom->asked_bytes));
+	mt_log(MT_LOG_WARN, "gpu-oom: device: %llu MB free of %llu MB", MB(oom->free_bytes),
+	       MB(oom->total_bytes));
+	mt_log(MT_LOG_WARN,
+	       "gpu-oom: this process: allocated %llu MB, reserved %llu MB (peak %llu MB), idle "
+	       "%llu MB, largest idle block "
 	       "%llu MB, retries %llu, out of memory %llu times",
-	       MB(oom->allocated_bytes), MB(oom->reserved_bytes), MB(oom->reserved_peak_bytes), MB(oom->idle_bytes),
-	       MB(oom->largest_idle_bytes), (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
+	       MB(oom->allocated_bytes), MB(oom->reserved_bytes), MB(oom->reserved_peak_bytes),
+	       MB(oom->idle_bytes), MB(oom->largest_idle_bytes),
+	       (unsigned long long)oom->num_alloc_retries, (unsigned long long)oom->num_ooms);
 	if (oom->framework_idle_bytes)
-		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused", MB(oom->framework_idle_bytes));
+		mt_log(MT_LOG_WARN, "gpu-oom: PyTorch's own cache holds %llu MB unused",
+		       MB(oom->framework_idle_bytes));
 	print_others(oom);
 	mt_log(MT_LOG_WARN, "gpu-oom: likely cause: %s", causes[oom->cause]);
 	mt_log(MT_LOG_WARN, "gpu-oom: what to do: %s", oom->advice);
@@ -232,7 +250,8 @@ static void print(const struct mt_stats_oom *oom)
 		       (unsigned long long)oom->unreported_count);
 }
 
-/* Whether there is a report to make; take: it is the caller's from now on, who says when it is told. */
+/* Whether there is a report to make; take: it is the caller's from now on, who says when it is
+ * told. */
 static bool find_waiting(struct mt_stats_oom *out, bool take)
 {
 	bool found;
@@ -254,7 +273,8 @@ static void note_told(void)
 	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
-/* The end of the process is the end of the thread that tells, in the middle of a line or before the first one. */
+/* The end of the process is the end of the thread that tells, in the middle of a line or before the
+ * first one. */
 static void wait_until_told(void)
 {
 	uint64_t until = mt_os_now_ns() + TELLING_NS;

@@ -4,11 +4,13 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-#define GB_BYTES      (1024 * MT_MIB)
-#define LIVE_PERCENT  80u
-#define CONTEXT_SHARE 8u /* the process' own context, kernels and libraries: up to 1 GiB, or so much of a small device */
+#define GB_BYTES     (1024 * MT_MIB)
+#define LIVE_PERCENT 80u
+/* the process' own context, kernels and libraries: up to 1 GiB, or so much of a small device */
+#define CONTEXT_SHARE 8u
 
-/* What is neither free nor this process' allocations, as far as that is more than its own context may be. */
+/* What is neither free nor this process' allocations, as far as that is more than its own context
+ * may be. */
 static uint64_t unexplained_bytes(const struct mt_stats_oom *oom)
 {
 	uint64_t share = oom->total_bytes / CONTEXT_SHARE;
@@ -48,19 +50,24 @@ static const char *find_advice(const struct mt_stats_oom *oom, enum mt_oom_cause
 		if (oom->framework_idle_bytes > oom->idle_bytes)
 			return "PyTorch's own cache holds it: MT_FRAMEWORK_DECAY_MS=5000, or "
 			       "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
-		return "kept for reuse while a capture or running work forbids its return: lower MT_CUDA_DECAY_MS or "
+		return "kept for reuse while a capture or running work forbids its return: lower "
+		       "MT_CUDA_DECAY_MS or "
 		       "MT_CUDA_MAX_MB";
 	case MT_OOM_LIVE:
-		return "the program holds it: smaller batches, gradient checkpointing, lower precision, or a larger device";
+		return "the program holds it: smaller batches, gradient checkpointing, lower "
+		       "precision, or a larger device";
 	case MT_OOM_OTHERS:
-		return "see nvidia-smi for who else is on the device; end it, or choose another one by CUDA_VISIBLE_DEVICES";
+		return "see nvidia-smi for who else is on the device; end it, or choose another "
+		       "one by CUDA_VISIBLE_DEVICES";
 	case MT_OOM_REQUEST:
-		return "one allocation asks for more than the device has: smaller batches, or the model split over devices";
+		return "one allocation asks for more than the device has: smaller batches, or the "
+		       "model split over devices";
 	case MT_OOM_UNKNOWN:
 	case MT_OOM_CAUSE_COUNT:
 		break;
 	}
-	return "compare mtctl stat with nvidia-smi: contexts, modules and libraries take memory that no allocation shows";
+	return "compare mtctl stat with nvidia-smi: contexts, modules and libraries take memory "
+	       "that no allocation shows";
 }
 
 void mt_oom_judge(struct mt_stats_oom *oom, uint64_t frag_thousandths)

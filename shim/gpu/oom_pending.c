@@ -15,17 +15,20 @@ static void take(struct mt_oom_open *open, uint32_t place, struct mt_oom_failure
 {
 	*out = open->failures[place];
 	open->count--;
-	memmove(&open->failures[place], &open->failures[place + 1], (open->count - place) * sizeof(open->failures[0]));
+	memmove(&open->failures[place], &open->failures[place + 1],
+		(open->count - place) * sizeof(open->failures[0]));
 }
 
-/* By the size of the last try, so that the steps of BFC may go on. An import asks for no size, and has no second try. */
+/* By the size of the last try, so that the steps of BFC may go on. An import asks for no size, and
+ * has no second try. */
 static bool is_enough(const struct mt_stats_oom *failed, uint64_t device, uint64_t bytes)
 {
-	return failed->asked_bytes && failed->device == device && bytes >= failed->asked_bytes - failed->asked_bytes / 8;
+	return failed->asked_bytes && failed->device == device &&
+	       bytes >= failed->asked_bytes - failed->asked_bytes / 8;
 }
 
-bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts, uint64_t now_ns,
-		      struct mt_oom_failure *out_final)
+bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts,
+		      uint64_t now_ns, struct mt_oom_failure *out_final)
 {
 	uint32_t place = find(open, thread);
 	bool is_known = place < open->count;
@@ -39,8 +42,8 @@ bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt
 	}
 	if (pushes)
 		take(open, is_known ? place : 0, out_final);
-	open->failures[open->count++] =
-		(struct mt_oom_failure){.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
+	open->failures[open->count++] = (struct mt_oom_failure){
+		.thread = thread, .errors_count = 1, .since_ns = now_ns, .facts = *facts};
 	return pushes;
 }
 
@@ -56,7 +59,8 @@ bool mt_oom_open_succeed(struct mt_oom_open *open, uint32_t thread, uint64_t dev
 	return true;
 }
 
-bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all, struct mt_oom_failure *out_final)
+bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all,
+			struct mt_oom_failure *out_final)
 {
 	if (!open->count || (!all && now_ns < mt_oom_open_next_ns(open)))
 		return false;

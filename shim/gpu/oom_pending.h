@@ -1,8 +1,10 @@
-/* gpu/oom_pending.h -- out-of-memory errors that the program may still overcome by itself. PyTorch, CuPy and RMM meet the first
- * error with an empty cache and the same request again; the BFC allocator of JAX and TensorFlow asks for a tenth less each time.
- * An error is overcome when the same thread's next allocation on the device, of the same size or up to an eighth less, succeeds.
- * It is final when that thread allocates something else first, and after MT_OOM_PATIENCE_NS: between the two tries lie calls of
- * cuMemFree that wait for all work of the device. Pure; the caller locks. */
+/* gpu/oom_pending.h -- out-of-memory errors that the program may still overcome by itself. PyTorch,
+ * CuPy and RMM meet the first error with an empty cache and the same request again; the BFC
+ * allocator of JAX and TensorFlow asks for a tenth less each time. An error is overcome when the
+ * same thread's next allocation on the device, of the same size or up to an eighth less, succeeds.
+ * It is final when that thread allocates something else first, and after MT_OOM_PATIENCE_NS:
+ * between the two tries lie calls of cuMemFree that wait for all work of the device. Pure; the
+ * caller locks. */
 #ifndef MT_GPU_OOM_PENDING_H
 #define MT_GPU_OOM_PENDING_H
 
@@ -28,18 +30,20 @@ struct mt_oom_open {
 	struct mt_oom_failure failures[MT_OOM_OPEN_MAX];
 };
 
-/* An allocation of the thread has failed; device and asked_bytes of the facts say which. True: another error has become final
- * by that, *out_final. */
-bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts, uint64_t now_ns,
-		      struct mt_oom_failure *out_final);
+/* An allocation of the thread has failed; device and asked_bytes of the facts say which. True:
+ * another error has become final by that, *out_final. */
+bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts,
+		      uint64_t now_ns, struct mt_oom_failure *out_final);
 
-/* An allocation of the thread has succeeded. True: an error of it was open, *out_settled, and is not any more; *out_overcome
- * tells whether by this one, else it is final. */
+/* An allocation of the thread has succeeded. True: an error of it was open, *out_settled, and is
+ * not any more; *out_overcome tells whether by this one, else it is final. */
 bool mt_oom_open_succeed(struct mt_oom_open *open, uint32_t thread, uint64_t device, uint64_t bytes,
 			 struct mt_oom_failure *out_settled, bool *out_overcome);
 
-/* True: the oldest error is final, *out_final, since its time is up, or (all) since the process ends. */
-bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all, struct mt_oom_failure *out_final);
+/* True: the oldest error is final, *out_final, since its time is up, or (all) since the process
+ * ends. */
+bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all,
+			struct mt_oom_failure *out_final);
 
 /* When the next one expires; UINT64_MAX: none is open. */
 uint64_t mt_oom_open_next_ns(const struct mt_oom_open *open);

@@ -21,8 +21,8 @@ static bool is_up(void)
 
 /* ---- alloc ---- */
 
-/* Another thread is asking the driver about the group: some microseconds, less than a cuMemAlloc takes. The lock is held at
- * the call and at the return, but not between. */
+/* Another thread is asking the driver about the group: some microseconds, less than a cuMemAlloc
+ * takes. The lock is held at the call and at the return, but not between. */
 static void let_finish(struct mt_context *context)
 {
 	mt_lock_drop(&context->lock);
@@ -31,7 +31,8 @@ static void let_finish(struct mt_context *context)
 	mt_lock_take(&context->lock);
 }
 
-/* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all the while. */
+/* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all
+ * the while. */
 static struct mt_block *find(struct mt_context *context, const struct mt_fit *fit)
 {
 	for (unsigned turn = 0;; turn++) {
@@ -51,7 +52,8 @@ static struct mt_block *find(struct mt_context *context, const struct mt_fit *fi
 	}
 }
 
-static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes, uint64_t *out_dptr)
+static bool take(struct mt_context *context, const struct mt_fit *fit, size_t bytes,
+		 uint64_t *out_dptr)
 {
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
@@ -83,8 +85,9 @@ static uint32_t divisions_for(size_t bytes)
 
 	if (mt_likely(!atomic_load_explicit(&mt_pool.rounds_up, memory_order_relaxed)))
 		return 0;
-	return atomic_load_explicit(&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
-				    memory_order_relaxed);
+	return atomic_load_explicit(
+		&mt_pool.roundup_divisions[step < MT_POOL_ROUNDUPS ? step : MT_POOL_ROUNDUPS - 1],
+		memory_order_relaxed);
 }
 
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
@@ -97,7 +100,8 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 	context = mt_context_current();
 	if (mt_unlikely(!context))
 		return mt_block_alloc_unknown(bytes, out_dptr);
-	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_OFF))
+	if (mt_unlikely(atomic_load_explicit(&context->mode, memory_order_relaxed) ==
+			MT_CONTEXT_OFF))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
 	if (!mt_context_pools(context) || mt_unlikely(mt_capture_is_open()))
 		return mt_block_alloc(context, bytes, bytes, out_dptr);
@@ -128,7 +132,8 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 			continue; /* it is on its way out: look again */
 		mt_lock_take(&context->lock);
 		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr && block->state != MT_BLOCK_LEAVING) {
+		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr &&
+		    block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
@@ -144,8 +149,9 @@ static void take_back(struct mt_context *context, const struct mt_block *block)
 	mt_counter_add(&context->counters.frees, 1);
 }
 
-/* The driver's own cuMemFree of a live block. The lock is held at the call, not after. The record is out of the table before the call: the
- * address may be somebody else's the moment that it returns. It comes back if the driver refuses. */
+/* The driver's own cuMemFree of a live block. The lock is held at the call, not after. The record
+ * is out of the table before the call: the address may be somebody else's the moment that it
+ * returns. It comes back if the driver refuses. */
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
@@ -161,7 +167,8 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		mt_device_memory_freed(mt_context_device(context), block->bytes);
 	mt_lock_take(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
-	if (result != MT_CU_SUCCESS && atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
+	if (result != MT_CU_SUCCESS &&
+	    atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
 		mt_counter_add(&context->counters.frees, (uint64_t)-1);
 		mt_counter_add(&context->counters.allocs, (uint64_t)-1);
 		mt_block_alloc_hand_out(context, block, block->asked_bytes, block->since_ns);
@@ -193,7 +200,8 @@ static MT_COLD bool map_bins(struct mt_context *context)
 
 static bool is_kept(struct mt_context *context, const struct mt_block *block)
 {
-	if (block->is_non_recyclable || !mt_context_pools(context) || (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context))
+	if (block->is_non_recyclable || !mt_context_pools(context) ||
+	    (block->bytes % MT_BIN_UNIT) != 0 || mt_device_memory_has_shortage(context))
 		return false;
 	if (mt_unlikely(mt_capture_is_open() || mt_device_memory_is_low(context)))
 		return false;
@@ -259,7 +267,8 @@ void mt_pool_fence_freed(void)
 {
 	if (!is_up() || mt_capture_is_open())
 		return;
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
 		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, init))
@@ -300,8 +309,8 @@ static void look_inside(struct mt_block *block, void *data)
 	if (!context || inside->dptr < base)
 		return;
 	mt_lock_take(&context->lock);
-	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context && inside->dptr >= block->base &&
-	    inside->dptr - block->base < block->bytes)
+	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
+	    inside->dptr >= block->base && inside->dptr - block->base < block->bytes)
 		inside->base = block->base;
 	mt_lock_drop(&context->lock);
 }

@@ -84,7 +84,8 @@ static bool is_divisions(uint64_t value)
 	return value <= 64 && (value & (value - 1)) == 0;
 }
 
-/* One SIZE:DIVISIONS of a list, for all sizes from *step on that are under SIZE MB; for > all that are left. */
+/* One SIZE:DIVISIONS of a list, for all sizes from *step on that are under SIZE MB; for > all that
+ * are left. */
 static bool set_step(struct word entry, uint32_t *step, uint8_t divisions[MT_POOL_ROUNDUPS])
 {
 	const char *colon = memchr(entry.at, ':', entry.length);
@@ -92,7 +93,8 @@ static bool set_step(struct word entry, uint32_t *step, uint8_t divisions[MT_POO
 	uint64_t mb, value;
 	uint32_t end = MT_POOL_ROUNDUPS;
 
-	if (!colon || !whole_number(trimmed(colon + 1, entry.at + entry.length), &value) || !is_divisions(value))
+	if (!colon || !whole_number(trimmed(colon + 1, entry.at + entry.length), &value) ||
+	    !is_divisions(value))
 		return false;
 	if (!is_word(size, ">")) {
 		if (!whole_number(size, &mb) || mb == 0 || (mb & (mb - 1)) != 0)
@@ -174,12 +176,15 @@ static const struct {
 	const char *name, *wanted;
 	bool (*set)(struct word value, struct mt_pool_settings *settings);
 } understood[] = {
-	{"roundup_power2_divisions", "a power of two up to 64, or a list of them by size in MB, as [256:1,512:2,>:4]", set_divisions},
+	{"roundup_power2_divisions",
+	 "a power of two up to 64, or a list of them by size in MB, as [256:1,512:2,>:4]",
+	 set_divisions},
 	{"max_split_size_mb", "a whole number above 20", set_max_split},
 	{"garbage_collection_threshold", "a fraction between 0 and 1", set_threshold},
 };
 
-static void say(void (*complain)(const char *line), struct pair pair, const char *what, const char *wanted)
+static void say(void (*complain)(const char *line), struct pair pair, const char *what,
+		const char *wanted)
 {
 	char name[SHOWN_MAX + 1], value[SHOWN_MAX + 1], line[384];
 
@@ -189,7 +194,8 @@ static void say(void (*complain)(const char *line), struct pair pair, const char
 	complain(line);
 }
 
-static void take(struct pair pair, struct mt_pool_settings *settings, void (*complain)(const char *line))
+static void take(struct pair pair, struct mt_pool_settings *settings,
+		 void (*complain)(const char *line))
 {
 	for (size_t i = 0; i < sizeof(understood) / sizeof(understood[0]); i++) {
 		if (!is_word(pair.name, understood[i].name))
@@ -217,12 +223,14 @@ static const char *end_of_pair(const char *at)
 	return at;
 }
 
-MT_COLD void mt_pool_conf_parse(const char *text, struct mt_pool_settings *settings, void (*complain)(const char *line))
+MT_COLD void mt_pool_conf_parse(const char *text, struct mt_pool_settings *settings,
+				void (*complain)(const char *line))
 {
 	while (*text != '\0') {
 		const char *end = end_of_pair(text);
 		const char *colon = memchr(text, ':', (size_t)(end - text));
-		struct pair pair = {trimmed(text, colon ? colon : end), trimmed(colon ? colon + 1 : end, end)};
+		struct pair pair = {trimmed(text, colon ? colon : end),
+				    trimmed(colon ? colon + 1 : end, end)};
 
 		if (pair.name.length > 0 || pair.value.length > 0)
 			take(pair, settings, complain);

@@ -42,8 +42,10 @@ static void forget_everything(void)
 
 MT_COLD void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings *settings)
 {
-	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 && driver->cuCtxPopCurrent_v2;
-	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate && driver->cuEventQuery && driver->cuEventDestroy_v2;
+	bool has_current = driver->cuCtxGetCurrent && driver->cuCtxPushCurrent_v2 &&
+			   driver->cuCtxPopCurrent_v2;
+	bool has_events = driver->cuCtxRecordEvent && driver->cuEventCreate &&
+			  driver->cuEventQuery && driver->cuEventDestroy_v2;
 
 	forget_everything();
 	mt_pool_configure(settings);

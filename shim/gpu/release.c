@@ -6,11 +6,13 @@
 #include "gpu/device_memory.h"
 #include "gpu/wait.h"
 
-#define SETTLE_NS      MT_NS_PER_S
-#define PENDING_MAX_NS (60 * MT_NS_PER_S) /* pending for longer, or for ten decays: the driver shall wait for it */
-#define HAND_OVER_MAX  32                 /* blocks that one cuMemFree hands over */
+#define SETTLE_NS MT_NS_PER_S
+/* pending for longer, or for ten decays: the driver shall wait for it */
+#define PENDING_MAX_NS (60 * MT_NS_PER_S)
+#define HAND_OVER_MAX  32 /* blocks that one cuMemFree hands over */
 
-/* The driver permits no call on this thread now: the block waits behind a fence again, like one just freed. */
+/* The driver permits no call on this thread now: the block waits behind a fence again, like one
+ * just freed. */
 static bool take_in(struct mt_context *context, struct mt_block *block)
 {
 	bool is_in;
@@ -23,9 +25,10 @@ static bool take_in(struct mt_context *context, struct mt_block *block)
 	return is_in;
 }
 
-/* Nothing of its context uses an idle block: it is freed in the order of a stream that has nothing else to do. cuMemFree would wait for all that runs
- * in the context meanwhile, which may be a host function that waits for this very thread. A device without stream-ordered memory
- * refuses; then cuMemFree it is, and nothing more is cached there. */
+/* Nothing of its context uses an idle block: it is freed in the order of a stream that has nothing
+ * else to do. cuMemFree would wait for all that runs in the context meanwhile, which may be a host
+ * function that waits for this very thread. A device without stream-ordered memory refuses; then
+ * cuMemFree it is, and nothing more is cached there. */
 static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
@@ -41,8 +44,9 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the stream's frees are done, SETTLE_NS at
- * most. Some microseconds, unless the driver lets two streams share a queue. */
+/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the
+ * stream's frees are done, SETTLE_NS at most. Some microseconds, unless the driver lets two streams
+ * share a queue. */
 static void await_stream(struct mt_context *context, bool is_background)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
@@ -53,16 +57,18 @@ static void await_stream(struct mt_context *context, bool is_background)
 	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
 	was_pushed = mt_context_enter(context, true, &result);
-	for (unsigned round = 0; result == MT_CU_SUCCESS && mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
-				 mt_os_now_ns() - start_ns < SETTLE_NS &&
-				 !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+	for (unsigned round = 0;
+	     result == MT_CU_SUCCESS &&
+	     mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
+	     mt_os_now_ns() - start_ns < SETTLE_NS &&
+	     !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 	     round++)
 		mt_wait_round(round);
 	mt_context_exit(was_pushed);
 }
 
-/* Nothing runs any more in a context that an error has ended, and where it is current the driver answers that error to every call: what it had
- * is freed with the caller's context current. */
+/* Nothing runs any more in a context that an error has ended, and where it is current the driver
+ * answers that error to every call: what it had is freed with the caller's context current. */
 static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 {
 	bool was_pushed;
@@ -78,12 +84,15 @@ static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 		return result;
 	mt_context_note(context, result);
 	/* The first to learn of it. */
-	return atomic_load_explicit(&context->is_gone, memory_order_relaxed) ? mt_pool_driver()->cuMemFree_v2(base) : result;
+	return atomic_load_explicit(&context->is_gone, memory_order_relaxed)
+		       ? mt_pool_driver()->cuMemFree_v2(base)
+		       : result;
 }
 
-/* The block is in no list and in no table any more. The context is held, and its end waits for us. Bytes given back; *out_refused: not on
- * this thread now. */
-static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle, bool is_decay, bool *out_refused)
+/* The block is in no list and in no table any more. The context is held, and its end waits for us.
+ * Bytes given back; *out_refused: not on this thread now. */
+static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle,
+		     bool is_decay, bool *out_refused)
 {
 	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
 	uint64_t bytes = block->bytes;
@@ -95,7 +104,8 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), bytes);
 	else if (mt_context_is_sticky(result))
-		mt_context_note(context, result); /* else: that one block is lost, the fences are as good as before */
+		/* else: that one block is lost, the fences are as good as before */
+		mt_context_note(context, result);
 	mt_lock_take(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	mt_context_note_held(context, block, false);
@@ -135,7 +145,8 @@ enum kind { IDLE, OWN_DONE, PENDING, LOST };
 /* What is freed while a capture begins gets no fence until it ends. */
 static bool has_no_fence(const struct mt_group *group)
 {
-	return group->is_lost || group->lacks_events || (!group->is_recorded && mt_capture_is_open());
+	return group->is_lost || group->lacks_events ||
+	       (!group->is_recorded && mt_capture_is_open());
 }
 
 static bool is_of(const struct mt_group *group, enum kind kind)
@@ -143,7 +154,8 @@ static bool is_of(const struct mt_group *group, enum kind kind)
 	return kind == PENDING || (kind == OWN_DONE ? group->is_own_done : has_no_fence(group));
 }
 
-static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule, enum kind kind)
+static struct mt_block *pick_pending(struct mt_context *context, const struct mt_release *rule,
+				     enum kind kind)
 {
 	struct mt_group *group = mt_fence_oldest(context);
 	struct mt_block *block;
@@ -159,7 +171,8 @@ static struct mt_block *pick_pending(struct mt_context *context, const struct mt
 	return leave(block);
 }
 
-/* A driver that cannot be told that the call does not matter to captures: none may begin during it. */
+/* A driver that cannot be told that the call does not matter to captures: none may begin during it.
+ */
 static bool has_modes(void)
 {
 	return mt_pool_driver()->cuThreadExchangeStreamCaptureMode != NULL;
@@ -184,7 +197,8 @@ static void leave_driver(void)
 static bool is_done(const struct mt_release *rule)
 {
 	return !rule->blocks || !rule->bytes ||
-	       (rule->is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
+	       (rule->is_background &&
+		atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 }
 
 static uint64_t give_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
@@ -193,7 +207,8 @@ static uint64_t give_some(struct mt_context *context, struct mt_release *rule, e
 	uint64_t given = 0;
 
 	if (is_done_with)
-		atomic_fetch_add_explicit(&mt_context_device(context)->givers, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&mt_context_device(context)->givers, 1,
+					  memory_order_relaxed);
 	while (!is_refused && !is_done(rule) && enter(context, rule)) {
 		struct mt_block *block;
 		uint64_t bytes;
@@ -274,17 +289,23 @@ uint64_t mt_release_excess(int device)
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	/* Without caps, which is the default, this is two looks. */
-	return context->lost_groups > 0 || has_old(context, now_ns) || mt_counter(&mt_pool.max_idle_bytes) ||
-	       mt_counter(&mt_pool.max_idle_pct) < 100;
+	return context->lost_groups > 0 || has_old(context, now_ns) ||
+	       mt_counter(&mt_pool.max_idle_bytes) || mt_counter(&mt_pool.max_idle_pct) < 100;
 }
 
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 {
 	uint64_t max_ns = pending_max_ns();
 	struct mt_release lost = {UINT64_MAX, UINT64_MAX, HAND_OVER_MAX, false, false, false};
-	struct mt_release old = {now_ns > max_ns ? now_ns - max_ns : 0, UINT64_MAX, HAND_OVER_MAX, false, false, false};
+	struct mt_release old = {now_ns > max_ns ? now_ns - max_ns : 0,
+				 UINT64_MAX,
+				 HAND_OVER_MAX,
+				 false,
+				 false,
+				 false};
 	int device = atomic_load_explicit(&context->device, memory_order_relaxed);
-	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false, false};
+	struct mt_release over = {UINT64_MAX, mt_release_excess(device), UINT32_MAX, false, false,
+				  false};
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
 
 	if (!mt_context_hold(context, init))
@@ -294,8 +315,10 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 	if (over.bytes)
 		(void)mt_release_idle(context, &over);
 	mt_context_drop(context);
-	MT_EACH_CONTEXT(other) {
-		if (!over.bytes || atomic_load_explicit(&other->device, memory_order_relaxed) != device)
+	MT_EACH_CONTEXT(other)
+	{
+		if (!over.bytes ||
+		    atomic_load_explicit(&other->device, memory_order_relaxed) != device)
 			continue;
 		init = atomic_load_explicit(&other->init, memory_order_relaxed);
 		if (other == context || !mt_context_hold(other, init))
@@ -303,7 +326,8 @@ void mt_release_overdue(struct mt_context *context, uint64_t now_ns)
 		(void)mt_release_idle(other, &over);
 		mt_context_drop(other);
 	}
-	if (over.bytes && mt_context_hold(context, init = atomic_load_explicit(&context->init, memory_order_relaxed))) {
+	if (over.bytes && mt_context_hold(context, init = atomic_load_explicit(
+							   &context->init, memory_order_relaxed))) {
 		(void)mt_release_pending(context, &over, false);
 		mt_context_drop(context);
 	}

@@ -12,10 +12,11 @@
 #include "core/publish.h"
 
 #define PATH_BYTES     512
-#define BUFFER_ENTRIES 4096u               /* 128 kB: one write */
+#define BUFFER_ENTRIES 4096u /* 128 kB: one write */
 #define BUFFER_BYTES   (BUFFER_ENTRIES * sizeof(struct mt_blocks_entry))
 #define PIECE_BLOCKS   64u
-#define FETCH_NS       (60 * MT_NS_PER_S)  /* mtctl reads it at once, or not at all */
+/* mtctl reads it at once, or not at all */
+#define FETCH_NS (60 * MT_NS_PER_S)
 
 /* One snapshot under way. */
 struct writer {
@@ -23,7 +24,7 @@ struct writer {
 	struct mt_blocks_entry *buffer;
 	uint32_t filled;
 	uint64_t sum;
-	uint64_t offset;             /* of the file: where the buffer goes */
+	uint64_t offset; /* of the file: where the buffer goes */
 	int fd;
 };
 
@@ -45,7 +46,8 @@ static uint32_t age_ms(const struct mt_block_list_block *block, uint64_t now_ns)
 
 static uint8_t device_of(const struct mt_block_list_block *block)
 {
-	return block->device >= 0 && block->device < (int)MT_BLOCKS_DEVICES ? (uint8_t)block->device : MT_BLOCKS_DEVICES - 1;
+	return block->device >= 0 && block->device < (int)MT_BLOCKS_DEVICES ? (uint8_t)block->device
+									    : MT_BLOCKS_DEVICES - 1;
 }
 
 static bool write_whole(int fd, const void *from, size_t bytes, uint64_t offset)
@@ -100,7 +102,8 @@ static bool add(struct writer *writer, const struct mt_block_list_block *block, 
 /* The entries first, the head when it is known what follows it. */
 static enum mt_err write_blocks(struct writer *writer)
 {
-	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}}; /* filled under a lock: touched before */
+	/* filled under a lock: touched before */
+	struct mt_block_list_block piece[PIECE_BLOCKS] = {{0}};
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_block_list list;
 	uint32_t count;
@@ -119,30 +122,35 @@ static enum mt_err write_blocks(struct writer *writer)
 	if (!flush(writer))
 		return MT_ERR_SYSTEM;
 	writer->head.entries_sum = writer->sum;
-	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head, offsetof(struct mt_blocks_head, checksum));
-	return write_whole(writer->fd, &writer->head, sizeof(writer->head), 0) ? MT_ERR_OK : MT_ERR_SYSTEM;
+	writer->head.checksum = mt_checksum(MT_CHECKSUM_START, &writer->head,
+					    offsetof(struct mt_blocks_head, checksum));
+	return write_whole(writer->fd, &writer->head, sizeof(writer->head), 0) ? MT_ERR_OK
+									       : MT_ERR_SYSTEM;
 }
 
 static enum mt_err write_file(const char *path)
 {
 	struct writer writer = {
-		.head = {
-			.magic = MT_BLOCKS_MAGIC,
-			.version = MT_BLOCKS_VERSION,
-			.head_bytes = sizeof(struct mt_blocks_head),
-			.entry_bytes = sizeof(struct mt_blocks_entry),
-			.time_ns = mt_os_realtime_ns(),
-			.decay_ms = mt_config()->cuda_decay_ms,
-		},
+		.head =
+			{
+				.magic = MT_BLOCKS_MAGIC,
+				.version = MT_BLOCKS_VERSION,
+				.head_bytes = sizeof(struct mt_blocks_head),
+				.entry_bytes = sizeof(struct mt_blocks_entry),
+				.time_ns = mt_os_realtime_ns(),
+				.decay_ms = mt_config()->cuda_decay_ms,
+			},
 		.sum = MT_CHECKSUM_START,
 		.offset = sizeof(struct mt_blocks_head),
 	};
 	enum mt_err answer = MT_ERR_SYSTEM;
 
-	writer.buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	writer.buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (writer.buffer == MAP_FAILED)
 		return MT_ERR_NO_MEMORY;
-	(void)madvise(writer.buffer, BUFFER_BYTES, MADV_DONTFORK); /* a child would have nobody to unmap it */
+	/* a child would have nobody to unmap it */
+	(void)madvise(writer.buffer, BUFFER_BYTES, MADV_DONTFORK);
 	writer.fd = mt_os_open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (writer.fd >= 0) {
 		answer = write_blocks(&writer);

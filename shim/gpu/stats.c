@@ -57,22 +57,26 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* What the driver charges this process on the device, as far as we know of it. Not managed memory, which may be anywhere, and
- * not what others own. The driver keeps more for async allocations than is live in them. */
+/* What the driver charges this process on the device, as far as we know of it. Not managed memory,
+ * which may be anywhere, and not what others own. The driver keeps more for async allocations than
+ * is live in them. */
 static uint64_t accounted_bytes(const struct mt_stats_device *row)
 {
-	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes + row->vmm_live_bytes +
-	       row->array_live_bytes + larger(row->async_live_bytes, row->async_reserved_bytes) +
-	       row->graph_reserved_bytes;
+	return row->reserved_bytes + row->direct_live_bytes + row->pitch_live_bytes +
+	       row->vmm_live_bytes + row->array_live_bytes +
+	       larger(row->async_live_bytes, row->async_reserved_bytes) + row->graph_reserved_bytes;
 }
 
 static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nvml)
 {
 	uint64_t ours = accounted_bytes(to);
 
-	/* Of a divided device it tells the whole, and the driver our part: what is free in the one says nothing of the other. */
-	if (!to->free_bytes && nvml->total_bytes && nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
-		to->free_bytes = nvml->free_bytes < to->total_bytes ? nvml->free_bytes : to->total_bytes;
+	/* Of a divided device it tells the whole, and the driver our part: what is free in the one
+	 * says nothing of the other. */
+	if (!to->free_bytes && nvml->total_bytes &&
+	    nvml->total_bytes - to->total_bytes / 8 <= to->total_bytes)
+		to->free_bytes =
+			nvml->free_bytes < to->total_bytes ? nvml->free_bytes : to->total_bytes;
 	to->others_known = nvml->others_known;
 	to->others_bytes = nvml->others_bytes;
 	to->others_count = nvml->others_count;
@@ -82,14 +86,15 @@ static void fill_nvml(struct mt_stats_device *to, const struct mt_nvml_usage *nv
 		to->unattributed_bytes = nvml->own_bytes - ours;
 }
 
-void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device, const struct mt_pool_usage *pool,
-		       const struct mt_device_usage *others, const struct mt_nvml_usage *nvml)
+void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
+		       const struct mt_pool_usage *pool, const struct mt_device_usage *others,
+		       const struct mt_nvml_usage *nvml)
 {
 	memset(to, 0, sizeof(*to));
 	to->ordinal = (uint64_t)device->ordinal;
 	fill_pool(to, pool);
-#define X(name, text)                                                   \
-	to->name##_live_bytes = others->live_bytes[MT_DEVICE_##name];   \
+#define X(name, text)                                                                              \
+	to->name##_live_bytes = others->live_bytes[MT_DEVICE_##name];                              \
 	to->name##_peak_bytes = others->peak_bytes[MT_DEVICE_##name];
 	MT_DEVICE_KINDS(X)
 #undef X
@@ -103,12 +108,14 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 	(void)mt_format(to->pci, sizeof(to->pci), "%s", device->pci);
 }
 
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept, uint64_t read_ns, uint64_t now_ns)
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept,
+		       uint64_t read_ns, uint64_t now_ns)
 {
 	if (kept->read_ns != read_ns || kept->ordinal != row->ordinal)
 		*kept = (struct mt_gpu_stats_reckoned){.ordinal = row->ordinal,
 						       .read_ns = read_ns,
-						       .unattributed_bytes = row->unattributed_bytes};
+						       .unattributed_bytes =
+							       row->unattributed_bytes};
 	row->unattributed_bytes = kept->unattributed_bytes;
 	row->nvml_age_ms = read_ns ? (now_ns - read_ns) / MT_NS_PER_MS : 0;
 }
@@ -150,11 +157,13 @@ static void add_pool(struct mt_stats_snapshot *to, const struct mt_stats_device 
 void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from)
 {
 	add_pool(to, from);
-	to->gpu_other_bytes += from->direct_live_bytes + from->pitch_live_bytes + from->managed_live_bytes +
-			       from->async_live_bytes + from->vmm_live_bytes + from->array_live_bytes;
+	to->gpu_other_bytes += from->direct_live_bytes + from->pitch_live_bytes +
+			       from->managed_live_bytes + from->async_live_bytes +
+			       from->vmm_live_bytes + from->array_live_bytes;
 	to->gpu_pinned_bytes += from->pinned_live_bytes;
 	to->gpu_imported_bytes += from->imported_live_bytes;
-	to->gpu_process_known = (to->gpu_devices_count == 0 || to->gpu_process_known) && from->process_known;
+	to->gpu_process_known =
+		(to->gpu_devices_count == 0 || to->gpu_process_known) && from->process_known;
 	to->gpu_devices_count++;
 }
 
@@ -162,7 +171,8 @@ void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device
 static void clear_sums(struct mt_stats_snapshot *to)
 {
 	memset(&to->gpu_devices_count, 0,
-	       offsetof(struct mt_stats_snapshot, gpu_flush_count) - offsetof(struct mt_stats_snapshot, gpu_devices_count));
+	       offsetof(struct mt_stats_snapshot, gpu_flush_count) -
+		       offsetof(struct mt_stats_snapshot, gpu_devices_count));
 }
 
 /* ---- publish ---- */
@@ -193,7 +203,8 @@ static void fill_rows(void)
 		mt_device_usage(seen.devices[i].ordinal, &others);
 		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
 		mt_gpu_stats_date(&rows[i], &reckoned[i], seen.nvml[i].read_ns, mt_os_now_ns());
-		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s", mode_text(seen.devices[i].ordinal));
+		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
+				mode_text(seen.devices[i].ordinal));
 	}
 }
 
@@ -215,7 +226,8 @@ void mt_gpu_stats_publish(bool full)
 	struct mt_stats_snapshot *to;
 
 	/* During a capture nothing is read: what was seen last stands. */
-	if (full && !mt_capture_is_open() && mt_gpu_thread_run(look_job) && (job_seen.count || !mt_capture_is_open()))
+	if (full && !mt_capture_is_open() && mt_gpu_thread_run(look_job) &&
+	    (job_seen.count || !mt_capture_is_open()))
 		seen = job_seen;
 	fill_rows();
 	if (full)
@@ -245,7 +257,8 @@ uint64_t mt_gpu_stats_live_bytes(void)
 		mt_pool_usage(device, &pool);
 		mt_device_usage(device, &others);
 		bytes += pool.allocated_bytes;
-		for (int kind = 0; kind < MT_DEVICE_pinned; kind++) /* what follows is not on the device, or not ours */
+		/* what follows is not on the device, or not ours */
+		for (int kind = 0; kind < MT_DEVICE_pinned; kind++)
 			bytes += others.live_bytes[kind];
 	}
 	return bytes;

@@ -1,4 +1,5 @@
-/* gpu/stats.h -- devices as the stats file shows them: pool, other kinds, the driver's and NVML's figures. */
+/* gpu/stats.h -- devices as the stats file shows them: pool, other kinds, the driver's and NVML's
+ * figures. */
 #ifndef MT_GPU_STATS_H
 #define MT_GPU_STATS_H
 
@@ -11,8 +12,9 @@
 #include "core/stats_layout.h"
 
 /* What one device's row says. Pure. */
-void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device, const struct mt_pool_usage *pool,
-		       const struct mt_device_usage *others, const struct mt_nvml_usage *nvml);
+void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *device,
+		       const struct mt_pool_usage *pool, const struct mt_device_usage *others,
+		       const struct mt_nvml_usage *nvml);
 
 /* What was charged beyond our allocations, by one answer of NVML's. */
 struct mt_gpu_stats_reckoned {
@@ -21,9 +23,11 @@ struct mt_gpu_stats_reckoned {
 	uint64_t unattributed_bytes;
 };
 
-/* NVML's answers are kept for seconds, in which the program allocates and frees: unattributed_bytes of the row is the one that was
- * reckoned when the answer of read_ns was new, and nvml_age_ms says how old that is. Pure but for *kept. */
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept, uint64_t read_ns, uint64_t now_ns);
+/* NVML's answers are kept for seconds, in which the program allocates and frees: unattributed_bytes
+ * of the row is the one that was reckoned when the answer of read_ns was new, and nvml_age_ms says
+ * how old that is. Pure but for *kept. */
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept,
+		       uint64_t read_ns, uint64_t now_ns);
 
 /* Adds a row to the summed figures. Pure. */
 void mt_gpu_stats_add(struct mt_stats_snapshot *to, const struct mt_stats_device *from);

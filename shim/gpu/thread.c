@@ -11,14 +11,16 @@
 #include "core/thread.h"
 #include "pressure/direct_reclaim.h"
 
-#define STACK_BYTES MT_MIB               /* the driver's frames, and its loading of the management library, lie on it */
+/* the driver's frames, and its loading of the management library, lie on it */
+#define STACK_BYTES MT_MIB
 #define PATIENCE_NS (5 * MT_NS_PER_S)
-#define STOP_NS     MT_NS_PER_S          /* a process that ends waits no longer for a job in flight */
+/* a process that ends waits no longer for a job in flight */
+#define STOP_NS MT_NS_PER_S
 
 static struct mt_thread thread;
 
-/* JOB_ASKED: from the worker to the thread, release/acquire with `job`. JOB_DONE: back, with what the job has written.
- * JOB_OVER: no more of them; nothing follows on it. */
+/* JOB_ASKED: from the worker to the thread, release/acquire with `job`. JOB_DONE: back, with what
+ * the job has written. JOB_OVER: no more of them; nothing follows on it. */
 enum { JOB_NONE, JOB_ASKED, JOB_DONE, JOB_OVER };
 static _Atomic uint32_t job_state;
 static void (*job)(void);
@@ -59,8 +61,8 @@ static void *thread_main(void *unused)
 		(void)mt_gpu_thread_relax();
 		job();
 		/* Unless it is over by now. */
-		(void)atomic_compare_exchange_strong_explicit(&job_state, &asked, JOB_DONE, memory_order_release,
-							      memory_order_relaxed);
+		(void)atomic_compare_exchange_strong_explicit(
+			&job_state, &asked, JOB_DONE, memory_order_release, memory_order_relaxed);
 		mt_os_futex_wake(&job_state, INT_MAX, MT_FUTEX_PRIVATE);
 	}
 	return NULL;
@@ -98,8 +100,8 @@ bool mt_gpu_thread_run(void (*given)(void))
 	if (!mt_gpu_thread_runs() || seen == JOB_ASKED || seen == JOB_OVER)
 		return false;
 	job = given;
-	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED, memory_order_release,
-						     memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_ASKED,
+						     memory_order_release, memory_order_relaxed))
 		return false;
 	mt_os_futex_wake(&job_state, 1, MT_FUTEX_PRIVATE);
 	return wait_done(PATIENCE_NS);
@@ -114,8 +116,10 @@ bool mt_gpu_thread_stop(void)
 		uint64_t now = mt_os_now_ns();
 
 		if (seen == JOB_ASKED && now < until)
-			(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now, MT_FUTEX_PRIVATE);
-		else if (atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_OVER, memory_order_acq_rel,
+			(void)mt_os_futex_wait(&job_state, JOB_ASKED, until - now,
+					       MT_FUTEX_PRIVATE);
+		else if (atomic_compare_exchange_strong_explicit(&job_state, &seen, JOB_OVER,
+								 memory_order_acq_rel,
 								 memory_order_acquire))
 			return seen != JOB_ASKED;
 		seen = atomic_load_explicit(&job_state, memory_order_acquire);

@@ -1,4 +1,5 @@
-/* usage.c -- the pool's figures. Sums over contexts are taken when they are asked for; peaks are kept as the sums rise. */
+/* usage.c -- the pool's figures. Sums over contexts are taken when they are asked for; peaks are
+ * kept as the sums rise. */
 #include "gpu/usage.h"
 
 #include <string.h>
@@ -12,8 +13,9 @@ static void raise_peak(_Atomic uint64_t *peak, uint64_t value)
 {
 	uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
 
-	while (value > seen && !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
-								      memory_order_relaxed))
+	while (value > seen &&
+	       !atomic_compare_exchange_weak_explicit(peak, &seen, value, memory_order_relaxed,
+						      memory_order_relaxed))
 		;
 }
 
@@ -23,10 +25,12 @@ void mt_usage_note_peaks(struct mt_context *context)
 	uint64_t allocated = mt_counter(&context->counters.allocated);
 	uint64_t pending = mt_counter(&context->counters.pending);
 	uint64_t idle = mt_counter(&context->counters.idle);
-	/* Alone on its device, as nearly always: a look at the others would fetch the lines that their threads write. */
+	/* Alone on its device, as nearly always: a look at the others would fetch the lines that
+	 * their threads write. */
 	bool is_single = atomic_load_explicit(&device->allocators, memory_order_relaxed) <= 1;
 
-	MT_EACH_CONTEXT(other) {
+	MT_EACH_CONTEXT(other)
+	{
 		if (is_single)
 			break;
 		if (other == context || !lies_on(other, device))
@@ -62,7 +66,8 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 
 	memset(out, 0, sizeof(*out));
 	add(out, &device->past);
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint64_t largest = 0;
 
 		if (!lies_on(context, device))
@@ -89,9 +94,11 @@ uint64_t mt_pool_cached_bytes(int number)
 	const struct mt_pool_device *device = mt_pool_device(number);
 	uint64_t cached = 0;
 
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (lies_on(context, device))
-			cached += mt_counter(&context->counters.pending) + mt_counter(&context->counters.idle);
+			cached += mt_counter(&context->counters.pending) +
+				  mt_counter(&context->counters.idle);
 	}
 	return cached;
 }
@@ -101,11 +108,14 @@ uint64_t mt_pool_withheld_bytes(int number)
 	const struct mt_pool_device *device = mt_pool_device(number);
 	uint64_t withheld = 0;
 
-	MT_EACH_CONTEXT(context) {
-		uint64_t small = mt_counter(&context->counters.small), cached = mt_counter(&context->counters.small_cached);
+	MT_EACH_CONTEXT(context)
+	{
+		uint64_t small = mt_counter(&context->counters.small),
+			 cached = mt_counter(&context->counters.small_cached);
 
 		if (lies_on(context, device))
-			withheld += mt_counter(&context->counters.pages_cached) + mt_bins_pages(small) -
+			withheld += mt_counter(&context->counters.pages_cached) +
+				    mt_bins_pages(small) -
 				    mt_bins_pages(small > cached ? small - cached : 0);
 	}
 	return withheld;
@@ -118,9 +128,11 @@ void mt_pool_reset_peak(void)
 		struct mt_pool_usage now;
 
 		mt_pool_usage(number, &now);
-		atomic_store_explicit(&device->allocated_peak, now.allocated_bytes, memory_order_relaxed);
+		atomic_store_explicit(&device->allocated_peak, now.allocated_bytes,
+				      memory_order_relaxed);
 		atomic_store_explicit(&device->active_peak, now.active_bytes, memory_order_relaxed);
-		atomic_store_explicit(&device->reserved_peak, now.reserved_bytes, memory_order_relaxed);
+		atomic_store_explicit(&device->reserved_peak, now.reserved_bytes,
+				      memory_order_relaxed);
 	}
 }
 
@@ -128,15 +140,17 @@ enum mt_pool_mode mt_pool_mode_of(int number)
 {
 	enum mt_pool_mode most = MT_POOL_UNDECIDED;
 
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		uint8_t mode = atomic_load_explicit(&context->mode, memory_order_relaxed);
-		enum mt_pool_mode does = mt_context_pools(context)       ? MT_POOL_POOL :
-					 mode == MT_CONTEXT_ACCOUNT || mode == MT_CONTEXT_POOL ? MT_POOL_ACCOUNT :
-					 mode == MT_CONTEXT_OFF	       ? MT_POOL_OFF :
-									 MT_POOL_UNDECIDED;
+		enum mt_pool_mode does = mt_context_pools(context) ? MT_POOL_POOL
+					 : mode == MT_CONTEXT_ACCOUNT || mode == MT_CONTEXT_POOL
+						 ? MT_POOL_ACCOUNT
+					 : mode == MT_CONTEXT_OFF ? MT_POOL_OFF
+								  : MT_POOL_UNDECIDED;
 
-		if (atomic_load_explicit(&context->handle, memory_order_relaxed) && lies_on(context, mt_pool_device(number)) &&
-		    does > most)
+		if (atomic_load_explicit(&context->handle, memory_order_relaxed) &&
+		    lies_on(context, mt_pool_device(number)) && does > most)
 			most = does;
 	}
 	return most;
@@ -147,7 +161,8 @@ bool mt_pool_is_used(void)
 	for (int number = 0; number < MT_POOL_DEVICES; number++)
 		if (mt_counter(&mt_pool.devices[number].past.allocs))
 			return true;
-	MT_EACH_CONTEXT(context) {
+	MT_EACH_CONTEXT(context)
+	{
 		if (mt_counter(&context->counters.allocs))
 			return true;
 	}

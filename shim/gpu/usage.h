@@ -4,8 +4,8 @@
 
 #include "gpu/context.h"
 
-/* Something of the context's device has been handed out. The context's lock is held; those of its device's other contexts are read as
- * they stand. */
+/* Something of the context's device has been handed out. The context's lock is held; those of its
+ * device's other contexts are read as they stand. */
 void mt_usage_note_peaks(struct mt_context *context);
 
 #endif

@@ -1,5 +1,6 @@
-/* gpu/wait.h -- waiting by asking again: first at once, then after sleeps that grow to a quarter of a millisecond. And what keeps a thread that
- * waits, or is in the driver for us, from being cancelled there: it would leave its counts up, and others wait for those. */
+/* gpu/wait.h -- waiting by asking again: first at once, then after sleeps that grow to a quarter of
+ * a millisecond. And what keeps a thread that waits, or is in the driver for us, from being
+ * cancelled there: it would leave its counts up, and others wait for those. */
 #ifndef MT_GPU_WAIT_H
 #define MT_GPU_WAIT_H
 
@@ -20,10 +21,12 @@ static inline void mt_wait_round(unsigned round)
 	if (round < 10)
 		(void)sched_yield();
 	else
-		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL); /* libc's is a cancellation point */
+		/* libc's is a cancellation point */
+		(void)mt_raw_syscall(SYS_nanosleep, &span, NULL);
 }
 
-/* Until mt_wait_cancellable with the answer; they nest. The driver's calls may poll or read, which are cancellation points. */
+/* Until mt_wait_cancellable with the answer; they nest. The driver's calls may poll or read, which
+ * are cancellation points. */
 static inline int mt_wait_uncancelled(void)
 {
 	int before = PTHREAD_CANCEL_ENABLE;

@@ -11,22 +11,24 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 
-/* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes after everybody else's who
- * uses fewer, and what they allocate and free is still folded. */
+/* The last of the inner ones is ours: destructors run by rising key, so in each round ours comes
+ * after everybody else's who uses fewer, and what they allocate and free is still folded. */
 #define LAST_INNER_KEY (MT_LIBC_INNER_KEYS - 1)
 
 /* Source: POSIX, PTHREAD_DESTRUCTOR_ITERATIONS; glibc runs 4 rounds. */
 #ifdef __SANITIZE_THREAD__
-#define DESTRUCTOR_ROUNDS 3 /* in the last one its own comes before ours, and no code that it has instrumented may run after that */
+/* in the last one its own comes before ours, and no code that it has instrumented may run after
+ * that */
+#define DESTRUCTOR_ROUNDS 3
 #else
 #define DESTRUCTOR_ROUNDS 4
 #endif
 
 MT_TLS struct mt_thread_counters mt_thread_counters;
 
-/* Several lists instead of one: each step in a list of cells that lie on as many stacks waits for memory, and these wait
- * together (200 threads, not in the caches: 85 us in one list, 18 in 16). */
-#define LANES  16
+/* Several lists instead of one: each step in a list of cells that lie on as many stacks waits for
+ * memory, and these wait together (200 threads, not in the caches: 85 us in one list, 18 in 16). */
+#define LANES          16
 #define ACTIVE_THREADS 16 /* threads that are looked at between full sums */
 
 struct sums {
@@ -39,32 +41,36 @@ static struct mt_thread_counters *lanes[LANES];
 static uint64_t linked_count;
 static uint64_t links_ever; /* gives each cell its lane */
 static struct sums dead;
-static struct sums seen;    /* of the living, as they were last looked at */
+static struct sums seen; /* of the living, as they were last looked at */
 
 /* Who moved between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
 static unsigned int active_threads_count; /* MOVERS + 1: too many */
-static bool is_partial_sum_good;       /* there was a full sum, and nobody was born since */
+static bool is_partial_sum_good;          /* there was a full sum, and nobody was born since */
 
 static pthread_key_t fold_key;
 static bool has_key;
-static bool started;               /* and it counts */
-static _Atomic bool sees_main_end; /* flag, no ordering: who asks is the main thread, or was started by it */
+static bool started; /* and it counts */
+/* flag, no ordering: who asks is the main thread, or was started by it */
+static _Atomic bool sees_main_end;
 static mt_account_reader reader;
 
 static void (*main_ended)(void);
 
-/* libc blocks even its own signals, which no program can, once a thread has run its last destructor: from then on the
- * cell may vanish with the stack at any moment. What libc frees there (other threads' dead TLS) is not counted. */
+/* libc blocks even its own signals, which no program can, once a thread has run its last
+ * destructor: from then on the cell may vanish with the stack at any moment. What libc frees there
+ * (other threads' dead TLS) is not counted. */
 static bool is_past_destructors(void)
 {
 	uint64_t mask = 0;
 	const uint64_t cancel_signal = 1ull << 31; /* 32, glibc's SIGCANCEL */
 
-	return mt_raw_syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 && (mask & cancel_signal);
+	return mt_raw_syscall(SYS_rt_sigprocmask, 0, NULL, &mask, sizeof(mask)) == 0 &&
+	       (mask & cancel_signal);
 }
 
-static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_allocated, uint64_t *out_freed)
+static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_allocated,
+		      uint64_t *out_freed)
 {
 	if (reader)
 		return reader(cell->counters, out_allocated, out_freed);
@@ -73,7 +79,8 @@ static bool read_cell(const struct mt_thread_counters *cell, uint64_t *out_alloc
 	return true;
 }
 
-/* The first question may make the allocator know this thread, and so call mt_account_thread_born: not under the lock. */
+/* The first question may make the allocator know this thread, and so call mt_account_thread_born:
+ * not under the lock. */
 static bool prime_reader(void)
 {
 	uint64_t allocated;
@@ -135,14 +142,16 @@ static void fold_cell(struct mt_thread_counters *cell, uint64_t allocated, uint6
 	cell->folded_freed_bytes = freed;
 }
 
-/* The thread is dying. Its cell leaves the list in the first round, since nobody says when the memory behind it goes;
- * whatever other destructors still do is folded in the rounds that follow. */
+/* The thread is dying. Its cell leaves the list in the first round, since nobody says when the
+ * memory behind it goes; whatever other destructors still do is folded in the rounds that follow.
+ */
 static void fold_thread(void *value)
 {
 	struct mt_thread_counters *cell = value;
 	uint64_t allocated = 0;
 	uint64_t freed = 0;
-	bool known = read_cell(cell, &allocated, &freed); /* outside the lock: may ask the allocator */
+	/* outside the lock: may ask the allocator */
+	bool known = read_cell(cell, &allocated, &freed);
 
 	mt_lock_take(&list_lock);
 	if (cell->linked)
@@ -187,7 +196,8 @@ void mt_account_start(mt_account_reader given, void (*given_main_ended)(void))
 	started = has_key;
 }
 
-/* After a start for an allocator that then could not begin, too: nobody asks that one for its counters any more. */
+/* After a start for an allocator that then could not begin, too: nobody asks that one for its
+ * counters any more. */
 void mt_account_watch_main(void (*given_main_ended)(void))
 {
 	reader = NULL;
@@ -197,13 +207,15 @@ void mt_account_watch_main(void (*given_main_ended)(void))
 	mt_account_know_main();
 }
 
-/* What the thread's end is told by; false where libc has no room for it. Whose end it is, is settled here and kept: asked
- * again at the end it may be refused (a sandbox), and threads of ours were started upon this answer. */
+/* What the thread's end is told by; false where libc has no room for it. Whose end it is, is
+ * settled here and kept: asked again at the end it may be refused (a sandbox), and threads of ours
+ * were started upon this answer. */
 static bool remember(struct mt_thread_counters *cell)
 {
 	bool done = pthread_setspecific(fold_key, cell) == 0;
 
-	if (done && !atomic_load_explicit(&sees_main_end, memory_order_relaxed) && mt_os_gettid() == mt_os_getpid()) {
+	if (done && !atomic_load_explicit(&sees_main_end, memory_order_relaxed) &&
+	    mt_os_gettid() == mt_os_getpid()) {
 		cell->is_main = true;
 		atomic_store_explicit(&sees_main_end, true, memory_order_relaxed);
 	}
@@ -234,7 +246,8 @@ void mt_account_thread_born(const void *counters)
 		return;
 	}
 	cell->counters = counters;
-	/* A cell that nobody would take out again is not linked: what this thread holds goes uncounted. */
+	/* A cell that nobody would take out again is not linked: what this thread holds goes
+	 * uncounted. */
 	if (remember(cell)) {
 		mt_lock_take(&list_lock);
 		link_cell(cell);
@@ -265,7 +278,9 @@ static void add_up(struct mt_account_totals *out)
 {
 	out->allocated_bytes = dead.allocated_bytes + seen.allocated_bytes;
 	out->freed_bytes = dead.freed_bytes + seen.freed_bytes;
-	out->live_bytes = out->allocated_bytes > out->freed_bytes ? out->allocated_bytes - out->freed_bytes : 0;
+	out->live_bytes = out->allocated_bytes > out->freed_bytes
+				  ? out->allocated_bytes - out->freed_bytes
+				  : 0;
 	out->threads_count = linked_count;
 }
 
@@ -339,8 +354,8 @@ void mt_account_fork_parent(void)
 	mt_lock_drop(&list_lock);
 }
 
-/* The other threads do not exist in the child, and libc hands their stacks, in which their cells lie, to new ones:
- * what they counted goes to the dead. */
+/* The other threads do not exist in the child, and libc hands their stacks, in which their cells
+ * lie, to new ones: what they counted goes to the dead. */
 static void fold_lane(struct mt_thread_counters *cell)
 {
 	while (cell) {
@@ -366,7 +381,8 @@ void mt_account_fork_child(void)
 	mt_account_know_main();
 	memcpy(left, lanes, sizeof(left));
 	memset(lanes, 0, sizeof(lanes));
-	/* Asking the allocator builds its tables again in each child; most children have nobody's cell to fold. */
+	/* Asking the allocator builds its tables again in each child; most children have nobody's
+	 * cell to fold. */
 	if (linked_count > 1 || (linked_count == 1 && !mt_thread_counters.linked))
 		(void)prime_reader();
 	linked_count = 0;
@@ -376,6 +392,7 @@ void mt_account_fork_child(void)
 	mt_thread_counters.linked = 0;
 	for (int lane = 0; lane < LANES; lane++)
 		fold_lane(left[lane]);
-	if ((mt_thread_counters.freed_bytes & MT_CELL_KNOWN) && mt_thread_counters.rounds == 0 && !mt_thread_counters.linked)
+	if ((mt_thread_counters.freed_bytes & MT_CELL_KNOWN) && mt_thread_counters.rounds == 0 &&
+	    !mt_thread_counters.linked)
 		link_cell(&mt_thread_counters);
 }

@@ -1,4 +1,5 @@
-/* heap/alignment.h -- what libc's memalign and aligned_alloc make of an alignment. Pure; any thread. */
+/* heap/alignment.h -- what libc's memalign and aligned_alloc make of an alignment. Pure; any
+ * thread. */
 #ifndef MT_HEAP_ALIGNMENT_H
 #define MT_HEAP_ALIGNMENT_H
 
@@ -25,7 +26,8 @@ static inline size_t mt_alignment_rounded(size_t alignment)
 	return power;
 }
 
-/* aligned_alloc was memalign by another name until glibc 2.38, which refuses what is no power of two with EINVAL. */
+/* aligned_alloc was memalign by another name until glibc 2.38, which refuses what is no power of
+ * two with EINVAL. */
 static inline bool mt_alignment_is_refused(size_t alignment)
 {
 	return !mt_alignment_is_power(alignment) && mt_libc_minor() >= 38;

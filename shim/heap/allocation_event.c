@@ -26,7 +26,8 @@ void mt_allocation_event_took(void)
 {
 	uint64_t allocated, freed;
 
-	if (mt_thread_counters.counters && mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
+	if (mt_thread_counters.counters &&
+	    mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
 		mt_allocation_event_tell(allocated);
 }
 
@@ -40,13 +41,16 @@ void mt_allocation_event_freed_large(void)
 
 #define LONGEST_WATCH_BYTES (16 * MT_GROWTH_STEP_BYTES)
 
-/* A child serves its first growth from what it has inherited, and the kernel is asked for nothing: workers of a data loader
- * held 150 MB each with nobody to look after it. So it is watched from its own calls until it has a worker thread. A child that
- * stays small is watched for ever, on all its threads: each adds up its own, and tells the others only now and then. Looks
- * that have found it small come at twice the distance, or a child that churns buffers would do little else. */
-static MT_TLS uint64_t told_bytes;          /* of this thread's allocations; 0: it is yet to begin */
-static _Atomic uint64_t watched_bytes;      /* allocated since the last look, as far as told; counter, no ordering */
-static _Atomic uint64_t watch_step_bytes;   /* the next look; counter, no ordering */
+/* A child serves its first growth from what it has inherited, and the kernel is asked for nothing:
+ * workers of a data loader held 150 MB each with nobody to look after it. So it is watched from its
+ * own calls until it has a worker thread. A child that stays small is watched for ever, on all its
+ * threads: each adds up its own, and tells the others only now and then. Looks that have found it
+ * small come at twice the distance, or a child that churns buffers would do little else. */
+/* of this thread's allocations; 0: it is yet to begin */
+static MT_TLS uint64_t told_bytes;
+/* allocated since the last look, as far as told; counter, no ordering */
+static _Atomic uint64_t watched_bytes;
+static _Atomic uint64_t watch_step_bytes; /* the next look; counter, no ordering */
 
 void mt_allocation_event_watch_child(void)
 {
@@ -66,7 +70,8 @@ static bool watch_is_due(void)
 	uint64_t freed;
 	uint64_t fresh;
 
-	if (!mt_thread_counters.counters || !mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
+	if (!mt_thread_counters.counters ||
+	    !mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
 		return false;
 	fresh = told_bytes ? mt_sat_sub(allocated, told_bytes) : 0;
 	told_bytes = allocated;

@@ -1,8 +1,9 @@
-/* heap/backend.h -- the real host allocator behind one table of functions.
- * There is one at a time, chosen at the first allocation of the process and never changed afterwards. The functions of
- * the heap family may be called from anywhere a program may call malloc; purge under the actions lock alone, figures from
- * the worker, and of an allocator that counts for itself under the actions lock too. Rank 1: knows nothing of accounts; who
- * wants to hear of threads and of growth leaves hooks. */
+/* heap/backend.h -- the real host allocator behind one table of functions. There is one at a time,
+ * chosen at the first allocation of the process and never changed afterwards. The functions of the
+ * heap family may be called from anywhere a program may call malloc; purge under the actions lock
+ * alone, figures from the worker, and of an allocator that counts for itself under the actions lock
+ * too. Rank 1: knows nothing of accounts; who wants to hear of threads and of growth leaves hooks.
+ */
 #ifndef MT_HEAP_BACKEND_H
 #define MT_HEAP_BACKEND_H
 
@@ -15,17 +16,18 @@
 #include "heap/heap_entries.def"
 
 struct mt_heap_ops {
-#define X(type, name, params, args) type (*name) params;
+#define X(type, name, params, args) type(*name) params;
 	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)
 #undef X
 };
 
-/* What the allocator says of itself; a field it cannot tell is 0. All of it costs: jemalloc's epoch refresh grows with
- * its arenas (80 us at 8, 1.4 ms at 512). */
+/* What the allocator says of itself; a field it cannot tell is 0. All of it costs: jemalloc's epoch
+ * refresh grows with its arenas (80 us at 8, 1.4 ms at 512). */
 struct mt_heap_figures {
-	uint64_t live_bytes;      /* handed to the program, by the allocator's own (merged, lagging) count */
-	uint64_t dirty_bytes;     /* free and resident: what a purge would return */
+	/* handed to the program, by the allocator's own (merged, lagging) count */
+	uint64_t live_bytes;
+	uint64_t dirty_bytes; /* free and resident: what a purge would return */
 	uint64_t active_bytes;
 	uint64_t resident_bytes;
 	uint64_t mapped_bytes;
@@ -34,7 +36,7 @@ struct mt_heap_figures {
 	uint64_t arenas_count;
 	uint64_t alloc_count;
 	uint64_t free_count;
-	uint64_t free_bytes;      /* free, resident or not; told by glibc alone */
+	uint64_t free_bytes; /* free, resident or not; told by glibc alone */
 };
 
 /* Live blocks of one size class. */
@@ -43,9 +45,10 @@ struct mt_heap_class {
 	uint64_t live_count;
 };
 
-/* The allocator's own heap profiler: samples allocations with their stacks, and writes down who holds what is live. */
+/* The allocator's own heap profiler: samples allocations with their stacks, and writes down who
+ * holds what is live. */
 enum mt_profiler_state {
-	MT_PROFILER_NONE,         /* not made ready at the start: cannot be had any more */
+	MT_PROFILER_NONE, /* not made ready at the start: cannot be had any more */
 	MT_PROFILER_READY,
 	MT_PROFILER_SAMPLES
 };
@@ -53,35 +56,40 @@ enum mt_profiler_state {
 /* Worker thread only. */
 struct mt_heap_profiler {
 	enum mt_profiler_state (*state)(void);
-	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1, no _dl_find_object in libc,
-	 * or no process_vm_readv). */
+	/* NOT_AVAILABLE: it is not ready. SYSTEM: stacks cannot be walked here (no libgcc_s.so.1,
+	 * no _dl_find_object in libc, or no process_vm_readv). */
 	enum mt_err (*sample)(bool on);
-	/* Into a new file: one that is there already, whatever it is, is an error. SYSTEM: it is not there or not whole. */
+	/* Into a new file: one that is there already, whatever it is, is an error. SYSTEM: it is
+	 * not there or not whole. */
 	enum mt_err (*dump)(const char *path);
 };
 
 struct mt_purge_outcome {
-	bool possible;            /* false: this allocator has no way to give back */
-	uint64_t longest_hold_ns; /* longest single step, an upper bound of what another thread may wait; 0 unknown */
+	bool possible; /* false: this allocator has no way to give back */
+	/* longest single step, an upper bound of what another thread may wait; 0 unknown */
+	uint64_t longest_hold_ns;
 };
 
 /* Who serves malloc, found out once. Texts never change afterwards. */
 struct mt_backend_identity {
-	char allocator[32];       /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
-	char evidence[160];       /* the file that owns the bound malloc and how it was found */
-	char mode[32];            /* jemalloc, system, shadowed (another library's malloc stands before ours) */
-	char conf[768];           /* the embedded jemalloc's settings, with room for the user's own; "" for others */
+	char allocator[32]; /* jemalloc glibc tcmalloc mimalloc mtshim unknown */
+	char evidence[160]; /* the file that owns the bound malloc and how it was found */
+	/* jemalloc, system, shadowed (another library's malloc stands before ours) */
+	char mode[32];
+	/* the embedded jemalloc's settings, with room for the user's own; "" for others */
+	char conf[768];
 };
 
 enum mt_reclaimed {
-	MT_RECLAIMED_NOTHING,     /* no more than was to be kept is free */
+	MT_RECLAIMED_NOTHING, /* no more than was to be kept is free */
 	MT_RECLAIMED_SOME,
-	MT_RECLAIMED_BUSY         /* the purge lock was not had in time */
+	MT_RECLAIMED_BUSY /* the purge lock was not had in time */
 };
 
 /* Who counts live bytes. */
 enum mt_counting {
-	MT_COUNTING_OWN,    /* the allocator keeps two counters a thread, see mt_jemalloc_counters */
+	/* the allocator keeps two counters a thread, see mt_jemalloc_counters */
+	MT_COUNTING_OWN,
 	MT_COUNTING_CHUNKS, /* glibc: we count, by the size in the chunk header (heap/glibc.h) */
 	MT_COUNTING_NONE    /* only figures.live_bytes */
 };
@@ -89,18 +97,23 @@ enum mt_counting {
 struct mt_backend {
 	const struct mt_heap_ops *ops;
 	enum mt_counting counting;
-	bool figures_show_dirty;  /* figures.dirty_bytes is exact; else only RSS minus live is known */
-	bool live_unknown;        /* nobody counts, and figures answers false */
+	/* figures.dirty_bytes is exact; else only RSS minus live is known */
+	bool figures_show_dirty;
+	bool live_unknown; /* nobody counts, and figures answers false */
 	bool purge_impossible;
-	bool purge_stalls;        /* a purge holds a lock that every malloc may want */
+	bool purge_stalls; /* a purge holds a lock that every malloc may want */
 	bool (*figures)(struct mt_heap_figures *out);
-	bool (*pages)(struct mt_heap_figures *out); /* only dirty_bytes and active_bytes, at a fraction of the cost, any thread; NULL,
-						     * or answers false: ask for all figures */
-	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most); /* NULL: cannot tell; how many, as costly as figures */
+	/* only dirty_bytes and active_bytes, at a fraction of the cost, any thread; NULL, or
+	 * answers false: ask for all figures */
+	bool (*pages)(struct mt_heap_figures *out);
+	/* NULL: cannot tell; how many, as costly as figures */
+	uint32_t (*classes)(struct mt_heap_class *out, uint32_t most);
 	void (*purge)(struct mt_purge_outcome *out);
-	uint64_t (*unmerged_bytes)(void); /* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
-	/* Returns free memory until no more than keep_bytes is left, as far as that can be told. Any thread of the program, also from
-	 * inside malloc once its block is made; waits for the purge lock up to patience_ns. */
+	/* in free blocks that a purge merges first, and writes to; NULL: it writes to none */
+	uint64_t (*unmerged_bytes)(void);
+	/* Returns free memory until no more than keep_bytes is left, as far as that can be told.
+	 * Any thread of the program, also from inside malloc once its block is made; waits for the
+	 * purge lock up to patience_ns. */
 	enum mt_reclaimed (*reclaim)(uint64_t keep_bytes, uint64_t patience_ns);
 	const struct mt_heap_profiler *profiler; /* NULL: it has none */
 	void (*flush_thread)(void); /* gives back what the calling thread's own cache holds */
@@ -109,17 +122,24 @@ struct mt_backend {
 #define MT_BACKEND_TOOK_BYTES (1ull << 20)
 
 struct mt_backend_hooks {
-	bool shadowed;                        /* a call of malloc by its name does not reach ours */
-	void (*thread_born)(void *counters);  /* first use of the heap by a thread; counters: see mt_jemalloc_counters */
-	void (*grew)(size_t bytes);           /* address space was mapped; inside the allocator: only raise a flag */
-	void (*took)(void);                   /* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
-	void (*freed_large)(void);            /* a thread has freed a block of 32 MB or more; likewise */
+	bool shadowed; /* a call of malloc by its name does not reach ours */
+	/* first use of the heap by a thread; counters: see mt_jemalloc_counters */
+	void (*thread_born)(void *counters);
+	/* address space was mapped; inside the allocator: only raise a flag */
+	void (*grew)(size_t bytes);
+	/* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
+	void (*took)(void);
+	/* a thread has freed a block of 32 MB or more; likewise */
+	void (*freed_large)(void);
 };
 
-/* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the first allocation. */
-const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks);
+/* Chooses by MT_ALLOCATOR and by who stands in line, fills the identity. Called once, from the
+ * first allocation. */
+const struct mt_backend *mt_backend_choose(const struct mt_config *config,
+					   const struct mt_backend_hooks *hooks);
 
-/* The embedded jemalloc could not begin: the next allocator in line serves after all. From the first allocation, too. */
+/* The embedded jemalloc could not begin: the next allocator in line serves after all. From the
+ * first allocation, too. */
 const struct mt_backend *mt_backend_fall_back(const struct mt_config *config);
 
 /* The chosen one; NULL before. */
@@ -129,11 +149,12 @@ const struct mt_backend_identity *mt_backend_identity(void);
 /* Whether a malloc that is bound before ours serves the program. */
 bool mt_backend_is_shadowed(void);
 
-/* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False while they cannot be
- * known. May be called by any thread while that one lives. */
+/* The bytes ever allocated and ever freed by the thread that `counters` was announced for. False
+ * while they cannot be known. May be called by any thread while that one lives. */
 bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed);
 
-/* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc has set environ. */
+/* Serves the few calls that come before a backend can be chosen: from inside dlsym, or before libc
+ * has set environ. */
 extern const struct mt_heap_ops mt_bootstrap_ops;
 bool mt_bootstrap_owns(const void *ptr);
 bool mt_bootstrap_used(void);
@@ -141,23 +162,27 @@ bool mt_bootstrap_used(void);
 /* Half of the arena is gone, or it has had no room for a block. */
 bool mt_bootstrap_is_scarce(void);
 
-/* Takes a block back if it was the last of the arena, so that an arena which served nobody else counts as unused. */
+/* Takes a block back if it was the last of the arena, so that an arena which served nobody else
+ * counts as unused. */
 void mt_bootstrap_take_back(void *block);
 
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
 
 /* The two backends there are. */
-const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *hooks,
-					     char *out_conf, size_t out_conf_bytes);
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
+					     const struct mt_backend_hooks *hooks, char *out_conf,
+					     size_t out_conf_bytes);
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity);
 
-/* A thread becomes known to jemalloc, and by thread_born to us, at its first use of the heap. jemalloc's fork handler is such a use:
- * for a thread that forks before it has ever allocated, call this before any lock is taken that thread_born may want. */
+/* A thread becomes known to jemalloc, and by thread_born to us, at its first use of the heap.
+ * jemalloc's fork handler is such a use: for a thread that forks before it has ever allocated, call
+ * this before any lock is taken that thread_born may want. */
 void mt_jemalloc_know_thread(void);
 
-/* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by core/init.c in its order. */
+/* jemalloc's own fork handlers, which it believes to have given to pthread_atfork; called by
+ * core/init.c in its order. */
 void mt_jemalloc_fork_prepare(void);
 void mt_jemalloc_fork_parent(void);
 void mt_jemalloc_fork_child(void);

@@ -1,6 +1,7 @@
-/* heap/bootstrap.c -- memory for the few calls that come before a backend can be chosen: from inside dlsym while we
- * look for the next allocator, or before libc has set environ (a program's preinit_array). Handed out once from a
- * fixed arena, never taken back; what that has no room for is mapped by itself. */
+/* heap/bootstrap.c -- memory for the few calls that come before a backend can be chosen: from
+ * inside dlsym while we look for the next allocator, or before libc has set environ (a program's
+ * preinit_array). Handed out once from a fixed arena, never taken back; what that has no room for
+ * is mapped by itself. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -65,7 +66,8 @@ void mt_bootstrap_take_back(void *block)
 	struct boot_head head;
 	size_t end;
 
-	if ((unsigned char *)block < arena + sizeof(head) || (unsigned char *)block >= arena + BOOT_BYTES)
+	if ((unsigned char *)block < arena + sizeof(head) ||
+	    (unsigned char *)block >= arena + BOOT_BYTES)
 		return;
 	memcpy(&head, arena + begin, sizeof(head));
 	end = (begin + sizeof(head) + head.bytes + 15) & ~(size_t)15;
@@ -73,7 +75,8 @@ void mt_bootstrap_take_back(void *block)
 	if (atomic_load_explicit(&arena_used, memory_order_relaxed) != end)
 		return;
 	memset(arena + begin, 0, end - begin);
-	(void)atomic_compare_exchange_strong_explicit(&arena_used, &end, begin, memory_order_relaxed, memory_order_relaxed);
+	(void)atomic_compare_exchange_strong_explicit(&arena_used, &end, begin,
+						      memory_order_relaxed, memory_order_relaxed);
 }
 
 static void *map_block(size_t align, size_t size)
@@ -116,8 +119,9 @@ static void *take_from_arena(size_t align, size_t size)
 		if (block + size > BOOT_BYTES)
 			return NULL;
 		/* counter, no ordering: whoever gets the block is the only one to touch it */
-	} while (!atomic_compare_exchange_weak_explicit(&arena_used, &offset, (block + size + 15) & ~(size_t)15,
-							memory_order_relaxed, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&arena_used, &offset, (block + size + 15) & ~(size_t)15, memory_order_relaxed,
+		memory_order_relaxed));
 	memcpy(arena + block - sizeof(head), &head, sizeof(head));
 	return arena + block;
 }
@@ -156,7 +160,8 @@ static void *boot_calloc(size_t count, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
-	return boot_malloc(bytes); /* the arena begins as zeroes, and no block is handed out twice */
+	/* the arena begins as zeroes, and no block is handed out twice */
+	return boot_malloc(bytes);
 }
 
 static size_t boot_malloc_usable_size(void *ptr)
@@ -199,7 +204,6 @@ static void boot_free(void *ptr)
 
 const struct mt_heap_ops mt_bootstrap_ops = {
 #define X(type, name, params, args) .name = boot_##name,
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
 #undef X
 };

@@ -36,8 +36,9 @@ static void *open_loaded(const char *file)
 	return open ? open(file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 }
 
-/* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc too, and mallctl may be
- * a private copy's. A file of another name is asked for the one function that only that allocator has. */
+/* The allocator is named by the file that owns the bound malloc: malloc_trim exists in tcmalloc
+ * too, and mallctl may be a private copy's. A file of another name is asked for the one function
+ * that only that allocator has. */
 static const char *name_owner(const char *file)
 {
 	static const struct {
@@ -82,16 +83,19 @@ static void identify(const void *bound, const char *how)
 }
 
 #ifndef MT_NO_JEMALLOC
-/* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address proves nothing. */
+/* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address
+ * proves nothing. */
 static bool libc_is_next(void)
 {
 	identify(mt_symbol(RTLD_NEXT, "malloc"), "the next malloc in line");
-	return strcmp(identity.allocator, "glibc") == 0 || strcmp(identity.allocator, "mtshim") == 0;
+	return strcmp(identity.allocator, "glibc") == 0 ||
+	       strcmp(identity.allocator, "mtshim") == 0;
 }
 
 static bool wants_embedded(const struct mt_config *config)
 {
-	return config->allocator == MT_ALLOCATOR_JEMALLOC || (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() && !mt_memlock_is_tight());
+	return config->allocator == MT_ALLOCATOR_JEMALLOC ||
+	       (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() && !mt_memlock_is_tight());
 }
 #endif
 
@@ -102,7 +106,8 @@ static void identify_shadow(void)
 		return;
 	/* The name is bound to ours, and a call of it goes elsewhere. */
 	mt_format(identity.allocator, sizeof(identity.allocator), "unknown");
-	mt_format(identity.evidence, sizeof(identity.evidence), "a tool (valgrind?) replaces malloc while the program runs");
+	mt_format(identity.evidence, sizeof(identity.evidence),
+		  "a tool (valgrind?) replaces malloc while the program runs");
 }
 
 static const struct mt_backend *choose_system(const struct mt_config *config, bool shadowed)
@@ -122,20 +127,23 @@ const struct mt_backend *mt_backend_fall_back(const struct mt_config *config)
 	return choose_system(config, false);
 }
 
-const struct mt_backend *mt_backend_choose(const struct mt_config *config, const struct mt_backend_hooks *hooks)
+const struct mt_backend *mt_backend_choose(const struct mt_config *config,
+					   const struct mt_backend_hooks *hooks)
 {
 #ifndef MT_NO_JEMALLOC
 	if (!hooks->shadowed && wants_embedded(config)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
 		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
-		mt_format(identity.evidence, sizeof(identity.evidence), "embedded in libmtshim.so, MT_ALLOCATOR=%s",
+		mt_format(identity.evidence, sizeof(identity.evidence),
+			  "embedded in libmtshim.so, MT_ALLOCATOR=%s",
 			  config->allocator == MT_ALLOCATOR_AUTO ? "auto" : "jemalloc");
 		chosen = mt_jemalloc_backend(config, hooks, identity.conf, sizeof(identity.conf));
 		return chosen;
 	}
 #else
 	if (config->allocator == MT_ALLOCATOR_JEMALLOC)
-		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator in line is taken");
+		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator "
+				    "in line is taken");
 #endif
 	return choose_system(config, hooks->shadowed);
 }

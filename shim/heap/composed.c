@@ -1,7 +1,7 @@
-/* heap/composed.c -- the members of the heap family that are made of the others. Each calls them by their public
- * names, as libc's own reallocarray does: where another library's malloc is bound before ours and lacks these names,
- * the block comes from that library and goes back to it. In a file of its own: a compiler that sees our malloc might
- * call it directly. */
+/* heap/composed.c -- the members of the heap family that are made of the others. Each calls them by
+ * their public names, as libc's own reallocarray does: where another library's malloc is bound
+ * before ours and lacks these names, the block comes from that library and goes back to it. In a
+ * file of its own: a compiler that sees our malloc might call it directly. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -46,7 +46,8 @@ MT_EXPORT void *pvalloc(size_t size)
 	return memalign(page, rounded ? rounded : page);
 }
 
-/* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they are not used. */
+/* The sizes are what C23 lets a caller promise; a wrong promise must not corrupt the heap, so they
+ * are not used. */
 MT_EXPORT void free_sized(void *ptr, size_t size)
 {
 	(void)size;
@@ -95,8 +96,9 @@ const struct mt_heap_ops *mt_heap_shadowed_ops(void)
 	return &ops;
 }
 
-/* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the function's address,
- * a recorder that is bound before us passes on to us, and valgrind replaces a function where it is. */
+/* Addresses mislead: a program that is not position-independent lends its own jump to malloc as the
+ * function's address, a recorder that is bound before us passes on to us, and valgrind replaces a
+ * function where it is. */
 bool mt_heap_is_shadowed(void)
 {
 	void *block = malloc(1);
@@ -105,9 +107,9 @@ bool mt_heap_is_shadowed(void)
 		free(block);
 		return true;
 	}
-	/* Else every free would be asked for ever whether it is one of these. Where the first in line is a recorder
-	 * that has begun with this call (heaptrack), it has blocks of its own there by now, and that is how it must be.
-	 */
+	/* Else every free would be asked for ever whether it is one of these. Where the first in
+	 * line is a recorder that has begun with this call (heaptrack), it has blocks of its own
+	 * there by now, and that is how it must be. */
 	mt_bootstrap_take_back(block);
 	return false;
 }

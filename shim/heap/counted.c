@@ -1,6 +1,7 @@
-/* heap/counted.c -- the heap family over the next allocator in line. Over glibc each call adds the block's usable size
- * to its thread's cell; over others, whose block sizes are not ours to read, only the bytes asked for are summed, to
- * look at growth now and then. This is where account and backend meet: neither knows the other. */
+/* heap/counted.c -- the heap family over the next allocator in line. Over glibc each call adds the
+ * block's usable size to its thread's cell; over others, whose block sizes are not ours to read,
+ * only the bytes asked for are summed, to look at growth now and then. This is where account and
+ * backend meet: neither knows the other. */
 #include <errno.h>
 #include <stdint.h>
 
@@ -16,10 +17,11 @@ static struct mt_heap_ops next;
 
 /* ---- over glibc ---- */
 
-/* The hot paths below end in a jump wherever they leave the common case, so that nothing has to be saved across a call:
- * of the 30 instructions a pair that counting may cost, that is 6. */
+/* The hot paths below end in a jump wherever they leave the common case, so that nothing has to be
+ * saved across a call: of the 30 instructions a pair that counting may cost, that is 6. */
 
-/* The thread's first allocation (look_bytes begins as 0), and every MT_GROWTH_STEP_BYTES of allocation after it. */
+/* The thread's first allocation (look_bytes begins as 0), and every MT_GROWTH_STEP_BYTES of
+ * allocation after it. */
 static MT_COLD void *look(void *block)
 {
 	int kept = errno;
@@ -126,7 +128,8 @@ static void counted_free(void *ptr)
 	header = mt_glibc_header(ptr);
 	if (mt_unlikely(mt_glibc_is_mapped(header)))
 		free_mapped(ptr);
-	else if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes, mt_glibc_heap_usable(header))))
+	else if (mt_unlikely(!mt_account_bump_known(&mt_thread_counters.freed_bytes,
+						    mt_glibc_heap_usable(header))))
 		free_unknown(ptr);
 	else
 		next.free(ptr);
@@ -139,8 +142,7 @@ static size_t counted_malloc_usable_size(void *ptr)
 
 static const struct mt_heap_ops counted_ops = {
 #define X(type, name, params, args) .name = counted_##name,
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
 #undef X
 };
 
@@ -151,7 +153,6 @@ const struct mt_heap_ops *mt_counted_ops(void)
 }
 
 /* ---- over any other allocator ---- */
-
 
 static MT_COLD void look_uncounted(struct mt_thread_counters *cell)
 {
@@ -166,8 +167,10 @@ static inline void *note_bytes(void *block, size_t asked)
 {
 	struct mt_thread_counters *cell = &mt_thread_counters;
 
-	/* Of one that failed nothing: two absurd ones would turn the sum over, and growth be never looked at again. */
-	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, block ? asked : 0) >= cell->look_bytes))
+	/* Of one that failed nothing: two absurd ones would turn the sum over, and growth be never
+	 * looked at again. */
+	if (mt_unlikely(mt_account_bump(&cell->allocated_bytes, block ? asked : 0) >=
+			cell->look_bytes))
 		look_uncounted(cell);
 	return block;
 }

@@ -1,5 +1,6 @@
-/* heap/dlsym.c -- see heap/dlsym.h. The jumps that leave the caller's return address where the real dlsym looks for
- * it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they may not be relocated yet. */
+/* heap/dlsym.c -- see heap/dlsym.h. The jumps that leave the caller's return address where the real
+ * dlsym looks for it are in dlsym_ARCH.S. Neither tables of pointers nor functions of libc: they
+ * may not be relocated yet. */
 #include "heap/dlsym.h"
 
 #include <errno.h>
@@ -51,23 +52,24 @@ static bool may_be_heap(const char *name)
 /* Our function of this name; NULL where it is none of the family. */
 static const void *own_function(const char *name)
 {
-#define X(type, function, params, args)                                                                                \
-	if (is_same(name, #function))                                                                                  \
+#define X(type, function, params, args)                                                            \
+	if (is_same(name, #function))                                                              \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)
 	MT_HEAP_COMPOSED(X)
 	X(int, malloc_trim, , )
 #undef X
-#define X(type, function, params, args)                                                                                \
-	if (is_same(name, "__libc_" #function))                                                                        \
+#define X(type, function, params, args)                                                            \
+	if (is_same(name, "__libc_" #function))                                                    \
 		return (const void *)(uintptr_t)mt_own_##function;
 	MT_HEAP_LIBC(X)
 #undef X
 	return NULL;
 }
 
-/* An ifunc resolver of another library may ask before the loader has come to us: this word tells. */
+/* An ifunc resolver of another library may ask before the loader has come to us: this word tells.
+ */
 static bool is_relocated(void)
 {
 	static const char *const volatile self = own_code;
@@ -85,7 +87,8 @@ void *mt_dlsym_ask(void *handle, const char *name, const char *version)
 	return by_name ? by_name(handle, name) : NULL;
 }
 
-/* Only what is libc's own: another allocator's name, and that of another libc (dlmopen), stay what they are. */
+/* Only what is libc's own: another allocator's name, and that of another libc (dlmopen), stay what
+ * they are. */
 static MT_COLD void *replace_heap(void *handle, const char *name, const char *version)
 {
 	const void *own = own_function(name);

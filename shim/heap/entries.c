@@ -1,5 +1,6 @@
-/* heap/entries.c -- the exported heap family. Each function is one jump through a table in our own memory, predicted like any
- * other: one instruction, where a branch on a flag and a direct jump are three. No state of the heap, no policy. */
+/* heap/entries.c -- the exported heap family. Each function is one jump through a table in our own
+ * memory, predicted like any other: one instruction, where a branch on a flag and a direct jump are
+ * three. No state of the heap, no policy. */
 #include "heap/entries.h"
 
 #include <stdatomic.h>
@@ -16,45 +17,47 @@ MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
 #undef X
 
-/* Read plainly, since an atomic load costs a second instruction on each call; written by atomic stores of one pointer
- * each. A call that still sees the old pointer is served as well by the old way. */
+/* Read plainly, since an atomic load costs a second instruction on each call; written by atomic
+ * stores of one pointer each. A call that still sees the old pointer is served as well by the old
+ * way. */
 static struct mt_heap_ops serving = {
 #define X(type, name, params, args) .name = first_##name,
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
 #undef X
 };
 
-#define X(type, name, params, args)                                                                                   \
-	MT_EXPORT type name params;                                                                                   \
-	MT_EXPORT type name params                                                                                    \
-	{                                                                                                             \
-		mt_lock_check_outside(#name);                                                                         \
-		return serving.name args;                                                                             \
+#define X(type, name, params, args)                                                                \
+	MT_EXPORT type name params;                                                                \
+	MT_EXPORT type name params                                                                 \
+	{                                                                                          \
+		mt_lock_check_outside(#name);                                                      \
+		return serving.name args;                                                          \
 	}
 MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
 #undef X
 
-#define X(type, name, params, args)                                                                                   \
-	static type first_##name params                                                                               \
-	{                                                                                                             \
-		mt_init_start_heap();                                                                                 \
-		return (serving.name == first_##name ? mt_bootstrap_ops.name : serving.name) args;                         \
+#define X(type, name, params, args)                                                                \
+	static type first_##name params                                                            \
+	{                                                                                          \
+		mt_init_start_heap();                                                              \
+		return (serving.name == first_##name ? mt_bootstrap_ops.name : serving.name) args; \
 	}
 MT_HEAP_MAKERS(X)
 MT_HEAP_KEEPERS(X)
 #undef X
 
-/* ---- the embedded jemalloc by way of us: at first, once after growth, and always where the bootstrap arena was used ---- */
+/* ---- the embedded jemalloc by way of us: at first, once after growth, and always where the
+ * bootstrap arena was used ---- */
 
 #ifndef MT_NO_JEMALLOC
 #define CALLS_A_LOOK 512u
 
 static _Atomic unsigned char growth_noted;
-static _Atomic unsigned char watched; /* makers go on coming by the cold path; flag, no ordering */
+static _Atomic unsigned char watched;  /* makers go on coming by the cold path; flag, no ordering */
 static _Atomic unsigned char is_young; /* nobody has looked yet; flag, no ordering */
-static MT_TLS uint32_t calls; /* a shared one would be fought for by a child's threads at every call */
+/* a shared one would be fought for by a child's threads at every call */
+static MT_TLS uint32_t calls;
 static bool may_jump;
 
 /* relaxed: the functions are code, there is nothing behind the pointer to order */
@@ -67,9 +70,9 @@ static void jump_makers(void)
 #undef X
 }
 
-/* Memory that is not the heap's makes a process large as well, and the heap may never grow after its beginning. So the process
- * is looked at once when it has made some calls: later than at its birth, when its arrays are not touched yet, and not at
- * all where it is as short as most are. */
+/* Memory that is not the heap's makes a process large as well, and the heap may never grow after
+ * its beginning. So the process is looked at once when it has made some calls: later than at its
+ * birth, when its arrays are not touched yet, and not at all where it is as short as most are. */
 static bool is_grown_up(void)
 {
 	if (!atomic_load_explicit(&is_young, memory_order_relaxed))
@@ -96,13 +99,13 @@ static MT_COLD void look_at_growth(void)
 		mt_init_note_growth();
 }
 
-#define X(type, name, params, args)                                                                                   \
-	static MT_COLD type grown_##name params                                                                       \
-	{                                                                                                             \
-		type answer = je_##name args;                                                                        \
-                                                                                                                      \
-		look_at_growth();                                                                                     \
-		return answer;                                                                                        \
+#define X(type, name, params, args)                                                                \
+	static MT_COLD type grown_##name params                                                    \
+	{                                                                                          \
+		type answer = je_##name args;                                                      \
+                                                                                                   \
+		look_at_growth();                                                                  \
+		return answer;                                                                     \
 	}
 MT_HEAP_MAKERS(X)
 #undef X
@@ -112,7 +115,7 @@ static const struct mt_heap_ops grown_ops = {
 	MT_HEAP_MAKERS(X)
 #undef X
 #define X(type, name, params, args) .name = je_##name,
-	MT_HEAP_KEEPERS(X)
+		MT_HEAP_KEEPERS(X)
 #undef X
 };
 
@@ -152,7 +155,7 @@ void mt_heap_serve(const struct mt_heap_ops *given)
 {
 	if (mt_bootstrap_used())
 		given = mt_late_free_ops(given);
-	/* release: what the functions rely on has been set up before */
+		/* release: what the functions rely on has been set up before */
 #define X(type, name, params, args) __atomic_store_n(&serving.name, given->name, __ATOMIC_RELEASE);
 	MT_HEAP_MAKERS(X)
 	MT_HEAP_KEEPERS(X)

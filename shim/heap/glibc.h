@@ -1,8 +1,8 @@
-/* heap/glibc.h -- the size in the chunk headers of glibc's malloc.
- * Source of the layout: glibc malloc/malloc.c ("Vital statistics"): the word before a block holds the chunk's size with
- * three flag bits, of which 2 marks a chunk that was mapped on its own. malloc_usable_size answers size - 8, or
- * size - 16 for a mapped chunk. mt_glibc_check compares that with the real malloc_usable_size before it is relied on:
- * a tagged or hardened build may differ. */
+/* heap/glibc.h -- the size in the chunk headers of glibc's malloc. Source of the layout: glibc
+ * malloc/malloc.c ("Vital statistics"): the word before a block holds the chunk's size with three
+ * flag bits, of which 2 marks a chunk that was mapped on its own. malloc_usable_size answers size -
+ * 8, or size - 16 for a mapped chunk. mt_glibc_check compares that with the real malloc_usable_size
+ * before it is relied on: a tagged or hardened build may differ. */
 #ifndef MT_HEAP_GLIBC_H
 #define MT_HEAP_GLIBC_H
 

@@ -1,5 +1,6 @@
-/* heap/jemalloc.c -- the embedded jemalloc as a backend: its settings, its figures, its purge, and the few calls of
- * it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...). */
+/* heap/jemalloc.c -- the embedded jemalloc as a backend: its settings, its figures, its purge, and
+ * the few calls of it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...).
+ */
 #include "heap/jemalloc.h"
 
 #include <errno.h>
@@ -48,11 +49,12 @@ static void (*fork_prepare)(void);
 static void (*fork_parent)(void);
 static void (*fork_child)(void);
 
-/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same for all threads,
- * since both are in one thread-local object. Found by asking once. */
+/* Where, from the address that jemalloc announces for a thread, its two byte counters lie; the same
+ * for all threads, since both are in one thread-local object. Found by asking once. */
 static _Atomic ptrdiff_t allocated_offset;
 static _Atomic ptrdiff_t freed_offset;
-static _Atomic int offsets_state; /* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+/* 0 not asked, 1 known, -1 not to be had; release/acquire with the two above */
+static _Atomic int offsets_state;
 static MT_TLS const char *own_counters;
 
 /* ---- what jemalloc asks of libc, and gets from us ---- */
@@ -63,7 +65,8 @@ char *mt_je_secure_getenv(const char *name)
 	return (char *)(uintptr_t)conf;
 }
 
-/* /etc/malloc.conf is meant for a stock jemalloc; one that turned decay on would put purging on program threads. */
+/* /etc/malloc.conf is meant for a stock jemalloc; one that turned decay on would put purging on
+ * program threads. */
 ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
 {
 	(void)path;
@@ -73,8 +76,9 @@ ssize_t mt_je_readlink(const char *path, char *out, size_t out_bytes)
 	return -1;
 }
 
-/* A thread that jemalloc knows and whose end it does not hear of stays in its lists, which go through the thread's stack:
- * the next that begins or ends there crashes. With an outer key that may happen; so it does not begin with one. */
+/* A thread that jemalloc knows and whose end it does not hear of stays in its lists, which go
+ * through the thread's stack: the next that begins or ends there crashes. With an outer key that
+ * may happen; so it does not begin with one. */
 int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 {
 	int answer = pthread_key_create(key, destructor);
@@ -85,7 +89,8 @@ int mt_je_pthread_key_create(pthread_key_t *key, void (*destructor)(void *))
 	return EAGAIN;
 }
 
-/* jemalloc calls this once per thread, with the address of its thread-local object, and again while the thread dies. */
+/* jemalloc calls this once per thread, with the address of its thread-local object, and again while
+ * the thread dies. */
 int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 {
 	int answer = pthread_setspecific(key, value);
@@ -97,7 +102,8 @@ int mt_je_pthread_setspecific(pthread_key_t key, const void *value)
 	return answer;
 }
 
-/* Its handlers are called from core/init.c: of two registrations nobody could say which runs first. */
+/* Its handlers are called from core/init.c: of two registrations nobody could say which runs first.
+ */
 int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
 	fork_prepare = prepare;
@@ -109,9 +115,12 @@ int mt_je_pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*chi
 void *mt_je_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
 	int kept = errno;
-	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags) ? mmap(address, bytes, protection, flags, fd, offset) : MAP_FAILED;
+	void *answer = mt_jemalloc_kernel_has(bytes, protection, flags)
+			       ? mmap(address, bytes, protection, flags, fd, offset)
+			       : MAP_FAILED;
 
-	if (mt_unlikely(answer != MAP_FAILED && !address && !mt_jemalloc_reserve_accepts(answer, bytes))) {
+	if (mt_unlikely(answer != MAP_FAILED && !address &&
+			!mt_jemalloc_reserve_accepts(answer, bytes))) {
 		(void)munmap(answer, bytes);
 		answer = MAP_FAILED;
 	}
@@ -131,7 +140,8 @@ int mt_je_clock_gettime(clockid_t clock, struct timespec *out)
 	return mt_os_clock(clock, out);
 }
 
-/* For the same reason: libfaketime stands before these too, and looks for what it hides when it is first called. */
+/* For the same reason: libfaketime stands before these too, and looks for what it hides when it is
+ * first called. */
 long mt_je_syscall(long number, long a, long b, long c, long d, long e)
 {
 	return mt_raw_syscall(number, a, b, c, d, e);
@@ -150,12 +160,13 @@ pid_t mt_je_getpid(void)
 	return mt_os_getpid();
 }
 
-/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of, what the worker
- * held in that moment would stay held for ever. Source: struct __pthread_mutex_s of glibc, whose plain mutexes note
- * the thread that holds them. */
+/* jemalloc comes here when it has tried and spun. In a child that fork's handlers know nothing of,
+ * what the worker held in that moment would stay held for ever. Source: struct __pthread_mutex_s of
+ * glibc, whose plain mutexes note the thread that holds them. */
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	if (mt_unlikely(mt_raw_clone_left_behind(__atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
+	if (mt_unlikely(mt_raw_clone_left_behind(
+		    __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED))))
 		(void)pthread_mutex_init(mutex, NULL);
 	return pthread_mutex_lock(mutex);
 }
@@ -175,8 +186,9 @@ void mt_jemalloc_fork_prepare(void)
 {
 	mt_lock_check_enter(MT_RANK_prof_gate);
 	mt_jemalloc_prof_close_gate();
-	/* jemalloc marks an arena that it purges, and drops its own locks meanwhile: a child forked in between would have the mark
-	 * for ever, and could never purge that arena. So fork waits for it, before it takes jemalloc's locks. */
+	/* jemalloc marks an arena that it purges, and drops its own locks meanwhile: a child forked
+	 * in between would have the mark for ever, and could never purge that arena. So fork waits
+	 * for it, before it takes jemalloc's locks. */
 	holds_purge = mt_purge_hold();
 	mt_lock_check_enter(MT_RANK_jemalloc);
 	if (fork_prepare)
@@ -213,7 +225,8 @@ int je_bare_posix_memalign(void **out, size_t alignment, size_t size);
 
 void *je_realloc(void *ptr, size_t size)
 {
-	void *fresh = mt_jemalloc_moves(ptr, size) ? mt_jemalloc_move(ptr, size) : je_bare_realloc(ptr, size);
+	void *fresh = mt_jemalloc_moves(ptr, size) ? mt_jemalloc_move(ptr, size)
+						   : je_bare_realloc(ptr, size);
 
 	if (mt_unlikely(!fresh) && size)
 		errno = ENOMEM;
@@ -230,7 +243,8 @@ void *je_memalign(size_t alignment, size_t size)
 		errno = EINVAL;
 		return NULL;
 	}
-	fresh = je_bare_memalign(power, size ? size : 1); /* of nothing it gives the next best 8 bytes, aligned to 8 */
+	/* of nothing it gives the next best 8 bytes, aligned to 8 */
+	fresh = je_bare_memalign(power, size ? size : 1);
 	if (!fresh)
 		errno = ENOMEM;
 	return fresh;
@@ -288,8 +302,10 @@ static bool ask_offsets(void)
 	known = je_mallctl("thread.allocatedp", &allocated, &bytes, NULL, 0) == 0 &&
 		je_mallctl("thread.deallocatedp", &freed, &bytes, NULL, 0) == 0 && own_counters;
 	if (known) {
-		atomic_store_explicit(&allocated_offset, (const char *)allocated - own_counters, memory_order_relaxed);
-		atomic_store_explicit(&freed_offset, (const char *)freed - own_counters, memory_order_relaxed);
+		atomic_store_explicit(&allocated_offset, (const char *)allocated - own_counters,
+				      memory_order_relaxed);
+		atomic_store_explicit(&freed_offset, (const char *)freed - own_counters,
+				      memory_order_relaxed);
 	}
 	atomic_store_explicit(&offsets_state, known ? 1 : -1, memory_order_release);
 	return known;
@@ -299,7 +315,8 @@ static uint64_t read_counter(const char *at)
 {
 	uint64_t value;
 
-	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old or the new one. */
+	/* Written by its owner with plain 8-byte stores: on a 64-bit machine a reader sees the old
+	 * or the new one. */
 	__atomic_load((const uint64_t *)(const void *)at, &value, __ATOMIC_RELAXED);
 	return value;
 }
@@ -314,7 +331,8 @@ bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_
 	*out_allocated = *out_freed = 0;
 	if (!base)
 		return true;
-	*out_allocated = read_counter(base + atomic_load_explicit(&allocated_offset, memory_order_relaxed));
+	*out_allocated =
+		read_counter(base + atomic_load_explicit(&allocated_offset, memory_order_relaxed));
 	*out_freed = read_counter(base + atomic_load_explicit(&freed_offset, memory_order_relaxed));
 	return true;
 }
@@ -345,7 +363,8 @@ static bool renew_figures(void)
 	size_t bytes = sizeof(epoch);
 	bool done;
 
-	mt_jemalloc_know_thread(); /* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	/* who is new to jemalloc is told to the account, whose lock fork takes before this one */
+	mt_jemalloc_know_thread();
 	mt_purge_enter();
 	mt_jemalloc_pages_before_epoch();
 	done = je_mallctl("epoch", &epoch, &bytes, &epoch, bytes) == 0;
@@ -364,22 +383,26 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 		return false;
 	memset(out, 0, sizeof(*out));
 	out->live_bytes = ask("stats.allocated");
-	out->dirty_bytes = (ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
+	out->dirty_bytes =
+		(ask("stats.arenas.4096.pdirty") + ask("stats.arenas.4096.pmuzzy")) * page;
 	out->active_bytes = ask("stats.active");
 	out->resident_bytes = ask("stats.resident");
 	out->mapped_bytes = ask("stats.mapped");
 	out->retained_bytes = ask("stats.retained");
 	out->metadata_bytes = ask("stats.metadata");
 	out->arenas_count = mt_jemalloc_arenas_count();
-	out->alloc_count = ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
-	out->free_count = ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
+	out->alloc_count =
+		ask("stats.arenas.4096.small.nmalloc") + ask("stats.arenas.4096.large.nmalloc");
+	out->free_count =
+		ask("stats.arenas.4096.small.ndalloc") + ask("stats.arenas.4096.large.ndalloc");
 	return true;
 }
 
 /* ---- purge ---- */
 
-/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them are in use is not asked:
- * jemalloc's answer is as old as the last epoch, and one that has never been used is passed over by it. */
+/* Arena by arena: a thread that wants pages of an arena waits at most for that one. Which of them
+ * are in use is not asked: jemalloc's answer is as old as the last epoch, and one that has never
+ * been used is passed over by it. */
 static void jemalloc_purge(struct mt_purge_outcome *out)
 {
 	unsigned int count = mt_jemalloc_arenas_count();
@@ -408,8 +431,7 @@ static void jemalloc_flush_thread(void)
 
 static const struct mt_heap_ops jemalloc_ops = {
 #define X(type, name, params, args) .name = je_##name,
-	MT_HEAP_MAKERS(X)
-	MT_HEAP_KEEPERS(X)
+	MT_HEAP_MAKERS(X) MT_HEAP_KEEPERS(X)
 #undef X
 };
 
@@ -427,8 +449,9 @@ static const struct mt_backend jemalloc_backend = {
 	.flush_thread = jemalloc_flush_thread,
 };
 
-const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config, const struct mt_backend_hooks *given,
-					     char *out_conf, size_t out_conf_bytes)
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
+					     const struct mt_backend_hooks *given, char *out_conf,
+					     size_t out_conf_bytes)
 {
 	hooks = given;
 	mt_jemalloc_conf(config, out_conf, out_conf_bytes);

@@ -5,8 +5,8 @@
 
 #define MIB_LENGTH 6
 
-/* One of the two kinds of classes: small ones, in slabs, and large ones, each an extent of its own. 4096 is
- * MALLCTL_ARENAS_ALL: all arenas merged. */
+/* One of the two kinds of classes: small ones, in slabs, and large ones, each an extent of its own.
+ * 4096 is MALLCTL_ARENAS_ALL: all arenas merged. */
 struct kind {
 	const char *count, *block, *live;
 	size_t block_at, live_at; /* where the class's number stands in the resolved name */
@@ -14,7 +14,8 @@ struct kind {
 
 static const struct kind kinds[] = {
 	{"arenas.nbins", "arenas.bin.0.size", "stats.arenas.4096.bins.0.curregs", 2, 4},
-	{"arenas.nlextents", "arenas.lextent.0.size", "stats.arenas.4096.lextents.0.curlextents", 2, 4},
+	{"arenas.nlextents", "arenas.lextent.0.size", "stats.arenas.4096.lextents.0.curlextents", 2,
+	 4},
 };
 
 struct name {
@@ -43,12 +44,13 @@ static uint32_t read_kind(const struct kind *kind, struct mt_heap_class *out, ui
 	uint32_t filled = 0;
 	struct name block, live;
 
-	if (je_mallctl(kind->count, &count, &bytes, NULL, 0) != 0 || !resolve(kind->block, &block) ||
-	    !resolve(kind->live, &live))
+	if (je_mallctl(kind->count, &count, &bytes, NULL, 0) != 0 ||
+	    !resolve(kind->block, &block) || !resolve(kind->live, &live))
 		return 0;
 	for (unsigned int i = 0; i < count && filled < most; i++) {
 		block.mib[kind->block_at] = live.mib[kind->live_at] = i;
-		out[filled] = (struct mt_heap_class){.block_bytes = ask(&block), .live_count = ask(&live)};
+		out[filled] = (struct mt_heap_class){.block_bytes = ask(&block),
+						     .live_count = ask(&live)};
 		filled += out[filled].live_count > 0;
 	}
 	return filled;

@@ -6,31 +6,37 @@
 
 #include "core/log.h"
 
-/* No decay: jemalloc's own purging runs on the program's threads and forgets that re-dirtied pages are in use (16.9 s
- * where this takes 1.8 s on malloc_large); the worker purges by policy instead. Blocks from 256 kB on come from one arena for all
- * threads: freed pages serve only their own arena, and a threaded server kept its large buffers free in each (peak 816 MiB, 532
- * with this). Its lock is taken once for at least 64 pages that somebody will touch. Without decay nothing is purged there
- * at once, as it is in jemalloc as shipped. No limit to how large a free extent may be split:
- * the usual one counts on decay, without which a large hole would never be used for small requests again (a heap of
- * 100 MB grew by its own size in each of 8 cycles).
+/* No decay: jemalloc's own purging runs on the program's threads and forgets that re-dirtied pages
+ * are in use (16.9 s where this takes 1.8 s on malloc_large); the worker purges by policy instead.
+ * Blocks from 256 kB on come from one arena for all threads: freed pages serve only their own
+ * arena, and a threaded server kept its large buffers free in each (peak 816 MiB, 532 with this).
+ * Its lock is taken once for at least 64 pages that somebody will touch. Without decay nothing is
+ * purged there at once, as it is in jemalloc as shipped. No limit to how large a free extent may be
+ * split: the usual one counts on decay, without which a large hole would never be used for small
+ * requests again (a heap of 100 MB grew by its own size in each of 8 cycles).
  *
- * Slabs of one page, since one block that stays pins its whole slab: 2 million blocks of which 1 in 16 stays keep 543 MiB
- * after a purge instead of 1144. Two pages for 2560 B and three (jemalloc's own) for 3072 B, of which a page would hold one
- * and waste a third of itself. A thread's cache is then counted in slabs of fewer blocks, so it has 8 slabs instead of
- * 2, 20 blocks at least and 200 at most as ever: otherwise it is refilled so often that a mixed pair of malloc and free
- * costs 105 instructions instead of 96 (99 with jemalloc's own slabs and caches). Making more slabs costs survivors about a
- * fifth more CPU time. docs/tuning.md has the others. */
-#define DEFAULT_CONF                                                                              \
-	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:64,"   \
+ * Slabs of one page, since one block that stays pins its whole slab: 2 million blocks of which 1 in
+ * 16 stays keep 543 MiB after a purge instead of 1144. Two pages for 2560 B and three (jemalloc's
+ * own) for 3072 B, of which a page would hold one and waste a third of itself. A thread's cache is
+ * then counted in slabs of fewer blocks, so it has 8 slabs instead of 2, 20 blocks at least and 200
+ * at most as ever: otherwise it is refilled so often that a mixed pair of malloc and free costs 105
+ * instructions instead of 96 (99 with jemalloc's own slabs and caches). Making more slabs costs
+ * survivors about a fifth more CPU time. docs/tuning.md has the others. */
+#define DEFAULT_CONF                                                                               \
+	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
+	"64,"                                                                                      \
 	"lg_tcache_nslots_mul:3"
 #define DEFAULT_SLABS "slab_sizes:1-2048:1|2049-2560:2|3073-4096:1"
 
-/* The first four are refused to everyone: a bad setting is a line on stderr, never the end of the program; a thread
- * that jemalloc starts from inside itself, before the program's libraries are initialised, hangs it; and the events that would
- * print statistics serve something else (jemalloc_event.h). */
+/* The first four are refused to everyone: a bad setting is a line on stderr, never the end of the
+ * program; a thread that jemalloc starts from inside itself, before the program's libraries are
+ * initialised, hangs it; and the events that would print statistics serve something else
+ * (jemalloc_event.h). */
 #define REFUSED_ALWAYS 4
 static const char *const refused_keys[] = {
-	"abort_conf", "background_thread", "max_background_threads", "stats_interval", "dirty_decay_ms", "muzzy_decay_ms", "decay_time",
+	"abort_conf",     "background_thread", "max_background_threads",
+	"stats_interval", "dirty_decay_ms",    "muzzy_decay_ms",
+	"decay_time",
 };
 
 static bool is_refused(const char *pair, size_t length, size_t keys)
@@ -90,7 +96,8 @@ static const char *stock_conf(void)
 	return "";
 }
 
-/* Nothing at all where it is not asked for. No file of jemalloc's own making: an empty prefix forbids that. */
+/* Nothing at all where it is not asked for. No file of jemalloc's own making: an empty prefix
+ * forbids that. */
 static const char *prof_conf(const struct mt_config *config)
 {
 	switch ((enum mt_prof_choice)config->prof) {
@@ -109,14 +116,16 @@ void mt_jemalloc_conf(const struct mt_config *config, char *out, size_t out_byte
 {
 	out[0] = 0;
 	append_conf(out, out_bytes, DEFAULT_CONF, 0);
-	/* jemalloc adds up all that it is given: ours beside the user's would stay for each class that the user does not name. */
+	/* jemalloc adds up all that it is given: ours beside the user's would stay for each class
+	 * that the user does not name. */
 	if (!has_key(stock_conf(), "slab_sizes") && !has_key(config->malloc_conf, "slab_sizes"))
 		append_conf(out, out_bytes, DEFAULT_SLABS, 0);
 	if (config->arena_max) {
 		char pair[40];
 
 		append_pair(out, out_bytes, pair,
-			    mt_format(pair, sizeof(pair), "narenas:%llu", (unsigned long long)config->arena_max));
+			    mt_format(pair, sizeof(pair), "narenas:%llu",
+				      (unsigned long long)config->arena_max));
 	}
 	append_conf(out, out_bytes, prof_conf(config), 0);
 	append_conf(out, out_bytes, stock_conf(), sizeof(refused_keys) / sizeof(refused_keys[0]));

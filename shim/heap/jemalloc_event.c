@@ -2,8 +2,9 @@
 
 #include <stddef.h>
 
-/* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics every opt.stats_interval bytes,
- * and is there at all where that is set. With a version whose functions are others it would print: jemalloc.mk looks. */
+/* Internal to jemalloc 5.3: src/stats.c, src/thread_event.c. There the event prints statistics
+ * every opt.stats_interval bytes, and is there at all where that is set. With a version whose
+ * functions are others it would print: jemalloc.mk looks. */
 extern int64_t je_opt_stats_interval __attribute__((weak));
 void mt_je_stats_interval_event_handler(void *thread, uint64_t elapsed_bytes);
 uint64_t mt_je_stats_interval_new_event_wait(void *thread);

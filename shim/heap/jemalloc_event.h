@@ -1,11 +1,13 @@
-/* heap/jemalloc_event.h -- jemalloc's thread events, as a sign that a thread has allocated so many bytes more. */
+/* heap/jemalloc_event.h -- jemalloc's thread events, as a sign that a thread has allocated so many
+ * bytes more. */
 #ifndef MT_HEAP_JEMALLOC_EVENT_H
 #define MT_HEAP_JEMALLOC_EVENT_H
 
 #include <stdint.h>
 
-/* Before jemalloc's first use. took: called by each thread after so many bytes that it has allocated, once its block is made,
- * with no lock of jemalloc's held. Never called by a version that has no such events (before 5.3). */
+/* Before jemalloc's first use. took: called by each thread after so many bytes that it has
+ * allocated, once its block is made, with no lock of jemalloc's held. Never called by a version
+ * that has no such events (before 5.3). */
 void mt_jemalloc_event_use(uint64_t step_bytes, void (*took)(void));
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "sys/attr.h"
 
-/* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk). */
+/* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
+ */
 extern size_t je_large_salloc(void *thread, const void *extent) __attribute__((weak));
 extern void __real_je_large_dalloc(void *thread, void *extent) __attribute__((weak));
 void __wrap_je_large_dalloc(void *thread, void *extent);

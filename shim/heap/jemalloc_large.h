@@ -1,14 +1,16 @@
-/* heap/jemalloc_large.h -- large blocks that are freed. libc unmaps a block of 32 MB or more when it is freed; jemalloc keeps its pages
- * until somebody purges, and a child or a mapping that wants as much at once may find the limit reached. So somebody is told. */
+/* heap/jemalloc_large.h -- large blocks that are freed. libc unmaps a block of 32 MB or more when
+ * it is freed; jemalloc keeps its pages until somebody purges, and a child or a mapping that wants
+ * as much at once may find the limit reached. So somebody is told. */
 #ifndef MT_HEAP_JEMALLOC_LARGE_H
 #define MT_HEAP_JEMALLOC_LARGE_H
 
 #include <stddef.h>
 
-#define MT_JEMALLOC_LARGE_LEAST (32u << 20) /* bytes: the most that glibc's threshold of mmap comes to */
+/* bytes: the most that glibc's threshold of mmap comes to */
+#define MT_JEMALLOC_LARGE_LEAST (32u << 20)
 
-/* freed: called by the thread that has freed such a block, with none of jemalloc's locks held. Never called by a version of jemalloc
- * whose functions are others. */
+/* freed: called by the thread that has freed such a block, with none of jemalloc's locks held.
+ * Never called by a version of jemalloc whose functions are others. */
 void mt_jemalloc_large_use(void (*freed)(void));
 
 #endif

@@ -1,19 +1,23 @@
-/* heap/jemalloc_math.c -- the three functions of libm that jemalloc's heap profiler calls: log spaces its samples, exp and
- * round scale what it counted. libm alone for these would be one more library to open, map and relocate at every start of
- * every small program under the preload, which is a good part of what such a start costs; here they are as exact as what
- * they are used for needs: to a few units in the last place. Rank 1. */
+/* heap/jemalloc_math.c -- the three functions of libm that jemalloc's heap profiler calls: log
+ * spaces its samples, exp and round scale what it counted. libm alone for these would be one more
+ * library to open, map and relocate at every start of every small program under the preload, which
+ * is a good part of what such a start costs; here they are as exact as what they are used for
+ * needs: to a few units in the last place. Rank 1. */
 #include "heap/jemalloc_math.h"
 
 #include <stdint.h>
 #include <string.h>
 
-#define LN2        0x1.62e42fefa39efp-1
-#define LN2_HIGH   0x1.62e42feep-1        /* its low bits are 0: times a small whole number it is exact */
-#define LN2_LOW    0x1.a39ef35793c76p-33
-#define SQRT2      0x1.6a09e667f3bcdp+0
-#define EXP_MOST   709.78                 /* above it a double overflows, below its negative only denormals are left */
-#define LOG_TERMS  23                     /* |s| <= 0.1716: the first term left out is below 1e-19 */
-#define EXP_TERMS  14                     /* |rest| <= ln2 / 2: likewise */
+#define LN2 0x1.62e42fefa39efp-1
+/* its low bits are 0: times a small whole number it is exact */
+#define LN2_HIGH 0x1.62e42feep-1
+#define LN2_LOW  0x1.a39ef35793c76p-33
+#define SQRT2    0x1.6a09e667f3bcdp+0
+/* above it a double overflows, below its negative only denormals are left */
+#define EXP_MOST 709.78
+/* |s| <= 0.1716: the first term left out is below 1e-19 */
+#define LOG_TERMS     23
+#define EXP_TERMS     14 /* |rest| <= ln2 / 2: likewise */
 #define FRACTION_BITS 52
 #define BIAS          1023
 
@@ -26,7 +30,8 @@ static double two_to(int64_t power)
 	return value;
 }
 
-/* ln(m * 2^k) = k ln 2 + 2 artanh((m - 1) / (m + 1)). jemalloc asks for the logarithm of normal positive numbers alone. */
+/* ln(m * 2^k) = k ln 2 + 2 artanh((m - 1) / (m + 1)). jemalloc asks for the logarithm of normal
+ * positive numbers alone. */
 double mt_je_log(double x)
 {
 	uint64_t bits;

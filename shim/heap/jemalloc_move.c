@@ -18,7 +18,8 @@ bool mt_jemalloc_is_move(void *ptr, size_t bytes)
 {
 	size_t held = je_malloc_usable_size(ptr);
 
-	return held >= MT_JEMALLOC_MOVE_LEAST && bytes > held && je_xallocx(ptr, bytes, 0, 0) < bytes;
+	return held >= MT_JEMALLOC_MOVE_LEAST && bytes > held &&
+	       je_xallocx(ptr, bytes, 0, 0) < bytes;
 }
 
 /* The whole pages of [from, to), whose content is needed no more. */
@@ -41,7 +42,8 @@ static unsigned int arena_of(void *block)
 	return index;
 }
 
-/* Or jemalloc would count the old block's pages as free and resident, and who reckons with them would think that the limit is far. */
+/* Or jemalloc would count the old block's pages as free and resident, and who reckons with them
+ * would think that the limit is far. */
 static void purge(unsigned int arena)
 {
 	if (arena == UINT_MAX || !mt_purge_enter_within(PURGE_WAIT_NS))
@@ -50,7 +52,8 @@ static void purge(unsigned int arena)
 	mt_purge_leave();
 }
 
-/* The allocation comes before the first byte is copied: if it brings the process near a limit, free memory goes back now. */
+/* The allocation comes before the first byte is copied: if it brings the process near a limit, free
+ * memory goes back now. */
 void *mt_jemalloc_move(void *ptr, size_t bytes)
 {
 	size_t held = je_malloc_usable_size(ptr);

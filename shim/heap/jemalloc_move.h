@@ -1,6 +1,7 @@
-/* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one and keeps the old one's pages, where libc moves
- * the pages (mremap): a Python list of 146 MB reached a peak of 930 MB, and programs that fit their limit were killed. Here each piece of
- * the old block goes back to the kernel once it is copied. */
+/* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one and
+ * keeps the old one's pages, where libc moves the pages (mremap): a Python list of 146 MB reached a
+ * peak of 930 MB, and programs that fit their limit were killed. Here each piece of the old block
+ * goes back to the kernel once it is copied. */
 #ifndef MT_HEAP_JEMALLOC_MOVE_H
 #define MT_HEAP_JEMALLOC_MOVE_H
 
@@ -9,17 +10,20 @@
 
 #include "sys/attr.h"
 
-#define MT_JEMALLOC_MOVE_LEAST (4u << 20) /* bytes: smaller blocks are left to jemalloc */
+/* bytes: smaller blocks are left to jemalloc */
+#define MT_JEMALLOC_MOVE_LEAST (4u << 20)
 
 /* The block is large, and cannot grow in place; where it can, it has. */
 bool mt_jemalloc_is_move(void *ptr, size_t bytes);
 
-/* realloc of such a block. NULL with errno ENOMEM: there is no memory, and the block is as it was. */
+/* realloc of such a block. NULL with errno ENOMEM: there is no memory, and the block is as it was.
+ */
 void *mt_jemalloc_move(void *ptr, size_t bytes);
 
 static inline bool mt_jemalloc_moves(void *ptr, size_t bytes)
 {
-	return mt_unlikely(bytes > MT_JEMALLOC_MOVE_LEAST) && ptr && mt_jemalloc_is_move(ptr, bytes);
+	return mt_unlikely(bytes > MT_JEMALLOC_MOVE_LEAST) && ptr &&
+	       mt_jemalloc_is_move(ptr, bytes);
 }
 
 #endif

@@ -8,12 +8,14 @@
 
 #define CHECKED_COUNT 16u /* arenas that are compared */
 
-/* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack them. */
+/* Internal to jemalloc 5: src/jemalloc.c, src/ctl.c, src/arena.c. Weak: another version may lack
+ * them. */
 extern void *je_arenas[] __attribute__((weak));
 extern unsigned int je_manual_arena_base __attribute__((weak));
 extern unsigned int je_narenas_total_get(void) __attribute__((weak));
-extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads, const char **dss,
-				       ssize_t *dirty_decay_ms, ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
+extern void je_arena_basic_stats_merge(void *thread, void *arena, unsigned int *threads,
+				       const char **dss, ssize_t *dirty_decay_ms,
+				       ssize_t *muzzy_decay_ms, size_t *active, size_t *dirty,
 				       size_t *muzzy) __attribute__((weak));
 
 struct pages {
@@ -24,13 +26,15 @@ static struct pages before[CHECKED_COUNT];
 enum { UNKNOWN, BELIEVED, REFUTED };
 static _Atomic int state; /* no ordering */
 
-/* The purge under way: its arena, and how many free pages that had. Written under the purge lock; counters, no ordering. */
+/* The purge under way: its arena, and how many free pages that had. Written under the purge lock;
+ * counters, no ordering. */
 static _Atomic unsigned int purged_arena;
 static _Atomic size_t purged_pages; /* 0: there is none */
 
 static bool is_there(void)
 {
-	return je_arenas && &je_manual_arena_base && je_narenas_total_get && je_arena_basic_stats_merge;
+	return je_arenas && &je_manual_arena_base && je_narenas_total_get &&
+	       je_arena_basic_stats_merge;
 }
 
 static void add_arena(unsigned int index, struct pages *sum)
@@ -41,11 +45,12 @@ static void add_arena(unsigned int index, struct pages *sum)
 	ssize_t decay_ms[2];
 
 	if (arena)
-		je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1], &sum->active,
-					   &sum->dirty, &sum->muzzy);
+		je_arena_basic_stats_merge(NULL, arena, &threads, &dss, &decay_ms[0], &decay_ms[1],
+					   &sum->active, &sum->dirty, &sum->muzzy);
 }
 
-/* Arenas from the base on are the program's, which may destroy them; those before are never given up. */
+/* Arenas from the base on are the program's, which may destroy them; those before are never given
+ * up. */
 static bool has_own_arenas_only(void)
 {
 	return je_narenas_total_get() <= je_manual_arena_base;
@@ -53,11 +58,13 @@ static bool has_own_arenas_only(void)
 
 static bool are_believed(void)
 {
-	return atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED && has_own_arenas_only();
+	return atomic_load_explicit(&state, memory_order_relaxed) == BELIEVED &&
+	       has_own_arenas_only();
 }
 
-/* A purge takes all free pages of its arena off the counters before it returns the first of them to the kernel. A thread that has no CPU
- * meanwhile must not make others believe that there is room. */
+/* A purge takes all free pages of its arena off the counters before it returns the first of them to
+ * the kernel. A thread that has no CPU meanwhile must not make others believe that there is room.
+ */
 static size_t still_to_go(unsigned int index, const struct pages *arena)
 {
 	size_t all = atomic_load_explicit(&purged_pages, memory_order_relaxed);
@@ -131,8 +138,8 @@ static size_t free_pages(unsigned int *out_most)
 	return sum;
 }
 
-/* The lock is given to who waits for it after each arena. Once round: pages become free faster than they go where other threads
- * free a lot. */
+/* The lock is given to who waits for it after each arena. Once round: pages become free faster than
+ * they go where other threads free a lot. */
 static enum mt_reclaimed reclaim_largest(uint64_t keep_bytes, uint64_t patience_ns)
 {
 	enum mt_reclaimed got = MT_RECLAIMED_NOTHING;
@@ -202,7 +209,8 @@ static bool are_equal(const struct pages *a, const struct pages *b)
 	return a->active == b->active && a->dirty == b->dirty && a->muzzy == b->muzzy;
 }
 
-/* An arena that other threads have moved meanwhile says nothing; of the others all must agree, and one at least. */
+/* An arena that other threads have moved meanwhile says nothing; of the others all must agree, and
+ * one at least. */
 void mt_jemalloc_pages_after_epoch(void)
 {
 	bool seen = false;
@@ -211,7 +219,8 @@ void mt_jemalloc_pages_after_epoch(void)
 		return;
 	for (unsigned int index = 0; index < checked_count(); index++) {
 		struct pages now = {0};
-		const struct pages epoch = {told("stats.arenas.0.pactive", index), told("stats.arenas.0.pdirty", index),
+		const struct pages epoch = {told("stats.arenas.0.pactive", index),
+					    told("stats.arenas.0.pdirty", index),
 					    told("stats.arenas.0.pmuzzy", index)};
 
 		add_arena(index, &now);

@@ -1,5 +1,5 @@
-/* heap/jemalloc_prof.c -- jemalloc's heap profiler: switched on and off, and asked for its profile. Its unwinder is in
- * jemalloc_unwind.c. */
+/* heap/jemalloc_prof.c -- jemalloc's heap profiler: switched on and off, and asked for its profile.
+ * Its unwinder is in jemalloc_unwind.c. */
 #include "heap/jemalloc.h"
 
 #include <errno.h>
@@ -37,10 +37,12 @@ static enum mt_err prof_sample(bool on)
 	if (!ask_flag("opt.prof"))
 		return MT_ERR_NOT_AVAILABLE;
 	if (on && !mt_jemalloc_find_unwinder()) {
-		mt_log(MT_LOG_WARN, "the heap profiler cannot walk stacks: it needs libgcc_s.so.1, glibc 2.35 and process_vm_readv");
+		mt_log(MT_LOG_WARN, "the heap profiler cannot walk stacks: it needs libgcc_s.so.1, "
+				    "glibc 2.35 and process_vm_readv");
 		return MT_ERR_SYSTEM;
 	}
-	return je_mallctl("prof.active", NULL, NULL, &on, sizeof(on)) == 0 ? MT_ERR_OK : MT_ERR_SYSTEM;
+	return je_mallctl("prof.active", NULL, NULL, &on, sizeof(on)) == 0 ? MT_ERR_OK
+									   : MT_ERR_SYSTEM;
 }
 
 /* jemalloc would take whatever lies under that name, a link too, and for all to read. */
@@ -70,11 +72,13 @@ static enum mt_err prof_dump(const char *path)
 	return code == 0 ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
-const struct mt_heap_profiler mt_jemalloc_profiler = {.state = prof_state, .sample = prof_sample, .dump = prof_dump};
+const struct mt_heap_profiler mt_jemalloc_profiler = {
+	.state = prof_state, .sample = prof_sample, .dump = prof_dump};
 
 /* Looked for in the text: a process that does not want it must not even pay for asking jemalloc. */
 void mt_jemalloc_prof_begin(const char *conf)
 {
-	if (strstr(conf, "prof:true") && prof_state() == MT_PROFILER_SAMPLES && prof_sample(true) != MT_ERR_OK)
+	if (strstr(conf, "prof:true") && prof_state() == MT_PROFILER_SAMPLES &&
+	    prof_sample(true) != MT_ERR_OK)
 		(void)prof_sample(false);
 }

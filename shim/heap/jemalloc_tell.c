@@ -20,10 +20,12 @@ void mt_jemalloc_tell_start(const char *given)
 	begins = true;
 }
 
-/* jemalloc's words for a setting that it cannot take; all else is about what the kernel refused it. */
+/* jemalloc's words for a setting that it cannot take; all else is about what the kernel refused it.
+ */
 static bool is_about_settings(const char *line)
 {
-	return strstr(line, "onf ") || strstr(line, "narenas") || strstr(line, "invalid configuration");
+	return strstr(line, "onf ") || strstr(line, "narenas") ||
+	       strstr(line, "invalid configuration");
 }
 
 static const char *about(const char *line)
@@ -31,7 +33,8 @@ static const char *about(const char *line)
 	return is_about_settings(line) ? "MALLOC_CONF or MT_MALLOC_CONF: " : "";
 }
 
-/* On a machine of more than a thousand processors jemalloc's own choice is too high for it: nobody has set that. */
+/* On a machine of more than a thousand processors jemalloc's own choice is too high for it: nobody
+ * has set that. */
 static bool is_own_choice(const char *line)
 {
 	return strstr(line, "narenas to limit") && !strstr(conf, "narenas:");
@@ -79,6 +82,7 @@ void mt_jemalloc_tell(void *unused, const char *text)
 		keep(line);
 		return;
 	}
-	(void)mt_format(whole, sizeof(whole), "mtshim[%d]: warn: %s%s\n", (int)mt_os_getpid(), about(line), line);
+	(void)mt_format(whole, sizeof(whole), "mtshim[%d]: warn: %s%s\n", (int)mt_os_getpid(),
+			about(line), line);
 	mt_log_raw(whole);
 }

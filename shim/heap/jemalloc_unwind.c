@@ -1,18 +1,20 @@
-/* heap/jemalloc_unwind.c -- the unwinder that jemalloc's heap profiler walks stacks with: libgcc_s's _Unwind_Backtrace. It
- * is not linked (a static one needs newer symbols of libc than the oldest distribution we run on has, a shared one would be a
- * DT_NEEDED) but loaded when the profiler is first switched on. Never from
- * inside jemalloc, which holds its init lock when it first asks for a stack: until then, and while it may not be walked, a
- * stack is empty.
+/* heap/jemalloc_unwind.c -- the unwinder that jemalloc's heap profiler walks stacks with:
+ * libgcc_s's _Unwind_Backtrace. It is not linked (a static one needs newer symbols of libc than the
+ * oldest distribution we run on has, a shared one would be a DT_NEEDED) but loaded when the
+ * profiler is first switched on. Never from inside jemalloc, which holds its init lock when it
+ * first asks for a stack: until then, and while it may not be walked, a stack is empty.
  *
  * Three things that it does not survive by itself, each seen:
- *  - libgcc_s has a lock over its list of frames that were registered by hand (JIT compilers do). One that is held in the
- *    moment of a fork stays so for ever in the child, whose next C++ exception hangs. Hence the gate, which fork closes.
- *  - Under that lock it calls malloc; a stack that is walked from there waits for a lock that its own thread holds. Hence
- *    is_inside_unwinder.
- *  - greenlet (gevent) copies pieces of stacks to and fro: above the frames of one that runs lies what others have left, and
- *    an address that leads nowhere is read all the same. Hence a walk goes through the code of loaded files alone, and ends at
- *    greenlet's. Whose code it is tells _dl_find_object, without a lock; where libc has none (before 2.35), there is no
- *    sampling: the unwinder itself would take the loader's lock then. */
+ *  - libgcc_s has a lock over its list of frames that were registered by hand (JIT compilers do).
+ *    One that is held in the moment of a fork stays so for ever in the child, whose next C++
+ *    exception hangs. Hence the gate, which fork closes.
+ *  - Under that lock it calls malloc; a stack that is walked from there waits for a lock that its
+ *    own thread holds. Hence is_inside_unwinder.
+ *  - greenlet (gevent) copies pieces of stacks to and fro: above the frames of one that runs lies
+ *    what others have left, and an address that leads nowhere is read all the same. Hence a walk
+ *    goes through the code of loaded files alone, and ends at greenlet's. Whose code it is tells
+ *    _dl_find_object, without a lock; where libc has none (before 2.35), there is no sampling: the
+ *    unwinder itself would take the loader's lock then. */
 #include "heap/jemalloc.h"
 
 #include <dlfcn.h>
@@ -27,13 +29,16 @@
 #include "sys/os.h"
 #include "sys/symbol.h"
 
-#define GO_ON         0                    /* _URC_NO_REASON */
-#define END_OF_STACK  5                    /* _URC_END_OF_STACK */
-#define GATE_WAIT_NS  (200 * MT_NS_PER_MS) /* a walk takes microseconds; whoever never comes back must not stop a fork */
-#define GATE_STEP_NS  (MT_NS_PER_MS / 10)
-#define LOOK_BYTES    2048u                /* jemalloc's frames below its caller take 600 to 1500 bytes */
+#define GO_ON        0 /* _URC_NO_REASON */
+#define END_OF_STACK 5 /* _URC_END_OF_STACK */
+/* a walk takes microseconds; whoever never comes back must not stop a fork */
+#define GATE_WAIT_NS (200 * MT_NS_PER_MS)
+#define GATE_STEP_NS (MT_NS_PER_MS / 10)
+/* jemalloc's frames below its caller take 600 to 1500 bytes */
+#define LOOK_BYTES 2048u
 
-/* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build with. */
+/* glibc's struct dl_find_object, as far as it is read; newer than the oldest headers that we build
+ * with. */
 struct object {
 	unsigned long long flags;
 	uintptr_t from, to;
@@ -62,7 +67,8 @@ static _Atomic bool gate_closed;
 
 /* ---- the unwinder ---- */
 
-/* By the kernel: what is not there is an answer and no crash. How many bytes; -1: it cannot be told. */
+/* By the kernel: what is not there is an answer and no crash. How many bytes; -1: it cannot be
+ * told. */
 static ssize_t read_at(const void *at, void *out, size_t bytes)
 {
 	struct iovec local = {out, bytes};
@@ -76,8 +82,8 @@ static ssize_t read_at(const void *at, void *out, size_t bytes)
 	return got;
 }
 
-/* Its code alone: addresses of its headers lie about on many a stack, since every walk through the loaded objects, the
- * loader's and ours, leaves those of the last one. */
+/* Its code alone: addresses of its headers lie about on many a stack, since every walk through the
+ * loaded objects, the loader's and ours, leaves those of the last one. */
 static void narrow_to_code(struct object *object)
 {
 	const char *head = (const char *)object->from;
@@ -100,7 +106,8 @@ bool mt_jemalloc_find_unwinder(void)
 
 	if (atomic_load_explicit(&walk, memory_order_acquire))
 		return true;
-	/* From the library itself: what the program has bound the name to may be its own jump to it. */
+	/* From the library itself: what the program has bound the name to may be its own jump to
+	 * it. */
 	mt_loader_enter();
 	library = dlopen("libgcc_s.so.1", RTLD_LAZY | RTLD_LOCAL);
 	mt_loader_leave();
@@ -109,7 +116,8 @@ bool mt_jemalloc_find_unwinder(void)
 	*(void **)(void *)&found = mt_symbol(library, "_Unwind_Backtrace");
 	*(void **)(void *)&address_of = mt_symbol(library, "_Unwind_GetIP");
 	*(void **)(void *)&find_object = mt_symbol(RTLD_DEFAULT, "_dl_find_object");
-	if (!found || !address_of || !find_object || read_at(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
+	if (!found || !address_of || !find_object ||
+	    read_at(&probe, &probe, sizeof(probe)) != sizeof(probe) ||
 	    find_object((void *)(uintptr_t)found, &unwinder) != 0)
 		return false;
 	narrow_to_code(&unwinder);
@@ -125,10 +133,10 @@ static bool points_into_unwinder(const uintptr_t *words, size_t count)
 	return false;
 }
 
-/* Whether a return address into the unwinder lies on the stack just above: then it is the unwinder that allocates. An old
- * word that was never overwritten costs one sample its stack, and so does a kernel that no longer lets us look: past the
- * page it stands on the stack may end. Not inlined: its buffer must be gone while the stack is walked, on the smallest of stacks
- * too. */
+/* Whether a return address into the unwinder lies on the stack just above: then it is the unwinder
+ * that allocates. An old word that was never overwritten costs one sample its stack, and so does a
+ * kernel that no longer lets us look: past the page it stands on the stack may end. Not inlined:
+ * its buffer must be gone while the stack is walked, on the smallest of stacks too. */
 static __attribute__((noinline)) bool is_inside_unwinder(void)
 {
 	const uintptr_t *from = __builtin_frame_address(0);
@@ -157,7 +165,7 @@ static bool is_greenlet(const char *path)
 struct visit {
 	trace_fn trace;
 	void *argument;
-	struct object last;   /* where the frame before was: most often this one is there, too */
+	struct object last; /* where the frame before was: most often this one is there, too */
 };
 
 /* Whether what lies above a frame of this code is the rest of the stack. */
@@ -173,7 +181,8 @@ static int visit_frame(void *context, void *argument)
 	struct visit *visit = argument;
 	int answer = visit->trace(context, visit->argument);
 
-	return answer == GO_ON && !leads_on(address_of(context), &visit->last) ? END_OF_STACK : answer;
+	return answer == GO_ON && !leads_on(address_of(context), &visit->last) ? END_OF_STACK
+									       : answer;
 }
 
 int mt_je__Unwind_Backtrace(trace_fn trace, void *argument)
@@ -215,7 +224,8 @@ void mt_jemalloc_prof_open_gate(void)
 	atomic_store(&gate_closed, false);
 }
 
-/* Who had not come back in time is not there any more: waiting for him would cost each further fork its whole wait. */
+/* Who had not come back in time is not there any more: waiting for him would cost each further fork
+ * its whole wait. */
 void mt_jemalloc_prof_open_gate_in_child(void)
 {
 	atomic_store(&walkers_count, 0);

@@ -1,5 +1,6 @@
-/* heap/late_free.c -- blocks of the bootstrap arena come back late: in a process where it was needed (hardly any), every call that
- * may be given such a block looks first, and passes on what is not one. */
+/* heap/late_free.c -- blocks of the bootstrap arena come back late: in a process where it was
+ * needed (hardly any), every call that may be given such a block looks first, and passes on what is
+ * not one. */
 #include <string.h>
 
 #include "heap/backend.h"
@@ -29,7 +30,8 @@ static void late_free(void *ptr)
 
 static size_t late_malloc_usable_size(void *ptr)
 {
-	return mt_bootstrap_owns(ptr) ? mt_bootstrap_ops.malloc_usable_size(ptr) : behind->malloc_usable_size(ptr);
+	return mt_bootstrap_owns(ptr) ? mt_bootstrap_ops.malloc_usable_size(ptr)
+				      : behind->malloc_usable_size(ptr);
 }
 
 const struct mt_heap_ops *mt_late_free_ops(const struct mt_heap_ops *given)

@@ -1,7 +1,8 @@
-/* heap/libc_names.c -- libc's second names for its malloc, __libc_malloc and its kin. Programs and malloc wrappers call
- * them to reach libc's malloc without dlsym, and mix their blocks with those of free. So over the embedded jemalloc
- * they are our own functions. Over any other allocator they are the next ones in line: ours may be on its way there
- * through a wrapper that calls these names. */
+/* heap/libc_names.c -- libc's second names for its malloc, __libc_malloc and its kin. Programs and
+ * malloc wrappers call them to reach libc's malloc without dlsym, and mix their blocks with those
+ * of free. So over the embedded jemalloc they are our own functions. Over any other allocator they
+ * are the next ones in line: ours may be on its way there through a wrapper that calls these names.
+ */
 #include <dlfcn.h>
 #include <stdatomic.h>
 
@@ -17,9 +18,8 @@ MT_HEAP_LIBC(X)
 /* Words that go from NULL to the one right value: relaxed. */
 enum {
 #define X(type, name, params, args) NEXT_##name,
-	MT_HEAP_LIBC(X)
+	MT_HEAP_LIBC(X) NEXT_COUNT
 #undef X
-		NEXT_COUNT
 };
 static _Atomic(void *) next[NEXT_COUNT];
 
@@ -34,14 +34,14 @@ static void *find_next(int index, const char *name)
 	return found;
 }
 
-#define X(type, name, params, args)                                                                                    \
-	MT_EXPORT type __libc_##name params                                                                            \
-	{                                                                                                              \
-		type(*there) params = mt_own_##name;                                                                   \
-                                                                                                                       \
-		if (!mt_init_uses_jemalloc())                                                                            \
-			*(void **)(void *)&there = find_next(NEXT_##name, "__libc_" #name);                            \
-		return there args;                                                                                     \
+#define X(type, name, params, args)                                                                \
+	MT_EXPORT type __libc_##name params                                                        \
+	{                                                                                          \
+		type(*there) params = mt_own_##name;                                               \
+                                                                                                   \
+		if (!mt_init_uses_jemalloc())                                                      \
+			*(void **)(void *)&there = find_next(NEXT_##name, "__libc_" #name);        \
+		return there args;                                                                 \
 	}
 MT_HEAP_LIBC(X)
 #undef X

@@ -1,6 +1,7 @@
-/* heap/malloc_control.c -- the doors by which programs and detectors steer an allocator: malloc_trim, and jemalloc's mallctl
- * family. They answer for the embedded jemalloc, or pass on to the next allocator in line. mallocx and its friends are
- * not exported: a program that finds them would free with sizes and flags of an allocator it was not built for. */
+/* heap/malloc_control.c -- the doors by which programs and detectors steer an allocator:
+ * malloc_trim, and jemalloc's mallctl family. They answer for the embedded jemalloc, or pass on to
+ * the next allocator in line. mallocx and its friends are not exported: a program that finds them
+ * would free with sizes and flags of an allocator it was not built for. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
@@ -18,16 +19,18 @@
 MT_EXPORT int malloc_trim(size_t pad);
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
-MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
-			   size_t new_bytes);
-MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options);
+MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes,
+			   void *new, size_t new_bytes);
+MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument,
+				  const char *options);
 
 MT_HEAP_OWN(malloc_trim)
 
 /* 1 only when pages really went back, whatever the allocator behind it claims. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
+	const struct mt_trim_request order = {
+		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
 	struct mt_stats_record record;
 	int (*next)(size_t);
 
@@ -43,9 +46,9 @@ MT_EXPORT int malloc_trim(size_t pad)
 #ifdef MT_NO_JEMALLOC
 #define EMBEDDED(call) (void)0
 #else
-#define EMBEDDED(call)                                                                                                \
-	if (mt_init_uses_jemalloc())                                                                                            \
-		return call
+#define EMBEDDED(call)                                                                             \
+	if (mt_init_uses_jemalloc())                                                               \
+	return call
 #endif
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
@@ -66,8 +69,8 @@ MT_EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *mib_length
 	return next ? next(name, mib, mib_length) : ENOENT;
 }
 
-MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
-			   size_t new_bytes)
+MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes,
+			   void *new, size_t new_bytes)
 {
 	int (*next)(const size_t *, size_t, void *, size_t *, void *, size_t);
 
@@ -85,11 +88,13 @@ static void write_to_programs_stderr(void *unused, const char *text)
 }
 #endif
 
-MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options)
+MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument,
+				  const char *options)
 {
 	void (*next)(void (*)(void *, const char *), void *, const char *);
 
-	EMBEDDED(je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
+	EMBEDDED(
+		je_malloc_stats_print(write ? write : write_to_programs_stderr, argument, options));
 	*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_stats_print");
 	if (next)
 		next(write, argument, options);

@@ -37,7 +37,8 @@ enum mt_err mt_heap_profile_classes(void)
 		return MT_ERR_NOT_AVAILABLE;
 	count = mt_backend()->classes(found, MT_CLASSES_COUNT);
 	for (uint32_t i = 0; i < count; i++)
-		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes, .live_count = found[i].live_count};
+		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes,
+						   .live_count = found[i].live_count};
 	mt_publish_classes(table, count);
 	return MT_ERR_OK;
 }
@@ -46,7 +47,9 @@ enum mt_err mt_heap_profile_profile(void)
 {
 	const struct mt_heap_profiler *profiler = mt_backend()->profiler;
 	char path[PATH_BYTES];
-	enum mt_err answer = profiler && profiler->state() != MT_PROFILER_NONE ? MT_ERR_OK : MT_ERR_NOT_AVAILABLE;
+	enum mt_err answer = profiler && profiler->state() != MT_PROFILER_NONE
+				     ? MT_ERR_OK
+				     : MT_ERR_NOT_AVAILABLE;
 	enum mt_err placed;
 
 	if (answer == MT_ERR_OK)

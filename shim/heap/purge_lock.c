@@ -8,11 +8,12 @@
 
 static struct mt_lock lock = MT_LOCK(purge);
 
-/* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's id by the kernel. acquire:
- * who sees it goes on to change the heap. */
+/* 0 while a copy is made whose maker does not hold the lock; set to 0 under the lock, to the copy's
+ * id by the kernel. acquire: who sees it goes on to change the heap. */
 static _Atomic pid_t copied = 1;
 
-/* Counters; no ordering but the lock's: a fork counts before it takes the lock, and who trims looks with the lock held. */
+/* Counters; no ordering but the lock's: a fork counts before it takes the lock, and who trims looks
+ * with the lock held. */
 static _Atomic uint32_t forks;
 static _Atomic uint32_t allowed_at;
 

@@ -7,8 +7,10 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 
-#define UNMERGED_MOST_BYTES (16u << 10) /* in fast bins, that a purge may write to */
-#define PAUSE_SHARE 100 /* a reply that there are many stands for that many times what it cost */
+/* in fast bins, that a purge may write to */
+#define UNMERGED_MOST_BYTES (16u << 10)
+/* a reply that there are many stands for that many times what it cost */
+#define PAUSE_SHARE 100
 
 /* Counters, no ordering: a reply that comes too late is one that asks again. */
 static _Atomic uint32_t few_at;   /* the fork after which few were shared; 0 before any */
@@ -35,7 +37,8 @@ bool mt_shared_pages_are_few(void)
 		return true;
 	}
 	ended = mt_os_now_ns();
-	atomic_store_explicit(&again_ns, ended + (ended - began) * PAUSE_SHARE, memory_order_relaxed);
+	atomic_store_explicit(&again_ns, ended + (ended - began) * PAUSE_SHARE,
+			      memory_order_relaxed);
 	return false;
 }
 
@@ -44,8 +47,8 @@ bool mt_shared_pages_purge_copies(bool may_ask)
 	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
 	uint32_t now = mt_purge_forks(); /* first: a fork after it makes the rest out of date */
 
-	if (unmerged_bytes && !mt_shared_pages_are_known_few() && unmerged_bytes() > UNMERGED_MOST_BYTES &&
-	    (!may_ask || !mt_shared_pages_are_few()))
+	if (unmerged_bytes && !mt_shared_pages_are_known_few() &&
+	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_shared_pages_are_few()))
 		return true;
 	mt_purge_allow_trim(now);
 	return false;

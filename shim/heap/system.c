@@ -1,6 +1,6 @@
-/* heap/system.c -- the next allocator in line as a backend: libc's, or whatever stands before it (a preloaded or
- * linked jemalloc, tcmalloc, mimalloc). Its heap family is found once; how it gives memory back, and what it says of
- * itself, are asked by the name it goes by. */
+/* heap/system.c -- the next allocator in line as a backend: libc's, or whatever stands before it (a
+ * preloaded or linked jemalloc, tcmalloc, mimalloc). Its heap family is found once; how it gives
+ * memory back, and what it says of itself, are asked by the name it goes by. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -114,7 +114,8 @@ static bool jemalloc_figures(struct mt_heap_figures *out)
 	out->mapped_bytes = ask_mallctl("stats.mapped");
 	out->retained_bytes = ask_mallctl("stats.retained");
 	out->metadata_bytes = ask_mallctl("stats.metadata");
-	out->dirty_bytes = (ask_mallctl("stats.arenas.4096.pdirty") + ask_mallctl("stats.arenas.4096.pmuzzy")) *
+	out->dirty_bytes = (ask_mallctl("stats.arenas.4096.pdirty") +
+			    ask_mallctl("stats.arenas.4096.pmuzzy")) *
 			   mt_os_page_bytes();
 	return true;
 }
@@ -219,8 +220,8 @@ static struct mt_backend system_backend = {
 	.reclaim = system_reclaim,
 };
 
-/* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same file as that malloc:
- * the first in line may be our own, or a library's private copy. */
+/* That of the allocator behind us; or, where its malloc is bound before ours, the one in the same
+ * file as that malloc: the first in line may be our own, or a library's private copy. */
 static mallctl_fn find_mallctl(bool shadowed)
 {
 	void *function = mt_symbol(shadowed ? RTLD_DEFAULT : RTLD_NEXT, "mallctl");
@@ -228,15 +229,16 @@ static mallctl_fn find_mallctl(bool shadowed)
 	Dl_info here;
 	Dl_info there;
 
-	if (shadowed && (!function || !dladdr(function, &here) || !dladdr(mt_symbol(RTLD_DEFAULT, "malloc"), &there) ||
+	if (shadowed && (!function || !dladdr(function, &here) ||
+			 !dladdr(mt_symbol(RTLD_DEFAULT, "malloc"), &there) ||
 			 here.dli_fbase != there.dli_fbase))
 		return NULL;
 	*(void **)(void *)&found = function;
 	return found;
 }
 
-/* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a malloc_trim that does
- * nothing, and a mallctl may belong to a library's private jemalloc. */
+/* Each allocator's doors are looked for only where it is the one that is bound: tcmalloc has a
+ * malloc_trim that does nothing, and a mallctl may belong to a library's private jemalloc. */
 const struct mt_backend *mt_system_backend(const struct mt_config *config,
 					   const struct mt_backend_identity *identity)
 {
@@ -247,22 +249,26 @@ const struct mt_backend *mt_system_backend(const struct mt_config *config,
 		other_mallctl = find_mallctl(strcmp(identity->mode, "shadowed") == 0);
 		system_backend.figures_show_dirty = other_mallctl != NULL;
 	} else if (strcmp(name, "tcmalloc") == 0) {
-		*(void **)(void *)&tcmalloc_release = mt_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
-		*(void **)(void *)&tcmalloc_property = mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
+		*(void **)(void *)&tcmalloc_release =
+			mt_symbol(RTLD_DEFAULT, "MallocExtension_ReleaseFreeMemory");
+		*(void **)(void *)&tcmalloc_property =
+			mt_symbol(RTLD_DEFAULT, "MallocExtension_GetNumericProperty");
 	} else if (strcmp(name, "mimalloc") == 0) {
 		*(void **)(void *)&mimalloc_collect = mt_symbol(RTLD_DEFAULT, "mi_collect");
 	} else if (strcmp(name, "glibc") == 0) {
 		*(void **)(void *)&glibc_trim = mt_symbol(RTLD_NEXT, "malloc_trim");
 		*(void **)(void *)&glibc_info = mt_symbol(RTLD_NEXT, "mallinfo2");
-		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it so. */
+		/* MALLOC_ARENA_MAX it reads by itself; MT_ARENA_MAX and the presets only reach it
+		 * so. */
 		if (config->arena_max)
 			(void)mallopt(M_ARENA_MAX, (int)config->arena_max);
 		if (mt_glibc_check())
 			system_backend.counting = MT_COUNTING_CHUNKS;
 	}
-	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE && !other_mallctl &&
-				      !tcmalloc_property && !glibc_info;
+	system_backend.live_unknown = system_backend.counting == MT_COUNTING_NONE &&
+				      !other_mallctl && !tcmalloc_property && !glibc_info;
 	system_backend.unmerged_bytes = glibc_info && !other_mallctl ? glibc_unmerged : NULL;
-	system_backend.purge_impossible = !other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
+	system_backend.purge_impossible =
+		!other_mallctl && !tcmalloc_release && !mimalloc_collect && !glibc_trim;
 	return &system_backend;
 }

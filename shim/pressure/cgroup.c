@@ -7,28 +7,36 @@
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 
-#define GROUPS_MAX  16                 /* nested ones; those above are left out */
-#define FIND_NS     (60 * MT_NS_PER_S) /* a process is rarely moved */
-#define LIMITS_NS   (5 * MT_NS_PER_S)
-#define REPAIR_NS   MT_NS_PER_S        /* files that fail again and again must not have us search at each look */
-#define FILE_BYTES  32                 /* of a file's name, with its slash */
+#define GROUPS_MAX 16                 /* nested ones; those above are left out */
+#define FIND_NS    (60 * MT_NS_PER_S) /* a process is rarely moved */
+#define LIMITS_NS  (5 * MT_NS_PER_S)
+/* files that fail again and again must not have us search at each look */
+#define REPAIR_NS  MT_NS_PER_S
+#define FILE_BYTES 32 /* of a file's name, with its slash */
 
-/* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from 5.2 on) are those of its own
- * limits; the others count what happens to its neighbours below the same parent, too. */
+/* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from
+ * 5.2 on) are those of its own limits; the others count what happens to its neighbours below the
+ * same parent, too. */
 struct version {
 	const char *usage, *inactive;
 	const char *limits[2], *events[2];
 };
 static const struct version versions[] = {
-	{"memory.current", "inactive_file ", {"memory.max", "memory.high"}, {"memory.events.local", "memory.events"}},
-	{"memory.usage_in_bytes", "total_inactive_file ", {"memory.limit_in_bytes", NULL}, {"memory.failcnt", NULL}},
+	{"memory.current",
+	 "inactive_file ",
+	 {"memory.max", "memory.high"},
+	 {"memory.events.local", "memory.events"}},
+	{"memory.usage_in_bytes",
+	 "total_inactive_file ",
+	 {"memory.limit_in_bytes", NULL},
+	 {"memory.failcnt", NULL}},
 };
 
 struct group {
-	size_t length;            /* of its path in place.directory */
-	uint64_t limit_bytes;     /* the smallest of its own; 0 none */
+	size_t length;        /* of its path in place.directory */
+	uint64_t limit_bytes; /* the smallest of its own; 0 none */
 	const char *limit_file;
-	uint64_t events_count;    /* as last read */
+	uint64_t events_count; /* as last read */
 	bool events_seen;
 };
 
@@ -37,17 +45,18 @@ static struct list {
 	const struct version *version;
 	struct group groups[GROUPS_MAX]; /* its own first, then those above */
 	size_t count;
-	uint64_t machine_bytes;          /* MemTotal; 0 unknown */
+	uint64_t machine_bytes; /* MemTotal; 0 unknown */
 	uint64_t found_ns;
 	uint64_t limits_ns;
 	bool is_found;
 } list;
 
-static uint64_t events_count;        /* what the groups' counters have risen by, and what they stood at when first found */
+/* what the groups' counters have risen by, and what they stood at when first found */
+static uint64_t events_count;
 static bool events_began;
 static char pressure_directory[MT_CGROUP_PATH_BYTES];
 static char source[MT_CGROUP_PATH_BYTES + FILE_BYTES];
-static char text[8192];              /* memory.stat is the longest, 2 to 3 kB */
+static char text[8192]; /* memory.stat is the longest, 2 to 3 kB */
 
 /* ---- figures ---- */
 
@@ -58,15 +67,16 @@ static bool reaches(uint64_t used, uint64_t limit, uint64_t pct)
 
 static bool is_nearer(uint64_t used, uint64_t limit, const struct mt_cgroup_look *than)
 {
-	return !than->limit_bytes ||
-	       (unsigned __int128)used * than->limit_bytes > (unsigned __int128)than->used_bytes * limit;
+	return !than->limit_bytes || (unsigned __int128)used * than->limit_bytes >
+					     (unsigned __int128)than->used_bytes * limit;
 }
 
 static bool read_number(size_t length, const char *file, uint64_t *out)
 {
 	char number[64];
 
-	return mt_cgroup_path_read(&list.place, length, file, number, sizeof(number)) && mt_cgroup_path_number(number, out);
+	return mt_cgroup_path_read(&list.place, length, file, number, sizeof(number)) &&
+	       mt_cgroup_path_number(number, out);
 }
 
 /* "MemTotal:       24682416 kB". */
@@ -107,10 +117,12 @@ static void add_group(size_t length)
 		list.groups[list.count++] = (struct group){.length = length};
 }
 
-/* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst: release_agent is there alone. */
+/* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst:
+ * release_agent is there alone. */
 static bool is_root(size_t length)
 {
-	return length == list.place.mount_length && mt_cgroup_path_has(&list.place, length, "release_agent");
+	return length == list.place.mount_length &&
+	       mt_cgroup_path_has(&list.place, length, "release_agent");
 }
 
 /* MT_CGROUP: that directory, and those above as long as they are groups. */
@@ -123,22 +135,27 @@ static bool find_given(const char *root, const char *directory)
 		for (size_t i = 0; i < 2 && !list.count; i++) {
 			list.version = &versions[i];
 			length = list.place.length;
-			while (length && mt_cgroup_path_has(&list.place, length, list.version->usage)) {
+			while (length &&
+			       mt_cgroup_path_has(&list.place, length, list.version->usage)) {
 				add_group(length);
 				length = mt_cgroup_path_parent(&list.place, length);
 			}
 		}
-		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
+		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
+				list.place.directory);
 	}
 	if (!list.count && !told)
-		mt_log(MT_LOG_WARN, "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; the process's own "
-		       "cgroup is taken", directory);
+		mt_log(MT_LOG_WARN,
+		       "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; "
+		       "the process's own "
+		       "cgroup is taken",
+		       directory);
 	told |= !list.count;
 	return list.count > 0;
 }
 
-/* Its own. The memory controller is in one hierarchy alone, version 2 or version 1. Groups that a container cannot see, and
- * those that have no such controller, are passed over on the way up. */
+/* Its own. The memory controller is in one hierarchy alone, version 2 or version 1. Groups that a
+ * container cannot see, and those that have no such controller, are passed over on the way up. */
 static void find_own(const char *root)
 {
 	static const char *const controllers[] = {NULL, "memory"};
@@ -149,9 +166,12 @@ static void find_own(const char *root)
 			continue;
 		list.version = &versions[i];
 		if (i == 0)
-			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s", list.place.directory);
-		for (size_t length = list.place.length; length; length = mt_cgroup_path_parent(&list.place, length))
-			if (mt_cgroup_path_has(&list.place, length, list.version->usage) && !is_root(length))
+			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
+					list.place.directory);
+		for (size_t length = list.place.length; length;
+		     length = mt_cgroup_path_parent(&list.place, length))
+			if (mt_cgroup_path_has(&list.place, length, list.version->usage) &&
+			    !is_root(length))
 				add_group(length);
 	}
 }
@@ -162,7 +182,8 @@ static void keep_events(const struct list *before)
 	for (size_t i = 0; i < list.count; i++)
 		for (size_t j = 0; j < before->count; j++)
 			if (list.groups[i].length == before->groups[j].length &&
-			    memcmp(list.place.directory, before->place.directory, list.groups[i].length) == 0) {
+			    memcmp(list.place.directory, before->place.directory,
+				   list.groups[i].length) == 0) {
 				list.groups[i].events_count = before->groups[j].events_count;
 				list.groups[i].events_seen = before->groups[j].events_seen;
 			}
@@ -173,7 +194,8 @@ static void keep_events(const struct list *before)
 /* "max", nearly 2^63 (version 1), and whatever the machine does not have, are no limits. */
 static bool read_limit(size_t length, const char *file, uint64_t *out)
 {
-	return read_number(length, file, out) && *out && *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
+	return read_number(length, file, out) && *out &&
+	       *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
 }
 
 /* False: one that had a limit has none any more, as where the group is gone. */
@@ -220,7 +242,8 @@ static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
 /* ---- looking ---- */
 
 /* Its own group is also held to MT_LIMIT_MB. */
-static uint64_t limit_of(const struct group *group, const struct mt_config *cfg, const char **out_file)
+static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
+			 const char **out_file)
 {
 	uint64_t limit = group->limit_bytes;
 	uint64_t setting = group == &list.groups[0] ? cfg->limit_mb * MT_MIB : 0;
@@ -234,13 +257,14 @@ static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 	return setting;
 }
 
-static void offer(const struct group *group, uint64_t used, uint64_t limit, const char *file, uint64_t exact_pct,
-		  struct mt_cgroup_look *out)
+static void offer(const struct group *group, uint64_t used, uint64_t limit, const char *file,
+		  uint64_t exact_pct, struct mt_cgroup_look *out)
 {
 	uint64_t inactive;
 	bool exact = false;
 
-	if (reaches(used, limit, exact_pct) && mt_cgroup_path_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
+	if (reaches(used, limit, exact_pct) &&
+	    mt_cgroup_path_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
 	    mt_cgroup_path_keyed(text, list.version->inactive, &inactive)) {
 		used -= inactive < used ? inactive : used;
 		exact = true;
@@ -252,7 +276,8 @@ static void offer(const struct group *group, uint64_t used, uint64_t limit, cons
 	out->is_cgroup = true;
 	out->exact = exact;
 	if (file)
-		(void)mt_format(source, sizeof(source), "%.*s/%s", (int)group->length, list.place.directory, file);
+		(void)mt_format(source, sizeof(source), "%.*s/%s", (int)group->length,
+				list.place.directory, file);
 	else
 		(void)mt_format(source, sizeof(source), "MT_LIMIT_MB");
 }
@@ -284,14 +309,16 @@ static bool count_events(struct group *group)
 	if (!read_events(group->length, &now))
 		return false;
 	if (now > from && (group->events_seen || !events_began))
-		events_count = now - from > UINT64_MAX - events_count ? UINT64_MAX : events_count + (now - from);
+		events_count = now - from > UINT64_MAX - events_count ? UINT64_MAX
+								      : events_count + (now - from);
 	group->events_count = now;
 	group->events_seen = true;
 	return true;
 }
 
 /* False: a file that was there when the groups were found is not, or holds no number. */
-static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct, struct mt_cgroup_look *out)
+static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
+			   struct mt_cgroup_look *out)
 {
 	bool is_whole = true, has_events = false, all_events = true;
 
@@ -320,8 +347,9 @@ static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct, stru
 	return is_whole;
 }
 
-/* What the kernel could have at once counts as used here, so that it is an upper bound; but for what it keeps for itself, which
- * MemAvailable counts as used, some hundredths at most: hence the sixteenth below. */
+/* What the kernel could have at once counts as used here, so that it is an upper bound; but for
+ * what it keeps for itself, which MemAvailable counts as used, some hundredths at most: hence the
+ * sixteenth below. */
 static bool bound_of_machine(uint64_t *out)
 {
 	struct sysinfo info;
@@ -332,7 +360,8 @@ static bool bound_of_machine(uint64_t *out)
 	return true;
 }
 
-static void look_at_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct, struct mt_cgroup_look *out)
+static void look_at_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
+			    struct mt_cgroup_look *out)
 {
 	uint64_t total = list.machine_bytes, limit = cfg->limit_mb * MT_MIB;
 	bool is_setting = limit && limit < total;
@@ -355,8 +384,8 @@ static void look_at_machine(const char *root, const struct mt_config *cfg, uint6
 	(void)mt_format(source, sizeof(source), "%s", is_setting ? "MT_LIMIT_MB" : "/proc/meminfo");
 }
 
-void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns, uint64_t exact_pct,
-		    struct mt_cgroup_look *out)
+void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns,
+		    uint64_t exact_pct, struct mt_cgroup_look *out)
 {
 	if (!list.is_found || now_ns - list.found_ns >= FIND_NS ||
 	    (now_ns - list.limits_ns >= LIMITS_NS && !read_limits(now_ns)))

@@ -2,13 +2,15 @@
 
 #include "sys/os.h"
 
-#define WINDOW_NS          MT_NS_PER_S          /* twice that is remembered */
+#define WINDOW_NS          MT_NS_PER_S /* twice that is remembered */
 #define SHORTEST_PAUSE_NS  (100 * MT_NS_PER_MS)
 #define LONGEST_PAUSE_NS   (2 * MT_NS_PER_S)
 #define MARGIN_SHARE       32
 #define LEAST_MARGIN_BYTES ((int64_t)(4 * MT_MIB))
-#define LEAST_BYTES        ((int64_t)MT_MIB)    /* less free memory is not worth a purge */
-#define LEAP_SHARE         8                    /* of the limit, free: worth one whatever the last one returned */
+/* less free memory is not worth a purge */
+#define LEAST_BYTES ((int64_t)MT_MIB)
+/* of the limit, free: worth one whatever the last one returned */
+#define LEAP_SHARE 8
 
 static int64_t max_of(int64_t a, int64_t b)
 {
@@ -38,11 +40,12 @@ static void remember(struct mt_headroom *headroom, int64_t outside, uint64_t now
 	headroom->floor_bytes = min_of(headroom->floor_bytes, outside);
 }
 
-/* Used bytes tell what a purge has returned, less what was touched since. Without that, a program that frees and takes the same
- * pages would be purged each time it has freed them. */
+/* Used bytes tell what a purge has returned, less what was touched since. Without that, a program
+ * that frees and takes the same pages would be purged each time it has freed them. */
 static void judge_purge(struct mt_headroom *headroom, const struct mt_headroom_look *now)
 {
-	int64_t expected = max_of(headroom->recent_bytes, headroom->older_bytes) - headroom->floor_bytes;
+	int64_t expected =
+		max_of(headroom->recent_bytes, headroom->older_bytes) - headroom->floor_bytes;
 	int64_t returned = (int64_t)headroom->used_bytes - (int64_t)now->used_bytes;
 	uint64_t longer = headroom->pause_ns ? headroom->pause_ns * 2 : SHORTEST_PAUSE_NS;
 
@@ -52,20 +55,24 @@ static void judge_purge(struct mt_headroom *headroom, const struct mt_headroom_l
 		headroom->pause_ns = longer < LONGEST_PAUSE_NS ? longer : LONGEST_PAUSE_NS;
 }
 
-/* No more of the heap is resident than there is anonymous memory. What is more may still be touched, or never: the end of a size
- * class, an array that is hardly used. So in exact figures it counts as to be touched for no longer than the window. */
+/* No more of the heap is resident than there is anonymous memory. What is more may still be
+ * touched, or never: the end of a size class, an array that is hardly used. So in exact figures it
+ * counts as to be touched for no longer than the window. */
 static int64_t outside_of(const struct mt_headroom *headroom, const struct mt_headroom_look *now)
 {
 	int64_t heap = now->heap.held_bytes + now->heap.free_bytes;
 	bool is_plain = headroom->known && headroom->exact && now->heap.exact;
 
-	return (int64_t)now->used_bytes - (is_plain ? heap : min_of(heap, (int64_t)now->anon_bytes));
+	return (int64_t)now->used_bytes -
+	       (is_plain ? heap : min_of(heap, (int64_t)now->anon_bytes));
 }
 
-static void take_in(struct mt_headroom *headroom, const struct mt_headroom_look *now, int64_t outside)
+static void take_in(struct mt_headroom *headroom, const struct mt_headroom_look *now,
+		    int64_t outside)
 {
 	if (!headroom->known || headroom->exact != now->heap.exact) {
-		restart(headroom, outside, (int64_t)now->used_bytes - (int64_t)now->anon_bytes, now->now_ns);
+		restart(headroom, outside, (int64_t)now->used_bytes - (int64_t)now->anon_bytes,
+			now->now_ns);
 	} else if (now->purged && !now->heap.exact) {
 		judge_purge(headroom, now);
 		restart(headroom, outside, outside, now->now_ns);
@@ -77,7 +84,8 @@ static void take_in(struct mt_headroom *headroom, const struct mt_headroom_look 
 	headroom->used_bytes = now->used_bytes;
 }
 
-void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now, struct mt_ceiling *out)
+void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now,
+		      struct mt_ceiling *out)
 {
 	int64_t outside;
 
@@ -88,7 +96,8 @@ void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_loo
 		.outside_bytes = outside,
 		.floor_bytes = now->heap.exact ? outside : headroom->floor_bytes,
 		.used_bytes = (int64_t)now->used_bytes,
-		.ring_at_bytes = outside + now->heap.held_bytes + now->heap.free_bytes + (int64_t)now->ring_bytes,
+		.ring_at_bytes = outside + now->heap.held_bytes + now->heap.free_bytes +
+				 (int64_t)now->ring_bytes,
 		.critical_bytes = now->critical_bytes ? (int64_t)now->critical_bytes : INT64_MAX,
 		.clear_bytes = (int64_t)now->clear_bytes,
 		.exact = now->heap.exact,
@@ -97,24 +106,30 @@ void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_loo
 	};
 }
 
-struct mt_device_memory mt_ceiling_room(const struct mt_ceiling *ceiling, const struct mt_heap_size *heap)
+struct mt_headroom_left mt_ceiling_room(const struct mt_ceiling *ceiling,
+					const struct mt_heap_size *heap)
 {
-	/* Where the caller has just allocated, it may have freed before: what was used at the look is still there. */
+	/* Where the caller has just allocated, it may have freed before: what was used at the look
+	 * is still there. */
 	int64_t seen = ceiling->used_bytes - (heap->held_bytes - heap->fresh_bytes);
 	int64_t margin = max_of(ceiling->limit_bytes / MARGIN_SHARE, LEAST_MARGIN_BYTES);
-	int64_t outside = heap->exact ? ceiling->outside_bytes : max_of(ceiling->outside_bytes, seen);
-	struct mt_device_memory room = {
+	int64_t outside =
+		heap->exact ? ceiling->outside_bytes : max_of(ceiling->outside_bytes, seen);
+	struct mt_headroom_left room = {
 		.live_bytes = ceiling->floor_bytes + heap->held_bytes,
-		.free_bytes = heap->exact ? heap->free_bytes : max_of(outside - ceiling->floor_bytes, 0),
+		.free_bytes =
+			heap->exact ? heap->free_bytes : max_of(outside - ceiling->floor_bytes, 0),
 	};
 
 	room.room_bytes = max_of(ceiling->limit_bytes - margin - room.live_bytes, 0);
 	return room;
 }
 
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_device_memory *room, uint64_t now_ns)
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+			  uint64_t now_ns)
 {
-	if (now_ns < ceiling->pause_until_ns && room->free_bytes < ceiling->limit_bytes / LEAP_SHARE)
+	if (now_ns < ceiling->pause_until_ns &&
+	    room->free_bytes < ceiling->limit_bytes / LEAP_SHARE)
 		return false;
 	return room->free_bytes >= LEAST_BYTES && room->free_bytes > room->room_bytes;
 }

@@ -3,9 +3,10 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-#define STALL_SPAN_NS    MT_NS_PER_S            /* shorter ones say little */
-#define STALL_WARN       100u                   /* thousandths of the time that tasks wait; left at half of it */
-#define STALL_CRITICAL   200u
+#define STALL_SPAN_NS MT_NS_PER_S /* shorter ones say little */
+/* thousandths of the time that tasks wait; left at half of it */
+#define STALL_WARN     100u
+#define STALL_CRITICAL 200u
 
 /* One that is kept down to nothing would never be over: half of it then. */
 static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
@@ -17,23 +18,28 @@ static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
 
 struct mt_pressure_thresholds mt_pressure_limit_thresholds(const struct mt_config *cfg)
 {
-	return (struct mt_pressure_thresholds){cfg->warn_pct, cfg->crit_pct, kept_at(cfg->warn_pct, cfg->clear_pct),
-				   kept_at(cfg->crit_pct, cfg->clear_pct)};
+	return (struct mt_pressure_thresholds){cfg->warn_pct, cfg->crit_pct,
+					       kept_at(cfg->warn_pct, cfg->clear_pct),
+					       kept_at(cfg->crit_pct, cfg->clear_pct)};
 }
 
 struct mt_pressure_thresholds mt_pressure_own_thresholds(const struct mt_config *cfg)
 {
-	return (struct mt_pressure_thresholds){cfg->warn_pct, 100, kept_at(cfg->warn_pct, cfg->clear_pct),
-				   kept_at(100, cfg->clear_pct)};
+	return (struct mt_pressure_thresholds){cfg->warn_pct, 100,
+					       kept_at(cfg->warn_pct, cfg->clear_pct),
+					       kept_at(100, cfg->clear_pct)};
 }
 
 static enum mt_pressure_level entered_at(uint64_t value, uint64_t warn, uint64_t critical)
 {
-	return value >= critical ? MT_PRESSURE_CRITICAL : value >= warn ? MT_PRESSURE_WARN : MT_PRESSURE_NONE;
+	return value >= critical ? MT_PRESSURE_CRITICAL
+	       : value >= warn   ? MT_PRESSURE_WARN
+				 : MT_PRESSURE_NONE;
 }
 
 /* What value says, unless the old level is still kept. */
-static enum mt_pressure_level with_hysteresis(enum mt_pressure_level old, enum mt_pressure_level enters,
+static enum mt_pressure_level with_hysteresis(enum mt_pressure_level old,
+					      enum mt_pressure_level enters,
 					      enum mt_pressure_level keeps)
 {
 	enum mt_pressure_level kept = keeps < old ? keeps : old;
@@ -49,18 +55,23 @@ static enum mt_pressure_level level_of(enum mt_pressure_level old, uint64_t used
 
 	if (!limit)
 		return MT_PRESSURE_NONE;
-	enters = entered_at(used, mt_pressure_share_of(limit, at->warn), mt_pressure_share_of(limit, at->critical));
-	keeps = entered_at(used, mt_pressure_share_of(limit, at->keep_warn), mt_pressure_share_of(limit, at->keep_critical));
+	enters = entered_at(used, mt_pressure_share_of(limit, at->warn),
+			    mt_pressure_share_of(limit, at->critical));
+	keeps = entered_at(used, mt_pressure_share_of(limit, at->keep_warn),
+			   mt_pressure_share_of(limit, at->keep_critical));
 	return with_hysteresis(old, enters, keeps);
 }
 
-/* Where nothing is known it may be. A container whose file cache runs into the limit all the time is not short of memory. */
+/* Where nothing is known it may be. A container whose file cache runs into the limit all the time
+ * is not short of memory. */
 static bool may_be_half_used(const struct mt_pressure_look *now)
 {
-	return !now->limit_bytes || now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
+	return !now->limit_bytes ||
+	       now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
 }
 
-static void look_at_limit(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void look_at_limit(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			  const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_LIMIT];
@@ -77,15 +88,17 @@ static bool still_holds(uint64_t event_ns, uint64_t now_ns, const struct mt_conf
 	return event_ns && now_ns - event_ns < cfg->cooldown_ms * MT_NS_PER_MS;
 }
 
-static void look_at_events(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void look_at_events(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			   const struct mt_config *cfg)
 {
-	if (now->events_known && pressure->seen_events_known && now->events_count > pressure->seen_events_count &&
-	    may_be_half_used(now))
+	if (now->events_known && pressure->seen_events_known &&
+	    now->events_count > pressure->seen_events_count && may_be_half_used(now))
 		pressure->events_ns = now->now_ns;
 	pressure->seen_events_known = now->events_known;
 	pressure->seen_events_count = now->events_count;
-	pressure->levels[MT_PRESSURE_EVENTS] =
-		still_holds(pressure->events_ns, now->now_ns, cfg) ? MT_PRESSURE_CRITICAL : MT_PRESSURE_NONE;
+	pressure->levels[MT_PRESSURE_EVENTS] = still_holds(pressure->events_ns, now->now_ns, cfg)
+						       ? MT_PRESSURE_CRITICAL
+						       : MT_PRESSURE_NONE;
 }
 
 static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure_look *now)
@@ -96,7 +109,8 @@ static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure
 
 	if (!now->psi_known)
 		*level = MT_PRESSURE_NONE;
-	if (!now->psi_known || !pressure->seen_psi_known || now->some_us < pressure->stall_some_us) {
+	if (!now->psi_known || !pressure->seen_psi_known ||
+	    now->some_us < pressure->stall_some_us) {
 		pressure->stall_ns = now->now_ns;
 		pressure->stall_some_us = now->some_us;
 		pressure->stall_thousandths = 0;
@@ -114,20 +128,27 @@ static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure
 	pressure->stall_thousandths = share;
 }
 
-/* A trigger on a PSI file that an unprivileged process has set fires falsely once: only the total tells. */
-static void look_at_watch(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+/* A trigger on a PSI file that an unprivileged process has set fires falsely once: only the total
+ * tells. */
+static void look_at_watch(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			  const struct mt_config *cfg)
 {
-	bool risen = now->psi_known && pressure->seen_psi_known && now->some_us > pressure->seen_some_us;
+	bool risen =
+		now->psi_known && pressure->seen_psi_known && now->some_us > pressure->seen_some_us;
 
 	if (now->event && (risen || !now->event_is_psi)) {
 		pressure->watch_ns = now->now_ns;
-		pressure->watch_level = now->event_is_psi && !may_be_half_used(now) ? MT_PRESSURE_WARN : MT_PRESSURE_CRITICAL;
+		pressure->watch_level = now->event_is_psi && !may_be_half_used(now)
+						? MT_PRESSURE_WARN
+						: MT_PRESSURE_CRITICAL;
 	}
-	pressure->levels[MT_PRESSURE_WATCH] =
-		still_holds(pressure->watch_ns, now->now_ns, cfg) ? pressure->watch_level : MT_PRESSURE_NONE;
+	pressure->levels[MT_PRESSURE_WATCH] = still_holds(pressure->watch_ns, now->now_ns, cfg)
+						      ? pressure->watch_level
+						      : MT_PRESSURE_NONE;
 }
 
-static void look_at_devices(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void look_at_devices(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			    const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
 	enum mt_pressure_level highest = MT_PRESSURE_NONE;
@@ -136,13 +157,16 @@ static void look_at_devices(struct mt_pressure *pressure, const struct mt_pressu
 		const struct mt_pressure_device *device = &now->devices[i];
 		enum mt_pressure_level *level = &pressure->device_levels[i];
 
-		*level = i < now->devices_count ? level_of(*level, device->used_bytes, device->total_bytes, &at) : MT_PRESSURE_NONE;
+		*level = i < now->devices_count
+				 ? level_of(*level, device->used_bytes, device->total_bytes, &at)
+				 : MT_PRESSURE_NONE;
 		highest = mt_pressure_higher(highest, *level);
 	}
 	pressure->levels[MT_PRESSURE_DEVICE] = highest;
 }
 
-static void look_at_own(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void look_at_own(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_own_thresholds(cfg);
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_RSS];
@@ -154,7 +178,8 @@ static void look_at_own(struct mt_pressure *pressure, const struct mt_pressure_l
 
 /* ---- all of them ---- */
 
-void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+				const struct mt_config *cfg)
 {
 	look_at_limit(pressure, now, cfg);
 	look_at_events(pressure, now, cfg);

@@ -1,12 +1,13 @@
-/* pressure/levels.h -- the first half of pressure_policy.h: which level each source is at. Pure. Of the state only what
- * belongs to levels is touched. */
+/* pressure/levels.h -- the first half of pressure_policy.h: which level each source is at. Pure. Of
+ * the state only what belongs to levels is touched. */
 #ifndef MT_PRESSURE_LEVELS_H
 #define MT_PRESSURE_LEVELS_H
 
 #include "sys/os.h"
 #include "pressure/policy.h"
 
-#define MT_PRESSURE_HALF_PCT 50u /* from here on a limit is looked at more often, and stall is taken for a lack of memory */
+/* from here on a limit is looked at more often, and stall is taken for a lack of memory */
+#define MT_PRESSURE_HALF_PCT 50u
 
 /* Percentages of a limit from which on a level is entered and down to which it is kept. */
 struct mt_pressure_thresholds {
@@ -29,12 +30,15 @@ static inline uint64_t mt_pressure_share_of(uint64_t bytes, uint64_t pct)
 	return bytes / 100 * pct + bytes % 100 * pct / 100;
 }
 
-static inline enum mt_pressure_level mt_pressure_higher(enum mt_pressure_level a, enum mt_pressure_level b)
+static inline enum mt_pressure_level mt_pressure_higher(enum mt_pressure_level a,
+							enum mt_pressure_level b)
 {
 	return a > b ? a : b;
 }
 
-/* Sets pressure->levels and what they are made of. seen_used, seen_own, seen_some and seen_psi_known are still of the last look. */
-void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg);
+/* Sets pressure->levels and what they are made of. seen_used, seen_own, seen_some and
+ * seen_psi_known are still of the last look. */
+void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+				const struct mt_config *cfg);
 
 #endif

@@ -4,14 +4,17 @@
 #include "sys/os.h"
 #include "pressure/levels.h"
 
-#define FAR_NS           (5 * MT_NS_PER_S)      /* under half of the limit */
-#define NEARER_NS        MT_NS_PER_S            /* from half on */
-#define NEAR_NS          (250 * MT_NS_PER_MS)   /* from where a level would be left on */
-#define SOONEST_NS       (20 * MT_NS_PER_MS)    /* while it grows fast */
+#define FAR_NS    (5 * MT_NS_PER_S) /* under half of the limit */
+#define NEARER_NS MT_NS_PER_S       /* from half on */
+/* from where a level would be left on */
+#define NEAR_NS          (250 * MT_NS_PER_MS)
+#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while it grows fast */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
-#define PAUSE_LOOKS      40                     /* looks in a pause that has been lengthened */
-#define LEAST_BYTES      MT_PRESSURE_LEAST_BYTES
-#define GROWTH_BYTES     MT_MIB                 /* less between two looks is no growth */
+/* looks in a pause that has been lengthened */
+#define PAUSE_LOOKS 40
+#define LEAST_BYTES MT_PRESSURE_LEAST_BYTES
+/* less between two looks is no growth */
+#define GROWTH_BYTES MT_MIB
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
@@ -22,7 +25,9 @@ static uint64_t lower(uint64_t a, uint64_t b)
 
 static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
 {
-	return source == MT_PRESSURE_DEVICE ? MT_PRESSURE_GPU : source == MT_PRESSURE_RSS ? MT_PRESSURE_OWN : MT_PRESSURE_HOST;
+	return source == MT_PRESSURE_DEVICE ? MT_PRESSURE_GPU
+	       : source == MT_PRESSURE_RSS  ? MT_PRESSURE_OWN
+					    : MT_PRESSURE_HOST;
 }
 
 static uint64_t devices_used(const struct mt_pressure_look *look)
@@ -41,14 +46,16 @@ static uint64_t lowered_bytes(enum mt_pressure_kind kind, const struct mt_pressu
 }
 
 /* Less than that is next to nothing. */
-static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look, const struct mt_config *cfg)
+static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look,
+			    const struct mt_config *cfg)
 {
 	uint64_t limit = kind == MT_PRESSURE_OWN ? mt_pressure_own_limit(cfg) : look->limit_bytes;
 
 	if (kind == MT_PRESSURE_GPU) {
 		limit = 0;
 		for (uint32_t i = 0; i < look->devices_count; i++)
-			limit = look->devices[i].total_bytes > limit ? look->devices[i].total_bytes : limit;
+			limit = look->devices[i].total_bytes > limit ? look->devices[i].total_bytes
+								     : limit;
 	}
 	return limit / 100 > LEAST_BYTES ? limit / 100 : LEAST_BYTES;
 }
@@ -68,8 +75,8 @@ static uint64_t doubled(uint64_t pause_ns, const struct mt_config *cfg)
 }
 
 /* Whether what the last cleanup returned is back, and so was not worth its cost. */
-static void judge_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind, const struct mt_pressure_look *now,
-			 const struct mt_config *cfg)
+static void judge_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
+			 const struct mt_pressure_look *now, const struct mt_config *cfg)
 {
 	if (!backoff->returned_bytes)
 		return;
@@ -81,9 +88,10 @@ static void judge_return(struct mt_pressure_backoff *backoff, enum mt_pressure_k
 	}
 }
 
-/* An episode ends with its level, and the next one is cleaned at once; but not where that has just been of no use. */
-static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level, uint64_t now_ns,
-		       const struct mt_config *cfg)
+/* An episode ends with its level, and the next one is cleaned at once; but not where that has just
+ * been of no use. */
+static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level,
+		       uint64_t now_ns, const struct mt_config *cfg)
 {
 	uint64_t since = now_ns - backoff->cleaned_ns;
 
@@ -96,7 +104,8 @@ static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_lev
 		backoff->pause_ns = 0;
 }
 
-static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+			 const struct mt_config *cfg)
 {
 	enum mt_pressure_level levels[MT_PRESSURE_KIND_COUNT] = {MT_PRESSURE_NONE};
 
@@ -113,9 +122,11 @@ static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_
 
 /* ---- who asks for a cleanup ---- */
 
-static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_look *now,
+		   const struct mt_config *cfg)
 {
-	return !backoff->cleaned_ns || now->now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg) ||
+	return !backoff->cleaned_ns ||
+	       now->now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg) ||
 	       backoff->level > backoff->cleaned_level;
 }
 
@@ -125,7 +136,8 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 }
 
 /* What one kind adds to the plan. */
-static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind, struct mt_pressure_plan *plan)
+static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind,
+		     struct mt_pressure_plan *plan)
 {
 	enum mt_pressure_level level = pressure->stories[kind].level;
 
@@ -140,7 +152,8 @@ static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind k
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
 }
 
-/* Of processes that train together, one that collects or waits for its device lets all others wait. */
+/* Of processes that train together, one that collects or waits for its device lets all others wait.
+ */
 static void spare_ranks(struct mt_pressure_plan *plan)
 {
 	if (plan->cleanup == MT_LEVEL_PURGE && !plan->flush_gpu)
@@ -154,13 +167,16 @@ static void spare_ranks(struct mt_pressure_plan *plan)
 
 static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t limit)
 {
-	if (limit && (!plan->limit_bytes || (double)used / (double)limit > (double)plan->used_bytes / (double)plan->limit_bytes)) {
+	if (limit &&
+	    (!plan->limit_bytes ||
+	     (double)used / (double)limit > (double)plan->used_bytes / (double)plan->limit_bytes)) {
 		plan->used_bytes = used;
 		plan->limit_bytes = limit;
 	}
 }
 
-static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now, const struct mt_config *cfg)
+static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now,
+			 const struct mt_config *cfg)
 {
 	if (plan->kinds & 1u << MT_PRESSURE_HOST)
 		take_nearer(plan, now->used_bytes, now->limit_bytes);
@@ -170,16 +186,19 @@ static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure
 		take_nearer(plan, now->devices[i].used_bytes, now->devices[i].total_bytes);
 }
 
-static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg,
-		      const struct mt_launch_env *facts, struct mt_pressure_plan *plan)
+static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressure_look *now,
+		      const struct mt_config *cfg, const struct mt_launch_env *facts,
+		      struct mt_pressure_plan *plan)
 {
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
 		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
 
-		if (pressure->stories[i].level && is_minded(kind, cfg) && is_due(&pressure->stories[i], now, cfg))
+		if (pressure->stories[i].level && is_minded(kind, cfg) &&
+		    is_due(&pressure->stories[i], now, cfg))
 			add_kind(pressure, kind, plan);
 	}
-	plan->reason = plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
+	plan->reason =
+		plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
 	if (facts->world_size > 1)
 		spare_ranks(plan);
 	name_nearest(plan, now, cfg);
@@ -187,13 +206,15 @@ static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressu
 
 /* ---- when to look again ---- */
 
-/* How one kind stands: how soon it wants to be looked at, and how much more it may grow until the next threshold. */
+/* How one kind stands: how soon it wants to be looked at, and how much more it may grow until the
+ * next threshold. */
 struct horizon {
 	uint64_t pace_ns;
 	uint64_t room_bytes;
 };
 
-static struct horizon horizon_of(uint64_t used, uint64_t limit, const struct mt_pressure_thresholds *at)
+static struct horizon horizon_of(uint64_t used, uint64_t limit,
+				 const struct mt_pressure_thresholds *at)
 {
 	struct horizon out = {FAR_NS, UINT64_MAX};
 
@@ -216,8 +237,10 @@ static uint64_t tick_of(const struct mt_config *cfg)
 	return lower(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
 }
 
-/* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a second. */
-static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns, const struct mt_config *cfg)
+/* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a
+ * second. */
+static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns,
+			const struct mt_config *cfg)
 {
 	uint64_t lazy = lower(backoff->pause_ns / PAUSE_LOOKS, NEARER_NS);
 
@@ -234,8 +257,8 @@ static uint64_t time_until_full(uint64_t room, uint64_t grown, uint64_t span_ns)
 	return (uint64_t)((double)room / (double)grown * (double)span_ns / 3);
 }
 
-static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_look *now, const struct mt_config *cfg,
-		      struct mt_pressure_plan *plan)
+static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+		      const struct mt_config *cfg, struct mt_pressure_plan *plan)
 {
 	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
 	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
@@ -244,16 +267,22 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	struct horizon own = horizon_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
 	uint64_t pace = pace_of(&pressure->stories[MT_PRESSURE_OWN], own.pace_ns, cfg);
-	uint64_t soon = time_until_full(own.room_bytes, mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
+	uint64_t soon = time_until_full(own.room_bytes,
+					mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
 
 	for (uint32_t i = 0; i < now->devices_count; i++)
-		gpu.pace_ns = lower(gpu.pace_ns,
-				    horizon_of(now->devices[i].used_bytes, now->devices[i].total_bytes, &limits).pace_ns);
+		gpu.pace_ns = lower(gpu.pace_ns, horizon_of(now->devices[i].used_bytes,
+							    now->devices[i].total_bytes, &limits)
+							 .pace_ns);
 	pressure->room_bytes = own.room_bytes;
 	if (cfg->pressure) {
-		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
+		pace = lower(pace,
+			     pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
 		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
-		soon = lower(soon, time_until_full(host.room_bytes, mt_sat_sub(now->used_bytes, pressure->seen_used_bytes), span));
+		soon = lower(soon,
+			     time_until_full(host.room_bytes,
+					     mt_sat_sub(now->used_bytes, pressure->seen_used_bytes),
+					     span));
 		pressure->room_bytes = lower(host.room_bytes, own.room_bytes);
 	}
 	soon = soon > SOONEST_NS ? soon : SOONEST_NS;
@@ -261,12 +290,16 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	plan->next_ns = pressure->next_ns;
 }
 
-/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB) nothing is left to be saved, and
- * where the kernel does not tell how much of it are pages of files, most may be. */
-bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg, uint64_t *out_ring_bytes)
+/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB)
+ * nothing is left to be saved, and where the kernel does not tell how much of it are pages of
+ * files, most may be. */
+bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg,
+			       uint64_t *out_ring_bytes)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
-	bool is_vague = !now->exact && now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
+	bool is_vague =
+		!now->exact &&
+		now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
 
 	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
 		return false;
@@ -286,7 +319,8 @@ bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uin
 
 uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
 {
-	return pressure->next_ns - pressure->seen_ns >= FAR_NS ? pressure->next_ns + FAR_NS : pressure->next_ns;
+	return pressure->next_ns - pressure->seen_ns >= FAR_NS ? pressure->next_ns + FAR_NS
+							       : pressure->next_ns;
 }
 
 /* ---- one look ---- */
@@ -303,8 +337,10 @@ static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *
 	pressure->level = level;
 }
 
-struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-					   const struct mt_config *cfg, const struct mt_launch_env *facts)
+struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
+					   const struct mt_pressure_look *now,
+					   const struct mt_config *cfg,
+					   const struct mt_launch_env *facts)
 {
 	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
 
@@ -325,9 +361,11 @@ struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const s
 static void note_cleanup(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
 {
-	uint64_t returned = kind == MT_PRESSURE_GPU ? outcome->gpu_returned_bytes : outcome->returned_bytes;
+	uint64_t returned =
+		kind == MT_PRESSURE_GPU ? outcome->gpu_returned_bytes : outcome->returned_bytes;
 
-	if (!backoff->cleaned_ns || outcome->after.now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg))
+	if (!backoff->cleaned_ns ||
+	    outcome->after.now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg))
 		backoff->cleaned_level = backoff->level;
 	else
 		backoff->cleaned_level = mt_pressure_higher(backoff->cleaned_level, backoff->level);

@@ -1,16 +1,21 @@
-/* pressure/policy.h -- what to do when memory runs short. Pure, as policy.h is: state, one look, settings -> plan.
+/* pressure/policy.h -- what to do when memory runs short. Pure, as policy.h is: state, one look,
+ * settings -> plan.
  *
  * Three kinds of pressure, each with a level and a cooldown of its own:
- *   host    the nearest limit (LIMIT), its events (EVENTS), stall (STALL), the watched file (WATCH); the highest counts
+ *   host    the nearest limit (LIMIT), its events (EVENTS), stall (STALL), the watched file
+ *     (WATCH); the highest counts
  *   device  each device against its memory (DEVICE)
  *   own     this process against MT_RSS_LIMIT_MB (RSS): warn is near it, critical is there
- * A level is entered at MT_WARN_PCT and MT_CRIT_PCT, and left MT_CLEAR_PCT lower. Warn is a purge (on a device: our idle
- * blocks too), critical a heavy cleanup, and so is everything for the own limit.
+ * A level is entered at MT_WARN_PCT and MT_CRIT_PCT, and left MT_CLEAR_PCT lower. Warn is a purge
+ * (on a device: our idle blocks too), critical a heavy cleanup, and so is everything for the own
+ * limit.
  *
- * A cleanup is made when a level is entered that has not had one yet, and again once the pause is over. The pause is
- * MT_COOLDOWN_MS; it doubles, up to 5 minutes, with each cleanup that returned next to nothing or whose pages were back
- * before the cooldown was over, and one that returned much, and for longer, resets it. Growth that has no use for the heap's free
- * memory, and would meet the limit beside it, is the business of direct reclaim (pressure/direct_reclaim.h), whatever the pause says. */
+ * A cleanup is made when a level is entered that has not had one yet, and again once the pause is
+ * over. The pause is MT_COOLDOWN_MS; it doubles, up to 5 minutes, with each cleanup that returned
+ * next to nothing or whose pages were back before the cooldown was over, and one that returned
+ * much, and for longer, resets it. Growth that has no use for the heap's free memory, and would
+ * meet the limit beside it, is the business of direct reclaim (pressure/direct_reclaim.h), whatever
+ * the pause says. */
 #ifndef MT_PRESSURE_POLICY_H
 #define MT_PRESSURE_POLICY_H
 
@@ -24,39 +29,46 @@
 struct mt_pressure_device {
 	uint64_t ordinal;
 	uint64_t used_bytes;
-	uint64_t total_bytes;       /* 0 unknown */
+	uint64_t total_bytes; /* 0 unknown */
 };
 
 /* What one look has seen. */
 struct mt_pressure_look {
 	uint64_t now_ns;
-	uint64_t used_bytes;        /* of the nearest limit of container or machine, see pressure/cgroup.h */
-	uint64_t limit_bytes;       /* 0: nothing is known */
-	bool exact;                 /* false: used_bytes is an upper bound, which enters no level */
+	/* of the nearest limit of container or machine, see pressure/cgroup.h */
+	uint64_t used_bytes;
+	uint64_t limit_bytes; /* 0: nothing is known */
+	bool exact;           /* false: used_bytes is an upper bound, which enters no level */
 	bool events_known;
-	uint64_t events_count;      /* ever */
+	uint64_t events_count; /* ever */
 	bool psi_known;
-	uint64_t some_us;           /* ever */
-	bool event;                 /* the watched file has told of pressure */
-	bool event_is_psi;          /* and only a risen some_us makes it true */
-	uint64_t own_bytes;         /* resident and swapped */
+	uint64_t some_us;   /* ever */
+	bool event;         /* the watched file has told of pressure */
+	bool event_is_psi;  /* and only a risen some_us makes it true */
+	uint64_t own_bytes; /* resident and swapped */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
 };
 
-#define MT_PRESSURE_LEAST_BYTES (8 * MT_MIB) /* a cleanup that returns less has returned next to nothing */
+/* a cleanup that returns less has returned next to nothing */
+#define MT_PRESSURE_LEAST_BYTES (8 * MT_MIB)
 
-enum mt_pressure_kind { MT_PRESSURE_HOST, MT_PRESSURE_GPU, MT_PRESSURE_OWN, MT_PRESSURE_KIND_COUNT };
+enum mt_pressure_kind {
+	MT_PRESSURE_HOST,
+	MT_PRESSURE_GPU,
+	MT_PRESSURE_OWN,
+	MT_PRESSURE_KIND_COUNT
+};
 
 /* The cleanups of one kind. */
 struct mt_pressure_backoff {
 	enum mt_pressure_level level;
 	enum mt_pressure_level cleaned_level; /* highest that has had a cleanup in this episode */
-	uint64_t cleaned_ns;        /* 0: none yet */
-	uint64_t pause_ns;          /* after it; 0: MT_COOLDOWN_MS */
-	uint64_t earlier_pause_ns;  /* before it: doubled when its pages come back */
-	uint64_t returned_bytes;    /* what it returned and may still come back; 0: that is over */
-	uint64_t after_bytes;       /* of the figure that it was to lower, right after it */
+	uint64_t cleaned_ns;                  /* 0: none yet */
+	uint64_t pause_ns;                    /* after it; 0: MT_COOLDOWN_MS */
+	uint64_t earlier_pause_ns;            /* before it: doubled when its pages come back */
+	uint64_t returned_bytes; /* what it returned and may still come back; 0: that is over */
+	uint64_t after_bytes;    /* of the figure that it was to lower, right after it */
 };
 
 /* All that is remembered from look to look; zero to begin with. */
@@ -69,16 +81,17 @@ struct mt_pressure {
 	uint64_t seen_ns;
 	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
-	uint64_t room_bytes;        /* how much more until the next threshold; UINT64_MAX: no limit is known */
-	uint64_t next_ns;           /* when to look again */
+	/* how much more until the next threshold; UINT64_MAX: no limit is known */
+	uint64_t room_bytes;
+	uint64_t next_ns; /* when to look again */
 	bool seen_events_known;
 	uint64_t seen_events_count;
-	uint64_t events_ns;         /* when they last grew, 0 never */
-	uint64_t watch_ns;          /* when the watched file last told of pressure, 0 never */
+	uint64_t events_ns; /* when they last grew, 0 never */
+	uint64_t watch_ns;  /* when the watched file last told of pressure, 0 never */
 	enum mt_pressure_level watch_level;
 	bool seen_psi_known;
 	uint64_t seen_some_us;
-	uint64_t stall_ns;          /* beginning of the span over which stall is measured */
+	uint64_t stall_ns; /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
 	bool alarmed;               /* until the own memory is below warn again */
@@ -86,18 +99,19 @@ struct mt_pressure {
 
 struct mt_pressure_plan {
 	bool clean;
-	enum mt_level cleanup;      /* PURGE or HEAVY */
-	bool flush_gpu;             /* our idle device blocks too */
-	enum mt_reason reason;      /* PRESSURE or RSS_LIMIT */
-	uint32_t kinds;             /* that asked: bits 1 << enum mt_pressure_kind */
-	uint32_t sources;           /* behind them: bits 1 << enum mt_pressure_source */
+	enum mt_level cleanup;        /* PURGE or HEAVY */
+	bool flush_gpu;               /* our idle device blocks too */
+	enum mt_reason reason;        /* PRESSURE or RSS_LIMIT */
+	uint32_t kinds;               /* that asked: bits 1 << enum mt_pressure_kind */
+	uint32_t sources;             /* behind them: bits 1 << enum mt_pressure_source */
 	enum mt_pressure_level level; /* the highest of those that asked */
-	uint64_t used_bytes;        /* of the one that is nearest to its limit; 0 unknown */
+	uint64_t used_bytes;          /* of the one that is nearest to its limit; 0 unknown */
 	uint64_t limit_bytes;
-	enum mt_pressure_level entered; /* a level that was not there at the last look; NONE: none */
-	bool over;                  /* there was pressure at the last look, and is none now */
-	bool spared;                /* less than it would be, because of WORLD_SIZE */
-	uint64_t next_ns;           /* when to look again, CLOCK_MONOTONIC */
+	/* a level that was not there at the last look; NONE: none */
+	enum mt_pressure_level entered;
+	bool over;        /* there was pressure at the last look, and is none now */
+	bool spared;      /* less than it would be, because of WORLD_SIZE */
+	uint64_t next_ns; /* when to look again, CLOCK_MONOTONIC */
 };
 
 /* What a cleanup has brought. */
@@ -107,22 +121,27 @@ struct mt_pressure_outcome {
 	uint64_t gpu_returned_bytes;
 };
 
-/* Whether it is time, or the process (own_bytes as now) has grown so much since the last look that it should not wait. */
+/* Whether it is time, or the process (own_bytes as now) has grown so much since the last look that
+ * it should not wait. */
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes);
 
-/* Until when the worker may sleep if nothing else wakes it. Far from every limit that is so late that the look comes along with a
- * tick: an idle process is not woken for it. */
+/* Until when the worker may sleep if nothing else wakes it. Far from every limit that is so late
+ * that the look comes along with a tick: an idle process is not woken for it. */
 uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure);
 
 /* One look. facts: WORLD_SIZE. */
-struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-					   const struct mt_config *cfg, const struct mt_launch_env *facts);
+struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
+					   const struct mt_pressure_look *now,
+					   const struct mt_config *cfg,
+					   const struct mt_launch_env *facts);
 
-/* After a look: by how much the process may grow until the next one, a quarter of the way to the next threshold. False: no limit that
- * direct reclaim could go by. */
-bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg, uint64_t *out_ring_bytes);
+/* After a look: by how much the process may grow until the next one, a quarter of the way to the
+ * next threshold. False: no limit that direct reclaim could go by. */
+bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg,
+			       uint64_t *out_ring_bytes);
 
-/* The plan has been carried out. True: MT_RSS_LIMIT_MB stays reached all the same, and this has not been told yet. */
+/* The plan has been carried out. True: MT_RSS_LIMIT_MB stays reached all the same, and this has not
+ * been told yet. */
 bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
 			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg);
 

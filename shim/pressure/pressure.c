@@ -21,13 +21,16 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-#define DEVICES_NS     MT_NS_PER_S        /* the driver is asked at most this often */
-#define TELL_PAUSE_NS  (60 * MT_NS_PER_S) /* a level that comes and goes is told at this distance at most */
-#define HEAP_LOOKS     3                  /* at most, for figures of one moment */
+/* the driver is asked at most this often */
+#define DEVICES_NS MT_NS_PER_S
+/* a level that comes and goes is told at this distance at most */
+#define TELL_PAUSE_NS (60 * MT_NS_PER_S)
+#define HEAP_LOOKS    3 /* at most, for figures of one moment */
 
 static struct mt_pressure pressure;
-static bool unanswered_event;             /* of the watched file, seen by a look that decided nothing */
-static uint64_t devices_ns;               /* when the driver was asked last */
+/* of the watched file, seen by a look that decided nothing */
+static bool unanswered_event;
+static uint64_t devices_ns; /* when the driver was asked last */
 static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
 
 /* What goes into the snapshot beside what the policy sees. */
@@ -43,7 +46,8 @@ struct sample {
 
 /* ---- the look ---- */
 
-/* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will do. */
+/* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will
+ * do. */
 static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick *quick)
 {
 	struct mt_rss_full full;
@@ -70,7 +74,8 @@ static void read_devices(struct mt_pressure_look *out)
 		struct mt_pressure_device *to = &out->devices[i];
 
 		to->ordinal = rows[i].ordinal;
-		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0; /* 0 free: unknown */
+		/* 0 free: unknown */
+		to->total_bytes = rows[i].free_bytes ? rows[i].total_bytes : 0;
 		to->used_bytes = mt_sat_sub(rows[i].total_bytes, rows[i].free_bytes);
 	}
 }
@@ -83,10 +88,12 @@ static void look_at_memory(struct sample *out, bool exactly, struct mt_cgroup_lo
 
 	for (int i = 0; i < HEAP_LOOKS; i++) {
 		(void)mt_reclaim_read_heap(&before);
-		mt_cgroup_look("", mt_config(), mt_os_now_ns(), exactly ? 0 : MT_PRESSURE_HALF_PCT, cgroup);
+		mt_cgroup_look("", mt_config(), mt_os_now_ns(), exactly ? 0 : MT_PRESSURE_HALF_PCT,
+			       cgroup);
 		(void)mt_rss_read_quick(&out->rss);
 		out->heap_known = mt_reclaim_read_heap(&out->heap);
-		grown = out->heap.held_bytes + out->heap.free_bytes - before.held_bytes - before.free_bytes;
+		grown = out->heap.held_bytes + out->heap.free_bytes - before.held_bytes -
+			before.free_bytes;
 		if (grown < (int64_t)MT_MIB && grown > -(int64_t)MT_MIB)
 			break;
 	}
@@ -194,7 +201,8 @@ static void count_cleanup(const struct mt_stats_record *record)
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
 	to->pressure_clean_count++;
-	to->pressure_returned_bytes += mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes);
+	to->pressure_returned_bytes +=
+		mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes);
 	mt_publish_unlock();
 }
 
@@ -235,7 +243,8 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-/* How far the program may grow until the next look. Of several processes that train together none is to wait for one that collects. */
+/* How far the program may grow until the next look. Of several processes that train together none
+ * is to wait for one that collects. */
 static void limit_growth(const struct sample *sample, bool purged)
 {
 	const struct mt_pressure_look *now = &sample->look;
@@ -247,7 +256,8 @@ static void limit_growth(const struct sample *sample, bool purged)
 		.limit_bytes = now->limit_bytes,
 		.anon_bytes = sample->rss.anon_bytes,
 		.heap = sample->heap,
-		.critical_bytes = may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
+		.critical_bytes =
+			may_collect ? mt_pressure_share_of(now->limit_bytes, at.critical) : 0,
 		.clear_bytes = mt_pressure_share_of(now->limit_bytes, at.keep_critical),
 		.purged = purged,
 	};
@@ -258,7 +268,8 @@ static void limit_growth(const struct sample *sample, bool purged)
 		mt_reclaim_off();
 }
 
-/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and asks the kernel nothing. */
+/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and
+ * asks the kernel nothing. */
 static void prepare_collection(void)
 {
 	if (pressure.level && mt_python_is_running())

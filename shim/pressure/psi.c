@@ -16,23 +16,25 @@
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 
-#define PSI_BYTES   512              /* two lines of some 70 bytes */
+#define PSI_BYTES   512 /* two lines of some 70 bytes */
 #define NOTE_BYTES  (MT_TEXT_MAX / 4 * 3)
 #define DRAIN_BYTES 1024
-#define DRAIN_READS 64               /* in one look: who writes faster than that is read on at the next */
+/* in one look: who writes faster than that is read on at the next */
+#define DRAIN_READS 64
 
 enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
 
 static struct watch {
 	enum watch_kind kind;
 	int fd;
-	dev_t device;                 /* what fd was opened on */
+	dev_t device; /* what fd was opened on */
 	ino_t inode;
 	unsigned char note[NOTE_BYTES]; /* MEMORY_PRESSURE_WRITE */
 	size_t note_bytes;
 } watch;
 
-static char compared[PSI_BYTES + MT_CGROUP_PATH_BYTES]; /* the file whose totals the last look told; empty: none yet */
+/* the file whose totals the last look told; empty: none yet */
+static char compared[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 
 /* ---- text ---- */
 
@@ -58,7 +60,8 @@ bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us)
 
 static int base64_value(char c)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	const char *found = c ? strchr(alphabet, c) : NULL;
 
 	return found ? (int)(found - alphabet) : -1;
@@ -126,7 +129,8 @@ static bool read_watched_totals(struct mt_psi_look *out)
 	return take_totals(text, out);
 }
 
-/* A process is moved, a group's file fails: the totals of two files have nothing to do with each other. */
+/* A process is moved, a group's file fails: the totals of two files have nothing to do with each
+ * other. */
 static void compare_with_own_kind(const char *path, struct mt_psi_look *out)
 {
 	if (compared[0] && strcmp(path, compared) != 0)
@@ -135,7 +139,8 @@ static void compare_with_own_kind(const char *path, struct mt_psi_look *out)
 }
 
 /* The first of them that tells something; what was watched has no path here. */
-static const char *find_totals(const char *root, const char *group, char *path, size_t path_bytes, struct mt_psi_look *out)
+static const char *find_totals(const char *root, const char *group, char *path, size_t path_bytes,
+			       struct mt_psi_look *out)
 {
 	if (watch.kind == WATCH_PSI && read_watched_totals(out))
 		return "watched";
@@ -155,7 +160,8 @@ static void end_watch(void)
 	watch.kind = WATCH_NONE;
 }
 
-/* Only the kernel's own files are written to: what else lies there is somebody's data. Without a trigger those tell nothing. */
+/* Only the kernel's own files are written to: what else lies there is somebody's data. Without a
+ * trigger those tell nothing. */
 static bool set_trigger(int fd)
 {
 	struct statfs where;
@@ -164,7 +170,8 @@ static bool set_trigger(int fd)
 		return false;
 	if (where.f_type != PROC_SUPER_MAGIC && where.f_type != CGROUP2_SUPER_MAGIC)
 		return true;
-	return watch.note_bytes && write(fd, watch.note, watch.note_bytes) == (ssize_t)watch.note_bytes;
+	return watch.note_bytes &&
+	       write(fd, watch.note, watch.note_bytes) == (ssize_t)watch.note_bytes;
 }
 
 static int open_psi(const char *path)
@@ -181,11 +188,12 @@ static int open_psi(const char *path)
 	return fd;
 }
 
-/* Opened for writing as well, so that it does not end with its first writer (`echo >fifo`). The note goes to who reads besides
- * us; there may be nobody, and then it would only come back. */
+/* Opened for writing as well, so that it does not end with its first writer (`echo >fifo`). The
+ * note goes to who reads besides us; there may be nobody, and then it would only come back. */
 static int open_fifo(const char *path)
 {
-	int writer = watch.note_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0) : -ENXIO;
+	int writer =
+		watch.note_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0) : -ENXIO;
 	int fd = mt_os_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0);
 
 	if (fd == -EACCES)
@@ -242,7 +250,8 @@ static void begin_watch(const char *root, const struct mt_launch_env *facts)
 		watch.fd = open_socket(path);
 	}
 	if (watch.kind != WATCH_NONE && watch.fd < 0)
-		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE; /* the listener's queue is full: at the next look */
+		/* the listener's queue is full: at the next look */
+		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE;
 	if (watch.kind == WATCH_NONE || watch.kind == WATCH_NEW)
 		return;
 	if (mt_os_look_at_fd(watch.fd, &seen) != 0)
@@ -251,13 +260,14 @@ static void begin_watch(const char *root, const struct mt_launch_env *facts)
 	watch.inode = seen.st_ino;
 }
 
-/* Where the kernel is too old to give the worker a table of its own, the program may close our descriptor and be given its
- * number: what it has there is not ours to read. */
+/* Where the kernel is too old to give the worker a table of its own, the program may close our
+ * descriptor and be given its number: what it has there is not ours to read. */
 static bool is_still_ours(void)
 {
 	struct stat seen;
 
-	return mt_os_look_at_fd(watch.fd, &seen) == 0 && seen.st_dev == watch.device && seen.st_ino == watch.inode;
+	return mt_os_look_at_fd(watch.fd, &seen) == 0 && seen.st_dev == watch.device &&
+	       seen.st_ino == watch.inode;
 }
 
 /* Reads all there is. True: something was there. What we wrote into a pipe ourselves is nothing. */
@@ -276,7 +286,8 @@ static bool drain(bool *out_ended)
 		*out_ended = got == 0 || (got < 0 && errno != EAGAIN);
 		if (got <= 0)
 			break;
-		is_note = watch.kind == WATCH_FIFO && watch.note_bytes && (size_t)got >= watch.note_bytes &&
+		is_note = watch.kind == WATCH_FIFO && watch.note_bytes &&
+			  (size_t)got >= watch.note_bytes &&
 			  memcmp(bytes, watch.note, watch.note_bytes) == 0;
 		any |= !is_note || (size_t)got > watch.note_bytes;
 		watch.note_bytes = 0;
@@ -286,7 +297,8 @@ static bool drain(bool *out_ended)
 
 static bool take_event(void)
 {
-	struct pollfd poll_fd = {.fd = watch.fd, .events = watch.kind == WATCH_PSI ? POLLPRI : POLLIN};
+	struct pollfd poll_fd = {.fd = watch.fd,
+				 .events = watch.kind == WATCH_PSI ? POLLPRI : POLLIN};
 	struct timespec at_once = {0};
 	bool event, ended;
 
@@ -297,7 +309,8 @@ static bool take_event(void)
 	if (mt_raw_syscall(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
 		return false;
 	if (watch.kind == WATCH_PSI) {
-		ended = (poll_fd.revents & ~POLLPRI) != 0; /* of a group that is gone: POLLPRI and POLLERR, for ever */
+		/* of a group that is gone: POLLPRI and POLLERR, for ever */
+		ended = (poll_fd.revents & ~POLLPRI) != 0;
 		event = !ended;
 	} else {
 		event = drain(&ended);
@@ -307,7 +320,8 @@ static bool take_event(void)
 	return event;
 }
 
-void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts, struct mt_psi_look *out)
+void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts,
+		 struct mt_psi_look *out)
 {
 	char path[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 	const char *found;

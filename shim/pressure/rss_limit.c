@@ -6,12 +6,13 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-#define MB(bytes)      ((unsigned long long)((bytes) / MT_MIB))
-#define THREADS_FIELD  20 /* proc(5), num_threads */
+#define MB(bytes)     ((unsigned long long)((bytes) / MT_MIB))
+#define THREADS_FIELD 20 /* proc(5), num_threads */
 
 /* ---- who holds what ---- */
 
-static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures, bool resident_known)
+static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+		      bool resident_known)
 {
 	uint64_t heap;
 
@@ -21,7 +22,8 @@ static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapsh
 	heap = alarm->heap_live_bytes + alarm->heap_dirty_bytes + alarm->heap_metadata_bytes;
 	if (resident_known)
 		alarm->heap_pinned_bytes = mt_sat_sub(figures->heap_resident_bytes, heap);
-	alarm->other_anon_bytes = mt_sat_sub(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
+	alarm->other_anon_bytes =
+		mt_sat_sub(alarm->anon_bytes + alarm->swap_bytes, heap + alarm->heap_pinned_bytes);
 	alarm->gpu_pinned_bytes = figures->gpu_pinned_bytes;
 }
 
@@ -33,34 +35,43 @@ struct holder {
 static const char *find_advice(const struct mt_stats_alarm *alarm, bool resident_known)
 {
 	const struct holder profile[] = {
-		{alarm->heap_live_bytes, "the program holds it: mtctl diagnose tells whether it grows, mtctl sites which code it "
+		{alarm->heap_live_bytes, "the program holds it: mtctl diagnose tells whether it "
+					 "grows, mtctl sites which code it "
 					 "comes from (MT_PROF=1)"},
-		{alarm->heap_pinned_bytes, "free blocks share pages with live ones: fewer arenas (MT_ARENA_MAX=2), or smaller "
+		{alarm->heap_pinned_bytes, "free blocks share pages with live ones: fewer arenas "
+					   "(MT_ARENA_MAX=2), or smaller "
 					   "slabs (MT_MALLOC_CONF)"},
-		{alarm->heap_dirty_bytes, "free, but not returned: mtctl doctor tells what this allocator can do, "
-					  "MT_ALLOCATOR=jemalloc changes it"},
-		{alarm->other_anon_bytes, resident_known ? "not of the heap: stacks of many threads, mmap, allocators of "
-							   "libraries; mtctl diagnose names them" :
-							   "stacks, mmap, or free blocks that this allocator keeps: "
-							   "MT_ALLOCATOR=jemalloc tells them apart"},
-		{alarm->file_bytes, "pages of mapped files, which the kernel takes back by itself: raise MT_RSS_LIMIT_MB"},
-		{alarm->shmem_bytes, "shared memory: see /dev/shm, and how many workers hand data on through it"},
+		{alarm->heap_dirty_bytes,
+		 "free, but not returned: mtctl doctor tells what this allocator can do, "
+		 "MT_ALLOCATOR=jemalloc changes it"},
+		{alarm->other_anon_bytes,
+		 resident_known ? "not of the heap: stacks of many threads, mmap, allocators of "
+				  "libraries; mtctl diagnose names them"
+				: "stacks, mmap, or free blocks that this allocator keeps: "
+				  "MT_ALLOCATOR=jemalloc tells them apart"},
+		{alarm->file_bytes, "pages of mapped files, which the kernel takes back by itself: "
+				    "raise MT_RSS_LIMIT_MB"},
+		{alarm->shmem_bytes,
+		 "shared memory: see /dev/shm, and how many workers hand data on through it"},
 	};
 	const struct holder *most = &profile[0];
 
 	/* It is among the others too, under a name that says nothing. */
 	if (alarm->gpu_pinned_bytes > alarm->rss_bytes / 3)
-		return "page-locked for CUDA: pin less (pin_memory, prefetch_factor of data loaders)";
+		return "page-locked for CUDA: pin less (pin_memory, prefetch_factor of data "
+		       "loaders)";
 	for (size_t i = 1; i < sizeof(profile) / sizeof(profile[0]); i++)
 		if (profile[i].bytes > most->bytes)
 			most = &profile[i];
 	return most->advice;
 }
 
-void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures, bool resident_known)
+void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+			bool resident_known)
 {
 	share_out(alarm, figures, resident_known);
-	(void)mt_format(alarm->advice, sizeof(alarm->advice), "%s", find_advice(alarm, resident_known));
+	(void)mt_format(alarm->advice, sizeof(alarm->advice), "%s",
+			find_advice(alarm, resident_known));
 }
 
 /* ---- the report ---- */
@@ -68,17 +79,24 @@ void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snap
 /* Each line can be found by rss-limit. */
 static void print(const struct mt_stats_alarm *alarm)
 {
-	mt_log(MT_LOG_WARN, "rss-limit: this process holds %llu MB, and MT_RSS_LIMIT_MB is %llu: resident %llu MB, swapped %llu MB, "
+	mt_log(MT_LOG_WARN,
+	       "rss-limit: this process holds %llu MB, and MT_RSS_LIMIT_MB is %llu: resident %llu "
+	       "MB, swapped %llu MB, "
 	       "after a cleanup",
-	       MB(alarm->rss_bytes + alarm->swap_bytes), MB(alarm->limit_bytes), MB(alarm->rss_bytes), MB(alarm->swap_bytes));
-	mt_log(MT_LOG_WARN, "rss-limit: heap: live %llu MB, free and not returned %llu MB, free but pinned by live blocks %llu MB, "
+	       MB(alarm->rss_bytes + alarm->swap_bytes), MB(alarm->limit_bytes),
+	       MB(alarm->rss_bytes), MB(alarm->swap_bytes));
+	mt_log(MT_LOG_WARN,
+	       "rss-limit: heap: live %llu MB, free and not returned %llu MB, free but pinned by "
+	       "live blocks %llu MB, "
 	       "the allocator's own %llu MB",
-	       MB(alarm->heap_live_bytes), MB(alarm->heap_dirty_bytes), MB(alarm->heap_pinned_bytes),
-	       MB(alarm->heap_metadata_bytes));
-	mt_log(MT_LOG_WARN, "rss-limit: besides: other anonymous memory %llu MB, files %llu MB, shared memory %llu MB, page-locked for "
+	       MB(alarm->heap_live_bytes), MB(alarm->heap_dirty_bytes),
+	       MB(alarm->heap_pinned_bytes), MB(alarm->heap_metadata_bytes));
+	mt_log(MT_LOG_WARN,
+	       "rss-limit: besides: other anonymous memory %llu MB, files %llu MB, shared memory "
+	       "%llu MB, page-locked for "
 	       "CUDA %llu MB, %llu threads",
-	       MB(alarm->other_anon_bytes), MB(alarm->file_bytes), MB(alarm->shmem_bytes), MB(alarm->gpu_pinned_bytes),
-	       (unsigned long long)alarm->threads_count);
+	       MB(alarm->other_anon_bytes), MB(alarm->file_bytes), MB(alarm->shmem_bytes),
+	       MB(alarm->gpu_pinned_bytes), (unsigned long long)alarm->threads_count);
 	mt_log(MT_LOG_WARN, "rss-limit: what to do: %s", alarm->advice);
 }
 

@@ -12,11 +12,11 @@ struct line {
 	bool begun;
 };
 
-#define ADD(line, ...)                                                          \
-	do {                                                                    \
-		size_t added_ = mt_format((line)->at, (line)->left, __VA_ARGS__); \
-		(line)->at += added_;                                           \
-		(line)->left -= added_;                                         \
+#define ADD(line, ...)                                                                             \
+	do {                                                                                       \
+		size_t added_ = mt_format((line)->at, (line)->left, __VA_ARGS__);                  \
+		(line)->at += added_;                                                              \
+		(line)->left -= added_;                                                            \
 	} while (0)
 
 static const char *comma(struct line *line)
@@ -39,20 +39,20 @@ static void add_limits(struct line *line, const struct mt_pressure_sample *sampl
 	unsigned long long share = thousandths(look->used_bytes, look->limit_bytes);
 
 	if (look->limit_bytes)
-		ADD(line, "%sRAM at %llu.%llu %% of %llu MB (%s)", comma(line), share / 10, share % 10, MB(look->limit_bytes),
-		    sample->limit_source);
+		ADD(line, "%sRAM at %llu.%llu %% of %llu MB (%s)", comma(line), share / 10,
+		    share % 10, MB(look->limit_bytes), sample->limit_source);
 	for (uint32_t i = 0; i < look->devices_count; i++) {
 		const struct mt_pressure_device *device = &look->devices[i];
 
 		share = thousandths(device->used_bytes, device->total_bytes);
 		if (device->total_bytes)
-			ADD(line, "%sGPU %llu at %llu.%llu %%", comma(line), (unsigned long long)device->ordinal, share / 10,
-			    share % 10);
+			ADD(line, "%sGPU %llu at %llu.%llu %%", comma(line),
+			    (unsigned long long)device->ordinal, share / 10, share % 10);
 	}
 	share = thousandths(look->own_bytes, sample->own_limit_bytes);
 	if (sample->own_limit_bytes)
-		ADD(line, "%sthis process at %llu.%llu %% of MT_RSS_LIMIT_MB=%llu", comma(line), share / 10, share % 10,
-		    MB(sample->own_limit_bytes));
+		ADD(line, "%sthis process at %llu.%llu %% of MT_RSS_LIMIT_MB=%llu", comma(line),
+		    share / 10, share % 10, MB(sample->own_limit_bytes));
 }
 
 static void add_signs(struct line *line, const struct mt_pressure_sample *sample)
@@ -64,7 +64,8 @@ static void add_signs(struct line *line, const struct mt_pressure_sample *sample
 	if (levels[MT_PRESSURE_EVENTS])
 		ADD(line, "%sthe container has run into its limit", comma(line));
 	if (levels[MT_PRESSURE_STALL])
-		ADD(line, "%stasks wait for memory %llu.%llu %% of the time", comma(line), stall / 10, stall % 10);
+		ADD(line, "%stasks wait for memory %llu.%llu %% of the time", comma(line),
+		    stall / 10, stall % 10);
 	if (levels[MT_PRESSURE_WATCH])
 		ADD(line, "%sMEMORY_PRESSURE_WATCH has told so", comma(line));
 	if (sample->cpus_count)
@@ -77,8 +78,8 @@ static const char *deed(const struct mt_pressure_plan *plan)
 	if (plan->over)
 		return "";
 	if (plan->spared)
-		return plan->clean ? ": purge alone, since WORLD_SIZE says that others would wait" :
-				     ": left alone, since WORLD_SIZE says that others would wait";
+		return plan->clean ? ": purge alone, since WORLD_SIZE says that others would wait"
+				   : ": left alone, since WORLD_SIZE says that others would wait";
 	if (!plan->clean)
 		return ": nothing until the last cleanup's pause is over";
 	if (plan->cleanup == MT_LEVEL_HEAVY)

@@ -8,15 +8,16 @@
 
 struct mt_pressure_sample {
 	const struct mt_pressure_look *look;
-	const struct mt_pressure *pressure;  /* after mt_pressure_decide */
+	const struct mt_pressure *pressure; /* after mt_pressure_decide */
 	const struct mt_pressure_plan *plan;
-	const char *limit_source;            /* of look->limit_bytes */
-	uint64_t own_limit_bytes;            /* 0 none */
+	const char *limit_source; /* of look->limit_bytes */
+	uint64_t own_limit_bytes; /* 0 none */
 	uint64_t load_thousandths;
-	uint64_t cpus_count;                 /* 0 unknown */
+	uint64_t cpus_count; /* 0 unknown */
 };
 
-/* "memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs: heavy cleanup". Cut to fit. */
+/* "memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs:
+ * heavy cleanup". Cut to fit. */
 void mt_pressure_describe(const struct mt_pressure_sample *sample, char *out, size_t out_bytes);
 
 #endif

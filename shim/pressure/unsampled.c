@@ -5,14 +5,16 @@
 
 #include "sys/os.h"
 
-/* Rises since the last look began, and since the one began that is under way; live bytes from where the next one counts. No ordering: two
- * threads that note at once count a rise of a MB twice, or once less. */
+/* Rises since the last look began, and since the one began that is under way; live bytes from where
+ * the next one counts. No ordering: two threads that note at once count a rise of a MB twice, or
+ * once less. */
 static _Atomic int64_t rises_bytes;
 static _Atomic int64_t rises_next_bytes;
 static _Atomic int64_t from_bytes;
 
 static _Atomic uint32_t looks_count; /* futex */
-static _Atomic uint32_t vain_count;  /* of looks, at which somebody waited without effect; no ordering */
+/* of looks, at which somebody waited without effect; no ordering */
+static _Atomic uint32_t vain_count;
 
 void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes)
 {
@@ -20,7 +22,8 @@ void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes)
 
 	if (live_bytes > from) {
 		atomic_fetch_add_explicit(&rises_bytes, live_bytes - from, memory_order_relaxed);
-		atomic_fetch_add_explicit(&rises_next_bytes, live_bytes - from, memory_order_relaxed);
+		atomic_fetch_add_explicit(&rises_next_bytes, live_bytes - from,
+					  memory_order_relaxed);
 	} else if (live_bytes > from - step_bytes) {
 		return;
 	}
@@ -60,7 +63,9 @@ void mt_unsampled_begin_look(void)
 
 void mt_unsampled_end_look(void)
 {
-	atomic_store_explicit(&rises_bytes, atomic_load_explicit(&rises_next_bytes, memory_order_relaxed), memory_order_relaxed);
+	atomic_store_explicit(&rises_bytes,
+			      atomic_load_explicit(&rises_next_bytes, memory_order_relaxed),
+			      memory_order_relaxed);
 	atomic_fetch_add_explicit(&looks_count, 1, memory_order_release);
 	mt_os_futex_wake(&looks_count, INT_MAX, MT_FUTEX_PRIVATE);
 }

@@ -6,11 +6,12 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 
-#define BATCHES       4    /* the cheapest counts: the others were disturbed */
-#define BATCH_PAGES   32
-#define SMALL_PAGES   (BATCHES * BATCH_PAGES)
-#define ASSUMED_NS    1000 /* where nothing could be measured */
-/* With pages of 64 kB a huge one is 512 MB: nobody's memory shall jump by that for a measurement. */
+#define BATCHES     4 /* the cheapest counts: the others were disturbed */
+#define BATCH_PAGES 32
+#define SMALL_PAGES (BATCHES * BATCH_PAGES)
+#define ASSUMED_NS  1000 /* where nothing could be measured */
+/* With pages of 64 kB a huge one is 512 MB: nobody's memory shall jump by that for a measurement.
+ */
 #define LARGEST_TIMED_BYTES (4 * MT_MIB)
 
 static uint64_t touch_ns(volatile unsigned char *at, uint64_t step, uint64_t count)
@@ -26,7 +27,8 @@ static uint64_t huge_page_bytes(void)
 {
 	char text[32];
 
-	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text, sizeof(text)) <= 0)
+	if (mt_os_read_file("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", text,
+			    sizeof(text)) <= 0)
 		return 0;
 	return mt_os_number(text);
 }
@@ -46,7 +48,8 @@ size_t mt_fault_price_sample_bytes(uint64_t page_bytes, uint64_t huge_bytes)
 	return small > huge ? small : huge;
 }
 
-/* At once, where the kernel gives one; the price of the small ones that it stands for where it is too large to be tried. */
+/* At once, where the kernel gives one; the price of the small ones that it stands for where it is
+ * too large to be tried. */
 static uint64_t huge_ns(unsigned char *area, size_t bytes, uint64_t huge, uint64_t small_ns)
 {
 	uint64_t small_count = huge / mt_os_page_bytes();
@@ -57,7 +60,8 @@ static uint64_t huge_ns(unsigned char *area, size_t bytes, uint64_t huge, uint64
 	(void)madvise(area, bytes, MADV_DONTNEED);
 	if (madvise((void *)aligned, huge, MADV_HUGEPAGE) != 0)
 		return 0;
-	return mt_fault_price_huge_ns(touch_ns((unsigned char *)aligned, huge, 1), small_ns, small_count);
+	return mt_fault_price_huge_ns(touch_ns((unsigned char *)aligned, huge, 1), small_ns,
+				      small_count);
 }
 
 void mt_fault_price_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint64_t *out_huge_bytes)
@@ -65,7 +69,8 @@ void mt_fault_price_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns, uint6
 	uint64_t page = mt_os_page_bytes();
 	uint64_t huge = mt_rss_thp() == MT_THP_NEVER ? 0 : huge_page_bytes();
 	size_t bytes = mt_fault_price_sample_bytes(page, huge);
-	unsigned char *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *area =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	*out_small_ns = ASSUMED_NS;
 	*out_huge_ns = 0;

@@ -7,17 +7,20 @@
 #include "purge/sampling_interval.h"
 #include "sys/rss.h"
 
-#define LOOK_BYTES MT_MIB /* glibc: less between resident and live says nothing about what it counts as free */
+/* glibc: less between resident and live says nothing about what it counts as free */
+#define LOOK_BYTES MT_MIB
 
 static struct mt_heap_figures heap;
 static struct mt_asked asked;
-static uint64_t kept_bytes; /* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+/* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+static uint64_t kept_bytes;
 
 /* By glibc's own count of what is free: */
 static uint64_t free_bytes;
 static uint64_t kept_free_bytes; /* what a trim has already gone through stays counted */
 
-/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as in use. */
+/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as
+ * in use. */
 static uint64_t first_anon_bytes(void)
 {
 	struct mt_rss_quick rss = {0};
@@ -43,8 +46,9 @@ static void lower_kept(const struct mt_snapshot *now)
 		kept_bytes = between;
 }
 
-/* glibc: what lies between resident and live beyond what the last trim left there. Where that is nothing, what it
- * counts as free, less what the last trim has gone through (it stays counted) and what may have been taken since. */
+/* glibc: what lies between resident and live beyond what the last trim left there. Where that is
+ * nothing, what it counts as free, less what the last trim has gone through (it stays counted) and
+ * what may have been taken since. */
 static void ask_chunks(struct mt_snapshot *now)
 {
 	uint64_t between;
@@ -53,8 +57,10 @@ static void ask_chunks(struct mt_snapshot *now)
 	lower_kept(now);
 	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
-	/* It walks through all free chunks under each arena's lock: only where there is no other way to know. */
-	if (between < LOOK_BYTES && mt_sampling_interval_is_overdue(&asked, now, true) && mt_backend()->figures(&heap)) {
+	/* It walks through all free chunks under each arena's lock: only where there is no other
+	 * way to know. */
+	if (between < LOOK_BYTES && mt_sampling_interval_is_overdue(&asked, now, true) &&
+	    mt_backend()->figures(&heap)) {
 		if (heap.free_bytes < kept_free_bytes)
 			kept_free_bytes = heap.free_bytes;
 		free_bytes = heap.free_bytes - kept_free_bytes;
@@ -76,8 +82,8 @@ static bool read_figures(bool all)
 	return (!all && backend->pages && backend->pages(&heap)) || backend->figures(&heap);
 }
 
-/* Asked of the allocator; or what lies between resident and live, where live may be all unknown and what has come since
- * the last purge stands in. Nothing, where there is no way to purge. */
+/* Asked of the allocator; or what lies between resident and live, where live may be all unknown and
+ * what has come since the last purge stands in. Nothing, where there is no way to purge. */
 void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
@@ -96,8 +102,10 @@ void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
 		now->live_bytes = heap.live_bytes;
 	lower_kept(now);
 	now->dirty_known = true;
-	now->dirty_bytes = backend->figures_show_dirty ? heap.dirty_bytes :
-							 mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
+	now->dirty_bytes =
+		backend->figures_show_dirty
+			? heap.dirty_bytes
+			: mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	mt_sampling_interval_note(&asked, now);
 	asked.dirty_bytes = now->dirty_bytes;
 }
@@ -105,9 +113,11 @@ void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
 void mt_heap_sample_look(struct mt_snapshot *now, const struct mt_policy *policy)
 {
 	enum mt_counting counting = mt_backend()->counting;
-	enum mt_sampling_interval sampling = mt_sampling_interval_decide(&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
+	enum mt_sampling_interval sampling = mt_sampling_interval_decide(
+		&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
 
-	if (sampling == MT_SAMPLING_INTERVAL_STANDS && counting != MT_COUNTING_CHUNKS) { /* there asking is mere arithmetic */
+	/* there asking is mere arithmetic */
+	if (sampling == MT_SAMPLING_INTERVAL_STANDS && counting != MT_COUNTING_CHUNKS) {
 		now->dirty_known = true;
 		now->dirty_bytes = asked.dirty_bytes;
 	} else if (sampling != MT_SAMPLING_INTERVAL_NOT) {

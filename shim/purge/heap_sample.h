@@ -1,5 +1,6 @@
-/* purge/heap_sample.h -- what a purge would return, found out as cheaply as the backend allows; and the allocator's other
- * figures, as of the last time that anybody wanted them. Worker thread only; keeps its state in this file. */
+/* purge/heap_sample.h -- what a purge would return, found out as cheaply as the backend allows; and
+ * the allocator's other figures, as of the last time that anybody wanted them. Worker thread only;
+ * keeps its state in this file. */
 #ifndef MT_PURGE_HEAP_SAMPLE_H
 #define MT_PURGE_HEAP_SAMPLE_H
 
@@ -8,7 +9,8 @@
 
 void mt_heap_sample_start(void);
 
-/* Fills dirty_bytes where asking is due or the last answer stands (purge/sampling_interval.h), else leaves it unknown. */
+/* Fills dirty_bytes where asking is due or the last answer stands (purge/sampling_interval.h), else
+ * leaves it unknown. */
 void mt_heap_sample_look(struct mt_snapshot *now, const struct mt_policy *policy);
 
 /* Asks now. all: every figure, for whoever wants to read them. */

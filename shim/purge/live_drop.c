@@ -2,15 +2,19 @@
 
 #define LOW_LOOKS 2
 
-/* A quarter, and a quarter of the smallest peak where the base is next to nothing, as that of a device often is. */
-static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes)
+/* A quarter, and a quarter of the smallest peak where the base is next to nothing, as that of a
+ * device often is. */
+static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes,
+		      uint64_t smallest_bytes)
 {
-	uint64_t least = live_drop->base_bytes > smallest_bytes ? live_drop->base_bytes : smallest_bytes;
+	uint64_t least =
+		live_drop->base_bytes > smallest_bytes ? live_drop->base_bytes : smallest_bytes;
 
 	return live_bytes > live_drop->base_bytes + least / 4;
 }
 
-bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes, bool *out_round)
+bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes,
+		       bool *out_round)
 {
 	uint64_t peak = live_drop->peak_bytes;
 

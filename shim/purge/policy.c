@@ -5,22 +5,34 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-#define LONGEST_TICK_NS   (5 * MT_NS_PER_S)
-#define MOVED_BYTES       MT_MIB                   /* less than that in a tick is no movement */
-#define MOVED_SPAN_NS     MT_NS_PER_S              /* of what is allocated, in a longer tick, that much in each such span */
-#define SETTLE_BYTES      MT_MIB                   /* worth a purge once nothing moves */
-#define BALANCE_SPAN_NS   (3600 * MT_NS_PER_S)     /* the budget of this span is the most that can be saved up */
-#define FIRST_BALANCE_NS  (300 * MT_NS_PER_MS)     /* to begin with: what 3 % of 10 s are */
-#define REST_SHARE        4                        /* a purge while the program sleeps is charged with this part of it */
-#define CYCLES_PER_PURGE  4                        /* the rarest purge that is worth while: every fourth opportunity */
-#define FIRST_PAUSE_NS    (30 * MT_NS_PER_S)
-#define LONGEST_PAUSE_NS  (600 * MT_NS_PER_S)
-#define BACKOFF_BYTES       (8 * MT_MIB)             /* less returned by a purge is not worth remembering */
-#define LIVE_DROP_BYTES      (16 * MT_MIB)            /* a smaller heap has no drops of live bytes */
-#define GPU_LIVE_DROP_BYTES  (16 * MT_MIB)            /* nor has a device that less is held of */
-#define BUSY_FAULTS       4096                     /* in one tick: system time is then mostly theirs */
-#define USAGE_PAUSE_NS    MT_NS_PER_S
-#define DEAREST_FAULT     20                       /* times what was measured first; more is something else */
+#define LONGEST_TICK_NS (5 * MT_NS_PER_S)
+/* less than that in a tick is no movement */
+#define MOVED_BYTES MT_MIB
+/* of what is allocated, in a longer tick, that much in each such span */
+#define MOVED_SPAN_NS MT_NS_PER_S
+/* worth a purge once nothing moves */
+#define SETTLE_BYTES MT_MIB
+/* the budget of this span is the most that can be saved up */
+#define BALANCE_SPAN_NS (3600 * MT_NS_PER_S)
+/* to begin with: what 3 % of 10 s are */
+#define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
+/* a purge while the program sleeps is charged with this part of it */
+#define REST_SHARE 4
+/* the rarest purge that is worth while: every fourth opportunity */
+#define CYCLES_PER_PURGE 4
+#define FIRST_PAUSE_NS   (30 * MT_NS_PER_S)
+#define LONGEST_PAUSE_NS (600 * MT_NS_PER_S)
+/* less returned by a purge is not worth remembering */
+#define BACKOFF_BYTES (8 * MT_MIB)
+/* a smaller heap has no drops of live bytes */
+#define LIVE_DROP_BYTES (16 * MT_MIB)
+/* nor has a device that less is held of */
+#define GPU_LIVE_DROP_BYTES (16 * MT_MIB)
+/* in one tick: system time is then mostly theirs */
+#define BUSY_FAULTS    4096
+#define USAGE_PAUSE_NS MT_NS_PER_S
+/* times what was measured first; more is something else */
+#define DEAREST_FAULT 20
 
 void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
 {
@@ -41,12 +53,14 @@ uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *c
 	return slack > share ? slack : share;
 }
 
-static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now,
+		     const struct mt_config *cfg)
 {
 	return now->now_ns - policy->moved_ns >= cfg->settle_ms * MT_NS_PER_MS;
 }
 
-bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
+			   const struct mt_config *cfg)
 {
 	uint64_t bound = mt_sat_sub(now->anon_bytes, now->live_bytes);
 
@@ -59,10 +73,13 @@ bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snaps
 {
 	bool owing = policy->purged_ns && policy->returned_bytes < policy->purged_bytes;
 
-	if (!policy->ticked || (owing && now->rss_bytes >= policy->purged_rss_bytes + policy->returned_bytes + MOVED_BYTES) ||
+	if (!policy->ticked ||
+	    (owing &&
+	     now->rss_bytes >= policy->purged_rss_bytes + policy->returned_bytes + MOVED_BYTES) ||
 	    now->rss_bytes >= policy->seen_rss_bytes + BUSY_FAULTS * policy->costs.page_bytes)
 		return true;
-	return owing && policy->moved_ns >= policy->seen_usage_ns && now->now_ns - policy->seen_usage_ns >= USAGE_PAUSE_NS;
+	return owing && policy->moved_ns >= policy->seen_usage_ns &&
+	       now->now_ns - policy->seen_usage_ns >= USAGE_PAUSE_NS;
 }
 
 /* ---- movement, and the tick that follows from it ---- */
@@ -72,19 +89,23 @@ static uint64_t distance(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
-/* A server's timers go on allocating their kilobytes while it lies idle: the longer the tick, the more of them. */
+/* A server's timers go on allocating their kilobytes while it lies idle: the longer the tick, the
+ * more of them. */
 static uint64_t moved_allocated_bytes(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t tick = now->now_ns - policy->seen_ns;
 
-	return tick > MOVED_SPAN_NS ? MOVED_BYTES / 1000 * (tick / (MOVED_SPAN_NS / 1000)) : MOVED_BYTES;
+	return tick > MOVED_SPAN_NS ? MOVED_BYTES / 1000 * (tick / (MOVED_SPAN_NS / 1000))
+				    : MOVED_BYTES;
 }
 
-static void note_movement(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static void note_movement(struct mt_policy *policy, const struct mt_snapshot *now,
+			  const struct mt_config *cfg)
 {
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
-	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >= moved_allocated_bytes(policy, now) ||
+	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >=
+		    moved_allocated_bytes(policy, now) ||
 	    distance(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
 	    distance(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
@@ -123,11 +144,12 @@ static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
 
 /* ---- idle bytes ---- */
 
-/* The program has allocated, since the last tick, enough to have had half of the dirty pages in use: between two ticks
- * nothing else would show that a buffer came and went. */
+/* The program has allocated, since the last tick, enough to have had half of the dirty pages in
+ * use: between two ticks nothing else would show that a buffer came and went. */
 static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
-	return mt_sat_sub(now->allocated_bytes, policy->seen_allocated_bytes) >= now->dirty_bytes / 2;
+	return mt_sat_sub(now->allocated_bytes, policy->seen_allocated_bytes) >=
+	       now->dirty_bytes / 2;
 }
 
 /* Keeps one sample older than the window, so that the window is known to be covered. */
@@ -136,7 +158,8 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 	struct mt_policy_sample *window = policy->window;
 	uint32_t drop = 0;
 
-	while (drop + 1 < policy->window_count && now->now_ns - window[drop + 1].time_ns >= window_ns)
+	while (drop + 1 < policy->window_count &&
+	       now->now_ns - window[drop + 1].time_ns >= window_ns)
 		drop++;
 	if (policy->window_count == MT_POLICY_WINDOW_COUNT && drop == 0)
 		drop = 1;
@@ -144,7 +167,8 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 		policy->window_count -= drop;
 		memmove(window, window + drop, policy->window_count * sizeof(*window));
 	}
-	/* Ticks much shorter than the window share a sample, or the window would never be covered. */
+	/* Ticks much shorter than the window share a sample, or the window would never be covered.
+	 */
 	if (policy->window_count) {
 		struct mt_policy_sample *last = &window[policy->window_count - 1];
 
@@ -157,7 +181,8 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 	window[policy->window_count++] = (struct mt_policy_sample){now->now_ns, now->dirty_bytes};
 }
 
-static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snapshot *now, uint64_t window_ns)
+static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snapshot *now,
+			   uint64_t window_ns)
 {
 	uint64_t lowest = UINT64_MAX;
 
@@ -172,13 +197,16 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 /* ---- drops of live bytes ---- */
 
 /* True when the heap has reached one. *out_round: one of either kind has ended a round. */
-static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot *now, bool *out_round)
+static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot *now,
+			      bool *out_round)
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_live_drop_look(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES, &heap_round);
+	bool heap = mt_live_drop_look(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
+				      &heap_round);
 
-	(void)mt_live_drop_look(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES, &gpu_round);
+	(void)mt_live_drop_look(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
+				&gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
 		mt_live_drop_join(&policy->gpu_live_drop, now->gpu_live_bytes);
@@ -196,18 +224,20 @@ static int64_t balance_limit(const struct mt_config *cfg)
 	return span > (int64_t)FIRST_BALANCE_NS ? span : (int64_t)FIRST_BALANCE_NS;
 }
 
-static void accrue(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
+		   const struct mt_config *cfg)
 {
 	policy->balance_ns += (int64_t)((now->now_ns - policy->seen_ns) / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
-	/* What pressure has had cleaned is charged without limit: an hour later, not days, purges are made again. */
+	/* What pressure has had cleaned is charged without limit: an hour later, not days, purges
+	 * are made again. */
 	if (policy->balance_ns < -balance_limit(cfg))
 		policy->balance_ns = -balance_limit(cfg);
 }
 
-/* What it cost that bytes came back by so many faults: where there were fewer faults than small pages, the rest came
- * by huge pages. */
+/* What it cost that bytes came back by so many faults: where there were fewer faults than small
+ * pages, the rest came by huge pages. */
 static uint64_t return_cost_ns(const struct mt_costs *costs, uint64_t bytes, uint64_t faults)
 {
 	uint64_t small = faults * costs->page_bytes < bytes ? faults : bytes / costs->page_bytes;
@@ -223,8 +253,9 @@ static double mean(double old, double new)
 	return old > 0 ? (old + new) / 2 : new;
 }
 
-/* The last purge's story is over: what it and the return of its pages cost. What has come back since then may be what
- * purges before it took away (a fall in stages), so each cost is shared among the bytes that it was for. */
+/* The last purge's story is over: what it and the return of its pages cost. What has come back
+ * since then may be what purges before it took away (a fall in stages), so each cost is shared
+ * among the bytes that it was for. */
 static void learn_cost(struct mt_policy *policy)
 {
 	if (!policy->learned && policy->last_bytes) {
@@ -236,9 +267,10 @@ static void learn_cost(struct mt_policy *policy)
 	policy->learned = true;
 }
 
-/* What a fault costs was measured once, and is corrected by every tick that was full of them: in a virtual machine a page
- * that the host has taken back costs several times as much. */
-static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns, uint64_t ticks)
+/* What a fault costs was measured once, and is corrected by every tick that was full of them: in a
+ * virtual machine a page that the host has taken back costs several times as much. */
+static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns,
+			uint64_t ticks)
 {
 	uint64_t each;
 
@@ -251,16 +283,16 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
 		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
 }
 
-/* How many threads of the program run at a time, 1 or more, while it runs. A span that was slept through in part does not
- * tell: then it is what those said that were not. */
+/* How many threads of the program run at a time, 1 or more, while it runs. A span that was slept
+ * through in part does not tell: then it is what those said that were not. */
 static void learn_parallel(struct mt_policy *policy, uint64_t running_ns, uint64_t span_ns)
 {
 	if (running_ns > span_ns && span_ns)
 		policy->parallel = mean(policy->parallel, (double)running_ns / (double)span_ns);
 }
 
-/* Charges what has come back since it was last charged, as the wall time that it took: threads that run at the same time take
- * their faults at the same time. */
+/* Charges what has come back since it was last charged, as the wall time that it took: threads that
+ * run at the same time take their faults at the same time. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t back = mt_sat_sub(now->rss_bytes, policy->purged_rss_bytes);
@@ -275,7 +307,8 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 
 	if (!now->usage_known)
 		return;
-	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns), tick && span > tick ? span / tick : 1);
+	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns),
+		    tick && span > tick ? span / tick : 1);
 	learn_parallel(policy, running, span);
 	if (back > policy->purged_bytes)
 		back = policy->purged_bytes;
@@ -295,33 +328,38 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	policy->returned_bytes = back;
 }
 
-/* An opportunity opens when there is something to purge, and is over when it was purged or the program has taken half
- * of it back. */
-static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now, bool something, bool burst)
+/* An opportunity opens when there is something to purge, and is over when it was purged or the
+ * program has taken half of it back. */
+static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now,
+			     bool something, bool burst)
 {
-	if (policy->open && (burst || !now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
+	if (policy->open &&
+	    (burst || !now->dirty_known || now->dirty_bytes < policy->opened_dirty_bytes / 2))
 		policy->open = false;
 	if (policy->open || !something)
 		return;
 	if (policy->opened_ns)
-		policy->cycle_ns = (uint64_t)mean((double)policy->cycle_ns, (double)(now->now_ns - policy->opened_ns));
+		policy->cycle_ns = (uint64_t)mean((double)policy->cycle_ns,
+						  (double)(now->now_ns - policy->opened_ns));
 	policy->open = true;
 	policy->opened_ns = now->now_ns;
 	policy->opened_dirty_bytes = now->dirty_bytes;
 	learn_cost(policy);
 }
 
-/* What a purge and the return of its pages would cost: as learned, or before that as if all came back, by small pages. A
- * purge was measured at a sixth of the faults that follow it. */
+/* What a purge and the return of its pages would cost: as learned, or before that as if all came
+ * back, by small pages. A purge was measured at a sixth of the faults that follow it. */
 static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	double first = (double)policy->costs.fault_ns / (double)policy->costs.page_bytes * 7 / 6;
 
-	return (int64_t)((policy->cost_per_byte > 0 ? policy->cost_per_byte : first) * (double)now->dirty_bytes);
+	return (int64_t)((policy->cost_per_byte > 0 ? policy->cost_per_byte : first) *
+			 (double)now->dirty_bytes);
 }
 
 /* Expected cost against the budget of the time that one purge has to last. */
-static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now,
+		 const struct mt_config *cfg)
 {
 	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
 	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
@@ -333,15 +371,18 @@ static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now, 
 	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
 }
 
-/* Early in the cycle, or when it has been overdue for long: not shortly before the pages are wanted again. */
+/* Early in the cycle, or when it has been overdue for long: not shortly before the pages are wanted
+ * again. */
 static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t opened = now->now_ns - policy->opened_ns;
 
-	return !policy->open || !policy->cycle_ns || opened <= policy->cycle_ns / 2 || opened >= policy->cycle_ns * 2;
+	return !policy->open || !policy->cycle_ns || opened <= policy->cycle_ns / 2 ||
+	       opened >= policy->cycle_ns * 2;
 }
 
-static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now,
+		      const struct mt_config *cfg)
 {
 	int64_t wanted = expected_cost_ns(policy, now);
 
@@ -362,19 +403,22 @@ static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now, c
 	return true;
 }
 
-/* A heap that has come to rest need not wait until a purge is saved for: it may be owed, on top of what the settle time
- * itself gives, and is paid off before the next one. So the budget holds for a program that rests every minute, and one
- * that has just begun, or whose purges were dear, is purged when it falls idle. That the time is good the rest shows. */
-static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+/* A heap that has come to rest need not wait until a purge is saved for: it may be owed, on top of
+ * what the settle time itself gives, and is paid off before the next one. So the budget holds for a
+ * program that rests every minute, and one that has just begun, or whose purges were dear, is
+ * purged when it falls idle. That the time is good the rest shows. */
+static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now,
+		       const struct mt_config *cfg)
 {
 	int64_t most_owed_ns = (int64_t)(cfg->settle_ms * MT_NS_PER_MS / 100 * cfg->budget_pct);
 
-	return !policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES && cfg->budget_pct &&
-	       policy->balance_ns >= -most_owed_ns;
+	return !policy->settled && is_still(policy, now, cfg) && now->dirty_bytes >= SETTLE_BYTES &&
+	       cfg->budget_pct && policy->balance_ns >= -most_owed_ns;
 }
 
 /* The end of the settle time is not slept through: a stretched tick ends with it. */
-static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_snapshot *now,
+			     const struct mt_config *cfg)
 {
 	uint64_t left = mt_sat_sub(policy->moved_ns + cfg->settle_ms * MT_NS_PER_MS, now->now_ns);
 	uint64_t least = cfg->tick_ms * MT_NS_PER_MS;
@@ -388,15 +432,17 @@ uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns,
 {
 	uint64_t others = mt_sat_sub(process_cpu_ns, purge_cpu_ns);
 	uint64_t least = purge_cpu_ns / REST_SHARE;
-	uint64_t cost = wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns) : purge_cpu_ns;
+	uint64_t cost =
+		wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns)
+			: purge_cpu_ns;
 
 	if (cost > purge_cpu_ns)
 		return purge_cpu_ns;
 	return cost > least ? cost : least;
 }
 
-void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after, uint64_t returned_bytes,
-		      uint64_t cost_ns, bool charged)
+void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
+		      uint64_t returned_bytes, uint64_t cost_ns, bool charged)
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
@@ -406,15 +452,18 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->idle_bytes = 0;
 	policy->seen_rss_bytes = after->rss_bytes;
 	note_usage(policy, after);
-	/* A purge that found next to nothing, right after another one say, teaches nothing about what bytes cost. */
+	/* A purge that found next to nothing, right after another one say, teaches nothing about
+	 * what bytes cost. */
 	if (returned_bytes < BACKOFF_BYTES)
 		return;
 	learn_cost(policy);
 	if (charged)
 		policy->owed_bytes += returned_bytes;
 	policy->purged_ns = after->now_ns;
-	/* What earlier purges took away may still come back: a fall in stages is purged in stages. */
-	policy->purged_bytes = mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
+	/* What earlier purges took away may still come back: a fall in stages is purged in stages.
+	 */
+	policy->purged_bytes =
+		mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
 	policy->last_bytes = returned_bytes;
 	policy->purged_rss_bytes = after->rss_bytes;
 	policy->purge_cost_ns = cost_ns;
@@ -426,7 +475,8 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 /* ---- one tick ---- */
 
 /* What freed memory there is, and whether it is time to give it back. */
-static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg, bool live_drop, bool burst,
+static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
+		       const struct mt_config *cfg, bool live_drop, bool burst,
 		       struct mt_plan *plan)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
@@ -451,7 +501,8 @@ static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now, 
 		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
 }
 
-struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now, const struct mt_config *cfg)
+struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now,
+				const struct mt_config *cfg)
 {
 	struct mt_plan plan = {.reason = MT_REASON_IDLE};
 	bool burst;

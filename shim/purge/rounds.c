@@ -14,7 +14,8 @@ uint64_t mt_rounds_count(void)
 	return atomic_load_explicit(&ended, memory_order_relaxed);
 }
 
-bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg, enum mt_level *out_level)
+bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg,
+		   enum mt_level *out_level)
 {
 	bool heavy = cfg->heavy_rounds && round % cfg->heavy_rounds == 0;
 	bool light = gc_step && round % gc_step == 0;

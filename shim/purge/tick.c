@@ -17,15 +17,23 @@
 #include "core/publish.h"
 #include "core/sweep.h"
 
-#define FULL_LOOK_NS    (5 * MT_NS_PER_S)    /* /proc/self/status is read at most this often between cleanups */
-#define STILL_LOOK_NS   (60 * MT_NS_PER_S)   /* and that often where nothing has moved: only the signal door may have */
-#define WRITE_NS        (900 * MT_NS_PER_MS) /* figures are written that often; who wants fresh ones asks */
-#define STILL_WRITE_NS  (30 * MT_NS_PER_S)   /* and that often where nothing has moved */
-#define ADD_NS          MT_NS_PER_S          /* all threads' counters are added up at least that often */
-#define STILL_ADD_NS    (11 * MT_NS_PER_S)   /* and that often where nothing has moved: every third of the longest ticks */
-#define FEW_THREADS     64                   /* those are added up in some microseconds, always */
-#define MOVED_BYTES     MT_MIB
-#define TICK_COST_SHARE 100                  /* the tick is never shorter than that many times its cost */
+/* /proc/self/status is read at most this often between cleanups */
+#define FULL_LOOK_NS (5 * MT_NS_PER_S)
+/* and that often where nothing has moved: only the signal door may have */
+#define STILL_LOOK_NS (60 * MT_NS_PER_S)
+/* figures are written that often; who wants fresh ones asks */
+#define WRITE_NS (900 * MT_NS_PER_MS)
+/* and that often where nothing has moved */
+#define STILL_WRITE_NS (30 * MT_NS_PER_S)
+/* all threads' counters are added up at least that often */
+#define ADD_NS MT_NS_PER_S
+/* and that often where nothing has moved: every third of the longest ticks */
+#define STILL_ADD_NS (11 * MT_NS_PER_S)
+/* those are added up in some microseconds, always */
+#define FEW_THREADS 64
+#define MOVED_BYTES MT_MIB
+/* the tick is never shorter than that many times its cost */
+#define TICK_COST_SHARE 100
 
 static struct mt_policy policy;
 static uint64_t woke_ns;
@@ -36,8 +44,9 @@ static mt_tick_door door;
 
 static struct mt_account_totals totals; /* as of the last look */
 static bool is_counted;                 /* there are such totals */
-static bool is_added_up;                /* and they are of all threads, not of those alone that usually move */
-static struct mt_snapshot added_at;     /* what it looked like when they last were */
+/* and they are of all threads, not of those alone that usually move */
+static bool is_added_up;
+static struct mt_snapshot added_at; /* what it looked like when they last were */
 
 void mt_tick_use_door(mt_tick_door given)
 {
@@ -60,8 +69,8 @@ void mt_tick_start(void)
 	written_ns = 0;
 	mt_heap_sample_start();
 	mt_fault_price_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
-	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns", (unsigned long long)costs.fault_ns,
-	       (unsigned long long)costs.huge_fault_ns);
+	mt_log(MT_LOG_DEBUG, "a fault costs %llu ns, a huge one %llu ns",
+	       (unsigned long long)costs.fault_ns, (unsigned long long)costs.huge_fault_ns);
 	mt_policy_start(&policy, &costs, mt_os_now_ns());
 	mt_publish_start(mt_config(), &identity);
 	mt_tick_refresh();
@@ -75,24 +84,28 @@ static bool is_near(uint64_t a, uint64_t b)
 	return mt_sat_sub(a, b) + mt_sat_sub(b, a) < MOVED_BYTES;
 }
 
-/* Nothing that a partial sum shows has changed since all threads were added up, not by a page nor by a byte. */
+/* Nothing that a partial sum shows has changed since all threads were added up, not by a page nor
+ * by a byte. */
 static bool is_as_added(const struct mt_snapshot *now)
 {
 	return now->rss_bytes == added_at.rss_bytes && now->anon_bytes == added_at.anon_bytes &&
-	       totals.allocated_bytes == added_at.allocated_bytes && totals.live_bytes == added_at.live_bytes;
+	       totals.allocated_bytes == added_at.allocated_bytes &&
+	       totals.live_bytes == added_at.live_bytes;
 }
 
-/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else in a tick: where
- * nothing moves, by what can be had for less, only those are looked at that did lately. Not while bytes are watched
- * that may be worth a purge. A block that is freed moves nothing else, and may be found some seconds later for this. */
+/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else
+ * in a tick: where nothing moves, by what can be had for less, only those are looked at that did
+ * lately. Not while bytes are watched that may be worth a purge. A block that is freed moves
+ * nothing else, and may be found some seconds later for this. */
 static bool can_partial_sum(const struct mt_snapshot *now)
 {
 	uint64_t since = now->now_ns - added_at.now_ns;
 
 	return is_counted && totals.threads_count > FEW_THREADS && since < STILL_ADD_NS &&
 	       is_near(now->rss_bytes, added_at.rss_bytes) &&
-	       mt_heap_sample_last_bytes() < mt_policy_gate(now, mt_config()) && mt_account_partial_sum(&totals) &&
-	       is_near(totals.live_bytes, added_at.live_bytes) && (since < ADD_NS || is_as_added(now));
+	       mt_heap_sample_last_bytes() < mt_policy_gate(now, mt_config()) &&
+	       mt_account_partial_sum(&totals) && is_near(totals.live_bytes, added_at.live_bytes) &&
+	       (since < ADD_NS || is_as_added(now));
 }
 
 static void sense_account(struct mt_snapshot *now, bool all)
@@ -109,7 +122,8 @@ static void sense_account(struct mt_snapshot *now, bool all)
 static struct mt_snapshot sense_cheap(bool all)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
-	static struct mt_rss_quick rss; /* a look that fails leaves the one before: nothing is not what there is */
+	/* a look that fails leaves the one before: nothing is not what there is */
+	static struct mt_rss_quick rss;
 
 	(void)mt_rss_read_quick(&rss);
 	now.rss_bytes = rss.rss_bytes;
@@ -153,8 +167,9 @@ static bool is_full_look_due(const struct mt_snapshot *now)
 
 /* ---- stats ---- */
 
-/* Asked before the publish lock is taken: the kernel, and a sigaction that stands in line behind ours and may take locks of its
- * own, which that library's fork handler takes before ours waits for the publish lock. */
+/* Asked before the publish lock is taken: the kernel, and a sigaction that stands in line behind
+ * ours and may take locks of its own, which that library's fork handler takes before ours waits for
+ * the publish lock. */
 struct full_look {
 	bool known;
 	struct mt_rss_full rss;
@@ -199,10 +214,12 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 		to->heap_live_peak_bytes = to->heap_live_bytes;
 	to->heap_alloc_count = heap->alloc_count;
 	to->heap_free_count = heap->free_count;
-	/* What only stands in for a figure that nobody has is good enough to act on, not to be told. */
+	/* What only stands in for a figure that nobody has is good enough to act on, not to be
+	 * told. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
-		to->heap_dirty_bytes = now->dirty_known ? now->dirty_bytes : mt_heap_sample_last_bytes();
+		to->heap_dirty_bytes =
+			now->dirty_known ? now->dirty_bytes : mt_heap_sample_last_bytes();
 	}
 	to->heap_active_bytes = heap->active_bytes;
 	to->heap_resident_bytes = heap->resident_bytes;
@@ -272,8 +289,9 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 
 	sense_usage(&after);
 	mt_heap_sample_note_trim(&after);
-	mt_policy_purged(&policy, &after, mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
-			 cost_ns, charged);
+	mt_policy_purged(&policy, &after,
+			 mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes), cost_ns,
+			 charged);
 	mt_gpu_publish(true);
 	fill(&after, true);
 	mt_publish_write_cleaned();
@@ -294,7 +312,10 @@ static void purge(enum mt_reason reason)
 
 	mt_cleanup_run(&order, &record);
 	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
-	note_cleanup(&record, mt_policy_purge_cost_ns(mt_cleanup_worker_purge_ns(), cpu_ns, mt_os_now_ns() - began_ns), true);
+	note_cleanup(&record,
+		     mt_policy_purge_cost_ns(mt_cleanup_worker_purge_ns(), cpu_ns,
+					     mt_os_now_ns() - began_ns),
+		     true);
 }
 
 static void note_cost(uint64_t cost_ns)
@@ -307,7 +328,8 @@ static void note_cost(uint64_t cost_ns)
 	mt_publish_unlock();
 }
 
-/* The program has trimmed by itself: the governor must not take the pages' return for its own cost. */
+/* The program has trimmed by itself: the governor must not take the pages' return for its own cost.
+ */
 static void note_foreign_cleanup(struct mt_snapshot *now)
 {
 	uint64_t bytes = mt_cleanup_program_bytes();
@@ -324,12 +346,16 @@ static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *p
 {
 	if (!policy.open && !plan->purge)
 		return;
-	mt_log(MT_LOG_DEBUG, "%llu MB dirty, %llu MB idle, open for %llu ms, cycle %llu ms, %llu us a MB, balance %lld ms: %s",
-	       (unsigned long long)(now->dirty_bytes / MT_MIB), (unsigned long long)(policy.idle_bytes / MT_MIB),
+	mt_log(MT_LOG_DEBUG,
+	       "%llu MB dirty, %llu MB idle, open for %llu ms, cycle %llu ms, %llu us a MB, "
+	       "balance %lld ms: %s",
+	       (unsigned long long)(now->dirty_bytes / MT_MIB),
+	       (unsigned long long)(policy.idle_bytes / MT_MIB),
 	       (unsigned long long)((now->now_ns - policy.opened_ns) / MT_NS_PER_MS),
 	       (unsigned long long)(policy.cycle_ns / MT_NS_PER_MS),
 	       (unsigned long long)(policy.cost_per_byte * (double)MT_MIB / 1000),
-	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS), plan->purge ? "purge" : "wait");
+	       (long long)(policy.balance_ns / (int64_t)MT_NS_PER_MS),
+	       plan->purge ? "purge" : "wait");
 }
 
 /* Figures of devices have no sign of movement: by time alone. */
@@ -370,10 +396,12 @@ uint64_t mt_tick_run(bool grown)
 		(void)mt_rounds_end();
 	tell_decision(&now, &plan);
 	publish(&now, plan.round);
-	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns); /* a sandbox may refuse this clock from some moment on */
+	/* a sandbox may refuse this clock from some moment on */
+	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);
 	mt_sweep_at_tick(now.now_ns);
-	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns : cost_ns * TICK_COST_SHARE;
+	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns
+							     : cost_ns * TICK_COST_SHARE;
 }

@@ -7,7 +7,8 @@
 
 #include "core/stats_layout.h"
 
-/* Who tells the state of the signal door (enum mt_signal_door of signal/signal.h, which is above us). */
+/* Who tells the state of the signal door (enum mt_signal_door of signal/signal.h, which is above
+ * us). */
 typedef uint64_t (*mt_tick_door)(void);
 void mt_tick_use_door(mt_tick_door given);
 
@@ -20,8 +21,9 @@ uint64_t mt_tick_run(bool grown);
 /* Fresh figures in the snapshot, without deciding anything. */
 void mt_tick_refresh(void);
 
-/* What the process keeps: RSS less what lies unused in the heap, be it dirty pages, caches of threads or holes, which are
- * the purge's business. For round ends, at which RSS itself says mostly whether a purge has just been. */
+/* What the process keeps: RSS less what lies unused in the heap, be it dirty pages, caches of
+ * threads or holes, which are the purge's business. For round ends, at which RSS itself says mostly
+ * whether a purge has just been. */
 uint64_t mt_tick_kept_bytes(void);
 
 /* A cleanup that was not the policy's own: its purge is told to the governor. */

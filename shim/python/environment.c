@@ -1,6 +1,7 @@
-/* python/environment.c -- getenv, wrapped for one name. CPython asks for PYTHONMALLOC at its start; where it is unset and
- * the embedded jemalloc serves malloc, we answer "malloc": Python's own arenas pin pages for ever. setenv would do as
- * well, but would reach children that have no shim, show in os.environ, and defeat -X dev. */
+/* python/environment.c -- getenv, wrapped for one name. CPython asks for PYTHONMALLOC at its start;
+ * where it is unset and the embedded jemalloc serves malloc, we answer "malloc": Python's own
+ * arenas pin pages for ever. setenv would do as well, but would reach children that have no shim,
+ * show in os.environ, and defeat -X dev. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -51,14 +52,16 @@ static bool is_dev_mode(void)
 	if (scan("PYTHONDEVMODE"))
 		return true;
 	for (const char *at = text; length > 0 && at < text + length; at += strlen(at) + 1) {
-		if (strcmp(at, "-Xdev") == 0 || (strcmp(at, "dev") == 0 && strcmp(before, "-X") == 0))
+		if (strcmp(at, "-Xdev") == 0 ||
+		    (strcmp(at, "dev") == 0 && strcmp(before, "-X") == 0))
 			return true;
 		before = at;
 	}
 	return false;
 }
 
-/* Where libraries that profile Python's memory put their functions; struct PyMemAllocatorEx, which no version has changed. */
+/* Where libraries that profile Python's memory put their functions; struct PyMemAllocatorEx, which
+ * no version has changed. */
 struct python_allocator {
 	void *context;
 	void *(*malloc)(void *, size_t);
@@ -68,8 +71,9 @@ struct python_allocator {
 };
 enum { DOMAIN_MEM = 1, DOMAIN_OBJ = 2 }; /* of PyMemAllocatorDomain */
 
-/* A preloaded library has put functions of its own in place of Python's, as Scalene's does from its constructor. Python would
- * replace them when it is told to use malloc, and the library be given blocks that it does not know. */
+/* A preloaded library has put functions of its own in place of Python's, as Scalene's does from its
+ * constructor. Python would replace them when it is told to use malloc, and the library be given
+ * blocks that it does not know. */
 static bool has_hooks(void)
 {
 	void (*get)(int, struct python_allocator *);
@@ -83,14 +87,16 @@ static bool has_hooks(void)
 		struct python_allocator now = {.malloc = NULL};
 
 		get(domain, &now);
-		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) && owner.dli_fbase != python.dli_fbase)
+		if (now.malloc && dladdr(*(void **)(void *)&now.malloc, &owner) &&
+		    owner.dli_fbase != python.dli_fbase)
 			return true;
 	}
 	return false;
 }
 
-/* Arguments, each ended by NUL, after the interpreter's name: the module or the script that is run, "" for anything else. Source:
- * python3(1); letters stand together, and those of m, c, W and X take the rest or the next argument. */
+/* Arguments, each ended by NUL, after the interpreter's name: the module or the script that is run,
+ * "" for anything else. Source: python3(1); letters stand together, and those of m, c, W and X take
+ * the rest or the next argument. */
 static const char *find_program(const char *at, const char *end)
 {
 	for (; at < end; at += strlen(at) + 1) {
@@ -110,8 +116,8 @@ static const char *find_program(const char *at, const char *end)
 	return "";
 }
 
-/* `memray run`, `python3 -m memray`, `pytest --memray`: it hooks nothing before Python has started, and then takes each object that
- * goes to malloc for an allocation of its own. */
+/* `memray run`, `python3 -m memray`, `pytest --memray`: it hooks nothing before Python has started,
+ * and then takes each object that goes to malloc for an allocation of its own. */
 static bool is_memray(void)
 {
 	char text[4096];
@@ -148,14 +154,16 @@ static bool is_free_threaded(void)
 	return mt_symbol(RTLD_DEFAULT, "_Py_DecRefShared") != NULL;
 }
 
-/* Why Python's small objects stay where they are; NULL when nothing speaks against moving them into malloc. */
+/* Why Python's small objects stay where they are; NULL when nothing speaks against moving them into
+ * malloc. */
 static const char *objection(const char *set)
 {
 	if (set)
 		return "PYTHONMALLOC is set by the user";
 	if (mt_config()->python_malloc == MT_SWITCH_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO && strcmp(mt_backend_identity()->mode, "jemalloc") != 0)
+	if (mt_config()->python_malloc == MT_SWITCH_AUTO &&
+	    strcmp(mt_backend_identity()->mode, "jemalloc") != 0)
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";

@@ -10,7 +10,8 @@
 #include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
 
-/* No version's PyInterpreterState has its eval breaker further in; what a function wrote behind that would still be ours. */
+/* No version's PyInterpreterState has its eval breaker further in; what a function wrote behind
+ * that would still be ours. */
 #define FILLED_BYTES (256 * 1024)
 #define MODEL_BYTES  (1024 * 1024)
 #define OLDEST_MINOR 9
@@ -19,15 +20,17 @@
 struct wake_api {
 	const char *(*Py_GetVersion)(void);
 	void *(*PyInterpreterState_Main)(void);
-	void (*_PyEval_SignalAsyncExc)(void *); /* of a PyInterpreterState; 3.9: of a PyThreadState */
-	size_t breaker_offset;                  /* in PyInterpreterState; 0: unknown */
+	/* of a PyInterpreterState; 3.9: of a PyThreadState */
+	void (*_PyEval_SignalAsyncExc)(void *);
+	size_t breaker_offset; /* in PyInterpreterState; 0: unknown */
 };
 static struct wake_api api;
 static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
-static struct mt_lock lock = MT_LOCK(python_wake);   /* the look at *call and the store behind it, against the call's end */
+/* the look at *call and the store behind it, against the call's end */
+static struct mt_lock lock = MT_LOCK(python_wake);
 
-/* Both words that the function sets, the lower of which is the eval breaker: struct _ceval_state has it before what is pending,
- * in each of these versions. Anything else is not what we know. */
+/* Both words that the function sets, the lower of which is the eval breaker: struct _ceval_state
+ * has it before what is pending, in each of these versions. Anything else is not what we know. */
 static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
 {
 	size_t first = 0;
@@ -43,12 +46,14 @@ static size_t find_breaker(const uint32_t *words, uint32_t low, uint32_t high)
 	return count == 2 ? first * sizeof(*words) : 0;
 }
 
-/* Where the eval breaker lies differs from build to build. The function that sets it from any thread is called on a model, in
- * which every word points to the model itself: whatever it follows from there, it ends there. Source: SIGNAL_ASYNC_EXC in
- * Python/ceval.c of 3.9 to 3.11, ceval_gil.c of 3.12: two stores and nothing else. */
+/* Where the eval breaker lies differs from build to build. The function that sets it from any
+ * thread is called on a model, in which every word points to the model itself: whatever it follows
+ * from there, it ends there. Source: SIGNAL_ASYNC_EXC in Python/ceval.c of 3.9 to 3.11, ceval_gil.c
+ * of 3.12: two stores and nothing else. */
 static size_t learn_offset(void (*signal)(void *))
 {
-	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint64_t *model = mmap(NULL, MODEL_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	uint64_t self = (uint64_t)(uintptr_t)model;
 	size_t offset;
 
@@ -73,7 +78,8 @@ static bool is_known(const char *version)
 static void look_for_api(struct wake_api *out)
 {
 #define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
-	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) && is_known(out->Py_GetVersion()))
+	if (FIND(Py_GetVersion) && FIND(PyInterpreterState_Main) && FIND(_PyEval_SignalAsyncExc) &&
+	    is_known(out->Py_GetVersion()))
 		out->breaker_offset = learn_offset(out->_PyEval_SignalAsyncExc);
 #undef FIND
 }
@@ -95,12 +101,14 @@ static enum mt_main_state look_at_main(void)
 	const char *state;
 
 	/* Of a process the state there is its first thread's. Source: do_task_stat() of Linux. */
-	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 || !(state = mt_os_stat_at(text, 3)))
+	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
+	    !(state = mt_os_stat_at(text, 3)))
 		return MT_MAIN_UNKNOWN;
 	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
 }
 
-/* One that waits looks by itself when it takes the interpreter's lock; set for long, the breaker would slow down other threads. */
+/* One that waits looks by itself when it takes the interpreter's lock; set for long, the breaker
+ * would slow down other threads. */
 enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
 {
 	enum mt_main_state state = look_at_main();
@@ -112,7 +120,8 @@ enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
 	interpreter = api.PyInterpreterState_Main();
 	mt_lock_take(&lock);
 	if (interpreter && atomic_load(call) == queued)
-		__atomic_store_n((int *)(void *)(interpreter + api.breaker_offset), 1, __ATOMIC_RELAXED);
+		__atomic_store_n((int *)(void *)(interpreter + api.breaker_offset), 1,
+				 __ATOMIC_RELAXED);
 	mt_lock_drop(&lock);
 	return state;
 }

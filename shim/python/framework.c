@@ -17,8 +17,8 @@
 /* The one pending call there may be. */
 enum call_state { CALL_NONE, CALL_QUEUED, CALL_DONE };
 static struct {
-	_Atomic uint32_t state;   /* release/acquire with the fields below */
-	bool release;             /* it is to release, not only to look */
+	_Atomic uint32_t state; /* release/acquire with the fields below */
+	bool release;           /* it is to release, not only to look */
 	bool released;
 	struct mt_python_gpu_figures before;
 	struct mt_python_gpu_figures after;
@@ -46,13 +46,16 @@ bool mt_framework_decide(struct mt_framework_policy *own, const struct mt_python
 
 	for (int i = 0; i < MT_PYTHON_GPU_DEVICES; i++) {
 		uint64_t reserved = i < seen->count ? seen->devices[i].reserved_bytes : 0;
-		uint64_t idle = i < seen->count ? mt_sat_sub(reserved, seen->devices[i].allocated_bytes) : 0;
+		uint64_t idle = i < seen->count
+					? mt_sat_sub(reserved, seen->devices[i].allocated_bytes)
+					: 0;
 
 		if (idle <= gate_bytes(reserved, cfg))
 			own->since_ns[i] = 0;
 		else if (!own->since_ns[i])
 			own->since_ns[i] = now_ns;
-		due |= own->since_ns[i] && now_ns - own->since_ns[i] >= cfg->framework_decay_ms * MT_NS_PER_MS;
+		due |= own->since_ns[i] &&
+		       now_ns - own->since_ns[i] >= cfg->framework_decay_ms * MT_NS_PER_MS;
 	}
 	if (due)
 		memset(own, 0, sizeof(*own));
@@ -75,8 +78,8 @@ static int pending(void *unused)
 		mt_python_gpu_read(&call.after);
 	call.duration_ns = mt_os_now_ns() - began;
 	/* What torch has freed may have forked, and this be the child, where nobody has asked. */
-	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
-						    memory_order_relaxed)) {
+	if (atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
+						    memory_order_release, memory_order_relaxed)) {
 		mt_python_wake_end();
 		mt_control_notify(MT_CONTROL_GC);
 	}
@@ -112,7 +115,8 @@ static void record_release(void)
 	if (used_before_bytes && used_after)
 		mt_cleanup_add_framework(used_before_bytes, used_after, call.duration_ns);
 	else
-		mt_cleanup_add_framework(reserved_bytes(&call.before), reserved_bytes(&call.after), call.duration_ns);
+		mt_cleanup_add_framework(reserved_bytes(&call.before), reserved_bytes(&call.after),
+					 call.duration_ns);
 }
 
 static void take_answer(uint64_t now_ns)
@@ -144,7 +148,8 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 	if (now_ns >= next_ns) {
 		next_ns = now_ns + (decay_ns / 4 > LEAST_STEP_NS ? decay_ns / 4 : LEAST_STEP_NS);
 		state = atomic_load_explicit(&call.state, memory_order_acquire);
-		/* One that has not run yet: the main thread is busy in C, or a thread has undone what woke it. */
+		/* One that has not run yet: the main thread is busy in C, or a thread has undone
+		 * what woke it. */
 		if (state == CALL_QUEUED && mt_python_is_running())
 			(void)mt_python_wake(&call.state, CALL_QUEUED);
 		else if (state == CALL_NONE && !mt_gpu_capturing())
@@ -157,7 +162,8 @@ uint64_t mt_framework_idle_bytes(int device)
 {
 	if (device < 0 || device >= last.count || mt_os_now_ns() - last_ns > FRESH_NS)
 		return 0;
-	return mt_sat_sub(last.devices[device].reserved_bytes, last.devices[device].allocated_bytes);
+	return mt_sat_sub(last.devices[device].reserved_bytes,
+			  last.devices[device].allocated_bytes);
 }
 
 void mt_framework_fork_child(void)

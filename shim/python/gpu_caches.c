@@ -10,27 +10,27 @@
 #include "core/stats_layout.h"
 
 /* All there from 3.8 to 3.13. Objects are void *: we know nothing of their insides. */
-#define FUNCTIONS(X)                                                            \
-	X(void *, PyImport_GetModuleDict, (void))                               \
-	X(void *, PyDict_GetItemString, (void *dict, const char *key))          \
-	X(void *, PyDict_Values, (void *dict))                                  \
-	X(void *, PyModule_GetDict, (void *module))                             \
-	X(void *, PyObject_Type, (void *object))                                \
-	X(intptr_t, PyList_Size, (void *list))                                  \
-	X(void *, PyList_GetItem, (void *list, intptr_t index))                 \
-	X(void *, PyObject_GetAttrString, (void *object, const char *name))     \
-	X(void *, PyObject_CallObject, (void *callable, void *arguments))       \
-	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...)) \
-	X(int, PyObject_IsTrue, (void *object))                                 \
-	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))        \
-	X(const char *, PyUnicode_AsUTF8, (void *text))                         \
-	X(void, Py_IncRef, (void *object))                                      \
-	X(void, Py_DecRef, (void *object))                                      \
-	X(void *, PyErr_Occurred, (void))                                       \
-	X(int, PyErr_ExceptionMatches, (void *exception))                       \
-	X(void, PyErr_Clear, (void))                                            \
-	X(void, PyErr_SetInterrupt, (void))                                     \
-	X(void, PyErr_Fetch, (void **type, void **value, void **trace))         \
+#define FUNCTIONS(X)                                                                               \
+	X(void *, PyImport_GetModuleDict, (void))                                                  \
+	X(void *, PyDict_GetItemString, (void *dict, const char *key))                             \
+	X(void *, PyDict_Values, (void *dict))                                                     \
+	X(void *, PyModule_GetDict, (void *module))                                                \
+	X(void *, PyObject_Type, (void *object))                                                   \
+	X(intptr_t, PyList_Size, (void *list))                                                     \
+	X(void *, PyList_GetItem, (void *list, intptr_t index))                                    \
+	X(void *, PyObject_GetAttrString, (void *object, const char *name))                        \
+	X(void *, PyObject_CallObject, (void *callable, void *arguments))                          \
+	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...))                \
+	X(int, PyObject_IsTrue, (void *object))                                                    \
+	X(unsigned long long, PyLong_AsUnsignedLongLong, (void *number))                           \
+	X(const char *, PyUnicode_AsUTF8, (void *text))                                            \
+	X(void, Py_IncRef, (void *object))                                                         \
+	X(void, Py_DecRef, (void *object))                                                         \
+	X(void *, PyErr_Occurred, (void))                                                          \
+	X(int, PyErr_ExceptionMatches, (void *exception))                                          \
+	X(void, PyErr_Clear, (void))                                                               \
+	X(void, PyErr_SetInterrupt, (void))                                                        \
+	X(void, PyErr_Fetch, (void **type, void **value, void **trace))                            \
 	X(void, PyErr_Restore, (void *type, void *value, void *trace))
 
 struct gpu_api {
@@ -47,8 +47,8 @@ static bool look_for_api(struct gpu_api *out)
 {
 	bool found = true;
 
-#define X(type, name, parameters)                                                    \
-	*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name);                  \
+#define X(type, name, parameters)                                                                  \
+	*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name);                             \
 	found = found && out->name;
 	FUNCTIONS(X)
 #undef X
@@ -149,8 +149,8 @@ static bool answers_false(void *object, const char *name)
 	return answer && !is_true(answer);
 }
 
-/* What lazy loaders put in place of a module loads it at the first touch of an attribute; it has a type of its own until
- * then. */
+/* What lazy loaders put in place of a module loads it at the first touch of an attribute; it has a
+ * type of its own until then. */
 static bool is_plain_module(void *object)
 {
 	void *type = checked(api.PyObject_Type(object));
@@ -160,7 +160,8 @@ static bool is_plain_module(void *object)
 	return answer;
 }
 
-/* While a module's own code runs for the first time, its parts are missing and its locks may be held. */
+/* While a module's own code runs for the first time, its parts are missing and its locks may be
+ * held. */
 static bool is_initializing(void *module)
 {
 	void *dict = checked(api.PyModule_GetDict(module));
@@ -189,14 +190,16 @@ static void *find_module(const char *name)
 
 /* ---- PyTorch ---- */
 
-/* torch.cuda, where it may be called: CUDA is initialised and no capture is open on the thread's stream. */
+/* torch.cuda, where it may be called: CUDA is initialised and no capture is open on the thread's
+ * stream. */
 static void *find_torch(void)
 {
 	void *torch = find_module("torch");
 	void *cuda = torch ? find_module("torch.cuda") : NULL;
 
 	drop(torch);
-	if (cuda && is_true(call_method(cuda, "is_initialized")) && answers_false(cuda, "is_current_stream_capturing"))
+	if (cuda && is_true(call_method(cuda, "is_initialized")) &&
+	    answers_false(cuda, "is_current_stream_capturing"))
 		return cuda;
 	drop(cuda);
 	return NULL;
@@ -219,7 +222,8 @@ static bool has(void *object, const char *name)
 	return value != NULL;
 }
 
-/* Where the accelerator is another than CUDA, the call may crash (MPS in PyTorch 2.13, pytorch#197561). */
+/* Where the accelerator is another than CUDA, the call may crash (MPS in PyTorch 2.13,
+ * pytorch#197561). */
 static bool is_cuda_the_accelerator(void *accelerator)
 {
 	void *device = call_method(accelerator, "current_accelerator");
@@ -229,8 +233,8 @@ static bool is_cuda_the_accelerator(void *accelerator)
 	return answer;
 }
 
-/* PyTorch's cache of page-locked host memory: by the public name where there is one, else by the binding, which is there in
- * builds with CUDA from 2.5 on. CUDA is initialised. */
+/* PyTorch's cache of page-locked host memory: by the public name where there is one, else by the
+ * binding, which is there in builds with CUDA from 2.5 on. CUDA is initialised. */
 static void empty_torch_host(void)
 {
 	void *accelerator = find_module("torch.accelerator");
@@ -251,7 +255,8 @@ static bool empty_torch_both(void)
 {
 	bool done = empty_torch();
 
-	/* Meanwhile another thread may have begun a capture, which the driver's cuMemFreeHost would break. */
+	/* Meanwhile another thread may have begun a capture, which the driver's cuMemFreeHost would
+	 * break. */
 	if (done && !mt_gpu_capturing())
 		empty_torch_host();
 	return done;
@@ -327,9 +332,10 @@ static bool clear_deallocations(void *owner)
 	return done;
 }
 
-/* Of the contexts that there are: current_context() would make one. Arrays wait with the memory manager, streams and events with
- * the context itself. An entry whose free fails is out of the queue all the same, and its memory lost: hence only with a
- * context on this thread, without which the driver refuses. */
+/* Of the contexts that there are: current_context() would make one. Arrays wait with the memory
+ * manager, streams and events with the context itself. An entry whose free fails is out of the
+ * queue all the same, and its memory lost: hence only with a context on this thread, without which
+ * the driver refuses. */
 static bool empty_numba(void)
 {
 	if (!mt_gpu_has_context())
@@ -378,8 +384,8 @@ static bool is_there(const char *name)
 	return module != NULL;
 }
 
-/* A call is run some time after it was queued, and each framework's code may run others of the program: whether a capture
- * is open is asked before each. */
+/* A call is run some time after it was queued, and each framework's code may run others of the
+ * program: whether a capture is open is asked before each. */
 static void empty_one(const struct framework *framework, uint32_t *done, uint32_t *left)
 {
 	if (mt_gpu_capturing())

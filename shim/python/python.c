@@ -14,20 +14,24 @@
 #include "heap/shared_pages.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
-#define BLOCKED_NS  (200 * MT_NS_PER_MS) /* who naps for less comes by its bytecodes in that time */
-#define STEP_NS     (5 * MT_NS_PER_MS)   /* how often the main thread is looked at */
+/* who naps for less comes by its bytecodes in that time */
+#define BLOCKED_NS (200 * MT_NS_PER_MS)
+/* how often the main thread is looked at */
+#define STEP_NS (5 * MT_NS_PER_MS)
 
 /* What we call of CPython's C API; all but the first three may be missing. */
 struct python_api {
 	int (*Py_IsInitialized)(void);
 	int (*Py_AddPendingCall)(int (*)(void *), void *);
 	intptr_t (*PyGC_Collect)(void);
-	int (*PyGC_IsEnabled)(void);               /* 3.10 and later; older ones look by themselves */
+	/* 3.10 and later; older ones look by themselves */
+	int (*PyGC_IsEnabled)(void);
 	void *(*PyGILState_GetThisThreadState)(void);
 	int (*PyGILState_Ensure)(void);
 	void (*PyGILState_Release)(int);
-	int (*Py_IsFinalizing)(void);              /* _Py_IsFinalizing before 3.13 */
-	intptr_t (*Py_GetAllocatedBlocks)(void);   /* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
+	int (*Py_IsFinalizing)(void); /* _Py_IsFinalizing before 3.13 */
+	/* _Py_GetAllocatedBlocks, _Py_GetGlobalAllocatedBlocks since 3.12 */
+	intptr_t (*Py_GetAllocatedBlocks)(void);
 };
 static struct python_api api;
 static struct mt_lazy_symbols found_api = MT_LAZY_SYMBOLS(python); /* api */
@@ -57,7 +61,8 @@ static void *either(const char *name, const char *other)
 	return found ? found : mt_symbol(RTLD_DEFAULT, other);
 }
 
-/* Looked for each time until found: a program may load Python late. Under no lock that fork takes. */
+/* Looked for each time until found: a program may load Python late. Under no lock that fork takes.
+ */
 static bool look_for_api(struct python_api *out)
 {
 #define FIND(name) (*(void **)(void *)&out->name = mt_symbol(RTLD_DEFAULT, #name))
@@ -71,7 +76,8 @@ static bool look_for_api(struct python_api *out)
 	FIND(PyGILState_Release);
 #undef FIND
 	*(void **)(void *)&out->Py_IsFinalizing = either("Py_IsFinalizing", "_Py_IsFinalizing");
-	*(void **)(void *)&out->Py_GetAllocatedBlocks = either("_Py_GetAllocatedBlocks", "_Py_GetGlobalAllocatedBlocks");
+	*(void **)(void *)&out->Py_GetAllocatedBlocks =
+		either("_Py_GetAllocatedBlocks", "_Py_GetGlobalAllocatedBlocks");
 	return out->Py_AddPendingCall && out->PyGC_Collect;
 }
 
@@ -89,11 +95,12 @@ static bool find_api(void)
 
 bool mt_python_is_running(void)
 {
-	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() && api.Py_IsInitialized() &&
-	       !(api.Py_IsFinalizing && api.Py_IsFinalizing());
+	return !atomic_load_explicit(&ended, memory_order_acquire) && find_api() &&
+	       api.Py_IsInitialized() && !(api.Py_IsFinalizing && api.Py_IsFinalizing());
 }
 
-/* What only Python can tell of what is left: that arenas are mostly free, or a device cache, shows nowhere else. */
+/* What only Python can tell of what is left: that arenas are mostly free, or a device cache, shows
+ * nowhere else. */
 static void count_left(struct mt_python_outcome *out)
 {
 	intptr_t blocks = api.Py_GetAllocatedBlocks ? api.Py_GetAllocatedBlocks() : 0;
@@ -110,7 +117,8 @@ static void count_left(struct mt_python_outcome *out)
 
 static struct fork_view view_forks(void)
 {
-	uint32_t forks = mt_shared_pages_forks(); /* first: a fork after it makes the view out of date */
+	/* first: a fork after it makes the view out of date */
+	uint32_t forks = mt_shared_pages_forks();
 
 	return (struct fork_view){.few_shared = mt_shared_pages_are_few(), .forks = forks};
 }
@@ -124,7 +132,8 @@ static enum mt_gc_state judge(const struct fork_view *view)
 }
 
 /* On a thread that holds the GIL. */
-static void collect_now(const struct mt_python_options *options, const struct fork_view *view, struct mt_python_outcome *out)
+static void collect_now(const struct mt_python_options *options, const struct fork_view *view,
+			struct mt_python_outcome *out)
 {
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
@@ -159,8 +168,8 @@ static int pending(void *unused)
 		return 0;
 	collect_now(&call.options, &call.view, &call.outcome);
 	/* A finalizer may have forked, and this be the child, where nobody has asked. */
-	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE, memory_order_release,
-						     memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&call.state, &queued, CALL_DONE,
+						     memory_order_release, memory_order_relaxed))
 		return 0;
 	mt_python_wake_end();
 	mt_os_futex_wake(&call.state, 1, MT_FUTEX_PRIVATE);
@@ -168,13 +177,15 @@ static int pending(void *unused)
 	return 0;
 }
 
-/* True when the calling thread is known to Python, and so may take the GIL like any C code of the program. */
-static bool collect_here(const struct mt_python_options *options, const struct fork_view *view, struct mt_python_outcome *out)
+/* True when the calling thread is known to Python, and so may take the GIL like any C code of the
+ * program. */
+static bool collect_here(const struct mt_python_options *options, const struct fork_view *view,
+			 struct mt_python_outcome *out)
 {
 	int gil;
 
-	if (!api.PyGILState_GetThisThreadState || !api.PyGILState_Ensure || !api.PyGILState_Release ||
-	    !api.PyGILState_GetThisThreadState())
+	if (!api.PyGILState_GetThisThreadState || !api.PyGILState_Ensure ||
+	    !api.PyGILState_Release || !api.PyGILState_GetThisThreadState())
 		return false;
 	gil = api.PyGILState_Ensure();
 	collect_now(options, view, out);
@@ -188,8 +199,8 @@ static enum mt_gc_state delay(enum mt_main_state main_thread)
 	return main_thread == MT_MAIN_WAITS ? MT_GC_BLOCKED : MT_GC_LATE;
 }
 
-/* MT_GC_DONE, or why the wait was without effect: found in a system call at every look for BLOCKED_NS, or whatever it does for
- * PATIENCE_NS. */
+/* MT_GC_DONE, or why the wait was without effect: found in a system call at every look for
+ * BLOCKED_NS, or whatever it does for PATIENCE_NS. */
 static enum mt_gc_state wait_done(bool patient)
 {
 	uint64_t began = mt_os_now_ns();
@@ -225,13 +236,15 @@ static bool take_call(void)
 
 	if (take_abandoned())
 		atomic_store_explicit(&call.state, CALL_FILLING, memory_order_relaxed);
-	else if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_FILLING, memory_order_acq_rel,
+	else if (!atomic_compare_exchange_strong_explicit(&call.state, &none, CALL_FILLING,
+							  memory_order_acq_rel,
 							  memory_order_relaxed))
 		return false;
 	return true;
 }
 
-/* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own there are no caches to empty. */
+/* Of what a forked process inherits of CUDA nothing may be used: where it does not use its own
+ * there are no caches to empty. */
 static bool has_work(const struct mt_python_options *options, const struct fork_view *view)
 {
 	return view->few_shared || (options->empty_frameworks && options->cuda_used);
@@ -275,10 +288,12 @@ void mt_python_collect(const struct mt_python_options *options, struct mt_python
 
 bool mt_python_collect_soon(void (*flush_thread)(void))
 {
-	const struct fork_view view = {.forks = mt_shared_pages_forks(), .few_shared = mt_shared_pages_are_known_few()};
+	const struct fork_view view = {.forks = mt_shared_pages_forks(),
+				       .few_shared = mt_shared_pages_are_known_few()};
 
 	/* is_running finds nothing new here: its table is there. */
-	if (!view.few_shared || !mt_lazy_symbols_is_there(&found_api) || !mt_python_is_running() || !take_call())
+	if (!view.few_shared || !mt_lazy_symbols_is_there(&found_api) || !mt_python_is_running() ||
+	    !take_call())
 		return false;
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};
 	call.view = view;
@@ -293,13 +308,15 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 
 void mt_python_hurry(void)
 {
-	if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_QUEUED && mt_python_is_running())
+	if (atomic_load_explicit(&call.state, memory_order_acquire) == CALL_QUEUED &&
+	    mt_python_is_running())
 		(void)mt_python_wake(&call.state, CALL_QUEUED);
 }
 
 bool mt_python_queue(int (*function)(void *), void *argument)
 {
-	return mt_python_is_running() && mt_python_gpu_find() && api.Py_AddPendingCall(function, argument) == 0;
+	return mt_python_is_running() && mt_python_gpu_find() &&
+	       api.Py_AddPendingCall(function, argument) == 0;
 }
 
 bool mt_python_came_late(struct mt_python_outcome *out)
@@ -326,7 +343,8 @@ void mt_python_end(void)
 	atomic_store_explicit(&ended, true, memory_order_release);
 }
 
-/* CPython empties its pending calls in the child (PyOS_AfterFork_Child), but not every version does. */
+/* CPython empties its pending calls in the child (PyOS_AfterFork_Child), but not every version
+ * does. */
 void mt_python_fork_child(void)
 {
 	mt_python_gpu_fork_child();

@@ -1,8 +1,10 @@
-/* signal/signal.c -- the sigaction family, wrapped for the cleanup signal alone; every other number passes straight to
- * the next function in line. Contract: signal/signal.h; what the program's view is, and how it is kept: signal_view.c.
+/* signal/signal.c -- the sigaction family, wrapped for the cleanup signal alone; every other number
+ * passes straight to the next function in line. Contract: signal/signal.h; what the program's view
+ * is, and how it is kept: signal_view.c.
  *
- * libc's own signal(), sigset() and their kin call sigaction inside libc, where we are not in line. So each is written
- * here once more over the view, for our signal, with the meaning that its man page gives it. */
+ * libc's own signal(), sigset() and their kin call sigaction inside libc, where we are not in line.
+ * So each is written here once more over the view, for our signal, with the meaning that its man
+ * page gives it. */
 #include "signal/signal.h"
 
 #include <dlfcn.h>
@@ -26,26 +28,26 @@ typedef int (*ignore_function)(int);
 typedef int (*interrupt_function)(int, int);
 
 /* The functions of the shape of signal(): name, and what it means. */
-#define SETTERS(X)                 \
-	X(signal, set_bsd)         \
-	X(bsd_signal, set_bsd)     \
-	X(ssignal, set_bsd)        \
-	X(sysv_signal, set_sysv)   \
-	X(__sysv_signal, set_sysv) \
+#define SETTERS(X)                                                                                 \
+	X(signal, set_bsd)                                                                         \
+	X(bsd_signal, set_bsd)                                                                     \
+	X(ssignal, set_bsd)                                                                        \
+	X(sysv_signal, set_sysv)                                                                   \
+	X(__sysv_signal, set_sysv)                                                                 \
 	X(sigset, set_masking)
 
 /* The others. sigaction is last: next_find fills in this order, so who sees it sees them all. */
-#define OTHERS(X)                 \
-	X(sigignore, unused)      \
-	X(siginterrupt, unused)   \
-	X(__sigaction, unused)    \
+#define OTHERS(X)                                                                                  \
+	X(sigignore, unused)                                                                       \
+	X(siginterrupt, unused)                                                                    \
+	X(__sigaction, unused)                                                                     \
 	X(sigaction, unused)
 
 enum next_name {
 #define X(name, meaning) NEXT_##name,
 	SETTERS(X) OTHERS(X)
 #undef X
-	NEXT_COUNT
+		NEXT_COUNT
 };
 
 static const char *const next_names[NEXT_COUNT] = {
@@ -60,8 +62,9 @@ static _Atomic(any_function) next[NEXT_COUNT];
 /* Signals for which siginterrupt(sig, 1) was said: signal() then does not restart. */
 static _Atomic uint64_t interrupting;
 
-/* Two threads may do this at once: both store the same. dlsym is not for handlers; mt_signal_start comes before any
- * handler but those that an earlier constructor set through a function below, which itself has been here. */
+/* Two threads may do this at once: both store the same. dlsym is not for handlers; mt_signal_start
+ * comes before any handler but those that an earlier constructor set through a function below,
+ * which itself has been here. */
 static MT_COLD void next_find(void)
 {
 	for (unsigned i = 0; i < NEXT_COUNT; i++)
@@ -100,7 +103,7 @@ static uint64_t bit_of(int sig)
 
 static sighandler_t set(int sig, sighandler_t handler, int flags, bool masks_itself)
 {
-	struct sigaction act = { .sa_handler = handler, .sa_flags = flags }, old;
+	struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
 
 	if (handler == SIG_ERR)
 		return refuse();
@@ -121,12 +124,12 @@ static sighandler_t set_sysv(int sig, sighandler_t handler)
 	return set(sig, handler, (int)(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT), false);
 }
 
-/* sigset(): SIG_HOLD only blocks, everything else unblocks; the answer is SIG_HOLD where it was blocked before.
- * glibc takes SIG_ERR for a handler here. */
+/* sigset(): SIG_HOLD only blocks, everything else unblocks; the answer is SIG_HOLD where it was
+ * blocked before. glibc takes SIG_ERR for a handler here. */
 static sighandler_t set_masking(int sig, sighandler_t handler)
 {
 	const bool hold = handler == SIG_HOLD;
-	const struct sigaction act = { .sa_handler = handler };
+	const struct sigaction act = {.sa_handler = handler};
 	struct sigaction was;
 	sigset_t only, old;
 
@@ -170,11 +173,12 @@ static bool belongs_to_java(int sig)
 
 static void say_java(void)
 {
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no cleanup signal here");
+	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no "
+			    "cleanup signal here");
 }
 
-/* The settings admit any number that can be caught. But one by which a user ends or stops a program, or that the kernel
- * sends for reasons of its own, is not given another meaning. */
+/* The settings admit any number that can be caught. But one by which a user ends or stops a
+ * program, or that the kernel sends for reasons of its own, is not given another meaning. */
 static bool can_serve(int sig)
 {
 	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
@@ -188,11 +192,14 @@ void mt_signal_start(void)
 	if (sig == 0)
 		return;
 	if (!can_serve(sig))
-		mt_log(MT_LOG_WARN, "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here", sig);
+		mt_log(MT_LOG_WARN,
+		       "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here",
+		       sig);
 	else if (belongs_to_java(sig))
 		say_java();
 	else
-		mt_signal_view_open(sig, mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
+		mt_signal_view_open(sig,
+				    mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
 }
 
 enum mt_signal_door mt_signal_door(void)
@@ -225,21 +232,22 @@ MT_EXPORT int sigignore(int sig);
 MT_EXPORT int siginterrupt(int sig, int wanted);
 
 /* A libc that lacks a name is given the meaning too, for any signal. */
-#define X(name, meaning)                                                       \
-	sighandler_t name(int sig, sighandler_t handler)                       \
-	{                                                                      \
-		set_function other = (set_function)next_function(NEXT_##name); \
-                                                                               \
-		if (is_ours(sig) || !other)                                    \
-			return meaning(sig, handler);                          \
-		return other(sig, handler);                                    \
+#define X(name, meaning)                                                                           \
+	sighandler_t name(int sig, sighandler_t handler)                                           \
+	{                                                                                          \
+		set_function other = (set_function)next_function(NEXT_##name);                     \
+                                                                                                   \
+		if (is_ours(sig) || !other)                                                        \
+			return meaning(sig, handler);                                              \
+		return other(sig, handler);                                                        \
 	}
 SETTERS(X)
 #undef X
 
 int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	return is_ours(sig) ? mt_signal_view_change(sig, act, old) : mt_signal_next_change(sig, act, old);
+	return is_ours(sig) ? mt_signal_view_change(sig, act, old)
+			    : mt_signal_next_change(sig, act, old);
 }
 
 int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -252,7 +260,7 @@ int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 int sigignore(int sig)
 {
 	ignore_function other = (ignore_function)next_function(NEXT_sigignore);
-	const struct sigaction act = { .sa_handler = SIG_IGN };
+	const struct sigaction act = {.sa_handler = SIG_IGN};
 
 	return is_ours(sig) || !other ? mt_signal_view_change(sig, &act, NULL) : other(sig);
 }

@@ -1,32 +1,43 @@
-/* signal/signal_view.c -- what the program asked for and what the kernel holds. Contract: signal/signal_view.h.
+/* signal/signal_view.c -- what the program asked for and what the kernel holds. Contract:
+ * signal/signal_view.h.
  *
- * The kernel is the only truth: there is no copy of the disposition that could disagree with it. Where the program
- * has SIG_DFL or a handler of its own, the kernel holds one of a few numbered entry functions of ours, and the slot
- * of that number says what the program asked for. So one sigaction call changes handler, flags, mask and view
- * together, for every thread at once. With one entry function and a view beside it, a signal between the two changes
- * would have run a handler without its own mask. A slot is not rewritten while others are free, and the same wish
- * gets the same slot again; a program of up to SLOTS_COUNT different wishes never has one rewritten.
+ * The kernel is the only truth: there is no copy of the disposition that could disagree with it.
+ * Where the program has SIG_DFL or a handler of its own, the kernel holds one of a few numbered
+ * entry functions of ours, and the slot of that number says what the program asked for. So one
+ * sigaction call changes handler, flags, mask and view together, for every thread at once. With one
+ * entry function and a view beside it, a signal between the two changes would have run a handler
+ * without its own mask. A slot is not rewritten while others are free, and the same wish gets the
+ * same slot again; a program of up to SLOTS_COUNT different wishes never has one rewritten.
  *
  * What the program asked for, and what the kernel then holds:
- *   nothing, SIG_DFL  our entry, SA_RESTART | SA_ONSTACK: a signal rings the control file, and the program lives on
- *   a handler         that handler, as the program gave it: the signal is the program's alone (PostgreSQL's processes
- *                     signal each other hundreds of times a second). Where somebody has set MT_SIGNAL, the signal is
- *                     shared: our entry with the handler's own flags and mask, which rings, then hands on. Only
- *                     SA_SIGINFO is added, and SA_RESETHAND is done by us: the kernel's way would leave a moment of
+ *   nothing, SIG_DFL  our entry, SA_RESTART | SA_ONSTACK: a signal rings the control file, and the
+ *     program lives on
+ *   a handler         that handler, as the program gave it: the signal is the program's alone
+ *     (PostgreSQL's processes
+ *                     signal each other hundreds of times a second). Where somebody has set
+ *                       MT_SIGNAL, the signal is
+ *                     shared: our entry with the handler's own flags and mask, which rings, then
+ *                       hands on. Only
+ *                     SA_SIGINFO is added, and SA_RESETHAND is done by us: the kernel's way would
+ *                       leave a moment of
  *                     bare SIG_DFL
- *   SIG_IGN           SIG_IGN, else poll() and sleep() would end early in a program that wanted not to be bothered
+ *   SIG_IGN           SIG_IGN, else poll() and sleep() would end early in a program that wanted not
+ *     to be bothered
  * After a shared one-shot handler has run, the program's view is SIG_DFL and our entry stands.
  *
- * When a signal under SIG_DFL kills: if the program itself put SIG_DFL there (or a one-shot handler was used up) and
- * the signal comes from this very process, by raise(), pthread_kill() or kill(mt_os_getpid()). That is how programs die by a
- * signal after cleaning up, and how faulthandler chains. All else is a cleanup.
+ * When a signal under SIG_DFL kills: if the program itself put SIG_DFL there (or a one-shot handler
+ * was used up) and the signal comes from this very process, by raise(), pthread_kill() or
+ * kill(mt_os_getpid()). That is how programs die by a signal after cleaning up, and how
+ * faulthandler chains. All else is a cleanup.
  *
- * In a process whose pid we do not know -- a child of vfork, which shares our memory, or of a bare clone, whose atfork
- * handlers did not run -- the program's wish goes to the kernel as it is and no slot is written; answers are
- * translated all the same. Python's subprocess asks for every signal in its vfork child.
+ * In a process whose pid we do not know -- a child of vfork, which shares our memory, or of a bare
+ * clone, whose atfork handlers did not run -- the program's wish goes to the kernel as it is and no
+ * slot is written; answers are translated all the same. Python's subprocess asks for every signal
+ * in its vfork child.
  *
- * Lock: one (signal), over slots and the kernel call that goes with them; nothing is taken under it. It is taken
- * with all signals blocked, so a handler never waits for its own thread, and a cancelled thread cannot die with it. */
+ * Lock: one (signal), over slots and the kernel call that goes with them; nothing is taken under
+ * it. It is taken with all signals blocked, so a handler never waits for its own thread, and a
+ * cancelled thread cannot die with it. */
 #include "signal/signal_view.h"
 
 #include <errno.h>
@@ -48,8 +59,9 @@
 #define NAP_NS            50000
 #define ADOPT_TRIES_COUNT 8
 
-/* The flags in which the kernel's copy may differ from the program's wish. All others, and the mask, are the
- * program's own in the kernel too, and are answered as the kernel keeps them (it drops unknown ones). */
+/* The flags in which the kernel's copy may differ from the program's wish. All others, and the
+ * mask, are the program's own in the kernel too, and are answered as the kernel keeps them (it
+ * drops unknown ones). */
 #define DISGUISED_FLAGS ((int)(SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER | SA_RESETHAND))
 
 _Static_assert(_NSIG / 8 == KERNEL_MASK_BYTES, "the kernel's signal mask is 64 bits here");
@@ -63,26 +75,30 @@ struct slot {
 	atomic_bool armed;             /* a one-shot handler that has not run */
 };
 
-#define SLOTS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define SLOTS(X)                                                                                   \
+	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define X(n) +1
 enum { SLOTS_COUNT = 0 SLOTS(X) };
 #undef X
 
 static struct slot slots[SLOTS_COUNT];
-static unsigned slots_used;          /* under the lock */
-static unsigned slot_standing;       /* the one that went to the kernel last; under the lock */
-static _Atomic int number;           /* the cleanup signal; 0 before the start and when there is none */
-static bool is_shared;               /* with handlers of the program's; written once, before `number` */
-static _Atomic pid_t home_pid;       /* the process that the slots belong to */
-static _Atomic pid_t raw_clone_pid;      /* the last other process that changed the signal through us */
-static atomic_bool locked;           /* acquire when taken, release when given back */
+static unsigned slots_used;    /* under the lock */
+static unsigned slot_standing; /* the one that went to the kernel last; under the lock */
+/* the cleanup signal; 0 before the start and when there is none */
+static _Atomic int number;
+/* with handlers of the program's; written once, before `number` */
+static bool is_shared;
+static _Atomic pid_t home_pid; /* the process that the slots belong to */
+/* the last other process that changed the signal through us */
+static _Atomic pid_t raw_clone_pid;
+static atomic_bool locked; /* acquire when taken, release when given back */
 
 static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context);
 
-#define X(n)                                                           \
-	static void enter_##n(int sig, siginfo_t *info, void *context) \
-	{                                                              \
-		deliver(&slots[n], sig, info, context);                \
+#define X(n)                                                                                       \
+	static void enter_##n(int sig, siginfo_t *info, void *context)                             \
+	{                                                                                          \
+		deliver(&slots[n], sig, info, context);                                            \
 	}
 SLOTS(X)
 #undef X
@@ -102,11 +118,13 @@ static void mask_change(int how, uint64_t mask, uint64_t *old)
 {
 	if (old)
 		*old = MASK_UNKNOWN;
-	/* The system call itself: libc's would leave its two internal signals open, one of which cancels threads. */
+	/* The system call itself: libc's would leave its two internal signals open, one of which
+	 * cancels threads. */
 	mt_raw_syscall(SYS_rt_sigprocmask, how, &mask, old, KERNEL_MASK_BYTES);
 }
 
-/* Where it could not be changed there is nothing to restore, and what there is to be had is nobody's mask. */
+/* Where it could not be changed there is nothing to restore, and what there is to be had is
+ * nobody's mask. */
 static void mask_restore(uint64_t old)
 {
 	if (old != MASK_UNKNOWN)
@@ -115,13 +133,14 @@ static void mask_restore(uint64_t old)
 
 static void lock_take(uint64_t *old_mask)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const struct timespec nap = {.tv_nsec = NAP_NS};
 
 	mask_change(SIG_SETMASK, ~UINT64_C(0), old_mask);
 	mt_lock_check_enter(MT_RANK_signal);
-	/* The owner may be of a lower real-time priority on this very CPU, so spinning must end in sleep; libc's
-	 * nanosleep would be a cancellation point. */
-	for (unsigned spins = 0; atomic_exchange_explicit(&locked, true, memory_order_acquire); spins++)
+	/* The owner may be of a lower real-time priority on this very CPU, so spinning must end in
+	 * sleep; libc's nanosleep would be a cancellation point. */
+	for (unsigned spins = 0; atomic_exchange_explicit(&locked, true, memory_order_acquire);
+	     spins++)
 		if (spins >= SPINS_COUNT)
 			mt_raw_syscall(SYS_nanosleep, &nap, NULL);
 }
@@ -160,7 +179,8 @@ static unsigned slot_for(info_handler handler, int flags, bool untouched)
 	if (i == slots_used && slots_used < SLOTS_COUNT)
 		slots_used++;
 	else if (i == slots_used)
-		i = (slot_standing + 1) % SLOTS_COUNT; /* the one that has gone unused longest, or nearly */
+		/* the one that has gone unused longest, or nearly */
+		i = (slot_standing + 1) % SLOTS_COUNT;
 	atomic_store(&slots[i].flags, flags);
 	atomic_store(&slots[i].untouched, untouched);
 	atomic_store(&slots[i].handler, handler);
@@ -182,15 +202,16 @@ static struct sigaction disguise(const struct sigaction *want, bool untouched)
 
 	if (!needs_entry(want))
 		return given;
-	given.sa_sigaction = entries[slot_for(want->sa_sigaction, want->sa_flags & DISGUISED_FLAGS, untouched)];
+	given.sa_sigaction =
+		entries[slot_for(want->sa_sigaction, want->sa_flags & DISGUISED_FLAGS, untouched)];
 	given.sa_flags = (want->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	if (want->sa_handler == SIG_DFL)
 		given.sa_flags = (given.sa_flags & ~SA_NODEFER) | SA_RESTART | SA_ONSTACK;
 	return given;
 }
 
-/* Turns what the kernel said into what it would have said without us. A handler that somebody set by a raw system
- * call is not ours and stays as it is. */
+/* Turns what the kernel said into what it would have said without us. A handler that somebody set
+ * by a raw system call is not ours and stays as it is. */
 static void reveal(struct sigaction *seen)
 {
 	const struct slot *slot = slot_behind(seen);
@@ -228,8 +249,8 @@ static int change_away(int sig, const struct sigaction *act, struct sigaction *o
 	return 0;
 }
 
-/* sigaction() for our signal. *act is read before the lock and *old written after it: a bad pointer then faults as
- * it does in libc, with nothing held. */
+/* sigaction() for our signal. *act is read before the lock and *old written after it: a bad pointer
+ * then faults as it does in libc, with nothing held. */
 int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction given, was;
@@ -256,7 +277,8 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 
 /* ---- a signal has come ---- */
 
-/* After a one-shot handler the program's view is SIG_DFL with the old flags and mask: so the kernel leaves it. */
+/* After a one-shot handler the program's view is SIG_DFL with the old flags and mask: so the kernel
+ * leaves it. */
 static void one_shot_end(const struct slot *slot, int sig, bool home)
 {
 	struct sigaction seen;
@@ -282,7 +304,8 @@ static bool one_shot_take(struct slot *slot, int sig)
 	if (!atomic_exchange(&slot->armed, false))
 		return false;
 	lock_take(&mask);
-	if (!atomic_load(&slot->armed)) /* armed again: another thread has set it again meanwhile, and that stands */
+	/* armed again: another thread has set it again meanwhile, and that stands */
+	if (!atomic_load(&slot->armed))
 		one_shot_end(slot, sig, true);
 	lock_give(mask);
 	return true;
@@ -290,7 +313,8 @@ static bool one_shot_take(struct slot *slot, int sig)
 
 static bool means_to_die(const struct slot *slot, const siginfo_t *info)
 {
-	bool is_sent = info->si_code == SI_TKILL || info->si_code == SI_USER; /* in others si_pid may mean something else */
+	/* in others si_pid may mean something else */
+	bool is_sent = info->si_code == SI_TKILL || info->si_code == SI_USER;
 
 	return !atomic_load(&slot->untouched) && is_sent && info->si_pid == mt_os_getpid();
 }
@@ -298,15 +322,15 @@ static bool means_to_die(const struct slot *slot, const siginfo_t *info)
 /* Dies by the signal, so that the parent sees the right status. */
 static MT_COLD void die(int sig)
 {
-	const struct sigaction plain = { .sa_handler = SIG_DFL };
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	struct sigaction ours, now;
 	uint64_t mask;
 
 	mt_signal_next_change(sig, &plain, &ours);
 	mask_change(SIG_UNBLOCK, UINT64_C(1) << (sig - 1), &mask);
 	mt_raw_syscall(SYS_tgkill, mt_os_getpid(), (pid_t)mt_raw_syscall(SYS_gettid), sig);
-	/* Still here: the first process of a pid namespace does not die of its own signals, or another thread set a
-	 * handler meanwhile, which is then left standing. */
+	/* Still here: the first process of a pid namespace does not die of its own signals, or
+	 * another thread set a handler meanwhile, which is then left standing. */
 	mask_restore(mask);
 	if (mt_signal_next_change(sig, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 		mt_signal_next_change(sig, &ours, NULL);
@@ -326,24 +350,28 @@ static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context)
 	if (handler && (atomic_load(&slot->flags) & (int)SA_RESETHAND) && !one_shot_take(slot, sig))
 		handler = NULL;
 	errno = kept;
-	/* Three arguments for a handler of one as well: so does the kernel, and old programs look at them. errno is
-	 * the handler's own affair from here on, and it may leave by longjmp: nothing of ours is left to be done. */
+	/* Three arguments for a handler of one as well: so does the kernel, and old programs look
+	 * at them. errno is the handler's own affair from here on, and it may leave by longjmp:
+	 * nothing of ours is left to be done. */
 	if (handler)
 		handler(sig, info, context);
 }
 
 /* ---- start, fork, door ---- */
 
-/* Takes the kernel's view as the program's; under the lock. Another thread may be inside libc's sigaction, on its way
- * from before the start: if what we replaced is not what we looked at, what we replaced is looked at. */
+/* Takes the kernel's view as the program's; under the lock. Another thread may be inside libc's
+ * sigaction, on its way from before the start: if what we replaced is not what we looked at, what
+ * we replaced is looked at. */
 static void adopt(int sig)
 {
 	struct sigaction seen, given, was;
 
 	if (mt_signal_next_change(sig, NULL, &seen) < 0)
 		return;
-	for (int tries = 0; tries < ADOPT_TRIES_COUNT && needs_entry(&seen) && !slot_behind(&seen); tries++) {
-		/* exec leaves no flags, and libc sets at least one in all that it sets, on x86-64 at least. */
+	for (int tries = 0; tries < ADOPT_TRIES_COUNT && needs_entry(&seen) && !slot_behind(&seen);
+	     tries++) {
+		/* exec leaves no flags, and libc sets at least one in all that it sets, on x86-64
+		 * at least. */
 		given = disguise(&seen, seen.sa_handler == SIG_DFL && seen.sa_flags == 0);
 		if (mt_signal_next_change(sig, &given, &was) < 0)
 			return;
@@ -371,7 +399,8 @@ void mt_signal_view_close(int sig)
 	uint64_t mask;
 
 	lock_take(&mask);
-	if (atomic_load(&number) == sig && mt_signal_next_change(sig, NULL, &seen) == 0 && slot_behind(&seen)) {
+	if (atomic_load(&number) == sig && mt_signal_next_change(sig, NULL, &seen) == 0 &&
+	    slot_behind(&seen)) {
 		reveal(&seen);
 		mt_signal_next_change(sig, &seen, NULL);
 	}
@@ -385,13 +414,15 @@ void mt_signal_fork_child(void)
 	pid_t self = mt_os_getpid();
 	uint64_t mask;
 
-	/* Whoever held it is no thread of this process; another atfork handler cannot have it, being away from home. */
+	/* Whoever held it is no thread of this process; another atfork handler cannot have it,
+	 * being away from home. */
 	atomic_store(&locked, false);
 	if (sig == 0 || self == atomic_load(&home_pid))
 		return;
 	lock_take(&mask);
 	atomic_store(&home_pid, self);
-	/* Somebody else's atfork handler came before us and changed the signal while we were not at home. */
+	/* Somebody else's atfork handler came before us and changed the signal while we were not at
+	 * home. */
 	if (atomic_load(&raw_clone_pid) == self)
 		adopt(sig);
 	lock_give(mask);

@@ -1,5 +1,6 @@
-/* signal/signal_view.h -- the program's view of the cleanup signal, between signal.c (names and meanings of libc's
- * functions) and the kernel. Any thread, any handler, and a vfork child may call; allocates nothing. */
+/* signal/signal_view.h -- the program's view of the cleanup signal, between signal.c (names and
+ * meanings of libc's functions) and the kernel. Any thread, any handler, and a vfork child may
+ * call; allocates nothing. */
 #ifndef MT_SIGNAL_SIGNAL_VIEW_H
 #define MT_SIGNAL_SIGNAL_VIEW_H
 
@@ -8,7 +9,8 @@
 
 #include "signal/signal.h"
 
-/* The cleanup signal; 0 before mt_signal_view_open, when there is none, and after mt_signal_view_close. */
+/* The cleanup signal; 0 before mt_signal_view_open, when there is none, and after
+ * mt_signal_view_close. */
 int mt_signal_view_number(void);
 
 /* sigaction() as the program means it. For any other signal it is the next sigaction in line. */
@@ -17,8 +19,8 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 /* The next sigaction in line, which says what the kernel really holds. In signal.c. */
 int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction *old);
 
-/* From now on `sig` is the cleanup signal; what the kernel holds is taken as the program's wish. shared: a signal to a
- * handler of the program's asks for a cleanup, too. */
+/* From now on `sig` is the cleanup signal; what the kernel holds is taken as the program's wish.
+ * shared: a signal to a handler of the program's asks for a cleanup, too. */
 void mt_signal_view_open(int sig, bool shared);
 
 /* Gives the signal back to the program, as if we had never been. */

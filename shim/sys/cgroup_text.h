@@ -1,5 +1,6 @@
-/* sys/cgroup_text.h -- how the kernel writes down where a cgroup is (/proc/PID/cgroup, mountinfo): the parts that both its
- * readers need, core/cgroup_path.c in the shim and ctl/limit.c in mtctl, which share no objects. Pure; nothing is allocated. */
+/* sys/cgroup_text.h -- how the kernel writes down where a cgroup is (/proc/PID/cgroup, mountinfo):
+ * the parts that both its readers need, core/cgroup_path.c in the shim and ctl/limit.c in mtctl,
+ * which share no objects. Pure; nothing is allocated. */
 #ifndef MT_SYS_CGROUP_TEXT_H
 #define MT_SYS_CGROUP_TEXT_H
 
@@ -24,7 +25,8 @@ static inline bool mt_cgroup_has_word(const char *list, const char *word)
 
 static inline bool mt_cgroup_is_octal(const char *digits)
 {
-	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' && digits[2] >= '0' && digits[2] <= '7';
+	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' &&
+	       digits[2] >= '0' && digits[2] <= '7';
 }
 
 /* Blanks in a path are written as \040 and the like. Source: proc(5), mountinfo. */
@@ -43,8 +45,8 @@ static inline void mt_cgroup_unescape(char *text)
 	*to = '\0';
 }
 
-/* What is left of a path below a mount that begins at mount_root; NULL: it does not show it. Seen from within a cgroup
- * namespace, what lies outside of it begins with "/..". */
+/* What is left of a path below a mount that begins at mount_root; NULL: it does not show it. Seen
+ * from within a cgroup namespace, what lies outside of it begins with "/..". */
 static inline const char *mt_cgroup_path_below(const char *path, const char *mount_root)
 {
 	size_t length = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);

@@ -1,5 +1,6 @@
 /* sys/elf.c -- see sys/elf.h; the walk, and what this code may not lean on, are in sys/elf_walk.c.
- * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the LSB's symbol versioning. */
+ * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the LSB's
+ * symbol versioning. */
 #include "sys/elf.h"
 
 #include <elf.h>
@@ -25,12 +26,12 @@
 
 /* What of an object's dynamic section is needed; NULL where it has none. */
 struct tables {
-	const ElfW(Sym) *symbols;
+	const ElfW(Sym) * symbols;
 	const char *strings;
 	const uint32_t *gnu_hash;
 	const uint32_t *hash;
-	const ElfW(Half) *versions;
-	const ElfW(Verdef) *definitions;
+	const ElfW(Half) * versions;
+	const ElfW(Verdef) * definitions;
 	const char *soname;
 };
 
@@ -131,14 +132,16 @@ static const char *version_name(const struct tables *tables, unsigned index)
 enum fit { FIT_NONE, FIT_OLD, FIT_EXACT };
 
 /* A hidden version is one that only binaries linked against it long ago ask for. */
-static enum fit fit_of(const struct tables *tables, uint32_t index, const char *symbol, const char *version)
+static enum fit fit_of(const struct tables *tables, uint32_t index, const char *symbol,
+		       const char *version)
 {
 	const ElfW(Sym) *at = &tables->symbols[index];
 	unsigned type = ELF64_ST_TYPE(at->st_info);
 	unsigned versym = tables->versions ? tables->versions[index] : 1;
 	const char *name;
 
-	if (at->st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
+	if (at->st_shndx == SHN_UNDEF ||
+	    (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE) ||
 	    !is_same(tables->strings + at->st_name, symbol))
 		return FIT_NONE;
 	if (!version)
@@ -148,19 +151,21 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 }
 
 /* Takes what fits into *found; true when nothing can fit better. */
-static bool take(const struct mt_elf_object *object, const struct tables *tables, uint32_t index, enum fit fit, void **found)
+static bool take(const struct mt_elf_object *object, const struct tables *tables, uint32_t index,
+		 enum fit fit, void **found)
 {
 	if (fit == FIT_EXACT || (fit == FIT_OLD && !*found))
 		*found = (void *)(object->base + tables->symbols[index].st_value);
 	return fit == FIT_EXACT;
 }
 
-static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
-			      const char *version)
+static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct tables *tables,
+			      const char *symbol, const char *version)
 {
 	uint32_t bucket_count = tables->gnu_hash[0];
 	uint32_t first = tables->gnu_hash[1];
-	const uint32_t *buckets = tables->gnu_hash + 4 + tables->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
+	const uint32_t *buckets =
+		tables->gnu_hash + 4 + tables->gnu_hash[2] * (sizeof(ElfW(Addr)) / 4);
 	const uint32_t *chain = buckets + bucket_count;
 	uint32_t hash = 5381;
 	uint32_t index;
@@ -183,8 +188,8 @@ static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct t
 	return found;
 }
 
-static void *find_by_hash(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
-			  const char *version)
+static void *find_by_hash(const struct mt_elf_object *object, const struct tables *tables,
+			  const char *symbol, const char *version)
 {
 	uint32_t bucket_count = tables->hash[0];
 	const uint32_t *buckets = tables->hash + 2;
@@ -196,23 +201,26 @@ static void *find_by_hash(const struct mt_elf_object *object, const struct table
 		hash = (hash << 4) + (unsigned char)*at;
 		hash = (hash ^ ((hash & 0xf0000000u) >> 24)) & 0x0fffffffu;
 	}
-	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index; index = chain[index])
+	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index;
+	     index = chain[index])
 		if (take(object, tables, index, fit_of(tables, index, symbol, version), &found))
 			break;
 	return found;
 }
 
-static void *find_in(const struct mt_elf_object *object, const struct tables *tables, const char *symbol,
-		     const char *version)
+static void *find_in(const struct mt_elf_object *object, const struct tables *tables,
+		     const char *symbol, const char *version)
 {
 	if (tables->gnu_hash)
 		return find_by_gnu_hash(object, tables, symbol, version);
 	return tables->hash ? find_by_hash(object, tables, symbol, version) : NULL;
 }
 
-static bool is_named(const struct mt_elf_object *object, const struct tables *tables, const char *glob)
+static bool is_named(const struct mt_elf_object *object, const struct tables *tables,
+		     const char *glob)
 {
-	return (tables->soname && is_match(glob, tables->soname)) || is_match(glob, last_part(object->path));
+	return (tables->soname && is_match(glob, tables->soname)) ||
+	       is_match(glob, last_part(object->path));
 }
 
 /* ---- questions ---- */
@@ -327,8 +335,10 @@ unsigned long long mt_elf_loads(void)
 
 /* ---- libc's dlsym and dlvsym ---- */
 
-/* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has. Words that go from
- * NULL to the one right value, and perhaps once more, in our constructor, to another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps there. */
+/* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has.
+ * Words that go from NULL to the one right value, and perhaps once more, in our constructor, to
+ * another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps
+ * there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;
@@ -341,8 +351,8 @@ struct discovery {
 	void *dlvsym;
 };
 
-static void consider(const struct mt_elf_object *object, const struct tables *tables, const char *version, enum rank rank,
-		     struct discovery *out)
+static void consider(const struct mt_elf_object *object, const struct tables *tables,
+		     const char *version, enum rank rank, struct discovery *out)
 {
 	void *found = rank > out->rank ? find_in(object, tables, "dlsym", version) : NULL;
 

@@ -1,5 +1,6 @@
-/* sys/elf_walk.c -- see sys/elf_walk.h. mt_elf_walk_first and all that sys/elf.c does in it may not need a relocated word
- * or a function of libc; the Makefile compiles these two files so that the compiler adds none by itself. */
+/* sys/elf_walk.c -- see sys/elf_walk.h. mt_elf_walk_first and all that sys/elf.c does in it may not
+ * need a relocated word or a function of libc; the Makefile compiles these two files so that the
+ * compiler adds none by itself. */
 #include "sys/elf_walk.h"
 
 #include <elf.h>
@@ -22,17 +23,20 @@ struct walk {
 
 static bool visit_one(const struct walk *walk, const struct mt_elf_object *object)
 {
-	return object->dynamic && object->dynamic != own_dynamic && walk->visit(object, walk->context);
+	return object->dynamic && object->dynamic != own_dynamic &&
+	       walk->visit(object, walk->context);
 }
 
 static int visit_header(struct dl_phdr_info *info, size_t bytes, void *context)
 {
-	struct mt_elf_object object = {info->dlpi_addr, NULL, info->dlpi_name ? info->dlpi_name : ""};
+	struct mt_elf_object object = {info->dlpi_addr, NULL,
+				       info->dlpi_name ? info->dlpi_name : ""};
 
 	(void)bytes;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
-			object.dynamic = (const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+			object.dynamic =
+				(const ElfW(Dyn) *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	return visit_one(context, &object);
 }
 
@@ -46,11 +50,12 @@ bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context
 /* ---- the list for debuggers: complete before the loader relocates anything ---- */
 
 /* The program's headers as the kernel gave them to the loader. Source: proc(5), auxv. */
-static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_count)
+static bool read_program_headers(const ElfW(Phdr) * *out_headers, size_t *out_count)
 {
 	static const char path[] = "/proc/self/auxv";
 	ElfW(auxv_t) pairs[64];
-	long fd = mt_raw_syscall_asm(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long fd =
+		mt_raw_syscall_asm(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	long bytes;
 
 	if (fd < 0)
@@ -68,10 +73,11 @@ static bool read_program_headers(const ElfW(Phdr) **out_headers, size_t *out_cou
 	return *out_headers && *out_count;
 }
 
-/* Before our relocation the list is reached through the program, for which the loader has left its address. */
+/* Before our relocation the list is reached through the program, for which the loader has left its
+ * address. */
 static const struct r_debug *find_list_of_program(void)
 {
-	const ElfW(Phdr) *headers;
+	const ElfW(Phdr) * headers;
 	const ElfW(Dyn) *dynamic = NULL;
 	ElfW(Addr) base = 0;
 	size_t count;
@@ -90,13 +96,15 @@ static const struct r_debug *find_list_of_program(void)
 	return NULL;
 }
 
-bool mt_elf_walk_first(bool (*visit)(const struct mt_elf_object *object, void *context), void *context)
+bool mt_elf_walk_first(bool (*visit)(const struct mt_elf_object *object, void *context),
+		       void *context)
 {
 	const struct walk walk = {visit, context};
 	const struct r_debug *list = &_r_debug ? &_r_debug : find_list_of_program();
 
 	for (const struct link_map *map = list ? list->r_map : NULL; map; map = map->l_next) {
-		const struct mt_elf_object object = {map->l_addr, map->l_ld, map->l_name ? map->l_name : ""};
+		const struct mt_elf_object object = {map->l_addr, map->l_ld,
+						     map->l_name ? map->l_name : ""};
 
 		if (visit_one(&walk, &object))
 			return true;

@@ -1,6 +1,7 @@
-/* sys/lazy_symbols.h -- a table of other people's functions that is looked for again and again until it is there (a program may
- * load Python late), by whichever thread needs it; written once, whole, by one of those who have found it. The look-up itself
- * is made under no lock: it calls the loader. */
+/* sys/lazy_symbols.h -- a table of other people's functions that is looked for again and again
+ * until it is there (a program may load Python late), by whichever thread needs it; written once,
+ * whole, by one of those who have found it. The look-up itself is made under no lock: it calls the
+ * loader. */
 #ifndef MT_SYS_LAZY_SYMBOLS_H
 #define MT_SYS_LAZY_SYMBOLS_H
 
@@ -16,7 +17,10 @@ struct mt_lazy_symbols {
 	_Atomic bool is_there; /* release with the table, acquire by who reads it */
 };
 
-#define MT_LAZY_SYMBOLS(rank) {.lock = MT_LOCK(rank)}
+#define MT_LAZY_SYMBOLS(rank)                                                                      \
+	{                                                                                          \
+		.lock = MT_LOCK(rank)                                                              \
+	}
 
 /* Whether the table may be read. */
 static inline bool mt_lazy_symbols_is_there(const struct mt_lazy_symbols *found)
@@ -24,7 +28,8 @@ static inline bool mt_lazy_symbols_is_there(const struct mt_lazy_symbols *found)
 	return atomic_load_explicit(&found->is_there, memory_order_acquire);
 }
 
-static inline void mt_lazy_symbols_keep(struct mt_lazy_symbols *found, void *table, const void *fresh, size_t bytes)
+static inline void mt_lazy_symbols_keep(struct mt_lazy_symbols *found, void *table,
+					const void *fresh, size_t bytes)
 {
 	mt_lock_take(&found->lock);
 	if (!atomic_load_explicit(&found->is_there, memory_order_relaxed))

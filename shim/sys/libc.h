@@ -1,6 +1,7 @@
-/* sys/libc.h -- whose libc this process has. The library is built for glibc. A program of musl's whose environment
- * preloads it all the same must run as ever: so what musl lacks is only a weak reference of ours (its loader starts
- * no program for want of a symbol), and we serve nothing there. Rank 0. */
+/* sys/libc.h -- whose libc this process has. The library is built for glibc. A program of musl's
+ * whose environment preloads it all the same must run as ever: so what musl lacks is only a weak
+ * reference of ours (its loader starts no program for want of a symbol), and we serve nothing
+ * there. Rank 0. */
 #ifndef MT_SYS_LIBC_H
 #define MT_SYS_LIBC_H
 
@@ -8,9 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* glibc keeps the values of the first 32 keys inside the thread: setting one cannot fail. For those beyond it asks for
- * memory, which may be refused, and which the allocator cannot have while it learns of a thread. Source:
- * PTHREAD_KEY_2NDLEVEL_SIZE. */
+/* glibc keeps the values of the first 32 keys inside the thread: setting one cannot fail. For those
+ * beyond it asks for memory, which may be refused, and which the allocator cannot have while it
+ * learns of a thread. Source: PTHREAD_KEY_2NDLEVEL_SIZE. */
 #define MT_LIBC_INNER_KEYS 32
 
 extern __typeof__(gnu_get_libc_version) gnu_get_libc_version __attribute__((weak));

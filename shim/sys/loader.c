@@ -8,8 +8,10 @@
 #include "sys/lock_check.h"
 #include "sys/os.h"
 
-#define WALK_WAIT_NS (200 * MT_NS_PER_MS) /* a walk takes microseconds; whoever never comes back must not stop a fork */
-#define FORK_WAIT_NS (5 * MT_NS_PER_S)    /* a fork copies the page tables of the whole process */
+/* a walk takes microseconds; whoever never comes back must not stop a fork */
+#define WALK_WAIT_NS (200 * MT_NS_PER_MS)
+/* a fork copies the page tables of the whole process */
+#define FORK_WAIT_NS (5 * MT_NS_PER_S)
 #define STEP_NS      (MT_NS_PER_MS / 10)
 
 /* seq_cst both: either who walks sees the closed gate, or who closes it sees him. */
@@ -51,7 +53,8 @@ bool mt_loader_is_inside(void)
 	return depth > 0;
 }
 
-int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context), void *context)
+int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
+		      void *context)
 {
 	int kept = errno;
 	int answer;

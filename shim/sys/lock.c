@@ -5,16 +5,18 @@
 #include "sys/os.h"
 #include "sys/raw_clone.h"
 
-/* No wake of ours is ever lost but where the kernel comes to refuse it: a sandbox that is entered while somebody sleeps. */
+/* No wake of ours is ever lost but where the kernel comes to refuse it: a sandbox that is entered
+ * while somebody sleeps. */
 #define LOST_WAKE_NS (100 * MT_NS_PER_MS)
-#define RAW_CLONE_WAITS  10 /* no lock of ours is held for so many in a process that lives */
+/* no lock of ours is held for so many in a process that lives */
+#define RAW_CLONE_WAITS 10
 
 static int try_once(struct mt_lock *lock)
 {
 	uint32_t expected = 0;
 
-	return atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1, memory_order_acquire,
-						       memory_order_relaxed);
+	return atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1,
+						       memory_order_acquire, memory_order_relaxed);
 }
 
 void mt_lock_take_slow(struct mt_lock *lock)
@@ -29,8 +31,8 @@ void mt_lock_take_slow(struct mt_lock *lock)
 	while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
 		int answer = mt_os_futex_wait(&lock->word, 2, LOST_WAKE_NS, MT_FUTEX_PRIVATE);
 
-		/* Its holder stayed behind in the process that this one is a bare copy of: it is ours, and marked as
-		 * held. */
+		/* Its holder stayed behind in the process that this one is a bare copy of: it is
+		 * ours, and marked as held. */
 		if (answer == ETIMEDOUT && ++waits >= RAW_CLONE_WAITS && mt_raw_clone_is_child())
 			return;
 	}
@@ -42,7 +44,8 @@ bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns)
 	uint64_t now;
 
 	/* 2, since others may sleep too; who has it so and drops it wakes nobody, at worst. */
-	while (!try_once(lock) && atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
+	while (!try_once(lock) &&
+	       atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0) {
 		now = mt_os_now_ns();
 		if (now >= until)
 			return false;

@@ -1,6 +1,7 @@
-/* sys/lock.h -- a lock of one word: spins a little, then sleeps in a futex. No allocation, no owner, no recursion.
- * A zeroed struct is an unlocked lock, so that a forked child can make one again; in debug builds it carries its rank too, and
- * is checked at each step (sys/lock_check.h). Not for signal handlers. */
+/* sys/lock.h -- a lock of one word: spins a little, then sleeps in a futex. No allocation, no
+ * owner, no recursion. A zeroed struct is an unlocked lock, so that a forked child can make one
+ * again; in debug builds it carries its rank too, and is checked at each step (sys/lock_check.h).
+ * Not for signal handlers. */
 #ifndef MT_SYS_LOCK_H
 #define MT_SYS_LOCK_H
 
@@ -23,9 +24,15 @@ _Static_assert(sizeof(struct mt_lock) == 4, "a release build pays nothing for th
 
 /* static struct mt_lock lock = MT_LOCK(publish); the name as in lock_ranks.def. */
 #ifdef MT_DEBUG
-#define MT_LOCK(name) {.rank = MT_RANK_##name}
+#define MT_LOCK(name)                                                                              \
+	{                                                                                          \
+		.rank = MT_RANK_##name                                                             \
+	}
 #else
-#define MT_LOCK(name) {0}
+#define MT_LOCK(name)                                                                              \
+	{                                                                                          \
+		0                                                                                  \
+	}
 #endif
 
 void mt_lock_take_slow(struct mt_lock *lock);
@@ -51,8 +58,8 @@ static inline void mt_lock_take(struct mt_lock *lock)
 
 	mt_lock_check_take(lock, lock->rank);
 	/* acquire: pairs with the release in mt_lock_drop */
-	if (!atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1, memory_order_acquire,
-						     memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1,
+						     memory_order_acquire, memory_order_relaxed))
 		mt_lock_take_slow(lock);
 	mt_lock_check_taken(lock);
 }
@@ -64,8 +71,9 @@ static inline void mt_lock_drop(struct mt_lock *lock)
 		mt_lock_wake(lock);
 }
 
-/* For who takes it again at once: drops it, and gives whoever sleeps for it the time to get it first. Some 60 us where
- * anybody does; nothing else. No other lock is held that a program's threads wait for. */
+/* For who takes it again at once: drops it, and gives whoever sleeps for it the time to get it
+ * first. Some 60 us where anybody does; nothing else. No other lock is held that a program's
+ * threads wait for. */
 void mt_lock_hand_over(struct mt_lock *lock);
 
 /* In a forked child: the holder may not exist any more. */

@@ -12,8 +12,8 @@
 #include "sys/attr.h"
 #include "core/log.h"
 
-/* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees in which order they are
- * taken with jemalloc's and libc's (make check-helgrind). */
+/* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees
+ * in which order they are taken with jemalloc's and libc's (make check-helgrind). */
 #ifdef __has_include
 #if __has_include(<valgrind/helgrind.h>)
 #include <valgrind/helgrind.h>
@@ -33,16 +33,16 @@ enum held { HELD_OURS, HELD_OUTSIDE, HELD_SHARED };
 static const struct {
 	const char *name;
 	enum held held;
-} rows[MT_RANK_COUNT] = {
-	[MT_RANK_NONE] = {"a lock without a rank", HELD_OURS},
+} rows[MT_RANK_COUNT] = {[MT_RANK_NONE] = {"a lock without a rank", HELD_OURS},
 #define X(name, held, protects) [MT_RANK_##name] = {#name, HELD_##held},
-	MT_LOCK_RANKS(X)
+			 MT_LOCK_RANKS(X)
 #undef X
 };
 
-/* What this thread holds. A handler may come between any two steps, take and drop, and must find and leave it whole. So an
- * entry goes by three steps in (count, lock, rank) and out (HOLE, free, count): one of rank 0 below the count is just coming or
- * going, and is nobody else's to touch; holes are closed from the top, by whoever finds them there. */
+/* What this thread holds. A handler may come between any two steps, take and drop, and must find
+ * and leave it whole. So an entry goes by three steps in (count, lock, rank) and out (HOLE, free,
+ * count): one of rank 0 below the count is just coming or going, and is nobody else's to touch;
+ * holes are closed from the top, by whoever finds them there. */
 #define HOLE UINT32_MAX
 
 struct stack {
@@ -54,10 +54,12 @@ struct stack {
 };
 static MT_TLS struct stack stack;
 
-static MT_COLD _Noreturn void die(const char *what, const char *first, const char *then, const char *second)
+static MT_COLD _Noreturn void die(const char *what, const char *first, const char *then,
+				  const char *second)
 {
 	char line[200];
-	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first, then, second);
+	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first,
+				  then, second);
 
 	(void)!mt_raw_syscall(SYS_write, STDERR_FILENO, line, length);
 	abort();
@@ -87,9 +89,11 @@ static void remove_at(uint32_t at)
 	uint32_t count;
 
 	atomic_store(&stack.at[at].rank, HOLE);
-	while ((count = atomic_load(&stack.count)) > 0 && atomic_load(&stack.at[count - 1].rank) == HOLE) {
+	while ((count = atomic_load(&stack.count)) > 0 &&
+	       atomic_load(&stack.at[count - 1].rank) == HOLE) {
 		atomic_store(&stack.at[count - 1].rank, MT_RANK_NONE);
-		/* Else a handler has closed this one and others, and the entry is above the count. */
+		/* Else a handler has closed this one and others, and the entry is above the count.
+		 */
 		(void)atomic_compare_exchange_strong(&stack.count, &count, count - 1);
 	}
 }
@@ -137,7 +141,8 @@ void mt_lock_check_taken(const void *lock)
 void mt_lock_check_drop(const void *lock, uint32_t rank)
 {
 	if (!remove_last(lock, rank))
-		die("drops", rows[rank < MT_RANK_COUNT ? rank : MT_RANK_NONE].name, ", which this thread does not hold", "");
+		die("drops", rows[rank < MT_RANK_COUNT ? rank : MT_RANK_NONE].name,
+		    ", which this thread does not hold", "");
 	TELL_DROPPING(lock);
 }
 

@@ -1,6 +1,7 @@
-/* sys/lock_check.h -- debug builds: what each thread holds, checked against sys/lock_ranks.def at every take, drop and call
- * of other people's code. What breaks the order ends the process by SIGABRT with one line that names both locks, before it can
- * hang. In release builds (without MT_DEBUG) it is nothing. Any thread, signal handlers, forked children; never allocates. */
+/* sys/lock_check.h -- debug builds: what each thread holds, checked against sys/lock_ranks.def at
+ * every take, drop and call of other people's code. What breaks the order ends the process by
+ * SIGABRT with one line that names both locks, before it can hang. In release builds (without
+ * MT_DEBUG) it is nothing. Any thread, signal handlers, forked children; never allocates. */
 #ifndef MT_SYS_LOCK_CHECK_H
 #define MT_SYS_LOCK_CHECK_H
 
@@ -11,9 +12,8 @@
 enum mt_lock_rank {
 	MT_RANK_NONE,
 #define X(name, held, protects) MT_RANK_##name,
-	MT_LOCK_RANKS(X)
+	MT_LOCK_RANKS(X) MT_RANK_COUNT
 #undef X
-	MT_RANK_COUNT
 };
 
 #ifdef MT_DEBUG

@@ -10,17 +10,20 @@
 #include "sys/raw_syscall.h"
 #include "sys/os.h"
 
-/* The kernel writes 0; no ordering: nothing follows from it but a look at the process. NULL: not known. */
+/* The kernel writes 0; no ordering: nothing follows from it but a look at the process. NULL: not
+ * known. */
 static const _Atomic uint32_t *_Atomic word;
 static ptrdiff_t offset; /* of the word in libc's descriptor of its thread; 0: not known */
 
 static void use(ptrdiff_t from_self, pid_t id)
 {
-	const _Atomic uint32_t *at = (const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + from_self);
+	const _Atomic uint32_t *at =
+		(const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + from_self);
 
 	/* What does not hold the thread's id now is another word. */
-	atomic_store_explicit(&word, atomic_load_explicit(at, memory_order_relaxed) == (uint32_t)id ? at : NULL,
-			      memory_order_relaxed);
+	atomic_store_explicit(
+		&word, atomic_load_explicit(at, memory_order_relaxed) == (uint32_t)id ? at : NULL,
+		memory_order_relaxed);
 }
 
 void mt_main_thread_know(void)
@@ -28,7 +31,8 @@ void mt_main_thread_know(void)
 	int kept = errno;
 	char *at = NULL;
 
-	if (mt_os_gettid() == mt_os_getpid() && mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
+	if (mt_os_gettid() == mt_os_getpid() &&
+	    mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		offset = at - (char *)pthread_self();
 		use(offset, mt_os_getpid());
 	}

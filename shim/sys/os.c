@@ -100,17 +100,20 @@ pid_t mt_os_getpid(void)
 
 #define REFUSED_NAP_NS (10 * MT_NS_PER_MS)
 
-/* A sandbox may refuse futexes, or some of their operations. Who waits does so in a loop, which would then never rest. */
+/* A sandbox may refuse futexes, or some of their operations. Who waits does so in a loop, which
+ * would then never rest. */
 static void nap_if_refused(int answer, uint64_t timeout_ns)
 {
 	uint64_t span_ns = timeout_ns < REFUSED_NAP_NS ? timeout_ns : REFUSED_NAP_NS;
 	struct timespec span = {.tv_nsec = (long)span_ns};
 
-	if (answer && answer != ETIMEDOUT && answer != EAGAIN && answer != EINTR && answer != EFAULT)
+	if (answer && answer != ETIMEDOUT && answer != EAGAIN && answer != EINTR &&
+	    answer != EFAULT)
 		mt_raw_syscall(SYS_nanosleep, &span, NULL);
 }
 
-int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns, enum mt_futex_scope scope)
+int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns,
+		     enum mt_futex_scope scope)
 {
 	int kept = errno;
 	struct timespec span = {
@@ -120,7 +123,8 @@ int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout
 	int operation = FUTEX_WAIT | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0);
 	int answer = 0;
 
-	if (mt_raw_syscall(SYS_futex, word, operation, expected, timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
+	if (mt_raw_syscall(SYS_futex, word, operation, expected,
+			   timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
 		answer = errno;
 	nap_if_refused(answer, timeout_ns);
 	errno = kept;
@@ -131,8 +135,9 @@ void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope sco
 {
 	int kept = errno;
 
-	mt_raw_syscall(SYS_futex, word, FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count, NULL, NULL,
-		0);
+	mt_raw_syscall(SYS_futex, word,
+		       FUTEX_WAKE | (scope == MT_FUTEX_PRIVATE ? FUTEX_PRIVATE_FLAG : 0), count,
+		       NULL, NULL, 0);
 	errno = kept;
 }
 
@@ -140,7 +145,8 @@ int mt_os_futex_bump_wake(_Atomic uint32_t *word)
 {
 	int kept = errno;
 	int answer = 0;
-	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0") never happens. */
+	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0")
+	 * never happens. */
 	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 
 	if (mt_raw_syscall(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
@@ -238,7 +244,8 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 	while (length < out_bytes - 1) {
 		int kept = errno;
 		/* Not at an offset: the kernel would make up a file of /proc again for it. */
-		ssize_t got = keep_errno(mt_raw_syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
+		ssize_t got = keep_errno(
+			mt_raw_syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
 
 		if (got == -EINTR)
 			continue;
@@ -299,5 +306,7 @@ uint64_t mt_os_stat_field(int number)
 {
 	char text[1024];
 
-	return mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0 ? mt_os_stat_field_of(text, number) : 0;
+	return mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0
+		       ? mt_os_stat_field_of(text, number)
+		       : 0;
 }

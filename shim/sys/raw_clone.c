@@ -6,9 +6,11 @@
 
 #include "sys/os.h"
 
-/* The word of the page: not 0 in the process that marked it. release/acquire with the word behind it. */
+/* The word of the page: not 0 in the process that marked it. release/acquire with the word behind
+ * it. */
 static _Atomic(_Atomic uint32_t *) mark;
-static _Atomic pid_t worker; /* 0: nobody has marked this process; release, pairs with the acquire of who looks */
+/* 0: nobody has marked this process; release, pairs with the acquire of who looks */
+static _Atomic pid_t worker;
 
 static _Atomic uint32_t *map_mark(void)
 {
@@ -53,5 +55,6 @@ bool mt_raw_clone_is_child(void)
 
 bool mt_raw_clone_left_behind(pid_t thread)
 {
-	return mt_raw_clone_is_child() && thread == atomic_load_explicit(&worker, memory_order_relaxed);
+	return mt_raw_clone_is_child() &&
+	       thread == atomic_load_explicit(&worker, memory_order_relaxed);
 }

@@ -4,7 +4,8 @@
 
 #include "sys/raw_syscall_asm.h"
 
-#define MOST_ERRNO 4095 /* what the kernel answers from -MOST_ERRNO to -1 is an error */
+/* what the kernel answers from -MOST_ERRNO to -1 is an error */
+#define MOST_ERRNO 4095
 
 long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -1,9 +1,11 @@
-/* sys/raw_syscall_asm.h -- the instruction that enters the kernel, and nothing else: no errno, no relocation, so that it also serves what
- * runs before the loader has relocated us. All others call sys/raw_syscall.h. */
+/* sys/raw_syscall_asm.h -- the instruction that enters the kernel, and nothing else: no errno, no
+ * relocation, so that it also serves what runs before the loader has relocated us. All others call
+ * sys/raw_syscall.h. */
 #ifndef MT_SYS_RAW_SYSCALL_ASM_H
 #define MT_SYS_RAW_SYSCALL_ASM_H
 
-/* Answers what the kernel does: an error as its negative number. Sources: the kernel's calling conventions, syscall(2). */
+/* Answers what the kernel does: an error as its negative number. Sources: the kernel's calling
+ * conventions, syscall(2). */
 static inline long mt_raw_syscall_asm(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
@@ -26,7 +28,10 @@ static inline long mt_raw_syscall_asm(long number, long a, long b, long c, long 
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
 	return x0;
 #else
 #error "the library is built for x86-64 and aarch64"

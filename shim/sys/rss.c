@@ -62,8 +62,8 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 #define MARK       "\nVm" /* begins the first line that speaks of memory */
 #define MARK_BYTES 3
 
-/* The lines of status that speak of memory. Before them stands the list of groups, which may be longer than any room:
- * what has been read of it makes place. */
+/* The lines of status that speak of memory. Before them stands the list of groups, which may be
+ * longer than any room: what has been read of it makes place. */
 static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
 {
 	size_t length = 0;
@@ -118,14 +118,16 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 	return true;
 }
 
-/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is shared at most half. */
+/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is
+ * shared at most half. */
 bool mt_rss_read_shared(uint64_t *out_bytes)
 {
 	char text[2048];
 	uint64_t anon;
 	uint64_t own;
 
-	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 || !strstr(text, "\nPss_Anon:"))
+	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 ||
+	    !strstr(text, "\nPss_Anon:"))
 		return false;
 	anon = mt_os_keyed_number(text, "Anonymous:");
 	own = mt_os_keyed_number(text, "Pss_Anon:");

@@ -1,4 +1,5 @@
-/* sys/rss.h -- what the kernel says of this process's memory. Read-only, no state, no allocation; any thread. */
+/* sys/rss.h -- what the kernel says of this process's memory. Read-only, no state, no allocation;
+ * any thread. */
 #ifndef MT_SYS_RSS_H
 #define MT_SYS_RSS_H
 
@@ -9,33 +10,35 @@
 struct mt_rss_quick {
 	uint64_t mapped_bytes; /* address space, touched or not */
 	uint64_t rss_bytes;
-	uint64_t anon_bytes;   /* resident minus shared: RssAnon, as far as statm tells */
+	uint64_t anon_bytes; /* resident minus shared: RssAnon, as far as statm tells */
 };
 
 /* The full look, /proc/self/status and getrusage: some tens of microseconds. */
 struct mt_rss_full {
-	uint64_t rss_bytes;    /* VmRSS */
-	uint64_t peak_bytes;   /* VmHWM */
-	uint64_t anon_bytes;   /* RssAnon */
-	uint64_t file_bytes;   /* RssFile */
-	uint64_t shmem_bytes;  /* RssShmem */
-	uint64_t swap_bytes;   /* VmSwap */
+	uint64_t rss_bytes;   /* VmRSS */
+	uint64_t peak_bytes;  /* VmHWM */
+	uint64_t anon_bytes;  /* RssAnon */
+	uint64_t file_bytes;  /* RssFile */
+	uint64_t shmem_bytes; /* RssShmem */
+	uint64_t swap_bytes;  /* VmSwap */
 };
 
 /* False where /proc is not to be had; *out is untouched then. */
 bool mt_rss_read_quick(struct mt_rss_quick *out);
 bool mt_rss_read_full(struct mt_rss_full *out);
 
-/* For a thread with a table of descriptors of its own: from now on it keeps statm open for its quick looks, which saves
- * two thirds of their cost. Nobody else may ever be given that number, nor close it. */
+/* For a thread with a table of descriptors of its own: from now on it keeps statm open for its
+ * quick looks, which saves two thirds of their cost. Nobody else may ever be given that number, nor
+ * close it. */
 void mt_rss_keep_open(void);
 
 /* The full look at a file that is written like /proc/self/status. */
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
 
-/* Anonymous pages that are shared with other processes, because one was forked from the other: an upper bound, twice what
- * sharing saves this process. Reads /proc/self/smaps_rollup: walks all page tables, some milliseconds a GB. False before Linux
- * 5.3 and where /proc is not to be had; *out_bytes is untouched then. */
+/* Anonymous pages that are shared with other processes, because one was forked from the other: an
+ * upper bound, twice what sharing saves this process. Reads /proc/self/smaps_rollup: walks all page
+ * tables, some milliseconds a GB. False before Linux 5.3 and where /proc is not to be had;
+ * *out_bytes is untouched then. */
 bool mt_rss_read_shared(uint64_t *out_bytes);
 
 /* Page faults of the whole process that needed no I/O, and its CPU time, ever (getrusage). */

@@ -1,4 +1,5 @@
-/* sys/saturating.h -- arithmetic on counts and bytes, which are unsigned: what would fall below nothing is nothing. */
+/* sys/saturating.h -- arithmetic on counts and bytes, which are unsigned: what would fall below
+ * nothing is nothing. */
 #ifndef MT_SYS_SATURATING_H
 #define MT_SYS_SATURATING_H
 

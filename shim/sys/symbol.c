@@ -27,7 +27,8 @@ void *mt_symbol(void *handle, const char *name)
 /* By the file: libc has its dlsym in several versions. */
 static bool is_libcs(const void *function)
 {
-	static const char *const names[] = {"libc.so", "libc-", "libc.musl", "ld-musl", "libdl.so", "libdl-"};
+	static const char *const names[] = {"libc.so", "libc-",    "libc.musl",
+					    "ld-musl", "libdl.so", "libdl-"};
 	const char *slash;
 	Dl_info info;
 

@@ -17,10 +17,11 @@ int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 	return fake_leave(result);
 }
 
-/* What the program asked for may still be in use by work of other streams: a real cuMemFree waits, for whom is a setting. */
+/* What the program asked for may still be in use by work of other streams: a real cuMemFree waits,
+ * for whom is a setting. */
 static void wait_before_free(struct CUctx_st *context)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 
 	if (fake_settings.free_waits == 0)
 		return;
@@ -38,8 +39,8 @@ int cuMemFree_v2(uint64_t dptr)
 	if (result != OK || dptr == 0)
 		return result != OK ? result : fake_leave(OK);
 	block = fake_block_at(dptr);
-	if (block == NULL || block->base != dptr || block->is_freeing || block->is_idle || block->is_reserved ||
-	    block->kind > FAKECUDA_ASYNC) {
+	if (block == NULL || block->base != dptr || block->is_freeing || block->is_idle ||
+	    block->is_reserved || block->kind > FAKECUDA_ASYNC) {
 		fake_ledger.refused_frees++;
 		return fake_leave(INVALID_VALUE);
 	}

@@ -1,5 +1,6 @@
-/* api.h -- the CUDA Driver API as the stand-in declares it, from its own table: for its files, and for tests that link with it.
- * test_cuda_abi.py compares it with a cuda.h where one is installed. */
+/* api.h -- the CUDA Driver API as the stand-in declares it, from its own table: for its files, and
+ * for tests that link with it. test_cuda_abi.py compares it with a cuda.h where one is installed.
+ */
 #ifndef FAKE_API_H
 #define FAKE_API_H
 
@@ -129,11 +130,11 @@ struct fake_copy2d {
 
 #ifndef FAKE_API_TYPES_ONLY
 #define N(symbol, base, since, needs, parameters) FAKE_EXPORT int symbol parameters;
-#define Z(symbol, base, since, needs, parameters)  \
-	FAKE_EXPORT int symbol parameters;         \
+#define Z(symbol, base, since, needs, parameters)                                                  \
+	FAKE_EXPORT int symbol parameters;                                                         \
 	FAKE_EXPORT int symbol##_ptsz parameters;
-#define D(symbol, base, since, needs, parameters)  \
-	FAKE_EXPORT int symbol parameters;         \
+#define D(symbol, base, since, needs, parameters)                                                  \
+	FAKE_EXPORT int symbol parameters;                                                         \
 	FAKE_EXPORT int symbol##_ptds parameters;
 FAKE_FUNCTIONS(N, Z, D)
 #undef N

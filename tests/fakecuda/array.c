@@ -1,4 +1,5 @@
-/* array.c -- memory in other shapes: pitched, managed, arrays. Managed memory is charged as if all of it were on the device. */
+/* array.c -- memory in other shapes: pitched, managed, arrays. Managed memory is charged as if all
+ * of it were on the device. */
 #include "internal.h"
 
 struct CUarray_st {
@@ -14,7 +15,8 @@ struct CUmipmappedArray_st {
 
 enum { PITCH = 512 };
 
-int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height, unsigned int element_bytes)
+int cuMemAllocPitch_v2(uint64_t *dptr, size_t *pitch, size_t width, size_t height,
+		       unsigned int element_bytes)
 {
 	const size_t row = (width + PITCH - 1) / PITCH * PITCH;
 	struct CUctx_st *context;
@@ -78,8 +80,9 @@ static size_t shape_bytes(const struct fake_array3d_desc *desc, unsigned int lev
 	size_t width = desc->width, height = desc->height, depth = desc->depth, total = 0, plane;
 	const size_t element = format_bytes(desc->format) * desc->channels;
 
-	if (width == 0 || element == 0 || (desc->channels != 1 && desc->channels != 2 && desc->channels != 4) || width > (1u << 20) ||
-	    height > (1u << 20) || depth > (1u << 14))
+	if (width == 0 || element == 0 ||
+	    (desc->channels != 1 && desc->channels != 2 && desc->channels != 4) ||
+	    width > (1u << 20) || height > (1u << 20) || depth > (1u << 14))
 		return 0;
 	while (levels-- > 0) {
 		plane = width * (height ? height : 1) * element;
@@ -91,7 +94,8 @@ static size_t shape_bytes(const struct fake_array3d_desc *desc, unsigned int lev
 	return total;
 }
 
-static int create(enum fake_fn fn, enum fake_type type, void **out, const struct fake_array3d_desc *desc, unsigned int levels)
+static int create(enum fake_fn fn, enum fake_type type, void **out,
+		  const struct fake_array3d_desc *desc, unsigned int levels)
 {
 	struct CUarray_st *array;
 	struct CUctx_st *context;
@@ -118,8 +122,10 @@ static int create(enum fake_fn fn, enum fake_type type, void **out, const struct
 
 int cuArrayCreate_v2(struct CUarray_st **array, const struct fake_array_desc *desc)
 {
-	const struct fake_array3d_desc whole = { .width = desc ? desc->width : 0, .height = desc ? desc->height : 0,
-		                                 .format = desc ? desc->format : 0, .channels = desc ? desc->channels : 0 };
+	const struct fake_array3d_desc whole = {.width = desc ? desc->width : 0,
+						.height = desc ? desc->height : 0,
+						.format = desc ? desc->format : 0,
+						.channels = desc ? desc->channels : 0};
 
 	return create(FN_cuArrayCreate_v2, FAKE_ARRAY_OBJECT, (void **)array, &whole, 1);
 }
@@ -129,7 +135,8 @@ int cuArray3DCreate_v2(struct CUarray_st **array, const struct fake_array3d_desc
 	return create(FN_cuArray3DCreate_v2, FAKE_ARRAY_OBJECT, (void **)array, desc, 1);
 }
 
-int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct fake_array3d_desc *desc, unsigned int levels)
+int cuMipmappedArrayCreate(struct CUmipmappedArray_st **array, const struct fake_array3d_desc *desc,
+			   unsigned int levels)
 {
 	return create(FN_cuMipmappedArrayCreate, FAKE_MIPMAP, (void **)array, desc, levels);
 }

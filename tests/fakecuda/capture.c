@@ -1,4 +1,5 @@
-/* capture.c -- streams that capture: what they may, what others may not meanwhile, and how they end. */
+/* capture.c -- streams that capture: what they may, what others may not meanwhile, and how they
+ * end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ bool fake_capture_forbids(bool invalidate)
 			continue;
 		is_own = capture->thread == &fake_thread;
 		if ((is_own && capture->mode != MODE_RELAXED) ||
-		    (!is_own && capture->mode == MODE_GLOBAL && fake_thread.capture_mode == MODE_GLOBAL)) {
+		    (!is_own && capture->mode == MODE_GLOBAL &&
+		     fake_thread.capture_mode == MODE_GLOBAL)) {
 			forbidden = true;
 			if (invalidate)
 				fake_capture_spoil(capture);
@@ -54,7 +56,8 @@ static bool find(struct CUctx_st *context, bool blocking_only, bool spoil)
 		if (!is_within(part, context))
 			continue;
 		for (stream = part->streams; stream; stream = stream->next)
-			if (stream->capture && !stream->capture->is_invalid && (!blocking_only || (stream->flags & 1) == 0)) {
+			if (stream->capture && !stream->capture->is_invalid &&
+			    (!blocking_only || (stream->flags & 1) == 0)) {
 				found = true;
 				if (spoil)
 					fake_capture_spoil(stream->capture);
@@ -73,7 +76,8 @@ bool fake_capture_blocks_legacy(struct CUctx_st *context)
 	return find(context, true, false);
 }
 
-static void set_tails(struct CUstream_st *stream, struct CUgraphNode_st *const *nodes, unsigned int count)
+static void set_tails(struct CUstream_st *stream, struct CUgraphNode_st *const *nodes,
+		      unsigned int count)
 {
 	struct CUgraphNode_st **copy = fake_alloc(sizeof(*copy) * count);
 
@@ -226,16 +230,18 @@ static int on_cuStreamBeginCapture(enum fake_fn fn, struct CUstream_st *stream)
 {
 	return begin_on(fn, stream, MODE_GLOBAL);
 }
-FAKE_TWINS(cuStreamBeginCapture, _ptsz, (struct CUstream_st *stream), stream)
+FAKE_TWINS(cuStreamBeginCapture, _ptsz, (struct CUstream_st * stream), stream)
 
 static int on_cuStreamBeginCapture_v2(enum fake_fn fn, struct CUstream_st *stream, int mode)
 {
 	return begin_on(fn, stream, mode);
 }
-FAKE_TWINS(cuStreamBeginCapture_v2, _ptsz, (struct CUstream_st *stream, int mode), stream, mode)
+FAKE_TWINS(cuStreamBeginCapture_v2, _ptsz, (struct CUstream_st * stream, int mode), stream, mode)
 
-static int on_cuStreamBeginCaptureToGraph(enum fake_fn fn, struct CUstream_st *handle, struct CUgraph_st *graph,
-                                          struct CUgraphNode_st *const *deps, const void *edges, size_t count, int mode)
+static int on_cuStreamBeginCaptureToGraph(enum fake_fn fn, struct CUstream_st *handle,
+					  struct CUgraph_st *graph,
+					  struct CUgraphNode_st *const *deps, const void *edges,
+					  size_t count, int mode)
 {
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
@@ -254,9 +260,9 @@ static int on_cuStreamBeginCaptureToGraph(enum fake_fn fn, struct CUstream_st *h
 	return fake_leave(result);
 }
 FAKE_TWINS(cuStreamBeginCaptureToGraph, _ptsz,
-           (struct CUstream_st *stream, struct CUgraph_st *graph, struct CUgraphNode_st *const *deps, const void *edges, size_t count,
-            int mode),
-           stream, graph, deps, edges, count, mode)
+	   (struct CUstream_st * stream, struct CUgraph_st *graph,
+	    struct CUgraphNode_st *const *deps, const void *edges, size_t count, int mode),
+	   stream, graph, deps, edges, count, mode)
 
 static void mark(struct CUgraphNode_st *node, unsigned int with)
 {
@@ -313,7 +319,8 @@ static int end(struct CUstream_st *stream, struct CUgraph_st **graph)
 	return result;
 }
 
-static int on_cuStreamEndCapture(enum fake_fn fn, struct CUstream_st *handle, struct CUgraph_st **graph)
+static int on_cuStreamEndCapture(enum fake_fn fn, struct CUstream_st *handle,
+				 struct CUgraph_st **graph)
 {
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
@@ -324,7 +331,8 @@ static int on_cuStreamEndCapture(enum fake_fn fn, struct CUstream_st *handle, st
 	result = graph ? fake_stream_of(context, handle, fn, &stream) : INVALID_VALUE;
 	return fake_leave(result == OK ? end(stream, graph) : result);
 }
-FAKE_TWINS(cuStreamEndCapture, _ptsz, (struct CUstream_st *stream, struct CUgraph_st **graph), stream, graph)
+FAKE_TWINS(cuStreamEndCapture, _ptsz, (struct CUstream_st * stream, struct CUgraph_st **graph),
+	   stream, graph)
 
 struct info {
 	int *status;
@@ -373,34 +381,41 @@ static int status_of(enum fake_fn fn, struct CUstream_st *handle, const struct i
 
 static int on_cuStreamIsCapturing(enum fake_fn fn, struct CUstream_st *stream, int *status)
 {
-	return status_of(fn, stream, &(struct info){ .status = status });
+	return status_of(fn, stream, &(struct info){.status = status});
 }
-FAKE_TWINS(cuStreamIsCapturing, _ptsz, (struct CUstream_st *stream, int *status), stream, status)
+FAKE_TWINS(cuStreamIsCapturing, _ptsz, (struct CUstream_st * stream, int *status), stream, status)
 
-static int on_cuStreamGetCaptureInfo(enum fake_fn fn, struct CUstream_st *stream, int *status, uint64_t *id)
+static int on_cuStreamGetCaptureInfo(enum fake_fn fn, struct CUstream_st *stream, int *status,
+				     uint64_t *id)
 {
-	return status_of(fn, stream, &(struct info){ .status = status, .id = id });
+	return status_of(fn, stream, &(struct info){.status = status, .id = id});
 }
-FAKE_TWINS(cuStreamGetCaptureInfo, _ptsz, (struct CUstream_st *stream, int *status, uint64_t *id), stream, status, id)
+FAKE_TWINS(cuStreamGetCaptureInfo, _ptsz, (struct CUstream_st * stream, int *status, uint64_t *id),
+	   stream, status, id)
 
-static int on_cuStreamGetCaptureInfo_v2(enum fake_fn fn, struct CUstream_st *stream, int *status, uint64_t *id,
-                                        struct CUgraph_st **graph, struct CUgraphNode_st *const **deps, size_t *count)
+static int on_cuStreamGetCaptureInfo_v2(enum fake_fn fn, struct CUstream_st *stream, int *status,
+					uint64_t *id, struct CUgraph_st **graph,
+					struct CUgraphNode_st *const **deps, size_t *count)
 {
-	return status_of(fn, stream, &(struct info){ .status = status, .id = id, .graph = graph, .deps = deps, .count = count });
+	return status_of(
+		fn, stream,
+		&(struct info){
+			.status = status, .id = id, .graph = graph, .deps = deps, .count = count});
 }
 FAKE_TWINS(cuStreamGetCaptureInfo_v2, _ptsz,
-           (struct CUstream_st *stream, int *status, uint64_t *id, struct CUgraph_st **graph, struct CUgraphNode_st *const **deps,
-            size_t *count),
-           stream, status, id, graph, deps, count)
+	   (struct CUstream_st * stream, int *status, uint64_t *id, struct CUgraph_st **graph,
+	    struct CUgraphNode_st *const **deps, size_t *count),
+	   stream, status, id, graph, deps, count)
 
-static int on_cuStreamGetCaptureInfo_v3(enum fake_fn fn, struct CUstream_st *stream, const struct info *info)
+static int on_cuStreamGetCaptureInfo_v3(enum fake_fn fn, struct CUstream_st *stream,
+					const struct info *info)
 {
 	return status_of(fn, stream, info);
 }
 FAKE_TWINS(cuStreamGetCaptureInfo_v3, _ptsz,
-           (struct CUstream_st *stream, int *status, uint64_t *id, struct CUgraph_st **graph, struct CUgraphNode_st *const **deps,
-            const void **edges, size_t *count),
-           stream, &(struct info){ status, id, graph, deps, edges, count })
+	   (struct CUstream_st * stream, int *status, uint64_t *id, struct CUgraph_st **graph,
+	    struct CUgraphNode_st *const **deps, const void **edges, size_t *count),
+	   stream, &(struct info){status, id, graph, deps, edges, count})
 
 int cuThreadExchangeStreamCaptureMode(int *mode)
 {

@@ -1,5 +1,6 @@
-/* context.c -- contexts: made and ended, and each thread's stack of current ones. The primary context of a device keeps its handle
- * over release and retain, as with a real driver; what it held is gone then. */
+/* context.c -- contexts: made and ended, and each thread's stack of current ones. The primary
+ * context of a device keeps its handle over release and retain, as with a real driver; what it held
+ * is gone then. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ static void thread_ends(void *thread)
 		for (stream = context->streams; stream; stream = next) {
 			next = stream->next;
 			if (stream->thread == thread)
-				fake_stream_end(stream); /* a dying one stays, or is the only one taken away */
+				/* a dying one stays, or is the only one taken away */
+				fake_stream_end(stream);
 		}
 	fake_unlock();
 }
@@ -58,7 +60,8 @@ struct CUctx_st *fake_current(void)
 	if (fake_context_check(context) != OK)
 		return NULL;
 	/* A primary context that came back is the same one to who had it current. */
-	if (context->object.id != fake_thread.stack[fake_thread.depth - 1].id && !context->is_primary)
+	if (context->object.id != fake_thread.stack[fake_thread.depth - 1].id &&
+	    !context->is_primary)
 		return NULL;
 	return context;
 }
@@ -108,7 +111,7 @@ struct CUctx_st *fake_context_make(int device, bool is_primary)
 /* Work in flight ends first; then everything of it is gone. */
 void fake_context_end(struct CUctx_st *context)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct CUctx_st **link, *green, *next;
 	struct CUstream_st *stream, *next_stream;
 
@@ -175,7 +178,8 @@ int cuCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 	return create(FN_cuCtxCreate_v2, context, flags, device);
 }
 
-int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags, int device)
+int cuCtxCreate_v3(struct CUctx_st **context, void *affinity, int count, unsigned int flags,
+		   int device)
 {
 	(void)affinity;
 	(void)count;
@@ -199,14 +203,16 @@ int cuGLCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device)
 	return create(FN_cuGLCtxCreate_v2, context, flags, device);
 }
 
-int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, unsigned int vdpau, void *get_address)
+int cuVDPAUCtxCreate(struct CUctx_st **context, unsigned int flags, int device, unsigned int vdpau,
+		     void *get_address)
 {
 	(void)vdpau;
 	(void)get_address;
 	return create(FN_cuVDPAUCtxCreate, context, flags, device);
 }
 
-int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device, unsigned int vdpau, void *get_address)
+int cuVDPAUCtxCreate_v2(struct CUctx_st **context, unsigned int flags, int device,
+			unsigned int vdpau, void *get_address)
 {
 	(void)vdpau;
 	(void)get_address;
@@ -422,10 +428,11 @@ int cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return fake_leave(OK);
 }
 
-/* Waiting for a context while something in it captures conflicts with the capture whatever its mode. */
+/* Waiting for a context while something in it captures conflicts with the capture whatever its
+ * mode. */
 static int synchronize(struct CUctx_st *context)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 
 	if (fake_capture_spoil_context(context))
 		return CAPTURE_UNSUPPORTED;

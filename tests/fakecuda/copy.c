@@ -1,15 +1,18 @@
-/* copy.c -- copies and fills. Copies between host and device are done when the call returns, those within the device are only queued;
- * asynchronous ones from pageable host memory take their bytes at the call, those to it are waited for, as a real driver does. */
+/* copy.c -- copies and fills. Copies between host and device are done when the call returns, those
+ * within the device are only queued; asynchronous ones from pageable host memory take their bytes
+ * at the call, those to it are waited for, as a real driver does. */
 #include <string.h>
 
 #include "internal.h"
 
 static bool is_pageable(uint64_t address)
 {
-	return !fake_address_is_ours(address) && fake_host_at((const void *)(uintptr_t)address) == NULL;
+	return !fake_address_is_ours(address) &&
+	       fake_host_at((const void *)(uintptr_t)address) == NULL;
 }
 
-/* A call that waits conflicts with captures: one that forbids unsafe calls, or one that the legacy stream would wait for. */
+/* A call that waits conflicts with captures: one that forbids unsafe calls, or one that the legacy
+ * stream would wait for. */
 static int refuse_sync(struct CUstream_st *stream)
 {
 	if (stream == stream->context->legacy && fake_capture_blocks_legacy(stream->context)) {
@@ -39,7 +42,8 @@ static size_t extent(const struct fake_work *work, size_t pitch)
 /* Known at the call to be wrong: addresses of ours that are not there. */
 static bool is_valid(const struct CUctx_st *context, const struct fake_work *work)
 {
-	return work->dst != 0 && work->src != 0 && fake_may_touch(context, work->dst, extent(work, work->dst_pitch), true) &&
+	return work->dst != 0 && work->src != 0 &&
+	       fake_may_touch(context, work->dst, extent(work, work->dst_pitch), true) &&
 	       fake_may_touch(context, work->src, extent(work, work->src_pitch), true);
 }
 
@@ -68,7 +72,9 @@ int fake_copy_sync(enum fake_fn fn, const struct fake_work *work)
 
 static int copy_sync(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes)
 {
-	return fake_copy_sync(fn, &(struct fake_work){ .kind = WORK_COPY, .dst = dst, .src = src, .bytes = bytes, .rows = 1 });
+	return fake_copy_sync(
+		fn, &(struct fake_work){
+			    .kind = WORK_COPY, .dst = dst, .src = src, .bytes = bytes, .rows = 1});
 }
 
 static uint64_t number(const void *pointer)
@@ -118,7 +124,8 @@ int fake_copy_async(enum fake_fn fn, const struct fake_work *given, struct CUstr
 		return fake_leave(result);
 	if (!stream->capture && is_pageable(work.src)) {
 		work.staged = fake_alloc(extent(&work, work.src_pitch));
-		memcpy(work.staged, (const void *)(uintptr_t)work.src, extent(&work, work.src_pitch));
+		memcpy(work.staged, (const void *)(uintptr_t)work.src,
+		       extent(&work, work.src_pitch));
 	}
 	result = fake_submit(stream, &work);
 	if (result == OK && !stream->capture && is_pageable(work.dst))
@@ -126,37 +133,51 @@ int fake_copy_async(enum fake_fn fn, const struct fake_work *given, struct CUstr
 	return fake_leave(result);
 }
 
-static int copy_async(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream)
+static int copy_async(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes,
+		      struct CUstream_st *stream)
 {
-	return fake_copy_async(fn, &(struct fake_work){ .kind = WORK_COPY, .dst = dst, .src = src, .bytes = bytes, .rows = 1 },
-	                       stream);
+	return fake_copy_async(
+		fn,
+		&(struct fake_work){
+			.kind = WORK_COPY, .dst = dst, .src = src, .bytes = bytes, .rows = 1},
+		stream);
 }
 
-static int on_cuMemcpyAsync(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream)
+static int on_cuMemcpyAsync(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes,
+			    struct CUstream_st *stream)
 {
 	return copy_async(fn, dst, src, bytes, stream);
 }
-FAKE_TWINS(cuMemcpyAsync, _ptsz, (uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes, stream)
+FAKE_TWINS(cuMemcpyAsync, _ptsz,
+	   (uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes,
+	   stream)
 
-static int on_cuMemcpyHtoDAsync_v2(enum fake_fn fn, uint64_t dst, const void *src, size_t bytes, struct CUstream_st *stream)
+static int on_cuMemcpyHtoDAsync_v2(enum fake_fn fn, uint64_t dst, const void *src, size_t bytes,
+				   struct CUstream_st *stream)
 {
 	return copy_async(fn, dst, number(src), bytes, stream);
 }
-FAKE_TWINS(cuMemcpyHtoDAsync_v2, _ptsz, (uint64_t dst, const void *src, size_t bytes, struct CUstream_st *stream), dst, src, bytes,
-           stream)
+FAKE_TWINS(cuMemcpyHtoDAsync_v2, _ptsz,
+	   (uint64_t dst, const void *src, size_t bytes, struct CUstream_st *stream), dst, src,
+	   bytes, stream)
 
-static int on_cuMemcpyDtoHAsync_v2(enum fake_fn fn, void *dst, uint64_t src, size_t bytes, struct CUstream_st *stream)
+static int on_cuMemcpyDtoHAsync_v2(enum fake_fn fn, void *dst, uint64_t src, size_t bytes,
+				   struct CUstream_st *stream)
 {
 	return copy_async(fn, number(dst), src, bytes, stream);
 }
-FAKE_TWINS(cuMemcpyDtoHAsync_v2, _ptsz, (void *dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes, stream)
+FAKE_TWINS(cuMemcpyDtoHAsync_v2, _ptsz,
+	   (void *dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes,
+	   stream)
 
-static int on_cuMemcpyDtoDAsync_v2(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream)
+static int on_cuMemcpyDtoDAsync_v2(enum fake_fn fn, uint64_t dst, uint64_t src, size_t bytes,
+				   struct CUstream_st *stream)
 {
 	return copy_async(fn, dst, src, bytes, stream);
 }
-FAKE_TWINS(cuMemcpyDtoDAsync_v2, _ptsz, (uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes,
-           stream)
+FAKE_TWINS(cuMemcpyDtoDAsync_v2, _ptsz,
+	   (uint64_t dst, uint64_t src, size_t bytes, struct CUstream_st *stream), dst, src, bytes,
+	   stream)
 
 /* ---- fills: queued only, also those without a stream of their own ---- */
 
@@ -180,46 +201,60 @@ int fake_fill(enum fake_fn fn, struct fake_work work, struct CUstream_st *handle
 	return fake_leave(result == OK ? fake_submit(stream, &work) : result);
 }
 
-static int fill_flat(enum fake_fn fn, uint64_t dptr, uint32_t value, unsigned int width, size_t count, struct CUstream_st *stream)
+static int fill_flat(enum fake_fn fn, uint64_t dptr, uint32_t value, unsigned int width,
+		     size_t count, struct CUstream_st *stream)
 {
-	return fake_fill(fn, (struct fake_work){ .dst = dptr, .value = value, .width = width, .bytes = count, .rows = 1 }, stream);
+	return fake_fill(
+		fn,
+		(struct fake_work){
+			.dst = dptr, .value = value, .width = width, .bytes = count, .rows = 1},
+		stream);
 }
 
 static int on_cuMemsetD8_v2(enum fake_fn fn, uint64_t dptr, unsigned char value, size_t count)
 {
 	return fill_flat(fn, dptr, value, 1, count, NULL);
 }
-FAKE_TWINS(cuMemsetD8_v2, _ptds, (uint64_t dptr, unsigned char value, size_t count), dptr, value, count)
+FAKE_TWINS(cuMemsetD8_v2, _ptds, (uint64_t dptr, unsigned char value, size_t count), dptr, value,
+	   count)
 
 static int on_cuMemsetD16_v2(enum fake_fn fn, uint64_t dptr, unsigned short value, size_t count)
 {
 	return fill_flat(fn, dptr, value, 2, count, NULL);
 }
-FAKE_TWINS(cuMemsetD16_v2, _ptds, (uint64_t dptr, unsigned short value, size_t count), dptr, value, count)
+FAKE_TWINS(cuMemsetD16_v2, _ptds, (uint64_t dptr, unsigned short value, size_t count), dptr, value,
+	   count)
 
 static int on_cuMemsetD32_v2(enum fake_fn fn, uint64_t dptr, unsigned int value, size_t count)
 {
 	return fill_flat(fn, dptr, value, 4, count, NULL);
 }
-FAKE_TWINS(cuMemsetD32_v2, _ptds, (uint64_t dptr, unsigned int value, size_t count), dptr, value, count)
+FAKE_TWINS(cuMemsetD32_v2, _ptds, (uint64_t dptr, unsigned int value, size_t count), dptr, value,
+	   count)
 
-static int on_cuMemsetD8Async(enum fake_fn fn, uint64_t dptr, unsigned char value, size_t count, struct CUstream_st *stream)
+static int on_cuMemsetD8Async(enum fake_fn fn, uint64_t dptr, unsigned char value, size_t count,
+			      struct CUstream_st *stream)
 {
 	return fill_flat(fn, dptr, value, 1, count, stream);
 }
-FAKE_TWINS(cuMemsetD8Async, _ptsz, (uint64_t dptr, unsigned char value, size_t count, struct CUstream_st *stream), dptr, value,
-           count, stream)
+FAKE_TWINS(cuMemsetD8Async, _ptsz,
+	   (uint64_t dptr, unsigned char value, size_t count, struct CUstream_st *stream), dptr,
+	   value, count, stream)
 
-static int on_cuMemsetD16Async(enum fake_fn fn, uint64_t dptr, unsigned short value, size_t count, struct CUstream_st *stream)
+static int on_cuMemsetD16Async(enum fake_fn fn, uint64_t dptr, unsigned short value, size_t count,
+			       struct CUstream_st *stream)
 {
 	return fill_flat(fn, dptr, value, 2, count, stream);
 }
-FAKE_TWINS(cuMemsetD16Async, _ptsz, (uint64_t dptr, unsigned short value, size_t count, struct CUstream_st *stream), dptr, value,
-           count, stream)
+FAKE_TWINS(cuMemsetD16Async, _ptsz,
+	   (uint64_t dptr, unsigned short value, size_t count, struct CUstream_st *stream), dptr,
+	   value, count, stream)
 
-static int on_cuMemsetD32Async(enum fake_fn fn, uint64_t dptr, unsigned int value, size_t count, struct CUstream_st *stream)
+static int on_cuMemsetD32Async(enum fake_fn fn, uint64_t dptr, unsigned int value, size_t count,
+			       struct CUstream_st *stream)
 {
 	return fill_flat(fn, dptr, value, 4, count, stream);
 }
-FAKE_TWINS(cuMemsetD32Async, _ptsz, (uint64_t dptr, unsigned int value, size_t count, struct CUstream_st *stream), dptr, value,
-           count, stream)
+FAKE_TWINS(cuMemsetD32Async, _ptsz,
+	   (uint64_t dptr, unsigned int value, size_t count, struct CUstream_st *stream), dptr,
+	   value, count, stream)

@@ -54,14 +54,16 @@ static uint64_t number(const char *name, uint64_t otherwise, uint64_t most)
 
 static void fork_child(void)
 {
-	/* Another thread may have held it; who asks for the ledger in the child, or ends a thread there, must not wait for ever. */
+	/* Another thread may have held it; who asks for the ledger in the child, or ends a thread
+	 * there, must not wait for ever. */
 	pthread_mutex_init(&lock, NULL);
 	/* As with a real driver only a process that has used it is lost to its children. */
 	if (atomic_load(&is_initialised))
 		atomic_store(&is_forked, true);
 }
 
-/* At the first call would be too late: glibc runs no handler that is registered while a fork is under way. */
+/* At the first call would be too late: glibc runs no handler that is registered while a fork is
+ * under way. */
 __attribute__((constructor)) static void watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, fork_child);
@@ -77,7 +79,8 @@ static void configure(void)
 	fake_settings.granularity = number("FAKECUDA_GRANULARITY", 2 << 20, 1 << 30);
 	if (fake_settings.granularity < 512)
 		fake_settings.granularity = 512;
-	fake_settings.version = (int)number("FAKECUDA_VERSION", (uint64_t)fake_built_version, (uint64_t)fake_built_version);
+	fake_settings.version = (int)number("FAKECUDA_VERSION", (uint64_t)fake_built_version,
+					    (uint64_t)fake_built_version);
 	fake_settings.reuse = number("FAKECUDA_REUSE", 0, 1) != 0;
 	fake_settings.free_waits = (int)number("FAKECUDA_FREE_WAITS", 1, 2);
 	fake_settings.green_seen = number("FAKECUDA_GREEN_SEEN", 1, 1) != 0;
@@ -156,7 +159,8 @@ void fake_misuse(struct CUctx_st *context, const char *what, uint64_t address)
 {
 	fake_ledger.misuses++;
 	if (atomic_load(&aborts)) {
-		fprintf(stderr, "fakecuda: %s touches %#llx, which is not there for it\n", what, (unsigned long long)address);
+		fprintf(stderr, "fakecuda: %s touches %#llx, which is not there for it\n", what,
+			(unsigned long long)address);
 		abort();
 	}
 	if (context->root->sticky == OK)

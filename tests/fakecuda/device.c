@@ -81,7 +81,8 @@ int cuDeviceTotalMem(unsigned int *bytes, int device)
 
 	if (result != OK)
 		return result;
-	*bytes = fake_settings.memory_bytes > UINT32_MAX ? UINT32_MAX : (unsigned int)fake_settings.memory_bytes;
+	*bytes = fake_settings.memory_bytes > UINT32_MAX ? UINT32_MAX
+							 : (unsigned int)fake_settings.memory_bytes;
 	return fake_leave(OK);
 }
 
@@ -99,13 +100,16 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
 	/* Number of the attribute, what every device answers. */
 	static const int answers[][2] = {
-		{ 1, 1024 },  { 2, 1024 },   { 3, 1024 },   { 4, 64 },      { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 },
-		{ 8, 49152 }, { 9, 65536 },  { 10, 32 },    { 11, 2147483647 }, { 12, 65536 }, { 13, 1410000 }, { 14, 512 },
-		{ 15, 1 },    { 16, 108 },   { 17, 0 },     { 18, 0 },      { 19, 1 },         { 20, 0 },    { 31, 1 },
-		{ 34, 0 },    { 35, 0 },     { 36, 1215000 }, { 37, 5120 }, { 38, 41943040 },  { 39, 2048 }, { 40, 3 },
-		{ 41, 1 },    { 50, 0 },     { 75, 8 },     { 76, 0 },      { 78, 1 },         { 81, 167936 }, { 82, 65536 },
-		{ 83, 1 },    { 84, 0 },     { 89, 1 },     { 95, 1 },      { 97, 166912 },    { 102, 1 },   { 103, 1 },
-		{ 115, 1 },   { 116, 1 },    { 119, 1 },    { 132, 0 },
+		{1, 1024},        {2, 1024},   {3, 1024},     {4, 64},       {5, 2147483647},
+		{6, 65535},       {7, 65535},  {8, 49152},    {9, 65536},    {10, 32},
+		{11, 2147483647}, {12, 65536}, {13, 1410000}, {14, 512},     {15, 1},
+		{16, 108},        {17, 0},     {18, 0},       {19, 1},       {20, 0},
+		{31, 1},          {34, 0},     {35, 0},       {36, 1215000}, {37, 5120},
+		{38, 41943040},   {39, 2048},  {40, 3},       {41, 1},       {50, 0},
+		{75, 8},          {76, 0},     {78, 1},       {81, 167936},  {82, 65536},
+		{83, 1},          {84, 0},     {89, 1},       {95, 1},       {97, 166912},
+		{102, 1},         {103, 1},    {115, 1},      {116, 1},      {119, 1},
+		{132, 0},
 	};
 	const int result = ask(FN_cuDeviceGetAttribute, value, device);
 	size_t i;
@@ -114,7 +118,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device)
 		return result;
 	if (attribute <= 0 || attribute > 200)
 		return fake_leave(INVALID_VALUE);
-	*value = attribute == 33 ? device + 1 : 0; /* its PCI bus; what is not listed it does not have */
+	/* its PCI bus; what is not listed it does not have */
+	*value = attribute == 33 ? device + 1 : 0;
 	for (i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
 		if (answers[i][0] == attribute)
 			*value = answers[i][1];

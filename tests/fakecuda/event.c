@@ -1,4 +1,5 @@
-/* event.c -- events. Recording one notes what is queued at that moment; it is done when all of that is. */
+/* event.c -- events. Recording one notes what is queued at that moment; it is done when all of that
+ * is. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +20,8 @@ void fake_event_stamp(const struct fake_work *work)
 {
 	struct CUevent_st *event = work->event;
 
-	if (event->object.id == work->event_id && (work->kind == WORK_RECORD || event->record_id == work->record_id))
+	if (event->object.id == work->event_id &&
+	    (work->kind == WORK_RECORD || event->record_id == work->record_id))
 		event->time_ns = now_ns();
 }
 
@@ -113,7 +115,8 @@ static void begin_record(struct CUevent_st *event)
 
 static int record_captured(struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags)
 {
-	const struct fake_work work = { .kind = WORK_RECORD, .event = event, .event_id = event->object.id };
+	const struct fake_work work = {
+		.kind = WORK_RECORD, .event = event, .event_id = event->object.id};
 
 	if (stream->capture->is_invalid)
 		return CAPTURE_INVALIDATED;
@@ -132,7 +135,7 @@ static int record_captured(struct CUevent_st *event, struct CUstream_st *stream,
 
 static int record(struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags)
 {
-	struct fake_work work = { .kind = WORK_STAMP, .event = event, .event_id = event->object.id };
+	struct fake_work work = {.kind = WORK_STAMP, .event = event, .event_id = event->object.id};
 	int result = OK;
 
 	if (stream->context->root != event->context->root)
@@ -145,7 +148,8 @@ static int record(struct CUevent_st *event, struct CUstream_st *stream, unsigned
 	}
 	begin_record(event);
 	work.record_id = event->record_id;
-	/* The legacy stream stands for the blocking ones as well, so there the marker is needed also without a time. */
+	/* The legacy stream stands for the blocking ones as well, so there the marker is needed
+	 * also without a time. */
 	if ((event->flags & DISABLE_TIMING) == 0 || stream == stream->context->legacy)
 		result = fake_submit(stream, &work);
 	if (result == OK)
@@ -153,7 +157,8 @@ static int record(struct CUevent_st *event, struct CUstream_st *stream, unsigned
 	return result;
 }
 
-static int record_on(enum fake_fn fn, struct CUevent_st *event, struct CUstream_st *handle, unsigned int flags)
+static int record_on(enum fake_fn fn, struct CUevent_st *event, struct CUstream_st *handle,
+		     unsigned int flags)
 {
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
@@ -171,14 +176,17 @@ static int on_cuEventRecord(enum fake_fn fn, struct CUevent_st *event, struct CU
 {
 	return record_on(fn, event, stream, 0);
 }
-FAKE_TWINS(cuEventRecord, _ptsz, (struct CUevent_st *event, struct CUstream_st *stream), event, stream)
+FAKE_TWINS(cuEventRecord, _ptsz, (struct CUevent_st * event, struct CUstream_st *stream), event,
+	   stream)
 
-static int on_cuEventRecordWithFlags(enum fake_fn fn, struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags)
+static int on_cuEventRecordWithFlags(enum fake_fn fn, struct CUevent_st *event,
+				     struct CUstream_st *stream, unsigned int flags)
 {
 	return record_on(fn, event, stream, flags);
 }
-FAKE_TWINS(cuEventRecordWithFlags, _ptsz, (struct CUevent_st *event, struct CUstream_st *stream, unsigned int flags), event, stream,
-           flags)
+FAKE_TWINS(cuEventRecordWithFlags, _ptsz,
+	   (struct CUevent_st * event, struct CUstream_st *stream, unsigned int flags), event,
+	   stream, flags)
 
 /* What was recorded in a capture has not happened: asking spoils the capture. */
 static int check_event(struct CUevent_st *event)
@@ -206,7 +214,7 @@ int cuEventQuery(struct CUevent_st *event)
 
 int cuEventSynchronize(struct CUevent_st *event)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct CUctx_st *root;
 	int result = fake_enter(FN_cuEventSynchronize, NULL);
 
@@ -230,8 +238,9 @@ static int elapsed(enum fake_fn fn, float *ms, struct CUevent_st *begin, struct 
 		return result;
 	if (ms == NULL)
 		return fake_leave(INVALID_VALUE);
-	if (!fake_object_is(FAKE_EVENT, begin) || !fake_object_is(FAKE_EVENT, end) || !begin->is_recorded || !end->is_recorded ||
-	    (begin->flags & DISABLE_TIMING) || (end->flags & DISABLE_TIMING))
+	if (!fake_object_is(FAKE_EVENT, begin) || !fake_object_is(FAKE_EVENT, end) ||
+	    !begin->is_recorded || !end->is_recorded || (begin->flags & DISABLE_TIMING) ||
+	    (end->flags & DISABLE_TIMING))
 		return fake_leave(INVALID_HANDLE);
 	result = check_event(begin);
 	if (result == OK)
@@ -300,9 +309,10 @@ int cuCtxWaitEvent(struct CUctx_st *context, struct CUevent_st *event)
 	return fake_leave(context->root->sticky);
 }
 
-static int on_cuStreamWaitEvent(enum fake_fn fn, struct CUstream_st *handle, struct CUevent_st *event, unsigned int flags)
+static int on_cuStreamWaitEvent(enum fake_fn fn, struct CUstream_st *handle,
+				struct CUevent_st *event, unsigned int flags)
 {
-	const struct fake_work work = { .kind = WORK_NOTHING };
+	const struct fake_work work = {.kind = WORK_NOTHING};
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
 	int result = fake_enter(fn, &context);
@@ -328,4 +338,6 @@ static int on_cuStreamWaitEvent(enum fake_fn fn, struct CUstream_st *handle, str
 		return fake_leave(OK);
 	return fake_leave(fake_submit_after(stream, &work, &event->deps));
 }
-FAKE_TWINS(cuStreamWaitEvent, _ptsz, (struct CUstream_st *stream, struct CUevent_st *event, unsigned int flags), stream, event, flags)
+FAKE_TWINS(cuStreamWaitEvent, _ptsz,
+	   (struct CUstream_st * stream, struct CUevent_st *event, unsigned int flags), stream,
+	   event, flags)

@@ -1,4 +1,5 @@
-/* graph.c -- graphs: captured or made, made executable, launched as one piece of work of a stream. */
+/* graph.c -- graphs: captured or made, made executable, launched as one piece of work of a stream.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,7 @@ void fake_graph_drop(struct CUgraph_st *graph)
 }
 
 struct CUgraphNode_st *fake_graph_add(struct CUgraph_st *graph, const struct fake_work *work,
-                                      struct CUgraphNode_st *const *deps, unsigned int count)
+				      struct CUgraphNode_st *const *deps, unsigned int count)
 {
 	struct CUgraphNode_st *node = fake_alloc(sizeof(*node));
 
@@ -148,7 +149,8 @@ static int instantiate(enum fake_fn fn, struct CUgraphExec_st **out, struct CUgr
 	return fake_leave(OK);
 }
 
-int cuGraphInstantiate(struct CUgraphExec_st **exec, struct CUgraph_st *graph, struct CUgraphNode_st **node, char *log, size_t bytes)
+int cuGraphInstantiate(struct CUgraphExec_st **exec, struct CUgraph_st *graph,
+		       struct CUgraphNode_st **node, char *log, size_t bytes)
 {
 	(void)node;
 	(void)log;
@@ -156,8 +158,8 @@ int cuGraphInstantiate(struct CUgraphExec_st **exec, struct CUgraph_st *graph, s
 	return instantiate(FN_cuGraphInstantiate, exec, graph);
 }
 
-int cuGraphInstantiate_v2(struct CUgraphExec_st **exec, struct CUgraph_st *graph, struct CUgraphNode_st **node, char *log,
-                          size_t bytes)
+int cuGraphInstantiate_v2(struct CUgraphExec_st **exec, struct CUgraph_st *graph,
+			  struct CUgraphNode_st **node, char *log, size_t bytes)
 {
 	(void)node;
 	(void)log;
@@ -165,15 +167,17 @@ int cuGraphInstantiate_v2(struct CUgraphExec_st **exec, struct CUgraph_st *graph
 	return instantiate(FN_cuGraphInstantiate_v2, exec, graph);
 }
 
-int cuGraphInstantiateWithFlags(struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags)
+int cuGraphInstantiateWithFlags(struct CUgraphExec_st **exec, struct CUgraph_st *graph,
+				unsigned long long flags)
 {
 	(void)flags;
 	return instantiate(FN_cuGraphInstantiateWithFlags, exec, graph);
 }
 
-static int launch(enum fake_fn fn, struct CUgraphExec_st *exec, struct CUstream_st *handle, bool for_show)
+static int launch(enum fake_fn fn, struct CUgraphExec_st *exec, struct CUstream_st *handle,
+		  bool for_show)
 {
-	struct fake_work work = { .kind = for_show ? WORK_NOTHING : WORK_GRAPH, .exec = exec };
+	struct fake_work work = {.kind = for_show ? WORK_NOTHING : WORK_GRAPH, .exec = exec};
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
 	int result = fake_enter(fn, &context);
@@ -190,17 +194,21 @@ static int launch(enum fake_fn fn, struct CUgraphExec_st *exec, struct CUstream_
 	return fake_leave(fake_submit(stream, &work));
 }
 
-static int on_cuGraphLaunch(enum fake_fn fn, struct CUgraphExec_st *exec, struct CUstream_st *stream)
+static int on_cuGraphLaunch(enum fake_fn fn, struct CUgraphExec_st *exec,
+			    struct CUstream_st *stream)
 {
 	return launch(fn, exec, stream, false);
 }
-FAKE_TWINS(cuGraphLaunch, _ptsz, (struct CUgraphExec_st *exec, struct CUstream_st *stream), exec, stream)
+FAKE_TWINS(cuGraphLaunch, _ptsz, (struct CUgraphExec_st * exec, struct CUstream_st *stream), exec,
+	   stream)
 
-static int on_cuGraphUpload(enum fake_fn fn, struct CUgraphExec_st *exec, struct CUstream_st *stream)
+static int on_cuGraphUpload(enum fake_fn fn, struct CUgraphExec_st *exec,
+			    struct CUstream_st *stream)
 {
 	return launch(fn, exec, stream, true);
 }
-FAKE_TWINS(cuGraphUpload, _ptsz, (struct CUgraphExec_st *exec, struct CUstream_st *stream), exec, stream)
+FAKE_TWINS(cuGraphUpload, _ptsz, (struct CUgraphExec_st * exec, struct CUstream_st *stream), exec,
+	   stream)
 
 /* A launch in flight goes on. */
 int cuGraphExecDestroy(struct CUgraphExec_st *exec)

@@ -1,5 +1,6 @@
-/* graph_memory.c -- what graphs allocate: there from the capture on until the last of the graph and its executable ones is gone. What
- * is gone then still counts against the device until cuDeviceGraphMemTrim, or until another graph needs it. */
+/* graph_memory.c -- what graphs allocate: there from the capture on until the last of the graph and
+ * its executable ones is gone. What is gone then still counts against the device until
+ * cuDeviceGraphMemTrim, or until another graph needs it. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -8,7 +9,8 @@ enum { ATTR_USED = 0, ATTR_USED_HIGH = 1, ATTR_RESERVED = 2, ATTR_RESERVED_HIGH 
 
 static uint64_t rounded(uint64_t bytes)
 {
-	return (bytes + fake_settings.granularity - 1) / fake_settings.granularity * fake_settings.granularity;
+	return (bytes + fake_settings.granularity - 1) / fake_settings.granularity *
+	       fake_settings.granularity;
 }
 
 static uint64_t reserved(const struct fake_device *device)
@@ -43,7 +45,7 @@ static void own(struct CUgraph_st *graph, struct fake_block *block)
 
 int fake_graph_allocate(struct CUstream_st *stream, uint64_t *dptr, size_t bytes)
 {
-	const struct fake_work work = { .kind = WORK_GRAPH_ALLOC };
+	const struct fake_work work = {.kind = WORK_GRAPH_ALLOC};
 	struct fake_device *device = &fake_devices[stream->context->device];
 	struct fake_block *block;
 	int result;
@@ -99,9 +101,9 @@ int cuDeviceGetGraphMemAttribute(int device, int attribute, void *value)
 		return fake_leave(INVALID_VALUE);
 	at = &fake_devices[device];
 	*(uint64_t *)value = attribute == ATTR_USED        ? at->graph_used_bytes
-	                     : attribute == ATTR_USED_HIGH ? at->graph_used_high
-	                     : attribute == ATTR_RESERVED  ? reserved(at)
-	                                                   : at->graph_reserved_high;
+			     : attribute == ATTR_USED_HIGH ? at->graph_used_high
+			     : attribute == ATTR_RESERVED  ? reserved(at)
+							   : at->graph_reserved_high;
 	return fake_leave(OK);
 }
 

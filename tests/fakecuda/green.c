@@ -1,4 +1,5 @@
-/* green.c -- green contexts: parts of the primary one with streams and events of their own, and its memory. */
+/* green.c -- green contexts: parts of the primary one with streams and events of their own, and its
+ * memory. */
 #include "internal.h"
 
 struct CUgreenCtx_st {
@@ -27,12 +28,15 @@ int cuDeviceGetDevResource(int device, struct fake_resource *resource, int type)
 		return fake_leave(INVALID_VALUE);
 	if (type != TYPE_SM)
 		return fake_leave(914); /* CUDA_ERROR_INVALID_RESOURCE_TYPE */
-	*resource = (struct fake_resource){ .type = TYPE_SM, .count = SM_COUNT, .least = 4, .aligned = 2 };
+	*resource = (struct fake_resource){
+		.type = TYPE_SM, .count = SM_COUNT, .least = 4, .aligned = 2};
 	return fake_leave(OK);
 }
 
-/* A description says nothing that a machine without multiprocessors would need: it is a number for its resources. */
-int cuDevResourceGenerateDesc(struct CUdevResourceDesc_st **desc, struct fake_resource *resources, unsigned int count)
+/* A description says nothing that a machine without multiprocessors would need: it is a number for
+ * its resources. */
+int cuDevResourceGenerateDesc(struct CUdevResourceDesc_st **desc, struct fake_resource *resources,
+			      unsigned int count)
 {
 	const int result = fake_enter(FN_cuDevResourceGenerateDesc, NULL);
 
@@ -44,7 +48,8 @@ int cuDevResourceGenerateDesc(struct CUdevResourceDesc_st **desc, struct fake_re
 	return fake_leave(OK);
 }
 
-int cuGreenCtxCreate(struct CUgreenCtx_st **out, struct CUdevResourceDesc_st *desc, int device, unsigned int flags)
+int cuGreenCtxCreate(struct CUgreenCtx_st **out, struct CUdevResourceDesc_st *desc, int device,
+		     unsigned int flags)
 {
 	struct CUgreenCtx_st *green;
 	struct CUctx_st *primary;
@@ -106,7 +111,8 @@ int cuCtxFromGreenCtx(struct CUctx_st **context, struct CUgreenCtx_st *green)
 	return fake_leave(result);
 }
 
-int cuGreenCtxStreamCreate(struct CUstream_st **stream, struct CUgreenCtx_st *green, unsigned int flags, int priority)
+int cuGreenCtxStreamCreate(struct CUstream_st **stream, struct CUgreenCtx_st *green,
+			   unsigned int flags, int priority)
 {
 	struct CUstream_st *made;
 	int result = fake_enter(FN_cuGreenCtxStreamCreate, NULL);

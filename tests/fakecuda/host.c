@@ -1,4 +1,5 @@
-/* host.c -- pinned host memory: ours, and the program's own that it registers. The device reaches it at the same address. */
+/* host.c -- pinned host memory: ours, and the program's own that it registers. The device reaches
+ * it at the same address. */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -48,7 +49,7 @@ int cuMemAllocHost_v2(void **ptr, size_t bytes)
 
 int cuMemFreeHost(void *ptr)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct fake_block *block;
 	uint64_t id;
 	const int result = fake_enter(FN_cuMemFreeHost, NULL);
@@ -56,8 +57,8 @@ int cuMemFreeHost(void *ptr)
 	if (result != OK)
 		return result;
 	block = fake_block_at((uint64_t)(uintptr_t)ptr);
-	if (block == NULL || block->kind != FAKECUDA_PINNED || block->is_reserved || block->is_freeing ||
-	    block->base != (uint64_t)(uintptr_t)ptr) {
+	if (block == NULL || block->kind != FAKECUDA_PINNED || block->is_reserved ||
+	    block->is_freeing || block->base != (uint64_t)(uintptr_t)ptr) {
 		fake_ledger.refused_frees++;
 		return fake_leave(INVALID_VALUE);
 	}

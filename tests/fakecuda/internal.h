@@ -1,6 +1,7 @@
-/* internal.h -- the insides of the stand-in driver. One lock guards everything; it is held from fake_enter to fake_leave and let
- * go only where a call waits (fake_wait) and where a worker sleeps, copies or calls back. Its own declarations of the
- * CUDA Driver API, on purpose not the shim's: two that agree with cuda.h are worth more than one. */
+/* internal.h -- the insides of the stand-in driver. One lock guards everything; it is held from
+ * fake_enter to fake_leave and let go only where a call waits (fake_wait) and where a worker
+ * sleeps, copies or calls back. Its own declarations of the CUDA Driver API, on purpose not the
+ * shim's: two that agree with cuda.h are worth more than one. */
 #ifndef FAKE_INTERNAL_H
 #define FAKE_INTERNAL_H
 
@@ -25,16 +26,30 @@ enum fake_fn {
 #undef N
 #undef Z
 #undef D
-	FN_COUNT
+		FN_COUNT
 };
 
-/* Both spellings of a function that works on the default stream; on_symbol gets to know which was called. */
-#define FAKE_TWINS(symbol, suffix, parameters, ...)                              \
-	int symbol parameters { return on_##symbol(FN_##symbol, __VA_ARGS__); }  \
-	int symbol##suffix parameters { return on_##symbol(FN_##symbol##suffix, __VA_ARGS__); }
+/* Both spellings of a function that works on the default stream; on_symbol gets to know which was
+ * called. */
+#define FAKE_TWINS(symbol, suffix, parameters, ...)                                                \
+	int symbol parameters                                                                      \
+	{                                                                                          \
+		return on_##symbol(FN_##symbol, __VA_ARGS__);                                      \
+	}                                                                                          \
+	int symbol##suffix parameters                                                              \
+	{                                                                                          \
+		return on_##symbol(FN_##symbol##suffix, __VA_ARGS__);                              \
+	}
 
 /* needs of functions.def */
-enum { FAKE_ANY = 0, FAKE_INIT = 1, FAKE_CTX = 2, FAKE_UNSAFE = 4, FAKE_HOLD = 1 | 4, FAKE_SAFE = 1 | 2 | 4 };
+enum {
+	FAKE_ANY = 0,
+	FAKE_INIT = 1,
+	FAKE_CTX = 2,
+	FAKE_UNSAFE = 4,
+	FAKE_HOLD = 1 | 4,
+	FAKE_SAFE = 1 | 2 | 4
+};
 
 struct fake_row {
 	const char *symbol;
@@ -75,8 +90,9 @@ struct fake_device {
 extern struct fake_device fake_devices[FAKE_DEVICE_MAX];
 extern struct fakecuda_ledger fake_ledger; /* under the lock, apart from calls */
 
-/* Counts, logs, delays and fails the call as ordered, checks what it needs; answers 0 with the lock held, and the
- * current context where the function needs one. Any other answer is the call's, without the lock. */
+/* Counts, logs, delays and fails the call as ordered, checks what it needs; answers 0 with the lock
+ * held, and the current context where the function needs one. Any other answer is the call's,
+ * without the lock. */
 int fake_enter(enum fake_fn fn, struct CUctx_st **context);
 /* Lets the lock go and hands the result on. */
 int fake_leave(int result);
@@ -119,7 +135,8 @@ enum fake_type {
 struct fake_object {
 	uint64_t id; /* never the same again; 0: dead */
 };
-void *fake_object_new(enum fake_type type, size_t bytes); /* as its last owner left it: the caller clears it */
+/* as its last owner left it: the caller clears it */
+void *fake_object_new(enum fake_type type, size_t bytes);
 void fake_object_free(enum fake_type type, void *object);
 bool fake_object_is(enum fake_type type, const void *object);
 uint64_t fake_next_id(void);
@@ -175,11 +192,11 @@ void fake_thread_watch(void);
 
 struct fake_block {
 	uint64_t base;
-	size_t bytes;       /* as asked for */
-	size_t map_bytes;   /* whole pages from the slot's start */
+	size_t bytes;     /* as asked for */
+	size_t map_bytes; /* whole pages from the slot's start */
 	uint64_t map_start;
-	size_t charge;      /* what counts against the device; small ones share pieces */
-	uint64_t id;        /* 0: dead */
+	size_t charge; /* what counts against the device; small ones share pieces */
+	uint64_t id;   /* 0: dead */
 	enum fakecuda_kind kind;
 	struct CUctx_st *context;
 	int device;
@@ -187,8 +204,8 @@ struct fake_block {
 	bool is_exported;
 	uint8_t size_class;
 	unsigned int host_flags;
-	int fd; /* shared memory behind it, or -1 */
-	void *owner; /* async pool */
+	int fd;                 /* shared memory behind it, or -1 */
+	void *owner;            /* async pool */
 	struct fake_deps ready; /* async, freed: reuse by other streams waits for these */
 	uint64_t freed_on;      /* async, freed: the stream's number */
 	bool is_idle;
@@ -196,7 +213,8 @@ struct fake_block {
 	struct fake_block *queue_next;
 };
 /* NULL: *result says why. fd -1: anonymous memory; charge false: not the device's. */
-struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *context, size_t bytes, bool charge, int *result);
+struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *context, size_t bytes,
+				  bool charge, int *result);
 /* Only the addresses, nothing behind them. */
 struct fake_block *fake_block_reserve(size_t bytes, size_t alignment, int *result);
 void fake_block_free(struct fake_block *block);
@@ -206,7 +224,8 @@ bool fake_address_is_ours(uint64_t address);
 bool fake_charge(int device, uint64_t bytes);
 void fake_uncharge(int device, uint64_t bytes);
 uint64_t fake_free_bytes(int device);
-/* May work of this context touch [address, address + bytes)? Foreign addresses (the program's own) may. */
+/* May work of this context touch [address, address + bytes)? Foreign addresses (the program's own)
+ * may. */
 bool fake_may_touch(const struct CUctx_st *context, uint64_t address, size_t bytes, bool is_copy);
 
 /* ---- work and streams (stream.c) ---- */
@@ -270,13 +289,15 @@ struct CUstream_st {
 };
 
 /* The stream a handle means for this function; default streams are made at need. */
-int fake_stream_of(struct CUctx_st *context, struct CUstream_st *handle, enum fake_fn fn, struct CUstream_st **out);
+int fake_stream_of(struct CUctx_st *context, struct CUstream_st *handle, enum fake_fn fn,
+		   struct CUstream_st **out);
 struct CUstream_st *fake_stream_make(struct CUctx_st *context, unsigned int flags, int priority);
 struct CUstream_st *fake_stream_legacy(struct CUctx_st *context);
 void fake_stream_end(struct CUstream_st *stream);
 /* Queues work, or captures it. */
 int fake_submit(struct CUstream_st *stream, const struct fake_work *work);
-int fake_submit_after(struct CUstream_st *stream, const struct fake_work *work, const struct fake_deps *deps);
+int fake_submit_after(struct CUstream_st *stream, const struct fake_work *work,
+		      const struct fake_deps *deps);
 void fake_run(struct CUstream_st *stream, const struct fake_work *work); /* run.c */
 void fake_work_drop(struct fake_work *work);
 bool fake_deps_done(struct fake_deps *deps);
@@ -285,7 +306,8 @@ void fake_deps_add_all(struct fake_deps *deps, const struct fake_deps *more);
 void fake_deps_clear(struct fake_deps *deps);
 void fake_wait(struct fake_deps *deps); /* lets the lock go meanwhile; leaves deps empty */
 void fake_wait_stream(struct CUstream_st *stream);
-/* Everything submitted to a context (with its green ones if it is primary): all of it, or what legacy work waits for. */
+/* Everything submitted to a context (with its green ones if it is primary): all of it, or what
+ * legacy work waits for. */
 void fake_context_deps(struct CUctx_st *context, bool blocking_only, struct fake_deps *deps);
 /* What an event of the context sees. */
 void fake_context_event_deps(struct CUctx_st *context, struct fake_deps *deps);
@@ -300,7 +322,7 @@ struct CUevent_st {
 	struct CUevent_st *next, *previous; /* of the context */
 	unsigned int flags;
 	bool is_recorded;
-	bool is_captured;          /* last recorded in a capture */
+	bool is_captured;             /* last recorded in a capture */
 	struct fake_capture *capture; /* while that one is open */
 	uint64_t capture_id;
 	struct CUgraphNode_st **nodes;
@@ -327,7 +349,8 @@ struct fake_capture {
 extern struct fake_capture *fake_captures;
 bool fake_capture_forbids(bool invalidate);
 void fake_capture_spoil(struct fake_capture *capture);
-/* Invalidates what captures in this context (with its green ones); true when there was something. */
+/* Invalidates what captures in this context (with its green ones); true when there was something.
+ */
 bool fake_capture_spoil_context(struct CUctx_st *context);
 bool fake_capture_blocks_legacy(struct CUctx_st *context); /* a blocking stream of it captures */
 int fake_capture_work(struct CUstream_st *stream, const struct fake_work *work);
@@ -348,7 +371,7 @@ struct fake_graph_memory {
 	struct {
 		struct fake_block *block;
 		uint64_t id; /* its context may have ended */
-	} *at;
+	} * at;
 };
 struct CUgraph_st {
 	struct fake_object object;
@@ -367,18 +390,21 @@ struct CUgraphExec_st {
 struct CUgraph_st *fake_graph_make(void);
 void fake_graph_drop(struct CUgraph_st *graph);
 struct CUgraphNode_st *fake_graph_add(struct CUgraph_st *graph, const struct fake_work *work,
-                                      struct CUgraphNode_st *const *deps, unsigned int count);
+				      struct CUgraphNode_st *const *deps, unsigned int count);
 void fake_exec_unref(struct CUgraphExec_st *exec);
 void fake_graph_memory_unref(struct fake_graph_memory *memory); /* graph_memory.c */
 int fake_graph_allocate(struct CUstream_st *stream, uint64_t *dptr, size_t bytes);
 
 /* ---- what the kinds of memory tell each other ---- */
 
-void fake_pool_forget(struct fake_block *block);              /* pool.c: it is gone without a free */
-void fake_pool_give_back(struct fake_block *block);           /* freed, and nothing uses it any more */
-void fake_pools_settle(int device);                           /* a wait has ended: above the threshold goes back */
+/* pool.c: it is gone without a free */
+void fake_pool_forget(struct fake_block *block);
+/* freed, and nothing uses it any more */
+void fake_pool_give_back(struct fake_block *block);
+/* a wait has ended: above the threshold goes back */
+void fake_pools_settle(int device);
 bool fake_vmm_may_touch(uint64_t address, size_t bytes, const struct CUctx_st *context); /* vmm.c */
-void fake_peers_forget(const struct CUctx_st *context);       /* peer.c */
+void fake_peers_forget(const struct CUctx_st *context); /* peer.c */
 int fake_event_record_context(struct CUctx_st *context, struct CUevent_st *event);
 void fake_host_context_ends(const struct CUctx_st *context);
 int fake_copy_sync(enum fake_fn fn, const struct fake_work *work);

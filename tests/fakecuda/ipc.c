@@ -1,5 +1,6 @@
-/* ipc.c -- memory of another process on this machine. Who exports a block puts a memfd behind it; the handle names process and
- * descriptor, which the other opens through /proc. No name is left behind anywhere. */
+/* ipc.c -- memory of another process on this machine. Who exports a block puts a memfd behind it;
+ * the handle names process and descriptor, which the other opens through /proc. No name is left
+ * behind anywhere. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ static void *start_of(const struct fake_block *block)
 	return (void *)(uintptr_t)block->map_start;
 }
 
-/* The same bytes at the same addresses, from now on in a file that another process can map. Work of the context is done. */
+/* The same bytes at the same addresses, from now on in a file that another process can map. Work of
+ * the context is done. */
 static bool export(struct fake_block *block)
 {
 	const int fd = memfd_create("fakecuda-ipc", MFD_CLOEXEC);
@@ -29,7 +31,8 @@ static bool export(struct fake_block *block)
 		return false;
 	if (ftruncate(fd, (off_t)block->map_bytes) != 0 ||
 	    pwrite(fd, start_of(block), block->map_bytes, 0) != (ssize_t)block->map_bytes ||
-	    mmap(start_of(block), block->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+	    mmap(start_of(block), block->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 fd, 0) == MAP_FAILED) {
 		close(fd);
 		return false;
 	}
@@ -40,8 +43,8 @@ static bool export(struct fake_block *block)
 
 int cuIpcGetMemHandle(struct fake_ipc_handle *handle, uint64_t dptr)
 {
-	struct content content = { .pid = getpid() };
-	struct fake_deps deps = { 0 };
+	struct content content = {.pid = getpid()};
+	struct fake_deps deps = {0};
 	struct CUctx_st *context;
 	struct fake_block *block;
 	const int result = fake_enter(FN_cuIpcGetMemHandle, &context);
@@ -82,7 +85,8 @@ static int open_content(const struct content *content, struct CUctx_st *context,
 		return INVALID_VALUE;
 	block = fake_block_new(FAKECUDA_IPC, context, content->bytes, false, &result);
 	if (block != NULL && (block->map_bytes != content->map_bytes ||
-	                      mmap(start_of(block), block->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)) {
+			      mmap(start_of(block), block->map_bytes, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)) {
 		fake_block_free(block);
 		block = NULL;
 		result = INVALID_VALUE;
@@ -93,7 +97,8 @@ static int open_content(const struct content *content, struct CUctx_st *context,
 	return result;
 }
 
-static int open_handle(enum fake_fn fn, uint64_t *dptr, const struct fake_ipc_handle *handle, unsigned int flags)
+static int open_handle(enum fake_fn fn, uint64_t *dptr, const struct fake_ipc_handle *handle,
+		       unsigned int flags)
 {
 	struct CUctx_st *context;
 	struct content content;
@@ -119,7 +124,7 @@ int cuIpcOpenMemHandle_v2(uint64_t *dptr, struct fake_ipc_handle handle, unsigne
 
 int cuIpcCloseMemHandle(uint64_t dptr)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct CUctx_st *context;
 	struct fake_block *block;
 	uint64_t id;
@@ -128,7 +133,8 @@ int cuIpcCloseMemHandle(uint64_t dptr)
 	if (result != OK)
 		return result;
 	block = fake_block_at(dptr);
-	if (block == NULL || block->kind != FAKECUDA_IPC || block->is_reserved || block->is_freeing || block->base != dptr)
+	if (block == NULL || block->kind != FAKECUDA_IPC || block->is_reserved ||
+	    block->is_freeing || block->base != dptr)
 		return fake_leave(INVALID_VALUE);
 	block->is_freeing = true;
 	id = block->id;

@@ -11,7 +11,8 @@
 
 _Atomic uint64_t fake_call_counts[FN_COUNT];
 
-/* What was ordered for a function; written by tests at any time, so atomics, no ordering between them. */
+/* What was ordered for a function; written by tests at any time, so atomics, no ordering between
+ * them. */
 static struct {
 	_Atomic uint64_t fail_at; /* the call that fails; UINT64_MAX: every one; 0: none */
 	_Atomic int fail_code;
@@ -27,7 +28,8 @@ static void log_call(const char *symbol)
 
 	if (atomic_load(&fd) == -2) {
 		path = getenv("FAKECUDA_LOG");
-		atomic_store(&fd, path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1);
+		atomic_store(&fd, path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)
+				       : -1);
 	}
 	if (atomic_load(&fd) < 0)
 		return;
@@ -38,13 +40,16 @@ static void log_call(const char *symbol)
 
 int fake_inject(enum fake_fn fn)
 {
-	const uint64_t nth = atomic_fetch_add_explicit(&fake_call_counts[fn], 1, memory_order_relaxed) + 1;
-	const unsigned int latency_us = atomic_load_explicit(&orders[fn].latency_us, memory_order_relaxed);
+	const uint64_t nth =
+		atomic_fetch_add_explicit(&fake_call_counts[fn], 1, memory_order_relaxed) + 1;
+	const unsigned int latency_us =
+		atomic_load_explicit(&orders[fn].latency_us, memory_order_relaxed);
 	uint64_t fail_at;
 
 	log_call(fake_rows[fn].symbol);
 	if (latency_us > 0) {
-		const struct timespec time = { .tv_sec = latency_us / 1000000, .tv_nsec = latency_us % 1000000 * 1000L };
+		const struct timespec time = {.tv_sec = latency_us / 1000000,
+					      .tv_nsec = latency_us % 1000000 * 1000L};
 
 		nanosleep(&time, NULL);
 	}
@@ -91,7 +96,8 @@ int fakecuda_fail(const char *symbol, unsigned int nth, int code)
 	atomic_store(&orders[fn].fail_at, 0);
 	atomic_store(&orders[fn].fail_code, code);
 	if (code != OK)
-		atomic_store(&orders[fn].fail_at, nth == 0 ? UINT64_MAX : atomic_load(&fake_call_counts[fn]) + nth);
+		atomic_store(&orders[fn].fail_at,
+			     nth == 0 ? UINT64_MAX : atomic_load(&fake_call_counts[fn]) + nth);
 	return 0;
 }
 
@@ -157,8 +163,9 @@ unsigned int fakecuda_contexts(int device)
 
 void fake_write_ledger(void)
 {
-	static const char *const kinds[FAKECUDA_KIND_COUNT] = { "device", "pitch", "managed", "async", "graph", "vmm",
-	                                                        "array", "pinned", "registered", "ipc" };
+	static const char *const kinds[FAKECUDA_KIND_COUNT] = {
+		"device", "pitch", "managed", "async",      "graph",
+		"vmm",    "array", "pinned",  "registered", "ipc"};
 	struct fakecuda_ledger now;
 	FILE *file;
 	int i;
@@ -171,21 +178,27 @@ void fake_write_ledger(void)
 	fakecuda_ledger(&now);
 	fprintf(file, "{\"pid\": %ld, \"live_bytes\": {", (long)getpid());
 	for (i = 0; i < FAKECUDA_KIND_COUNT; i++)
-		fprintf(file, "%s\"%s\": %llu", i ? ", " : "", kinds[i], (unsigned long long)now.live_bytes[i]);
+		fprintf(file, "%s\"%s\": %llu", i ? ", " : "", kinds[i],
+			(unsigned long long)now.live_bytes[i]);
 	fprintf(file, "}, \"live_count\": {");
 	for (i = 0; i < FAKECUDA_KIND_COUNT; i++)
-		fprintf(file, "%s\"%s\": %llu", i ? ", " : "", kinds[i], (unsigned long long)now.live_count[i]);
+		fprintf(file, "%s\"%s\": %llu", i ? ", " : "", kinds[i],
+			(unsigned long long)now.live_count[i]);
 	fprintf(file,
-	        "}, \"charged_bytes\": %llu, \"peak_charged_bytes\": %llu, \"contexts\": %llu, \"streams\": %llu, "
-	        "\"events\": %llu, \"graphs\": %llu, \"modules\": %llu, \"misuses\": %llu, \"refused_frees\": %llu, \"calls\": {",
-	        (unsigned long long)now.charged_bytes, (unsigned long long)now.peak_charged_bytes,
-	        (unsigned long long)now.contexts, (unsigned long long)now.streams, (unsigned long long)now.events,
-	        (unsigned long long)now.graphs, (unsigned long long)now.modules, (unsigned long long)now.misuses,
-	        (unsigned long long)now.refused_frees);
+		"}, \"charged_bytes\": %llu, \"peak_charged_bytes\": %llu, \"contexts\": %llu, "
+		"\"streams\": %llu, "
+		"\"events\": %llu, \"graphs\": %llu, \"modules\": %llu, \"misuses\": %llu, "
+		"\"refused_frees\": %llu, \"calls\": {",
+		(unsigned long long)now.charged_bytes, (unsigned long long)now.peak_charged_bytes,
+		(unsigned long long)now.contexts, (unsigned long long)now.streams,
+		(unsigned long long)now.events, (unsigned long long)now.graphs,
+		(unsigned long long)now.modules, (unsigned long long)now.misuses,
+		(unsigned long long)now.refused_frees);
 	for (i = 0, now.calls = 0; i < FN_COUNT; i++)
 		if (atomic_load(&fake_call_counts[i]) > 0)
-			fprintf(file, "%s\"%s\": %llu", now.calls++ ? ", " : "", fake_rows[i].symbol,
-			        (unsigned long long)atomic_load(&fake_call_counts[i]));
+			fprintf(file, "%s\"%s\": %llu", now.calls++ ? ", " : "",
+				fake_rows[i].symbol,
+				(unsigned long long)atomic_load(&fake_call_counts[i]));
 	fprintf(file, "}}\n");
 	fclose(file);
 }

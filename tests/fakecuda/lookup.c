@@ -1,5 +1,6 @@
-/* lookup.c -- the table of functions, and cuGetProcAddress over it. What is newer than the library's version is not exported
- * either (fakecuda.mk makes the version script from the same table). */
+/* lookup.c -- the table of functions, and cuGetProcAddress over it. What is newer than the
+ * library's version is not exported either (fakecuda.mk makes the version script from the same
+ * table). */
 #include <string.h>
 
 #include "internal.h"
@@ -9,19 +10,20 @@ enum { FLAG_LEGACY = 1, FLAG_PER_THREAD = 2 };
 
 /* The twins for the per-thread default stream came with 7.0. */
 #define TWIN_SINCE(since) ((since) < 7000 ? 7000 : (since))
-#define ANY FAKE_ANY
-#define INIT FAKE_INIT
-#define HOLD FAKE_HOLD
-#define CTX (FAKE_INIT | FAKE_CTX)
-#define SAFE FAKE_SAFE
+#define ANY               FAKE_ANY
+#define INIT              FAKE_INIT
+#define HOLD              FAKE_HOLD
+#define CTX               (FAKE_INIT | FAKE_CTX)
+#define SAFE              FAKE_SAFE
 const struct fake_row fake_rows[FN_COUNT] = {
-#define N(symbol, base, since, needs, parameters) { #symbol, #base, since, needs, false, (void *)&symbol },
-#define Z(symbol, base, since, needs, parameters)                 \
-	{ #symbol, #base, since, needs, false, (void *)&symbol }, \
-	{ #symbol "_ptsz", #base, TWIN_SINCE(since), needs, true, (void *)&symbol##_ptsz },
-#define D(symbol, base, since, needs, parameters)                 \
-	{ #symbol, #base, since, needs, false, (void *)&symbol }, \
-	{ #symbol "_ptds", #base, TWIN_SINCE(since), needs, true, (void *)&symbol##_ptds },
+#define N(symbol, base, since, needs, parameters)                                                  \
+	{#symbol, #base, since, needs, false, (void *)&symbol},
+#define Z(symbol, base, since, needs, parameters)                                                  \
+	{#symbol, #base, since, needs, false, (void *)&symbol},                                    \
+		{#symbol "_ptsz", #base, TWIN_SINCE(since), needs, true, (void *)&symbol##_ptsz},
+#define D(symbol, base, since, needs, parameters)                                                  \
+	{#symbol, #base, since, needs, false, (void *)&symbol},                                    \
+		{#symbol "_ptds", #base, TWIN_SINCE(since), needs, true, (void *)&symbol##_ptds},
 	FAKE_FUNCTIONS(N, Z, D)
 #undef N
 #undef Z
@@ -43,7 +45,8 @@ int fake_row_find(const char *symbol)
 	return -1;
 }
 
-/* The newest one that the version asked for knows; the per-thread one goes before its equal where it is wanted. */
+/* The newest one that the version asked for knows; the per-thread one goes before its equal where
+ * it is wanted. */
 static const struct fake_row *find(const char *base, int version, bool per_thread, int *status)
 {
 	const struct fake_row *best = NULL;
@@ -53,7 +56,8 @@ static const struct fake_row *find(const char *base, int version, bool per_threa
 	for (fn = 0; fn < FN_COUNT; fn++) {
 		const struct fake_row *row = &fake_rows[fn];
 
-		if (strcmp(row->base, base) != 0 || row->since > fake_settings.version || (row->per_thread && !per_thread))
+		if (strcmp(row->base, base) != 0 || row->since > fake_settings.version ||
+		    (row->per_thread && !per_thread))
 			continue;
 		if (row->since > version) {
 			if (*status == QUERY_NOT_FOUND)
@@ -61,7 +65,8 @@ static const struct fake_row *find(const char *base, int version, bool per_threa
 			continue;
 		}
 		*status = QUERY_FOUND;
-		if (best == NULL || row->since > best->since || (row->since == best->since && row->per_thread))
+		if (best == NULL || row->since > best->since ||
+		    (row->since == best->since && row->per_thread))
 			best = row;
 	}
 	return best;
@@ -71,7 +76,8 @@ static int look_up(const char *symbol, void **pfn, int version, uint64_t flags, 
 {
 	const struct fake_row *row;
 
-	if (symbol == NULL || pfn == NULL || (flags & ~(uint64_t)(FLAG_LEGACY | FLAG_PER_THREAD)) != 0 ||
+	if (symbol == NULL || pfn == NULL ||
+	    (flags & ~(uint64_t)(FLAG_LEGACY | FLAG_PER_THREAD)) != 0 ||
 	    flags == (FLAG_LEGACY | FLAG_PER_THREAD) || version > fake_settings.version)
 		return INVALID_VALUE;
 	row = find(symbol, version, (flags & FLAG_PER_THREAD) != 0, status);

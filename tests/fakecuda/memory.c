@@ -1,7 +1,8 @@
-/* memory.c -- device memory: host memory out of one reserved range of addresses, so that any address can be told as ours or not.
- * The range is cut into a region for each size of slot, a power of two, and a slot always ends in at least one page that is not
- * there. A small block stands at the end of its pages, aligned to 512 bytes: what runs over it faults. Freed pages go
- * back to the kernel and fault as well; their slot rests before it is used again (FAKECUDA_REUSE). */
+/* memory.c -- device memory: host memory out of one reserved range of addresses, so that any
+ * address can be told as ours or not. The range is cut into a region for each size of slot, a power
+ * of two, and a slot always ends in at least one page that is not there. A small block stands at
+ * the end of its pages, aligned to 512 bytes: what runs over it faults. Freed pages go back to the
+ * kernel and fault as well; their slot rests before it is used again (FAKECUDA_REUSE). */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,7 +11,7 @@
 #include "internal.h"
 
 enum {
-	CLASS_FIRST = 13,     /* a page and the one that faults; more where pages are larger */
+	CLASS_FIRST = 13, /* a page and the one that faults; more where pages are larger */
 	CLASS_LAST = 34,
 	REGION_BITS = 34,     /* 16 GiB for each size, four slots at least */
 	REST_COUNT = 4096,    /* freed slots of a size before the oldest is used again */
@@ -30,12 +31,14 @@ static size_t page_bytes;
 
 static uint64_t region_bytes(int size_class)
 {
-	return size_class + 2 > REGION_BITS ? (uint64_t)4 << size_class : (uint64_t)1 << REGION_BITS;
+	return size_class + 2 > REGION_BITS ? (uint64_t)4 << size_class
+					    : (uint64_t)1 << REGION_BITS;
 }
 
 static void *reserve(size_t bytes, int protection)
 {
-	void *memory = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory =
+		mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return memory == MAP_FAILED ? NULL : memory;
 }
@@ -55,14 +58,16 @@ static bool set_up(void)
 	memory = reserve(total + ((uint64_t)1 << CLASS_LAST), PROT_NONE);
 	if (memory == NULL)
 		return false;
-	at = ((uint64_t)(uintptr_t)memory + ((uint64_t)1 << CLASS_LAST) - 1) >> CLASS_LAST << CLASS_LAST;
+	at = ((uint64_t)(uintptr_t)memory + ((uint64_t)1 << CLASS_LAST) - 1) >>
+	     CLASS_LAST << CLASS_LAST;
 	arena_start = at;
 	for (i = CLASS_LAST; i >= CLASS_FIRST; i--) {
 		regions[i].start = at;
 		regions[i].bytes = region_bytes(i);
 		regions[i].slot_count = regions[i].bytes >> i;
 		at += regions[i].bytes;
-		regions[i].blocks = reserve(regions[i].slot_count * sizeof(struct fake_block), PROT_READ | PROT_WRITE);
+		regions[i].blocks = reserve(regions[i].slot_count * sizeof(struct fake_block),
+					    PROT_READ | PROT_WRITE);
 		if (regions[i].blocks == NULL)
 			abort();
 	}
@@ -91,8 +96,9 @@ struct fake_block *fake_block_at(uint64_t address)
 
 uint64_t fake_free_bytes(int device)
 {
-	const uint64_t used = fake_devices[device].charged_bytes + (device == 0 ? fake_settings.other_bytes : 0) +
-	                      fake_shared_others(device);
+	const uint64_t used = fake_devices[device].charged_bytes +
+			      (device == 0 ? fake_settings.other_bytes : 0) +
+			      fake_shared_others(device);
 
 	return used > fake_settings.memory_bytes ? 0 : fake_settings.memory_bytes - used;
 }
@@ -132,7 +138,8 @@ static bool charge_block(struct fake_block *block)
 	block->charge = block->is_small ? small : round_up(block->bytes, granularity);
 	if (!block->is_small)
 		return fake_charge(block->device, block->charge);
-	if (!fake_charge(block->device, round_up(root->small_bytes + small, granularity) - round_up(root->small_bytes, granularity)))
+	if (!fake_charge(block->device, round_up(root->small_bytes + small, granularity) -
+						round_up(root->small_bytes, granularity)))
 		return false;
 	root->small_bytes += small;
 	return true;
@@ -152,7 +159,8 @@ static void uncharge_block(const struct fake_block *block)
 	}
 	before = root->small_bytes;
 	root->small_bytes -= block->charge;
-	fake_uncharge(block->device, round_up(before, granularity) - round_up(root->small_bytes, granularity));
+	fake_uncharge(block->device,
+		      round_up(before, granularity) - round_up(root->small_bytes, granularity));
 }
 
 /* A slot for so many bytes; NULL where there is none. */
@@ -169,7 +177,8 @@ static struct fake_block *take_slot(size_t bytes, size_t alignment)
 		if (++i > CLASS_LAST)
 			return NULL;
 	region = &regions[i];
-	if (region->oldest && (fake_settings.reuse || region->resting > REST_COUNT || region->used == region->slot_count)) {
+	if (region->oldest && (fake_settings.reuse || region->resting > REST_COUNT ||
+			       region->used == region->slot_count)) {
 		block = region->oldest;
 		region->oldest = block->queue_next;
 		region->resting--;
@@ -233,7 +242,8 @@ static void unlist(struct fake_block *block)
 		block->context_next->context_prev = block->context_prev;
 }
 
-struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *context, size_t bytes, bool charge, int *result)
+struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *context, size_t bytes,
+				  bool charge, int *result)
 {
 	struct fake_block *block;
 
@@ -254,7 +264,8 @@ struct fake_block *fake_block_new(enum fakecuda_kind kind, struct CUctx_st *cont
 		leave_slot(block);
 		return NULL;
 	}
-	if (mprotect((void *)(uintptr_t)block->map_start, block->map_bytes, PROT_READ | PROT_WRITE) != 0) {
+	if (mprotect((void *)(uintptr_t)block->map_start, block->map_bytes,
+		     PROT_READ | PROT_WRITE) != 0) {
 		uncharge_block(block);
 		leave_slot(block);
 		return NULL;
@@ -283,7 +294,7 @@ void fake_block_free(struct fake_block *block)
 {
 	/* Over the pages, not munmap: the addresses stay reserved. */
 	if (mmap((void *)(uintptr_t)block->map_start, block->map_bytes, PROT_NONE,
-	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
 		abort();
 	if (block->owner)
 		fake_pool_forget(block);
@@ -316,13 +327,16 @@ bool fake_may_touch(const struct CUctx_st *context, uint64_t address, size_t byt
 	if (bytes == 0 || !fake_address_is_ours(address))
 		return true;
 	block = fake_block_at(address);
-	if (block == NULL || address + bytes > block->base + block->bytes || address + bytes < address)
+	if (block == NULL || address + bytes > block->base + block->bytes ||
+	    address + bytes < address)
 		return false;
 	if (block->is_reserved)
 		return fake_vmm_may_touch(address, bytes, is_copy ? NULL : context);
-	if (is_copy || block->context == NULL || block->kind == FAKECUDA_MANAGED || block->kind == FAKECUDA_PINNED)
+	if (is_copy || block->context == NULL || block->kind == FAKECUDA_MANAGED ||
+	    block->kind == FAKECUDA_PINNED)
 		return true;
 	if (block->kind == FAKECUDA_ASYNC || block->kind == FAKECUDA_GRAPH)
 		return block->device == context->device;
-	return block->context->root == context->root || is_peer(context->root, block->context->root);
+	return block->context->root == context->root ||
+	       is_peer(context->root, block->context->root);
 }

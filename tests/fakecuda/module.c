@@ -1,4 +1,5 @@
-/* module.c -- modules and launches. Whatever is loaded, a module has the kernels of fakecuda.h and no others. */
+/* module.c -- modules and launches. Whatever is loaded, a module has the kernels of fakecuda.h and
+ * no others. */
 #include <string.h>
 #include <unistd.h>
 
@@ -14,10 +15,10 @@ struct CUmod_st {
 };
 
 static struct CUfunc_st functions[] = {
-	{ FAKECUDA_KERNEL_FILL, WORK_KERNEL_FILL },
-	{ FAKECUDA_KERNEL_CHECK, WORK_KERNEL_CHECK },
-	{ FAKECUDA_KERNEL_DELAY, WORK_KERNEL_DELAY },
-	{ FAKECUDA_KERNEL_ILLEGAL, WORK_KERNEL_ILLEGAL },
+	{FAKECUDA_KERNEL_FILL, WORK_KERNEL_FILL},
+	{FAKECUDA_KERNEL_CHECK, WORK_KERNEL_CHECK},
+	{FAKECUDA_KERNEL_DELAY, WORK_KERNEL_DELAY},
+	{FAKECUDA_KERNEL_ILLEGAL, WORK_KERNEL_ILLEGAL},
 };
 enum { FUNCTION_COUNT = sizeof(functions) / sizeof(functions[0]) };
 
@@ -60,7 +61,8 @@ int cuModuleLoadData(struct CUmod_st **module, const void *image)
 	return load(FN_cuModuleLoadData, module, image);
 }
 
-int cuModuleLoadDataEx(struct CUmod_st **module, const void *image, unsigned int count, int *options, void **values)
+int cuModuleLoadDataEx(struct CUmod_st **module, const void *image, unsigned int count,
+		       int *options, void **values)
 {
 	(void)count;
 	(void)options;
@@ -165,9 +167,10 @@ static void read_params(struct fake_work *work, void **params)
 	memcpy(&work->delay_us, params[4], 4);
 }
 
-static int launch(enum fake_fn fn, const struct CUfunc_st *function, bool has_size, struct CUstream_st *handle, void **params)
+static int launch(enum fake_fn fn, const struct CUfunc_st *function, bool has_size,
+		  struct CUstream_st *handle, void **params)
 {
-	struct fake_work work = { .rows = 1 };
+	struct fake_work work = {.rows = 1};
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
 	int result = fake_enter(fn, &context);
@@ -188,12 +191,16 @@ static int launch(enum fake_fn fn, const struct CUfunc_st *function, bool has_si
 	return fake_leave(fake_submit(stream, &work));
 }
 
-static int on_cuLaunchKernel(enum fake_fn fn, struct CUfunc_st *function, bool has_size, struct CUstream_st *stream, void **params)
+static int on_cuLaunchKernel(enum fake_fn fn, struct CUfunc_st *function, bool has_size,
+			     struct CUstream_st *stream, void **params)
 {
 	return launch(fn, function, has_size, stream, params);
 }
 FAKE_TWINS(cuLaunchKernel, _ptsz,
-           (struct CUfunc_st *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x,
-            unsigned int block_y, unsigned int block_z, unsigned int shared, struct CUstream_st *stream, void **params, void **extra),
-           function, grid_x && grid_y && grid_z && block_x && block_y && block_z && extra == NULL && shared <= (1 << 20), stream,
-           params)
+	   (struct CUfunc_st * function, unsigned int grid_x, unsigned int grid_y,
+	    unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z,
+	    unsigned int shared, struct CUstream_st *stream, void **params, void **extra),
+	   function,
+	   grid_x &&grid_y &&grid_z &&block_x &&block_y &&block_z &&extra == NULL &&
+		   shared <= (1 << 20),
+	   stream, params)

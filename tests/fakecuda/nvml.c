@@ -1,5 +1,6 @@
-/* nvml.c -- a libnvidia-ml.so.1 beside the fake driver: what NVML says of its devices. The process itself is seen through the
- * fake driver where that is loaded; FAKECUDA_OTHER_MB of device 0 belong to a process 4242. */
+/* nvml.c -- a libnvidia-ml.so.1 beside the fake driver: what NVML says of its devices. The process
+ * itself is seen through the fake driver where that is loaded; FAKECUDA_OTHER_MB of device 0 belong
+ * to a process 4242. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +9,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { NVML_SUCCESS = 0, NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_FOUND = 6, NVML_INSUFFICIENT_SIZE = 7 };
+enum {
+	NVML_SUCCESS = 0,
+	NVML_UNINITIALIZED = 1,
+	NVML_INVALID_ARGUMENT = 2,
+	NVML_NOT_FOUND = 6,
+	NVML_INSUFFICIENT_SIZE = 7
+};
 enum { DEVICE_MAX = 8, OTHER_PID = 4242 };
 
 struct nvml_device;
@@ -31,8 +38,10 @@ EXPORT int nvmlDeviceGetCount_v2(unsigned int *count);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned int index, struct nvml_device **device);
 EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, struct nvml_device **device);
 EXPORT int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memory);
-EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count, struct nvml_process *processes);
-EXPORT int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utilization *rates);
+EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count,
+						   struct nvml_process *processes);
+EXPORT int nvmlDeviceGetUtilizationRates(struct nvml_device *device,
+					 struct nvml_utilization *rates);
 
 /* Handles are addresses in here: one byte for each device. */
 static char handles[DEVICE_MAX];
@@ -77,7 +86,7 @@ static struct own own(int device)
 	unsigned int (*contexts)(int);
 	uint64_t (*used_bytes)(int);
 	void *driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_LAZY);
-	struct own found = { 0, 0 };
+	struct own found = {0, 0};
 
 	if (driver == NULL)
 		return found;
@@ -173,11 +182,13 @@ int nvmlDeviceGetMemoryInfo(struct nvml_device *device, struct nvml_memory *memo
 		return result;
 	memory->total = setting("FAKECUDA_MEMORY_MB", 1024) << 20;
 	memory->used = own(index_of(device)).bytes + other_bytes(index_of(device));
-	memory->free = memory->total - (memory->used < memory->total ? memory->used : memory->total);
+	memory->free =
+		memory->total - (memory->used < memory->total ? memory->used : memory->total);
 	return NVML_SUCCESS;
 }
 
-int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count, struct nvml_process *processes)
+int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned int *count,
+					    struct nvml_process *processes)
 {
 	struct nvml_process found[2];
 	unsigned int room, i, n = 0;
@@ -189,9 +200,10 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned
 	/* A context makes a process one that computes, with or without memory of its own. */
 	mine = own(index_of(device));
 	if (mine.contexts > 0)
-		found[n++] = (struct nvml_process){ (unsigned int)getpid(), mine.bytes, ~0u, ~0u };
+		found[n++] = (struct nvml_process){(unsigned int)getpid(), mine.bytes, ~0u, ~0u};
 	if (other_bytes(index_of(device)) > 0)
-		found[n++] = (struct nvml_process){ OTHER_PID, other_bytes(index_of(device)), ~0u, ~0u };
+		found[n++] =
+			(struct nvml_process){OTHER_PID, other_bytes(index_of(device)), ~0u, ~0u};
 	room = *count;
 	*count = n;
 	if (n > room)
@@ -206,6 +218,6 @@ int nvmlDeviceGetUtilizationRates(struct nvml_device *device, struct nvml_utiliz
 	const int result = check(device, rates);
 
 	if (result == NVML_SUCCESS)
-		*rates = (struct nvml_utilization){ 0, 0 };
+		*rates = (struct nvml_utilization){0, 0};
 	return result;
 }

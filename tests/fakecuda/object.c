@@ -1,5 +1,6 @@
-/* object.c -- handles. Each type has an address range of its own, so that any pointer can be checked without following it, and
- * a dead one is used again only after many others: a handle kept too long is refused, not mistaken. */
+/* object.c -- handles. Each type has an address range of its own, so that any pointer can be
+ * checked without following it, and a dead one is used again only after many others: a handle kept
+ * too long is refused, not mistaken. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -10,8 +11,8 @@ enum { SLOT_COUNT = 1 << 20, REST_COUNT = 1024 };
 static struct pool {
 	char *base;
 	size_t slot_bytes;
-	unsigned int used;            /* slots ever handed out */
-	unsigned int *free;           /* a ring of dead ones, oldest first */
+	unsigned int used;  /* slots ever handed out */
+	unsigned int *free; /* a ring of dead ones, oldest first */
 	unsigned int first, count;
 } pools[FAKE_TYPE_COUNT];
 static uint64_t last_id;
@@ -32,7 +33,8 @@ uint64_t fake_next_id(void)
 
 static void *reserve(size_t bytes)
 {
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (memory == MAP_FAILED)
 		abort();
@@ -69,7 +71,8 @@ void fake_object_free(enum fake_type type, void *object)
 	struct pool *pool = &pools[type];
 
 	((struct fake_object *)object)->id = 0;
-	pool->free[(pool->first + pool->count) % SLOT_COUNT] = (unsigned int)(((char *)object - pool->base) / (ptrdiff_t)pool->slot_bytes);
+	pool->free[(pool->first + pool->count) % SLOT_COUNT] =
+		(unsigned int)(((char *)object - pool->base) / (ptrdiff_t)pool->slot_bytes);
 	pool->count++;
 }
 
@@ -78,7 +81,8 @@ bool fake_object_is(enum fake_type type, const void *object)
 	const struct pool *pool = &pools[type];
 	const uintptr_t offset = (uintptr_t)object - (uintptr_t)pool->base;
 
-	if (pool->base == NULL || offset >= pool->used * pool->slot_bytes || offset % pool->slot_bytes != 0)
+	if (pool->base == NULL || offset >= pool->used * pool->slot_bytes ||
+	    offset % pool->slot_bytes != 0)
 		return false;
 	return ((const struct fake_object *)object)->id != 0;
 }

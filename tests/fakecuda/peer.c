@@ -1,4 +1,5 @@
-/* peer.c -- contexts that reach each other's memory: all devices can, none does before it was asked to. */
+/* peer.c -- contexts that reach each other's memory: all devices can, none does before it was asked
+ * to. */
 #include "internal.h"
 
 enum { PEER_COUNT = sizeof(((struct CUctx_st *)0)->peers) / sizeof(struct CUctx_st *) };
@@ -41,7 +42,8 @@ int cuCtxEnablePeerAccess(struct CUctx_st *peer, unsigned int flags)
 		return fake_leave(INVALID_VALUE);
 	if (peer == context || peer->is_green || context->is_green)
 		return fake_leave(INVALID_CONTEXT);
-	/* Contexts of one device have no peer access to each other; their memory is apart all the same. */
+	/* Contexts of one device have no peer access to each other; their memory is apart all the
+	 * same. */
 	if (peer->device == context->device)
 		return fake_leave(PEER_ACCESS_UNSUPPORTED);
 	if (find(context, peer))

@@ -128,7 +128,7 @@ int cuPointerGetAttribute(void *data, int attribute, uint64_t dptr)
 /* Of a pointer that is not known it says so by zeros, not by its result. */
 int cuPointerGetAttributes(unsigned int count, int *attributes, void **data, uint64_t dptr)
 {
-	static const struct fake_block nothing = { .device = -2 };
+	static const struct fake_block nothing = {.device = -2};
 	const struct fake_block *block;
 	unsigned int i;
 	const int result = fake_enter(FN_cuPointerGetAttributes, NULL);
@@ -164,7 +164,8 @@ int cuPointerSetAttribute(const void *value, int attribute, uint64_t dptr)
 	return fake_leave(OK);
 }
 
-int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int type, unsigned long long flags)
+int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int type,
+				  unsigned long long flags)
 {
 	const struct fake_block *block;
 	const int result = fake_enter(FN_cuMemGetHandleForAddressRange, NULL);
@@ -173,13 +174,15 @@ int cuMemGetHandleForAddressRange(void *handle, uint64_t dptr, size_t bytes, int
 	if (result != OK)
 		return result;
 	block = fake_block_at(dptr);
-	if (handle == NULL || block == NULL || bytes == 0 || dptr + bytes > block->base + block->bytes)
+	if (handle == NULL || block == NULL || bytes == 0 ||
+	    dptr + bytes > block->base + block->bytes)
 		return fake_leave(INVALID_VALUE);
 	(void)type;
 	return fake_leave(NOT_SUPPORTED); /* no dma-buf without a device */
 }
 
-int cuMulticastBindAddr(unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes, unsigned long long flags)
+int cuMulticastBindAddr(unsigned long long multicast, size_t offset, uint64_t dptr, size_t bytes,
+			unsigned long long flags)
 {
 	const int result = fake_enter(FN_cuMulticastBindAddr, NULL);
 

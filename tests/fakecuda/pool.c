@@ -1,6 +1,7 @@
-/* pool.c -- memory in stream order. A pool keeps what is freed and hands it out again: at once to the stream that freed it, to others when
- * what came before the free is done. What a pool holds counts against the device until it is trimmed, or until a wait ends while it
- * keeps more than its threshold. */
+/* pool.c -- memory in stream order. A pool keeps what is freed and hands it out again: at once to
+ * the stream that freed it, to others when what came before the free is done. What a pool holds
+ * counts against the device until it is trimmed, or until a wait ends while it keeps more than its
+ * threshold. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ struct CUmemPoolHandle_st {
 	bool is_default;
 	int reuse[4]; /* attributes 1 to 3, kept and without effect */
 	uint64_t threshold;
-	uint64_t held_bytes, held_high;  /* handed out and idle, rounded to 512 */
+	uint64_t held_bytes, held_high; /* handed out and idle, rounded to 512 */
 	uint64_t used_bytes, used_high;
 	struct fake_block *idle; /* by queue_next, latest first */
 };
@@ -123,7 +124,7 @@ static void trim(struct CUmemPoolHandle_st *pool, uint64_t keep_bytes)
 static struct CUmemPoolHandle_st *pool_make(int device, bool is_default)
 {
 	struct CUmemPoolHandle_st *pool = fake_object_new(FAKE_MEMPOOL, sizeof(*pool));
-	const struct fake_object object = pool ? pool->object : (struct fake_object){ 0 };
+	const struct fake_object object = pool ? pool->object : (struct fake_object){0};
 
 	if (pool == NULL)
 		return NULL;
@@ -158,7 +159,8 @@ void fake_pools_settle(int device)
 
 /* ---- allocation ---- */
 
-static struct fake_block *reuse(struct CUmemPoolHandle_st *pool, size_t bytes, const struct CUstream_st *stream)
+static struct fake_block *reuse(struct CUmemPoolHandle_st *pool, size_t bytes,
+				const struct CUstream_st *stream)
 {
 	struct fake_block *block;
 
@@ -175,7 +177,8 @@ static struct fake_block *reuse(struct CUmemPoolHandle_st *pool, size_t bytes, c
 	return block;
 }
 
-static struct fake_block *fresh(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUctx_st *context, int *result)
+static struct fake_block *fresh(struct CUmemPoolHandle_st *pool, size_t bytes,
+				struct CUctx_st *context, int *result)
 {
 	struct fake_block *block;
 	const uint64_t rounded = round_up(bytes, 512);
@@ -198,8 +201,8 @@ static struct fake_block *fresh(struct CUmemPoolHandle_st *pool, size_t bytes, s
 	return block;
 }
 
-static int alloc(enum fake_fn fn, uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool, bool has_pool,
-                 struct CUstream_st *handle)
+static int alloc(enum fake_fn fn, uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+		 bool has_pool, struct CUstream_st *handle)
 {
 	struct CUctx_st *context;
 	struct CUstream_st *stream;
@@ -229,23 +232,27 @@ static int alloc(enum fake_fn fn, uint64_t *dptr, size_t bytes, struct CUmemPool
 	return fake_leave(OK);
 }
 
-static int on_cuMemAllocAsync(enum fake_fn fn, uint64_t *dptr, size_t bytes, struct CUstream_st *stream)
+static int on_cuMemAllocAsync(enum fake_fn fn, uint64_t *dptr, size_t bytes,
+			      struct CUstream_st *stream)
 {
 	return alloc(fn, dptr, bytes, NULL, false, stream);
 }
-FAKE_TWINS(cuMemAllocAsync, _ptsz, (uint64_t *dptr, size_t bytes, struct CUstream_st *stream), dptr, bytes, stream)
+FAKE_TWINS(cuMemAllocAsync, _ptsz, (uint64_t * dptr, size_t bytes, struct CUstream_st *stream),
+	   dptr, bytes, stream)
 
-static int on_cuMemAllocFromPoolAsync(enum fake_fn fn, uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
-                                      struct CUstream_st *stream)
+static int on_cuMemAllocFromPoolAsync(enum fake_fn fn, uint64_t *dptr, size_t bytes,
+				      struct CUmemPoolHandle_st *pool, struct CUstream_st *stream)
 {
 	return alloc(fn, dptr, bytes, pool, true, stream);
 }
 FAKE_TWINS(cuMemAllocFromPoolAsync, _ptsz,
-           (uint64_t *dptr, size_t bytes, struct CUmemPoolHandle_st *pool, struct CUstream_st *stream), dptr, bytes, pool, stream)
+	   (uint64_t * dptr, size_t bytes, struct CUmemPoolHandle_st *pool,
+	    struct CUstream_st *stream),
+	   dptr, bytes, pool, stream)
 
 static int free_block(struct fake_block *block, struct CUstream_st *stream)
 {
-	struct fake_work work = { .kind = WORK_FREE, .block = block, .block_id = block->id };
+	struct fake_work work = {.kind = WORK_FREE, .block = block, .block_id = block->id};
 
 	if (stream->capture) {
 		work.kind = WORK_GRAPH_FREE;
@@ -253,7 +260,8 @@ static int free_block(struct fake_block *block, struct CUstream_st *stream)
 	}
 	block->is_freeing = true;
 	if (block->owner == NULL)
-		return fake_submit(stream, &work); /* of cuMemAlloc: allowed, and freed in the stream's order */
+		/* of cuMemAlloc: allowed, and freed in the stream's order */
+		return fake_submit(stream, &work);
 	block->freed_on = stream->object.id;
 	fake_deps_clear(&block->ready);
 	fake_deps_add(&block->ready, stream, stream->submitted);
@@ -274,8 +282,8 @@ static int on_cuMemFreeAsync(enum fake_fn fn, uint64_t dptr, struct CUstream_st 
 	if (result != OK)
 		return fake_leave(result);
 	block = fake_block_at(dptr);
-	if (block == NULL || block->base != dptr || block->is_freeing || block->is_idle || block->is_reserved ||
-	    block->kind > FAKECUDA_GRAPH) {
+	if (block == NULL || block->base != dptr || block->is_freeing || block->is_idle ||
+	    block->is_reserved || block->kind > FAKECUDA_GRAPH) {
 		fake_ledger.refused_frees++;
 		return fake_leave(INVALID_VALUE);
 	}
@@ -376,17 +384,18 @@ int cuMemPoolGetAttribute(struct CUmemPoolHandle_st *pool, int attribute, void *
 
 	if (result != OK)
 		return result;
-	if (!fake_object_is(FAKE_MEMPOOL, pool) || value == NULL || attribute < 1 || attribute > ATTR_USED_HIGH)
+	if (!fake_object_is(FAKE_MEMPOOL, pool) || value == NULL || attribute < 1 ||
+	    attribute > ATTR_USED_HIGH)
 		return fake_leave(INVALID_VALUE);
 	if (attribute < ATTR_THRESHOLD) {
 		memcpy(value, &pool->reuse[attribute], sizeof(int));
 		return fake_leave(OK);
 	}
 	answer = attribute == ATTR_THRESHOLD       ? pool->threshold
-	         : attribute == ATTR_RESERVED      ? reserved(pool)
-	         : attribute == ATTR_RESERVED_HIGH ? pool->held_high
-	         : attribute == ATTR_USED          ? pool->used_bytes
-	                                           : pool->used_high;
+		 : attribute == ATTR_RESERVED      ? reserved(pool)
+		 : attribute == ATTR_RESERVED_HIGH ? pool->held_high
+		 : attribute == ATTR_USED          ? pool->used_bytes
+						   : pool->used_high;
 	memcpy(value, &answer, sizeof(answer));
 	return fake_leave(OK);
 }

@@ -1,5 +1,6 @@
-/* run.c -- what a worker does with a piece of work. The lock is held at its begin and end and let go where it sleeps, copies
- * or calls the program. Nothing runs in a context that has had an error, and nothing touches what is not there for it. */
+/* run.c -- what a worker does with a piece of work. The lock is held at its begin and end and let
+ * go where it sleeps, copies or calls the program. Nothing runs in a context that has had an error,
+ * and nothing touches what is not there for it. */
 #include <string.h>
 #include <time.h>
 
@@ -7,7 +8,7 @@
 
 static void sleep_us(unsigned int us)
 {
-	struct timespec time = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L };
+	struct timespec time = {.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L};
 
 	fake_unlock();
 	while (nanosleep(&time, &time) != 0)
@@ -20,7 +21,8 @@ static void *at(uint64_t address)
 	return (void *)(uintptr_t)address;
 }
 
-static bool check(const struct CUstream_st *stream, const char *what, uint64_t address, size_t bytes, bool is_copy)
+static bool check(const struct CUstream_st *stream, const char *what, uint64_t address,
+		  size_t bytes, bool is_copy)
 {
 	if (fake_may_touch(stream->context, address, bytes, is_copy))
 		return true;
@@ -49,7 +51,8 @@ static void fill(struct CUstream_st *stream, const struct fake_work *work)
 {
 	size_t row;
 
-	if (!check(stream, "a fill", work->dst, extent(work->rows, work->dst_pitch, work->bytes), true))
+	if (!check(stream, "a fill", work->dst, extent(work->rows, work->dst_pitch, work->bytes),
+		   true))
 		return;
 	fake_unlock();
 	for (row = 0; row < work->rows; row++)
@@ -62,12 +65,15 @@ static void copy(struct CUstream_st *stream, const struct fake_work *work)
 	const char *src = work->staged ? work->staged : at(work->src);
 	size_t row;
 
-	if (!check(stream, "a copy", work->dst, extent(work->rows, work->dst_pitch, work->bytes), true) ||
-	    (!work->staged && !check(stream, "a copy", work->src, extent(work->rows, work->src_pitch, work->bytes), true)))
+	if (!check(stream, "a copy", work->dst, extent(work->rows, work->dst_pitch, work->bytes),
+		   true) ||
+	    (!work->staged && !check(stream, "a copy", work->src,
+				     extent(work->rows, work->src_pitch, work->bytes), true)))
 		return;
 	fake_unlock();
 	for (row = 0; row < work->rows; row++)
-		memmove((char *)at(work->dst) + row * work->dst_pitch, src + row * work->src_pitch, work->bytes);
+		memmove((char *)at(work->dst) + row * work->dst_pitch, src + row * work->src_pitch,
+			work->bytes);
 	fake_lock();
 }
 

@@ -1,5 +1,6 @@
-/* shared.c -- FAKECUDA_SHARED: processes that name the same file have one device between them, as far as its memory is charged.
- * Each has a slot of the file, which nobody else writes; that of a process that is gone is not counted, and taken by the next. */
+/* shared.c -- FAKECUDA_SHARED: processes that name the same file have one device between them, as
+ * far as its memory is charged. Each has a slot of the file, which nobody else writes; that of a
+ * process that is gone is not counted, and taken by the next. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ void fake_share(const char *path)
 	void *at = MAP_FAILED;
 
 	if (fd >= 0 && ftruncate(fd, sizeof(struct slot) * SLOT_COUNT) == 0)
-		at = mmap(NULL, sizeof(struct slot) * SLOT_COUNT, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		at = mmap(NULL, sizeof(struct slot) * SLOT_COUNT, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);
 	if (at == MAP_FAILED)
@@ -48,7 +50,8 @@ static struct slot *take_slot(void)
 
 	for (i = 0; i < SLOT_COUNT; i++) {
 		pid = atomic_load(&slots[i].pid);
-		if (!slot_is_free(&slots[i]) || !atomic_compare_exchange_strong(&slots[i].pid, &pid, (int)getpid()))
+		if (!slot_is_free(&slots[i]) ||
+		    !atomic_compare_exchange_strong(&slots[i].pid, &pid, (int)getpid()))
 			continue;
 		for (device = 0; device < FAKE_DEVICE_MAX; device++)
 			atomic_store(&slots[i].charged_bytes[device], 0);

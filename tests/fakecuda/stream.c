@@ -1,6 +1,6 @@
-/* stream.c -- streams as queues, a worker thread each from the first work on, and waiting for work. What is waited for is
- * named by a stream and a number of its queue; the numbers never go back, not even when a stream's place is used
- * again, so a name stays good as long as the process. */
+/* stream.c -- streams as queues, a worker thread each from the first work on, and waiting for work.
+ * What is waited for is named by a stream and a number of its queue; the numbers never go back, not
+ * even when a stream's place is used again, so a name stays good as long as the process. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void fake_deps_add(struct fake_deps *deps, struct CUstream_st *stream, uint64_t 
 		if (deps->at == NULL)
 			abort();
 	}
-	deps->at[deps->count++] = (struct fake_dep){ stream, seq };
+	deps->at[deps->count++] = (struct fake_dep){stream, seq};
 }
 
 void fake_deps_add_all(struct fake_deps *deps, const struct fake_deps *more)
@@ -202,7 +202,8 @@ static void add_implicit(struct CUstream_st *stream, struct fake_deps *deps)
 		fake_deps_add(deps, context->legacy, context->legacy->submitted);
 }
 
-int fake_submit_after(struct CUstream_st *stream, const struct fake_work *work, const struct fake_deps *deps)
+int fake_submit_after(struct CUstream_st *stream, const struct fake_work *work,
+		      const struct fake_deps *deps)
 {
 	struct fake_op *op;
 
@@ -230,7 +231,8 @@ int fake_submit(struct CUstream_st *stream, const struct fake_work *work)
 
 	if (stream->capture != NULL) {
 		result = fake_capture_work(stream, work);
-	} else if (stream == stream->context->legacy && fake_capture_blocks_legacy(stream->context)) {
+	} else if (stream == stream->context->legacy &&
+		   fake_capture_blocks_legacy(stream->context)) {
 		fake_capture_spoil_context(stream->context);
 		result = CAPTURE_IMPLICIT;
 	} else {
@@ -262,7 +264,8 @@ struct CUstream_st *fake_stream_make(struct CUctx_st *context, unsigned int flag
 	return stream;
 }
 
-/* What is queued is still done, and still seen by who waits for the context; then the worker ends and takes it away. */
+/* What is queued is still done, and still seen by who waits for the context; then the worker ends
+ * and takes it away. */
 void fake_stream_end(struct CUstream_st *stream)
 {
 	if (stream->is_dying)
@@ -307,7 +310,8 @@ static struct CUstream_st *per_thread(struct CUctx_st *context)
 	return stream;
 }
 
-int fake_stream_of(struct CUctx_st *context, struct CUstream_st *handle, enum fake_fn fn, struct CUstream_st **out)
+int fake_stream_of(struct CUctx_st *context, struct CUstream_st *handle, enum fake_fn fn,
+		   struct CUstream_st **out)
 {
 	if (handle == NULL)
 		*out = fake_rows[fn].per_thread ? per_thread(context) : fake_stream_legacy(context);

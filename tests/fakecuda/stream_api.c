@@ -27,7 +27,10 @@ int cuStreamCreate(struct CUstream_st **stream, unsigned int flags)
 
 int cuStreamCreateWithPriority(struct CUstream_st **stream, unsigned int flags, int priority)
 {
-	return create(FN_cuStreamCreateWithPriority, stream, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
+	return create(FN_cuStreamCreateWithPriority, stream, flags,
+		      priority > 0    ? 0
+		      : priority < -5 ? -5
+				      : priority);
 }
 
 static int destroy(enum fake_fn fn, struct CUstream_st *stream)
@@ -84,14 +87,15 @@ static void deps_of(struct CUstream_st *stream, struct fake_deps *deps)
 	struct CUstream_st *other;
 
 	fake_deps_add(deps, stream, stream->submitted);
-	for (other = stream->context->streams; stream == stream->context->legacy && other; other = other->next)
+	for (other = stream->context->streams; stream == stream->context->legacy && other;
+	     other = other->next)
 		if ((other->flags & NON_BLOCKING) == 0)
 			fake_deps_add(deps, other, other->submitted);
 }
 
 static int on_cuStreamQuery(enum fake_fn fn, struct CUstream_st *handle)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct CUstream_st *stream;
 	int result = enter(fn, handle, &stream);
 
@@ -105,11 +109,11 @@ static int on_cuStreamQuery(enum fake_fn fn, struct CUstream_st *handle)
 	}
 	return fake_leave(result);
 }
-FAKE_TWINS(cuStreamQuery, _ptsz, (struct CUstream_st *stream), stream)
+FAKE_TWINS(cuStreamQuery, _ptsz, (struct CUstream_st * stream), stream)
 
 static int on_cuStreamSynchronize(enum fake_fn fn, struct CUstream_st *handle)
 {
-	struct fake_deps deps = { 0 };
+	struct fake_deps deps = {0};
 	struct CUstream_st *stream;
 	struct CUctx_st *root;
 	int result = enter(fn, handle, &stream);
@@ -125,7 +129,7 @@ static int on_cuStreamSynchronize(enum fake_fn fn, struct CUstream_st *handle)
 	fake_pools_settle(root->device);
 	return fake_leave(fake_context_check(root) == OK ? root->sticky : CONTEXT_IS_DESTROYED);
 }
-FAKE_TWINS(cuStreamSynchronize, _ptsz, (struct CUstream_st *stream), stream)
+FAKE_TWINS(cuStreamSynchronize, _ptsz, (struct CUstream_st * stream), stream)
 
 static int on_cuStreamGetFlags(enum fake_fn fn, struct CUstream_st *handle, unsigned int *flags)
 {
@@ -139,7 +143,8 @@ static int on_cuStreamGetFlags(enum fake_fn fn, struct CUstream_st *handle, unsi
 	*flags = stream->flags;
 	return fake_leave(OK);
 }
-FAKE_TWINS(cuStreamGetFlags, _ptsz, (struct CUstream_st *stream, unsigned int *flags), stream, flags)
+FAKE_TWINS(cuStreamGetFlags, _ptsz, (struct CUstream_st * stream, unsigned int *flags), stream,
+	   flags)
 
 static int on_cuStreamGetPriority(enum fake_fn fn, struct CUstream_st *handle, int *priority)
 {
@@ -153,7 +158,8 @@ static int on_cuStreamGetPriority(enum fake_fn fn, struct CUstream_st *handle, i
 	*priority = stream->priority;
 	return fake_leave(OK);
 }
-FAKE_TWINS(cuStreamGetPriority, _ptsz, (struct CUstream_st *stream, int *priority), stream, priority)
+FAKE_TWINS(cuStreamGetPriority, _ptsz, (struct CUstream_st * stream, int *priority), stream,
+	   priority)
 
 static int on_cuStreamGetCtx(enum fake_fn fn, struct CUstream_st *handle, struct CUctx_st **context)
 {
@@ -167,7 +173,8 @@ static int on_cuStreamGetCtx(enum fake_fn fn, struct CUstream_st *handle, struct
 	*context = stream->context;
 	return fake_leave(OK);
 }
-FAKE_TWINS(cuStreamGetCtx, _ptsz, (struct CUstream_st *stream, struct CUctx_st **context), stream, context)
+FAKE_TWINS(cuStreamGetCtx, _ptsz, (struct CUstream_st * stream, struct CUctx_st **context), stream,
+	   context)
 
 static int on_cuStreamGetId(enum fake_fn fn, struct CUstream_st *handle, unsigned long long *id)
 {
@@ -181,12 +188,13 @@ static int on_cuStreamGetId(enum fake_fn fn, struct CUstream_st *handle, unsigne
 	*id = stream->object.id;
 	return fake_leave(OK);
 }
-FAKE_TWINS(cuStreamGetId, _ptsz, (struct CUstream_st *stream, unsigned long long *id), stream, id)
+FAKE_TWINS(cuStreamGetId, _ptsz, (struct CUstream_st * stream, unsigned long long *id), stream, id)
 
-static int on_cuStreamAddCallback(enum fake_fn fn, struct CUstream_st *handle, void (*call)(struct CUstream_st *, int, void *),
-                                  void *data, unsigned int flags)
+static int on_cuStreamAddCallback(enum fake_fn fn, struct CUstream_st *handle,
+				  void (*call)(struct CUstream_st *, int, void *), void *data,
+				  unsigned int flags)
 {
-	const struct fake_work work = { .kind = WORK_CALLBACK, .callback = call, .data = data };
+	const struct fake_work work = {.kind = WORK_CALLBACK, .callback = call, .data = data};
 	struct CUstream_st *stream;
 	const int result = enter(fn, handle, &stream);
 
@@ -195,12 +203,14 @@ static int on_cuStreamAddCallback(enum fake_fn fn, struct CUstream_st *handle, v
 	return fake_leave(call && flags == 0 ? fake_submit(stream, &work) : INVALID_VALUE);
 }
 FAKE_TWINS(cuStreamAddCallback, _ptsz,
-           (struct CUstream_st *stream, void (*call)(struct CUstream_st *, int, void *), void *data, unsigned int flags), stream,
-           call, data, flags)
+	   (struct CUstream_st * stream, void (*call)(struct CUstream_st *, int, void *),
+	    void *data, unsigned int flags),
+	   stream, call, data, flags)
 
-static int on_cuLaunchHostFunc(enum fake_fn fn, struct CUstream_st *handle, void (*call)(void *), void *data)
+static int on_cuLaunchHostFunc(enum fake_fn fn, struct CUstream_st *handle, void (*call)(void *),
+			       void *data)
 {
-	const struct fake_work work = { .kind = WORK_HOST, .host = call, .data = data };
+	const struct fake_work work = {.kind = WORK_HOST, .host = call, .data = data};
 	struct CUstream_st *stream;
 	const int result = enter(fn, handle, &stream);
 
@@ -208,4 +218,5 @@ static int on_cuLaunchHostFunc(enum fake_fn fn, struct CUstream_st *handle, void
 		return result;
 	return fake_leave(call ? fake_submit(stream, &work) : INVALID_VALUE);
 }
-FAKE_TWINS(cuLaunchHostFunc, _ptsz, (struct CUstream_st *stream, void (*call)(void *), void *data), stream, call, data)
+FAKE_TWINS(cuLaunchHostFunc, _ptsz, (struct CUstream_st * stream, void (*call)(void *), void *data),
+	   stream, call, data)

@@ -1,5 +1,5 @@
-/* vmm.c -- addresses and memory apart: memory is a memfd, so that it can be mapped in several places; it goes when neither a handle
- * nor a mapping is left. */
+/* vmm.c -- addresses and memory apart: memory is a memfd, so that it can be mapped in several
+ * places; it goes when neither a handle nor a mapping is left. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@ static struct physical {
 	size_t bytes;
 	int device, fd;
 	unsigned int handles, mappings;
-} *physicals;
+} * physicals;
 
 static struct mapping {
 	struct mapping *next;
@@ -20,13 +20,14 @@ static struct mapping {
 	size_t bytes;
 	struct physical *physical;
 	unsigned int devices; /* which may access it, a bit each */
-} *mappings;
+} * mappings;
 
 static struct physical *find(unsigned long long handle)
 {
 	struct physical *physical;
 
-	for (physical = physicals; physical && physical->handle != handle; physical = physical->next)
+	for (physical = physicals; physical && physical->handle != handle;
+	     physical = physical->next)
 		;
 	return physical && physical->handles > 0 ? physical : NULL;
 }
@@ -35,7 +36,8 @@ static struct mapping *mapping_at(uint64_t address)
 {
 	struct mapping *mapping;
 
-	for (mapping = mappings; mapping && address - mapping->start >= mapping->bytes; mapping = mapping->next)
+	for (mapping = mappings; mapping && address - mapping->start >= mapping->bytes;
+	     mapping = mapping->next)
 		;
 	return mapping;
 }
@@ -48,7 +50,8 @@ bool fake_vmm_may_touch(uint64_t address, size_t bytes, const struct CUctx_st *c
 
 	while (address < end) {
 		mapping = mapping_at(address);
-		if (mapping == NULL || (context ? (mapping->devices >> context->device & 1) == 0 : mapping->devices == 0))
+		if (mapping == NULL || (context ? (mapping->devices >> context->device & 1) == 0
+						: mapping->devices == 0))
 			return false;
 		address = mapping->start + mapping->bytes;
 	}
@@ -73,10 +76,12 @@ static void drop(struct physical *physical)
 
 static bool is_prop(const struct fake_allocation_prop *prop)
 {
-	return prop != NULL && prop->type == 1 && prop->location.type == 1 && fake_device_is(prop->location.id);
+	return prop != NULL && prop->type == 1 && prop->location.type == 1 &&
+	       fake_device_is(prop->location.id);
 }
 
-int cuMemGetAllocationGranularity(size_t *bytes, const struct fake_allocation_prop *prop, int option)
+int cuMemGetAllocationGranularity(size_t *bytes, const struct fake_allocation_prop *prop,
+				  int option)
 {
 	const int result = fake_enter(FN_cuMemGetAllocationGranularity, NULL);
 
@@ -88,7 +93,8 @@ int cuMemGetAllocationGranularity(size_t *bytes, const struct fake_allocation_pr
 	return fake_leave(OK);
 }
 
-int cuMemCreate(unsigned long long *handle, size_t bytes, const struct fake_allocation_prop *prop, unsigned long long flags)
+int cuMemCreate(unsigned long long *handle, size_t bytes, const struct fake_allocation_prop *prop,
+		unsigned long long flags)
 {
 	struct physical *physical;
 	const int result = fake_enter(FN_cuMemCreate, NULL);
@@ -96,7 +102,8 @@ int cuMemCreate(unsigned long long *handle, size_t bytes, const struct fake_allo
 
 	if (result != OK)
 		return result;
-	if (handle == NULL || bytes == 0 || bytes % fake_settings.granularity != 0 || !is_prop(prop) || flags != 0)
+	if (handle == NULL || bytes == 0 || bytes % fake_settings.granularity != 0 ||
+	    !is_prop(prop) || flags != 0)
 		return fake_leave(INVALID_VALUE);
 	if (!fake_charge(prop->location.id, bytes))
 		return fake_leave(OUT_OF_MEMORY);
@@ -154,7 +161,8 @@ int cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 }
 
 /* A wish for an address is one that a driver need not follow. */
-int cuMemAddressReserve(uint64_t *dptr, size_t bytes, size_t alignment, uint64_t wanted, unsigned long long flags)
+int cuMemAddressReserve(uint64_t *dptr, size_t bytes, size_t alignment, uint64_t wanted,
+			unsigned long long flags)
 {
 	struct fake_block *block;
 	int result = fake_enter(FN_cuMemAddressReserve, NULL);
@@ -162,9 +170,13 @@ int cuMemAddressReserve(uint64_t *dptr, size_t bytes, size_t alignment, uint64_t
 	(void)wanted;
 	if (result != OK)
 		return result;
-	if (dptr == NULL || bytes == 0 || bytes % fake_settings.granularity != 0 || (alignment & (alignment - 1)) != 0 || flags != 0)
+	if (dptr == NULL || bytes == 0 || bytes % fake_settings.granularity != 0 ||
+	    (alignment & (alignment - 1)) != 0 || flags != 0)
 		return fake_leave(INVALID_VALUE);
-	block = fake_block_reserve(bytes, alignment > fake_settings.granularity ? alignment : fake_settings.granularity, &result);
+	block = fake_block_reserve(
+		bytes,
+		alignment > fake_settings.granularity ? alignment : fake_settings.granularity,
+		&result);
 	if (block != NULL)
 		*dptr = block->base;
 	return fake_leave(result);
@@ -188,13 +200,15 @@ int cuMemAddressFree(uint64_t dptr, size_t bytes)
 	if (result != OK)
 		return result;
 	block = fake_block_at(dptr);
-	if (block == NULL || !block->is_reserved || block->base != dptr || block->bytes != bytes || is_mapped(dptr, bytes))
+	if (block == NULL || !block->is_reserved || block->base != dptr || block->bytes != bytes ||
+	    is_mapped(dptr, bytes))
 		return fake_leave(INVALID_VALUE);
 	fake_block_free(block);
 	return fake_leave(OK);
 }
 
-int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle, unsigned long long flags)
+int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long handle,
+	     unsigned long long flags)
 {
 	const struct fake_block *block;
 	struct physical *physical;
@@ -205,11 +219,12 @@ int cuMemMap(uint64_t dptr, size_t bytes, size_t offset, unsigned long long hand
 		return result;
 	block = fake_block_at(dptr);
 	physical = find(handle);
-	if (physical == NULL || block == NULL || !block->is_reserved || bytes == 0 || flags != 0 || offset != 0 ||
-	    bytes > physical->bytes || dptr + bytes > block->base + block->bytes || dptr % fake_settings.granularity != 0 ||
-	    is_mapped(dptr, bytes))
+	if (physical == NULL || block == NULL || !block->is_reserved || bytes == 0 || flags != 0 ||
+	    offset != 0 || bytes > physical->bytes || dptr + bytes > block->base + block->bytes ||
+	    dptr % fake_settings.granularity != 0 || is_mapped(dptr, bytes))
 		return fake_leave(INVALID_VALUE);
-	if (mmap((void *)(uintptr_t)dptr, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd, 0) == MAP_FAILED)
+	if (mmap((void *)(uintptr_t)dptr, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd,
+		 0) == MAP_FAILED)
 		return fake_leave(OUT_OF_MEMORY);
 	mapping = fake_alloc(sizeof(*mapping));
 	mapping->start = dptr;
@@ -228,7 +243,7 @@ static void unmap(struct mapping **link)
 
 	*link = mapping->next;
 	if (mmap((void *)(uintptr_t)mapping->start, mapping->bytes, PROT_NONE,
-	         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
 		abort();
 	free(mapping);
 	physical->mappings--;
@@ -274,7 +289,7 @@ static int set_access(uint64_t dptr, size_t bytes, const struct fake_access *acc
 		if (access->flags == 3)
 			mapping->devices |= 1u << access->location.id;
 		if (mprotect((void *)(uintptr_t)mapping->start, mapping->bytes,
-		             mapping->devices ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+			     mapping->devices ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
 			return OUT_OF_MEMORY;
 	}
 	return OK;

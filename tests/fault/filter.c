@@ -1,4 +1,5 @@
-/* filter.c -- see filter.h. With -DPROGRAM, a program: filter SPEC COMMAND... runs a command under such a filter. */
+/* filter.c -- see filter.h. With -DPROGRAM, a program: filter SPEC COMMAND... runs a command under
+ * such a filter. */
 #include "filter.h"
 
 #include <errno.h>
@@ -14,19 +15,25 @@
 #include <unistd.h>
 
 #define STEPS_MAX 200
-#define ARGUMENT(i) (offsetof(struct seccomp_data, args) + 8 * (i)) /* its low half, on little-endian machines */
+/* its low half, on little-endian machines */
+#define ARGUMENT(i) (offsetof(struct seccomp_data, args) + 8 * (i))
 
 static const struct {
 	char name[24];
 	int number;
 } calls[] = {
 #define X(name) {#name, SYS_##name},
-	X(clock_gettime) X(clock_nanosleep) X(clone3) X(close_range) X(connect) X(futex) X(getrusage) X(madvise) X(mkdirat)
-	X(mprotect) X(munmap) X(nanosleep) X(openat) X(ppoll) X(prctl) X(pread64) X(process_vm_readv) X(pwrite64)
-	X(renameat) X(rt_sigprocmask) X(rt_sigtimedwait) X(sched_getaffinity) X(sched_setaffinity) X(sched_yield) X(setrlimit) X(gettid)
-	X(socket) X(statfs) X(fstatfs) X(sysinfo) X(tgkill) X(unlinkat) X(ftruncate) X(clone) X(perf_event_open) X(membarrier)
+	X(clock_gettime) X(clock_nanosleep) X(clone3) X(close_range) X(connect) X(futex)
+		X(getrusage) X(madvise) X(mkdirat) X(mprotect) X(munmap) X(nanosleep) X(openat)
+			X(ppoll) X(prctl) X(pread64) X(process_vm_readv) X(pwrite64) X(renameat)
+				X(rt_sigprocmask) X(rt_sigtimedwait) X(sched_getaffinity)
+					X(sched_setaffinity) X(sched_yield) X(setrlimit) X(gettid)
+						X(socket) X(statfs) X(fstatfs) X(sysinfo) X(tgkill)
+							X(unlinkat) X(ftruncate) X(clone)
+								X(perf_event_open) X(membarrier)
 #ifdef SYS_mkdir
-	X(mkdir) X(unlink) X(rename) X(poll)
+									X(mkdir) X(unlink) X(rename)
+										X(poll)
 #endif
 #undef X
 };
@@ -34,7 +41,8 @@ static const struct {
 static const struct {
 	char name[8];
 	unsigned int code;
-} codes[] = {{"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EINVAL", EINVAL}, {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"EACCES", EACCES}};
+} codes[] = {{"EPERM", EPERM},   {"ENOSYS", ENOSYS}, {"EINVAL", EINVAL},
+	     {"ENOMEM", ENOMEM}, {"EAGAIN", EAGAIN}, {"EACCES", EACCES}};
 
 struct program {
 	struct sock_filter steps[STEPS_MAX];
@@ -52,13 +60,17 @@ static void add_call(struct program *to, int number, long command, unsigned int 
 {
 	const unsigned int place = number == SYS_futex ? ARGUMENT(1) : ARGUMENT(0);
 
-	add(to, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)));
+	add(to, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+					     offsetof(struct seccomp_data, nr)));
 	if (command < 0) {
-		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)number, 0, 1));
+		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						     (unsigned int)number, 0, 1));
 	} else {
-		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)number, 0, 3));
+		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						     (unsigned int)number, 0, 3));
 		add(to, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, place));
-		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)command, 0, 1));
+		add(to, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+						     (unsigned int)command, 0, 1));
 	}
 	add(to, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | code));
 }
@@ -92,7 +104,8 @@ static bool parse_group(struct program *to, char *group)
 	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 		if (strcmp(codes[i].name, group) == 0)
 			code = codes[i].code;
-	for (char *word = strtok_r(colon + 1, ",", &rest); word && good; word = strtok_r(NULL, ",", &rest))
+	for (char *word = strtok_r(colon + 1, ",", &rest); word && good;
+	     word = strtok_r(NULL, ",", &rest))
 		good = parse_call(to, word, code);
 	return good && code;
 }
@@ -112,7 +125,8 @@ bool refuse(const char *spec, bool everywhere)
 	add(&program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
 	given.len = program.count;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, everywhere ? SECCOMP_FILTER_FLAG_TSYNC : 0, &given) == 0;
+	       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+		       everywhere ? SECCOMP_FILTER_FLAG_TSYNC : 0, &given) == 0;
 }
 
 #ifdef PROGRAM

@@ -1,5 +1,5 @@
-/* heap_faults.c -- a program that expects the machine to refuse: it prints what it got, and must print the same with
- * the shim as without. Its arguments are limits to set upon itself, in order:
+/* heap_faults.c -- a program that expects the machine to refuse: it prints what it got, and must
+ * print the same with the shim as without. Its arguments are limits to set upon itself, in order:
  *   as MB     address space from here on (above what is mapped already)
  *   nproc     no more threads or processes (needs a user that is not root)
  *   fds       no descriptor but the three
@@ -20,7 +20,7 @@ static char *blocks[20000];
 
 static void limit(int what, rlim_t value)
 {
-	struct rlimit both = { value, value };
+	struct rlimit both = {value, value};
 
 	if (setrlimit(what, &both) != 0)
 		printf("setrlimit: %s\n", strerror(errno));
@@ -46,7 +46,8 @@ static void set_limits(int argc, char **argv)
 	}
 }
 
-/* Allocates until refused or until the table is full; what was given must hold what is written into it. */
+/* Allocates until refused or until the table is full; what was given must hold what is written into
+ * it. */
 static void fill_up(void)
 {
 	unsigned count = 0, wrong = 0;
@@ -61,7 +62,11 @@ static void fill_up(void)
 	for (unsigned i = 0; i < count; i++)
 		for (unsigned at = 0; at < 10000; at += 999)
 			wrong += blocks[i][at] != (char)i;
-	printf("%s, %u wrong\n", count == 20000 ? "all given" : code == ENOMEM ? "refused with ENOMEM" : "refused oddly", wrong);
+	printf("%s, %u wrong\n",
+	       count == 20000   ? "all given"
+	       : code == ENOMEM ? "refused with ENOMEM"
+				: "refused oddly",
+	       wrong);
 	for (unsigned i = 0; i < count; i++)
 		free(blocks[i]);
 	/* What was freed can be had again, the rest still works. */

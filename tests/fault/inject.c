@@ -1,10 +1,16 @@
-/* inject.c -- linked into a shim for tests, between it and libc (fault.mk): counts the calls of each function of inject.def
- * that the shim and the jemalloc inside it make, and lets those fail that it is told to. By the environment:
- *   INJECT_FAULTS  faults separated by commas, NAME:WHICH or NAME:WHICH=WHAT. NAME: a function, or * for all. WHICH: 3,
- *                  3-8, 3+ (from the third call on) or /7 (every seventh). WHAT: an errno by name; HALF: a read or write
- *                  does half of it; END: a read finds the end, a write has no room. Without: the errno that is usual for it.
- *   INJECT_COUNTS  a file of COUNTS_BYTES zero bytes, into which is counted: struct row for each function, in the order of
- *                  the list. Shared with children, so that the third call is the third of all of them.
+/* inject.c -- linked into a shim for tests, between it and libc (fault.mk): counts the calls of
+ * each function of inject.def that the shim and the jemalloc inside it make, and lets those fail
+ * that it is told to. By the environment:
+ *   INJECT_FAULTS  faults separated by commas, NAME:WHICH or NAME:WHICH=WHAT. NAME: a function, or
+ *     * for all. WHICH: 3,
+ *                  3-8, 3+ (from the third call on) or /7 (every seventh). WHAT: an errno by name;
+ *                    HALF: a read or write
+ *                  does half of it; END: a read finds the end, a write has no room. Without: the
+ *                    errno that is usual for it.
+ *   INJECT_COUNTS  a file of COUNTS_BYTES zero bytes, into which is counted: struct row for each
+ *     function, in the order of
+ *                  the list. Shared with children, so that the third call is the third of all of
+ *                    them.
  * The first call of all reads them: long before any constructor. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -46,15 +52,15 @@ enum function {
 	INJECT_FUNCTIONS(X)
 #undef X
 #define X(name, usual) FN_##name,
-	INJECT_BY_HAND(X)
+		INJECT_BY_HAND(X)
 #undef X
 #define X(name, parameters, arguments) FN_next_##name,
-	INJECT_NEXT(X)
+			INJECT_NEXT(X)
 #undef X
 #define X(name, usual) FN_sys_##name,
-	INJECT_SYSCALLS(X)
+				INJECT_SYSCALLS(X)
 #undef X
-	FN_COUNT
+					FN_COUNT
 };
 
 static const struct {
@@ -65,13 +71,13 @@ static const struct {
 	INJECT_FUNCTIONS(X)
 #undef X
 #define X(name, usual) {#name, usual},
-	INJECT_BY_HAND(X)
+		INJECT_BY_HAND(X)
 #undef X
 #define X(name, parameters, arguments) {"next_" #name, ENOMEM},
-	INJECT_NEXT(X)
+			INJECT_NEXT(X)
 #undef X
 #define X(name, usual) {"sys_" #name, usual},
-	INJECT_SYSCALLS(X)
+				INJECT_SYSCALLS(X)
 #undef X
 };
 
@@ -80,11 +86,13 @@ static const struct {
 	int code;
 } codes[] = {
 #define X(name) {#name, name},
-	X(EACCES) X(EAGAIN) X(EBADF) X(EBUSY) X(ECONNREFUSED) X(EEXIST) X(EFAULT) X(EFBIG) X(EINTR) X(EINVAL) X(EIO)
-	X(EISDIR) X(ELOOP) X(EMFILE) X(ENAMETOOLONG) X(ENFILE) X(ENODEV) X(ENOENT) X(ENOMEM) X(ENOSPC) X(ENOSYS)
-	X(ENOTCONN) X(ENOTDIR) X(EOVERFLOW) X(EPERM) X(EPIPE) X(EROFS) X(ESRCH) X(ETIMEDOUT) X(ETXTBSY)
+	X(EACCES) X(EAGAIN) X(EBADF) X(EBUSY) X(ECONNREFUSED) X(EEXIST) X(EFAULT) X(EFBIG) X(EINTR)
+		X(EINVAL) X(EIO) X(EISDIR) X(ELOOP) X(EMFILE) X(ENAMETOOLONG) X(ENFILE) X(ENODEV)
+			X(ENOENT) X(ENOMEM) X(ENOSPC) X(ENOSYS) X(ENOTCONN) X(ENOTDIR) X(EOVERFLOW)
+				X(EPERM) X(EPIPE) X(EROFS) X(ESRCH) X(ETIMEDOUT) X(ETXTBSY)
 #undef X
-	{"HALF", CODE_HALF}, {"END", CODE_END},
+					{"HALF", CODE_HALF},
+	{"END", CODE_END},
 };
 
 struct row {
@@ -95,10 +103,10 @@ struct row {
 _Static_assert(sizeof(struct row) * FN_COUNT <= COUNTS_BYTES, "the file has room for all rows");
 
 struct fault {
-	int function;          /* FN_COUNT: all */
-	uint64_t from, to;     /* the first and last call that fails */
-	uint64_t every;        /* 0: not by steps */
-	int code;              /* 0: the usual one */
+	int function;      /* FN_COUNT: all */
+	uint64_t from, to; /* the first and last call that fails */
+	uint64_t every;    /* 0: not by steps */
+	int code;          /* 0: the usual one */
 };
 
 static struct row own_rows[FN_COUNT];
@@ -107,8 +115,8 @@ static struct fault faults[FAULTS_MAX];
 static int faults_count;
 static _Atomic int state; /* 0 new, 1 being read, 2 ready; release/acquire with all above */
 
-#define X(type, name, parameters, arguments, failed, usual) \
-	extern type __real_##name parameters;               \
+#define X(type, name, parameters, arguments, failed, usual)                                        \
+	extern type __real_##name parameters;                                                      \
 	type __wrap_##name parameters;
 INJECT_FUNCTIONS(X)
 #undef X
@@ -116,7 +124,8 @@ extern int __real_open(const char *path, int flags, ...);
 extern int __real_close(int fd);
 extern ssize_t __real_read(int fd, void *out, size_t bytes);
 extern ssize_t __real_write(int fd, const void *from, size_t bytes);
-extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
+extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
+			unsigned long d);
 extern long __real_sysconf(int name);
 extern long __real_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 extern void *__real_mt_symbol(void *handle, const char *name);
@@ -197,7 +206,8 @@ static bool parse_fault(const char *text, size_t length, struct fault *out)
 		for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
 			if (is_word(at + 1, (size_t)(text + length - at) - 1, codes[i].name))
 				out->code = codes[i].code;
-	return out->function >= 0 && out->from && (at == text + length || (*at == '=' && out->code));
+	return out->function >= 0 && out->from &&
+	       (at == text + length || (*at == '=' && out->code));
 }
 
 static void parse_faults(const char *text)
@@ -230,7 +240,8 @@ static void share_rows(const char *path)
 		memcpy(rows[i].name, functions[i].name, sizeof(rows[i].name));
 }
 
-/* False before libc has set environ, and for what another thread or a signal handler calls meanwhile. */
+/* False before libc has set environ, and for what another thread or a signal handler calls
+ * meanwhile. */
 static bool is_ready(void)
 {
 	int expected = 0;
@@ -247,17 +258,21 @@ static bool is_ready(void)
 	return true;
 }
 
-/* "*" leaves out those that no kernel refuses once and grants the next moment: whoever blocks signals must open them again. */
+/* "*" leaves out those that no kernel refuses once and grants the next moment: whoever blocks
+ * signals must open them again. */
 static bool is_one_of_all(int function)
 {
-	return function != FN_pthread_sigmask && function != FN_sigprocmask && function != FN_sys_rt_sigprocmask;
+	return function != FN_pthread_sigmask && function != FN_sigprocmask &&
+	       function != FN_sys_rt_sigprocmask;
 }
 
 static bool applies(const struct fault *fault, int function, uint64_t call)
 {
-	if (fault->function != function && (fault->function != FN_COUNT || !is_one_of_all(function)))
+	if (fault->function != function &&
+	    (fault->function != FN_COUNT || !is_one_of_all(function)))
 		return false;
-	return call >= fault->from && call <= fault->to && (!fault->every || call % fault->every == 0);
+	return call >= fault->from && call <= fault->to &&
+	       (!fault->every || call % fault->every == 0);
 }
 
 /* 0: this call is to be made; else what it fails with. */
@@ -285,23 +300,23 @@ static int whole(int code)
 
 /* ---- the calls ---- */
 
-#define X(type, name, parameters, arguments, failed, usual)      \
-	type __wrap_##name parameters                            \
-	{                                                        \
-		int code = whole(fault_of(FN_##name));           \
-                                                                 \
-		return code ? (failed) : __real_##name arguments; \
+#define X(type, name, parameters, arguments, failed, usual)                                        \
+	type __wrap_##name parameters                                                              \
+	{                                                                                          \
+		int code = whole(fault_of(FN_##name));                                             \
+                                                                                                   \
+		return code ? (failed) : __real_##name arguments;                                  \
 	}
 INJECT_FUNCTIONS(X)
 #undef X
 
 static const struct mt_heap_ops *next_real;
-#define X(name, parameters, arguments)                                   \
-	static void *next_##name parameters                              \
-	{                                                                \
-		int code = whole(fault_of(FN_next_##name));              \
-                                                                         \
-		return code ? ERRNO(NULL) : next_real->name arguments;   \
+#define X(name, parameters, arguments)                                                             \
+	static void *next_##name parameters                                                        \
+	{                                                                                          \
+		int code = whole(fault_of(FN_next_##name));                                        \
+                                                                                                   \
+		return code ? ERRNO(NULL) : next_real->name arguments;                             \
 	}
 INJECT_NEXT(X)
 #undef X
@@ -385,8 +400,8 @@ void *__wrap_mt_symbol(void *handle, const char *name)
 
 static int function_of(long number)
 {
-#define X(name, usual)            \
-	if (number == SYS_##name) \
+#define X(name, usual)                                                                             \
+	if (number == SYS_##name)                                                                  \
 		return FN_sys_##name;
 	INJECT_SYSCALLS(X)
 #undef X
@@ -402,7 +417,8 @@ static long do_part(int function, int code, const long words[7])
 	if (reads && code == CODE_END)
 		return 0;
 	if ((reads || writes) && code == CODE_HALF)
-		return __real_mt_raw_syscall_call(words[0], words[1], words[2], (words[3] + 1) / 2, words[4], words[5], words[6]);
+		return __real_mt_raw_syscall_call(words[0], words[1], words[2], (words[3] + 1) / 2,
+						  words[4], words[5], words[6]);
 	errno = code > 0 ? code : code == CODE_END && writes ? ENOSPC : EIO;
 	return -1;
 }

@@ -1,8 +1,10 @@
-/* phases.c [WORD...] -- a program with a whole life, in which anything of the shim's may fail: it must say the same as
- * without the shim, and end the same way. What the machine itself may refuse now and then (memory, a thread, a process) it
- * asks for again, as programs do; a refusal that is no honest one is told. Words:
+/* phases.c [WORD...] -- a program with a whole life, in which anything of the shim's may fail: it
+ * must say the same as without the shim, and end the same way. What the machine itself may refuse
+ * now and then (memory, a thread, a process) it asks for again, as programs do; a refusal that is
+ * no honest one is told. Words:
  *   control file      MTCTL is run upon this process, with the arguments that stand in MTCTL_WORDS
- *   refuse    the system calls that REFUSED names are refused from main on, in all threads (filter.c)
+ *   refuse    the system calls that REFUSED names are refused from main on, in all threads
+ *     (filter.c)
  *   leave     main ends by pthread_exit; a thread writes the last line
  *   fds       no descriptor but the three is to be had, from the first phase on
  *   idle      rests for 1.5 s more */
@@ -25,13 +27,13 @@
 
 #include "filter.h"
 
-#define END_STATUS   5
-#define TRIES        400  /* 5 ms apart */
-#define THREADS      3
-#define HANDED       100
-#define SMALL_COUNT  8000
-#define LARGE_COUNT  120
-#define LARGE_BYTES  (128 * 1024)
+#define END_STATUS  5
+#define TRIES       400 /* 5 ms apart */
+#define THREADS     3
+#define HANDED      100
+#define SMALL_COUNT 8000
+#define LARGE_COUNT 120
+#define LARGE_BYTES (128 * 1024)
 
 static _Atomic unsigned odd; /* refusals that were not honest, and contents that were not kept */
 static void *handed[THREADS][HANDED];
@@ -64,15 +66,15 @@ static _Noreturn void give_up(const char *what)
 	_exit(9);
 }
 
-#define INSIST(type, what, call)                                        \
-	({                                                              \
-		int tries_ = 0;                                         \
-		type got_;                                              \
-                                                                        \
-		while (!(got_ = (call)))                                \
-			if (!may_ask_again(&tries_, errno, ENOMEM))     \
-				give_up(what);                          \
-		got_;                                                   \
+#define INSIST(type, what, call)                                                                   \
+	({                                                                                         \
+		int tries_ = 0;                                                                    \
+		type got_;                                                                         \
+                                                                                                   \
+		while (!(got_ = (call)))                                                           \
+			if (!may_ask_again(&tries_, errno, ENOMEM))                                \
+				give_up(what);                                                     \
+		got_;                                                                              \
 	})
 
 static unsigned char *get(size_t bytes)
@@ -142,7 +144,8 @@ static void family(void)
 	aligned[1] = INSIST(void *, "aligned_alloc", aligned_alloc(256, 1024));
 	aligned[2] = INSIST(void *, "memalign", memalign(64, 100000));
 	aligned[3] = INSIST(void *, "valloc", valloc(5000));
-	odd += (uintptr_t)aligned[0] % 4096 || (uintptr_t)aligned[1] % 256 || (uintptr_t)aligned[2] % 64;
+	odd += (uintptr_t)aligned[0] % 4096 || (uintptr_t)aligned[1] % 256 ||
+	       (uintptr_t)aligned[2] % 64;
 	errno = 0;
 	odd += malloc(huge) != NULL || errno != ENOMEM;
 	for (int i = 0; i < 4; i++)
@@ -224,10 +227,12 @@ static void rest(void)
 
 /* ---- from outside ---- */
 
-/* As mtctl would be started by somebody else: without the shim. What it finds and answers is not this program's affair. */
+/* As mtctl would be started by somebody else: without the shim. What it finds and answers is not
+ * this program's affair. */
 static void be_rung(void)
 {
-	char pid[16], *words = getenv("MTCTL_WORDS"), *arguments[12] = {getenv("MTCTL")}, *at, *environment[4] = {NULL};
+	char pid[16], *words = getenv("MTCTL_WORDS"), *arguments[12] = {getenv("MTCTL")}, *at,
+		      *environment[4] = {NULL};
 	posix_spawn_file_actions_t actions;
 	int count = 1, status, inherited = 0;
 	pid_t child;
@@ -259,7 +264,8 @@ static void count_signal(int sig)
 	handled++;
 }
 
-/* Whether the kernel has a handler for it: without the shim the signal would kill, and so it does where that was refused. */
+/* Whether the kernel has a handler for it: without the shim the signal would kill, and so it does
+ * where that was refused. */
 static bool is_caught(int sig)
 {
 	char line[256];

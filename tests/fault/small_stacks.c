@@ -1,5 +1,6 @@
-/* small_stacks.c KB -- threads whose first call of malloc comes when the process may map hardly anything more, KB at most: what
- * they are refused must be refused with ENOMEM, and what they are given must hold. */
+/* small_stacks.c KB -- threads whose first call of malloc comes when the process may map hardly
+ * anything more, KB at most: what they are refused must be refused with ENOMEM, and what they are
+ * given must hold. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -55,7 +56,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], &attr, run, NULL) != 0)
 			return 3;
-	/* What jemalloc has mapped and not given yet is used up, as far as that goes by allocating. */
+	/* What jemalloc has mapped and not given yet is used up, as far as that goes by allocating.
+	 */
 	limit.rlim_cur = limit.rlim_max = mapped_bytes() + strtoul(argv[1], NULL, 10) * 1024;
 	if (setrlimit(RLIMIT_AS, &limit) != 0)
 		return 4;

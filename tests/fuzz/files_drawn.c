@@ -17,10 +17,11 @@ static void expect_picture(const char *path)
 
 	fuzz_expect(text && strncmp(text, "<?xml", 5) == 0, "a picture of %zu bytes", length);
 	for (const char *at = text; (at = strchr(at, '<')); at++)
-		fuzz_expect(strchr("?/sgtrp", at[1]) && strncmp(at, "<script", 7) != 0, "%.20s", at);
+		fuzz_expect(strchr("?/sgtrp", at[1]) && strncmp(at, "<script", 7) != 0, "%.20s",
+			    at);
 	for (size_t i = 0; i < length; i++)
-		fuzz_expect((unsigned char)text[i] >= ' ' || text[i] == '\n', "byte %zu is 0x%02x", i,
-			    (unsigned char)text[i]);
+		fuzz_expect((unsigned char)text[i] >= ' ' || text[i] == '\n', "byte %zu is 0x%02x",
+			    i, (unsigned char)text[i]);
 	free(text);
 }
 
@@ -59,9 +60,11 @@ bool fuzz_read_recording(const struct fuzz_part *part, struct mt_recording *out)
 	fuzz_expect_text("a recording's warning", out->warning.text, sizeof(out->warning.text));
 	fuzz_expect_text("a recording's host", out->host, sizeof(out->host));
 	for (size_t i = 0; i < out->processes_count; i++)
-		fuzz_expect_text("a command", out->processes[i].command, sizeof(out->processes[i].command));
+		fuzz_expect_text("a command", out->processes[i].command,
+				 sizeof(out->processes[i].command));
 	for (size_t i = 1; i < out->samples_count; i++)
-		fuzz_expect(out->samples[i - 1].time_ns <= out->samples[i].time_ns, "sample %zu", i);
+		fuzz_expect(out->samples[i - 1].time_ns <= out->samples[i].time_ns, "sample %zu",
+			    i);
 	return true;
 }
 

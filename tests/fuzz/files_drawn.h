@@ -1,4 +1,5 @@
-/* files_drawn.h -- the half of fuzz_files.c that becomes pictures: recordings and the blocks of a pool. */
+/* files_drawn.h -- the half of fuzz_files.c that becomes pictures: recordings and the blocks of a
+ * pool. */
 #ifndef MT_TEST_FILES_DRAWN_H
 #define MT_TEST_FILES_DRAWN_H
 

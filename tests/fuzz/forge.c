@@ -21,92 +21,174 @@ struct member {
 	bool is_text;
 };
 
-#define NUMBER(type, member) {#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), false}
-#define TEXT(type, member)   {#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), true}
+#define NUMBER(type, member)                                                                       \
+	{                                                                                          \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), false  \
+	}
+#define TEXT(type, member)                                                                         \
+	{                                                                                          \
+#member, offsetof(struct type, member), sizeof(((struct type *)0)->member), true   \
+	}
 
-static const struct member head_members[] = {
-	NUMBER(mt_stats_head, magic), NUMBER(mt_stats_head, version), NUMBER(mt_stats_head, head_bytes),
-	NUMBER(mt_stats_head, fields_count), NUMBER(mt_stats_head, record_bytes), NUMBER(mt_stats_head, sample_bytes),
-	NUMBER(mt_stats_head, settings_count), NUMBER(mt_stats_head, device_bytes), NUMBER(mt_stats_head, devices_count),
-	NUMBER(mt_stats_head, oom_bytes), NUMBER(mt_stats_head, alarm_bytes), NUMBER(mt_stats_head, class_bytes),
-	NUMBER(mt_stats_head, classes_count), NUMBER(mt_stats_head, driver_version), NUMBER(mt_stats_head, pid),
-	NUMBER(mt_stats_head, start_ticks), NUMBER(mt_stats_head, pidns), TEXT(mt_stats_head, shim_version),
-	TEXT(mt_stats_head, comm), TEXT(mt_stats_head, allocator), TEXT(mt_stats_head, evidence), TEXT(mt_stats_head, mode),
-	TEXT(mt_stats_head, conf), TEXT(mt_stats_head, python), TEXT(mt_stats_head, cuda), NUMBER(mt_stats_head, time_ns),
-	NUMBER(mt_stats_head, records_count), NUMBER(mt_stats_head, samples_count), NUMBER(mt_stats_head, ooms_count),
-	NUMBER(mt_stats_head, alarms_count), NUMBER(mt_stats_head, classes_time_ns), TEXT(mt_stats_head, limit_source),
-	NUMBER(mt_stats_head, world_size), TEXT(mt_stats_head, rank), TEXT(mt_stats_head, rank_source),
-	NUMBER(mt_stats_head, stack_start),
-#define X(name, kind, help) {#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
-	MT_STATS_FIELDS(X)
+static const struct member head_members[] = {NUMBER(mt_stats_head, magic),
+					     NUMBER(mt_stats_head, version),
+					     NUMBER(mt_stats_head, head_bytes),
+					     NUMBER(mt_stats_head, fields_count),
+					     NUMBER(mt_stats_head, record_bytes),
+					     NUMBER(mt_stats_head, sample_bytes),
+					     NUMBER(mt_stats_head, settings_count),
+					     NUMBER(mt_stats_head, device_bytes),
+					     NUMBER(mt_stats_head, devices_count),
+					     NUMBER(mt_stats_head, oom_bytes),
+					     NUMBER(mt_stats_head, alarm_bytes),
+					     NUMBER(mt_stats_head, class_bytes),
+					     NUMBER(mt_stats_head, classes_count),
+					     NUMBER(mt_stats_head, driver_version),
+					     NUMBER(mt_stats_head, pid),
+					     NUMBER(mt_stats_head, start_ticks),
+					     NUMBER(mt_stats_head, pidns),
+					     TEXT(mt_stats_head, shim_version),
+					     TEXT(mt_stats_head, comm),
+					     TEXT(mt_stats_head, allocator),
+					     TEXT(mt_stats_head, evidence),
+					     TEXT(mt_stats_head, mode),
+					     TEXT(mt_stats_head, conf),
+					     TEXT(mt_stats_head, python),
+					     TEXT(mt_stats_head, cuda),
+					     NUMBER(mt_stats_head, time_ns),
+					     NUMBER(mt_stats_head, records_count),
+					     NUMBER(mt_stats_head, samples_count),
+					     NUMBER(mt_stats_head, ooms_count),
+					     NUMBER(mt_stats_head, alarms_count),
+					     NUMBER(mt_stats_head, classes_time_ns),
+					     TEXT(mt_stats_head, limit_source),
+					     NUMBER(mt_stats_head, world_size),
+					     TEXT(mt_stats_head, rank),
+					     TEXT(mt_stats_head, rank_source),
+					     NUMBER(mt_stats_head, stack_start),
+#define X(name, kind, help)                                                                        \
+	{#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
+					     MT_STATS_FIELDS(X)
 #undef X
 };
 
 static const struct member setting_members[] = {
-	TEXT(mt_stats_setting, name), TEXT(mt_stats_setting, value), TEXT(mt_stats_setting, origin),
+	TEXT(mt_stats_setting, name),
+	TEXT(mt_stats_setting, value),
+	TEXT(mt_stats_setting, origin),
 };
 
 static const struct member device_members[] = {
 #define X(name, kind, help) NUMBER(mt_stats_device, name),
 	MT_DEVICE_FIELDS(X)
 #undef X
-	TEXT(mt_stats_device, name), TEXT(mt_stats_device, pci), TEXT(mt_stats_device, mode),
+		TEXT(mt_stats_device, name),
+	TEXT(mt_stats_device, pci),
+	TEXT(mt_stats_device, mode),
 };
 
 static const struct member oom_members[] = {
-	NUMBER(mt_stats_oom, number), NUMBER(mt_stats_oom, time_ns), NUMBER(mt_stats_oom, device),
-	NUMBER(mt_stats_oom, asked_bytes), NUMBER(mt_stats_oom, free_bytes), NUMBER(mt_stats_oom, total_bytes),
-	NUMBER(mt_stats_oom, allocated_bytes), NUMBER(mt_stats_oom, reserved_bytes), NUMBER(mt_stats_oom, idle_bytes),
-	NUMBER(mt_stats_oom, largest_idle_bytes), NUMBER(mt_stats_oom, framework_idle_bytes),
-	NUMBER(mt_stats_oom, reserved_peak_bytes), NUMBER(mt_stats_oom, num_alloc_retries), NUMBER(mt_stats_oom, num_ooms),
-	NUMBER(mt_stats_oom, others_bytes), NUMBER(mt_stats_oom, others_count), NUMBER(mt_stats_oom, unreported_count),
-	NUMBER(mt_stats_oom, others_known), NUMBER(mt_stats_oom, cause), TEXT(mt_stats_oom, function),
+	NUMBER(mt_stats_oom, number),
+	NUMBER(mt_stats_oom, time_ns),
+	NUMBER(mt_stats_oom, device),
+	NUMBER(mt_stats_oom, asked_bytes),
+	NUMBER(mt_stats_oom, free_bytes),
+	NUMBER(mt_stats_oom, total_bytes),
+	NUMBER(mt_stats_oom, allocated_bytes),
+	NUMBER(mt_stats_oom, reserved_bytes),
+	NUMBER(mt_stats_oom, idle_bytes),
+	NUMBER(mt_stats_oom, largest_idle_bytes),
+	NUMBER(mt_stats_oom, framework_idle_bytes),
+	NUMBER(mt_stats_oom, reserved_peak_bytes),
+	NUMBER(mt_stats_oom, num_alloc_retries),
+	NUMBER(mt_stats_oom, num_ooms),
+	NUMBER(mt_stats_oom, others_bytes),
+	NUMBER(mt_stats_oom, others_count),
+	NUMBER(mt_stats_oom, unreported_count),
+	NUMBER(mt_stats_oom, others_known),
+	NUMBER(mt_stats_oom, cause),
+	TEXT(mt_stats_oom, function),
 	TEXT(mt_stats_oom, advice),
 };
 
 static const struct member alarm_members[] = {
-	NUMBER(mt_stats_alarm, number), NUMBER(mt_stats_alarm, time_ns), NUMBER(mt_stats_alarm, limit_bytes),
-	NUMBER(mt_stats_alarm, rss_bytes), NUMBER(mt_stats_alarm, anon_bytes), NUMBER(mt_stats_alarm, swap_bytes),
-	NUMBER(mt_stats_alarm, heap_live_bytes), NUMBER(mt_stats_alarm, heap_dirty_bytes),
-	NUMBER(mt_stats_alarm, heap_pinned_bytes), NUMBER(mt_stats_alarm, other_anon_bytes),
-	NUMBER(mt_stats_alarm, gpu_pinned_bytes), NUMBER(mt_stats_alarm, threads_count), TEXT(mt_stats_alarm, advice),
+	NUMBER(mt_stats_alarm, number),
+	NUMBER(mt_stats_alarm, time_ns),
+	NUMBER(mt_stats_alarm, limit_bytes),
+	NUMBER(mt_stats_alarm, rss_bytes),
+	NUMBER(mt_stats_alarm, anon_bytes),
+	NUMBER(mt_stats_alarm, swap_bytes),
+	NUMBER(mt_stats_alarm, heap_live_bytes),
+	NUMBER(mt_stats_alarm, heap_dirty_bytes),
+	NUMBER(mt_stats_alarm, heap_pinned_bytes),
+	NUMBER(mt_stats_alarm, other_anon_bytes),
+	NUMBER(mt_stats_alarm, gpu_pinned_bytes),
+	NUMBER(mt_stats_alarm, threads_count),
+	TEXT(mt_stats_alarm, advice),
 };
 
 static const struct member class_members[] = {
-	NUMBER(mt_stats_class, block_bytes), NUMBER(mt_stats_class, live_count),
+	NUMBER(mt_stats_class, block_bytes),
+	NUMBER(mt_stats_class, live_count),
 };
 
 static const struct member record_members[] = {
-	NUMBER(mt_stats_record, number), NUMBER(mt_stats_record, time_ns), NUMBER(mt_stats_record, duration_ns),
-	NUMBER(mt_stats_record, gc_collected_count), NUMBER(mt_stats_record, round), NUMBER(mt_stats_record, request_seq),
-	NUMBER(mt_stats_record, rss_before_bytes), NUMBER(mt_stats_record, rss_after_bytes),
-	NUMBER(mt_stats_record, anon_before_bytes), NUMBER(mt_stats_record, anon_after_bytes),
-	NUMBER(mt_stats_record, live_before_bytes), NUMBER(mt_stats_record, live_after_bytes),
-	NUMBER(mt_stats_record, gpu_before_bytes), NUMBER(mt_stats_record, gpu_after_bytes), NUMBER(mt_stats_record, reason),
-	NUMBER(mt_stats_record, level), NUMBER(mt_stats_record, result), NUMBER(mt_stats_record, gc_state),
-	NUMBER(mt_stats_record, merged), NUMBER(mt_stats_record, gpu_state), NUMBER(mt_stats_record, frameworks),
-	NUMBER(mt_stats_record, pressure_sources), NUMBER(mt_stats_record, pressure_level),
-	NUMBER(mt_stats_record, pressure_used_bytes), NUMBER(mt_stats_record, pressure_limit_bytes),
-	NUMBER(mt_stats_record, pinned_before_bytes), NUMBER(mt_stats_record, pinned_after_bytes),
+	NUMBER(mt_stats_record, number),
+	NUMBER(mt_stats_record, time_ns),
+	NUMBER(mt_stats_record, duration_ns),
+	NUMBER(mt_stats_record, gc_collected_count),
+	NUMBER(mt_stats_record, round),
+	NUMBER(mt_stats_record, request_seq),
+	NUMBER(mt_stats_record, rss_before_bytes),
+	NUMBER(mt_stats_record, rss_after_bytes),
+	NUMBER(mt_stats_record, anon_before_bytes),
+	NUMBER(mt_stats_record, anon_after_bytes),
+	NUMBER(mt_stats_record, live_before_bytes),
+	NUMBER(mt_stats_record, live_after_bytes),
+	NUMBER(mt_stats_record, gpu_before_bytes),
+	NUMBER(mt_stats_record, gpu_after_bytes),
+	NUMBER(mt_stats_record, reason),
+	NUMBER(mt_stats_record, level),
+	NUMBER(mt_stats_record, result),
+	NUMBER(mt_stats_record, gc_state),
+	NUMBER(mt_stats_record, merged),
+	NUMBER(mt_stats_record, gpu_state),
+	NUMBER(mt_stats_record, frameworks),
+	NUMBER(mt_stats_record, pressure_sources),
+	NUMBER(mt_stats_record, pressure_level),
+	NUMBER(mt_stats_record, pressure_used_bytes),
+	NUMBER(mt_stats_record, pressure_limit_bytes),
+	NUMBER(mt_stats_record, pinned_before_bytes),
+	NUMBER(mt_stats_record, pinned_after_bytes),
 };
 
 static const struct member sample_members[] = {
-	NUMBER(mt_stats_sample, time_ns), NUMBER(mt_stats_sample, rss_bytes), NUMBER(mt_stats_sample, anon_bytes),
-	NUMBER(mt_stats_sample, live_bytes), NUMBER(mt_stats_sample, idle_bytes), NUMBER(mt_stats_sample, dirty_bytes),
-	NUMBER(mt_stats_sample, gpu_reserved_bytes), NUMBER(mt_stats_sample, gpu_allocated_bytes),
-	NUMBER(mt_stats_sample, rounds_count), NUMBER(mt_stats_sample, pressure_level),
+	NUMBER(mt_stats_sample, time_ns),
+	NUMBER(mt_stats_sample, rss_bytes),
+	NUMBER(mt_stats_sample, anon_bytes),
+	NUMBER(mt_stats_sample, live_bytes),
+	NUMBER(mt_stats_sample, idle_bytes),
+	NUMBER(mt_stats_sample, dirty_bytes),
+	NUMBER(mt_stats_sample, gpu_reserved_bytes),
+	NUMBER(mt_stats_sample, gpu_allocated_bytes),
+	NUMBER(mt_stats_sample, rounds_count),
+	NUMBER(mt_stats_sample, pressure_level),
 };
 
 static const struct member blocks_members[] = {
-	NUMBER(mt_blocks_head, magic), NUMBER(mt_blocks_head, version), NUMBER(mt_blocks_head, head_bytes),
-	NUMBER(mt_blocks_head, entry_bytes), NUMBER(mt_blocks_head, entries_count), NUMBER(mt_blocks_head, left_out_count),
-	NUMBER(mt_blocks_head, time_ns), NUMBER(mt_blocks_head, duration_ns), NUMBER(mt_blocks_head, longest_hold_ns),
-	NUMBER(mt_blocks_head, decay_ms),
+	NUMBER(mt_blocks_head, magic),           NUMBER(mt_blocks_head, version),
+	NUMBER(mt_blocks_head, head_bytes),      NUMBER(mt_blocks_head, entry_bytes),
+	NUMBER(mt_blocks_head, entries_count),   NUMBER(mt_blocks_head, left_out_count),
+	NUMBER(mt_blocks_head, time_ns),         NUMBER(mt_blocks_head, duration_ns),
+	NUMBER(mt_blocks_head, longest_hold_ns), NUMBER(mt_blocks_head, decay_ms),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define LIST(word, list, type) {word, offsetof(struct mt_stats_file, list), sizeof(struct type), \
-				COUNT(((struct mt_stats_file *)0)->list), type##_rows, COUNT(type##_rows)}
+#define LIST(word, list, type)                                                                     \
+	{                                                                                          \
+		word, offsetof(struct mt_stats_file, list), sizeof(struct type),                   \
+			COUNT(((struct mt_stats_file *)0)->list), type##_rows, COUNT(type##_rows)  \
+	}
 #define mt_stats_setting_rows setting_members
 #define mt_stats_device_rows  device_members
 #define mt_stats_oom_rows     oom_members
@@ -121,9 +203,12 @@ static const struct list {
 	const struct member *members;
 	size_t members_count;
 } lists[] = {
-	LIST("setting", settings, mt_stats_setting), LIST("device", devices, mt_stats_device),
-	LIST("oom", ooms, mt_stats_oom),             LIST("alarm", alarms, mt_stats_alarm),
-	LIST("class", classes, mt_stats_class),      LIST("record", records, mt_stats_record),
+	LIST("setting", settings, mt_stats_setting),
+	LIST("device", devices, mt_stats_device),
+	LIST("oom", ooms, mt_stats_oom),
+	LIST("alarm", alarms, mt_stats_alarm),
+	LIST("class", classes, mt_stats_class),
+	LIST("record", records, mt_stats_record),
 	LIST("sample", samples, mt_stats_sample),
 };
 
@@ -152,7 +237,8 @@ static bool set(void *to, const struct member *members, size_t count, const char
 			memcpy(at, value, length < members[i].bytes ? length : members[i].bytes);
 		} else {
 			number = fuzz_number(value);
-			memcpy(at, &number, members[i].bytes); /* little-endian machines alone are fuzzed on */
+			/* little-endian machines alone are fuzzed on */
+			memcpy(at, &number, members[i].bytes);
 		}
 		return true;
 	}
@@ -162,12 +248,13 @@ static bool set(void *to, const struct member *members, size_t count, const char
 static bool set_in_list(struct mt_stats_file *file, const char *line)
 {
 	for (size_t i = 0; i < COUNT(lists); i++) {
-		const char *rest = after(line, lists[i].word), *member = rest ? strchr(rest, ' ') : NULL;
+		const char *rest = after(line, lists[i].word),
+			   *member = rest ? strchr(rest, ' ') : NULL;
 		size_t place = rest ? (size_t)fuzz_number(rest) % lists[i].elements : 0;
 
 		if (member)
-			return set((char *)file + lists[i].offset + place * lists[i].element_bytes, lists[i].members,
-				   lists[i].members_count, member + 1);
+			return set((char *)file + lists[i].offset + place * lists[i].element_bytes,
+				   lists[i].members, lists[i].members_count, member + 1);
 	}
 	return false;
 }
@@ -270,15 +357,19 @@ static bool take_block(const char *line, struct mt_blocks_entry *out)
 		if (end == line)
 			return false;
 	}
-	*out = (struct mt_blocks_entry){numbers[0], numbers[1], numbers[2], (uint32_t)numbers[3], (uint16_t)numbers[4],
-					(uint8_t)numbers[5], (uint8_t)numbers[6]};
+	*out = (struct mt_blocks_entry){
+		numbers[0],           numbers[1],          numbers[2],         (uint32_t)numbers[3],
+		(uint16_t)numbers[4], (uint8_t)numbers[5], (uint8_t)numbers[6]};
 	return true;
 }
 
 size_t fuzz_forge_blocks(char *text, unsigned char **out)
 {
-	struct mt_blocks_head head = {.magic = MT_BLOCKS_MAGIC, .version = MT_BLOCKS_VERSION, .head_bytes = sizeof(head),
-				      .entry_bytes = sizeof(struct mt_blocks_entry), .time_ns = 1700000000000000000,
+	struct mt_blocks_head head = {.magic = MT_BLOCKS_MAGIC,
+				      .version = MT_BLOCKS_VERSION,
+				      .head_bytes = sizeof(head),
+				      .entry_bytes = sizeof(struct mt_blocks_entry),
+				      .time_ns = 1700000000000000000,
 				      .decay_ms = 5000};
 	size_t room = strlen(text) / 14 + 1, count = 0, cut = SIZE_MAX, bytes;
 	struct mt_blocks_entry *entries = calloc(room, sizeof(*entries));
@@ -302,7 +393,8 @@ size_t fuzz_forge_blocks(char *text, unsigned char **out)
 		head.entries_count = (uint32_t)count;
 	bytes = count * sizeof(*entries);
 	head.entries_sum = mt_checksum(MT_CHECKSUM_START, entries, bytes) + is_unsealed;
-	head.checksum = mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_blocks_head, checksum));
+	head.checksum =
+		mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_blocks_head, checksum));
 	*out = malloc(sizeof(head) + bytes);
 	if (!*out)
 		abort();

@@ -23,7 +23,8 @@ void fuzz_broken(const char *file, int line, const char *promise, const char *fo
 
 /* ---- parts ---- */
 
-static void add_part(struct fuzz_parts *out, const char *name, size_t name_bytes, const char *text, size_t bytes)
+static void add_part(struct fuzz_parts *out, const char *name, size_t name_bytes, const char *text,
+		     size_t bytes)
 {
 	struct fuzz_part *part = &out->list[out->count++];
 
@@ -61,7 +62,8 @@ void fuzz_cut(const uint8_t *data, size_t bytes, struct fuzz_parts *out)
 		const char *body = newline ? newline + 1 : end;
 
 		at = next_mark(body, end);
-		add_part(out, name, (size_t)((newline ? newline : end) - name), body, (size_t)(at - body));
+		add_part(out, name, (size_t)((newline ? newline : end) - name), body,
+			 (size_t)(at - body));
 	}
 }
 
@@ -76,7 +78,8 @@ bool fuzz_is(const struct fuzz_part *part, const char *name, const char **rest)
 {
 	size_t length = strlen(name);
 
-	if (strncmp(part->name, name, length) != 0 || (part->name[length] && part->name[length] != ' '))
+	if (strncmp(part->name, name, length) != 0 ||
+	    (part->name[length] && part->name[length] != ' '))
 		return false;
 	if (rest)
 		*rest = part->name + length + (part->name[length] == ' ');
@@ -132,7 +135,8 @@ const char *fuzz_output_end(size_t *out_bytes)
 void fuzz_expect_clean(const char *what, const char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
-		fuzz_expect((text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' || text[i] == '\t',
+		fuzz_expect((text[i] >= ' ' && text[i] <= '~') || text[i] == '\n' ||
+				    text[i] == '\t',
 			    "%s: byte %zu is 0x%02x", what, i, (unsigned char)text[i]);
 }
 
@@ -142,7 +146,8 @@ void fuzz_expect_text(const char *what, const char *text, size_t room)
 
 	fuzz_expect(length < room, "%s has no end", what);
 	fuzz_expect_clean(what, text, length);
-	fuzz_expect(!memchr(text, '\n', length) && !memchr(text, '\t', length), "%s is no line", what);
+	fuzz_expect(!memchr(text, '\n', length) && !memchr(text, '\t', length), "%s is no line",
+		    what);
 }
 
 void fuzz_expect_json(const char *what, const char *text, size_t bytes)

@@ -1,10 +1,11 @@
-/* fuzz_files.c -- what mtctl reads that another process wrote: stats files, blocks of a GPU pool, heap profiles,
- * recordings, names in the directory of files; and everything that it prints of them, out of which no byte may steer a
- * terminal or spoil JSON.
+/* fuzz_files.c -- what mtctl reads that another process wrote: stats files, blocks of a GPU pool,
+ * heap profiles, recordings, names in the directory of files; and everything that it prints of
+ * them, out of which no byte may steer a terminal or spoil JSON.
  *
- * Parts of an input: %%stats, %%blocks (lines of forge.h); %%rawstats, %%rawblocks (the bytes of the file); %%heap,
- * %%recording, %%pool (the text of the file); %%names (a file's name on each line). Letters behind %%stats say what
- * becomes of it: s stat, m metrics, r recording, d diagnose. A second %%stats, %%heap or %%recording is what came later. */
+ * Parts of an input: %%stats, %%blocks (lines of forge.h); %%rawstats, %%rawblocks (the bytes of
+ * the file); %%heap, %%recording, %%pool (the text of the file); %%names (a file's name on each
+ * line). Letters behind %%stats say what becomes of it: s stat, m metrics, r recording, d diagnose.
+ * A second %%stats, %%heap or %%recording is what came later. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,10 @@ int __wrap_nanosleep(const struct timespec *span, struct timespec *rest)
 }
 
 /* libdw in a child of its own names addresses; here they keep their offsets. */
-void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, char **texts);
-void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count, char **texts)
+void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			   char **texts);
+void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			   char **texts)
 {
 	for (size_t i = 0; i < count; i++)
 		texts[i] = mt_symbols_offset(symbols, addresses[i]);
@@ -58,8 +61,10 @@ char *__wrap_mt_process_maps(pid_t pid)
 }
 
 /* The fonts of the machine are not what is tried here. */
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font);
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font)
+double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
+				 const struct mt_font *font);
+double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
+				 const struct mt_font *font)
 {
 	(void)canvas;
 	return (double)strlen(text) * font->size * 0.6;
@@ -86,8 +91,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 /* ---- stats ---- */
 
-static const struct mt_process self = {.pid = 42, .parent = 1, .own_pid = 42, .start_ticks = 4242, .pidns = 4026531836,
-				       .rss_bytes = 100 << 20, .shimmed = true, .comm = "python3",
+static const struct mt_process self = {.pid = 42,
+				       .parent = 1,
+				       .own_pid = 42,
+				       .start_ticks = 4242,
+				       .pidns = 4026531836,
+				       .rss_bytes = 100 << 20,
+				       .shimmed = true,
+				       .comm = "python3",
 				       .command = "python3 train.py"};
 
 static void print_stat(const struct mt_target *target, bool all)
@@ -112,12 +123,16 @@ static void print_stat(const struct mt_target *target, bool all)
 	fuzz_expect_json("stat --oom --json", text, bytes);
 }
 
-/* As mt_roster_read has it of two processes, of which the second is the first one's child and has no figures. */
+/* As mt_roster_read has it of two processes, of which the second is the first one's child and has
+ * no figures. */
 static void tell_roster(const struct mt_target *target)
 {
-	struct mt_roster_entry list[2] = {{.process = self, .parent = MT_TREE_NONE, .state = MT_ROSTER_AWAKE,
-						   .head = target->file.head},
-					  {.process = self, .parent = 0, .depth = 1, .state = MT_ROSTER_ASLEEP}};
+	struct mt_roster_entry list[2] = {
+		{.process = self,
+		 .parent = MT_TREE_NONE,
+		 .state = MT_ROSTER_AWAKE,
+		 .head = target->file.head},
+		{.process = self, .parent = 0, .depth = 1, .state = MT_ROSTER_ASLEEP}};
 	size_t order[2] = {0, 1}, bytes;
 	struct mt_roster roster = {.list = list, .count = 2, .order = order, .order_count = 2};
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
@@ -150,7 +165,8 @@ static void tell_recording_of(const struct mt_target *target)
 
 	mt_recording_of_process(target, &recording);
 	for (size_t i = 1; i < recording.samples_count; i++)
-		fuzz_expect(recording.samples[i - 1].time_ns <= recording.samples[i].time_ns, "sample %zu", i);
+		fuzz_expect(recording.samples[i - 1].time_ns <= recording.samples[i].time_ns,
+			    "sample %zu", i);
 	fuzz_expect_text("a recording's name", recording.name, sizeof(recording.name));
 	mt_recording_free(&recording);
 }
@@ -194,22 +210,27 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	memcpy(facts.classes_last.list, last->classes, sizeof(facts.classes_last.list));
 	facts.classes_last.count = last->head.classes_count;
 	facts.limit_known = to->pressure_limit_bytes != 0;
-	facts.limit = (struct mt_limit){.used_bytes = to->pressure_used_bytes, .limit_bytes = to->pressure_limit_bytes};
+	facts.limit = (struct mt_limit){.used_bytes = to->pressure_used_bytes,
+					.limit_bytes = to->pressure_limit_bytes};
 	snprintf(facts.limit.source, sizeof(facts.limit.source), "%s", last->head.limit_source);
 	for (size_t i = 0; i < 40; i++) {
 		const struct mt_stats_snapshot *now = i < 20 ? from : to;
 		struct mt_diagnose_sample *sample = &facts.samples[facts.samples_count++];
 
-		*sample = (struct mt_diagnose_sample){.at_s = 1.5 * (double)i, .rss_bytes = now->rss_bytes,
+		*sample = (struct mt_diagnose_sample){.at_s = 1.5 * (double)i,
+						      .rss_bytes = now->rss_bytes,
 						      .anon_bytes = now->rss_anon_bytes,
-						      .live_bytes = now->heap_live_bytes, .idle_bytes = now->heap_idle_bytes,
+						      .live_bytes = now->heap_live_bytes,
+						      .idle_bytes = now->heap_idle_bytes,
 						      .held_bytes = now->heap_live_bytes,
 						      .dirty_bytes = now->heap_dirty_bytes,
 						      .gpu_reserved_bytes = now->gpu_reserved_bytes,
-						      .gpu_allocated_bytes = now->gpu_allocated_bytes};
+						      .gpu_allocated_bytes =
+							      now->gpu_allocated_bytes};
 	}
 	mt_diagnose_judge(&facts, &diagnosis);
-	fuzz_expect(diagnosis.count >= 1 && diagnosis.count <= MT_VERDICT_COUNT, "%zu findings", diagnosis.count);
+	fuzz_expect(diagnosis.count >= 1 && diagnosis.count <= MT_VERDICT_COUNT, "%zu findings",
+		    diagnosis.count);
 	mt_role_check((int)(last->head.world_size % 4), &facts, &diagnosis, &told.checks);
 	fuzz_output_begin();
 	mt_diagnose_print_text(&told);
@@ -276,7 +297,8 @@ static void read_blocks(const void *bytes, size_t count)
 	if (error)
 		return;
 	snapshot.target.process = self;
-	for (int turn = 0; turn < 2; turn++, view.device = snapshot.blocks.count ? snapshot.blocks.entries[0].device : 0) {
+	for (int turn = 0; turn < 2;
+	     turn++, view.device = snapshot.blocks.count ? snapshot.blocks.entries[0].device : 0) {
 		fuzz_output_begin();
 		mt_snapshot_print(&snapshot, &view);
 		text = fuzz_output_end(&printed);
@@ -305,7 +327,8 @@ static struct mt_symbols *program(void)
 
 static void print_sites(const struct mt_sites *sites, uint64_t over_ms)
 {
-	const struct mt_sites_view view = {.process = &self, .top = over_ms ? 3 : 0, .over_ms = over_ms};
+	const struct mt_sites_view view = {
+		.process = &self, .top = over_ms ? 3 : 0, .over_ms = over_ms};
 	const char *text;
 	struct mt_why why;
 	size_t bytes;
@@ -357,7 +380,8 @@ static bool is_number(const char **at, char end)
 	return is;
 }
 
-/* May the sweep take it? The process is gone, or nobody's: of those that there are here none has the file of another. */
+/* May the sweep take it? The process is gone, or nobody's: of those that there are here none has
+ * the file of another. */
 static bool may_go(const char *name)
 {
 	static const char *const kinds[] = {"stats", "bell", "heap", "blocks", "fresh"};
@@ -376,8 +400,8 @@ static void sweep(char *text)
 	size_t count = 0;
 
 	for (char *line; count < 16 && (line = fuzz_line(&text));) {
-		if (!*line || strlen(line) >= sizeof(names[0]) || strchr(line, '/') || strcmp(line, ".") == 0 ||
-		    strcmp(line, "..") == 0)
+		if (!*line || strlen(line) >= sizeof(names[0]) || strchr(line, '/') ||
+		    strcmp(line, ".") == 0 || strcmp(line, "..") == 0)
 			continue;
 		snprintf(names[count], sizeof(names[0]), "/%s", line);
 		count += fuzz_root_put(names[count], "x", 1);
@@ -387,7 +411,8 @@ static void sweep(char *text)
 		char path[160];
 
 		snprintf(path, sizeof(path), "%s%s", fuzz_root(), names[i]);
-		fuzz_expect(access(path, F_OK) == 0 || may_go(names[i] + 1), "%s is gone", names[i]);
+		fuzz_expect(access(path, F_OK) == 0 || may_go(names[i] + 1), "%s is gone",
+			    names[i]);
 	}
 	fuzz_root_clear();
 }
@@ -422,7 +447,8 @@ static void take(struct fuzz_part *part, struct kept *kept)
 	} else if (fuzz_is(part, "heap", NULL)) {
 		read_heap(part, &kept->sites, &kept->has_sites);
 	} else if (fuzz_is(part, "recording", NULL) && kept->recordings_count < 4) {
-		kept->recordings_count += fuzz_read_recording(part, &kept->recordings[kept->recordings_count]);
+		kept->recordings_count +=
+			fuzz_read_recording(part, &kept->recordings[kept->recordings_count]);
 	} else if (fuzz_is(part, "pool", NULL)) {
 		fuzz_read_pool(part);
 	} else if (fuzz_is(part, "names", NULL)) {

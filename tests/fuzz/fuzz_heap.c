@@ -1,11 +1,12 @@
-/* fuzz_heap.c -- sequences of calls of the malloc family against a model of what malloc promises: nothing that is live
- * overlaps, loses a byte or lies askew, what was asked for is there, calloc's is nought, what cannot be is refused with
- * the right errno and leaves all as it was. In each backend: the embedded jemalloc, the next allocator in line (glibc's),
- * and the arena of the first calls.
+/* fuzz_heap.c -- sequences of calls of the malloc family against a model of what malloc promises:
+ * nothing that is live overlaps, loses a byte or lies askew, what was asked for is there, calloc's
+ * is nought, what cannot be is refused with the right errno and leaves all as it was. In each
+ * backend: the embedded jemalloc, the next allocator in line (glibc's), and the arena of the first
+ * calls.
  *
- * The first byte chooses the backend (j, g, b), then five bytes are a call: what, which of 64 places, two for the size,
- * one for the alignment. AddressSanitizer's malloc serves the test alone: the functions of the backends are called by
- * their own names. */
+ * The first byte chooses the backend (j, g, b), then five bytes are a call: what, which of 64
+ * places, two for the size, one for the alignment. AddressSanitizer's malloc serves the test alone:
+ * the functions of the backends are called by their own names. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,9 +21,10 @@
 #include "heap_boot.h"
 #include "heap_composed.h"
 
-#define PLACES    64u
-#define CALL      5u
-#define FULL      4096u         /* so much of a block is written and checked; of a larger one both ends, and some in between */
+#define PLACES 64u
+#define CALL   5u
+/* so much of a block is written and checked; of a larger one both ends, and some in between */
+#define FULL      4096u
 #define STRIDE    509u
 #define LIVE_MOST ((size_t)96 << 20)
 
@@ -34,7 +36,8 @@ struct block {
 
 static const struct mt_backend *backends[2];
 const struct mt_heap_ops *fuzz_heap;
-static const struct mt_backend *backend; /* NULL: that of the first calls, which has nothing but its functions */
+/* NULL: that of the first calls, which has nothing but its functions */
+static const struct mt_backend *backend;
 static struct block blocks[PLACES];
 static size_t live_bytes;
 static uint8_t next_seed;
@@ -51,7 +54,8 @@ static void ignore_growth(size_t bytes)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
+						      .grew = ignore_growth};
 	static const struct mt_backend_identity glibc = {.allocator = "glibc", .mode = "system"};
 	static struct mt_config config;
 	static char conf[768];
@@ -87,7 +91,8 @@ static void fill(struct block *block)
 static void check(const struct block *block, size_t bytes)
 {
 	for (size_t at = 0; at < bytes; at = after(block, at))
-		fuzz_expect(block->at[at] == byte_at(block, at), "byte %zu of a block of %zu", at, block->size);
+		fuzz_expect(block->at[at] == byte_at(block, at), "byte %zu of a block of %zu", at,
+			    block->size);
 }
 
 /* What every block must be that comes out of the heap. */
@@ -98,11 +103,13 @@ static void keep(struct block *place, void *at, size_t size, size_t alignment)
 
 	block.usable = fuzz_heap->malloc_usable_size(at);
 	fuzz_expect(block.usable >= size, "%zu bytes for %zu", block.usable, size);
-	fuzz_expect((uintptr_t)at % (alignment > least ? alignment : least) == 0, "%p is not aligned to %zu", at, alignment);
+	fuzz_expect((uintptr_t)at % (alignment > least ? alignment : least) == 0,
+		    "%p is not aligned to %zu", at, alignment);
 	for (size_t i = 0; i < PLACES; i++)
-		fuzz_expect(!blocks[i].at || &blocks[i] == place || block.at + block.usable <= blocks[i].at ||
-			    blocks[i].at + blocks[i].usable <= block.at, "%p of %zu lies over %p", at, size,
-			    (void *)blocks[i].at);
+		fuzz_expect(!blocks[i].at || &blocks[i] == place ||
+				    block.at + block.usable <= blocks[i].at ||
+				    blocks[i].at + blocks[i].usable <= block.at,
+			    "%p of %zu lies over %p", at, size, (void *)blocks[i].at);
 	*place = block;
 	live_bytes += block.usable;
 	fill(place);
@@ -122,10 +129,12 @@ struct call {
 	uint8_t raw;
 };
 
-/* Sizes that allocators treat in ways of their own: small ones, classes, pages, what they map; and what nobody has. */
+/* Sizes that allocators treat in ways of their own: small ones, classes, pages, what they map; and
+ * what nobody has. */
 static size_t size_of(uint8_t shift, uint8_t times)
 {
-	static const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 + 1, (size_t)1 << 62};
+	static const size_t impossible[] = {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 + 1,
+					    (size_t)1 << 62};
 
 	if (shift % 32 == 31)
 		return impossible[times % 4] - times / 4;
@@ -153,7 +162,8 @@ static bool can_be(size_t size)
 static void refused(const struct call *call, size_t size)
 {
 	fuzz_expect(errno == ENOMEM, "errno %d for %zu bytes", errno, size);
-	fuzz_expect(!can_be(size) || !backend || call->alignment > 4096, "%zu bytes are refused", size);
+	fuzz_expect(!can_be(size) || !backend || call->alignment > 4096, "%zu bytes are refused",
+		    size);
 }
 
 static void take(const struct call *call, void *fresh, size_t alignment)
@@ -180,19 +190,22 @@ static void call_calloc(const struct call *call)
 		fuzz_expect(!fresh[at], "byte %zu of %zu is 0x%02x", at, size * count, fresh[at]);
 	keep(place, fresh, size * count, 8);
 	errno = 0;
-	fuzz_expect(!fuzz_heap->calloc(SIZE_MAX / 2 + 1, count + 1) && errno == ENOMEM, "errno %d", errno);
+	fuzz_expect(!fuzz_heap->calloc(SIZE_MAX / 2 + 1, count + 1) && errno == ENOMEM, "errno %d",
+		    errno);
 }
 
 /* With what is left of the old block in the new one. */
 static void call_realloc(const struct call *call, bool by_array)
 {
 	struct block old = *call->place;
-	size_t count = by_array ? call->raw % 9 + 1 : 1, size = by_array ? call->size / count * count : call->size;
+	size_t count = by_array ? call->raw % 9 + 1 : 1,
+	       size = by_array ? call->size / count * count : call->size;
 	unsigned char *fresh;
 
 	if (old.at)
 		check(&old, old.usable);
-	fresh = by_array ? fuzz_reallocarray(old.at, count, call->size / count) : fuzz_heap->realloc(old.at, size);
+	fresh = by_array ? fuzz_reallocarray(old.at, count, call->size / count)
+			 : fuzz_heap->realloc(old.at, size);
 	if (!fresh && size) {
 		refused(call, size);
 		if (old.at)
@@ -204,7 +217,8 @@ static void call_realloc(const struct call *call, bool by_array)
 	if (!fresh)
 		return; /* of no bytes: it is freed */
 	if (old.at) {
-		struct block kept = {.at = fresh, .size = old.size, .usable = old.usable, .seed = old.seed};
+		struct block kept = {
+			.at = fresh, .size = old.size, .usable = old.usable, .seed = old.seed};
 
 		check(&kept, size < old.size ? size : old.size);
 	}
@@ -217,7 +231,8 @@ static void call_posix_memalign(const struct call *call)
 	bool is_right = is_power(call->alignment) && call->alignment >= sizeof(void *);
 	int answer = fuzz_heap->posix_memalign(&fresh, call->alignment, call->size);
 
-	fuzz_expect(is_right || answer == EINVAL, "%d for an alignment of %zu", answer, call->alignment);
+	fuzz_expect(is_right || answer == EINVAL, "%d for an alignment of %zu", answer,
+		    call->alignment);
 	fuzz_expect(answer == 0 || answer == EINVAL || answer == ENOMEM, "answer %d", answer);
 	if (answer == 0)
 		keep(call->place, fresh, call->size, call->alignment);
@@ -284,7 +299,8 @@ static void look(char what)
 	} else if (what == 'q' && backend->pages) {
 		(void)backend->pages(&figures);
 	} else if (what == 's' && backend->classes) {
-		fuzz_expect(backend->classes(classes, 64) <= 64, "%s", "more classes than there is room for");
+		fuzz_expect(backend->classes(classes, 64) <= 64, "%s",
+			    "more classes than there is room for");
 	}
 }
 
@@ -297,15 +313,33 @@ static void make(const struct call *call, char what)
 		return;
 	errno = 0;
 	switch (what) {
-	case 'm': take(call, fuzz_heap->malloc(call->size), 8); break;
-	case 'c': call_calloc(call); break;
-	case 'r': call_realloc(call, false); break;
-	case 'R': call_realloc(call, true); break;
-	case 'a': call_aligned(call, fuzz_heap->aligned_alloc); break;
-	case 'l': call_aligned(call, fuzz_heap->memalign); break;
-	case 'p': call_posix_memalign(call); break;
-	case 'v': take(call, fuzz_valloc(call->size), mt_os_page_bytes()); break;
-	default: take(call, fuzz_pvalloc(call->size), mt_os_page_bytes()); break;
+	case 'm':
+		take(call, fuzz_heap->malloc(call->size), 8);
+		break;
+	case 'c':
+		call_calloc(call);
+		break;
+	case 'r':
+		call_realloc(call, false);
+		break;
+	case 'R':
+		call_realloc(call, true);
+		break;
+	case 'a':
+		call_aligned(call, fuzz_heap->aligned_alloc);
+		break;
+	case 'l':
+		call_aligned(call, fuzz_heap->memalign);
+		break;
+	case 'p':
+		call_posix_memalign(call);
+		break;
+	case 'v':
+		take(call, fuzz_valloc(call->size), mt_os_page_bytes());
+		break;
+	default:
+		take(call, fuzz_pvalloc(call->size), mt_os_page_bytes());
+		break;
 	}
 }
 
@@ -313,16 +347,18 @@ static void carry_out(const uint8_t *bytes)
 {
 	static const char makers[] = "mcrRalpvV", takers[] = "fFAt", looks[] = "PTgqsu";
 	static const char all[] = "mmmcrRalpvVffffFAtPTgqsu";
-	struct call call = {&blocks[bytes[1] % PLACES], size_of(bytes[2], bytes[3]), alignment_of(bytes[4]), bytes[4]};
-	char what = bytes[0] && strchr(all, bytes[0]) ? (char)bytes[0] : all[bytes[0] % (sizeof(all) - 1)];
+	struct call call = {&blocks[bytes[1] % PLACES], size_of(bytes[2], bytes[3]),
+			    alignment_of(bytes[4]), bytes[4]};
+	char what = bytes[0] && strchr(all, bytes[0]) ? (char)bytes[0]
+						      : all[bytes[0] % (sizeof(all) - 1)];
 
 	if (strchr(makers, what))
 		make(&call, what);
 	else if (strchr(takers, what))
 		call_free(&call, what);
 	else if (what == 'u')
-		fuzz_expect(fuzz_heap->malloc_usable_size(call.place->at) == call.place->usable, "a block of %zu",
-			    call.place->size);
+		fuzz_expect(fuzz_heap->malloc_usable_size(call.place->at) == call.place->usable,
+			    "a block of %zu", call.place->size);
 	else if (backend && strchr(looks, what))
 		look(what);
 }
@@ -330,10 +366,16 @@ static void carry_out(const uint8_t *bytes)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct call call = {0};
-	unsigned which = !bytes ? 0 : data[0] == 'j' ? 0 : data[0] == 'g' ? 1 : data[0] == 'b' ? 2 : data[0] % 3;
+	unsigned which = !bytes           ? 0
+			 : data[0] == 'j' ? 0
+			 : data[0] == 'g' ? 1
+			 : data[0] == 'b' ? 2
+					  : data[0] % 3;
 
 	backend = which < 2 ? backends[which] : NULL;
-	fuzz_heap = which == 0 ? backends[0]->ops : which == 1 ? backends[1]->ops : &mt_bootstrap_ops;
+	fuzz_heap = which == 0   ? backends[0]->ops
+		    : which == 1 ? backends[1]->ops
+				 : &mt_bootstrap_ops;
 	if (!backend)
 		fuzz_boot_anew();
 	next_seed = 0;

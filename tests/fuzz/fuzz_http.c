@@ -1,10 +1,10 @@
-/* fuzz_http.c -- bytes from a client of mtctl serve, pushed into its own libmicrohttpd by MHD_add_connection on one end
- * of a socket pair: so libmicrohttpd's options, the guard, the routes, the answers and the list of clients are those of
- * the server, in their order, with no port and no network, and what is tried is what a client can do, not what a built
- * request can say.
+/* fuzz_http.c -- bytes from a client of mtctl serve, pushed into its own libmicrohttpd by
+ * MHD_add_connection on one end of a socket pair: so libmicrohttpd's options, the guard, the
+ * routes, the answers and the list of clients are those of the server, in their order, with no port
+ * and no network, and what is tried is what a client can do, not what a built request can say.
  *
- * An input is what the client sends; a line "%%" is a pause in which the server reads, "%%end" closes the client's side
- * for good. */
+ * An input is what the client sends; a line "%%" is a pause in which the server reads, "%%end"
+ * closes the client's side for good. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -20,19 +20,21 @@
 #include "ctl/serve/token.h"
 #include "fuzz.h"
 
-#define TOKEN      "0123456789abcdef-token"
-#define TURNS_MOST 24
+#define TOKEN       "0123456789abcdef-token"
+#define TURNS_MOST  24
 #define ANSWER_MOST ((size_t)1 << 20)
 
 static struct mt_server server;
 static struct MHD_Daemon *daemon_of_ours;
 static char answer[ANSWER_MOST + 1];
 
-/* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's own are not what is tried, and must
- * not be trimmed. */
-struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+/* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's
+ * own are not what is tried, and must not be trimmed. */
+struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
+				       struct MHD_Connection *connection,
 				       struct mt_figures_waiter **out_waiter);
-struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask, struct MHD_Connection *connection,
+struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
+				       struct MHD_Connection *connection,
 				       struct mt_figures_waiter **out_waiter)
 {
 	(void)figures;
@@ -43,9 +45,11 @@ struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_rea
 	return mt_answer_bytes("text/plain", "# EOF\n", 6, MT_ANSWER_STATIC);
 }
 
-struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order, struct MHD_Connection *connection,
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
+				    struct MHD_Connection *connection,
 				    struct mt_answer *out_refusal);
-struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order, struct MHD_Connection *connection,
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
+				    struct MHD_Connection *connection,
 				    struct mt_answer *out_refusal)
 {
 	(void)jobs;
@@ -62,7 +66,8 @@ static int listener(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	/* Without a name the kernel gives it an abstract one. */
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(sa_family_t)) != 0 || listen(fd, 1) != 0)
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(sa_family_t)) != 0 ||
+	    listen(fd, 1) != 0)
 		abort();
 	return fd;
 }
@@ -95,7 +100,8 @@ static bool drain(int fd, size_t *used)
 {
 	ssize_t got;
 
-	while (*used < ANSWER_MOST && (got = recv(fd, answer + *used, ANSWER_MOST - *used, MSG_DONTWAIT)) > 0)
+	while (*used < ANSWER_MOST &&
+	       (got = recv(fd, answer + *used, ANSWER_MOST - *used, MSG_DONTWAIT)) > 0)
 		*used += (size_t)got;
 	return *used < ANSWER_MOST && got < 0 && errno == EAGAIN;
 }
@@ -156,15 +162,16 @@ static void speak(int fd, const char *text, size_t bytes, size_t *used)
 
 static bool names_us(const char *text, size_t bytes)
 {
-	return holds(text, bytes, "localhost") || holds(text, bytes, "127.0.0.1") || holds(text, bytes, "::1") ||
-	       holds(text, bytes, "gpu-box.example");
+	return holds(text, bytes, "localhost") || holds(text, bytes, "127.0.0.1") ||
+	       holds(text, bytes, "::1") || holds(text, bytes, "gpu-box.example");
 }
 
-/* Each head of an answer that is ours, and not libmicrohttpd's own of a request that it cannot read, forbids what it
- * must. */
+/* Each head of an answer that is ours, and not libmicrohttpd's own of a request that it cannot
+ * read, forbids what it must. */
 static void expect_answer(const char *text, size_t bytes, size_t used)
 {
-	bool has_host = holds(text, bytes, "host:") && names_us(text, bytes), has_token = holds(text, bytes, TOKEN);
+	bool has_host = holds(text, bytes, "host:") && names_us(text, bytes),
+	     has_token = holds(text, bytes, TOKEN);
 
 	answer[used] = '\0';
 	for (const char *at = answer; (at = strstr(at, "HTTP/1.")); at++) {
@@ -174,18 +181,23 @@ static void expect_answer(const char *text, size_t bytes, size_t used)
 		if (at != answer && at[-1] != '\n' && at[-1] != '}')
 			continue; /* within a body */
 		fuzz_expect(!ok || has_host, "%.60s: without a Host that is ours", at);
-		fuzz_expect(!end || !ok || memmem(at, (size_t)(end - at), "X-Content-Type-Options: nosniff", 31), "%.60s",
-			    at);
-		fuzz_expect(!end || !memmem(at, (size_t)(end - at), "Access-Control-Allow", 20), "%.60s", at);
+		fuzz_expect(!end || !ok ||
+				    memmem(at, (size_t)(end - at),
+					   "X-Content-Type-Options: nosniff", 31),
+			    "%.60s", at);
+		fuzz_expect(!end || !memmem(at, (size_t)(end - at), "Access-Control-Allow", 20),
+			    "%.60s", at);
 	}
 	/* Behind the guard of a post there is no process here: who is told so has come through. */
 	fuzz_expect(has_token || holds(text, bytes, "get") || holds(text, bytes, "head") ||
-		    !holds(answer, used, "no process of this id"), "%s", "a post came through without the token");
+			    !holds(answer, used, "no process of this id"),
+		    "%s", "a post came through without the token");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	const struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(4711),
+	const struct sockaddr_in address = {.sin_family = AF_INET,
+					    .sin_port = htons(4711),
 					    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	size_t used = 0;
 	int ends[2];
@@ -193,7 +205,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
 		abort();
 	fuzz_expect(MHD_add_connection(daemon_of_ours, ends[1], (const struct sockaddr *)&address,
-		    sizeof(address)) == MHD_YES, "%s", "no place for a client");
+				       sizeof(address)) == MHD_YES,
+		    "%s", "no place for a client");
 	speak(ends[0], (const char *)data, bytes, &used);
 	expect_answer((const char *)data, bytes, used);
 	close(ends[0]);
@@ -202,6 +215,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		mt_clients_expire(&server.clients);
 	}
 	fuzz_expect(!server.clients.count && !server.requests_count && !server.jobs.count,
-		    "%zu clients, %zu requests, %zu jobs", server.clients.count, server.requests_count, server.jobs.count);
+		    "%zu clients, %zu requests, %zu jobs", server.clients.count,
+		    server.requests_count, server.jobs.count);
 	return 0;
 }

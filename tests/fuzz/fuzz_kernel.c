@@ -1,10 +1,11 @@
-/* fuzz_kernel.c -- what the kernel says: cgroups and their mounts, PSI, meminfo, loadavg, and of a process stat, status,
- * cmdline, environ, maps and smaps, as the shim reads them (shim/sense) and as mtctl does. The kernel is no attacker; but
- * the names in there are other people's, and its next version's lines are nobody's yet.
+/* fuzz_kernel.c -- what the kernel says: cgroups and their mounts, PSI, meminfo, loadavg, and of a
+ * process stat, status, cmdline, environ, maps and smaps, as the shim reads them (shim/sense) and
+ * as mtctl does. The kernel is no attacker; but the names in there are other people's, and its next
+ * version's lines are nobody's yet.
  *
- * Parts of an input: %%/proc/... and %%/sys/...: files, of which those of mtctl's process are in /proc/42. %%cgroup PATH,
- * %%limit_mb N, %%pct N, %%watch PATH, %%note TEXT: settings. %%psi, %%base64, %%loadavg, %%stat, %%library, %%smaps,
- * %%rollup, %%pool_header: texts. */
+ * Parts of an input: %%/proc/... and %%/sys/...: files, of which those of mtctl's process are in
+ * /proc/42. %%cgroup PATH, %%limit_mb N, %%pct N, %%watch PATH, %%note TEXT: settings. %%psi,
+ * %%base64, %%loadavg, %%stat, %%library, %%smaps, %%rollup, %%pool_header: texts. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -28,7 +29,8 @@ static bool looks_at_input;
 /* A descriptor is opened again by its number there. */
 static const char *place(const char *path, char *out, size_t room)
 {
-	bool is_ours = strcmp(path, "/proc") == 0 || strncmp(path, "/proc/", 6) == 0 || strncmp(path, "/sys/", 5) == 0;
+	bool is_ours = strcmp(path, "/proc") == 0 || strncmp(path, "/proc/", 6) == 0 ||
+		       strncmp(path, "/sys/", 5) == 0;
 
 	if (!looks_at_input || !is_ours || strncmp(path, "/proc/self/fd/", 14) == 0)
 		return path;

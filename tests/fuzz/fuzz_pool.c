@@ -1,9 +1,11 @@
-/* fuzz_pool.c -- sequences of calls of the device pool, over the scripted driver of the unit tests, against a model of
- * what it promises: nothing that is live overlaps; a block is as large as was asked, on the right device, and comes out
- * again only when all work is done that was enqueued anywhere before its free; its figures are those of the driver's
- * ledger; no call is made that a driver would refuse or that would spoil a capture; at the end nothing is left.
+/* fuzz_pool.c -- sequences of calls of the device pool, over the scripted driver of the unit tests,
+ * against a model of what it promises: nothing that is live overlaps; a block is as large as was
+ * asked, on the right device, and comes out again only when all work is done that was enqueued
+ * anywhere before its free; its figures are those of the driver's ledger; no call is made that a
+ * driver would refuse or that would spoil a capture; at the end nothing is left.
  *
- * Four bytes are a call: what, and three numbers; see carry_out. One thread: tests/stress/pool_model.h has many. */
+ * Four bytes are a call: what, and three numbers; see carry_out. One thread:
+ * tests/stress/pool_model.h has many. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +18,9 @@
 #define CONTEXTS 4
 #define PLACES   48u
 #define FREED    256u
-#define PATIENCE 4 /* a device that is asked so often has gone on meanwhile: who waits for it does not wait without effect */
+/* a device that is asked so often has gone on meanwhile: who waits for it does not wait without
+ * effect */
+#define PATIENCE 4
 
 struct live {
 	uint64_t base; /* 0: none */
@@ -37,8 +41,9 @@ static struct freed freed[FREED];
 static unsigned freed_count, lives[CONTEXTS], asked_in_vain;
 static uint64_t later_ns;
 static struct mt_pool_settings settings;
-static bool has_failed; /* calls of the driver were made to fail: its ledger has what nobody could give back */
-static int capturing;   /* the context in which a capture is open; -1: none is */
+/* calls of the driver were made to fail: its ledger has what nobody could give back */
+static bool has_failed;
+static int capturing; /* the context in which a capture is open; -1: none is */
 
 #define STREAM ((struct CUstream_st *)4096)
 
@@ -87,9 +92,10 @@ static void expect_fenced(uint64_t base)
 			continue;
 		for (int context = 0; context < CONTEXTS; context++)
 			fuzz_expect(freed[i].init[context] != lives[context] ||
-				    context_at(context)->done >= freed[i].issued[context],
-				    "0x%llx is handed out while context %d is at %llu of %llu", (unsigned long long)base,
-				    context, (unsigned long long)context_at(context)->done,
+					    context_at(context)->done >= freed[i].issued[context],
+				    "0x%llx is handed out while context %d is at %llu of %llu",
+				    (unsigned long long)base, context,
+				    (unsigned long long)context_at(context)->done,
 				    (unsigned long long)freed[i].issued[context]);
 		freed[i].base = 0;
 	}
@@ -98,9 +104,10 @@ static void expect_fenced(uint64_t base)
 static void expect_apart(uint64_t base, size_t bytes)
 {
 	for (unsigned i = 0; i < PLACES; i++)
-		fuzz_expect(!live[i].base || base + bytes <= live[i].base || live[i].base + live[i].bytes <= base,
-			    "0x%llx of %zu lies over 0x%llx of %zu", (unsigned long long)base, bytes,
-			    (unsigned long long)live[i].base, live[i].bytes);
+		fuzz_expect(!live[i].base || base + bytes <= live[i].base ||
+				    live[i].base + live[i].bytes <= base,
+			    "0x%llx of %zu lies over 0x%llx of %zu", (unsigned long long)base,
+			    bytes, (unsigned long long)live[i].base, live[i].bytes);
 }
 
 /* The driver has made it, there and as large. */
@@ -108,9 +115,10 @@ static void expect_room(uint64_t base, size_t bytes, int device)
 {
 	for (unsigned i = 0; i < fake.highest_block; i++)
 		if (fake.blocks[i].base == base) {
-			fuzz_expect(fake.blocks[i].bytes >= bytes && fake.blocks[i].context->device == device,
-				    "%zu bytes for %zu, device %d for %d",
-				    fake.blocks[i].bytes, bytes, fake.blocks[i].context->device, device);
+			fuzz_expect(fake.blocks[i].bytes >= bytes &&
+					    fake.blocks[i].context->device == device,
+				    "%zu bytes for %zu, device %d for %d", fake.blocks[i].bytes,
+				    bytes, fake.blocks[i].context->device, device);
 			return;
 		}
 	fuzz_expect(false, "0x%llx is none of the driver's", (unsigned long long)base);
@@ -126,23 +134,27 @@ static void expect_figures(void)
 		reserved += usage.reserved_bytes;
 		requested += usage.requested_bytes;
 		blocks += usage.blocks_count;
-		fuzz_expect(usage.allocated_bytes + usage.pending_bytes + usage.idle_bytes == usage.reserved_bytes,
+		fuzz_expect(usage.allocated_bytes + usage.pending_bytes + usage.idle_bytes ==
+				    usage.reserved_bytes,
 			    "device %d: %llu", device, (unsigned long long)usage.reserved_bytes);
 		fuzz_expect(usage.reserved_bytes <= usage.reserved_peak_bytes &&
-			    usage.allocated_bytes <= usage.allocated_peak_bytes,
+				    usage.allocated_bytes <= usage.allocated_peak_bytes,
 			    "device %d", device);
-		fuzz_expect(usage.largest_idle_bytes <= usage.idle_bytes && !(usage.idle_bytes >> 60), "device %d", device);
+		fuzz_expect(usage.largest_idle_bytes <= usage.idle_bytes &&
+				    !(usage.idle_bytes >> 60),
+			    "device %d", device);
 		fuzz_expect(usage.hit_count <= usage.alloc_count, "device %d", device);
 	}
 	for (unsigned i = 0; i < PLACES; i++) {
 		wanted += live[i].base ? live[i].bytes : 0;
 		count += live[i].base != 0;
 	}
-	fuzz_expect(requested == wanted && blocks == count, "%llu of %llu bytes, %llu of %llu blocks",
-		    (unsigned long long)requested,
-		    (unsigned long long)wanted, (unsigned long long)blocks, (unsigned long long)count);
-	fuzz_expect(has_failed || reserved == fake.used, "%llu reserved, %llu in the ledger", (unsigned long long)reserved,
-		    (unsigned long long)fake.used);
+	fuzz_expect(requested == wanted && blocks == count,
+		    "%llu of %llu bytes, %llu of %llu blocks", (unsigned long long)requested,
+		    (unsigned long long)wanted, (unsigned long long)blocks,
+		    (unsigned long long)count);
+	fuzz_expect(has_failed || reserved == fake.used, "%llu reserved, %llu in the ledger",
+		    (unsigned long long)reserved, (unsigned long long)fake.used);
 	fuzz_expect(atomic_load(&fake.wrongs) == 0, "%s", "the driver was called wrongly");
 }
 
@@ -158,7 +170,8 @@ static void allocate(struct live *place, int context, size_t bytes)
 	fake_make_current(context_at(context));
 	result = mt_pool_alloc(&base, bytes);
 	if (result != MT_CU_SUCCESS) {
-		fuzz_expect(result == MT_CU_OUT_OF_MEMORY || has_failed || !bytes, "answer %d for %zu bytes", result, bytes);
+		fuzz_expect(result == MT_CU_OUT_OF_MEMORY || has_failed || !bytes,
+			    "answer %d for %zu bytes", result, bytes);
 		return;
 	}
 	expect_apart(base, bytes);
@@ -263,16 +276,28 @@ static void begin_context(int number)
 static void configure(const uint8_t *numbers)
 {
 	switch (numbers[0] % 8) {
-	case 0: settings.decay_ms = (uint64_t)numbers[1] << numbers[2] % 8; break;
-	case 1: settings.max_idle_bytes = (uint64_t)numbers[1] << numbers[2] % 32; break;
-	case 2: settings.max_idle_pct = numbers[1] % 101; break;
-	case 3: settings.low_free_pct = numbers[1] % 101; break;
+	case 0:
+		settings.decay_ms = (uint64_t)numbers[1] << numbers[2] % 8;
+		break;
+	case 1:
+		settings.max_idle_bytes = (uint64_t)numbers[1] << numbers[2] % 32;
+		break;
+	case 2:
+		settings.max_idle_pct = numbers[1] % 101;
+		break;
+	case 3:
+		settings.low_free_pct = numbers[1] % 101;
+		break;
 	case 5:
 		memset(settings.roundup_divisions, numbers[1] % 2 ? 1 << numbers[2] % 7 : 0,
 		       sizeof(settings.roundup_divisions));
 		break;
-	case 6: settings.max_split_bytes = (uint64_t)numbers[1] << 20; break;
-	default: settings.gc_threshold = numbers[1] / 256.0; break;
+	case 6:
+		settings.max_split_bytes = (uint64_t)numbers[1] << 20;
+		break;
+	default:
+		settings.gc_threshold = numbers[1] / 256.0;
+		break;
 	}
 	mt_pool_configure(&settings);
 }
@@ -280,8 +305,10 @@ static void configure(const uint8_t *numbers)
 /* None of them says that a context is gone: what it had enqueued would be done then. */
 static void fail(const uint8_t *numbers)
 {
-	static const enum fake_call calls[] = {FAKE_cuMemAlloc_v2, FAKE_cuMemFree_v2, FAKE_cuEventCreate, FAKE_cuEventQuery,
-					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2, FAKE_cuMemGetInfo_v2};
+	static const enum fake_call calls[] = {FAKE_cuMemAlloc_v2,    FAKE_cuMemFree_v2,
+					       FAKE_cuEventCreate,    FAKE_cuEventQuery,
+					       FAKE_cuCtxRecordEvent, FAKE_cuEventDestroy_v2,
+					       FAKE_cuMemGetInfo_v2};
 	static const int codes[] = {0, MT_CU_OUT_OF_MEMORY, MT_CU_NOT_SUPPORTED, 999};
 
 	fake.fail_of = calls[numbers[0] % (sizeof(calls) / sizeof(calls[0]))];
@@ -297,14 +324,15 @@ static void look(const uint8_t *numbers)
 	size_t bytes;
 
 	if (place->base)
-		fuzz_expect(mt_pool_range(place->base, &bytes, &is_cached) && bytes == place->bytes && !is_cached,
+		fuzz_expect(mt_pool_range(place->base, &bytes, &is_cached) &&
+				    bytes == place->bytes && !is_cached,
 			    "%zu bytes of %zu", bytes, place->bytes);
 	else if (mt_pool_range(freed[numbers[0]].base, &bytes, &is_cached))
 		fuzz_expect(is_cached || is_live(freed[numbers[0]].base), "0x%llx",
 			    (unsigned long long)freed[numbers[0]].base);
 	if (mt_pool_memory(numbers[1] % 2, &free_bytes, &total_bytes))
-		fuzz_expect(free_bytes <= total_bytes, "%llu free of %llu", (unsigned long long)free_bytes,
-			    (unsigned long long)total_bytes);
+		fuzz_expect(free_bytes <= total_bytes, "%llu free of %llu",
+			    (unsigned long long)free_bytes, (unsigned long long)total_bytes);
 	(void)mt_pool_cached_bytes(numbers[1] % 3);
 	(void)mt_pool_mode_of(numbers[1] % 3);
 }
@@ -319,12 +347,17 @@ static void pass_time(const uint8_t *numbers)
 
 static size_t size_of(const uint8_t *numbers)
 {
-	static const size_t usual[] = {1, 512, 513, 4096, 65536, 1 << 20, (1 << 20) + 1, (3 << 20) + 70000};
+	static const size_t usual[] = {1,     512,     513,           4096,
+				       65536, 1 << 20, (1 << 20) + 1, (3 << 20) + 70000};
 
 	switch (numbers[0] % 3) {
-	case 0: return usual[numbers[1] % 8];
-	case 1: return ((size_t)(numbers[1] % 4 + 1) << 20) + numbers[1] / 4 * (size_t)512; /* many share a bin */
-	default: return (size_t)numbers[1] << numbers[0] % 25;
+	case 0:
+		return usual[numbers[1] % 8];
+	/* many share a bin */
+	case 1:
+		return ((size_t)(numbers[1] % 4 + 1) << 20) + numbers[1] / 4 * (size_t)512;
+	default:
+		return (size_t)numbers[1] << numbers[0] % 25;
 	}
 }
 
@@ -352,34 +385,82 @@ static void make_room(int device)
 static void carry_out(const uint8_t *bytes)
 {
 	static const char all[] = "mmmmmfffffwwwddDtTxrgMocekpsCF2RnI";
-	char what = bytes[0] && strchr(all, bytes[0]) ? (char)bytes[0] : all[bytes[0] % (sizeof(all) - 1)];
+	char what = bytes[0] && strchr(all, bytes[0]) ? (char)bytes[0]
+						      : all[bytes[0] % (sizeof(all) - 1)];
 	const uint8_t *numbers = bytes + 1;
 	struct live *place = &live[numbers[0] % PLACES];
 
 	switch (what) {
-	case 'm': allocate(place, numbers[0] / PLACES % CONTEXTS, size_of(numbers + 1)); break;
-	case 'f': release(place, numbers[1] % (CONTEXTS + 1)); break;
-	case '2': free_again(numbers[0]); break;
-	case 'w': fake_issue(context_at(numbers[0] % CONTEXTS)); break;
-	case 'd': work(numbers, false); break;
-	case 'D': work(numbers, true); break;
-	case 't': pass_time(numbers); break;
-	case 'T': (void)mt_pool_trim(); break;
-	case 'x': mt_pool_mark_non_recyclable(place->base + numbers[1]); break;
-	case 'r': leave(place); break;
-	case 'g': look(numbers); break;
-	case 'M': make_room(-1); break;
-	case 'I': make_room((int)(numbers[0] % 2)); break;
-	case 'o': mt_pool_note_ooms((int)(numbers[1] % 3), 1); break;
-	case 'c': begin_capture(numbers[0] % CONTEXTS); break;
-	case 'e': end_capture(); break;
-	case 'k': end_context(numbers[0] % CONTEXTS); begin_context(numbers[0] % CONTEXTS); break;
-	case 'p': mt_pool_peer(context_at(numbers[0] % CONTEXTS), context_at(numbers[1] % CONTEXTS)); break;
-	case 's': configure(numbers); break;
-	case 'C': fake.capacity = fake.used + ((uint64_t)numbers[0] << numbers[1] % 36); break;
-	case 'F': fail(numbers); break;
-	case 'R': mt_pool_reset_peak(); break;
-	default: mt_pool_reconsider(); break;
+	case 'm':
+		allocate(place, numbers[0] / PLACES % CONTEXTS, size_of(numbers + 1));
+		break;
+	case 'f':
+		release(place, numbers[1] % (CONTEXTS + 1));
+		break;
+	case '2':
+		free_again(numbers[0]);
+		break;
+	case 'w':
+		fake_issue(context_at(numbers[0] % CONTEXTS));
+		break;
+	case 'd':
+		work(numbers, false);
+		break;
+	case 'D':
+		work(numbers, true);
+		break;
+	case 't':
+		pass_time(numbers);
+		break;
+	case 'T':
+		(void)mt_pool_trim();
+		break;
+	case 'x':
+		mt_pool_mark_non_recyclable(place->base + numbers[1]);
+		break;
+	case 'r':
+		leave(place);
+		break;
+	case 'g':
+		look(numbers);
+		break;
+	case 'M':
+		make_room(-1);
+		break;
+	case 'I':
+		make_room((int)(numbers[0] % 2));
+		break;
+	case 'o':
+		mt_pool_note_ooms((int)(numbers[1] % 3), 1);
+		break;
+	case 'c':
+		begin_capture(numbers[0] % CONTEXTS);
+		break;
+	case 'e':
+		end_capture();
+		break;
+	case 'k':
+		end_context(numbers[0] % CONTEXTS);
+		begin_context(numbers[0] % CONTEXTS);
+		break;
+	case 'p':
+		mt_pool_peer(context_at(numbers[0] % CONTEXTS), context_at(numbers[1] % CONTEXTS));
+		break;
+	case 's':
+		configure(numbers);
+		break;
+	case 'C':
+		fake.capacity = fake.used + ((uint64_t)numbers[0] << numbers[1] % 36);
+		break;
+	case 'F':
+		fail(numbers);
+		break;
+	case 'R':
+		mt_pool_reset_peak();
+		break;
+	default:
+		mt_pool_reconsider();
+		break;
 	}
 	expect_figures();
 }
@@ -414,13 +495,16 @@ static void end(void)
 	for (int i = 0; i < 8; i++)
 		(void)mt_pool_trim();
 	expect_figures();
-	fuzz_expect(has_failed || fake.used == 0, "%llu bytes are left with the driver", (unsigned long long)fake.used);
+	fuzz_expect(has_failed || fake.used == 0, "%llu bytes are left with the driver",
+		    (unsigned long long)fake.used);
 	for (int i = 0; i < CONTEXTS; i++)
 		end_context(i);
 	fake_make_current(NULL);
-	fuzz_expect(has_failed || fake_events_alive() == 0, "%u events are left", fake_events_alive());
+	fuzz_expect(has_failed || fake_events_alive() == 0, "%u events are left",
+		    fake_events_alive());
 	expect_figures();
-	fuzz_expect(fake.used == 0, "%llu bytes outlive their contexts", (unsigned long long)fake.used);
+	fuzz_expect(fake.used == 0, "%llu bytes outlive their contexts",
+		    (unsigned long long)fake.used);
 	fake.highest_block = fake.highest_event = 0;
 }
 

@@ -1,10 +1,10 @@
-/* fuzz_settings.c -- what people write, and what mtctl asks a process for: the environment, MT_CUDA_CONF and
- * MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl does; the control file as the worker
- * does, with settings changed by it.
+/* fuzz_settings.c -- what people write, and what mtctl asks a process for: the environment,
+ * MT_CUDA_CONF and MT_MALLOC_CONF as the shim reads them; NAME=VALUE, quantities and times as mtctl
+ * does; the control file as the worker does, with settings changed by it.
  *
- * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number, %%name (one on each line);
- * %%program; %%request (lines "kind 3", "level 1", "name ...", "value ...", "seq 5", "magic 0", "version 1", "cut 40");
- * %%rawbell; %%policy. */
+ * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number,
+ * %%name (one on each line); %%program; %%request (lines "kind 3", "level 1", "name ...", "value
+ * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawbell; %%policy. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	for (size_t i = 0; environ && environ[i]; i++)
-		if (strncmp(environ[i], "MT_", 3) == 0 || strncmp(environ[i], "MALLOC_CONF=", 12) == 0)
+		if (strncmp(environ[i], "MT_", 3) == 0 ||
+		    strncmp(environ[i], "MALLOC_CONF=", 12) == 0)
 			environ[i] = nothing;
 	return 0;
 }
@@ -69,10 +70,12 @@ static void expect_round_trip(const struct mt_config *config)
 
 	for (int option = 0; option < MT_OPTION_COUNT; option++) {
 		char *text = texts[option];
-		int used = snprintf(text, sizeof(texts[0]), "MT_%s=", mt_config_name((enum mt_option)option));
+		int used = snprintf(text, sizeof(texts[0]),
+				    "MT_%s=", mt_config_name((enum mt_option)option));
 
 		for (int i = 0; i < used; i++)
-			text[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A') : text[i];
+			text[i] = text[i] >= 'a' && text[i] <= 'z' ? (char)(text[i] - 'a' + 'A')
+								   : text[i];
 		mt_config_format(config, (enum mt_option)option, value, sizeof(value));
 		mt_config_format_origin(config, (enum mt_option)option, origin, sizeof(origin));
 		fuzz_expect_text("an origin", origin, sizeof(origin));
@@ -86,8 +89,8 @@ static void expect_round_trip(const struct mt_config *config)
 	for (int option = 0; option < MT_OPTION_COUNT; option++) {
 		mt_config_format(config, (enum mt_option)option, value, sizeof(value));
 		mt_config_format(&again, (enum mt_option)option, told, sizeof(told));
-		fuzz_expect(strcmp(value, told) == 0, "%s: %s, then %s", mt_config_name((enum mt_option)option), value,
-			    told);
+		fuzz_expect(strcmp(value, told) == 0, "%s: %s, then %s",
+			    mt_config_name((enum mt_option)option), value, told);
 	}
 }
 
@@ -118,7 +121,8 @@ static void read_environment(char *text, const char *program, struct mt_config *
 	mt_launch_env_parse(list, &facts);
 	fuzz_expect_text("a rank", facts.rank, sizeof(facts.rank));
 	fuzz_expect(strspn(facts.rank, "0123456789") == strlen(facts.rank), "rank %s", facts.rank);
-	fuzz_expect(strnlen(facts.pressure_watch, MT_TEXT_MAX) < MT_TEXT_MAX, "%s", "a text without its end");
+	fuzz_expect(strnlen(facts.pressure_watch, MT_TEXT_MAX) < MT_TEXT_MAX, "%s",
+		    "a text without its end");
 	fuzz_expect(!mt_program_filter_admits(config, program) || config->enable, "%s", program);
 	mt_jemalloc_conf(config, conf, sizeof(conf));
 	fuzz_expect(strlen(conf) < sizeof(conf), "%s", conf);
@@ -136,14 +140,17 @@ static void read_cuda_conf(const char *text)
 	mt_pool_conf_parse(text, &settings, complain);
 	again = settings;
 	mt_pool_conf_parse(text, &again, complain);
-	fuzz_expect(memcmp(&settings, &again, sizeof(settings)) == 0, "%s", "read twice, it says something else");
+	fuzz_expect(memcmp(&settings, &again, sizeof(settings)) == 0, "%s",
+		    "read twice, it says something else");
 	fuzz_expect(settings.max_split_bytes == 7 || settings.max_split_bytes > 20 * MT_MIB, "%llu",
 		    (unsigned long long)settings.max_split_bytes);
-	fuzz_expect(settings.gc_threshold >= 0 && settings.gc_threshold < 1, "%f", settings.gc_threshold);
+	fuzz_expect(settings.gc_threshold >= 0 && settings.gc_threshold < 1, "%f",
+		    settings.gc_threshold);
 	for (size_t i = 0; i < MT_POOL_ROUNDUPS; i++)
 		fuzz_expect(settings.roundup_divisions[i] <= 64 &&
-			    !(settings.roundup_divisions[i] & (settings.roundup_divisions[i] - 1)), "%u divisions",
-			    settings.roundup_divisions[i]);
+				    !(settings.roundup_divisions[i] &
+				      (settings.roundup_divisions[i] - 1)),
+			    "%u divisions", settings.roundup_divisions[i]);
 }
 
 /* ---- the control file ---- */
@@ -163,11 +170,12 @@ static void make_control(void)
 	mt_control_fork_child();
 	mt_config_defaults(&config);
 	snprintf(config.dir, sizeof(config.dir), "%s", fuzz_root());
-	if (mt_files_open(&config, &at) != MT_ERR_OK || mt_files_make(at, &ticks, &space) != MT_ERR_OK)
+	if (mt_files_open(&config, &at) != MT_ERR_OK ||
+	    mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
 	close(at);
-	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.bell", fuzz_root(), (int)getpid(), (unsigned long long)ticks,
-		 (unsigned long long)space);
+	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.bell", fuzz_root(),
+		 (int)getpid(), (unsigned long long)ticks, (unsigned long long)space);
 	mt_control_use_file(false);
 }
 
@@ -183,8 +191,8 @@ static void put_control(const void *bytes, size_t count)
 {
 	FILE *file = fopen(control_path, "r+");
 
-	if (!file || ftruncate(fileno(file), (off_t)count) != 0 || fwrite(bytes, 1, count, file) != count ||
-		    fclose(file) != 0)
+	if (!file || ftruncate(fileno(file), (off_t)count) != 0 ||
+	    fwrite(bytes, 1, count, file) != count || fclose(file) != 0)
 		abort();
 }
 
@@ -196,13 +204,16 @@ static void set(const struct mt_request *request)
 	char value[MT_TEXT_MAX];
 
 	if (error) {
-		fuzz_expect(memcmp(&before, &wanted, sizeof(before)) == 0, "%s=%s was refused", request->name,
-			    request->value);
+		fuzz_expect(memcmp(&before, &wanted, sizeof(before)) == 0, "%s=%s was refused",
+			    request->name, request->value);
 		return;
 	}
-	fuzz_expect(mt_config_set_live(request->name, request->value) == MT_ERR_OK, "%s", request->name);
-	fuzz_expect(memcmp(mt_config(), &wanted, sizeof(wanted)) == 0, "%s=%s", request->name, request->value);
-#define STAYS(field) fuzz_expect(memcmp(&before.field, &wanted.field, sizeof(before.field)) == 0, "%s", #field)
+	fuzz_expect(mt_config_set_live(request->name, request->value) == MT_ERR_OK, "%s",
+		    request->name);
+	fuzz_expect(memcmp(mt_config(), &wanted, sizeof(wanted)) == 0, "%s=%s", request->name,
+		    request->value);
+#define STAYS(field)                                                                               \
+	fuzz_expect(memcmp(&before.field, &wanted.field, sizeof(before.field)) == 0, "%s", #field)
 	STAYS(enable);
 	STAYS(dir);
 	STAYS(log);
@@ -230,11 +241,15 @@ static void ring(const void *bytes, size_t count)
 		return;
 	fuzz_expect(count >= sizeof(struct mt_control_file), "a request out of %zu bytes", count);
 	/* COUNT stands for one that this library does not know: it is answered so. */
-	fuzz_expect(request.kind > MT_REQUEST_NONE && request.kind <= MT_REQUEST_COUNT, "kind %u", request.kind);
+	fuzz_expect(request.kind > MT_REQUEST_NONE && request.kind <= MT_REQUEST_COUNT, "kind %u",
+		    request.kind);
 	fuzz_expect(request.level < MT_LEVEL_COUNT, "level %u", request.level);
-	fuzz_expect(strnlen(request.name, sizeof(request.name)) < sizeof(request.name), "%s", "a name without its end");
-	fuzz_expect(strnlen(request.value, sizeof(request.value)) < sizeof(request.value), "%s", "a value without its end");
-	fuzz_expect(!mt_control_request(&(struct mt_request){0}), "%s", "one request is told twice");
+	fuzz_expect(strnlen(request.name, sizeof(request.name)) < sizeof(request.name), "%s",
+		    "a name without its end");
+	fuzz_expect(strnlen(request.value, sizeof(request.value)) < sizeof(request.value), "%s",
+		    "a value without its end");
+	fuzz_expect(!mt_control_request(&(struct mt_request){0}), "%s",
+		    "one request is told twice");
 	if (request.kind == MT_REQUEST_SET)
 		set(&request);
 }
@@ -252,8 +267,9 @@ static bool take_text(const char *line, const char *word, char *out, size_t room
 
 static void ring_request(char *text)
 {
-	struct mt_control_file file = {.magic = MT_CONTROL_MAGIC, .version = MT_STATS_VERSION,
-				    .request = {.seq = ++next_seq, .kind = MT_REQUEST_SET}};
+	struct mt_control_file file = {.magic = MT_CONTROL_MAGIC,
+				       .version = MT_STATS_VERSION,
+				       .request = {.seq = ++next_seq, .kind = MT_REQUEST_SET}};
 	size_t cut = sizeof(file);
 
 	for (char *line; (line = fuzz_line(&text));) {
@@ -278,7 +294,8 @@ static void ring_request(char *text)
 
 /* ---- the policy, under whatever settings these are ---- */
 
-/* Lines of five numbers: ms since the last look, then MB: resident, live, allocated since, dirty. */
+/* Lines of five numbers: ms since the last look, then MB: resident, live, allocated since, dirty.
+ */
 static void follow_policy(char *text, const struct mt_config *config)
 {
 	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = 4096};
@@ -292,7 +309,8 @@ static void follow_policy(char *text, const struct mt_config *config)
 		unsigned long long ms = 0, resident = 0, live = 0, allocated = 0, dirty = 0;
 		struct mt_plan plan;
 
-		if (sscanf(line, "%llu %llu %llu %llu %llu", &ms, &resident, &live, &allocated, &dirty) < 1)
+		if (sscanf(line, "%llu %llu %llu %llu %llu", &ms, &resident, &live, &allocated,
+			   &dirty) < 1)
 			continue;
 		now.now_ns += ms % 100000000 * MT_NS_PER_MS;
 		now.rss_bytes = now.anon_bytes = resident % (1 << 24) * MT_MIB;
@@ -302,14 +320,17 @@ static void follow_policy(char *text, const struct mt_config *config)
 		now.dirty_bytes = dirty % (1 << 24) * MT_MIB;
 		now.cpu_ns += ms % 1000 * 1000;
 		now.usage_known = mt_policy_wants_usage(&policy, &now);
-		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config, true) != MT_SAMPLING_INTERVAL_NOT;
+		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config,
+							      true) != MT_SAMPLING_INTERVAL_NOT;
 		if (now.dirty_known)
 			mt_sampling_interval_note(&asked, &now);
 		plan = mt_policy_decide(&policy, &now, config);
 		fuzz_expect(plan.next_tick_ns > 0, "%s", "a reaper that never sleeps");
-		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d", (int)plan.reason);
+		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d",
+			    (int)plan.reason);
 		if (plan.purge)
-			mt_policy_purged(&policy, &now, now.dirty_bytes / 2, ms % 100000 * 1000, true);
+			mt_policy_purged(&policy, &now, now.dirty_bytes / 2, ms % 100000 * 1000,
+					 true);
 	}
 }
 
@@ -335,7 +356,8 @@ static void take(struct fuzz_part *part, const struct fuzz_parts *all, struct mt
 	else if (fuzz_is(part, "set", NULL))
 		for (char *line, *rest = part->text; (line = fuzz_line(&rest));)
 			mtctl_set(line);
-	else if (fuzz_is(part, "quantity", NULL) || fuzz_is(part, "number", NULL) || fuzz_is(part, "name", NULL))
+	else if (fuzz_is(part, "quantity", NULL) || fuzz_is(part, "number", NULL) ||
+		 fuzz_is(part, "name", NULL))
 		for (char *line, *rest = part->text; (line = fuzz_line(&rest));)
 			mtctl_read(line);
 }

@@ -1,4 +1,5 @@
-/* heap_boot.c -- the memory of before the allocator, which is never taken back, made new for each input. */
+/* heap_boot.c -- the memory of before the allocator, which is never taken back, made new for each
+ * input. */
 #include "shim/heap/bootstrap.c"
 
 #include "heap_boot.h"
@@ -9,7 +10,8 @@ void fuzz_boot_anew(void)
 
 	for (unsigned int i = 0; i < count && i < FAR_BLOCKS; i++)
 		if (far_blocks[i].from)
-			(void)munmap((void *)far_blocks[i].from, far_blocks[i].to - far_blocks[i].from);
+			(void)munmap((void *)far_blocks[i].from,
+				     far_blocks[i].to - far_blocks[i].from);
 	memset(far_blocks, 0, sizeof(far_blocks));
 	atomic_store(&far_count, 0);
 	memset(arena, 0, atomic_load(&arena_used));

@@ -1,17 +1,18 @@
-/* heap_composed.c -- the members of the heap family that are made of the others, over the heap that is tried. */
+/* heap_composed.c -- the members of the heap family that are made of the others, over the heap that
+ * is tried. */
 #include "heap_composed.h"
 
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
 
-#define reallocarray            fuzz_reallocarray
-#define valloc                  fuzz_valloc
-#define pvalloc                 fuzz_pvalloc
-#define free_sized              fuzz_free_sized
-#define free_aligned_sized      fuzz_free_aligned_sized
-#define malloc(size)            fuzz_heap->malloc(size)
-#define realloc(ptr, size)      fuzz_heap->realloc(ptr, size)
-#define memalign(align, size)   fuzz_heap->memalign(align, size)
-#define free(ptr)               fuzz_heap->free(ptr)
+#define reallocarray          fuzz_reallocarray
+#define valloc                fuzz_valloc
+#define pvalloc               fuzz_pvalloc
+#define free_sized            fuzz_free_sized
+#define free_aligned_sized    fuzz_free_aligned_sized
+#define malloc(size)          fuzz_heap->malloc(size)
+#define realloc(ptr, size)    fuzz_heap->realloc(ptr, size)
+#define memalign(align, size) fuzz_heap->memalign(align, size)
+#define free(ptr)             fuzz_heap->free(ptr)
 #include "shim/heap/composed.c"

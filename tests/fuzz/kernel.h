@@ -1,4 +1,5 @@
-/* kernel.h -- the two halves of fuzz_kernel.c: their headers have one enum of errors each, and no file can see both. */
+/* kernel.h -- the two halves of fuzz_kernel.c: their headers have one enum of errors each, and no
+ * file can see both. */
 #ifndef MT_FUZZ_KERNEL_H
 #define MT_FUZZ_KERNEL_H
 

@@ -18,7 +18,8 @@ static void expect_limit(enum mt_err error, const struct mt_limit *limit)
 {
 	if (error)
 		return;
-	fuzz_expect(strnlen(limit->source, sizeof(limit->source)) < sizeof(limit->source), "%s", "a source without its end");
+	fuzz_expect(strnlen(limit->source, sizeof(limit->source)) < sizeof(limit->source), "%s",
+		    "a source without its end");
 	fuzz_expect(limit->limit_bytes, "%s", limit->source);
 	fuzz_expect(mt_limit_percent(limit) >= 0, "%g %%", mt_limit_percent(limit));
 }
@@ -39,7 +40,8 @@ static void look_at_limits(const struct kernel_options *options)
 	(void)mt_limit_memory_directory("", PID, directory, sizeof(directory));
 	(void)mt_limit_machine_used(fuzz_root());
 	mt_top_machine_read(fuzz_root(), &machine);
-	fuzz_expect(!machine.has_stalls || (machine.stall_pct >= 0 && machine.stall_pct <= 100), "%g %%", machine.stall_pct);
+	fuzz_expect(!machine.has_stalls || (machine.stall_pct >= 0 && machine.stall_pct <= 100),
+		    "%g %%", machine.stall_pct);
 }
 
 static void expect_process(const struct mt_process *process)
@@ -75,7 +77,8 @@ static void diagnose(const struct mt_process *process)
 	facts->process = *process;
 	mt_diagnose_read_maps(facts);
 	for (size_t i = 0; i < facts->foreign_count; i++)
-		fuzz_expect_text("another allocator's file", facts->foreign[i].file, sizeof(facts->foreign[i].file));
+		fuzz_expect_text("another allocator's file", facts->foreign[i].file,
+				 sizeof(facts->foreign[i].file));
 	facts->limit_known = mt_limit_find_for(process, NULL, &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
 	if (facts->group.known)
@@ -90,8 +93,9 @@ static void compare(const struct mt_smaps *one, const struct mt_smaps *other)
 	struct mt_smaps_fork fork;
 
 	mt_smaps_compare(one, other, &fork);
-	fuzz_expect(fork.is_fork || (!fork.shared_bytes && !fork.private_bytes && !fork.copied_bytes), "%s",
-		    "bytes of no fork");
+	fuzz_expect(fork.is_fork ||
+			    (!fork.shared_bytes && !fork.private_bytes && !fork.copied_bytes),
+		    "%s", "bytes of no fork");
 	for (size_t i = 0; i < one->count; i++) {
 		fuzz_expect_text("a mapping's name", one->list[i].name, sizeof(one->list[i].name));
 		fuzz_expect(one->list[i].start < one->list[i].end, "mapping %zu", i);
@@ -162,8 +166,9 @@ void kernel_ctl_text(const struct fuzz_part *part)
 		(void)mt_smaps_parse_total(part->text, &figures);
 	} else if (fuzz_is(part, "pool_header", NULL) && part->bytes >= MT_PYMALLOC_HEADER_BYTES) {
 		for (uint64_t pool = 4096; pool <= 16384; pool *= 4)
-			if (mt_pymalloc_parse_header((const unsigned char *)part->text, pool, &live))
-				fuzz_expect(live < pool, "%llu live bytes in a pool of %llu", (unsigned long long)live,
-					    (unsigned long long)pool);
+			if (mt_pymalloc_parse_header((const unsigned char *)part->text, pool,
+						     &live))
+				fuzz_expect(live < pool, "%llu live bytes in a pool of %llu",
+					    (unsigned long long)live, (unsigned long long)pool);
 	}
 }

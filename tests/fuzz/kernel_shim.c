@@ -26,17 +26,20 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 		struct mt_cgroup_look look;
 
 		mt_cgroup_look(fuzz_root(), config, seconds[i] * MT_NS_PER_S, exact_pct, &look);
-		fuzz_expect(look.events_count >= events, "%llu events after %llu", (unsigned long long)look.events_count,
-			    (unsigned long long)events);
-		fuzz_expect(look.source && strlen(look.source) < 2 * MT_CGROUP_PATH_BYTES, "%s", "no source");
+		fuzz_expect(look.events_count >= events, "%llu events after %llu",
+			    (unsigned long long)look.events_count, (unsigned long long)events);
+		fuzz_expect(look.source && strlen(look.source) < 2 * MT_CGROUP_PATH_BYTES, "%s",
+			    "no source");
 		fuzz_expect(!look.is_cgroup || look.limit_bytes, "%s", "a group without a limit");
-		fuzz_expect(strncmp(mt_cgroup_directory(), fuzz_root(), strlen(fuzz_root())) == 0 || !*mt_cgroup_directory(),
+		fuzz_expect(strncmp(mt_cgroup_directory(), fuzz_root(), strlen(fuzz_root())) == 0 ||
+				    !*mt_cgroup_directory(),
 			    "%s", mt_cgroup_directory());
 		events = look.events_count;
 	}
 }
 
-/* The watch keeps its descriptor for good, and there is but one in a process: here one for each input. */
+/* The watch keeps its descriptor for good, and there is but one in a process: here one for each
+ * input. */
 static void look_at_stalls(const struct mt_launch_env *facts)
 {
 	int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -46,7 +49,8 @@ static void look_at_stalls(const struct mt_launch_env *facts)
 	mt_psi_fork_child();
 	for (int turn = 0; turn < 3; turn++) {
 		mt_psi_look(fuzz_root(), mt_cgroup_directory(), facts, &look);
-		fuzz_expect(look.known || (!look.some_us && !look.full_us) || turn, "%s", "figures that are not known");
+		fuzz_expect(look.known || (!look.some_us && !look.full_us) || turn, "%s",
+			    "figures that are not known");
 	}
 	close(next);
 }
@@ -94,9 +98,11 @@ void kernel_shim_text(const struct fuzz_part *part)
 		(void)mt_cgroup_path_keyed(part->text, "total ", &number);
 	} else if (fuzz_is(part, "base64", NULL)) {
 		length = mt_psi_base64(part->text, decoded, sizeof(decoded));
-		fuzz_expect(length <= (int)sizeof(decoded) && length <= (int)part->bytes, "%d bytes", length);
-		fuzz_expect(mt_psi_base64(part->text, little, sizeof(little)) <= (int)sizeof(little), "%s",
-			    "more than there is room for");
+		fuzz_expect(length <= (int)sizeof(decoded) && length <= (int)part->bytes,
+			    "%d bytes", length);
+		fuzz_expect(mt_psi_base64(part->text, little, sizeof(little)) <=
+				    (int)sizeof(little),
+			    "%s", "more than there is room for");
 	} else if (fuzz_is(part, "loadavg", NULL)) {
 		(void)mt_load_parse(part->text, &number);
 	} else if (fuzz_is(part, "stat", NULL)) {

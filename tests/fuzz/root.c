@@ -8,9 +8,9 @@
 
 #include "fuzz.h"
 
-#define FILES_MOST  24u
-#define MADE_MOST   256u /* files, and the directories above them */
-#define PATH_MOST   200u
+#define FILES_MOST 24u
+#define MADE_MOST  256u /* files, and the directories above them */
+#define PATH_MOST  200u
 
 struct made {
 	char path[PATH_MOST + 128];
@@ -33,11 +33,14 @@ static void remove_root(void)
 
 const char *fuzz_root(void)
 {
-	const char *given = getenv("FUZZ_ROOT"); /* the runner's, who removes what a crash leaves there */
+	/* the runner's, who removes what a crash leaves there */
+	const char *given = getenv("FUZZ_ROOT");
 
 	if (!*root) {
 		snprintf(root, sizeof(root), "%s/mtshim-fuzz-XXXXXX",
-			 given ? given : access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+			 given                           ? given
+			 : access("/dev/shm", W_OK) == 0 ? "/dev/shm"
+							 : "/tmp");
 		if (!mkdtemp(root) || atexit(remove_root) != 0)
 			abort();
 	}
@@ -49,10 +52,12 @@ static bool is_plain(const char *path)
 {
 	size_t length = strlen(path);
 
-	if (*path != '/' || length < 2 || length > PATH_MOST || path[length - 1] == '/' || strstr(path, "//"))
+	if (*path != '/' || length < 2 || length > PATH_MOST || path[length - 1] == '/' ||
+	    strstr(path, "//"))
 		return false;
 	for (const char *slash = path; slash; slash = strchr(slash + 1, '/'))
-		if (slash[1] == '.' && (slash[2] == '/' || !slash[2] || (slash[2] == '.' && (slash[3] == '/' || !slash[3]))))
+		if (slash[1] == '.' && (slash[2] == '/' || !slash[2] ||
+					(slash[2] == '.' && (slash[3] == '/' || !slash[3]))))
 			return false;
 	return true;
 }

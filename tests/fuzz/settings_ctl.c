@@ -14,7 +14,8 @@
 #include "ctl/simple.h"
 #include "fuzz.h"
 
-/* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and not looked at here. */
+/* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and
+ * not looked at here. */
 void __wrap_mt_error_say(const char *format, ...);
 void __wrap_mt_error_say(const char *format, ...)
 {
@@ -44,8 +45,10 @@ void mtctl_set(const char *text)
 	fuzz_expect_text("why an assignment is refused", why.text, sizeof(why.text));
 	if (error)
 		return;
-	fuzz_expect(equals && strcmp(request.value, equals + 1) == 0, "%s is asked for as %s", text, request.value);
-	fuzz_expect(request.kind == MT_REQUEST_SET && mt_setting_find(request.name), "%s", request.name);
+	fuzz_expect(equals && strcmp(request.value, equals + 1) == 0, "%s is asked for as %s", text,
+		    request.value);
+	fuzz_expect(request.kind == MT_REQUEST_SET && mt_setting_find(request.name), "%s",
+		    request.name);
 }
 
 void mtctl_read(const char *text)
@@ -54,13 +57,14 @@ void mtctl_read(const char *text)
 	uint64_t whole;
 	pid_t pid = 1;
 
-	if (mt_quantity_number(text, &number) || mt_quantity_count(text, &number) || mt_quantity_bytes(text, &number))
+	if (mt_quantity_number(text, &number) || mt_quantity_count(text, &number) ||
+	    mt_quantity_bytes(text, &number))
 		fuzz_expect(isfinite(number) && number >= 0, "%s is %g", text, number);
 	if (mt_plotting_parse_duration(text, &number))
 		fuzz_expect(number > 0 && number <= 1e12, "%s is %g", text, number);
 	if (mt_plotting_parse_size(text, &width, &height))
-		fuzz_expect(width >= 300 && width <= 8000 && height >= 200 && height <= 8000, "%s is %gx%g", text, width,
-			    height);
+		fuzz_expect(width >= 300 && width <= 8000 && height >= 200 && height <= 8000,
+			    "%s is %gx%g", text, width, height);
 	if (mt_simple_parse_seconds(text, &whole))
 		fuzz_expect(whole <= 86400000, "%s is %llu ms", text, (unsigned long long)whole);
 	if (mt_process_parse_pid(text, &pid) == MT_ERR_OK)

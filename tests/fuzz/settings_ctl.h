@@ -1,5 +1,5 @@
-/* settings_ctl.h -- mtctl's half of fuzz_settings.c: its headers and the shim's have one enum of errors each, and no file
- * can see both. */
+/* settings_ctl.h -- mtctl's half of fuzz_settings.c: its headers and the shim's have one enum of
+ * errors each, and no file can see both. */
 #ifndef MT_FUZZ_SETTINGS_CTL_H
 #define MT_FUZZ_SETTINGS_CTL_H
 

@@ -1,5 +1,6 @@
-/* check_captures.c -- a capture survives whatever the shim does while it is open: fences of frees in other threads, SIGUSR1,
- * mtctl trim; and what was captured still does what it says when it is replayed. */
+/* check_captures.c -- a capture survives whatever the shim does while it is open: fences of frees
+ * in other threads, SIGUSR1, mtctl trim; and what was captured still does what it says when it is
+ * replayed. */
 #include "checks.h"
 
 #include <pthread.h>
@@ -10,8 +11,10 @@
 
 enum { BYTES = 1 << 20, NODES = 32 };
 
-/* Captures NODES fills of a block, with `during` called in the middle; replays, and looks at the block. */
-static void capture_and_replay(struct CUstream_st *stream, int mode, uint64_t block, void (*during)(void))
+/* Captures NODES fills of a block, with `during` called in the middle; replays, and looks at the
+ * block. */
+static void capture_and_replay(struct CUstream_st *stream, int mode, uint64_t block,
+			       void (*during)(void))
 {
 	struct CUgraphExec_st *exec;
 	struct CUgraph_st *graph = NULL;
@@ -26,11 +29,13 @@ static void capture_and_replay(struct CUstream_st *stream, int mode, uint64_t bl
 			during();
 	}
 	code = cu.cuStreamEndCapture(stream, &graph);
-	gpu_expect(code == MT_CU_SUCCESS, "the capture did not survive: cuStreamEndCapture answers %d", code);
+	gpu_expect(code == MT_CU_SUCCESS,
+		   "the capture did not survive: cuStreamEndCapture answers %d", code);
 	exec = gpu_instantiate(graph);
 	gpu_ok(cu.cuGraphLaunch(exec, stream));
 	gpu_ok(cu.cuStreamSynchronize(stream));
-	gpu_expect(gpu_differing(block, BYTES, NODES - 1) == 0, "the replayed graph did not do its work");
+	gpu_expect(gpu_differing(block, BYTES, NODES - 1) == 0,
+		   "the replayed graph did not do its work");
 	gpu_ok(cu.cuGraphExecDestroy(exec));
 	gpu_ok(cu.cuGraphDestroy(graph));
 }
@@ -38,8 +43,8 @@ static void capture_and_replay(struct CUstream_st *stream, int mode, uint64_t bl
 static _Atomic bool stop; /* tells the storm to end; no data depends on it */
 static atomic_size_t frees_count;
 
-/* With a relaxed capture mode, as a program must set it that frees while others capture. Small blocks and a pause: what is freed
- * during a capture cannot be recycled before its end. */
+/* With a relaxed capture mode, as a program must set it that frees while others capture. Small
+ * blocks and a pause: what is freed during a capture cannot be recycled before its end. */
 static void *storm_thread(void *argument)
 {
 	int mode = MT_CU_CAPTURE_RELAXED;
@@ -47,7 +52,7 @@ static void *storm_thread(void *argument)
 	gpu_ok(cu.cuCtxSetCurrent(argument));
 	gpu_ok(cu.cuThreadExchangeStreamCaptureMode(&mode));
 	while (!atomic_load(&stop)) {
-		struct timespec pause = { 0, 100000 };
+		struct timespec pause = {0, 100000};
 		uint64_t blocks[8];
 		int code = 0;
 
@@ -56,7 +61,9 @@ static void *storm_thread(void *argument)
 		for (int i = 0; i < 8; i++)
 			code = code ? code : cu.cuMemFree_v2(blocks[i]);
 		if (code && !is_pooling())
-			gpu_skip("this driver refuses cuMemFree in a relaxed thread during a capture (%d)", code);
+			gpu_skip("this driver refuses cuMemFree in a relaxed thread during a "
+				 "capture (%d)",
+				 code);
 		gpu_expect(!code, "cuMemFree during a capture answers %d", code);
 		atomic_fetch_add(&frees_count, 8);
 		nanosleep(&pause, NULL);
@@ -80,7 +87,8 @@ void check_capture_storm(void)
 	block = gpu_alloc(BYTES);
 	capture_and_replay(stream, MT_CU_CAPTURE_RELAXED, block, NULL);
 	for (int i = 0; i < STORMS; i++)
-		gpu_expect(pthread_create(&threads[i], NULL, storm_thread, context) == 0, "no thread");
+		gpu_expect(pthread_create(&threads[i], NULL, storm_thread, context) == 0,
+			   "no thread");
 	for (until = gpu_now_ns() + 2000000000ull; gpu_now_ns() < until; captures++)
 		capture_and_replay(stream, captures % 3, block, NULL);
 	atomic_store(&stop, true);
@@ -141,8 +149,8 @@ void check_capture_trim(void)
 	capture_and_replay(stream, MT_CU_CAPTURE_GLOBAL, block, trim_now);
 }
 
-/* Allocating during a relaxed capture of the same thread is allowed, freeing as well; what the capture wrote to must stay
- * apart from what is handed out meanwhile. */
+/* Allocating during a relaxed capture of the same thread is allowed, freeing as well; what the
+ * capture wrote to must stay apart from what is handed out meanwhile. */
 void check_capture_alloc(void)
 {
 	struct CUstream_st *stream;
@@ -163,17 +171,21 @@ void check_capture_alloc(void)
 	for (int i = 0; i < 8; i += 2) {
 		code = cu.cuMemFree_v2(taken[i]);
 		if (code && !is_pooling())
-			gpu_skip("this driver refuses cuMemFree during a relaxed capture (%d)", code);
+			gpu_skip("this driver refuses cuMemFree during a relaxed capture (%d)",
+				 code);
 		gpu_expect(!code, "cuMemFree during a relaxed capture answers %d", code);
 	}
 	code = cu.cuStreamEndCapture(stream, &graph);
-	gpu_expect(code == MT_CU_SUCCESS, "the capture did not survive: cuStreamEndCapture answers %d", code);
+	gpu_expect(code == MT_CU_SUCCESS,
+		   "the capture did not survive: cuStreamEndCapture answers %d", code);
 	for (int i = 1; i < 8; i += 2)
 		gpu_ok(cu.cuMemsetD32_v2(taken[i], 0x44444444, 1 << 20));
 	exec = gpu_instantiate(graph);
 	gpu_ok(cu.cuGraphLaunch(exec, stream));
 	gpu_ok(cu.cuStreamSynchronize(stream));
-	gpu_expect(gpu_differing(captured, 4 << 20, 0x33) == 0, "the replayed graph did not do its work");
+	gpu_expect(gpu_differing(captured, 4 << 20, 0x33) == 0,
+		   "the replayed graph did not do its work");
 	for (int i = 1; i < 8; i += 2)
-		gpu_expect(gpu_differing(taken[i], 4 << 20, 0x44) == 0, "a block taken during the capture was overwritten");
+		gpu_expect(gpu_differing(taken[i], 4 << 20, 0x44) == 0,
+			   "a block taken during the capture was overwritten");
 }

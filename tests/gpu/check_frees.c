@@ -15,7 +15,8 @@ static void expect_healthy(void)
 	uint64_t block = gpu_alloc(BYTES);
 
 	gpu_ok(cu.cuMemsetD32_v2(block, 0x55555555, BYTES / 4));
-	gpu_expect(gpu_differing(block, BYTES, 0x55) == 0, "a fresh block does not hold what was written");
+	gpu_expect(gpu_differing(block, BYTES, 0x55) == 0,
+		   "a fresh block does not hold what was written");
 	gpu_ok(cu.cuMemFree_v2(block));
 }
 
@@ -47,7 +48,8 @@ void check_unknown_free(void)
 	block = gpu_alloc(BYTES);
 	gpu_expect(cu.cuMemFree_v2(0x1234567000) != MT_CU_SUCCESS, "an unknown pointer was freed");
 	gpu_ok(cu.cuMemFree_v2(0));
-	gpu_expect(cu.cuMemAlloc_v2(&block, 0) == MT_CU_INVALID_VALUE, "an allocation of nothing succeeds");
+	gpu_expect(cu.cuMemAlloc_v2(&block, 0) == MT_CU_INVALID_VALUE,
+		   "an allocation of nothing succeeds");
 	gpu_ok(cu.cuMemFree_v2(block));
 	expect_healthy();
 }
@@ -56,8 +58,8 @@ void check_unknown_free(void)
 
 static void vmm_there_and_back(void)
 {
-	struct mt_cu_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
-	const struct gpu_access access = { { 1, 0 }, 3 };
+	struct mt_cu_allocation_prop prop = {.type = 1, .location = {1, 0}};
+	const struct gpu_access access = {{1, 0}, 3};
 	unsigned long long handle;
 	uint64_t address;
 	size_t bytes = 2 << 20;
@@ -68,7 +70,8 @@ static void vmm_there_and_back(void)
 	gpu_ok(cu.cuMemMap(address, bytes, 0, handle, 0));
 	gpu_ok(cu.cuMemSetAccess(address, bytes, &access, 1));
 	gpu_ok(cu.cuMemsetD32_v2(address, 0x66666666, bytes / 4));
-	gpu_expect(gpu_differing(address, bytes, 0x66) == 0, "mapped memory does not hold what was written");
+	gpu_expect(gpu_differing(address, bytes, 0x66) == 0,
+		   "mapped memory does not hold what was written");
 	gpu_ok(cu.cuMemUnmap(address, bytes));
 	gpu_ok(cu.cuMemAddressFree(address, bytes));
 	gpu_ok(cu.cuMemRelease(handle));
@@ -76,8 +79,8 @@ static void vmm_there_and_back(void)
 
 static void arrays_there_and_back(void)
 {
-	struct mt_cu_array_descriptor flat = { 256, 256, 1, 4 };
-	struct mt_cu_array3d_descriptor deep = { 64, 64, 8, 1, 4, 0 };
+	struct mt_cu_array_descriptor flat = {256, 256, 1, 4};
+	struct mt_cu_array3d_descriptor deep = {64, 64, 8, 1, 4, 0};
 	struct CUarray_st *array;
 	struct CUmipmappedArray_st *mipmapped;
 
@@ -111,7 +114,8 @@ void check_families(void)
 	size_t pitch;
 
 	gpu_start();
-	if (!gpu_has(cuMemAllocPitch_v2) || !gpu_has(cuMemAllocManaged) || !gpu_has(cuArrayCreate_v2) || !gpu_has(cuMemHostAlloc))
+	if (!gpu_has(cuMemAllocPitch_v2) || !gpu_has(cuMemAllocManaged) ||
+	    !gpu_has(cuArrayCreate_v2) || !gpu_has(cuMemHostAlloc))
 		gpu_skip("this driver lacks one of the old families");
 	stream = gpu_stream(GPU_STREAM_NON_BLOCKING);
 	gpu_ok(cu.cuMemAllocPitch_v2(&block, &pitch, 1000, 100, 4));
@@ -137,7 +141,7 @@ void check_families(void)
 
 void check_address_range(void)
 {
-	static const size_t sizes[] = { 1, 100, 512, 1000, 1 << 20, (3 << 20) + 5 };
+	static const size_t sizes[] = {1, 100, 512, 1000, 1 << 20, (3 << 20) + 5};
 	uint64_t base;
 	size_t bytes;
 
@@ -145,12 +149,15 @@ void check_address_range(void)
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		uint64_t block = gpu_alloc(sizes[i]);
 
-		gpu_expect((block & 255) == 0, "a block at %#llx is not aligned", (unsigned long long)block);
+		gpu_expect((block & 255) == 0, "a block at %#llx is not aligned",
+			   (unsigned long long)block);
 		gpu_ok(cu.cuMemGetAddressRange_v2(&base, &bytes, block));
 		gpu_expect(base == block, "the range of a block begins elsewhere");
-		gpu_expect(!is_pooling() || bytes == sizes[i], "%zu bytes were asked for, the range has %zu", sizes[i], bytes);
+		gpu_expect(!is_pooling() || bytes == sizes[i],
+			   "%zu bytes were asked for, the range has %zu", sizes[i], bytes);
 		gpu_ok(cu.cuMemFree_v2(block));
-		gpu_expect(cu.cuMemGetAddressRange_v2(&base, &bytes, block) != MT_CU_SUCCESS || base != block,
+		gpu_expect(cu.cuMemGetAddressRange_v2(&base, &bytes, block) != MT_CU_SUCCESS ||
+				   base != block,
 			   "a freed block still has a range");
 	}
 }
@@ -207,10 +214,13 @@ void check_sticky(void)
 	gpu_fault(NULL);
 	code = cu.cuCtxSynchronize();
 	gpu_expect(code != MT_CU_SUCCESS, "a wild write went unnoticed");
-	/* A pool may learn of it only by its next call of the driver: an allocation that no cached block serves is one. */
-	gpu_expect(cu.cuMemAlloc_v2(&fresh, 3 * BYTES) == code, "a new allocation in a broken context does not say so");
+	/* A pool may learn of it only by its next call of the driver: an allocation that no cached
+	 * block serves is one. */
+	gpu_expect(cu.cuMemAlloc_v2(&fresh, 3 * BYTES) == code,
+		   "a new allocation in a broken context does not say so");
 	gpu_expect(cu.cuMemFree_v2(live) == code, "a free in a broken context does not say so");
-	gpu_expect(cu.cuMemAlloc_v2(&fresh, BYTES) == code, "an allocation in a broken context does not say so");
+	gpu_expect(cu.cuMemAlloc_v2(&fresh, BYTES) == code,
+		   "an allocation in a broken context does not say so");
 	exit(0);
 }
 
@@ -229,7 +239,8 @@ static void in_child(uint64_t block)
 	exit(0);
 }
 
-/* The child is answered errors, ends by itself through its exit handlers, and the parent never notices. */
+/* The child is answered errors, ends by itself through its exit handlers, and the parent never
+ * notices. */
 void check_fork(void)
 {
 	uint64_t live;
@@ -249,7 +260,10 @@ void check_fork(void)
 	if (child == 0)
 		in_child(live);
 	gpu_expect(waitpid(child, &status, 0) == child, "the child was lost");
-	gpu_expect(status == 0, "the child ended with status %#x (2 and 3 in its second byte: a CUDA call of it succeeded)", status);
+	gpu_expect(status == 0,
+		   "the child ended with status %#x (2 and 3 in its second byte: a CUDA call of it "
+		   "succeeded)",
+		   status);
 	gpu_expect(gpu_differing(live, BYTES, 0x77) == 0, "the parent's block has changed");
 	expect_healthy();
 }
@@ -292,16 +306,19 @@ void check_ipc(void)
 	gpu_expect(readlink("/proc/self/exe", command, 400) > 0, "no /proc");
 	strcat(command, " --role ipc");
 	other = popen(command, "w");
-	gpu_expect(other && fwrite(&handle, sizeof handle, 1, other) == 1, "the other process does not start");
+	gpu_expect(other && fwrite(&handle, sizeof handle, 1, other) == 1,
+		   "the other process does not start");
 	code = pclose(other);
 	if (WIFEXITED(code) && WEXITSTATUS(code) == GPU_SKIPPED)
 		gpu_skip("the other process could not use the GPU");
 	gpu_expect(code == 0, "the other process ended with status %#x", code);
-	gpu_expect(gpu_differing(block, BYTES, 0x18) == 0, "what the other process wrote is not there");
+	gpu_expect(gpu_differing(block, BYTES, 0x18) == 0,
+		   "what the other process wrote is not there");
 	/* What another process has known is never handed out again. */
 	gpu_ok(cu.cuMemFree_v2(block));
 	gpu_ok(cu.cuCtxSynchronize());
 	gpu_ok(cu.cuMemAlloc_v2(&fresh, BYTES));
 	gpu_ok(cu.cuMemsetD32_v2(fresh, 0x19191919, BYTES / 4));
-	gpu_expect(gpu_differing(fresh, BYTES, 0x19) == 0, "a fresh block does not hold what was written");
+	gpu_expect(gpu_differing(fresh, BYTES, 0x19) == 0,
+		   "a fresh block does not hold what was written");
 }

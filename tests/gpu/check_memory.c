@@ -1,5 +1,5 @@
-/* check_memory.c -- out of memory, and giving back: measured by the driver's own cuMemGetInfo, past the shim, which answers a
- * program's question as if nothing were cached. */
+/* check_memory.c -- out of memory, and giving back: measured by the driver's own cuMemGetInfo, past
+ * the shim, which answers a program's question as if nothing were cached. */
 #include "checks.h"
 
 #include <signal.h>
@@ -8,7 +8,8 @@
 
 enum { MIB = 1 << 20, MANY = 64 };
 
-/* Blocks of an eighth of what is free, six of them; freed again, so that a pool holds three quarters of it. */
+/* Blocks of an eighth of what is free, six of them; freed again, so that a pool holds three
+ * quarters of it. */
 static size_t leave_most_cached(void)
 {
 	uint64_t blocks[6];
@@ -25,7 +26,7 @@ static size_t leave_most_cached(void)
 /* Half of the free memory by cuMemCreate: impossible as long as three quarters are cached. */
 void check_oom_vmm(void)
 {
-	struct mt_cu_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	struct mt_cu_allocation_prop prop = {.type = 1, .location = {1, 0}};
 	unsigned long long handle;
 	size_t granularity = 2 * MIB;
 	uint64_t before;
@@ -37,13 +38,14 @@ void check_oom_vmm(void)
 	gpu_ok(cu.cuMemGetAllocationGranularity(&granularity, &prop, 0));
 	before = gpu_free_bytes();
 	bytes = leave_most_cached();
-	printf("of %llu free bytes %llu were left when 6 blocks of %zu were freed\n", (unsigned long long)before,
-	       (unsigned long long)gpu_free_bytes(), bytes);
+	printf("of %llu free bytes %llu were left when 6 blocks of %zu were freed\n",
+	       (unsigned long long)before, (unsigned long long)gpu_free_bytes(), bytes);
 	gpu_ok(cu.cuMemCreate(&handle, before / 2 / granularity * granularity, &prop, 0));
 	gpu_ok(cu.cuMemRelease(handle));
 }
 
-/* The same by cuMemAlloc, in a size that no cached block serves, while work is pending on what was freed. */
+/* The same by cuMemAlloc, in a size that no cached block serves, while work is pending on what was
+ * freed. */
 void check_oom_blocks(void)
 {
 	struct CUstream_st *stream;
@@ -96,12 +98,16 @@ void check_info(void)
 	gpu_ok(cu.cuMemFree_v2(block));
 	gpu_ok(cu.cuCtxSynchronize());
 	gpu_ok(cu.cuMemGetInfo_v2(&after, &total));
-	gpu_expect(before - with >= bytes, "a live block of %zu takes %zu from free", bytes, before - with);
-	gpu_expect(after + 4 * MIB >= before, "free was %zu and is %zu after everything was freed", before, after);
+	gpu_expect(before - with >= bytes, "a live block of %zu takes %zu from free", bytes,
+		   before - with);
+	gpu_expect(after + 4 * MIB >= before, "free was %zu and is %zu after everything was freed",
+		   before, after);
 	/* A NULL output is answered as the driver answers it. */
 	memcpy(&bare, &found, sizeof bare);
-	gpu_expect(bare(NULL, &total) == cu.cuMemGetInfo_v2(NULL, &total), "NULL for free is not the driver's answer");
-	gpu_expect(bare(&before, NULL) == cu.cuMemGetInfo_v2(&before, NULL), "NULL for total is not the driver's answer");
+	gpu_expect(bare(NULL, &total) == cu.cuMemGetInfo_v2(NULL, &total),
+		   "NULL for free is not the driver's answer");
+	gpu_expect(bare(&before, NULL) == cu.cuMemGetInfo_v2(&before, NULL),
+		   "NULL for total is not the driver's answer");
 }
 
 /* ---- the pool ---- */
@@ -133,11 +139,14 @@ static void expect_given_back(uint64_t before, uint64_t most_ms)
 
 	/* The driver may keep a little for small blocks of its own. */
 	while (gpu_free_bytes() + 4 * MIB < before) {
-		gpu_expect(gpu_now_ns() - begin < most_ms * 1000000, "%llu bytes were not given back in %llu ms",
-			   (unsigned long long)(before - gpu_free_bytes()), (unsigned long long)most_ms);
+		gpu_expect(gpu_now_ns() - begin < most_ms * 1000000,
+			   "%llu bytes were not given back in %llu ms",
+			   (unsigned long long)(before - gpu_free_bytes()),
+			   (unsigned long long)most_ms);
 		gpu_sleep_ms(10);
 	}
-	printf("everything idle was given back after %.0f ms\n", (double)(gpu_now_ns() - begin) / 1e6);
+	printf("everything idle was given back after %.0f ms\n",
+	       (double)(gpu_now_ns() - begin) / 1e6);
 }
 
 static uint64_t expect_cached(void)
@@ -146,7 +155,8 @@ static uint64_t expect_cached(void)
 
 	gpu_start();
 	before = cache_many();
-	gpu_expect(before - gpu_free_bytes() > 64 * MIB, "nothing is cached: the driver has only %llu bytes less",
+	gpu_expect(before - gpu_free_bytes() > 64 * MIB,
+		   "nothing is cached: the driver has only %llu bytes less",
 		   (unsigned long long)(before - gpu_free_bytes()));
 	return before;
 }
@@ -185,7 +195,8 @@ void check_trim(void)
 {
 	uint64_t before = expect_cached();
 
-	/* The shim's thread has begun with the first CUDA call; mtctl knows of it from its first tick on. */
+	/* The shim's thread has begun with the first CUDA call; mtctl knows of it from its first
+	 * tick on. */
 	gpu_sleep_ms(500);
 	ask_mtctl("trim");
 	expect_given_back(before, 3000);

@@ -1,7 +1,8 @@
-/* check_reuse.c -- the stale-reuse detector. A long kernel is followed, in the same stream, by one that writes to block A; A is
- * freed at once; blocks of A's size are taken, filled through another stream, and read back after the late writer is done.
- * Whoever hands A out again too early loses its contents to the late writer. Once everything is done the pool must
- * hand A out again: else nothing was tried. */
+/* check_reuse.c -- the stale-reuse detector. A long kernel is followed, in the same stream, by one
+ * that writes to block A; A is freed at once; blocks of A's size are taken, filled through another
+ * stream, and read back after the late writer is done. Whoever hands A out again too early loses
+ * its contents to the late writer. Once everything is done the pool must hand A out again: else
+ * nothing was tried. */
 #include "checks.h"
 
 #include <pthread.h>
@@ -9,7 +10,8 @@
 
 enum { BYTES = 1 << 20, BLOCKS = 4, LONG_MS = 200, LATE = 0x11, MINE = 0x22 };
 
-/* late is the writer's stream, in whichever context: what it writes must be there before anyone looks. */
+/* late is the writer's stream, in whichever context: what it writes must be there before anyone
+ * looks. */
 static void take_and_check(uint64_t freed, struct CUstream_st *late, struct CUctx_st *late_context)
 {
 	struct CUctx_st *own;
@@ -31,10 +33,13 @@ static void take_and_check(uint64_t freed, struct CUstream_st *late, struct CUct
 	for (int i = 0; i < BLOCKS; i++) {
 		size_t differing = gpu_differing(blocks[i], BYTES, MINE);
 
-		gpu_expect(!differing, "%zu bytes of block %d were overwritten by work from before the free", differing, i);
+		gpu_expect(!differing,
+			   "%zu bytes of block %d were overwritten by work from before the free",
+			   differing, i);
 		gpu_ok(cu.cuMemFree_v2(blocks[i]));
 	}
-	printf("freed address handed out while the writer was under way: %s\n", came_again ? "yes" : "no");
+	printf("freed address handed out while the writer was under way: %s\n",
+	       came_again ? "yes" : "no");
 }
 
 /* Idle now: the pool has no reason not to use A. */
@@ -125,7 +130,8 @@ void check_reuse_green(void)
 		gpu_skip("no green contexts here");
 	gpu_ok(cu.cuCtxFromGreenCtx(&context, green));
 	block = gpu_alloc(BYTES);
-	/* Where a function of the primary context cannot be launched there, one of the green context can. */
+	/* Where a function of the primary context cannot be launched there, one of the green
+	 * context can. */
 	if (gpu_try_spin(stream, 0) != MT_CU_SUCCESS) {
 		gpu_ok(cu.cuCtxSetCurrent(context));
 		gpu_kernels();
@@ -185,10 +191,11 @@ struct worker {
 	size_t bad_bytes;
 };
 
-/* Fills, lets the stream run on behind a short kernel, reads back, fills once more and frees while that still runs. */
+/* Fills, lets the stream run on behind a short kernel, reads back, fills once more and frees while
+ * that still runs. */
 static void *worker_thread(void *argument)
 {
-	static const size_t sizes[] = { 512, 4096, 65536, 1 << 20 };
+	static const size_t sizes[] = {512, 4096, 65536, 1 << 20};
 	struct worker *worker = argument;
 	struct CUstream_st *stream;
 
@@ -224,9 +231,10 @@ void check_reuse_threads(void)
 
 	gpu_start();
 	for (unsigned int i = 0; i < THREADS; i++) {
-		workers[i] = (struct worker){ .seed = i + 1 };
+		workers[i] = (struct worker){.seed = i + 1};
 		gpu_ok(cu.cuCtxGetCurrent(&workers[i].context));
-		gpu_expect(pthread_create(&threads[i], NULL, worker_thread, &workers[i]) == 0, "no thread");
+		gpu_expect(pthread_create(&threads[i], NULL, worker_thread, &workers[i]) == 0,
+			   "no thread");
 	}
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(threads[i], NULL);

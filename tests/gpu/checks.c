@@ -1,5 +1,6 @@
 /* checks.c -- the table of checks, and what they share.
- *   checks --list          name, whether it needs the shim, settings: one line each, for tests/gpu/check
+ *   checks --list          name, whether it needs the shim, settings: one line each, for
+ *     tests/gpu/check
  *   checks NAME            runs that one
  *   checks --role free     the device's free bytes, as another process sees them
  *   checks --role ptx      the kernels, for an assembler
@@ -15,36 +16,36 @@
 #include <unistd.h>
 
 static const struct check checks[] = {
-	{ "reuse_non_blocking", NEEDS_NOTHING, "", check_reuse_non_blocking },
-	{ "reuse_blocking", NEEDS_NOTHING, "", check_reuse_blocking },
-	{ "reuse_per_thread", NEEDS_NOTHING, "", check_reuse_per_thread },
-	{ "reuse_null", NEEDS_NOTHING, "", check_reuse_null },
-	{ "reuse_graph", NEEDS_NOTHING, "", check_reuse_graph },
+	{"reuse_non_blocking", NEEDS_NOTHING, "", check_reuse_non_blocking},
+	{"reuse_blocking", NEEDS_NOTHING, "", check_reuse_blocking},
+	{"reuse_per_thread", NEEDS_NOTHING, "", check_reuse_per_thread},
+	{"reuse_null", NEEDS_NOTHING, "", check_reuse_null},
+	{"reuse_graph", NEEDS_NOTHING, "", check_reuse_graph},
 	/* Where green contexts are nothing is pooled: the driver's own free must wait. */
-	{ "reuse_green", NEEDS_NOTHING, "FAKECUDA_FREE_WAITS=2", check_reuse_green },
-	{ "reuse_peer", NEEDS_SHIM, "", check_reuse_peer },
-	{ "reuse_threads", NEEDS_NOTHING, "", check_reuse_threads },
-	{ "capture_storm", NEEDS_NOTHING, "", check_capture_storm },
-	{ "capture_signal", NEEDS_SHIM, "", check_capture_signal },
-	{ "capture_trim", NEEDS_SHIM, "", check_capture_trim },
-	{ "capture_alloc", NEEDS_NOTHING, "", check_capture_alloc },
-	{ "double_free", NEEDS_NOTHING, "", check_double_free },
-	{ "unknown_free", NEEDS_NOTHING, "", check_unknown_free },
-	{ "families", NEEDS_NOTHING, "", check_families },
-	{ "address_range", NEEDS_NOTHING, "", check_address_range },
-	{ "context_destroyed", NEEDS_NOTHING, "", check_context_destroyed },
-	{ "primary_reset", NEEDS_NOTHING, "", check_primary_reset },
-	{ "fork", NEEDS_NOTHING, "", check_fork },
-	{ "ipc", NEEDS_NOTHING, "", check_ipc },
-	{ "sticky", NEEDS_NOTHING, "", check_sticky },
-	{ "oom_vmm", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_vmm },
-	{ "oom_blocks", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_blocks },
-	{ "oom_error", NEEDS_NOTHING, "", check_oom_error },
-	{ "pool_hit", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_pool_hit },
-	{ "info", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0", check_info },
-	{ "decay", NEEDS_SHIM, "MT_CUDA_DECAY_MS=500", check_decay },
-	{ "signal", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_signal },
-	{ "trim", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_trim },
+	{"reuse_green", NEEDS_NOTHING, "FAKECUDA_FREE_WAITS=2", check_reuse_green},
+	{"reuse_peer", NEEDS_SHIM, "", check_reuse_peer},
+	{"reuse_threads", NEEDS_NOTHING, "", check_reuse_threads},
+	{"capture_storm", NEEDS_NOTHING, "", check_capture_storm},
+	{"capture_signal", NEEDS_SHIM, "", check_capture_signal},
+	{"capture_trim", NEEDS_SHIM, "", check_capture_trim},
+	{"capture_alloc", NEEDS_NOTHING, "", check_capture_alloc},
+	{"double_free", NEEDS_NOTHING, "", check_double_free},
+	{"unknown_free", NEEDS_NOTHING, "", check_unknown_free},
+	{"families", NEEDS_NOTHING, "", check_families},
+	{"address_range", NEEDS_NOTHING, "", check_address_range},
+	{"context_destroyed", NEEDS_NOTHING, "", check_context_destroyed},
+	{"primary_reset", NEEDS_NOTHING, "", check_primary_reset},
+	{"fork", NEEDS_NOTHING, "", check_fork},
+	{"ipc", NEEDS_NOTHING, "", check_ipc},
+	{"sticky", NEEDS_NOTHING, "", check_sticky},
+	{"oom_vmm", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_vmm},
+	{"oom_blocks", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0 MT_CUDA_LOW_PCT=0", check_oom_blocks},
+	{"oom_error", NEEDS_NOTHING, "", check_oom_error},
+	{"pool_hit", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_pool_hit},
+	{"info", NEEDS_NOTHING, "MT_CUDA_DECAY_MS=0", check_info},
+	{"decay", NEEDS_SHIM, "MT_CUDA_DECAY_MS=500", check_decay},
+	{"signal", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_signal},
+	{"trim", NEEDS_SHIM, "MT_CUDA_DECAY_MS=0", check_trim},
 };
 
 bool is_pooling(void)
@@ -61,7 +62,7 @@ void ask_mtctl(const char *word)
 	char *environment[256];
 	char pid[16];
 	char text[16];
-	char *arguments[] = { text, text, pid, NULL };
+	char *arguments[] = {text, text, pid, NULL};
 	char mtctl[] = "mtctl";
 	size_t kept = 0;
 	pid_t child;
@@ -80,13 +81,15 @@ void ask_mtctl(const char *word)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		gpu_skip("mtctl does not start here (a library of its is missing)");
 	/* 1: there was nothing to give back, as it must be while a capture is open. */
-	gpu_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "mtctl %s: status %#x", word, status);
+	gpu_expect(WIFEXITED(status) && WEXITSTATUS(status) <= 1, "mtctl %s: status %#x", word,
+		   status);
 }
 
 static int list(void)
 {
 	for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
-		printf("%s %s %s\n", checks[i].name, checks[i].needs == NEEDS_SHIM ? "shim" : "-", checks[i].settings);
+		printf("%s %s %s\n", checks[i].name, checks[i].needs == NEEDS_SHIM ? "shim" : "-",
+		       checks[i].settings);
 	return 0;
 }
 

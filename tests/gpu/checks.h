@@ -1,6 +1,6 @@
-/* checks.h -- the C checks of tests/gpu/check: each runs as `checks NAME` in a process of its own and ends with 0 (passed), 77
- * (skipped, with the reason as last line) or anything else (failed). All but those marked pool hold on a bare driver
- * too. */
+/* checks.h -- the C checks of tests/gpu/check: each runs as `checks NAME` in a process of its own
+ * and ends with 0 (passed), 77 (skipped, with the reason as last line) or anything else (failed).
+ * All but those marked pool hold on a bare driver too. */
 #ifndef CHECKS_H
 #define CHECKS_H
 
@@ -52,7 +52,8 @@ void check_trim(void);
 /* Which of the two it is under: what a check may expect. */
 bool is_pooling(void);
 
-/* `mtctl WORD PID` for this process, without the shim in mtctl itself; skips where MTCTL names no program that starts. */
+/* `mtctl WORD PID` for this process, without the shim in mtctl itself; skips where MTCTL names no
+ * program that starts. */
 void ask_mtctl(const char *word);
 
 /* The part of a second process, `checks --role NAME`. */

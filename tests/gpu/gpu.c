@@ -21,7 +21,8 @@ static struct {
 	struct CUctx_st *context;
 	struct CUfunc_st *spin;
 	struct CUfunc_st *fill;
-	struct CUfunc_st *fault; /* on the fake driver only: there a wild address is one of the host's */
+	/* on the fake driver only: there a wild address is one of the host's */
+	struct CUfunc_st *fault;
 	bool is_fake;
 } kernels[64];
 static size_t kernels_count;
@@ -59,7 +60,8 @@ void gpu_must(int result, const char *call, const char *file, int line)
 		gpu_fail("%s:%d: error %d from %s", file, line, result, call);
 }
 
-/* Called through pointers of many types: it looks at no parameter, and the caller clears them up. */
+/* Called through pointers of many types: it looks at no parameter, and the caller clears them up.
+ */
 int gpu_missing(void)
 {
 	return GPU_MISSING;
@@ -70,17 +72,18 @@ void gpu_load(void)
 	gpu_library = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!gpu_library)
 		gpu_skip("no libcuda.so.1 (%s)", dlerror());
-#define X(name, parameters)                                     \
-	{                                                       \
-		void *found = dlsym(gpu_library, #name);        \
-		found = found ? found : (void *)gpu_missing;    \
-		memcpy(&cu.name, &found, sizeof found);         \
+#define X(name, parameters)                                                                        \
+	{                                                                                          \
+		void *found = dlsym(gpu_library, #name);                                           \
+		found = found ? found : (void *)gpu_missing;                                       \
+		memcpy(&cu.name, &found, sizeof found);                                            \
 	}
 	GPU_FUNCTIONS(X)
 #undef X
 }
 
-static struct CUfunc_st *function_of(struct CUmod_st *module, const char *own, const char *fake, bool *out_is_fake)
+static struct CUfunc_st *function_of(struct CUmod_st *module, const char *own, const char *fake,
+				     bool *out_is_fake)
 {
 	struct CUfunc_st *function = NULL;
 
@@ -95,7 +98,8 @@ const char *gpu_kernels_ptx(void)
 	return kernels_ptx;
 }
 
-/* Machines are seen whose containers lack the driver's PTX compiler; gpu-tools assembles the kernels where it can. */
+/* Machines are seen whose containers lack the driver's PTX compiler; gpu-tools assembles the
+ * kernels where it can. */
 static int load_assembled(struct CUmod_st **module)
 {
 	static char image[1 << 16];
@@ -124,7 +128,8 @@ void gpu_kernels(void)
 	struct CUmod_st *module;
 	size_t at = kernels_count;
 
-	gpu_expect(at < sizeof kernels / sizeof *kernels, "more contexts than this program has room for");
+	gpu_expect(at < sizeof kernels / sizeof *kernels,
+		   "more contexts than this program has room for");
 	if (cu.cuModuleLoadData(&module, kernels_ptx) != MT_CU_SUCCESS)
 		gpu_ok(load_assembled(&module));
 	gpu_ok(cu.cuCtxGetCurrent(&kernels[at].context));
@@ -157,7 +162,8 @@ bool gpu_is_fake(void)
 
 /* ---- the driver past the shim ---- */
 
-/* The number of symbols of an object: DT_HASH says it, DT_GNU_HASH only through its longest chain. */
+/* The number of symbols of an object: DT_HASH says it, DT_GNU_HASH only through its longest chain.
+ */
 static size_t symbols_count(const uint32_t *sysv, const uint32_t *gnu)
 {
 	const uint32_t *buckets;
@@ -181,7 +187,8 @@ static size_t symbols_count(const uint32_t *sysv, const uint32_t *gnu)
 
 void *gpu_unwrapped(const char *symbol)
 {
-	/* glibc's handles are its link maps (dlinfo(3)); its loader relocates the addresses in the dynamic section. */
+	/* glibc's handles are its link maps (dlinfo(3)); its loader relocates the addresses in the
+	 * dynamic section. */
 	const struct link_map *map = gpu_library;
 	const ElfW(Sym) *table = NULL;
 	const char *names = NULL;
@@ -245,10 +252,11 @@ int gpu_try_spin(struct CUstream_st *stream, uint64_t ms)
 	size_t at = kernels_of_current();
 	uint64_t ns = ms * 1000000;
 	uint32_t delay_us = (uint32_t)(ms * 1000);
-	void *real[] = { &ns };
-	void *fake[] = { &delay_us };
+	void *real[] = {&ns};
+	void *fake[] = {&delay_us};
 
-	return cu.cuLaunchKernel(kernels[at].spin, 1, 1, 1, 1, 1, 1, 0, stream, kernels[at].is_fake ? fake : real, NULL);
+	return cu.cuLaunchKernel(kernels[at].spin, 1, 1, 1, 1, 1, 1, 0, stream,
+				 kernels[at].is_fake ? fake : real, NULL);
 }
 
 void gpu_spin(struct CUstream_st *stream, uint64_t ms)
@@ -264,17 +272,18 @@ int gpu_fill(struct CUstream_st *stream, uint64_t to, size_t bytes, uint8_t valu
 	uint32_t word = value * 0x01010101u;
 	uint32_t byte = value;
 	uint32_t delay_us = 0;
-	void *real[] = { &to, &words, &word };
-	void *fake[] = { &to, &count, &byte, &delay_us };
+	void *real[] = {&to, &words, &word};
+	void *fake[] = {&to, &count, &byte, &delay_us};
 
-	return cu.cuLaunchKernel(kernels[at].fill, 64, 1, 1, 256, 1, 1, 0, stream, kernels[at].is_fake ? fake : real, NULL);
+	return cu.cuLaunchKernel(kernels[at].fill, 64, 1, 1, 256, 1, 1, 0, stream,
+				 kernels[at].is_fake ? fake : real, NULL);
 }
 
 int gpu_fault(struct CUstream_st *stream)
 {
 	size_t at = kernels_of_current();
 	uint32_t delay_us = 0;
-	void *fake[] = { &delay_us };
+	void *fake[] = {&delay_us};
 
 	if (!kernels[at].is_fake)
 		return gpu_fill(stream, 0x1000, 4096, 1);
@@ -340,12 +349,13 @@ struct CUctx_st *gpu_context(void)
 
 bool gpu_green(struct CUgreenCtx_st **out_green, struct CUstream_st **out_stream)
 {
-	struct gpu_resource all = { 0 };
-	struct gpu_resource some = { 0 };
+	struct gpu_resource all = {0};
+	struct gpu_resource some = {0};
 	unsigned int groups = 1;
 	void *description;
 
-	if (!gpu_has(cuDeviceGetDevResource) || !gpu_has(cuDevResourceGenerateDesc) || !gpu_has(cuGreenCtxCreate) || !gpu_has(cuGreenCtxStreamCreate))
+	if (!gpu_has(cuDeviceGetDevResource) || !gpu_has(cuDevResourceGenerateDesc) ||
+	    !gpu_has(cuGreenCtxCreate) || !gpu_has(cuGreenCtxStreamCreate))
 		return false;
 	if (cu.cuDeviceGetDevResource(0, &all, GPU_RESOURCE_SM) != MT_CU_SUCCESS)
 		return false;
@@ -353,9 +363,11 @@ bool gpu_green(struct CUgreenCtx_st **out_green, struct CUstream_st **out_stream
 	    cu.cuDevSmResourceSplitByCount(&some, &groups, &all, NULL, 0, 8) != MT_CU_SUCCESS)
 		some = all;
 	if (cu.cuDevResourceGenerateDesc(&description, &some, 1) != MT_CU_SUCCESS ||
-	    cu.cuGreenCtxCreate(out_green, description, 0, GPU_GREEN_DEFAULT_STREAM) != MT_CU_SUCCESS)
+	    cu.cuGreenCtxCreate(out_green, description, 0, GPU_GREEN_DEFAULT_STREAM) !=
+		    MT_CU_SUCCESS)
 		return false;
-	return cu.cuGreenCtxStreamCreate(out_stream, *out_green, GPU_STREAM_NON_BLOCKING, 0) == MT_CU_SUCCESS;
+	return cu.cuGreenCtxStreamCreate(out_stream, *out_green, GPU_STREAM_NON_BLOCKING, 0) ==
+	       MT_CU_SUCCESS;
 }
 
 /* ---- time ---- */
@@ -370,7 +382,7 @@ uint64_t gpu_now_ns(void)
 
 void gpu_sleep_ms(uint64_t ms)
 {
-	struct timespec left = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+	struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
 
 	while (nanosleep(&left, &left))
 		;

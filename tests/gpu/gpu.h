@@ -1,6 +1,7 @@
-/* gpu.h -- what the programs of tests/gpu and bench/gpu share: libcuda found by dlopen and dlsym as a client finds it (so
- * that a preloaded shim is in the way), kernels, streams, captures, and time. Nothing but libc is needed to build or to
- * start. On the fake driver the kernels are its built-in ones, on a real one PTX (kernels.h). Not for use by the shim. */
+/* gpu.h -- what the programs of tests/gpu and bench/gpu share: libcuda found by dlopen and dlsym as
+ * a client finds it (so that a preloaded shim is in the way), kernels, streams, captures, and time.
+ * Nothing but libc is needed to build or to start. On the fake driver the kernels are its built-in
+ * ones, on a real one PTX (kernels.h). Not for use by the shim. */
 #ifndef GPU_H
 #define GPU_H
 
@@ -21,18 +22,25 @@ struct gpu_access { /* CUmemAccessDesc */
 	int flags;
 };
 
-/* CUdevResource, whose inside is the driver's own; 144 bytes in 12.4 to 13.0, with room for what may come. */
+/* CUdevResource, whose inside is the driver's own; 144 bytes in 12.4 to 13.0, with room for what
+ * may come. */
 struct gpu_resource {
 	_Alignas(8) int type;
 	unsigned char inside[508];
 };
 
-enum { GPU_STREAM_NON_BLOCKING = 1, GPU_RESOURCE_SM = 1, GPU_GREEN_DEFAULT_STREAM = 1, GPU_PEER_ACCESS_UNSUPPORTED = 217 };
+enum {
+	GPU_STREAM_NON_BLOCKING = 1,
+	GPU_RESOURCE_SM = 1,
+	GPU_GREEN_DEFAULT_STREAM = 1,
+	GPU_PEER_ACCESS_UNSUPPORTED = 217
+};
 #define GPU_STREAM_PER_THREAD ((struct CUstream_st *)(uintptr_t)2)
 
-/* The driver as the loader answers dlsym for it; a function that this driver lacks answers GPU_MISSING. */
+/* The driver as the loader answers dlsym for it; a function that this driver lacks answers
+ * GPU_MISSING. */
 struct gpu_driver {
-#define X(name, parameters) int (*name) parameters;
+#define X(name, parameters) int(*name) parameters;
 	GPU_FUNCTIONS(X)
 #undef X
 };
@@ -49,7 +57,7 @@ noreturn void gpu_skip(const char *format, ...) __attribute__((format(printf, 1,
 noreturn void gpu_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A call that must answer CUDA_SUCCESS; else the program ends as failed, with the line of code. */
-#define gpu_ok(call) gpu_must((call), #call, __FILE__, __LINE__)
+#define gpu_ok(call)           gpu_must((call), #call, __FILE__, __LINE__)
 #define gpu_expect(truth, ...) ((truth) ? (void)0 : gpu_fail(__VA_ARGS__))
 void gpu_must(int result, const char *call, const char *file, int line);
 
@@ -59,12 +67,14 @@ void gpu_load(void);
 void gpu_start(void);
 /* The kernels for the context that is current now: a module belongs to one context. */
 void gpu_kernels(void);
-/* Their text. Where the driver has no compiler for it, kernels.sm_NN.cubin beside the program is loaded instead. */
+/* Their text. Where the driver has no compiler for it, kernels.sm_NN.cubin beside the program is
+ * loaded instead. */
 const char *gpu_kernels_ptx(void);
 /* Whether libcuda is the fake one, found by its built-in kernels; after gpu_start. */
 bool gpu_is_fake(void);
 
-/* A function of libcuda itself, not what a preloaded shim answers for it: read from the symbol table. NULL if missing. */
+/* A function of libcuda itself, not what a preloaded shim answers for it: read from the symbol
+ * table. NULL if missing. */
 void *gpu_unwrapped(const char *symbol);
 /* The device's free bytes by the driver's own cuMemGetInfo. */
 uint64_t gpu_free_bytes(void);
@@ -91,7 +101,8 @@ uint64_t gpu_alloc(size_t bytes);
 
 /* A second context of device 0, left current. */
 struct CUctx_st *gpu_context(void);
-/* A green context on some of device 0's multiprocessors and a stream of it; false where the driver has none. */
+/* A green context on some of device 0's multiprocessors and a stream of it; false where the driver
+ * has none. */
 bool gpu_green(struct CUgreenCtx_st **out_green, struct CUstream_st **out_stream);
 
 uint64_t gpu_now_ns(void);

@@ -1,5 +1,5 @@
-/* kernels.h -- the two kernels as PTX text of the oldest target that drivers of today still take; the driver compiles it
- * for the device at hand. Loaded by gpu.c alone. */
+/* kernels.h -- the two kernels as PTX text of the oldest target that drivers of today still take;
+ * the driver compiles it for the device at hand. Loaded by gpu.c alone. */
 #ifndef GPU_KERNELS_H
 #define GPU_KERNELS_H
 

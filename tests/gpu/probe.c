@@ -18,22 +18,33 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CAPTURES(mode)                                                                          \
-	{ "capture." mode ".other.plain", probe_capture, mode " other plain", 60 },             \
-	{ "capture." mode ".other.relaxed", probe_capture, mode " other relaxed", 60 },         \
-	{ "capture." mode ".same.plain", probe_capture, mode " same plain", 60 },               \
-	{ "capture." mode ".same.relaxed", probe_capture, mode " same relaxed", 60 }
-#define ODD_FREE(kind) { "odd_free." kind, probe_odd_free, kind, 30 }
-#define WAITS(kind) { "free_waits." kind, probe_free_waits, kind, 30 }
-#define SEES(kind) { "record_sees." kind, probe_record_sees, kind, 30 }
+#define CAPTURES(mode)                                                                             \
+	{"capture." mode ".other.plain", probe_capture, mode " other plain", 60},                  \
+		{"capture." mode ".other.relaxed", probe_capture, mode " other relaxed", 60},      \
+		{"capture." mode ".same.plain", probe_capture, mode " same plain", 60},            \
+	{                                                                                          \
+		"capture." mode ".same.relaxed", probe_capture, mode " same relaxed", 60           \
+	}
+#define ODD_FREE(kind)                                                                             \
+	{                                                                                          \
+		"odd_free." kind, probe_odd_free, kind, 30                                         \
+	}
+#define WAITS(kind)                                                                                \
+	{                                                                                          \
+		"free_waits." kind, probe_free_waits, kind, 30                                     \
+	}
+#define SEES(kind)                                                                                 \
+	{                                                                                          \
+		"record_sees." kind, probe_record_sees, kind, 30                                   \
+	}
 
 static const struct probe_item items[] = {
-	{ "machine", probe_machine, "", 60 },
-	{ "cost.calls", probe_call_costs, "", 60 },
-	{ "cost.events.1", probe_event_costs, "1", 60 },
-	{ "cost.events.8", probe_event_costs, "8", 60 },
-	{ "cost.events.32", probe_event_costs, "32", 60 },
-	{ "cost.memory", probe_memory_costs, "", 120 },
+	{"machine", probe_machine, "", 60},
+	{"cost.calls", probe_call_costs, "", 60},
+	{"cost.events.1", probe_event_costs, "1", 60},
+	{"cost.events.8", probe_event_costs, "8", 60},
+	{"cost.events.32", probe_event_costs, "32", 60},
+	{"cost.memory", probe_memory_costs, "", 120},
 	WAITS("null"),
 	WAITS("blocking"),
 	WAITS("non_blocking"),
@@ -50,10 +61,10 @@ static const struct probe_item items[] = {
 	CAPTURES("global"),
 	CAPTURES("thread"),
 	CAPTURES("relaxed"),
-	{ "lookup", probe_lookup, "", 30 },
-	{ "ranges", probe_ranges, "", 30 },
-	{ "granularity", probe_granularity, "", 60 },
-	{ "freed_in_stream", probe_freed_in_stream, "", 30 },
+	{"lookup", probe_lookup, "", 30},
+	{"ranges", probe_ranges, "", 30},
+	{"granularity", probe_granularity, "", 60},
+	{"freed_in_stream", probe_freed_in_stream, "", 30},
 	ODD_FREE("double"),
 	ODD_FREE("interior"),
 	ODD_FREE("null"),
@@ -66,10 +77,10 @@ static const struct probe_item items[] = {
 	ODD_FREE("sync_of_async"),
 	ODD_FREE("sync_of_managed"),
 	ODD_FREE("sync_of_pinned"),
-	{ "sticky", probe_sticky, "", 30 },
-	{ "free_of_broken", probe_free_of_broken, "", 30 },
-	{ "fork", probe_fork, "", 30 },
-	{ "exit", probe_exit, "", 30 },
+	{"sticky", probe_sticky, "", 30},
+	{"free_of_broken", probe_free_of_broken, "", 30},
+	{"fork", probe_fork, "", 30},
+	{"exit", probe_exit, "", 30},
 };
 
 /* ---- what an item says ---- */
@@ -81,14 +92,14 @@ static void say(const char *value, const char *key, va_list arguments)
 	fflush(stdout);
 }
 
-#define SAY(...)                                                \
-	do {                                                    \
-		char text[512];                                 \
-		va_list arguments;                              \
-		snprintf(text, sizeof text, __VA_ARGS__);       \
-		va_start(arguments, key);                       \
-		say(text, key, arguments);                      \
-		va_end(arguments);                              \
+#define SAY(...)                                                                                   \
+	do {                                                                                       \
+		char text[512];                                                                    \
+		va_list arguments;                                                                 \
+		snprintf(text, sizeof text, __VA_ARGS__);                                          \
+		va_start(arguments, key);                                                          \
+		say(text, key, arguments);                                                         \
+		va_end(arguments);                                                                 \
 	} while (0)
 
 void say_number(double value, const char *key, ...)
@@ -142,7 +153,7 @@ struct answer {
 
 static void read_all(int from, struct answer *answer, uint64_t until_ns)
 {
-	struct pollfd ready = { from, POLLIN, 0 };
+	struct pollfd ready = {from, POLLIN, 0};
 
 	for (;;) {
 		uint64_t now = gpu_now_ns();
@@ -166,7 +177,7 @@ static void read_all(int from, struct answer *answer, uint64_t until_ns)
 /* An item's own children keep the pipe open and its group alive: the whole group is killed. */
 static struct answer run_child(const struct probe_item *item)
 {
-	struct answer answer = { .text = calloc(1, 1) };
+	struct answer answer = {.text = calloc(1, 1)};
 	uint64_t begin = gpu_now_ns();
 	uint64_t until = begin + (uint64_t)item->limit_s * 1000000000;
 	int ends[2];
@@ -217,7 +228,8 @@ static const char *outcome(const struct answer *answer)
 	return text;
 }
 
-/* `key TAB value` lines become members; any other line is a remark (why it was skipped, or failed). */
+/* `key TAB value` lines become members; any other line is a remark (why it was skipped, or failed).
+ */
 static void print_members(char *text)
 {
 	char *state = NULL;
@@ -258,8 +270,8 @@ static int run_all(char **names)
 
 	uname(&machine);
 	strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	printf("{\n \"probe\": 1,\n \"date\": \"%s\",\n \"kernel\": \"%s %s\",\n \"items\": {", date, machine.release,
-	       machine.machine);
+	printf("{\n \"probe\": 1,\n \"date\": \"%s\",\n \"kernel\": \"%s %s\",\n \"items\": {",
+	       date, machine.release, machine.machine);
 	for (size_t i = 0, printed = 0; i < sizeof items / sizeof *items; i++) {
 		struct answer answer;
 		const char *end;
@@ -269,8 +281,10 @@ static int run_all(char **names)
 		fflush(NULL);
 		answer = run_child(&items[i]);
 		end = outcome(&answer);
-		fprintf(stderr, "%s: %s (%.1f s)\n", items[i].name, end ? end : "done", answer.seconds);
-		printf("%s\n  \"%s\": {\n   \"outcome\": \"%s\"", printed++ ? "," : "", items[i].name, end ? end : "done");
+		fprintf(stderr, "%s: %s (%.1f s)\n", items[i].name, end ? end : "done",
+			answer.seconds);
+		printf("%s\n  \"%s\": {\n   \"outcome\": \"%s\"", printed++ ? "," : "",
+		       items[i].name, end ? end : "done");
 		print_members(answer.text);
 		printf("\n  }");
 		free(answer.text);

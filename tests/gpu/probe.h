@@ -1,6 +1,7 @@
-/* probe.h -- the driver probe: what a real driver does where its documentation is silent or the design relies on it. Each item
- * runs in a process of its own, so that none can spoil or end another, and says lines `key TAB JSON value`, which the
- * parent (probe.c, which never calls the driver) puts together; what was said before a crash stands. */
+/* probe.h -- the driver probe: what a real driver does where its documentation is silent or the
+ * design relies on it. Each item runs in a process of its own, so that none can spoil or end
+ * another, and says lines `key TAB JSON value`, which the parent (probe.c, which never calls the
+ * driver) puts together; what was said before a crash stands. */
 #ifndef PROBE_H
 #define PROBE_H
 
@@ -21,8 +22,10 @@ void say_bool(bool value, const char *key, ...) __attribute__((format(printf, 2,
 void say_text(const char *value, const char *key, ...) __attribute__((format(printf, 2, 3)));
 /* A driver result: its number. */
 void say_code(int value, const char *key, ...) __attribute__((format(printf, 2, 3)));
-/* Median and 95th percentile of samples in ns, under KEY_ns and KEY_p95_ns; sorts them. Nothing where there are none. */
-void say_samples(double *samples, size_t count, const char *key, ...) __attribute__((format(printf, 3, 4)));
+/* Median and 95th percentile of samples in ns, under KEY_ns and KEY_p95_ns; sorts them. Nothing
+ * where there are none. */
+void say_samples(double *samples, size_t count, const char *key, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* probe_costs.c */
 void probe_machine(const char *argument);

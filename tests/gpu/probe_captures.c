@@ -1,4 +1,5 @@
-/* probe_captures.c -- what a call does to a capture in progress: its result, and whether the capture survives it. */
+/* probe_captures.c -- what a call does to a capture in progress: its result, and whether the
+ * capture survives it. */
 #include "probe.h"
 
 #include <pthread.h>
@@ -102,7 +103,7 @@ static int call_synchronize_other(struct capture *capture)
 
 static int call_vmm_create(struct capture *capture)
 {
-	struct mt_cu_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	struct mt_cu_allocation_prop prop = {.type = 1, .location = {1, 0}};
 	unsigned long long handle;
 
 	(void)capture;
@@ -136,23 +137,23 @@ static const struct {
 	const char *name;
 	int (*call)(struct capture *capture);
 } calls[] = {
-	{ "nothing", call_nothing },
-	{ "cuCtxPushCurrent_cuCtxPopCurrent", call_push_pop },
-	{ "cuMemAlloc", call_alloc },
-	{ "cuMemFree", call_free },
-	{ "cuMemGetInfo", call_info },
-	{ "cuMemHostAlloc", call_host_alloc },
-	{ "cuMemCreate", call_vmm_create },
-	{ "cuMemPoolTrimTo", call_pool_trim },
-	{ "cuDeviceGraphMemTrim", call_graph_trim },
-	{ "cuEventCreate", call_event_create },
-	{ "cuEventDestroy", call_event_destroy },
-	{ "cuEventQuery", call_event_query },
-	{ "cuEventRecord", call_event_record },
-	{ "cuLaunchKernel", call_launch_other },
-	{ "cuStreamSynchronize", call_synchronize_other },
-	{ "cuCtxRecordEvent", call_context_record },
-	{ "cuCtxSynchronize", call_context_synchronize },
+	{"nothing", call_nothing},
+	{"cuCtxPushCurrent_cuCtxPopCurrent", call_push_pop},
+	{"cuMemAlloc", call_alloc},
+	{"cuMemFree", call_free},
+	{"cuMemGetInfo", call_info},
+	{"cuMemHostAlloc", call_host_alloc},
+	{"cuMemCreate", call_vmm_create},
+	{"cuMemPoolTrimTo", call_pool_trim},
+	{"cuDeviceGraphMemTrim", call_graph_trim},
+	{"cuEventCreate", call_event_create},
+	{"cuEventDestroy", call_event_destroy},
+	{"cuEventQuery", call_event_query},
+	{"cuEventRecord", call_event_record},
+	{"cuLaunchKernel", call_launch_other},
+	{"cuStreamSynchronize", call_synchronize_other},
+	{"cuCtxRecordEvent", call_context_record},
+	{"cuCtxSynchronize", call_context_synchronize},
 };
 
 static void *calling_thread(void *argument)
@@ -197,7 +198,7 @@ static void try_call(struct capture *capture, const char *name)
 
 void probe_capture(const char *argument)
 {
-	struct capture capture = { .mode = MT_CU_CAPTURE_RELAXED };
+	struct capture capture = {.mode = MT_CU_CAPTURE_RELAXED};
 
 	if (strncmp(argument, "global", 6) == 0)
 		capture.mode = MT_CU_CAPTURE_GLOBAL;

@@ -11,23 +11,24 @@ enum { SAMPLES = 400, MOST_STREAMS = 32, KERNEL_MS = 2, KERNELS_QUEUED = 60 };
 
 static double samples[SAMPLES];
 
-/* Evaluates the call `count` times, or until so many ms have passed; how often it was. A call that fails is said, and ends it. */
-#define MEASURE(key, count, most_ms, call)                                                      \
-	do {                                                                                    \
-		size_t measured = 0;                                                            \
-		int code = 0;                                                                   \
-		uint64_t first = gpu_now_ns();                                                  \
-		while (measured < (count) && gpu_now_ns() - first < (most_ms) * 1000000ull) {   \
-			uint64_t begin = gpu_now_ns();                                          \
-			code = (call);                                                          \
-			samples[measured++] = (double)(gpu_now_ns() - begin);                   \
-			if (code != MT_CU_SUCCESS && code != MT_CU_NOT_READY)                   \
-				break;                                                          \
-		}                                                                               \
-		if (code != MT_CU_SUCCESS && code != MT_CU_NOT_READY)                           \
-			say_code(code, "%s_code", key);                                         \
-		else                                                                            \
-			say_samples(samples, measured, "%s", key);                              \
+/* Evaluates the call `count` times, or until so many ms have passed; how often it was. A call that
+ * fails is said, and ends it. */
+#define MEASURE(key, count, most_ms, call)                                                         \
+	do {                                                                                       \
+		size_t measured = 0;                                                               \
+		int code = 0;                                                                      \
+		uint64_t first = gpu_now_ns();                                                     \
+		while (measured < (count) && gpu_now_ns() - first < (most_ms)*1000000ull) {        \
+			uint64_t begin = gpu_now_ns();                                             \
+			code = (call);                                                             \
+			samples[measured++] = (double)(gpu_now_ns() - begin);                      \
+			if (code != MT_CU_SUCCESS && code != MT_CU_NOT_READY)                      \
+				break;                                                             \
+		}                                                                                  \
+		if (code != MT_CU_SUCCESS && code != MT_CU_NOT_READY)                              \
+			say_code(code, "%s_code", key);                                            \
+		else                                                                               \
+			say_samples(samples, measured, "%s", key);                                 \
 	} while (0)
 
 void probe_machine(const char *argument)
@@ -35,9 +36,14 @@ void probe_machine(const char *argument)
 	static const struct {
 		int attribute;
 		const char *name;
-	} attributes[] = { { 75, "compute_major" }, { 76, "compute_minor" }, { 16, "multiprocessors" },
-			   { 41, "unified_addressing" }, { 31, "concurrent_kernels" }, { 115, "memory_pools" },
-			   { 102, "virtual_memory_management" }, { 89, "concurrent_managed_access" } };
+	} attributes[] = {{75, "compute_major"},
+			  {76, "compute_minor"},
+			  {16, "multiprocessors"},
+			  {41, "unified_addressing"},
+			  {31, "concurrent_kernels"},
+			  {115, "memory_pools"},
+			  {102, "virtual_memory_management"},
+			  {89, "concurrent_managed_access"}};
 	char name[128] = "";
 	int number = 0;
 	size_t free_bytes = 0;
@@ -60,8 +66,8 @@ void probe_machine(const char *argument)
 	for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
 		if (cu.cuDeviceGetAttribute(&number, attributes[i].attribute, 0) == MT_CU_SUCCESS)
 			say_number(number, "%s", attributes[i].name);
-#define X(function, parameters)                         \
-	if (!dlsym(gpu_library, #function))                               \
+#define X(function, parameters)                                                                    \
+	if (!dlsym(gpu_library, #function))                                                        \
 		say_bool(false, "has_%s", #function);
 	MT_DRIVER_FUNCTIONS(X)
 #undef X
@@ -101,18 +107,23 @@ void probe_call_costs(const char *argument)
 	MEASURE("cuCtxPopCurrent", SAMPLES, 1000, cu.cuCtxPopCurrent_v2(&popped));
 	gpu_ok(cu.cuCtxSetCurrent(context));
 	value = MT_CU_CAPTURE_RELAXED;
-	MEASURE("cuThreadExchangeStreamCaptureMode", SAMPLES, 1000, cu.cuThreadExchangeStreamCaptureMode(&value));
+	MEASURE("cuThreadExchangeStreamCaptureMode", SAMPLES, 1000,
+		cu.cuThreadExchangeStreamCaptureMode(&value));
 	MEASURE("cuStreamIsCapturing", SAMPLES, 1000, cu.cuStreamIsCapturing(stream, &value));
-	MEASURE("cuEventCreate", SAMPLES, 1000, cu.cuEventCreate(&event, MT_CU_EVENT_DISABLE_TIMING));
+	MEASURE("cuEventCreate", SAMPLES, 1000,
+		cu.cuEventCreate(&event, MT_CU_EVENT_DISABLE_TIMING));
 	MEASURE("cuMemGetInfo", SAMPLES, 2000, cu.cuMemGetInfo_v2(&free_bytes, &total_bytes));
-	MEASURE("cuMemGetAddressRange", SAMPLES, 1000, cu.cuMemGetAddressRange_v2(&base, &bytes, block));
-	MEASURE("cuPointerGetAttribute_context", SAMPLES, 1000, cu.cuPointerGetAttribute(&context, MT_CU_POINTER_CONTEXT, block));
+	MEASURE("cuMemGetAddressRange", SAMPLES, 1000,
+		cu.cuMemGetAddressRange_v2(&base, &bytes, block));
+	MEASURE("cuPointerGetAttribute_context", SAMPLES, 1000,
+		cu.cuPointerGetAttribute(&context, MT_CU_POINTER_CONTEXT, block));
 	MEASURE("cuCtxSynchronize_idle", SAMPLES, 1000, cu.cuCtxSynchronize());
 	MEASURE("launch", SAMPLES, 2000, gpu_try_spin(stream, 0));
 	gpu_ok(cu.cuCtxSynchronize());
 	if (gpu_has(cuMemAllocAsync)) {
 		MEASURE("cuMemAllocAsync_cuMemFreeAsync_1MiB", SAMPLES, 2000,
-			cu.cuMemAllocAsync(&address, 1 << 20, stream) | cu.cuMemFreeAsync(address, stream));
+			cu.cuMemAllocAsync(&address, 1 << 20, stream) |
+				cu.cuMemFreeAsync(address, stream));
 		gpu_ok(cu.cuCtxSynchronize());
 	}
 }
@@ -127,16 +138,16 @@ static void load_streams(void)
 			gpu_spin(streams[i], KERNEL_MS);
 }
 
-/* While busy every measurement begins with full queues and lasts at most a third of them: kernels of one thread each run side by
- * side, so 60 of 2 ms are 120 ms of work. */
-#define LOADED(key, call)                                                                                       \
-	do {                                                                                                    \
-		char name[64];                                                                                  \
-		if (busy)                                                                                       \
-			load_streams();                                                                         \
-		snprintf(name, sizeof name, "%s_%s", key, busy ? "busy" : "idle");                              \
-		MEASURE(name, SAMPLES, 40, call);                                                               \
-		gpu_ok(cu.cuCtxSynchronize());                                                                  \
+/* While busy every measurement begins with full queues and lasts at most a third of them: kernels
+ * of one thread each run side by side, so 60 of 2 ms are 120 ms of work. */
+#define LOADED(key, call)                                                                          \
+	do {                                                                                       \
+		char name[64];                                                                     \
+		if (busy)                                                                          \
+			load_streams();                                                            \
+		snprintf(name, sizeof name, "%s_%s", key, busy ? "busy" : "idle");                 \
+		MEASURE(name, SAMPLES, 40, call);                                                  \
+		gpu_ok(cu.cuCtxSynchronize());                                                     \
 	} while (0)
 
 static void measure_events(struct CUctx_st *context, bool busy)
@@ -154,8 +165,10 @@ static void measure_events(struct CUctx_st *context, bool busy)
 		if (busy)
 			load_streams();
 		gpu_ok(cu.cuCtxRecordEvent(context, event));
-		MEASURE(busy ? "cuEventQuery_context_busy" : "cuEventQuery_context_idle", SAMPLES, 40, cu.cuEventQuery(event));
-		say_code(cu.cuEventQuery(event), "cuEventQuery_context_%s_code", busy ? "busy" : "idle");
+		MEASURE(busy ? "cuEventQuery_context_busy" : "cuEventQuery_context_idle", SAMPLES,
+			40, cu.cuEventQuery(event));
+		say_code(cu.cuEventQuery(event), "cuEventQuery_context_%s_code",
+			 busy ? "busy" : "idle");
 		gpu_ok(cu.cuCtxSynchronize());
 	}
 	if (gpu_has(cuCtxWaitEvent)) {
@@ -186,7 +199,8 @@ static void measure_size(size_t bytes, const char *size, struct CUstream_st *str
 	size_t count = 0;
 	uint64_t first = gpu_now_ns();
 
-	while (count < sizeof allocs / sizeof *allocs && (count < 3 || gpu_now_ns() - first < 400000000)) {
+	while (count < sizeof allocs / sizeof *allocs &&
+	       (count < 3 || gpu_now_ns() - first < 400000000)) {
 		uint64_t address;
 		uint64_t begin;
 		int code;
@@ -215,8 +229,9 @@ void probe_memory_costs(const char *argument)
 	static const struct {
 		size_t bytes;
 		const char *name;
-	} sizes[] = { { 512, "512B" }, { 4096, "4KiB" }, { 65536, "64KiB" }, { 1 << 20, "1MiB" }, { 2 << 20, "2MiB" },
-		      { 16 << 20, "16MiB" }, { 128 << 20, "128MiB" }, { 1ull << 30, "1GiB" }, { 8ull << 30, "8GiB" } };
+	} sizes[] = {{512, "512B"},         {4096, "4KiB"},       {65536, "64KiB"},
+		     {1 << 20, "1MiB"},     {2 << 20, "2MiB"},    {16 << 20, "16MiB"},
+		     {128 << 20, "128MiB"}, {1ull << 30, "1GiB"}, {8ull << 30, "8GiB"}};
 	struct CUstream_st *stream;
 
 	(void)argument;

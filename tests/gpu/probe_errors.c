@@ -156,7 +156,8 @@ void probe_odd_free(const char *kind)
 }
 
 /* Everything that the pool calls, by name. */
-static void say_codes(const char *when, struct CUctx_st *context, struct CUevent_st *event, uint64_t block)
+static void say_codes(const char *when, struct CUctx_st *context, struct CUevent_st *event,
+		      uint64_t block)
 {
 	struct CUctx_st *current;
 	struct CUevent_st *fresh;
@@ -170,7 +171,8 @@ static void say_codes(const char *when, struct CUctx_st *context, struct CUevent
 	say_code(cu.cuCtxGetDevice(&number), "%s_cuCtxGetDevice_code", when);
 	say_code(cu.cuEventQuery(event), "%s_cuEventQuery_code", when);
 	say_code(cu.cuMemGetInfo_v2(&free_bytes, &total_bytes), "%s_cuMemGetInfo_code", when);
-	say_code(cu.cuEventCreate(&fresh, MT_CU_EVENT_DISABLE_TIMING), "%s_cuEventCreate_code", when);
+	say_code(cu.cuEventCreate(&fresh, MT_CU_EVENT_DISABLE_TIMING), "%s_cuEventCreate_code",
+		 when);
 	if (gpu_has(cuCtxRecordEvent))
 		say_code(cu.cuCtxRecordEvent(context, event), "%s_cuCtxRecordEvent_code", when);
 	say_code(cu.cuMemAlloc_v2(&address, 4096), "%s_cuMemAlloc_code", when);
@@ -252,7 +254,8 @@ static struct CUctx_st *exit_context;
 static struct CUevent_st *exit_event;
 static uint64_t exit_block[2];
 
-/* Handlers run in the reverse order of their registration: the first of these after the driver's own. */
+/* Handlers run in the reverse order of their registration: the first of these after the driver's
+ * own. */
 static void after_driver(void)
 {
 	say_codes("after_driver", exit_context, exit_event, exit_block[0]);

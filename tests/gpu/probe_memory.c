@@ -1,4 +1,5 @@
-/* probe_memory.c -- addresses and sizes of allocations, and whether the roads to a function lead to the same pointer. */
+/* probe_memory.c -- addresses and sizes of allocations, and whether the roads to a function lead to
+ * the same pointer. */
 #include "probe.h"
 
 #include <ctype.h>
@@ -17,7 +18,8 @@ static bool plain_name(const char *symbol, char *out, size_t room)
 	snprintf(out, room, "%s", symbol);
 	if (is_per_thread)
 		out[length -= 5] = 0;
-	if (length > 3 && strncmp(out + length - 3, "_v", 2) == 0 && isdigit((unsigned char)out[length - 1]))
+	if (length > 3 && strncmp(out + length - 3, "_v", 2) == 0 &&
+	    isdigit((unsigned char)out[length - 1]))
 		out[length - 3] = 0;
 	return is_per_thread;
 }
@@ -25,9 +27,10 @@ static bool plain_name(const char *symbol, char *out, size_t room)
 /* The newest CUDA version for which cuGetProcAddress answers this symbol's pointer; 0: for none. */
 static int version_of_pointer(const char *symbol, const void *pointer, bool *out_flags_matter)
 {
-	static const int versions[] = { 13000, 12090, 12080, 12050, 12030, 12000, 11080, 11040, 11030, 11020, 11010,
-					11000, 10020, 10010, 10000, 9020,  9000,  8000,	 7050,	7000,  6050,  6000,
-					5050,  5000,  4010,  4000,  3020,  3010,  3000,	 2030,	2000 };
+	static const int versions[] = {13000, 12090, 12080, 12050, 12030, 12000, 11080, 11040,
+				       11030, 11020, 11010, 11000, 10020, 10010, 10000, 9020,
+				       9000,  8000,  7050,  7000,  6050,  6000,  5050,  5000,
+				       4010,  4000,  3020,  3010,  3000,  2030,  2000};
 	char name[96];
 	unsigned long long flags = plain_name(symbol, name, sizeof name) ? 2 : 1;
 
@@ -36,7 +39,9 @@ static int version_of_pointer(const char *symbol, const void *pointer, bool *out
 		void *other = NULL;
 		int status;
 
-		if (cu.cuGetProcAddress_v2(name, &found, versions[i], flags, &status) != MT_CU_SUCCESS || found != pointer)
+		if (cu.cuGetProcAddress_v2(name, &found, versions[i], flags, &status) !=
+			    MT_CU_SUCCESS ||
+		    found != pointer)
 			continue;
 		cu.cuGetProcAddress_v2(name, &other, versions[i], 3 - flags, &status);
 		*out_flags_matter = other != found;
@@ -73,11 +78,15 @@ void probe_lookup(const char *argument)
 	if (!gpu_has(cuGetProcAddress_v2))
 		gpu_skip("no cuGetProcAddress_v2 in this driver");
 	for (int version = 11030; version <= 12000; version += 970) {
-		say_code(cu.cuGetProcAddress_v2("cuGetProcAddress_v2", &self, version, 0, &status), "v2_of_itself_%d_code", version);
+		say_code(cu.cuGetProcAddress_v2("cuGetProcAddress_v2", &self, version, 0, &status),
+			 "v2_of_itself_%d_code", version);
 		say_code(status, "v2_of_itself_%d_status", version);
-		say_bool(self == dlsym(gpu_library, "cuGetProcAddress_v2"), "v2_of_itself_%d_same", version);
-		say_code(cu.cuGetProcAddress_v2("cuGetProcAddress", &self, version, 0, &status), "v1_of_itself_%d_code", version);
-		say_bool(self == dlsym(gpu_library, "cuGetProcAddress_v2"), "plain_is_v2_%d", version);
+		say_bool(self == dlsym(gpu_library, "cuGetProcAddress_v2"), "v2_of_itself_%d_same",
+			 version);
+		say_code(cu.cuGetProcAddress_v2("cuGetProcAddress", &self, version, 0, &status),
+			 "v1_of_itself_%d_code", version);
+		say_bool(self == dlsym(gpu_library, "cuGetProcAddress_v2"), "plain_is_v2_%d",
+			 version);
 	}
 #define X(symbol, parameters) look_up(#symbol);
 	MT_DRIVER_FUNCTIONS(X)
@@ -87,9 +96,16 @@ void probe_lookup(const char *argument)
 static const struct {
 	size_t bytes;
 	const char *name;
-} sizes[] = { { 1, "1B" },	       { 100, "100B" },	      { 512, "512B" },	   { 513, "513B" },
-	      { 4096, "4KiB" },	       { 1 << 20, "1MiB" },   { (1 << 20) + 1, "1MiB1B" }, { 2 << 20, "2MiB" },
-	      { (2 << 20) + 1, "2MiB1B" }, { 3 << 20, "3MiB" } };
+} sizes[] = {{1, "1B"},
+	     {100, "100B"},
+	     {512, "512B"},
+	     {513, "513B"},
+	     {4096, "4KiB"},
+	     {1 << 20, "1MiB"},
+	     {(1 << 20) + 1, "1MiB1B"},
+	     {2 << 20, "2MiB"},
+	     {(2 << 20) + 1, "2MiB1B"},
+	     {3 << 20, "3MiB"}};
 
 void probe_ranges(const char *argument)
 {
@@ -104,26 +120,32 @@ void probe_ranges(const char *argument)
 		int code;
 
 		say_number((double)(first & -first), "%s_alignment", sizes[i].name);
-		say_number((double)(second > first ? second - first : first - second), "%s_distance", sizes[i].name);
+		say_number((double)(second > first ? second - first : first - second),
+			   "%s_distance", sizes[i].name);
 		gpu_ok(cu.cuMemGetAddressRange_v2(&base, &bytes, first));
 		say_number((double)bytes, "%s_range", sizes[i].name);
 		say_bool(bytes == sizes[i].bytes, "%s_range_is_as_asked", sizes[i].name);
 		code = cu.cuMemGetAddressRange_v2(&base, &bytes, first + sizes[i].bytes / 2);
-		say_bool(code == MT_CU_SUCCESS && base == first, "%s_interior_finds_base", sizes[i].name);
-		if (cu.cuPointerGetAttribute(&bytes, MT_CU_POINTER_RANGE_SIZE, first) == MT_CU_SUCCESS)
-			say_number((double)bytes, "%s_attribute_range", sizes[i].name);
-		if (cu.cuPointerGetAttribute(&address, MT_CU_POINTER_RANGE_START_ADDR, first) == MT_CU_SUCCESS)
-			say_bool(address == first, "%s_attribute_start_is_base", sizes[i].name);
-		say_code(cu.cuMemGetAddressRange_v2(&base, &bytes, first + 4096 * 1024 * 1024ull), "%s_far_away_code",
+		say_bool(code == MT_CU_SUCCESS && base == first, "%s_interior_finds_base",
 			 sizes[i].name);
+		if (cu.cuPointerGetAttribute(&bytes, MT_CU_POINTER_RANGE_SIZE, first) ==
+		    MT_CU_SUCCESS)
+			say_number((double)bytes, "%s_attribute_range", sizes[i].name);
+		if (cu.cuPointerGetAttribute(&address, MT_CU_POINTER_RANGE_START_ADDR, first) ==
+		    MT_CU_SUCCESS)
+			say_bool(address == first, "%s_attribute_start_is_base", sizes[i].name);
+		say_code(cu.cuMemGetAddressRange_v2(&base, &bytes, first + 4096 * 1024 * 1024ull),
+			 "%s_far_away_code", sizes[i].name);
 		gpu_ok(cu.cuMemFree_v2(first));
-		say_code(cu.cuMemGetAddressRange_v2(&base, &bytes, first), "%s_freed_code", sizes[i].name);
+		say_code(cu.cuMemGetAddressRange_v2(&base, &bytes, first), "%s_freed_code",
+			 sizes[i].name);
 		gpu_ok(cu.cuMemFree_v2(second));
 	}
 }
 
-/* How many blocks of a size until the driver takes memory from the device a second time, and how much; then what comes
- * back when all are freed. Other processes on the device make these figures meaningless. */
+/* How many blocks of a size until the driver takes memory from the device a second time, and how
+ * much; then what comes back when all are freed. Other processes on the device make these figures
+ * meaningless. */
 static void say_granularity(size_t bytes, const char *name)
 {
 	static uint64_t blocks[8192];
@@ -136,7 +158,8 @@ static void say_granularity(size_t bytes, const char *name)
 		before = gpu_free_bytes();
 		blocks[count++] = gpu_alloc(bytes);
 		if (gpu_free_bytes() < before) {
-			say_number((double)(before - gpu_free_bytes()), "%s_step_%zu_bytes", name, changes);
+			say_number((double)(before - gpu_free_bytes()), "%s_step_%zu_bytes", name,
+				   changes);
 			say_number((double)count, "%s_step_%zu_after_blocks", name, changes);
 			changes++;
 		}
@@ -158,8 +181,8 @@ void probe_granularity(const char *argument)
 	say_granularity(33 << 20, "33MiB");
 }
 
-/* Memory that was freed in a stream, while another stream of the context is at work: is it there for cuMemAlloc at once, as the pool
- * relies on it? */
+/* Memory that was freed in a stream, while another stream of the context is at work: is it there
+ * for cuMemAlloc at once, as the pool relies on it? */
 void probe_freed_in_stream(const char *argument)
 {
 	struct CUstream_st *busy, *quiet;
@@ -180,7 +203,8 @@ void probe_freed_in_stream(const char *argument)
 	start_ns = gpu_now_ns();
 	say_code(cu.cuMemFreeAsync(block, quiet), "free_code");
 	say_number((double)(gpu_now_ns() - start_ns), "free_ns");
-	while ((code = cu.cuStreamQuery(quiet)) == MT_CU_NOT_READY && gpu_now_ns() - start_ns < 5000000000)
+	while ((code = cu.cuStreamQuery(quiet)) == MT_CU_NOT_READY &&
+	       gpu_now_ns() - start_ns < 5000000000)
 		;
 	say_code(code, "stream_code");
 	say_number((double)(gpu_now_ns() - start_ns), "stream_done_after_ns");

@@ -1,4 +1,5 @@
-/* probe_waits.c -- what waits for what: cuMemFree and cuMemAlloc for kernels, and what an event of a context covers. */
+/* probe_waits.c -- what waits for what: cuMemFree and cuMemAlloc for kernels, and what an event of
+ * a context covers. */
 #include "probe.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 enum { LONG_MS = 200, BLOCK_BYTES = 4 << 20 };
 
 struct work {
-	struct CUctx_st *context;  /* current when the work is enqueued */
+	struct CUctx_st *context; /* current when the work is enqueued */
 	struct CUstream_st *stream;
 };
 
@@ -19,7 +20,8 @@ static struct CUstream_st *stream_of_kind(const char *kind)
 	return gpu_stream(strcmp(kind, "blocking") == 0 ? 0 : GPU_STREAM_NON_BLOCKING);
 }
 
-/* The time of a call, and whether the long kernel was still running after it: NOT_READY says that the call did not wait. */
+/* The time of a call, and whether the long kernel was still running after it: NOT_READY says that
+ * the call did not wait. */
 static void say_call(const char *name, int code, uint64_t begin_ns, struct CUevent_st *end_of_work)
 {
 	say_code(code, "%s_code", name);
@@ -73,7 +75,8 @@ static void enqueue_graph(struct CUstream_st *stream)
 	gpu_ok(cu.cuGraphLaunch(exec, stream));
 }
 
-/* The kernel is loaded through the green context made current, as a client of green contexts may do. */
+/* The kernel is loaded through the green context made current, as a client of green contexts may
+ * do. */
 static struct CUctx_st *enqueue_green(struct CUstream_st **out_stream)
 {
 	struct CUgreenCtx_st *green;
@@ -116,7 +119,8 @@ static struct CUctx_st *enqueue_peer_copy(struct CUctx_st *primary, struct CUstr
 }
 
 /* Enqueues the work of that kind; the context in which it runs. */
-static struct CUctx_st *enqueue(const char *kind, struct CUctx_st *primary, struct CUstream_st **out_stream)
+static struct CUctx_st *enqueue(const char *kind, struct CUctx_st *primary,
+				struct CUstream_st **out_stream)
 {
 	struct CUctx_st *context = primary;
 

@@ -1,4 +1,5 @@
-/* absurd.c -- asks for more than there is in any machine, each way twice, then grows to 300 MB and says whether it was noticed. */
+/* absurd.c -- asks for more than there is in any machine, each way twice, then grows to 300 MB and
+ * says whether it was noticed. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

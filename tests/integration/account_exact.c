@@ -1,10 +1,11 @@
-/* account_exact.c -- 200 threads hand blocks to each other, allocate and free in the destructors of their last rounds,
- * and die with live blocks. Every block is entered into a table of our own, by its usable size; the difference of
- * mt_stats between a quiet start and a quiet end must be that sum to the byte.
- * Prints "live LIVE own OWN difference D".
+/* account_exact.c -- 200 threads hand blocks to each other, allocate and free in the destructors of
+ * their last rounds, and die with live blocks. Every block is entered into a table of our own, by
+ * its usable size; the difference of mt_stats between a quiet start and a quiet end must be that
+ * sum to the byte. Prints "live LIVE own OWN difference D".
  *
- * The stacks are ours and every thread but main is joined before either look, so that libc's own allocations (stacks'
- * dtv, thread structures) are either gone or counted on both sides: a first generation of threads fills its caches. */
+ * The stacks are ours and every thread but main is joined before either look, so that libc's own
+ * allocations (stacks' dtv, thread structures) are either gone or counted on both sides: a first
+ * generation of threads fills its caches. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -63,7 +64,8 @@ static void *grow(void *block, size_t bytes)
 	return block;
 }
 
-/* Runs in every destructor round: each sets its key again, until the library stops asking (four rounds). */
+/* Runs in every destructor round: each sets its key again, until the library stops asking (four
+ * rounds). */
 static void at_thread_end(void *value)
 {
 	uintptr_t round = (uintptr_t)value & 7;
@@ -74,7 +76,8 @@ static void at_thread_end(void *value)
 		give(atomic_exchange(&mailbox[(which * 37 + i * 11 + round) % MAILBOXES], block));
 	}
 	if (round < 7)
-		pthread_setspecific(keys[which % 3], (void *)(((uintptr_t)which << 3) | (round + 1)));
+		pthread_setspecific(keys[which % 3],
+				    (void *)(((uintptr_t)which << 3) | (round + 1)));
 }
 
 static void *work(void *argument)
@@ -135,7 +138,8 @@ int main(int argc, char **argv)
 		printf("no mt_stats\n");
 		return 3;
 	}
-	stacks = mmap(NULL, (size_t)THREADS_COUNT * STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stacks = mmap(NULL, (size_t)THREADS_COUNT * STACK_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	for (unsigned k = 0; k < 3; k++)
 		pthread_key_create(&keys[k], at_thread_end);
 	generation();

@@ -1,5 +1,6 @@
-/* advise_server.c -- a server of eight threads that have each held 32 MB, one after the other, and freed it: what their arenas
- * keep is eight times what was ever live. Prints "ready" and waits for its input to end. */
+/* advise_server.c -- a server of eight threads that have each held 32 MB, one after the other, and
+ * freed it: what their arenas keep is eight times what was ever live. Prints "ready" and waits for
+ * its input to end. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

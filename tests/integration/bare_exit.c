@@ -1,4 +1,5 @@
-/* bare_exit.c MOMENT -- a program of some MB ends its threads by the exit system call, past libc: main's status is 7.
+/* bare_exit.c MOMENT -- a program of some MB ends its threads by the exit system call, past libc:
+ * main's status is 7.
  *   main     main alone
  *   strict   main alone, in strict seccomp, which allows no other way
  *   filter   main alone, killed by a seccomp filter that kills the thread that calls getppid
@@ -74,7 +75,8 @@ int main(int argc, char **argv)
 	const char *moment = argc > 1 ? argv[1] : "";
 	pthread_t thread;
 
-	if (strcmp(moment, "child") == 0 && pthread_create(&thread, NULL, fork_and_follow, NULL) == 0)
+	if (strcmp(moment, "child") == 0 &&
+	    pthread_create(&thread, NULL, fork_and_follow, NULL) == 0)
 		pause();
 	grow();
 	if (strcmp(moment, "others") == 0 || strcmp(moment, "last") == 0)

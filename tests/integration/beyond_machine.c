@@ -1,5 +1,6 @@
-/* beyond_machine.c -- asks for more memory than the machine has, and says what is refused. Nothing of it is touched: where
- * it is granted all the same, a program that fills it is ended by the kernel. */
+/* beyond_machine.c -- asks for more memory than the machine has, and says what is refused. Nothing
+ * of it is touched: where it is granted all the same, a program that fills it is ended by the
+ * kernel. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* calloc_again.c -- blocks from calloc, written, freed and asked for again: whether they are zero, and how many page faults that takes.
- * Prints the faults of the blocks for each hundred of their pages, and by how much resident memory grows for a large one of which a
- * little is used, in % of the block. */
+/* calloc_again.c -- blocks from calloc, written, freed and asked for again: whether they are zero,
+ * and how many page faults that takes. Prints the faults of the blocks for each hundred of their
+ * pages, and by how much resident memory grows for a large one of which a little is used, in % of
+ * the block. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

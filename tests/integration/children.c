@@ -1,10 +1,13 @@
-/* children.c WAY NUMBER -- a program of one thread of its own makes NUMBER children, in one of the ways there are. It
- * holds memory and lets some of it go all the time, so that a thread that looks after its heap has something to do.
- * Each child allocates, which it may: nobody else of the program's can have been in the heap.
+/* children.c WAY NUMBER -- a program of one thread of its own makes NUMBER children, in one of the
+ * ways there are. It holds memory and lets some of it go all the time, so that a thread that looks
+ * after its heap has something to do. Each child allocates, which it may: nobody else of the
+ * program's can have been in the heap.
  *   fork vfork spawn       fork; vfork and exec; posix_spawn with every attribute there is
  *   _fork                  _Fork: no handlers run
- *   clone clone3           the bare system calls, as sandboxes and container tools make them: no handlers run either
- *   thread_of_the_parent   clone with CLONE_VM and CLONE_VFORK, on a stack of its own: the child shares the parent's memory
+ *   clone clone3           the bare system calls, as sandboxes and container tools make them: no
+ *     handlers run either
+ *   thread_of_the_parent   clone with CLONE_VM and CLONE_VFORK, on a stack of its own: the child
+ *     shares the parent's memory
  *   line                   each child is the next one's parent: NUMBER deep
  *   tree                   each child forks two, to a depth of NUMBER
  *   execs                  NUMBER times fork and exec of true, from four threads at once
@@ -32,7 +35,7 @@ extern char **environ;
 static char *held[HELD];
 static unsigned turn;
 static const char *own_path;
-static char *const true_words[] = { "true", NULL };
+static char *const true_words[] = {"true", NULL};
 
 static void use_heap(unsigned seed)
 {
@@ -97,7 +100,7 @@ static int by_clone(unsigned number)
 
 static int by_clone3(unsigned number)
 {
-	struct clone_args arguments = { .exit_signal = SIGCHLD };
+	struct clone_args arguments = {.exit_signal = SIGCHLD};
 	pid_t child = (pid_t)syscall(SYS_clone3, &arguments, sizeof(arguments));
 
 	if (child == 0)
@@ -127,7 +130,8 @@ static int by_spawn(unsigned number)
 	(void)number;
 	sigfillset(&all);
 	posix_spawnattr_init(&attributes);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK |
+						      POSIX_SPAWN_SETPGROUP);
 	posix_spawnattr_setsigdefault(&attributes, &all);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, 9, "/dev/null", 0, 0);
@@ -151,7 +155,8 @@ static int by_shared_memory(unsigned number)
 
 	const int flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
 
-	return reap(clone(in_parents_memory, stack + sizeof(stack), flags, (void *)(uintptr_t)number));
+	return reap(
+		clone(in_parents_memory, stack + sizeof(stack), flags, (void *)(uintptr_t)number));
 }
 
 /* ---- many ---- */
@@ -226,7 +231,8 @@ static void *exec_in_thread(void *number)
 {
 	for (unsigned i = 0; i < per_thread; i++) {
 		free(malloc(100 + i));
-		atomic_fetch_add(&well_in_threads, (unsigned)(i % 2 ? by_vfork(i) : by_fork_and_exec()));
+		atomic_fetch_add(&well_in_threads,
+				 (unsigned)(i % 2 ? by_vfork(i) : by_fork_and_exec()));
 	}
 	return number;
 }
@@ -266,15 +272,22 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*make)(unsigned number);
 	} ways[] = {
-		{ "fork", by_fork },   { "vfork", by_vfork },   { "spawn", by_spawn },
-		{ "_fork", by_fork_without_handlers }, { "clone", by_clone }, { "clone3", by_clone3 },
-		{ "thread_of_the_parent", by_shared_memory },
+		{"fork", by_fork},
+		{"vfork", by_vfork},
+		{"spawn", by_spawn},
+		{"_fork", by_fork_without_handlers},
+		{"clone", by_clone},
+		{"clone3", by_clone3},
+		{"thread_of_the_parent", by_shared_memory},
 	};
 	static const struct {
 		const char *name;
 		int (*run)(unsigned number);
 	} many[] = {
-		{ "line", in_a_line }, { "tree", as_a_tree }, { "execs", in_threads }, { "renewed", renewed },
+		{"line", in_a_line},
+		{"tree", as_a_tree},
+		{"execs", in_threads},
+		{"renewed", renewed},
 	};
 	unsigned number = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
 

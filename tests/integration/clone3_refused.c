@@ -1,4 +1,5 @@
-/* clone3_refused.c -- clone3 by its number with pointers that cannot be read: the kernel refuses them. */
+/* clone3_refused.c -- clone3 by its number with pointers that cannot be read: the kernel refuses
+ * them. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/syscall.h>

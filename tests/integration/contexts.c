@@ -1,9 +1,14 @@
-/* contexts.c CONTEXT [NUMBER] -- code that runs on a stack, or at a moment, of its own. Prints what it saw.
- *   handlers    NUMBER times a handler that allocates, for a signal that the only thread raises itself; SIGUSR1 in turn
+/* contexts.c CONTEXT [NUMBER] -- code that runs on a stack, or at a moment, of its own. Prints what
+ * it saw.
+ *   handlers    NUMBER times a handler that allocates, for a signal that the only thread raises
+ *     itself; SIGUSR1 in turn
  *   longjmp     NUMBER times out of such a handler by siglongjmp, with blocks in use
- *   altstack    the least room on a signal stack, in steps of 64 bytes, in which an empty handler of SIGUSR1 survives
- *   threads     NUMBER threads on stacks of PTHREAD_STACK_MIN, each with every call of the heap family
- *   coroutines  64 of them (makecontext) on 16 kB each, passing NUMBER times from one to the next */
+ *   altstack    the least room on a signal stack, in steps of 64 bytes, in which an empty handler
+ *     of SIGUSR1 survives
+ *   threads     NUMBER threads on stacks of PTHREAD_STACK_MIN, each with every call of the heap
+ *     family
+ *   coroutines  64 of them (makecontext) on 16 kB each, passing NUMBER times from one to the next
+ */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -92,9 +97,10 @@ static void nothing(int sig)
 static void on_stack_of(size_t bytes)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *area = mmap(NULL, 17 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	const stack_t stack = { .ss_sp = area + page, .ss_size = bytes };
-	const struct sigaction act = { .sa_handler = nothing, .sa_flags = SA_ONSTACK };
+	char *area =
+		mmap(NULL, 17 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const stack_t stack = {.ss_sp = area + page, .ss_size = bytes};
+	const struct sigaction act = {.sa_handler = nothing, .sa_flags = SA_ONSTACK};
 
 	if (area == MAP_FAILED || mprotect(area, page, PROT_NONE) != 0)
 		_exit(2);
@@ -106,7 +112,8 @@ static void on_stack_of(size_t bytes)
 
 static int altstack(long unused)
 {
-	long least = sysconf(_SC_MINSIGSTKSZ) > 2048 ? sysconf(_SC_MINSIGSTKSZ) : 2048; /* the kernel's own least */
+	/* the kernel's own least */
+	long least = sysconf(_SC_MINSIGSTKSZ) > 2048 ? sysconf(_SC_MINSIGSTKSZ) : 2048;
 
 	(void)unused;
 	for (long more = 0; more < 16384; more += 64) {
@@ -132,7 +139,8 @@ static int altstack(long unused)
 static void *use_family(void *number)
 {
 	unsigned n = (unsigned)(uintptr_t)number;
-	void *blocks[6] = { malloc(n), calloc(n + 1, 3), memalign(64, n), valloc(n), aligned_alloc(32, 320), NULL };
+	void *blocks[6] = {malloc(n), calloc(n + 1, 3),       memalign(64, n),
+			   valloc(n), aligned_alloc(32, 320), NULL};
 
 	use_heap(n);
 	if (posix_memalign(&blocks[5], 128, n) != 0)
@@ -220,8 +228,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(long number);
 	} all[] = {
-		{ "handlers", handlers },     { "longjmp", out_of_handlers }, { "altstack", altstack },
-		{ "threads", small_threads }, { "coroutines", coroutines },
+		{"handlers", handlers},     {"longjmp", out_of_handlers}, {"altstack", altstack},
+		{"threads", small_threads}, {"coroutines", coroutines},
 	};
 
 	for (unsigned i = 0; argc > 1 && i < sizeof(all) / sizeof(all[0]); i++)

@@ -9,20 +9,24 @@
 
 #include "cuda_abi_names.h"
 
-namespace fake {
+namespace fake
+{
 #define FAKE_API_TYPES_ONLY
 #include "api.h"
-}
-namespace shim {
+} // namespace fake
+namespace shim
+{
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
-}
+} // namespace shim
 
 template <class A, class B> constexpr bool same_target()
 {
-	if (std::is_void<A>::value || std::is_void<B>::value || std::is_function<A>::value || std::is_function<B>::value)
+	if (std::is_void<A>::value || std::is_void<B>::value || std::is_function<A>::value ||
+	    std::is_function<B>::value)
 		return std::is_function<A>::value == std::is_function<B>::value;
-	if constexpr ((std::is_arithmetic<A>::value || std::is_enum<A>::value) && (std::is_arithmetic<B>::value || std::is_enum<B>::value))
+	if constexpr ((std::is_arithmetic<A>::value || std::is_enum<A>::value) &&
+		      (std::is_arithmetic<B>::value || std::is_enum<B>::value))
 		return sizeof(A) == sizeof(B);
 	return std::is_pointer<A>::value == std::is_pointer<B>::value;
 }
@@ -30,12 +34,14 @@ template <class A, class B> constexpr bool same_target()
 template <class A, class B> constexpr bool same()
 {
 	if constexpr (std::is_pointer<A>::value && std::is_pointer<B>::value)
-		return same_target<typename std::remove_pointer<A>::type, typename std::remove_pointer<B>::type>();
+		return same_target<typename std::remove_pointer<A>::type,
+				   typename std::remove_pointer<B>::type>();
 	return sizeof(A) == sizeof(B) && std::is_pointer<A>::value == std::is_pointer<B>::value &&
 	       std::is_class<A>::value == std::is_class<B>::value;
 }
 
-template <class A, class B> struct alike : std::false_type {};
+template <class A, class B> struct alike : std::false_type {
+};
 template <class R, class... A, class S, class... B> struct alike<R(A...), S(B...)> {
 	static constexpr bool all()
 	{
@@ -47,30 +53,40 @@ template <class R, class... A, class S, class... B> struct alike<R(A...), S(B...
 	static constexpr bool value = all();
 };
 
-#define CHECK(where, name) static_assert(alike<decltype(::name), where::type_##name>::value, #where " declares " #name " otherwise");
+#define CHECK(where, name)                                                                         \
+	static_assert(alike<decltype(::name), where::type_##name>::value,                          \
+		      #where " declares " #name " otherwise");
 #define EQUAL(ours, theirs) static_assert(int(ours) == int(theirs), #ours " is not " #theirs);
 
-namespace fake {
+namespace fake
+{
 #define N(symbol, base, since, needs, parameters) using type_##symbol = int parameters;
-#define Z(symbol, base, since, needs, parameters) using type_##symbol = int parameters; using type_##symbol##_ptsz = int parameters;
-#define D(symbol, base, since, needs, parameters) using type_##symbol = int parameters; using type_##symbol##_ptds = int parameters;
+#define Z(symbol, base, since, needs, parameters)                                                  \
+	using type_##symbol = int parameters;                                                      \
+	using type_##symbol##_ptsz = int parameters;
+#define D(symbol, base, since, needs, parameters)                                                  \
+	using type_##symbol = int parameters;                                                      \
+	using type_##symbol##_ptds = int parameters;
 FAKE_FUNCTIONS_CORE(N, Z, D)
 FAKE_FUNCTIONS_MORE(N, Z, D)
-}
-namespace shim {
+} // namespace fake
+namespace shim
+{
 #define X(symbol, parameters) using type_##symbol = int parameters;
 MT_DRIVER_FUNCTIONS(X)
 MT_DRIVER_QUERIES(X)
-}
+} // namespace shim
 
 CHECK_FAKE
 CHECK_SHIM
 CHECK_VALUES
 
 // What is handed over by layout.
-#define LAYOUT(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs), #ours " is not as large as " #theirs);
-#define FIELD(ours, field, theirs, its) \
-	static_assert(offsetof(ours, field) == offsetof(theirs, its), #ours "." #field " is elsewhere than " #theirs "." #its);
+#define LAYOUT(ours, theirs)                                                                       \
+	static_assert(sizeof(ours) == sizeof(theirs), #ours " is not as large as " #theirs);
+#define FIELD(ours, field, theirs, its)                                                            \
+	static_assert(offsetof(ours, field) == offsetof(theirs, its),                              \
+		      #ours "." #field " is elsewhere than " #theirs "." #its);
 
 LAYOUT(fake::fake_uuid, CUuuid)
 LAYOUT(fake::fake_ipc_handle, CUipcMemHandle)

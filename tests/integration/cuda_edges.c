@@ -1,5 +1,6 @@
-/* cuda_edges.c -- what is free in pages of the driver's, ends of contexts, and calls that fail for another reason than idle memory.
- * Usage: cuda_edges WORD. Prints the answers; those of a driver alone are the same. */
+/* cuda_edges.c -- what is free in pages of the driver's, ends of contexts, and calls that fail for
+ * another reason than idle memory. Usage: cuda_edges WORD. Prints the answers; those of a driver
+ * alone are the same. */
 #include "cuda_shows.h"
 
 #define CONTEXTS 300 /* more than the pool knows */
@@ -14,18 +15,20 @@ static size_t free_bytes(void)
 
 static void fail(const char *function, unsigned int nth, int code)
 {
-	int (*order)(const char *, unsigned int, int) =
-		(int (*)(const char *, unsigned int, int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
+	int (*order)(const char *, unsigned int, int) = (int (*)(const char *, unsigned int, int))(
+		uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
 
 	OK(order(function, nth, code));
 }
 
 /* ---- what is free ---- */
 
-/* Free memory beside live blocks, and after they have been freed: small ones share pages, larger ones take whole ones. */
+/* Free memory beside live blocks, and after they have been freed: small ones share pages, larger
+ * ones take whole ones. */
 static void pages(void)
 {
-	static const size_t sizes[] = { 1, 3000, 100000, MB - 1, MB, MB + 1, 3 * MB, 5 * MB + 7, 100 * MB + 1 };
+	static const size_t sizes[] = {1,      3000,   100000,     MB - 1,      MB,
+				       MB + 1, 3 * MB, 5 * MB + 7, 100 * MB + 1};
 	static uint64_t blocks[240];
 	size_t all = free_bytes();
 
@@ -43,7 +46,8 @@ static void pages(void)
 	printf("240: %zu\n", all - free_bytes());
 }
 
-/* As many as share the device's pages, each some bytes below the size from which on a block has its own. */
+/* As many as share the device's pages, each some bytes below the size from which on a block has its
+ * own. */
 static void just_below(void)
 {
 	uint64_t dptr;
@@ -65,7 +69,7 @@ static void failed_destroy(void)
 	OK(cu.cuCtxSetCurrent(context));
 	fail("cuCtxDestroy_v2", 1, 999);
 	SHOW(cu.cuCtxDestroy_v2(other));
-	SHOW(cu.cuMemAlloc_v2(&(uint64_t){ 0 }, 900 * MB));
+	SHOW(cu.cuMemAlloc_v2(&(uint64_t){0}, 900 * MB));
 	SHOW(cu.cuCtxDestroy_v2(other));
 }
 
@@ -78,7 +82,8 @@ static void *free_shared(void *unused)
 	return unused;
 }
 
-/* Another thread is in a cuMemFree that waits for a host function: with MT_CUDA_MAX_MB=1 the driver's. */
+/* Another thread is in a cuMemFree that waits for a host function: with MT_CUDA_MAX_MB=1 the
+ * driver's. */
 static void detach(void)
 {
 	pthread_t thread;
@@ -93,7 +98,7 @@ static void detach(void)
 	atomic_store(&is_released, true);
 	pthread_join(thread, NULL);
 	SHOW(cu.cuCtxDetach(context));
-	SHOW(cu.cuMemAlloc_v2(&(uint64_t){ 0 }, MB));
+	SHOW(cu.cuMemAlloc_v2(&(uint64_t){0}, MB));
 }
 
 static _Atomic bool is_over;
@@ -183,8 +188,14 @@ static void graph_small(void)
 }
 
 static const struct cuda_word words[] = {
-	{ "pages", pages },	{ "just_below", just_below },		{ "failed_destroy", failed_destroy }, { "detach", detach },
-	{ "many", many },	{ "beside_detaches", beside_detaches }, { "unknown_size", unknown_size },     { "graph_small", graph_small },
+	{"pages", pages},
+	{"just_below", just_below},
+	{"failed_destroy", failed_destroy},
+	{"detach", detach},
+	{"many", many},
+	{"beside_detaches", beside_detaches},
+	{"unknown_size", unknown_size},
+	{"graph_small", graph_small},
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
-/* cuda_ends.c -- contexts that begin and end while the pool keeps blocks and the device works: the fake driver's orders make the moments.
- * Usage: cuda_ends WORD. Exit 0 and `fine`; 4 with what went wrong; 1 where the driver answers an error. */
+/* cuda_ends.c -- contexts that begin and end while the pool keeps blocks and the device works: the
+ * fake driver's orders make the moments. Usage: cuda_ends WORD. Exit 0 and `fine`; 4 with what went
+ * wrong; 1 where the driver answers an error. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -9,9 +10,9 @@
 #include "cuda_client.h"
 
 #define HOLD_MS 600
-#define BYTES ((size_t)4 << 20)
-#define OLD 0x11
-#define NEW 0x22
+#define BYTES   ((size_t)4 << 20)
+#define OLD     0x11
+#define NEW     0x22
 
 static int (*set_latency)(const char *symbol, unsigned int us);
 static uint64_t (*count_calls)(const char *symbol);
@@ -34,7 +35,8 @@ static uint64_t allocate(void)
 	return dptr;
 }
 
-/* Work of the other context that writes OLD into our block, not before it is let go; the other context is current afterwards. */
+/* Work of the other context that writes OLD into our block, not before it is let go; the other
+ * context is current afterwards. */
 static void copy_into(uint64_t block, uint64_t source, void *context)
 {
 	void *stream;
@@ -94,7 +96,8 @@ static void end_while_it_works(void *(*end)(void *))
 	copy_into(block, source, other);
 	OK(cu.cuCtxSetCurrent(ours));
 	OK(cu.cuMemFree_v2(block));
-	OK(cu.cuMemFree_v2(allocate())); /* closes the group: the other context has an event in it */
+	/* closes the group: the other context has an event in it */
+	OK(cu.cuMemFree_v2(allocate()));
 	pthread_create(&thread, NULL, end, NULL);
 	usleep(150000);
 	use_new_blocks(block);
@@ -151,7 +154,8 @@ static void *release_primary(void *unused)
 	return NULL;
 }
 
-/* One thread releases the primary context for good while another one's cuCtxDestroy makes the shim ask which one is primary. */
+/* One thread releases the primary context for good while another one's cuCtxDestroy makes the shim
+ * ask which one is primary. */
 static void released_while_asked_for(void)
 {
 	uint64_t block, second, later;
@@ -217,7 +221,8 @@ static void hold_until_let_go(void *unused)
 		usleep(1000);
 }
 
-/* The worker gives an idle block back, in a driver whose cuMemFree waits for all work of the context; the work waits for us. */
+/* The worker gives an idle block back, in a driver whose cuMemFree waits for all work of the
+ * context; the work waits for us. */
 static void destroyed_beside_a_decay(void)
 {
 	uint64_t first, second;
@@ -231,7 +236,8 @@ static void destroyed_beside_a_decay(void)
 	second = allocate();
 	OK(cu.cuMemFree_v2(first));
 	OK(cu.cuMemFree_v2(second));
-	(void)allocate(); /* one of the two; with it the other is known to be ready, before the work begins */
+	/* one of the two; with it the other is known to be ready, before the work begins */
+	(void)allocate();
 	OK(cu.cuLaunchHostFunc(stream, hold_until_let_go, NULL));
 	usleep(1200000);
 	began = seconds();
@@ -280,13 +286,15 @@ static void *release_first(void *unused)
 	return NULL;
 }
 
-/* Two releases in two threads, and the one that began as the last but one reaches the driver last. */
+/* Two releases in two threads, and the one that began as the last but one reaches the driver last.
+ */
 static void released_in_two_threads(void)
 {
 	uint64_t block, later;
 	pthread_t thread;
 
-	*(void **)&release_slowly = dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxRelease");
+	*(void **)&release_slowly =
+		dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuDevicePrimaryCtxRelease");
 	OK(cu.cuDevicePrimaryCtxRetain(&ours, 0));
 	OK(cu.cuDevicePrimaryCtxRetain(&other, 0));
 	OK(cu.cuCtxSetCurrent(ours));
@@ -374,18 +382,18 @@ int main(int argc, char **argv)
 		const char *word;
 		void (*run)(void);
 	} words[] = {
-		{ "destroyed_at_work", destroyed_at_work },
-		{ "detached_at_work", detached_at_work },
-		{ "stranger", stranger },
-		{ "destroyed_under_the_reaper", destroyed_under_the_reaper },
-		{ "released_while_asked_for", released_while_asked_for },
-		{ "detached", detached },
-		{ "destroyed_beside_a_decay", destroyed_beside_a_decay },
-		{ "released_beside_a_decay", released_beside_a_decay },
-		{ "released_in_two_threads", released_in_two_threads },
-		{ "made_by_gl", made_by_gl },
-		{ "made_by_vdpau", made_by_vdpau },
-		{ "out_of_memory_beside_an_end", out_of_memory_beside_an_end },
+		{"destroyed_at_work", destroyed_at_work},
+		{"detached_at_work", detached_at_work},
+		{"stranger", stranger},
+		{"destroyed_under_the_reaper", destroyed_under_the_reaper},
+		{"released_while_asked_for", released_while_asked_for},
+		{"detached", detached},
+		{"destroyed_beside_a_decay", destroyed_beside_a_decay},
+		{"released_beside_a_decay", released_beside_a_decay},
+		{"released_in_two_threads", released_in_two_threads},
+		{"made_by_gl", made_by_gl},
+		{"made_by_vdpau", made_by_vdpau},
+		{"out_of_memory_beside_an_end", out_of_memory_beside_an_end},
 	};
 	void *driver;
 

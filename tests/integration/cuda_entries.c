@@ -1,5 +1,6 @@
-/* cuda_entries.c -- programs that test the wrappers of the driver, one a word: each says what is wrong, and `done` at the end.
- * Linked against the stand-in for the driver. Those that SHOW are run without the shim too, and must say the same. */
+/* cuda_entries.c -- programs that test the wrappers of the driver, one a word: each says what is
+ * wrong, and `done` at the end. Linked against the stand-in for the driver. Those that SHOW are run
+ * without the shim too, and must say the same. */
 #include "cuda_kinds.h"
 
 /* Each kind allocated and freed; between, a line on stdin is waited for. */
@@ -326,7 +327,8 @@ static void primary(bool resets)
 		IS(0, cuMemFree_v2(cached));
 		if (resets) {
 			IS(0, cuDevicePrimaryCtxReset_v2(0));
-			/* Whether a reset takes what was retained with it, drivers do not agree on. */
+			/* Whether a reset takes what was retained with it, drivers do not agree on.
+			 */
 			(void)cuDevicePrimaryCtxRelease_v2(0);
 			(void)cuDevicePrimaryCtxRelease_v2(0);
 		} else {
@@ -475,7 +477,8 @@ static void capture_storm(void)
 	while (now_ms() < until) {
 		struct CUgraph_st *graph = NULL;
 
-		IS(0, cuStreamBeginCapture_v2(stream, captures % 2 ? MT_CU_CAPTURE_THREAD_LOCAL : MT_CU_CAPTURE_RELAXED));
+		IS(0, cuStreamBeginCapture_v2(stream, captures % 2 ? MT_CU_CAPTURE_THREAD_LOCAL
+								   : MT_CU_CAPTURE_RELAXED));
 		for (int i = 0; i < 20; i++)
 			lost += cuMemsetD8Async(buffer, 1, 4096, stream) != 0;
 		lost += cuStreamEndCapture(stream, &graph) != 0;
@@ -570,7 +573,8 @@ static void green(void)
 
 /* ---- the Nth call of the driver fails ---- */
 
-/* The status says which call of ours answered what, and that is all that a failing driver may change. */
+/* The status says which call of ours answered what, and that is all that a failing driver may
+ * change. */
 static void each_kind_or_not(void)
 {
 	struct CUctx_st *context = NULL;
@@ -609,11 +613,27 @@ int main(int count, char **words)
 		const char *word;
 		void (*run)(void);
 	} programs[] = {
-		{"kinds", each_kind}, {"oom", out_of_memory}, {"hopeless", hopeless}, {"nulls", null_outputs},
-		{"info", free_memory}, {"ranges", ranges}, {"taints", taints}, {"contexts", context_ends},
-		{"refused", destroy_refused}, {"release", primary_release}, {"reset", primary_reset}, {"frees", odd_frees},
-		{"async", async_free_of_a_pooled_block}, {"fork", forked_child}, {"late", deinitialized},
-		{"storm", capture_storm}, {"lost", lost_capture}, {"imported", imported}, {"green", green}, {"peers", peers}, {"faults", each_kind_or_not},
+		{"kinds", each_kind},
+		{"oom", out_of_memory},
+		{"hopeless", hopeless},
+		{"nulls", null_outputs},
+		{"info", free_memory},
+		{"ranges", ranges},
+		{"taints", taints},
+		{"contexts", context_ends},
+		{"refused", destroy_refused},
+		{"release", primary_release},
+		{"reset", primary_reset},
+		{"frees", odd_frees},
+		{"async", async_free_of_a_pooled_block},
+		{"fork", forked_child},
+		{"late", deinitialized},
+		{"storm", capture_storm},
+		{"lost", lost_capture},
+		{"imported", imported},
+		{"green", green},
+		{"peers", peers},
+		{"faults", each_kind_or_not},
 	};
 
 	for (size_t i = 0; count > 1 && i < sizeof(programs) / sizeof(programs[0]); i++)

@@ -1,5 +1,6 @@
-/* cuda_entries.h -- the driver's functions as a program sees them, and the words of the programs that test the wrappers. The
- * declarations are those of the shim, which a test compares with cuda.h. */
+/* cuda_entries.h -- the driver's functions as a program sees them, and the words of the programs
+ * that test the wrappers. The declarations are those of the shim, which a test compares with
+ * cuda.h. */
 #ifndef CUDA_ENTRIES_H
 #define CUDA_ENTRIES_H
 
@@ -34,20 +35,21 @@ int cuMemsetD8Async(uint64_t dptr, unsigned char value, size_t count, struct CUs
 int cuDeviceGetDevResource(int device, void *resource, int type);
 int cuDevResourceGenerateDesc(void **description, void *resources, unsigned int count);
 
-#define MIB (1024ull * 1024ull)
+#define MIB          (1024ull * 1024ull)
 #define NON_BLOCKING 1u
 
 static int bad;
 
 /* A call and what it is to answer. */
-#define IS(expected, call)                                                                                             \
-	do {                                                                                                           \
-		long is_ = (long)(call);                                                                               \
-                                                                                                                       \
-		if (is_ != (long)(expected)) {                                                                         \
-			printf("%d: %s is %ld, not %ld\n", __LINE__, #call, is_, (long)(expected));                    \
-			bad++;                                                                                         \
-		}                                                                                                      \
+#define IS(expected, call)                                                                         \
+	do {                                                                                       \
+		long is_ = (long)(call);                                                           \
+                                                                                                   \
+		if (is_ != (long)(expected)) {                                                     \
+			printf("%d: %s is %ld, not %ld\n", __LINE__, #call, is_,                   \
+			       (long)(expected));                                                  \
+			bad++;                                                                     \
+		}                                                                                  \
 	} while (0)
 
 /* What the program sees, for a comparison with a run without the shim. */

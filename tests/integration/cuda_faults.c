@@ -1,6 +1,7 @@
-/* cuda_faults.c -- what goes wrong in a program and is not to cost it more than without a pool: an error of one context, calls in a
- * host function, captures that nobody ends. Usage: cuda_faults WORD [pool]; with `pool` also what the pool alone can do is
- * expected. Exit 0 and `fine`; 4 with what went wrong; 1 where the driver answers an error. Fake driver only. */
+/* cuda_faults.c -- what goes wrong in a program and is not to cost it more than without a pool: an
+ * error of one context, calls in a host function, captures that nobody ends. Usage: cuda_faults
+ * WORD [pool]; with `pool` also what the pool alone can do is expected. Exit 0 and `fine`; 4 with
+ * what went wrong; 1 where the driver answers an error. Fake driver only. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,7 +42,7 @@ static void expect_pool(void)
 static void break_current(void)
 {
 	unsigned int delay_us = 0;
-	void *module, *function, *parameters[] = { &delay_us };
+	void *module, *function, *parameters[] = {&delay_us};
 
 	OK(cu.cuModuleLoadData(&module, "any"));
 	OK(cu.cuModuleGetFunction(&function, module, "fake_illegal"));
@@ -113,7 +114,8 @@ static void destroyed_neighbour(void)
 	free_beside(true);
 }
 
-/* The copy into the block of `owner` is let go only when that one has freed the block and asked for another. */
+/* The copy into the block of `owner` is let go only when that one has freed the block and asked for
+ * another. */
 static void expect_no_copy(uint64_t block, void *owner, void *worker, void *stream)
 {
 	uint64_t later;
@@ -211,7 +213,8 @@ static void destroyed_in_a_host_function(void)
 	expect_no_copy(block, ours, other, stream);
 }
 
-/* A free over the cap, at which the driver refuses our call for now: nothing is lost, and the pool goes on once it is gone. */
+/* A free over the cap, at which the driver refuses our call for now: nothing is lost, and the pool
+ * goes on once it is gone. */
 static void refused_for_now(void)
 {
 	uint64_t first, second;
@@ -325,7 +328,8 @@ static void *free_elsewhere(void *unused)
 	return NULL;
 }
 
-/* The capture goes on where the driver refuses to destroy its stream; another thread's frees do not touch it. */
+/* The capture goes on where the driver refuses to destroy its stream; another thread's frees do not
+ * touch it. */
 static void destroy_refused(void)
 {
 	pthread_t thread;
@@ -353,16 +357,16 @@ int main(int argc, char **argv)
 		const char *word;
 		void (*run)(void);
 	} words[] = {
-		{ "broken_neighbour", broken_neighbour },
-		{ "destroyed_neighbour", destroyed_neighbour },
-		{ "copy_after_anothers_error", copy_after_anothers_error },
-		{ "freed_in_a_host_function", freed_in_a_host_function },
-		{ "destroyed_in_a_host_function", destroyed_in_a_host_function },
-		{ "refused_for_now", refused_for_now },
-		{ "abandoned", abandoned },
-		{ "abandoned_per_thread", abandoned_per_thread },
-		{ "many_destroyed", many_destroyed },
-		{ "destroy_refused", destroy_refused },
+		{"broken_neighbour", broken_neighbour},
+		{"destroyed_neighbour", destroyed_neighbour},
+		{"copy_after_anothers_error", copy_after_anothers_error},
+		{"freed_in_a_host_function", freed_in_a_host_function},
+		{"destroyed_in_a_host_function", destroyed_in_a_host_function},
+		{"refused_for_now", refused_for_now},
+		{"abandoned", abandoned},
+		{"abandoned_per_thread", abandoned_per_thread},
+		{"many_destroyed", many_destroyed},
+		{"destroy_refused", destroy_refused},
 	};
 	void *driver;
 

@@ -1,13 +1,15 @@
-/* cuda_fork_locks.c DOOR FORKS -- three threads go through a door of the pool as fast as they can, so that one or another holds
- * the lock behind it much of the time, while main forks FORKS times; each child goes through the same door, whose driver refuses
- * it, allocates on the heap, and starts a thread of its own. A lock that it inherits as held makes it hang: its alarm then kills
- * it. Which lock is behind which door:
+/* cuda_fork_locks.c DOOR FORKS -- three threads go through a door of the pool as fast as they can,
+ * so that one or another holds the lock behind it much of the time, while main forks FORKS times;
+ * each child goes through the same door, whose driver refuses it, allocates on the heap, and starts
+ * a thread of its own. A lock that it inherits as held makes it hang: its alarm then kills it.
+ * Which lock is behind which door:
  *   blocks     context, shard, slab, piece: blocks of the pool, freed while work on them runs
  *   kinds      device: memory that is no block of the pool's
  *   contexts   slots, pending list: contexts that are made and destroyed
  *   captures   gate, captures
  *   failures   oom: allocations that no device has room for
- *   first      gpu_start: another way round, a fork in each of FORKS processes while their first calls are under way
+ *   first      gpu_start: another way round, a fork in each of FORKS processes while their first
+ *     calls are under way
  * Prints how many children came back well. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -143,7 +145,8 @@ static bool comes_back(void (*live)(unsigned), unsigned number)
 
 static bool begin(void)
 {
-	return cu.cuInit(0) == 0 && cu.cuDevicePrimaryCtxRetain(&primary, 0) == 0 && cu.cuCtxSetCurrent(primary) == 0;
+	return cu.cuInit(0) == 0 && cu.cuDevicePrimaryCtxRetain(&primary, 0) == 0 &&
+	       cu.cuCtxSetCurrent(primary) == 0;
 }
 
 static void *begin_and_allocate(void *unused)
@@ -174,8 +177,9 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*go)(unsigned);
 	} doors[] = {
-		{"blocks", through_blocks},     {"kinds", through_kinds},       {"contexts", through_contexts},
-		{"captures", through_captures}, {"failures", through_failures}, {"first", through_blocks},
+		{"blocks", through_blocks},     {"kinds", through_kinds},
+		{"contexts", through_contexts}, {"captures", through_captures},
+		{"failures", through_failures}, {"first", through_blocks},
 	};
 	unsigned forks = argc > 2 ? (unsigned)atoi(argv[2]) : 0, well = 0;
 	bool is_first = argc > 1 && strcmp(argv[1], "first") == 0;

@@ -1,5 +1,6 @@
-/* cuda_fork_walks.c FORKS -- uses CUDA, keeps the heap moving, and forks again and again; each child goes through the loaded objects,
- * as a dlopen or an exception would. Prints how many of them came back. */
+/* cuda_fork_walks.c FORKS -- uses CUDA, keeps the heap moving, and forks again and again; each
+ * child goes through the loaded objects, as a dlopen or an exception would. Prints how many of them
+ * came back. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>
@@ -20,7 +21,8 @@ static int visit(struct dl_phdr_info *info, size_t bytes, void *count)
 
 static int call(void *driver, const char *name, uintptr_t first, uintptr_t second)
 {
-	int (*function)(uintptr_t, uintptr_t) = (int (*)(uintptr_t, uintptr_t))(uintptr_t)dlsym(driver, name);
+	int (*function)(uintptr_t, uintptr_t) =
+		(int (*)(uintptr_t, uintptr_t))(uintptr_t)dlsym(driver, name);
 
 	return function ? function(first, second) : -1;
 }

@@ -1,4 +1,5 @@
-/* cuda_kinds.h -- every way to allocate, as a table: a program that goes through it has gone through every allocating wrapper. */
+/* cuda_kinds.h -- every way to allocate, as a table: a program that goes through it has gone
+ * through every allocating wrapper. */
 #ifndef CUDA_KINDS_H
 #define CUDA_KINDS_H
 
@@ -83,7 +84,8 @@ static int drop_vmm(uint64_t key)
 }
 static int make_array(uint64_t *key, size_t bytes)
 {
-	const struct mt_cu_array_descriptor flat = {.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
+	const struct mt_cu_array_descriptor flat = {
+		.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
 
 	return cuArrayCreate_v2((struct CUarray_st **)(void *)key, &flat);
 }
@@ -100,7 +102,8 @@ static int drop_array(uint64_t key)
 }
 static int make_mipmapped(uint64_t *key, size_t bytes)
 {
-	const struct mt_cu_array3d_descriptor flat = {.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
+	const struct mt_cu_array3d_descriptor flat = {
+		.width = 1024, .height = bytes / 4096, .format = 0x20, .channels = 1};
 
 	return cuMipmappedArrayCreate((struct CUmipmappedArray_st **)(void *)key, &flat, 1);
 }

@@ -1,10 +1,13 @@
 /* cuda_moments.c -- awkward moments of a CUDA program's life. Linked to nothing of the driver's.
  *
- *   constructor PLUGIN  the process's first allocations: one in the constructor of a library that is being opened, the other in
- *                       another thread that comes first and so has to wait for the loader; answers both results
+ *   constructor PLUGIN  the process's first allocations: one in the constructor of a library that
+ *     is being opened, the other in
+ *                       another thread that comes first and so has to wait for the loader; answers
+ *                         both results
  *   exit                ends with blocks that will soon be due to go back
  *   inside              ends while they do
- *                       Both answer how often the driver was entered for it once the exit handlers have come to those that were there
+ *                       Both answer how often the driver was entered for it once the exit handlers
+ *                         have come to those that were there
  *                       before the first allocation: by then it takes itself down. */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -56,8 +59,10 @@ static uint64_t (*calls)(const char *symbol);
 
 static uint64_t driver_calls(void)
 {
-	return calls("cuMemFree_v2") + calls("cuMemFreeAsync") + calls("cuStreamQuery") + calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent_v2") + calls("cuMemGetInfo_v2") +
-	       calls("cuEventQuery") + calls("cuThreadExchangeStreamCaptureMode") + calls("cuDevicePrimaryCtxGetState");
+	return calls("cuMemFree_v2") + calls("cuMemFreeAsync") + calls("cuStreamQuery") +
+	       calls("cuCtxSetCurrent") + calls("cuCtxPushCurrent_v2") + calls("cuMemGetInfo_v2") +
+	       calls("cuEventQuery") + calls("cuThreadExchangeStreamCaptureMode") +
+	       calls("cuDevicePrimaryCtxGetState");
 }
 
 /* Where the driver takes itself down. */
@@ -86,8 +91,8 @@ static void at_exit(bool inside)
 int main(int count, char **words)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (count < 2 || cuda_client_start("global") != 0 || cu.cuInit(0) != 0 || cu.cuDevicePrimaryCtxRetain(&context, 0) != 0 ||
-	    cu.cuCtxSetCurrent(context) != 0)
+	if (count < 2 || cuda_client_start("global") != 0 || cu.cuInit(0) != 0 ||
+	    cu.cuDevicePrimaryCtxRetain(&context, 0) != 0 || cu.cuCtxSetCurrent(context) != 0)
 		return 2;
 	if (strcmp(words[1], "constructor") == 0)
 		in_constructor(words[2]);

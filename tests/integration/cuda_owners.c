@@ -1,8 +1,10 @@
-/* cuda_owners.c -- whose function the driver's answers are. Reads names on stdin, one a line, and prints for each and for each way of
- * asking: the way, the result and symbolStatus, the file that the answer lies in, and its symbol there.
- * Usage: cuda_owners dlsym | proc | proc_old. dlsym: dlsym and dlvsym. proc: cuGetProcAddress_v2 as the runtime uses
- * it: found by one dlsym, then asked for itself at 11030 and at 12000, and each answer asked for every name. proc_old: the one with
- * four arguments that drivers 11.3 to 11.8 have. */
+/* cuda_owners.c -- whose function the driver's answers are. Reads names on stdin, one a line, and
+ * prints for each and for each way of asking: the way, the result and symbolStatus, the file that
+ * the answer lies in, and its symbol there.
+ * Usage: cuda_owners dlsym | proc | proc_old. dlsym: dlsym and dlvsym. proc: cuGetProcAddress_v2 as
+ *   the runtime uses
+ * it: found by one dlsym, then asked for itself at 11030 and at 12000, and each answer asked for
+ * every name. proc_old: the one with four arguments that drivers 11.3 to 11.8 have. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,17 +13,21 @@
 typedef int ask_old(const char *name, void **function, int version, uint64_t flags);
 typedef int ask_new(const char *name, void **function, int version, uint64_t flags, int *status);
 
-static const int versions[] = { 11030, 12000, 13000 };
+static const int versions[] = {11030, 12000, 13000};
 
 static void say(const char *way, const char *name, int result, int status, void *found)
 {
-	Dl_info info = { 0 };
+	Dl_info info = {0};
 
 	if (found != NULL)
 		dladdr(found, &info);
 	const char *file = info.dli_fname != NULL ? strrchr(info.dli_fname, '/') : NULL;
-	printf("%s %s %d %d %s %s %d\n", way, name, result, status, found == NULL ? "none" : file != NULL ? file + 1 : "?",
-	       info.dli_sname != NULL ? info.dli_sname : "?", found != NULL && info.dli_saddr == found);
+	printf("%s %s %d %d %s %s %d\n", way, name, result, status,
+	       found == NULL  ? "none"
+	       : file != NULL ? file + 1
+			      : "?",
+	       info.dli_sname != NULL ? info.dli_sname : "?",
+	       found != NULL && info.dli_saddr == found);
 }
 
 static void ask_all_new(ask_new *ask, const char *way, const char *name)
@@ -78,13 +84,15 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(way, "proc") == 0) {
 		first = (ask_new *)dlsym(handle, "cuGetProcAddress_v2");
-		if (first == NULL || first("cuGetProcAddress", (void **)&new, 12000, 0, NULL) != 0 ||
+		if (first == NULL ||
+		    first("cuGetProcAddress", (void **)&new, 12000, 0, NULL) != 0 ||
 		    first("cuGetProcAddress", (void **)&old_of_new, 11030, 0, NULL) != 0)
 			return 3;
 		say("itself", "12000", 0, 0, (void *)new);
 		say("itself", "11030", 0, 0, (void *)old_of_new);
 	}
-	if (strcmp(way, "proc_old") == 0 && (old = (ask_old *)dlsym(handle, "cuGetProcAddress")) == NULL)
+	if (strcmp(way, "proc_old") == 0 &&
+	    (old = (ask_old *)dlsym(handle, "cuGetProcAddress")) == NULL)
 		return 3;
 	while (scanf("%255s", name) == 1) {
 		if (old != NULL) {

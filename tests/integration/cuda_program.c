@@ -1,21 +1,21 @@
-/* cuda_program.c -- an ordinary CUDA program: it does a little of everything and prints the driver's answers and the contents
- * of its memory, never an address: with the shim it must print what it prints without.
- * Usage: cuda_program ROAD (cuda_client.h). */
+/* cuda_program.c -- an ordinary CUDA program: it does a little of everything and prints the
+ * driver's answers and the contents of its memory, never an address: with the shim it must print
+ * what it prints without. Usage: cuda_program ROAD (cuda_client.h). */
 #include "cuda_client.h"
 
-#define MB ((size_t)1 << 20)
+#define MB           ((size_t)1 << 20)
 #define ROUNDS_COUNT 40
 
 static unsigned char page[4 * MB];
 
 /* A result with its call; SKIP where the driver has no such function. */
 #define SAY(call) printf("%s: %d\n", #call, call)
-#define SAY_IF(symbol, call)                                     \
-	do {                                                     \
-		if (cu.symbol != NULL)                           \
-			printf("%s: %d\n", #symbol, cu.symbol call); \
-		else                                             \
-			printf("%s: missing\n", #symbol);        \
+#define SAY_IF(symbol, call)                                                                       \
+	do {                                                                                       \
+		if (cu.symbol != NULL)                                                             \
+			printf("%s: %d\n", #symbol, cu.symbol call);                               \
+		else                                                                               \
+			printf("%s: missing\n", #symbol);                                          \
 	} while (0)
 
 static unsigned long long sum_of(uint64_t dptr, size_t bytes)
@@ -51,7 +51,7 @@ static void device(void)
 /* What training does: the same sizes, again and again. */
 static void rounds(void)
 {
-	static const size_t sizes[] = { 1, 512, 513, 4096, 30000, 100000, 300005 };
+	static const size_t sizes[] = {1, 512, 513, 4096, 30000, 100000, 300005};
 	uint64_t block[7];
 	unsigned long long sum = 0;
 	int bad = 0;
@@ -102,9 +102,9 @@ static void odd_calls(void)
 
 static void other_kinds(void)
 {
-	const struct cuda_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
-	const struct cuda_access access = { { 1, 0 }, 3 };
-	const struct cuda_array description = { 64, 64, 0x20, 4 };
+	const struct cuda_allocation_prop prop = {.type = 1, .location = {1, 0}};
+	const struct cuda_access access = {{1, 0}, 3};
+	const struct cuda_array description = {64, 64, 0x20, 4};
 	unsigned long long handle = 0;
 	size_t pitch = 0, granularity = 2 * MB;
 	uint64_t dptr = 0;

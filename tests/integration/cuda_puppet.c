@@ -1,29 +1,38 @@
-/* cuda_puppet.c -- a CUDA program that does what it is told on stdin: one command a line, one answer line each. Answers are the
- * driver's results unless said otherwise.
+/* cuda_puppet.c -- a CUDA program that does what it is told on stdin: one command a line, one
+ * answer line each. Answers are the driver's results unless said otherwise.
  *
- *   alloc SLOT BYTES   cuMemAlloc into a slot         free SLOT    cuMemFree of what the slot last held, also again
+ *   alloc SLOT BYTES   cuMemAlloc into a slot         free SLOT    cuMemFree of what the slot last
+ *     held, also again
  *   churn N BYTES      N alloc+free pairs
- *   storm SECONDS N    four threads alloc, fill, check, free; answers what was wrong; meanwhile N children are forked, one after
+ *   storm SECONDS N    four threads alloc, fill, check, free; answers what was wrong; meanwhile N
+ *     children are forked, one after
  *                      another, each frees the slots 0 to 9 and ends
  *   vmm SLOT BYTES     cuMemCreate                    release SLOT cuMemRelease
- *   map SLOT SLOT BYTES addresses into the first slot, and the second one's cuMemCreate memory mapped there
+ *   map SLOT SLOT BYTES addresses into the first slot, and the second one's cuMemCreate memory
+ *     mapped there
  *   unmap SLOT BYTES   takes both away again
  *   managed SLOT BYTES cuMemAllocManaged              async SLOT BYTES  cuMemAllocAsync, and a wait
  *   asyncfree SLOT     cuMemFreeAsync, and a wait     pitch SLOT BYTES  cuMemAllocPitch of one row
  *   array SLOT BYTES   cuArrayCreate                  unarray SLOT cuArrayDestroy
  *   capture MODE       begins on its own stream       uncapture    ends it
- *   replay             runs the captured graph once   record SLOT BYTES  a memset of the slot into the open capture
- *   fill SLOT BYTES V  writes                         check SLOT BYTES V  how many bytes differ from V
+ *   replay             runs the captured graph once   record SLOT BYTES  a memset of the slot into
+ *     the open capture
+ *   fill SLOT BYTES V  writes                         check SLOT BYTES V  how many bytes differ
+ *     from V
  *   same SLOT SLOT     1 where both hold one pointer  info         free bytes, as cuMemGetInfo says
- *   used DEVICE        bytes that the driver itself has lent of a device; misuses, refused: of its ledger (fake driver only)
+ *   used DEVICE        bytes that the driver itself has lent of a device; misuses, refused: of its
+ *     ledger (fake driver only)
  *   calls SYMBOL       how often the driver was entered there (fake driver only)
  *   deinit             the driver is from now on as at the end of a process (fake driver only)
  *   illegal            work that touches memory that is not there, and a wait
- *   new                another context, made current  destroy      ends it; the primary one is current again
+ *   new                another context, made current  destroy      ends it; the primary one is
+ *     current again
  *   reset              cuDevicePrimaryCtxReset, then a new primary context
- *   fork SLOT          the child's cuMemFree of the slot (its result), after which the child allocates nothing and ends
+ *   fork SLOT          the child's cuMemFree of the slot (its result), after which the child
+ *     allocates nothing and ends
  *   ipc SLOT           cuIpcGetMemHandle              sync         cuCtxSynchronize
- *   raise N            raises signal N                exit N       exit(N) at once, with whatever lives */
+ *   raise N            raises signal N                exit N       exit(N) at once, with whatever
+ *     lives */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -54,7 +63,8 @@ static void *storm_thread(void *argument)
 	cu.cuCtxSetCurrent(primary);
 	while (!atomic_load(&is_over)) {
 		for (int i = 0; i < 8; i++)
-			if (cu.cuMemAlloc_v2(&blocks[i], 4096) != 0 || cu.cuMemsetD8_v2(blocks[i], value, 4096) != 0)
+			if (cu.cuMemAlloc_v2(&blocks[i], 4096) != 0 ||
+			    cu.cuMemsetD8_v2(blocks[i], value, 4096) != 0)
 				atomic_fetch_add(&stale_count, 1);
 		for (int i = 0; i < 8; i++) {
 			int result = cu.cuMemcpyDtoH_v2(seen, blocks[i], 4096);
@@ -69,7 +79,8 @@ static void *storm_thread(void *argument)
 	return NULL;
 }
 
-/* A child of a program in the middle of everything: what the driver answers there is its own business. */
+/* A child of a program in the middle of everything: what the driver answers there is its own
+ * business. */
 static int forked_child(void)
 {
 	int status = 0;
@@ -126,7 +137,7 @@ static long churn(long count, size_t bytes)
 
 static long vmm(uint64_t *slot, size_t bytes)
 {
-	const struct cuda_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	const struct cuda_allocation_prop prop = {.type = 1, .location = {1, 0}};
 	unsigned long long handle = 0;
 	int result = cu.cuMemCreate(&handle, bytes, &prop, 0);
 
@@ -150,7 +161,7 @@ static long unmap(uint64_t dptr, size_t bytes)
 
 static long array(uint64_t *slot, size_t bytes)
 {
-	const struct cuda_array description = { 1024, bytes / 1024, 1, 1 };
+	const struct cuda_array description = {1024, bytes / 1024, 1, 1};
 	void *made = NULL;
 	int result = cu.cuArrayCreate_v2(&made, &description);
 
@@ -264,7 +275,7 @@ static long obey_fake(const char *word, const char *symbol, long a)
 
 static bool is_fake_word(const char *word)
 {
-	static const char *const words[] = { "used", "calls", "misuses", "refused", "deinit" };
+	static const char *const words[] = {"used", "calls", "misuses", "refused", "deinit"};
 	bool found = false;
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -276,9 +287,10 @@ static bool is_fake_word(const char *word)
 static long illegal(void)
 {
 	unsigned int delay_us = 0;
-	void *module = NULL, *function = NULL, *parameters[] = { &delay_us };
+	void *module = NULL, *function = NULL, *parameters[] = {&delay_us};
 
-	if (cu.cuModuleLoadData(&module, "any") != 0 || cu.cuModuleGetFunction(&function, module, FAKECUDA_KERNEL_ILLEGAL) != 0 ||
+	if (cu.cuModuleLoadData(&module, "any") != 0 ||
+	    cu.cuModuleGetFunction(&function, module, FAKECUDA_KERNEL_ILLEGAL) != 0 ||
 	    cu.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) != 0)
 		return -1;
 	return cu.cuStreamSynchronize(stream);
@@ -357,8 +369,9 @@ int main(void)
 	char line[128], word[32], symbol[64];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (cuda_client_start("global") != 0 || cu.cuInit(0) != 0 || cu.cuDevicePrimaryCtxRetain(&primary, 0) != 0 ||
-	    cu.cuCtxSetCurrent(primary) != 0 || cu.cuStreamCreate(&stream, 1) != 0)
+	if (cuda_client_start("global") != 0 || cu.cuInit(0) != 0 ||
+	    cu.cuDevicePrimaryCtxRetain(&primary, 0) != 0 || cu.cuCtxSetCurrent(primary) != 0 ||
+	    cu.cuStreamCreate(&stream, 1) != 0)
 		return 2;
 	find_fake();
 	while (fgets(line, sizeof(line), stdin) != NULL) {

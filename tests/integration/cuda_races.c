@@ -1,10 +1,11 @@
-/* cuda_races.c -- races between a program's work on a device and the reuse of the memory that it has freed.
- * Usage: cuda_races RACE [ROAD]. Exit 0: all contents intact. 4: somebody wrote into a block that was no longer his. Prints how many
- * freed blocks came back.
+/* cuda_races.c -- races between a program's work on a device and the reuse of the memory that it
+ * has freed. Usage: cuda_races RACE [ROAD]. Exit 0: all contents intact. 4: somebody wrote into a
+ * block that was no longer his. Prints how many freed blocks came back.
  *
- * Every race has the same shape: work that writes OLD into a block A is enqueued behind a host function that waits; A is freed;
- * a block of the same size is allocated, perhaps A again, and NEW is written into it, in no order with the enqueued work; then the
- * host function is let go. Nothing but NEW may be found. A driver whose free waits for the device waits for HOLD_MS. */
+ * Every race has the same shape: work that writes OLD into a block A is enqueued behind a host
+ * function that waits; A is freed; a block of the same size is allocated, perhaps A again, and NEW
+ * is written into it, in no order with the enqueued work; then the host function is let go. Nothing
+ * but NEW may be found. A driver whose free waits for the device waits for HOLD_MS. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,11 +14,11 @@
 
 #include "cuda_client.h"
 
-#define HOLD_MS 60
+#define HOLD_MS      60
 #define ROUNDS_COUNT 6
-#define OLD 0x11
-#define NEW 0x22
-#define MOST_BYTES ((size_t)1 << 20)
+#define OLD          0x11
+#define NEW          0x22
+#define MOST_BYTES   ((size_t)1 << 20)
 
 static unsigned char page[MOST_BYTES];
 static _Atomic bool is_released, is_enqueued;
@@ -28,7 +29,7 @@ static void wait_for_release(void *unused)
 {
 	(void)unused;
 	for (int i = 0; i < HOLD_MS * 4 && !atomic_load(&is_released); i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 250000 }, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 250000}, NULL);
 }
 
 static void in_context(int which)
@@ -81,7 +82,7 @@ static void on_per_thread_stream(uint64_t block, size_t bytes)
 {
 	static struct work work;
 
-	work = (struct work){ block, bytes };
+	work = (struct work){block, bytes};
 	atomic_store(&is_enqueued, false);
 	pthread_create(&other, NULL, on_own_default_stream, &work);
 	while (!atomic_load(&is_enqueued))
@@ -145,13 +146,13 @@ static const struct race {
 	bool is_per_thread, is_peer;
 	bool is_unpooled; /* the other context never calls cuMemAlloc */
 } races[] = {
-	{ "stream", 1, on_stream, NULL, NULL, false, false, false },
-	{ "per_thread", 1, on_per_thread_stream, join_other, NULL, true, false, false },
-	{ "peer", 2, on_peer, NULL, NULL, false, true, false },
-	{ "peer_copy", 2, by_peer_copy, NULL, NULL, false, false, false },
-	{ "peer_copy_unpooled", 2, by_peer_copy, NULL, NULL, false, false, true },
-	{ "graph", 1, by_graph, drop_graph, NULL, false, false, false },
-	{ "foreign_free", 2, on_stream, NULL, free_elsewhere, false, false, false },
+	{"stream", 1, on_stream, NULL, NULL, false, false, false},
+	{"per_thread", 1, on_per_thread_stream, join_other, NULL, true, false, false},
+	{"peer", 2, on_peer, NULL, NULL, false, true, false},
+	{"peer_copy", 2, by_peer_copy, NULL, NULL, false, false, false},
+	{"peer_copy_unpooled", 2, by_peer_copy, NULL, NULL, false, false, true},
+	{"graph", 1, by_graph, drop_graph, NULL, false, false, false},
+	{"foreign_free", 2, on_stream, NULL, free_elsewhere, false, false, false},
 };
 
 static void write_new(const struct race *race, uint64_t block, size_t bytes)
@@ -186,7 +187,8 @@ static void finish(const struct race *race)
 		race->end();
 }
 
-/* One round; whether stale data was found. *came_back counts blocks that were handed out again once all was done. */
+/* One round; whether stale data was found. *came_back counts blocks that were handed out again once
+ * all was done. */
 static bool run_round(const struct race *race, size_t bytes, unsigned *came_back)
 {
 	uint64_t first, second, third;
@@ -226,7 +228,7 @@ static void make_source(bool is_unpooled)
 
 static int run_race(const struct race *race)
 {
-	static const size_t sizes[] = { 512, 64 << 10, MOST_BYTES };
+	static const size_t sizes[] = {512, 64 << 10, MOST_BYTES};
 	unsigned came_back = 0, stale = 0;
 
 	start(race->contexts);
@@ -244,7 +246,7 @@ static int run_race(const struct race *race)
 
 /* ---- captures against frees ---- */
 
-#define STORM_THREADS 3
+#define STORM_THREADS  3
 #define CAPTURES_COUNT 200
 static _Atomic bool is_over;
 static _Atomic unsigned long storm_count;
@@ -265,7 +267,8 @@ static void *storm(void *argument)
 	return NULL;
 }
 
-/* Captures in the modes in which other threads may allocate, one after another; every one must end well. */
+/* Captures in the modes in which other threads may allocate, one after another; every one must end
+ * well. */
 static int run_captures(void)
 {
 	pthread_t threads[STORM_THREADS];
@@ -289,7 +292,8 @@ static int run_captures(void)
 	atomic_store(&is_over, true);
 	for (int i = 0; i < STORM_THREADS; i++)
 		pthread_join(threads[i], NULL);
-	printf("lost captures: %u, storm %s\n", lost, atomic_load(&storm_count) > 1000 ? "blew" : "was calm");
+	printf("lost captures: %u, storm %s\n", lost,
+	       atomic_load(&storm_count) > 1000 ? "blew" : "was calm");
 	OK(cu.cuMemFree_v2(block));
 	return lost != 0 ? 4 : 0;
 }
@@ -303,8 +307,9 @@ static void wait_for_capture(void *unused)
 		usleep(500);
 }
 
-/* Work waits for what the program does after its capture. A block decays meanwhile, on a driver whose cuMemFree waits for that work:
- * neither the decay nor the capture may wait for it, and the capture must not be broken by it. */
+/* Work waits for what the program does after its capture. A block decays meanwhile, on a driver
+ * whose cuMemFree waits for that work: neither the decay nor the capture may wait for it, and the
+ * capture must not be broken by it. */
 static int run_decay(void)
 {
 	uint64_t (*count_calls)(const char *name);
@@ -312,7 +317,8 @@ static int run_decay(void)
 	uint64_t blocks[2];
 
 	start(1);
-	*(void **)&count_calls = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakecuda_calls");
+	*(void **)&count_calls =
+		dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "fakecuda_calls");
 	OK(cu.cuStreamCreate(&other_stream, 1));
 	for (int i = 0; i < 2; i++)
 		OK(cu.cuMemAlloc_v2(&blocks[i], MOST_BYTES));

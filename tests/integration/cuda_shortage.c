@@ -1,6 +1,7 @@
-/* cuda_shortage.c -- programs that use all of a device, or wait on it in ways that their own calls end. Each knows that the driver alone answers
- * every call at once and without an error.
- * Usage: cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call that took longer than 100 ms. */
+/* cuda_shortage.c -- programs that use all of a device, or wait on it in ways that their own calls
+ * end. Each knows that the driver alone answers every call at once and without an error. Usage:
+ * cuda_shortage WORD. Prints the answers; those of a driver alone are the same. "slow" is a call
+ * that took longer than 100 ms. */
 #include "cuda_shows.h"
 
 /* ---- threads beside each other ---- */
@@ -156,7 +157,7 @@ static void refused_destroy(void)
 /* The array alone is larger than the device: nobody need wait for what is pending. */
 static void absurd_array(void)
 {
-	struct cuda_array shape = { 65536, 16384, 0x20, 2 };
+	struct cuda_array shape = {65536, 16384, 0x20, 2};
 	uint64_t dptr = take(5 * MB);
 	void *array;
 
@@ -206,7 +207,7 @@ static void take_free_take(void)
 
 static void take_other_kinds(void)
 {
-	struct cuda_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	struct cuda_allocation_prop prop = {.type = 1, .location = {1, 0}};
 	unsigned long long handle;
 	void *other;
 	uint64_t dptr;
@@ -267,9 +268,12 @@ static void host_small(void)
 
 static void host_green(void)
 {
-	int (*get)(int, void *, int) = (int (*)(int, void *, int))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDeviceGetDevResource");
-	int (*describe)(void **, void *, unsigned) = (int (*)(void **, void *, unsigned))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDevResourceGenerateDesc");
-	int (*create)(void **, void *, int, unsigned) = (int (*)(void **, void *, int, unsigned))(uintptr_t)dlsym(RTLD_DEFAULT, "cuGreenCtxCreate");
+	int (*get)(int, void *, int) =
+		(int (*)(int, void *, int))(uintptr_t)dlsym(RTLD_DEFAULT, "cuDeviceGetDevResource");
+	int (*describe)(void **, void *, unsigned) = (int (*)(void **, void *, unsigned))(
+		uintptr_t)dlsym(RTLD_DEFAULT, "cuDevResourceGenerateDesc");
+	int (*create)(void **, void *, int, unsigned) = (int (*)(void **, void *, int, unsigned))(
+		uintptr_t)dlsym(RTLD_DEFAULT, "cuGreenCtxCreate");
 	char resource[256];
 	void *description, *green;
 
@@ -293,21 +297,52 @@ static void host_capture(void)
 
 /* ---- calls that take memory without being asked for any ---- */
 
-/* Each on its first meeting with a full device. The arguments are none: what the driver says to those is not the point. */
+/* Each on its first meeting with a full device. The arguments are none: what the driver says to
+ * those is not the point. */
 static void calls(void)
 {
 	static const char *const names[] = {
-		"cuModuleLoad", "cuModuleLoadData", "cuModuleLoadDataEx", "cuModuleLoadFatBinary", "cuLibraryLoadData",
-		"cuLibraryLoadFromFile", "cuLinkComplete", "cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags",
-		"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams_ptsz", "cuGraphUpload", "cuGraphUpload_ptsz", "cuGraphLaunch",
-		"cuGraphLaunch_ptsz", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx", "cuLaunchKernelEx_ptsz",
-		"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz", "cuStreamCreate", "cuStreamCreateWithPriority", "cuEventCreate",
-		"cuDevicePrimaryCtxRetain", "cuCtxSetLimit", "cuMemMap", "cuMemPoolCreate", "cuCtxCreate", "cuCtxCreate_v2", "cuCtxCreate_v3",
-		"cuCtxCreate_v4", "cuGreenCtxCreate",
+		"cuModuleLoad",
+		"cuModuleLoadData",
+		"cuModuleLoadDataEx",
+		"cuModuleLoadFatBinary",
+		"cuLibraryLoadData",
+		"cuLibraryLoadFromFile",
+		"cuLinkComplete",
+		"cuGraphInstantiate",
+		"cuGraphInstantiate_v2",
+		"cuGraphInstantiateWithFlags",
+		"cuGraphInstantiateWithParams",
+		"cuGraphInstantiateWithParams_ptsz",
+		"cuGraphUpload",
+		"cuGraphUpload_ptsz",
+		"cuGraphLaunch",
+		"cuGraphLaunch_ptsz",
+		"cuLaunchKernel",
+		"cuLaunchKernel_ptsz",
+		"cuLaunchKernelEx",
+		"cuLaunchKernelEx_ptsz",
+		"cuLaunchCooperativeKernel",
+		"cuLaunchCooperativeKernel_ptsz",
+		"cuStreamCreate",
+		"cuStreamCreateWithPriority",
+		"cuEventCreate",
+		"cuDevicePrimaryCtxRetain",
+		"cuCtxSetLimit",
+		"cuMemMap",
+		"cuMemPoolCreate",
+		"cuCtxCreate",
+		"cuCtxCreate_v2",
+		"cuCtxCreate_v3",
+		"cuCtxCreate_v4",
+		"cuGreenCtxCreate",
 	};
-	typedef int function(void *, size_t, size_t, size_t, size_t, size_t, size_t, size_t, void *, void *, void *);
-	int (*fail)(const char *, unsigned int, int) = (int (*)(const char *, unsigned int, int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
-	uint64_t (*used)(int) = (uint64_t (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_used_bytes");
+	typedef int function(void *, size_t, size_t, size_t, size_t, size_t, size_t, size_t, void *,
+			     void *, void *);
+	int (*fail)(const char *, unsigned int, int) = (int (*)(const char *, unsigned int, int))(
+		uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_fail");
+	uint64_t (*used)(int) =
+		(uint64_t(*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "fakecuda_used_bytes");
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		function *call = (function *)(uintptr_t)dlsym(RTLD_DEFAULT, names[i]);
@@ -319,15 +354,30 @@ static void calls(void)
 		cache(100 * MB);
 		fail(names[i], 1, 2);
 		retried = call(NULL, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL);
-		printf("%s: %s\n", names[i], plain == 2 ? "is out of memory" : retried != plain ? "fails" : used(0) ? "keeps" : "fine");
+		printf("%s: %s\n", names[i],
+		       plain == 2         ? "is out of memory"
+		       : retried != plain ? "fails"
+		       : used(0)          ? "keeps"
+					  : "fine");
 	}
 }
 
 static const struct cuda_word words[] = {
-	{ "threads", threads },	  { "slack", slack },	    { "absurd", absurd }, { "absurd_array", absurd_array },
-	{ "beside_captures", beside_captures }, { "beside_contexts", beside_contexts }, { "refused_destroy", refused_destroy },	  { "captures", captures },
-	{ "capture_kinds", capture_kinds }, { "host_idle", host_idle }, { "host_pending", host_pending }, { "host_small", host_small }, { "host_green", host_green },
-	{ "host_capture", host_capture }, { "calls", calls },
+	{"threads", threads},
+	{"slack", slack},
+	{"absurd", absurd},
+	{"absurd_array", absurd_array},
+	{"beside_captures", beside_captures},
+	{"beside_contexts", beside_contexts},
+	{"refused_destroy", refused_destroy},
+	{"captures", captures},
+	{"capture_kinds", capture_kinds},
+	{"host_idle", host_idle},
+	{"host_pending", host_pending},
+	{"host_small", host_small},
+	{"host_green", host_green},
+	{"host_capture", host_capture},
+	{"calls", calls},
 };
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* cuda_shows.h -- what programs share that print the answers of a driver and whether a call was slow ("slow": it took longer than 100 ms). */
+/* cuda_shows.h -- what programs share that print the answers of a driver and whether a call was
+ * slow ("slow": it took longer than 100 ms). */
 #ifndef CUDA_SHOWS_H
 #define CUDA_SHOWS_H
 
@@ -23,13 +24,13 @@ static inline double now_ms(void)
 	return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
 }
 
-#define SHOW(call)                                                                        \
-	({                                                                                \
-		double begin_ = now_ms();                                                 \
-		int result_ = (call);                                                     \
-                                                                                          \
-		printf("%s: %d%s\n", #call, result_, now_ms() - begin_ > 100 ? " slow" : ""); \
-		result_;                                                                  \
+#define SHOW(call)                                                                                 \
+	({                                                                                         \
+		double begin_ = now_ms();                                                          \
+		int result_ = (call);                                                              \
+                                                                                                   \
+		printf("%s: %d%s\n", #call, result_, now_ms() - begin_ > 100 ? " slow" : "");      \
+		result_;                                                                           \
 	})
 
 static inline uint64_t take(size_t bytes)

@@ -1,13 +1,17 @@
-/* ends.c END [NUMBER] -- a process, or a thread, that ends while memory is still asked for. Prints what it saw.
- *   handlers   atexit, on_exit and a destructor of the program, each of which allocates and frees what main made
+/* ends.c END [NUMBER] -- a process, or a thread, that ends while memory is still asked for. Prints
+ * what it saw.
+ *   handlers   atexit, on_exit and a destructor of the program, each of which allocates and frees
+ *     what main made
  *   quick      at_quick_exit, the same
- *   keys       NUMBER threads with ten keys whose destructors allocate, free and set themselves again
+ *   keys       NUMBER threads with ten keys whose destructors allocate, free and set themselves
+ *     again
  *   cleanup    NUMBER threads that end by pthread_exit below cleanup handlers that allocate
  *   alive      main returns while four threads allocate
  *   twice      two threads call exit at the same time
  *   suddenly   _exit while four threads allocate
  *   abort      abort with a handler of SIGABRT that allocates, amid blocks in use
- *   blind      main ends by pthread_exit, and there is no descriptor to read /proc by; a thread works on */
+ *   blind      main ends by pthread_exit, and there is no descriptor to read /proc by; a thread
+ *     works on */
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -134,7 +138,8 @@ static int in_threads(long count, void *(*run)(void *))
 	for (long i = 0; i < count; i++) {
 		pthread_t thread;
 
-		if (pthread_create(&thread, NULL, run, NULL) != 0 || pthread_join(thread, NULL) != 0)
+		if (pthread_create(&thread, NULL, run, NULL) != 0 ||
+		    pthread_join(thread, NULL) != 0)
 			return 2;
 	}
 	show();
@@ -267,7 +272,7 @@ static void *work_on(void *unused)
 
 static int blind(long unused)
 {
-	const struct rlimit none = { 3, 3 };
+	const struct rlimit none = {3, 3};
 	pthread_t thread;
 
 	(void)unused;
@@ -276,7 +281,8 @@ static int blind(long unused)
 	if (pthread_create(&thread, NULL, exits, NULL) != 0 || pthread_join(thread, NULL) != 0)
 		return 2;
 	usleep(300000);
-	if (pthread_create(&thread, NULL, work_on, NULL) != 0 || setrlimit(RLIMIT_NOFILE, &none) != 0)
+	if (pthread_create(&thread, NULL, work_on, NULL) != 0 ||
+	    setrlimit(RLIMIT_NOFILE, &none) != 0)
 		return 2;
 	pthread_detach(thread);
 	pthread_exit(NULL);
@@ -288,9 +294,9 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(long number);
 	} ends[] = {
-		{ "handlers", handlers }, { "quick", quick }, { "keys", with_destructors }, { "cleanup", with_cleanup },
-		{ "alive", alive },       { "twice", twice }, { "suddenly", suddenly },     { "abort", aborts },
-		{ "blind", blind },
+		{"handlers", handlers},    {"quick", quick},  {"keys", with_destructors},
+		{"cleanup", with_cleanup}, {"alive", alive},  {"twice", twice},
+		{"suddenly", suddenly},    {"abort", aborts}, {"blind", blind},
 	};
 
 	for (unsigned i = 0; argc > 1 && i < sizeof(ends) / sizeof(ends[0]); i++)

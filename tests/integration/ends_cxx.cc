@@ -1,5 +1,6 @@
-/* ends_cxx.cc -- thread_local and static objects of C++ whose destructors allocate and free, in threads and at the
- * end of the process; the last line is written by the destructor that runs last. */
+/* ends_cxx.cc -- thread_local and static objects of C++ whose destructors allocate and free, in
+ * threads and at the end of the process; the last line is written by the destructor that runs last.
+ */
 #include <atomic>
 #include <cstdio>
 #include <string>

@@ -1,4 +1,5 @@
-/* fakecuda_memory.c -- the kinds of memory of the stand-in for libcuda, its peers and green contexts, and other processes. */
+/* fakecuda_memory.c -- the kinds of memory of the stand-in for libcuda, its peers and green
+ * contexts, and other processes. */
 #include <sys/wait.h>
 
 #include "fakecuda_test.h"
@@ -13,8 +14,8 @@ static int is_managed(uint64_t dptr)
 
 static void each_kind_is_in_the_ledger_until_it_is_freed(void)
 {
-	const struct fake_array_desc flat = { 100, 10, 0x20, 4 };
-	const struct fake_array3d_desc deep = { 64, 64, 4, 0x01, 1, 0 };
+	const struct fake_array_desc flat = {100, 10, 0x20, 4};
+	const struct fake_array3d_desc deep = {64, 64, 4, 0x01, 1, 0};
 	struct CUarray_st *array, *array3d;
 	struct CUmipmappedArray_st *mipmap;
 	uint64_t pitched, managed;
@@ -38,7 +39,8 @@ static void each_kind_is_in_the_ledger_until_it_is_freed(void)
 	EXPECT(cuMemHostRegister_v2(mine + 100, 10, 0), HOST_MEMORY_ALREADY_REGISTERED);
 	EXPECT(ledger().live_bytes[FAKECUDA_PITCH], 5120);
 	EXPECT(ledger().live_bytes[FAKECUDA_MANAGED], 3000);
-	EXPECT(ledger().live_bytes[FAKECUDA_ARRAY], 100 * 10 * 16 + 64 * 64 * 4 + (64 * 64 * 4 + 32 * 32 * 2));
+	EXPECT(ledger().live_bytes[FAKECUDA_ARRAY],
+	       100 * 10 * 16 + 64 * 64 * 4 + (64 * 64 * 4 + 32 * 32 * 2));
 	EXPECT(ledger().live_bytes[FAKECUDA_PINNED], 2000);
 	EXPECT(ledger().live_bytes[FAKECUDA_REGISTERED], sizeof(mine));
 	GOOD(cuMemFree_v2(pitched));
@@ -59,11 +61,11 @@ static void each_kind_is_in_the_ledger_until_it_is_freed(void)
 
 static void pointers_answer_for_what_was_asked(void)
 {
-	int attributes[] = { 2, 11, 12 };
+	int attributes[] = {2, 11, 12};
 	unsigned int type = 0;
 	uint64_t dptr, base = 1, start = 1;
 	size_t bytes = 1, range = 1;
-	void *data[] = { &type, &start, &range };
+	void *data[] = {&type, &start, &range};
 	context_t context = begin(), owner = NULL;
 
 	dptr = take(1000);
@@ -87,9 +89,14 @@ static void pointers_answer_for_what_was_asked(void)
 
 static void copies_carry_bytes_of_every_direction(void)
 {
-	const struct fake_copy2d rows = { .src_type = 2, .dst_type = 1, .src_pitch = 512, .dst_pitch = 10, .width = 10, .height = 3 };
+	const struct fake_copy2d rows = {.src_type = 2,
+					 .dst_type = 1,
+					 .src_pitch = 512,
+					 .dst_pitch = 10,
+					 .width = 10,
+					 .height = 3};
 	struct fake_copy2d copy = rows;
-	unsigned char here[1000], back[1000] = { 0 };
+	unsigned char here[1000], back[1000] = {0};
 	uint64_t first, second;
 	stream_t stream;
 	int i;
@@ -187,8 +194,8 @@ static void a_wait_gives_back_what_is_above_the_threshold(void)
 
 static void memory_and_addresses_come_apart(void)
 {
-	const struct fake_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
-	const struct fake_access access = { { 1, 0 }, 3 };
+	const struct fake_allocation_prop prop = {.type = 1, .location = {1, 0}};
+	const struct fake_access access = {{1, 0}, 3};
 	unsigned long long handle;
 	uint64_t dptr;
 	size_t granularity = 0;
@@ -275,7 +282,8 @@ static void memory_is_shared_with_another_process(void)
 	int way[2], status = -1;
 	pid_t child;
 
-	/* The child starts first: one that is forked from a process that uses the driver may not use it. */
+	/* The child starts first: one that is forked from a process that uses the driver may not
+	 * use it. */
 	if (pipe(way) != 0)
 		exit(2);
 	child = fork();
@@ -329,16 +337,25 @@ static void what_was_ordered_fails_and_waits(void)
 	EXPECT(fakecuda_fail("cuNothing", 1, 2), -1);
 }
 
-#define B(name) { #name, name }
+#define B(name)                                                                                    \
+	{                                                                                          \
+#name, name                                                                        \
+	}
 static const struct behaviour behaviours[] = {
-	B(each_kind_is_in_the_ledger_until_it_is_freed), B(pointers_answer_for_what_was_asked),
-	B(copies_carry_bytes_of_every_direction), B(an_async_pool_keeps_what_is_freed_until_trimmed),
-	B(a_wait_gives_back_what_is_above_the_threshold), B(memory_and_addresses_come_apart),
-	B(a_peers_memory_is_reached_once_enabled), B(a_green_contexts_event_sees_only_itself),
-	B(memory_is_shared_with_another_process), B(what_was_ordered_fails_and_waits),
+	B(each_kind_is_in_the_ledger_until_it_is_freed),
+	B(pointers_answer_for_what_was_asked),
+	B(copies_carry_bytes_of_every_direction),
+	B(an_async_pool_keeps_what_is_freed_until_trimmed),
+	B(a_wait_gives_back_what_is_above_the_threshold),
+	B(memory_and_addresses_come_apart),
+	B(a_peers_memory_is_reached_once_enabled),
+	B(a_green_contexts_event_sees_only_itself),
+	B(memory_is_shared_with_another_process),
+	B(what_was_ordered_fails_and_waits),
 };
 
 int main(int argc, char **argv)
 {
-	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]), argc > 1 ? argv[1] : NULL);
+	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]),
+		       argc > 1 ? argv[1] : NULL);
 }

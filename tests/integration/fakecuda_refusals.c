@@ -1,4 +1,5 @@
-/* fakecuda_refusals.c -- what a driver refuses, and how memory behaves that is not there any more. */
+/* fakecuda_refusals.c -- what a driver refuses, and how memory behaves that is not there any more.
+ */
 #include <sys/wait.h>
 
 #include "fakecuda_test.h"
@@ -182,7 +183,7 @@ static void a_primary_context_that_nobody_retains(void)
 static void every_call_after_a_device_error(void)
 {
 	unsigned int delay_us = 0;
-	void *params[] = { &delay_us };
+	void *params[] = {&delay_us};
 	uint64_t dptr;
 	context_t second;
 	event_t event;
@@ -224,7 +225,10 @@ static void every_call_of_a_forked_child(void)
 	GOOD(sleep_on(NULL, 1000));
 	child = fork();
 	if (child == 0)
-		_exit(cuMemFree_v2(dptr) == NOT_INITIALIZED && cuInit(0) == NOT_INITIALIZED && ledger().contexts == 1 ? 0 : 1);
+		_exit(cuMemFree_v2(dptr) == NOT_INITIALIZED && cuInit(0) == NOT_INITIALIZED &&
+				      ledger().contexts == 1
+			      ? 0
+			      : 1);
 	waitpid(child, &status, 0);
 	EXPECT(status, 0);
 	GOOD(cuMemFree_v2(dptr));
@@ -337,17 +341,37 @@ static void small_blocks_are_aligned(void)
 	EXPECT(take(3 << 20) % (2 << 20), 0);
 }
 
-#define B(name) { #name, name }
+#define B(name)                                                                                    \
+	{                                                                                          \
+#name, name                                                                        \
+	}
 static const struct behaviour behaviours[] = {
-	B(every_call_before_init), B(a_call_without_a_context), B(a_second_free), B(odd_frees), B(odd_allocations),
-	B(what_the_device_has_not), B(handles_that_are_none), B(things_of_another_context), B(memory_of_another_context),
-	B(a_context_that_is_gone), B(a_primary_context_that_nobody_retains), B(every_call_after_a_device_error),
-	B(every_call_once_deinitialized), B(every_call_of_a_forked_child), B(not_a_child_of_one_that_never_initialised),
-	B(calls_in_a_host_function), B(work_on_freed_memory_is_an_error), B(freed_addresses_rest), B(small_blocks_are_aligned),
-	B(touching_freed_memory_faults), B(running_over_a_block_faults), B(touching_a_dead_contexts_memory_faults),
+	B(every_call_before_init),
+	B(a_call_without_a_context),
+	B(a_second_free),
+	B(odd_frees),
+	B(odd_allocations),
+	B(what_the_device_has_not),
+	B(handles_that_are_none),
+	B(things_of_another_context),
+	B(memory_of_another_context),
+	B(a_context_that_is_gone),
+	B(a_primary_context_that_nobody_retains),
+	B(every_call_after_a_device_error),
+	B(every_call_once_deinitialized),
+	B(every_call_of_a_forked_child),
+	B(not_a_child_of_one_that_never_initialised),
+	B(calls_in_a_host_function),
+	B(work_on_freed_memory_is_an_error),
+	B(freed_addresses_rest),
+	B(small_blocks_are_aligned),
+	B(touching_freed_memory_faults),
+	B(running_over_a_block_faults),
+	B(touching_a_dead_contexts_memory_faults),
 };
 
 int main(int argc, char **argv)
 {
-	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]), argc > 1 ? argv[1] : NULL);
+	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]),
+		       argc > 1 ? argv[1] : NULL);
 }

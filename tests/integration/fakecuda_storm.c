@@ -1,6 +1,6 @@
-/* fakecuda_storm.c -- threads and contexts all over the stand-in at once: allocations, work, events of streams and contexts, captures,
- * async pools. Each thread checks that its own blocks hold what it wrote; at the end the ledger is empty.
- * Arguments: threads, operations of each. */
+/* fakecuda_storm.c -- threads and contexts all over the stand-in at once: allocations, work, events
+ * of streams and contexts, captures, async pools. Each thread checks that its own blocks hold what
+ * it wrote; at the end the ledger is empty. Arguments: threads, operations of each. */
 #include "fakecuda_test.h"
 
 enum { CONTEXTS = 4, BLOCKS = 32 };
@@ -88,7 +88,7 @@ static void renew_stream(struct own *own)
 
 static void *storm(void *number)
 {
-	struct own own = { .seed = (unsigned int)(uintptr_t)number + 1 };
+	struct own own = {.seed = (unsigned int)(uintptr_t)number + 1};
 	int i;
 
 	own.context = contexts[(uintptr_t)number % CONTEXTS];

@@ -39,7 +39,7 @@ static void the_legacy_stream_waits_for_blocking_streams_alone(void)
 	dptr = take(1024);
 	GOOD(fill(blocking, dptr, 64, 1, LONG_US));
 	GOOD(fill(free_running, dptr + 512, 64, 1, 4 * LONG_US));
-	GOOD(cuMemsetD8_v2(dptr, 2, 64)); /* waits for the blocking one before it */
+	GOOD(cuMemsetD8_v2(dptr, 2, 64));    /* waits for the blocking one before it */
 	GOOD(fill(blocking, dptr, 1, 3, 0)); /* waits for that */
 	GOOD(cuStreamSynchronize(blocking));
 	EXPECT(byte_at(dptr), 3);
@@ -61,7 +61,7 @@ static void each_thread_has_a_default_stream(void)
 {
 	context_t context = begin();
 	unsigned int delay_us = LONG_US;
-	void *params[] = { &delay_us };
+	void *params[] = {&delay_us};
 	pthread_t thread;
 
 	GOOD(cuLaunchKernel_ptsz(kernel_delay, 1, 1, 1, 1, 1, 1, 0, NULL, params, NULL));
@@ -239,7 +239,7 @@ static void *call_unsafe(void *argument)
 
 static void try_unsafe(stream_t stream, int capture_mode, int thread_mode, int own, int wanted)
 {
-	struct unsafe unsafe = { NULL, thread_mode, -1 };
+	struct unsafe unsafe = {NULL, thread_mode, -1};
 	pthread_t thread;
 	graph_t graph;
 
@@ -252,7 +252,8 @@ static void try_unsafe(stream_t stream, int capture_mode, int thread_mode, int o
 		pthread_join(thread, NULL);
 	}
 	if (unsafe.result != wanted)
-		printf("capture mode %d, thread mode %d, own %d:\n", capture_mode, thread_mode, own);
+		printf("capture mode %d, thread mode %d, own %d:\n", capture_mode, thread_mode,
+		       own);
 	EXPECT(unsafe.result, wanted);
 	EXPECT(status_of(stream), wanted == OK ? 1 : 2);
 	EXPECT(cuStreamEndCapture(stream, &graph), wanted == OK ? OK : CAPTURE_INVALIDATED);
@@ -451,19 +452,33 @@ static void a_graph_has_memory_of_its_own(void)
 	EXPECT(fakecuda_used_bytes(0), 0);
 }
 
-#define B(name) { #name, name }
+#define B(name)                                                                                    \
+	{                                                                                          \
+#name, name                                                                        \
+	}
 static const struct behaviour behaviours[] = {
-	B(work_is_done_in_its_streams_order), B(the_legacy_stream_waits_for_blocking_streams_alone), B(each_thread_has_a_default_stream),
-	B(an_event_is_done_with_what_was_before_it), B(an_event_on_the_legacy_stream_misses_non_blocking_ones),
-	B(a_context_event_sees_a_destroyed_streams_work), B(a_context_wait_holds_later_work_of_every_stream),
-	B(a_stream_waits_for_an_event_of_another), B(events_tell_the_time_between_them), B(a_free_waits_for_whom_it_is_told),
-	B(a_captured_graph_does_its_work_when_launched), B(unsafe_calls_are_refused_by_the_modes_of_capture_and_thread),
-	B(what_conflicts_spoils_a_capture_in_every_mode), B(an_event_of_a_capture_is_not_asked),
-	B(a_capture_spreads_by_events_and_must_be_joined), B(the_legacy_stream_is_closed_while_a_blocking_one_captures),
-	B(a_capture_ends_where_it_began), B(a_graph_has_memory_of_its_own),
+	B(work_is_done_in_its_streams_order),
+	B(the_legacy_stream_waits_for_blocking_streams_alone),
+	B(each_thread_has_a_default_stream),
+	B(an_event_is_done_with_what_was_before_it),
+	B(an_event_on_the_legacy_stream_misses_non_blocking_ones),
+	B(a_context_event_sees_a_destroyed_streams_work),
+	B(a_context_wait_holds_later_work_of_every_stream),
+	B(a_stream_waits_for_an_event_of_another),
+	B(events_tell_the_time_between_them),
+	B(a_free_waits_for_whom_it_is_told),
+	B(a_captured_graph_does_its_work_when_launched),
+	B(unsafe_calls_are_refused_by_the_modes_of_capture_and_thread),
+	B(what_conflicts_spoils_a_capture_in_every_mode),
+	B(an_event_of_a_capture_is_not_asked),
+	B(a_capture_spreads_by_events_and_must_be_joined),
+	B(the_legacy_stream_is_closed_while_a_blocking_one_captures),
+	B(a_capture_ends_where_it_began),
+	B(a_graph_has_memory_of_its_own),
 };
 
 int main(int argc, char **argv)
 {
-	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]), argc > 1 ? argv[1] : NULL);
+	return run_one(behaviours, sizeof(behaviours) / sizeof(behaviours[0]),
+		       argc > 1 ? argv[1] : NULL);
 }

@@ -1,5 +1,6 @@
-/* fakecuda_test.h -- what the programs share that test the stand-in for libcuda without the shim: expectations that say what came
- * instead, and a device with a context, streams and kernels at hand. */
+/* fakecuda_test.h -- what the programs share that test the stand-in for libcuda without the shim:
+ * expectations that say what came instead, and a device with a context, streams and kernels at
+ * hand. */
 #ifndef FAKECUDA_TEST_H
 #define FAKECUDA_TEST_H
 
@@ -15,13 +16,14 @@
 
 static _Atomic int failures;
 
-#define EXPECT(expression, wanted)                                                                                           \
-	do {                                                                                                                 \
-		const long long got_ = (long long)(expression), wanted_ = (long long)(wanted);                               \
-		if (got_ != wanted_) {                                                                                       \
-			printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #expression, got_, wanted_);             \
-			failures++;                                                                                          \
-		}                                                                                                            \
+#define EXPECT(expression, wanted)                                                                 \
+	do {                                                                                       \
+		const long long got_ = (long long)(expression), wanted_ = (long long)(wanted);     \
+		if (got_ != wanted_) {                                                             \
+			printf("%s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #expression,   \
+			       got_, wanted_);                                                     \
+			failures++;                                                                \
+		}                                                                                  \
 	} while (0)
 #define GOOD(call) EXPECT(call, OK)
 
@@ -70,16 +72,17 @@ static inline int launch(struct CUfunc_st *kernel, stream_t stream, void **param
 	return cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
 }
 
-static inline int fill(stream_t stream, uint64_t dptr, uint64_t bytes, unsigned int byte, unsigned int delay_us)
+static inline int fill(stream_t stream, uint64_t dptr, uint64_t bytes, unsigned int byte,
+		       unsigned int delay_us)
 {
-	void *params[] = { &dptr, &bytes, &byte, &delay_us };
+	void *params[] = {&dptr, &bytes, &byte, &delay_us};
 
 	return launch(kernel_fill, stream, params);
 }
 
 static inline int sleep_on(stream_t stream, unsigned int delay_us)
 {
-	void *params[] = { &delay_us };
+	void *params[] = {&delay_us};
 
 	return launch(kernel_delay, stream, params);
 }

@@ -1,5 +1,6 @@
-/* fast_bins.c MB -- a thread's arena of glibc with its free blocks in fast bins, which a trim writes to; then so much memory at once that
- * pressure begins, and a fork. A trim after the fork would copy the pages that both share. Ends as it would without. */
+/* fast_bins.c MB -- a thread's arena of glibc with its free blocks in fast bins, which a trim
+ * writes to; then so much memory at once that pressure begins, and a fork. A trim after the fork
+ * would copy the pages that both share. Ends as it would without. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

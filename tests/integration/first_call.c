@@ -1,10 +1,14 @@
-/* first_call.c PLACE CALL -- the first call of the program's own code into the heap is CALL, made in PLACE:
- *   preinit      a function of the program's preinit_array: before libc itself is initialised, and any constructor
- *   resolver     an ifunc resolver of the program, while it is being relocated (compiled with -DRESOLVER=CALL: nobody tells
+/* first_call.c PLACE CALL -- the first call of the program's own code into the heap is CALL, made
+ * in PLACE:
+ *   preinit      a function of the program's preinit_array: before libc itself is initialised, and
+ *     any constructor
+ *   resolver     an ifunc resolver of the program, while it is being relocated (compiled with
+ *     -DRESOLVER=CALL: nobody tells
  *                a resolver anything)
  *   constructor  an ELF constructor of the program, or (compiled with -DLIBRARY) of a library
  *   main         main
- * What it made is used, made larger and freed in main. Prints "CALL well"; writes by write(2), for stdio allocates. */
+ * What it made is used, made larger and freed in main. Prints "CALL well"; writes by write(2), for
+ * stdio allocates. */
 #include <malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -39,7 +43,8 @@ static void make(const char *call)
 		out = memalign(alignment = 256, BYTES);
 	else if (strcmp(call, "aligned_alloc") == 0)
 		out = aligned_alloc(alignment = 64, 704);
-	else if (strcmp(call, "posix_memalign") == 0 && posix_memalign(&out, alignment = 4096, BYTES) != 0)
+	else if (strcmp(call, "posix_memalign") == 0 &&
+		 posix_memalign(&out, alignment = 4096, BYTES) != 0)
 		fail("posix_memalign failed\n");
 	else if (strcmp(call, "valloc") == 0)
 		out = valloc(alignment = BYTES);
@@ -60,7 +65,9 @@ static void make(const char *call)
 		(void)malloc_trim(0);
 	if (!out)
 		out = malloc(BYTES);
-	if (!out || (alignment == 256 || alignment == 64 || alignment == 4096 ? (uintptr_t)out % alignment : 0))
+	if (!out ||
+	    (alignment == 256 || alignment == 64 || alignment == 4096 ? (uintptr_t)out % alignment
+								      : 0))
 		fail("no block, or not aligned\n");
 	if (strcmp(call, "calloc") == 0)
 		for (unsigned i = 0; i < BYTES; i++)
@@ -106,7 +113,8 @@ static void at_preinit(int argc, char **argv, char **environment)
 		make(argv[2]);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **, char **) = at_preinit;
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **,
+									      char **) = at_preinit;
 
 __attribute__((constructor)) static void early(int argc, char **argv)
 {

@@ -1,4 +1,5 @@
-/* fork_first.c -- threads whose first act of all is to fork, before they have ever allocated. Prints how many children came back. */
+/* fork_first.c -- threads whose first act of all is to fork, before they have ever allocated.
+ * Prints how many children came back. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* fork_locks.c DOOR FORKS -- three threads go through a door of the shim as fast as they can, so that one or another
- * holds the lock behind it most of the time, while main forks FORKS times; each child goes through the same door,
- * allocates, and starts a thread of its own. A lock that it inherits as held makes it hang: its alarm then kills it.
- * Which lock is behind which door:
+/* fork_locks.c DOOR FORKS -- three threads go through a door of the shim as fast as they can, so
+ * that one or another holds the lock behind it most of the time, while main forks FORKS times; each
+ * child goes through the same door, allocates, and starts a thread of its own. A lock that it
+ * inherits as held makes it hang: its alarm then kills it. Which lock is behind which door:
  *   heap      jemalloc's own, or libc's
  *   stats     publish (mt_stats fills in under it)
  *   trim      actions, purge (each arena), publish, account
@@ -64,7 +64,7 @@ static void one_thread(unsigned seed)
 
 static void through_stats(unsigned seed)
 {
-	struct mt_stats stats = { .size_bytes = sizeof(stats) };
+	struct mt_stats stats = {.size_bytes = sizeof(stats)};
 
 	(void)seed;
 	if (figures(&stats) != 0)
@@ -90,10 +90,12 @@ static void nothing(int sig)
 	(void)sig;
 }
 
-/* SIG_IGN, not SIG_DFL: who puts that and sends himself the signal, as another thread here may do just then, means to die. */
+/* SIG_IGN, not SIG_DFL: who puts that and sends himself the signal, as another thread here may do
+ * just then, means to die. */
 static void through_signals(unsigned seed)
 {
-	const struct sigaction act = { .sa_handler = seed % 3 ? nothing : SIG_IGN, .sa_flags = seed % 2 ? SA_RESTART : 0 };
+	const struct sigaction act = {.sa_handler = seed % 3 ? nothing : SIG_IGN,
+				      .sa_flags = seed % 2 ? SA_RESTART : 0};
 	struct sigaction old;
 
 	if (sigaction(SIGUSR1, &act, &old) != 0)
@@ -112,7 +114,8 @@ static void through_environ(unsigned seed)
 {
 	void *handle = dlopen(NULL, RTLD_NOW);
 
-	if (!handle || !dlsym(handle, "malloc") || dlsym(handle, "no_such_name") || (getenv("PYTHONMALLOC") && seed == 1))
+	if (!handle || !dlsym(handle, "malloc") || dlsym(handle, "no_such_name") ||
+	    (getenv("PYTHONMALLOC") && seed == 1))
 		_exit(14);
 	dlclose(handle);
 }
@@ -159,9 +162,14 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*go)(unsigned);
 	} doors[] = {
-		{ "heap", churn },              { "stats", through_stats },   { "trim", through_trim },
-		{ "births", through_births },   { "rounds", through_rounds }, { "profile", churn },
-		{ "signals", through_signals }, { "environ", through_environ },
+		{"heap", churn},
+		{"stats", through_stats},
+		{"trim", through_trim},
+		{"births", through_births},
+		{"rounds", through_rounds},
+		{"profile", churn},
+		{"signals", through_signals},
+		{"environ", through_environ},
 	};
 	unsigned forks = argc > 2 ? (unsigned)atoi(argv[2]) : 0;
 	pthread_t threads[3];

@@ -1,6 +1,7 @@
-/* fork_storm.c FORKS [THREADS] -- four threads allocate and free as fast as they can while main forks again and again.
- * Every child allocates (so that a lock inherited as held would hang it), every tenth starts threads of its own, every
- * twentieth has a grandchild, every fiftieth execs. Prints how many came back well. */
+/* fork_storm.c FORKS [THREADS] -- four threads allocate and free as fast as they can while main
+ * forks again and again. Every child allocates (so that a lock inherited as held would hang it),
+ * every tenth starts threads of its own, every twentieth has a grandchild, every fiftieth execs.
+ * Prints how many came back well. */
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -17,7 +18,7 @@ static atomic_bool over;
 
 static void churn(unsigned seed, unsigned count)
 {
-	void *blocks[128] = { 0 };
+	void *blocks[128] = {0};
 	unsigned state = seed * 2654435761u + 1;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -52,7 +53,8 @@ static void with_threads(unsigned number)
 	pthread_t threads[3];
 
 	for (unsigned i = 0; i < 3; i++)
-		if (pthread_create(&threads[i], NULL, churn_once, (void *)(uintptr_t)(number + i)) != 0)
+		if (pthread_create(&threads[i], NULL, churn_once,
+				   (void *)(uintptr_t)(number + i)) != 0)
 			_exit(11);
 	for (unsigned i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
@@ -93,7 +95,7 @@ static void child_work(unsigned number)
 /* The two other ways to a child; both share the parent's memory until the exec. */
 static int spawn_one(unsigned number)
 {
-	char *arguments[] = { "true", NULL };
+	char *arguments[] = {"true", NULL};
 	pid_t child;
 
 	if (number % 2) {
@@ -111,7 +113,8 @@ static int spawn_one(unsigned number)
 
 int main(int argc, char **argv)
 {
-	unsigned forks = argc > 1 ? (unsigned)atoi(argv[1]) : 100, threads = argc > 2 ? (unsigned)atoi(argv[2]) : 4;
+	unsigned forks = argc > 1 ? (unsigned)atoi(argv[1]) : 100,
+		 threads = argc > 2 ? (unsigned)atoi(argv[2]) : 4;
 	unsigned well = 0, spawned = 0, spawns = 0;
 	pthread_t workers[16];
 

@@ -1,6 +1,7 @@
-/* fork_walks.c FORKS -- grows, and forks again and again; each child goes through the loaded objects, as a dlopen or an exception
- * would. dl_iterate_phdr is ours (compiled with -rdynamic), and takes 100 ms on threads other than main, with the loader's lock held.
- * Prints how many children came back. */
+/* fork_walks.c FORKS -- grows, and forks again and again; each child goes through the loaded
+ * objects, as a dlopen or an exception would. dl_iterate_phdr is ours (compiled with -rdynamic),
+ * and takes 100 ms on threads other than main, with the loader's lock held. Prints how many
+ * children came back. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -26,13 +27,15 @@ static int answer(struct dl_phdr_info *info, size_t bytes, void *data)
 	return question->callback(info, bytes, question->data);
 }
 
-int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *info, size_t bytes, void *data), void *data)
+int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *info, size_t bytes, void *data),
+		    void *data)
 {
 	static int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
 	struct question question = {callback, data, gettid() != getpid()};
 
 	if (!next)
-		next = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(RTLD_NEXT, "dl_iterate_phdr");
+		next = (int (*)(int (*)(struct dl_phdr_info *, size_t, void *), void *))dlsym(
+			RTLD_NEXT, "dl_iterate_phdr");
 	return next(answer, &question);
 }
 

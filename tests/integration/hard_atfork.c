@@ -1,5 +1,6 @@
-/* hard_atfork.c -- a library that a program is linked with: its handlers for fork, registered before main, use the
- * heap. The constructor runs before the shim's, so handlers and allocator meet in the most awkward order. */
+/* hard_atfork.c -- a library that a program is linked with: its handlers for fork, registered
+ * before main, use the heap. The constructor runs before the shim's, so handlers and allocator meet
+ * in the most awkward order. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

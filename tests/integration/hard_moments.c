@@ -1,10 +1,13 @@
-/* hard_moments.c MOMENT [NUMBER] -- one program in one of the moments that have broken the shim; prints what it saw.
- *   atfork       forks with the handlers of hard_atfork.c (compiled with -DWITH_ATFORK and linked with it)
+/* hard_moments.c MOMENT [NUMBER] -- one program in one of the moments that have broken the shim;
+ * prints what it saw.
+ *   atfork       forks with the handlers of hard_atfork.c (compiled with -DWITH_ATFORK and linked
+ *     with it)
  *   leave        main ends by pthread_exit, a thread writes its last line later, unflushed
  *   detached     hundreds of detached threads that never use the heap end together
  *   descriptors  NUMBER times the lowest free descriptor, beside the worker
  *   stray        a _Fork child calls exit()
- *   late         512 MB are touched long after they were allocated, then freed; NUMBER 1 asks by SIGUSR1
+ *   late         512 MB are touched long after they were allocated, then freed; NUMBER 1 asks by
+ *     SIGUSR1
  *   wake         only wakes the worker (compiled with -DTLS_BYTES=n for a large static TLS)
  *   pairs        NUMBER pairs of malloc and free, for a tool that counts
  *   pending      a thread with a cancellation pending allocates
@@ -33,7 +36,8 @@
 static __thread volatile char thread_local_bytes[TLS_BYTES];
 #endif
 
-/* A function's address as data: in a program that is not position-independent malloc is then the program's own stub. */
+/* A function's address as data: in a program that is not position-independent malloc is then the
+ * program's own stub. */
 void *(*const hard_malloc_address)(size_t) = malloc;
 
 static unsigned entries_count(const char *path)
@@ -59,8 +63,8 @@ static char *touched(size_t bytes)
 	return block;
 }
 
-/* Grows past any threshold, and goes on when the worker is there and has its files. Without it, the moment is not the
- * one that is meant: then the program ends. */
+/* Grows past any threshold, and goes on when the worker is there and has its files. Without it, the
+ * moment is not the one that is meant: then the program ends. */
 static void wake(void)
 {
 	touched(64 * MIB);
@@ -171,12 +175,14 @@ static bool end_together(unsigned count)
 	return true;
 }
 
-/* Their stacks are gone: whoever still asks them what they hold crashes, walks in a circle or sums up noise. */
+/* Their stacks are gone: whoever still asks them what they hold crashes, walks in a circle or sums
+ * up noise. */
 static int detached(long rounds)
 {
-	int (*figures)(struct mt_stats *) = (int (*)(struct mt_stats *))dlsym(RTLD_DEFAULT, "mt_stats");
-	struct mt_stats before = { .size_bytes = sizeof(before) };
-	struct mt_stats after = { .size_bytes = sizeof(after) };
+	int (*figures)(struct mt_stats *) =
+		(int (*)(struct mt_stats *))dlsym(RTLD_DEFAULT, "mt_stats");
+	struct mt_stats before = {.size_bytes = sizeof(before)};
+	struct mt_stats after = {.size_bytes = sizeof(after)};
 
 	if (!figures || figures(&before) != 0)
 		return 2;
@@ -293,7 +299,8 @@ static int pending(long unused)
 	pthread_cancel(thread);
 	atomic_store(&may_go, true);
 	pthread_join(thread, &answer);
-	printf("%u mallocs, then %s\n", atomic_load(&passed_count), answer == PTHREAD_CANCELED ? "cancelled" : "not");
+	printf("%u mallocs, then %s\n", atomic_load(&passed_count),
+	       answer == PTHREAD_CANCELED ? "cancelled" : "not");
 	return 0;
 }
 
@@ -332,7 +339,8 @@ static int cancel(long threads)
 /* What they do not free shows: each block has one page touched. */
 static int sized(long rounds)
 {
-	void (*by_size)(void *, size_t) = (void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
+	void (*by_size)(void *, size_t) =
+		(void (*)(void *, size_t))dlsym(RTLD_DEFAULT, "free_sized");
 	void (*by_both)(void *, size_t, size_t) =
 		(void (*)(void *, size_t, size_t))dlsym(RTLD_DEFAULT, "free_aligned_sized");
 	long before = rss_mib();
@@ -363,11 +371,12 @@ int main(int argc, char **argv)
 		int (*live)(long number);
 	} moments[] = {
 #ifdef WITH_ATFORK
-		{ "atfork", atfork },
+		{"atfork", atfork},
 #endif
-		{ "leave", leave },     { "detached", detached }, { "descriptors", descriptors }, { "stray", stray },
-		{ "late", late },       { "wake", only_wake },    { "pairs", pairs },             { "pending", pending },
-		{ "cancel", cancel },   { "sized", sized },
+		{"leave", leave},   {"detached", detached}, {"descriptors", descriptors},
+		{"stray", stray},   {"late", late},         {"wake", only_wake},
+		{"pairs", pairs},   {"pending", pending},   {"cancel", cancel},
+		{"sized", sized},
 	};
 
 	for (unsigned i = 0; argc > 1 && i < sizeof(moments) / sizeof(moments[0]); i++)

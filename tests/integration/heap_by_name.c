@@ -1,10 +1,13 @@
-/* heap_by_name.c MODE -- the heap family asked of libc by name, mixed with what the program is linked to.
- *   mixes       every maker, found through each handle and linked, with every way to look at, resize and free its block
+/* heap_by_name.c MODE -- the heap family asked of libc by name, mixed with what the program is
+ * linked to.
+ *   mixes       every maker, found through each handle and linked, with every way to look at,
+ *     resize and free its block
  *   namespace   a libc of another namespace keeps its own malloc
  *   next        what RTLD_NEXT answers
- *   early       a block that a library's constructor has made by libc's handle (compiled with -DEARLY=..., linked to
- * it) Prints "N well", or what went wrong. As a library (-DLIBRARY): a constructor that asks before anybody has
- * allocated. */
+ *   early       a block that a library's constructor has made by libc's handle (compiled with
+ *     -DEARLY=..., linked to
+ * it) Prints "N well", or what went wrong. As a library (-DLIBRARY): a constructor that asks before
+ * anybody has allocated. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -49,9 +52,9 @@ static const struct {
 	void (*linked)(void);
 	enum shape shape;
 } makers[] = {
-#define MAKER(function, shape)                                                                                         \
-	{                                                                                                              \
-#function, (void (*)(void))function, shape                                                             \
+#define MAKER(function, shape)                                                                     \
+	{                                                                                          \
+#function, (void (*)(void))function, shape                                         \
 	}
 	MAKER(malloc, ONE),
 	MAKER(calloc, TWO),
@@ -124,8 +127,8 @@ static int use(void *block, const struct taker *taker, const char *name)
 
 static int mixes(void)
 {
-	void *handles[] = {dlopen("libc.so.6", RTLD_NOW), dlopen("libm.so.6", RTLD_NOW), dlopen(NULL, RTLD_NOW),
-			   RTLD_DEFAULT};
+	void *handles[] = {dlopen("libc.so.6", RTLD_NOW), dlopen("libm.so.6", RTLD_NOW),
+			   dlopen(NULL, RTLD_NOW), RTLD_DEFAULT};
 	struct taker takers[6] = {{free, realloc, malloc_usable_size},
 				  {__libc_free, __libc_realloc, malloc_usable_size}};
 	int well = 0;
@@ -134,14 +137,17 @@ static int mixes(void)
 		takers[i + 2] = taker_of(handles[i]);
 	for (size_t i = 0; i < MAKERS; i++) {
 		for (int t = 0; t < 6; t++) {
-			well += use(make(makers[i].linked, makers[i].shape), &takers[t], makers[i].name);
+			well += use(make(makers[i].linked, makers[i].shape), &takers[t],
+				    makers[i].name);
 			for (int h = 0; h < 4; h++)
-				well += use(make((void (*)(void))dlsym(handles[h], makers[i].name), makers[i].shape),
+				well += use(make((void (*)(void))dlsym(handles[h], makers[i].name),
+						 makers[i].shape),
 					    &takers[t], makers[i].name);
 		}
 	}
 	for (int t = 0; t < 6; t++)
-		well += use(((void *(*)(size_t))dlvsym(handles[0], "malloc", BASE))(BYTES), &takers[t], "dlvsym");
+		well += use(((void *(*)(size_t))dlvsym(handles[0], "malloc", BASE))(BYTES),
+			    &takers[t], "dlvsym");
 	return well == (int)MAKERS * 6 * 5 + 6 ? well : 0;
 }
 
@@ -164,8 +170,10 @@ static int next(void)
 	Dl_info info;
 
 	/* What this libc has not it has not with us either. */
-	puts(dlsym(dlopen("libc.so.6", RTLD_NOW), "free_sized") ? "has free_sized" : "has no free_sized");
-	return dladdr(dlsym(RTLD_NEXT, "malloc"), &info) && puts(strrchr(info.dli_fname, '/') + 1) > 0;
+	puts(dlsym(dlopen("libc.so.6", RTLD_NOW), "free_sized") ? "has free_sized"
+								: "has no free_sized");
+	return dladdr(dlsym(RTLD_NEXT, "malloc"), &info) &&
+	       puts(strrchr(info.dli_fname, '/') + 1) > 0;
 }
 
 #ifdef EARLY

@@ -49,10 +49,14 @@ static void allocations()
 {
 	volatile std::size_t all = std::numeric_limits<std::ptrdiff_t>::max();
 	std::printf("new of too much: %s\n", outcome([&] { delete[] new char[all]; }));
-	std::printf("operator new of too much: %s\n", outcome([&] { ::operator delete(::operator new(all + 100)); }));
-	std::printf("aligned new of too much: %s\n",
-	            outcome([&] { ::operator delete(::operator new(all, std::align_val_t(64)), std::align_val_t(64)); }));
-	std::printf("nothrow new of too much: %s\n", ::operator new(all, std::nothrow) ? "block" : "null");
+	std::printf("operator new of too much: %s\n",
+		    outcome([&] { ::operator delete(::operator new(all + 100)); }));
+	std::printf("aligned new of too much: %s\n", outcome([&] {
+			    ::operator delete(::operator new(all, std::align_val_t(64)),
+					      std::align_val_t(64));
+		    }));
+	std::printf("nothrow new of too much: %s\n",
+		    ::operator new(all, std::nothrow) ? "block" : "null");
 	std::set_new_handler([] {
 		if (++handler_calls == 3)
 			std::set_new_handler(nullptr);
@@ -62,7 +66,8 @@ static void allocations()
 	for (std::size_t alignment = 32; alignment <= 65536; alignment *= 4) {
 		void *block = ::operator new(100, std::align_val_t(alignment));
 		std::memset(block, 1, 100);
-		std::printf("aligned new %zu: %d\n", alignment, reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
+		std::printf("aligned new %zu: %d\n", alignment,
+			    reinterpret_cast<std::uintptr_t>(block) % alignment == 0);
 		::operator delete(block, 100, std::align_val_t(alignment));
 	}
 	int wrong = 0;
@@ -74,7 +79,11 @@ static void allocations()
 	std::vector<Wide> row(100);
 	wrong += reinterpret_cast<std::uintptr_t>(row.data()) % 256 != 0;
 	std::printf("over-aligned objects out of place: %d\n", wrong);
-	std::printf("operator new(0) is a block: %d\n", [] { void *p = ::operator new(0); ::operator delete(p); return p != nullptr; }());
+	std::printf("operator new(0) is a block: %d\n", [] {
+		void *p = ::operator new(0);
+		::operator delete(p);
+		return p != nullptr;
+	}());
 }
 
 static void exceptions()
@@ -91,7 +100,8 @@ static void exceptions()
 			return std::to_string(table.size());
 		}));
 	for (auto &result : results)
-		std::printf("thread: %s\n", outcome([&] { std::printf("%s ", result.get().c_str()); }));
+		std::printf("thread: %s\n",
+			    outcome([&] { std::printf("%s ", result.get().c_str()); }));
 }
 
 int main()

@@ -1,6 +1,7 @@
-/* heap_family.c -- every call of the heap family with ordinary and with hostile arguments. Prints one line a case:
- * what came back, errno, and whether what was promised about memory holds. Sizes that an allocator may choose are not
- * printed, so the transcript must be the same with and without the shim wherever libc's answer is the standard's. */
+/* heap_family.c -- every call of the heap family with ordinary and with hostile arguments. Prints
+ * one line a case: what came back, errno, and whether what was promised about memory holds. Sizes
+ * that an allocator may choose are not printed, so the transcript must be the same with and without
+ * the shim wherever libc's answer is the standard's. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reallocation that fails leaves its block alone, which is what is tested; gcc sees only "used after". */
+/* A reallocation that fails leaves its block alone, which is what is tested; gcc sees only "used
+ * after". */
 #pragma GCC diagnostic ignored "-Wuse-after-free"
 
 static const char *errno_name(int code)
@@ -16,7 +18,8 @@ static const char *errno_name(int code)
 	return code == 0 ? "0" : code == ENOMEM ? "ENOMEM" : code == EINVAL ? "EINVAL" : "another";
 }
 
-/* One block: null or not, aligned or not, wholly usable or not. It is filled to its usable end, and freed. */
+/* One block: null or not, aligned or not, wholly usable or not. It is filled to its usable end, and
+ * freed. */
 static void show(const char *call, void *block, size_t alignment, size_t bytes)
 {
 	int code = errno;
@@ -27,7 +30,8 @@ static void show(const char *call, void *block, size_t alignment, size_t bytes)
 	}
 	size_t usable = malloc_usable_size(block);
 	memset(block, 0x5a, usable);
-	printf("%s: block aligned=%d large-enough=%d\n", call, (uintptr_t)block % alignment == 0, usable >= bytes);
+	printf("%s: block aligned=%d large-enough=%d\n", call, (uintptr_t)block % alignment == 0,
+	       usable >= bytes);
 	free(block);
 }
 
@@ -43,7 +47,8 @@ static int all_zero(const unsigned char *block, size_t bytes)
 
 static void sizes(void)
 {
-	static const size_t bytes[] = { 1, 15, 16, 17, 255, 4096, 4097, 65536, 1 << 20, (32 << 20) + 3 };
+	static const size_t bytes[] = {1,    15,   16,    17,      255,
+				       4096, 4097, 65536, 1 << 20, (32 << 20) + 3};
 
 	SHOW(8, 0, malloc(0));
 	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
@@ -63,7 +68,8 @@ static void sizes(void)
 
 static void too_large(void)
 {
-	volatile size_t most = PTRDIFF_MAX, over = (size_t)PTRDIFF_MAX + 1, all = SIZE_MAX, half = SIZE_MAX / 2 + 2;
+	volatile size_t most = PTRDIFF_MAX, over = (size_t)PTRDIFF_MAX + 1, all = SIZE_MAX,
+			half = SIZE_MAX / 2 + 2;
 	void *block = malloc(10), *out = (void *)(uintptr_t)0x1234;
 
 	memcpy(block, "untouched", 10);
@@ -92,8 +98,9 @@ static void too_large(void)
 
 static void alignments(void)
 {
-	static const size_t bad[] = { 0, 1, 2, 3, 4, 6, 12, 24, 100, 4097, SIZE_MAX, SIZE_MAX / 2 + 2 };
-	static const size_t good[] = { 8, 16, 32, 64, 4096, 8192, 65536, 1 << 21 };
+	static const size_t bad[] = {0,  1,  2,   3,    4,        6,
+				     12, 24, 100, 4097, SIZE_MAX, SIZE_MAX / 2 + 2};
+	static const size_t good[] = {8, 16, 32, 64, 4096, 8192, 65536, 1 << 21};
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		void *out = (void *)(uintptr_t)0x1234;
@@ -103,7 +110,8 @@ static void alignments(void)
 	for (unsigned i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		void *out = NULL;
 		int code = posix_memalign(&out, good[i], 100);
-		printf("posix_memalign(%zu): %s aligned=%d\n", good[i], errno_name(code), (uintptr_t)out % good[i] == 0);
+		printf("posix_memalign(%zu): %s aligned=%d\n", good[i], errno_name(code),
+		       (uintptr_t)out % good[i] == 0);
 		free(out);
 		SHOW(good[i], 3 * good[i], aligned_alloc(good[i], 3 * good[i]));
 		SHOW(good[i], 5, memalign(good[i], 5));
@@ -123,7 +131,8 @@ static void alignments(void)
 
 static void resizing(void)
 {
-	static const size_t steps[] = { 1, 100, 50, 4000, 5000, 100000, 3 << 20, 64 << 20, 1 << 20, 10, 2 };
+	static const size_t steps[] = {1,       100,      50,      4000, 5000, 100000,
+				       3 << 20, 64 << 20, 1 << 20, 10,   2};
 	unsigned char *block = NULL;
 	size_t before = 0;
 
@@ -157,20 +166,52 @@ static void keeps_errno(void)
 	printf("free of a large block keeps errno: %d\n", errno == 4711);
 	free(NULL);
 	printf("free(NULL) keeps errno: %d\n", errno == 4711);
-	printf("malloc_usable_size(NULL): %zu errno kept: %d\n", malloc_usable_size(NULL), errno == 4711);
+	printf("malloc_usable_size(NULL): %zu errno kept: %d\n", malloc_usable_size(NULL),
+	       errno == 4711);
 	small = malloc(100);
 	printf("a malloc that succeeds keeps errno: %d\n", errno == 4711);
 	free(small);
 }
 
-/* ---- odd arguments: which are refused, and with which errno, is libc's own choice, and differs between its versions ---- */
+/* ---- odd arguments: which are refused, and with which errno, is libc's own choice, and differs
+ * between its versions ---- */
 
 static const size_t odd_alignments[] = {
-	0, 1, 2, 3, 4, 8, 16, 24, 32, 48, 64, 100, 4096, 4097, 12288, SIZE_MAX / 4 + 1, SIZE_MAX / 2, SIZE_MAX / 2 + 1,
-	SIZE_MAX / 2 + 2, SIZE_MAX,
+	0,
+	1,
+	2,
+	3,
+	4,
+	8,
+	16,
+	24,
+	32,
+	48,
+	64,
+	100,
+	4096,
+	4097,
+	12288,
+	SIZE_MAX / 4 + 1,
+	SIZE_MAX / 2,
+	SIZE_MAX / 2 + 1,
+	SIZE_MAX / 2 + 2,
+	SIZE_MAX,
 };
 static const size_t odd_sizes[] = {
-	0, 1, 7, 8, 100, 4095, 4096, 4097, PTRDIFF_MAX - 4096, PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX - 4096, SIZE_MAX,
+	0,
+	1,
+	7,
+	8,
+	100,
+	4095,
+	4096,
+	4097,
+	PTRDIFF_MAX - 4096,
+	PTRDIFF_MAX,
+	(size_t)PTRDIFF_MAX + 1,
+	SIZE_MAX - 4096,
+	SIZE_MAX,
 };
 
 static void show_odd(const char *name, size_t one, size_t other, void *block, size_t alignment)
@@ -180,8 +221,8 @@ static void show_odd(const char *name, size_t one, size_t other, void *block, si
 
 	while (power < alignment && power <= SIZE_MAX / 4)
 		power <<= 1;
-	printf("%s(%zu, %zu): %s aligned=%d errno=%s\n", name, one, other, block ? "block" : "NULL", !block || (uintptr_t)block % power == 0,
-	       errno_name(code));
+	printf("%s(%zu, %zu): %s aligned=%d errno=%s\n", name, one, other, block ? "block" : "NULL",
+	       !block || (uintptr_t)block % power == 0, errno_name(code));
 	free(block);
 }
 
@@ -196,7 +237,8 @@ static void odd_pair(size_t alignment, size_t size)
 	show_odd("aligned_alloc", alignment, size, aligned_alloc(alignment, size), alignment);
 	errno = 0;
 	code = posix_memalign(&out, alignment, size);
-	printf("posix_memalign(%zu, %zu): %s errno=%s out %s\n", alignment, size, errno_name(code), errno_name(errno),
+	printf("posix_memalign(%zu, %zu): %s errno=%s out %s\n", alignment, size, errno_name(code),
+	       errno_name(errno),
 	       code ? (out == (void *)(uintptr_t)0x1234 ? "untouched" : "written") : "made");
 	if (code == 0)
 		free(out);

@@ -1,8 +1,13 @@
-/* hostile_crowd.c LIBRARY COUNT TRICK [FOLDER] -- COUNT processes that look shimmed (an executable mapping of LIBRARY),
- * each of which costs who looks at them as much as it can: hold   one memory for all, whose mmap_lock one thread holds
- * for reading for seconds, while another waits to write stats  a stats file without a byte env    an environment of 64
- * MB that nobody has ever touched maps   10,000 executable mappings, below that of the library, of a file in FOLDER
- * whose path is 31 kB long in maps none   nothing of its own Says "ready" and waits for the end of its input. */
+/* hostile_crowd.c LIBRARY COUNT TRICK [FOLDER] -- COUNT processes that look shimmed (an executable
+ * mapping of LIBRARY),
+ * each of which costs who looks at them as much as it can: hold   one memory for all, whose
+ *   mmap_lock one thread holds
+ * for reading for seconds, while another waits to write stats  a stats file without a byte env
+ *   an environment of 64
+ * MB that nobody has ever touched maps   10,000 executable mappings, below that of the library, of
+ *   a file in FOLDER
+ * whose path is 31 kB long in maps none   nothing of its own Says "ready" and waits for the end of
+ *   its input. */
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <pthread.h>
@@ -44,7 +49,8 @@ static void read_fields(void)
 
 static void *populate(void *unused)
 {
-	char *all = mmap(NULL, HELD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *all = mmap(NULL, HELD_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			 -1, 0);
 
 	(void)unused;
 	madvise(all, HELD_BYTES, MADV_NOHUGEPAGE);
@@ -83,8 +89,8 @@ static void make_stats(void)
 	stat("/proc/self/ns/pid", &status);
 	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u", (unsigned)getuid());
 	(void)mkdir(path, 0700);
-	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u/%d-%lu-%lu.stats", (unsigned)getuid(), (int)getpid(),
-		 (unsigned long)fields[22], (unsigned long)status.st_ino);
+	snprintf(path, sizeof(path), "/dev/shm/mtshim-%u/%d-%lu-%lu.stats", (unsigned)getuid(),
+		 (int)getpid(), (unsigned long)fields[22], (unsigned long)status.st_ino);
 	if (open(path, O_CREAT | O_WRONLY, 0600) < 0)
 		fail(path);
 }
@@ -92,7 +98,8 @@ static void make_stats(void)
 static void lengthen_environment(void)
 {
 	const size_t bytes = (size_t)64 << 20;
-	char *empty = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *empty =
+		mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	struct prctl_mm_map map;
 
 	read_fields();
@@ -134,7 +141,8 @@ static void map_many(int fd)
 	if (ftruncate(fd, 4096) != 0)
 		fail("ftruncate");
 	for (int i = 0; i < 10000; i++) /* of two kinds, so that no two are joined */
-		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, i % 2 ? MAP_PRIVATE : MAP_SHARED, fd, 0) == MAP_FAILED)
+		if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, i % 2 ? MAP_PRIVATE : MAP_SHARED, fd,
+			 0) == MAP_FAILED)
 			fail("mmap");
 }
 
@@ -152,7 +160,8 @@ static void start_children(int count, char *trick)
 {
 	for (int i = 0; i < count; i++) {
 		if (strcmp(trick, "hold") == 0) {
-			if (clone(child, (char *)malloc(16384) + 16000, CLONE_VM | SIGCHLD, trick) < 0)
+			if (clone(child, (char *)malloc(16384) + 16000, CLONE_VM | SIGCHLD, trick) <
+			    0)
 				fail("clone");
 		} else if (fork() == 0) {
 			child(trick);

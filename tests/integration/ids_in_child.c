@@ -1,6 +1,7 @@
-/* ids_in_child.c -- while one thread opens and closes libraries without rest, the other makes children by _Fork, which runs
- * no handlers and makes no lock of the loader's again. Each sets its group id to what it is, which any child may do. argv: how
- * many. Prints how many of them came back, and how the first that did not has ended, as waitpid says it. */
+/* ids_in_child.c -- while one thread opens and closes libraries without rest, the other makes
+ * children by _Fork, which runs no handlers and makes no lock of the loader's again. Each sets its
+ * group id to what it is, which any child may do. argv: how many. Prints how many of them came
+ * back, and how the first that did not has ended, as waitpid says it. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,10 +1,11 @@
-/* keys_taken.c COUNT -- takes COUNT thread keys before anybody can have asked for memory; then threads that allocate begin and
- * end, on stacks that libc uses again, and on some that it does not. Prints how many. */
+/* keys_taken.c COUNT -- takes COUNT thread keys before anybody can have asked for memory; then
+ * threads that allocate begin and end, on stacks that libc uses again, and on some that it does
+ * not. Prints how many. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROUNDS 40
+#define ROUNDS  40
 #define AT_ONCE 4
 
 static void take_keys(int argc, char **argv, char **environment)
@@ -16,7 +17,8 @@ static void take_keys(int argc, char **argv, char **environment)
 		pthread_key_create(&key, NULL);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **, char **) = take_keys;
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **,
+									      char **) = take_keys;
 
 static void *work(void *unused)
 {
@@ -34,7 +36,8 @@ int main(void)
 	int ended = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
-		size_t bytes = round % 2 ? 32ul << 20 : 1ul << 20; /* libc keeps 40 MB of stacks, and unmaps what is more */
+		/* libc keeps 40 MB of stacks, and unmaps what is more */
+		size_t bytes = round % 2 ? 32ul << 20 : 1ul << 20;
 		pthread_t ids[AT_ONCE];
 		pthread_attr_t attr;
 

@@ -1,5 +1,6 @@
-/* large_arrays.c -- a program whose memory is its static arrays: 64 MB of them, touched in main, and a heap that never grows.
- * Waits at most 10 s for a second thread, by making and freeing one block again and again; prints how many threads it has. */
+/* large_arrays.c -- a program whose memory is its static arrays: 64 MB of them, touched in main,
+ * and a heap that never grows. Waits at most 10 s for a second thread, by making and freeing one
+ * block again and again; prints how many threads it has. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

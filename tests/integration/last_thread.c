@@ -1,4 +1,5 @@
-/* last_thread.c MOMENT -- main ends by pthread_exit, and a worker goes on; prints what it saw, and ends by itself.
+/* last_thread.c MOMENT -- main ends by pthread_exit, and a worker goes on; prints what it saw, and
+ * ends by itself.
  *   full         the worker fills the table of descriptors, waits, and says so
  *   destructor   the worker ends at once, and a key destructor of main's has more to say
  *   signals      which threads that are not the program's would take its signals
@@ -122,7 +123,8 @@ static void *look_at_threads(void *unused)
 	usleep(300000);
 	folder = opendir("/proc/self/task");
 	for (struct dirent *entry; folder && (entry = readdir(folder));)
-		if (entry->d_name[0] != '.' && atoi(entry->d_name) != getpid() && atoi(entry->d_name) != gettid())
+		if (entry->d_name[0] != '.' && atoi(entry->d_name) != getpid() &&
+		    atoi(entry->d_name) != gettid())
 			count += takes_signals(entry->d_name);
 	if (folder)
 		closedir(folder);
@@ -139,7 +141,8 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	if (strcmp(moment, "full") == 0) {
-		dlopen("libgcc_s.so.1", RTLD_NOW); /* for pthread_exit, which could not open it later */
+		/* for pthread_exit, which could not open it later */
+		dlopen("libgcc_s.so.1", RTLD_NOW);
 		setrlimit(RLIMIT_NOFILE, &most);
 		work = fill_table;
 	} else if (strcmp(moment, "signals") == 0) {

@@ -1,10 +1,13 @@
-/* late_places.c PLACE [PLUGIN] -- grows past the threshold for the first time in an awkward place, and says so:
+/* late_places.c PLACE [PLUGIN] -- grows past the threshold for the first time in an awkward place,
+ * and says so:
  *   dlopen      in a constructor, under the loader's lock
- *   key         in a thread's key destructor, the thread being the only one that ever allocated much
+ *   key         in a thread's key destructor, the thread being the only one that ever allocated
+ *     much
  *   atexit      in an atexit handler
  *   forked      in a child of a process that was asleep
  *   thread      in a thread that ends at once
- * Afterwards waits until the process has a thread of the shim's and no other but this one, says how many, then ends. */
+ * Afterwards waits until the process has a thread of the shim's and no other but this one, says how
+ * many, then ends. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -59,7 +62,8 @@ static int threads_count(int *of_the_shim)
 	return count;
 }
 
-/* pthread_join returns before the kernel has taken the thread off its list: for a moment it is counted with the others. */
+/* pthread_join returns before the kernel has taken the thread off its list: for a moment it is
+ * counted with the others. */
 static void show(const char *place)
 {
 	int count = 0, of_the_shim = 0;

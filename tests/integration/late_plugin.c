@@ -1,5 +1,6 @@
-/* late_plugin.c -- a library whose constructor and destructor allocate enough to wake the shim up: the worker's thread
- * then starts while the loader's lock is held, inside dlopen or dlclose of its program. */
+/* late_plugin.c -- a library whose constructor and destructor allocate enough to wake the shim up:
+ * the worker's thread then starts while the loader's lock is held, inside dlopen or dlclose of its
+ * program. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,12 @@
-/* leaves.c HOW -- wakes the shim, says "awake" once the shim's files are there, and ends without exit handlers.
+/* leaves.c HOW -- wakes the shim, says "awake" once the shim's files are there, and ends without
+ * exit handlers.
  * HOW: _exit _Exit quick_exit   by that function
  *      handler                  by _exit in a signal handler, while another thread allocates
  *      kill                     by SIGKILL
- *      vfork forked             a child of vfork or of _Fork calls _exit first; its parent still has the files then: "kept" or "lost"
- *      child                    a forked child wakes too, and ends by _exit; then its parent says how many files there are */
+ *      vfork forked             a child of vfork or of _Fork calls _exit first; its parent still
+ *        has the files then: "kept" or "lost"
+ *      child                    a forked child wakes too, and ends by _exit; then its parent says
+ *        how many files there are */
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>

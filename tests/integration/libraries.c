@@ -1,8 +1,12 @@
-/* libraries.c WAY PLUGIN [NUMBER] -- a library that comes and goes, and memory that passes between it and the program:
- *   cycle      NUMBER times: opened, used by this thread and another, closed, its blocks freed afterwards
+/* libraries.c WAY PLUGIN [NUMBER] -- a library that comes and goes, and memory that passes between
+ * it and the program:
+ *   cycle      NUMBER times: opened, used by this thread and another, closed, its blocks freed
+ *     afterwards
  *   threads    two threads, NUMBER times each
- *   deep       opened with RTLD_DEEPBIND: blocks of libc, of the library and of the program, each freed by somebody else
- *   space      opened in a namespace of its own (dlmopen), where libc and its heap are others: what it makes, it frees
+ *   deep       opened with RTLD_DEEPBIND: blocks of libc, of the library and of the program, each
+ *     freed by somebody else
+ *   space      opened in a namespace of its own (dlmopen), where libc and its heap are others: what
+ *     it makes, it frees
  *   unload     opened and closed, then waited for: who would still run its code crashes
  * Prints what it saw; for cycle how much larger it is than after the first tenth. */
 #include <dlfcn.h>
@@ -71,7 +75,7 @@ static void *use_in_thread(void *argument)
 
 static int one_cycle(unsigned round, int with_thread)
 {
-	struct plugin plugin = { .handle = dlopen(path, RTLD_NOW) };
+	struct plugin plugin = {.handle = dlopen(path, RTLD_NOW)};
 	char *blocks[30];
 	pthread_t thread;
 
@@ -118,7 +122,7 @@ static void *cycle_in_thread(void *well)
 
 static int threads(void)
 {
-	long well[2] = { 0 };
+	long well[2] = {0};
 	pthread_t other[2];
 
 	for (unsigned i = 0; i < 2; i++)
@@ -132,16 +136,16 @@ static int threads(void)
 
 static int deep(void)
 {
-	struct plugin plugin = { .handle = dlopen(path, RTLD_NOW | RTLD_DEEPBIND) };
+	struct plugin plugin = {.handle = dlopen(path, RTLD_NOW | RTLD_DEEPBIND)};
 	int well = 0;
 
 	find_all(&plugin);
 	for (unsigned i = 0; i < 200; i++) {
-		free(plugin.give(i));            /* the library's, freed here */
+		free(plugin.give(i));             /* the library's, freed here */
 		plugin.take(malloc(1 + i * 100)); /* ours, freed there */
 		plugin.take(strdup("libc's"));
 		free(realloc(plugin.give(i), 20000));
-		well += plugin.copy("a text");   /* libc's, freed there */
+		well += plugin.copy("a text"); /* libc's, freed there */
 	}
 	plugin.forget();
 	printf("%d well, closed: %d\n", well, dlclose(plugin.handle) == 0);
@@ -150,7 +154,7 @@ static int deep(void)
 
 static int space(void)
 {
-	struct plugin plugin = { .handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL) };
+	struct plugin plugin = {.handle = dlmopen(LM_ID_NEWLM, path, RTLD_NOW | RTLD_LOCAL)};
 	int well = 0;
 
 	find_all(&plugin);
@@ -200,7 +204,8 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(void);
 	} ways[] = {
-		{ "cycle", cycle }, { "threads", threads }, { "deep", deep }, { "space", space }, { "unload", unload },
+		{"cycle", cycle}, {"threads", threads}, {"deep", deep},
+		{"space", space}, {"unload", unload},
 	};
 
 	path = argc > 2 ? argv[2] : "";

@@ -1,5 +1,5 @@
-/* locks_itself.c -- locks all of its memory, as programs that keep secrets or must not wait for the disk do, and works on: says what
- * mlockall answered, and how many of 100 blocks it got. */
+/* locks_itself.c -- locks all of its memory, as programs that keep secrets or must not wait for the
+ * disk do, and works on: says what mlockall answered, and how many of 100 blocks it got. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

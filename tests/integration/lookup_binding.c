@@ -1,4 +1,5 @@
-/* The table of the driver, with the parts of the shim linked in: a line for each promise that is broken. argv[1]: the driver. */
+/* The table of the driver, with the parts of the shim linked in: a line for each promise that is
+ * broken. argv[1]: the driver. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +10,10 @@
 
 static int broken;
 
-#define EXPECT(what) \
-	do { \
-		if (!(what)) \
-			broken += printf("line %d: %s\n", __LINE__, #what) > 0; \
+#define EXPECT(what)                                                                               \
+	do {                                                                                       \
+		if (!(what))                                                                       \
+			broken += printf("line %d: %s\n", __LINE__, #what) > 0;                    \
 	} while (0)
 
 static int in_child(int (*check)(void))

@@ -1,7 +1,8 @@
-/* Who asks decides what RTLD_NEXT and RTLD_DEFAULT mean: an object that asks, in its constructor and when told, and says what
- * it is told. The program (-DWHO=1) is linked to one library (2) and opens another (3) RTLD_LOCAL; a fourth is preloaded.
- * Every one defines ompt_start_tool, as an OpenMP runtime, a tool and a program do: the runtime asks for the next one.
- * -DOLD: bound to the version of dlsym with which libc began. What is printed must not depend on the shim. */
+/* Who asks decides what RTLD_NEXT and RTLD_DEFAULT mean: an object that asks, in its constructor
+ * and when told, and says what it is told. The program (-DWHO=1) is linked to one library (2) and
+ * opens another (3) RTLD_LOCAL; a fourth is preloaded. Every one defines ompt_start_tool, as an
+ * OpenMP runtime, a tool and a program do: the runtime asks for the next one. -DOLD: bound to the
+ * version of dlsym with which libc began. What is printed must not depend on the shim. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static void say(const char *when, const char *what, void *found)
 	const char *error = dlerror();
 	Dl_info info;
 
-	printf("%d %s %s: %s %s\n", WHO, when, what, found && dladdr(found, &info) ? strrchr(info.dli_fname, '/') : "none",
+	printf("%d %s %s: %s %s\n", WHO, when, what,
+	       found && dladdr(found, &info) ? strrchr(info.dli_fname, '/') : "none",
 	       error ? error : "");
 }
 
@@ -66,7 +68,8 @@ void NAME(look_, WHO)(const char *when)
 		LOOK(dlopen(NULL, RTLD_LAZY), "only_in_2");
 		say(when, "dlvsym", dlvsym(RTLD_NEXT, "strtol", BASE));
 		say(when, "dlvsym of no version", dlvsym(RTLD_DEFAULT, "strtol", "NONE_1"));
-		say(when, "dlvsym of the driver's", dlvsym(RTLD_DEFAULT, "cuMemAlloc_v2", "NONE_1"));
+		say(when, "dlvsym of the driver's",
+		    dlvsym(RTLD_DEFAULT, "cuMemAlloc_v2", "NONE_1"));
 	}
 }
 

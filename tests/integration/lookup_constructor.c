@@ -1,5 +1,5 @@
-/* A preloaded library whose constructor opens the driver DRIVER and asks for a function of it, earlier than our own
- * constructor; prints the file that the answer is in. */
+/* A preloaded library whose constructor opens the driver DRIVER and asks for a function of it,
+ * earlier than our own constructor; prints the file that the answer is in. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Two libcuda.so.1 of different files: whose is the answer for each? The shim serves the first alone. */
+/* Two libcuda.so.1 of different files: whose is the answer for each? The shim serves the first
+ * alone. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* What heap/dlsym.c and gpu/lookup.c know of the rest of the shim, for a library of its parts alone that a test preloads. */
+/* What heap/dlsym.c and gpu/lookup.c know of the rest of the shim, for a library of its parts alone
+ * that a test preloads. */
 #include "core/config.h"
 #include "heap/heap_entries.def"
 #include "gpu/entries.h"
@@ -37,10 +38,10 @@ const struct mt_config *mt_config(void)
 }
 
 /* Named in cuda.h, defined in gpu/lookup_cuda.c. */
-#define X(name, parameters)      \
-	int name parameters      \
-	{                        \
-		return -__COUNTER__; \
+#define X(name, parameters)                                                                        \
+	int name parameters                                                                        \
+	{                                                                                          \
+		return -__COUNTER__;                                                               \
 	}
 MT_DRIVER_WRAPPED(X)
 #undef X

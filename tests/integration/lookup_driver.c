@@ -1,7 +1,8 @@
-/* A libcuda.so.1 that can only be found: every function of gpu/driver_functions.def and a few that nobody wraps, each with an
- * address of its own, and cuGetProcAddress in both ABIs. Compile with -shared -fPIC -Wl,-Bsymbolic.
- * -DINNER: cuGetProcAddress hands out other addresses than the symbols have. -DCONSTRUCTOR: asks dlsym at its start, as
- * some stub drivers do. -DALIASES: cuCtxDestroy_v2 is another name of cuCtxDestroy. */
+/* A libcuda.so.1 that can only be found: every function of gpu/driver_functions.def and a few that
+ * nobody wraps, each with an address of its own, and cuGetProcAddress in both ABIs. Compile with
+ * -shared -fPIC -Wl,-Bsymbolic. -DINNER: cuGetProcAddress hands out other addresses than the
+ * symbols have. -DCONSTRUCTOR: asks dlsym at its start, as some stub drivers do. -DALIASES:
+ * cuCtxDestroy_v2 is another name of cuCtxDestroy. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,10 +17,10 @@
 #define cuCtxDestroy_v2 other_cuCtxDestroy_v2
 #endif
 
-#define X(name, parameters)      \
-	int name parameters      \
-	{                        \
-		return __LINE__ + __COUNTER__; \
+#define X(name, parameters)                                                                        \
+	int name parameters                                                                        \
+	{                                                                                          \
+		return __LINE__ + __COUNTER__;                                                     \
 	}
 MT_DRIVER_FUNCTIONS(X)
 X(cuInit, (unsigned flags))
@@ -62,12 +63,12 @@ int cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t fl
 		*out = (void *)cuMemcpyHtoD_v2;
 	else if (strcmp(symbol, "cuMemAlloc") == 0 && version < 3020)
 		*out = (void *)cuMemAlloc;
-#define X(function, name, per_thread, since)                                                              \
-	if (strcmp(symbol, name) == 0 && since <= version && (!per_thread || (flags & 2)) &&              \
-	    (per_thread > best_thread || (per_thread == best_thread && since > best))) {                  \
-		best = since;                                                                             \
-		best_thread = per_thread;                                                                 \
-		*out = ADDRESS(function);                                                                 \
+#define X(function, name, per_thread, since)                                                       \
+	if (strcmp(symbol, name) == 0 && since <= version && (!per_thread || (flags & 2)) &&       \
+	    (per_thread > best_thread || (per_thread == best_thread && since > best))) {           \
+		best = since;                                                                      \
+		best_thread = per_thread;                                                          \
+		*out = ADDRESS(function);                                                          \
 	}
 	MT_LOOKUP_VERSIONS(X)
 #undef X

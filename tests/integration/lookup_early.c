@@ -1,6 +1,7 @@
-/* dlsym before anybody is ready. As a library (-DLIBRARY): an ifunc resolver asks, which the loader runs before it has
- * relocated the libraries that were preloaded. As a program: from DT_PREINIT_ARRAY, before any constructor, and from an
- * ifunc resolver of its own. Prints what was found. */
+/* dlsym before anybody is ready. As a library (-DLIBRARY): an ifunc resolver asks, which the loader
+ * runs before it has relocated the libraries that were preloaded. As a program: from
+ * DT_PREINIT_ARRAY, before any constructor, and from an ifunc resolver of its own. Prints what was
+ * found. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -16,9 +17,10 @@ static int no(void)
 
 static int (*resolve(void))(void)
 {
-	/* Names that exist: the message of a failure would be allocated, and malloc is not relocated yet either. */
-	return dlsym(RTLD_DEFAULT, "strtol") && dlsym(RTLD_NEXT, "strtol") && dlsym(RTLD_DEFAULT, "cuserid") &&
-			       dlsym(RTLD_DEFAULT, "malloc")
+	/* Names that exist: the message of a failure would be allocated, and malloc is not
+	 * relocated yet either. */
+	return dlsym(RTLD_DEFAULT, "strtol") && dlsym(RTLD_NEXT, "strtol") &&
+			       dlsym(RTLD_DEFAULT, "cuserid") && dlsym(RTLD_DEFAULT, "malloc")
 		       ? yes
 		       : no;
 }
@@ -41,10 +43,12 @@ static void preinit(int argc, char **argv, char **environment)
 	(void)argc;
 	(void)argv;
 	(void)environment;
-	preinit_saw = dlsym(RTLD_NEXT, "strtol") != NULL && dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") == NULL;
+	preinit_saw =
+		dlsym(RTLD_NEXT, "strtol") != NULL && dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") == NULL;
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const at_preinit)(int, char **, char **) = preinit;
+__attribute__((section(".preinit_array"), used)) static void (*const at_preinit)(int, char **,
+										 char **) = preinit;
 
 int main(void)
 {

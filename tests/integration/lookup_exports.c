@@ -1,6 +1,7 @@
-/* For each name on standard input: where dlsym by handle, dlsym by RTLD_DEFAULT, and cuGetProcAddress in both ABIs (without
- * the suffix, for both kinds of default stream) lead. argv[1]: the driver. A pointer of the driver is told by its offset,
- * one of the shim's by its symbol. */
+/* For each name on standard input: where dlsym by handle, dlsym by RTLD_DEFAULT, and
+ * cuGetProcAddress in both ABIs (without the suffix, for both kinds of default stream) lead.
+ * argv[1]: the driver. A pointer of the driver is told by its offset, one of the shim's by its
+ * symbol. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,9 +17,11 @@ static void say(const char *road, const char *name, const char *driver, void *fo
 	if (!found || !dladdr(found, &info))
 		printf("%s %s none\n", road, name);
 	else if (strcmp(info.dli_fname, driver) == 0)
-		printf("%s %s driver %#zx\n", road, name, (size_t)((char *)found - (char *)info.dli_fbase));
+		printf("%s %s driver %#zx\n", road, name,
+		       (size_t)((char *)found - (char *)info.dli_fbase));
 	else
-		printf("%s %s shim %s\n", road, name, info.dli_sname && info.dli_saddr == found ? info.dli_sname : "?");
+		printf("%s %s shim %s\n", road, name,
+		       info.dli_sname && info.dli_saddr == found ? info.dli_sname : "?");
 }
 
 static void cut(char *name)
@@ -58,7 +61,8 @@ int main(int argc, char **argv)
 				say("old", name, path, found);
 			found = NULL;
 			if (fresh) {
-				int result = fresh(name, &found, versions[i / 2], i % 2 ? 2 : 0, &status);
+				int result = fresh(name, &found, versions[i / 2], i % 2 ? 2 : 0,
+						   &status);
 
 				printf("%d %d ", result, status);
 				say("new", name, path, result == 0 ? found : NULL);

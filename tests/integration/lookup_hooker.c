@@ -1,5 +1,5 @@
-/* A preloaded library whose dlsym calls libc's, instead of jumping to it: to libc the asker is then always this library.
- * It knows one name more. */
+/* A preloaded library whose dlsym calls libc's, instead of jumping to it: to libc the asker is then
+ * always this library. It knows one name more. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

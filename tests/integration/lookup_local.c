@@ -1,5 +1,6 @@
-/* -DLIBRARY: linked to libcuda, and opened RTLD_LOCAL by the program: only its own scope has the driver. Prints for three
- * questions to RTLD_DEFAULT whose the answer is: the library asks, then the program. */
+/* -DLIBRARY: linked to libcuda, and opened RTLD_LOCAL by the program: only its own scope has the
+ * driver. Prints for three questions to RTLD_DEFAULT whose the answer is: the library asks, then
+ * the program. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,8 @@ static void say(const char *name, void *found)
 	const char *error = dlerror();
 	Dl_info info;
 
-	printf("%s %s%s\n", name, found && dladdr(found, &info) ? strrchr(info.dli_fname, '/') + 1 : "none",
+	printf("%s %s%s\n", name,
+	       found && dladdr(found, &info) ? strrchr(info.dli_fname, '/') + 1 : "none",
 	       error ? " with a message" : "");
 }
 

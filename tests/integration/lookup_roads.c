@@ -1,7 +1,8 @@
-/* All roads to the driver. argv[1]: wrapped (what we stand in for is ours) or plain (every answer is the driver's own);
- * argv[2]: the path of libcuda.so.1; argv[3]: the dlopen flags, local, global or deep; argv[4]: the version of its symbols,
- * where they have one. Compile with -DLINKED and the driver for a program that is linked to it. Prints a line for each
- * answer that is wrong, and `N answers`. */
+/* All roads to the driver. argv[1]: wrapped (what we stand in for is ours) or plain (every answer
+ * is the driver's own); argv[2]: the path of libcuda.so.1; argv[3]: the dlopen flags, local, global
+ * or deep; argv[4]: the version of its symbols, where they have one. Compile with -DLINKED and the
+ * driver for a program that is linked to it. Prints a line for each answer that is wrong, and `N
+ * answers`. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,8 @@ static int is_drivers(const void *pointer)
 
 static void check(const char *road, const char *symbol, void *got)
 {
-	int right = is_wrapped_mode && is_wrapped(symbol) ? got && got == ours(symbol) : is_drivers(got);
+	int right = is_wrapped_mode && is_wrapped(symbol) ? got && got == ours(symbol)
+							  : is_drivers(got);
 
 	answers++;
 	if (right)
@@ -64,7 +66,8 @@ static void check_symbol(const char *symbol, int is_global)
 typedef int (*old_query)(const char *, void **, int, uint64_t);
 typedef int (*new_query)(const char *, void **, int, uint64_t, int *);
 
-static void check_query(old_query old, new_query fresh, const char *symbol, const char *name, int cuda, int flags)
+static void check_query(old_query old, new_query fresh, const char *symbol, const char *name,
+			int cuda, int flags)
 {
 	void *got = NULL;
 	int status = 77;
@@ -87,9 +90,9 @@ static void check_queries(void)
 
 	*(void **)&old = dlsym(driver, "cuGetProcAddress");
 	*(void **)&fresh = dlsym(driver, "cuGetProcAddress_v2");
-#define X(symbol, name, per_thread, since)                                       \
-	check_query(old, fresh, #symbol, name, since, per_thread ? 2 : 0);       \
-	if (!per_thread)                                                         \
+#define X(symbol, name, per_thread, since)                                                         \
+	check_query(old, fresh, #symbol, name, since, per_thread ? 2 : 0);                         \
+	if (!per_thread)                                                                           \
 		check_query(old, fresh, #symbol, name, since, 1);
 	MT_LOOKUP_VERSIONS(X)
 #undef X
@@ -98,10 +101,13 @@ static void check_queries(void)
 	check_query(old, fresh, "cuMemAlloc", "cuMemAlloc", 3010, 0);
 	check_query(old, fresh, "cuInit", "cuInit", 12000, 0);
 	check_query(old, fresh, "cuMemcpyHtoD_v2", "cuMemcpyHtoD", 12000, 0);
-	/* What the driver says of a name it does not have stays as it is, and outputs it does not need may be NULL. */
-	if (fresh("cuNoSuchThing", &got, 12000, 0, &status) != MT_CU_NOT_FOUND || got || status != 1)
+	/* What the driver says of a name it does not have stays as it is, and outputs it does not
+	 * need may be NULL. */
+	if (fresh("cuNoSuchThing", &got, 12000, 0, &status) != MT_CU_NOT_FOUND || got ||
+	    status != 1)
 		wrong += printf("a missing name: %p, status %d\n", got, status) > 0;
-	if (fresh("cuMemAlloc", &got, 12000, 0, NULL) != 0 || fresh("cuMemAlloc", NULL, 12000, 0, &status) != 1 ||
+	if (fresh("cuMemAlloc", &got, 12000, 0, NULL) != 0 ||
+	    fresh("cuMemAlloc", NULL, 12000, 0, &status) != 1 ||
 	    fresh(NULL, &got, 12000, 0, &status) != 1)
 		wrong += printf("NULL arguments\n") > 0;
 }
@@ -131,7 +137,9 @@ static void check_linked(void)
 int main(int argc, char **argv)
 {
 	const char *how = argc > 3 ? argv[3] : "local";
-	int flags = strcmp(how, "global") == 0 ? RTLD_GLOBAL : strcmp(how, "deep") == 0 ? RTLD_DEEPBIND : RTLD_LOCAL;
+	int flags = strcmp(how, "global") == 0 ? RTLD_GLOBAL
+		    : strcmp(how, "deep") == 0 ? RTLD_DEEPBIND
+					       : RTLD_LOCAL;
 	int is_global = flags == RTLD_GLOBAL;
 	const char *preload = getenv(getenv("LOOKUP_SHIM") ? "LOOKUP_SHIM" : "LD_PRELOAD");
 

@@ -1,5 +1,6 @@
-/* Many threads whose first call of all is dlsym, at once, while libcuda.so.1 is already there: each must get every answer
- * right. Linked with the parts of the shim, so that a thread checker sees into them. argv[1]: the driver. */
+/* Many threads whose first call of all is dlsym, at once, while libcuda.so.1 is already there: each
+ * must get every answer right. Linked with the parts of the shim, so that a thread checker sees
+ * into them. argv[1]: the driver. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -20,7 +21,8 @@ static void *ask(void *unused)
 	(void)unused;
 	pthread_barrier_wait(&gate);
 	for (int i = 0; i < 300; i++) {
-		bad += dlsym(driver, "cuMemFree_v2") != mt_lookup_entry(mt_lookup_index("cuMemFree_v2"));
+		bad += dlsym(driver, "cuMemFree_v2") !=
+		       mt_lookup_entry(mt_lookup_index("cuMemFree_v2"));
 		bad += !dlsym(RTLD_NEXT, "strtol");
 		bad += dlsym(driver, "cuInit") == NULL;
 		bad += dlvsym(driver, "cuNothing", "NONE_1") != NULL;

@@ -1,6 +1,7 @@
-/* malloc_wrapper.c -- a malloc wrapper as tracers and checkers are: it hands each call on to the function that it has
- * found by RTLD_NEXT (BY=1), by libc's handle (BY=2) or under libc's second names (BY=3), and counts. At the end it
- * says on stderr that it has seen some, or that it has not. It has only the four oldest names. */
+/* malloc_wrapper.c -- a malloc wrapper as tracers and checkers are: it hands each call on to the
+ * function that it has found by RTLD_NEXT (BY=1), by libc's handle (BY=2) or under libc's second
+ * names (BY=3), and counts. At the end it says on stderr that it has seen some, or that it has not.
+ * It has only the four oldest names. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
@@ -37,9 +38,9 @@ static void *take_early(size_t bytes)
 	early_used += (bytes + 15) & ~(size_t)15;
 	return early_used <= sizeof(early) ? block : NULL;
 }
-#define REAL(type, name, params)                                                                                       \
-	static type(*real) params;                                                                                     \
-	if (!real && !is_finding)                                                                                      \
+#define REAL(type, name, params)                                                                   \
+	static type(*real) params;                                                                 \
+	if (!real && !is_finding)                                                                  \
 	real = (type(*) params)find(#name)
 #endif
 

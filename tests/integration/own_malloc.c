@@ -1,6 +1,7 @@
-/* A program that brings a malloc of its own which nobody else knows, as browsers do, grows to 64 MB, and then does what their
- * sandboxes do: it counts its threads and makes itself a new user namespace, which the kernel refuses to a process of two threads.
- * Prints the threads, and "sandboxed", "EINVAL" or the number of another error. */
+/* A program that brings a malloc of its own which nobody else knows, as browsers do, grows to 64
+ * MB, and then does what their sandboxes do: it counts its threads and makes itself a new user
+ * namespace, which the kernel refuses to a process of two threads. Prints the threads, and
+ * "sandboxed", "EINVAL" or the number of another error. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -24,7 +25,8 @@ static void begin(void)
 	static int began;
 	static volatile char lock;
 
-	if (!environ || __atomic_load_n(&began, __ATOMIC_ACQUIRE) == 2) /* the loader allocates before there is a libc */
+	/* the loader allocates before there is a libc */
+	if (!environ || __atomic_load_n(&began, __ATOMIC_ACQUIRE) == 2)
 		return;
 	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE))
 		;

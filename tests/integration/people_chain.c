@@ -1,5 +1,5 @@
-/* people_chain.c -- a family without end: each process has one child, DEPTH times. The last one says "ready"; all wait until they are
- * killed. */
+/* people_chain.c -- a family without end: each process has one child, DEPTH times. The last one
+ * says "ready"; all wait until they are killed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

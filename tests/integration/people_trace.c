@@ -1,5 +1,5 @@
-/* people_trace.c -- runs a program, and exchanges two names at the very moment at which it is about to make a file: what a race would
- * hit now and then. people_trace NAME OTHER PROGRAM... */
+/* people_trace.c -- runs a program, and exchanges two names at the very moment at which it is about
+ * to make a file: what a race would hit now and then. people_trace NAME OTHER PROGRAM... */
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -11,14 +11,16 @@
 #include <unistd.h>
 
 #define EXCHANGE 2u /* RENAME_EXCHANGE, linux/fs.h */
-#define OPTIONS  (PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC)
+#define OPTIONS                                                                                    \
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL | PTRACE_O_TRACEEXEC)
 
 /* An open that makes a new file and takes none that is there. */
 static int makes_a_file(pid_t task)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace(PTRACE_GETREGS, task, NULL, &regs) != 0 || regs.orig_rax != SYS_openat || (long long)regs.rax != -38)
+	if (ptrace(PTRACE_GETREGS, task, NULL, &regs) != 0 || regs.orig_rax != SYS_openat ||
+	    (long long)regs.rax != -38)
 		return 0;
 	return (regs.rdx & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
 }
@@ -38,7 +40,8 @@ int main(int argc, char **argv)
 		execv(argv[3], argv + 3);
 		_exit(4);
 	}
-	if (waitpid(child, &status, 0) != child || ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(size_t)OPTIONS) != 0)
+	if (waitpid(child, &status, 0) != child ||
+	    ptrace(PTRACE_SETOPTIONS, child, NULL, (void *)(size_t)OPTIONS) != 0)
 		return 3;
 	ptrace(PTRACE_SYSCALL, child, NULL, NULL);
 	while ((task = waitpid(-1, &status, __WALL)) > 0) {
@@ -49,9 +52,13 @@ int main(int argc, char **argv)
 		if (!number)
 			continue;
 		if (number == (SIGTRAP | 0x80) && !done && makes_a_file(task))
-			done = syscall(SYS_renameat2, AT_FDCWD, argv[1], AT_FDCWD, argv[2], EXCHANGE) == 0;
+			done = syscall(SYS_renameat2, AT_FDCWD, argv[1], AT_FDCWD, argv[2],
+				       EXCHANGE) == 0;
 		ptrace(PTRACE_SYSCALL, task, NULL,
-		       (void *)(size_t)(number == SIGTRAP || number == SIGSTOP || number == (SIGTRAP | 0x80) ? 0 : number));
+		       (void *)(size_t)(number == SIGTRAP || number == SIGSTOP ||
+							number == (SIGTRAP | 0x80)
+						? 0
+						: number));
 	}
 	printf("%s\n", done ? "exchanged" : "never");
 	return code;

@@ -1,5 +1,6 @@
-/* phdr_behind.c -- stands before libc's dl_iterate_phdr and lets the shim's thread take its time in it: as long as it is inside it
- * holds a lock of the loader's that a forked child inherits as it is. */
+/* phdr_behind.c -- stands before libc's dl_iterate_phdr and lets the shim's thread take its time in
+ * it: as long as it is inside it holds a lock of the loader's that a forked child inherits as it
+ * is. */
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>

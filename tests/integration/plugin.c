@@ -1,6 +1,6 @@
-/* plugin.c -- a library to be opened and closed: its constructor and destructor allocate, it has thread-locals of its
- * own, and what it has handed out stays after it is gone. With -DAUDIT an audit library (LD_AUDIT) that looks at
- * every binding. */
+/* plugin.c -- a library to be opened and closed: its constructor and destructor allocate, it has
+ * thread-locals of its own, and what it has handed out stays after it is gone. With -DAUDIT an
+ * audit library (LD_AUDIT) that looks at every binding. */
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,8 @@ unsigned la_objopen(struct link_map *map, Lmid_t space, uintptr_t *cookie)
 	return LA_FLG_BINDTO | LA_FLG_BINDFROM;
 }
 
-uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned number, uintptr_t *from, uintptr_t *to, unsigned *flags, const char *name)
+uintptr_t la_symbind64(Elf64_Sym *symbol, unsigned number, uintptr_t *from, uintptr_t *to,
+		       unsigned *flags, const char *name)
 {
 	(void)number;
 	(void)from;
@@ -82,7 +83,8 @@ int plugin_copy(const char *text)
 	char *copy = strdup(text), *line = NULL, *said = NULL;
 	size_t bytes = 0;
 	FILE *file = tmpfile();
-	int good = copy && file && asprintf(&said, "%s %s\n", text, copy) > 0 && fputs(said, file) >= 0;
+	int good = copy && file && asprintf(&said, "%s %s\n", text, copy) > 0 &&
+		   fputs(said, file) >= 0;
 
 	if (good) {
 		rewind(file);

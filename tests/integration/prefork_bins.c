@@ -1,5 +1,5 @@
-/* A server whose fast bins are full when it forks its workers: 20 MB of small blocks, half of them free. Says the workers' pids; they
- * wait for their end. */
+/* A server whose fast bins are full when it forks its workers: 20 MB of small blocks, half of them
+ * free. Says the workers' pids; they wait for their end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

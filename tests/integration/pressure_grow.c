@@ -1,4 +1,5 @@
-/* pressure_grow.c -- one block that grows to MB by 1 MB at a time, written as it grows; three times.
+/* pressure_grow.c -- one block that grows to MB by 1 MB at a time, written as it grows; three
+ * times.
  *
  *   pressure_grow MB      prints "peak N MB", the largest resident size */
 #include <stdio.h>

@@ -1,12 +1,15 @@
-/* pressure_hoard.c -- a program that holds little, and whose heap is large: ROUNDS times it fills SMALL MB with small blocks, drops all
- * but one in fifty, which it keeps until the next round, and then takes BIG MB in large blocks, at so many MB a second (0: in one
- * block), while the small ones' pages lie free. Each of the two has room under the limit that the test sets, both together have
- * not, unless the free pages go back.
+/* pressure_hoard.c -- a program that holds little, and whose heap is large: ROUNDS times it fills
+ * SMALL MB with small blocks, drops all but one in fifty, which it keeps until the next round, and
+ * then takes BIG MB in large blocks, at so many MB a second (0: in one block), while the small
+ * ones' pages lie free. Each of the two has room under the limit that the test sets, both together
+ * have not, unless the free pages go back.
  *
- *   pressure_hoard SMALL BIG ROUNDS MB_PER_SECOND [late]     prints "round N" after each, "well" at the end, and then
+ *   pressure_hoard SMALL BIG ROUNDS MB_PER_SECOND [late]     prints "round N" after each, "well" at
+ *     the end, and then
  * stays until its stdin ends
  *
- * late: all on one CPU, and other threads of the process get it only when this one does not want it. */
+ * late: all on one CPU, and other threads of the process get it only when this one does not want
+ * it. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -15,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MB            (1024ul * 1024)
-#define SMALL_BYTES   5000
-#define BIG_BYTES     (1 * MB)
-#define KEPT          50
-#define MOST_BLOCKS   (1u << 18)
+#define MB          (1024ul * 1024)
+#define SMALL_BYTES 5000
+#define BIG_BYTES   (1 * MB)
+#define KEPT        50
+#define MOST_BLOCKS (1u << 18)
 
 static char *kept[MOST_BLOCKS];
 static unsigned kept_count;
@@ -89,7 +92,8 @@ static void make_others_late(void)
 	while (tasks && (entry = readdir(tasks))) {
 		pid_t tid = atoi(entry->d_name);
 
-		if (tid && (sched_setaffinity(tid, sizeof(cpus), &cpus) || (tid != getpid() && sched_setscheduler(tid, SCHED_IDLE, &none))))
+		if (tid && (sched_setaffinity(tid, sizeof(cpus), &cpus) ||
+			    (tid != getpid() && sched_setscheduler(tid, SCHED_IDLE, &none))))
 			exit(4);
 	}
 }

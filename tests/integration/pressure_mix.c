@@ -1,7 +1,9 @@
-/* pressure_mix.c -- a program that turns memory over near its limit and does not grow. It holds HELD MB outside the heap, and LIVE MB of
- * blocks of mixed sizes, of which it replaces one after the other.
+/* pressure_mix.c -- a program that turns memory over near its limit and does not grow. It holds
+ * HELD MB outside the heap, and LIVE MB of blocks of mixed sizes, of which it replaces one after
+ * the other.
  *
- *   pressure_mix HELD LIVE SECONDS      prints how many blocks it has replaced, its CPU time in us, and its page faults */
+ *   pressure_mix HELD LIVE SECONDS      prints how many blocks it has replaced, its CPU time in us,
+ *     and its page faults */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +27,8 @@ static uint64_t draw(void)
 	return state;
 }
 
-/* 64 bytes to 512 kB, as many between 2^n and 2^(n+1) for each n: most memory is in the large ones. */
+/* 64 bytes to 512 kB, as many between 2^n and 2^(n+1) for each n: most memory is in the large ones.
+ */
 static size_t draw_bytes(void)
 {
 	size_t step = 64ul << draw() % 13;
@@ -62,7 +65,8 @@ int main(int argc, char **argv)
 {
 	size_t held = argc == 4 ? strtoul(argv[1], NULL, 10) * MB : 0;
 	size_t live = argc == 4 ? strtoul(argv[2], NULL, 10) * MB : 0;
-	void *outside = mmap(NULL, held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *outside =
+		mmap(NULL, held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned long done = 0;
 	unsigned count = 0;
 	struct rusage before, after;
@@ -85,7 +89,9 @@ int main(int argc, char **argv)
 		}
 	}
 	(void)getrusage(RUSAGE_SELF, &after);
-	printf("%lu %ld %ld\n", done, microseconds(&after.ru_utime) + microseconds(&after.ru_stime) - microseconds(&before.ru_utime) -
-		       microseconds(&before.ru_stime), after.ru_minflt - before.ru_minflt);
+	printf("%lu %ld %ld\n", done,
+	       microseconds(&after.ru_utime) + microseconds(&after.ru_stime) -
+		       microseconds(&before.ru_utime) - microseconds(&before.ru_stime),
+	       after.ru_minflt - before.ru_minflt);
 	return 0;
 }

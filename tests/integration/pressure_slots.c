@@ -1,7 +1,9 @@
-/* pressure_slots.c -- a program that fits its limit under glibc, with little to spare. It holds HELD MB outside the heap and 32 blocks
- * of 1 to 2 MB, of which it replaces four every 5 ms, by blocks of other sizes.
+/* pressure_slots.c -- a program that fits its limit under glibc, with little to spare. It holds
+ * HELD MB outside the heap and 32 blocks of 1 to 2 MB, of which it replaces four every 5 ms, by
+ * blocks of other sizes.
  *
- *   pressure_slots HELD SECONDS      prints the number of steps and how long the slowest took, in microseconds */
+ *   pressure_slots HELD SECONDS      prints the number of steps and how long the slowest took, in
+ *     microseconds */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +53,8 @@ int main(int argc, char **argv)
 	unsigned long count = 0;
 	uint64_t longest = 0, end;
 
-	void *outside = mmap(NULL, held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *outside =
+		mmap(NULL, held, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (!held || outside == MAP_FAILED)
 		return 2;

@@ -1,4 +1,5 @@
-/* pressure_spare.c -- 150 MB are freed, and the next moment somebody other than malloc takes as much; three times.
+/* pressure_spare.c -- 150 MB are freed, and the next moment somebody other than malloc takes as
+ * much; three times.
  *
  *   pressure_spare mapping | tmpfs | spawn | fork     exit code 0: nobody was killed
  *   pressure_spare take                               what the spawned child does */
@@ -27,7 +28,8 @@ static void take_large(void)
 
 static void take_mapping(void)
 {
-	char *mapped = mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *mapped =
+		mmap(NULL, TAKEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memset(mapped, 1, TAKEN);
 	munmap(mapped, TAKEN);

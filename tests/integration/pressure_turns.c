@@ -1,8 +1,12 @@
-/* pressure_turns.c -- a program that does not grow: it holds HELD MB, and then, for SECONDS, goes on in one of these ways.
- *   turns    takes and frees 14 MB in blocks of 1 MB, a thousand times a second     realloc  makes one block of 50 MB a page larger and smaller
+/* pressure_turns.c -- a program that does not grow: it holds HELD MB, and then, for SECONDS, goes
+ * on in one of these ways.
+ *   turns    takes and frees 14 MB in blocks of 1 MB, a thousand times a second     realloc  makes
+ *     one block of 50 MB a page larger and smaller
  *
- *   pressure_turns HELD SECONDS WAY      prints how often, and stays until its stdin ends. Made with -DLIBRARY it is one whose
- * constructor does that, by the environment's TURNS_SECONDS and TURNS_WAY; WAY is then its file's name. */
+ *   pressure_turns HELD SECONDS WAY      prints how often, and stays until its stdin ends. Made
+ *     with -DLIBRARY it is one whose
+ * constructor does that, by the environment's TURNS_SECONDS and TURNS_WAY; WAY is then its file's
+ * name. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +25,9 @@ static double now(void)
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
-/* Pages and tables of pages that are given back the kernel has in hand some milliseconds longer: who gives back without rest is
- * killed for those in a group this small, with or without the shim. */
+/* Pages and tables of pages that are given back the kernel has in hand some milliseconds longer:
+ * who gives back without rest is killed for those in a group this small, with or without the shim.
+ */
 static void rest(void)
 {
 	struct timespec nap = {0, 1000000};

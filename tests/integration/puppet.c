@@ -1,6 +1,7 @@
-/* puppet.c -- does what it is told on stdin, one command a line, one answer line each. It is the program under test
- * wherever a test wants to steer a heap from outside. Its own bookkeeping lives in static memory and it reads and
- * writes with plain system calls, so that every heap byte is one that a command asked for. */
+/* puppet.c -- does what it is told on stdin, one command a line, one answer line each. It is the
+ * program under test wherever a test wants to steer a heap from outside. Its own bookkeeping lives
+ * in static memory and it reads and writes with plain system calls, so that every heap byte is one
+ * that a command asked for. */
 #include <dlfcn.h>
 #include <dirent.h>
 #include <errno.h>
@@ -119,7 +120,8 @@ static void do_churn(long ms)
 
 static void do_live(void)
 {
-	int (*get)(struct stats_start *) = (int (*)(struct stats_start *))(uintptr_t)dlsym(RTLD_DEFAULT, "mt_stats");
+	int (*get)(struct stats_start *) =
+		(int (*)(struct stats_start *))(uintptr_t)dlsym(RTLD_DEFAULT, "mt_stats");
 	static struct stats_start now;
 
 	now.size_bytes = sizeof(now);
@@ -131,7 +133,8 @@ static void do_live(void)
 		say("%llu", (unsigned long long)now.live_bytes);
 }
 
-/* call NAME [NUMBER]: a function of mtshim.h, found as a program without the header would find it. */
+/* call NAME [NUMBER]: a function of mtshim.h, found as a program without the header would find it.
+ */
 static void do_call(const char *name, const char *number)
 {
 	void *function = dlsym(RTLD_DEFAULT, name);
@@ -147,7 +150,8 @@ static void do_call(const char *name, const char *number)
 static void do_mallctl(const char *name)
 {
 	int (*mallctl)(const char *, void *, size_t *, void *, size_t) =
-		(int (*)(const char *, void *, size_t *, void *, size_t))(uintptr_t)dlsym(RTLD_DEFAULT, "mallctl");
+		(int (*)(const char *, void *, size_t *, void *, size_t))(uintptr_t)dlsym(
+			RTLD_DEFAULT, "mallctl");
 	size_t value = 1;
 	size_t bytes = sizeof(value);
 
@@ -197,7 +201,9 @@ static void obey(const char *line)
 	else if (strcmp(word, "live") == 0)
 		do_live();
 	else if (strcmp(word, "call") == 0)
-		do_call(argument, strchr(line, ' ') && strchr(strchr(line, ' ') + 1, ' ') ? strrchr(line, ' ') + 1 : "");
+		do_call(argument, strchr(line, ' ') && strchr(strchr(line, ' ') + 1, ' ')
+					  ? strrchr(line, ' ') + 1
+					  : "");
 	else if (strcmp(word, "find") == 0)
 		say("%s", dlsym(RTLD_DEFAULT, argument) ? "yes" : "none");
 	else if (strcmp(word, "mallctl") == 0)

@@ -1,5 +1,5 @@
-/* Preloaded, as Scalene's library is: puts functions of its own in place of Python's before Python starts. Each block carries a mark in
- * front, and one without it ends the program. */
+/* Preloaded, as Scalene's library is: puts functions of its own in place of Python's before Python
+ * starts. Each block carries a mark in front, and one without it ends the program. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,8 @@ __attribute__((constructor)) static void install(void)
 	*(void **)(void *)&get = dlsym(RTLD_DEFAULT, "PyMem_GetAllocator");
 	*(void **)(void *)&set = dlsym(RTLD_DEFAULT, "PyMem_SetAllocator");
 	for (int domain = 1; get && set && domain <= 2; domain++) {
-		struct allocator hooks = {&next[domain], hook_malloc, hook_calloc, hook_realloc, hook_free};
+		struct allocator hooks = {&next[domain], hook_malloc, hook_calloc, hook_realloc,
+					  hook_free};
 
 		get(domain, &next[domain]);
 		set(domain, &hooks);

@@ -1,5 +1,6 @@
-/* Forks a child from a large process as servers and browsers do: it touches what it has inherited, gives up by a seccomp filter
- * everything that has to do with files, and ends. Prints how it ended: "exit 7", or "signal 31" where it still wanted a file. */
+/* Forks a child from a large process as servers and browsers do: it touches what it has inherited,
+ * gives up by a seccomp filter everything that has to do with files, and ends. Prints how it ended:
+ * "exit 7", or "signal 31" where it still wanted a file. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -13,9 +14,9 @@
 
 #define BYTES ((size_t)48 << 20)
 
-#define KILL_ON(number)                                             \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),        \
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#define KILL_ON(number)                                                                            \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                       \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
 static int forbid_files(void)
 {
@@ -31,9 +32,10 @@ static int forbid_files(void)
 #endif
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* sigaction_behind.c -- a library that stands in line behind the shim: its sigaction takes a lock, late, and its fork handler
- * takes the same one. Whoever calls it with a lock held that fork waits for hangs the program. */
+/* sigaction_behind.c -- a library that stands in line behind the shim: its sigaction takes a lock,
+ * late, and its fork handler takes the same one. Whoever calls it with a lock held that fork waits
+ * for hangs the program. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* signals.h -- what the rows of signals_table.c share: printing what the program sees of a signal, in words that do not
- * change from run to run, so that two transcripts can be compared as text. */
+/* signals.h -- what the rows of signals_table.c share: printing what the program sees of a signal,
+ * in words that do not change from run to run, so that two transcripts can be compared as text. */
 #ifndef SIGNALS_H
 #define SIGNALS_H
 

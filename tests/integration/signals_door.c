@@ -1,4 +1,5 @@
-/* signals_door.c -- changes what stands for a signal when told to, one word a line, and says what it sees.
+/* signals_door.c -- changes what stands for a signal when told to, one word a line, and says what
+ * it sees.
  *   signals_door SIGNAL [LIBRARY]    with a library: opens it when told "open" */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,8 +18,8 @@ static void count(int sig)
 	calls++;
 }
 
-/* As Go's runtime does it: past libc. x86-64 and aarch64 have the same layout; no restorer is needed for a handler
- * that is never to return, and ours is never called. */
+/* As Go's runtime does it: past libc. x86-64 and aarch64 have the same layout; no restorer is
+ * needed for a handler that is never to return, and ours is never called. */
 static void set_raw(int sig)
 {
 	struct {
@@ -26,7 +27,7 @@ static void set_raw(int sig)
 		unsigned long flags;
 		void *restorer;
 		unsigned long mask;
-	} act = { .handler = count };
+	} act = {.handler = count};
 
 	if (syscall(SYS_rt_sigaction, sig, &act, NULL, 8) != 0)
 		abort();
@@ -49,8 +50,12 @@ static void obey(const char *word, int sig, const char *library)
 	else if (strcmp(word, "grow") == 0)
 		memset(malloc(64 << 20), 1, 64 << 20);
 	sigaction(sig, NULL, &seen);
-	printf("%s %d\n", seen.sa_handler == SIG_DFL ? "default" : seen.sa_handler == SIG_IGN ? "ignore" :
-	       seen.sa_handler == count ? "handler" : "stranger", calls);
+	printf("%s %d\n",
+	       seen.sa_handler == SIG_DFL   ? "default"
+	       : seen.sa_handler == SIG_IGN ? "ignore"
+	       : seen.sa_handler == count   ? "handler"
+					    : "stranger",
+	       calls);
 	fflush(stdout);
 }
 

@@ -1,4 +1,5 @@
-/* signals_rows_libc.c -- one row for each function of libc that sets a handler, or changes how it is called. */
+/* signals_rows_libc.c -- one row for each function of libc that sets a handler, or changes how it
+ * is called. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -58,10 +59,10 @@ static void play_setter(set_function how, int sig)
 }
 
 #define SETTERS(X) X(signal) X(bsd_signal) X(ssignal) X(sysv_signal) X(__sysv_signal) X(sigset)
-#define X(name)                              \
-	static void play_##name(int sig)     \
-	{                                    \
-		play_setter(name, sig);      \
+#define X(name)                                                                                    \
+	static void play_##name(int sig)                                                           \
+	{                                                                                          \
+		play_setter(name, sig);                                                            \
 	}
 SETTERS(X)
 #undef X
@@ -95,9 +96,21 @@ static void play_sigset_hold(int sig)
 }
 
 static const int flag_table[] = {
-	0, SA_SIGINFO, SA_RESTART, SA_NODEFER, SA_ONSTACK, SA_ONSTACK | SA_SIGINFO | SA_RESTART,
-	(int)SA_RESETHAND, (int)(SA_RESETHAND | SA_NODEFER | SA_SIGINFO), SA_NOCLDSTOP | SA_NOCLDWAIT, SA_INTERRUPT,
-	0x400, 0x800, 0x04000000, 0x00010000, /* unsupported for ever, tag bits, restorer, unknown */
+	0,
+	SA_SIGINFO,
+	SA_RESTART,
+	SA_NODEFER,
+	SA_ONSTACK,
+	SA_ONSTACK | SA_SIGINFO | SA_RESTART,
+	(int)SA_RESETHAND,
+	(int)(SA_RESETHAND | SA_NODEFER | SA_SIGINFO),
+	SA_NOCLDSTOP | SA_NOCLDWAIT,
+	SA_INTERRUPT,
+	/* unsupported for ever, tag bits, restorer, unknown */
+	0x400,
+	0x800,
+	0x04000000,
+	0x00010000,
 };
 
 static void change(change_function how, int sig, const struct sigaction *act)
@@ -116,7 +129,7 @@ static void change(change_function how, int sig, const struct sigaction *act)
 
 static void play_flags(change_function how, int sig, int flags)
 {
-	struct sigaction act = { .sa_flags = flags };
+	struct sigaction act = {.sa_flags = flags};
 
 	if (flags & SA_SIGINFO)
 		act.sa_sigaction = handler_info;
@@ -130,15 +143,15 @@ static void play_flags(change_function how, int sig, int flags)
 	view(sig);
 	how(sig, &act, NULL);
 	errno = 78;
-	sigqueue(getpid(), sig, (union sigval){ .sival_int = 42 });
+	sigqueue(getpid(), sig, (union sigval){.sival_int = 42});
 	view(sig);
 }
 
 static void play_change(change_function how, int sig)
 {
 	static char stack_bytes[65536];
-	const stack_t stack = { .ss_sp = stack_bytes, .ss_size = sizeof stack_bytes };
-	struct sigaction act = { .sa_handler = handler_a, .sa_flags = SA_RESTART };
+	const stack_t stack = {.ss_sp = stack_bytes, .ss_size = sizeof stack_bytes};
+	struct sigaction act = {.sa_handler = handler_a, .sa_flags = SA_RESTART};
 
 	sigaltstack(&stack, NULL);
 	for (size_t i = 0; i < sizeof flag_table / sizeof *flag_table; i++)
@@ -175,7 +188,7 @@ static void play___sigaction(int sig)
 
 static void play_sigignore(int sig)
 {
-	struct sigaction act = { .sa_handler = handler_a, .sa_flags = SA_RESTART };
+	struct sigaction act = {.sa_handler = handler_a, .sa_flags = SA_RESTART};
 
 	say("%d", sigignore(sig));
 	view(sig);
@@ -190,10 +203,10 @@ static void play_sigignore(int sig)
 
 static void play_siginterrupt(int sig)
 {
-	static const sighandler_t each[] = { SIG_DFL, handler_a, SIG_IGN };
+	static const sighandler_t each[] = {SIG_DFL, handler_a, SIG_IGN};
 
 	for (size_t i = 0; i < 3; i++) {
-		struct sigaction act = { .sa_handler = each[i], .sa_flags = SA_NODEFER };
+		struct sigaction act = {.sa_handler = each[i], .sa_flags = SA_NODEFER};
 
 		for (int wanted = 0; wanted <= 2; wanted++) {
 			say("siginterrupt %d: %d", wanted, siginterrupt(sig, wanted));
@@ -229,7 +242,7 @@ static void *call_later(void *given)
 /* Does a read() that waits end early, or start again? */
 static void say_read(int sig)
 {
-	struct caller caller = { .whom = pthread_self(), .sig = sig };
+	struct caller caller = {.whom = pthread_self(), .sig = sig};
 	pthread_t thread;
 	int ends[2];
 	char byte;
@@ -247,7 +260,7 @@ static void say_read(int sig)
 
 static void play_restart(int sig)
 {
-	struct sigaction act = { .sa_handler = handler_a };
+	struct sigaction act = {.sa_handler = handler_a};
 
 	signal(sig, handler_a);
 	say_read(sig);
@@ -267,8 +280,8 @@ static void play_restart(int sig)
 }
 
 const struct row rows_libc[] = {
-#define X(name) { #name, play_##name },
-	SETTERS(X) X(sigset_hold) X(sigaction) X(__sigaction) X(sigignore) X(siginterrupt) X(restart)
+#define X(name) {#name, play_##name},
+	SETTERS(X) X(sigset_hold) X(sigaction) X(__sigaction) X(sigignore) X(siginterrupt)
+		X(restart)
 #undef X
-	{ 0 }
-};
+			{0}};

@@ -1,5 +1,6 @@
-/* signals_rows_init.c -- a signal through the life of a process: dying of it, threads, fork, vfork, exec, longjmp.
- * rows_init must read the same with and without the shim; rows_survive are those in which a program without it dies. */
+/* signals_rows_init.c -- a signal through the life of a process: dying of it, threads, fork, vfork,
+ * exec, longjmp. rows_init must read the same with and without the shim; rows_survive are those in
+ * which a program without it dies. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -87,7 +88,7 @@ static void *strike_thread(void *given)
 
 static void play_die_by_another_thread(int sig)
 {
-	struct target target = { pthread_self(), sig };
+	struct target target = {pthread_self(), sig};
 	pthread_t thread;
 
 	signal(sig, handler_a);
@@ -130,7 +131,8 @@ static void play_wait(int sig)
 	say("sigwait %d got %d", sigwait(&only, &got), got == sig);
 	kill(getpid(), sig);
 	fd = signalfd(-1, &only, SFD_NONBLOCK);
-	say("signalfd %d", (int)read(fd, &info, sizeof info) == (int)sizeof info && (int)info.ssi_signo == sig);
+	say("signalfd %d",
+	    (int)read(fd, &info, sizeof info) == (int)sizeof info && (int)info.ssi_signo == sig);
 	view(sig);
 }
 
@@ -172,7 +174,8 @@ static void play_one_shot_set_again(int sig)
 /* More different wishes than the shim has slots, and then the first again. */
 static void play_many_wishes(int sig)
 {
-	static const int bits[] = { SA_RESTART, SA_NODEFER, SA_ONSTACK, SA_SIGINFO, (int)SA_RESETHAND };
+	static const int bits[] = {SA_RESTART, SA_NODEFER, SA_ONSTACK, SA_SIGINFO,
+				   (int)SA_RESETHAND};
 	struct sigaction first, act, old;
 
 	signal(sig, handler_b);
@@ -298,8 +301,8 @@ static void other_atfork(void)
 	signal(SIGUSR2, handler_b);
 }
 
-/* Handlers of fork's child run in the order of registration; this one is registered last, after any of a preloaded
- * library, and one of a constructor that ran earlier is the same to the program. */
+/* Handlers of fork's child run in the order of registration; this one is registered last, after any
+ * of a preloaded library, and one of a constructor that ran earlier is the same to the program. */
 static void play_atfork(int sig)
 {
 	pid_t child;
@@ -320,7 +323,7 @@ static void play_atfork(int sig)
 static void spawn_view(int sig, short flags)
 {
 	char number[16];
-	char *argv[] = { (char[]){ "signals_table" }, number, (char[]){ "view" }, NULL };
+	char *argv[] = {(char[]){"signals_table"}, number, (char[]){"view"}, NULL};
 	posix_spawnattr_t attributes;
 	sigset_t all;
 	pid_t child;
@@ -337,7 +340,7 @@ static void spawn_view(int sig, short flags)
 
 static void play_spawn(int sig)
 {
-	static const sighandler_t each[] = { SIG_DFL, handler_a, SIG_IGN };
+	static const sighandler_t each[] = {SIG_DFL, handler_a, SIG_IGN};
 
 	for (size_t i = 0; i < 3; i++) {
 		signal(sig, each[i]);
@@ -382,7 +385,7 @@ static void play_raise_untouched(int sig)
 
 static void play_queue(int sig)
 {
-	sigqueue(getpid(), sig, (union sigval){ 0 });
+	sigqueue(getpid(), sig, (union sigval){0});
 	say("alive");
 }
 
@@ -428,34 +431,30 @@ static void play_view(int sig)
 	view(sig);
 }
 
-const struct row rows_life[] = {
-	{ "view", play_view },
-	{ "die_in_handler", play_die_in_handler },
-	{ "die_of_second_one_shot", play_die_of_second_one_shot },
-	{ "die_after_siginterrupt", play_die_after_siginterrupt },
-	{ "die_from_unblocking", play_die_from_unblocking },
-	{ "die_by_another_thread", play_die_by_another_thread },
-	{ "die_by_kill", play_die_by_kill },
-	{ "die_by_kill_after_one_shot", play_die_by_kill_after_one_shot },
-	{ "set_by_another_thread", play_set_by_another_thread },
-	{ "wait", play_wait },
-	{ "jump", play_jump },
-	{ "one_shot_set_again", play_one_shot_set_again },
-	{ "many_wishes", play_many_wishes },
-	{ "fork", play_fork },
-	{ "vfork", play_vfork },
-	{ "vfork_one_shot", play_vfork_one_shot },
-	{ "clone", play_clone },
-	{ "atfork", play_atfork },
-	{ "spawn", play_spawn },
-	{ 0 }
-};
+const struct row rows_life[] = {{"view", play_view},
+				{"die_in_handler", play_die_in_handler},
+				{"die_of_second_one_shot", play_die_of_second_one_shot},
+				{"die_after_siginterrupt", play_die_after_siginterrupt},
+				{"die_from_unblocking", play_die_from_unblocking},
+				{"die_by_another_thread", play_die_by_another_thread},
+				{"die_by_kill", play_die_by_kill},
+				{"die_by_kill_after_one_shot", play_die_by_kill_after_one_shot},
+				{"set_by_another_thread", play_set_by_another_thread},
+				{"wait", play_wait},
+				{"jump", play_jump},
+				{"one_shot_set_again", play_one_shot_set_again},
+				{"many_wishes", play_many_wishes},
+				{"fork", play_fork},
+				{"vfork", play_vfork},
+				{"vfork_one_shot", play_vfork_one_shot},
+				{"clone", play_clone},
+				{"atfork", play_atfork},
+				{"spawn", play_spawn},
+				{0}};
 
-const struct row rows_survive[] = {
-	{ "kill", play_kill },
-	{ "raise_untouched", play_raise_untouched },
-	{ "queue", play_queue },
-	{ "fork_kill", play_fork_kill },
-	{ "small_stack", play_small_stack },
-	{ 0 }
-};
+const struct row rows_survive[] = {{"kill", play_kill},
+				   {"raise_untouched", play_raise_untouched},
+				   {"queue", play_queue},
+				   {"fork_kill", play_fork_kill},
+				   {"small_stack", play_small_stack},
+				   {0}};

@@ -1,8 +1,9 @@
-/* signals_storm.c -- thousands of signals a second while threads allocate, and while one changes the handler.
+/* signals_storm.c -- thousands of signals a second while threads allocate, and while one changes
+ * the handler.
  *   signals_storm SIGNAL SECONDS RATE none|handler|info|flip
- * Says what went wrong by numbers, all of which must be 0: blocks found damaged, errno changed under a thread,
- * handlers called with the wrong mask or arguments. `flip` sets two handlers with different masks in turn, SIG_IGN and
- * SIG_DFL. */
+ * Says what went wrong by numbers, all of which must be 0: blocks found damaged, errno changed
+ * under a thread, handlers called with the wrong mask or arguments. `flip` sets two handlers with
+ * different masks in turn, SIG_IGN and SIG_DFL. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,9 +18,9 @@
 
 #include "signals.h"
 
-#define WORKERS     3
-#define BLOCKS      256
-#define BATCHES_HZ  1000
+#define WORKERS    3
+#define BLOCKS     256
+#define BATCHES_HZ 1000
 
 static atomic_bool over;
 static atomic_ulong allocated, damaged, errno_lost, called, called_wrongly, flips;
@@ -54,7 +55,7 @@ static void info_handler(int sig, siginfo_t *info, void *context)
 
 static void set_plain(void)
 {
-	struct sigaction act = { .sa_handler = plain_handler, .sa_flags = SA_RESTART };
+	struct sigaction act = {.sa_handler = plain_handler, .sa_flags = SA_RESTART};
 
 	sigaddset(&act.sa_mask, SIGHUP);
 	sigaction(the_signal, &act, NULL);
@@ -62,7 +63,8 @@ static void set_plain(void)
 
 static void set_info(void)
 {
-	struct sigaction act = { .sa_sigaction = info_handler, .sa_flags = SA_RESTART | SA_SIGINFO | SA_NODEFER };
+	struct sigaction act = {.sa_sigaction = info_handler,
+				.sa_flags = SA_RESTART | SA_SIGINFO | SA_NODEFER};
 
 	sigaddset(&act.sa_mask, SIGTERM);
 	sigaction(the_signal, &act, NULL);
@@ -71,8 +73,8 @@ static void set_info(void)
 /* plain_handler spoils errno as handlers do; the thread's own check is made where none may. */
 static void *work(void *spoiled)
 {
-	unsigned char *blocks[BLOCKS] = { 0 };
-	size_t sizes[BLOCKS] = { 0 };
+	unsigned char *blocks[BLOCKS] = {0};
+	size_t sizes[BLOCKS] = {0};
 	unsigned seed = (unsigned)(size_t)&blocks;
 
 	while (!over) {
@@ -116,7 +118,7 @@ static void *flip(void *unused)
 /* Another process, so that the signals are SI_USER and go to whichever thread is there. */
 static void send(pid_t target, unsigned long rate)
 {
-	const struct timespec step = { .tv_nsec = 1000000000 / BATCHES_HZ };
+	const struct timespec step = {.tv_nsec = 1000000000 / BATCHES_HZ};
 	struct timespec next;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -141,7 +143,8 @@ static void wait_seconds(long seconds)
 	do {
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
+	} while (now.tv_sec < end.tv_sec ||
+		 (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec));
 }
 
 int main(int argc, char **argv)
@@ -173,7 +176,7 @@ int main(int argc, char **argv)
 	over = true;
 	for (int i = 0; i < count; i++)
 		pthread_join(threads[i], NULL);
-	printf("allocated %lu called %lu flips %lu damaged %lu errno_lost %lu called_wrongly %lu\n", allocated, called,
-	       flips, damaged, errno_lost, called_wrongly);
+	printf("allocated %lu called %lu flips %lu damaged %lu errno_lost %lu called_wrongly %lu\n",
+	       allocated, called, flips, damaged, errno_lost, called_wrongly);
 	return damaged || errno_lost || called_wrongly ? 1 : 0;
 }

@@ -1,7 +1,9 @@
 /* signals_table.c -- plays a row with one signal and prints what a program sees.
  *   signals_table SIGNAL ROW    in this process
- *   signals_table SIGNAL all    every row but those of surviving, each in a forked child, with its wait status
- * SIGNALS_BEFORE in the environment sets something before any constructor runs, also before a preloaded library's. */
+ *   signals_table SIGNAL all    every row but those of surviving, each in a forked child, with its
+ *     wait status
+ * SIGNALS_BEFORE in the environment sets something before any constructor runs, also before a
+ * preloaded library's. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,15 +34,16 @@ const char *name_of(sighandler_t handler)
 	union {
 		void (*info)(int, siginfo_t *, void *);
 		sighandler_t plain;
-	} with_info = { .info = handler_info };
+	} with_info = {.info = handler_info};
 
-	return handler == SIG_DFL   ? "default"
-	       : handler == SIG_IGN ? "ignore"
-	       : handler == SIG_ERR ? "error"
-	       : handler == SIG_HOLD ? "hold"
-	       : handler == handler_a ? "A"
-	       : handler == handler_b ? "B"
-	       : handler == with_info.plain ? "info" : "stranger";
+	return handler == SIG_DFL           ? "default"
+	       : handler == SIG_IGN         ? "ignore"
+	       : handler == SIG_ERR         ? "error"
+	       : handler == SIG_HOLD        ? "hold"
+	       : handler == handler_a       ? "A"
+	       : handler == handler_b       ? "B"
+	       : handler == with_info.plain ? "info"
+					    : "stranger";
 }
 
 static void mask_text(const sigset_t *mask, char *out)
@@ -62,8 +65,8 @@ void view(int sig)
 		return;
 	}
 	mask_text(&seen.sa_mask, mask);
-	say("  view: %s flags %#x restorer %d mask%s", name_of(seen.sa_handler), (unsigned)seen.sa_flags,
-	    seen.sa_restorer != NULL, mask);
+	say("  view: %s flags %#x restorer %d mask%s", name_of(seen.sa_handler),
+	    (unsigned)seen.sa_flags, seen.sa_restorer != NULL, mask);
 }
 
 static void say_call(const char *who, int sig, int kept)
@@ -75,7 +78,8 @@ static void say_call(const char *who, int sig, int kept)
 	pthread_sigmask(SIG_SETMASK, NULL, &blocked);
 	sigaltstack(NULL, &stack);
 	mask_text(&blocked, mask);
-	say("  %s(%d) errno %d altstack %d blocked%s", who, sig, kept, stack.ss_flags & SS_ONSTACK ? 1 : 0, mask);
+	say("  %s(%d) errno %d altstack %d blocked%s", who, sig, kept,
+	    stack.ss_flags & SS_ONSTACK ? 1 : 0, mask);
 }
 
 void handler_a(int sig)
@@ -92,7 +96,8 @@ void handler_info(int sig, siginfo_t *info, void *context)
 {
 	say_call("info", sig, errno);
 	say("  info: signo %d code %d pid %d value %d context %d", info->si_signo, info->si_code,
-	    info->si_pid == getpid(), info->si_code == SI_QUEUE ? info->si_value.sival_int : 0, context != NULL);
+	    info->si_pid == getpid(), info->si_code == SI_QUEUE ? info->si_value.sival_int : 0,
+	    context != NULL);
 }
 
 static void before(int argc, char **argv, char **envp)
@@ -111,7 +116,8 @@ static void before(int argc, char **argv, char **envp)
 	}
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = before;
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **,
+									    char **) = before;
 
 static bool play(const struct row *rows, const char *name, int sig)
 {
@@ -135,7 +141,8 @@ static void play_all(const struct row *rows, int sig)
 			_exit(0);
 		}
 		waitpid(child, &status, 0);
-		say("%s: exit %d signal %d", rows->name, WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+		say("%s: exit %d signal %d", rows->name,
+		    WIFEXITED(status) ? WEXITSTATUS(status) : -1,
 		    WIFSIGNALED(status) ? WTERMSIG(status) : 0);
 	}
 }
@@ -159,7 +166,8 @@ int main(int argc, char **argv)
 			puts(row->name);
 		return 0;
 	}
-	if (play(rows_libc, argv[2], sig) || play(rows_life, argv[2], sig) || play(rows_survive, argv[2], sig))
+	if (play(rows_libc, argv[2], sig) || play(rows_life, argv[2], sig) ||
+	    play(rows_survive, argv[2], sig))
 		return 0;
 	return 2;
 }

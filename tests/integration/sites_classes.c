@@ -1,4 +1,5 @@
-/* sites_classes.c BELL STATS -- asks a process for its size classes as mtctl does, and prints "BLOCK COUNT" lines. */
+/* sites_classes.c BELL STATS -- asks a process for its size classes as mtctl does, and prints
+ * "BLOCK COUNT" lines. */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -16,7 +17,8 @@ int main(int argc, char **argv)
 {
 	int bell = argc == 3 ? open(argv[1], O_RDWR) : -1;
 	int stats = argc == 3 ? open(argv[2], O_RDONLY) : -1;
-	struct mt_control_file *map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
+	struct mt_control_file *map =
+		mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED, bell, 0);
 
 	if (map == MAP_FAILED)
 		return 2;

@@ -1,4 +1,5 @@
-/* sites_denied.c PROGRAM ... -- runs it where the kernel refuses process_vm_readv, as some containers' filters do. */
+/* sites_denied.c PROGRAM ... -- runs it where the kernel refuses process_vm_readv, as some
+ * containers' filters do. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -17,7 +18,8 @@ int main(int argc, char **argv)
 	};
 	const struct sock_fprog filter = {sizeof(steps) / sizeof(steps[0]), steps};
 
-	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+	if (argc < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
 		return 2;
 	execv(argv[1], argv + 1);
 	return 3;

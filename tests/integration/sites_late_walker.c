@@ -1,5 +1,6 @@
-/* sites_late_walker.c -- a thread that is interrupted in the middle of a stack walk, and does not come back to it while the
- * process forks: prints how many milliseconds the fork took, and then how many the five forks of its child. */
+/* sites_late_walker.c -- a thread that is interrupted in the middle of a stack walk, and does not
+ * come back to it while the process forks: prints how many milliseconds the fork took, and then how
+ * many the five forks of its child. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -61,7 +62,8 @@ int main(void)
 	int ends[2];
 	pid_t pid;
 
-	if (pipe(ends) != 0 || sigaction(SIGUSR1, &action, NULL) != 0 || pthread_create(&thread, NULL, allocate, NULL) != 0)
+	if (pipe(ends) != 0 || sigaction(SIGUSR1, &action, NULL) != 0 ||
+	    pthread_create(&thread, NULL, allocate, NULL) != 0)
 		return 2;
 	usleep(50000);
 	pthread_kill(thread, SIGUSR1);

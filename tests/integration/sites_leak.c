@@ -1,5 +1,6 @@
-/* sites_leak.c -- a leak in leak_here among decoys that allocate and free more: "go" on stdin does the work once and says
- * "done BYTES"; "end" ends. What early_block allocates is there before anybody could switch a profiler on. */
+/* sites_leak.c -- a leak in leak_here among decoys that allocate and free more: "go" on stdin does
+ * the work once and says "done BYTES"; "end" ends. What early_block allocates is there before
+ * anybody could switch a profiler on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

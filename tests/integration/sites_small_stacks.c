@@ -1,4 +1,5 @@
-/* sites_small_stacks.c -- threads on stacks of 16 kB, the least that POSIX systems give, that allocate. */
+/* sites_small_stacks.c -- threads on stacks of 16 kB, the least that POSIX systems give, that
+ * allocate. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
-/* sites_storm.c -- everything that may meet a stack walk inside malloc: eight threads that allocate at all depths, one that
- * loads and unloads a library, threads that are cancelled while they allocate, forks whose children unwind, and frames that
- * are registered by hand as a JIT compiler does, so that every look-up of the unwinder takes its lock. Runs for the given
- * seconds; a child that hangs is killed by its own alarm, and counts. */
+/* sites_storm.c -- everything that may meet a stack walk inside malloc: eight threads that allocate
+ * at all depths, one that loads and unloads a library, threads that are cancelled while they
+ * allocate, forks whose children unwind, and frames that are registered by hand as a JIT compiler
+ * does, so that every look-up of the unwinder takes its lock. Runs for the given seconds; a child
+ * that hangs is killed by its own alarm, and counts. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -45,7 +46,8 @@ static void *churn(void *seed)
 			continue;
 		}
 		free(*slot);
-		*slot = allocate_deep((unsigned)rand_r(&state) % 60, (size_t)(rand_r(&state) % 3000 + 1));
+		*slot = allocate_deep((unsigned)rand_r(&state) % 60,
+				      (size_t)(rand_r(&state) % 3000 + 1));
 	}
 	for (int i = 0; i < 64; i++)
 		free(window[i]);

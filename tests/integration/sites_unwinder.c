@@ -1,5 +1,6 @@
-/* sites_unwinder.c -- the unwinder itself allocates, with its lock held, a block that is sure to be sampled: a profiler that
- * walked that stack would wait for ever. Waits for a line, so that the profiler can be switched on first. */
+/* sites_unwinder.c -- the unwinder itself allocates, with its lock held, a block that is sure to be
+ * sampled: a profiler that walked that stack would wait for ever. Waits for a line, so that the
+ * profiler can be switched on first. */
 #include <stdio.h>
 #include <unistd.h>
 

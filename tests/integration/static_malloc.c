@@ -1,6 +1,6 @@
-/* static_malloc.c -- a program with a malloc of its own that lacks younger names, as programs with an allocator linked
- * in do, and calls those names. Its own free takes nothing but its own blocks. -DMEMALIGN: it has memalign and
- * posix_memalign too. Prints how many calls went well. */
+/* static_malloc.c -- a program with a malloc of its own that lacks younger names, as programs with
+ * an allocator linked in do, and calls those names. Its own free takes nothing but its own blocks.
+ * -DMEMALIGN: it has memalign and posix_memalign too. Prints how many calls went well. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -25,14 +25,16 @@ static void *take(size_t alignment, size_t size)
 
 	while (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
 		;
-	block = ((uintptr_t)arena + used + sizeof(struct head) + alignment - 1) & ~(uintptr_t)(alignment - 1);
+	block = ((uintptr_t)arena + used + sizeof(struct head) + alignment - 1) &
+		~(uintptr_t)(alignment - 1);
 	if (size > sizeof(arena) || block + size > (uintptr_t)arena + sizeof(arena))
 		block = 0;
 	else
 		used = block + size - (uintptr_t)arena;
 	__atomic_clear(&lock, __ATOMIC_RELEASE);
 	if (block)
-		memcpy((void *)(block - sizeof(struct head)), &(struct head){MARK, size}, sizeof(struct head));
+		memcpy((void *)(block - sizeof(struct head)), &(struct head){MARK, size},
+		       sizeof(struct head));
 	else
 		errno = ENOMEM;
 	return (void *)block;

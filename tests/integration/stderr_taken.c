@@ -1,9 +1,11 @@
-/* stderr_taken.c HOW FILE -- a program whose descriptor 2 is no stderr, or not the one that it began with; then it gives the shim
- * reasons to write: a cleanup on this thread and, through a signal, one on the shim's. Ends by exit, with "well" in FILE.done.
+/* stderr_taken.c HOW FILE -- a program whose descriptor 2 is no stderr, or not the one that it
+ * began with; then it gives the shim reasons to write: a cleanup on this thread and, through a
+ * signal, one on the shim's. Ends by exit, with "well" in FILE.done.
  * HOW: keeps     descriptor 2 stays what it is
  *      database  closes 0 to 2 and opens FILE, as a daemon does, for reading and writing
  *      output    the same for writing alone
- *      redirect  puts FILE in the place of stderr by dup2, and forks: the child does the rest too */
+ *      redirect  puts FILE in the place of stderr by dup2, and forks: the child does the rest too
+ */
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -42,8 +44,8 @@ static int take(const char *how, const char *file)
 	}
 	for (fd = 0; fd < 3; fd++)
 		close(fd);
-	return open("/dev/null", O_RDONLY) != 0 || open("/dev/null", O_WRONLY) != 1 || open(file, flags | O_CREAT, 0600) != 2 ||
-	       write(2, "precious", 8) != 8;
+	return open("/dev/null", O_RDONLY) != 0 || open("/dev/null", O_WRONLY) != 1 ||
+	       open(file, flags | O_CREAT, 0600) != 2 || write(2, "precious", 8) != 8;
 }
 
 int main(int count, char **words)

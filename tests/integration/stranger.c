@@ -1,6 +1,6 @@
-/* stranger.c [TOUCH] -- says what it is and what it sees: whether the loader keeps it safe (AT_SECURE), whether the
- * shim is in it, its effective ids, its LD_PRELOAD and MT_DIR, and a sum over blocks from the heap. TOUCH: megabytes
- * to touch first. */
+/* stranger.c [TOUCH] -- says what it is and what it sees: whether the loader keeps it safe
+ * (AT_SECURE), whether the shim is in it, its effective ids, its LD_PRELOAD and MT_DIR, and a sum
+ * over blocks from the heap. TOUCH: megabytes to touch first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,8 @@ int main(int argc, char **argv)
 	const char *preload = getenv("LD_PRELOAD"), *folder = getenv("MT_DIR");
 
 	printf("sum %lu\n", sum_of_blocks(argc > 1 ? (unsigned)atoi(argv[1]) : 0));
-	printf("secure %lu shim %d euid %d egid %d preload %s folder %s\n", getauxval(AT_SECURE), is_shim_here(),
-	       (int)geteuid(), (int)getegid(), preload && *preload ? "kept" : "none", folder ? folder : "none");
+	printf("secure %lu shim %d euid %d egid %d preload %s folder %s\n", getauxval(AT_SECURE),
+	       is_shim_here(), (int)geteuid(), (int)getegid(),
+	       preload && *preload ? "kept" : "none", folder ? folder : "none");
 	return 3;
 }

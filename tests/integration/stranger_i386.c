@@ -1,5 +1,5 @@
-/* stranger_i386.c -- a 32-bit program without headers or startup files for that: what the machine needs to run one is
- * libc alone. */
+/* stranger_i386.c -- a 32-bit program without headers or startup files for that: what the machine
+ * needs to run one is libc alone. */
 void *malloc(unsigned bytes);
 void free(void *block);
 int puts(const char *text);

@@ -1,5 +1,6 @@
-/* thread_count.c [thread] -- a process of one thread (or of two) forks, and counts its threads as CPython does: by fopen of
- * /proc/self/stat, right after the fork. Prints the counts of parent and child, then what the kernel says of the parent. */
+/* thread_count.c [thread] -- a process of one thread (or of two) forks, and counts its threads as
+ * CPython does: by fopen of /proc/self/stat, right after the fork. Prints the counts of parent and
+ * child, then what the kernel says of the parent. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ int main(int argc, char **argv)
 	first = count_by_stream();
 	later = count_by_stream();
 	waitpid(child, &child, 0);
-	printf("parent %d, child %d; kernel %d, later %d\n", first, WEXITSTATUS(child), count_by_call(), later);
+	printf("parent %d, child %d; kernel %d, later %d\n", first, WEXITSTATUS(child),
+	       count_by_call(), later);
 	return 0;
 }

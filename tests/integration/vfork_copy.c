@@ -1,5 +1,6 @@
-/* vfork_copy.c clone|syscall -- a thread makes a child by CLONE_VFORK without CLONE_VM, which lives for 1.5 s and allocates;
- * prints how many ms main's malloc_trim takes meanwhile, and how the child ended. */
+/* vfork_copy.c clone|syscall -- a thread makes a child by CLONE_VFORK without CLONE_VM, which lives
+ * for 1.5 s and allocates; prints how many ms main's malloc_trim takes meanwhile, and how the child
+ * ended. */
 #include <linux/sched.h>
 #include <malloc.h>
 #include <pthread.h>

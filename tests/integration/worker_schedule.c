@@ -1,5 +1,6 @@
-/* worker_schedule.c [idle|nice] -- the first thread to allocate much is pinned to one CPU and, as root, runs under SCHED_IDLE
- * or at nice -5: prints how main and the shim's thread, which it starts, are scheduled: CPUs, policy, nice value. */
+/* worker_schedule.c [idle|nice] -- the first thread to allocate much is pinned to one CPU and, as
+ * root, runs under SCHED_IDLE or at nice -5: prints how main and the shim's thread, which it
+ * starts, are scheduled: CPUs, policy, nice value. */
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>

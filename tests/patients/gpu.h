@@ -9,8 +9,8 @@ static inline void gpu_start(void)
 {
 	void *context;
 
-	if (cuda_client_start("global") != 0 || cu.cuInit(0) != 0 || cu.cuDevicePrimaryCtxRetain(&context, 0) != 0 ||
-	    cu.cuCtxSetCurrent(context) != 0) {
+	if (cuda_client_start("global") != 0 || cu.cuInit(0) != 0 ||
+	    cu.cuDevicePrimaryCtxRetain(&context, 0) != 0 || cu.cuCtxSetCurrent(context) != 0) {
 		fprintf(stderr, "no device\n");
 		exit(3);
 	}

@@ -1,4 +1,5 @@
-/* gpu_cache.c -- one evaluation with large batches, then small ones: 600 MB stay reserved in the pool, of which 60 are used. */
+/* gpu_cache.c -- one evaluation with large batches, then small ones: 600 MB stay reserved in the
+ * pool, of which 60 are used. */
 #include "gpu.h"
 
 enum { BATCHES = 30 };

@@ -1,4 +1,5 @@
-/* gpu_live.c -- a training loop that keeps each step's loss, and with it the whole graph behind it: 20 MB/s of live tensors. */
+/* gpu_live.c -- a training loop that keeps each step's loss, and with it the whole graph behind it:
+ * 20 MB/s of live tensors. */
 #include "gpu.h"
 
 int main(void)

@@ -1,4 +1,5 @@
-/* gpu_pinned.c -- a loader with a page-locked buffer for each of 40 batches in flight: 160 MB of host memory that no trim reaches. */
+/* gpu_pinned.c -- a loader with a page-locked buffer for each of 40 batches in flight: 160 MB of
+ * host memory that no trim reaches. */
 #include "gpu.h"
 
 enum { BUFFERS = 40 };

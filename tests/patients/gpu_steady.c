@@ -1,4 +1,5 @@
-/* gpu_steady.c -- training as it should be: a model, and activations that come and go with each step. */
+/* gpu_steady.c -- training as it should be: a model, and activations that come and go with each
+ * step. */
 #include "gpu.h"
 
 enum { LAYERS = 10 };

@@ -1,4 +1,5 @@
-/* growth.c -- a program with buffers straight from mmap that it never unmaps: 5 MB/s, and no allocator knows of them. */
+/* growth.c -- a program with buffers straight from mmap that it never unmaps: 5 MB/s, and no
+ * allocator knows of them. */
 #include <sys/mman.h>
 
 #include "patient.h"
@@ -9,7 +10,9 @@ int main(void)
 
 	ready();
 	while (goes_on(50))
-		memset(must(mmap(NULL, MB / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)), 'x', MB / 4);
+		memset(must(mmap(NULL, MB / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0)),
+		       'x', MB / 4);
 	free(tables);
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* healthy_fragments.c -- blocks of all sizes, of which every second one lives long: pages stay half empty, and nothing grows. */
+/* healthy_fragments.c -- blocks of all sizes, of which every second one lives long: pages stay half
+ * empty, and nothing grows. */
 #include "patient.h"
 
 enum { SLOTS = 60 * 1000 };

@@ -1,4 +1,5 @@
-/* healthy_rounds.c -- rounds of federated learning: 60 MB come, are averaged, and go; between them the process waits. */
+/* healthy_rounds.c -- rounds of federated learning: 60 MB come, are averaged, and go; between them
+ * the process waits. */
 #include "patient.h"
 
 enum { CLIENTS = 60 };

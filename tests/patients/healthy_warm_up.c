@@ -1,4 +1,5 @@
-/* healthy_warm_up.c -- a server that fills its tables in the first two seconds, 100 MB, and then only serves. */
+/* healthy_warm_up.c -- a server that fills its tables in the first two seconds, 100 MB, and then
+ * only serves. */
 #include "patient.h"
 
 enum { TABLES = 100 };

@@ -1,4 +1,5 @@
-/* hoard_burst.c -- a report of 200 MB was built in small pieces and dropped; the allocator keeps the pages. */
+/* hoard_burst.c -- a report of 200 MB was built in small pieces and dropped; the allocator keeps
+ * the pages. */
 #include "patient.h"
 
 enum { PIECES = 50 * 1024, PIECE_BYTES = 4000 };

@@ -1,5 +1,6 @@
-/* hoard_threads.c -- a server with a pool of threads under glibc: each thread has an arena of its own, which a peak of requests has
- * filled and a few long-lived entries keep from shrinking. What is free in between stays resident: 8 threads x 20 MB. */
+/* hoard_threads.c -- a server with a pool of threads under glibc: each thread has an arena of its
+ * own, which a peak of requests has filled and a few long-lived entries keep from shrinking. What
+ * is free in between stays resident: 8 threads x 20 MB. */
 #include "patient.h"
 
 enum { THREADS = 8, REQUESTS = 20 * 1024, KEEP_EACH = 512 };

@@ -1,5 +1,5 @@
-/* huge_pages.c -- a hash table in a region that was advised to use huge pages, and of which a few words in each two megabytes are
- * ever written: 8 MB are used, 200 resident. */
+/* huge_pages.c -- a hash table in a region that was advised to use huge pages, and of which a few
+ * words in each two megabytes are ever written: 8 MB are used, 200 resident. */
 #include <sys/mman.h>
 
 #include "patient.h"

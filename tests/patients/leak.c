@@ -1,4 +1,5 @@
-/* leak.c -- a server that forgets to free the session of a client that hangs up: 4 MB/s, among requests that are freed. */
+/* leak.c -- a server that forgets to free the session of a client that hangs up: 4 MB/s, among
+ * requests that are freed. */
 #include "patient.h"
 
 struct session {

@@ -1,4 +1,5 @@
-/* leak_slow.c -- rounds of 30 MB that come and go every two seconds, and under them 0.5 MB/s that stay. */
+/* leak_slow.c -- rounds of 30 MB that come and go every two seconds, and under them 0.5 MB/s that
+ * stay. */
 #include "patient.h"
 
 enum { STEP_MS = 20, STEPS = 100, PARTS = 30 };
@@ -29,14 +30,15 @@ static long now_ms(void)
 
 int main(void)
 {
-	void *parts[PARTS] = { 0 };
+	void *parts[PARTS] = {0};
 	long began = now_ms(), appended = 0;
 
 	ready();
 	for (int step = 0; goes_on(STEP_MS); step++) {
 		int part = step % STEPS;
 
-		/* By the clock: on a busy machine steps take longer, and the rate is what a test wants to see. */
+		/* By the clock: on a busy machine steps take longer, and the rate is what a test
+		 * wants to see. */
 		for (; appended < (now_ms() - began) / STEP_MS; appended++)
 			append_audit();
 		if (part < PARTS)

@@ -1,5 +1,6 @@
-/* patient.h -- what every patient does besides being ill: it says "ready" when its disease is under way, and goes on until its
- * stdin ends. Programs here are ordinary ones with an ordinary mistake; none knows of the shim. */
+/* patient.h -- what every patient does besides being ill: it says "ready" when its disease is under
+ * way, and goes on until its stdin ends. Programs here are ordinary ones with an ordinary mistake;
+ * none knows of the shim. */
 #ifndef PATIENT_H
 #define PATIENT_H
 
@@ -25,7 +26,7 @@ static inline void ready(void)
 /* Waits so long; false once stdin has ended. */
 static inline bool goes_on(int ms)
 {
-	struct pollfd in = { .fd = 0, .events = POLLIN };
+	struct pollfd in = {.fd = 0, .events = POLLIN};
 
 	return poll(&in, 1, ms) == 0;
 }

@@ -1,5 +1,5 @@
-/* private_mimalloc.c -- a plugin with an allocator of its own, as some Python wheels bring one along: its memory grows and shrinks
- * with none of it going through malloc. */
+/* private_mimalloc.c -- a plugin with an allocator of its own, as some Python wheels bring one
+ * along: its memory grows and shrinks with none of it going through malloc. */
 #include <dlfcn.h>
 
 #include "patient.h"

@@ -1,4 +1,5 @@
-/* shm_memfd.c -- frames of a camera kept in a memfd for other processes: 160 MB of shared memory. */
+/* shm_memfd.c -- frames of a camera kept in a memfd for other processes: 160 MB of shared memory.
+ */
 #include <sys/mman.h>
 
 #include "patient.h"

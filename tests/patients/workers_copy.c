@@ -1,5 +1,5 @@
-/* workers_copy.c -- three workers forked with a table of 60 MB, each of which counts its visits in the table itself: every page is
- * copied for every worker. */
+/* workers_copy.c -- three workers forked with a table of 60 MB, each of which counts its visits in
+ * the table itself: every page is copied for every worker. */
 #include <signal.h>
 #include <sys/prctl.h>
 

@@ -1,4 +1,5 @@
-/* workers_read.c -- the same as it should be: three forked workers that only read the table of 60 MB. */
+/* workers_read.c -- the same as it should be: three forked workers that only read the table of 60
+ * MB. */
 #include <signal.h>
 #include <sys/prctl.h>
 

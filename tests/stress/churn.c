@@ -1,6 +1,7 @@
-/* churn.c SECONDS THREADS -- blocks of every size come, are filled with what only their owner knows, are resized, go to
- * other threads, are checked there and freed; threads die while their blocks live (so that others free them). A page
- * that a purge took too early, or a block given twice, shows as a wrong byte. Prints "N blocks, 0 wrong". */
+/* churn.c SECONDS THREADS -- blocks of every size come, are filled with what only their owner
+ * knows, are resized, go to other threads, are checked there and freed; threads die while their
+ * blocks live (so that others free them). A page that a purge took too early, or a block given
+ * twice, shows as a wrong byte. Prints "N blocks, 0 wrong". */
 #include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,15 +32,21 @@ static uint64_t next(uint64_t *state)
 	return *state;
 }
 
-/* Small ones mostly; now and then a page, a slab, or something that the allocator maps by itself. */
+/* Small ones mostly; now and then a page, a slab, or something that the allocator maps by itself.
+ */
 static size_t some_size(uint64_t *state)
 {
 	uint64_t r = next(state);
 
 	switch (r % 64) {
-	case 0: return (r >> 8) % (4 << 20);
-	case 1: case 2: case 3: return (r >> 8) % 200000;
-	default: return (r >> 8) % 3000;
+	case 0:
+		return (r >> 8) % (4 << 20);
+	case 1:
+	case 2:
+	case 3:
+		return (r >> 8) % 200000;
+	default:
+		return (r >> 8) % 3000;
 	}
 }
 
@@ -61,7 +68,8 @@ static struct block *make(uint64_t *state)
 				atomic_fetch_add(&wrong_count, 1);
 		break;
 	case 1:
-		if (posix_memalign((void **)&block, (size_t)16 << next(state) % 9, sizeof(*block) + bytes) != 0)
+		if (posix_memalign((void **)&block, (size_t)16 << next(state) % 9,
+				   sizeof(*block) + bytes) != 0)
 			block = NULL;
 		break;
 	default:
@@ -136,7 +144,7 @@ static void *keep_alive(void *argument)
 int main(int argc, char **argv)
 {
 	long seconds = argc > 1 ? atol(argv[1]) : 5, threads = argc > 2 ? atol(argv[2]) : 4;
-	struct timespec pause = { 0, 700000000 };
+	struct timespec pause = {0, 700000000};
 	struct timespec start, now;
 	pthread_t workers[64];
 

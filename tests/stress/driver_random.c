@@ -1,6 +1,7 @@
-/* driver_random.c -- draws the operations, hands each to its thread and waits for it; see driver_random.h.
- * Arguments: trace file, seed, calls [, first episode, operations as ",episode.operation,...,": only these]. Ends with
- * 3 where a call did not return within HANG_S; the trace then ends with this call. */
+/* driver_random.c -- draws the operations, hands each to its thread and waits for it; see
+ * driver_random.h. Arguments: trace file, seed, calls [, first episode, operations as
+ * ",episode.operation,...,": only these]. Ends with 3 where a call did not return within HANG_S;
+ * the trace then ends with this call. */
 #include "driver_random.h"
 
 #include <fcntl.h>
@@ -86,17 +87,18 @@ static void *work(void *number)
 	}
 }
 
-/* On a stack of its own that is never used again: the driver takes a thread for the one that began a capture by the
- * address of its thread-local storage, which lies there. */
+/* On a stack of its own that is never used again: the driver takes a thread for the one that began
+ * a capture by the address of its thread-local storage, which lies there. */
 static void start(unsigned int number)
 {
 	pthread_attr_t attributes;
-	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *stack =
+		mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstack(&attributes, stack, STACK_BYTES);
-	if (stack == MAP_FAILED ||
-	    pthread_create(&workers[number].thread, &attributes, work, (void *)(uintptr_t)number) != 0)
+	if (stack == MAP_FAILED || pthread_create(&workers[number].thread, &attributes, work,
+						  (void *)(uintptr_t)number) != 0)
 		_exit(4);
 	pthread_attr_destroy(&attributes);
 }
@@ -210,7 +212,8 @@ int main(int argc, char **argv)
 
 	if (trace < 0 || ftruncate(trace, RECORDS * sizeof(*records)) != 0)
 		return 2;
-	records = mmap(NULL, RECORDS * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, trace, 0);
+	records = mmap(NULL, RECORDS * sizeof(*records), PROT_READ | PROT_WRITE, MAP_SHARED, trace,
+		       0);
 	if (records == MAP_FAILED)
 		return 2;
 	calls_set_up(seed);

@@ -1,5 +1,5 @@
-/* driver_random_calls.c -- the calls of driver_random.c, and what is known of the objects they made. Only one thread at
- * a time is in here, but for storm_run. */
+/* driver_random_calls.c -- the calls of driver_random.c, and what is known of the objects they
+ * made. Only one thread at a time is in here, but for storm_run. */
 #include "driver_random_model.h"
 
 struct block blocks[BLOCKS];
@@ -12,10 +12,11 @@ int driver_version;
 
 size_t drawn_size(uint32_t what, uint32_t how)
 {
-	static const size_t edges[] = {0,           1,           511,         513,         100ul * MB,
-				       112ul * MB,  150ul * MB,  300ul * MB,  600ul * MB,  899ul * MB,
-				       998ul * MB,  1000ul * MB, 1001ul * MB, 4000ul * MB, (size_t)1 << 40,
-				       SIZE_MAX - 5};
+	static const size_t edges[] = {
+		0,           1,           511,         513,         100ul * MB,
+		112ul * MB,  150ul * MB,  300ul * MB,  600ul * MB,  899ul * MB,
+		998ul * MB,  1000ul * MB, 1001ul * MB, 4000ul * MB, (size_t)1 << 40,
+		SIZE_MAX - 5};
 
 	switch (what % 8) {
 	case 0:
@@ -36,8 +37,8 @@ size_t drawn_size(uint32_t what, uint32_t how)
 	}
 }
 
-/* Freed in stream order: charged until the driver's pool is trimmed, so until the end of the episode for all that is
- * known here. */
+/* Freed in stream order: charged until the driver's pool is trimmed, so until the end of the
+ * episode for all that is known here. */
 static size_t idle_async_bytes[DEVICES];
 
 static int device_of(const struct block *block)
@@ -53,7 +54,8 @@ size_t live_bytes(int device)
 	int i;
 
 	for (i = 0; i < BLOCKS; i++)
-		if ((blocks[i].dptr != 0 || blocks[i].handle != 0) && device_of(&blocks[i]) == device)
+		if ((blocks[i].dptr != 0 || blocks[i].handle != 0) &&
+		    device_of(&blocks[i]) == device)
 			sum += (blocks[i].bytes + 4 * MB) / (2 * MB) * (2 * MB);
 	return sum;
 }
@@ -83,7 +85,8 @@ static void load_kernels(void)
 	cuModuleGetFunction(&kernel_illegal, module, FAKECUDA_KERNEL_ILLEGAL);
 }
 
-/* Everything of the context is gone; one free of what it held says so. Memory of a pool is the device's. */
+/* Everything of the context is gone; one free of what it held says so. Memory of a pool is the
+ * device's. */
 static void forget(int slot)
 {
 	bool is_told = false;
@@ -130,7 +133,8 @@ static void begin_context(int slot)
 			contexts[slot].retained++;
 		return;
 	}
-	if (contexts[slot].context == NULL && TRY(cuCtxCreate_v2, slot, 0, &contexts[slot].context, 0, slot == 4) == OK)
+	if (contexts[slot].context == NULL &&
+	    TRY(cuCtxCreate_v2, slot, 0, &contexts[slot].context, 0, slot == 4) == OK)
 		load_kernels();
 }
 
@@ -226,12 +230,14 @@ static int ask_for(struct block *block)
 
 	switch (block->kind) {
 	case PITCH:
-		return TRY(cuMemAllocPitch_v2, bytes / 64, 64, &block->dptr, &pitch, bytes / 64, 64, 4);
+		return TRY(cuMemAllocPitch_v2, bytes / 64, 64, &block->dptr, &pitch, bytes / 64, 64,
+			   4);
 	case MANAGED:
 		return TRY(cuMemAllocManaged, bytes, 0, &block->dptr, bytes, 1);
 	case ASYNC:
-		return driver_version < 11020 ? NOT_SUPPORTED
-					      : TRY(cuMemAllocAsync, bytes, 0, &block->dptr, bytes, NULL);
+		return driver_version < 11020
+			       ? NOT_SUPPORTED
+			       : TRY(cuMemAllocAsync, bytes, 0, &block->dptr, bytes, NULL);
 	case PINNED:
 		block->bytes = bytes % (8 * MB);
 		if (TRY(cuMemHostAlloc, block->bytes, 0, &ptr, block->bytes, 0) != OK)
@@ -252,7 +258,8 @@ static void give_handle_back(int slot)
 {
 	struct block *block = &blocks[slot];
 
-	if (slot % 2 != 0 && block->handle != 0 && TRY(cuMemRelease, slot, block->bytes, block->handle) == OK)
+	if (slot % 2 != 0 && block->handle != 0 &&
+	    TRY(cuMemRelease, slot, block->bytes, block->handle) == OK)
 		block->handle = 0;
 	if (block->dptr != 0) {
 		open_gates();
@@ -260,7 +267,8 @@ static void give_handle_back(int slot)
 		    TRY(cuMemAddressFree, slot, block->bytes, block->dptr, block->bytes) == OK)
 			block->dptr = 0;
 	}
-	if (slot % 2 == 0 && block->handle != 0 && TRY(cuMemRelease, slot, block->bytes, block->handle) == OK)
+	if (slot % 2 == 0 && block->handle != 0 &&
+	    TRY(cuMemRelease, slot, block->bytes, block->handle) == OK)
 		block->handle = 0;
 }
 
@@ -290,11 +298,13 @@ static void give_back(int slot)
 
 static void change_block(const struct draw *draw)
 {
-	static const enum kind kinds[] = {DEVICE, DEVICE, DEVICE,  DEVICE, DEVICE, DEVICE, DEVICE, DEVICE,
-					  DEVICE, PITCH,  MANAGED, ASYNC,  PINNED, HANDLE, MAPPED, DEVICE};
+	static const enum kind kinds[] = {DEVICE, DEVICE, DEVICE, DEVICE, DEVICE,  DEVICE,
+					  DEVICE, DEVICE, DEVICE, PITCH,  MANAGED, ASYNC,
+					  PINNED, HANDLE, MAPPED, DEVICE};
 	const int slot = (int)(draw->a % BLOCKS);
-	struct block fresh = {
-		.kind = kinds[draw->b % 16], .bytes = drawn_size(draw->c, draw->d), .context = current_slot()};
+	struct block fresh = {.kind = kinds[draw->b % 16],
+			      .bytes = drawn_size(draw->c, draw->d),
+			      .context = current_slot()};
 
 	if (blocks[slot].dptr != 0 || blocks[slot].handle != 0)
 		give_back(slot);
@@ -302,8 +312,8 @@ static void change_block(const struct draw *draw)
 		blocks[slot] = fresh;
 }
 
-/* A hoard of the size, freed at once, and a block that fits only where the hoard has gone: threads and captures may be
- * in between. */
+/* A hoard of the size, freed at once, and a block that fits only where the hoard has gone: threads
+ * and captures may be in between. */
 static void hoard(const struct draw *draw)
 {
 	const size_t each = (draw->a % 2 ? 112ul : 60ul) * MB;
@@ -353,7 +363,8 @@ static void misuse(const struct draw *draw)
 		break;
 	case 4:
 		if (block.dptr != 0 && block.kind == DEVICE) {
-			TRY(cuPointerGetAttribute, slot, block.bytes, &value, 9, block.dptr + block.bytes - 1);
+			TRY(cuPointerGetAttribute, slot, block.bytes, &value, 9,
+			    block.dptr + block.bytes - 1);
 			TRY(cuPointerGetAttribute, slot, block.bytes + 1, &value, 9,
 			    block.dptr + (block.bytes + 511) / 512 * 512);
 		}

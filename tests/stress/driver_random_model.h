@@ -1,5 +1,6 @@
-/* driver_random_model.h -- what the drawn calls have made so far: the same in every run whose answers are the same.
- * Under no lock: one thread at a time makes calls, and a storm reads it only. */
+/* driver_random_model.h -- what the drawn calls have made so far: the same in every run whose
+ * answers are the same. Under no lock: one thread at a time makes calls, and a storm reads it only.
+ */
 #ifndef DRIVER_RANDOM_MODEL_H
 #define DRIVER_RANDOM_MODEL_H
 
@@ -39,8 +40,8 @@ size_t drawn_size(uint32_t what, uint32_t how);
 /* What the driver charges a device for what is live, or a little more. */
 size_t live_bytes(int device);
 
-/* driver_random_streams.c: host functions, gates among them (they wait for open_gates, or 400 ms), streams and
- * captures. */
+/* driver_random_streams.c: host functions, gates among them (they wait for open_gates, or 400 ms),
+ * streams and captures. */
 extern bool is_gate_closed, is_gate_blocking;
 void open_gates(void);
 void change_stream(const struct draw *draw);

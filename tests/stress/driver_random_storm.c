@@ -1,5 +1,5 @@
-/* driver_random_storm.c -- four threads that allocate and free at once: only how many calls answered what is compared.
- */
+/* driver_random_storm.c -- four threads that allocate and free at once: only how many calls
+ * answered what is compared. */
 #include "driver_random_model.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,8 @@ static struct {
 	_Atomic bool freed_in[CONTEXTS];
 } storm;
 
-/* One block of each thread is at most largest: all live ones fit with a fifth to spare, or no single one does. */
+/* One block of each thread is at most largest: all live ones fit with a fifth to spare, or no
+ * single one does. */
 bool storm_begin(const struct draw *draw)
 {
 	const size_t limit = (size_t)MEMORY_MB * MB;
@@ -59,14 +60,17 @@ void storm_run(unsigned int thread)
 		dice = dice * 1103515245u + 12345u;
 		storm_free(*place);
 		*place = 0;
-		const size_t bytes = storm.largest == 0 ? (size_t)(MEMORY_MB + 1 + dice % 4096) * MB
-							: 1 + (size_t)(dice >> 4) % (storm.largest - 2 * MB);
+		const size_t bytes = storm.largest == 0
+					     ? (size_t)(MEMORY_MB + 1 + dice % 4096) * MB
+					     : 1 + (size_t)(dice >> 4) % (storm.largest - 2 * MB);
 		const uint64_t start = now_us();
 		result = cuMemAlloc_v2(place, bytes);
 		const unsigned int us = (unsigned int)(now_us() - start);
 		if (us > storm.slowest_us)
 			storm.slowest_us = us;
-		(*(result == OK ? &storm.good : result == OUT_OF_MEMORY ? &storm.full : &storm.other))++;
+		(*(result == OK              ? &storm.good
+		   : result == OUT_OF_MEMORY ? &storm.full
+					     : &storm.other))++;
 		if (result != OK)
 			*place = 0;
 	}

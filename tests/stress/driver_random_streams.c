@@ -1,4 +1,5 @@
-/* driver_random_streams.c -- the drawn calls on streams: work, host functions, captures, and green contexts. */
+/* driver_random_streams.c -- the drawn calls on streams: work, host functions, captures, and green
+ * contexts. */
 #include "driver_random_model.h"
 
 #include <pthread.h>
@@ -28,7 +29,8 @@ static void host_calls_driver(void *call_)
 	uint64_t dptr = 0;
 	size_t free_bytes, total;
 
-	atomic_store(&call->results[0], call->dptr != 0 ? cuMemFree_v2(call->dptr) : cuMemAlloc_v2(&dptr, 4096));
+	atomic_store(&call->results[0],
+		     call->dptr != 0 ? cuMemFree_v2(call->dptr) : cuMemAlloc_v2(&dptr, 4096));
 	atomic_store(&call->results[1], cuMemGetInfo_v2(&free_bytes, &total));
 }
 
@@ -61,7 +63,8 @@ static void close_gate(struct stream *stream, uint64_t slot)
 	/* In a graph it would wait when that is launched, where nobody opens it. */
 	if (stream->captures || is_gate_closed)
 		return;
-	if (TRY(cuLaunchHostFunc, slot, 1, stream->stream, host_waits, (void *)(uintptr_t)gate_round) != OK)
+	if (TRY(cuLaunchHostFunc, slot, 1, stream->stream, host_waits,
+		(void *)(uintptr_t)gate_round) != OK)
 		return;
 	is_gate_closed = true;
 	is_gate_blocking = (stream->flags & NON_BLOCKING) == 0;
@@ -91,7 +94,8 @@ void note_host_calls(void)
 	unsigned int i;
 
 	for (i = 0; i < host_count; i++) {
-		note(host_calls[i].dptr != 0 ? "cuMemFree_v2 in a host function" : "cuMemAlloc_v2 in a host function",
+		note(host_calls[i].dptr != 0 ? "cuMemFree_v2 in a host function"
+					     : "cuMemAlloc_v2 in a host function",
 		     now_us(), host_calls[i].results[0], (uint64_t)host_calls[i].slot, 0);
 		note("cuMemGetInfo_v2 in a host func", now_us(), host_calls[i].results[1], 0, 0);
 	}
@@ -117,7 +121,8 @@ static struct stream *drawn_stream(uint32_t from, uint64_t *slot)
 
 	for (i = 0; i < STREAMS; i++) {
 		*slot = (from + i) % STREAMS;
-		if (streams[*slot].stream != NULL && (streams[*slot].context == context || from % 8 == 7))
+		if (streams[*slot].stream != NULL &&
+		    (streams[*slot].context == context || from % 8 == 7))
 			return &streams[*slot];
 	}
 	*slot = from % STREAMS;
@@ -148,8 +153,8 @@ void launch(const struct draw *draw)
 		break;
 	default:
 		if (kernel_delay != NULL)
-			TRY(cuLaunchKernel, slot, us, kernel_delay, 1, 1, 1, 1, 1, 1, 0, stream->stream, parameters,
-			    NULL);
+			TRY(cuLaunchKernel, slot, us, kernel_delay, 1, 1, 1, 1, 1, 1, 0,
+			    stream->stream, parameters, NULL);
 		break;
 	}
 }
@@ -261,9 +266,10 @@ void green_context(const struct draw *draw)
 	struct CUdevResourceDesc_st *desc = NULL;
 	struct fake_resource resource;
 
-	/* Where nothing else holds the primary context it would be made here, and gone again. The pool is off for good
-	 * after the first one, so only some runs have any. */
-	if (!has_green || driver_version < 12040 || contexts[0].context == NULL || draw->b % 2 != 0 || !end_green())
+	/* Where nothing else holds the primary context it would be made here, and gone again. The
+	 * pool is off for good after the first one, so only some runs have any. */
+	if (!has_green || driver_version < 12040 || contexts[0].context == NULL ||
+	    draw->b % 2 != 0 || !end_green())
 		return;
 	if (TRY(cuDeviceGetDevResource, 0, 0, 0, &resource, 1) == OK &&
 	    TRY(cuDevResourceGenerateDesc, 0, 0, &desc, &resource, 1) == OK)

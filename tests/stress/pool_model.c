@@ -1,10 +1,11 @@
-/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words: captures deaths worker ooms.
- * Prints the result as one line of JSON. */
+/* pool_model.c -- pool_model OPERATIONS THREADS WORDS...: the model of pool_model.h; words:
+ * captures deaths worker ooms. Prints the result as one line of JSON. */
 #include "pool_model.h"
 
 int main(int count, char **arguments)
 {
-	struct model_options options = {.operations = strtoull(arguments[1], NULL, 10), .threads = atoi(arguments[2])};
+	struct model_options options = {.operations = strtoull(arguments[1], NULL, 10),
+					.threads = atoi(arguments[2])};
 	struct model_result result;
 
 	for (int i = 3; i < count; i++) {

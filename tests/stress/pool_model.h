@@ -1,8 +1,10 @@
-/* pool_model.h -- the pool against a model, over a driver whose device is host memory. Threads allocate, free each other's blocks and enqueue
- * work; a thread stands for the GPU and does the work some time later. Whoever gets a block writes a new stamp into it, and work
- * knows the stamp that it was enqueued with: work that finds another one has touched a block that was handed out too early (stale).
- * Around it: a worker that ticks and trims, captures that open and close, a context that dies and is born again, taints,
- * out-of-memory errors that come at random. Used by tests/unit/test_pool_race.c and tests/stress/pool_model.c. */
+/* pool_model.h -- the pool against a model, over a driver whose device is host memory. Threads
+ * allocate, free each other's blocks and enqueue work; a thread stands for the GPU and does the
+ * work some time later. Whoever gets a block writes a new stamp into it, and work knows the stamp
+ * that it was enqueued with: work that finds another one has touched a block that was handed out
+ * too early (stale). Around it: a worker that ticks and trims, captures that open and close, a
+ * context that dies and is born again, taints, out-of-memory errors that come at random. Used by
+ * tests/unit/test_pool_race.c and tests/stress/pool_model.c. */
 #ifndef MT_TEST_POOL_MODEL_H
 #define MT_TEST_POOL_MODEL_H
 
@@ -36,7 +38,8 @@ struct model_options {
 };
 
 struct model_result {
-	uint64_t operations, stale, wrongs, ledger_blocks, ledger_events, hits, driver_allocs, captures, deaths, retries, work;
+	uint64_t operations, stale, wrongs, ledger_blocks, ledger_events, hits, driver_allocs,
+		captures, deaths, retries, work;
 };
 
 /* A device block: its memory is this much of it. */
@@ -68,7 +71,8 @@ static struct model {
 	struct CUevent_st events[MODEL_EVENTS];
 	pthread_mutex_t lock; /* of the two stacks of holes */
 	uint32_t node_holes[MODEL_NODES], nodes_left, event_holes[MODEL_EVENTS], events_left;
-	_Atomic uint64_t next_stamp, stale, wrongs, driver_allocs, captures_count, deaths_count, done, work;
+	_Atomic uint64_t next_stamp, stale, wrongs, driver_allocs, captures_count, deaths_count,
+		done, work;
 	_Atomic bool is_over, is_capturing;
 	_Atomic(struct model_node *) mailbox[64];
 	struct model_options options;
@@ -124,7 +128,8 @@ static void model_enqueue(struct CUctx_st *context, struct model_node *node)
 	if (context->is_alive && !context->is_closing) {
 		if (context->issued - context->done == MODEL_QUEUE)
 			model_do(context, MODEL_QUEUE / 8);
-		context->queue[context->issued++ % MODEL_QUEUE] = (struct model_work){node, atomic_load(&node->stamp)};
+		context->queue[context->issued++ % MODEL_QUEUE] =
+			(struct model_work){node, atomic_load(&node->stamp)};
 		atomic_fetch_add(&model.work, 1);
 	}
 	pthread_mutex_unlock(&context->lock);
@@ -174,7 +179,8 @@ static int model_free(uint64_t dptr)
 		return MT_CU_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&model.lock);
-	model.node_holes[model.nodes_left++] = (uint32_t)(((char *)node - model.memory) / MODEL_NODE);
+	model.node_holes[model.nodes_left++] =
+		(uint32_t)(((char *)node - model.memory) / MODEL_NODE);
 	pthread_mutex_unlock(&model.lock);
 	return MT_CU_SUCCESS;
 }
@@ -235,7 +241,8 @@ static int model_record(struct CUctx_st *context, struct CUevent_st *event)
 {
 	model_unsafe("an event is recorded during a capture");
 	pthread_mutex_lock(&context->lock);
-	if (!context->is_alive || !atomic_load(&event->is_alive) || atomic_load(&event->context) != context)
+	if (!context->is_alive || !atomic_load(&event->is_alive) ||
+	    atomic_load(&event->context) != context)
 		model_wrong("a dead or foreign event is recorded");
 	atomic_store(&event->mark, context->issued);
 	pthread_mutex_unlock(&context->lock);
@@ -261,7 +268,9 @@ static int model_query(struct CUevent_st *event)
 static bool model_get(struct model_node **out, struct CUctx_st *context)
 {
 	/* Sizes that come again, some of which may stand in for each other. */
-	static const size_t sizes[] = {512, 4096, 4097, 65536, 1 << 20, (1 << 20) + 1, 3 << 20, (3 << 20) + 70000, 50 << 20};
+	static const size_t sizes[] = {512,     4096,          4097,    65536,
+				       1 << 20, (1 << 20) + 1, 3 << 20, (3 << 20) + 70000,
+				       50 << 20};
 	struct model_node *node;
 	uint64_t dptr;
 	int result;
@@ -299,7 +308,8 @@ static void model_step(struct model_node **live, unsigned *count)
 	uint64_t choice = model_random() % 16;
 
 	if (choice < 6 && *count < MODEL_LIVE) {
-		*count += model_get(&live[*count], &model.contexts[model_random() % (MODEL_CONTEXTS - 1)]);
+		*count += model_get(&live[*count],
+				    &model.contexts[model_random() % (MODEL_CONTEXTS - 1)]);
 	} else if (choice < 11 && *count > 0) {
 		unsigned victim = (unsigned)(model_random() % *count);
 
@@ -308,13 +318,15 @@ static void model_step(struct model_node **live, unsigned *count)
 	} else if (choice < 12 && *count > 0) {
 		/* Into another thread's hands, in exchange for what lies there. */
 		unsigned slot = (unsigned)(model_random() % *count);
-		struct model_node *got = atomic_exchange(&model.mailbox[model_random() % 64], live[slot]);
+		struct model_node *got =
+			atomic_exchange(&model.mailbox[model_random() % 64], live[slot]);
 
 		live[slot] = got;
 		if (!got)
 			live[slot] = live[--*count];
 	} else if (*count > 0) {
-		model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS], live[model_random() % *count]);
+		model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS],
+			      live[model_random() % *count]);
 	}
 }
 
@@ -364,11 +376,13 @@ static void *model_worker(void *data)
 	for (unsigned round = 1; !atomic_load(&model.is_over); round++) {
 		struct mt_pool_usage usage;
 
-		(void)mt_pool_tick(mt_os_now_ns() + (round % 8 == 0 ? 10 * MT_NS_PER_S : 0), 16, &next_ms);
+		(void)mt_pool_tick(mt_os_now_ns() + (round % 8 == 0 ? 10 * MT_NS_PER_S : 0), 16,
+				   &next_ms);
 		if (round % 64 == 0)
 			(void)mt_pool_trim();
 		mt_pool_usage((int)(round & 1), &usage);
-		if (usage.allocated_bytes >> 50 || usage.idle_bytes >> 50 || usage.pending_bytes >> 50)
+		if (usage.allocated_bytes >> 50 || usage.idle_bytes >> 50 ||
+		    usage.pending_bytes >> 50)
 			model_wrong("a figure under zero");
 		model_nap(300);
 	}
@@ -393,7 +407,8 @@ static void *model_capturer(void *data)
 	return NULL;
 }
 
-/* The last context: used, synchronised, destroyed, born again with the same handle. Its blocks are this thread's alone. */
+/* The last context: used, synchronised, destroyed, born again with the same handle. Its blocks are
+ * this thread's alone. */
 static void model_die(struct CUctx_st *context)
 {
 	pthread_mutex_lock(&context->lock);
@@ -407,7 +422,8 @@ static void model_die(struct CUctx_st *context)
 	pthread_mutex_unlock(&context->lock);
 	pthread_mutex_lock(&model.lock);
 	for (uint32_t i = 0; i < MODEL_EVENTS; i++)
-		if (atomic_load(&model.events[i].context) == context && atomic_exchange(&model.events[i].is_alive, false))
+		if (atomic_load(&model.events[i].context) == context &&
+		    atomic_exchange(&model.events[i].is_alive, false))
 			model.event_holes[model.events_left++] = i;
 	for (uint32_t i = 0; i < MODEL_NODES; i++) {
 		struct model_node *node = model_node_at(i);
@@ -446,7 +462,8 @@ static void *model_mortal(void *data)
 			else if (count > 0)
 				model_put(live[--count]);
 			if (count > 0)
-				model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS], live[0]);
+				model_enqueue(&model.contexts[model_random() % MODEL_CONTEXTS],
+					      live[0]);
 		}
 		/* What still touches its blocks elsewhere is done before it goes. */
 		for (int i = 0; i < MODEL_CONTEXTS; i++)
@@ -476,7 +493,8 @@ static struct mt_driver model_driver(void)
 static void model_begin(const struct model_options *options)
 {
 	model.options = *options;
-	model.memory = mmap(NULL, (size_t)MODEL_NODES * MODEL_NODE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	model.memory = mmap(NULL, (size_t)MODEL_NODES * MODEL_NODE, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_mutex_init(&model.lock, NULL);
 	for (int i = 0; i < MODEL_CONTEXTS; i++) {
 		pthread_mutex_init(&model.contexts[i].lock, NULL);
@@ -546,7 +564,8 @@ static inline struct model_result model_run(const struct model_options *options)
 		pthread_join(others[i], NULL);
 	model_seed = 1;
 	model_end(&result);
-	result.operations = options->operations / (uint64_t)options->threads * (uint64_t)options->threads;
+	result.operations =
+		options->operations / (uint64_t)options->threads * (uint64_t)options->threads;
 	result.stale = model.stale;
 	result.wrongs = model.wrongs;
 	result.driver_allocs = model.driver_allocs;

@@ -1,9 +1,11 @@
-/* storm.c SECONDS THREADS FORKERS -- everything that a process can do to a shim at once. Threads come and go and hand each other
- * blocks whose every 61st byte only their maker knows; others fork. A child finds the blocks that lay about in its parent, changed
- * by nobody; it goes on with threads of its own, forks again, execs this program again, spawns another, trims, or ends at once, and
- * is waited for. One thread sets, resets and ignores the handler of the cleanup signal, which others send from outside.
- * What happened is counted in a file that all processes of the tree map (STORM_COUNTS, a descriptor). A line on stdout a second
- * says that it is alive; the last one, "over". Ends with 1 if a byte was wrong or a child did not end well. */
+/* storm.c SECONDS THREADS FORKERS -- everything that a process can do to a shim at once. Threads
+ * come and go and hand each other blocks whose every 61st byte only their maker knows; others fork.
+ * A child finds the blocks that lay about in its parent, changed by nobody; it goes on with threads
+ * of its own, forks again, execs this program again, spawns another, trims, or ends at once, and is
+ * waited for. One thread sets, resets and ignores the handler of the cleanup signal, which others
+ * send from outside. What happened is counted in a file that all processes of the tree map
+ * (STORM_COUNTS, a descriptor). A line on stdout a second says that it is alive; the last one,
+ * "over". Ends with 1 if a byte was wrong or a child did not end well. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>
@@ -23,14 +25,16 @@
 
 #include "mtshim.h"
 
-#define MAILBOXES  512
-#define CHILD_S    60 /* a child that takes longer has hung: SIGALRM ends it, and it did not end well */
-#define INIT       4000
-#define STEP       61
+#define MAILBOXES 512
+/* a child that takes longer has hung: SIGALRM ends it, and it did not end well */
+#define CHILD_S 60
+#define INIT    4000
+#define STEP    61
 
 /* In the order of names_of_counts in storm.py. */
 struct counts {
-	_Atomic uint64_t forks, execs, spawns, threads, blocks, handled, trims, cleanups, wrong, bad_children;
+	_Atomic uint64_t forks, execs, spawns, threads, blocks, handled, trims, cleanups, wrong,
+		bad_children;
 };
 
 struct block {
@@ -62,9 +66,14 @@ static size_t some_size(uint64_t *state)
 	uint64_t r = next(state);
 
 	switch (r % 64) {
-	case 0: return (r >> 8) % (1 << 20);
-	case 1: case 2: case 3: return (r >> 8) % 100000;
-	default: return (r >> 8) % 3000;
+	case 0:
+		return (r >> 8) % (1 << 20);
+	case 1:
+	case 2:
+	case 3:
+		return (r >> 8) % 100000;
+	default:
+		return (r >> 8) % 3000;
 	}
 }
 
@@ -76,7 +85,8 @@ static unsigned char byte_at(uint64_t seed, size_t at)
 static struct block *make(uint64_t *state)
 {
 	size_t bytes = some_size(state);
-	struct block *block = next(state) % 4 ? malloc(sizeof(*block) + bytes) : calloc(1, sizeof(*block) + bytes);
+	struct block *block = next(state) % 4 ? malloc(sizeof(*block) + bytes)
+					      : calloc(1, sizeof(*block) + bytes);
 
 	if (!block)
 		abort();
@@ -155,7 +165,8 @@ static void *keep_alive(void *number)
 	pthread_t thread;
 
 	for (uintptr_t init = 1; !atomic_load(&over); init++)
-		if (pthread_create(&thread, NULL, live, (void *)((uintptr_t)number * 1000003 + init)) == 0)
+		if (pthread_create(&thread, NULL, live,
+				   (void *)((uintptr_t)number * 1000003 + init)) == 0)
 			pthread_join(thread, NULL);
 	return NULL;
 }
@@ -201,7 +212,8 @@ static _Noreturn void leave(int status)
 	struct mt_stats now = {.size_bytes = sizeof(now)};
 
 	if (ask_stats && ask_stats(&now) == 0)
-		atomic_fetch_add(&counts->cleanups, now.purge_count + now.light_count + now.heavy_count);
+		atomic_fetch_add(&counts->cleanups,
+				 now.purge_count + now.light_count + now.heavy_count);
 	if (status == 0 && getpid() % 2)
 		exit(0);
 	_exit(status);
@@ -214,7 +226,8 @@ static void wait_for(pid_t child)
 	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
 		;
 	if (status != 0) {
-		dprintf(STDERR_FILENO, "storm: child %d ended with %x\n", (int)child, (unsigned)status);
+		dprintf(STDERR_FILENO, "storm: child %d ended with %x\n", (int)child,
+			(unsigned)status);
 		atomic_fetch_add(&counts->bad_children, 1);
 	}
 }
@@ -345,7 +358,8 @@ static void begin(void)
 
 	*(void **)(void *)&ask_stats = dlsym(RTLD_DEFAULT, "mt_stats");
 	*(void **)(void *)&trim = dlsym(RTLD_DEFAULT, "mt_trim");
-	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED, number ? atoi(number) : -1, 0);
+	counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED,
+		      number ? atoi(number) : -1, 0);
 	if (counts == MAP_FAILED)
 		exit(2);
 	sigemptyset(&usr1);

@@ -23,7 +23,7 @@ static inline void hear(const char *line)
 /* Parses an environment of up to three entries. */
 static inline struct mt_config parsed(const char *one, const char *two, const char *three)
 {
-	const char *const list[] = { "PATH=/bin", one, two, three, NULL };
+	const char *const list[] = {"PATH=/bin", one, two, three, NULL};
 	struct mt_config config;
 
 	memset(&config, 0xa5, sizeof(config));

@@ -1,5 +1,6 @@
-/* entries_doubles.h -- what stands around the wrappers of entry/cuda*.c in their unit tests: a driver that writes down each call, and
- * a pool, a gate and a report that do the same. What happened is one line of words in `story`. */
+/* entries_doubles.h -- what stands around the wrappers of entry/cuda*.c in their unit tests: a
+ * driver that writes down each call, and a pool, a gate and a report that do the same. What
+ * happened is one line of words in `story`. */
 #ifndef ENTRIES_DOUBLES_H
 #define ENTRIES_DOUBLES_H
 
@@ -16,20 +17,20 @@
 #include "gpu/pool.h"
 #include "gpu/oom.h"
 
-#define UNUSED __attribute__((unused))
+#define UNUSED  __attribute__((unused))
 #define DPTR    0x7000000000ull /* what an allocation answers */
 #define CURRENT ((struct CUctx_st *)0xc0)
 #define PRIMARY ((struct CUctx_st *)0xc1)
 
 #define ARGUMENTS 11 /* of cuLaunchKernel, which has the most */
-typedef int (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
-		      uint64_t);
+typedef int (*any_fn)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+		      uint64_t, uint64_t, uint64_t, uint64_t);
 
 static char backoff[4096];
 static bool is_on = true;
 static bool has_driver = true;
 static uint64_t seen[ARGUMENTS]; /* arguments of the last call of a wrapped function */
-static int script[8];    /* what calls of wrapped functions answer, in turn; then success */
+static int script[8];            /* what calls of wrapped functions answer, in turn; then success */
 static unsigned script_at;
 
 /* Of the pool's double. */
@@ -40,7 +41,8 @@ static uint64_t cached_bytes;
 static bool capture_is_open;
 static int primary_is_active = 1;
 static int devices = 1;
-static struct CUctx_st *made_context = (struct CUctx_st *)0xcc; /* which the pool knows to be the program's own */
+/* which the pool knows to be the program's own */
+static struct CUctx_st *made_context = (struct CUctx_st *)0xcc;
 static unsigned knows_current;
 
 static void tell(const char *word)
@@ -59,7 +61,8 @@ static int called(const char *name, const uint64_t given[ARGUMENTS])
 	memcpy(seen, given, sizeof(seen));
 	if (result != MT_CU_SUCCESS)
 		return result;
-	if (strstr(name, "Alloc") || strstr(name, "Create") || strstr(name, "OpenMem") || strstr(name, "FromGreen")) {
+	if (strstr(name, "Alloc") || strstr(name, "Create") || strstr(name, "OpenMem") ||
+	    strstr(name, "FromGreen")) {
 		if (given[0] > 4096 && !strstr(name, "Green"))
 			*(uint64_t *)(uintptr_t)given[0] = DPTR;
 		if (strcmp(name, "cuMemAllocPitch_v2") == 0 && given[1] > 4096)
@@ -76,21 +79,24 @@ static int called(const char *name, const uint64_t given[ARGUMENTS])
 			*(uint64_t *)(uintptr_t)given[0] = DPTR;
 		if (given[1] > 4096)
 			*(uint64_t *)(uintptr_t)given[1] = 4096;
-	} else if (strcmp(name, "cuPointerGetAttribute") == 0 && given[1] == MT_CU_POINTER_RANGE_SIZE) {
+	} else if (strcmp(name, "cuPointerGetAttribute") == 0 &&
+		   given[1] == MT_CU_POINTER_RANGE_SIZE) {
 		*(uint64_t *)(uintptr_t)given[0] = 4096;
-	} else if (strcmp(name, "cuPointerGetAttribute") == 0 && given[1] == MT_CU_POINTER_DEVICE_ORDINAL) {
+	} else if (strcmp(name, "cuPointerGetAttribute") == 0 &&
+		   given[1] == MT_CU_POINTER_DEVICE_ORDINAL) {
 		*(int *)(uintptr_t)given[0] = 1;
 	}
 	return result;
 }
 
-#define X(name, parameters)                                                                                            \
-	static int real_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g,       \
-			       uint64_t h, uint64_t i, uint64_t j, uint64_t k)                                         \
-	{                                                                                                              \
-		const uint64_t given[ARGUMENTS] = {a, b, c, d, e, f, g, h, i, j, k};                                   \
-                                                                                                                       \
-		return called(#name, given);                                                                           \
+#define X(name, parameters)                                                                        \
+	static int real_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,         \
+			       uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j,         \
+			       uint64_t k)                                                         \
+	{                                                                                          \
+		const uint64_t given[ARGUMENTS] = {a, b, c, d, e, f, g, h, i, j, k};               \
+                                                                                                   \
+		return called(#name, given);                                                       \
 	}
 MT_DRIVER_WRAPPED(X)
 #undef X
@@ -105,7 +111,8 @@ static int get_state(int device UNUSED, unsigned int *flags, int *active)
 static int retain(struct CUctx_st **context, int device)
 {
 	if ((uintptr_t)context < 4096) /* a number, from a test that hands arguments on */
-		return real_cuDevicePrimaryCtxRetain((uint64_t)(uintptr_t)context, (uint64_t)device, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+		return real_cuDevicePrimaryCtxRetain((uint64_t)(uintptr_t)context, (uint64_t)device,
+						     0, 0, 0, 0, 0, 0, 0, 0, 0);
 	*context = PRIMARY;
 	return 0;
 }
@@ -141,10 +148,14 @@ static int is_capturing(struct CUstream_st *stream, int *status)
 
 #define X(name, parameters) .name = (int(*) parameters)(void (*)(void))real_##name,
 static struct mt_driver driver_table = {
-	MT_DRIVER_WRAPPED(X)
-	.cuDevicePrimaryCtxGetState = get_state, .cuCtxGetCurrent = get_current,
-	.cuCtxGetDevice = get_device, .cuDeviceGetCount = get_count, .cuCtxPushCurrent_v2 = push,
-	.cuCtxPopCurrent_v2 = pop, .cuStreamIsCapturing = is_capturing, .cuStreamIsCapturing_ptsz = is_capturing,
+	MT_DRIVER_WRAPPED(X).cuDevicePrimaryCtxGetState = get_state,
+	.cuCtxGetCurrent = get_current,
+	.cuCtxGetDevice = get_device,
+	.cuDeviceGetCount = get_count,
+	.cuCtxPushCurrent_v2 = push,
+	.cuCtxPopCurrent_v2 = pop,
+	.cuStreamIsCapturing = is_capturing,
+	.cuStreamIsCapturing_ptsz = is_capturing,
 };
 #undef X
 
@@ -229,7 +240,8 @@ struct mt_block *mt_pool_context_dies(struct CUctx_st *context UNUSED)
 	(void)by_pool("context-dies", 0);
 	return NULL;
 }
-void mt_pool_context_died(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED, bool is_over)
+void mt_pool_context_died(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED,
+			  bool is_over)
 {
 	(void)by_pool(is_over ? "context-died" : "context-lives", 0);
 }
@@ -322,12 +334,13 @@ void mt_capture_before_begin(void)
 {
 	(void)by_pool("gate-up", 0);
 }
-void mt_capture_after_begin(const struct mt_driver *driver UNUSED, struct CUstream_st *stream UNUSED, bool is_ptsz, int result)
+void mt_capture_after_begin(const struct mt_driver *driver UNUSED,
+			    struct CUstream_st *stream UNUSED, bool is_ptsz, int result)
 {
 	(void)by_pool(result == 0 ? (is_ptsz ? "begun-ptsz" : "begun") : "gate-down", 0);
 }
-void mt_capture_after_end(const struct mt_driver *driver UNUSED, struct CUstream_st *stream UNUSED, bool is_ptsz,
-			  int result UNUSED)
+void mt_capture_after_end(const struct mt_driver *driver UNUSED, struct CUstream_st *stream UNUSED,
+			  bool is_ptsz, int result UNUSED)
 {
 	(void)by_pool(is_ptsz ? "ended-ptsz" : "ended", 0);
 }
@@ -359,12 +372,14 @@ void mt_oom_note_success(uint64_t bytes, int device)
 	snprintf(word, sizeof(word), "success(%llu,%d)", (unsigned long long)bytes, device);
 	(void)by_pool(word, 0);
 }
-void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes, uint64_t total_bytes)
+void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
+		 uint64_t total_bytes)
 {
 	char word[160];
 
-	snprintf(word, sizeof(word), "report(%s,%llu,%d,%llu,%llu)", function, (unsigned long long)asked_bytes, device,
-		 (unsigned long long)free_bytes, (unsigned long long)total_bytes);
+	snprintf(word, sizeof(word), "report(%s,%llu,%d,%llu,%llu)", function,
+		 (unsigned long long)asked_bytes, device, (unsigned long long)free_bytes,
+		 (unsigned long long)total_bytes);
 	(void)by_pool(word, 0);
 }
 

@@ -1,7 +1,8 @@
-/* policy_sim.h -- a program, its allocator and the worker's clock, as far as worker/policy can see them; for
- * test_policy*.c. The heap keeps what is freed (no decay), takes from that first, and faults for the rest, page by page,
- * while time passes. Beside it stands the same heap never purged: what the purged one faults more is what purging has
- * cost the program, found without believing the policy's own count. */
+/* policy_sim.h -- a program, its allocator and the worker's clock, as far as worker/policy can see
+ * them; for test_policy*.c. The heap keeps what is freed (no decay), takes from that first, and
+ * faults for the rest, page by page, while time passes. Beside it stands the same heap never
+ * purged: what the purged one faults more is what purging has cost the program, found without
+ * believing the policy's own count. */
 #ifndef MT_POLICY_SIM_H
 #define MT_POLICY_SIM_H
 
@@ -11,13 +12,14 @@
 #include "sys/os.h"
 #include "purge/policy.h"
 
-#define MIB(n)      ((uint64_t)(n) * MT_MIB)
-#define MS(n)       ((uint64_t)(n) * MT_NS_PER_MS)
-#define SECONDS(n)  ((uint64_t)(n) * MT_NS_PER_S)
+#define MIB(n)      ((uint64_t)(n)*MT_MIB)
+#define MS(n)       ((uint64_t)(n)*MT_NS_PER_MS)
+#define SECONDS(n)  ((uint64_t)(n)*MT_NS_PER_S)
 #define PAGE        4096ull
 #define FILE_BYTES  MIB(24) /* resident, but no heap */
 #define OTHER_BYTES MIB(4)  /* anonymous, but no heap */
-#define PURGE_SHARE 6       /* a purge costs a sixth of the faults that follow it: measured, see policy.c */
+/* a purge costs a sixth of the faults that follow it: measured, see policy.c */
+#define PURGE_SHARE 6
 
 struct sim {
 	struct mt_policy policy;
@@ -25,16 +27,17 @@ struct sim {
 	uint64_t now_ns, tick_at_ns;
 	uint64_t live_bytes, dirty_bytes, allocated_bytes, faults_count, cpu_ns, system_ns;
 	uint64_t gpu_live_bytes;
-	uint64_t unpurged_bytes;      /* resident heap of the twin that is never purged */
-	uint64_t fault_ns;            /* what a fault really costs */
-	uint64_t stuck_bytes;         /* dirty, but not returned by any purge */
-	uint64_t threads;             /* that run while time passes */
-	uint64_t jitter;              /* state of the tick's unpunctuality; 0: punctual */
+	uint64_t unpurged_bytes; /* resident heap of the twin that is never purged */
+	uint64_t fault_ns;       /* what a fault really costs */
+	uint64_t stuck_bytes;    /* dirty, but not returned by any purge */
+	uint64_t threads;        /* that run while time passes */
+	uint64_t jitter;         /* state of the tick's unpunctuality; 0: punctual */
 	/* what happened */
 	uint64_t purge_at_ns, purge_bytes; /* the last one */
 	enum mt_reason reason;
 	uint64_t purges_count, rounds_count, ticks_count, asked_count, usage_count;
-	uint64_t cost_ns, dearest_ns; /* purges and the faults they caused, in wall time; one purge with its faults */
+	/* purges and the faults they caused, in wall time; one purge with its faults */
+	uint64_t cost_ns, dearest_ns;
 	struct mt_plan plan;
 };
 
@@ -120,7 +123,8 @@ static inline void sim_tick(struct sim *sim)
 	sim->tick_at_ns = sim->now_ns + sim->plan.next_tick_ns;
 	if (sim->jitter) {
 		sim->jitter = sim->jitter * 6364136223846793005ull + 1442695040888963407ull;
-		sim->tick_at_ns += sim->plan.next_tick_ns * (sim->jitter >> 56) / 2560; /* up to a tenth late */
+		/* up to a tenth late */
+		sim->tick_at_ns += sim->plan.next_tick_ns * (sim->jitter >> 56) / 2560;
 	}
 }
 
@@ -158,7 +162,8 @@ static inline void sim_take(struct sim *sim, uint64_t bytes)
 	sim->faults_count += fresh / PAGE;
 	sim->system_ns += fresh / PAGE * sim->fault_ns;
 	/* Threads that run at the same time take their faults at the same time. */
-	sim->cost_ns += (fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns / sim->threads;
+	sim->cost_ns +=
+		(fresh - (twin < fresh ? twin : fresh)) / PAGE * sim->fault_ns / sim->threads;
 	sim_pass(sim, fresh / PAGE * sim->fault_ns / sim->threads);
 }
 

@@ -1,7 +1,9 @@
-/* pool_driver.h -- a driver for tests of the pool, without a device and with the time of a script: work is a number that each context counts up
- * (`issue`), and it is done when the test says so (`finish`). It keeps a ledger of what was allocated and refuses what a real driver
- * refuses; what no caller of it may do (an event recorded while a capture is open, a handle that is dead) it counts in `wrongs`.
- * Any call can be made to fail: the Nth of all (fail_at), or each of one function (fail_of). One lock, any thread. */
+/* pool_driver.h -- a driver for tests of the pool, without a device and with the time of a script:
+ * work is a number that each context counts up (`issue`), and it is done when the test says so
+ * (`finish`). It keeps a ledger of what was allocated and refuses what a real driver refuses; what
+ * no caller of it may do (an event recorded while a capture is open, a handle that is dead) it
+ * counts in `wrongs`. Any call can be made to fail: the Nth of all (fail_at), or each of one
+ * function (fail_of). One lock, any thread. */
 #ifndef MT_TEST_POOL_DRIVER_H
 #define MT_TEST_POOL_DRIVER_H
 
@@ -27,7 +29,7 @@ enum fake_call {
 #define X(name, parameters) FAKE_##name,
 	MT_DRIVER_FUNCTIONS(X)
 #undef X
-	FAKE_CALLS
+		FAKE_CALLS
 };
 
 struct CUctx_st {
@@ -62,7 +64,8 @@ static struct fake {
 	int fail_of_code;
 	_Atomic bool is_capturing;
 	void (*on_call)(enum fake_call call); /* at the start of each, no lock held */
-	bool same_address; /* each allocation gets the address of the last one: contexts that died unseen */
+	/* each allocation gets the address of the last one: contexts that died unseen */
+	bool same_address;
 } fake = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_base = 0x7f0000000000, .capacity = 1ull << 40};
 
 static __thread struct CUctx_st *fake_stack[8];
@@ -85,11 +88,11 @@ static int fake_enter(enum fake_call call)
 	return fake.fail_of_code && call == fake.fail_of ? fake.fail_of_code : 0;
 }
 
-#define FAKE_ENTER(name)                                \
-	do {                                            \
-		int fails_ = fake_enter(FAKE_##name);   \
-		if (fails_)                             \
-			return fails_;                  \
+#define FAKE_ENTER(name)                                                                           \
+	do {                                                                                       \
+		int fails_ = fake_enter(FAKE_##name);                                              \
+		if (fails_)                                                                        \
+			return fails_;                                                             \
 	} while (0)
 
 static void fake_wrong(const char *what)
@@ -220,7 +223,8 @@ static int fake_cuEventCreate(struct CUevent_st **event, unsigned int flags)
 	for (unsigned i = 0; i < FAKE_EVENTS; i++) {
 		if (fake.events[i].is_alive)
 			continue;
-		fake.events[i] = (struct CUevent_st){.context = fake_stack[fake_depth], .is_alive = true};
+		fake.events[i] =
+			(struct CUevent_st){.context = fake_stack[fake_depth], .is_alive = true};
 		fake.highest_event = i >= fake.highest_event ? i + 1 : fake.highest_event;
 		*event = &fake.events[i];
 		result = MT_CU_SUCCESS;

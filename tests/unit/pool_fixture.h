@@ -1,5 +1,5 @@
-/* pool_fixture.h -- how tests of the pool begin and end: two contexts on two devices, the first one current, and blocks that
- * are taken and freed as the program's own calls take and free them. */
+/* pool_fixture.h -- how tests of the pool begin and end: two contexts on two devices, the first one
+ * current, and blocks that are taken and freed as the program's own calls take and free them. */
 #ifndef MT_POOL_FIXTURE_H
 #define MT_POOL_FIXTURE_H
 

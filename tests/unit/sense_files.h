@@ -1,4 +1,5 @@
-/* sense_files.h -- a root of its own for each test of sense/, below which it writes the files of /proc and /sys that it needs. */
+/* sense_files.h -- a root of its own for each test of sense/, below which it writes the files of
+ * /proc and /sys that it needs. */
 #ifndef SENSE_FILES_H
 #define SENSE_FILES_H
 
@@ -61,7 +62,8 @@ static UNUSED void put_bytes(const char *path, const void *bytes, size_t length)
 	cr_assert_eq(fclose(file), 0);
 }
 
-static UNUSED __attribute__((format(printf, 2, 3))) void put(const char *path, const char *format, ...)
+static UNUSED __attribute__((format(printf, 2, 3))) void put(const char *path, const char *format,
+							     ...)
 {
 	static char text[65536];
 	va_list list;

@@ -1,5 +1,5 @@
-/* test_account.c -- account: sums over threads that live, hand over, die, and are left behind by fork. Each test is a
- * process of its own, and so begins with no key taken and nothing counted. */
+/* test_account.c -- account: sums over threads that live, hand over, die, and are left behind by
+ * fork. Each test is a process of its own, and so begins with no key taken and nothing counted. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -36,10 +36,12 @@ static void expect_totals(uint64_t allocated, uint64_t freed, uint64_t threads)
 {
 	struct mt_account_totals now = totals();
 
-	cr_expect_eq(now.allocated_bytes, allocated, "allocated %llu", (unsigned long long)now.allocated_bytes);
+	cr_expect_eq(now.allocated_bytes, allocated, "allocated %llu",
+		     (unsigned long long)now.allocated_bytes);
 	cr_expect_eq(now.freed_bytes, freed, "freed %llu", (unsigned long long)now.freed_bytes);
 	cr_expect_eq(now.live_bytes, allocated > freed ? allocated - freed : 0);
-	cr_expect_eq(now.threads_count, threads, "%llu threads", (unsigned long long)now.threads_count);
+	cr_expect_eq(now.threads_count, threads, "%llu threads",
+		     (unsigned long long)now.threads_count);
 }
 
 Test(account, knows_nothing_before_it_is_started)
@@ -51,7 +53,8 @@ Test(account, knows_nothing_before_it_is_started)
 	cr_expect_eq(out.allocated_bytes, 1, "left as it was");
 }
 
-static bool read_of_who_never_began(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+static bool read_of_who_never_began(const void *counters, uint64_t *out_allocated,
+				    uint64_t *out_freed)
 {
 	(void)counters;
 	(void)out_allocated;
@@ -346,7 +349,8 @@ static int look_in_child(uint64_t allocated, uint64_t freed)
 	if (pthread_create(&thread, NULL, only_free, (void *)(uintptr_t)20) != 0)
 		return 3;
 	pthread_join(thread, NULL);
-	if (!mt_account_read(&now) || now.allocated_bytes != allocated + 50 || now.freed_bytes != freed + 20)
+	if (!mt_account_read(&now) || now.allocated_bytes != allocated + 50 ||
+	    now.freed_bytes != freed + 20)
 		return 4;
 	return now.threads_count == 1 ? 0 : 5;
 }
@@ -381,7 +385,8 @@ Test(account, a_forked_child_keeps_the_sums_and_none_of_the_threads)
 
 /* ---- reading while others count ---- */
 
-/* ThreadSanitizer rightly says that the owner's plain addition is no atomic store: account.h says why. */
+/* ThreadSanitizer rightly says that the owner's plain addition is no atomic store: account.h says
+ * why. */
 #ifndef __SANITIZE_THREAD__
 static _Atomic bool done;
 
@@ -404,7 +409,8 @@ static void *read_always(void *unused)
 	while (!atomic_load(&done)) {
 		struct mt_account_totals now = totals();
 
-		cr_expect_geq(now.allocated_bytes, seen, "what was counted is never lost, also while threads die");
+		cr_expect_geq(now.allocated_bytes, seen,
+			      "what was counted is never lost, also while threads die");
 		seen = now.allocated_bytes;
 	}
 	return NULL;

@@ -1,14 +1,16 @@
-/* test_adaptive.c -- worker/adaptive rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round ends, and the step after each. */
+/* test_adaptive.c -- worker/adaptive rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round ends,
+ * and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>
 
 #include "sys/os.h"
 #include "purge/adaptive_rounds.h"
 
-#define MIB(n)   ((uint64_t)(n) * MT_MIB)
+#define MIB(n)   ((uint64_t)(n)*MT_MIB)
 #define ENDS_MAX 24
 
-/* Steps are one digit each: "1112" is the step after each of the round ends. A pressure of 'p' at a place is one there. */
+/* Steps are one digit each: "1112" is the step after each of the round ends. A pressure of 'p' at a
+ * place is one there. */
 struct row {
 	const char *name;
 	uint64_t mb[ENDS_MAX];
@@ -49,7 +51,8 @@ static void expect_row(const struct row *row)
 	mt_adaptive_rounds_start(&adaptive);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	for (size_t i = 0; row->steps[i]; i++) {
-		mt_adaptive_rounds_round(&adaptive, MIB(row->mb[i]), i < pressure && row->pressure[i] == 'p');
+		mt_adaptive_rounds_round(&adaptive, MIB(row->mb[i]),
+					 i < pressure && row->pressure[i] == 'p');
 		steps[i] = (char)('0' + mt_adaptive_rounds_step(&adaptive));
 	}
 	cr_expect_str_eq(steps, row->steps, "%s", row->name);
@@ -87,7 +90,9 @@ Test(adaptive, is_patient_again_after_a_long_time_on_the_last_rung)
 {
 	mt_adaptive_rounds_start(&adaptive);
 	for (uint64_t i = 0; i < 8 * MT_ADAPTIVE_ROUNDS_LONGEST; i++) /* wrong again and again */
-		mt_adaptive_rounds_round(&adaptive, MIB(300) + (mt_adaptive_rounds_step(&adaptive) - 1) * MIB(20), false);
+		mt_adaptive_rounds_round(
+			&adaptive, MIB(300) + (mt_adaptive_rounds_step(&adaptive) - 1) * MIB(20),
+			false);
 	cr_expect_eq(adaptive.patience, MT_ADAPTIVE_ROUNDS_LONGEST);
 	for (int i = 0; i < 4 * MT_ADAPTIVE_ROUNDS_LONGEST; i++)
 		mt_adaptive_rounds_round(&adaptive, MIB(300), false);

@@ -1,4 +1,5 @@
-/* test_advise.c -- each rule of mtctl advise: due where the evidence is there, silent where any part of it is not. */
+/* test_advise.c -- each rule of mtctl advise: due where the evidence is there, silent where any
+ * part of it is not. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,14 +22,15 @@ static void put_setting(struct mt_advise_facts *facts, const char *name, const c
 		file->head.settings_count++;
 }
 
-/* An awake process of 1 GB on the embedded jemalloc with the default settings, of which there is nothing to say. */
+/* An awake process of 1 GB on the embedded jemalloc with the default settings, of which there is
+ * nothing to say. */
 static struct mt_advise_facts *plain(void)
 {
 	static const char *const settings[][2] = {
-		{"malloc_conf", ""}, {"arena_max", "0"}, {"slack_mb", "64"}, {"slack_pct", "10"}, {"budget_pct", "3"},
-		{"idle_ms", "500"},
-		{"settle_ms", "10000"}, {"gc_rounds", "0"}, {"cuda", "auto"}, {"cuda_decay_ms", "5000"}, {"cuda_conf", ""},
-		{"framework_decay_ms", "0"},
+		{"malloc_conf", ""},       {"arena_max", "0"},  {"slack_mb", "64"},
+		{"slack_pct", "10"},       {"budget_pct", "3"}, {"idle_ms", "500"},
+		{"settle_ms", "10000"},    {"gc_rounds", "0"},  {"cuda", "auto"},
+		{"cuda_decay_ms", "5000"}, {"cuda_conf", ""},   {"framework_decay_ms", "0"},
 	};
 	struct mt_advise_facts *facts = calloc(1, sizeof(*facts));
 	struct mt_stats_head *head = &facts->look.last.head;
@@ -40,9 +42,14 @@ static struct mt_advise_facts *plain(void)
 	strcpy(head->mode, "jemalloc");
 	strcpy(head->allocator, "jemalloc");
 	head->snapshot = (struct mt_stats_snapshot){
-		.uptime_ms = 600000, .rss_bytes = 1024 * MT_MIB, .rss_peak_bytes = 1024 * MT_MIB,
+		.uptime_ms = 600000,
+		.rss_bytes = 1024 * MT_MIB,
+		.rss_peak_bytes = 1024 * MT_MIB,
 		.heap_live_bytes = 900 * MT_MIB,
-		.heap_live_peak_bytes = 950 * MT_MIB, .heap_arenas_count = 8, .threads_count = 12, .cpus_count = 4,
+		.heap_live_peak_bytes = 950 * MT_MIB,
+		.heap_arenas_count = 8,
+		.threads_count = 12,
+		.cpus_count = 4,
 		.budget_balance_ns = S,
 	};
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
@@ -55,19 +62,23 @@ static struct mt_stats_snapshot *figures(struct mt_advise_facts *facts)
 	return &facts->look.last.head.snapshot;
 }
 
-static struct mt_stats_record *put_record(struct mt_advise_facts *facts, enum mt_reason reason, enum mt_level level,
-					  double at_s)
+static struct mt_stats_record *put_record(struct mt_advise_facts *facts, enum mt_reason reason,
+					  enum mt_level level, double at_s)
 {
 	struct mt_stats_file *file = &facts->look.last;
 	uint64_t number = ++file->head.records_count;
 	struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
 
-	*record = (struct mt_stats_record){.number = number, .time_ns = 1000 * S + (uint64_t)(at_s * 1e9), .reason = reason, .level = level,
+	*record = (struct mt_stats_record){.number = number,
+					   .time_ns = 1000 * S + (uint64_t)(at_s * 1e9),
+					   .reason = reason,
+					   .level = level,
 					   .result = 1};
 	return record;
 }
 
-/* The environment line of the one piece of advice there is; "" for none, "several" for more. Frees. */
+/* The environment line of the one piece of advice there is; "" for none, "several" for more. Frees.
+ */
 static const char *advice(struct mt_advise_facts *facts)
 {
 	static struct mt_advice list[MT_ADVICE_MOST];
@@ -87,11 +98,11 @@ static const char *command(struct mt_advise_facts *facts)
 }
 
 /* Builds a case, changes one thing of it, and expects silence. */
-#define EXPECT_SILENT(build, change)                                            \
-	do {                                                                    \
-		struct mt_advise_facts *facts = build();                        \
-		change;                                                         \
-		cr_expect_str_eq(advice(facts), "", "%s", #change);             \
+#define EXPECT_SILENT(build, change)                                                               \
+	do {                                                                                       \
+		struct mt_advise_facts *facts = build();                                           \
+		change;                                                                            \
+		cr_expect_str_eq(advice(facts), "", "%s", #change);                                \
 	} while (0)
 
 Test(advise, has_nothing_to_say_of_a_process_that_is_well)
@@ -134,7 +145,8 @@ Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf", "a:1;rm -rf ~"));
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf", "$(id)"));
 	EXPECT_SILENT(spread, put_setting(facts, "malloc_conf",
-					  "a:1,b:2,c:3,d:4,e:5,f:6,g:7,h:8,i:9,j:10,k:11,l:12,m:13,n:14,o:15,p:16,q:17,r:18,s:19"));
+					  "a:1,b:2,c:3,d:4,e:5,f:6,g:7,h:8,i:9,j:10,k:11,l:12,m:13,"
+					  "n:14,o:15,p:16,q:17,r:18,s:19"));
 }
 
 static struct mt_advise_facts *pinned(void)
@@ -199,7 +211,8 @@ Test(advise, a_longer_wait_where_what_was_purged_is_taken_back)
 	cr_expect_str_eq(advice(in_vain()), "MT_IDLE_MS=2000");
 	EXPECT_SILENT(in_vain, figures(facts)->refault_count /= 2);
 	EXPECT_SILENT(in_vain, figures(facts)->purged_bytes = 100 * MT_MIB);
-	EXPECT_SILENT(in_vain, figures(facts)->refault_cost_ns = figures(facts)->purge_cost_ns = S / 10);
+	EXPECT_SILENT(in_vain,
+		      figures(facts)->refault_cost_ns = figures(facts)->purge_cost_ns = S / 10);
 	EXPECT_SILENT(in_vain, put_setting(facts, "idle_ms", "3000"));
 }
 
@@ -211,7 +224,8 @@ static struct mt_advise_facts *lulls(void)
 	/* Six seconds of rest after each of two in which live memory moves. */
 	for (unsigned i = 0; i < 64; i++)
 		file->samples[file->head.samples_count++] = (struct mt_stats_sample){
-			.time_ns = (1000 + i) * S, .live_bytes = (i % 8 < 2 ? 300 + i % 8 * 50 : 400) * MT_MIB,
+			.time_ns = (1000 + i) * S,
+			.live_bytes = (i % 8 < 2 ? 300 + i % 8 * 50 : 400) * MT_MIB,
 			.idle_bytes = 100 * MT_MIB};
 	return facts;
 }
@@ -222,8 +236,11 @@ Test(advise, an_earlier_settling_where_lulls_are_short)
 	EXPECT_SILENT(lulls, put_setting(facts, "settle_ms", "3000"));
 	EXPECT_SILENT(lulls, put_setting(facts, "settle_ms", "4000"));
 	EXPECT_SILENT(lulls, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(lulls, for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].idle_bytes = 10 * MT_MIB);
-	EXPECT_SILENT(lulls, for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].live_bytes = 0);
+	EXPECT_SILENT(lulls,
+		      for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].idle_bytes =
+			      10 * MT_MIB);
+	EXPECT_SILENT(lulls,
+		      for (size_t i = 0; i < 64; i++) facts->look.last.samples[i].live_bytes = 0);
 }
 
 static struct mt_advise_facts *near_limit(void)
@@ -294,13 +311,16 @@ static struct mt_advise_facts *live_drops(void)
 Test(advise, rounds_by_themselves_where_live_drops_show_them)
 {
 	cr_expect_str_eq(advice(live_drops()), "MT_ROUND=auto MT_GC_ROUNDS=auto");
-	cr_expect_str_eq(command(live_drops()), "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
+	cr_expect_str_eq(command(live_drops()),
+			 "mtctl set 42 round=auto; mtctl set 42 gc_rounds=auto");
 	EXPECT_SILENT(live_drops, facts->look.is_python = false);
 	EXPECT_SILENT(live_drops, put_setting(facts, "gc_rounds", "5"));
 	EXPECT_SILENT(live_drops, figures(facts)->rounds_count = 1);
 	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = 2);
 	EXPECT_SILENT(live_drops, facts->look.last.head.records_count = UINT64_MAX);
-	EXPECT_SILENT(live_drops, for (unsigned i = 0; i < 5; i++) facts->look.last.records[i].time_ns = (1000 + i) * S);
+	EXPECT_SILENT(live_drops,
+		      for (unsigned i = 0; i < 5; i++) facts->look.last.records[i].time_ns =
+			      (1000 + i) * S);
 }
 
 static struct mt_advise_facts *garbage(void)
@@ -340,7 +360,9 @@ Test(advise, fewer_collections_where_they_free_nothing)
 	cr_expect_str_eq(command(too_often()), "mtctl set 42 gc_rounds=auto");
 	EXPECT_SILENT(too_often, put_setting(facts, "gc_rounds", "auto"));
 	EXPECT_SILENT(too_often, facts->look.last.records[6].live_before_bytes = 50 * MT_MIB);
-	EXPECT_SILENT(too_often, for (unsigned i = 0; i < 8; i++) facts->look.last.records[i].duration_ns = S / 1000);
+	EXPECT_SILENT(too_often,
+		      for (unsigned i = 0; i < 8; i++) facts->look.last.records[i].duration_ns =
+			      S / 1000);
 }
 
 /* ---- devices ---- */
@@ -364,8 +386,10 @@ static struct mt_advise_facts *fragmented(void)
 
 	facts->has_torch = true;
 	facts->look.last.head.ooms_count = 1;
-	facts->look.last.ooms[0] = (struct mt_stats_oom){
-		.number = 1, .cause = MT_OOM_CACHE, .asked_bytes = 512 * MT_MIB, .framework_idle_bytes = 2048 * MT_MIB};
+	facts->look.last.ooms[0] = (struct mt_stats_oom){.number = 1,
+							 .cause = MT_OOM_CACHE,
+							 .asked_bytes = 512 * MT_MIB,
+							 .framework_idle_bytes = 2048 * MT_MIB};
 	return facts;
 }
 
@@ -376,12 +400,13 @@ Test(advise, split_settings_where_memory_was_refused_that_lay_unused)
 	cr_expect_str_eq(advice(on_gpu()), "");
 	cr_expect_str_eq(advice(fragmented()), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
 	strcpy(changed->alloc_conf, "expandable_segments:False");
-	cr_expect_str_eq(advice(changed),
-			 "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_split_size_mb:256,garbage_collection_threshold:0.8");
+	cr_expect_str_eq(advice(changed), "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:False,max_"
+					  "split_size_mb:256,garbage_collection_threshold:0.8");
 	changed = fragmented();
 	changed->look.last.ooms[0].framework_idle_bytes = 0;
 	changed->look.last.ooms[0].idle_bytes = 1024 * MT_MIB;
-	cr_expect_str_eq(advice(changed), "MT_CUDA_CONF=garbage_collection_threshold:0.8,max_split_size_mb:256");
+	cr_expect_str_eq(advice(changed),
+			 "MT_CUDA_CONF=garbage_collection_threshold:0.8,max_split_size_mb:256");
 	EXPECT_SILENT(fragmented, facts->look.last.ooms[0].cause = MT_OOM_LIVE);
 	EXPECT_SILENT(fragmented, facts->look.last.ooms[0].framework_idle_bytes = 100 * MT_MIB);
 	EXPECT_SILENT(fragmented, strcpy(facts->alloc_conf, "expandable_segments:True"));

@@ -43,7 +43,10 @@ Test(assignment, a_value_that_has_no_room_is_refused_and_not_cut)
 /* What the shim takes, mtctl does not refuse. */
 Test(assignment, noughts_before_a_decimal_are_no_fault)
 {
-	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001.5", &request, &why), MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001025", &request, &why), MT_ERR_INVALID);
-	cr_expect_eq(mt_assignment_parse("frag_gb=99999999999999999999999999", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001.5", &request, &why),
+		     MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001025", &request, &why),
+		     MT_ERR_INVALID);
+	cr_expect_eq(mt_assignment_parse("frag_gb=99999999999999999999999999", &request, &why),
+		     MT_ERR_INVALID);
 }

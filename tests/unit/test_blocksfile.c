@@ -1,5 +1,5 @@
-/* test_blocksfile.c -- ctl/blocksfile and ctl/snapshot_sum: blocks of a GPU pool read from a file that may be
- * anything, and counted. */
+/* test_blocksfile.c -- ctl/blocksfile and ctl/snapshot_sum: blocks of a GPU pool read from a file
+ * that may be anything, and counted. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,10 @@ static struct mt_why why;
 
 static void seal(struct image *image)
 {
-	image->head.entries_sum = mt_checksum(MT_CHECKSUM_START, image->entries, sizeof(image->entries));
-	image->head.checksum = mt_checksum(MT_CHECKSUM_START, &image->head, offsetof(struct mt_blocks_head, checksum));
+	image->head.entries_sum =
+		mt_checksum(MT_CHECKSUM_START, image->entries, sizeof(image->entries));
+	image->head.checksum = mt_checksum(MT_CHECKSUM_START, &image->head,
+					   offsetof(struct mt_blocks_head, checksum));
 }
 
 static void make_good(void)
@@ -74,7 +76,8 @@ Test(blocksfile, a_good_one_comes_back_by_device_and_address)
 	for (size_t i = 1; i < file.count; i++) {
 		const struct mt_blocks_entry *one = &file.entries[i - 1], *next = &file.entries[i];
 
-		cr_expect(one->device < next->device || (one->device == next->device && one->base < next->base));
+		cr_expect(one->device < next->device ||
+			  (one->device == next->device && one->base < next->base));
 	}
 	mt_blocksfile_free(&file);
 }
@@ -97,7 +100,8 @@ Test(blocksfile, every_cut_and_every_longer_one_is_refused)
 {
 	char longer[sizeof(good) + 1] = {0};
 
-	for (size_t bytes = 0; bytes < sizeof(good); bytes += bytes < sizeof(good.head) + 64 ? 1 : 37)
+	for (size_t bytes = 0; bytes < sizeof(good);
+	     bytes += bytes < sizeof(good.head) + 64 ? 1 : 37)
 		cr_expect_eq(read_bytes(&good, bytes), MT_ERR_INVALID, "%zu bytes", bytes);
 	memcpy(longer, &good, sizeof(good));
 	cr_expect_eq(read_bytes(longer, sizeof(longer)), MT_ERR_INVALID);
@@ -125,7 +129,8 @@ Test(blocksfile, forged_ones_are_refused_or_harmless)
 		struct image forged = good;
 
 		for (int i = rand() % 4; i >= 0; i--)
-			((unsigned char *)&forged)[(size_t)rand() % sizeof(forged)] = (unsigned char)rand();
+			((unsigned char *)&forged)[(size_t)rand() % sizeof(forged)] =
+				(unsigned char)rand();
 		seal(&forged);
 		if (read_bytes(&forged, sizeof(forged)) != MT_ERR_OK)
 			continue;
@@ -141,7 +146,8 @@ Test(blocksfile, forged_ones_are_refused_or_harmless)
 
 Test(blocksfile, counts_that_lie_are_refused)
 {
-	static const uint32_t counts[] = {COUNT - 1, COUNT + 1, MT_BLOCKS_MAX, MT_BLOCKS_MAX + 1, UINT32_MAX};
+	static const uint32_t counts[] = {COUNT - 1, COUNT + 1, MT_BLOCKS_MAX, MT_BLOCKS_MAX + 1,
+					  UINT32_MAX};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		good.head.entries_count = counts[i];
@@ -166,10 +172,12 @@ Test(blocksfile, a_million_of_the_largest_still_have_a_sum)
 	file.entries = calloc(count, sizeof(*file.entries));
 	file.count = count;
 	for (size_t i = 0; i < count; i++)
-		file.entries[i] = (struct mt_blocks_entry){.base = i + 1, .held_bytes = MT_BLOCKSFILE_BYTES_MAX};
+		file.entries[i] = (struct mt_blocks_entry){.base = i + 1,
+							   .held_bytes = MT_BLOCKSFILE_BYTES_MAX};
 	mt_snapshot_sum(&file, MT_SNAPSHOT_ALL, &sums);
 	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes, MT_BLOCKSFILE_BYTES_MAX * count);
-	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes / count, MT_BLOCKSFILE_BYTES_MAX, "no overflow");
+	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes / count, MT_BLOCKSFILE_BYTES_MAX,
+		     "no overflow");
 	cr_expect_eq(sums.sizes[MT_SNAPSHOT_SIZES - 1][MT_BLOCKS_LIVE].count, count);
 	mt_blocksfile_free(&file);
 }
@@ -178,14 +186,17 @@ Test(blocksfile, a_million_of_the_largest_still_have_a_sum)
 
 static struct mt_blocks_entry idle(uint64_t base, uint64_t bytes, uint32_t age_ms)
 {
-	return (struct mt_blocks_entry){
-		.base = base, .held_bytes = bytes, .asked_bytes = bytes, .age_ms = age_ms, .state = MT_BLOCKS_IDLE};
+	return (struct mt_blocks_entry){.base = base,
+					.held_bytes = bytes,
+					.asked_bytes = bytes,
+					.age_ms = age_ms,
+					.state = MT_BLOCKS_IDLE};
 }
 
 Test(blocksfile, decay_gives_back_what_has_lain_long_enough_by_then)
 {
-	struct mt_blocks_entry entries[] = {
-		idle(1, MB, 29500), idle(2, 2 * MB, 25000), idle(3, 4 * MB, 0), idle(4, 8 * MB, 40000)};
+	struct mt_blocks_entry entries[] = {idle(1, MB, 29500), idle(2, 2 * MB, 25000),
+					    idle(3, 4 * MB, 0), idle(4, 8 * MB, 40000)};
 	struct mt_blocksfile blocks = {.head.decay_ms = 30000, .entries = entries, .count = 4};
 	struct mt_snapshot_sums sums;
 
@@ -217,7 +228,8 @@ Test(blocksfile, sums_are_of_the_device_that_is_asked_for)
 
 Test(blocksfile, the_largest_are_picked_and_stay_in_their_order)
 {
-	struct mt_blocks_entry entries[] = {idle(1, MB, 0), idle(2, 4 * MB, 0), idle(3, 2 * MB, 0), idle(4, 4 * MB, 0)};
+	struct mt_blocks_entry entries[] = {idle(1, MB, 0), idle(2, 4 * MB, 0), idle(3, 2 * MB, 0),
+					    idle(4, 4 * MB, 0)};
 	struct mt_blocksfile blocks = {.entries = entries, .count = 4};
 	struct mt_snapshot_view view = {MT_SNAPSHOT_ALL, 3};
 	size_t count;

@@ -27,12 +27,12 @@ Test(quantity, reads_counts_by_thousands)
 		const char *text;
 		double value;
 	} rows[] = {
-		{"7e9", 7e9}, {"7B", 7e9}, {"7000M", 7e9}, {"7b", 7e9}, {"7 G", 7e9}, {"1.3B", 1.3e9}, {"175B", 175e9},
-		{"2k", 2e3},
-		{"1T", 1e12}, {"2048", 2048}, {".5M", 5e5}, {"0", 0},
-		{"", -1}, {"-1", -1}, {"+7", -1}, {" 7", -1}, {"7x", -1}, {"7BB", -1}, {"0x10", -1}, {"nan", -1}, {"inf",
-														   -1},
-		{"1e999", -1}, {"1e308T", -1}, {"B", -1}, {"2,048", -1}, {"7e9\n", -1},
+		{"7e9", 7e9},    {"7B", 7e9},     {"7000M", 7e9}, {"7b", 7e9},  {"7 G", 7e9},
+		{"1.3B", 1.3e9}, {"175B", 175e9}, {"2k", 2e3},    {"1T", 1e12}, {"2048", 2048},
+		{".5M", 5e5},    {"0", 0},        {"", -1},       {"-1", -1},   {"+7", -1},
+		{" 7", -1},      {"7x", -1},      {"7BB", -1},    {"0x10", -1}, {"nan", -1},
+		{"inf", -1},     {"1e999", -1},   {"1e308T", -1}, {"B", -1},    {"2,048", -1},
+		{"7e9\n", -1},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -45,11 +45,12 @@ Test(quantity, reads_sizes_by_1024_and_wants_a_unit)
 		const char *text;
 		double value;
 	} rows[] = {
-		{"16G", 16 * GIB}, {"16GiB", 16 * GIB}, {"16 GB", 16 * GIB}, {"16g", 16 * GIB}, {"4096M", 4 * GIB}, {"1.5G",
-														     1.5 * GIB},
-		{"512K", 524288}, {"1T", 1024 * GIB},
-		{"16", -1}, {"", -1}, {"G", -1}, {"16GG", -1}, {"16Gi", -1}, {"16Q", -1}, {"-1G", -1}, {"0x1G", -1},
-		{"1e999G", -1},
+		{"16G", 16 * GIB}, {"16GiB", 16 * GIB}, {"16 GB", 16 * GIB},
+		{"16g", 16 * GIB}, {"4096M", 4 * GIB},  {"1.5G", 1.5 * GIB},
+		{"512K", 524288},  {"1T", 1024 * GIB},  {"16", -1},
+		{"", -1},          {"G", -1},           {"16GG", -1},
+		{"16Gi", -1},      {"16Q", -1},         {"-1G", -1},
+		{"0x1G", -1},      {"1e999G", -1},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -59,12 +60,24 @@ Test(quantity, reads_sizes_by_1024_and_wants_a_unit)
 /* ---- budget ---- */
 
 static const struct mt_budget_options llama_7b = {
-	.params = 7e9, .seq = 2048, .batch = 4, .layers = 32, .d_model = 4096, .zero = MT_BUDGET_UNSPLIT, .mixed = true,
+	.params = 7e9,
+	.seq = 2048,
+	.batch = 4,
+	.layers = 32,
+	.d_model = 4096,
+	.zero = MT_BUDGET_UNSPLIT,
+	.mixed = true,
 	.checkpoint = true,
 };
 
 static const struct mt_budget_options gpt_3 = {
-	.params = 175e9, .seq = 2048, .batch = 1, .layers = 96, .d_model = 12288, .gpus = 8, .zero = MT_BUDGET_UNSPLIT,
+	.params = 175e9,
+	.seq = 2048,
+	.batch = 1,
+	.layers = 96,
+	.d_model = 12288,
+	.gpus = 8,
+	.zero = MT_BUDGET_UNSPLIT,
 	.mixed = true,
 	.checkpoint = true,
 };
@@ -123,12 +136,14 @@ Test(budget, without_checkpointing_it_is_the_published_estimate)
 
 	options.checkpoint = false;
 	options.heads = 32;
-	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (34 + 5 * 32 * 2048.0 / 4096) * 32, 1);
+	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes,
+			   tokens * (34 + 5 * 32 * 2048.0 / 4096) * 32, 1);
 	options.flash = true;
 	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * 34 * 32, 1);
 	options.flash = false;
 	options.mixed = false;
-	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes, tokens * (66 + 9 * 32 * 2048.0 / 4096) * 32, 1);
+	cr_expect_float_eq(made(options).parts[MT_BUDGET_ACTIVATIONS].bytes,
+			   tokens * (66 + 9 * 32 * 2048.0 / 4096) * 32, 1);
 }
 
 Test(budget, each_optimizer_has_its_bytes_a_parameter)
@@ -137,19 +152,30 @@ Test(budget, each_optimizer_has_its_bytes_a_parameter)
 		const char *name;
 		double mixed, full; /* weights, gradients and state */
 	} rows[] = {
-		{"adam", 16, 16}, {"AdamW", 16, 16}, {"adam8bit", 10, 10}, {"lion", 12, 12}, {"momentum", 12, 12}, {"sgd", 8,
-														    8},
-		{"rmsprop", 12, 12}, {"adagrad", 12, 12}, {"adafactor", 8 + 8 / 4096.0, 8 + 8 / 4096.0},
+		{"adam", 16, 16},
+		{"AdamW", 16, 16},
+		{"adam8bit", 10, 10},
+		{"lion", 12, 12},
+		{"momentum", 12, 12},
+		{"sgd", 8, 8},
+		{"rmsprop", 12, 12},
+		{"adagrad", 12, 12},
+		{"adafactor", 8 + 8 / 4096.0, 8 + 8 / 4096.0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		for (int mixed = 0; mixed < 2; mixed++) {
-			struct mt_budget_options options = {.params = 7e9, .layers = 32, .d_model = 4096,
-						      .zero = MT_BUDGET_UNSPLIT,
-						      .mixed = mixed, .optimizer = mt_optimizer_find(rows[i].name)};
+			struct mt_budget_options options = {
+				.params = 7e9,
+				.layers = 32,
+				.d_model = 4096,
+				.zero = MT_BUDGET_UNSPLIT,
+				.mixed = mixed,
+				.optimizer = mt_optimizer_find(rows[i].name)};
 
 			cr_assert(options.optimizer, "%s", rows[i].name);
-			cr_expect_float_eq(made(options).total_bytes, 7e9 * (mixed ? rows[i].mixed : rows[i].full), 1, "%s",
+			cr_expect_float_eq(made(options).total_bytes,
+					   7e9 * (mixed ? rows[i].mixed : rows[i].full), 1, "%s",
 					   rows[i].name);
 		}
 	cr_expect(mt_optimizer_find("adamx") == NULL);
@@ -164,17 +190,24 @@ Test(budget, zero_shares_out_more_with_every_stage_but_no_activations)
 	for (options.zero = 0; options.zero < 4; options.zero++) {
 		struct mt_budget budget = made(options);
 
-		cr_expect_float_eq(budget.total_bytes - budget.parts[MT_BUDGET_ACTIVATIONS].bytes, 7e9 * bytes[options.zero],
-				   1);
+		cr_expect_float_eq(budget.total_bytes - budget.parts[MT_BUDGET_ACTIVATIONS].bytes,
+				   7e9 * bytes[options.zero], 1);
 		cr_expect_float_eq(gib(budget.parts[MT_BUDGET_ACTIVATIONS].bytes), 2.00, 1e-9);
 	}
 }
 
 Test(budget, inference_is_weights_and_the_kv_cache)
 {
-	const struct mt_budget_options options = {.params = 8e9, .seq = 4096, .batch = 8, .layers = 32, .d_model = 4096,
-					    .heads = 32,
-					    .kv_heads = 8, .zero = MT_BUDGET_UNSPLIT, .mixed = true, .inference = true};
+	const struct mt_budget_options options = {.params = 8e9,
+						  .seq = 4096,
+						  .batch = 8,
+						  .layers = 32,
+						  .d_model = 4096,
+						  .heads = 32,
+						  .kv_heads = 8,
+						  .zero = MT_BUDGET_UNSPLIT,
+						  .mixed = true,
+						  .inference = true};
 	struct mt_budget budget = made(options);
 
 	cr_expect_float_eq(gib(budget.parts[MT_BUDGET_KV_CACHE].bytes), 4.00, 1e-9);
@@ -183,7 +216,8 @@ Test(budget, inference_is_weights_and_the_kv_cache)
 
 Test(budget, without_a_shape_the_activations_are_not_known)
 {
-	struct mt_budget budget = made((struct mt_budget_options){.params = 7e9, .zero = MT_BUDGET_UNSPLIT});
+	struct mt_budget budget =
+		made((struct mt_budget_options){.params = 7e9, .zero = MT_BUDGET_UNSPLIT});
 
 	cr_expect_not(budget.parts[MT_BUDGET_ACTIVATIONS].known);
 	cr_expect_float_eq(budget.total_bytes, 112e9, 1);

@@ -1,5 +1,5 @@
-/* test_capture.c -- the gate: recorders in flight are waited for, nobody comes in while a capture is open, and it closes as often as it
- * was raised. */
+/* test_capture.c -- the gate: recorders in flight are waited for, nobody comes in while a capture
+ * is open, and it closes as often as it was raised. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,7 +22,8 @@ static int current(struct CUctx_st **context)
 	return 0;
 }
 
-static const struct mt_driver driver = {.cuStreamIsCapturing = is_capturing, .cuCtxGetCurrent = current};
+static const struct mt_driver driver = {.cuStreamIsCapturing = is_capturing,
+					.cuCtxGetCurrent = current};
 
 static struct CUstream_st *stream(uintptr_t number)
 {

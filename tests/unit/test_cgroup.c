@@ -1,4 +1,5 @@
-/* test_cgroup.c -- sense/cgroup: the limits of version 2, of version 1, of both at once and of none, in files of our own. */
+/* test_cgroup.c -- sense/cgroup: the limits of version 2, of version 1, of both at once and of
+ * none, in files of our own. */
 #include "cgroup_files.h"
 
 #include <sys/sysinfo.h>
@@ -67,7 +68,8 @@ Test(cgroup, far_from_the_limit_nobody_reads_memory_stat)
 	in_v2("/a");
 	v2_group(V2_MOUNT "/a", 799, 1000, 0, 799);
 	expect(799, 1000, V2_MOUNT "/a/memory.max");
-	/* It would have read 0 of it. And where it is to be had no more, what is far away stays as it was. */
+	/* It would have read 0 of it. And where it is to be had no more, what is far away stays as
+	 * it was. */
 	drop(V2_MOUNT "/a/memory.stat");
 	expect(799, 1000, V2_MOUNT "/a/memory.max");
 	put_in(V2_MOUNT "/a", "memory.current", mb(900));
@@ -179,8 +181,10 @@ Test(cgroup, a_mount_from_above_the_namespace_is_followed_down)
 Test(cgroup, a_name_that_begins_like_the_root_of_the_mount_is_another)
 {
 	put("/proc/self/cgroup", "0::/docker/abcdef\n");
-	put("/proc/self/mountinfo", "30 22 0:26 /docker/abc /other ro - cgroup2 cgroup ro\n"
-				    "31 22 0:26 / %s ro - cgroup2 cgroup ro\n", V2_MOUNT);
+	put("/proc/self/mountinfo",
+	    "30 22 0:26 /docker/abc /other ro - cgroup2 cgroup ro\n"
+	    "31 22 0:26 / %s ro - cgroup2 cgroup ro\n",
+	    V2_MOUNT);
 	v2_group("/other", 1, 2, 0, 0);
 	v2_group(V2_MOUNT "/docker/abcdef", 500, 1000, 0, 0);
 	expect(500, 1000, V2_MOUNT "/docker/abcdef/memory.max");
@@ -207,12 +211,16 @@ Test(cgroup, a_thousand_mounts_and_lines_of_any_length_are_read_past)
 	size_t length = 0;
 
 	for (int i = 0; i < 1000; i++)
-		length += (size_t)snprintf(text + length, sizeof(text) - length, "%d 22 0:%d / /overlay/%d rw - overlay overlay rw,"
-					   "lowerdir=/var/lib/x:/var/lib/y\n", i, i, i);
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+					   "%d 22 0:%d / /overlay/%d rw - overlay overlay rw,"
+					   "lowerdir=/var/lib/x:/var/lib/y\n",
+					   i, i, i);
 	memset(text + length, 'x', 20000);
 	length += 20000;
-	length += (size_t)snprintf(text + length, sizeof(text) - length, " 22 0:26 / /cut rw - cgroup2 cgroup2 rw\n"
-				   "30 22 0:26 / %s rw - cgroup2 cgroup2 rw\n", V2_MOUNT);
+	length += (size_t)snprintf(text + length, sizeof(text) - length,
+				   " 22 0:26 / /cut rw - cgroup2 cgroup2 rw\n"
+				   "30 22 0:26 / %s rw - cgroup2 cgroup2 rw\n",
+				   V2_MOUNT);
 	v2_group("/cut/a", 1, 1, 0, 0);
 	in_v2("/a");
 	put_bytes("/proc/self/mountinfo", text, length);
@@ -228,7 +236,8 @@ Test(cgroup, version_1_is_found_where_version_2_is_mounted_without_controllers)
 	v1_group(V1_MOUNT "/job", 900, 0, 0);
 	v1_group(V1_MOUNT "/job/1", 500, 1000, 0);
 	expect(500, 1000, V1_MOUNT "/job/1/memory.limit_in_bytes");
-	cr_expect_str_eq(mt_cgroup_directory(), in_root("/sys/fs/cgroup/unified"), "where memory.pressure is");
+	cr_expect_str_eq(mt_cgroup_directory(), in_root("/sys/fs/cgroup/unified"),
+			 "where memory.pressure is");
 }
 
 Test(cgroup, limits_of_version_1_hold_for_all_below)
@@ -326,7 +335,8 @@ Test(cgroup, the_machine_is_asked_cheaply_while_it_has_room)
 	cr_assert_eq(sysinfo(&info), 0);
 	total = info.totalram * (uint64_t)info.mem_unit;
 	put("/proc/meminfo", "MemTotal: %" PRIu64 " kB\nMemAvailable: 0 kB\n", total / 1024);
-	cr_expect_lt(look_at(107).used_bytes, total, "total - free, which is not what the file says");
+	cr_expect_lt(look_at(107).used_bytes, total,
+		     "total - free, which is not what the file says");
 	cr_expect_not(look_at(107).exact);
 	cr_expect_eq(look_at(1).used_bytes, total);
 	cr_expect(look_at(1).exact);

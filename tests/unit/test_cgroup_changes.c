@@ -1,5 +1,5 @@
-/* test_cgroup_changes.c -- sense/cgroup over time: limits that change, processes that are moved, files that vanish
- * or hold rubbish, events. */
+/* test_cgroup_changes.c -- sense/cgroup over time: limits that change, processes that are moved,
+ * files that vanish or hold rubbish, events. */
 #include "cgroup_files.h"
 
 #include "core/cgroup_path.h"
@@ -50,7 +50,8 @@ Test(cgroup_changes, a_process_whose_group_is_gone_is_found_again_at_once)
 
 Test(cgroup_changes, a_file_that_holds_rubbish_for_a_moment_is_passed_over)
 {
-	static const char *const rubbish[] = {"", "\n", "max\n", "-5\n", "1e9\n", " 7\n", "0x10\n", "12 34\n"};
+	static const char *const rubbish[] = {"",      "\n",   "max\n",  "-5\n",
+					      "1e9\n", " 7\n", "0x10\n", "12 34\n"};
 
 	in_v2("/a/b");
 	v2_group(V2_MOUNT "/a", 600, 1000, 0, 0);
@@ -67,8 +68,15 @@ Test(cgroup_changes, a_file_that_holds_rubbish_for_a_moment_is_passed_over)
 
 Test(cgroup_changes, a_limit_that_is_rubbish_or_nothing_is_none)
 {
-	static const char *const rubbish[] = {"", "\n", "maximum", "-1\n", "0\n", "99999999999999999999999999\n",
-					      "18446744073709551617\n", "100M\n", "1000 \n"};
+	static const char *const rubbish[] = {"",
+					      "\n",
+					      "maximum",
+					      "-1\n",
+					      "0\n",
+					      "99999999999999999999999999\n",
+					      "18446744073709551617\n",
+					      "100M\n",
+					      "1000 \n"};
 
 	in_v2("/a");
 	for (size_t i = 0; i < sizeof(rubbish) / sizeof(rubbish[0]); i++) {
@@ -85,7 +93,8 @@ Test(cgroup_changes, events_are_those_of_max_and_high)
 {
 	in_v2("/a");
 	v2_group(V2_MOUNT "/a", 500, 1000, 0, 0);
-	put_in(V2_MOUNT "/a", "memory.events", "low 9\nhigh 3\nmax 4\noom 8\noom_kill 7\noom_group_kill 5\n");
+	put_in(V2_MOUNT "/a", "memory.events",
+	       "low 9\nhigh 3\nmax 4\noom 8\noom_kill 7\noom_group_kill 5\n");
 	cr_expect(look().events_known);
 	cr_expect_eq(look().events_count, 7);
 	put_in(V2_MOUNT "/a", "memory.events", "low 9\nhigh 3\nmax 6\noom 80\noom_kill 70\n");
@@ -221,8 +230,15 @@ Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 /* ---- rubbish ---- */
 
 static const char *const files[] = {
-	"/proc/self/cgroup", "/proc/self/mountinfo", "/proc/meminfo", V2_MOUNT "/a/memory.current", V2_MOUNT "/a/memory.max",
-	V2_MOUNT "/a/memory.high", V2_MOUNT "/a/memory.stat", V2_MOUNT "/a/memory.events", V2_MOUNT "/a/memory.events.local",
+	"/proc/self/cgroup",
+	"/proc/self/mountinfo",
+	"/proc/meminfo",
+	V2_MOUNT "/a/memory.current",
+	V2_MOUNT "/a/memory.max",
+	V2_MOUNT "/a/memory.high",
+	V2_MOUNT "/a/memory.stat",
+	V2_MOUNT "/a/memory.events",
+	V2_MOUNT "/a/memory.events.local",
 };
 #define FILES (sizeof(files) / sizeof(files[0]))
 
@@ -242,7 +258,8 @@ static size_t roll(unsigned char *out, size_t most)
 	bool plain = dice() % 2;
 
 	for (size_t i = 0; i < length; i++)
-		out[i] = plain ? (unsigned char)likely[dice() % (sizeof(likely) - 1)] : (unsigned char)dice();
+		out[i] = plain ? (unsigned char)likely[dice() % (sizeof(likely) - 1)]
+			       : (unsigned char)dice();
 	return length;
 }
 

@@ -1,4 +1,5 @@
-/* test_cgroup_path.c -- sense/place: numbers and keys as files hold them, and the way up in a hierarchy. */
+/* test_cgroup_path.c -- sense/place: numbers and keys as files hold them, and the way up in a
+ * hierarchy. */
 #include "cgroup_files.h"
 
 #include "core/cgroup_path.h"
@@ -12,17 +13,29 @@ Test(place, numbers_are_whole_or_none)
 		bool valid;
 		uint64_t number;
 	} rows[] = {
-		{"0", true, 0}, {"7\n", true, 7}, {"18446744073709551615\n", true, UINT64_MAX},
-		{"18446744073709551616\n", true, UINT64_MAX}, {"99999999999999999999999", true, UINT64_MAX},
+		{"0", true, 0},
+		{"7\n", true, 7},
+		{"18446744073709551615\n", true, UINT64_MAX},
+		{"18446744073709551616\n", true, UINT64_MAX},
+		{"99999999999999999999999", true, UINT64_MAX},
 		{"18446744073709551614", true, UINT64_MAX - 1},
-		{"", false, 0}, {"\n", false, 0}, {"max", false, 0}, {"-1", false, 0}, {"+1", false, 0}, {" 1", false, 0},
-		{"1 ", false, 0}, {"1.5", false, 0}, {"1k", false, 0}, {"1\r\n", false, 0},
+		{"", false, 0},
+		{"\n", false, 0},
+		{"max", false, 0},
+		{"-1", false, 0},
+		{"+1", false, 0},
+		{" 1", false, 0},
+		{"1 ", false, 0},
+		{"1.5", false, 0},
+		{"1k", false, 0},
+		{"1\r\n", false, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t number = 42;
 
-		cr_expect_eq(mt_cgroup_path_number(rows[i].text, &number), rows[i].valid, "'%s'", rows[i].text);
+		cr_expect_eq(mt_cgroup_path_number(rows[i].text, &number), rows[i].valid, "'%s'",
+			     rows[i].text);
 		cr_expect_eq(number, rows[i].valid ? rows[i].number : 42, "'%s'", rows[i].text);
 	}
 }

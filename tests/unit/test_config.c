@@ -1,4 +1,5 @@
-/* test_config.c -- base/config: every row of options.def is tried, so a new setting is tested by being there. */
+/* test_config.c -- base/config: every row of options.def is tried, so a new setting is tested by
+ * being there. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,7 +8,16 @@
 #include "core/config.h"
 #include "config_parsed.h"
 
-enum { KIND_bool, KIND_u64, KIND_count, KIND_decimal, KIND_choice, KIND_text, KIND_signal, KIND_round };
+enum {
+	KIND_bool,
+	KIND_u64,
+	KIND_count,
+	KIND_decimal,
+	KIND_choice,
+	KIND_text,
+	KIND_signal,
+	KIND_round
+};
 enum { WHEN_start, WHEN_live };
 
 static const struct row {
@@ -19,7 +29,8 @@ static const struct row {
 	int kind;
 	int when;
 } rows[] = {
-#define X(name, kind, dflt, min, max, words, when, help) { #name, dflt, min, max, words, KIND_##kind, WHEN_##when },
+#define X(name, kind, dflt, min, max, words, when, help)                                           \
+	{#name, dflt, min, max, words, KIND_##kind, WHEN_##when},
 	MT_OPTIONS(X)
 #undef X
 };
@@ -48,7 +59,8 @@ Test(config, starts_with_the_defaults_of_the_table)
 
 	cr_expect_eq(said_count, 0);
 	cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0);
-	cr_expect(memcmp(mt_config(), &defaults, sizeof(config)) == 0, "the live copy has them before it is read");
+	cr_expect(memcmp(mt_config(), &defaults, sizeof(config)) == 0,
+		  "the live copy has them before it is read");
 	for (size_t i = 0; i < ROWS; i++) {
 		const char *want = rows[i].dflt;
 
@@ -81,11 +93,14 @@ Test(config, refuses_rubbish_for_every_setting_in_one_line_and_keeps_the_default
 				continue;
 			config = parsed_setting(&rows[i], rubbish[j]);
 			cr_expect_eq(said_count, 1, "%s=%s", rows[i].name, rubbish[j]);
-			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s=%s", rows[i].name, rubbish[j]);
-			cr_expect(strncmp(said[0], "MT_", 3) == 0 && strstr(said[0], " is taken") != NULL, "%s",
-				  said[0]);
+			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s=%s",
+				  rows[i].name, rubbish[j]);
+			cr_expect(strncmp(said[0], "MT_", 3) == 0 &&
+					  strstr(said[0], " is taken") != NULL,
+				  "%s", said[0]);
 			cr_expect_eq(strpbrk(said[0], "\n\r\033"), NULL, "%s", rows[i].name);
-			cr_expect_eq(strstr(said[0], "empty") != NULL, *rubbish[j] == '\0', "%s", said[0]);
+			cr_expect_eq(strstr(said[0], "empty") != NULL, *rubbish[j] == '\0', "%s",
+				     said[0]);
 		}
 }
 
@@ -106,9 +121,11 @@ Test(config, takes_the_ends_of_every_range_and_nothing_beyond)
 			cr_expect_eq(said_count, 0);
 			if (!high && end == 0)
 				continue;
-			snprintf(text, sizeof(text), "%llu", (unsigned long long)(high ? end + 1 : end - 1));
+			snprintf(text, sizeof(text), "%llu",
+				 (unsigned long long)(high ? end + 1 : end - 1));
 			config = parsed_setting(&rows[i], text);
-			cr_expect_str_eq(formatted(&config, i), rows[i].dflt, "%s=%s", rows[i].name, text);
+			cr_expect_str_eq(formatted(&config, i), rows[i].dflt, "%s=%s", rows[i].name,
+					 text);
 			cr_expect_eq(said_count, 1);
 		}
 	}
@@ -121,10 +138,20 @@ Test(config, reads_a_count_as_a_number_or_auto)
 		uint64_t count;
 		const char *formatted; /* NULL: refused */
 	} cases[] = {
-		{ "0", 0, "0" },         { "1", 1, "1" },        { "007", 7, "7" },       { "auto", MT_COUNT_AUTO, "auto" },
-		{ "AUTO", MT_COUNT_AUTO, "auto" },               { "Auto", MT_COUNT_AUTO, "auto" },
-		{ "auto ", 0, NULL },    { "automatic", 0, NULL }, { "aut", 0, NULL },    { "-1", 0, NULL },
-		{ "1.5", 0, NULL },      { "1000001", 0, NULL }, { "18446744073709551615", 0, NULL }, { "on", 0, NULL },
+		{"0", 0, "0"},
+		{"1", 1, "1"},
+		{"007", 7, "7"},
+		{"auto", MT_COUNT_AUTO, "auto"},
+		{"AUTO", MT_COUNT_AUTO, "auto"},
+		{"Auto", MT_COUNT_AUTO, "auto"},
+		{"auto ", 0, NULL},
+		{"automatic", 0, NULL},
+		{"aut", 0, NULL},
+		{"-1", 0, NULL},
+		{"1.5", 0, NULL},
+		{"1000001", 0, NULL},
+		{"18446744073709551615", 0, NULL},
+		{"on", 0, NULL},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -132,11 +159,15 @@ Test(config, reads_a_count_as_a_number_or_auto)
 
 		cr_expect_eq(config.gc_rounds, cases[i].count, "%s", cases[i].text);
 		cr_expect_eq(said_count, cases[i].formatted == NULL, "%s", cases[i].text);
-		cr_expect_str_eq(formatted(&config, MT_OPTION_gc_rounds), cases[i].formatted ? cases[i].formatted : "0");
+		cr_expect_str_eq(formatted(&config, MT_OPTION_gc_rounds),
+				 cases[i].formatted ? cases[i].formatted : "0");
 	}
-	cr_expect_eq(parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=auto", NULL, NULL).gc_rounds, MT_COUNT_AUTO);
+	cr_expect_eq(parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=auto", NULL, NULL).gc_rounds,
+		     MT_COUNT_AUTO);
 	(void)parsed("MT_GC_ROUNDS=often", NULL, NULL);
-	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=often: not a whole number from 0 to 1000000 or auto; 0 is taken");
+	cr_expect_str_eq(
+		said[0],
+		"MT_GC_ROUNDS=often: not a whole number from 0 to 1000000 or auto; 0 is taken");
 }
 
 Test(config, reads_decimals_as_thousandths)
@@ -146,13 +177,26 @@ Test(config, reads_decimals_as_thousandths)
 		uint64_t thousandths;
 		const char *formatted; /* NULL: refused */
 	} cases[] = {
-		{ "0", 0, "0.0" },         { "0.0", 0, "0.0" },        { "1", 1000, "1.0" },
-		{ "1.5", 1500, "1.5" },    { "0.25", 250, "0.25" },    { "00.001", 1, "0.001" },
-		{ "2.50", 2500, "2.5" },   { "1024", 1024000, "1024.0" }, { "1024.000", 1024000, "1024.0" },
-		{ "1024.001", 1000, NULL }, { "1025", 1000, NULL },    { "1.", 1000, NULL },
-		{ ".5", 1000, NULL },      { "1.0000", 1000, NULL },   { "1.5.0", 1000, NULL },
-		{ "1,5", 1000, NULL },     { "-0.5", 1000, NULL },     { "1.5e0", 1000, NULL },
-		{ "999999999999999999999999999999999.5", 1000, NULL }, { "0.-1", 1000, NULL },
+		{"0", 0, "0.0"},
+		{"0.0", 0, "0.0"},
+		{"1", 1000, "1.0"},
+		{"1.5", 1500, "1.5"},
+		{"0.25", 250, "0.25"},
+		{"00.001", 1, "0.001"},
+		{"2.50", 2500, "2.5"},
+		{"1024", 1024000, "1024.0"},
+		{"1024.000", 1024000, "1024.0"},
+		{"1024.001", 1000, NULL},
+		{"1025", 1000, NULL},
+		{"1.", 1000, NULL},
+		{".5", 1000, NULL},
+		{"1.0000", 1000, NULL},
+		{"1.5.0", 1000, NULL},
+		{"1,5", 1000, NULL},
+		{"-0.5", 1000, NULL},
+		{"1.5e0", 1000, NULL},
+		{"999999999999999999999999999999999.5", 1000, NULL},
+		{"0.-1", 1000, NULL},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -160,16 +204,16 @@ Test(config, reads_decimals_as_thousandths)
 
 		cr_expect_eq(config.frag_gb, cases[i].thousandths, "%s", cases[i].text);
 		cr_expect_eq(said_count, cases[i].formatted == NULL, "%s", cases[i].text);
-		cr_expect_str_eq(formatted(&config, MT_OPTION_frag_gb), cases[i].formatted ? cases[i].formatted : "1.0");
+		cr_expect_str_eq(formatted(&config, MT_OPTION_frag_gb),
+				 cases[i].formatted ? cases[i].formatted : "1.0");
 	}
 }
 
 Test(config, knows_every_word_of_bools_and_choices_in_any_case)
 {
-	static const char *const bools[][2] = {
-		{ "0", "off" },  { "1", "on" },   { "on", "on" },   { "Off", "off" },
-		{ "yes", "on" }, { "NO", "off" }, { "True", "on" }, { "false", "off" }
-	};
+	static const char *const bools[][2] = {{"0", "off"},   {"1", "on"},     {"on", "on"},
+					       {"Off", "off"}, {"yes", "on"},   {"NO", "off"},
+					       {"True", "on"}, {"false", "off"}};
 
 	for (size_t i = 0; i < ROWS; i++) {
 		char words[128];
@@ -177,7 +221,8 @@ Test(config, knows_every_word_of_bools_and_choices_in_any_case)
 		for (size_t j = 0; j < COUNT(bools) && rows[i].kind == KIND_bool; j++) {
 			struct mt_config config = parsed_setting(&rows[i], bools[j][0]);
 
-			cr_expect_str_eq(formatted(&config, i), bools[j][1], "%s=%s", rows[i].name, bools[j][0]);
+			cr_expect_str_eq(formatted(&config, i), bools[j][1], "%s=%s", rows[i].name,
+					 bools[j][0]);
 			cr_expect_eq(said_count, 0);
 		}
 		snprintf(words, sizeof(words), "%s", rows[i].words);
@@ -208,7 +253,8 @@ Test(config, takes_a_text_of_255_bytes_or_none_and_refuses_256)
 		cr_expect_str_empty(formatted(&config, i));
 		cr_expect_eq(said_count, 1);
 		cr_expect_lt(strlen(said[0]), 200, "a long value is cut: %s", said[0]);
-		cr_expect_not_null(strstr(said[0], "xxx...: not a text of at most 255 bytes; no value is taken"));
+		cr_expect_not_null(strstr(
+			said[0], "xxx...: not a text of at most 255 bytes; no value is taken"));
 		config = parsed_setting(&rows[i], text + 1);
 		cr_expect_str_eq(formatted(&config, i), text + 1);
 		cr_expect_eq(said_count, 0);
@@ -242,7 +288,8 @@ Test(config, reads_signals_in_all_their_spellings)
 		struct mt_config config = parsed_setting(row, cases[i].text);
 
 		cr_expect_eq(said_count, cases[i].number < 0, "%s", cases[i].text);
-		cr_expect_eq(config.signal, (uint64_t)(cases[i].number < 0 ? SIGUSR1 : cases[i].number), "%s",
+		cr_expect_eq(config.signal,
+			     (uint64_t)(cases[i].number < 0 ? SIGUSR1 : cases[i].number), "%s",
 			     cases[i].text);
 		if (cases[i].number >= 0)
 			cr_expect_str_eq(formatted(&config, MT_OPTION_signal), cases[i].formatted);
@@ -259,18 +306,18 @@ Test(config, reads_what_ends_a_round)
 	cr_expect_eq(parsed("MT_ROUND=auto", NULL, NULL).round, MT_ROUND_AUTO);
 	cr_expect_eq(parsed("MT_ROUND=signal", NULL, NULL).round, MT_ROUND_SIGNAL);
 	cr_expect_eq(parsed("MT_ROUND=timer:0", NULL, NULL).round, MT_ROUND_MARK);
-	cr_expect_str_eq(said[0],
-			 "MT_ROUND=timer:0: not timer:SECONDS (1 to 86400), mark, signal or auto; mark is taken");
+	cr_expect_str_eq(said[0], "MT_ROUND=timer:0: not timer:SECONDS (1 to 86400), mark, signal "
+				  "or auto; mark is taken");
 	cr_expect_eq(parsed("MT_ROUND=timer:86401", NULL, NULL).round, MT_ROUND_MARK);
 }
 
 Test(config, formats_what_it_was_set_to)
 {
 	static const char *const pairs[][2] = {
-		{ "round", "timer:30" },    { "round", "mark" },       { "round", "signal" }, { "round", "auto" },
-		{ "round", "timer:86400" }, { "profile", "on" },       { "profile", "off" },  { "log_level", "debug" },
-		{ "tick_ms", "60000" },     { "slack_mb", "1048576" }, { "gc_rounds", "0" },
-		{ "gc_rounds", "auto" },
+		{"round", "timer:30"},   {"round", "mark"},        {"round", "signal"},
+		{"round", "auto"},       {"round", "timer:86400"}, {"profile", "on"},
+		{"profile", "off"},      {"log_level", "debug"},   {"tick_ms", "60000"},
+		{"slack_mb", "1048576"}, {"gc_rounds", "0"},       {"gc_rounds", "auto"},
 	};
 	struct mt_config config;
 	char small[6];
@@ -279,8 +326,8 @@ Test(config, formats_what_it_was_set_to)
 	for (size_t i = 0; i < COUNT(pairs); i++)
 		for (size_t j = 0; j < ROWS; j++)
 			if (strcmp(rows[j].name, pairs[i][0]) == 0) {
-				cr_expect_eq(mt_config_set(&config, pairs[i][0], pairs[i][1]), MT_ERR_OK, "%s",
-					     pairs[i][1]);
+				cr_expect_eq(mt_config_set(&config, pairs[i][0], pairs[i][1]),
+					     MT_ERR_OK, "%s", pairs[i][1]);
 				cr_expect_str_eq(formatted(&config, j), pairs[i][1]);
 				cr_expect_str_eq(origin_of(&config, j), "mtctl set");
 			}
@@ -317,12 +364,13 @@ Test(config, set_says_why_not_and_touches_nothing)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct mt_config config = defaults;
 
-		cr_expect_eq(mt_config_set(&config, cases[i].name, cases[i].value), cases[i].err, "%s=%s",
-			     cases[i].name, cases[i].value);
+		cr_expect_eq(mt_config_set(&config, cases[i].name, cases[i].value), cases[i].err,
+			     "%s=%s", cases[i].name, cases[i].value);
 		if (cases[i].err == MT_ERR_OK)
 			cr_expect_eq(config.gc_rounds, 3);
 		else
-			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s", cases[i].name);
+			cr_expect(memcmp(&config, &defaults, sizeof(config)) == 0, "%s",
+				  cases[i].name);
 	}
 }
 
@@ -331,10 +379,14 @@ Test(config, sets_every_live_setting_and_no_other)
 	for (size_t i = 0; i < ROWS; i++) {
 		enum mt_err err = mt_config_set_live(rows[i].name, rows[i].dflt);
 
-		cr_expect_eq(err, rows[i].when == WHEN_live ? MT_ERR_OK : MT_ERR_START_ONLY, "%s", rows[i].name);
-		cr_expect_str_eq(origin_of(mt_config(), i), rows[i].when == WHEN_live ? "mtctl set" : "default");
-		/* A reader must never meet half of a value: only numbers, stored at once, may change while it runs. */
-		cr_expect_not(rows[i].kind == KIND_text && rows[i].when == WHEN_live, "%s", rows[i].name);
+		cr_expect_eq(err, rows[i].when == WHEN_live ? MT_ERR_OK : MT_ERR_START_ONLY, "%s",
+			     rows[i].name);
+		cr_expect_str_eq(origin_of(mt_config(), i),
+				 rows[i].when == WHEN_live ? "mtctl set" : "default");
+		/* A reader must never meet half of a value: only numbers, stored at once, may
+		 * change while it runs. */
+		cr_expect_not(rows[i].kind == KIND_text && rows[i].when == WHEN_live, "%s",
+			      rows[i].name);
 	}
 }
 
@@ -359,58 +411,65 @@ Test(config, lets_a_preset_give_way_to_aliases_and_those_to_its_own_names)
 
 Test(config, knows_the_names_of_other_tools)
 {
-#define X(alias, option)                                                                                               \
-	do {                                                                                                           \
-		struct mt_config config = parsed(alias "=1", NULL, NULL);                                              \
-                                                                                                                       \
-		cr_expect_eq(config.option, 1, alias);                                                                 \
-		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), alias);                                       \
-		config = parsed(alias "=-1", NULL, NULL);                                                              \
-		cr_expect_eq(config.option, 0, alias);                                                                 \
-		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), "default");                                   \
-		cr_expect_eq(said_count, 1, alias);                                                                    \
-		cr_expect(strncmp(said[0], alias "=-1: not ", sizeof(alias "=-1: not ") - 1) == 0, "%s", said[0]);     \
-		config = parsed(alias "X=1", NULL, NULL);                                                              \
-		cr_expect_eq(config.option, 0, alias);                                                                 \
-		cr_expect_eq(said_count, 0, "not ours to judge");                                                      \
+#define X(alias, option)                                                                           \
+	do {                                                                                       \
+		struct mt_config config = parsed(alias "=1", NULL, NULL);                          \
+                                                                                                   \
+		cr_expect_eq(config.option, 1, alias);                                             \
+		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), alias);                   \
+		config = parsed(alias "=-1", NULL, NULL);                                          \
+		cr_expect_eq(config.option, 0, alias);                                             \
+		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), "default");               \
+		cr_expect_eq(said_count, 1, alias);                                                \
+		cr_expect(strncmp(said[0], alias "=-1: not ", sizeof(alias "=-1: not ") - 1) == 0, \
+			  "%s", said[0]);                                                          \
+		config = parsed(alias "X=1", NULL, NULL);                                          \
+		cr_expect_eq(config.option, 0, alias);                                             \
+		cr_expect_eq(said_count, 0, "not ours to judge");                                  \
 	} while (0);
 	MT_ALIASES(X)
 #undef X
 	parsed("MALLOC_ARENA_MAX=5000", NULL, NULL);
-	cr_expect_str_eq(said[0], "MALLOC_ARENA_MAX=5000: not a whole number from 0 to 1024; 0 is taken");
+	cr_expect_str_eq(said[0],
+			 "MALLOC_ARENA_MAX=5000: not a whole number from 0 to 1024; 0 is taken");
 }
 
 Test(config, says_what_is_really_taken_instead)
 {
 	struct mt_config config = parsed("MT_GC_ROUNDS=-3", NULL, NULL);
 
-	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 0 is taken");
+	cr_expect_str_eq(
+		said[0],
+		"MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 0 is taken");
 	config = parsed("MT_GC_ROUNDS=-3", "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=4", "MT_PRESET=server");
 	cr_expect_eq(config.gc_rounds, 4);
-	cr_expect_str_eq(said[0], "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 4 is taken");
+	cr_expect_str_eq(
+		said[0],
+		"MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000 or auto; 4 is taken");
 	config = parsed("NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x", "MT_GC_ROUNDS=6", NULL);
-	cr_expect_str_eq(said[0],
-			 "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not a whole number from 0 to 1000000 or auto; 6 is taken");
+	cr_expect_str_eq(said[0], "NVFLARE_CLIENT_MEMORY_GC_ROUNDS=x: not a whole number from 0 to "
+				  "1000000 or auto; 6 is taken");
 	cr_expect_eq(said_count, 1);
 	config = parsed("MT_PRESET=sever", NULL, NULL);
-	cr_expect_str_eq(said[0],
-			 "MT_PRESET=sever: not one of none, client, server, server-wide, swarm, csfl; none is taken");
+	cr_expect_str_eq(said[0], "MT_PRESET=sever: not one of none, client, server, server-wide, "
+				  "swarm, csfl; none is taken");
 }
 
 Test(config, names_the_nearest_setting_to_one_that_does_not_exist)
 {
 	static const char *const cases[][2] = {
-		{ "MT_GC_ROUND=1", "MT_GC_ROUND: no such setting; did you mean MT_GC_ROUNDS?" },
-		{ "MT_ENABEL=1", "MT_ENABEL: no such setting; did you mean MT_ENABLE?" },
-		{ "MT_lgo=x", "MT_lgo: no such setting; did you mean MT_LOG?" },
-		{ "MT_Gc_Rounds=1", "MT_Gc_Rounds: no such setting; did you mean MT_GC_ROUNDS?" },
-		{ "MT_SLACK=1", "MT_SLACK: no such setting; did you mean MT_SLACK_MB?" },
-		{ "MT_TICK=1", "MT_TICK: no such setting; did you mean MT_TICK_MS?" },
-		{ "MT_IDLE=1", "MT_IDLE: no such setting; did you mean MT_IDLE_MS?" },
-		{ "MT_FRAMEWORK=1", "MT_FRAMEWORK: no such setting; did you mean MT_FRAMEWORK_DECAY_MS?" },
-		{ "MT_FOO=1", "MT_FOO: no such setting" },
-		{ "MT_=1", "MT_: no such setting" },
-		{ "MT_\033[31m=1", "MT_?[31m: no such setting" },
+		{"MT_GC_ROUND=1", "MT_GC_ROUND: no such setting; did you mean MT_GC_ROUNDS?"},
+		{"MT_ENABEL=1", "MT_ENABEL: no such setting; did you mean MT_ENABLE?"},
+		{"MT_lgo=x", "MT_lgo: no such setting; did you mean MT_LOG?"},
+		{"MT_Gc_Rounds=1", "MT_Gc_Rounds: no such setting; did you mean MT_GC_ROUNDS?"},
+		{"MT_SLACK=1", "MT_SLACK: no such setting; did you mean MT_SLACK_MB?"},
+		{"MT_TICK=1", "MT_TICK: no such setting; did you mean MT_TICK_MS?"},
+		{"MT_IDLE=1", "MT_IDLE: no such setting; did you mean MT_IDLE_MS?"},
+		{"MT_FRAMEWORK=1",
+		 "MT_FRAMEWORK: no such setting; did you mean MT_FRAMEWORK_DECAY_MS?"},
+		{"MT_FOO=1", "MT_FOO: no such setting"},
+		{"MT_=1", "MT_: no such setting"},
+		{"MT_\033[31m=1", "MT_?[31m: no such setting"},
 	};
 	char entry[300] = "MT_";
 

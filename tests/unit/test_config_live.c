@@ -7,11 +7,12 @@
 
 #include "core/config.h"
 
-/* Reads a live environment of 40 unknown names and the entries given; answers what went to the log file. */
+/* Reads a live environment of 40 unknown names and the entries given; answers what went to the log
+ * file. */
 static size_t read_live(const char *level, char *out, size_t out_bytes)
 {
 	static char names[40][24];
-	const char *list[43] = { NULL };
+	const char *list[43] = {NULL};
 	char path[] = "/tmp/mtshim-config-XXXXXX";
 	char entry[64];
 	int fd = mkstemp(path);
@@ -45,14 +46,15 @@ Test(config_live, logs_complaints_where_the_same_environment_says)
 	cr_expect_not_null(strstr(log, "warn: MT_ZZZZ31: no such setting\n"));
 	cr_expect_null(strstr(log, "MT_ZZZZ32"));
 	cr_expect_not_null(strstr(log, "warn: and 8 more\n"));
-	cr_expect_eq(read_live("MT_LOG_LEVEL=error", log, sizeof(log)), 0, "warnings are below that level");
+	cr_expect_eq(read_live("MT_LOG_LEVEL=error", log, sizeof(log)), 0,
+		     "warnings are below that level");
 	cr_expect_eq(mt_config()->log_level, MT_LOG_ERROR);
 }
 
 Test(config_live, is_read_anew_with_nothing_left_of_before)
 {
-	const char *const first[] = { "MT_ONLY=python*", "MT_GC_ROUNDS=5", NULL };
-	const char *const none[] = { NULL };
+	const char *const first[] = {"MT_ONLY=python*", "MT_GC_ROUNDS=5", NULL};
+	const char *const none[] = {NULL};
 	struct mt_config defaults;
 
 	mt_config_defaults(&defaults);

@@ -6,23 +6,25 @@
 #include "core/config.h"
 #include "config_parsed.h"
 
-#define X(name, kind, dflt, min, max, words, when, help) static const char name##_words[] __attribute__((unused)) = words;
+#define X(name, kind, dflt, min, max, words, when, help)                                           \
+	static const char name##_words[] __attribute__((unused)) = words;
 MT_OPTIONS(X)
 #undef X
 
 Test(config_presets, holds_presets_that_are_all_words_of_the_setting_and_all_valid)
 {
-#define X(preset, option, value)                                                                                       \
-	do {                                                                                                           \
-		char entry[64] = "MT_PRESET=" #preset;                                                                 \
-		struct mt_config config;                                                                               \
-                                                                                                                       \
-		for (char *c = entry + 10; *c != '\0'; c++)                                                            \
-			*c = *c == '_' ? '-' : *c;                                                                     \
-		config = parsed(entry, NULL, NULL);                                                                    \
-		cr_expect_eq(said_count, 0, "%s", entry);                                                              \
-		cr_expect_eq(config.option, value, "%s " #option, entry);                                              \
-		cr_expect_eq(config.origin[MT_OPTION_##option], MT_ORIGIN_PRESET, "%s " #option, entry);               \
+#define X(preset, option, value)                                                                   \
+	do {                                                                                       \
+		char entry[64] = "MT_PRESET=" #preset;                                             \
+		struct mt_config config;                                                           \
+                                                                                                   \
+		for (char *c = entry + 10; *c != '\0'; c++)                                        \
+			*c = *c == '_' ? '-' : *c;                                                 \
+		config = parsed(entry, NULL, NULL);                                                \
+		cr_expect_eq(said_count, 0, "%s", entry);                                          \
+		cr_expect_eq(config.option, value, "%s " #option, entry);                          \
+		cr_expect_eq(config.origin[MT_OPTION_##option], MT_ORIGIN_PRESET, "%s " #option,   \
+			     entry);                                                               \
 	} while (0);
 	MT_PRESETS(X)
 #undef X
@@ -34,10 +36,10 @@ static struct mt_config expected_of(const char *preset)
 	struct mt_config config;
 
 	mt_config_defaults(&config);
-#define X(name, option, value)                                                  \
-	if (strcmp(preset, #name) == 0) {                                       \
-		config.option = value;                                          \
-		config.origin[MT_OPTION_##option] = MT_ORIGIN_PRESET;           \
+#define X(name, option, value)                                                                     \
+	if (strcmp(preset, #name) == 0) {                                                          \
+		config.option = value;                                                             \
+		config.origin[MT_OPTION_##option] = MT_ORIGIN_PRESET;                              \
 	}
 	MT_PRESETS(X)
 #undef X
@@ -46,10 +48,9 @@ static struct mt_config expected_of(const char *preset)
 
 Test(config_presets, holds_presets_that_are_nothing_but_their_settings)
 {
-	static const char *const presets[] = {
-		"none",
+	static const char *const presets[] = {"none",
 #define X(preset, role) #preset,
-		MT_PRESET_ROLES(X)
+					      MT_PRESET_ROLES(X)
 #undef X
 	};
 	char words[128];
@@ -65,7 +66,8 @@ Test(config_presets, holds_presets_that_are_nothing_but_their_settings)
 			*c = *c == '_' ? '-' : *c;
 		config = parsed(entry, NULL, NULL);
 		cr_expect_eq(said_count, 0, "%s", entry);
-		cr_expect_eq(config.preset, i, "the roles stand in the order of the words: %s", entry);
+		cr_expect_eq(config.preset, i, "the roles stand in the order of the words: %s",
+			     entry);
 		wanted.preset = config.preset;
 		wanted.origin[MT_OPTION_preset] = MT_ORIGIN_ENVIRONMENT;
 		cr_expect(memcmp(&config, &wanted, sizeof(config)) == 0, "%s", entry);
@@ -82,8 +84,8 @@ Test(config_presets, holds_the_presets_of_the_guides)
 		const char *preset;
 		uint64_t arena_max, gc_rounds, heavy_rounds, cuda_empty_cache;
 	} guides[] = {
-		{ "client", 2, 1, 0, 1 }, { "server", 4, 5, 0, 0 }, { "server_wide", 8, 5, 0, 0 },
-		{ "swarm", 0, 1, 0, 1 },  { "csfl", 0, 5, 10, 0 },  { "none", 0, 0, 0, 0 },
+		{"client", 2, 1, 0, 1}, {"server", 4, 5, 0, 0}, {"server_wide", 8, 5, 0, 0},
+		{"swarm", 0, 1, 0, 1},  {"csfl", 0, 5, 10, 0},  {"none", 0, 0, 0, 0},
 	};
 
 	for (size_t i = 0; i < COUNT(guides); i++) {
@@ -92,7 +94,8 @@ Test(config_presets, holds_the_presets_of_the_guides)
 		cr_expect_eq(config.arena_max, guides[i].arena_max, "%s", guides[i].preset);
 		cr_expect_eq(config.gc_rounds, guides[i].gc_rounds, "%s", guides[i].preset);
 		cr_expect_eq(config.heavy_rounds, guides[i].heavy_rounds, "%s", guides[i].preset);
-		cr_expect_eq(config.cuda_empty_cache, guides[i].cuda_empty_cache, "%s", guides[i].preset);
+		cr_expect_eq(config.cuda_empty_cache, guides[i].cuda_empty_cache, "%s",
+			     guides[i].preset);
 		cr_expect_eq(config.warn_pct, 85);
 		cr_expect_eq(config.crit_pct, 90);
 	}
@@ -100,20 +103,20 @@ Test(config_presets, holds_the_presets_of_the_guides)
 
 Test(config_presets, lets_every_setting_of_a_preset_be_overridden)
 {
-#define X(preset, option, value)                                                                                       \
-	do {                                                                                                           \
-		char list[64] = "MT_PRESET=" #preset;                                                                  \
-		char own[64] = "MT_" #option "=1";                                                                     \
-		struct mt_config config;                                                                               \
-                                                                                                                       \
-		for (char *c = list + 10; *c != '\0'; c++)                                                             \
-			*c = *c == '_' ? '-' : *c;                                                                     \
-		for (char *c = own; *c != '='; c++)                                                                    \
-			*c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;                                     \
-		config = parsed(own, list, NULL);                                                                      \
-		cr_expect_eq(config.option, 1, "%s over %s", own, list);                                               \
-		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), "environment");                               \
-		cr_expect_eq(said_count, 0);                                                                           \
+#define X(preset, option, value)                                                                   \
+	do {                                                                                       \
+		char list[64] = "MT_PRESET=" #preset;                                              \
+		char own[64] = "MT_" #option "=1";                                                 \
+		struct mt_config config;                                                           \
+                                                                                                   \
+		for (char *c = list + 10; *c != '\0'; c++)                                         \
+			*c = *c == '_' ? '-' : *c;                                                 \
+		for (char *c = own; *c != '='; c++)                                                \
+			*c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;                 \
+		config = parsed(own, list, NULL);                                                  \
+		cr_expect_eq(config.option, 1, "%s over %s", own, list);                           \
+		cr_expect_str_eq(origin_of(&config, MT_OPTION_##option), "environment");           \
+		cr_expect_eq(said_count, 0);                                                       \
 	} while (0);
 	MT_PRESETS(X)
 #undef X

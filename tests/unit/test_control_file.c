@@ -1,4 +1,5 @@
-/* test_control.c -- worker/control file: rings before, with and after a control file, and requests that nobody should believe. */
+/* test_control.c -- worker/control file: rings before, with and after a control file, and requests
+ * that nobody should believe. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,8 +51,8 @@ static void make_file_kept(bool keep)
 	cr_assert_eq(mt_files_open(&config, &at), MT_ERR_OK);
 	cr_assert_eq(mt_files_make(at, &ticks, &space), MT_ERR_OK);
 	close(at);
-	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(), (unsigned long long)ticks,
-		 (unsigned long long)space);
+	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
+		 (unsigned long long)ticks, (unsigned long long)space);
 	mt_control_use_file(keep);
 }
 
@@ -72,11 +73,14 @@ static uint64_t slept_ns(uint32_t word, uint64_t timeout_ns)
 static void ring_from_outside(void)
 {
 	int fd = open(path, O_RDWR);
-	struct mt_control_file *file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct mt_control_file *file =
+		mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	cr_assert_neq(file, MAP_FAILED);
-	cr_expect_eq(mt_os_futex_bump_wake((_Atomic uint32_t *)(void *)((char *)file +
-									offsetof(struct mt_control_file, word))), 0);
+	cr_expect_eq(mt_os_futex_bump_wake(
+			     (_Atomic uint32_t *)(void *)((char *)file +
+							  offsetof(struct mt_control_file, word))),
+		     0);
 	munmap(file, sizeof(*file));
 	close(fd);
 }
@@ -113,7 +117,8 @@ Test(control, a_ring_before_there_is_a_worker_waits_for_it)
 	mt_control_notify(MT_CONTROL_SIGNAL);
 	cr_expect_eq(mt_control_bits(), MT_CONTROL_API | MT_CONTROL_SIGNAL);
 	cr_expect_neq(mt_control_word(), word);
-	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S, "who looked before the ring does not sleep");
+	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S,
+		     "who looked before the ring does not sleep");
 	mt_control_clear(MT_CONTROL_API);
 	cr_expect_eq(mt_control_bits(), MT_CONTROL_SIGNAL);
 	mt_control_clear(MT_CONTROL_SIGNAL | MT_CONTROL_GC);
@@ -206,7 +211,8 @@ Test(control, falls_back_when_the_file_is_truncated)
 	cr_expect_eq(mt_control_bits(), MT_CONTROL_API);
 	mt_control_clear(MT_CONTROL_API);
 	(void)mt_control_word();
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS, "asleep on a word that is there");
+	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS,
+		      "asleep on a word that is there");
 	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
 }
 
@@ -245,7 +251,11 @@ static struct mt_control_file sound_file(uint64_t seq, uint32_t kind, uint32_t l
 	return (struct mt_control_file){
 		.magic = MT_CONTROL_MAGIC,
 		.version = MT_STATS_VERSION,
-		.request = {.seq = seq, .kind = kind, .level = level, .name = "slack_mb", .value = "5"},
+		.request = {.seq = seq,
+			    .kind = kind,
+			    .level = level,
+			    .name = "slack_mb",
+			    .value = "5"},
 	};
 }
 
@@ -277,14 +287,19 @@ Test(control, a_truncated_file_asks_for_nothing)
 	cr_expect_not(mt_control_request(&out));
 }
 
-/* A newer mtctl may ask for what this shim does not know; it used to wait for its answer without effect. */
+/* A newer mtctl may ask for what this shim does not know; it used to wait for its answer without
+ * effect. */
 Test(control, does_nothing_of_what_it_does_not_know_and_says_so)
 {
 	static const struct {
 		uint32_t kind, level;
 	} rows[] = {
-		{MT_REQUEST_COUNT, 0}, {UINT32_MAX, 0}, {0x80000001u, 0},
-		{MT_REQUEST_TRIM, MT_LEVEL_COUNT}, {MT_REQUEST_TRIM, UINT32_MAX}, {MT_REQUEST_TRIM, 0x80000000u},
+		{MT_REQUEST_COUNT, 0},
+		{UINT32_MAX, 0},
+		{0x80000001u, 0},
+		{MT_REQUEST_TRIM, MT_LEVEL_COUNT},
+		{MT_REQUEST_TRIM, UINT32_MAX},
+		{MT_REQUEST_TRIM, 0x80000000u},
 		{MT_REQUEST_SET, MT_LEVEL_COUNT},
 	};
 	struct mt_request out;

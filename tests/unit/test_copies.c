@@ -1,4 +1,5 @@
-/* Pages of a child and its parent at one address: a copy that was written on, or two that have nothing to do with each other. */
+/* Pages of a child and its parent at one address: a copy that was written on, or two that have
+ * nothing to do with each other. */
 #include <criterion/criterion.h>
 #include <string.h>
 

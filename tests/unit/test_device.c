@@ -1,4 +1,5 @@
-/* test_device.c -- account/device: figures are the sums of records, whatever threads and a failing kernel do. */
+/* test_device.c -- account/device: figures are the sums of records, whatever threads and a failing
+ * kernel do. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +23,8 @@ static struct mt_device_usage usage_of(int device)
 	return now;
 }
 
-static void add(enum mt_device_kind kind, uint64_t key, int device, uint64_t bytes, uint64_t context)
+static void add(enum mt_device_kind kind, uint64_t key, int device, uint64_t bytes,
+		uint64_t context)
 {
 	const struct mt_device_record record = {kind, device, key, bytes, context};
 
@@ -313,8 +315,9 @@ Test(device, grows_to_300000_records_without_a_long_stall)
 		stalls_count += cpu_ns() - begin >= 4000000;
 	}
 	cr_expect_eq(usage_of(0).live_count[MT_DEVICE_async], 300000);
-	/* A table of 262,144 buckets rewritten at once takes tens of milliseconds, each smaller one half of that: three at least are above 4
-	 * ms. Two may be the machine's own: a virtual one counts as ours what its host took (24 ms were seen). */
+	/* A table of 262,144 buckets rewritten at once takes tens of milliseconds, each smaller one
+	 * half of that: three at least are above 4 ms. Two may be the machine's own: a virtual one
+	 * counts as ours what its host took (24 ms were seen). */
 	cr_expect_leq(stalls_count, 2, "%u stalls", stalls_count);
 	for (uint64_t key = 1; key <= 300000; key++)
 		cr_assert_eq(drop(MT_DEVICE_async, key << 9), 1);
@@ -359,7 +362,8 @@ Test(device, many_threads_leave_nothing_behind)
 
 	for (int device = 0; device < 3; device++)
 		for (int kind = 0; kind < MT_DEVICE_KIND_COUNT; kind++)
-			live += usage_of(device).live_bytes[kind] + usage_of(device).live_count[kind];
+			live += usage_of(device).live_bytes[kind] +
+				usage_of(device).live_count[kind];
 	cr_expect_eq(live, 0, "%llu", (unsigned long long)live);
 }
 

@@ -1,4 +1,5 @@
-/* tests/unit/test_diagnose_findings.c -- facts in, verdict out: the heap, Python, and what is left when nothing is found. */
+/* tests/unit/test_diagnose_findings.c -- facts in, verdict out: the heap, Python, and what is left
+ * when nothing is found. */
 #include <criterion/criterion.h>
 
 #include "diagnose_case.h"
@@ -49,32 +50,102 @@ Test(findings, name_the_disease_of_the_heap)
 	static const struct {
 		const char *name;
 		struct series live;
-		double slack_mb, idle_mb;       /* all the time */
-		double returned_mb;             /* by a trim; -1: none was asked for */
+		double slack_mb, idle_mb; /* all the time */
+		double returned_mb;       /* by a trim; -1: none was asked for */
 		enum mt_verdict verdict;
 	} rows[] = {
 		{"flat", {SHAPE_FLAT, 200 * MB, 0, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"noisy flat", {SHAPE_FLAT, 200 * MB, 0, 0, 20 * MB}, 0, 0, 0, MT_VERDICT_HEALTHY},
-		{"rounds", {SHAPE_SAWTOOTH, 100 * MB, 200 * MB, 10, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"rounds",
+		 {SHAPE_SAWTOOTH, 100 * MB, 200 * MB, 10, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_HEALTHY},
 		{"warm-up", {SHAPE_WARM_UP, 100 * MB, 300 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"one step", {SHAPE_STEP, 100 * MB, 100 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"falling", {SHAPE_RAMP, 900 * MB, -5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"spikes", {SHAPE_SPIKES, 100 * MB, 300 * MB, 10, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
 		{"leak", {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_LEAK},
-		{"leak, not trimmed", {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0}, 0, 0, -1, MT_VERDICT_LEAK},
-		{"slow leak in 4 GB", {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_LEAK},
-		{"slow leak under noise", {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 10 * MB}, 0, 0, 0, MT_VERDICT_LEAK},
-		{"leak beneath rounds", {SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 5, 0}, 0, 0, 0, MT_VERDICT_LEAK},
-		{"leak in steps", {SHAPE_STAIRS, 100 * MB, 10 * MB, 5, 0}, 0, 0, 0, MT_VERDICT_LEAK},
-		{"leak beside a hoard", {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0}, 300, 300, 300, MT_VERDICT_LEAK},
+		{"leak, not trimmed",
+		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 0,
+		 0,
+		 -1,
+		 MT_VERDICT_LEAK},
+		{"slow leak in 4 GB",
+		 {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"slow leak under noise",
+		 {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 10 * MB},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak beneath rounds",
+		 {SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 5, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak in steps",
+		 {SHAPE_STAIRS, 100 * MB, 10 * MB, 5, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak beside a hoard",
+		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 300,
+		 300,
+		 300,
+		 MT_VERDICT_LEAK},
 		{"hoard", {SHAPE_FLAT, 100 * MB, 0, 0, 0}, 300, 300, 300, MT_VERDICT_HOARD},
-		{"hoard, not trimmed", {SHAPE_FLAT, 100 * MB, 0, 0, 0}, 300, 300, -1, MT_VERDICT_HOARD},
-		{"hoard beside the slowest leak", {SHAPE_RAMP, 100 * MB, 0.05 * MB, 0, 0}, 300, 300, 300, MT_VERDICT_HOARD},
-		{"what the reaper leaves alone", {SHAPE_FLAT, 300 * MB, 0, 0, 0}, 60, 60, 60, MT_VERDICT_HEALTHY},
-		{"a tenth of a large one", {SHAPE_FLAT, 4000 * MB, 0, 0, 0}, 400, 400, 400, MT_VERDICT_HEALTHY},
-		{"more than that", {SHAPE_FLAT, 4000 * MB, 0, 0, 0}, 600, 600, 600, MT_VERDICT_HOARD},
-		{"free between live blocks", {SHAPE_FLAT, 200 * MB, 0, 0, 0}, 300, 0, 10, MT_VERDICT_HOARD},
-		{"a little free between them", {SHAPE_FLAT, 200 * MB, 0, 0, 0}, 50, 0, 5, MT_VERDICT_HEALTHY},
+		{"hoard, not trimmed",
+		 {SHAPE_FLAT, 100 * MB, 0, 0, 0},
+		 300,
+		 300,
+		 -1,
+		 MT_VERDICT_HOARD},
+		{"hoard beside the slowest leak",
+		 {SHAPE_RAMP, 100 * MB, 0.05 * MB, 0, 0},
+		 300,
+		 300,
+		 300,
+		 MT_VERDICT_HOARD},
+		{"what the reaper leaves alone",
+		 {SHAPE_FLAT, 300 * MB, 0, 0, 0},
+		 60,
+		 60,
+		 60,
+		 MT_VERDICT_HEALTHY},
+		{"a tenth of a large one",
+		 {SHAPE_FLAT, 4000 * MB, 0, 0, 0},
+		 400,
+		 400,
+		 400,
+		 MT_VERDICT_HEALTHY},
+		{"more than that",
+		 {SHAPE_FLAT, 4000 * MB, 0, 0, 0},
+		 600,
+		 600,
+		 600,
+		 MT_VERDICT_HOARD},
+		{"free between live blocks",
+		 {SHAPE_FLAT, 200 * MB, 0, 0, 0},
+		 300,
+		 0,
+		 10,
+		 MT_VERDICT_HOARD},
+		{"a little free between them",
+		 {SHAPE_FLAT, 200 * MB, 0, 0, 0},
+		 50,
+		 0,
+		 5,
+		 MT_VERDICT_HEALTHY},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -85,9 +156,12 @@ Test(findings, name_the_disease_of_the_heap)
 		if (rows[i].returned_mb >= 0)
 			case_trim(facts, rows[i].returned_mb * MB, 0, 0);
 		cr_expect_eq(judge(), rows[i].verdict, "%s: %s instead of %s (%s)", rows[i].name,
-			     mt_diagnose_word(diagnosis.list[0].verdict), mt_diagnose_word(rows[i].verdict), diagnosis.list[0].title);
+			     mt_diagnose_word(diagnosis.list[0].verdict),
+			     mt_diagnose_word(rows[i].verdict), diagnosis.list[0].title);
 		cr_expect(diagnosis.list[0].evidence_count > 0, "%s: no evidence", rows[i].name);
-		cr_expect(diagnosis.list[0].advice_count > 0 || rows[i].verdict == MT_VERDICT_HEALTHY, "%s: no advice", rows[i].name);
+		cr_expect(diagnosis.list[0].advice_count > 0 ||
+				  rows[i].verdict == MT_VERDICT_HEALTHY,
+			  "%s: no advice", rows[i].name);
 		forget();
 	}
 }
@@ -145,21 +219,26 @@ Test(findings, a_leak_and_other_growth_are_both_named)
 Test(findings, the_class_that_grew_is_in_the_title)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
-	facts->classes_first = (struct mt_diagnose_classes){.list = {{1024, 1000}, {4096, 500}}, .count = 2};
-	facts->classes_last = (struct mt_diagnose_classes){.list = {{1024, 301000}, {4096, 600}, {8192, 10}}, .count = 3};
+	facts->classes_first =
+		(struct mt_diagnose_classes){.list = {{1024, 1000}, {4096, 500}}, .count = 2};
+	facts->classes_last = (struct mt_diagnose_classes){
+		.list = {{1024, 301000}, {4096, 600}, {8192, 10}}, .count = 3};
 
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect(strstr(diagnosis.list[0].title, "in blocks of 1,024 B") != NULL, "%s", diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].title, "in blocks of 1,024 B") != NULL, "%s",
+		  diagnosis.list[0].title);
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
 }
 
 Test(findings, the_site_that_grew_most_is_what_to_look_at)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
-	facts->sites = (struct mt_diagnose_sites){.known = true, .count = 1, .list = {{"leaky at leak.c:12", 1 << 28, 9, 9}}};
+	facts->sites = (struct mt_diagnose_sites){
+		.known = true, .count = 1, .list = {{"leaky at leak.c:12", 1 << 28, 9, 9}}};
 
 	cr_expect_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect(strstr(diagnosis.list[0].advice[0], "leaky at leak.c:12") != NULL, "%s", diagnosis.list[0].advice[0]);
+	cr_expect(strstr(diagnosis.list[0].advice[0], "leaky at leak.c:12") != NULL, "%s",
+		  diagnosis.list[0].advice[0]);
 }
 
 Test(findings, what_was_as_high_before_and_came_down_is_trusted_less)
@@ -170,7 +249,8 @@ Test(findings, what_was_as_high_before_and_came_down_is_trusted_less)
 	(void)judge();
 	plain = diagnosis.list[0].confidence;
 	for (size_t i = 0; i < 100; i++)
-		facts->history[i] = (struct mt_trend_point){-100 + (double)i, i < 50 ? 300 * MB : 100 * MB};
+		facts->history[i] =
+			(struct mt_trend_point){-100 + (double)i, i < 50 ? 300 * MB : 100 * MB};
 	facts->history_count = 100;
 	(void)judge();
 	cr_expect(diagnosis.list[0].confidence < plain * 0.5);
@@ -259,7 +339,8 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 	cr_expect_not_null(finding(MT_VERDICT_LEAK));
 }
 
-/* Where the arenas can be read how full they are decides, and where they cannot the number of objects in them. */
+/* Where the arenas can be read how full they are decides, and where they cannot the number of
+ * objects in them. */
 Test(findings, arenas_that_are_full_are_no_disease)
 {
 	static const struct {
@@ -268,8 +349,10 @@ Test(findings, arenas_that_are_full_are_no_disease)
 		uint64_t blocks;
 		enum mt_verdict verdict;
 	} rows[] = {
-		{150, 5, true, 0, MT_VERDICT_PYTHON_ARENAS},   {150, 140, true, 0, MT_VERDICT_HEALTHY},
-		{30, 0, true, 0, MT_VERDICT_HEALTHY},          {150, 0, false, 1000, MT_VERDICT_PYTHON_ARENAS},
+		{150, 5, true, 0, MT_VERDICT_PYTHON_ARENAS},
+		{150, 140, true, 0, MT_VERDICT_HEALTHY},
+		{30, 0, true, 0, MT_VERDICT_HEALTHY},
+		{150, 0, false, 1000, MT_VERDICT_PYTHON_ARENAS},
 		{150, 0, false, 2000000, MT_VERDICT_HEALTHY},
 	};
 
@@ -339,7 +422,8 @@ Test(findings, tell_a_rate_and_its_interval_in_the_same_unit)
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 0.0625 * MB, 0, 0});
 
 	cr_assert_eq(judge(), MT_VERDICT_LEAK);
-	cr_expect(strstr(diagnosis.list[0].title, "64.0 kB/s (95 %: 6"), "%s", diagnosis.list[0].title);
+	cr_expect(strstr(diagnosis.list[0].title, "64.0 kB/s (95 %: 6"), "%s",
+		  diagnosis.list[0].title);
 }
 
 /* 33 kB/s in 20 s are less than one look at RSS can tell. */

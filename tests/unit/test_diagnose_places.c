@@ -1,5 +1,5 @@
-/* tests/unit/test_diagnose_places.c -- facts in, verdict out: devices, shared and copied memory, files, other allocators,
- * huge pages; the headers of Python's pools; the checklists of roles. */
+/* tests/unit/test_diagnose_places.c -- facts in, verdict out: devices, shared and copied memory,
+ * files, other allocators, huge pages; the headers of Python's pools; the checklists of roles. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,9 +34,9 @@ static enum mt_verdict judge(void)
 	return diagnosis.list[0].verdict;
 }
 
-#define EACH(figure, value)                                             \
-	for (size_t at = 0; at < facts->samples_count; at++)            \
-		facts->samples[at].figure = (uint64_t)(value)
+#define EACH(figure, value)                                                                        \
+	for (size_t at = 0; at < facts->samples_count; at++)                                       \
+	facts->samples[at].figure = (uint64_t)(value)
 
 /* ---- devices ---- */
 
@@ -63,8 +63,12 @@ static void heavy(double before, double after, double later)
 static void add_oom(enum mt_oom_cause cause)
 {
 	facts->last.head.ooms_count = 1;
-	facts->last.ooms[0] = (struct mt_stats_oom){.number = 1, .time_ns = 900, .cause = cause, .asked_bytes = 60 << 20,
-						    .framework_idle_bytes = 240 << 20, .largest_idle_bytes = 13 << 20};
+	facts->last.ooms[0] = (struct mt_stats_oom){.number = 1,
+						    .time_ns = 900,
+						    .cause = cause,
+						    .asked_bytes = 60 << 20,
+						    .framework_idle_bytes = 240 << 20,
+						    .largest_idle_bytes = 13 << 20};
 }
 
 Test(places, memory_reserved_far_over_what_is_allocated_is_a_cache)
@@ -77,7 +81,8 @@ Test(places, a_step_that_takes_its_memory_again_is_no_cache)
 {
 	use_cuda(385 * MB, 300 * MB);
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
-	/* What PyTorch keeps for its next step looks allocated; it is back soon after a heavy cleanup. */
+	/* What PyTorch keeps for its next step looks allocated; it is back soon after a heavy
+	 * cleanup. */
 	EACH(gpu_idle_bytes, 0);
 	heavy(600 * MB, 200 * MB, 590 * MB);
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
@@ -100,7 +105,8 @@ Test(places, tensors_that_grow_are_live_ones)
 {
 	use_cuda(300 * MB, 300 * MB);
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		facts->samples[i].gpu_allocated_bytes += (uint64_t)(facts->samples[i].at_s * 10 * MB);
+		facts->samples[i].gpu_allocated_bytes +=
+			(uint64_t)(facts->samples[i].at_s * 10 * MB);
 		facts->samples[i].gpu_reserved_bytes = facts->samples[i].gpu_allocated_bytes;
 	}
 	cr_expect_eq(judge(), MT_VERDICT_GPU_LIVE);
@@ -133,18 +139,24 @@ Test(places, files_that_fill_a_container_are_nothing_to_fear)
 		double limit_mb, usage_mb, file_mb, anon_mb;
 		enum mt_verdict verdict;
 	} rows[] = {
-		{250, 190, 150, 30, MT_VERDICT_FILE_CACHE}, {250, 245, 200, 30, MT_VERDICT_FILE_CACHE},
-		{250, 240, 40, 190, MT_VERDICT_HEALTHY},    {0, 1000, 900, 90, MT_VERDICT_HEALTHY},
+		{250, 190, 150, 30, MT_VERDICT_FILE_CACHE},
+		{250, 245, 200, 30, MT_VERDICT_FILE_CACHE},
+		{250, 240, 40, 190, MT_VERDICT_HEALTHY},
+		{0, 1000, 900, 90, MT_VERDICT_HEALTHY},
 		{2500, 300, 250, 30, MT_VERDICT_HEALTHY},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		for (int v1 = 0; v1 < 2; v1++) {
 			facts->group = (struct mt_diagnose_group){
-				.known = true, .is_v1 = v1, .limit_bytes = (uint64_t)(rows[i].limit_mb * MB),
-				.usage_bytes = (uint64_t)(rows[i].usage_mb * MB), .file_bytes = (uint64_t)(rows[i].file_mb * MB),
+				.known = true,
+				.is_v1 = v1,
+				.limit_bytes = (uint64_t)(rows[i].limit_mb * MB),
+				.usage_bytes = (uint64_t)(rows[i].usage_mb * MB),
+				.file_bytes = (uint64_t)(rows[i].file_mb * MB),
 				.anon_bytes = (uint64_t)(rows[i].anon_mb * MB)};
-			cr_expect_eq(judge(), rows[i].verdict, "row %zu, version %d: %s", i, 2 - v1, diagnosis.list[0].title);
+			cr_expect_eq(judge(), rows[i].verdict, "row %zu, version %d: %s", i, 2 - v1,
+				     diagnosis.list[0].title);
 		}
 	}
 }
@@ -180,7 +192,8 @@ Test(places, copies_of_workers_are_named_and_their_own_memory_is_not)
 	facts->family.known = true;
 	facts->family.count = 4;
 	facts->family.forks_count = 3;
-	facts->family.last = (struct mt_family_sums){.pss_bytes = 250 << 20, .private_bytes = 200 << 20, .copied_bytes = 180 << 20};
+	facts->family.last = (struct mt_family_sums){
+		.pss_bytes = 250 << 20, .private_bytes = 200 << 20, .copied_bytes = 180 << 20};
 	cr_expect_eq(judge(), MT_VERDICT_COPY_ON_WRITE);
 	facts->family.last.copied_bytes = 30 << 20;
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
@@ -207,7 +220,8 @@ Test(places, a_pools_header_tells_what_is_live_in_it)
 	cr_expect_eq(live, 6400);
 	cr_expect_not(mt_pymalloc_parse_header(header, 4096, &live), "a pool of another size");
 	make_pool(header, 1000, 3, 16384);
-	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "more blocks than it has room for");
+	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live),
+		      "more blocks than it has room for");
 	make_pool(header, 1, 32, 16384);
 	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "no such class");
 	memset(header, 0, sizeof(header));
@@ -249,7 +263,8 @@ Test(places, a_server_without_rounds_and_bounds_is_warned)
 	cr_expect_eq(check("gc_rounds")->finding, MT_FINDING_WARN);
 	cr_expect_eq(check("arenas_bounded")->finding, MT_FINDING_WARN);
 	cr_expect_eq(check("rss_flat")->finding, MT_FINDING_OK);
-	cr_expect(strstr(check("gc_rounds")->advice, "mtctl set 42 gc_rounds=5") != NULL, "%s", check("gc_rounds")->advice);
+	cr_expect(strstr(check("gc_rounds")->advice, "mtctl set 42 gc_rounds=5") != NULL, "%s",
+		  check("gc_rounds")->advice);
 }
 
 Test(places, a_server_as_the_guides_want_it_passes)
@@ -260,16 +275,19 @@ Test(places, a_server_as_the_guides_want_it_passes)
 	facts->last.head.snapshot.rounds_count = 7;
 	check_role(MT_ROLE_SERVER);
 	for (size_t i = 0; i < checks.count; i++)
-		cr_expect_neq(checks.list[i].finding, MT_FINDING_WARN, "%s: %s", checks.list[i].name, checks.list[i].text);
+		cr_expect_neq(checks.list[i].finding, MT_FINDING_WARN, "%s: %s",
+			      checks.list[i].name, checks.list[i].text);
 	cr_expect_eq(check("preset")->finding, MT_FINDING_OK);
 }
 
 Test(places, copies_of_a_model_are_counted)
 {
-	facts->classes_last = (struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
+	facts->classes_last =
+		(struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
 	check_role(MT_ROLE_SERVER);
 	cr_expect_eq(check("large_blocks")->finding, MT_FINDING_NOTE);
-	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s", check("large_blocks")->text);
+	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s",
+		  check("large_blocks")->text);
 }
 
 Test(places, a_client_empties_its_gpu_caches_every_round)
@@ -289,15 +307,18 @@ Test(places, when_memory_is_out_the_largest_holder_comes_first)
 {
 	case_add(facts, outside_bytes, 300 * MB);
 	facts->limit_known = true;
-	facts->limit = (struct mt_limit){.used_bytes = 960 << 20, .limit_bytes = 1000 << 20, .is_cgroup = true};
+	facts->limit = (struct mt_limit){
+		.used_bytes = 960 << 20, .limit_bytes = 1000 << 20, .is_cgroup = true};
 	facts->group = (struct mt_diagnose_group){.known = true, .oom_kill_count = 2};
 	case_trim(facts, 100 * MB, 0, 0);
 	check_role(MT_ROLE_OOM);
 	cr_expect_eq(check("limit")->finding, MT_FINDING_WARN);
 	cr_expect_eq(check("kernel_kills")->finding, MT_FINDING_WARN);
 	cr_expect_eq(check("returns_at_once")->finding, MT_FINDING_WARN);
-	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s", check("holder_1")->text);
-	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s", check("holder_2")->text);
+	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s",
+		  check("holder_1")->text);
+	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
+		  check("holder_2")->text);
 }
 
 Test(places, there_are_three_roles)
@@ -320,7 +341,8 @@ static void put_number(const char *directory, const char *name, const char *text
 	cr_assert_eq(fclose(file), 0);
 }
 
-/* Who has a part of the hierarchy delegated names the groups there; root looks at them, and JSON is UTF-8. */
+/* Who has a part of the hierarchy delegated names the groups there; root looks at them, and JSON is
+ * UTF-8. */
 Test(places, the_name_of_a_group_cannot_steer_the_terminal)
 {
 	char folder[] = "/tmp/mtshim-group-XXXXXX", directory[128], command[160];

@@ -1,4 +1,5 @@
-/* tests/unit/test_diagnose_sample.c -- the look of mtctl diagnose: what the ring of the stats file knows of the time before. */
+/* tests/unit/test_diagnose_sample.c -- the look of mtctl diagnose: what the ring of the stats file
+ * knows of the time before. */
 #include <criterion/criterion.h>
 
 #include "ctl/diagnose.h"
@@ -7,7 +8,8 @@
 
 static struct mt_diagnose_facts facts;
 
-/* A ring that has gone round: the sample with the number n, counted from 0, is 900 ms younger than the one before. */
+/* A ring that has gone round: the sample with the number n, counted from 0, is 900 ms younger than
+ * the one before. */
 static void fill_ring(uint64_t count)
 {
 	facts.first.head.samples_count = count;
@@ -23,7 +25,8 @@ Test(diagnose_sample, the_history_reaches_to_the_moment_of_the_look)
 
 	fill_ring(1500);
 	mt_diagnose_read_history(&facts);
-	cr_assert_eq(facts.history_count, 1000, "15 minutes of the ring's: %zu", facts.history_count);
+	cr_assert_eq(facts.history_count, 1000, "15 minutes of the ring's: %zu",
+		     facts.history_count);
 	last = &facts.history[facts.history_count - 1];
 	cr_expect_eq(last->value, 1499);
 	cr_expect(last->at_s > -1 && last->at_s < 0);

@@ -1,4 +1,5 @@
-/* test_direct_reclaim.c -- worker/reclaim: a thread that allocates returns free memory before its limit is reached. */
+/* test_direct_reclaim.c -- worker/reclaim: a thread that allocates returns free memory before its
+ * limit is reached. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ static void ignore_growth(size_t bytes)
 
 static const struct mt_backend *start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = thread_born,
+						      .grew = ignore_growth};
 	const char *environment[] = {"MT_ALLOCATOR=jemalloc", NULL};
 	const struct mt_backend *backend;
 
@@ -37,9 +39,12 @@ static const struct mt_backend *start(void)
 }
 
 /* A look of a process that uses 6 MB beside what it has freed. */
-static void look_after_free(const struct mt_backend *backend, uint64_t freed_bytes, uint64_t limit_bytes)
+static void look_after_free(const struct mt_backend *backend, uint64_t freed_bytes,
+			    uint64_t limit_bytes)
 {
-	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(), .used_bytes = freed_bytes + 6 * MB, .limit_bytes = limit_bytes,
+	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(),
+					.used_bytes = freed_bytes + 6 * MB,
+					.limit_bytes = limit_bytes,
 					.anon_bytes = freed_bytes + 5 * MB};
 	struct mt_heap_figures figures;
 
@@ -79,8 +84,10 @@ Test(reclaim, keeps_little_beside_the_limit)
 Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
 {
 	const struct mt_backend *backend = start();
-	struct mt_headroom_look look = {
-		.now_ns = mt_os_now_ns(), .used_bytes = 56 * MB, .limit_bytes = 64 * MB, .anon_bytes = 55 * MB};
+	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(),
+					.used_bytes = 56 * MB,
+					.limit_bytes = 64 * MB,
+					.anon_bytes = 55 * MB};
 	struct mt_heap_figures figures;
 	uint64_t count, ns;
 	void *block;

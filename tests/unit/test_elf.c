@@ -40,7 +40,8 @@ Test(elf, finds_libcs_own_dlsym)
 
 	cr_assert(by_name && by_version);
 	cr_expect_eq((void *)by_name, dlsym(libc, "dlsym"));
-	cr_expect_eq((void *)by_version, dlvsym(libc, "dlvsym", "GLIBC_2.34"), "the merged one, not libdl's old one");
+	cr_expect_eq((void *)by_version, dlvsym(libc, "dlvsym", "GLIBC_2.34"),
+		     "the merged one, not libdl's old one");
 	cr_expect_eq(by_name(libc, "strtol"), dlsym(libc, "strtol"));
 	cr_expect_null(by_version(libc, "strtol", "NONE_1"));
 }
@@ -53,8 +54,10 @@ Test(elf, tells_libcs_own_functions_by_their_address)
 
 	cr_assert_not_null(path);
 	cr_expect_str_eq(strrchr(path, '/'), "/libc.so.6");
-	cr_expect_null(mt_elf_libc_path("strtol", dlsym(libc, "strtoul")), "another function of libc's");
-	cr_expect_null(mt_elf_libc_path("strtol", (const void *)(uintptr_t)&mt_elf_libc_path), "a function of ours");
+	cr_expect_null(mt_elf_libc_path("strtol", dlsym(libc, "strtoul")),
+		       "another function of libc's");
+	cr_expect_null(mt_elf_libc_path("strtol", (const void *)(uintptr_t)&mt_elf_libc_path),
+		       "a function of ours");
 	cr_expect_null(mt_elf_libc_path("no_such_name", NULL));
 	cr_expect(mt_elf_is_libcs("strtol", dlsym(libc, "strtol")));
 	cr_expect_not(mt_elf_is_libcs("strtol", dlsym(libc, "strtoul")));

@@ -1,4 +1,5 @@
-/* test_entries.c -- the wrappers of the driver: what is handed on, what is counted, what an out-of-memory error goes through. */
+/* test_entries.c -- the wrappers of the driver: what is handed on, what is counted, what an
+ * out-of-memory error goes through. */
 #include "entries_doubles.h"
 
 struct wrapper {
@@ -8,14 +9,16 @@ struct wrapper {
 	size_t place; /* in struct mt_driver */
 };
 
-#define X(name_, parameters_)                                                                                          \
+#define X(name_, parameters_)                                                                      \
 	{#name_, #parameters_, (any_fn)(void (*)(void))name_, offsetof(struct mt_driver, name_)},
 static const struct wrapper wrappers[] = {MT_DRIVER_WRAPPED(X)};
 #undef X
 
-#define EACH(w)                                                                                                        \
-	for (const struct wrapper *w = wrappers; w < wrappers + sizeof(wrappers) / sizeof(wrappers[0]); w++)           \
-		if (strcmp(w->name, "cuIpcOpenMemHandle_v2") != 0) /* takes a struct by value: has its own test */
+#define EACH(w)                                                                                    \
+	for (const struct wrapper *w = wrappers;                                                   \
+	     w < wrappers + sizeof(wrappers) / sizeof(wrappers[0]); w++)                           \
+		/* takes a struct by value: has its own test */                                    \
+		if (strcmp(w->name, "cuIpcOpenMemHandle_v2") != 0)
 
 static unsigned arity(const struct wrapper *w)
 {
@@ -33,22 +36,27 @@ static int call_plainly(const struct wrapper *w)
 {
 	static const struct mt_cu_allocation_prop prop = {.location = {.type = 1, .id = 0}};
 	static uint64_t bytes[16];
-	uint64_t second = strstr(w->name, "Array") ? (uint64_t)(uintptr_t)bytes : (uint64_t)(uintptr_t)&outputs[1];
+	uint64_t second = strstr(w->name, "Array") ? (uint64_t)(uintptr_t)bytes
+						   : (uint64_t)(uintptr_t)&outputs[1];
 
 	if (strcmp(w->name, "cuMemCreate") == 0)
-		return w->call((uint64_t)(uintptr_t)outputs, 64, (uint64_t)(uintptr_t)&prop, 0, 0, 0, 0, 0, 0, 0, 0);
+		return w->call((uint64_t)(uintptr_t)outputs, 64, (uint64_t)(uintptr_t)&prop, 0, 0,
+			       0, 0, 0, 0, 0, 0);
 	if (strncmp(w->name, "cuPointerGetAttributes", 22) == 0)
-		return w->call(0, (uint64_t)(uintptr_t)bytes, (uint64_t)(uintptr_t)bytes, DPTR, 0, 0, 0, 0, 0, 0, 0);
+		return w->call(0, (uint64_t)(uintptr_t)bytes, (uint64_t)(uintptr_t)bytes, DPTR, 0,
+			       0, 0, 0, 0, 0, 0);
 	return w->call((uint64_t)(uintptr_t)outputs, second, 0, 0, 0, 0, 0, 0, 0, 0, 0);
 }
 
 Test(entries, while_the_shim_is_off_every_argument_and_answer_is_handed_on)
 {
 	is_on = false;
-	EACH(w) {
+	EACH(w)
+	{
 		answer(4711, 0);
 
-		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21), 4711, "%s", w->name);
+		cr_expect_eq(w->call(11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21), 4711, "%s",
+			     w->name);
 
 		cr_expect_str_eq(backoff, w->name, "%s: %s", w->name, backoff);
 		for (unsigned i = 0; i < arity(w); i++)
@@ -61,15 +69,18 @@ Test(entries, without_a_driver_the_program_hears_that_nothing_is_initialised)
 	has_driver = false;
 	is_on = false;
 	EACH(w)
-		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_INITIALIZED, "%s", w->name);
+	cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_INITIALIZED, "%s",
+		     w->name);
 }
 
 Test(entries, a_function_that_this_driver_has_not_is_not_found)
 {
 	is_on = false;
-	EACH(w) {
+	EACH(w)
+	{
 		memset((char *)&driver_table + w->place, 0, sizeof(any_fn));
-		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_FOUND, "%s", w->name);
+		cr_expect_eq(w->call(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), MT_CU_NOT_FOUND, "%s",
+			     w->name);
 	}
 }
 
@@ -78,7 +89,8 @@ Test(entries, errno_is_kept_whatever_the_driver_answers)
 	static const int answers[] = {0, 1, MT_CU_OUT_OF_MEMORY};
 
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-		EACH(w) {
+		EACH(w)
+		{
 			answer(answers[i], answers[i]);
 			errno = 42;
 			(void)call_plainly(w);
@@ -88,30 +100,35 @@ Test(entries, errno_is_kept_whatever_the_driver_answers)
 
 Test(entries, the_drivers_own_code_reaches_the_program)
 {
-	EACH(w) {
+	EACH(w)
+	{
 		bool is_range = strncmp(w->name, "cuMemGetAddressRange", 20) == 0;
 
 		if (strcmp(w->name, "cuDevicePrimaryCtxRetain") == 0)
 			continue; /* answers for other wrappers too, and always the same */
 		answer(219, 219);
-		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name, backoff);
+		cr_expect_eq(call_plainly(w), is_range ? script[2] + 219 : 219, "%s: %s", w->name,
+			     backoff);
 	}
 }
 
 Test(entries, null_outputs_are_the_drivers_to_judge)
 {
-	static const char *const names[] = {
-		"cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemAllocFromPoolAsync", "cuMemCreate",
-		"cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate", "cuMemHostAlloc", "cuMemAllocHost_v2",
-		"cuMemGetInfo_v2", "cuMemGetAddressRange_v2", "cuPointerGetAttribute", "cuPointerGetAttributes"};
+	static const char *const names[] = {"cuMemAllocPitch_v2",    "cuMemAllocManaged",
+					    "cuMemAllocAsync",       "cuMemAllocFromPoolAsync",
+					    "cuMemCreate",           "cuArrayCreate_v2",
+					    "cuArray3DCreate_v2",    "cuMipmappedArrayCreate",
+					    "cuMemHostAlloc",        "cuMemAllocHost_v2",
+					    "cuMemGetInfo_v2",       "cuMemGetAddressRange_v2",
+					    "cuPointerGetAttribute", "cuPointerGetAttributes"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		EACH(w)
-			if (strcmp(w->name, names[i]) == 0) {
-				answer(1, 0);
-				cr_expect_eq(w->call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 1, "%s", w->name);
-				expect_backoff(w->name);
-			}
+	if (strcmp(w->name, names[i]) == 0) {
+		answer(1, 0);
+		cr_expect_eq(w->call(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), 1, "%s", w->name);
+		expect_backoff(w->name);
+	}
 }
 
 /* ---- counted and uncounted ---- */
@@ -197,7 +214,8 @@ Test(entries, arrays_are_counted_by_their_description)
 	const struct mt_cu_array_descriptor flat = {.width = 2048, .format = 0x20, .channels = 1};
 	const struct mt_cu_array3d_descriptor layered = {
 		.width = 64, .height = 64, .depth = 6, .format = 0x10, .channels = 4, .flags = 1};
-	const struct mt_cu_array3d_descriptor deep = {.width = 64, .height = 64, .depth = 64, .format = 0x01, .channels = 2};
+	const struct mt_cu_array3d_descriptor deep = {
+		.width = 64, .height = 64, .depth = 64, .format = 0x01, .channels = 2};
 	struct CUarray_st *array = NULL;
 	struct CUmipmappedArray_st *mipmapped = NULL;
 
@@ -217,7 +235,8 @@ Test(entries, arrays_are_counted_by_their_description)
 
 Test(entries, an_array_of_unknown_format_counts_without_bytes)
 {
-	const struct mt_cu_array_descriptor odd = {.width = 2048, .height = 2, .format = 0x7777, .channels = 1};
+	const struct mt_cu_array_descriptor odd = {
+		.width = 2048, .height = 2, .format = 0x7777, .channels = 1};
 	struct CUarray_st *array = NULL;
 	struct mt_device_usage usage;
 
@@ -304,7 +323,8 @@ Test(entries, a_refused_free_leaves_the_count_as_it_was)
 
 Test(entries, a_failed_allocation_is_not_counted)
 {
-	EACH(w) {
+	EACH(w)
+	{
 		answer(219, 219);
 		(void)call_plainly(w);
 	}
@@ -315,14 +335,16 @@ Test(entries, a_failed_allocation_is_not_counted)
 /* ---- out of memory ---- */
 
 static const char *const retrying[] = {
-	"cuMemAllocPitch_v2", "cuMemAllocManaged", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "cuMemAllocFromPoolAsync",
-	"cuMemAllocFromPoolAsync_ptsz", "cuMemCreate", "cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate"};
+	"cuMemAllocPitch_v2",    "cuMemAllocManaged",       "cuMemAllocAsync",
+	"cuMemAllocAsync_ptsz",  "cuMemAllocFromPoolAsync", "cuMemAllocFromPoolAsync_ptsz",
+	"cuMemCreate",           "cuArrayCreate_v2",        "cuArray3DCreate_v2",
+	"cuMipmappedArrayCreate"};
 
 static const struct wrapper *named(const char *name)
 {
 	EACH(w)
-		if (strcmp(w->name, name) == 0)
-			return w;
+	if (strcmp(w->name, name) == 0)
+		return w;
 	cr_assert(0, "no wrapper %s", name);
 	return NULL;
 }
@@ -345,7 +367,8 @@ Test(entries, with_nothing_to_give_back_the_error_is_reported_and_handed_on)
 	for (size_t i = 0; i < sizeof(retrying) / sizeof(retrying[0]); i++) {
 		char expected[128];
 
-		snprintf(expected, sizeof(expected), "%s room cuMemGetInfo_v2 report(", retrying[i]);
+		snprintf(expected, sizeof(expected), "%s room cuMemGetInfo_v2 report(",
+			 retrying[i]);
 		answer(MT_CU_OUT_OF_MEMORY, 0);
 		cr_expect_eq(call_plainly(named(retrying[i])), MT_CU_OUT_OF_MEMORY);
 		cr_expect(strncmp(backoff, expected, strlen(expected)) == 0, "%s", backoff);

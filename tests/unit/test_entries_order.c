@@ -1,4 +1,5 @@
-/* test_entries_order.c -- the wrappers of the driver: what they tell the pool and the gate, and in which order around the driver's call. */
+/* test_entries_order.c -- the wrappers of the driver: what they tell the pool and the gate, and in
+ * which order around the driver's call. */
 #include "entries_doubles.h"
 
 #define INSIDE(offset) (DPTR + (offset))
@@ -90,7 +91,8 @@ Test(entries_order, a_live_block_is_as_large_as_was_asked_for_from_any_address_i
 	cr_expect_eq(bytes, 1000);
 	cr_expect_eq(cuMemGetAddressRange_v2(&base, NULL, INSIDE(5)), 0);
 	cr_expect_eq(cuMemGetAddressRange_v2(NULL, &bytes, INSIDE(5)), 0);
-	cr_expect_eq(cuMemGetAddressRange_v2(&base, &bytes, INSIDE(1000)), MT_CU_NOT_FOUND, "what was rounded up is nobody's");
+	cr_expect_eq(cuMemGetAddressRange_v2(&base, &bytes, INSIDE(1000)), MT_CU_NOT_FOUND,
+		     "what was rounded up is nobody's");
 }
 
 Test(entries_order, a_cached_block_is_no_memory_to_who_asks)
@@ -102,8 +104,10 @@ Test(entries_order, a_cached_block_is_no_memory_to_who_asks)
 	cr_expect_eq(cuMemGetAddressRange_v2(&base, &bytes, INSIDE(16)), MT_CU_NOT_FOUND);
 	cr_expect_eq(base, 7);
 	cr_expect_eq(bytes, 7);
-	cr_expect_eq(cuPointerGetAttribute(&bytes, MT_CU_POINTER_RANGE_SIZE, DPTR), MT_CU_INVALID_VALUE);
-	cr_expect_eq(cuPointerGetAttribute(&bytes, MT_CU_POINTER_MEMORY_TYPE, INSIDE(16)), MT_CU_INVALID_VALUE);
+	cr_expect_eq(cuPointerGetAttribute(&bytes, MT_CU_POINTER_RANGE_SIZE, DPTR),
+		     MT_CU_INVALID_VALUE);
+	cr_expect_eq(cuPointerGetAttribute(&bytes, MT_CU_POINTER_MEMORY_TYPE, INSIDE(16)),
+		     MT_CU_INVALID_VALUE);
 	cr_expect_eq(bytes, 7);
 }
 
@@ -134,7 +138,8 @@ Test(entries_order, many_attributes_at_once_say_the_same)
 	bytes = 0;
 	cr_expect_eq(cuPointerGetAttributes(2, attributes, data, DPTR), 0);
 	cr_expect_eq(bytes, 0);
-	cr_expect(seen[3] < DPTR || seen[3] >= DPTR + 4096, "the driver is asked about memory that it does not know");
+	cr_expect(seen[3] < DPTR || seen[3] >= DPTR + 4096,
+		  "the driver is asked about memory that it does not know");
 }
 
 Test(entries_order, memory_that_is_not_the_pools_is_answered_by_the_driver)
@@ -256,13 +261,16 @@ Test(entries_order, a_context_is_forgotten_before_it_is_destroyed_and_the_gate_o
 {
 	have_array();
 	cr_expect_eq(cuCtxDestroy_v2(CURRENT), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy_v2 gate-down context-died");
+	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die "
+		       "cuCtxDestroy_v2 gate-down context-died");
 	cr_expect_eq(live(MT_DEVICE_array, 0), 0);
 	cr_expect_eq(cuCtxDestroy(CURRENT), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die cuCtxDestroy gate-down context-died");
+	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 context-dies captures-die "
+		       "cuCtxDestroy gate-down context-died");
 }
 
-Test(entries_order, a_context_that_was_seen_to_be_made_is_destroyed_without_sampling_for_the_primary_one)
+Test(entries_order,
+     a_context_that_was_seen_to_be_made_is_destroyed_without_sampling_for_the_primary_one)
 {
 	cr_expect_eq(cuCtxDestroy_v2(MADE), 0);
 	expect_backoff("gate-up context-dies captures-die cuCtxDestroy_v2 gate-down context-died");
@@ -272,7 +280,8 @@ Test(entries_order, a_context_whose_destroy_is_refused_is_known_again)
 {
 	answer(900, 0);
 	cr_expect_eq(cuCtxDestroy_v2(MADE), 900);
-	expect_backoff("gate-up context-dies captures-die cuCtxDestroy_v2 know-0xcc gate-down context-lives");
+	expect_backoff("gate-up context-dies captures-die cuCtxDestroy_v2 know-0xcc gate-down "
+		       "context-lives");
 }
 
 Test(entries_order, a_handle_that_is_no_context_loses_nothing)
@@ -320,7 +329,8 @@ Test(entries_order, a_detached_context_is_forgotten_once_the_driver_knows_it_no_
 Test(entries_order, a_release_that_is_not_the_last_changes_nothing)
 {
 	cr_expect_eq(cuDevicePrimaryCtxRelease_v2(0), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease_v2 gate-down");
+	expect_backoff(
+		"gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxRelease_v2 gate-down");
 }
 
 /* The driver's state changes with the call itself. */
@@ -336,7 +346,8 @@ Test(entries_order, the_last_release_is_seen_afterwards_and_the_gate_opens_only_
 {
 	driver_table.cuDevicePrimaryCtxRelease = last_release;
 	cr_expect_eq(cuDevicePrimaryCtxRelease(0), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 last-release context-ended captures-die gate-down");
+	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 last-release context-ended "
+		       "captures-die gate-down");
 }
 
 Test(entries_order, the_last_release_may_be_the_one_with_which_we_asked)
@@ -344,15 +355,18 @@ Test(entries_order, the_last_release_may_be_the_one_with_which_we_asked)
 	driver_table.cuDevicePrimaryCtxRelease_v2 = last_release;
 	answer(MT_CU_INVALID_CONTEXT, 0);
 	cr_expect_eq(cuCtxDestroy_v2(PRIMARY), MT_CU_INVALID_CONTEXT);
-	expect_backoff("gate-up last-release context-ended captures-die context-dies captures-die cuCtxDestroy_v2 know-0xc1 gate-down context-lives");
+	expect_backoff("gate-up last-release context-ended captures-die context-dies captures-die "
+		       "cuCtxDestroy_v2 know-0xc1 gate-down context-lives");
 }
 
 Test(entries_order, a_reset_ends_the_primary_context_whoever_holds_it)
 {
 	cr_expect_eq(cuDevicePrimaryCtxReset_v2(0), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset_v2 context-ended captures-die gate-down");
+	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset_v2 "
+		       "context-ended captures-die gate-down");
 	cr_expect_eq(cuDevicePrimaryCtxReset(0), 0);
-	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset context-ended captures-die gate-down");
+	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset context-ended "
+		       "captures-die gate-down");
 	answer(0, 219);
 	cr_expect_eq(cuDevicePrimaryCtxReset(0), 219);
 	expect_backoff("gate-up cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset gate-down");

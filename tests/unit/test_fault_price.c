@@ -22,7 +22,8 @@ Test(faults, are_not_measured_by_half_a_gigabyte_of_the_program_s)
 {
 	const uint64_t kib = 1024, mib = 1024 * 1024;
 
-	cr_expect_eq(mt_fault_price_sample_bytes(4 * kib, 2 * mib), 6 * mib, "the huge one at an aligned place");
+	cr_expect_eq(mt_fault_price_sample_bytes(4 * kib, 2 * mib), 6 * mib,
+		     "the huge one at an aligned place");
 	cr_expect_eq(mt_fault_price_sample_bytes(4 * kib, 0), 512 * kib);
 	cr_expect_leq(mt_fault_price_sample_bytes(64 * kib, 512 * mib), 8 * mib);
 	cr_expect_leq(mt_fault_price_sample_bytes(16 * kib, 32 * mib), 8 * mib);

@@ -1,5 +1,5 @@
-/* test_files.c -- stats/files and stats/publish: the two files of a process, against everything that may be done to
- * them and to their folder. */
+/* test_files.c -- stats/files and stats/publish: the two files of a process, against everything
+ * that may be done to them and to their folder. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -78,8 +78,8 @@ static const char *path_of(const char *kind)
 	static char paths[2][256];
 	char *path = paths[*kind == 's'];
 
-	snprintf(path, sizeof(paths[0]), "%s/%d-%llu-%llu.%s", folder, (int)getpid(), (unsigned long long)start_ticks,
-		 (unsigned long long)pidns, kind);
+	snprintf(path, sizeof(paths[0]), "%s/%d-%llu-%llu.%s", folder, (int)getpid(),
+		 (unsigned long long)start_ticks, (unsigned long long)pidns, kind);
 	return path;
 }
 
@@ -228,7 +228,9 @@ Test(files, refuse_a_folder_that_is_not_in_memory)
 {
 	strcpy(config.dir, "/proc/mtshim");
 	strcpy(folder, "/proc/mtshim");
-	expect_refused(MT_ERR_NOT_AVAILABLE, "/proc/mtshim is not on a file system in memory (tmpfs, ramfs); running without");
+	expect_refused(
+		MT_ERR_NOT_AVAILABLE,
+		"/proc/mtshim is not on a file system in memory (tmpfs, ramfs); running without");
 }
 
 Test(files, leave_nothing_behind_where_there_is_no_room)
@@ -414,9 +416,11 @@ Test(files, a_profile_that_is_not_whole_leaves_the_last_one)
 	cr_expect_not(is_there(fresh));
 	cr_expect_eq(look(path_of("heap")).st_size, 3);
 	fresh = write_profile("", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM, "an empty one is not whole");
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM,
+		     "an empty one is not whole");
 	fresh = write_profile("for all", 0644);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM, "nor one that others may read");
+	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM,
+		     "nor one that others may read");
 	cr_expect_not(is_there(fresh));
 	mt_files_remove();
 }
@@ -492,8 +496,10 @@ static struct mt_stats_file read_stats;
 static void publish(void)
 {
 	static char long_text[400];
-	const struct mt_publish_identity identity = {
-		.allocator = "jemalloc", .evidence = "because", .mode = "jemalloc", .conf = long_text};
+	const struct mt_publish_identity identity = {.allocator = "jemalloc",
+						     .evidence = "because",
+						     .mode = "jemalloc",
+						     .conf = long_text};
 
 	for (size_t at = 0; at + 11 < sizeof(long_text); at += 11)
 		strcpy(long_text + at, "narenas:16,");
@@ -540,9 +546,12 @@ Test(publish, fills_the_head)
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
 	cr_expect_str_eq(read_stats.head.allocator, "jemalloc");
-	cr_expect_eq(strlen(read_stats.head.conf) % strlen("narenas:16,"), strlen("narenas:16,...") % strlen("narenas:16,"), "whole pairs");
-	cr_expect_gt(strlen(read_stats.head.conf), sizeof(read_stats.head.conf) - 20, "as many as there is room for");
-	cr_expect_str_eq(read_stats.head.conf + strlen(read_stats.head.conf) - 14, "narenas:16,...", "said to be cut");
+	cr_expect_eq(strlen(read_stats.head.conf) % strlen("narenas:16,"),
+		     strlen("narenas:16,...") % strlen("narenas:16,"), "whole pairs");
+	cr_expect_gt(strlen(read_stats.head.conf), sizeof(read_stats.head.conf) - 20,
+		     "as many as there is room for");
+	cr_expect_str_eq(read_stats.head.conf + strlen(read_stats.head.conf) - 14, "narenas:16,...",
+			 "said to be cut");
 	cr_expect_gt(strlen(read_stats.head.comm), 0);
 	cr_expect_null(strchr(read_stats.head.comm, '\n'));
 	mt_publish_end(&config, false);
@@ -609,7 +618,8 @@ Test(publish, keeps_the_last_records_under_their_numbers)
 
 Test(publish, goes_on_in_memory_where_there_are_no_files)
 {
-	const struct mt_publish_identity identity = {.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
+	const struct mt_publish_identity identity = {
+		.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
 	struct mt_stats_record record = {0};
 
 	strcpy(config.dir, "/proc/nowhere");

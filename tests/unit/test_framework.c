@@ -21,7 +21,9 @@ static void setup(void)
 static struct mt_python_gpu_figures figures(uint64_t reserved_mb, uint64_t allocated_mb)
 {
 	return (struct mt_python_gpu_figures){
-		.count = 1, .devices[0] = {.reserved_bytes = reserved_mb * MT_MIB, .allocated_bytes = allocated_mb * MT_MIB}};
+		.count = 1,
+		.devices[0] = {.reserved_bytes = reserved_mb * MT_MIB,
+			       .allocated_bytes = allocated_mb * MT_MIB}};
 }
 
 static bool at(uint64_t ms, struct mt_python_gpu_figures seen)

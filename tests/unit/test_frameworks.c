@@ -14,18 +14,49 @@ static const struct {
 } cases[] = {
 	{{"/lib/x86_64-linux-gnu/libc.so.6"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
 	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "PyTorch"},
-	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_AUTO, {.torch_without_cache = true}, MT_POOL_POOL, "PyTorch's own cache is off"},
+	{{"/v/torch/lib/libc10_cuda.so"},
+	 MT_CUDA_AUTO,
+	 {.torch_without_cache = true},
+	 MT_POOL_POOL,
+	 "PyTorch's own cache is off"},
 	{{"/v/torch/lib/libc10.so"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
-	{{"/v/jax_plugins/xla_cuda12/xla_cuda_plugin.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "JAX"},
+	{{"/v/jax_plugins/xla_cuda12/xla_cuda_plugin.so"},
+	 MT_CUDA_AUTO,
+	 {0},
+	 MT_POOL_ACCOUNT,
+	 "JAX"},
 	{{"/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "JAX"},
-	{{"/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {.jax_without_bfc = true}, MT_POOL_POOL, "pool"},
-	{{"/v/tensorflow/libtensorflow_framework.so.2"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "TensorFlow"},
-	{{"/v/tensorflow/libtensorflow_framework.so.2"}, MT_CUDA_AUTO, {.tensorflow_without_bfc = true}, MT_POOL_POOL, "pool"},
-	{{"/v/cupy/cuda/memory.cpython-311-x86_64-linux-gnu.so"}, MT_CUDA_AUTO, {0}, MT_POOL_ACCOUNT, "CuPy"},
-	{{"/v/other/memory.cpython-311-x86_64-linux-gnu.so"}, MT_CUDA_AUTO, {0}, MT_POOL_POOL, "pool"},
+	{{"/v/jaxlib/xla_extension.so"},
+	 MT_CUDA_AUTO,
+	 {.jax_without_bfc = true},
+	 MT_POOL_POOL,
+	 "pool"},
+	{{"/v/tensorflow/libtensorflow_framework.so.2"},
+	 MT_CUDA_AUTO,
+	 {0},
+	 MT_POOL_ACCOUNT,
+	 "TensorFlow"},
+	{{"/v/tensorflow/libtensorflow_framework.so.2"},
+	 MT_CUDA_AUTO,
+	 {.tensorflow_without_bfc = true},
+	 MT_POOL_POOL,
+	 "pool"},
+	{{"/v/cupy/cuda/memory.cpython-311-x86_64-linux-gnu.so"},
+	 MT_CUDA_AUTO,
+	 {0},
+	 MT_POOL_ACCOUNT,
+	 "CuPy"},
+	{{"/v/other/memory.cpython-311-x86_64-linux-gnu.so"},
+	 MT_CUDA_AUTO,
+	 {0},
+	 MT_POOL_POOL,
+	 "pool"},
 	/* one of two has no cache: the other still does */
-	{{"/v/torch/lib/libc10_cuda.so", "/v/jaxlib/xla_extension.so"}, MT_CUDA_AUTO, {.torch_without_cache = true},
-	 MT_POOL_ACCOUNT, "JAX"},
+	{{"/v/torch/lib/libc10_cuda.so", "/v/jaxlib/xla_extension.so"},
+	 MT_CUDA_AUTO,
+	 {.torch_without_cache = true},
+	 MT_POOL_ACCOUNT,
+	 "JAX"},
 	/* who says what he wants gets it */
 	{{"/v/torch/lib/libc10_cuda.so"}, MT_CUDA_POOL, {0}, MT_POOL_POOL, "pool"},
 	{{NULL}, MT_CUDA_ACCOUNT, {0}, MT_POOL_ACCOUNT, "account"},
@@ -43,7 +74,8 @@ Test(frameworks, a_cache_on_top_leaves_only_counting)
 		verdict = mt_frameworks_decide(cases[i].choice, &cases[i].facts, &seen);
 
 		cr_expect_eq(verdict.mode, cases[i].mode, "case %zu: %s", i, verdict.text);
-		cr_expect_not_null(strstr(verdict.text, cases[i].word), "case %zu: %s", i, verdict.text);
+		cr_expect_not_null(strstr(verdict.text, cases[i].word), "case %zu: %s", i,
+				   verdict.text);
 		cr_expect_lt(strlen(verdict.text), 64);
 	}
 }

@@ -12,8 +12,17 @@ Test(glibc, reads_the_size_behind_its_flags)
 	static const struct {
 		size_t header, usable;
 	} rows[] = {
-		{0x21, 24}, {0x20, 24}, {0x25, 24}, {0x24, 24}, {0x31, 40}, {0x411, 1032}, {0x10001, 65528},
-		{0x22, 16}, {0x1002, 4080}, {0x101002, 0x100ff0}, {0x40000000002, 0x3fffffffff0},
+		{0x21, 24},
+		{0x20, 24},
+		{0x25, 24},
+		{0x24, 24},
+		{0x31, 40},
+		{0x411, 1032},
+		{0x10001, 65528},
+		{0x22, 16},
+		{0x1002, 4080},
+		{0x101002, 0x100ff0},
+		{0x40000000002, 0x3fffffffff0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -21,7 +30,8 @@ Test(glibc, reads_the_size_behind_its_flags)
 
 		cr_expect_eq(mt_glibc_header(&chunk[2]), rows[i].header);
 		cr_expect_eq(mt_glibc_is_mapped(rows[i].header), (rows[i].header & 2) != 0);
-		cr_expect_eq(mt_glibc_usable(&chunk[2]), rows[i].usable, "row %zu: %zu", i, mt_glibc_usable(&chunk[2]));
+		cr_expect_eq(mt_glibc_usable(&chunk[2]), rows[i].usable, "row %zu: %zu", i,
+			     mt_glibc_usable(&chunk[2]));
 	}
 }
 

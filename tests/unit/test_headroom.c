@@ -1,4 +1,5 @@
-/* test_headroom.c -- worker/headroom: how much free memory the heap may keep beside a limit of 1000 MB. */
+/* test_headroom.c -- worker/headroom: how much free memory the heap may keep beside a limit of 1000
+ * MB. */
 #include <criterion/criterion.h>
 
 #include "sys/os.h"
@@ -13,27 +14,33 @@ static struct mt_ceiling ceiling;
 static void begin(void)
 {
 	headroom = (struct mt_headroom){0};
-	now = (struct mt_headroom_look){.now_ns = MT_NS_PER_S, .limit_bytes = 1000 * MT_MIB, .ring_bytes = 50 * MT_MIB};
+	now = (struct mt_headroom_look){
+		.now_ns = MT_NS_PER_S, .limit_bytes = 1000 * MT_MIB, .ring_bytes = 50 * MT_MIB};
 }
 
 TestSuite(headroom, .init = begin);
 
-/* used and anonymous memory of the process, and the heap's active or live and free bytes, after so many ms. */
-static void look(uint64_t ms, int64_t used_mb, int64_t anon_mb, bool exact, int64_t held_mb, int64_t free_mb)
+/* used and anonymous memory of the process, and the heap's active or live and free bytes, after so
+ * many ms. */
+static void look(uint64_t ms, int64_t used_mb, int64_t anon_mb, bool exact, int64_t held_mb,
+		 int64_t free_mb)
 {
 	now.now_ns += ms * MT_NS_PER_MS;
 	now.used_bytes = (uint64_t)(used_mb * MB);
 	now.anon_bytes = (uint64_t)(anon_mb * MB);
-	now.heap = (struct mt_heap_size){.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB};
+	now.heap = (struct mt_heap_size){
+		.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB};
 	mt_headroom_look(&headroom, &now, &ceiling);
 	now.purged = false;
 }
 
 static bool passed(bool exact, int64_t held_mb, int64_t free_mb, int64_t fresh_mb)
 {
-	const struct mt_heap_size heap = {.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB,
+	const struct mt_heap_size heap = {.exact = exact,
+					  .held_bytes = held_mb * MB,
+					  .free_bytes = free_mb * MB,
 					  .fresh_bytes = fresh_mb * MB};
-	struct mt_device_memory room = mt_ceiling_room(&ceiling, &heap);
+	struct mt_headroom_left room = mt_ceiling_room(&ceiling, &heap);
 
 	return mt_ceiling_is_passed(&ceiling, &room, now.now_ns);
 }
@@ -101,7 +108,8 @@ Test(headroom, knows_it_too_where_no_look_has_come_in_between)
 {
 	look(0, 510, 500, false, 490, 0);
 
-	cr_expect(passed(false, 490, 0, 480), "10 MB were live before these 480, and 510 were used");
+	cr_expect(passed(false, 490, 0, 480),
+		  "10 MB were live before these 480, and 510 were used");
 }
 
 Test(headroom, pauses_after_a_purge_that_returned_nothing_but_not_for_a_leap)

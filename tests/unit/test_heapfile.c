@@ -1,4 +1,5 @@
-/* test_heapfile.c -- ctl/heapfile: jemalloc's profile read, scaled, and refused where it is not what it should be. */
+/* test_heapfile.c -- ctl/heapfile: jemalloc's profile read, scaled, and refused where it is not
+ * what it should be. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -20,8 +21,10 @@ static enum mt_err parse(const char *text)
 
 Test(heapfile, reads_stacks_innermost_first_with_the_counts_of_all_threads)
 {
-	cr_assert_eq(parse(HEAD "@ 0x7f01 0x55f0ab\n  t*: 2: 900 [7: 9]\n  t0: 1: 400 [0: 0]\n  t1: 1: 500 [0: 0]\n"
-			   "@ 0x7f02\n  t*: 1: 100 [0: 0]\n  t0: 1: 100 [0: 0]\n" MAPS), MT_ERR_OK, "%s", why.text);
+	cr_assert_eq(parse(HEAD "@ 0x7f01 0x55f0ab\n  t*: 2: 900 [7: 9]\n  t0: 1: 400 [0: 0]\n  "
+				"t1: 1: 500 [0: 0]\n"
+				"@ 0x7f02\n  t*: 1: 100 [0: 0]\n  t0: 1: 100 [0: 0]\n" MAPS),
+		     MT_ERR_OK, "%s", why.text);
 
 	cr_expect_eq(file.rate_bytes, 524288);
 	cr_assert_eq(file.stacks_count, 2);
@@ -36,7 +39,8 @@ Test(heapfile, reads_stacks_innermost_first_with_the_counts_of_all_threads)
 
 Test(heapfile, leaves_out_stacks_of_which_nothing_lives)
 {
-	cr_assert_eq(parse(HEAD "@ 0x1 0x2\n  t*: 0: 0 [4: 40]\n@ 0x3\n  t*: 1: 64 [0: 0]\n" MAPS), MT_ERR_OK);
+	cr_assert_eq(parse(HEAD "@ 0x1 0x2\n  t*: 0: 0 [4: 40]\n@ 0x3\n  t*: 1: 64 [0: 0]\n" MAPS),
+		     MT_ERR_OK);
 
 	cr_assert_eq(file.stacks_count, 1);
 	cr_expect_eq(file.addresses_count, 1);
@@ -121,11 +125,13 @@ Test(heapfile, keeps_a_million_addresses_and_the_bytes_of_every_stack)
 	mt_heapfile_free(&file);
 }
 
-/* Any byte changed, any length: an answer, never a read beyond the end (the block is as long as the text). */
+/* Any byte changed, any length: an answer, never a read beyond the end (the block is as long as the
+ * text). */
 Test(heapfile, whatever_the_text_says_the_reader_stays_within_it)
 {
-	static const char whole[] = HEAD "@ 0x7f01 0x55f0ab\n  t*: 2: 900 [7: 9]\n  t0: 1: 400 [0: 0]\n@ 0x1\n"
-				    "  t*: 1: 64 [0: 0]\n" MAPS;
+	static const char whole[] =
+		HEAD "@ 0x7f01 0x55f0ab\n  t*: 2: 900 [7: 9]\n  t0: 1: 400 [0: 0]\n@ 0x1\n"
+		     "  t*: 1: 64 [0: 0]\n" MAPS;
 	static const char bytes[] = "\n@ 0x9:[]*t\xff";
 	unsigned state = 1;
 
@@ -135,7 +141,8 @@ Test(heapfile, whatever_the_text_says_the_reader_stays_within_it)
 
 		memcpy(text, whole, length);
 		for (int changes = rand_r(&state) % 4; changes > 0 && length; changes--)
-			text[(size_t)rand_r(&state) % length] = bytes[(size_t)rand_r(&state) % sizeof(bytes)];
+			text[(size_t)rand_r(&state) % length] =
+				bytes[(size_t)rand_r(&state) % sizeof(bytes)];
 		if (mt_heapfile_parse(text, length, &file, &why) == MT_ERR_OK)
 			mt_heapfile_free(&file);
 		free(text);
@@ -146,7 +153,8 @@ Test(heapfile, a_sample_counts_as_often_as_it_was_unlikely)
 {
 	uint64_t count, bytes;
 
-	mt_heapfile_scale(524288, 10, 640, &count, &bytes); /* of 64 bytes: one in 8192.5 is sampled */
+	/* of 64 bytes: one in 8192.5 is sampled */
+	mt_heapfile_scale(524288, 10, 640, &count, &bytes);
 	cr_expect_eq(count, 81925);
 	cr_expect_float_eq((double)bytes, 81925.0 * 64, 64);
 	mt_heapfile_scale(524288, 2, 2 * 524288, &count, &bytes); /* 1 - 1/e of them */

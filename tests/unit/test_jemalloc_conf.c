@@ -66,7 +66,8 @@ Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
 		{"narenas:4", "narenas:4"},
 		{"dirty_decay_ms:5000", ""},
 		{"background_thread:true,dirty_decay_ms:5000,muzzy_decay_ms:5000", ""},
-		{"narenas:4,background_thread:true,metadata_thp:auto", "narenas:4,metadata_thp:auto"},
+		{"narenas:4,background_thread:true,metadata_thp:auto",
+		 "narenas:4,metadata_thp:auto"},
 		{"decay_time:10,tcache:true,max_background_threads:2", "tcache:true"},
 		{"abort_conf:true,lg_tcache_max:16,stats_interval:1000", "lg_tcache_max:16"},
 		{"", ""},
@@ -83,8 +84,9 @@ Test(jemalloc_conf, takes_a_stock_conf_but_for_what_would_purge_or_abort)
 
 Test(jemalloc_conf, the_users_word_comes_last)
 {
-	cr_expect_str_eq(tail_of("narenas:4,dirty_decay_ms:1", "dirty_decay_ms:7,background_thread:true", 0),
-			 "narenas:4,dirty_decay_ms:7");
+	cr_expect_str_eq(
+		tail_of("narenas:4,dirty_decay_ms:1", "dirty_decay_ms:7,background_thread:true", 0),
+		"narenas:4,dirty_decay_ms:7");
 	cr_expect_str_eq(tail_of("narenas:4", "narenas:9", 2), "narenas:2,narenas:4,narenas:9");
 	cr_expect_str_eq(tail_of(NULL, "thp:always", 1024), "narenas:1024,thp:always");
 }
@@ -123,7 +125,8 @@ Test(jemalloc_conf, makes_the_profiler_ready_or_lets_it_sample_and_never_writes_
 
 Test(jemalloc_conf, keeps_what_a_stock_conf_says_of_the_profiler)
 {
-	cr_expect_str_eq(prof_tail(MT_PROF_NONE, "prof:true,prof_prefix:/tmp/x"), ",prof:true,prof_prefix:/tmp/x");
+	cr_expect_str_eq(prof_tail(MT_PROF_NONE, "prof:true,prof_prefix:/tmp/x"),
+			 ",prof:true,prof_prefix:/tmp/x");
 	cr_expect_str_eq(prof_tail(MT_PROF_READY, "lg_prof_sample:17"),
 			 ",prof:true,prof_active:false,prof_prefix:,lg_prof_sample:17");
 }
@@ -135,7 +138,8 @@ Test(jemalloc_conf, slabs_of_the_user_stand_single)
 	cr_expect_not_null(strstr(conf, ",narenas:2,slab_sizes:8-8:1"));
 	cr_expect_null(strstr(conf, "2048"), "%s", conf);
 	cr_expect_null(strstr(conf_of("slab_sizes:8-8:1", NULL, 0, 1024), "2048"));
-	cr_expect_not_null(strstr(conf_of("slab_sizesx:1,narenas:2", "xslab_sizes:1", 0, 1024), "1-2048:1"));
+	cr_expect_not_null(
+		strstr(conf_of("slab_sizesx:1,narenas:2", "xslab_sizes:1", 0, 1024), "1-2048:1"));
 }
 
 Test(jemalloc_conf, nobody_may_end_the_program_over_a_setting)
@@ -162,9 +166,11 @@ Test(jemalloc_conf, cuts_whole_pairs_only)
 			const char *found = strstr(whole, pair);
 
 			cr_assert_not_null(found, "room for %zu: %s", room, pair);
-			cr_assert(found == whole || found[-1] == ',', "room for %zu: %s", room, pair);
+			cr_assert(found == whole || found[-1] == ',', "room for %zu: %s", room,
+				  pair);
 			found += strlen(pair);
-			cr_assert(*found == ',' || *found == 0, "room for %zu: half a pair, %s", room, pair);
+			cr_assert(*found == ',' || *found == 0, "room for %zu: half a pair, %s",
+				  room, pair);
 		}
 	}
 	cr_expect_str_eq(conf_of("narenas:4,tcache:true", "thp:always", 3, length + 1), whole);

@@ -1,4 +1,5 @@
-/* test_jemalloc_event.c -- backend/jemalloc_event: what a thread allocates is told about every so many bytes, and nothing is printed. */
+/* test_jemalloc_event.c -- backend/jemalloc_event: what a thread allocates is told about every so
+ * many bytes, and nothing is printed. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static void took(void)
 
 static void start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth, .took = took};
+	static const struct mt_backend_hooks hooks = {
+		.thread_born = ignore_thread, .grew = ignore_growth, .took = took};
 	static struct mt_config config;
 	static char conf[256];
 

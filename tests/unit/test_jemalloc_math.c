@@ -37,7 +37,8 @@ Test(jemalloc_math, exp_is_right_and_has_ends)
 
 Test(jemalloc_math, round_takes_halves_away_from_zero)
 {
-	static const double values[] = {0.0, 0.49999999999999994, 0.5, 1.5, 2.5, 1e15 + 0.5, 0x1p52, 0x1p53 + 2, 1e300};
+	static const double values[] = {0.0,    0.49999999999999994, 0.5,  1.5, 2.5, 1e15 + 0.5,
+					0x1p52, 0x1p53 + 2,          1e300};
 
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		cr_expect_eq(mt_je_round(values[i]), round(values[i]), "%a", values[i]);

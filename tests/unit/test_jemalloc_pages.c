@@ -21,7 +21,8 @@ static void ignore_growth(size_t bytes)
 
 static const struct mt_backend *start(void)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
+						      .grew = ignore_growth};
 	static struct mt_config config;
 	static char conf[256];
 
@@ -29,7 +30,7 @@ static const struct mt_backend *start(void)
 	return mt_jemalloc_backend(&config, &hooks, conf, sizeof(conf));
 }
 
-#define BLOCKS 64
+#define BLOCKS      64
 #define BLOCK_BYTES (1u << 20)
 
 static void use_some(void)

@@ -1,5 +1,6 @@
-/* test_jemalloc_reserve.c -- the address space that stands in where the kernel refuses jemalloc what it cannot begin without. Each
- * test is a process of its own, in which jemalloc has not begun. */
+/* test_jemalloc_reserve.c -- the address space that stands in where the kernel refuses jemalloc
+ * what it cannot begin without. Each test is a process of its own, in which jemalloc has not begun.
+ */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -32,7 +33,8 @@ Test(jemalloc_reserve, has_all_that_jemalloc_begins_with)
 	}
 	mt_jemalloc_reserve_settle();
 	for (int i = 0; i < 6; i++)
-		cr_expect(given[i][0] == i + 1 && given[i][sizes[i] - 1] == i + 1, "piece %d stays", i);
+		cr_expect(given[i][0] == i + 1 && given[i][sizes[i] - 1] == i + 1, "piece %d stays",
+			  i);
 }
 
 Test(jemalloc_reserve, gives_nothing_before_it_is_mapped)
@@ -92,6 +94,7 @@ Test(jemalloc_reserve, never_gives_the_same_memory_twice_and_comes_to_an_end)
 	cr_expect_null(in_a_thread(false));
 	for (unsigned i = 0; i < arenas + small; i++)
 		for (unsigned j = 0; j < i; j++)
-			cr_expect(given[i] >= given[j] + (j < arenas ? 2 * MB : 32 * KB) || given[i] + 32 * KB <= given[j]);
+			cr_expect(given[i] >= given[j] + (j < arenas ? 2 * MB : 32 * KB) ||
+				  given[i] + 32 * KB <= given[j]);
 }
 #endif

@@ -1,4 +1,5 @@
-/* test_jemalloc_tell.c -- backend/jemalloc: of what jemalloc has to say, only that reaches a user which he can do something about. */
+/* test_jemalloc_tell.c -- backend/jemalloc: of what jemalloc has to say, only that reaches a user
+ * which he can do something about. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,7 +49,8 @@ static void ignore_growth(size_t bytes)
 
 static const char *told(uint64_t arena_max, const char *line)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
+						      .grew = ignore_growth};
 	static struct mt_config config;
 	static char conf[256];
 	static char text[1024];
@@ -71,18 +73,21 @@ Test(jemalloc_tell, nothing_of_its_own_choice_of_arenas_on_a_machine_with_very_m
 
 Test(jemalloc_tell, that_the_arenas_that_were_asked_for_cannot_be_had)
 {
-	cr_expect_not_null(strstr(told(5000, "<jemalloc>: Reducing narenas to limit (4094)\n"), "Reducing narenas"));
+	cr_expect_not_null(strstr(told(5000, "<jemalloc>: Reducing narenas to limit (4094)\n"),
+				  "Reducing narenas"));
 }
 
 Test(jemalloc_tell, what_it_does_not_know)
 {
-	cr_expect_not_null(strstr(told(0, "<jemalloc>: Invalid conf pair: abort:maybe\n"), "Invalid conf pair"));
+	cr_expect_not_null(strstr(told(0, "<jemalloc>: Invalid conf pair: abort:maybe\n"),
+				  "Invalid conf pair"));
 }
 
 /* fork waits for jemalloc's locks, and the log may be on a disk that has stopped. */
 Test(jemalloc_tell, nothing_into_the_log_while_it_may_hold_its_locks)
 {
-	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread, .grew = ignore_growth};
+	static const struct mt_backend_hooks hooks = {.thread_born = ignore_thread,
+						      .grew = ignore_growth};
 	static struct mt_config config;
 	static char conf[256];
 	char path[96], text[1024];

@@ -1,11 +1,13 @@
-/* test_known.c -- what was found out about a process holds while it runs the same program, and no longer. */
+/* test_known.c -- what was found out about a process holds while it runs the same program, and no
+ * longer. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "ctl/known.h"
 
-/* This very process, which does not carry the shim. A look leaves own_pid alone then: by it one can tell what was recalled. */
+/* This very process, which does not carry the shim. A look leaves own_pid alone then: by it one can
+ * tell what was recalled. */
 static struct mt_process self(pid_t mark)
 {
 	struct mt_process *list, found = {0};
@@ -15,7 +17,8 @@ static struct mt_process self(pid_t mark)
 		if (list[i].pid == getpid())
 			found = list[i];
 	free(list);
-	cr_assert(found.pid == getpid() && found.stack_start && found.start_ticks && found.uid == geteuid());
+	cr_assert(found.pid == getpid() && found.stack_start && found.start_ticks &&
+		  found.uid == geteuid());
 	found.own_pid = mark;
 	return found;
 }

@@ -5,7 +5,7 @@
 
 static struct mt_launch_env read_facts(const char *one, const char *two)
 {
-	const char *const list[] = { "", "PATH=/bin", one, two, NULL };
+	const char *const list[] = {"", "PATH=/bin", one, two, NULL};
 	struct mt_launch_env facts;
 
 	memset(&facts, 0xa5, sizeof(facts));
@@ -18,7 +18,8 @@ Test(config_facts, say_nothing_where_the_environment_is_silent)
 	struct mt_launch_env facts = read_facts(NULL, NULL);
 
 	cr_expect_eq(facts.world_size, 0);
-	cr_expect_not(facts.torch_without_cache || facts.jax_without_bfc || facts.tensorflow_without_bfc);
+	cr_expect_not(facts.torch_without_cache || facts.jax_without_bfc ||
+		      facts.tensorflow_without_bfc);
 }
 
 Test(config_facts, know_how_many_processes_train_together)
@@ -41,7 +42,8 @@ Test(config_facts, know_which_caches_are_switched_off)
 	cr_expect(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async", NULL).jax_without_bfc);
 	cr_expect_not(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=default", NULL).jax_without_bfc);
 	cr_expect_not(read_facts("XLA_PYTHON_CLIENT_ALLOCATOR=bfc", NULL).jax_without_bfc);
-	cr_expect(read_facts("WORLD_SIZE=2", "TF_GPU_ALLOCATOR=cuda_malloc_async").tensorflow_without_bfc);
+	cr_expect(read_facts("WORLD_SIZE=2", "TF_GPU_ALLOCATOR=cuda_malloc_async")
+			  .tensorflow_without_bfc);
 	cr_expect_not(read_facts("TF_GPU_ALLOCATOR=default", NULL).tensorflow_without_bfc);
 }
 

@@ -1,4 +1,5 @@
-/* test_limit.c -- ctl/limit: which cgroup a process is held to, by mounts that are not the usual one. */
+/* test_limit.c -- ctl/limit: which cgroup a process is held to, by mounts that are not the usual
+ * one. */
 #include "sense_files.h"
 
 #include "ctl/cgroup_file.h"
@@ -29,7 +30,8 @@ static void expect(uint64_t used_mb, uint64_t limit_mb)
 
 	cr_assert_eq(mt_limit_find(root, 0, &limit), MT_ERR_OK);
 	cr_expect_eq(limit.used_bytes, used_mb * MB, "%lu", (unsigned long)(limit.used_bytes / MB));
-	cr_expect_eq(limit.limit_bytes, limit_mb * MB, "%lu", (unsigned long)(limit.limit_bytes / MB));
+	cr_expect_eq(limit.limit_bytes, limit_mb * MB, "%lu",
+		     (unsigned long)(limit.limit_bytes / MB));
 }
 
 Test(limit, a_mount_point_with_a_blank_in_its_name_is_found)
@@ -56,7 +58,8 @@ Test(limit, a_mount_that_does_not_show_the_group_stands_for_it)
 {
 	machine();
 	put("/proc/self/cgroup", "0::/docker/abc\n");
-	put("/proc/self/mountinfo", "31 22 0:26 /docker/xyz /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	put("/proc/self/mountinfo",
+	    "31 22 0:26 /docker/xyz /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
 	group("/sys/fs/cgroup", "104857600", "209715200");
 	expect(100, 200);
 	put("/proc/self/cgroup", "0::/../abc\n");

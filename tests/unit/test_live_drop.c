@@ -1,5 +1,6 @@
-/* test_live_drop.c -- worker/drop of live bytes, and how worker/policy counts a round for falls of the heap and of device memory. Rows of
- * what is live at each tick, and the rounds that must have been counted by its end. */
+/* test_live_drop.c -- worker/drop of live bytes, and how worker/policy counts a round for falls of
+ * the heap and of device memory. Rows of what is live at each tick, and the rounds that must have
+ * been counted by its end. */
 #include "policy_sim.h"
 
 #define STEPS_MAX 16
@@ -89,7 +90,8 @@ Test(live_drop, counts_rounds_of_heap_and_device)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		play(&rows[i]);
-		cr_expect_eq(rounds, rows[i].rounds, "%s: %llu rounds", rows[i].name, (unsigned long long)rounds);
+		cr_expect_eq(rounds, rows[i].rounds, "%s: %llu rounds", rows[i].name,
+			     (unsigned long long)rounds);
 	}
 }
 
@@ -106,7 +108,8 @@ Test(live_drop, of_a_device_asks_for_no_purge)
 			for (uint64_t tick = 0; tick < row.steps[j].ticks; tick++)
 				look(&row.steps[j]);
 	cr_expect_eq(rounds, 50);
-	cr_expect_eq(purges, 1, "but the heap settles all the same: %llu", (unsigned long long)purges);
+	cr_expect_eq(purges, 1, "but the heap settles all the same: %llu",
+		     (unsigned long long)purges);
 }
 
 Test(live_drop, of_a_device_does_not_hide_that_of_the_heap)

@@ -64,15 +64,23 @@ Test(load, the_load_is_the_first_figure)
 		{"3.5", true, 3500},
 		{"3.1415926 1 1", true, 3141},
 		{"1000.25\n", true, 1000250},
-		{"", false, 0}, {" 1.0", false, 0}, {"-1.0 1", false, 0}, {".5 1", false, 0}, {"5. 1", false, 0},
-		{"1.2.3", false, 0}, {"1,5", false, 0}, {"nan", false, 0}, {"18446744073709559 1", false, 0},
+		{"", false, 0},
+		{" 1.0", false, 0},
+		{"-1.0 1", false, 0},
+		{".5 1", false, 0},
+		{"5. 1", false, 0},
+		{"1.2.3", false, 0},
+		{"1,5", false, 0},
+		{"nan", false, 0},
+		{"18446744073709559 1", false, 0},
 		{"99999999999999999999999 1", false, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t load = 42;
 
-		cr_expect_eq(mt_load_parse(rows[i].text, &load), rows[i].valid, "'%s'", rows[i].text);
+		cr_expect_eq(mt_load_parse(rows[i].text, &load), rows[i].valid, "'%s'",
+			     rows[i].text);
 		cr_expect_eq(load, rows[i].valid ? rows[i].thousandths : 42, "'%s'", rows[i].text);
 	}
 }
@@ -110,10 +118,13 @@ Test(load, a_quota_of_version_2_is_rounded_up)
 		const char *text;
 		uint64_t count;
 	} rows[] = {
-		{"max 100000\n", UINT64_MAX}, {"100000 100000\n", 1}, {"50000 100000\n", 1}, {"100001 100000\n", 2},
-		{"150000 100000", 2}, {"1000 1000000\n", 1}, {"6400000 100000\n", 64},
-		{"", UINT64_MAX}, {"100000\n", UINT64_MAX}, {"0 100000\n", UINT64_MAX}, {"100000 0\n", UINT64_MAX},
-		{"-1 100000\n", UINT64_MAX}, {"what ever\n", UINT64_MAX}, {"99999999999999999999999 1\n", UINT64_MAX},
+		{"max 100000\n", UINT64_MAX}, {"100000 100000\n", 1},
+		{"50000 100000\n", 1},        {"100001 100000\n", 2},
+		{"150000 100000", 2},         {"1000 1000000\n", 1},
+		{"6400000 100000\n", 64},     {"", UINT64_MAX},
+		{"100000\n", UINT64_MAX},     {"0 100000\n", UINT64_MAX},
+		{"100000 0\n", UINT64_MAX},   {"-1 100000\n", UINT64_MAX},
+		{"what ever\n", UINT64_MAX},  {"99999999999999999999999 1\n", UINT64_MAX},
 	};
 
 	in_v2("/a");

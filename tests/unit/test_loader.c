@@ -1,4 +1,5 @@
-/* test_loader.c -- base/loader: fork and who goes through the loaded objects keep out of each other's way, and neither for ever. */
+/* test_loader.c -- base/loader: fork and who goes through the loaded objects keep out of each
+ * other's way, and neither for ever. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -53,7 +54,8 @@ static bool fork_has_waited(void)
 	return waited;
 }
 
-/* It waits for 200 ms, in which two threads have to run: on a busy machine they may not, but not time after time. */
+/* It waits for 200 ms, in which two threads have to run: on a busy machine they may not, but not
+ * time after time. */
 Test(loader, a_fork_waits_until_nobody_is_inside)
 {
 	bool waited = false;
@@ -90,7 +92,8 @@ Test(loader, a_fork_does_not_wait_for_ever)
 	/* In the child nobody is inside, and the next fork waits for nobody. */
 	mt_loader_fork_child();
 	cr_expect_lt(fork_ns(), 150 * MT_NS_PER_MS);
-	mt_loader_enter(); /* the count is 0 again, so that the thread's leaving takes it nowhere else */
+	/* the count is 0 again, so that the thread's leaving takes it nowhere else */
+	mt_loader_enter();
 	atomic_store(&may_leave, true);
 	pthread_join(thread, NULL);
 }

@@ -1,5 +1,6 @@
-/* test_lock.c -- base/lock and its checker in debug builds: what breaks the order of sys/lock_ranks.def ends the process with
- * one line that names both locks. A death test plays in a child, whose last words and whose end are looked at. */
+/* test_lock.c -- base/lock and its checker in debug builds: what breaks the order of
+ * sys/lock_ranks.def ends the process with one line that names both locks. A death test plays in a
+ * child, whose last words and whose end are looked at. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
@@ -41,12 +42,14 @@ static void expect_death(void (*play)(void), const char *line)
 		_exit(0);
 	}
 	close(words[1]);
-	while (length < sizeof(text) - 1 && (got = read(words[0], text + length, sizeof(text) - 1 - length)) > 0)
+	while (length < sizeof(text) - 1 &&
+	       (got = read(words[0], text + length, sizeof(text) - 1 - length)) > 0)
 		length += (size_t)got;
 	text[length] = 0;
 	close(words[0]);
 	cr_assert_eq(waitpid(child, &status, 0), child);
-	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "status %x", (unsigned)status);
+	cr_expect(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "status %x",
+		  (unsigned)status);
 	cr_expect_str_eq(text, line, "%s", text);
 }
 
@@ -127,7 +130,8 @@ static void drop_by_another(void)
 
 Test(lock, dropped_by_another_thread_ends_the_process)
 {
-	expect_death(drop_by_another, "mtshim: locks: drops publish, which this thread does not hold\n");
+	expect_death(drop_by_another,
+		     "mtshim: locks: drops publish, which this thread does not hold\n");
 }
 
 static void drop_twice(void)
@@ -149,7 +153,8 @@ static void take_nameless(void)
 
 Test(lock, without_a_rank_is_refused)
 {
-	expect_death(take_nameless, "mtshim: locks: takes a lock without a rank (sys/lock_ranks.def)\n");
+	expect_death(take_nameless,
+		     "mtshim: locks: takes a lock without a rank (sys/lock_ranks.def)\n");
 }
 
 static void hold_over_a_call(void)

@@ -39,7 +39,7 @@ static void configure(const char *name, const char *level)
 {
 	static char log[128];
 	static char log_level[64];
-	const char *list[3] = { NULL };
+	const char *list[3] = {NULL};
 	size_t count = 0;
 
 	snprintf(log, sizeof(log), "MT_LOG=%s/%s", directory, name == NULL ? "" : name);
@@ -89,14 +89,14 @@ static const char *prefixed(const char *text)
 	return line;
 }
 
-#define SAME(...)                                                                                                      \
-	do {                                                                                                           \
-		char theirs[256];                                                                                      \
-		char ours[256];                                                                                        \
-		int want = snprintf(theirs, sizeof(theirs), __VA_ARGS__);                                              \
-                                                                                                                       \
-		cr_expect_eq(mt_format(ours, sizeof(ours), __VA_ARGS__), (size_t)want);                                \
-		cr_expect_str_eq(ours, theirs);                                                                        \
+#define SAME(...)                                                                                  \
+	do {                                                                                       \
+		char theirs[256];                                                                  \
+		char ours[256];                                                                    \
+		int want = snprintf(theirs, sizeof(theirs), __VA_ARGS__);                          \
+                                                                                                   \
+		cr_expect_eq(mt_format(ours, sizeof(ours), __VA_ARGS__), (size_t)want);            \
+		cr_expect_str_eq(ours, theirs);                                                    \
 	} while (0)
 
 Test(log, formats_as_libc_does)
@@ -116,7 +116,7 @@ Test(log, formats_as_libc_does)
 
 Test(log, reads_no_further_than_a_precision)
 {
-	char unended[3] = { 'a', 'b', 'c' };
+	char unended[3] = {'a', 'b', 'c'};
 	char out[8];
 
 	cr_expect_eq(mt_format(out, sizeof(out), "%.*s", 3, unended), 3);
@@ -125,7 +125,8 @@ Test(log, reads_no_further_than_a_precision)
 
 Test(log, stops_at_what_it_does_not_understand)
 {
-	const char *volatile format = "%d then %5d %s"; /* no literal: the compiler knows only printf's rules */
+	/* no literal: the compiler knows only printf's rules */
+	const char *volatile format = "%d then %5d %s";
 	char out[64];
 
 	mt_format(out, sizeof(out), format, 1, 2, "three");
@@ -219,8 +220,10 @@ Test(log, says_once_that_its_file_cannot_be_opened_and_goes_on_to_stderr)
 	mt_log(MT_LOG_WARN, "two");
 	cr_expect_null(contents("target"), "a symlink is not followed");
 	cr_expect_not_null(
-		strstr(contents("err"), "/link: cannot be opened for writing (errno 40); stderr is taken\n"));
-	cr_expect_not_null(strstr(contents("err"), prefixed("warn: one\nmtshim[")), "%s", contents("err"));
+		strstr(contents("err"),
+		       "/link: cannot be opened for writing (errno 40); stderr is taken\n"));
+	cr_expect_not_null(strstr(contents("err"), prefixed("warn: one\nmtshim[")), "%s",
+			   contents("err"));
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: two\n")));
 	cr_expect_eq(strstr(strstr(contents("err"), "cannot") + 1, "cannot"), NULL);
 }
@@ -263,9 +266,12 @@ Test(log, writes_into_no_file_that_another_user_may_have_put_there)
 	cr_expect(takes_a_line("own", 01777));
 	make_log("linked", "other_name", geteuid());
 	cr_expect_not(takes_a_line("linked", 01777));
-	cr_expect(takes_a_line("linked", 0755), "where nobody else makes files it is one's own doing");
-	cr_expect_not_null(strstr(contents("err"), "/linked: cannot be opened for writing (another user's, or a file of more than one "
-						   "name: errno 1); stderr is taken\n"), "%s", contents("err"));
+	cr_expect(takes_a_line("linked", 0755),
+		  "where nobody else makes files it is one's own doing");
+	cr_expect_not_null(strstr(contents("err"), "/linked: cannot be opened for writing (another "
+						   "user's, or a file of more than one "
+						   "name: errno 1); stderr is taken\n"),
+			   "%s", contents("err"));
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: a line\n")));
 	if (geteuid() != 0)
 		return;
@@ -342,8 +348,8 @@ Test(log, is_not_killed_by_a_pipe_without_a_reader)
 
 Test(log, is_not_killed_by_a_limit_on_the_size_of_files)
 {
-	const struct rlimit nothing = { 0, RLIM_INFINITY };
-	const struct rlimit before = { RLIM_INFINITY, RLIM_INFINITY };
+	const struct rlimit nothing = {0, RLIM_INFINITY};
+	const struct rlimit before = {RLIM_INFINITY, RLIM_INFINITY};
 	sigset_t pending;
 
 	signal(SIGXFSZ, SIG_DFL);
@@ -356,7 +362,8 @@ Test(log, is_not_killed_by_a_limit_on_the_size_of_files)
 	cr_expect_str_empty(contents("err"));
 }
 
-/* A socket whose other end is gone takes a line, says poll, and then raises SIGPIPE: the mask has to catch that. */
+/* A socket whose other end is gone takes a line, says poll, and then raises SIGPIPE: the mask has
+ * to catch that. */
 Test(log, is_not_killed_by_a_socket_without_a_reader)
 {
 	sigset_t before;
@@ -371,7 +378,8 @@ Test(log, is_not_killed_by_a_socket_without_a_reader)
 	mt_log(MT_LOG_WARN, "into the void");
 	pthread_sigmask(SIG_SETMASK, NULL, &after);
 	for (int number = 1; number < NSIG; number++)
-		cr_expect_eq(sigismember(&before, number), sigismember(&after, number), "%d", number);
+		cr_expect_eq(sigismember(&before, number), sigismember(&after, number), "%d",
+			     number);
 }
 
 static void *close_later(void *fd)
@@ -383,7 +391,7 @@ static void *close_later(void *fd)
 
 Test(log, does_not_wait_for_a_pipe_that_is_full)
 {
-	char block[4096] = { 0 };
+	char block[4096] = {0};
 	pthread_t thread;
 	int ends[2];
 
@@ -413,7 +421,8 @@ Test(log, does_not_wait_for_the_reader_of_a_fifo)
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: here\n")));
 }
 
-/* A thread that a cancellation waits for must not unwind out of a line: it may stand inside malloc. */
+/* A thread that a cancellation waits for must not unwind out of a line: it may stand inside malloc.
+ */
 static void *log_while_cancelled(void *reached)
 {
 	pthread_cancel(pthread_self());
@@ -440,7 +449,8 @@ Test(log, is_no_cancellation_point)
 static void *log_many(void *number)
 {
 	for (int i = 0; i < 200; i++)
-		mt_log(MT_LOG_WARN, "thread %d line %d of some length to be torn apart", *(int *)number, i);
+		mt_log(MT_LOG_WARN, "thread %d line %d of some length to be torn apart",
+		       *(int *)number, i);
 	return NULL;
 }
 
@@ -468,7 +478,9 @@ Test(log, does_not_mix_the_lines_of_threads)
 	cr_assert_not_null(file);
 	while (fgets(line, sizeof(line), file) != NULL) {
 		end = 0;
-		cr_expect_eq(sscanf(line, "mtshim[%*d]: warn: thread %d line %d of some length to be torn apart\n%n",
+		cr_expect_eq(sscanf(line,
+				    "mtshim[%*d]: warn: thread %d line %d of some length to be "
+				    "torn apart\n%n",
 				    &thread, &which, &end),
 			     2);
 		cr_expect_eq((size_t)end, strlen(line));

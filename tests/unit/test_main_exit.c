@@ -1,4 +1,5 @@
-/* test_main_exit.c -- worker/last: who is left of a process whose main thread has ended, by the kernel's own line. */
+/* test_main_exit.c -- worker/last: who is left of a process whose main thread has ended, by the
+ * kernel's own line. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
@@ -9,8 +10,10 @@ static bool is_single(char state, int threads, unsigned int own)
 {
 	char text[256];
 
-	(void)snprintf(text, sizeof(text), "4711 (a) Z 1 (b) %c 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 %d 0 100 0 0", state,
-		       threads);
+	(void)snprintf(
+		text, sizeof(text),
+		"4711 (a) Z 1 (b) %c 1 4711 4711 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 %d 0 100 0 0",
+		state, threads);
 	return mt_main_exit_is_last(text, own);
 }
 
@@ -32,5 +35,6 @@ Test(last, what_cannot_be_read_is_no_reason_to_end_a_process)
 {
 	cr_expect_not(mt_main_exit_is_last("", 0));
 	cr_expect_not(mt_main_exit_is_last("4711 (a) Z 1", 0));
-	cr_expect_not(mt_main_exit_is_last("4711 (a) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 max", 0));
+	cr_expect_not(
+		mt_main_exit_is_last("4711 (a) Z 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 max", 0));
 }

@@ -8,7 +8,8 @@
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {
-	const struct mt_statsfile_field field = {.name = name, .help = "a figure", .is_counter = is_counter};
+	const struct mt_statsfile_field field = {
+		.name = name, .help = "a figure", .is_counter = is_counter};
 	struct mt_metric metric = {0};
 
 	mt_metric_of_field(&field, "mtshim_", &metric);
@@ -43,7 +44,8 @@ Test(metric, names_without_a_unit_have_none_and_never_end_in_count)
 }
 
 /* One family with one sample, as text. */
-static void expect_text(enum mt_exposition_format format, struct mt_metric metric, uint64_t value, const char *expected)
+static void expect_text(enum mt_exposition_format format, struct mt_metric metric, uint64_t value,
+			const char *expected)
 {
 	struct mt_exposition page = {.format = format};
 	size_t bytes;
@@ -60,14 +62,16 @@ static void expect_text(enum mt_exposition_format format, struct mt_metric metri
 Test(exposition, openmetrics_names_the_family_and_its_unit)
 {
 	expect_text(MT_EXPOSITION_OPENMETRICS, metric_of("cpu_ns", true), 1500000000,
-		    "# TYPE mtshim_cpu_seconds counter\n# UNIT mtshim_cpu_seconds seconds\n# HELP mtshim_cpu_seconds a figure\n"
+		    "# TYPE mtshim_cpu_seconds counter\n# UNIT mtshim_cpu_seconds seconds\n# HELP "
+		    "mtshim_cpu_seconds a figure\n"
 		    "mtshim_cpu_seconds_total 1.5\n# EOF\n");
 }
 
 Test(exposition, the_older_format_names_the_samples_and_has_no_end)
 {
 	expect_text(MT_EXPOSITION_TEXT, metric_of("cpu_ns", true), 1500000000,
-		    "# TYPE mtshim_cpu_seconds_total counter\n# HELP mtshim_cpu_seconds_total a figure\nmtshim_cpu_seconds_total 1.5\n");
+		    "# TYPE mtshim_cpu_seconds_total counter\n# HELP mtshim_cpu_seconds_total a "
+		    "figure\nmtshim_cpu_seconds_total 1.5\n");
 }
 
 Test(exposition, an_info_is_a_gauge_to_the_older_format)
@@ -75,8 +79,10 @@ Test(exposition, an_info_is_a_gauge_to_the_older_format)
 	struct mt_metric metric = {.name = "a", .type = MT_METRIC_INFO, .unit = "", .help = "b"};
 
 	mt_metric_name_sample(&metric);
-	expect_text(MT_EXPOSITION_TEXT, metric, 1, "# TYPE a_info gauge\n# HELP a_info b\na_info 1\n");
-	expect_text(MT_EXPOSITION_OPENMETRICS, metric, 1, "# TYPE a info\n# HELP a b\na_info 1\n# EOF\n");
+	expect_text(MT_EXPOSITION_TEXT, metric, 1,
+		    "# TYPE a_info gauge\n# HELP a_info b\na_info 1\n");
+	expect_text(MT_EXPOSITION_OPENMETRICS, metric, 1,
+		    "# TYPE a info\n# HELP a b\na_info 1\n# EOF\n");
 }
 
 Test(exposition, values_keep_all_their_digits)
@@ -87,16 +93,22 @@ Test(exposition, values_keep_all_their_digits)
 		uint64_t value;
 		const char *line;
 	} rows[] = {
-		{0, UINT64_MAX, "a 18446744073709551615\n"}, {9, UINT64_MAX, "a 18446744073.709551615\n"}, {9, 1, "a 0.000000001\n"},
-		{9, 2000000000, "a 2\n"},		     {3, 30, "a 0.03\n"},			   {6, 0, "a 0\n"},
-		{3, 1100, "a 1.1\n"},			     {3, 10, "a 0.01\n"},
+		{0, UINT64_MAX, "a 18446744073709551615\n"},
+		{9, UINT64_MAX, "a 18446744073.709551615\n"},
+		{9, 1, "a 0.000000001\n"},
+		{9, 2000000000, "a 2\n"},
+		{3, 30, "a 0.03\n"},
+		{6, 0, "a 0\n"},
+		{3, 1100, "a 1.1\n"},
+		{3, 10, "a 0.01\n"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char expected[128];
 
 		metric.decimals = rows[i].decimals;
-		snprintf(expected, sizeof(expected), "# TYPE a gauge\n# HELP a b\n%s", rows[i].line);
+		snprintf(expected, sizeof(expected), "# TYPE a gauge\n# HELP a b\n%s",
+			 rows[i].line);
 		expect_text(MT_EXPOSITION_TEXT, metric, rows[i].value, expected);
 	}
 }
@@ -105,7 +117,8 @@ Test(exposition, help_is_escaped_as_each_format_wants)
 {
 	struct mt_metric metric = {.name = "a", .sample = "a", .unit = "", .help = "\"b\\\nc"};
 
-	expect_text(MT_EXPOSITION_OPENMETRICS, metric, 1, "# TYPE a gauge\n# HELP a \\\"b\\\\\\nc\na 1\n# EOF\n");
+	expect_text(MT_EXPOSITION_OPENMETRICS, metric, 1,
+		    "# TYPE a gauge\n# HELP a \\\"b\\\\\\nc\na 1\n# EOF\n");
 	expect_text(MT_EXPOSITION_TEXT, metric, 1, "# TYPE a gauge\n# HELP a \"b\\\\\\nc\na 1\n");
 }
 
@@ -156,6 +169,7 @@ Test(labels, any_length_leaves_them_whole)
 		mt_labels_add(&labels, "a", value);
 		cr_assert_lt(labels.used, sizeof(labels.text));
 		cr_assert_eq(labels.used, strlen(labels.text));
-		cr_assert(!labels.used || labels.used == strlen("a=\"\"") + 2 * length, "%zu", length);
+		cr_assert(!labels.used || labels.used == strlen("a=\"\"") + 2 * length, "%zu",
+			  length);
 	}
 }

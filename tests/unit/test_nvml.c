@@ -5,7 +5,8 @@
 #include "gpu/stats.h"
 #include "gpu/nvml.h"
 
-static const struct mt_nvml_process three[] = {{.pid = 10, .used_bytes = 100}, {.pid = 42, .used_bytes = 7},
+static const struct mt_nvml_process three[] = {{.pid = 10, .used_bytes = 100},
+					       {.pid = 42, .used_bytes = 7},
 					       {.pid = 11, .used_bytes = 30}};
 
 Test(nvml, finds_us_by_our_pid_and_adds_up_the_others)
@@ -35,7 +36,8 @@ Test(nvml, in_a_namespace_the_pids_are_of_others)
 
 Test(nvml, a_figure_that_is_not_told_is_not_known)
 {
-	const struct mt_nvml_process list[] = {{.pid = 42, .used_bytes = ~0ull}, {.pid = 11, .used_bytes = ~0ull}};
+	const struct mt_nvml_process list[] = {{.pid = 42, .used_bytes = ~0ull},
+					       {.pid = 11, .used_bytes = ~0ull}};
 	struct mt_nvml_usage seen = {0};
 
 	mt_nvml_tell_apart(list, 2, 42, true, &seen);
@@ -62,10 +64,12 @@ Test(nvml, of_a_divided_device_only_our_part_counts)
 	cr_expect_eq(seen.others_count, 1);
 }
 
-static uint64_t free_told(uint64_t total_bytes, uint64_t free_bytes, uint64_t nvml_total_bytes, uint64_t nvml_free_bytes)
+static uint64_t free_told(uint64_t total_bytes, uint64_t free_bytes, uint64_t nvml_total_bytes,
+			  uint64_t nvml_free_bytes)
 {
 	const struct mt_gpu_device device = {.total_bytes = total_bytes, .free_bytes = free_bytes};
-	const struct mt_nvml_usage nvml = {.total_bytes = nvml_total_bytes, .free_bytes = nvml_free_bytes};
+	const struct mt_nvml_usage nvml = {.total_bytes = nvml_total_bytes,
+					   .free_bytes = nvml_free_bytes};
 	const struct mt_pool_usage pool = {0};
 	const struct mt_device_usage others = {0};
 	struct mt_stats_device row;
@@ -78,13 +82,16 @@ Test(nvml, what_is_free_of_the_whole_is_not_told_of_a_part)
 {
 	const uint64_t gib = 1ull << 30;
 
-	cr_expect_eq(free_told(10 * gib, 4 * gib, 80 * gib, 60 * gib), 4 * gib, "the driver's word stands");
-	cr_expect_eq(free_told(10 * gib, 0, 80 * gib, 60 * gib), 0, "not known, rather than more than there is");
+	cr_expect_eq(free_told(10 * gib, 4 * gib, 80 * gib, 60 * gib), 4 * gib,
+		     "the driver's word stands");
+	cr_expect_eq(free_told(10 * gib, 0, 80 * gib, 60 * gib), 0,
+		     "not known, rather than more than there is");
 	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 60 * gib), 60 * gib);
 	cr_expect_eq(free_told(79 * gib, 0, 80 * gib, 80 * gib), 79 * gib);
 }
 
-/* The row of a device of which the driver charges the process 22 MiB, when the pool holds so much of it. */
+/* The row of a device of which the driver charges the process 22 MiB, when the pool holds so much
+ * of it. */
 static struct mt_stats_device charged_row(uint64_t reserved_bytes)
 {
 	const struct mt_gpu_device device = {.total_bytes = 1ull << 30};

@@ -1,5 +1,6 @@
-/* test_oom.c -- worker/oom: who tells of an out-of-memory, where the worker and the end of the process come together. The
- * report's last step, its way into the stats file, is a double here: it takes as long as a test wants it to. */
+/* test_oom.c -- worker/oom: who tells of an out-of-memory, where the worker and the end of the
+ * process come together. The report's last step, its way into the stats file, is a double here: it
+ * takes as long as a test wants it to. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -19,7 +20,7 @@
 #include "gpu/nvml.h"
 #include "core/publish.h"
 
-#define UNUSED __attribute__((unused))
+#define UNUSED     __attribute__((unused))
 #define A_WHILE_NS (100 * MT_NS_PER_MS)
 #define STUCK_NS   (20 * MT_NS_PER_S)
 
@@ -173,7 +174,8 @@ Test(oom, a_process_ends_all_the_same_under_a_worker_that_is_stuck)
 
 	took = mt_os_now_ns() - start;
 	cr_expect_eq(atomic_load(&told), 0);
-	cr_expect(took >= MT_NS_PER_S && took < 10 * MT_NS_PER_S, "%llu ns", (unsigned long long)took);
+	cr_expect(took >= MT_NS_PER_S && took < 10 * MT_NS_PER_S, "%llu ns",
+		  (unsigned long long)took);
 	pthread_detach(worker);
 }
 

@@ -1,4 +1,5 @@
-/* test_openmetrics.c -- which processes and devices are told of, over rosters that no machine has. */
+/* test_openmetrics.c -- which processes and devices are told of, over rosters that no machine has.
+ */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ Test(openmetrics, of_too_many_processes_the_largest_are_told_by_pid)
 	for (size_t i = 0; i < roster.count; i++) {
 		char *place;
 
-		snprintf(line, sizeof(line), "\nmtshim_rss_bytes{pid=\"%zu\",comm=\"comm\"} ", 1000 + i);
+		snprintf(line, sizeof(line), "\nmtshim_rss_bytes{pid=\"%zu\",comm=\"comm\"} ",
+			 1000 + i);
 		place = strstr(text, line);
 		cr_expect_eq(place != NULL, roster.list[i].own.rss_bytes >= 100 + 101, "%zu", i);
 		cr_expect(!place || place > last);

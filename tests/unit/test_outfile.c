@@ -1,4 +1,5 @@
-/* test_outfile.c -- ctl/outfile and what ctl/text opens: names that others may have prepared. The folder is as /tmp is, or not. */
+/* test_outfile.c -- ctl/outfile and what ctl/text opens: names that others may have prepared. The
+ * folder is as /tmp is, or not. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +109,9 @@ Test(outfile, in_a_folder_of_everybodys_leaves_what_is_another_users_single)
 	write_file("file", "text");
 	cr_assert_eq(symlink(path_of("precious"), path_of("link")), 0);
 	cr_assert_eq(mkfifo(path_of("fifo"), 0666), 0);
-	cr_assert_eq(chown(path_of("file"), 65534, 65534) | lchown(path_of("link"), 65534, 65534) | chown(path_of("fifo"), 65534, 65534), 0);
+	cr_assert_eq(chown(path_of("file"), 65534, 65534) | lchown(path_of("link"), 65534, 65534) |
+			     chown(path_of("fifo"), 65534, 65534),
+		     0);
 	chmod(folder, 01777);
 	cr_expect_eq(try_open("file"), MT_ERR_FOREIGN);
 	cr_expect_eq(try_open("link"), MT_ERR_FOREIGN);
@@ -165,8 +168,12 @@ Test(outfile, in_a_folder_of_another_users_empties_nothing_that_has_a_second_nam
 Test(outfile, follows_links_of_ones_own_as_far_as_the_kernel_would)
 {
 	write_file("last", "old");
-	cr_assert_eq(symlink("last", path_of("b")) | symlink(path_of("b"), path_of("a")) | symlink("loop", path_of("loop")), 0);
-	cr_assert_eq(symlink("new", path_of("dangling")) | mkdir(path_of("sub"), 0700) | symlink("../a", path_of("sub/c")), 0);
+	cr_assert_eq(symlink("last", path_of("b")) | symlink(path_of("b"), path_of("a")) |
+			     symlink("loop", path_of("loop")),
+		     0);
+	cr_assert_eq(symlink("new", path_of("dangling")) | mkdir(path_of("sub"), 0700) |
+			     symlink("../a", path_of("sub/c")),
+		     0);
 	chmod(folder, 01777);
 
 	cr_expect_eq(try_open("sub/../sub//c"), MT_ERR_OK);
@@ -264,8 +271,10 @@ Test(text_file, is_a_regular_file_or_nothing)
 {
 	static const char *const names[] = {"fifo", "link", "device", "folder"};
 
-	cr_assert_eq(mkfifo(path_of("fifo"), 0600) | symlink("fifo", path_of("link")) | symlink("/dev/zero", path_of("device")) |
-		     mkdir(path_of("folder"), 0700), 0);
+	cr_assert_eq(mkfifo(path_of("fifo"), 0600) | symlink("fifo", path_of("link")) |
+			     symlink("/dev/zero", path_of("device")) |
+			     mkdir(path_of("folder"), 0700),
+		     0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		errno = 0;
 		cr_expect_null(mt_text_read_file(path_of(names[i]), NULL), "%s", names[i]);

@@ -1,4 +1,5 @@
-/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after an exec. */
+/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after an
+ * exec. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -70,7 +71,8 @@ Test(owndir, that_there_is_none_is_remembered_until_an_exec)
 	cr_assert_eq(write(gate, "go\n", 3), 3);
 	after = identity(before.stack_start);
 
-	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE, "the same program is not asked again");
+	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE,
+		     "the same program is not asked again");
 	cr_expect_eq(mt_owndir_find(&after, path, sizeof(path)), MT_OWNDIR_NAMED);
 	cr_expect_str_eq(path, "/two");
 	end();
@@ -89,7 +91,9 @@ Test(owndir, what_was_found_is_remembered)
 	other.start_ticks++;
 
 	cr_expect_str_eq(path, "/one");
-	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED, "it is gone, and cannot be asked");
+	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED,
+		     "it is gone, and cannot be asked");
 	cr_expect_eq(mt_owndir_find(&one, small, sizeof(small)), MT_OWNDIR_NONE);
-	cr_expect_eq(mt_owndir_find(&other, path, sizeof(path)), MT_OWNDIR_NONE, "another process under its pid is not it");
+	cr_expect_eq(mt_owndir_find(&other, path, sizeof(path)), MT_OWNDIR_NONE,
+		     "another process under its pid is not it");
 }

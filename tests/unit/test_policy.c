@@ -1,9 +1,11 @@
-/* test_policy.c -- worker/policy: when the heap is purged, and when it is not. The budget has test_policy_budget.c. */
+/* test_policy.c -- worker/policy: when the heap is purged, and when it is not. The budget has
+ * test_policy_budget.c. */
 #include "policy_sim.h"
 
 static struct sim sim;
 
-/* A program with so much live memory, up for a while and at rest: nothing dirty, nothing left to settle. */
+/* A program with so much live memory, up for a while and at rest: nothing dirty, nothing left to
+ * settle. */
 static void begin(uint64_t live_bytes)
 {
 	sim_start(&sim);
@@ -25,7 +27,9 @@ static void stir(void)
 Test(policy, leaves_single_what_is_reused_every_step)
 {
 	static const struct sim_step steps[] = {
-		{MIB(512), MS(500), MS(90)}, {MIB(512), MS(90), MS(90)}, {MIB(512), MS(3000), MS(90)},
+		{MIB(512), MS(500), MS(90)},
+		{MIB(512), MS(90), MS(90)},
+		{MIB(512), MS(3000), MS(90)},
 		{MIB(2048), MS(150), MS(50)},
 	};
 
@@ -33,7 +37,8 @@ Test(policy, leaves_single_what_is_reused_every_step)
 		begin(MIB(256));
 		for (int round = 0; round < 600; round++)
 			sim_play(&sim, &steps[i]);
-		cr_expect_eq(sim.purges_count, 0, "pattern %zu: %llu purges", i, (unsigned long long)sim.purges_count);
+		cr_expect_eq(sim.purges_count, 0, "pattern %zu: %llu purges", i,
+			     (unsigned long long)sim.purges_count);
 	}
 }
 
@@ -41,7 +46,8 @@ Test(policy, leaves_single_a_buffer_that_comes_and_goes_between_two_ticks)
 {
 	begin(MIB(1024));
 	for (int i = 0; i < 3000; i++) {
-		sim_allocate(&sim, MIB(150)); /* of 1 GB: no drop of live bytes, but past the gate */
+		/* of 1 GB: no drop of live bytes, but past the gate */
+		sim_allocate(&sim, MIB(150));
 		sim_free(&sim, MIB(150));
 		sim_pass(&sim, MS(70));
 	}
@@ -97,7 +103,8 @@ Test(policy, tells_the_lowest_of_the_window_for_idle)
 	sim_pass(&sim, MS(250));
 	sim_free(&sim, MIB(80));
 	sim_pass(&sim, MS(250));
-	cr_expect_eq(sim.policy.idle_bytes, MIB(522), "80 MB were in use a quarter of a second ago");
+	cr_expect_eq(sim.policy.idle_bytes, MIB(522),
+		     "80 MB were in use a quarter of a second ago");
 	sim_pass(&sim, SECONDS(3));
 	cr_expect_eq(sim.policy.idle_bytes, MIB(602));
 }
@@ -152,9 +159,9 @@ Test(policy, waits_for_the_gate)
 		uint64_t live_mb, freed_mb, slack_mb, slack_pct;
 		bool purges;
 	} rows[] = {
-		{256, 60, 64, 10, false},   {256, 68, 64, 10, true},     {1800, 180, 64, 10, false},
-		{1800, 230, 64, 10, true},  {1800, 180, 64, 5, true},    {256, 128, 200, 10, false},
-		{256, 220, 200, 10, true},  {1800, 230, 64, 50, false},  {64, 2, 0, 0, true},
+		{256, 60, 64, 10, false},   {256, 68, 64, 10, true},    {1800, 180, 64, 10, false},
+		{1800, 230, 64, 10, true},  {1800, 180, 64, 5, true},   {256, 128, 200, 10, false},
+		{256, 220, 200, 10, true},  {1800, 230, 64, 50, false}, {64, 2, 0, 0, true},
 		{8000, 700, 64, 10, false}, {8000, 1000, 64, 10, true},
 	};
 
@@ -200,7 +207,8 @@ Test(policy, settles_once)
 	cr_expect_eq(sim.reason, MT_REASON_SETTLE);
 	cr_expect_eq(sim.purge_bytes, MIB(40));
 	cr_expect_geq(sim.purge_at_ns - freed_ns, SECONDS(10));
-	cr_expect_leq(sim.purge_at_ns - freed_ns, SECONDS(15), "fragmentation: within 15 s of falling idle");
+	cr_expect_leq(sim.purge_at_ns - freed_ns, SECONDS(15),
+		      "fragmentation: within 15 s of falling idle");
 }
 
 Test(policy, settles_when_the_time_is_up_and_not_a_stretched_tick_later)
@@ -312,7 +320,8 @@ Test(policy, movement_brings_the_tick_back)
 	sim_pass(&sim, SECONDS(5));
 	cr_expect_leq(sim.plan.next_tick_ns, SECONDS(2));
 	stir();
-	cr_expect_leq(sim.plan.next_tick_ns, MS(200), "it stretches by a quarter in the pauses of 300 ms");
+	cr_expect_leq(sim.plan.next_tick_ns, MS(200),
+		      "it stretches by a quarter in the pauses of 300 ms");
 }
 
 Test(policy, a_ring_for_growth_brings_the_tick_back)
@@ -357,7 +366,8 @@ Test(policy, looks_on_soon_while_a_window_is_filling)
 	begin(MIB(2048));
 	sim_pass(&sim, SECONDS(60));
 	sim.cfg.settle_ms = 3600000;
-	sim_free(&sim, MIB(300)); /* and then nothing: the tick must not have stretched again before the window is full */
+	/* and then nothing: the tick must not have stretched again before the window is full */
+	sim_free(&sim, MIB(300));
 	sim_pass(&sim, SECONDS(7));
 	cr_assert_eq(sim.purges_count, 1);
 	cr_expect_eq(sim.reason, MT_REASON_IDLE);
@@ -370,7 +380,8 @@ Test(policy, counts_a_round_per_live_drop)
 	for (uint64_t round = 1; round <= 50; round++) {
 		sim_allocate(&sim, MIB(200));
 		sim_pass(&sim, SECONDS(1));
-		cr_expect_eq(sim.rounds_count, round - 1, "round %llu has not ended", (unsigned long long)round);
+		cr_expect_eq(sim.rounds_count, round - 1, "round %llu has not ended",
+			     (unsigned long long)round);
 		sim_free(&sim, MIB(200));
 		sim_pass(&sim, SECONDS(2));
 		cr_expect_eq(sim.rounds_count, round);
@@ -437,7 +448,8 @@ Test(policy, is_the_same_for_the_same_history)
 	sim_start(&sim);
 	sim_start(&twin);
 	for (uint64_t i = 0; i < 200; i++) {
-		const struct sim_step step = {MIB(40 + i % 7 * 50), MS(200 + i % 5 * 400), MS(100 + i % 11 * 300)};
+		const struct sim_step step = {MIB(40 + i % 7 * 50), MS(200 + i % 5 * 400),
+					      MS(100 + i % 11 * 300)};
 
 		sim_play(&sim, &step);
 		sim_play(&twin, &step);

@@ -1,11 +1,12 @@
-/* test_policy_budget.c -- worker/policy: the governor. Cleaning costs the program no more than MT_BUDGET_PCT of its
- * time, by the simulator's own count (policy_sim.h), and what can be afforded is done. */
+/* test_policy_budget.c -- worker/policy: the governor. Cleaning costs the program no more than
+ * MT_BUDGET_PCT of its time, by the simulator's own count (policy_sim.h), and what can be afforded
+ * is done. */
 #include "policy_sim.h"
 
 static struct sim sim;
 
-/* What the budget has allowed since the start: its share of the time, the 300 ms to begin with, and one purge that
- * turned out dearer than expected. */
+/* What the budget has allowed since the start: its share of the time, the 300 ms to begin with, and
+ * one purge that turned out dearer than expected. */
 static uint64_t allowed_ns(const struct sim *of, uint64_t began_ns)
 {
 	return (of->now_ns - began_ns) / 100 * of->cfg.budget_pct + MS(300) + of->dearest_ns;
@@ -15,8 +16,10 @@ static void expect_within_budget(uint64_t began_ns, const struct sim_step *step)
 {
 	cr_expect_leq(sim.cost_ns, allowed_ns(&sim, began_ns),
 		      "%llu MB, %llu + %llu ms: %llu purges cost %llu ms of %llu allowed",
-		      (unsigned long long)(step->bytes / MT_MIB), (unsigned long long)(step->hold_ns / MS(1)),
-		      (unsigned long long)(step->rest_ns / MS(1)), (unsigned long long)sim.purges_count,
+		      (unsigned long long)(step->bytes / MT_MIB),
+		      (unsigned long long)(step->hold_ns / MS(1)),
+		      (unsigned long long)(step->rest_ns / MS(1)),
+		      (unsigned long long)sim.purges_count,
 		      (unsigned long long)(sim.cost_ns / MS(1)),
 		      (unsigned long long)(allowed_ns(&sim, began_ns) / MS(1)));
 }
@@ -37,13 +40,15 @@ static void play_an_hour(const struct sim_step *step, uint64_t seed)
 
 Test(policy_budget, never_spends_more_than_its_budget)
 {
-	static const uint64_t periods_ms[] = {200, 500, 1000, 2200, 3000, 5000, 8000, 12000, 25000, 60000};
+	static const uint64_t periods_ms[] = {200,  500,  1000,  2200,  3000,
+					      5000, 8000, 12000, 25000, 60000};
 	static const uint64_t sizes_mb[] = {64, 124, 300, 1024, 4096, 16384};
 
 	for (size_t i = 0; i < sizeof(periods_ms) / sizeof(periods_ms[0]); i++) {
 		for (size_t j = 0; j < sizeof(sizes_mb) / sizeof(sizes_mb[0]); j++) {
 			for (uint64_t held = 1; held <= 7; held += 6) {
-				const struct sim_step step = {MIB(sizes_mb[j]), MS(periods_ms[i] / 10 * held),
+				const struct sim_step step = {MIB(sizes_mb[j]),
+							      MS(periods_ms[i] / 10 * held),
 							      MS(periods_ms[i] / 10 * (10 - held))};
 
 				play_an_hour(&step, i + j + held);
@@ -54,7 +59,8 @@ Test(policy_budget, never_spends_more_than_its_budget)
 
 Test(policy_budget, never_purges_with_a_budget_of_zero)
 {
-	const struct sim_step step = {MIB(100), SECONDS(1), SECONDS(30)}; /* what the first 300 ms would pay for */
+	/* what the first 300 ms would pay for */
+	const struct sim_step step = {MIB(100), SECONDS(1), SECONDS(30)};
 
 	sim_start(&sim);
 	sim.cfg.budget_pct = 0;
@@ -74,7 +80,8 @@ Test(policy_budget, purges_again_two_hours_after_a_day_of_pressure)
 	sim_start(&sim);
 	sim_allocate(&sim, MIB(100));
 	after = sim_look(&sim);
-	mt_policy_purged(&sim.policy, &after, 0, SECONDS(3000), true); /* its cleanups were not held back, but charged */
+	/* its cleanups were not held back, but charged */
+	mt_policy_purged(&sim.policy, &after, 0, SECONDS(3000), true);
 	for (int i = 0; i < 120; i++)
 		sim_play(&sim, &step);
 	cr_expect_geq(sim.purges_count, 1);
@@ -88,7 +95,8 @@ Test(policy_budget, purges_a_round_every_few_seconds)
 	sim_allocate(&sim, MIB(250));
 	for (int i = 0; i < 100; i++)
 		sim_play(&sim, &step);
-	cr_expect_geq(sim.purges_count, 90, "%llu of 100 rounds", (unsigned long long)sim.purges_count);
+	cr_expect_geq(sim.purges_count, 90, "%llu of 100 rounds",
+		      (unsigned long long)sim.purges_count);
 	cr_expect_eq(sim.reason, MT_REASON_LIVE_DROP);
 }
 
@@ -116,7 +124,8 @@ Test(policy_budget, purges_steps_of_five_seconds_now_and_then)
 	sim_allocate(&sim, MIB(100));
 	for (int i = 0; i < 400; i++)
 		sim_play(&sim, &step);
-	cr_expect_geq(sim.purges_count, 80, "%llu of 400 steps", (unsigned long long)sim.purges_count);
+	cr_expect_geq(sim.purges_count, 80, "%llu of 400 steps",
+		      (unsigned long long)sim.purges_count);
 }
 
 Test(policy_budget, purges_again_once_the_program_has_become_slow)
@@ -132,12 +141,14 @@ Test(policy_budget, purges_again_once_the_program_has_become_slow)
 	before = sim.purges_count;
 	for (int i = 0; i < 40; i++)
 		sim_play(&sim, &slow);
-	cr_expect_geq(sim.purges_count - before, 30, "%llu of 40", (unsigned long long)(sim.purges_count - before));
+	cr_expect_geq(sim.purges_count - before, 30, "%llu of 40",
+		      (unsigned long long)(sim.purges_count - before));
 }
 
 Test(policy_budget, does_not_purge_shortly_before_the_pages_are_wanted_again)
 {
-	/* The balance allows every second or third purge only, and fills up at any moment of the rest. */
+	/* The balance allows every second or third purge only, and fills up at any moment of the
+	 * rest. */
 	const struct sim_step step = {MIB(1024), SECONDS(2), SECONDS(8)};
 	uint64_t late = 0;
 	uint64_t before = 0;
@@ -147,12 +158,14 @@ Test(policy_budget, does_not_purge_shortly_before_the_pages_are_wanted_again)
 	sim_allocate(&sim, MIB(100));
 	for (int i = 0; i < 200; i++) {
 		sim_play(&sim, &step);
-		if (i >= 20 && sim.purges_count != before && sim.now_ns - sim.purge_at_ns < SECONDS(2))
+		if (i >= 20 && sim.purges_count != before &&
+		    sim.now_ns - sim.purge_at_ns < SECONDS(2))
 			late++;
 		before = sim.purges_count;
 	}
 	cr_expect_geq(sim.purges_count, 40, "%llu of 200", (unsigned long long)sim.purges_count);
-	cr_expect_eq(late, 0, "%llu purges less than 2 s before the next step", (unsigned long long)late);
+	cr_expect_eq(late, 0, "%llu purges less than 2 s before the next step",
+		     (unsigned long long)late);
 }
 
 Test(policy_budget, learns_that_faults_are_dearer)
@@ -166,8 +179,10 @@ Test(policy_budget, learns_that_faults_are_dearer)
 	sim_allocate(&sim, MIB(100));
 	for (int i = 0; i < 360; i++)
 		sim_play(&sim, &step);
-	cr_expect_geq(sim.policy.costs.fault_ns, 7000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
-	cr_expect_leq(sim.policy.costs.fault_ns, 9000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+	cr_expect_geq(sim.policy.costs.fault_ns, 7000, "%llu ns",
+		      (unsigned long long)sim.policy.costs.fault_ns);
+	cr_expect_leq(sim.policy.costs.fault_ns, 9000, "%llu ns",
+		      (unsigned long long)sim.policy.costs.fault_ns);
 	expect_within_budget(began_ns, &step);
 	cr_expect_geq(sim.purges_count, 90, "%llu of 360", (unsigned long long)sim.purges_count);
 }
@@ -184,7 +199,8 @@ Test(policy_budget, forgets_that_faults_were_dear)
 	sim.fault_ns = 1600;
 	for (int i = 0; i < 100; i++)
 		sim_play(&sim, &step);
-	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns",
+		      (unsigned long long)sim.policy.costs.fault_ns);
 }
 
 Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
@@ -201,8 +217,8 @@ Test(policy_budget, charges_threads_that_fault_together_by_wall_time)
 		if (threads == 1)
 			single = sim.purges_count;
 	}
-	cr_expect_gt(sim.purges_count, single, "%llu, one thread %llu", (unsigned long long)sim.purges_count,
-		     (unsigned long long)single);
+	cr_expect_gt(sim.purges_count, single, "%llu, one thread %llu",
+		     (unsigned long long)sim.purges_count, (unsigned long long)single);
 }
 
 Test(policy_budget, a_large_idle_heap_is_purged_in_the_end)
@@ -237,7 +253,8 @@ Test(policy_budget, does_not_charge_what_was_asked_for)
 	cr_expect_eq(sim.policy.balance_ns, before);
 	sim_allocate(&sim, MIB(400));
 	sim_pass(&sim, SECONDS(10));
-	cr_expect_geq(sim.policy.return_cost_ns, MIB(350) / PAGE * 1600, "what the return of its pages costs is learned");
+	cr_expect_geq(sim.policy.return_cost_ns, MIB(350) / PAGE * 1600,
+		      "what the return of its pages costs is learned");
 	cr_expect_eq(sim.policy.refault_cost_ns, 0, "and not told as ours");
 	cr_expect_gt(sim.policy.balance_ns, before, "nor charged");
 	before = sim.policy.balance_ns;
@@ -253,7 +270,8 @@ Test(policy_budget, shares_what_has_come_back_among_all_purges_that_took_it)
 	sim_start(&sim);
 	sim_allocate(&sim, MIB(500));
 	sim_pass(&sim, SECONDS(60));
-	for (int stage = 0; stage < 3; stage++) { /* a fall in three stages, each purged by itself */
+	/* a fall in three stages, each purged by itself */
+	for (int stage = 0; stage < 3; stage++) {
 		sim_free(&sim, MIB(100));
 		sim_purge(&sim, true);
 		sim_pass(&sim, SECONDS(3));
@@ -262,7 +280,8 @@ Test(policy_budget, shares_what_has_come_back_among_all_purges_that_took_it)
 	sim_pass(&sim, SECONDS(3));
 	sim_free(&sim, MIB(300));
 	sim_purge(&sim, true);
-	cr_expect_leq(sim.policy.cost_per_byte, real * 1.05, "%f of %f", sim.policy.cost_per_byte, real);
+	cr_expect_leq(sim.policy.cost_per_byte, real * 1.05, "%f of %f", sim.policy.cost_per_byte,
+		      real);
 }
 
 Test(policy_budget, knows_after_a_rest_how_many_threads_share_the_faults)
@@ -280,18 +299,24 @@ Test(policy_budget, knows_after_a_rest_how_many_threads_share_the_faults)
 	sim.threads = 4;
 	sim_allocate(&sim, MIB(300));
 	sim_pass(&sim, SECONDS(3));
-	cr_expect_leq(sim.policy.refault_cost_ns, all / 2, "%llu of %llu", (unsigned long long)sim.policy.refault_cost_ns,
-		      (unsigned long long)all);
+	cr_expect_leq(sim.policy.refault_cost_ns, all / 2, "%llu of %llu",
+		      (unsigned long long)sim.policy.refault_cost_ns, (unsigned long long)all);
 }
 
 Test(policy_budget, charges_a_purge_by_what_it_took_from_the_program)
 {
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(120), MS(40)), MS(40), "two threads ran: all of it");
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(80), MS(40)), MS(40), "one thread ran: all of it");
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(60), MS(40)), MS(20), "half a thread ran: half");
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(40)), MS(10), "none ran: a quarter");
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(400)), MS(10), "nor while the reaper waited for a CPU");
-	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), 0, 0), MS(40), "clocks that do not tell: all of it");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(120), MS(40)), MS(40),
+		     "two threads ran: all of it");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(80), MS(40)), MS(40),
+		     "one thread ran: all of it");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(60), MS(40)), MS(20),
+		     "half a thread ran: half");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(40)), MS(10),
+		     "none ran: a quarter");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(400)), MS(10),
+		     "nor while the reaper waited for a CPU");
+	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), 0, 0), MS(40),
+		     "clocks that do not tell: all of it");
 }
 
 Test(policy_budget, charges_no_growth_beyond_what_was_purged)
@@ -351,7 +376,8 @@ Test(policy_budget, does_not_take_its_own_purge_for_dear_faults)
 		sim_pass(&sim, MS(10));
 	sim_allocate(&sim, MIB(30)); /* 7680 faults in the tick after a purge of 68 ms */
 	sim_pass(&sim, SECONDS(1));
-	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns", (unsigned long long)sim.policy.costs.fault_ns);
+	cr_expect_leq(sim.policy.costs.fault_ns, 2000, "%llu ns",
+		      (unsigned long long)sim.policy.costs.fault_ns);
 }
 
 Test(policy_budget, charges_a_fall_in_stages_for_all_that_comes_back)
@@ -374,8 +400,10 @@ Test(policy_budget, charges_a_fall_in_stages_for_all_that_comes_back)
 				sim_pass(&sim, step.rest_ns);
 			}
 			/* What all stages took away may be out at once, and comes back at once. */
-			cr_expect_leq(sim.cost_ns, allowed_ns(&sim, began_ns) + (stages - 1) * sim.dearest_ns,
-				      "%llu MB in %llu stages", (unsigned long long)mb, (unsigned long long)stages);
+			cr_expect_leq(sim.cost_ns,
+				      allowed_ns(&sim, began_ns) + (stages - 1) * sim.dearest_ns,
+				      "%llu MB in %llu stages", (unsigned long long)mb,
+				      (unsigned long long)stages);
 		}
 	}
 }
@@ -416,7 +444,8 @@ Test(policy_budget, a_window_of_more_ticks_than_it_has_samples_fills_all_the_sam
 		}
 		cr_expect_eq(sim.purges_count, 1, "row %zu", i);
 		cr_expect_geq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms), "row %zu", i);
-		cr_expect_leq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms) / 8 * 10 + MS(1000), "row %zu", i);
+		cr_expect_leq(sim.purge_at_ns - freed_ns, MS(rows[i].idle_ms) / 8 * 10 + MS(1000),
+			      "row %zu", i);
 	}
 }
 
@@ -430,8 +459,10 @@ Test(policy_budget, faults_are_charged_though_usage_is_read_only_when_pages_come
 		sim_play(&sim, &step);
 	cr_expect_geq(sim.purges_count, 18);
 	/* By the simulator's count, which is of what the purged heap faults more than its twin. */
-	cr_expect_geq(sim.policy.refault_cost_ns, sim.cost_ns / 7 * 6 / 10 * 8, "%llu us charged of %llu",
-		      (unsigned long long)sim.policy.refault_cost_ns / 1000, (unsigned long long)sim.cost_ns / 1000);
+	cr_expect_geq(sim.policy.refault_cost_ns, sim.cost_ns / 7 * 6 / 10 * 8,
+		      "%llu us charged of %llu",
+		      (unsigned long long)sim.policy.refault_cost_ns / 1000,
+		      (unsigned long long)sim.cost_ns / 1000);
 	cr_expect_leq(sim.usage_count, sim.ticks_count / 3, "usage read in %llu of %llu ticks",
 		      (unsigned long long)sim.usage_count, (unsigned long long)sim.ticks_count);
 }

@@ -1,4 +1,5 @@
-/* test_pool.c -- the pool over a scripted driver: what is reused and when, and what is never done. Each test is a process of its own. */
+/* test_pool.c -- the pool over a scripted driver: what is reused and when, and what is never done.
+ * Each test is a process of its own. */
 #include <criterion/criterion.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -140,7 +141,8 @@ Test(pool, shares_one_event_among_frees_that_come_together)
 		dptr[i] = allocate(4096);
 	for (int i = 0; i < 16; i++)
 		release(dptr[i]);
-	cr_expect_leq(fake_calls(FAKE_cuCtxRecordEvent), 4, "one, or a few on a machine that is busy");
+	cr_expect_leq(fake_calls(FAKE_cuCtxRecordEvent), 4,
+		      "one, or a few on a machine that is busy");
 	cr_expect_geq(fake_calls(FAKE_cuCtxRecordEvent), 1);
 }
 
@@ -228,7 +230,8 @@ Test(pool, flushes_and_tries_once_more_when_the_driver_is_out_of_memory)
 	cr_expect_eq(usage(0).num_alloc_retries, 1);
 	cr_expect_eq(usage(0).returned_bytes, 60 * MB);
 	cr_expect_eq(mt_pool_alloc(&pending, 90 * MB), MT_CU_OUT_OF_MEMORY);
-	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 6, "two, one and its second try, and two for what nothing can help");
+	cr_expect_eq(fake_calls(FAKE_cuMemAlloc_v2), 6,
+		     "two, one and its second try, and two for what nothing can help");
 	release(dptr);
 }
 
@@ -524,7 +527,8 @@ Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)
 	cr_expect_eq(allocate(4096), dptr);
 }
 
-Test(pool, takes_a_context_that_is_made_for_another_one_though_it_has_the_handle_of_one_that_ended_unseen)
+Test(pool,
+     takes_a_context_that_is_made_for_another_one_though_it_has_the_handle_of_one_that_ended_unseen)
 {
 	uint64_t dptr = allocate(4096);
 
@@ -619,7 +623,8 @@ Test(pool, a_forked_child_forgets_everything_and_only_hands_on)
 		(void)mt_pool_trim();
 		(void)mt_pool_tick(UINT64_MAX / 2, 8, &next_ms);
 		mt_pool_mark_non_recyclable(dptr);
-		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) && !mt_pool_is_used();
+		bool is_quiet = atomic_load(&fake.calls_all) == before && !is_known(dptr) &&
+				!mt_pool_is_used();
 		bool is_handed = fake_free(dptr) == 0 && fake_calls(FAKE_cuMemFree_v2) == 1;
 
 		_exit(is_quiet && is_handed ? 0 : 1);

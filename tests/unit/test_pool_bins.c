@@ -30,7 +30,8 @@ Test(pool_bins, the_largest_is_the_largest_of_all_bins)
 	cr_expect_eq(mt_bins_largest(&bins), 2 << 20);
 }
 
-/* The sizes of one bin, the largest the oldest; and then without an end, as a hundred thousand would be. */
+/* The sizes of one bin, the largest the oldest; and then without an end, as a hundred thousand
+ * would be. */
 Test(pool_bins, the_largest_of_very_many_is_told_at_once_and_within_a_64th)
 {
 	const uint64_t most = (64ull << 20) + (1 << 20) - 512;

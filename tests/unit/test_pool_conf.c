@@ -26,7 +26,9 @@ static struct mt_pool_settings parse(const char *text)
 
 Test(pool_conf, takes_the_three_settings_that_have_a_meaning)
 {
-	struct mt_pool_settings got = parse("roundup_power2_divisions:4, max_split_size_mb:128,garbage_collection_threshold:0.8");
+	struct mt_pool_settings got =
+		parse("roundup_power2_divisions:4, "
+		      "max_split_size_mb:128,garbage_collection_threshold:0.8");
 
 	cr_expect_eq(lines_count, 0);
 	for (int i = 0; i < MT_POOL_ROUNDUPS; i++)
@@ -38,12 +40,13 @@ Test(pool_conf, takes_the_three_settings_that_have_a_meaning)
 
 Test(pool_conf, takes_a_list_of_divisions_by_size)
 {
-	struct mt_pool_settings got = parse("roundup_power2_divisions:[ 256:1, 512:2,>:8 ],max_split_size_mb:64");
+	struct mt_pool_settings got =
+		parse("roundup_power2_divisions:[ 256:1, 512:2,>:8 ],max_split_size_mb:64");
 
 	cr_expect_eq(lines_count, 0);
-	cr_expect_eq(got.roundup_divisions[0], 1);  /* under 1 MB */
-	cr_expect_eq(got.roundup_divisions[8], 1);  /* 128 to 256 */
-	cr_expect_eq(got.roundup_divisions[9], 2);  /* 256 to 512 */
+	cr_expect_eq(got.roundup_divisions[0], 1); /* under 1 MB */
+	cr_expect_eq(got.roundup_divisions[8], 1); /* 128 to 256 */
+	cr_expect_eq(got.roundup_divisions[9], 2); /* 256 to 512 */
 	cr_expect_eq(got.roundup_divisions[10], 8);
 	cr_expect_eq(got.roundup_divisions[MT_POOL_ROUNDUPS - 1], 8);
 	cr_expect_eq(got.max_split_bytes, 64ull << 20);
@@ -53,7 +56,8 @@ Test(pool_conf, names_what_has_no_meaning_once_each)
 {
 	(void)parse("expandable_segments:True,backend:native,pinned_num_register_threads:8");
 	cr_expect_eq(lines_count, 3);
-	cr_expect_str_eq(lines[0], "MT_CUDA_CONF: expandable_segments:True: has no meaning for this pool");
+	cr_expect_str_eq(lines[0],
+			 "MT_CUDA_CONF: expandable_segments:True: has no meaning for this pool");
 }
 
 Test(pool_conf, leaves_the_default_where_a_value_is_malformed)

@@ -1,6 +1,7 @@
-/* test_pool_faults.c -- the Nth call to the driver fails, for every N and with errors of every kind: the program sees the error
- * only where the call was its own, and nothing is left in the driver that the program has freed. The kernel refuses memory for
- * the tables: the allocation goes unrecorded, and no error is ours. */
+/* test_pool_faults.c -- the Nth call to the driver fails, for every N and with errors of every
+ * kind: the program sees the error only where the call was its own, and nothing is left in the
+ * driver that the program has freed. The kernel refuses memory for the tables: the allocation goes
+ * unrecorded, and no error is ours. */
 #include <criterion/criterion.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,9 +16,11 @@
 
 static struct mt_driver driver;
 static uint64_t covered; /* calls in which a failure was tried for */
-static const struct mt_pool_settings settings = {.decay_ms = 1000, .max_idle_pct = 100, .low_free_pct = 1};
+static const struct mt_pool_settings settings = {
+	.decay_ms = 1000, .max_idle_pct = 100, .low_free_pct = 1};
 
-/* How a step may answer: as it should, or with the injected error. Tries once more: the second call does not fail. */
+/* How a step may answer: as it should, or with the injected error. Tries once more: the second call
+ * does not fail. */
 static bool is_well(int result)
 {
 	return result == MT_CU_SUCCESS || result == fake.fail_code;
@@ -87,7 +90,8 @@ static int scenario(void)
 	(void)mt_pool_trim();
 	covered = atomic_load(&fake.calls_all);
 	fake.fail_at = 0;
-	/* What could not be fenced goes when the program is out of memory, with its next free at the latest. */
+	/* What could not be fenced goes when the program is out of memory, with its next free at
+	 * the latest. */
 	for (int i = 0; i < 4 && status == 0; i++) {
 		fake_make_current(i & 1 ? second : first);
 		status = get(&last, 1 * MB) == 0 && put(last) == 0 ? 0 : 20;
@@ -117,15 +121,17 @@ static int child(uint64_t number, int code)
 	status = scenario();
 	if (status)
 		return status;
-	/* A cuMemFree of ours that was refused is not tried again: that one block stays until its context goes. */
+	/* A cuMemFree of ours that was refused is not tried again: that one block stays until its
+	 * context goes. */
 	if (left_over() > 1)
 		return 40 + (int)(left_over() < 20 ? left_over() : 20);
 	mt_pool_context_dies(&fake.contexts[0]);
 	mt_pool_context_dies(&fake.contexts[1]);
 	fake_destroy(&fake.contexts[0]);
 	fake_destroy(&fake.contexts[1]);
-	return fake.used || atomic_load(&fake.wrongs) || mt_pool_cached_bytes(0) ? 70 :
-	       covered < number ? 99 : 0;
+	return fake.used || atomic_load(&fake.wrongs) || mt_pool_cached_bytes(0) ? 70
+	       : covered < number                                                ? 99
+										 : 0;
 }
 
 static void fail_each_call(int code)
@@ -141,8 +147,9 @@ static void fail_each_call(int code)
 			cr_expect_gt(number, 100, "it made calls");
 			return;
 		}
-		cr_expect_eq(status, 0, "call %llu fails with %d: status %x (%d)", (unsigned long long)number, code,
-			     (unsigned)status, WEXITSTATUS(status));
+		cr_expect_eq(status, 0, "call %llu fails with %d: status %x (%d)",
+			     (unsigned long long)number, code, (unsigned)status,
+			     WEXITSTATUS(status));
 	}
 	cr_assert(false, "no end");
 }

@@ -47,7 +47,8 @@ static struct mt_block_list_block *list_all(size_t *out_count, uint64_t *out_hol
 	return blocks;
 }
 
-static const struct mt_block_list_block *find(const struct mt_block_list_block *blocks, size_t count, uint64_t base)
+static const struct mt_block_list_block *find(const struct mt_block_list_block *blocks,
+					      size_t count, uint64_t base)
 {
 	const struct mt_block_list_block *found = NULL;
 
@@ -98,10 +99,12 @@ Test(pool_list, says_sizes_device_mark_non_recyclable_and_since_when)
 	cr_assert_eq(count, 2);
 	block = find(blocks, count, one);
 	cr_assert_not_null(block);
-	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 && !block->is_non_recyclable);
+	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 &&
+		  !block->is_non_recyclable);
 	cr_expect(block->since_ns >= before_ns && block->since_ns <= mt_os_now_ns());
 	cr_assert_not_null(find(blocks, count, other));
-	cr_expect(find(blocks, count, other)->device == 1 && find(blocks, count, other)->is_non_recyclable);
+	cr_expect(find(blocks, count, other)->device == 1 &&
+		  find(blocks, count, other)->is_non_recyclable);
 	cr_expect_neq(find(blocks, count, other)->context, block->context);
 	free(blocks);
 }
@@ -200,7 +203,8 @@ static uint64_t *allocate_many(void)
 	return dptrs;
 }
 
-static uint64_t sum_of(const struct mt_block_list_block *blocks, size_t count, enum mt_block_state state)
+static uint64_t sum_of(const struct mt_block_list_block *blocks, size_t count,
+		       enum mt_block_state state)
 {
 	uint64_t sum = 0;
 
@@ -298,7 +302,8 @@ static void check_list(const uint64_t *kept, const struct mt_block_list_block *b
 		const struct mt_block_list_block *block = &blocks[i];
 
 		cr_assert(block->state >= MT_BLOCK_LIVE && block->state <= MT_BLOCK_IDLE);
-		cr_assert(block->asked_bytes <= block->bytes && block->bytes <= 8192 * 4 && block->bytes % 512 == 0);
+		cr_assert(block->asked_bytes <= block->bytes && block->bytes <= 8192 * 4 &&
+			  block->bytes % 512 == 0);
 		if (block->base < lowest || block->base > highest)
 			continue;
 		cr_assert(block->state == MT_BLOCK_LIVE && block->bytes == 8192);
@@ -335,8 +340,8 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 	free(blocks);
 }
 
-/* The figure is for the reader; the bound holds on any machine: one call in twenty may be slow because threads
- * outnumber cores. */
+/* The figure is for the reader; the bound holds on any machine: one call in twenty may be slow
+ * because threads outnumber cores. */
 Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
 {
 	struct worker single = {0}, during = {0};
@@ -351,9 +356,11 @@ Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
 	end_workers(&during, 1);
 	cr_expect_geq(count, MANY);
 	fprintf(stderr,
-		"longest of %llu calls while listed %.1f us, %llu over 100 us; of %llu before %.1f us, %llu over 100 us\n",
-		(unsigned long long)during.calls, (double)during.longest_ns / 1e3, (unsigned long long)during.slow_calls,
-		(unsigned long long)single.calls, (double)single.longest_ns / 1e3, (unsigned long long)single.slow_calls);
+		"longest of %llu calls while listed %.1f us, %llu over 100 us; of %llu before %.1f "
+		"us, %llu over 100 us\n",
+		(unsigned long long)during.calls, (double)during.longest_ns / 1e3,
+		(unsigned long long)during.slow_calls, (unsigned long long)single.calls,
+		(double)single.longest_ns / 1e3, (unsigned long long)single.slow_calls);
 	cr_expect_leq(during.slow_calls * 20, during.calls);
 	free(dptrs);
 }

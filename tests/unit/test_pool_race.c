@@ -1,4 +1,5 @@
-/* test_pool_race.c -- the model of tests/stress/pool_model.h with few operations, so that ThreadSanitizer sees it too. */
+/* test_pool_race.c -- the model of tests/stress/pool_model.h with few operations, so that
+ * ThreadSanitizer sees it too. */
 #include <criterion/criterion.h>
 
 #include "tests/stress/pool_model.h"
@@ -16,11 +17,16 @@ static void play(struct model_options options)
 
 Test(pool_race, threads_and_a_worker)
 {
-	play((struct model_options){.operations = 200000, .threads = 8, .worker = true, .ooms = true});
+	play((struct model_options){
+		.operations = 200000, .threads = 8, .worker = true, .ooms = true});
 }
 
 Test(pool_race, captures_and_deaths)
 {
-	play((struct model_options){.operations = 100000, .threads = 8, .worker = true, .ooms = true, .captures = true, .deaths = true});
+	play((struct model_options){.operations = 100000,
+				    .threads = 8,
+				    .worker = true,
+				    .ooms = true,
+				    .captures = true,
+				    .deaths = true});
 }
-

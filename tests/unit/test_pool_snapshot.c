@@ -1,5 +1,6 @@
-/* test_pool_snapshot.c -- the pool's blocks on their way into a file. (What reads it is tested in test_blocksfile.c,
- * and both of them together in tests/integration: ctl's headers and the shim's do not go into one file.) */
+/* test_pool_snapshot.c -- the pool's blocks on their way into a file. (What reads it is tested in
+ * test_blocksfile.c, and both of them together in tests/integration: ctl's headers and the shim's
+ * do not go into one file.) */
 #include <fcntl.h>
 #include <glob.h>
 #include <signal.h>
@@ -77,7 +78,8 @@ static void read_back(void)
 	close(fd);
 	cr_expect_eq(head.magic, MT_BLOCKS_MAGIC);
 	cr_expect_eq(head.entries_sum, mt_checksum(MT_CHECKSUM_START, entries, bytes));
-	cr_expect_eq(head.checksum, mt_checksum(MT_CHECKSUM_START, &head, offsetof(struct mt_blocks_head, checksum)));
+	cr_expect_eq(head.checksum, mt_checksum(MT_CHECKSUM_START, &head,
+						offsetof(struct mt_blocks_head, checksum)));
 }
 
 Test(pool_snapshot, what_is_written_is_what_is_read)

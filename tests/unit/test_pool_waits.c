@@ -1,5 +1,6 @@
-/* test_pool_waits.c -- who waits for whom: ends of contexts, captures that begin, calls into the driver that do not return, threads that
- * are cancelled. Each test is a process of its own; one that hangs is ended by the time limit of tests/run. */
+/* test_pool_waits.c -- who waits for whom: ends of contexts, captures that begin, calls into the
+ * driver that do not return, threads that are cancelled. Each test is a process of its own; one
+ * that hangs is ended by the time limit of tests/run. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -196,7 +197,8 @@ Test(pool_waits, gives_back_idle_blocks_in_a_capture_to_an_allocation_that_the_d
 	begin_capture();
 	fake.on_call = note_mode;
 	cr_expect_eq(mt_pool_alloc(&dptr, 50 * MB), MT_CU_SUCCESS);
-	cr_expect_eq(atomic_load(&mode_in_free), MT_CU_CAPTURE_RELAXED, "no capture that another thread begins minds it");
+	cr_expect_eq(atomic_load(&mode_in_free), MT_CU_CAPTURE_RELAXED,
+		     "no capture that another thread begins minds it");
 }
 
 Test(pool_waits, gives_nothing_back_to_a_context_that_may_end_now)
@@ -414,7 +416,8 @@ Test(pool_waits, a_thread_cancelled_when_it_begins_a_capture_leaves_the_gate_ope
 
 /* ---- errors ---- */
 
-Test(pool_waits, an_error_of_the_current_context_is_not_held_against_another_one_whose_event_is_asked)
+Test(pool_waits,
+     an_error_of_the_current_context_is_not_held_against_another_one_whose_event_is_asked)
 {
 	struct CUctx_st *third = fake_context(2, 0);
 	uint64_t dptr = allocate(4096);

@@ -5,7 +5,6 @@
 #include "sys/os.h"
 #include "pressure/text.h"
 
-
 static struct mt_pressure_look look;
 static struct mt_pressure pressure;
 static struct mt_pressure_plan plan;
@@ -13,9 +12,11 @@ static struct mt_pressure_sample sample;
 
 static void start(void)
 {
-	look = (struct mt_pressure_look){.used_bytes = 447 * MT_MIB, .limit_bytes = 512 * MT_MIB, .exact = true};
+	look = (struct mt_pressure_look){
+		.used_bytes = 447 * MT_MIB, .limit_bytes = 512 * MT_MIB, .exact = true};
 	plan = (struct mt_pressure_plan){.clean = true, .cleanup = MT_LEVEL_HEAVY};
-	sample = (struct mt_pressure_sample){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
+	sample =
+		(struct mt_pressure_sample){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
 }
 
 TestSuite(pressure_text, .init = start);
@@ -32,7 +33,8 @@ Test(pressure_text, names_figures_and_what_is_done)
 {
 	look.devices_count = 1;
 	look.devices[0] = (struct mt_pressure_device){0, 912, 1000};
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs: heavy cleanup");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load "
+	       "1.9 on 2 CPUs: heavy cleanup");
 }
 
 Test(pressure_text, names_each_thing_that_is_done)
@@ -41,13 +43,17 @@ Test(pressure_text, names_each_thing_that_is_done)
 	plan.cleanup = MT_LEVEL_PURGE;
 	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge");
 	plan.flush_gpu = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, and idle device blocks go back");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, and idle device "
+	       "blocks go back");
 	plan.clean = false;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): nothing until the last cleanup's pause is over");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): nothing until the last "
+	       "cleanup's pause is over");
 	plan.spared = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): left alone, since WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): left alone, since "
+	       "WORLD_SIZE says that others would wait");
 	plan.clean = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge alone, since WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge alone, since "
+	       "WORLD_SIZE says that others would wait");
 }
 
 Test(pressure_text, names_what_else_tells_of_pressure)
@@ -58,7 +64,8 @@ Test(pressure_text, names_what_else_tells_of_pressure)
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
 	pressure.levels[MT_PRESSURE_WATCH] = MT_PRESSURE_WARN;
 	pressure.stall_thousandths = 142;
-	expect("memory pressure: the container has run into its limit, tasks wait for memory 14.2 % of the time, "
+	expect("memory pressure: the container has run into its limit, tasks wait for memory 14.2 "
+	       "% of the time, "
 	       "MEMORY_PRESSURE_WATCH has told so: heavy cleanup");
 }
 
@@ -67,13 +74,15 @@ Test(pressure_text, names_the_own_limit)
 	look.limit_bytes = 0;
 	look.own_bytes = 570 * MT_MIB;
 	sample.own_limit_bytes = 600 * MT_MIB;
-	expect("memory pressure: this process at 95.0 % of MT_RSS_LIMIT_MB=600, load 1.9 on 2 CPUs: heavy cleanup");
+	expect("memory pressure: this process at 95.0 % of MT_RSS_LIMIT_MB=600, load 1.9 on 2 "
+	       "CPUs: heavy cleanup");
 }
 
 Test(pressure_text, says_that_it_is_over)
 {
 	plan = (struct mt_pressure_plan){.over = true};
-	expect("memory pressure is over: RAM at 87.3 % of 512 MB (/a/b/memory.max), load 1.9 on 2 CPUs");
+	expect("memory pressure is over: RAM at 87.3 % of 512 MB (/a/b/memory.max), load 1.9 on 2 "
+	       "CPUs");
 }
 
 Test(pressure_text, is_cut_to_fit)

@@ -1,4 +1,5 @@
-/* test_psi.c -- sense/psi: the kernel's figures, and systemd's protocol with files, pipes and sockets of our own. */
+/* test_psi.c -- sense/psi: the kernel's figures, and systemd's protocol with files, pipes and
+ * sockets of our own. */
 #include "sense_files.h"
 
 #include <errno.h>
@@ -10,8 +11,9 @@
 #include "core/cgroup_path.h"
 #include "pressure/psi.h"
 
-#define TEXT(some, full) \
-	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=" #full "\n"
+#define TEXT(some, full)                                                                           \
+	"some avg10=0.12 avg60=3.00 avg300=0.00 total=" #some                                      \
+	"\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=" #full "\n"
 
 static struct mt_launch_env facts;
 
@@ -82,7 +84,8 @@ Test(psi, the_total_is_that_of_its_line)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t total = 42;
 
-		cr_expect_eq(mt_psi_parse(rows[i].text, rows[i].line, &total), rows[i].valid, "'%s'", rows[i].text);
+		cr_expect_eq(mt_psi_parse(rows[i].text, rows[i].line, &total), rows[i].valid,
+			     "'%s'", rows[i].text);
 		cr_expect_eq(total, rows[i].valid ? rows[i].total : 42, "'%s'", rows[i].text);
 	}
 }
@@ -154,17 +157,32 @@ Test(psi, base64_is_decoded_strictly)
 		{"c29tZSAyMDAwMDAgMjAwMDAwMAA=", "some 200000 2000000\0", 20},
 		{"AAAA", "\0\0\0", 3},
 		{"+/+/", "\xfb\xff\xbf", 3},
-		{"Zg=", NULL, -1}, {"Zg", NULL, -1}, {"Z", NULL, -1}, {"=", NULL, -1}, {"==", NULL, -1}, {"====", NULL, -1},
-		{"Z===", NULL, -1}, {"Zg==Zg==", NULL, -1}, {"Z=g=", NULL, -1}, {"=Zg=", NULL, -1}, {"Zm9 ", NULL, -1},
-		{"Zm9v\n", NULL, -1}, {"Zm9-", NULL, -1}, {"Zm9_", NULL, -1}, {"Zm9\xff", NULL, -1},
-		{"Zh==", NULL, -1}, {"Zm9=", NULL, -1}, /* bits set behind the end */
+		{"Zg=", NULL, -1},
+		{"Zg", NULL, -1},
+		{"Z", NULL, -1},
+		{"=", NULL, -1},
+		{"==", NULL, -1},
+		{"====", NULL, -1},
+		{"Z===", NULL, -1},
+		{"Zg==Zg==", NULL, -1},
+		{"Z=g=", NULL, -1},
+		{"=Zg=", NULL, -1},
+		{"Zm9 ", NULL, -1},
+		{"Zm9v\n", NULL, -1},
+		{"Zm9-", NULL, -1},
+		{"Zm9_", NULL, -1},
+		{"Zm9\xff", NULL, -1},
+		{"Zh==", NULL, -1},
+		{"Zm9=", NULL, -1}, /* bits set behind the end */
 	};
 	unsigned char out[64];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cr_expect_eq(mt_psi_base64(rows[i].text, out, sizeof(out)), rows[i].length, "'%s'", rows[i].text);
+		cr_expect_eq(mt_psi_base64(rows[i].text, out, sizeof(out)), rows[i].length, "'%s'",
+			     rows[i].text);
 		if (rows[i].length > 0)
-			cr_expect_eq(memcmp(out, rows[i].bytes, (size_t)rows[i].length), 0, "'%s'", rows[i].text);
+			cr_expect_eq(memcmp(out, rows[i].bytes, (size_t)rows[i].length), 0, "'%s'",
+				     rows[i].text);
 	}
 	cr_expect_eq(mt_psi_base64("Zm9v", out, 3), 3);
 	cr_expect_eq(mt_psi_base64("Zm9v", out, 2), -1, "no room");
@@ -180,7 +198,8 @@ Test(psi, base64_of_any_rubbish_stays_within_its_room)
 		size_t length = (size_t)(rand_r(&seed) % 17);
 
 		for (size_t i = 0; i < length; i++)
-			text[i] = turn % 2 ? (char)(rand_r(&seed) % 255 + 1) : "ABCDwxyz019+/=="[rand_r(&seed) % 15];
+			text[i] = turn % 2 ? (char)(rand_r(&seed) % 255 + 1)
+					   : "ABCDwxyz019+/=="[rand_r(&seed) % 15];
 		text[length] = 0;
 		out[8] = 0x5a;
 		cr_assert_leq(mt_psi_base64(text, out, 8), 8);
@@ -379,7 +398,8 @@ Test(psi, a_listener_with_a_full_queue_is_tried_again)
 	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s", in_root("/socket"));
 	for (; count < 8; count++) {
 		callers[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		if (connect(callers[count], (const struct sockaddr *)&address, sizeof(address)) != 0)
+		if (connect(callers[count], (const struct sockaddr *)&address, sizeof(address)) !=
+		    0)
 			break;
 	}
 	cr_assert(count < 8 && errno == EAGAIN);
@@ -434,7 +454,8 @@ Test(psi, only_files_of_the_kernel_are_written_to)
 
 Test(psi, what_cannot_be_watched_is_not)
 {
-	static const char *const names[] = {"/dev/null", "/nowhere", "watched", "/folder", "", "/letter"};
+	static const char *const names[] = {"/dev/null", "/nowhere", "watched",
+					    "/folder",   "",         "/letter"};
 	unsigned before = open_descriptors();
 	char text[64];
 
@@ -479,7 +500,8 @@ Test(psi, the_real_dev_null_says_do_not_watch)
 	cr_expect_eq(open_descriptors(), before);
 }
 
-/* The kernel's own file, where there is one. A trigger may tell once falsely, but not at every look. */
+/* The kernel's own file, where there is one. A trigger may tell once falsely, but not at every
+ * look. */
 Test(psi, a_trigger_is_set_in_the_kernels_file)
 {
 	struct mt_psi_look out;
@@ -525,7 +547,8 @@ Test(psi, the_watch_of_a_group_that_is_removed_is_over)
 		skip("no cgroup of version 2 can be made here");
 		return;
 	}
-	snprintf(facts.pressure_watch, sizeof(facts.pressure_watch), "%.200s/memory.pressure", group);
+	snprintf(facts.pressure_watch, sizeof(facts.pressure_watch), "%.200s/memory.pressure",
+		 group);
 	strcpy(facts.pressure_write, "c29tZSA5MDAwMDAgMjAwMDAwMAA=");
 	for (int i = 0; i < 3; i++)
 		mt_psi_look("", "", &facts, &out);
@@ -550,7 +573,8 @@ Test(psi, a_number_that_somebody_else_has_taken_is_not_read)
 	for (fd = 199; fd > 2; fd--) { /* the highest is ours: it was opened last */
 		struct stat seen;
 
-		if (fstat(fd, &seen) == 0 && S_ISFIFO(seen.st_mode) && seen.st_dev != 0 && fcntl(fd, F_GETFL) & O_NONBLOCK)
+		if (fstat(fd, &seen) == 0 && S_ISFIFO(seen.st_mode) && seen.st_dev != 0 &&
+		    fcntl(fd, F_GETFL) & O_NONBLOCK)
 			break;
 	}
 	cr_assert_gt(fd, 2);
@@ -577,7 +601,8 @@ Test(psi, random_bytes_for_figures_are_no_more_than_unknown)
 		struct mt_psi_look out;
 
 		for (size_t i = 0; i < length; i++)
-			bytes[i] = turn % 2 ? (char)rand_r(&seed) : "some full total=0 1\n"[rand_r(&seed) % 20];
+			bytes[i] = turn % 2 ? (char)rand_r(&seed)
+					    : "some full total=0 1\n"[rand_r(&seed) % 20];
 		put_bytes(turn % 3 ? "/watched" : "/proc/pressure/memory", bytes, length);
 		out = look();
 		cr_assert_not(out.event);

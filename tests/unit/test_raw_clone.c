@@ -1,4 +1,5 @@
-/* test_raw_clone.c -- base/stray: what a bare copy of a process finds held by a thread that it does not have. */
+/* test_raw_clone.c -- base/stray: what a bare copy of a process finds held by a thread that it does
+ * not have. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>
@@ -87,14 +88,16 @@ Test(raw_clone, a_child_that_shares_our_memory_is_none)
 	if (is_under_valgrind())
 		return;
 	mt_raw_clone_mark();
-	child = clone(is_raw_clone_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	child = clone(is_raw_clone_there, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD,
+		      NULL);
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect_eq(status, 0);
 }
 
 static int knows_who_stayed(void)
 {
-	return mt_raw_clone_left_behind(atomic_load(&holder)) && !mt_raw_clone_left_behind(atomic_load(&holder) + 1);
+	return mt_raw_clone_left_behind(atomic_load(&holder)) &&
+	       !mt_raw_clone_left_behind(atomic_load(&holder) + 1);
 }
 
 Test(raw_clone, a_copy_knows_who_stayed_behind)

@@ -1,13 +1,15 @@
-/* test_rights.c -- sense/rights: whether two threads may do the same with their ids, by the kernel's own lines. */
+/* test_rights.c -- sense/rights: whether two threads may do the same with their ids, by the
+ * kernel's own lines. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 
 #include "sys/os.h"
 #include "core/rights.h"
 
-#define STATUS(uid, groups, effective, seccomp) \
-	"Name:\tx\nUid:\t" uid "\nGid:\t0\t0\t0\t0\nGroups:\t" groups " \nCapInh:\t0\nCapPrm:\tff\nCapEff:\t" effective \
-	"\nSeccomp:\t" seccomp "\nSeccomp_filters:\t0\n"
+#define STATUS(uid, groups, effective, seccomp)                                                    \
+	"Name:\tx\nUid:\t" uid "\nGid:\t0\t0\t0\t0\nGroups:\t" groups                              \
+	" \nCapInh:\t0\nCapPrm:\tff\nCapEff:\t" effective "\nSeccomp:\t" seccomp                   \
+	"\nSeccomp_filters:\t0\n"
 #define ROOT "0\t0\t0\t0"
 
 static const char plain[] = STATUS(ROOT, "1 2", "ff", "0");
@@ -22,7 +24,8 @@ Test(rights, differ_by_an_id_or_a_capability)
 {
 	cr_expect_not(mt_rights_compare(plain, STATUS("0\t7\t0\t0", "1 2", "ff", "0")));
 	cr_expect_not(mt_rights_compare(plain, STATUS(ROOT, "1 2", "f", "0")));
-	cr_expect_not(mt_rights_compare(plain, STATUS(ROOT, "1 2", "fff", "0")), "the beginning is the same");
+	cr_expect_not(mt_rights_compare(plain, STATUS(ROOT, "1 2", "fff", "0")),
+		      "the beginning is the same");
 }
 
 Test(rights, are_not_known_behind_filters_that_may_differ)
@@ -34,7 +37,8 @@ Test(rights, are_not_known_behind_filters_that_may_differ)
 
 Test(rights, are_not_known_of_a_text_that_was_cut)
 {
-	for (size_t length = 0; length < sizeof(plain) - sizeof("\nSeccomp_filters:\t0"); length++) {
+	for (size_t length = 0; length < sizeof(plain) - sizeof("\nSeccomp_filters:\t0");
+	     length++) {
 		char cut[sizeof(plain)];
 
 		(void)snprintf(cut, sizeof(cut), "%.*s", (int)length, plain);

@@ -20,7 +20,9 @@ static const char *cadence(uint64_t gc_rounds, uint64_t heavy_rounds, bool empty
 
 		line[round - 1] = '-';
 		if (mt_rounds_due(round, gc_rounds, &config, &level))
-			line[round - 1] = level == MT_LEVEL_HEAVY ? 'h' : level == MT_LEVEL_LIGHT ? 'l' : '?';
+			line[round - 1] = level == MT_LEVEL_HEAVY   ? 'h'
+					  : level == MT_LEVEL_LIGHT ? 'l'
+								    : '?';
 	}
 	return line;
 }
@@ -32,17 +34,21 @@ Test(rounds, keep_to_their_cadence)
 		bool empty_cache;
 		const char *line;
 	} rows[] = {
-		{0, 0, false, "------------"}, {0, 0, true, "------------"},  {1, 0, false, "llllllllllll"},
-		{2, 0, false, "-l-l-l-l-l-l"}, {3, 0, false, "--l--l--l--l"}, {5, 0, false, "----l----l--"},
-		{12, 0, false, "-----------l"}, {13, 0, false, "------------"}, {1000000, 0, false, "------------"},
-		{0, 1, false, "hhhhhhhhhhhh"}, {0, 4, false, "---h---h---h"}, {1, 1, false, "hhhhhhhhhhhh"},
-		{2, 4, false, "-l-h-l-h-l-h"}, {2, 3, false, "-lhl-h-lhl-h"}, {5, 10, false, "----l----h--"},
-		{3, 2, false, "-hlh-h-hlh-h"}, {2, 0, true, "-h-h-h-h-h-h"},  {3, 2, true, "-hhh-h-hhh-h"},
+		{0, 0, false, "------------"},       {0, 0, true, "------------"},
+		{1, 0, false, "llllllllllll"},       {2, 0, false, "-l-l-l-l-l-l"},
+		{3, 0, false, "--l--l--l--l"},       {5, 0, false, "----l----l--"},
+		{12, 0, false, "-----------l"},      {13, 0, false, "------------"},
+		{1000000, 0, false, "------------"}, {0, 1, false, "hhhhhhhhhhhh"},
+		{0, 4, false, "---h---h---h"},       {1, 1, false, "hhhhhhhhhhhh"},
+		{2, 4, false, "-l-h-l-h-l-h"},       {2, 3, false, "-lhl-h-lhl-h"},
+		{5, 10, false, "----l----h--"},      {3, 2, false, "-hlh-h-hlh-h"},
+		{2, 0, true, "-h-h-h-h-h-h"},        {3, 2, true, "-hhh-h-hhh-h"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		cr_expect_str_eq(cadence(rows[i].gc_rounds, rows[i].heavy_rounds, rows[i].empty_cache), rows[i].line,
-				 "row %zu", i);
+		cr_expect_str_eq(
+			cadence(rows[i].gc_rounds, rows[i].heavy_rounds, rows[i].empty_cache),
+			rows[i].line, "row %zu", i);
 }
 
 Test(rounds, leave_the_level_single_where_nothing_is_due)

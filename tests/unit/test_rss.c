@@ -1,4 +1,5 @@
-/* test_rss.c -- sense/rss and sense/faults: what the kernel says of us, against memory that we know of. */
+/* test_rss.c -- sense/rss and sense/faults: what the kernel says of us, against memory that we know
+ * of. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 
 static unsigned char *map_area(int kind)
 {
-	unsigned char *area = mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
+	unsigned char *area =
+		mmap(NULL, AREA_BYTES, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
 
 	cr_assert_neq(area, MAP_FAILED);
 	(void)madvise(area, AREA_BYTES, MADV_NOHUGEPAGE);
@@ -40,10 +42,10 @@ static struct mt_rss_full full(void)
 
 static void expect_grown(uint64_t before, uint64_t after, uint64_t by, const char *what)
 {
-	cr_expect_geq(after + SLOP_BYTES, before + by, "%s: %llu, then %llu", what, (unsigned long long)before,
-		      (unsigned long long)after);
-	cr_expect_leq(after, before + by + SLOP_BYTES, "%s: %llu, then %llu", what, (unsigned long long)before,
-		      (unsigned long long)after);
+	cr_expect_geq(after + SLOP_BYTES, before + by, "%s: %llu, then %llu", what,
+		      (unsigned long long)before, (unsigned long long)after);
+	cr_expect_leq(after, before + by + SLOP_BYTES, "%s: %llu, then %llu", what,
+		      (unsigned long long)before, (unsigned long long)after);
 }
 
 #ifndef __SANITIZE_THREAD__ /* whose shadow is anonymous memory, too: four times what is touched */
@@ -63,7 +65,8 @@ Test(rss, sees_anonymous_memory_come_and_go)
 	cr_assert_eq(madvise(area, AREA_BYTES, MADV_DONTNEED), 0);
 	expect_grown(before.rss_bytes, quick().rss_bytes, 0, "rss afterwards");
 	expect_grown(before.anon_bytes, quick().anon_bytes, 0, "anon afterwards");
-	cr_expect_geq(full().peak_bytes + SLOP_BYTES, all_before.rss_bytes + AREA_BYTES, "the peak stays");
+	cr_expect_geq(full().peak_bytes + SLOP_BYTES, all_before.rss_bytes + AREA_BYTES,
+		      "the peak stays");
 }
 
 Test(rss, tells_shared_memory_from_anonymous)
@@ -111,15 +114,18 @@ static bool read_with_groups(size_t groups_bytes, const char *lines, struct mt_r
 
 Test(rss, a_user_may_be_in_any_number_of_groups)
 {
-	static const char lines[] = "VmPeak:\t9 kB\nVmHWM:\t8 kB\nVmRSS:\t7 kB\nRssAnon:\t4 kB\nRssFile:\t2 kB\n"
-				    "RssShmem:\t1 kB\nVmSwap:\t5 kB\nThreads:\t1\n";
+	static const char lines[] =
+		"VmPeak:\t9 kB\nVmHWM:\t8 kB\nVmRSS:\t7 kB\nRssAnon:\t4 kB\nRssFile:\t2 kB\n"
+		"RssShmem:\t1 kB\nVmSwap:\t5 kB\nThreads:\t1\n";
 
-	for (size_t groups = 1; groups < 14000; groups += groups > 4050 && groups < 4110 ? 1 : 27) {
+	for (size_t groups = 1; groups<14000; groups += groups> 4050 && groups < 4110 ? 1 : 27) {
 		struct mt_rss_full out = {0};
 
 		cr_assert(read_with_groups(groups, lines, &out), "%zu", groups);
-		cr_assert(out.peak_bytes == 8192 && out.rss_bytes == 7168 && out.anon_bytes == 4096 &&
-			  out.file_bytes == 2048 && out.shmem_bytes == 1024 && out.swap_bytes == 5120, "%zu", groups);
+		cr_assert(out.peak_bytes == 8192 && out.rss_bytes == 7168 &&
+				  out.anon_bytes == 4096 && out.file_bytes == 2048 &&
+				  out.shmem_bytes == 1024 && out.swap_bytes == 5120,
+			  "%zu", groups);
 	}
 }
 
@@ -142,7 +148,8 @@ Test(rss, counts_faults_and_time)
 	cr_assert(mt_rss_read_usage(&before));
 	memset(area, 1, AREA_BYTES);
 	cr_assert(mt_rss_read_usage(&after));
-	cr_expect_geq(after.minor_faults_count - before.minor_faults_count, AREA_BYTES / mt_os_page_bytes());
+	cr_expect_geq(after.minor_faults_count - before.minor_faults_count,
+		      AREA_BYTES / mt_os_page_bytes());
 	cr_expect_gt(after.cpu_ns, before.cpu_ns);
 	cr_expect_geq(after.system_ns, before.system_ns);
 	cr_expect_leq(after.system_ns, after.cpu_ns);
@@ -176,10 +183,12 @@ Test(rss, measures_what_a_fault_costs)
 
 Test(rss, finds_numbers_in_the_kernels_tables)
 {
-	const char *text = "Name:\tVmRSS: 7\nVmHWM:\t    1234 kB\nVmRSS:\t99 kB\nEmpty:\nLast: 18446744073709551615";
+	const char *text = "Name:\tVmRSS: 7\nVmHWM:\t    1234 kB\nVmRSS:\t99 kB\nEmpty:\nLast: "
+			   "18446744073709551615";
 
 	cr_expect_eq(mt_os_keyed_number(text, "VmHWM:"), 1234);
-	cr_expect_eq(mt_os_keyed_number(text, "VmRSS:"), 99, "a key stands at the start of its line");
+	cr_expect_eq(mt_os_keyed_number(text, "VmRSS:"), 99,
+		     "a key stands at the start of its line");
 	cr_expect_eq(mt_os_keyed_number(text, "Empty:"), 0);
 	cr_expect_eq(mt_os_keyed_number(text, "Last:"), UINT64_MAX);
 	cr_expect_eq(mt_os_keyed_number(text, "None:"), 0);

@@ -5,14 +5,17 @@
 #include "sys/os.h"
 #include "pressure/rss_limit.h"
 
-#define MB(n) ((uint64_t)(n) * MT_MIB)
+#define MB(n) ((uint64_t)(n)*MT_MIB)
 
 static struct mt_stats_alarm alarm_;
 static struct mt_stats_snapshot figures;
 
 static void start(void)
 {
-	alarm_ = (struct mt_stats_alarm){.rss_bytes = MB(1000), .anon_bytes = MB(900), .file_bytes = MB(90), .shmem_bytes = MB(10)};
+	alarm_ = (struct mt_stats_alarm){.rss_bytes = MB(1000),
+					 .anon_bytes = MB(900),
+					 .file_bytes = MB(90),
+					 .shmem_bytes = MB(10)};
 	memset(&figures, 0, sizeof(figures));
 }
 

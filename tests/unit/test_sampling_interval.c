@@ -1,4 +1,5 @@
-/* test_sampling.c -- worker/asking: the allocator is asked as rarely as can be, and nothing is missed for it. */
+/* test_sampling.c -- worker/asking: the allocator is asked as rarely as can be, and nothing is
+ * missed for it. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"
@@ -7,7 +8,8 @@
 #define DEAR 5000000ull /* ns: the epoch of 512 arenas */
 #define FAIR 20000ull   /* the page counters of 64 */
 
-/* 300 MB of fragments stand between resident and live; the last answer, a tick ago, found next to nothing. */
+/* 300 MB of fragments stand between resident and live; the last answer, a tick ago, found next to
+ * nothing. */
 static struct mt_policy policy;
 static struct mt_config cfg;
 static struct mt_asked asked;
@@ -19,8 +21,11 @@ static void begin(uint64_t cost_ns)
 
 	mt_config_defaults(&cfg);
 	mt_policy_start(&policy, &costs, SECONDS(100));
-	now = (struct mt_snapshot){.now_ns = SECONDS(100), .rss_bytes = MIB(500), .anon_bytes = MIB(480),
-				   .live_bytes = MIB(180), .allocated_bytes = MIB(1000)};
+	now = (struct mt_snapshot){.now_ns = SECONDS(100),
+				   .rss_bytes = MIB(500),
+				   .anon_bytes = MIB(480),
+				   .live_bytes = MIB(180),
+				   .allocated_bytes = MIB(1000)};
 	asked = (struct mt_asked){.cost_ns = cost_ns, .dirty_bytes = MIB(2)};
 	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += MS(100);
@@ -51,7 +56,8 @@ Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
 	uint64_t count = 0;
 
 	begin(DEAR);
-	for (int tick = 0; tick < 600; tick++) { /* a minute of churn that leaves everything as it was */
+	/* a minute of churn that leaves everything as it was */
+	for (int tick = 0; tick < 600; tick++) {
 		if (decide() == MT_SAMPLING_INTERVAL_NOW) {
 			mt_sampling_interval_note(&asked, &now);
 			count++;
@@ -123,5 +129,6 @@ Test(sampling, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
 	now.allocated_bytes = 0;
 	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += SECONDS(1);
-	cr_expect_eq(mt_sampling_interval_decide(&asked, &policy, &now, &cfg, false), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(mt_sampling_interval_decide(&asked, &policy, &now, &cfg, false),
+		     MT_SAMPLING_INTERVAL_NOW);
 }

@@ -65,7 +65,8 @@ Test(scale, elapsed_time_is_in_steps_that_people_count_in)
 	mt_ticks_elapsed(0, 1, 5, &ticks);
 	cr_expect_str_eq(labels(), "0|0.2 s|0.4 s|0.6 s|0.8 s|1 s");
 	mt_ticks_elapsed(0, 5400, 9, &ticks);
-	cr_expect_str_eq(labels(), "0|10 min|20 min|30 min|40 min|50 min|60 min|70 min|80 min|90 min");
+	cr_expect_str_eq(labels(),
+			 "0|10 min|20 min|30 min|40 min|50 min|60 min|70 min|80 min|90 min");
 	mt_ticks_elapsed(0, 6 * 3600, 12, &ticks);
 	cr_expect_str_eq(labels(), "0|0.5 h|1 h|1.5 h|2 h|2.5 h|3 h|3.5 h|4 h|4.5 h|5 h|5.5 h|6 h");
 	mt_ticks_elapsed(0, 7 * 86400, 8, &ticks);
@@ -93,7 +94,8 @@ Test(scale, times_of_day_are_round_where_we_are_and_midnight_is_a_date)
 	mt_ticks_clock(1795347000, 0, 900, &ticks);
 	cr_expect_str_eq(labels(), "17:00|17:02|17:04|17:06|17:08|17:10|17:12|17:14");
 	mt_ticks_clock(1795347000, 0, 60, &ticks);
-	cr_expect_str_eq(labels(), "17:00:00|17:00:10|17:00:20|17:00:30|17:00:40|17:00:50|17:01:00");
+	cr_expect_str_eq(labels(),
+			 "17:00:00|17:00:10|17:00:20|17:00:30|17:00:40|17:00:50|17:01:00");
 	mt_ticks_clock(1795347000, 0, 12 * 3600, &ticks);
 	cr_expect_str_eq(labels(), "18:00|20:00|22:00|23 Nov|02:00|04:00");
 }

@@ -1,4 +1,5 @@
-/* tests/unit/test_series.c -- ctl/plot/series: figures over time, summed up and thinned without losing a peak. */
+/* tests/unit/test_series.c -- ctl/plot/series: figures over time, summed up and thinned without
+ * losing a peak. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -56,14 +57,16 @@ static void clean(uint64_t seconds, uint64_t took_s, uint64_t before, uint64_t a
 	cr_assert(mt_recording_add_mark(&recording, &mark));
 }
 
-static void expect_points(enum mt_recording_figure figure, uint64_t pid, const struct mt_point *points, size_t count)
+static void expect_points(enum mt_recording_figure figure, uint64_t pid,
+			  const struct mt_point *points, size_t count)
 {
 	struct mt_series series = mt_series_of(&recording, figure, pid, 10 * SECOND);
 
 	cr_expect_eq(series.count, count, "%zu", series.count);
 	for (size_t i = 0; i < count && i < series.count; i++)
 		cr_expect(series.list[i].x == points[i].x &&
-				  (series.list[i].y == points[i].y || (isnan(series.list[i].y) && isnan(points[i].y))),
+				  (series.list[i].y == points[i].y ||
+				   (isnan(series.list[i].y) && isnan(points[i].y))),
 			  "%zu: %g %g", i, series.list[i].x, series.list[i].y);
 	mt_series_free(&series);
 }
@@ -71,8 +74,10 @@ static void expect_points(enum mt_recording_figure figure, uint64_t pid, const s
 /* Between two samples a second apart a peak of gigabytes may come and go. */
 Test(series, has_what_cleanups_found_and_left_between_the_samples)
 {
-	static const struct mt_point rss[] = {{0, 100}, {2, 400}, {3, 50}, {10, 60}, {12, 90}, {12, 70}},
-				     live[] = {{0, 40}, {2, 30}, {3, 20}, {10, 20}, {12, 30}, {12, 20}};
+	static const struct mt_point rss[] = {{0, 100}, {2, 400}, {3, 50},
+					      {10, 60}, {12, 90}, {12, 70}},
+				     live[] = {{0, 40},  {2, 30},  {3, 20},
+					       {10, 20}, {12, 30}, {12, 20}};
 
 	clean(9, 0, 999, 1); /* before the first sample */
 	add(10, 1, 100, 40);
@@ -94,11 +99,14 @@ Test(series, idle_memory_at_a_cleanup_is_never_more_than_what_is_resident_and_no
 	recording.samples[0].bytes[MT_RECORDING_IDLE] = 500;
 	recording.samples[1].bytes[MT_RECORDING_IDLE] = 7;
 
-	expect_points(MT_RECORDING_IDLE, 0, (const struct mt_point[]){{0, 500}, {2, 370}, {3, 7}, {10, 7}}, 4);
+	expect_points(MT_RECORDING_IDLE, 0,
+		      (const struct mt_point[]){{0, 500}, {2, 370}, {3, 7}, {10, 7}}, 4);
 }
 
-/* One is drawn upon the other: with gaps in different places the picture's path had no number in it. */
-Test(series, where_a_sample_knows_nothing_of_the_heap_neither_live_nor_idle_is_known_at_a_cleanup_beside_it)
+/* One is drawn upon the other: with gaps in different places the picture's path had no number in
+ * it. */
+Test(series,
+     where_a_sample_knows_nothing_of_the_heap_neither_live_nor_idle_is_known_at_a_cleanup_beside_it)
 {
 	static const struct mt_point live[] = {{0, 40}, {2, 30}, {3, NAN}, {10, NAN}},
 				     idle[] = {{0, 0}, {2, 0}, {3, NAN}, {10, NAN}};
@@ -121,7 +129,8 @@ Test(series, of_several_processes_added_up_has_samples_single)
 	add(20, 2, 10, 1);
 
 	expect_points(MT_RECORDING_RSS, 0, (const struct mt_point[]){{0, 110}, {10, 70}}, 2);
-	expect_points(MT_RECORDING_RSS, 1, (const struct mt_point[]){{0, 100}, {2, 400}, {3, 50}, {10, 60}}, 4);
+	expect_points(MT_RECORDING_RSS, 1,
+		      (const struct mt_point[]){{0, 100}, {2, 400}, {3, 50}, {10, 60}}, 4);
 	expect_points(MT_RECORDING_RSS, 2, (const struct mt_point[]){{0, 10}, {10, 10}}, 2);
 }
 
@@ -158,19 +167,22 @@ Test(series, sums_up_over_time_and_over_gaps)
 
 Test(series, a_gap_that_nobody_would_see_is_closed)
 {
-	struct mt_point points[] = {{0, 1}, {1, NAN}, {2, NAN}, {3, 1}, {4, NAN}, {20, NAN}, {30, 1}, {31, NAN}};
+	struct mt_point points[] = {{0, 1},   {1, NAN},  {2, NAN}, {3, 1},
+				    {4, NAN}, {20, NAN}, {30, 1},  {31, NAN}};
 	struct mt_series series = {points, 8};
 
 	mt_series_close_gaps(&series, 5);
 
 	cr_assert_eq(series.count, 5);
-	cr_expect(series.list[1].x == 3 && isnan(series.list[2].y) && series.list[3].x == 30 && isnan(series.list[4].y));
+	cr_expect(series.list[1].x == 3 && isnan(series.list[2].y) && series.list[3].x == 30 &&
+		  isnan(series.list[4].y));
 }
 
 Test(series, thinned_it_keeps_the_peaks_the_ends_and_the_order)
 {
 	enum { COUNT = 1000000, COLUMNS = 500 };
-	struct mt_point *points = calloc(COUNT, sizeof(*points)), *out = calloc(4 * (COLUMNS + 1), sizeof(*out));
+	struct mt_point *points = calloc(COUNT, sizeof(*points)),
+			*out = calloc(4 * (COLUMNS + 1), sizeof(*out));
 	const struct mt_series series = {points, COUNT};
 	bool peak = false, dip = false;
 	size_t count;

@@ -1,4 +1,5 @@
-/* The deadline of a connection, without waiting for it; libmicrohttpd is played by two functions. */
+/* The deadline of a connection, without waiting for it; libmicrohttpd is played by two functions.
+ */
 #include <criterion/criterion.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,7 +49,8 @@ Test(serve_clients, a_request_has_its_time_and_no_more)
 {
 	struct mt_clients clients = {0};
 	int late, early, waiting;
-	struct mt_client *first = come(&clients, &late), *second = come(&clients, &early), *third = come(&clients, &waiting);
+	struct mt_client *first = come(&clients, &late), *second = come(&clients, &early),
+			 *third = come(&clients, &waiting);
 
 	first->since_ns -= DEADLINE_NS + 1;
 	second->since_ns -= DEADLINE_NS - UINT64_C(5000000000);
@@ -85,7 +87,8 @@ Test(serve_clients, where_places_run_out_the_oldest_go)
 
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
 		all[i] = come(&clients, &ours[i]);
-		all[i]->since_ns = all[0]->since_ns - (uint64_t)i * 1000000; /* the last is the oldest */
+		/* the last is the oldest */
+		all[i]->since_ns = all[0]->since_ns - (uint64_t)i * 1000000;
 	}
 	all[MT_CLIENTS_MOST - 1]->waits = true;
 	for (int again = 0; again < 3; again++)

@@ -1,4 +1,5 @@
-/* test_sites.c -- ctl/sites: names of one's own code, which frame tells most, merging, and growth. */
+/* test_sites.c -- ctl/sites: names of one's own code, which frame tells most, merging, and growth.
+ */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -19,13 +20,21 @@ static const char *name_of(size_t count, const char *const *frames)
 
 Test(sites, the_name_is_of_the_first_frame_that_does_more_than_hand_on)
 {
-	cr_expect_str_eq(name_of(3, (const char *const[]){"_Znwm in libstdc++.so.6", "load at load.cc:3", "main"}), "load at load.cc:3");
-	cr_expect_str_eq(name_of(2, (const char *const[]){"strdup in libc.so.6", "keep at a.c:1"}), "keep at a.c:1");
-	cr_expect_str_eq(name_of(2, (const char *const[]){"__strdup at strdup.c:42", "keep at a.c:1"}), "keep at a.c:1");
-	cr_expect_str_eq(name_of(2, (const char *const[]){"mallocator at x.c:1", "main"}), "mallocator at x.c:1");
-	cr_expect_str_eq(name_of(2, (const char *const[]){"_PyObject_Malloc in python3.11", "PyList_New in python3.11"}),
+	cr_expect_str_eq(name_of(3, (const char *const[]){"_Znwm in libstdc++.so.6",
+							  "load at load.cc:3", "main"}),
+			 "load at load.cc:3");
+	cr_expect_str_eq(name_of(2, (const char *const[]){"strdup in libc.so.6", "keep at a.c:1"}),
+			 "keep at a.c:1");
+	cr_expect_str_eq(
+		name_of(2, (const char *const[]){"__strdup at strdup.c:42", "keep at a.c:1"}),
+		"keep at a.c:1");
+	cr_expect_str_eq(name_of(2, (const char *const[]){"mallocator at x.c:1", "main"}),
+			 "mallocator at x.c:1");
+	cr_expect_str_eq(name_of(2, (const char *const[]){"_PyObject_Malloc in python3.11",
+							  "PyList_New in python3.11"}),
 			 "PyList_New in python3.11");
-	cr_expect_str_eq(name_of(1, (const char *const[]){"malloc in libc.so.6"}), "malloc in libc.so.6", "better than nothing");
+	cr_expect_str_eq(name_of(1, (const char *const[]){"malloc in libc.so.6"}),
+			 "malloc in libc.so.6", "better than nothing");
 	cr_expect_null(name_of(0, NULL));
 }
 
@@ -63,7 +72,8 @@ Test(sites, an_address_in_ones_own_code_has_function_and_line)
 Test(sites, a_function_of_a_library_has_its_name)
 {
 	struct mt_symbols *symbols = symbols_of_self();
-	char *name = mt_symbols_name(symbols, (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 2);
+	char *name =
+		mt_symbols_name(symbols, (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getpid") + 2);
 
 	cr_expect(strstr(name, "getpid in libc.so.6") || strstr(name, "getpid at "), "%s", name);
 	free(name);
@@ -90,15 +100,20 @@ static struct mt_sites read_counts(const uint64_t *addresses, const uint64_t *co
 {
 	uint64_t kept[16];
 	struct mt_heapfile_stack stacks[16];
-	struct mt_heapfile file = {.rate_bytes = 1, .addresses = kept, .addresses_count = count, .stacks = stacks,
+	struct mt_heapfile file = {.rate_bytes = 1,
+				   .addresses = kept,
+				   .addresses_count = count,
+				   .stacks = stacks,
 				   .stacks_count = count};
 	struct mt_symbols *symbols = symbols_of_self();
 	struct mt_sites sites;
 
 	for (size_t i = 0; i < count; i++) {
 		kept[i] = addresses[i];
-		stacks[i] = (struct mt_heapfile_stack){.first = i, .frames_count = addresses[i] != 0,
-						       .sampled_count = counts[i], .sampled_bytes = counts[i] * 100};
+		stacks[i] = (struct mt_heapfile_stack){.first = i,
+						       .frames_count = addresses[i] != 0,
+						       .sampled_count = counts[i],
+						       .sampled_bytes = counts[i] * 100};
 	}
 	mt_sites_read(&file, symbols, &sites);
 	mt_symbols_free(symbols);
@@ -107,7 +122,8 @@ static struct mt_sites read_counts(const uint64_t *addresses, const uint64_t *co
 
 Test(sites, stacks_of_the_same_frames_are_one_and_the_largest_comes_first)
 {
-	struct mt_sites sites = read_counts((const uint64_t[]){0x10, 0x20, 0x10, 0}, (const uint64_t[]){2, 4, 3, 1}, 4);
+	struct mt_sites sites = read_counts((const uint64_t[]){0x10, 0x20, 0x10, 0},
+					    (const uint64_t[]){2, 4, 3, 1}, 4);
 
 	cr_assert_eq(sites.count, 3);
 	cr_expect_eq(sites.live_bytes, 1000);
@@ -121,8 +137,10 @@ Test(sites, stacks_of_the_same_frames_are_one_and_the_largest_comes_first)
 
 Test(sites, growth_is_what_has_more_than_before)
 {
-	struct mt_sites before = read_counts((const uint64_t[]){0x10, 0x20, 0x30}, (const uint64_t[]){5, 5, 5}, 3);
-	struct mt_sites after = read_counts((const uint64_t[]){0x10, 0x20, 0x40, 0x30}, (const uint64_t[]){7, 5, 9, 1}, 4);
+	struct mt_sites before =
+		read_counts((const uint64_t[]){0x10, 0x20, 0x30}, (const uint64_t[]){5, 5, 5}, 3);
+	struct mt_sites after = read_counts((const uint64_t[]){0x10, 0x20, 0x40, 0x30},
+					    (const uint64_t[]){7, 5, 9, 1}, 4);
 	struct mt_sites growth;
 
 	mt_sites_growth(&before, &after, &growth);

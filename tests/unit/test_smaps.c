@@ -1,4 +1,5 @@
-/* tests/unit/test_smaps.c -- what the kernel says of mappings, in the text of whatever kernel, and copies after a fork. */
+/* tests/unit/test_smaps.c -- what the kernel says of mappings, in the text of whatever kernel, and
+ * copies after a fork. */
 #include <criterion/criterion.h>
 
 #include <string.h>
@@ -17,13 +18,18 @@ static void forget(void)
 TestSuite(smaps, .fini = forget);
 
 static const char text[] =
-	"55918fa83000-55918fa86000 r-xp 00001000 fe:00 248030                     /usr/bin/a program\n"
-	"Size:                 12 kB\nRss:                  12 kB\nPss:                   3 kB\nShared_Clean:         12 kB\n"
+	"55918fa83000-55918fa86000 r-xp 00001000 fe:00 248030                     /usr/bin/a "
+	"program\n"
+	"Size:                 12 kB\nRss:                  12 kB\nPss:                   3 "
+	"kB\nShared_Clean:         12 kB\n"
 	"VmFlags: rd mr mw me \n"
 	"7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \n"
-	"Rss:                4096 kB\nPss:                2048 kB\nShared_Dirty:       4000 kB\nPrivate_Dirty:        96 kB\n"
-	"Anonymous:          4096 kB\nAnonHugePages:      2048 kB\nSwap:                  8 kB\nSwapPss:               4 kB\n"
-	"7f0001000000-7f0001100000 rw-s 00000000 00:01 42                         /dev/shm/torch_1 (deleted)\n"
+	"Rss:                4096 kB\nPss:                2048 kB\nShared_Dirty:       4000 "
+	"kB\nPrivate_Dirty:        96 kB\n"
+	"Anonymous:          4096 kB\nAnonHugePages:      2048 kB\nSwap:                  8 "
+	"kB\nSwapPss:               4 kB\n"
+	"7f0001000000-7f0001100000 rw-s 00000000 00:01 42                         /dev/shm/torch_1 "
+	"(deleted)\n"
 	"Rss:                 100 kB\nPss:                  50 kB\n"
 	"7ffc84334000-7ffc84336000 r-xp 00000000 00:00 0                          [vdso]\n"
 	"Rss:                   8 kB\nPss:                   0 kB\n";
@@ -92,7 +98,8 @@ Test(smaps, knows_memory_with_a_name_from_a_file)
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		cr_expect_eq(mt_smaps_kind_of(cases[i].name, cases[i].is_shared), cases[i].kind, "%s", cases[i].name);
+		cr_expect_eq(mt_smaps_kind_of(cases[i].name, cases[i].is_shared), cases[i].kind,
+			     "%s", cases[i].name);
 }
 
 Test(smaps, takes_nothing_from_lines_that_make_no_sense)
@@ -107,7 +114,8 @@ Test(smaps, takes_nothing_from_lines_that_make_no_sense)
 		"1000-2000 r\nRss: 5 kB\n",
 		"1000-2000 rw-p 00000000\nRss: 5 kB\n",
 		"zzzz\nRss: 5 kB\n",
-		"1000-2000 rw-p 00000000 00:00 0 \nRss: 99999999999999999999 kB\nPss: 18446744073709551615 kB\n",
+		"1000-2000 rw-p 00000000 00:00 0 \nRss: 99999999999999999999 kB\nPss: "
+		"18446744073709551615 kB\n",
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -134,11 +142,14 @@ Test(smaps, reads_a_rollup_of_an_old_and_of_a_new_kernel)
 {
 	struct mt_smaps_figures figures = {.rss_bytes = 7};
 
-	cr_expect(mt_smaps_parse_total("1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\n", &figures));
+	cr_expect(mt_smaps_parse_total("1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\n",
+				       &figures));
 	cr_expect_eq(figures.pss_bytes, 10 * KB);
 	cr_expect_not(figures.pss_by_kind);
-	cr_expect(mt_smaps_parse_total("1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\nPss_Dirty: 9 kB\n"
-				       "Pss_Anon: 0 kB\nPss_File: 4 kB\nPss_Shmem: 6 kB\n", &figures));
+	cr_expect(mt_smaps_parse_total(
+		"1000-2000 ---p 0 0:0 0 [rollup]\nRss: 20 kB\nPss: 10 kB\nPss_Dirty: 9 kB\n"
+		"Pss_Anon: 0 kB\nPss_File: 4 kB\nPss_Shmem: 6 kB\n",
+		&figures));
 	cr_expect(figures.pss_by_kind);
 	cr_expect_eq(figures.pss_shmem_bytes, 6 * KB);
 	figures.rss_bytes = 7;
@@ -150,13 +161,16 @@ Test(smaps, reads_a_rollup_of_an_old_and_of_a_new_kernel)
 
 static struct mt_smaps_mapping anon(uint64_t start, uint64_t end, uint64_t shared, uint64_t private)
 {
-	return (struct mt_smaps_mapping){.start = start, .end = end, .kind = MT_SMAPS_ANON,
-					 .figures = {.shared_dirty_bytes = shared, .private_dirty_bytes = private,
+	return (struct mt_smaps_mapping){.start = start,
+					 .end = end,
+					 .kind = MT_SMAPS_ANON,
+					 .figures = {.shared_dirty_bytes = shared,
+						     .private_dirty_bytes = private,
 						     .anonymous_bytes = shared + private}};
 }
 
-static struct mt_smaps_fork compare(struct mt_smaps_mapping *child, size_t child_count, struct mt_smaps_mapping *parent,
-				    size_t parent_count)
+static struct mt_smaps_fork compare(struct mt_smaps_mapping *child, size_t child_count,
+				    struct mt_smaps_mapping *parent, size_t parent_count)
 {
 	const struct mt_smaps one = {.list = child, .count = child_count, .vdso = 77};
 	const struct mt_smaps other = {.list = parent, .count = parent_count, .vdso = 77};
@@ -168,7 +182,8 @@ static struct mt_smaps_fork compare(struct mt_smaps_mapping *child, size_t child
 
 Test(smaps, tells_what_a_worker_has_copied)
 {
-	struct mt_smaps_mapping parent[] = {anon(1000, 2000, 60, 40)}; /* the worker wrote to 40 of its 100 */
+	/* the worker wrote to 40 of its 100 */
+	struct mt_smaps_mapping parent[] = {anon(1000, 2000, 60, 40)};
 	struct mt_smaps_mapping child[] = {anon(1000, 2000, 60, 40)};
 	struct mt_smaps_fork fork = compare(child, 1, parent, 1);
 
@@ -189,7 +204,8 @@ Test(smaps, does_not_take_new_memory_for_copies)
 
 Test(smaps, finds_the_same_memory_in_mappings_that_were_cut_and_joined)
 {
-	struct mt_smaps_mapping parent[] = {anon(1000, 2000, 50, 10), anon(2000, 3000, 20, 30), anon(5000, 6000, 0, 999)};
+	struct mt_smaps_mapping parent[] = {anon(1000, 2000, 50, 10), anon(2000, 3000, 20, 30),
+					    anon(5000, 6000, 0, 999)};
 	struct mt_smaps_mapping child[] = {anon(1000, 1500, 30, 5), anon(1500, 3000, 40, 35)};
 	struct mt_smaps_fork fork = compare(child, 2, parent, 3);
 

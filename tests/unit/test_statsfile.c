@@ -37,8 +37,8 @@ static void make_good(void)
 	strcpy(good.settings[0].name, "gc_rounds");
 	good.head.snapshot.rss_bytes = 42;
 	for (uint64_t number = 7; number <= 70; number++)
-		good.records[(number - 1) % MT_RECORDS_COUNT] =
-			(struct mt_stats_record){.number = number, .request_seq = number + 1000, .result = 1};
+		good.records[(number - 1) % MT_RECORDS_COUNT] = (struct mt_stats_record){
+			.number = number, .request_seq = number + 1000, .result = 1};
 	seal(&good.head);
 }
 
@@ -86,7 +86,8 @@ Test(statsfile, every_flipped_byte_of_the_head_is_noticed)
 	unsigned char *bytes = (unsigned char *)&good.head;
 	struct mt_stats_head head;
 
-	/* A file that is wrong is read for 50 ms: a prime step keeps this within seconds and meets every field kind. */
+	/* A file that is wrong is read for 50 ms: a prime step keeps this within seconds and meets
+	 * every field kind. */
 	for (size_t i = 0; i < sizeof(good.head); i += 37) {
 		int fd;
 
@@ -101,13 +102,23 @@ Test(statsfile, every_flipped_byte_of_the_head_is_noticed)
 
 Test(statsfile, every_length_is_survived)
 {
-	static const size_t lengths[] = {0, 1, 7, 8, 12, 39, 40, sizeof(good.head) - 1, sizeof(good.head),
-					 sizeof(good) / 2, sizeof(good) - 1};
+	static const size_t lengths[] = {0,
+					 1,
+					 7,
+					 8,
+					 12,
+					 39,
+					 40,
+					 sizeof(good.head) - 1,
+					 sizeof(good.head),
+					 sizeof(good) / 2,
+					 sizeof(good) - 1};
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		int fd = file_of(&good, lengths[i]);
 
-		cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID, "%zu bytes", lengths[i]);
+		cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID, "%zu bytes",
+			     lengths[i]);
 		close(fd);
 	}
 }
@@ -143,9 +154,10 @@ Test(statsfile, of_a_newer_shim_it_is_mtctl_that_is_to_be_upgraded)
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.fields_count, &good.head.record_bytes,
-				   &good.head.sample_bytes, &good.head.device_bytes, &good.head.oom_bytes,
-				   &good.head.alarm_bytes, &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
+				   &good.head.record_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes, &good.head.oom_bytes,
+				   &good.head.alarm_bytes,  &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
@@ -153,10 +165,13 @@ Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 
 		for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
 			if (sizes[i] == &good.head.fields_count && values[j] == 8)
-				continue; /* a head with few figures, and more before them, is what a later shim may write */
+				/* a head with few figures, and more before them, is what a later
+				 * shim may write */
+				continue;
 			*sizes[i] = values[j];
 			seal(&good.head);
-			cr_expect_eq(read_good(), MT_ERR_INVALID, "size %zu, value %u", i, values[j]);
+			cr_expect_eq(read_good(), MT_ERR_INVALID, "size %zu, value %u", i,
+				     values[j]);
 		}
 		*sizes[i] = kept;
 	}
@@ -353,7 +368,8 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 /* A process of 20 GB is told "freed" by a single page; who reads that looks no further. */
 Test(statsfile, a_cleanup_that_brought_less_than_a_megabyte_is_not_said_to_have_freed)
 {
-	struct mt_stats_record record = {.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
+	struct mt_stats_record record = {
+		.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
 
 	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed less than 1 MB");
 	record.rss_after_bytes--;

@@ -1,4 +1,5 @@
-/* tests/unit/test_statslayout.c -- stats files of older and newer shims, made here by the rule of stats_layout.h. */
+/* tests/unit/test_statslayout.c -- stats files of older and newer shims, made here by the rule of
+ * stats_layout.h. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -62,8 +63,8 @@ static void append_table(const void *from, size_t count, size_t bytes, size_t te
 static void make_grown(void)
 {
 	struct mt_stats_head *head = &good.head;
-	uint32_t *const sizes[] = {&head->record_bytes, &head->sample_bytes, &head->device_bytes, &head->oom_bytes,
-				   &head->alarm_bytes, &head->class_bytes};
+	uint32_t *const sizes[] = {&head->record_bytes, &head->sample_bytes, &head->device_bytes,
+				   &head->oom_bytes,    &head->alarm_bytes,  &head->class_bytes};
 
 	for (size_t i = 0; i < COUNT(sizes); i++)
 		*sizes[i] += GROWN;
@@ -114,8 +115,10 @@ Test(statslayout, devices_single_are_read_by_the_same_rule)
 	good.devices[7].total_bytes = 80;
 	strcpy(good.devices[7].name, "a GPU");
 	make_grown();
-	cr_expect_eq(mt_statslayout_devices_bytes(&good.head), MT_DEVICES_COUNT * good.head.device_bytes);
-	mt_statslayout_take_devices(&good.head, made + mt_statslayout_devices_at(&good.head), devices);
+	cr_expect_eq(mt_statslayout_devices_bytes(&good.head),
+		     MT_DEVICES_COUNT * good.head.device_bytes);
+	mt_statslayout_take_devices(&good.head, made + mt_statslayout_devices_at(&good.head),
+				    devices);
 	cr_expect_arr_eq(devices, good.devices, sizeof(devices));
 }
 
@@ -166,22 +169,31 @@ Test(statslayout, what_was_appended_since_the_version_began_is_0_in_a_file_of_be
 
 Test(statslayout, entries_are_neither_shorter_than_their_version_nor_much_longer_nor_odd)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes, &good.head.record_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes, &good.head.oom_bytes, &good.head.alarm_bytes, &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.record_bytes,
+				   &good.head.sample_bytes, &good.head.device_bytes,
+				   &good.head.oom_bytes,    &good.head.alarm_bytes,
+				   &good.head.class_bytes};
 
 	/* Appended since the version began, and not there in every file of it. */
-	const uint32_t appended[COUNT(sizes)] = {[1] = 2 * sizeof(uint64_t), [3] = sizeof(uint64_t)};
+	const uint32_t appended[COUNT(sizes)] = {
+		[1] = 2 * sizeof(uint64_t), [3] = sizeof(uint64_t)};
 
 	cr_assert(mt_statslayout_can_be(&good.head));
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		uint32_t kept = *sizes[i];
-		const uint32_t wrong[] = {0, 8, kept - appended[i] - 8, kept + 4, kept + MT_STATSLAYOUT_GROWTH + 8, UINT32_MAX - 7};
+		const uint32_t wrong[] = {0,
+					  8,
+					  kept - appended[i] - 8,
+					  kept + 4,
+					  kept + MT_STATSLAYOUT_GROWTH + 8,
+					  UINT32_MAX - 7};
 
 		*sizes[i] = kept + MT_STATSLAYOUT_GROWTH;
 		cr_expect(mt_statslayout_can_be(&good.head), "size %zu", i);
 		for (size_t j = 0; j < COUNT(wrong); j++) {
 			*sizes[i] = wrong[j];
-			cr_expect_not(mt_statslayout_can_be(&good.head), "size %zu: %u", i, wrong[j]);
+			cr_expect_not(mt_statslayout_can_be(&good.head), "size %zu: %u", i,
+				      wrong[j]);
 		}
 		*sizes[i] = kept;
 	}

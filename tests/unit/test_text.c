@@ -66,7 +66,8 @@ Test(text, a_regular_file_is_read_also_behind_a_link)
 	free(text);
 }
 
-/* MT_CGROUP of somebody's process may name a directory of theirs, and root's mtctl reads memory.current there. */
+/* MT_CGROUP of somebody's process may name a directory of theirs, and root's mtctl reads
+ * memory.current there. */
 Test(text, a_pipe_in_the_place_of_a_file_is_not_waited_for)
 {
 	cr_assert_eq(mkfifo(in_folder("memory.current"), 0600), 0);
@@ -109,7 +110,8 @@ Test(text, no_descriptor_is_kept)
 	cr_expect_eq(after, before);
 }
 
-/* A process with a hundred thousand mappings has more of them than that, and sums over half of them are wrong ones. */
+/* A process with a hundred thousand mappings has more of them than that, and sums over half of them
+ * are wrong ones. */
 Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
 {
 	size_t length = 0;
@@ -127,13 +129,15 @@ Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
 	cr_expect_eq(errno, EFBIG);
 }
 
-/* What a forged file says may come to more than there are bytes; a conversion that has no room is undefined. */
+/* What a forged file says may come to more than there are bytes; a conversion that has no room is
+ * undefined. */
 Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 {
 	cr_expect_eq(mt_text_whole(0), 0);
 	cr_expect_eq(mt_text_whole(12.9), 12);
 	cr_expect_eq(mt_text_whole(-5), 0);
-	cr_expect_eq(mt_text_whole(18446744073709549568.0), 18446744073709549568u, "the last that has room");
+	cr_expect_eq(mt_text_whole(18446744073709549568.0), 18446744073709549568u,
+		     "the last that has room");
 	cr_expect_eq(mt_text_whole(18446744073709551616.0), UINT64_MAX);
 	cr_expect_eq(mt_text_whole(1e300), UINT64_MAX);
 	cr_expect_eq(mt_text_whole((double)INFINITY), UINT64_MAX);
@@ -142,10 +146,12 @@ Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 
 Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)
 {
-	static const char *const words[] = {"only", "framework_decay_ms", "idle_longer_ms", "idle_ms", "trim"};
+	static const char *const words[] = {"only", "framework_decay_ms", "idle_longer_ms",
+					    "idle_ms", "trim"};
 
 	cr_expect_str_eq(mt_text_nearest("idle", words, 5), "idle_ms", "and the shortest of those");
-	cr_expect_str_eq(mt_text_nearest("framework", words, 5), "framework_decay_ms", "however long it is");
+	cr_expect_str_eq(mt_text_nearest("framework", words, 5), "framework_decay_ms",
+			 "however long it is");
 	cr_expect_str_eq(mt_text_nearest("tirm", words, 5), "trim");
 	cr_expect_str_eq(mt_text_nearest("idel_ms", words, 5), "idle_ms");
 	cr_expect_null(mt_text_nearest("f", words, 5), "one letter says nothing");
@@ -154,8 +160,11 @@ Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)
 
 Test(text, one_is_no_plural)
 {
-	cr_expect_str_eq(mt_text_counted(0, "round has ended", "rounds have ended").text, "0 rounds have ended");
-	cr_expect_str_eq(mt_text_counted(1, "round has ended", "rounds have ended").text, "1 round has ended");
+	cr_expect_str_eq(mt_text_counted(0, "round has ended", "rounds have ended").text,
+			 "0 rounds have ended");
+	cr_expect_str_eq(mt_text_counted(1, "round has ended", "rounds have ended").text,
+			 "1 round has ended");
 	cr_expect_str_eq(mt_text_counted(1234, "block", "blocks").text, "1,234 blocks");
-	cr_expect_str_eq(mt_text_counted(UINT64_MAX, "block", "blocks").text, "18,446,744,073,709,551,615 blocks");
+	cr_expect_str_eq(mt_text_counted(UINT64_MAX, "block", "blocks").text,
+			 "18,446,744,073,709,551,615 blocks");
 }

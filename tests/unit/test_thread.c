@@ -1,4 +1,5 @@
-/* test_thread.c -- worker/thread: one of our threads is started once, and known to run for as long as it does. */
+/* test_thread.c -- worker/thread: one of our threads is started once, and known to run for as long
+ * as it does. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 #include <pthread.h>
@@ -19,7 +20,8 @@ static void nap(void)
 	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
 }
 
-/* Before libc's: a starter that the kernel lets wait, as it may, between the birth of a thread and what it says of it. */
+/* Before libc's: a starter that the kernel lets wait, as it may, between the birth of a thread and
+ * what it says of it. */
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
 	int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -59,5 +61,7 @@ Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run)
 {
 	holds_the_starter = true;
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
-	cr_expect_not(mt_thread_runs(&thread), "nobody could be started in its place, and its end would be waited for in vain");
+	cr_expect_not(
+		mt_thread_runs(&thread),
+		"nobody could be started in its place, and its end would be waited for in vain");
 }

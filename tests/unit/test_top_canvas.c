@@ -1,4 +1,5 @@
-/* tests/unit/test_top_canvas.c -- the live view: text on a canvas, pictures out of characters, history behind them. */
+/* tests/unit/test_top_canvas.c -- the live view: text on a canvas, pictures out of characters,
+ * history behind them. */
 #include <criterion/criterion.h>
 
 #include "ctl/top/list.h"
@@ -42,7 +43,8 @@ Test(top_canvas, text_is_cut_at_the_end_of_its_field)
 Test(top_canvas, what_is_not_printable_becomes_a_question_mark)
 {
 	mt_top_canvas_start(&canvas, 20, 1);
-	mt_top_put(&canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_PLAIN, "a\033[2Jb\nc\xc3\xa4\x7f\x9b");
+	mt_top_put(&canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_PLAIN,
+		   "a\033[2Jb\nc\xc3\xa4\x7f\x9b");
 
 	cr_expect_str_eq(line(0), "a?[2Jb?c????");
 	mt_top_canvas_free(&canvas);
@@ -112,7 +114,8 @@ Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval
 
 	history = (struct mt_top_history){0};
 	for (uint64_t tenth = 0; tenth < 12000; tenth++) {
-		const struct mt_top_point point = {SECOND + tenth * SECOND / 10, (tenth == 9005 ? 900 : 100) * MB, 0, 0};
+		const struct mt_top_point point = {SECOND + tenth * SECOND / 10,
+						   (tenth == 9005 ? 900 : 100) * MB, 0, 0};
 
 		mt_top_history_add(&history, &point);
 	}
@@ -132,10 +135,13 @@ Test(top_canvas, samples_out_of_time_are_left_out)
 
 	history = (struct mt_top_history){0};
 	file.head.samples_count = 4;
-	file.samples[0] = (struct mt_stats_sample){.time_ns = 10 * SECOND, .rss_bytes = 1};        /* too old */
+	/* too old */
+	file.samples[0] = (struct mt_stats_sample){.time_ns = 10 * SECOND, .rss_bytes = 1};
 	file.samples[1] = (struct mt_stats_sample){.time_ns = 2000 * SECOND, .rss_bytes = 2};
-	file.samples[2] = (struct mt_stats_sample){.time_ns = 1500 * SECOND, .rss_bytes = 3};      /* goes back */
-	file.samples[3] = (struct mt_stats_sample){.time_ns = 9000 * SECOND, .rss_bytes = 4};      /* yet to come */
+	/* goes back */
+	file.samples[2] = (struct mt_stats_sample){.time_ns = 1500 * SECOND, .rss_bytes = 3};
+	/* yet to come */
+	file.samples[3] = (struct mt_stats_sample){.time_ns = 9000 * SECOND, .rss_bytes = 4};
 	mt_top_history_seed(&history, &file, 2100 * SECOND);
 
 	cr_expect_eq(history.count, 1);
@@ -144,7 +150,10 @@ Test(top_canvas, samples_out_of_time_are_left_out)
 
 Test(top_canvas, a_bar_shows_its_parts_also_without_colours)
 {
-	const struct mt_top_part parts[] = {{25, MT_STYLE_LIVE}, {25, MT_STYLE_IDLE}, {UINT64_MAX, MT_STYLE_REST}, {0, MT_STYLE_PLAIN}};
+	const struct mt_top_part parts[] = {{25, MT_STYLE_LIVE},
+					    {25, MT_STYLE_IDLE},
+					    {UINT64_MAX, MT_STYLE_REST},
+					    {0, MT_STYLE_PLAIN}};
 	const struct mt_top_bar bar = {parts, 100, "x"};
 
 	mt_top_canvas_start(&canvas, 12, 1);
@@ -158,14 +167,21 @@ Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
 	struct mt_top_machine machine = {.total_bytes = 1000 * MB, .used_bytes = 500 * MB};
 	struct mt_top_gpus gpus = {0};
 	struct mt_top_model model;
-	struct mt_top_sample sample = {.model = &model, .machine = &machine, .gpus = &gpus, .now_ns = 1000 * SECOND, .interval_ms = 2000};
+	struct mt_top_sample sample = {.model = &model,
+				       .machine = &machine,
+				       .gpus = &gpus,
+				       .now_ns = 1000 * SECOND,
+				       .interval_ms = 2000};
 	size_t first = 0;
 
 	start_family(&model);
 	for (int columns = 40; columns < 170; columns += 13)
 		for (int rows = 8; rows < 30; rows += 3) {
 			mt_top_canvas_start(&canvas, columns, rows);
-			mt_top_draw_list(&canvas, &sample, (struct mt_top_area){mt_top_draw_header(&canvas, &sample, 3), rows - 1}, &first);
+			mt_top_draw_list(&canvas, &sample,
+					 (struct mt_top_area){
+						 mt_top_draw_header(&canvas, &sample, 3), rows - 1},
+					 &first);
 		}
 	mt_top_draw_once(&canvas, &sample, 100);
 	cr_expect_not_null(strstr(line(0), "mtctl top  5 processes"));

@@ -1,4 +1,5 @@
-/* tests/unit/test_top_columns.c -- the live view: figures, columns, and which of them a screen has room for. */
+/* tests/unit/test_top_columns.c -- the live view: figures, columns, and which of them a screen has
+ * room for. */
 #include <criterion/criterion.h>
 
 #include "ctl/top/figure.h"
@@ -68,7 +69,9 @@ Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)
 {
 	make_row(&row, 10, MT_TREE_NONE, 100);
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-");
-	row.last = (struct mt_top_cleanup){.time_ns = 40 * SECOND, .before_bytes = 500 * MB, .after_bytes = 189 * MB,
+	row.last = (struct mt_top_cleanup){.time_ns = 40 * SECOND,
+					   .before_bytes = 500 * MB,
+					   .after_bytes = 189 * MB,
 					   .reason = MT_REASON_LIVE_DROP};
 
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-311M");
@@ -81,7 +84,8 @@ Test(top_columns, a_merged_record_is_no_cleanup_of_its_own)
 	static struct mt_stats_file file;
 
 	file.head.records_count = 2;
-	file.records[0] = (struct mt_stats_record){.number = 1, .time_ns = 7, .rss_before_bytes = 9};
+	file.records[0] =
+		(struct mt_stats_record){.number = 1, .time_ns = 7, .rss_before_bytes = 9};
 	file.records[1] = (struct mt_stats_record){.number = 2, .time_ns = 8, .merged = 1};
 
 	cr_expect_eq(mt_top_row_last_cleanup(&file).time_ns, 7);
@@ -104,8 +108,10 @@ Test(top_columns, every_width_has_room_for_the_columns_it_shows)
 			struct mt_top_layout layout;
 			int end = 0;
 
-			mt_top_layout_make((struct mt_top_kinds){kinds & 1, kinds & 2}, width, &layout);
-			cr_assert(layout.width[MT_COLUMN_PID] && layout.width[MT_COLUMN_RSS] && layout.width[MT_COLUMN_COMMAND] >= 10);
+			mt_top_layout_make((struct mt_top_kinds){kinds & 1, kinds & 2}, width,
+					   &layout);
+			cr_assert(layout.width[MT_COLUMN_PID] && layout.width[MT_COLUMN_RSS] &&
+				  layout.width[MT_COLUMN_COMMAND] >= 10);
 			for (int i = 0; i < MT_COLUMNS_COUNT; i++) {
 				if (!layout.width[i])
 					continue;
@@ -123,8 +129,8 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 	struct mt_top_layout layout;
 
 	mt_top_layout_make((struct mt_top_kinds){false, false}, 80, &layout);
-	cr_expect(layout.width[MT_COLUMN_FREED] && layout.width[MT_COLUMN_AGO] && layout.width[MT_COLUMN_REASON] &&
-		  layout.width[MT_COLUMN_TREND]);
+	cr_expect(layout.width[MT_COLUMN_FREED] && layout.width[MT_COLUMN_AGO] &&
+		  layout.width[MT_COLUMN_REASON] && layout.width[MT_COLUMN_TREND]);
 	mt_top_layout_make((struct mt_top_kinds){true, true}, 160, &layout);
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);

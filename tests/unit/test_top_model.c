@@ -1,4 +1,5 @@
-/* tests/unit/test_top_model.c -- the live view: in which order processes stand, which are shown, which one is selected. */
+/* tests/unit/test_top_model.c -- the live view: in which order processes stand, which are shown,
+ * which one is selected. */
 #include <criterion/criterion.h>
 
 #include "top_rows.h"
@@ -48,7 +49,8 @@ Test(top_model, keeps_the_ancestors_of_what_matches_a_filter)
 	mt_top_model_arrange(&model);
 
 	cr_expect_str_eq(pids_of(&model), "10 30 40");
-	cr_expect(model.lines[0].is_context && model.lines[1].is_context && !model.lines[2].is_context);
+	cr_expect(model.lines[0].is_context && model.lines[1].is_context &&
+		  !model.lines[2].is_context);
 	cr_expect_eq(model.matching_count, 1);
 	mt_top_model_end(&model);
 }

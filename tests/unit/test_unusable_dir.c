@@ -1,4 +1,5 @@
-/* test_unusable_dir.c -- where the library would keep no files, and why; /dev/shm is in memory, /proc is not. */
+/* test_unusable_dir.c -- where the library would keep no files, and why; /dev/shm is in memory,
+ * /proc is not. */
 #include <criterion/criterion.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 
 static const struct row {
 	const char *name;
-	mode_t mode;       /* of a directory in memory; 0: /proc */
-	bool is_parent;    /* it is the one above, and the directory itself does not exist */
-	bool is_anothers;  /* for a user that does not own it, else for its owner */
+	mode_t mode;      /* of a directory in memory; 0: /proc */
+	bool is_parent;   /* it is the one above, and the directory itself does not exist */
+	bool is_anothers; /* for a user that does not own it, else for its owner */
 	const char *reason;
 } rows[] = {
 	{"a directory of its owner's alone is used", 0700, false, false, NULL},
@@ -45,7 +46,8 @@ static const char *reason_of(const struct row *row, uid_t owner)
 		cr_assert(geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0);
 		cr_assert_eq(fchmod(fd, row->mode), 0);
 	}
-	reason = mt_unusable_dir_reason(row->is_parent ? -1 : fd, row->is_parent ? fd : -1, row->is_anothers ? owner + 1 : owner);
+	reason = mt_unusable_dir_reason(row->is_parent ? -1 : fd, row->is_parent ? fd : -1,
+					row->is_anothers ? owner + 1 : owner);
 	close(fd);
 	rmdir(path);
 	return reason;
@@ -58,7 +60,8 @@ Test(unusable_dir, is_told_by_the_rules_of_the_library)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *reason = reason_of(&rows[i], owner);
 
-		cr_expect_str_eq(reason ? reason : "used", rows[i].reason ? rows[i].reason : "used", "%s", rows[i].name);
+		cr_expect_str_eq(reason ? reason : "used", rows[i].reason ? rows[i].reason : "used",
+				 "%s", rows[i].name);
 	}
 }
 

@@ -1,4 +1,5 @@
-/* test_watchdog.c -- what a child reads comes whole, and a child that waits or computes for too long is ended. */
+/* test_watchdog.c -- what a child reads comes whole, and a child that waits or computes for too
+ * long is ended. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static void say_slowly(const void *argument, int to)
 	}
 }
 
-static void check(void (*work)(const void *, int), size_t most_bytes, const char *expected, bool expected_stuck)
+static void check(void (*work)(const void *, int), size_t most_bytes, const char *expected,
+		  bool expected_stuck)
 {
 	const struct mt_watchdog watchdog = {work, "some", most_bytes, 300};
 	size_t length = 0;

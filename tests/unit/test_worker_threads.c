@@ -1,5 +1,6 @@
-/* test_worker_threads.c -- the worker's thread, the account, the control file, the actions and the stats file at once, over the embedded
- * jemalloc, with threads that live and die: for ThreadSanitizer and the checker of lock ranks more than for what is counted. */
+/* test_worker_threads.c -- the worker's thread, the account, the control file, the actions and the
+ * stats file at once, over the embedded jemalloc, with threads that live and die: for
+ * ThreadSanitizer and the checker of lock ranks more than for what is counted. */
 #include <criterion/criterion.h>
 
 #ifndef MT_NO_JEMALLOC
@@ -47,8 +48,16 @@ static void begin(void)
 {
 	static struct mt_backend_hooks hooks = {.thread_born = thread_born, .grew = grew};
 	static char dir[96];
-	const char *environment[] = {dir, "MT_ALLOCATOR=jemalloc", "MT_MIN_MB=0", "MT_TICK_MS=10", "MT_IDLE_MS=10", "MT_SLACK_MB=0",
-				     "MT_SLACK_PCT=0", "MT_SETTLE_MS=100", "MT_BUDGET_PCT=100", NULL};
+	const char *environment[] = {dir,
+				     "MT_ALLOCATOR=jemalloc",
+				     "MT_MIN_MB=0",
+				     "MT_TICK_MS=10",
+				     "MT_IDLE_MS=10",
+				     "MT_SLACK_MB=0",
+				     "MT_SLACK_PCT=0",
+				     "MT_SETTLE_MS=100",
+				     "MT_BUDGET_PCT=100",
+				     NULL};
 
 	strcpy(folder, "/dev/shm/mtshim-threads-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
@@ -56,7 +65,8 @@ static void begin(void)
 	mt_config_read(environment);
 	cr_assert_eq(mt_backend_choose(mt_config(), &hooks)->counting, MT_COUNTING_OWN);
 	mt_account_start(mt_jemalloc_counters, NULL);
-	/* Its beginnings before there are threads: how it tells them of it, ThreadSanitizer does not see. */
+	/* Its beginnings before there are threads: how it tells them of it, ThreadSanitizer does
+	 * not see. */
 	mt_backend()->ops->free(mt_backend()->ops->malloc(1));
 }
 
@@ -70,7 +80,8 @@ static void end(void)
 
 TestSuite(worker_threads, .init = begin, .fini = end, .timeout = 240);
 
-/* ---- what goes on at once; the blocks' content is not touched: jemalloc is not instrumented ---- */
+/* ---- what goes on at once; the blocks' content is not touched: jemalloc is not instrumented ----
+ */
 
 static void *live(void *unused)
 {
@@ -101,7 +112,8 @@ static void *keep_alive(void *unused)
 
 static void *clean(void *unused)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
+	const struct mt_trim_request order = {
+		.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
 	struct mt_stats_record record;
 
 	while (!atomic_load(&over)) {
@@ -139,7 +151,8 @@ static void *ring(void *unused)
 	return unused;
 }
 
-/* As mtctl does it: into the file, then a ring by the word. Of settings only what the worker alone reads. */
+/* As mtctl does it: into the file, then a ring by the word. Of settings only what the worker alone
+ * reads. */
 static struct mt_control_file *find_control(void)
 {
 	struct mt_control_file *file = MAP_FAILED;
@@ -183,7 +196,8 @@ static void *request(void *unused)
 
 Test(worker_threads, all_at_once)
 {
-	void *(*const jobs[])(void *) = {keep_alive, keep_alive, keep_alive, clean, look, ring, request};
+	void *(*const jobs[])(void *) = {keep_alive, keep_alive, keep_alive, clean,
+					 look,       ring,       request};
 	pthread_t threads[sizeof(jobs) / sizeof(jobs[0])];
 	struct mt_account_totals now;
 	uint64_t until;
@@ -192,7 +206,8 @@ Test(worker_threads, all_at_once)
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, jobs[i], NULL), 0);
 	until = mt_os_now_ns() + PLAY_NS;
-	while (mt_os_now_ns() < until || !atomic_load(&requests) || atomic_load(&cleanups) < 4 || atomic_load(&lives) < 4)
+	while (mt_os_now_ns() < until || !atomic_load(&requests) || atomic_load(&cleanups) < 4 ||
+	       atomic_load(&lives) < 4)
 		usleep(10000);
 	atomic_store(&over, true);
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)

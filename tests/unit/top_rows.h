@@ -1,4 +1,5 @@
-/* tests/unit/top_rows.h -- processes for tests of the live view: made by hand, no /proc behind them. */
+/* tests/unit/top_rows.h -- processes for tests of the live view: made by hand, no /proc behind
+ * them. */
 #ifndef MT_TEST_TOP_ROWS_H
 #define MT_TEST_TOP_ROWS_H
 
@@ -15,12 +16,14 @@ static struct mt_top_history no_history;
 /* parent: place in the list. */
 static void make_row(struct mt_top_row *row, pid_t pid, size_t parent, uint64_t rss_mb)
 {
-	*row = (struct mt_top_row){.parent = parent, .state = MT_ROSTER_AWAKE, .history = &no_history};
+	*row = (struct mt_top_row){
+		.parent = parent, .state = MT_ROSTER_AWAKE, .history = &no_history};
 	row->process.pid = pid;
 	row->process.start_ticks = 1000 + (uint64_t)pid;
 	row->own.rss_bytes = rss_mb * MB;
 	snprintf(row->process.comm, sizeof(row->process.comm), "python3");
-	snprintf(row->process.command, sizeof(row->process.command), "/usr/bin/python3 work%d.py", (int)pid);
+	snprintf(row->process.command, sizeof(row->process.command), "/usr/bin/python3 work%d.py",
+		 (int)pid);
 }
 
 /* 10 (100 MB) with 20 (300 MB) and 30 (50 MB) below it, 40 (400 MB) below 30; 50 (200 MB) alone. */
@@ -62,7 +65,8 @@ static inline void start_family(struct mt_top_model *model)
 static inline void select_pid(struct mt_top_model *model, pid_t pid)
 {
 	mt_top_model_move(model, -1000);
-	while (mt_top_model_selected(model)->process.pid != pid && model->selected + 1 < model->lines_count)
+	while (mt_top_model_selected(model)->process.pid != pid &&
+	       model->selected + 1 < model->lines_count)
 		mt_top_model_move(model, 1);
 }
 

@@ -1,5 +1,5 @@
-/* valgrind.h -- whether the test runs under valgrind, which makes fork of a clone that shares its memory, and ends the process
- * where it can map nothing for itself. */
+/* valgrind.h -- whether the test runs under valgrind, which makes fork of a clone that shares its
+ * memory, and ends the process where it can map nothing for itself. */
 #ifndef MT_VALGRIND_H
 #define MT_VALGRIND_H
 

@@ -1,6 +1,7 @@
-/* criterion/criterion.h -- stands in for Criterion under ThreadSanitizer alone: Criterion's workers map memory at
- * addresses that TSan keeps for itself, and die of it. The same words, as far as tests/unit/ uses them; each test runs
- * in a child of its own, and the closing line is Criterion's, so that tests/run reads it alike. */
+/* criterion/criterion.h -- stands in for Criterion under ThreadSanitizer alone: Criterion's workers
+ * map memory at addresses that TSan keeps for itself, and die of it. The same words, as far as
+ * tests/unit/ uses them; each test runs in a child of its own, and the closing line is Criterion's,
+ * so that tests/run reads it alike. */
 #ifndef MT_TSAN_CRITERION_H
 #define MT_TSAN_CRITERION_H
 
@@ -34,15 +35,15 @@ static unsigned tsan_tests_count, tsan_suites_count;
 static int tsan_failures;
 static const int tsan_failed = 101, tsan_skipped = 102;
 
-#define TSAN_ADD(list, suite_, name_, body_, ...)                                                                     \
-	__attribute__((constructor)) static void tsan_add_##suite_##_##name_(void)                                    \
-	{                                                                                                             \
-		struct tsan_test entry = {#suite_, #name_, body_, {__VA_ARGS__}};                                     \
-		tsan_##list[tsan_##list##_count++] = entry;                                                           \
+#define TSAN_ADD(list, suite_, name_, body_, ...)                                                  \
+	__attribute__((constructor)) static void tsan_add_##suite_##_##name_(void)                 \
+	{                                                                                          \
+		struct tsan_test entry = {#suite_, #name_, body_, {__VA_ARGS__}};                  \
+		tsan_##list[tsan_##list##_count++] = entry;                                        \
 	}
-#define Test(suite_, name_, ...)                                                                                      \
-	static void suite_##_##name_##_body(void);                                                                    \
-	TSAN_ADD(tests, suite_, name_, suite_##_##name_##_body, __VA_ARGS__)                                          \
+#define Test(suite_, name_, ...)                                                                   \
+	static void suite_##_##name_##_body(void);                                                 \
+	TSAN_ADD(tests, suite_, name_, suite_##_##name_##_body, __VA_ARGS__)                       \
 	static void suite_##_##name_##_body(void)
 #define TestSuite(suite_, ...) TSAN_ADD(suites, suite_, itself, NULL, __VA_ARGS__)
 
@@ -56,15 +57,15 @@ __attribute__((format(printf, 1, 2))) static inline void tsan_say(const char *fo
 	fputc('\n', stderr);
 }
 
-#define TSAN_CHECK(is_fatal, good, text, ...)                                                                         \
-	do {                                                                                                          \
-		if (!(good)) {                                                                                        \
-			fprintf(stderr, "%s:%d: %s ", __FILE__, __LINE__, text);                                      \
-			tsan_say("" __VA_ARGS__);                                                                     \
-			tsan_failures++;                                                                              \
-			if (is_fatal)                                                                                 \
-				_exit(tsan_failed);                                                                   \
-		}                                                                                                     \
+#define TSAN_CHECK(is_fatal, good, text, ...)                                                      \
+	do {                                                                                       \
+		if (!(good)) {                                                                     \
+			fprintf(stderr, "%s:%d: %s ", __FILE__, __LINE__, text);                   \
+			tsan_say("" __VA_ARGS__);                                                  \
+			tsan_failures++;                                                           \
+			if (is_fatal)                                                              \
+				_exit(tsan_failed);                                                \
+		}                                                                                  \
 	} while (0)
 
 #define cr_assert(x, ...)           TSAN_CHECK(1, (x), #x, __VA_ARGS__)
@@ -90,12 +91,14 @@ __attribute__((format(printf, 1, 2))) static inline void tsan_say(const char *fo
 #define cr_expect_geq(a, b, ...)    TSAN_CHECK(0, (a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_expect_null(x, ...)      TSAN_CHECK(0, !(x), #x " is NULL", __VA_ARGS__)
 #define cr_expect_not_null(x, ...)  TSAN_CHECK(0, (x) != NULL, #x " is not NULL", __VA_ARGS__)
-#define cr_expect_float_eq(a, b, off, ...) \
+#define cr_expect_float_eq(a, b, off, ...)                                                         \
 	TSAN_CHECK(0, (a) - (b) <= (off) && (b) - (a) <= (off), #a " is about " #b, __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) TSAN_CHECK(0, strcmp((a), (b)) == 0, #a " is " #b, __VA_ARGS__)
-#define cr_expect_str_neq(a, b, ...) TSAN_CHECK(0, strcmp((a), (b)) != 0, #a " is not " #b, __VA_ARGS__)
+#define cr_expect_str_neq(a, b, ...)                                                               \
+	TSAN_CHECK(0, strcmp((a), (b)) != 0, #a " is not " #b, __VA_ARGS__)
 #define cr_expect_str_empty(a, ...) TSAN_CHECK(0, *(a) == '\0', #a " is empty", __VA_ARGS__)
-#define cr_expect_arr_eq(a, b, bytes, ...) TSAN_CHECK(0, memcmp((a), (b), (bytes)) == 0, #a " is " #b, __VA_ARGS__)
+#define cr_expect_arr_eq(a, b, bytes, ...)                                                         \
+	TSAN_CHECK(0, memcmp((a), (b), (bytes)) == 0, #a " is " #b, __VA_ARGS__)
 
 static void tsan_play(const struct tsan_test *test, struct tsan_options suite)
 {
@@ -142,11 +145,12 @@ int main(void)
 			passing++;
 		} else {
 			failing++;
-			fprintf(stderr, "%s::%s failed, status %x\n", test->suite, test->name, (unsigned)status);
+			fprintf(stderr, "%s::%s failed, status %x\n", test->suite, test->name,
+				(unsigned)status);
 		}
 	}
-	fprintf(stderr, "Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n", passing + failing,
-		passing, failing);
+	fprintf(stderr, "Synthesis: Tested: %u | Passing: %u | Failing: %u | Crashing: 0\n",
+		passing + failing, passing, failing);
 	return failing != 0;
 }
 
