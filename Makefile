@@ -60,13 +60,13 @@ include shim/heap/jemalloc.mk
 shim_src := $(sort $(wildcard shim/*.c shim/*/*.c))
 ifeq ($(JEMALLOC),none)
 shim_src := $(filter-out shim/heap/jemalloc%.c,$(shim_src))
-shim_flags += -DMT_NO_JEMALLOC
+else
+shim_src := $(filter-out shim/heap/no_jemalloc.c,$(shim_src))
 endif
 shim_asm := $(sort $(wildcard shim/*/*.S))
 ifeq ($(CUDA),0)
-shim_src := $(filter-out shim/driver/% shim/pool/% shim/entry/cuda% shim/entry/lookup% shim/reaper/gpu% shim/reaper/oom% shim/sense/gpu% \
-	shim/gpu/nvml.c shim/gpu/frameworks.c shim/gpu/account.c,$(shim_src))
-shim_asm := $(filter-out shim/entry/lookup%,$(shim_asm))
+shim_src := $(filter-out shim/gpu/%,$(shim_src))
+shim_asm := $(filter-out shim/gpu/%,$(shim_asm))
 shim_flags += -DMT_NO_CUDA
 map_half := /^MTSHIM/,$$d
 else
@@ -74,8 +74,8 @@ map_half := /^MTSHIM/,$$p
 map_quiet := -n
 endif
 # Files that define names of libc: a test that is linked with them would have its own malloc wrapped.
-shim_interposing := shim/core/api.c shim/core/fork.c shim/core/exit_hooks.c shim/gpu/lookup.c shim/gpu/lookup_cuda.c \
-	shim/heap/allocation_event.c shim/heap/composed.c shim/heap/counted.c shim/heap/dlsym.c shim/heap/entries.c \
+shim_interposing := shim/purge/api.c shim/heap/register_atfork.c shim/core/exit_hooks.c shim/gpu/lookup.c shim/gpu/lookup_cuda.c \
+	shim/heap/heap.c shim/heap/jemalloc_entries.c shim/heap/composed.c shim/heap/counted.c shim/heap/dlsym.c shim/heap/entries.c \
 	shim/heap/late_free.c shim/heap/libc_names.c shim/heap/malloc_control.c shim/python/environment.c \
 	shim/compat/deepbind.c shim/compat/raw_fork.c shim/compat/single_thread.c shim/compat/thread_count.c \
 	$(wildcard shim/signal/*.c)

@@ -7,7 +7,7 @@
 # ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
 # The driver's wrappers are in it: their symbols are no names of the driver's (gpu/entries.h). Of the programs that need one library
 # more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
-unit_lib_src := $(filter-out $(shim_interposing),$(shim_src)) \
+unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/unit/component_table.c \
 	$(filter-out %/main.c,$(ctl_src) $(external_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 unit_src     := $(sort $(wildcard tests/unit/test_*.c))

@@ -28,7 +28,7 @@
 #include "compat/raw_fork.h"
 #include "core/init.h"
 #include "core/worker.h"
-#include "heap/shared_pages.h"
+#include "core/shared_pages.h"
 
 typedef long (*syscall_fn)(long number, long a, long b, long c, long d, long e, long f);
 typedef int (*clone_fn)(int (*start)(void *), void *stack, int flags, void *argument,
@@ -60,7 +60,7 @@ void mt_raw_fork_start(void)
 
 static bool is_shared(void)
 {
-	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process();
+	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process();
 }
 
 static bool hold(void)

@@ -61,7 +61,7 @@ static void *next_function(enum next which)
 
 	if (found)
 		return found;
-	if (mt_init_is_on() && !mt_init_is_own_process())
+	if (mt_state_is_on() && !mt_state_is_own_process())
 		return mt_elf_libc_function(next_names[which]);
 	found = mt_symbol(RTLD_NEXT, next_names[which]);
 	atomic_store_explicit(&next_functions[which], found, memory_order_relaxed);
@@ -78,13 +78,13 @@ void mt_single_thread_find(void)
 
 static bool step_aside(void)
 {
-	return mt_init_is_on() && mt_worker_is_running() && mt_init_is_own_process() &&
+	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process() &&
 	       mt_worker_pause();
 }
 
 static bool make_way_for_ids(void)
 {
-	return mt_init_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() &&
+	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() &&
 	       step_aside();
 }
 

@@ -26,7 +26,8 @@
 #include "sys/symbol.h"
 #include "core/init.h"
 #include "core/main_exit.h"
-#include "python/python.h"
+#include "core/interpreter.h"
+#include "sys/format.h"
 
 #define STAT_PATH     "/proc/self/stat"
 #define THREADS_FIELD 20 /* proc(5) */
@@ -49,7 +50,7 @@ static MT_TLS bool has_forked; /* and has not opened the file since */
 /* In a child past fork's handlers the loader may not be asked (compat/single_thread.c). */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
-	bool is_copy = mt_init_is_on() && !mt_init_is_own_process();
+	bool is_copy = mt_state_is_on() && !mt_state_is_own_process();
 	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name)
 						     : mt_symbol(RTLD_NEXT, name));
 
@@ -111,7 +112,7 @@ static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 	if (!file || strcmp(path, STAT_PATH) != 0)
 		return file;
 	has_forked = false;
-	if (mode[0] != 'r' || strchr(mode, '+') || !mt_python_is_running())
+	if (mode[0] != 'r' || strchr(mode, '+') || !mt_interpreter_is_running())
 		return file;
 	number = fileno(file);
 	flags = mt_raw_syscall(SYS_fcntl, number, F_GETFD);

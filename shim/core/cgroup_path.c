@@ -7,6 +7,7 @@
 #include "sys/cgroup_text.h"
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define LINE_BYTES 8192 /* a longer line is none of a cgroup whose path has room */
 

@@ -2,24 +2,22 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 
-#include "heap/account.h"
-#include "heap/backend.h"
-#include "sys/lock.h"
+#include "core/components.h"
+#include "core/config.h"
+#include "core/state.h"
 #include "core/log.h"
-#include "sys/saturating.h"
-#include "sys/os.h"
-#include "gpu/gpu.h"
-#include "python/python.h"
-#include "pressure/direct_reclaim.h"
-#include "heap/shared_pages.h"
-#include "sys/rss.h"
 #include "core/publish.h"
+#include "sys/os.h"
+#include "sys/rss.h"
+#include "sys/saturating.h"
+#include "sys/format.h"
 
-static struct mt_lock lock = MT_LOCK(cleanup); /* one purge at a time */
-static _Atomic uint64_t foreign_bytes;
-static _Atomic uint64_t worker_purge_ns; /* CPU time of the worker's purges; counter, no ordering */
+#define ASKED_PAUSE_NS MT_NS_PER_S /* asked cleanups are merged into one in this time */
+
+static _Atomic uint64_t program_bytes;
+static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */
+static uint64_t asked_ended_ns;          /* worker thread; 0: none yet */
 
 static const char *const reason_texts[] = {
 #define X(name, text) text,
@@ -28,69 +26,15 @@ static const char *const reason_texts[] = {
 };
 static const char *const level_texts[] = {"purge", "light", "heavy"};
 
-/* Ours, or where we do not count the allocator's own. */
-static uint64_t live_bytes(void)
-{
-	struct mt_account_totals totals = {0};
-	struct mt_heap_figures figures = {0};
-
-	if (mt_backend()->counting != MT_COUNTING_NONE) {
-		(void)mt_account_read(&totals);
-		return totals.live_bytes;
-	}
-	mt_lock_take(&lock);
-	(void)mt_backend()->figures(&figures);
-	mt_lock_drop(&lock);
-	return figures.live_bytes;
-}
-
 /* A cleanup that nobody asked for: of several processes that train together, one that collects or
  * flushes lets all others wait. */
-static bool is_automatic(const struct mt_trim_request *order)
+static bool spares_ranks(const struct mt_trim_request *request)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
-	return order->reason == MT_REASON_ROUND &&
+	return request->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 &&
+	       request->reason == MT_REASON_ROUND &&
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
-}
-
-static bool spares_ranks(const struct mt_trim_request *order)
-{
-	return order->level >= MT_LEVEL_LIGHT && mt_launch_env()->world_size > 1 &&
-	       is_automatic(order);
-}
-
-static void publish_left(const struct mt_python_outcome *outcome)
-{
-	struct mt_stats_snapshot *figures = mt_publish_lock();
-
-	figures->python_blocks_count = outcome->blocks_count;
-	figures->framework_reserved_bytes = outcome->framework_reserved_bytes;
-	figures->framework_allocated_bytes = outcome->framework_allocated_bytes;
-	mt_publish_unlock();
-}
-
-/* Answers whether frameworks' caches were left because of a capture. */
-static bool collect(const struct mt_trim_request *order, struct mt_stats_record *record)
-{
-	const struct mt_python_options options = {
-		.flush_thread = mt_backend()->flush_thread,
-		.patient = order->reason == MT_REASON_ROUND || order->reason == MT_REASON_SIGNAL,
-		.here = order->here,
-		.empty_frameworks = order->level == MT_LEVEL_HEAVY,
-		.cuda_used = mt_gpu_is_used(),
-		.made_up = order->made_up,
-	};
-	struct mt_python_outcome outcome;
-
-	mt_python_collect(&options, &outcome);
-	if (outcome.figures_known)
-		publish_left(&outcome);
-	record->frameworks = outcome.frameworks;
-	record->gc_state = outcome.state;
-	record->gc_ns = outcome.gc_ns;
-	record->gc_collected_count = outcome.collected_count;
-	return outcome.frameworks_left != 0;
 }
 
 static void count(const struct mt_stats_record *record, uint64_t purged)
@@ -170,7 +114,7 @@ static void print_profile(const struct mt_stats_record *record)
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
 		     reason_texts[record->reason], level_texts[record->level],
-		     (unsigned long long)record->round, mt_backend_identity()->allocator, result,
+		     (unsigned long long)record->round, mt_state_allocator(), result,
 		     (unsigned long long)record->rss_before_bytes,
 		     (unsigned long long)record->rss_after_bytes,
 		     (unsigned long long)record->anon_before_bytes,
@@ -189,24 +133,23 @@ static void print_profile(const struct mt_stats_record *record)
 		     describe_pressure(record, pressure, sizeof(pressure)));
 }
 
-static struct mt_stats_record new_record(const struct mt_trim_request *order)
+static struct mt_stats_record new_record(const struct mt_trim_request *request)
 {
 	struct mt_rss_full before = {0};
 
 	(void)mt_rss_read_full(&before);
 	return (struct mt_stats_record){
 		.time_ns = mt_os_realtime_ns(),
-		.reason = order->reason,
-		.level = order->level,
-		.round = order->round,
-		.request_seq = order->request_seq,
-		.pressure_sources = order->pressure.sources,
-		.pressure_level = order->pressure.level,
-		.pressure_used_bytes = order->pressure.used_bytes,
-		.pressure_limit_bytes = order->pressure.limit_bytes,
+		.reason = request->reason,
+		.level = request->level,
+		.round = request->round,
+		.request_seq = request->request_seq,
+		.pressure_sources = request->pressure.sources,
+		.pressure_level = request->pressure.level,
+		.pressure_used_bytes = request->pressure.used_bytes,
+		.pressure_limit_bytes = request->pressure.limit_bytes,
 		.rss_before_bytes = before.rss_bytes,
 		.anon_before_bytes = before.anon_bytes,
-		.live_before_bytes = live_bytes(),
 	};
 }
 
@@ -223,127 +166,78 @@ static void finish_record(struct mt_stats_record *record)
 		record->rss_after_bytes = record->rss_before_bytes;
 		record->anon_after_bytes = record->anon_before_bytes;
 	}
-	record->live_after_bytes = live_bytes();
 }
 
-/* Under the lock: one purge at a time. */
-static bool purge(const struct mt_trim_request *order, struct mt_stats_record *record)
+/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
+static uint32_t judge(const struct mt_cleanup *cleanup, uint64_t purged)
 {
-	struct mt_purge_outcome outcome = {0};
-	uint64_t began = mt_os_now_ns();
-	uint64_t began_cpu = mt_os_thread_cpu_ns();
+	const struct mt_stats_record *record = &cleanup->record;
+	bool without_gc = record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
 
-	mt_lock_take(&lock);
-	if (order->here && mt_backend()->flush_thread)
-		mt_backend()->flush_thread();
-	outcome.possible = true;
-	if (!mt_shared_pages_purge_copies(true))
-		mt_backend()->purge(&outcome);
-	mt_reclaim_note_purge();
-	mt_lock_drop(&lock);
-	record->purge_ns += mt_os_now_ns() - began;
-	if (!order->here)
-		atomic_fetch_add_explicit(&worker_purge_ns,
-					  mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu),
-					  memory_order_relaxed);
-	if (outcome.longest_hold_ns > record->longest_hold_ns)
-		record->longest_hold_ns = outcome.longest_hold_ns;
-	return outcome.possible;
+	if (!cleanup->purge_possible && without_gc && record->gpu_state != MT_GPU_DONE)
+		return MT_NULL_RESULT;
+	if (purged > 0)
+		return 1;
+	return record->gpu_state == MT_GPU_DONE &&
+	       (mt_sat_sub(record->gpu_before_bytes, record->gpu_after_bytes) ||
+		mt_sat_sub(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-/* Python first: what its frameworks give back lands in our pool. */
-static void flush_gpu(const struct mt_trim_request *order, bool left,
-		      struct mt_stats_record *record)
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out)
 {
-	if (order->level != MT_LEVEL_HEAVY && !order->flush_gpu)
-		return;
-	record->gpu_state = mt_gpu_flush(order->here);
-	if (record->gpu_state == MT_GPU_NONE && record->frameworks)
-		record->gpu_state = MT_GPU_DONE;
-	if (left)
-		record->gpu_state = MT_GPU_CAPTURING;
-	record->gpu_after_bytes = record->gpu_before_bytes ? mt_gpu_used(order->here) : 0;
-	record->pinned_after_bytes = mt_gpu_pinned_bytes();
-}
-
-/* gc and GPU caches, as far as the order goes. */
-static void clean_above_heap(const struct mt_trim_request *order, struct mt_stats_record *record)
-{
-	bool left = false;
-
-	if (spares_ranks(order)) {
-		record->gpu_state = MT_GPU_RANKS;
-		return;
-	}
-	if (order->level == MT_LEVEL_HEAVY || order->flush_gpu) {
-		record->gpu_before_bytes = mt_gpu_used(order->here);
-		record->pinned_before_bytes = mt_gpu_pinned_bytes();
-	}
-	/* No lock, since a finalizer may ask for a cleanup. */
-	if (order->level >= MT_LEVEL_LIGHT)
-		left = collect(order, record);
-	flush_gpu(order, left, record);
-}
-
-/* Python's collector was left out, or there is no Python here. */
-static bool is_without_gc(const struct mt_stats_record *record)
-{
-	return record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
-}
-
-/* Python may let us wait, and so may the loader, who is asked for Python: what can go at once goes
- * at once. */
-static bool purge_ahead(const struct mt_trim_request *order, struct mt_stats_record *record)
-{
-	if (order->level < MT_LEVEL_LIGHT || order->here ||
-	    (!order->pressure.sources && !mt_python_is_running()))
-		return false;
-	return purge(order, record);
-}
-
-void mt_cleanup_run(const struct mt_trim_request *order, struct mt_stats_record *out)
-{
-	struct mt_stats_record record;
+	struct mt_cleanup cleanup = {.record = new_record(request),
+				     .spares_ranks = spares_ranks(request)};
+	struct mt_stats_record *record = &cleanup.record;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
-	bool possible;
 	int kept = errno;
 
-	record = new_record(order);
-	possible = purge_ahead(order, &record);
-	clean_above_heap(order, &record);
-	/* else nothing has been freed since */
-	if (!possible || !is_without_gc(&record) || record.gpu_state != MT_GPU_NONE)
-		possible = purge(order, &record);
-	finish_record(&record);
-	record.duration_ns = mt_os_now_ns() - began;
-	purged = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
-	/* Bytes, not return codes: a trim that claims success and returned no page has freed
-	 * nothing. */
-	record.result = purged > 0 ? 1 : 0;
-	if (record.gpu_state == MT_GPU_DONE &&
-	    (mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes) ||
-	     mt_sat_sub(record.pinned_before_bytes, record.pinned_after_bytes)))
-		record.result = 1;
-	if (!possible && is_without_gc(&record) && record.gpu_state != MT_GPU_DONE)
-		record.result = MT_NULL_RESULT;
-	if (order->here)
+	if (cleanup.spares_ranks)
+		record->gpu_state = MT_GPU_RANKS;
+	mt_components_trim(request, &cleanup);
+	finish_record(record);
+	record->duration_ns = mt_os_now_ns() - began;
+	purged = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
+	record->result = judge(&cleanup, purged);
+	if (request->here)
 		mt_cleanup_note_program(purged);
-	count(&record, purged);
-	mt_publish_record(&record);
-	print_profile(&record);
-	*out = record;
+	else
+		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
+					  memory_order_relaxed);
+	count(record, purged);
+	mt_publish_record(record);
+	print_profile(record);
+	*out = *record;
 	errno = kept;
 }
 
-void mt_cleanup_note_merged(const struct mt_trim_request *order)
+void mt_cleanup_run_asked(const struct mt_trim_request *request)
+{
+	struct mt_stats_record record;
+
+	mt_cleanup_run(request, &record);
+	mt_components_cleaned(&record, false);
+	asked_ended_ns = mt_os_now_ns();
+}
+
+uint64_t mt_cleanup_asked_next_ns(void)
+{
+	return asked_ended_ns ? asked_ended_ns + ASKED_PAUSE_NS : 0;
+}
+
+bool mt_cleanup_asked_may_run(uint64_t now_ns)
+{
+	return now_ns >= mt_cleanup_asked_next_ns();
+}
+
+void mt_cleanup_note_merged(const struct mt_trim_request *request)
 {
 	struct mt_stats_record record = {
 		.time_ns = mt_os_realtime_ns(),
-		.reason = order->reason,
-		.level = order->level,
-		.round = order->round,
-		.request_seq = order->request_seq,
+		.reason = request->reason,
+		.level = request->level,
+		.round = request->round,
+		.request_seq = request->request_seq,
 		.merged = 1,
 	};
 	const struct mt_stats_snapshot *seen = mt_publish_lock();
@@ -360,9 +254,10 @@ void mt_cleanup_note_merged(const struct mt_trim_request *order)
 void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
 			      uint64_t duration_ns)
 {
-	const struct mt_trim_request order = {.reason = MT_REASON_FRAMEWORK,
-					      .level = MT_LEVEL_HEAVY};
-	struct mt_stats_record record = new_record(&order);
+	const struct mt_trim_request request = {.reason = MT_REASON_FRAMEWORK,
+						.level = MT_LEVEL_HEAVY};
+	struct mt_stats_record record = new_record(&request);
+	struct mt_stats_snapshot *figures;
 
 	finish_record(&record);
 	record.time_ns -= duration_ns; /* it is over */
@@ -372,7 +267,9 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 	record.gpu_state = MT_GPU_DONE;
 	record.frameworks = MT_FRAMEWORK_TORCH;
 	record.result = mt_sat_sub(gpu_before_bytes, gpu_after_bytes) ? 1 : 0;
-	mt_publish_lock()->gpu_framework_count++;
+	figures = mt_publish_lock();
+	figures->gpu_framework_count++;
+	record.live_before_bytes = record.live_after_bytes = figures->heap_live_bytes;
 	mt_publish_unlock();
 	mt_publish_record(&record);
 	print_profile(&record);
@@ -391,7 +288,7 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 
 uint64_t mt_cleanup_program_bytes(void)
 {
-	return atomic_exchange_explicit(&foreign_bytes, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&program_bytes, 0, memory_order_relaxed);
 }
 
 uint64_t mt_cleanup_worker_purge_ns(void)
@@ -401,12 +298,12 @@ uint64_t mt_cleanup_worker_purge_ns(void)
 
 void mt_cleanup_note_program(uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&foreign_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&program_bytes, bytes, memory_order_relaxed);
 }
 
 void mt_cleanup_fork_child(void)
 {
 	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
-	mt_lock_reset(&lock);
-	atomic_store_explicit(&foreign_bytes, 0, memory_order_relaxed);
+	asked_ended_ns = 0;
+	atomic_store_explicit(&program_bytes, 0, memory_order_relaxed);
 }

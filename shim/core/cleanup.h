@@ -1,7 +1,6 @@
-/* core/cleanup.h -- carries a cleanup out and keeps the record of it: Python's gc, then the heap,
- * measured before and after. Any thread that is not inside the allocator may call; one purge at a
- * time (actions lock, held over it; fork does not take it, nor is it held while Python collects).
- */
+/* core/cleanup.h -- runs a cleanup through the components' trim hooks, and keeps its record: memory
+ * before and after, duration, reason. Any thread outside the allocator may call unless a comment
+ * says otherwise. Keeps errno. Takes no lock of its own. */
 #ifndef MT_CORE_CLEANUP_H
 #define MT_CORE_CLEANUP_H
 
@@ -9,53 +8,47 @@
 #include <stdint.h>
 
 #include "core/stats_layout.h"
+#include "core/trim_request.h"
 
-/* Why pressure asked: see the fields of the record. */
-struct mt_trim_pressure {
-	uint32_t sources;
-	enum mt_pressure_level level;
-	uint64_t used_bytes;
-	uint64_t limit_bytes;
-};
+/* Cleans up and fills *out: a record that is numbered and published. */
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out);
 
-struct mt_trim_request {
-	enum mt_reason reason;
-	enum mt_level level;
-	uint64_t round;
-	uint64_t request_seq;
-	bool here;      /* the caller is a thread of the program: gc may run in it */
-	bool flush_gpu; /* GPU caches too, whatever the level */
-	bool made_up;   /* of what a capture made an earlier one leave out */
-	struct mt_trim_pressure pressure;
-};
+/* ---- cleanups that somebody asked for: one a second. Worker thread. ---- */
 
-/* Cleans up, fills *out (numbered and published). */
-void mt_cleanup_run(const struct mt_trim_request *order, struct mt_stats_record *out);
+/* Runs one and tells the components of it (cleaned, not charged). */
+void mt_cleanup_run_asked(const struct mt_trim_request *request);
 
-/* A record of a cleanup that another one stands for, merged into it. It is made of the last
- * published figures and goes to the file with the next record: rounds may end much faster than the
- * process can be looked at. */
-void mt_cleanup_note_merged(const struct mt_trim_request *order);
+/* Whether a second has passed since the last one ended. */
+bool mt_cleanup_asked_may_run(uint64_t now_ns);
 
-/* The record of a release of PyTorch's cache by MT_FRAMEWORK_DECAY_MS. */
+/* When that second is over, in ns of CLOCK_MONOTONIC. */
+uint64_t mt_cleanup_asked_next_ns(void);
+
+/* ---- records ---- */
+
+/* Adds the record of a cleanup that another one stands for. It is made of the last published figures
+ * and goes to the file with the next record: rounds may end faster than the process can be measured.
+ */
+void mt_cleanup_note_merged(const struct mt_trim_request *request);
+
+/* Adds the record of a release of PyTorch's cache by MT_FRAMEWORK_DECAY_MS. */
 void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
 			      uint64_t duration_ns);
 
-/* Merged cleanups, so many of each level, of which no record would be kept for long: they only
- * count. */
+/* Counts merged cleanups of which no record is kept: so many of each level. */
 void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);
 
-/* RSS that cleanups outside the worker have returned since the last call; the governor must know of
- * them. */
+/* ---- what the purge policy must know ---- */
+
+/* Threads of the program have returned memory by themselves (direct reclaim). Any thread. */
+void mt_cleanup_note_program(uint64_t bytes);
+
+/* Bytes that cleanups outside the worker have returned since the last call. */
 uint64_t mt_cleanup_program_bytes(void);
 
-/* CPU time of the worker's own purges since the last call: what they take from the program. The
- * records tell the time that passed, which on a busy machine is mostly other programs' (seen: 230
- * ms for 124 MB under a load of 12 on 2 cores). */
+/* CPU time in ns of the worker's purges since the last call. A record has wall time, which on a busy
+ * machine is mostly other programs'. */
 uint64_t mt_cleanup_worker_purge_ns(void);
-
-/* Direct reclaim has returned so many. Any thread. */
-void mt_cleanup_note_program(uint64_t bytes);
 
 void mt_cleanup_fork_child(void);
 

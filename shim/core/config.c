@@ -9,6 +9,7 @@
 #include "core/config_error.h"
 #include "core/config_option.h"
 #include "core/log.h"
+#include "sys/format.h"
 
 enum { WHEN_start, WHEN_live };
 
@@ -193,6 +194,15 @@ static void apply(struct findings *found, struct mt_config *out)
 							  MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
 }
 
+static void complain_value(const struct mt_refusal *refusal, const struct mt_config *out,
+			   mt_config_complain complain)
+{
+	char standing[MT_TEXT_MAX];
+
+	mt_config_format(out, refusal->option, standing, sizeof(standing));
+	mt_config_error_value(refusal, standing, complain);
+}
+
 /* After everything is applied: only then is it known what is taken instead. */
 static void complain_values(const struct findings *found, const struct mt_config *out,
 			    mt_config_complain complain)
@@ -201,9 +211,9 @@ static void complain_values(const struct findings *found, const struct mt_config
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			mt_config_error_value(&(struct mt_refusal){aliases[i].name, found->alias[i],
-								   aliases[i].option},
-					      out, complain);
+			complain_value(&(struct mt_refusal){aliases[i].name, found->alias[i],
+							    aliases[i].option},
+				       out, complain);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
 
@@ -212,8 +222,8 @@ static void complain_values(const struct findings *found, const struct mt_config
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		mt_config_error_value(&(struct mt_refusal){label, found->own[option], option}, out,
-				      complain);
+		complain_value(&(struct mt_refusal){label, found->own[option], option}, out,
+			       complain);
 	}
 }
 
@@ -259,6 +269,7 @@ void mt_config_read(const char *const *environ_list)
 	mt_launch_env_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	atomic_store_explicit(&live_filled, true, memory_order_release);
+	mt_log_use(&live.log_level, live.log);
 	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)
 		mt_log(MT_LOG_WARN, "%s", complaints.lines[i]);
 	if (complaints.count > COMPLAINTS_MAX)

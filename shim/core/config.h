@@ -11,31 +11,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "core/options.def"
-
-#define MT_TEXT_MAX 256 /* bytes of a text setting, with its NUL */
-
-enum mt_option {
-#define X(name, kind, dflt, min, max, words, when, help) MT_OPTION_##name,
-	MT_OPTIONS(X) MT_OPTION_COUNT
-#undef X
-};
-
-enum mt_round_mode { MT_ROUND_TIMER, MT_ROUND_MARK, MT_ROUND_SIGNAL, MT_ROUND_AUTO };
-enum mt_allocator_choice { MT_ALLOCATOR_AUTO, MT_ALLOCATOR_JEMALLOC, MT_ALLOCATOR_SYSTEM };
-enum mt_switch_choice { MT_SWITCH_AUTO, MT_SWITCH_ON, MT_SWITCH_OFF };
-enum mt_cuda_choice { MT_CUDA_AUTO, MT_CUDA_POOL, MT_CUDA_ACCOUNT, MT_CUDA_OFF };
-enum mt_prof_choice { MT_PROF_NONE, MT_PROF_READY, MT_PROF_OFF, MT_PROF_ON };
-enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
-
-/* Where a value came from; alias carries the index of the alias in MT_ALIASES. */
-enum mt_origin {
-	MT_ORIGIN_DEFAULT,
-	MT_ORIGIN_PRESET,
-	MT_ORIGIN_ALIAS,
-	MT_ORIGIN_ENVIRONMENT,
-	MT_ORIGIN_SET
-};
+#include "core/option.h"
 
 #define MT_FIELD_bool    uint64_t
 #define MT_FIELD_u64     uint64_t
@@ -55,11 +31,6 @@ struct mt_config {
 	/* index into MT_ALIASES where origin is MT_ORIGIN_ALIAS */
 	uint8_t origin_alias[MT_OPTION_COUNT];
 };
-
-#define MT_COUNT_AUTO UINT64_MAX /* "auto" of a count */
-
-#define mt_round_mode_of(round)    ((enum mt_round_mode)((round)&0xff))
-#define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
 /* Who numbers the processes of a job, the most particular first: torchrun numbers what it starts
  * below a task of SLURM's, and so does mpirun within an allocation, whose processes all inherit the
@@ -85,10 +56,6 @@ struct mt_launch_env {
 	/* the variable that says so: the first of MT_RANK_VARIABLES that holds a number */
 	char rank_source[32];
 };
-
-/* Called for each complaint while parsing, with one line without newline, e.g.
- * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
-typedef void (*mt_config_complain)(const char *line);
 
 /* The one live copy. Defaults until mt_config_read has run. */
 const struct mt_config *mt_config(void);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/config_option.h"
-#include "core/log.h"
+#include "sys/format.h"
 
 #define SHOWN_MAX    60 /* bytes of a name or value that are repeated to the user */
 #define NAME_MAX_LEN 40 /* no setting is longer: what is, resembles none */
@@ -68,18 +68,16 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 	}
 }
 
-MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config,
+MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const char *standing,
 				   mt_config_complain complain)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
 	char wanted[128];
-	char standing[MT_TEXT_MAX];
 	char taken[SHOWN_MAX + 4];
 
 	quote(refusal->value, strlen(refusal->value), shown);
 	describe(mt_config_row(refusal->option), wanted, sizeof(wanted));
-	mt_config_format(config, refusal->option, standing, sizeof(standing));
 	quote(standing, strlen(standing), taken);
 	(void)mt_format(line, sizeof(line), "%s=%s: %snot %s; %s is taken", refusal->label, shown,
 			*refusal->value == '\0' ? "empty, " : "", wanted,

@@ -4,7 +4,9 @@
 #ifndef MT_CORE_CONFIG_ERROR_H
 #define MT_CORE_CONFIG_ERROR_H
 
-#include "core/config.h"
+#include <stddef.h>
+
+#include "core/option.h"
 
 #define MT_CONFIG_ERROR_MAX 384 /* bytes of a line, with its NUL */
 
@@ -14,8 +16,9 @@ struct mt_refusal {
 	enum mt_option option;
 };
 
-/* "NAME=VALUE: not a whole number from 0 to 9; 3 is taken", where 3 is what stands in *config. */
-void mt_config_error_value(const struct mt_refusal *refusal, const struct mt_config *config,
+/* "NAME=VALUE: not a whole number from 0 to 9; 3 is taken", where 3 is `standing`: the value that
+ * stays, as a user would write it. */
+void mt_config_error_value(const struct mt_refusal *refusal, const char *standing,
 			   mt_config_complain complain);
 
 /* "MT_X: no such setting", with the nearest one where there is one. name is length bytes long and

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "sys/attr.h"
-#include "core/config.h"
+#include "core/option.h"
 
 enum mt_kind {
 	MT_KIND_bool,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "sys/format.h"
 
 /* odd ones are true */
 static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};

@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "core/cgroup_path.h"
+#include "sys/format.h"
 
 #define COUNT_NS (60 * MT_NS_PER_S)
 #define CPUS_MAX 8192 /* as many as a kernel is built for */

@@ -12,7 +12,7 @@
 #include "sys/attr.h"
 #include "sys/elf.h"
 #include "sys/symbol.h"
-#include "core/init.h"
+#include "core/state.h"
 #include "core/files.h"
 
 #define ENDS(X) X(_exit) X(_Exit) X(quick_exit)
@@ -47,7 +47,7 @@ static _Noreturn void leave(enum end end, int status)
 {
 	end_fn next = atomic_load_explicit(&next_ends[end], memory_order_relaxed);
 
-	if (mt_init_is_on() && mt_init_is_own_process())
+	if (mt_state_is_on() && mt_state_is_own_process())
 		mt_files_abandon();
 	if (!next)
 		next = (end_fn)(uintptr_t)mt_elf_libc_function(names[end]);

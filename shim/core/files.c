@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "core/stats_layout.h"
+#include "sys/format.h"
 
 /* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
 extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));

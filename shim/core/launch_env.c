@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 static const char *const rank_variables[] = {
 #define X(name) #name,

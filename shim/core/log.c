@@ -1,5 +1,3 @@
-/* log.c -- the shim's own lines, and a formatter that neither allocates nor asks the locale. See
- * log.h. */
 #include "sys/raw_syscall.h"
 #include "core/log.h"
 
@@ -18,178 +16,14 @@
 #include <unistd.h>
 
 #include "core/log_stderr.h"
+#include "sys/format.h"
 #include "sys/os.h"
 #include "sys/path_walk.h"
 
 #define LINE_BYTES          1000u /* of a line, with its newline */
 #define KERNEL_SIGSET_BYTES 8u
-
-struct sink {
-	char *out;
-	size_t room; /* without the NUL */
-	size_t length;
-	bool is_cut;
-};
-
-struct arguments {
-	va_list list; /* in a struct: a va_list that is an array cannot be handed down by address */
-};
-
-enum size { SIZE_INT, SIZE_LONG, SIZE_LONG_LONG, SIZE_SIZE };
-
-static void put(struct sink *sink, const char *text, size_t length)
-{
-	size_t left = sink->room - sink->length;
-
-	if (length > left) {
-		length = left;
-		sink->is_cut = true;
-	}
-	memcpy(sink->out + sink->length, text, length);
-	sink->length += length;
-}
-
-static void put_number(struct sink *sink, uint64_t value, unsigned base, bool is_negative)
-{
-	char digits[24];
-	size_t at = sizeof(digits);
-
-	do {
-		digits[--at] = "0123456789abcdef"[value % base];
-		value /= base;
-	} while (value != 0);
-	if (is_negative)
-		digits[--at] = '-';
-	put(sink, digits + at, sizeof(digits) - at);
-}
-
-static uint64_t take_unsigned(struct arguments *arguments, enum size size)
-{
-	switch (size) {
-	case SIZE_LONG:
-		return va_arg(arguments->list, unsigned long);
-	case SIZE_LONG_LONG:
-		return va_arg(arguments->list, unsigned long long);
-	case SIZE_SIZE:
-		return va_arg(arguments->list, size_t);
-	case SIZE_INT:
-		break;
-	}
-	return va_arg(arguments->list, unsigned);
-}
-
-static int64_t take_signed(struct arguments *arguments, enum size size)
-{
-	switch (size) {
-	case SIZE_LONG:
-		return va_arg(arguments->list, long);
-	case SIZE_LONG_LONG:
-		return va_arg(arguments->list, long long);
-	case SIZE_SIZE:
-		return va_arg(arguments->list, ssize_t);
-	case SIZE_INT:
-		break;
-	}
-	return va_arg(arguments->list, int);
-}
-
-static enum size read_size(const char **format)
-{
-	if (**format == 'z') {
-		++*format;
-		return SIZE_SIZE;
-	}
-	if (**format != 'l')
-		return SIZE_INT;
-	if (*++*format != 'l')
-		return SIZE_LONG;
-	++*format;
-	return SIZE_LONG_LONG;
-}
-
-static void put_text(struct sink *sink, const char *text, size_t most)
-{
-	if (text == NULL)
-		text = "(null)";
-	put(sink, text, strnlen(text, most));
-}
-
-/* One conversion, *format behind its %. False, with nothing taken or put, when it is not one of
- * ours. */
-static bool put_conversion(struct sink *sink, const char **format, struct arguments *arguments)
-{
-	const char *at = *format;
-	bool has_precision = at[0] == '.' && at[1] == '*';
-	enum size size;
-	size_t most = SIZE_MAX;
-	int64_t number;
-	char one;
-
-	at += has_precision ? 2 : 0;
-	size = read_size(&at);
-	if (*at == '\0' || strchr("sduxc%", *at) == NULL || (*at != 's' && has_precision))
-		return false;
-	if (has_precision) {
-		number = va_arg(arguments->list, int);
-		/* negative: as if there were none, as for printf */
-		most = number < 0 ? SIZE_MAX : (size_t)number;
-	}
-	switch (*at) {
-	case 's':
-		put_text(sink, va_arg(arguments->list, const char *), most);
-		break;
-	case 'd':
-		number = take_signed(arguments, size);
-		put_number(sink, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10,
-			   number < 0);
-		break;
-	case 'u':
-	case 'x':
-		put_number(sink, take_unsigned(arguments, size), *at == 'u' ? 10 : 16, false);
-		break;
-	case 'c':
-		one = (char)va_arg(arguments->list, int);
-		put(sink, &one, 1);
-		break;
-	default:
-		put(sink, "%", 1);
-	}
-	*format = at + 1;
-	return true;
-}
-
-static void put_format(struct sink *sink, const char *format, struct arguments *arguments)
-{
-	while (*format != '\0') {
-		size_t plain = strcspn(format, "%");
-
-		put(sink, format, plain);
-		format += plain;
-		if (*format == '\0')
-			break;
-		format++;
-		if (!put_conversion(sink, &format, arguments)) {
-			/* What it would take from the list is unknown, so nothing after it can be
-			 * printed either. */
-			put(sink, format - 1, strlen(format - 1));
-			break;
-		}
-	}
-}
-
-size_t mt_format(char *out, size_t out_bytes, const char *format, ...)
-{
-	struct sink sink = {.out = out, .room = out_bytes - 1};
-	struct arguments arguments;
-
-	if (out_bytes == 0)
-		return 0;
-	va_start(arguments.list, format);
-	put_format(&sink, format, &arguments);
-	va_end(arguments.list);
-	out[sink.length] = '\0';
-	return sink.length;
-}
+#define PATH_BYTES          256u /* of MT_LOG */
+#define NUMBER_BYTES        16u  /* of a process id, with its NUL */
 
 /* Keeps a line one line, and from steering a terminal: control characters, also the C1 set as UTF-8
  * (C2 80..9F). */
@@ -272,22 +106,24 @@ static int open_file(const char *pattern, int pid)
 	/* Not blocking: a FIFO without a reader would stop the program in open. */
 	const int flags =
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	char path[4 * MT_TEXT_MAX]; /* with room for what links say */
-	struct sink sink = {.out = path, .room = 2 * MT_TEXT_MAX - 1};
+	char path[4 * PATH_BYTES]; /* with room for what links say */
+	size_t length = 0;
 
 	if (*pattern == '\0')
 		return -1;
-	while (*pattern != '\0') {
-		if (pattern[0] == '%' && pattern[1] == 'p') {
-			put_number(&sink, (uint64_t)pid, 10, false);
-			pattern += 2;
+	errno = ENAMETOOLONG;
+	for (const char *at = pattern; *at != '\0'; at++) {
+		if (length + NUMBER_BYTES > 2 * PATH_BYTES)
+			return -1;
+		if (at[0] == '%' && at[1] == 'p') {
+			length += mt_format(path + length, NUMBER_BYTES, "%d", pid);
+			at++;
 		} else {
-			put(&sink, pattern++, 1);
+			path[length++] = *at;
 		}
 	}
-	path[sink.length] = '\0';
-	errno = ENAMETOOLONG;
-	return sink.is_cut ? -1 : open_walked(path, sizeof(path), flags);
+	path[length] = '\0';
+	return open_walked(path, sizeof(path), flags);
 }
 
 /* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a
@@ -370,55 +206,64 @@ static void tell_unopened(const char *pattern, int pid, int reason)
 }
 
 /* Apart from mt_log, so that a line below the level costs no stack. */
-MT_COLD static void log_line(const char *word, const char *format, struct arguments *arguments)
+static const uint64_t default_level = MT_LOG_WARN;
+static const uint64_t *wanted_level = &default_level;
+static const char *pattern = "";
+
+void mt_log_use(const uint64_t *level, const char *file_pattern)
+{
+	wanted_level = level;
+	pattern = file_pattern;
+}
+
+MT_COLD static void log_line(const char *word, const char *format, va_list list)
 {
 	char line[LINE_BYTES];
-	struct sink sink = {.out = line, .room = sizeof(line) - 1};
-	const char *pattern = mt_config()->log;
 	int pid = mt_os_getpid();
+	bool is_cut;
+	size_t length;
 	int file;
 
-	sink.length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
-	put_format(&sink, format, arguments);
-	if (sink.is_cut)
-		sink.length = mark_cut(line, sink.length);
-	scrub(line, sink.length);
-	line[sink.length++] = '\n';
+	length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
+	length += mt_format_list(line + length, sizeof(line) - length, format, list, &is_cut);
+	if (is_cut)
+		length = mark_cut(line, length);
+	scrub(line, length);
+	line[length++] = '\n';
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
 		tell_unopened(pattern, pid, errno);
 	if (file < 0) {
-		write_to_stderr(line, sink.length);
+		write_to_stderr(line, length);
 		return;
 	}
-	write_line(file, line, sink.length);
+	write_line(file, line, length);
 	(void)mt_raw_syscall(SYS_close, file);
 }
 
 void mt_log(enum mt_log_level level, const char *format, ...)
 {
 	static const char *const words[] = {"error: ", "warn: ", "info: ", "debug: "};
-	struct arguments arguments;
+	va_list list;
 	int saved_errno = errno;
 
 	/* The worker may be setting it: the old or the new one will do, no ordering. */
-	if (level > MT_LOG_DEBUG ||
-	    level > __atomic_load_n(&mt_config()->log_level, __ATOMIC_RELAXED))
+	if (level > MT_LOG_DEBUG || level > __atomic_load_n(wanted_level, __ATOMIC_RELAXED))
 		return;
-	va_start(arguments.list, format);
-	log_line(words[level], format, &arguments);
-	va_end(arguments.list);
+	va_start(list, format);
+	log_line(words[level], format, list);
+	va_end(list);
 	errno = saved_errno;
 }
 
 void mt_log_plain(const char *format, ...)
 {
-	struct arguments arguments;
+	va_list list;
 	int saved_errno = errno;
 
-	va_start(arguments.list, format);
-	log_line("", format, &arguments);
-	va_end(arguments.list);
+	va_start(list, format);
+	log_line("", format, list);
+	va_end(list);
 	errno = saved_errno;
 }
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "sys/raw_syscall.h"
-#include "core/log.h"
 #include "sys/os.h"
 
 /* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so

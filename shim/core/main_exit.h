@@ -15,14 +15,10 @@
 /* The main thread has ended. Starts a thread: never from inside the allocator. */
 void mt_main_exit_begin(void);
 
-/* Whether nobody is left, by the text of /proc/self/stat and the number of our threads before it
- * was read. */
-bool mt_main_exit_is_last(const char *stat, uint64_t own_threads);
-
-/* For the worker, once the main thread has ended past libc: where no thread of the program's is
- * left it does not return, and the process ends by the exit status or the signal that the main
- * thread has ended by. */
-void mt_main_exit_follow_main(void);
+/* Whether the end of the main thread will be noticed. heap/account.c tells: it owns the key destructor
+ * that sees it. While it is not watched no thread of ours is started. */
+void mt_main_exit_note_watched(bool is_watched);
+bool mt_main_exit_is_watched(void);
 
 /* How many threads of ours the kernel counts in this process. */
 uint64_t mt_main_exit_own_threads(void);

@@ -9,6 +9,7 @@
 #include "core/checksum.h"
 #include "core/files.h"
 #include "core/sweep.h"
+#include "sys/format.h"
 
 /* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)

@@ -4,6 +4,7 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define STATUS_BYTES 4096
 

@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "core/files.h"
+#include "sys/format.h"
 
 #define STEP_S 2 /* between two sweeps of a folder */
 /* of one, after which the rest waits for the next tick */
@@ -195,13 +196,13 @@ static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 	return mt_os_now_ns() - sweep->began_ns < LONGEST_NS;
 }
 
-static void run(int folder)
+static void run(int folder, bool at_once)
 {
 	struct sweep sweep = {.folder = folder,
 			      .began_ns = mt_os_now_ns(),
 			      .now_s = mt_os_realtime_ns() / MT_NS_PER_S};
 	_Alignas(struct entry) char entries[8192];
-	bool goes_on = is_unfinished;
+	bool goes_on = is_unfinished || at_once;
 	long bytes;
 
 	is_unfinished = false;
@@ -217,7 +218,7 @@ void mt_sweep_before_making(int folder)
 {
 	int kept = errno;
 
-	run(folder);
+	run(folder, false);
 	errno = kept;
 }
 
@@ -230,7 +231,19 @@ void mt_sweep_at_tick(uint64_t now_ns)
 		return;
 	next_ns = now_ns + STEP_S * MT_NS_PER_S;
 	if (mt_files_open_made(&folder) == MT_ERR_OK) {
-		run(folder);
+		run(folder, false);
+		mt_os_close(folder);
+	}
+	errno = kept;
+}
+
+void mt_sweep_at_end(bool has_children)
+{
+	int kept = errno;
+	int folder = -1;
+
+	if (mt_files_open_made(&folder) == MT_ERR_OK) {
+		run(folder, has_children);
 		mt_os_close(folder);
 	}
 	errno = kept;

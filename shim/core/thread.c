@@ -222,3 +222,15 @@ void mt_thread_forget(struct mt_thread *thread)
 {
 	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
 }
+
+static MT_TLS bool is_ours;
+
+void mt_thread_mark_ours(void)
+{
+	is_ours = true;
+}
+
+bool mt_thread_is_ours(void)
+{
+	return is_ours;
+}

@@ -32,4 +32,8 @@ void mt_thread_forget(struct mt_thread *thread);
 /* Whether there is address space left for a thread's beginnings. */
 bool mt_thread_has_room(void);
 
+/* The calling thread is one of ours, from now on; and whether it is. */
+void mt_thread_mark_ours(void);
+bool mt_thread_is_ours(void);
+
 #endif

@@ -1,5 +1,5 @@
-/* core/worker.h -- the one thread of the shim: it wakes on the control file or on its tick, looks,
- * decides (policy), acts (actions), and writes the stats file. All signals blocked, small stack. */
+/* core/worker.h -- the worker thread: it sleeps on the control file, answers requests of mtctl, and
+ * runs the components' ticks. All signals blocked, small stack. */
 #ifndef MT_CORE_WORKER_H
 #define MT_CORE_WORKER_H
 
@@ -13,9 +13,6 @@
 bool mt_worker_start(void);
 
 bool mt_worker_is_running(void);
-
-/* The heap has grown: wakes a worker whose tick is stretched. Any thread. */
-void mt_worker_note_growth(void);
 
 /* Ends the thread soon, and lets none be started again in this process. True until it has left the
  * kernel's list, too. Any thread but the worker. */

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
+#include "sys/format.h"
 
 /* ---- which devices ---- */
 

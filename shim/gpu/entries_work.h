@@ -1,5 +1,5 @@
 /* gpu/entries_work.h -- what the wrappers of entry/cuda*.c share. They keep no state and no policy.
- * Each hands its call on as it is where the shim does nothing (mt_init_start_cuda), keeps errno,
+ * Each hands its call on as it is where the shim does nothing (mt_gpu_wake), keeps errno,
  * and hands a NULL output to the driver as it is. No lock of ours is held over a driver call but
  * the capture gate. */
 #ifndef MT_GPU_ENTRIES_WORK_H
@@ -13,7 +13,7 @@
 #include "sys/attr.h"
 #include "gpu/driver.h"
 #include "gpu/entries.h"
-#include "core/init.h"
+#include "gpu/wake.h"
 #include "gpu/pool.h"
 #include "gpu/oom.h"
 
@@ -21,7 +21,7 @@
 static inline bool mt_cuda_is_on(void)
 {
 	int kept_errno = errno;
-	bool is_on = mt_init_start_cuda();
+	bool is_on = mt_gpu_wake();
 
 	errno = kept_errno;
 	return is_on;

@@ -28,6 +28,7 @@
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS, STATE_OFF };
 static _Atomic int state;
+_Atomic bool mt_gpu_is_awake;
 
 static uint64_t next_ns; /* when the pool wants to be looked at again */
 /* one was asked for during a capture: made up for at its end. Order: none needed */
@@ -387,6 +388,7 @@ void mt_gpu_fork_child(void)
 {
 	if (atomic_load_explicit(&state, memory_order_relaxed) != STATE_OFF)
 		atomic_store_explicit(&state, STATE_NONE, memory_order_relaxed);
+	atomic_store_explicit(&mt_gpu_is_awake, false, memory_order_relaxed);
 	mt_driver_fork_child();
 	mt_pool_fork_child();
 	mt_capture_fork_child();

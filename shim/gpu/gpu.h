@@ -1,10 +1,10 @@
 /* gpu/gpu.h -- the device side of the worker: starts the pool with the settings, keeps it ticking,
  * empties it in heavy cleanups, and tells the stats file. Driver calls are made on the thread of
- * gpu_thread.h, or, here, on the calling thread of the program. Built without CUDA (MT_NO_CUDA) all
- * of it is nothing. */
+ * gpu/thread.h, or, here, on the calling thread of the program. */
 #ifndef MT_GPU_H
 #define MT_GPU_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,9 @@
 #include "sys/attr.h"
 #include "core/stats_layout.h"
 
-#ifndef MT_NO_CUDA
+/* Pool and all threads run: gpu/wake.c has nothing left to start. false again in a forked child.
+ * release/acquire with what was started. */
+extern _Atomic bool mt_gpu_is_awake;
 
 /* Starts pool and thread; on a thread of the program, never from inside dlsym. Safe to call again
  * and from several threads. False as long as there is no driver, and for ever where MT_CUDA=off. */
@@ -69,73 +71,4 @@ void mt_gpu_finish_oom(bool at_end);
 
 void mt_gpu_fork_child(void);
 
-#else
-
-static inline bool mt_gpu_start(void)
-{
-	return false;
-}
-static inline bool mt_gpu_is_used(void)
-{
-	return false;
-}
-static inline bool mt_gpu_capturing(void)
-{
-	return false;
-}
-static inline bool mt_gpu_has_context(void)
-{
-	return false;
-}
-static inline uint64_t mt_gpu_used(bool here)
-{
-	(void)here;
-	return 0;
-}
-static inline uint64_t mt_gpu_pinned_bytes(void)
-{
-	return 0;
-}
-static inline uint64_t mt_gpu_live_bytes(void)
-{
-	return 0;
-}
-static inline enum mt_gpu_state mt_gpu_flush(bool here)
-{
-	(void)here;
-	return MT_GPU_NONE;
-}
-static inline uint64_t mt_gpu_tick(uint64_t now_ns)
-{
-	(void)now_ns;
-	return UINT64_MAX;
-}
-static inline void mt_gpu_configure(void)
-{
-}
-static inline void mt_gpu_reset_peak(void)
-{
-}
-static inline void mt_gpu_publish(bool full)
-{
-	(void)full;
-}
-static inline uint32_t mt_gpu_devices(const struct mt_stats_device **out)
-{
-	*out = NULL;
-	return 0;
-}
-static inline enum mt_err mt_gpu_snapshot(void)
-{
-	return MT_ERR_NOT_AVAILABLE;
-}
-static inline void mt_gpu_finish_oom(bool at_end)
-{
-	(void)at_end;
-}
-static inline void mt_gpu_fork_child(void)
-{
-}
-
-#endif
 #endif

@@ -9,7 +9,7 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "gpu/driver.h"
-#include "heap/dlsym.h"
+#include "sys/elf.h"
 #include "gpu/lookup_versions.def"
 
 #pragma GCC visibility push(hidden)
@@ -36,7 +36,7 @@ bool mt_lookup_is_on(void)
 	/* Who asks before our start keeps what it gets: a wrapper, which then looks for itself
 	 * whether it has anything to do. So it comes where another malloc is bound before ours and
 	 * a library's constructor reaches for the driver. */
-	return !mt_init_has_started() || (mt_init_is_on() && mt_config()->cuda != MT_CUDA_OFF);
+	return !mt_state_has_started() || (mt_state_is_on() && mt_config()->cuda != MT_CUDA_OFF);
 }
 
 /* libc's functions are not called here: this is as early as dlsym may be. */
@@ -127,7 +127,7 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = mt_dlsym_ask(handle, name, version);
+	found = mt_elf_ask(handle, name, version);
 	(void)dlclose(handle);
 	return found;
 }
@@ -137,14 +137,15 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller,
 			    int index)
 {
-	void *real = mt_dlsym_ask(handle, name, version);
+	void *real = mt_elf_ask(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
 		real = ask_scope_of(caller, name, version);
 	return real ? mt_lookup_wrapper(real, index) : NULL;
 }
 
-void *mt_lookup_replace(void *handle, const char *name, const char *version, const void *caller)
+void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
+			      const void *caller)
 {
 	int index = mt_lookup_index(name);
 	void *result;

@@ -26,8 +26,9 @@ void *mt_lookup_wrapper(const void *real, int index);
 /* The exported wrapper at a place. */
 void *mt_lookup_entry(int index);
 
-/* The part of mt_dlsym_replace for names that begin with "cu". */
-void *mt_lookup_replace(void *handle, const char *name, const char *version, const void *caller);
+/* For heap/dlsym.c: the answer for names that begin with "cu". */
+void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
+			      const void *caller);
 
 #pragma GCC visibility pop
 

@@ -12,13 +12,14 @@
 #include "sys/os.h"
 #include "gpu/pool.h"
 #include "core/control_file.h"
-#include "python/framework.h"
+#include "core/interpreter.h"
 #include "gpu/thread.h"
 #include "gpu/oom_cause.h"
 #include "gpu/oom_pending.h"
 #include "gpu/devices.h"
 #include "gpu/nvml.h"
 #include "core/publish.h"
+#include "sys/format.h"
 
 /* one full report a minute; a program that tries on and on fills no log */
 #define REPORT_PAUSE_NS (60 * MT_NS_PER_S)
@@ -290,7 +291,7 @@ static void tell(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
 	oom->others_known = others->others_known;
 	oom->others_bytes = others->others_bytes;
 	oom->others_count = others->others_count;
-	oom->framework_idle_bytes = mt_framework_idle_bytes((int)oom->device);
+	oom->framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom->device);
 	mt_oom_judge(oom, mt_config()->frag_gb);
 	print(oom);
 	mt_publish_oom(oom);

@@ -3,6 +3,7 @@
 #include "core/log.h"
 #include "sys/saturating.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define GB_BYTES     (1024 * MT_MIB)
 #define LIVE_PERCENT 80u

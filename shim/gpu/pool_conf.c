@@ -5,6 +5,7 @@
 #include "sys/attr.h"
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define SHOWN_MAX 60
 

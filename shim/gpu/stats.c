@@ -10,6 +10,7 @@
 #include "gpu/thread.h"
 #include "gpu/frameworks.h"
 #include "core/publish.h"
+#include "sys/format.h"
 
 /* What the driver and NVML said at the last look; the worker's. */
 static struct seen {

@@ -9,7 +9,6 @@
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "core/thread.h"
-#include "pressure/direct_reclaim.h"
 
 /* the driver's frames, and its loading of the management library, lie on it */
 #define STACK_BYTES MT_MIB
@@ -46,7 +45,7 @@ void mt_gpu_thread_restore(int mode)
 static void *thread_main(void *unused)
 {
 	(void)unused;
-	mt_reclaim_exempt(); /* the worker may wait for it */
+	mt_thread_mark_ours();
 	(void)prctl(PR_SET_NAME, "mtshim-gpu");
 	for (;;) {
 		uint32_t seen = atomic_load_explicit(&job_state, memory_order_acquire);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/main_exit.h"
 #include "sys/raw_syscall.h"
 #include "sys/libc.h"
 #include "sys/lock.h"
@@ -51,8 +52,6 @@ static bool is_partial_sum_good;          /* there was a full sum, and nobody wa
 static pthread_key_t fold_key;
 static bool has_key;
 static bool started; /* and it counts */
-/* flag, no ordering: who asks is the main thread, or was started by it */
-static _Atomic bool sees_main_end;
 static mt_account_reader reader;
 
 static void (*main_ended)(void);
@@ -214,10 +213,9 @@ static bool remember(struct mt_thread_counters *cell)
 {
 	bool done = pthread_setspecific(fold_key, cell) == 0;
 
-	if (done && !atomic_load_explicit(&sees_main_end, memory_order_relaxed) &&
-	    mt_os_gettid() == mt_os_getpid()) {
+	if (done && !mt_main_exit_is_watched() && mt_os_gettid() == mt_os_getpid()) {
 		cell->is_main = true;
-		atomic_store_explicit(&sees_main_end, true, memory_order_relaxed);
+		mt_main_exit_note_watched(true);
 	}
 	return done;
 }
@@ -226,11 +224,6 @@ void mt_account_know_main(void)
 {
 	if (has_key && mt_thread_counters.rounds == 0 && mt_os_gettid() == mt_os_getpid())
 		(void)remember(&mt_thread_counters);
-}
-
-bool mt_account_sees_main_end(void)
-{
-	return atomic_load_explicit(&sees_main_end, memory_order_relaxed);
 }
 
 void mt_account_thread_born(const void *counters)
@@ -377,7 +370,7 @@ void mt_account_fork_child(void)
 
 	mt_lock_reset(&list_lock);
 	/* Who forks is the main thread of the child. */
-	atomic_store_explicit(&sees_main_end, false, memory_order_relaxed);
+	mt_main_exit_note_watched(false);
 	mt_account_know_main();
 	memcpy(left, lanes, sizeof(left));
 	memset(lanes, 0, sizeof(lanes));

@@ -64,9 +64,6 @@ void mt_account_watch_main(void (*main_ended)(void));
 /* The main thread comes by; nothing on any other. Keeps no errno. */
 void mt_account_know_main(void);
 
-/* False: the main thread may end and nobody would be told. */
-bool mt_account_sees_main_end(void);
-
 /* The calling thread uses the heap for the first time; or again, while it dies. Keeps errno. */
 void mt_account_thread_born(const void *counters);
 

@@ -1,27 +1,34 @@
 #include "heap/allocation_event.h"
 
-#include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 
+#include "core/init.h"
 #include "heap/account.h"
 #include "heap/backend.h"
 #include "sys/attr.h"
-#include "sys/saturating.h"
-#include "heap/entries.h"
-#include "core/init.h"
-#include "core/worker.h"
-#include "pressure/direct_reclaim.h"
+
+static _Atomic(const struct mt_allocation_listener *) given; /* set once; no ordering */
+
+static const struct mt_allocation_listener *listener(void)
+{
+	return atomic_load_explicit(&given, memory_order_relaxed);
+}
+
+void mt_allocation_event_listen(const struct mt_allocation_listener *wanted)
+{
+	atomic_store_explicit(&given, wanted, memory_order_relaxed);
+}
 
 void mt_allocation_event_tell(uint64_t allocated_bytes)
 {
 	uint64_t fresh = allocated_bytes - mt_thread_counters.told_allocated_bytes;
 
 	mt_thread_counters.told_allocated_bytes = allocated_bytes;
-	if (mt_unlikely(mt_reclaim_note(fresh)) && mt_init_is_own_process())
-		mt_reclaim_run(fresh);
+	if (listener() && mt_unlikely(listener()->note(fresh)) && mt_state_is_own_process())
+		listener()->run(fresh);
 }
 
-#ifndef MT_NO_JEMALLOC
 void mt_allocation_event_took(void)
 {
 	uint64_t allocated, freed;
@@ -33,64 +40,12 @@ void mt_allocation_event_took(void)
 
 void mt_allocation_event_freed_large(void)
 {
-	if (mt_init_is_own_process())
-		mt_reclaim_spare();
+	if (listener() && mt_state_is_own_process())
+		listener()->freed_large();
 }
 
-/* ---- forked children ---- */
-
-#define LONGEST_WATCH_BYTES (16 * MT_GROWTH_STEP_BYTES)
-
-/* A child serves its first growth from what it has inherited, and the kernel is asked for nothing:
- * workers of a data loader held 150 MB each with nobody to look after it. So it is watched from its
- * own calls until it has a worker thread. A child that stays small is watched for ever, on all its
- * threads: each adds up its own, and tells the others only now and then. Looks that have found it
- * small come at twice the distance, or a child that churns buffers would do little else. */
-/* of this thread's allocations; 0: it is yet to begin */
-static MT_TLS uint64_t told_bytes;
-/* allocated since the last look, as far as told; counter, no ordering */
-static _Atomic uint64_t watched_bytes;
-static _Atomic uint64_t watch_step_bytes; /* the next look; counter, no ordering */
-
-void mt_allocation_event_watch_child(void)
+void mt_allocation_event_purged(void)
 {
-	if (mt_backend()->counting != MT_COUNTING_OWN)
-		return;
-	told_bytes = 0;
-	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch_step_bytes, MT_GROWTH_STEP_BYTES, memory_order_relaxed);
-	mt_heap_watch(true);
+	if (listener())
+		listener()->purged();
 }
-
-/* True once in so many bytes: who takes them looks. */
-static bool watch_is_due(void)
-{
-	uint64_t step = atomic_load_explicit(&watch_step_bytes, memory_order_relaxed);
-	uint64_t allocated;
-	uint64_t freed;
-	uint64_t fresh;
-
-	if (!mt_thread_counters.counters ||
-	    !mt_jemalloc_counters(mt_thread_counters.counters, &allocated, &freed))
-		return false;
-	fresh = told_bytes ? mt_sat_sub(allocated, told_bytes) : 0;
-	told_bytes = allocated;
-	if (atomic_fetch_add_explicit(&watched_bytes, fresh, memory_order_relaxed) + fresh < step)
-		return false;
-	atomic_store_explicit(&watched_bytes, 0, memory_order_relaxed);
-	if (step < LONGEST_WATCH_BYTES)
-		atomic_store_explicit(&watch_step_bytes, step * 2, memory_order_relaxed);
-	return true;
-}
-
-MT_COLD void mt_allocation_event_watched(void)
-{
-	int kept = errno;
-
-	if (watch_is_due())
-		mt_init_note_growth();
-	if (mt_worker_is_running())
-		mt_heap_watch(false);
-	errno = kept;
-}
-#endif

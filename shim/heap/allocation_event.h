@@ -1,28 +1,34 @@
-/* heap/allocation_event.h -- the program's allocation events: each thread, from inside malloc once
- * its block is made, every MB that it allocates over jemalloc and every 4 MB over glibc, looks
- * whether the process is near a limit (pressure/direct_reclaim.h). Cheap where no limit is known: a
- * counter and a subtraction. May return free memory, with none of the allocator's locks held and
- * none of ours. Keeps errno. */
+/* heap/allocation_event.h -- allocation events of the program: every MB that a thread allocates over
+ * jemalloc and every 4 MB over glibc, from inside malloc once its block is made. pressure/ listens: it
+ * compares the heap with the limit. Without a listener an event costs one load. Keeps errno. */
 #ifndef MT_HEAP_ALLOCATION_EVENT_H
 #define MT_HEAP_ALLOCATION_EVENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Where the allocator counts (jemalloc). */
-void mt_allocation_event_took(void);
+struct mt_allocation_listener {
+	/* The calling thread has allocated so many bytes since its last event. True: run is due. */
+	bool (*note)(uint64_t fresh_bytes);
+	/* Takes its time; none of the allocator's locks is held and none of ours. */
+	void (*run)(uint64_t fresh_bytes);
+	/* The calling thread has freed a block of 32 MB or more. */
+	void (*freed_large)(void);
+	/* A cleanup has returned free memory. */
+	void (*purged)(void);
+};
 
-/* The calling thread has freed a block of 32 MB or more (jemalloc). */
+/* Once, before the process has a second thread of ours. listener: never freed. */
+void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
+
+/* Over jemalloc: the calling thread has allocated a MB more; it has freed a block of 32 MB or more. */
+void mt_allocation_event_took(void);
 void mt_allocation_event_freed_large(void);
 
-/* Where we count. What the calling thread has ever allocated. */
+/* Over glibc: what the calling thread has ever allocated, in bytes. */
 void mt_allocation_event_tell(uint64_t allocated_bytes);
 
-/* In a forked child, over jemalloc: its threads' calls are watched until it has a worker thread. */
-void mt_allocation_event_watch_child(void);
-
-/* Every so many allocations of a thread of such a child: starts the worker thread when its threads
- * have allocated as much as makes a program look at itself. Called by the thread that allocated,
- * after the allocator has returned. Keeps errno. */
-void mt_allocation_event_watched(void);
+/* A cleanup has purged the heap. Any thread. */
+void mt_allocation_event_purged(void);
 
 #endif

@@ -169,6 +169,9 @@ void mt_bootstrap_take_back(void *block);
 /* The next allocator in line, uncounted: MT_ENABLE=0, and the base of the system backend. */
 const struct mt_heap_ops *mt_system_plain_ops(void);
 
+/* Whether the library was built with the embedded jemalloc. */
+extern const bool mt_jemalloc_is_built;
+
 /* The two backends there are. */
 const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
 					     const struct mt_backend_hooks *hooks, char *out_conf,

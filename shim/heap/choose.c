@@ -4,10 +4,11 @@
 #include <string.h>
 
 #include "heap/backend.h"
-#include "compat/mlockall.h"
+#include "heap/mlockall.h"
 #include "sys/elf.h"
 #include "core/log.h"
 #include "sys/symbol.h"
+#include "sys/format.h"
 
 static const struct mt_backend *chosen;
 static struct mt_backend_identity identity;
@@ -82,7 +83,6 @@ static void identify(const void *bound, const char *how)
 	mt_format(identity.evidence, sizeof(identity.evidence), "%s is in %s", how, info.dli_fname);
 }
 
-#ifndef MT_NO_JEMALLOC
 /* By the file that owns it: tcmalloc and mimalloc bring a __libc_malloc of their own, so an address
  * proves nothing. */
 static bool libc_is_next(void)
@@ -97,7 +97,6 @@ static bool wants_embedded(const struct mt_config *config)
 	return config->allocator == MT_ALLOCATOR_JEMALLOC ||
 	       (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() && !mt_memlock_is_tight());
 }
-#endif
 
 static void identify_shadow(void)
 {
@@ -130,8 +129,7 @@ const struct mt_backend *mt_backend_fall_back(const struct mt_config *config)
 const struct mt_backend *mt_backend_choose(const struct mt_config *config,
 					   const struct mt_backend_hooks *hooks)
 {
-#ifndef MT_NO_JEMALLOC
-	if (!hooks->shadowed && wants_embedded(config)) {
+	if (!hooks->shadowed && mt_jemalloc_is_built && wants_embedded(config)) {
 		mt_format(identity.allocator, sizeof(identity.allocator), "jemalloc");
 		mt_format(identity.mode, sizeof(identity.mode), "jemalloc");
 		mt_format(identity.evidence, sizeof(identity.evidence),
@@ -140,10 +138,8 @@ const struct mt_backend *mt_backend_choose(const struct mt_config *config,
 		chosen = mt_jemalloc_backend(config, hooks, identity.conf, sizeof(identity.conf));
 		return chosen;
 	}
-#else
-	if (config->allocator == MT_ALLOCATOR_JEMALLOC)
+	if (!mt_jemalloc_is_built && config->allocator == MT_ALLOCATOR_JEMALLOC)
 		mt_log(MT_LOG_WARN, "MT_ALLOCATOR=jemalloc: built without it; the next allocator "
 				    "in line is taken");
-#endif
 	return choose_system(config, hooks->shadowed);
 }

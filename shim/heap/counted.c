@@ -10,6 +10,7 @@
 #include "heap/glibc.h"
 #include "heap/allocation_event.h"
 #include "heap/entries.h"
+#include "heap/growth.h"
 #include "core/init.h"
 
 /* A copy: one load finds the function. Over glibc these are glibc's own. */
@@ -28,7 +29,7 @@ static MT_COLD void *look(void *block)
 
 	mt_thread_counters.look_bytes = mt_thread_counters.allocated_bytes + MT_GROWTH_STEP_BYTES;
 	mt_account_thread_born(NULL);
-	mt_init_note_growth();
+	mt_growth_note();
 	mt_allocation_event_tell(mt_thread_counters.allocated_bytes);
 	errno = kept;
 	return block;
@@ -159,7 +160,7 @@ static MT_COLD void look_uncounted(struct mt_thread_counters *cell)
 	int kept = errno;
 
 	cell->look_bytes = cell->allocated_bytes + MT_GROWTH_STEP_BYTES;
-	mt_init_note_growth();
+	mt_growth_note();
 	errno = kept;
 }
 

@@ -9,7 +9,6 @@
 
 #include "sys/attr.h"
 #include "sys/elf.h"
-#include "gpu/lookup.h"
 
 #pragma GCC visibility push(hidden)
 #include "heap/entries.h"
@@ -77,16 +76,6 @@ static bool is_relocated(void)
 	return self == own_code;
 }
 
-void *mt_dlsym_ask(void *handle, const char *name, const char *version)
-{
-	mt_dlsym_fn by_name = mt_elf_dlsym();
-	mt_dlvsym_fn by_version = mt_elf_dlvsym();
-
-	if (version)
-		return by_version ? by_version(handle, name, version) : NULL;
-	return by_name ? by_name(handle, name) : NULL;
-}
-
 /* Only what is libc's own: another allocator's name, and that of another libc (dlmopen), stay what
  * they are. */
 static MT_COLD void *replace_heap(void *handle, const char *name, const char *version)
@@ -98,17 +87,16 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 	if (!own || !is_relocated())
 		return NULL;
 	kept = errno;
-	real = mt_init_uses_jemalloc() ? mt_dlsym_ask(handle, name, version) : NULL;
+	real = mt_init_uses_jemalloc() ? mt_elf_ask(handle, name, version) : NULL;
 	errno = kept;
 	return real && mt_elf_is_libcs(name, real) ? (void *)(uintptr_t)own : NULL;
 }
 
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)
 {
-#ifndef MT_NO_CUDA
 	if (name[0] == 'c' && name[1] == 'u')
-		return mt_lookup_replace(handle, name, version, caller);
-#endif
-	(void)caller;
+		return mt_dlsym_replace_driver
+			       ? mt_dlsym_replace_driver(handle, name, version, caller)
+			       : NULL;
 	return may_be_heap(name) ? replace_heap(handle, name, version) : NULL;
 }

@@ -13,8 +13,9 @@
  * heap family starts the heap, as a call of malloc at that moment would. */
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller);
 
-/* The real dlsym (version NULL) or dlvsym, asked by us. */
-void *mt_dlsym_ask(void *handle, const char *name, const char *version);
+/* gpu/lookup.c has it, where gpu/ is built: the answer for names that begin with "cu". */
+__attribute__((weak)) void *mt_dlsym_replace_driver(void *handle, const char *name,
+						    const char *version, const void *caller);
 
 #pragma GCC visibility pop
 

@@ -1,5 +1,5 @@
-/* heap/entries.h -- how the exported heap family is served; set by core/init.c, read by
- * heap/entries.c at each call. */
+/* heap/entries.h -- how the exported heap family is served; set by
+ * heap/heap.c, read by heap/entries.c at each call. */
 #ifndef MT_HEAP_ENTRIES_H
 #define MT_HEAP_ENTRIES_H
 
@@ -15,6 +15,9 @@ const struct mt_heap_ops *mt_late_free_ops(const struct mt_heap_ops *ops);
  * bootstrap arena was used. */
 void mt_heap_serve(const struct mt_heap_ops *ops);
 
+/* The same for the functions that make blocks alone. Any thread. */
+void mt_heap_serve_makers(const struct mt_heap_ops *ops);
+
 /* Serves them from the embedded jemalloc, by a direct jump unless it has just begun or grown. */
 void mt_heap_serve_jemalloc(void);
 
@@ -23,7 +26,7 @@ void mt_heap_serve_jemalloc(void);
 void mt_heap_note_growth(void);
 
 /* Over the embedded jemalloc: until it is switched off, every maker comes by the cold path and each
- * 512th of a thread asks mt_allocation_event_watched. Some 10 instructions a call more. Any thread.
+ * 512th of a thread asks mt_jemalloc_watched. Some 10 instructions a call more. Any thread.
  */
 void mt_heap_watch(bool on);
 

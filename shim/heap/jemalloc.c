@@ -2,6 +2,7 @@
  * the few calls of it that come to us instead of to libc (jemalloc.mk renames them to mt_je_...).
  */
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -42,6 +43,8 @@ long mt_je_syscall(long number, long a, long b, long c, long d, long e);
 int mt_je_pthread_cond_init(pthread_cond_t *condition, const pthread_condattr_t *attributes);
 int mt_je_pthread_mutex_lock(pthread_mutex_t *mutex);
 pid_t mt_je_getpid(void);
+
+const bool mt_jemalloc_is_built = true;
 
 static const struct mt_backend_hooks *hooks;
 static const char *conf;

@@ -1,6 +1,4 @@
-/* heap/jemalloc.h -- the embedded jemalloc's own names, as renamed by jemalloc.mk, and the members
- * of the heap family that it lacks under the same prefix. For heap/entries.c, which jumps to them
- * directly, and jemalloc.c. */
+/* heap/jemalloc.h -- the embedded jemalloc beyond the table of heap/backend.h. */
 #ifndef MT_HEAP_JEMALLOC_H
 #define MT_HEAP_JEMALLOC_H
 
@@ -8,20 +6,6 @@
 #include <stddef.h>
 
 #include "heap/backend.h"
-#include "heap/heap_entries.def"
-
-#define X(type, name, params, args) type je_##name params;
-MT_HEAP_MAKERS(X)
-MT_HEAP_KEEPERS(X)
-#undef X
-
-extern void (*je_malloc_message)(void *argument, const char *text);
-size_t je_xallocx(void *ptr, size_t size, size_t extra, int flags);
-int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
-int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);
-int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
-		    size_t new_bytes);
-unsigned int mt_jemalloc_arenas_count(void);
 
 /* The first allocation of all. False: it was refused, and jemalloc, which begins but once, is no
  * allocator here. */
@@ -42,8 +26,5 @@ bool mt_jemalloc_find_unwinder(void);
 void mt_jemalloc_prof_close_gate(void);
 void mt_jemalloc_prof_open_gate(void);
 void mt_jemalloc_prof_open_gate_in_child(void);
-
-void je_malloc_stats_print(void (*write)(void *, const char *), void *argument,
-			   const char *options);
 
 #endif

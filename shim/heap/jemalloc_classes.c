@@ -1,5 +1,6 @@
 /* heap/jemalloc_classes.c -- how many blocks of each size are live, by jemalloc's own count. */
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 
 #include <string.h>
 

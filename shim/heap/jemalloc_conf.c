@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "sys/format.h"
 
 /* No decay: jemalloc's own purging runs on the program's threads and forgets that re-dirtied pages
  * are in use (16.9 s where this takes 1.8 s on malloc_large); the worker purges by policy instead.

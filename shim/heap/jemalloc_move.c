@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "heap/jemalloc_pages.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"

@@ -2,7 +2,7 @@
 
 #include <stdatomic.h>
 
-#include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define LINE_BYTES 160
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "heap/backend.h"
-#include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 #include "sys/raw_syscall.h"
 #include "sys/symbol.h"
@@ -29,27 +29,23 @@ MT_HEAP_OWN(malloc_trim)
 /* 1 only when pages really went back, whatever the allocator behind it claims. */
 MT_EXPORT int malloc_trim(size_t pad)
 {
-	const struct mt_trim_request order = {
+	const struct mt_trim_request request = {
 		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
 	struct mt_stats_record record;
 	int (*next)(size_t);
 
 	mt_init_start_heap();
-	if (!mt_init_is_on()) {
+	if (!mt_state_is_on()) {
 		*(void **)(void *)&next = mt_symbol(RTLD_NEXT, "malloc_trim");
 		return next ? next(pad) : 0;
 	}
-	mt_cleanup_run(&order, &record);
+	mt_cleanup_run(&request, &record);
 	return record.result == 1;
 }
 
-#ifdef MT_NO_JEMALLOC
-#define EMBEDDED(call) (void)0
-#else
 #define EMBEDDED(call)                                                                             \
 	if (mt_init_uses_jemalloc())                                                               \
 	return call
-#endif
 
 MT_EXPORT int mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
 {
@@ -79,14 +75,12 @@ MT_EXPORT int mallctlbymib(const size_t *mib, size_t mib_length, void *old, size
 	return next ? next(mib, mib_length, old, old_bytes, new, new_bytes) : ENOENT;
 }
 
-#ifndef MT_NO_JEMALLOC
 /* The program itself asks, so descriptor 2 is what the program takes for stderr. */
 static void write_to_programs_stderr(void *unused, const char *text)
 {
 	(void)unused;
 	(void)mt_raw_syscall(SYS_write, STDERR_FILENO, text, strlen(text));
 }
-#endif
 
 MT_EXPORT void malloc_stats_print(void (*write)(void *, const char *), void *argument,
 				  const char *options)

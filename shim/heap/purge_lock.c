@@ -1,5 +1,6 @@
 #include "heap/purge_lock.h"
 
+#include "core/shared_pages.h"
 #include "sys/lock.h"
 #include "sys/os.h"
 
@@ -12,20 +13,7 @@ static struct mt_lock lock = MT_LOCK(purge);
  * id by the kernel. acquire: who sees it goes on to change the heap. */
 static _Atomic pid_t copied = 1;
 
-/* Counters; no ordering but the lock's: a fork counts before it takes the lock, and who trims looks
- * with the lock held. */
-static _Atomic uint32_t forks;
-static _Atomic uint32_t allowed_at;
-
-void mt_purge_note_fork(void)
-{
-	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
-}
-
-uint32_t mt_purge_forks(void)
-{
-	return atomic_load_explicit(&forks, memory_order_relaxed);
-}
+static _Atomic uint32_t allowed_at; /* a count of forks; no ordering but the lock's */
 
 void mt_purge_allow_trim(uint32_t at)
 {
@@ -34,7 +22,7 @@ void mt_purge_allow_trim(uint32_t at)
 
 bool mt_purge_may_trim(void)
 {
-	return mt_purge_forks() == atomic_load_explicit(&allowed_at, memory_order_relaxed);
+	return mt_shared_pages_forks() == atomic_load_explicit(&allowed_at, memory_order_relaxed);
 }
 
 static bool is_copying(void)

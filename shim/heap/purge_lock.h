@@ -36,13 +36,8 @@ void mt_purge_forget(void);
 /* ---- glibc's trim writes to free blocks first, and so copies pages that are shared with forked
  * processes ---- */
 
-/* Counts forks of this process, its own birth by one included: before and after each, so that a
- * look at shared pages that a fork has overtaken is known. Async-signal-safe. */
-void mt_purge_note_fork(void);
-uint32_t mt_purge_forks(void);
-
-/* At that count a trim was found to copy nothing. Under the purge lock: whether that still holds;
- * true where there was no fork. */
+/* At that count of forks (mt_shared_pages_forks) a trim was found to copy nothing. Under the purge
+ * lock: whether that still holds; true where there was no fork. */
 void mt_purge_allow_trim(uint32_t forks);
 bool mt_purge_may_trim(void);
 

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "core/cgroup_path.h"
+#include "sys/format.h"
 
 #define GROUPS_MAX 16                 /* nested ones; those above are left out */
 #define FIND_NS    (60 * MT_NS_PER_S) /* a process is rarely moved */

@@ -12,8 +12,9 @@
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"
-#include "python/python.h"
-#include "heap/shared_pages.h"
+#include "core/interpreter.h"
+#include "core/thread.h"
+#include "heap/trim.h"
 #include "pressure/unsampled.h"
 
 #define STEP_BYTES  ((int64_t)MT_MIB)
@@ -50,7 +51,6 @@ static _Atomic uint64_t runs_ns;
 /* when Python may be asked again while the limit stays near; no ordering */
 static _Atomic uint64_t collect_ns;
 static struct mt_headroom headroom; /* the worker's */
-static MT_TLS bool is_exempt;
 
 static struct mt_ceiling read_ceiling(void)
 {
@@ -191,7 +191,7 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_headroom_l
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_heap_size after;
 
-	if (mt_shared_pages_purge_copies(false) ||
+	if (mt_heap_purge_copies(false) ||
 	    mt_backend()->reclaim(keep_bytes, patience) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
@@ -215,7 +215,7 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_he
 		return;
 	if (atomic_compare_exchange_strong_explicit(&collect_ns, &due, now + COLLECT_NS,
 						    memory_order_relaxed, memory_order_relaxed) &&
-	    mt_python_collect_soon(mt_backend()->flush_thread))
+	    mt_interpreter_collect_soon(mt_backend()->flush_thread))
 		ring();
 }
 
@@ -226,7 +226,7 @@ static bool is_limit_known(void)
 	if (read_ceiling().limit_bytes)
 		return true;
 	start_left(FIRST_BYTES);
-	return !is_exempt && mt_unsampled_await_look(ring, PATIENCE_NS) &&
+	return !mt_thread_is_ours() && mt_unsampled_await_look(ring, PATIENCE_NS) &&
 	       read_ceiling().limit_bytes;
 }
 
@@ -266,13 +266,13 @@ static void compare(uint64_t fresh_bytes)
 	if (!read_room(fresh_bytes, &ceiling, &room))
 		return;
 	/* The look that is under way may have measured before. */
-	for (int i = 0; i < 2 && !is_exempt && safe_bytes(&ceiling, &room) <= 0 &&
+	for (int i = 0; i < 2 && !mt_thread_is_ours() && safe_bytes(&ceiling, &room) <= 0 &&
 			mt_unsampled_await_look(ring, PATIENCE_NS);
 	     i++)
 		if (!read_room(fresh_bytes, &ceiling, &room))
 			return;
 	set_left(&ceiling, &room);
-	if (!is_exempt)
+	if (!mt_thread_is_ours())
 		collect_garbage(&ceiling, &room, now);
 	/* Half of the room may stay: who is at the ceiling would be there again with the next MB.
 	 */
@@ -288,7 +288,7 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 	int kept = errno;
 
 	/* A fork waits for who is in the loader, no longer than a walk takes. */
-	if (!is_exempt && !mt_loader_is_inside())
+	if (!mt_thread_is_ours() && !mt_loader_is_inside())
 		compare(fresh_bytes);
 	errno = kept;
 }
@@ -313,14 +313,9 @@ MT_COLD void mt_reclaim_spare(void)
 {
 	int kept = errno;
 
-	if (is_set(&is_limited) && !is_exempt && !mt_loader_is_inside())
+	if (is_set(&is_limited) && !mt_thread_is_ours() && !mt_loader_is_inside())
 		spare();
 	errno = kept;
-}
-
-void mt_reclaim_exempt(void)
-{
-	is_exempt = true;
 }
 
 void mt_reclaim_note_purge(void)

@@ -28,9 +28,6 @@ void mt_reclaim_run(uint64_t fresh_bytes);
  * much would pass the limit, or where it is more than an eighth of the limit. Keeps errno. */
 void mt_reclaim_spare(void);
 
-/* The calling thread never does: threads of ours. */
-void mt_reclaim_exempt(void);
-
 /* Free memory has been returned by somebody: the next look begins to measure again. */
 void mt_reclaim_note_purge(void);
 

@@ -4,7 +4,7 @@
 #define MT_PRESSURE_LEVELS_H
 
 #include "sys/os.h"
-#include "pressure/policy.h"
+#include "pressure/state.h"
 
 /* from here on a limit is looked at more often, and stall is taken for a lack of memory */
 #define MT_PRESSURE_HALF_PCT 50u

@@ -115,8 +115,8 @@ static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_
 		levels[kind] = mt_pressure_higher(levels[kind], pressure->levels[i]);
 	}
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
-		judge_return(&pressure->stories[i], (enum mt_pressure_kind)i, now, cfg);
-		note_level(&pressure->stories[i], levels[i], now->now_ns, cfg);
+		judge_return(&pressure->backoffs[i], (enum mt_pressure_kind)i, now, cfg);
+		note_level(&pressure->backoffs[i], levels[i], now->now_ns, cfg);
 	}
 }
 
@@ -139,7 +139,7 @@ static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
 static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind,
 		     struct mt_pressure_plan *plan)
 {
-	enum mt_pressure_level level = pressure->stories[kind].level;
+	enum mt_pressure_level level = pressure->backoffs[kind].level;
 
 	plan->kinds |= 1u << kind;
 	plan->level = mt_pressure_higher(plan->level, level);
@@ -193,8 +193,8 @@ static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressu
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
 		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
 
-		if (pressure->stories[i].level && is_minded(kind, cfg) &&
-		    is_due(&pressure->stories[i], now, cfg))
+		if (pressure->backoffs[i].level && is_minded(kind, cfg) &&
+		    is_due(&pressure->backoffs[i], now, cfg))
 			add_kind(pressure, kind, plan);
 	}
 	plan->reason =
@@ -266,7 +266,7 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	struct horizon gpu = {FAR_NS, UINT64_MAX};
 	struct horizon own = horizon_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
 	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
-	uint64_t pace = pace_of(&pressure->stories[MT_PRESSURE_OWN], own.pace_ns, cfg);
+	uint64_t pace = pace_of(&pressure->backoffs[MT_PRESSURE_OWN], own.pace_ns, cfg);
 	uint64_t soon = time_until_full(own.room_bytes,
 					mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
 
@@ -277,8 +277,8 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_loo
 	pressure->room_bytes = own.room_bytes;
 	if (cfg->pressure) {
 		pace = lower(pace,
-			     pace_of(&pressure->stories[MT_PRESSURE_HOST], host.pace_ns, cfg));
-		pace = lower(pace, pace_of(&pressure->stories[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
+			     pace_of(&pressure->backoffs[MT_PRESSURE_HOST], host.pace_ns, cfg));
+		pace = lower(pace, pace_of(&pressure->backoffs[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
 		soon = lower(soon,
 			     time_until_full(host.room_bytes,
 					     mt_sat_sub(now->used_bytes, pressure->seen_used_bytes),
@@ -388,7 +388,8 @@ bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_
 
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++)
 		if (plan->kinds & 1u << i)
-			note_cleanup(&pressure->stories[i], (enum mt_pressure_kind)i, outcome, cfg);
+			note_cleanup(&pressure->backoffs[i], (enum mt_pressure_kind)i, outcome,
+				     cfg);
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
 	pressure->seen_used_bytes = mt_sat_sub(pressure->seen_used_bytes, outcome->returned_bytes);

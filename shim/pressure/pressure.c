@@ -1,4 +1,5 @@
-#include "pressure/pressure.h"
+/* pressure/pressure.c -- the component: looks at the limits of the container, the machine and the
+ * devices, and acts when one comes near. Worker thread only. */
 
 #include <string.h>
 
@@ -8,13 +9,14 @@
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "pressure/rss_limit.h"
-#include "gpu/gpu.h"
+#include "core/components.h"
+#include "core/devices.h"
 #include "pressure/levels.h"
 #include "pressure/text.h"
-#include "python/python.h"
+#include "core/interpreter.h"
 #include "pressure/direct_reclaim.h"
-#include "heap/shared_pages.h"
-#include "purge/tick.h"
+#include "core/shared_pages.h"
+#include "heap/allocation_event.h"
 #include "pressure/cgroup.h"
 #include "core/cpu_load.h"
 #include "pressure/psi.h"
@@ -65,11 +67,11 @@ static void read_devices(struct mt_pressure_look *out)
 {
 	const struct mt_stats_device *rows;
 
-	if (mt_gpu_is_used() && out->now_ns - devices_ns >= DEVICES_NS) {
-		mt_gpu_publish(true);
+	if (mt_devices_are_used() && out->now_ns - devices_ns >= DEVICES_NS) {
+		mt_components_publish(true);
 		devices_ns = out->now_ns;
 	}
-	out->devices_count = mt_gpu_devices(&rows);
+	out->devices_count = mt_devices_rows(&rows);
 	for (uint32_t i = 0; i < out->devices_count; i++) {
 		struct mt_pressure_device *to = &out->devices[i];
 
@@ -211,7 +213,7 @@ static void count_cleanup(const struct mt_stats_record *record)
 static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
 {
 	const struct mt_config *cfg = mt_config();
-	const struct mt_trim_request order = {
+	const struct mt_trim_request request = {
 		.reason = plan->reason,
 		.level = plan->cleanup,
 		.flush_gpu = plan->flush_gpu,
@@ -221,9 +223,9 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	struct mt_rss_quick rss = {0};
 	struct mt_stats_record record;
 
-	mt_cleanup_run(&order, &record);
+	mt_cleanup_run(&request, &record);
 	count_cleanup(&record);
-	mt_tick_note_cleanup(&record, true);
+	mt_components_cleaned(&record, true);
 	outcome.after.now_ns = devices_ns = mt_os_now_ns();
 	(void)mt_rss_read_quick(&rss);
 	outcome.after.own_bytes = read_own(cfg, &rss);
@@ -272,9 +274,9 @@ static void limit_growth(const struct sample *sample, bool purged)
  * asks the kernel nothing. */
 static void prepare_collection(void)
 {
-	if (pressure.level && mt_python_is_running())
+	if (pressure.level && mt_interpreter_is_running())
 		(void)mt_shared_pages_are_few();
-	mt_python_hurry();
+	mt_interpreter_hurry();
 }
 
 static void look_and_act(void)
@@ -302,14 +304,15 @@ static void look_and_act(void)
 		mt_publish_write();
 }
 
-uint64_t mt_pressure_tick(uint64_t now_ns)
+static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
+	(void)bits;
 	if (mt_reclaim_has_notified() || is_due(now_ns))
 		look_and_act();
 	return mt_pressure_wake_ns(&pressure);
 }
 
-void mt_pressure_refresh(void)
+static void refresh(void)
 {
 	struct sample sample;
 
@@ -318,7 +321,7 @@ void mt_pressure_refresh(void)
 	fill(&sample);
 }
 
-void mt_pressure_fork_child(void)
+static void fork_child(void)
 {
 	memset(&pressure, 0, sizeof(pressure));
 	memset(told_ns, 0, sizeof(told_ns));
@@ -329,3 +332,26 @@ void mt_pressure_fork_child(void)
 	mt_psi_fork_child();
 	mt_load_fork_child();
 }
+
+static void serve(bool on)
+{
+	static const struct mt_allocation_listener listener = {
+		.note = mt_reclaim_note,
+		.run = mt_reclaim_run,
+		.freed_large = mt_reclaim_spare,
+		.purged = mt_reclaim_note_purge,
+	};
+
+	if (on)
+		mt_allocation_event_listen(&listener);
+}
+
+const struct mt_component mt_pressure_component = {
+	.name = "pressure",
+	.serve = serve,
+	.before_start = mt_reclaim_expect_look,
+	.finish = mt_reclaim_off,
+	.fork_child = fork_child,
+	.tick = tick,
+	.refresh = refresh,
+};

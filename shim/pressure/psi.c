@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "sys/os.h"
 #include "core/cgroup_path.h"
+#include "sys/format.h"
 
 #define PSI_BYTES   512 /* two lines of some 70 bytes */
 #define NOTE_BYTES  (MT_TEXT_MAX / 4 * 3)

@@ -5,6 +5,7 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 #include "core/publish.h"
+#include "sys/format.h"
 
 #define MB(bytes)     ((unsigned long long)((bytes) / MT_MIB))
 #define THREADS_FIELD 20 /* proc(5), num_threads */

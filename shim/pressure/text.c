@@ -2,6 +2,7 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/format.h"
 
 #define MB(bytes) ((unsigned long long)((bytes) / MT_MIB))
 

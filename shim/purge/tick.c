@@ -8,7 +8,8 @@
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "purge/heap_sample.h"
-#include "gpu/gpu.h"
+#include "core/components.h"
+#include "core/devices.h"
 #include "purge/policy.h"
 #include "purge/rounds.h"
 #include "purge/fault_price.h"
@@ -40,18 +41,12 @@ static uint64_t woke_ns;
 static uint64_t full_look_ns;
 static struct mt_snapshot full_look_at; /* what statm said then */
 static uint64_t written_ns;
-static mt_tick_door door;
 
 static struct mt_account_totals totals; /* as of the last look */
 static bool is_counted;                 /* there are such totals */
 /* and they are of all threads, not of those alone that usually move */
 static bool is_added_up;
 static struct mt_snapshot added_at; /* what it looked like when they last were */
-
-void mt_tick_use_door(mt_tick_door given)
-{
-	door = given;
-}
 
 void mt_tick_start(void)
 {
@@ -129,7 +124,7 @@ static struct mt_snapshot sense_cheap(bool all)
 	now.rss_bytes = rss.rss_bytes;
 	now.anon_bytes = rss.anon_bytes;
 	sense_account(&now, all);
-	now.gpu_live_bytes = mt_gpu_live_bytes();
+	now.gpu_live_bytes = mt_devices_live_bytes();
 	return now;
 }
 
@@ -155,7 +150,6 @@ static struct mt_snapshot sense_all(void)
 	return now;
 }
 
-/* The door of the signal is looked at with it. */
 static bool is_full_look_due(const struct mt_snapshot *now)
 {
 	uint64_t since = now->now_ns - full_look_ns;
@@ -167,33 +161,13 @@ static bool is_full_look_due(const struct mt_snapshot *now)
 
 /* ---- stats ---- */
 
-/* Asked before the publish lock is taken: the kernel, and a sigaction that stands in line behind
- * ours and may take locks of its own, which that library's fork handler takes before ours waits for
- * the publish lock. */
-struct full_look {
-	bool known;
-	struct mt_rss_full rss;
-	uint64_t door;
-};
-
-static struct full_look look_fully(void)
+static void fill_full_look(struct mt_stats_snapshot *to, const struct mt_rss_full *rss)
 {
-	struct full_look seen = {.known = false};
-
-	seen.known = mt_rss_read_full(&seen.rss);
-	if (seen.known && door)
-		seen.door = door();
-	return seen;
-}
-
-static void fill_full_look(struct mt_stats_snapshot *to, const struct full_look *seen)
-{
-	to->rss_peak_bytes = seen->rss.peak_bytes;
-	to->rss_anon_bytes = seen->rss.anon_bytes;
-	to->rss_file_bytes = seen->rss.file_bytes;
-	to->rss_shmem_bytes = seen->rss.shmem_bytes;
-	to->swap_bytes = seen->rss.swap_bytes;
-	to->signal_door = seen->door;
+	to->rss_peak_bytes = rss->peak_bytes;
+	to->rss_anon_bytes = rss->anon_bytes;
+	to->rss_file_bytes = rss->file_bytes;
+	to->rss_shmem_bytes = rss->shmem_bytes;
+	to->swap_bytes = rss->swap_bytes;
 }
 
 static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *now)
@@ -231,18 +205,19 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 
 static void fill(const struct mt_snapshot *now, bool fully)
 {
-	struct full_look seen = {.known = false};
 	struct mt_stats_snapshot *to;
+	struct mt_rss_full rss;
+	bool known = false;
 
 	if (fully) {
-		seen = look_fully();
+		known = mt_rss_read_full(&rss); /* no lock is held while the kernel is asked */
 		full_look_ns = now->now_ns;
 		full_look_at = *now;
 	}
 	to = mt_publish_lock();
 	fill_heap(to, now);
-	if (seen.known)
-		fill_full_look(to, &seen);
+	if (known)
+		fill_full_look(to, &rss);
 	to->uptime_ms = (now->now_ns - woke_ns) / MT_NS_PER_MS;
 	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
 	to->refault_count = policy.refaults_count;
@@ -258,7 +233,7 @@ void mt_tick_refresh(void)
 {
 	struct mt_snapshot now = sense_all();
 
-	mt_gpu_publish(true);
+	mt_components_publish(true);
 	fill(&now, true);
 }
 
@@ -278,7 +253,6 @@ void mt_tick_reset_peak(void)
 {
 	mt_publish_lock()->heap_live_peak_bytes = 0;
 	mt_publish_unlock();
-	mt_gpu_reset_peak();
 }
 
 /* ---- act ---- */
@@ -292,7 +266,7 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 	mt_policy_purged(&policy, &after,
 			 mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes), cost_ns,
 			 charged);
-	mt_gpu_publish(true);
+	mt_components_publish(true);
 	fill(&after, true);
 	mt_publish_write_cleaned();
 	written_ns = after.now_ns;
@@ -305,12 +279,12 @@ void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
 
 static void purge(enum mt_reason reason)
 {
-	const struct mt_trim_request order = {.reason = reason, .level = MT_LEVEL_PURGE};
+	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
 	uint64_t began_ns = mt_os_now_ns();
 	uint64_t cpu_ns = mt_load_process_cpu_ns();
 	struct mt_stats_record record;
 
-	mt_cleanup_run(&order, &record);
+	mt_cleanup_run(&request, &record);
 	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
 	note_cleanup(&record,
 		     mt_policy_purge_cost_ns(mt_cleanup_worker_purge_ns(), cpu_ns,
@@ -361,7 +335,7 @@ static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *p
 /* Figures of devices have no sign of movement: by time alone. */
 static bool is_write_due(const struct mt_snapshot *now)
 {
-	bool still = policy.moved_ns < written_ns && !mt_gpu_is_used();
+	bool still = policy.moved_ns < written_ns && !mt_devices_are_used();
 
 	return now->now_ns - written_ns >= (still ? STILL_WRITE_NS : WRITE_NS);
 }
@@ -370,7 +344,7 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 {
 	bool due = urgent || is_write_due(now);
 
-	mt_gpu_publish(due);
+	mt_components_publish(due);
 	fill(now, is_full_look_due(now));
 	if (!due)
 		return;

@@ -7,11 +7,6 @@
 
 #include "core/stats_layout.h"
 
-/* Who tells the state of the signal door (enum mt_signal_door of signal/signal.h, which is above
- * us). */
-typedef uint64_t (*mt_tick_door)(void);
-void mt_tick_use_door(mt_tick_door given);
-
 /* The thread has just started: measures what faults cost, makes the files. */
 void mt_tick_start(void);
 

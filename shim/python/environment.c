@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "heap/backend.h"
 #include "sys/attr.h"
 #include "core/config.h"
 #include "core/log.h"
@@ -162,8 +161,7 @@ static const char *objection(const char *set)
 		return "PYTHONMALLOC is set by the user";
 	if (mt_config()->python_malloc == MT_SWITCH_OFF)
 		return "pymalloc: MT_PYTHON_MALLOC=off";
-	if (mt_config()->python_malloc == MT_SWITCH_AUTO &&
-	    strcmp(mt_backend_identity()->mode, "jemalloc") != 0)
+	if (mt_config()->python_malloc == MT_SWITCH_AUTO && !mt_init_uses_jemalloc())
 		return "pymalloc: better over this allocator";
 	if (is_free_threaded())
 		return "its own mimalloc: a free-threaded build";
@@ -179,7 +177,7 @@ static MT_COLD char *answer_python_malloc(getenv_fn next)
 	const char *against;
 
 	mt_init_start_heap();
-	if (!mt_init_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
+	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	against = objection(set);
 	mt_publish_python(against ? against : "PYTHONMALLOC=malloc is answered");

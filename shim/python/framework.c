@@ -7,7 +7,7 @@
 #include "sys/os.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"
-#include "gpu/gpu.h"
+#include "core/devices.h"
 #include "python/python.h"
 #include "python/eval_breaker.h"
 
@@ -108,7 +108,7 @@ static uint64_t reserved_bytes(const struct mt_python_gpu_figures *figures)
 /* By the driver's figures, or where it cannot be asked by PyTorch's. */
 static void record_release(void)
 {
-	uint64_t used_after = used_before_bytes ? mt_gpu_used(false) : 0;
+	uint64_t used_after = used_before_bytes ? mt_devices_used_bytes(false) : 0;
 
 	if (!call.released)
 		return;
@@ -130,7 +130,7 @@ static void take_answer(uint64_t now_ns)
 	atomic_store_explicit(&call.state, CALL_NONE, memory_order_release);
 	if (was_release || !mt_framework_decide(&policy, &last, mt_config(), now_ns))
 		return;
-	used_before_bytes = mt_gpu_used(false);
+	used_before_bytes = mt_devices_used_bytes(false);
 	queue(true);
 }
 
@@ -152,7 +152,7 @@ uint64_t mt_framework_tick(uint64_t now_ns)
 		 * what woke it. */
 		if (state == CALL_QUEUED && mt_python_is_running())
 			(void)mt_python_wake(&call.state, CALL_QUEUED);
-		else if (state == CALL_NONE && !mt_gpu_capturing())
+		else if (state == CALL_NONE && !mt_devices_are_capturing())
 			queue(false);
 	}
 	return next_ns;

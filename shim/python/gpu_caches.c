@@ -6,7 +6,7 @@
 
 #include "sys/symbol.h"
 #include "sys/lazy_symbols.h"
-#include "gpu/gpu.h"
+#include "core/devices.h"
 #include "core/stats_layout.h"
 
 /* All there from 3.8 to 3.13. Objects are void *: we know nothing of their insides. */
@@ -257,7 +257,7 @@ static bool empty_torch_both(void)
 
 	/* Meanwhile another thread may have begun a capture, which the driver's cuMemFreeHost would
 	 * break. */
-	if (done && !mt_gpu_capturing())
+	if (done && !mt_devices_are_capturing())
 		empty_torch_host();
 	return done;
 }
@@ -338,7 +338,7 @@ static bool clear_deallocations(void *owner)
  * the driver refuses. */
 static bool empty_numba(void)
 {
-	if (!mt_gpu_has_context())
+	if (!mt_devices_have_context())
 		return false;
 
 	void *module = find_module(NUMBA_DRIVER);
@@ -388,7 +388,7 @@ static bool is_there(const char *name)
  * program: whether a capture is open is asked before each. */
 static void empty_one(const struct framework *framework, uint32_t *done, uint32_t *left)
 {
-	if (mt_gpu_capturing())
+	if (mt_devices_are_capturing())
 		*left |= is_there(framework->module) ? framework->bit : 0u;
 	else
 		*done |= framework->empty() ? framework->bit : 0u;
@@ -417,7 +417,7 @@ bool mt_python_gpu_empty_torch(void)
 	void *type, *value, *trace;
 	bool done;
 
-	if (!mt_lazy_symbols_is_there(&found_api) || mt_gpu_capturing())
+	if (!mt_lazy_symbols_is_there(&found_api) || mt_devices_are_capturing())
 		return false;
 	api.PyErr_Fetch(&type, &value, &trace);
 	done = empty_torch();

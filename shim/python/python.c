@@ -11,7 +11,7 @@
 #include "sys/lazy_symbols.h"
 #include "python/gpu_caches.h"
 #include "python/eval_breaker.h"
-#include "heap/shared_pages.h"
+#include "core/shared_pages.h"
 
 #define PATIENCE_NS (2 * MT_NS_PER_S)
 /* who naps for less comes by its bytecodes in that time */

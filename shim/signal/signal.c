@@ -17,7 +17,9 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "sys/loader.h"
+#include "core/components.h"
 #include "core/log.h"
+#include "core/publish.h"
 #include "sys/symbol.h"
 #include "signal/signal_view.h"
 
@@ -277,3 +279,30 @@ int siginterrupt(int sig, int wanted)
 		atomic_fetch_and(&interrupting, ~bit_of(sig));
 	return result;
 }
+
+/* The kernel, and a sigaction that stands in line behind ours, are asked before the publish lock is
+ * taken: that library's fork handler may take locks of its own before ours waits for the publish
+ * lock. */
+static void publish(bool all)
+{
+	uint64_t state;
+
+	if (!all)
+		return;
+	state = (uint64_t)mt_signal_door();
+	mt_publish_lock()->signal_door = state;
+	mt_publish_unlock();
+}
+
+static void load(bool on)
+{
+	if (on)
+		mt_signal_start();
+}
+
+const struct mt_component mt_signal_component = {
+	.name = "signal",
+	.load = load,
+	.fork_child = mt_signal_view_fork_child,
+	.publish = publish,
+};

@@ -51,7 +51,6 @@
 #include "sys/raw_syscall.h"
 #include "sys/lock_check.h"
 #include "sys/os.h"
-#include "signal/signal.h"
 #include "core/control_file.h"
 
 #define KERNEL_MASK_BYTES 8 /* what rt_sigprocmask takes where _NSIG is 65 */
@@ -408,7 +407,7 @@ void mt_signal_view_close(int sig)
 	lock_give(mask);
 }
 
-void mt_signal_fork_child(void)
+void mt_signal_view_fork_child(void)
 {
 	int sig = atomic_load(&number);
 	pid_t self = mt_os_getpid();

@@ -7,7 +7,18 @@
 #include <signal.h>
 #include <stdbool.h>
 
-#include "signal/signal.h"
+/* The disposition of the signal, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2 MT_SIGNAL is
+ * set and we pass on to the program's own handler, 3 lost (the action was changed by a raw system
+ * call), 4 the program ignores the signal, 5 the program's own handler stands and the signal is the
+ * program's alone. Asks the kernel. Any thread. */
+enum mt_signal_door {
+	MT_DOOR_NONE,
+	MT_DOOR_OURS,
+	MT_DOOR_PASSING,
+	MT_DOOR_LOST,
+	MT_DOOR_IGNORED,
+	MT_DOOR_PROGRAM
+};
 
 /* The cleanup signal; 0 before mt_signal_view_open, when there is none, and after
  * mt_signal_view_close. */
@@ -25,6 +36,9 @@ void mt_signal_view_open(int sig, bool shared);
 
 /* Gives the signal back to the program, as if we had never been. */
 void mt_signal_view_close(int sig);
+
+/* In a forked child: nothing is inherited but the handlers, which stay right. */
+void mt_signal_view_fork_child(void);
 
 /* mt_signal_door, for a signal that nobody else claims. */
 enum mt_signal_door mt_signal_view_door(int sig);

@@ -421,3 +421,13 @@ MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
 	if (by_name)
 		atomic_store_explicit(&mt_elf_real_dlsym, by_name, memory_order_relaxed);
 }
+
+void *mt_elf_ask(void *handle, const char *name, const char *version)
+{
+	mt_dlsym_fn by_name = mt_elf_dlsym();
+	mt_dlvsym_fn by_version = mt_elf_dlvsym();
+
+	if (version)
+		return by_version ? by_version(handle, name, version) : NULL;
+	return by_name ? by_name(handle, name) : NULL;
+}

@@ -42,4 +42,7 @@ mt_dlvsym_fn mt_elf_dlvsym(void);
 /* From now on these are in their places; NULL leaves the one that is there. For sys/symbol.c. */
 void mt_elf_hand_on(void *by_name, void *by_version);
 
+/* The real dlsym (version NULL) or dlvsym, asked by us. */
+void *mt_elf_ask(void *handle, const char *name, const char *version);
+
 #endif

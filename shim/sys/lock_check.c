@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "sys/attr.h"
-#include "core/log.h"
+#include "sys/format.h"
 
 /* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees
  * in which order they are taken with jemalloc's and libc's (make check-helgrind). */

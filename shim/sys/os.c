@@ -9,34 +9,24 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "sys/elf.h"
-
 typedef int (*clock_fn)(clockid_t clock, struct timespec *out);
-static _Atomic(clock_fn) libcs_clock; /* every store is the same value; no ordering */
+static _Atomic(clock_fn) libcs_clock; /* no ordering */
 
 static int ask_kernel(clockid_t clock, struct timespec *out)
 {
 	return (int)mt_raw_syscall(SYS_clock_gettime, clock, out);
 }
 
-static MT_COLD clock_fn find_clock(void)
+void mt_os_use_clock(int (*libcs)(clockid_t clock, struct timespec *out))
 {
-	clock_fn found;
-
-	*(void **)(void *)&found = mt_elf_libc_function("clock_gettime");
-	if (!found)
-		found = ask_kernel;
-	atomic_store_explicit(&libcs_clock, found, memory_order_relaxed);
-	return found;
+	atomic_store_explicit(&libcs_clock, libcs, memory_order_relaxed);
 }
 
 int mt_os_clock(clockid_t clock, struct timespec *out)
 {
 	clock_fn ask = atomic_load_explicit(&libcs_clock, memory_order_relaxed);
 
-	if (mt_unlikely(!ask))
-		ask = find_clock();
-	return ask(clock, out);
+	return ask ? ask(clock, out) : ask_kernel(clock, out);
 }
 
 static uint64_t clock_ns(clockid_t clock)

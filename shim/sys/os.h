@@ -37,6 +37,10 @@ uint64_t mt_os_realtime_ns(void); /* CLOCK_REALTIME */
 uint64_t mt_os_thread_cpu_ns(void);
 uint64_t mt_os_process_cpu_ns(void);
 
+/* libc's own clock_gettime, found past whoever stands before it: mt_os_clock asks it from now on.
+ * Before that, and with NULL, the kernel is asked by a system call. */
+void mt_os_use_clock(int (*libcs)(clockid_t clock, struct timespec *out));
+
 /* clock_gettime(2) itself. */
 int mt_os_clock(clockid_t clock, struct timespec *out);
 /* asked of the kernel: never a constant (4, 16 and 64 kB exist) */

@@ -15,6 +15,7 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"

@@ -14,6 +14,7 @@
 #include "core/cgroup_path.h"
 #include "pressure/psi.h"
 #include "sys/rss.h"
+#include "sys/format.h"
 
 /* Looks now, when limits are read again, and when the groups are found again. */
 static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)

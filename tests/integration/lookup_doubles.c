@@ -7,12 +7,12 @@
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-bool mt_init_has_started(void)
+bool mt_state_has_started(void)
 {
 	return true;
 }
 
-bool mt_init_is_on(void)
+bool mt_state_is_on(void)
 {
 	return true;
 }

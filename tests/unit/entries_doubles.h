@@ -11,6 +11,7 @@
 
 #include "gpu/account.h"
 #include "gpu/driver.h"
+#include "gpu/wake.h"
 #include "gpu/entries.h"
 #include "core/init.h"
 #include "gpu/capture.h"
@@ -170,7 +171,7 @@ const struct mt_driver *mt_driver(void)
 	return has_driver ? &driver_table : NULL;
 }
 
-bool mt_init_start_cuda(void)
+bool mt_gpu_wake(void)
 {
 	errno = 95;
 	return is_on;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/config.h"
+#include "core/log.h"
 #include "config_parsed.h"
 
 enum {

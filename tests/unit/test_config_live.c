@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/config.h"
+#include "core/log.h"
 
 /* Reads a live environment of 40 unknown names and the entries given; answers what went to the log
  * file. */

@@ -6,6 +6,7 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "heap/purge_lock.h"
 #include "sys/os.h"
 

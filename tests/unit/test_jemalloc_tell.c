@@ -11,6 +11,7 @@
 
 #include "heap/backend.h"
 #include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
 #include "heap/jemalloc_tell.h"
 #include "sys/os.h"
 

@@ -14,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/config.h"
 #include "core/log.h"
+#include "sys/format.h"
 
 static char directory[64];
 

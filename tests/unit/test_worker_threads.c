@@ -19,6 +19,7 @@
 #include "sys/lock_check.h"
 #include "sys/os.h"
 #include "core/cleanup.h"
+#include "core/components.h"
 #include "core/control_file.h"
 #include "core/worker.h"
 #include "purge/rounds.h"
@@ -41,7 +42,7 @@ static void thread_born(void *counters)
 static void grew(size_t bytes)
 {
 	(void)bytes;
-	mt_worker_note_growth();
+	mt_components_grown();
 }
 
 static void begin(void)

@@ -1,5 +1,4 @@
-/* core/api.c -- the functions of mtshim.h. */
-#include "core/api.h"
+/* purge/api.c -- the functions of mtshim.h. */
 
 #include <dlfcn.h>
 #include <string.h>
@@ -20,11 +19,11 @@
 
 static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
-	const struct mt_trim_request order = {
+	const struct mt_trim_request request = {
 		.reason = reason, .level = level, .round = round, .here = true};
 	struct mt_stats_record record;
 
-	mt_cleanup_run(&order, &record);
+	mt_cleanup_run(&request, &record);
 	if (record.result == MT_NULL_RESULT)
 		return -1;
 	return record.anon_before_bytes > record.anon_after_bytes
@@ -38,7 +37,7 @@ MT_EXPORT uint64_t mt_round(void)
 	enum mt_level level;
 	uint64_t round;
 
-	if (!mt_init_is_on())
+	if (!mt_state_is_on())
 		return 0;
 	round = mt_rounds_end();
 	/* The worker's adaptive rounds wants to see every round end, and is on its first rung where
@@ -56,7 +55,7 @@ MT_EXPORT uint64_t mt_round(void)
 
 MT_EXPORT int64_t mt_trim(int level)
 {
-	if (!mt_init_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
+	if (!mt_state_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
 		return -1;
 	return clean(MT_REASON_API, (enum mt_level)level, 0);
 }
@@ -69,7 +68,7 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	const struct mt_stats_snapshot *figures;
 	bool counted;
 
-	if (!mt_init_is_on() || out->size_bytes < sizeof(out->size_bytes))
+	if (!mt_state_is_on() || out->size_bytes < sizeof(out->size_bytes))
 		return -1;
 	counted = mt_account_read(&totals);
 	(void)mt_rss_read_quick(&rss);
@@ -101,7 +100,7 @@ MT_EXPORT void mt_cleanup_memory(int cuda_empty_cache)
 
 MT_EXPORT const char *mt_allocator_type(void)
 {
-	return mt_init_is_on() ? mt_backend_identity()->allocator : "unknown";
+	return mt_state_allocator();
 }
 
 MT_EXPORT int mt_try_trim(void)
@@ -111,12 +110,6 @@ MT_EXPORT int mt_try_trim(void)
 	return bytes > 0 ? 1 : (int)bytes;
 }
 
+/* For core/init.c: the address of this function, whatever its name is bound to. */
 extern __typeof__(mt_allocator_type) own_allocator_type
 	__attribute__((alias("mt_allocator_type"), visibility("hidden")));
-
-bool mt_api_is_second(void)
-{
-	const void *first = mt_symbol(RTLD_DEFAULT, "mt_allocator_type");
-
-	return first && first != (const void *)(uintptr_t)&own_allocator_type;
-}

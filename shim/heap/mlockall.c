@@ -1,4 +1,4 @@
-#include "compat/mlockall.h"
+#include "heap/mlockall.h"
 
 #include <errno.h>
 #include <link.h>

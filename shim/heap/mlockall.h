@@ -1,8 +1,8 @@
-/* compat/mlockall.h -- mlockall(2) of a user who may lock little memory: the kernel counts all
+/* heap/mlockall.h -- mlockall(2) of a user who may lock little memory: the kernel counts all
  * address space, and jemalloc takes 18 MB of it before the first block. A program that locked
  * itself within the usual 8 MB would be refused over jemalloc. */
-#ifndef MT_COMPAT_MLOCKALL_H
-#define MT_COMPAT_MLOCKALL_H
+#ifndef MT_HEAP_MLOCKALL_H
+#define MT_HEAP_MLOCKALL_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-/* gpu/entries.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers
+/* gpu/entries_alloc.c -- cuMemAlloc and cuMemFree, which the pool serves, and what all the wrappers
  * share. */
 #include "gpu/entries_work.h"
 

@@ -1,29 +1,32 @@
-#include "heap/shared_pages.h"
+#include "core/shared_pages.h"
 
 #include <stdatomic.h>
 
-#include "heap/backend.h"
-#include "heap/purge_lock.h"
 #include "sys/os.h"
 #include "sys/rss.h"
 
-/* in fast bins, that a purge may write to */
-#define UNMERGED_MOST_BYTES (16u << 10)
 /* a reply that there are many stands for that many times what it cost */
 #define PAUSE_SHARE 100
 
-/* Counters, no ordering: a reply that comes too late is one that asks again. */
+/* Counters, no ordering: a reply that comes too late is one that asks again. Who trims under the
+ * purge lock reads `forks` there, and a fork counts before it takes that lock. */
+static _Atomic uint32_t forks;
 static _Atomic uint32_t few_at;   /* the fork after which few were shared; 0 before any */
 static _Atomic uint64_t again_ns; /* before that the kernel is not asked: there were many */
 
+uint32_t mt_shared_pages_forks(void)
+{
+	return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 bool mt_shared_pages_are_known_few(void)
 {
-	return mt_purge_forks() == atomic_load_explicit(&few_at, memory_order_relaxed);
+	return mt_shared_pages_forks() == atomic_load_explicit(&few_at, memory_order_relaxed);
 }
 
 bool mt_shared_pages_are_few(void)
 {
-	uint32_t now = mt_purge_forks();
+	uint32_t now = mt_shared_pages_forks();
 	uint64_t began = mt_os_now_ns();
 	uint64_t ended;
 	uint64_t bytes;
@@ -42,25 +45,8 @@ bool mt_shared_pages_are_few(void)
 	return false;
 }
 
-bool mt_shared_pages_purge_copies(bool may_ask)
-{
-	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
-	uint32_t now = mt_purge_forks(); /* first: a fork after it makes the rest out of date */
-
-	if (unmerged_bytes && !mt_shared_pages_are_known_few() &&
-	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_shared_pages_are_few()))
-		return true;
-	mt_purge_allow_trim(now);
-	return false;
-}
-
-uint32_t mt_shared_pages_forks(void)
-{
-	return mt_purge_forks();
-}
-
 void mt_shared_pages_note_fork(void)
 {
-	mt_purge_note_fork();
+	atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
 	atomic_store_explicit(&again_ns, 0, memory_order_relaxed);
 }

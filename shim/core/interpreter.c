@@ -1,0 +1,38 @@
+#include "core/interpreter.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+/* Set once, before the process has a second thread of ours; no ordering. */
+static _Atomic(const struct mt_interpreter_ops *) given;
+
+static const struct mt_interpreter_ops *get(void)
+{
+	return atomic_load_explicit(&given, memory_order_relaxed);
+}
+
+void mt_interpreter_set(const struct mt_interpreter_ops *ops)
+{
+	atomic_store_explicit(&given, ops, memory_order_relaxed);
+}
+
+bool mt_interpreter_is_running(void)
+{
+	return get() && get()->is_running();
+}
+
+bool mt_interpreter_collect_soon(void (*flush_thread)(void))
+{
+	return get() && get()->collect_soon(flush_thread);
+}
+
+void mt_interpreter_hurry(void)
+{
+	if (get())
+		get()->hurry();
+}
+
+uint64_t mt_interpreter_framework_idle_bytes(int device)
+{
+	return get() ? get()->framework_idle_bytes(device) : 0;
+}

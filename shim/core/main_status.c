@@ -1,0 +1,73 @@
+#include "core/main_status.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "core/devices.h"
+#include "sys/main_thread.h"
+#include "sys/os.h"
+#include "sys/raw_syscall.h"
+
+/* Source: proc(5). */
+#define STATE_FIELD   3
+#define THREADS_FIELD 20
+#define EXIT_FIELD    52 /* as wait(2) has it */
+
+#define ZOMBIE_TRIES 1000 /* naps of a ms until the kernel has taken the main thread apart */
+
+static bool is_zombie(const char *stat)
+{
+	const char *state = mt_os_stat_at(stat, STATE_FIELD);
+
+	return state && (*state == 'Z' || *state == 'X');
+}
+
+/* The ended main thread counts until the process is gone. Before it is a zombie its other key
+ * destructors run. */
+bool mt_main_status_is_last(const char *stat, uint64_t own_threads)
+{
+	const char *threads = mt_os_stat_at(stat, THREADS_FIELD);
+	uint64_t count = threads ? mt_os_number(threads) : 0;
+
+	return is_zombie(stat) && count > 0 && count <= 2 + own_threads;
+}
+
+static void nap(void)
+{
+	static _Atomic uint32_t nobody_rings;
+
+	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
+}
+
+/* A seccomp filter that kills one thread ends a process of one thread by the signal. */
+static void die_by(int sig)
+{
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
+	sigset_t only;
+
+	sigemptyset(&only);
+	sigaddset(&only, sig);
+	(void)sigaction(sig, &plain, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+	(void)mt_raw_syscall(SYS_tgkill, mt_os_getpid(), mt_os_gettid(), sig);
+}
+
+void mt_main_status_follow(void)
+{
+	char text[1024] = "";
+	uint64_t status;
+
+	for (int tries = 0; tries < ZOMBIE_TRIES && !is_zombie(text); tries++) {
+		if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
+			return;
+		nap();
+	}
+	if (!mt_main_status_is_last(text, mt_devices_thread_runs()))
+		return;
+	status = mt_os_stat_field_of(text, EXIT_FIELD);
+	if (status & 0x7f)
+		die_by((int)(status & 0x7f));
+	/* Newer kernels take the status of the last thread for that of the process, older ones the
+	 * main thread's. */
+	mt_raw_syscall(SYS_exit, status >> 8 & 0xff);
+}

@@ -1,0 +1,72 @@
+#include "core/state.h"
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "sys/os.h"
+#include "sys/raw_clone.h"
+
+enum start { START_NONE, START_UNDER_WAY, START_DONE };
+static _Atomic int start; /* enum start; release/acquire with what the start has set up */
+static bool on;
+static bool is_over_jemalloc;
+static const char *allocator = "unknown";
+/* A vforked or bare-cloned child runs our code on the parent's memory: known by its pid. */
+static pid_t own_pid;
+
+bool mt_state_begin(void)
+{
+	int expected = START_NONE;
+
+	return atomic_compare_exchange_strong_explicit(&start, &expected, START_UNDER_WAY,
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
+bool mt_state_has_begun(void)
+{
+	return atomic_load_explicit(&start, memory_order_acquire) != START_NONE;
+}
+
+void mt_state_finish(bool is_on)
+{
+	on = is_on;
+	atomic_store_explicit(&start, START_DONE, memory_order_release);
+}
+
+bool mt_state_has_started(void)
+{
+	return atomic_load_explicit(&start, memory_order_acquire) == START_DONE;
+}
+
+bool mt_state_is_on(void)
+{
+	return mt_state_has_started() && on;
+}
+
+void mt_state_note_process(void)
+{
+	own_pid = mt_os_getpid();
+}
+
+/* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the
+ * pid, but for one that is the first process of its namespace as its parent is of its own. */
+bool mt_state_is_own_process(void)
+{
+	return mt_os_getpid() == own_pid && !mt_raw_clone_is_child();
+}
+
+void mt_state_note_heap(const char *name, bool is_jemalloc)
+{
+	allocator = name;
+	is_over_jemalloc = is_jemalloc;
+}
+
+bool mt_state_is_jemalloc(void)
+{
+	return mt_state_is_on() && is_over_jemalloc;
+}
+
+const char *mt_state_allocator(void)
+{
+	return mt_state_is_on() ? allocator : "unknown";
+}

@@ -1,0 +1,107 @@
+/* heap/no_jemalloc.c -- in the place of jemalloc*.c where the library is built without the embedded
+ * jemalloc (JEMALLOC=none). mt_jemalloc_is_built keeps every caller away from the functions that would
+ * have to do something. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "heap/backend.h"
+#include "heap/entries.h"
+#include "heap/jemalloc.h"
+#include "heap/jemalloc_names.h"
+#include "heap/jemalloc_watch.h"
+
+const bool mt_jemalloc_is_built = false;
+
+const struct mt_backend *mt_jemalloc_backend(const struct mt_config *config,
+					     const struct mt_backend_hooks *hooks, char *out_conf,
+					     size_t out_conf_bytes)
+{
+	(void)config;
+	(void)hooks;
+	(void)out_conf;
+	(void)out_conf_bytes;
+	return NULL;
+}
+
+bool mt_jemalloc_counters(const void *counters, uint64_t *out_allocated, uint64_t *out_freed)
+{
+	(void)counters;
+	(void)out_allocated;
+	(void)out_freed;
+	return false;
+}
+
+bool mt_jemalloc_begins(void)
+{
+	return false;
+}
+
+void mt_heap_serve_jemalloc(void)
+{
+}
+
+void mt_heap_note_growth(void)
+{
+}
+
+void mt_jemalloc_watch_child(void)
+{
+}
+
+void mt_jemalloc_prof_begin(const char *conf)
+{
+	(void)conf;
+}
+
+void mt_jemalloc_know_thread(void)
+{
+}
+
+void mt_jemalloc_fork_prepare(void)
+{
+}
+
+void mt_jemalloc_fork_parent(void)
+{
+}
+
+void mt_jemalloc_fork_child(void)
+{
+}
+
+int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes)
+{
+	(void)name;
+	(void)old;
+	(void)old_bytes;
+	(void)new;
+	(void)new_bytes;
+	return ENOENT;
+}
+
+int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length)
+{
+	(void)name;
+	(void)mib;
+	(void)mib_length;
+	return ENOENT;
+}
+
+int je_mallctlbymib(const size_t *mib, size_t mib_length, void *old, size_t *old_bytes, void *new,
+		    size_t new_bytes)
+{
+	(void)mib;
+	(void)mib_length;
+	(void)old;
+	(void)old_bytes;
+	(void)new;
+	(void)new_bytes;
+	return ENOENT;
+}
+
+void je_malloc_stats_print(void (*write)(void *, const char *), void *argument, const char *options)
+{
+	(void)write;
+	(void)argument;
+	(void)options;
+}

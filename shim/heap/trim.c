@@ -1,0 +1,103 @@
+#include "heap/trim.h"
+
+#include "core/interpreter.h"
+#include "core/shared_pages.h"
+#include "heap/account.h"
+#include "heap/allocation_event.h"
+#include "heap/backend.h"
+#include "heap/purge_lock.h"
+#include "sys/lock.h"
+#include "sys/os.h"
+#include "sys/saturating.h"
+
+#define UNMERGED_MOST_BYTES (16u << 10) /* in fast bins, that a purge may write to */
+
+static struct mt_lock lock = MT_LOCK(cleanup);
+
+/* Our own count; where we do not count, the allocator's. */
+static uint64_t live_bytes(void)
+{
+	struct mt_account_totals totals = {0};
+	struct mt_heap_figures figures = {0};
+
+	if (mt_backend()->counting != MT_COUNTING_NONE) {
+		(void)mt_account_read(&totals);
+		return totals.live_bytes;
+	}
+	mt_lock_take(&lock);
+	(void)mt_backend()->figures(&figures);
+	mt_lock_drop(&lock);
+	return figures.live_bytes;
+}
+
+bool mt_heap_purge_copies(bool may_ask)
+{
+	uint64_t (*unmerged_bytes)(void) = mt_backend()->unmerged_bytes;
+	/* first: a fork after it makes the rest out of date */
+	uint32_t forks = mt_shared_pages_forks();
+
+	if (unmerged_bytes && !mt_shared_pages_are_known_few() &&
+	    unmerged_bytes() > UNMERGED_MOST_BYTES && (!may_ask || !mt_shared_pages_are_few()))
+		return true;
+	mt_purge_allow_trim(forks);
+	return false;
+}
+
+static void purge(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
+{
+	struct mt_stats_record *record = &cleanup->record;
+	struct mt_purge_outcome outcome = {0};
+	uint64_t began = mt_os_now_ns();
+	uint64_t began_cpu = mt_os_thread_cpu_ns();
+
+	mt_lock_take(&lock);
+	if (request->here && mt_backend()->flush_thread)
+		mt_backend()->flush_thread();
+	outcome.possible = true;
+	if (!mt_heap_purge_copies(true))
+		mt_backend()->purge(&outcome);
+	mt_allocation_event_purged();
+	mt_lock_drop(&lock);
+	record->purge_ns += mt_os_now_ns() - began;
+	cleanup->purge_cpu_ns += mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu);
+	if (outcome.longest_hold_ns > record->longest_hold_ns)
+		record->longest_hold_ns = outcome.longest_hold_ns;
+	cleanup->purge_possible = outcome.possible;
+}
+
+/* Python may let us wait, and so may the loader, which is asked for Python: what can go at once goes
+ * at once. */
+static bool purges_ahead(const struct mt_trim_request *request)
+{
+	return request->level >= MT_LEVEL_LIGHT && !request->here &&
+	       (request->pressure.sources || mt_interpreter_is_running());
+}
+
+void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
+{
+	cleanup->record.live_before_bytes = live_bytes();
+	cleanup->flush_thread = mt_backend()->flush_thread;
+	if (!purges_ahead(request))
+		return;
+	purge(request, cleanup);
+	cleanup->was_purged = cleanup->purge_possible;
+}
+
+/* Whether nothing can have been freed since prepare_trim. */
+static bool is_unchanged(const struct mt_stats_record *record)
+{
+	return (record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED) &&
+	       record->gpu_state == MT_GPU_NONE;
+}
+
+void mt_heap_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
+{
+	if (!cleanup->was_purged || !is_unchanged(&cleanup->record))
+		purge(request, cleanup);
+	cleanup->record.live_after_bytes = live_bytes();
+}
+
+void mt_heap_trim_fork_child(void)
+{
+	mt_lock_reset(&lock);
+}

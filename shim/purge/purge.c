@@ -1,0 +1,107 @@
+/* purge/purge.c -- the component: the tick of the purge policy, rounds, and cleanups by signal. */
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/cleanup.h"
+#include "core/components.h"
+#include "core/config.h"
+#include "core/control_file.h"
+#include "purge/round_end.h"
+#include "purge/rounds.h"
+#include "purge/tick.h"
+#include "sys/os.h"
+
+/* The next tick is far away, and growth must wake the worker; growth since the last tick. seq_cst
+ * both: either a thread that grows sees the flag, or the worker sees the growth and wakes itself. */
+static _Atomic bool wants_growth;
+static _Atomic bool has_grown;
+static uint64_t next_tick_ns; /* worker thread */
+
+static void grown(void)
+{
+	atomic_store(&has_grown, true);
+	if (atomic_load(&wants_growth))
+		mt_control_notify(MT_CONTROL_GROWTH);
+}
+
+static void run_tick(bool has_grown_much)
+{
+	uint64_t now_ns = mt_os_now_ns();
+
+	if (!has_grown_much && now_ns < next_tick_ns)
+		return;
+	atomic_store(&has_grown, false);
+	next_tick_ns = now_ns + mt_tick_run(has_grown_much);
+}
+
+static void listen_to_growth(void)
+{
+	uint64_t soon_ns = mt_os_now_ns() + 2 * mt_config()->tick_ms * MT_NS_PER_MS;
+
+	atomic_store(&wants_growth, next_tick_ns > soon_ns);
+	if (atomic_load(&has_grown) && atomic_load_explicit(&wants_growth, memory_order_relaxed))
+		mt_control_notify(MT_CONTROL_GROWTH);
+}
+
+static uint64_t tick(uint64_t now_ns, uint32_t bits)
+{
+	uint64_t next_ns;
+
+	atomic_store_explicit(&wants_growth, false, memory_order_relaxed);
+	if ((bits & MT_CONTROL_SIGNAL) && mt_cleanup_asked_may_run(now_ns)) {
+		mt_control_clear(MT_CONTROL_SIGNAL);
+		mt_round_end_signal();
+	}
+	mt_round_end_timer(now_ns);
+	run_tick(bits & MT_CONTROL_GROWTH);
+	mt_round_end_clean();
+	listen_to_growth();
+	next_ns = mt_round_end_next_ns();
+	return next_ns < next_tick_ns ? next_ns : next_tick_ns;
+}
+
+static void start(void)
+{
+	next_tick_ns = 0;
+	mt_tick_start();
+}
+
+static bool request(const struct mt_request *wanted, enum mt_err *out)
+{
+	if (wanted->kind != MT_REQUEST_ROUND)
+		return false;
+	(void)mt_rounds_end();
+	*out = MT_ERR_OK;
+	return true;
+}
+
+static void stop(void)
+{
+	const struct mt_trim_request wanted = {
+		.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
+	struct mt_stats_record record;
+
+	if (mt_config()->exit_cleanup)
+		mt_cleanup_run(&wanted, &record);
+}
+
+static void fork_child(void)
+{
+	mt_rounds_fork_child();
+	mt_round_end_fork_child();
+	atomic_store_explicit(&wants_growth, false, memory_order_relaxed);
+	atomic_store_explicit(&has_grown, false, memory_order_relaxed);
+}
+
+const struct mt_component mt_purge_component = {
+	.name = "purge",
+	.start = start,
+	.grown = grown,
+	.fork_child = fork_child,
+	.tick = tick,
+	.request = request,
+	.cleaned = mt_tick_note_cleanup,
+	.refresh = mt_tick_refresh,
+	.reset_peak = mt_tick_reset_peak,
+	.stop = stop,
+};

@@ -1,0 +1,29 @@
+/* component_table.c -- the table of components in unit tests, in the place of
+ * shim/core/component_table.c: no row of it takes over malloc, signals or the process's beginning. */
+#include <stddef.h>
+
+#include "core/components.h"
+#include "heap/trim.h"
+
+extern const struct mt_component mt_gpu_component;
+extern const struct mt_component mt_pressure_component;
+extern const struct mt_component mt_purge_component;
+extern const struct mt_component mt_python_component;
+
+static const struct mt_component heap = {
+	.name = "heap",
+	.fork_child = mt_heap_trim_fork_child,
+	.prepare_trim = mt_heap_prepare_trim,
+	.trim = mt_heap_trim,
+};
+
+const struct mt_component *const mt_component_table[] = {
+	&mt_python_component,
+#ifndef MT_NO_CUDA
+	&mt_gpu_component,
+#endif
+	&mt_pressure_component,
+	&mt_purge_component,
+	&heap,
+	NULL,
+};
