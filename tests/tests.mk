@@ -1,7 +1,7 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
-.PHONY: check check-unit check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-long \
+.PHONY: check check-unit check-format check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-long \
 	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
@@ -79,13 +79,13 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit layers exports hardening integration clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@tests/run --build $(B) unit format layers exports hardening integration clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@tests/run --build $(B) unit
 
-check-layers:
-	@tests/run layers
+check-format check-layers: check-%:
+	@tests/run $*
 
 check-exports check-hardening: check-%: all
 	@tests/run --build $(B) $*
@@ -94,7 +94,7 @@ check-integration check-clients check-fault check-stress: check-%: test-programs
 	@tests/run --build $(B) $*
 
 check-long: test-programs
-	@tests/run --build $(B) --long unit layers exports hardening integration clients fault stress suites
+	@tests/run --build $(B) --long unit format layers exports hardening integration clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

@@ -1,6 +1,8 @@
-// cuda_abi.cc -- compiled by test_cuda_abi.py where a cuda.h is installed: what the shim and the stand-in for libcuda declare of the
-// Driver API, each for itself, against that header. Two functions are alike when they take as many parameters of the same
-// size and kind, and point to numbers of the same width. DECLARED_* say what this header declares; older ones lack some.
+// cuda_abi.cc -- compares declarations of the Driver API with an installed cuda.h: those of the
+// shim and those of the stand-in for libcuda. test_cuda_abi.py compiles it. Two functions are alike
+// when they take as many parameters of the same size and kind, and point to numbers of the same
+// width.
+// DECLARED_* say what this header declares; older ones lack some.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

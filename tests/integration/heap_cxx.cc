@@ -1,5 +1,6 @@
-// heap_cxx.cc -- C++ comes to the shim through libstdc++'s operators: new and delete in every form, exceptions that
-// cross threads, bad_alloc, over-aligned types. Prints a transcript that must be the same with and without the shim.
+// heap_cxx.cc -- C++ allocates through the operators of libstdc++: new and delete in every form,
+// exceptions that cross threads, bad_alloc, over-aligned types. Prints a transcript that must be
+// the same with and without the shim.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

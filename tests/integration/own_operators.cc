@@ -1,5 +1,5 @@
-// own_operators.cc -- a program with operators new and delete of its own, over malloc, that mixes them with the
-// library's users.
+// own_operators.cc -- a program with its own operators new and delete, over malloc. Code of
+// libstdc++ uses them too.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
