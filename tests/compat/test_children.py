@@ -36,6 +36,7 @@ def test_a_child_past_forks_handlers_may_change_its_ids_whatever_the_loader_did(
 	assert (got.returncode, got.stdout, got.stderr) == (0, "400 of 400\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"MIN_MB": 0}], ids=["asleep", "awake"])
 def test_a_line_of_two_hundred_forks_of_forks(run, env, compile_c, backend, settings):
 	"""Two hundred workers that look a hundred times a second would be another test."""

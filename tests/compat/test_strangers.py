@@ -8,6 +8,8 @@ import tempfile
 
 import pytest
 
+import places
+
 SOURCE = pathlib.Path(__file__).with_name("stranger.c")
 NOBODY = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
@@ -158,7 +160,7 @@ def test_a_static_program_of_musl_is_left_alone(run, env, musl):
 @pytest.mark.parametrize("helper, words", [("stranger.c", [30]), ("fork_storm.c", [40])], ids=["stranger", "forks"])
 def test_a_program_of_musl_runs_as_ever(run, env, bare, musl, mt_dir, helper, words):
 	"""Its loader starts no program for want of a symbol: the shim asks for none that musl lacks, and serves nothing there."""
-	program = musl(SOURCE.with_name(helper), "-pthread")
+	program = musl(places.helper(helper), "-pthread")
 	expected = run([program, *words], bare)
 
 	got = run([program, *words], env(MIN_MB=0))

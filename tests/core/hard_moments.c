@@ -74,7 +74,7 @@ static void wake(void)
 			return;
 		usleep(25000);
 	}
-	puts("the reaper did not wake");
+	puts("the worker did not wake");
 	exit(3);
 }
 

@@ -78,29 +78,6 @@ Test(config_presets, holds_presets_that_are_nothing_but_their_settings)
 	cr_expect_eq(words_count, COUNT(presets), "each word has a role");
 }
 
-Test(config_presets, holds_the_presets_of_the_guides)
-{
-	static const struct {
-		const char *preset;
-		uint64_t arena_max, gc_rounds, heavy_rounds, cuda_empty_cache;
-	} guides[] = {
-		{"client", 2, 1, 0, 1}, {"server", 4, 5, 0, 0}, {"server_wide", 8, 5, 0, 0},
-		{"swarm", 0, 1, 0, 1},  {"csfl", 0, 5, 10, 0},  {"none", 0, 0, 0, 0},
-	};
-
-	for (size_t i = 0; i < COUNT(guides); i++) {
-		struct mt_config config = expected_of(guides[i].preset);
-
-		cr_expect_eq(config.arena_max, guides[i].arena_max, "%s", guides[i].preset);
-		cr_expect_eq(config.gc_rounds, guides[i].gc_rounds, "%s", guides[i].preset);
-		cr_expect_eq(config.heavy_rounds, guides[i].heavy_rounds, "%s", guides[i].preset);
-		cr_expect_eq(config.cuda_empty_cache, guides[i].cuda_empty_cache, "%s",
-			     guides[i].preset);
-		cr_expect_eq(config.warn_pct, 85);
-		cr_expect_eq(config.crit_pct, 90);
-	}
-}
-
 Test(config_presets, lets_every_setting_of_a_preset_be_overridden)
 {
 #define X(preset, option, value)                                                                   \

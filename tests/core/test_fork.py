@@ -8,6 +8,7 @@ import pytest
 BUSY = {"MIN_MB": 0, "TICK_MS": 10, "IDLE_MS": 10, "SLACK_MB": 0, "SLACK_PCT": 0, "BUDGET_PCT": 100, "SETTLE_MS": 100}
 
 
+@pytest.mark.slow
 def test_a_thousand_forks(run, env, compile_c, backend):
 	got = run([compile_c("fork_storm.c"), 1000], env(**BUSY), timeout=240)
 
@@ -54,6 +55,7 @@ print("of", children, "children", kept, "could not purge")
 '''
 
 
+@pytest.mark.slow
 def test_a_child_forked_during_a_purge_can_purge(run, env):
 	"""jemalloc marks an arena while it purges it, without a lock that fork would wait for: the mark was for ever in the child."""
 	got = run(["/usr/bin/python3", "-c", PURGE_AND_FORK], env(ALLOCATOR="jemalloc", BUDGET_PCT=0), timeout=300)
@@ -108,26 +110,6 @@ def test_the_parents_files_survive_a_childs_end(puppet, env, awake, stats, mt_di
 	assert sorted(re.sub(r".*\.", "", file.name) for file in mt_dir.iterdir() if file.name.startswith(f"{actor.pid}-")) \
 		== ["bell", "stats"]
 	assert stats(actor.pid, settings)["rss_bytes"] > 0
-
-
-def test_files_of_the_dead_are_swept(puppet, env, awake, control, mt_dir):
-	"""mtctl sweeps whenever it looks at all of them, and takes nothing of the living."""
-	settings = env(MIN_MB=0)
-	dead = puppet(settings)
-	dead.tell("alloc 1000 2000 2000")
-	awake(dead.pid, settings)
-	dead.process.kill()
-	dead.process.wait()
-	assert len(list(mt_dir.iterdir())) == 2
-
-	living = puppet(settings)
-	living.tell("alloc 1000 2000 2000")
-	awake(living.pid, settings)
-
-	listed = control(settings, "ps")
-
-	assert listed.returncode == 0 and str(living.pid) in listed.stdout
-	assert sorted(file.name.split("-")[0] for file in mt_dir.iterdir()) == [str(living.pid)] * 2
 
 
 FORK_AND_ASK = r'''

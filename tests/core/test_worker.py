@@ -288,6 +288,7 @@ def cpu_ticks(pid):
 	return int(fields[11]) + int(fields[12])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window_s", [10, pytest.param(60, marks=pytest.mark.long)])
 def test_an_idle_process_hardly_wakes(puppet, env, wait_for, backend, window_s):
 	actor = puppet(env(MIN_MB=0, SETTLE_MS=1000))
@@ -302,6 +303,7 @@ def test_an_idle_process_hardly_wakes(puppet, env, wait_for, backend, window_s):
 	assert cpu_ticks(actor.pid) - ticks <= 1
 
 
+@pytest.mark.slow
 def test_growth_wakes_it_from_its_long_sleep(puppet, env, wait_for, stats, backend):
 	settings = env(MIN_MB=0, SETTLE_MS=1000, SLACK_MB=32, IDLE_MS=300)
 	actor = puppet(settings)

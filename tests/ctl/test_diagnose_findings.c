@@ -116,7 +116,7 @@ Test(findings, name_the_disease_of_the_heap)
 		 300,
 		 300,
 		 MT_VERDICT_HOARD},
-		{"what the reaper leaves alone",
+		{"what the worker leaves alone",
 		 {SHAPE_FLAT, 300 * MB, 0, 0, 0},
 		 60,
 		 60,

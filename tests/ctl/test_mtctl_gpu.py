@@ -5,7 +5,7 @@ import re
 import pytest
 
 import fake_shim
-from mtctl_helpers import FREED, MB, NOTHING, ROOT, USAGE
+from mtctl_helpers import FREED, MB, NOTHING, USAGE
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from places import LIB
 
@@ -91,19 +91,6 @@ def test_json_has_every_field_of_every_device(fake, ctl):
 	assert all(device[name] == DEVICE.get(name, 0) for name in fake_shim.DEVICE_FIELDS)
 	assert seen["ooms"] == [] and seen["ooms_count"] == 0
 	assert seen["samples"][0]["gpu_reserved_bytes"] == 160 * MB
-
-
-def test_a_device_has_the_fields_of_the_accounts(fake, ctl):
-	"""What the pool and the account of kinds keep has a place in the file: one list cannot go without the other."""
-	usage = (ROOT / "shim" / "pool" / "pool.h").read_text()
-	usage = usage[usage.index("struct mt_pool_usage {"):]
-	pool = re.findall(r"^\tuint64_t (\w+);", usage[:usage.index("};")], re.MULTILINE)
-	kinds = re.findall(r"^\tX\((\w+), ", (ROOT / "shim" / "account" / "device.h").read_text(), re.MULTILINE)
-	(device,) = json.loads(ctl("stat", fake(**GPU), "--json", "--cached").stdout)["devices"]
-
-	assert pool and kinds
-	assert set(pool) <= set(device)
-	assert {f"{kind}_{what}_bytes" for kind in kinds for what in ("live", "peak")} <= set(device)
 
 
 def test_records_show_device_memory_before_and_after(fake, ctl):

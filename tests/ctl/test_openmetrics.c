@@ -71,26 +71,6 @@ Test(openmetrics, of_too_many_processes_the_largest_are_told_by_pid)
 	mt_roster_free(&roster);
 }
 
-Test(openmetrics, who_sleeps_has_an_rss_and_who_is_refused_is_down)
-{
-	struct mt_roster roster = roster_of(2);
-	size_t bytes;
-	char *text;
-
-	roster.list[0].state = MT_ROSTER_ASLEEP;
-	roster.list[1].state = MT_ROSTER_REFUSED;
-	memset(&roster.list[0].head, 0, sizeof(roster.list[0].head));
-	memset(&roster.list[1].head, 0, sizeof(roster.list[1].head));
-	snprintf(roster.list[0].process.comm, sizeof(roster.list[0].process.comm), "sleeper");
-	text = mt_openmetrics_render(&roster, &bytes);
-	cr_expect_eq(count_of(text, "{pid=\"1000\",comm=\"sleeper\""), 1);
-	cr_expect_eq(count_of(text, "\nmtshim_rss_bytes{pid=\"1000\","), 1);
-	cr_expect_eq(count_of(text, "{pid=\"1001\","), 2);
-	cr_expect_not_null(strstr(text, "\nmtshim_up{pid=\"1001\",comm=\"\"} 0\n"));
-	free(text);
-	mt_roster_free(&roster);
-}
-
 /* Programs tell their progress by their name. */
 Test(openmetrics, a_process_that_renames_itself_stays_one_series)
 {

@@ -131,7 +131,7 @@ static void stranger(void)
 }
 
 /* The worker's thread asks for the other device's primary context, and meanwhile ours ends. */
-static void destroyed_under_the_reaper(void)
+static void destroyed_under_the_worker(void)
 {
 	uint64_t block, calls;
 
@@ -385,7 +385,7 @@ int main(int argc, char **argv)
 		{"destroyed_at_work", destroyed_at_work},
 		{"detached_at_work", detached_at_work},
 		{"stranger", stranger},
-		{"destroyed_under_the_reaper", destroyed_under_the_reaper},
+		{"destroyed_under_the_worker", destroyed_under_the_worker},
 		{"released_while_asked_for", released_while_asked_for},
 		{"detached", detached},
 		{"destroyed_beside_a_decay", destroyed_beside_a_decay},

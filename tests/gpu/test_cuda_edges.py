@@ -37,7 +37,7 @@ def test_blocks_that_share_pages_share_them_with_the_pool(same, version):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_context_whose_end_failed_has_no_memory_that_was_freed(same, version):
-	assert "cuMemAlloc_v2(&(uint64_t){ 0 }, 900 * MB): 0\n" in same("failed_destroy", version)
+	assert "cuMemAlloc_v2(&(uint64_t){0}, 900 * MB): 0\n" in same("failed_destroy", version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -66,6 +66,7 @@ def test_what_is_cached_serves_any_kind_of_memory_beside_a_capture(same, version
 	assert same("capture_kinds", version).count(": 0\n") == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("word", ["host_idle", "host_pending", "host_small", "host_capture"])
 def test_no_call_waits_for_work_that_waits_for_the_program(same, word, version):

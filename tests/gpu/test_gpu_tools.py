@@ -96,6 +96,7 @@ def test_the_bench_of_pairs_and_mixes_runs_on_the_stand_in_driver(run, bare, bui
 		assert 0 < runs[mix]["shim rounded"][0]["hit_percent"] < 100 and runs[mix]["shim rounded"][0] != shim
 
 
+@pytest.mark.slow
 def test_the_bench_sees_memory_come_back_as_another_process_does(run, bare, build, fake, tmp_path):
 	target = tmp_path / "figures.json"
 	done = bench_of_fake(run, bare, build, fake, target, "--only", "giveback", "--programs", "decay,signal", "--signals", "1",
@@ -173,6 +174,7 @@ def test_the_bench_cuts_by_name_what_there_is_no_time_for(run, bare, build, fake
 	assert "cut, no time left: giveback: decay, signal" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_training_programs_run_without_a_gpu(run, bare, build, fake, tmp_path):
 	python = "/usr/bin/python3"
 	if run([python, "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('torch'))"], env=bare).returncode != 0:

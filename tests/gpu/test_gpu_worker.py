@@ -195,6 +195,7 @@ FALLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FALLS)
 def test_a_fall_of_device_memory_ends_a_round_and_with_the_heaps_it_is_one(actor, env, stats, how):
 	settings = env(**ROUNDS_ONLY, GC_ROUNDS=1, CUDA_DECAY_MS=0)
@@ -219,25 +220,6 @@ def test_less_than_16_mb_of_a_device_is_no_round(actor, env, stats):
 		one.tell("gpu = alloc(15); nap(0.4); free(gpu); nap(0.4)")
 
 	assert stats(one.pid, settings)["rounds_count"] == 0
-
-
-def test_an_out_of_memory_is_reported_once(actor, env, stats, control, wait_for):
-	settings = env(MIN_MB=0)
-	one = actor(settings)
-	one.tell("held = [alloc(100) for _ in range(9)]")
-	assert one.tell("answer = [alloc(300) for _ in range(5)]") == [2] * 5
-	one.tell("small = alloc(1)") # and goes on without
-
-	wait_for(lambda: stats(one.pid, settings)["gpu_num_ooms"] == 5)
-	told = json.loads(control(settings, "stat", one.pid, "--oom", "--json").stdout)
-	status, errors = one.end()
-
-	assert status == 0
-	lines = [line for line in errors.splitlines() if "gpu-oom" in line]
-	assert sum("is out of memory" in line for line in lines) == 1
-	assert any("likely cause: live tensors" in line for line in lines), errors
-	assert any(f"asked for {300 * MB} bytes" in line for line in lines)
-	assert "live tensors" in json.dumps(told)
 
 
 @pytest.mark.parametrize("choice", ["account", "pool"])
@@ -296,28 +278,6 @@ def test_a_forked_child_does_not_touch_the_driver(actor, env):
 	assert one.tell("answer = (lambda child: os.waitpid(child, 0)[1] if child else "
 	                "(ctypes.CDLL(None).mt_cleanup_memory(1), nap(1.5), os._exit(0)))(os.fork())") == 0
 	assert one.used() == 0
-
-
-def test_peaks_are_reset(actor, env, control, stats):
-	settings = env(MIN_MB=0, CUDA_DECAY_MS=0)
-	one = actor(settings)
-	one.tell("block = alloc(64); free(block); kept = alloc(2)")
-	assert stats(one.pid, settings)["gpu_allocated_peak_bytes"] == 64 * MB
-
-	control(settings, "reset-peak", one.pid)
-
-	assert stats(one.pid, settings)["gpu_allocated_peak_bytes"] == 2 * MB
-
-
-@pytest.mark.parametrize("choice, text", [("account", "account"), ("pool", "pool"), ("auto", "pool")])
-def test_the_mode_is_told(actor, env, stats, choice, text):
-	settings = env(MIN_MB=0, CUDA=choice)
-	one = actor(settings)
-	one.tell("block = alloc(2)")
-
-	seen = stats(one.pid, settings)
-
-	assert seen["cuda"].startswith(text)
 
 
 def test_off_is_off(actor, env):

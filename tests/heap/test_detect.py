@@ -73,6 +73,7 @@ def test_the_users_word_overrides(puppet, env, shim, awake, name):
 	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "jemalloc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PACKAGES)
 @pytest.mark.parametrize("order", ["before", "behind"])
 def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, order):

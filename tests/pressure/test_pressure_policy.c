@@ -498,29 +498,6 @@ Test(pressure_policy, does_what_the_table_says)
 	}
 }
 
-Test(pressure_policy, has_at_least_sixty_rows)
-{
-	cr_expect_geq(sizeof(rows) / sizeof(rows[0]), 60u);
-}
-
-Test(pressure_policy, is_the_same_for_the_same_backoff)
-{
-	struct mt_pressure once;
-
-	for (int i = 0; i < 2; i++) {
-		char text[] = "ram=860 events=1: purge | ram=910 events=4 gpu=870: heavy";
-		char *rest = text;
-		char *step;
-
-		start(&rows[0]);
-		while ((step = strsep(&rest, "|")))
-			play(step);
-		if (i)
-			cr_expect_arr_eq(&once, &tell.pressure, sizeof(once));
-		once = tell.pressure;
-	}
-}
-
 /* ---- between two looks ---- */
 
 static void look_once(const char *settings, const char *first)

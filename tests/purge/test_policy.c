@@ -440,21 +440,3 @@ Test(policy, counts_rounds_that_are_too_small_to_purge_but_none_of_a_tiny_heap)
 	}
 	cr_expect_eq(sim.rounds_count, 0);
 }
-
-Test(policy, is_the_same_for_the_same_history)
-{
-	struct sim twin;
-
-	sim_start(&sim);
-	sim_start(&twin);
-	for (uint64_t i = 0; i < 200; i++) {
-		const struct sim_step step = {MIB(40 + i % 7 * 50), MS(200 + i % 5 * 400),
-					      MS(100 + i % 11 * 300)};
-
-		sim_play(&sim, &step);
-		sim_play(&twin, &step);
-	}
-	cr_expect_gt(sim.purges_count, 0);
-	cr_expect_arr_eq(&sim.policy, &twin.policy, sizeof(sim.policy));
-	cr_expect_eq(sim.purges_count, twin.purges_count);
-}

@@ -314,7 +314,7 @@ Test(policy_budget, charges_a_purge_by_what_it_took_from_the_program)
 	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(40)), MS(10),
 		     "none ran: a quarter");
 	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), MS(40), MS(400)), MS(10),
-		     "nor while the reaper waited for a CPU");
+		     "nor while the worker waited for a CPU");
 	cr_expect_eq(mt_policy_purge_cost_ns(MS(40), 0, 0), MS(40),
 		     "clocks that do not tell: all of it");
 }

@@ -2,6 +2,7 @@
 which Pythons, and when nothing is. PyTorch's cache is test_framework_caches.py's."""
 import json
 import pathlib
+import time
 
 import pytest
 
@@ -174,6 +175,7 @@ def test_caches_are_left_when_a_capture_has_begun_before_the_call_runs(actor, co
 	one = actor(IMPORTS, "cupy.ASK = capturing")
 
 	one.begin("list(map(operator.call, [sum, cu.cuStreamBeginCapture_v2], [range(16_000_000), stream], [0, 0])); nap(0.4)")
+	time.sleep(0.1)  # the line has been read by then
 	control(one.settings, "trim", one.pid)
 	assert one.end() == [[], [], []]
 	record = records(stats, one, one.settings, "request")[-1]
