@@ -16,6 +16,7 @@ def test_a_thousand_forks(run, env, compile_c, backend):
 	assert got.returncode == 0
 
 
+@pytest.mark.slow
 def test_forks_of_a_sleeping_process(run, env, compile_c, backend):
 	got = run([compile_c("fork_storm.c"), 200, 4], env(MIN_MB=100000), timeout=120)
 

@@ -5,6 +5,7 @@
 
 #include "sys/os.h"
 #include "gpu/block_list.h"
+#include "null_driver.h"
 #include "pool_fixture.h"
 
 static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
@@ -178,27 +179,12 @@ Test(pool_list, there_is_none_in_a_forked_child)
 #define MANY 1000000u
 #endif
 
-static _Atomic uint64_t next_base = 0x100000000000;
-
-/* The fake driver's ledger is too small, and slow, for so many. */
-static int alloc_many(uint64_t *dptr, size_t bytes)
-{
-	*dptr = atomic_fetch_add(&next_base, (bytes + 511) / 512 * 512);
-	return MT_CU_SUCCESS;
-}
-
-static int free_many(uint64_t dptr)
-{
-	(void)dptr;
-	return MT_CU_SUCCESS;
-}
-
 static uint64_t *allocate_many(void)
 {
 	uint64_t *dptrs = calloc(MANY, sizeof(*dptrs));
 
-	driver.cuMemAlloc_v2 = alloc_many;
-	driver.cuMemFree_v2 = free_many;
+	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
+	driver.cuMemFree_v2 = null_driver.cuMemFree_v2;
 	for (uint32_t i = 0; i < MANY; i++)
 		dptrs[i] = allocate(512 + i % 64 * 512);
 	return dptrs;
@@ -321,8 +307,8 @@ Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
 	struct mt_block_list_block *blocks;
 	size_t count;
 
-	driver.cuMemAlloc_v2 = alloc_many;
-	driver.cuMemFree_v2 = free_many;
+	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
+	driver.cuMemFree_v2 = null_driver.cuMemFree_v2;
 	for (int i = 0; i < KEPT; i++)
 		kept[i] = allocate(8192);
 	start_workers(workers, THREADS);
