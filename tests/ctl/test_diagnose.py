@@ -6,6 +6,8 @@ import pytest
 
 from ward import MB, Patient, Ward
 
+pytestmark = pytest.mark.slow
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXIT_CODES = {word: int(code) for code, word in
               re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "verdicts.def").read_text())}

@@ -13,6 +13,8 @@ import pytest
 import stats_raw
 from mtctl_helpers import FAKE, MB, NOT_SHIMMED, PYTHON, ROOT, USAGE, ctl, fake, files_of, plain  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 VERDICTS = {word: int(code) for code, word in
             re.findall(r'X\(\w+,\s*(\d+),\s*"([a-z-]+)"', (ROOT / "ctl" / "verdicts.def").read_text())}
 # The least look that says anything, and then some.

@@ -14,7 +14,7 @@ import pytest
 
 from people import needs_root, person, stage  # noqa: F401 (fixtures)
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.slow]
 MB = 1 << 20
 
 

@@ -16,6 +16,8 @@ import fake_shim
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 from people import fake_of, home_of, needs_root, person, stage  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.slow
+
 ASKS = (["stat"], ["stat", "--cached", "--json"], ["check"], ["doctor"], ["advise"], ["sites"], ["snapshot"], ["trim", "--timeout=1"],
         ["diagnose", "--for=1", "--no-trim"])
 

@@ -11,6 +11,8 @@ from cuda_helpers import cuda  # noqa: F401 (fixture)
 from mtctl_helpers import FAKE, MB, PYTHON
 from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
 
+pytestmark = pytest.mark.slow
+
 ROWS = "[...document.querySelectorAll('#processes tbody tr')]"
 DRAWN = "document.querySelector('#records tbody') !== null"
 RSS_LINE = "document.querySelector('#host-chart path[data-series=rss_bytes]').getAttribute('d')"

@@ -20,7 +20,7 @@ import leftovers
 from metrics_helpers import families
 from mtctl_helpers import MB, PYTHON, ROOT
 
-pytestmark = pytest.mark.xdist_group("prometheus")
+pytestmark = [pytest.mark.xdist_group("prometheus"), pytest.mark.slow]
 RULES = ROOT / "scripts" / "prometheus" / "mtshim.rules.yml"
 DASHBOARD = ROOT / "scripts" / "grafana" / "mtshim-dashboard.json"
 # One node, no network: shared memory alone, and loopback for mpirun's own talk.

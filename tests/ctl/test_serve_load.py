@@ -13,6 +13,8 @@ from cuda_helpers import cuda, fill  # noqa: F401 (fixture)
 from mtctl_helpers import MB, ctl, fake, plain  # noqa: F401 (fixtures)
 from serve_helpers import serve, soon  # noqa: F401 (fixture)
 
+pytestmark = pytest.mark.slow
+
 
 def in_thread(call):
 	"""Starts the call; answers a function that waits for what it gives."""
