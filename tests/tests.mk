@@ -1,22 +1,23 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
-.PHONY: check check-unit check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-long \
-	check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
+.PHONY: check check-unit check-format check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
+	check-long check-fast check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
 # The driver's wrappers are in it: their symbols are no names of the driver's (gpu/entries.h). Of the programs that need one library
 # more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
-unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/unit/component_table.c \
+unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/lib/component_table.c \
 	$(filter-out %/main.c,$(ctl_src) $(external_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
-unit_src     := $(sort $(wildcard tests/unit/test_*.c))
+# They lie beside the component that they test; what several share is in tests/lib. Their names are different ones in all folders.
+unit_src     := $(sort $(wildcard tests/*/test_*.c))
 ifeq ($(CUDA),0)
-unit_src     := $(filter-out tests/unit/test_device.c tests/unit/test_entries% tests/unit/test_pool% tests/unit/test_capture.c \
-	tests/unit/test_nvml.c tests/unit/test_framework% tests/unit/test_oom%,$(unit_src))
+unit_src     := $(filter-out tests/gpu/% tests/python/test_framework%,$(unit_src))
 endif
-unit_bin     := $(unit_src:tests/unit/%.c=$(B)/tests/unit/%)
-unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/unit -fPIE -fno-builtin-malloc $(libdir_flags)
+unit_bin     := $(addprefix $(B)/tests/unit/,$(notdir $(unit_src:.c=)))
+vpath test_%.c $(sort $(dir $(unit_src)))
+unit_flags   := $(common) $(optimise) -DMT_DEBUG -I. -Itests/lib -fPIE -fno-builtin-malloc $(libdir_flags)
 ifeq ($(JEMALLOC),none)
 unit_flags += -DMT_NO_JEMALLOC
 endif
@@ -38,9 +39,9 @@ $(B)/unit-obj/libunit.a: $(unit_lib_obj)
 	rm -f $@
 	ar qcs $@ $^
 
-$(B)/tests/unit/%: tests/unit/%.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
+$(unit_bin): $(B)/tests/unit/%: %.c $(B)/unit-obj/libunit.a $(jemalloc_lib) tests/tests.mk
 	@mkdir -p $(@D)
-	$(CC) $(unit_flags) $$(pkg-config --cflags $(ctl_packages)) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
+	$(CC) $(unit_flags) -MF $@.dep $$(pkg-config --cflags $(ctl_packages)) $(LDFLAGS) -pie -o $@ $< -Wl,--start-group $(B)/unit-obj/libunit.a \
 		$(jemalloc_lib) -Wl,--end-group $$(pkg-config --libs jansson zlib) -ldl -lm $(unit_libs)
 
 unit-tests: $(unit_bin)
@@ -79,13 +80,13 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit layers exports hardening integration clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@tests/run --build $(B) unit format layers exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@tests/run --build $(B) unit
 
-check-layers:
-	@tests/run layers
+check-format check-layers: check-%:
+	@tests/run $*
 
 check-exports check-hardening: check-%: all
 	@tests/run --build $(B) $*
@@ -93,8 +94,28 @@ check-exports check-hardening: check-%: all
 check-integration check-clients check-fault check-stress: check-%: test-programs
 	@tests/run --build $(B) $*
 
+# The benchmarks themselves are bench/bench.mk.
+check-bench: all bench-programs
+	@tests/run --build $(B) bench
+
+# While one writes: half a minute on a quiet machine, once it is built.
+check-fast: unit-tests
+	@tests/run --build $(B) format unit
+
+# One component: its unit tests and its quick integration tests. Installs nothing: what needs a package that is missing is skipped.
+components := core sys heap purge pressure python signal gpu compat ctl
+unit_of     = $(addprefix $(B)/tests/unit/,$(notdir $(basename $(filter tests/$(1)/%,$(unit_src)))))
+.PHONY: $(components:%=check-%)
+$(foreach component,$(components),$(eval check-$(component): $(call unit_of,$(component))))
+$(components:%=check-%): check-%: all
+	@tests/run --build $(B) --component $* unit integration
+ifneq ($(CUDA),0)
+$(components:%=check-%): fakecuda
+check-gpu: gpu-programs unsafe-shims
+endif
+
 check-long: test-programs
-	@tests/run --build $(B) --long unit layers exports hardening integration clients fault stress suites
+	@tests/run --build $(B) --long unit format layers exports hardening integration bench clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests
@@ -107,7 +128,7 @@ check-aarch64:
 check-valgrind: unit-tests
 	@tests/run --build $(B) --wrapper valgrind unit
 
--include $(unit_lib_obj:.o=.d) $(unit_bin:=.d)
+-include $(unit_lib_obj:.o=.d) $(unit_bin:=.dep)
 
 # ---- the shim without the pool's fences, and without its capture gate: for the tests that must fail with them, for nothing else ----
 .PHONY: unsafe-shims

@@ -13,6 +13,7 @@
 #include "sys/lock.h"
 #include "sys/os.h"
 #include "gpu/pool.h"
+#include "null_driver.h"
 
 #define ROUNDS 7
 
@@ -20,72 +21,6 @@
  * other program runs. */
 #define THREAD_PAIRS  40000
 #define THREAD_ROUNDS 70
-
-static __thread struct CUctx_st *current;
-static _Atomic uint64_t next_base = 0x7f0000000000;
-
-static int null_alloc(uint64_t *dptr, size_t bytes)
-{
-	*dptr = atomic_fetch_add(&next_base, (bytes + 511) / 512 * 512);
-	return 0;
-}
-static int null_free(uint64_t dptr)
-{
-	(void)dptr;
-	return 0;
-}
-static int null_current(struct CUctx_st **context)
-{
-	*context = current;
-	return 0;
-}
-static int null_device(int *device)
-{
-	*device = (int)((uintptr_t)current & 0xf);
-	return 0;
-}
-static int null_push(struct CUctx_st *context)
-{
-	current = context;
-	return 0;
-}
-static int null_pop(struct CUctx_st **context)
-{
-	*context = current;
-	return 0;
-}
-static int null_create(struct CUevent_st **event, unsigned int flags)
-{
-	static _Atomic uintptr_t next = 4096;
-
-	(void)flags;
-	*event = (struct CUevent_st *)atomic_fetch_add(&next, 16);
-	return 0;
-}
-static int null_event(struct CUevent_st *event)
-{
-	(void)event;
-	return 0;
-}
-static int null_record(struct CUctx_st *context, struct CUevent_st *event)
-{
-	(void)context;
-	(void)event;
-	return 0;
-}
-
-static const struct mt_driver driver = {
-	.cuMemAlloc_v2 = null_alloc,
-	.cuMemFree_v2 = null_free,
-	.cuCtxGetCurrent = null_current,
-	.cuCtxGetDevice = null_device,
-	.cuCtxPushCurrent_v2 = null_push,
-	.cuCtxPopCurrent_v2 = null_pop,
-	.cuEventCreate = null_create,
-	.cuEventDestroy_v2 = null_event,
-	.cuEventQuery = null_event,
-	.cuCtxRecordEvent = null_record,
-};
 
 /* The JSON object, as far as it has come. */
 static char json[2048];
@@ -156,7 +91,7 @@ static void *work(void *data)
 {
 	struct worker *worker = data;
 
-	current = worker->context;
+	null_context = worker->context;
 	pthread_barrier_wait(worker->barrier);
 	worker->ns = pairs(THREAD_PAIRS, worker->bytes);
 	return NULL;
@@ -349,8 +284,8 @@ int main(int count, char **arguments)
 	double few, many, few_random, together, together_median;
 	long processors = 2;
 
-	current = (struct CUctx_st *)0x1000;
-	mt_pool_start(&driver, &settings);
+	null_context = (struct CUctx_st *)0x1000;
+	mt_pool_start(&null_driver, &settings);
 	calibrate();
 	figure("pair_4kB_ns", "pair, one thread, 4 kB", least_pairs(1000000, 4096), "ns");
 	figure("pair_20MB_ns", "pair, one thread, 20 MB", least_pairs(1000000, 20u << 20), "ns");
@@ -368,7 +303,7 @@ int main(int count, char **arguments)
 	figure("few_random_ns", "replacement of a random live block among 100", few_random, "ns");
 	figure("many_random_ns", "replacement of a random live block among all",
 	       replacements(live, most), "ns");
-	mt_pool_start(&driver, &settings);
+	mt_pool_start(&null_driver, &settings);
 	together = threads(4, 2, processors, &together_median);
 	figure("threads_ns", "pair, 4 threads on 2 contexts, each", together, "ns");
 	figure("threads_median_ns", "  the median of its rounds", together_median, "ns");

@@ -1,6 +1,7 @@
-// pipeline.cc -- a service in C++ as there are many: producers read messages (strings, vectors, a map of fields), workers
-// change them, consumers file them in a bounded history. Between the stages bounded queues; load comes in bursts, each
-// of messages of another size. When the load has gone, all but the newest 1 in 16 messages of each history expire.
+// pipeline.cc -- a typical service in C++. Producers read messages (strings, vectors, a map of
+// fields), workers change them, consumers file them in a bounded history. Bounded queues connect
+// the stages. Load comes in bursts, each of messages of another size. When the load has gone, all
+// but the newest 1 in 16 messages of each history expire.
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
@@ -94,7 +95,7 @@ Parcel make_message(uint64_t *state, uint64_t number, size_t kind)
 	return message;
 }
 
-// What a worker does: text appended, values filtered into a vector of its own, a field gone and another made.
+// The work on one message: appends text, filters values into a new vector, replaces a field.
 void transform(Message *message)
 {
 	std::vector<double> kept;

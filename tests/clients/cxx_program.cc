@@ -1,5 +1,5 @@
-// cxx_program.cc -- a program as people write them: containers, strings, threads, exceptions through libraries,
-// over-aligned types, iostreams, regexes, a plug-in like dlopen. Prints sums that depend on all of it.
+// cxx_program.cc -- a typical C++ program: containers, strings, threads, exceptions through
+// libraries, over-aligned types, iostreams, regexes, dlopen. Prints sums that depend on all of it.
 #include <algorithm>
 #include <cstdint>
 #include <deque>

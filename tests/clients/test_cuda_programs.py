@@ -9,7 +9,6 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-INTEGRATION = ROOT / "tests" / "integration"
 VERSIONS = ["11.0", "12.2", "12.8", "13.0"]
 # Each driver version with some of the roads, each road with at least one version.
 ROADS = [("11.0", "linked"), ("11.0", "local"), ("11.0", "version"), ("12.2", "linked"), ("12.2", "global"),
@@ -17,10 +16,6 @@ ROADS = [("11.0", "linked"), ("11.0", "local"), ("11.0", "version"), ("12.2", "l
          ("13.0", "local"), ("13.0", "lazy"), ("13.0", "path"), ("13.0", "next"), ("13.0", "proc"), ("13.0", "proc_old")]
 SHIM = "libmtshim.so"
 DRIVER = "libcuda.so.1"
-
-
-def newest(*paths):
-	return max(int(path.stat().st_mtime) for path in paths)
 
 
 def exports_of(library):
@@ -31,7 +26,7 @@ def exports_of(library):
 @pytest.fixture(scope="session")
 def wrapped():
 	"""The functions of the driver that the shim stands in for."""
-	text = (ROOT / "shim" / "driver" / "functions.def").read_text()
+	text = (ROOT / "shim" / "gpu" / "driver_functions.def").read_text()
 	table = text.split("#define MT_DRIVER_WRAPPED")[1].split("#define MT_DRIVER_CALLED")[0]
 	names = set(re.findall(r"X\((cu\w+),", table))
 	assert len(names) > 50
@@ -42,7 +37,7 @@ def wrapped():
 def program(compile_c, fakecuda, bare):
 	"""program(road): the client for a road."""
 	def build(road):
-		flags = [f"-DAGE={newest(INTEGRATION / 'cuda_client.h')}"]
+		flags = []
 		if road == "linked":
 			library = fakecuda(bare)["LD_LIBRARY_PATH"] + "/libcuda.so.1"
 			flags += ["-DROAD_LINKED", "-Wl,--no-as-needed", library]

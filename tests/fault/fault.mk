@@ -30,7 +30,7 @@ $(fault_dir)/filter: tests/fault/filter.c tests/fault/filter.h tests/fault/fault
 	@mkdir -p $(@D)
 	$(CC) $(fault_flags) -DPROGRAM -o $@ $<
 
-$(fault_dir)/cuda_entries: tests/integration/cuda_entries.c $(wildcard tests/integration/cuda_*.h) $(fake_dir)/libcuda.so.1 tests/fault/fault.mk
+$(fault_dir)/cuda_entries: tests/gpu/cuda_entries.c $(wildcard tests/gpu/cuda_*.h) $(fake_dir)/libcuda.so.1 tests/fault/fault.mk
 	@mkdir -p $(@D)
 	$(CC) $(fault_flags) -o $@ $< -L$(fake_dir) -lcuda
 

@@ -25,7 +25,7 @@ import tempfile
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import leftovers  # noqa: E402
 
 COUNTS_BYTES = 16384

@@ -6,16 +6,13 @@ import os
 import pathlib
 import re
 import shutil
-import sys
 
 import pytest
 
+import stats_raw
 import sweep
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
-import stats_raw  # noqa: E402
-
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unshare or to become nobody")
 AWAKE = {name[3:]: value for name, value in sweep.AWAKE.items()}
 
@@ -277,9 +274,8 @@ def test_dlsym_before_our_relocation_without_proc(run, env, bare, compile_c):
 	"""The only system calls that no wrapper can reach: what they would read is not there."""
 	if run([*HIDDEN_PROC, "/bin/true"], bare).returncode != 0:
 		pytest.skip("may not hide /proc here")
-	helpers = ROOT / "tests" / "integration"
-	library = compile_c(helpers / "lookup_early.c", "-DLIBRARY", "-shared", "-fPIC")
-	program = compile_c(helpers / "lookup_early.c", library, f"-Wl,-rpath,{library.parent}")
+	library = compile_c("lookup_early.c", "-DLIBRARY", "-shared", "-fPIC")
+	program = compile_c("lookup_early.c", library, f"-Wl,-rpath,{library.parent}")
 	settings = env()
 	preload = settings.pop("LD_PRELOAD")
 

@@ -26,7 +26,7 @@ fuzz_packages_http  := libmicrohttpd
 
 # gcc has warned already, and has other warnings; the targets themselves are warned about here.
 fuzz_check  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-fuzz_base   := $(filter-out $(warnings) -g,$(common)) -gline-tables-only -O1 -DMT_DEBUG -I. -Itests/unit -Itests/fuzz \
+fuzz_base   := $(filter-out $(warnings) -g,$(common)) -gline-tables-only -O1 -DMT_DEBUG -I. -Itests/lib -Itests/fuzz \
 	-fno-builtin-malloc $(libdir_flags) $(fuzz_check)
 fuzz_strict := $(filter-out -Wmissing-prototypes,$(warnings)) -Wno-unused-function
 

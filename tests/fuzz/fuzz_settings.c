@@ -325,7 +325,7 @@ static void follow_policy(char *text, const struct mt_config *config)
 		if (now.dirty_known)
 			mt_sampling_interval_note(&asked, &now);
 		plan = mt_policy_decide(&policy, &now, config);
-		fuzz_expect(plan.next_tick_ns > 0, "%s", "a reaper that never sleeps");
+		fuzz_expect(plan.next_tick_ns > 0, "%s", "a worker that never sleeps");
 		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d",
 			    (int)plan.reason);
 		if (plan.purge)

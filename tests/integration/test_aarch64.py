@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HELPERS = ROOT / "tests" / "integration"
+from places import ROOT, helper
+
 PREFIX = "aarch64-linux-gnu-"
 SYSROOT = "/usr/aarch64-linux-gnu"
 BUILT = ROOT / "build" / "aarch64"
@@ -33,11 +33,11 @@ def cross_shim():
 
 @pytest.fixture
 def cross(tmp_path):
-	"""cross(name, helper, *flags): a helper compiled for aarch64."""
-	def make(name, helper, *flags):
+	"""cross(name, source, *flags): a helper compiled for aarch64."""
+	def make(name, source, *flags):
 		out = tmp_path / name
 		subprocess.run([PREFIX + "gcc", "-std=c11", "-O1", "-D_GNU_SOURCE", "-pthread", "-fno-builtin", f"-I{ROOT / 'shim'}",
-		                "-o", out, HELPERS / helper, *flags], check=True)
+		                "-o", out, helper(source), *flags], check=True)
 		return out
 	return make
 

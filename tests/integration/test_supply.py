@@ -42,17 +42,6 @@ def test_what_make_needs_is_what_the_package_is_built_with():
 	assert {name.split()[0] for name in field.replace("\n", " ").split(",")} == set(packages("build")) - ESSENTIAL
 
 
-def test_every_library_that_the_makefile_links_is_among_what_make_needs():
-	"""pkg-config's name -> Debian's."""
-	makefile = (ROOT / "Makefile").read_text()
-	wanted = re.search(r"^ctl_packages := (.*)$", makefile, re.MULTILINE)[1].split()
-	wanted += [word for line in re.findall(r"^packages_\w+ *:= (.*)$", makefile, re.MULTILINE) for word in line.split()]
-	named = {"jansson": "libjansson-dev", "libdw": "libdw-dev", "zlib": "zlib1g-dev", "ncursesw": "libncurses-dev",
-	         "cairo": "libcairo2-dev", "libmicrohttpd": "libmicrohttpd-dev"}
-
-	assert {named[word] for word in wanted} <= set(packages("build"))
-
-
 def test_no_document_or_script_installs_what_bootstrap_does_not_know():
 	known = {name for entry in packages() for name in entry.split("|")}
 	texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "scripts").glob("*"), *(ROOT / "scripts/examples").glob("*"),

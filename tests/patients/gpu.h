@@ -2,7 +2,7 @@
 #ifndef GPU_H
 #define GPU_H
 
-#include "../integration/cuda_client.h"
+#include "cuda_client.h"
 #include "patient.h"
 
 static inline void gpu_start(void)

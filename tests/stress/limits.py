@@ -21,7 +21,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import leftovers
 
 LIMIT_MB = 256
@@ -126,7 +126,7 @@ def mix(program, backend, shim, pairs):
 def build(folder, name):
 	program = pathlib.Path(folder) / name
 	subprocess.run(["gcc", "-std=c11", "-O1", "-fno-builtin", "-D_GNU_SOURCE", "-o", program,
-	                ROOT / "tests" / "integration" / f"pressure_{name}.c"], check=True)
+	                ROOT / "tests" / "pressure" / f"pressure_{name}.c"], check=True)
 	return program
 
 

@@ -11,7 +11,7 @@ int main(int count, char **arguments)
 	for (int i = 3; i < count; i++) {
 		options.captures |= strcmp(arguments[i], "captures") == 0;
 		options.deaths |= strcmp(arguments[i], "deaths") == 0;
-		options.worker |= strcmp(arguments[i], "reaper") == 0;
+		options.worker |= strcmp(arguments[i], "worker") == 0;
 		options.ooms |= strcmp(arguments[i], "ooms") == 0;
 	}
 	result = model_run(&options);

@@ -4,7 +4,7 @@
  * that it was enqueued with: work that finds another one has touched a block that was handed out
  * too early (stale). Around it: a worker that ticks and trims, captures that open and close, a
  * context that dies and is born again, taints, out-of-memory errors that come at random. Used by
- * tests/unit/test_pool_race.c and tests/stress/pool_model.c. */
+ * tests/gpu/test_pool_race.c and tests/stress/pool_model.c. */
 #ifndef MT_TEST_POOL_MODEL_H
 #define MT_TEST_POOL_MODEL_H
 

@@ -22,7 +22,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import leftovers
 
 GREEDY = {"MT_MIN_MB": "0", "MT_TICK_MS": "10", "MT_IDLE_MS": "10", "MT_SLACK_MB": "0", "MT_SLACK_PCT": "0",

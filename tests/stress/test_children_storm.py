@@ -1,4 +1,4 @@
-"""Storms of processes: what tests/integration does by the hundred, by the thousand. Under `-s` each prints what it counted:
+"""Storms of processes: what tests/compat does by the hundred, by the thousand. Under `-s` each prints what it counted:
 
   python3 -m pytest -m 'long or not long' tests/stress/test_children_storm.py -s
 """

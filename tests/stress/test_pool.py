@@ -8,8 +8,10 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 SHIM = HERE.parent.parent / "shim"
-SOURCES = sorted(path for path in (SHIM / "pool").glob("*.c") if path.name != "conf.c") + [
-	SHIM / "base" / f"{name}.c" for name in ("kernel", "os", "lock", "elf", "elf_walk", "loader", "stray")]
+SOURCES = [SHIM / f"{name}.c" for name in (
+	"gpu/bins", "gpu/block_alloc", "gpu/block_list", "gpu/blocks", "gpu/capture", "gpu/context", "gpu/context_lifecycle", "gpu/decay",
+	"gpu/device_memory", "gpu/event", "gpu/fence", "gpu/pool", "gpu/pool_start", "gpu/release", "gpu/slab", "gpu/usage",
+	"sys/raw_syscall", "sys/os", "sys/lock", "sys/elf", "sys/elf_walk", "sys/loader", "sys/raw_clone")]
 EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 
 
@@ -17,7 +19,7 @@ EVERYTHING = ["captures", "deaths", "worker", "ooms"]
 def model(run, bare, compile_c):
 	"""model(operations, words, flags): what the model says of so many operations of 8 threads."""
 	def play(operations, words=(), flags=(), timeout=240):
-		files = [*SOURCES, HERE / "pool_model.h", *(SHIM / "pool").glob("*.h")]
+		files = [*SOURCES, HERE / "pool_model.h", *(SHIM / "gpu").glob("*.h")]
 		version = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
 		program = compile_c(HERE / "pool_model.c", "-O2", *SOURCES, f"-DPOOL_VERSION=0x{version}", *flags)
 		got = run([program, operations, 8, *words], bare, timeout=timeout)

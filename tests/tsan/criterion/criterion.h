@@ -1,7 +1,7 @@
 /* criterion/criterion.h -- stands in for Criterion under ThreadSanitizer alone: Criterion's workers
  * map memory at addresses that TSan keeps for itself, and die of it. The same words, as far as
- * tests/unit/ uses them; each test runs in a child of its own, and the closing line is Criterion's,
- * so that tests/run reads it alike. */
+ * the unit tests use them. Each test runs in a child of its own. The closing line is that of
+ * Criterion, so that tests/run reads both. */
 #ifndef MT_TSAN_CRITERION_H
 #define MT_TSAN_CRITERION_H
 

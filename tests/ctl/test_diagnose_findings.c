@@ -1,0 +1,440 @@
+/* tests/ctl/test_diagnose_findings.c -- facts in, verdict out: the heap, Python, and what is left
+ * when nothing is found. */
+#include <criterion/criterion.h>
+
+#include "diagnose_case.h"
+
+static struct mt_diagnosis diagnosis;
+static struct mt_diagnose_facts *facts;
+
+static void forget(void)
+{
+	free(facts);
+	facts = NULL;
+}
+
+TestSuite(findings, .fini = forget);
+
+static void look_at(struct series live)
+{
+	facts = case_facts(&live, 60, 120);
+}
+
+static enum mt_verdict judge(void)
+{
+	mt_diagnose_judge(facts, &diagnosis);
+	return diagnosis.list[0].verdict;
+}
+
+static const struct mt_diagnose_finding *finding(enum mt_verdict verdict)
+{
+	for (size_t i = 0; i < diagnosis.count; i++)
+		if (diagnosis.list[i].verdict == verdict)
+			return &diagnosis.list[i];
+	return NULL;
+}
+
+static double figure(const char *name)
+{
+	const struct mt_diagnose_finding *first = &diagnosis.list[0];
+
+	for (size_t i = 0; i < first->evidence_count; i++)
+		if (strcmp(first->evidence[i].name, name) == 0)
+			return first->evidence[i].value;
+	return -1;
+}
+
+/* Each row is a process as a doctor would be told of it. */
+Test(findings, name_the_disease_of_the_heap)
+{
+	static const struct {
+		const char *name;
+		struct series live;
+		double slack_mb, idle_mb; /* all the time */
+		double returned_mb;       /* by a trim; -1: none was asked for */
+		enum mt_verdict verdict;
+	} rows[] = {
+		{"flat", {SHAPE_FLAT, 200 * MB, 0, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"noisy flat", {SHAPE_FLAT, 200 * MB, 0, 0, 20 * MB}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"rounds",
+		 {SHAPE_SAWTOOTH, 100 * MB, 200 * MB, 10, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_HEALTHY},
+		{"warm-up", {SHAPE_WARM_UP, 100 * MB, 300 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"one step", {SHAPE_STEP, 100 * MB, 100 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"falling", {SHAPE_RAMP, 900 * MB, -5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"spikes", {SHAPE_SPIKES, 100 * MB, 300 * MB, 10, 0}, 0, 0, 0, MT_VERDICT_HEALTHY},
+		{"leak", {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0}, 0, 0, 0, MT_VERDICT_LEAK},
+		{"leak, not trimmed",
+		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 0,
+		 0,
+		 -1,
+		 MT_VERDICT_LEAK},
+		{"slow leak in 4 GB",
+		 {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"slow leak under noise",
+		 {SHAPE_RAMP, 4096 * MB, 1 * MB, 0, 10 * MB},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak beneath rounds",
+		 {SHAPE_SAW_RAMP, 100 * MB, 200 * MB, 5, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak in steps",
+		 {SHAPE_STAIRS, 100 * MB, 10 * MB, 5, 0},
+		 0,
+		 0,
+		 0,
+		 MT_VERDICT_LEAK},
+		{"leak beside a hoard",
+		 {SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0},
+		 300,
+		 300,
+		 300,
+		 MT_VERDICT_LEAK},
+		{"hoard", {SHAPE_FLAT, 100 * MB, 0, 0, 0}, 300, 300, 300, MT_VERDICT_HOARD},
+		{"hoard, not trimmed",
+		 {SHAPE_FLAT, 100 * MB, 0, 0, 0},
+		 300,
+		 300,
+		 -1,
+		 MT_VERDICT_HOARD},
+		{"hoard beside the slowest leak",
+		 {SHAPE_RAMP, 100 * MB, 0.05 * MB, 0, 0},
+		 300,
+		 300,
+		 300,
+		 MT_VERDICT_HOARD},
+		{"what the worker leaves alone",
+		 {SHAPE_FLAT, 300 * MB, 0, 0, 0},
+		 60,
+		 60,
+		 60,
+		 MT_VERDICT_HEALTHY},
+		{"a tenth of a large one",
+		 {SHAPE_FLAT, 4000 * MB, 0, 0, 0},
+		 400,
+		 400,
+		 400,
+		 MT_VERDICT_HEALTHY},
+		{"more than that",
+		 {SHAPE_FLAT, 4000 * MB, 0, 0, 0},
+		 600,
+		 600,
+		 600,
+		 MT_VERDICT_HOARD},
+		{"free between live blocks",
+		 {SHAPE_FLAT, 200 * MB, 0, 0, 0},
+		 300,
+		 0,
+		 10,
+		 MT_VERDICT_HOARD},
+		{"a little free between them",
+		 {SHAPE_FLAT, 200 * MB, 0, 0, 0},
+		 50,
+		 0,
+		 5,
+		 MT_VERDICT_HEALTHY},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		look_at(rows[i].live);
+		case_add(facts, slack_bytes, rows[i].slack_mb * MB);
+		for (size_t at = 0; at < facts->samples_count; at++)
+			facts->samples[at].idle_bytes = (uint64_t)(rows[i].idle_mb * MB);
+		if (rows[i].returned_mb >= 0)
+			case_trim(facts, rows[i].returned_mb * MB, 0, 0);
+		cr_expect_eq(judge(), rows[i].verdict, "%s: %s instead of %s (%s)", rows[i].name,
+			     mt_diagnose_word(diagnosis.list[0].verdict),
+			     mt_diagnose_word(rows[i].verdict), diagnosis.list[0].title);
+		cr_expect(diagnosis.list[0].evidence_count > 0, "%s: no evidence", rows[i].name);
+		cr_expect(diagnosis.list[0].advice_count > 0 ||
+				  rows[i].verdict == MT_VERDICT_HEALTHY,
+			  "%s: no advice", rows[i].name);
+		forget();
+	}
+}
+
+Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
+{
+	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 400 * MB, 10, 0});
+	/* What the program does not hold stays resident: 500 MB all the time. */
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_diagnose_sample *at = &facts->samples[i];
+
+		at->anon_bytes = (uint64_t)(515 * MB);
+		at->rss_bytes = (uint64_t)(520 * MB);
+		at->slack_bytes = (uint64_t)(500 * MB) - at->live_bytes;
+	}
+	case_trim(facts, 350 * MB, 0, 0);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+}
+
+Test(findings, growth_outside_of_the_heap_is_growth)
+{
+	look_at((struct series){SHAPE_FLAT, 100 * MB, 0, 0, 0});
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_diagnose_sample *at = &facts->samples[i];
+		uint64_t grown = (uint64_t)(at->at_s * 5 * MB);
+
+		at->outside_bytes += grown;
+		at->anon_bytes += grown;
+		at->rss_bytes += grown;
+	}
+	case_trim(facts, 0, 0, 0);
+
+	cr_expect_eq(judge(), MT_VERDICT_GROWTH);
+	cr_expect(fabs(figure("rss_slope_bytes_per_s") - 5 * MB) < 0.1 * MB);
+}
+
+Test(findings, a_leak_and_other_growth_are_both_named)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_diagnose_sample *at = &facts->samples[i];
+		uint64_t grown = (uint64_t)(at->at_s * 20 * MB);
+
+		at->outside_bytes += grown;
+		at->anon_bytes += grown;
+		at->rss_bytes += grown;
+	}
+	case_trim(facts, 0, 0, 0);
+
+	cr_expect_eq(judge(), MT_VERDICT_GROWTH);
+	cr_expect_not_null(finding(MT_VERDICT_LEAK));
+}
+
+Test(findings, the_class_that_grew_is_in_the_title)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	facts->classes_first =
+		(struct mt_diagnose_classes){.list = {{1024, 1000}, {4096, 500}}, .count = 2};
+	facts->classes_last = (struct mt_diagnose_classes){
+		.list = {{1024, 301000}, {4096, 600}, {8192, 10}}, .count = 3};
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect(strstr(diagnosis.list[0].title, "in blocks of 1,024 B") != NULL, "%s",
+		  diagnosis.list[0].title);
+	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
+}
+
+Test(findings, the_site_that_grew_most_is_what_to_look_at)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	facts->sites = (struct mt_diagnose_sites){
+		.known = true, .count = 1, .list = {{"leaky at leak.c:12", 1 << 28, 9, 9}}};
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect(strstr(diagnosis.list[0].advice[0], "leaky at leak.c:12") != NULL, "%s",
+		  diagnosis.list[0].advice[0]);
+}
+
+Test(findings, what_was_as_high_before_and_came_down_is_trusted_less)
+{
+	double plain;
+
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 2 * MB, 0, 0});
+	(void)judge();
+	plain = diagnosis.list[0].confidence;
+	for (size_t i = 0; i < 100; i++)
+		facts->history[i] =
+			(struct mt_trend_point){-100 + (double)i, i < 50 ? 300 * MB : 100 * MB};
+	facts->history_count = 100;
+	(void)judge();
+	cr_expect(diagnosis.list[0].confidence < plain * 0.5);
+}
+
+Test(findings, what_fell_just_before_the_look_is_trusted_less_and_what_was_never_as_high_is_not)
+{
+	double fallen, plain;
+
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 2 * MB, 0, 0});
+	for (size_t i = 0; i < 100; i++)
+		facts->history[i] = (struct mt_trend_point){-100 + (double)i, 300 * MB};
+	(void)judge();
+	plain = diagnosis.list[0].confidence;
+	facts->history_count = 100;
+	(void)judge();
+	fallen = diagnosis.list[0].confidence;
+	for (size_t i = 0; i < 100; i++)
+		facts->history[i].value = 90 * MB;
+	(void)judge();
+
+	cr_expect(fallen < plain * 0.5);
+	cr_expect_float_eq(diagnosis.list[0].confidence, plain, 0.001);
+}
+
+/* ---- Python ---- */
+
+static void be_python(bool arenas)
+{
+	facts->is_python = true;
+	facts->has_pymalloc = arenas;
+}
+
+Test(findings, what_a_collection_frees_was_in_cycles)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	be_python(false);
+	case_trim(facts, 300 * MB, 300 * MB, 100000);
+
+	cr_expect_eq(judge(), MT_VERDICT_PYTHON_CYCLES);
+	cr_expect(finding(MT_VERDICT_LEAK) == NULL, "all of the growth was garbage");
+}
+
+Test(findings, cycles_that_lie_still_are_no_health)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	be_python(false);
+	case_trim(facts, 100 * MB, 100 * MB, 100000);
+
+	cr_expect_eq(judge(), MT_VERDICT_PYTHON_CYCLES);
+}
+
+Test(findings, a_fall_that_the_program_makes_by_itself_is_not_the_collections)
+{
+	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 100 * MB, 1, 0});
+	be_python(false);
+	case_trim(facts, 80 * MB, 80 * MB, 51);
+	facts->trim.record.live_before_bytes = (uint64_t)(190 * MB);
+	facts->trim.record.live_after_bytes = (uint64_t)(110 * MB);
+
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+}
+
+Test(findings, a_leak_of_which_a_collection_frees_little_stays_a_leak)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	be_python(false);
+	case_trim(facts, 10 * MB, 10 * MB, 1000);
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+}
+
+Test(findings, a_disabled_collector_counts_only_where_memory_grows)
+{
+	look_at((struct series){SHAPE_FLAT, 200 * MB, 0, 0, 0});
+	be_python(false);
+	case_trim(facts, 0, 0, 0);
+	facts->trim.record.gc_state = MT_GC_DISABLED;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	forget();
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
+	be_python(false);
+	case_trim(facts, 0, 0, 0);
+	facts->trim.record.gc_state = MT_GC_DISABLED;
+	cr_expect_eq(judge(), MT_VERDICT_PYTHON_GC_OFF);
+	cr_expect_not_null(finding(MT_VERDICT_LEAK));
+}
+
+/* Where the arenas can be read how full they are decides, and where they cannot the number of
+ * objects in them. */
+Test(findings, arenas_that_are_full_are_no_disease)
+{
+	static const struct {
+		double arenas_mb, live_mb;
+		bool readable;
+		uint64_t blocks;
+		enum mt_verdict verdict;
+	} rows[] = {
+		{150, 5, true, 0, MT_VERDICT_PYTHON_ARENAS},
+		{150, 140, true, 0, MT_VERDICT_HEALTHY},
+		{30, 0, true, 0, MT_VERDICT_HEALTHY},
+		{150, 0, false, 1000, MT_VERDICT_PYTHON_ARENAS},
+		{150, 0, false, 2000000, MT_VERDICT_HEALTHY},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+		be_python(true);
+		facts->arenas_known = rows[i].readable;
+		if (rows[i].readable)
+			case_add(facts, arenas_bytes, rows[i].arenas_mb * MB);
+		else
+			case_add(facts, outside_bytes, rows[i].arenas_mb * MB);
+		for (size_t at = 0; at < facts->samples_count; at++)
+			facts->samples[at].arenas_live_bytes = (uint64_t)(rows[i].live_mb * MB);
+		facts->last.head.snapshot.python_blocks_count = rows[i].blocks;
+		case_trim(facts, 0, 0, 0);
+		cr_expect_eq(judge(), rows[i].verdict, "row %zu: %s", i, diagnosis.list[0].title);
+		forget();
+	}
+}
+
+Test(findings, objects_that_leak_in_arenas_are_a_leak)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	be_python(true);
+	facts->arenas_known = true;
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		struct mt_diagnose_sample *at = &facts->samples[i];
+		uint64_t grown = (uint64_t)(at->at_s * 3 * MB);
+
+		at->arenas_bytes = at->arenas_live_bytes = grown;
+		at->held_bytes += grown;
+		at->anon_bytes += grown;
+		at->rss_bytes += grown;
+	}
+	case_trim(facts, 0, 0, 0);
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK, "%s", diagnosis.list[0].title);
+}
+
+/* ---- nothing known ---- */
+
+Test(findings, nothing_is_said_of_what_was_not_seen)
+{
+	look_at((struct series){SHAPE_FLAT, 50 * MB, 0, 0, 0});
+	facts->awake = false;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	facts->awake = true;
+	facts->ended = true;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	facts->ended = false;
+	facts->samples_count = 3;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+	facts->samples_count = 0;
+	cr_expect_eq(judge(), MT_VERDICT_UNKNOWN);
+}
+
+Test(findings, a_process_that_leaked_until_it_ended_is_called_a_leak)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 20 * MB, 0, 0});
+	facts->ended = true;
+
+	cr_expect_eq(judge(), MT_VERDICT_LEAK);
+}
+
+Test(findings, tell_a_rate_and_its_interval_in_the_same_unit)
+{
+	look_at((struct series){SHAPE_RAMP, 100 * MB, 0.0625 * MB, 0, 0});
+
+	cr_assert_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect(strstr(diagnosis.list[0].title, "64.0 kB/s (95 %: 6"), "%s",
+		  diagnosis.list[0].title);
+}
+
+/* 33 kB/s in 20 s are less than one look at RSS can tell. */
+Test(findings, need_no_name_for_a_rest_that_is_nearly_nothing)
+{
+	facts = case_facts(&(struct series){SHAPE_RAMP, 100 * MB, 0.0625 * MB, 0, 0}, 20, 120);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].rss_bytes += (uint64_t)(34000 * facts->samples[i].at_s);
+		facts->samples[i].anon_bytes += (uint64_t)(34000 * facts->samples[i].at_s);
+	}
+
+	cr_assert_eq(judge(), MT_VERDICT_LEAK);
+	cr_expect_null(finding(MT_VERDICT_GROWTH));
+}

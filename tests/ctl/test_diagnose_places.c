@@ -1,0 +1,367 @@
+/* tests/ctl/test_diagnose_places.c -- facts in, verdict out: devices, shared and copied memory,
+ * files, other allocators, huge pages; the headers of Python's pools; the checklists of roles. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/diagnose_role.h"
+#include "diagnose_case.h"
+
+static struct mt_diagnosis diagnosis;
+static struct mt_diagnose_facts *facts;
+static struct mt_checks checks;
+
+static void forget(void)
+{
+	free(facts);
+	facts = NULL;
+}
+
+static void begin(void)
+{
+	const struct series live = {SHAPE_FLAT, 100 * MB, 0, 0, 0};
+
+	facts = case_facts(&live, 60, 120);
+}
+
+TestSuite(places, .init = begin, .fini = forget);
+
+static enum mt_verdict judge(void)
+{
+	mt_diagnose_judge(facts, &diagnosis);
+	return diagnosis.list[0].verdict;
+}
+
+#define EACH(figure, value)                                                                        \
+	for (size_t at = 0; at < facts->samples_count; at++)                                       \
+	facts->samples[at].figure = (uint64_t)(value)
+
+/* ---- devices ---- */
+
+static void use_cuda(double reserved, double allocated)
+{
+	strcpy(facts->last.head.cuda, "pool");
+	facts->last.head.driver_version = 12080;
+	facts->last.head.time_ns = 1000;
+	facts->last.head.snapshot.gpu_total_bytes = (uint64_t)(1000 * MB);
+	EACH(gpu_reserved_bytes, reserved);
+	EACH(gpu_allocated_bytes, allocated);
+	EACH(gpu_idle_bytes, reserved - allocated);
+}
+
+static void heavy(double before, double after, double later)
+{
+	case_trim(facts, 0, 0, 0);
+	facts->trim.level = MT_LEVEL_HEAVY;
+	facts->trim.record.gpu_before_bytes = (uint64_t)before;
+	facts->trim.record.gpu_after_bytes = (uint64_t)after;
+	facts->trim.gpu_later_bytes = (uint64_t)later;
+}
+
+static void add_oom(enum mt_oom_cause cause)
+{
+	facts->last.head.ooms_count = 1;
+	facts->last.ooms[0] = (struct mt_stats_oom){.number = 1,
+						    .time_ns = 900,
+						    .cause = cause,
+						    .asked_bytes = 60 << 20,
+						    .framework_idle_bytes = 240 << 20,
+						    .largest_idle_bytes = 13 << 20};
+}
+
+Test(places, memory_reserved_far_over_what_is_allocated_is_a_cache)
+{
+	use_cuda(600 * MB, 60 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_CACHE);
+}
+
+Test(places, a_step_that_takes_its_memory_again_is_no_cache)
+{
+	use_cuda(385 * MB, 300 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+	/* What PyTorch keeps for its next step looks allocated; it is back soon after a heavy
+	 * cleanup. */
+	EACH(gpu_idle_bytes, 0);
+	heavy(600 * MB, 200 * MB, 590 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "%s", diagnosis.list[0].title);
+	heavy(600 * MB, 200 * MB, 200 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_CACHE);
+}
+
+Test(places, a_refusal_while_pieces_lie_free_is_fragmentation)
+{
+	use_cuda(380 * MB, 380 * MB);
+	EACH(gpu_reserved_bytes, 960 * MB);
+	EACH(gpu_allocated_bytes, 960 * MB);
+	add_oom(MT_OOM_CACHE);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_FRAGMENTS, "%s", diagnosis.list[0].title);
+	add_oom(MT_OOM_LIVE);
+	cr_expect_eq(judge(), MT_VERDICT_GPU_LIVE);
+}
+
+Test(places, tensors_that_grow_are_live_ones)
+{
+	use_cuda(300 * MB, 300 * MB);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].gpu_allocated_bytes +=
+			(uint64_t)(facts->samples[i].at_s * 10 * MB);
+		facts->samples[i].gpu_reserved_bytes = facts->samples[i].gpu_allocated_bytes;
+	}
+	cr_expect_eq(judge(), MT_VERDICT_GPU_LIVE);
+}
+
+Test(places, page_locked_memory_is_named_and_is_not_shared_memory)
+{
+	use_cuda(10 * MB, 10 * MB);
+	case_add(facts, gpu_pinned_bytes, 160 * MB);
+	for (size_t i = 0; i < facts->samples_count; i++) {
+		facts->samples[i].anon_bytes -= 160 << 20;
+		facts->samples[i].shmem_bytes += 160 << 20;
+	}
+	cr_expect_eq(judge(), MT_VERDICT_PINNED);
+	cr_expect_eq(diagnosis.count, 1);
+}
+
+/* ---- the kernel's ---- */
+
+Test(places, resident_shared_memory_is_named)
+{
+	EACH(shmem_bytes, 160 * MB);
+	EACH(rss_bytes, 280 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_SHM);
+}
+
+Test(places, files_that_fill_a_container_are_nothing_to_fear)
+{
+	static const struct {
+		double limit_mb, usage_mb, file_mb, anon_mb;
+		enum mt_verdict verdict;
+	} rows[] = {
+		{250, 190, 150, 30, MT_VERDICT_FILE_CACHE},
+		{250, 245, 200, 30, MT_VERDICT_FILE_CACHE},
+		{250, 240, 40, 190, MT_VERDICT_HEALTHY},
+		{0, 1000, 900, 90, MT_VERDICT_HEALTHY},
+		{2500, 300, 250, 30, MT_VERDICT_HEALTHY},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (int v1 = 0; v1 < 2; v1++) {
+			facts->group = (struct mt_diagnose_group){
+				.known = true,
+				.is_v1 = v1,
+				.limit_bytes = (uint64_t)(rows[i].limit_mb * MB),
+				.usage_bytes = (uint64_t)(rows[i].usage_mb * MB),
+				.file_bytes = (uint64_t)(rows[i].file_mb * MB),
+				.anon_bytes = (uint64_t)(rows[i].anon_mb * MB)};
+			cr_expect_eq(judge(), rows[i].verdict, "row %zu, version %d: %s", i, 2 - v1,
+				     diagnosis.list[0].title);
+		}
+	}
+}
+
+Test(places, memory_outside_of_the_heap_is_another_allocators_where_there_is_one)
+{
+	case_add(facts, outside_bytes, 160 * MB);
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY, "stacks and mapped buffers are no disease");
+	facts->foreign_count = 1;
+	strcpy(facts->foreign[0].name, "mimalloc");
+	cr_expect_eq(judge(), MT_VERDICT_PRIVATE);
+}
+
+Test(places, huge_pages_that_nobody_fills_are_named)
+{
+	case_add(facts, outside_bytes, 200 * MB);
+	facts->smaps_known = true;
+	facts->smaps.huge_bytes = 200 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HUGE_PAGES);
+	facts->smaps.huge_bytes = 40 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+}
+
+Test(places, a_heap_in_huge_pages_is_healthy)
+{
+	facts->smaps_known = true;
+	facts->smaps.huge_bytes = 100 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+}
+
+Test(places, copies_of_workers_are_named_and_their_own_memory_is_not)
+{
+	facts->family.known = true;
+	facts->family.count = 4;
+	facts->family.forks_count = 3;
+	facts->family.last = (struct mt_family_sums){
+		.pss_bytes = 250 << 20, .private_bytes = 200 << 20, .copied_bytes = 180 << 20};
+	cr_expect_eq(judge(), MT_VERDICT_COPY_ON_WRITE);
+	facts->family.last.copied_bytes = 30 << 20;
+	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
+}
+
+/* ---- Python's pools ---- */
+
+static void make_pool(unsigned char *header, uint32_t count, uint32_t class, uint32_t pool_bytes)
+{
+	const uint32_t words[] = {class, 48 + 10 * (class + 1) * 16, pool_bytes - (class + 1) * 16};
+
+	memset(header, 0, MT_PYMALLOC_HEADER_BYTES);
+	memcpy(header, &count, sizeof(count));
+	memcpy(header + 36, words, sizeof(words));
+}
+
+Test(places, a_pools_header_tells_what_is_live_in_it)
+{
+	unsigned char header[MT_PYMALLOC_HEADER_BYTES];
+	uint64_t live = 0;
+
+	make_pool(header, 100, 3, 16384);
+	cr_expect(mt_pymalloc_parse_header(header, 16384, &live));
+	cr_expect_eq(live, 6400);
+	cr_expect_not(mt_pymalloc_parse_header(header, 4096, &live), "a pool of another size");
+	make_pool(header, 1000, 3, 16384);
+	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live),
+		      "more blocks than it has room for");
+	make_pool(header, 1, 32, 16384);
+	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "no such class");
+	memset(header, 0, sizeof(header));
+	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "an untouched page");
+	memset(header, 0x78, sizeof(header));
+	cr_expect_not(mt_pymalloc_parse_header(header, 16384, &live), "anything");
+}
+
+/* ---- roles ---- */
+
+static const struct mt_check *check(const char *name)
+{
+	for (size_t i = 0; i < checks.count; i++)
+		if (strcmp(checks.list[i].name, name) == 0)
+			return &checks.list[i];
+	return NULL;
+}
+
+static void set(const char *name, const char *value)
+{
+	struct mt_stats_setting *to = &facts->last.settings[facts->last.head.settings_count++];
+
+	strcpy(to->name, name);
+	strcpy(to->value, value);
+}
+
+static void check_role(enum mt_role role)
+{
+	mt_diagnose_judge(facts, &diagnosis);
+	mt_role_check(role, facts, &diagnosis, &checks);
+}
+
+Test(places, a_server_without_rounds_and_bounds_is_warned)
+{
+	strcpy(facts->last.head.mode, "system");
+	strcpy(facts->last.head.allocator, "glibc");
+	check_role(MT_ROLE_SERVER);
+	cr_expect_eq(check("rounds_known")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("gc_rounds")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("arenas_bounded")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("rss_flat")->finding, MT_FINDING_OK);
+	cr_expect(strstr(check("gc_rounds")->advice, "mtctl set 42 gc_rounds=5") != NULL, "%s",
+		  check("gc_rounds")->advice);
+}
+
+Test(places, a_server_as_the_guides_want_it_passes)
+{
+	set("preset", "server");
+	set("gc_rounds", "5");
+	set("arena_max", "4");
+	facts->last.head.snapshot.rounds_count = 7;
+	check_role(MT_ROLE_SERVER);
+	for (size_t i = 0; i < checks.count; i++)
+		cr_expect_neq(checks.list[i].finding, MT_FINDING_WARN, "%s: %s",
+			      checks.list[i].name, checks.list[i].text);
+	cr_expect_eq(check("preset")->finding, MT_FINDING_OK);
+}
+
+Test(places, copies_of_a_model_are_counted)
+{
+	facts->classes_last =
+		(struct mt_diagnose_classes){.list = {{64, 100000}, {14680064, 20}}, .count = 2};
+	check_role(MT_ROLE_SERVER);
+	cr_expect_eq(check("large_blocks")->finding, MT_FINDING_NOTE);
+	cr_expect(strstr(check("large_blocks")->text, "20 of 14.0 MB") != NULL, "%s",
+		  check("large_blocks")->text);
+}
+
+Test(places, a_client_empties_its_gpu_caches_every_round)
+{
+	use_cuda(600 * MB, 100 * MB);
+	set("gc_rounds", "5");
+	check_role(MT_ROLE_CLIENT);
+	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("gpu_reserved")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("gc_rounds")->finding, MT_FINDING_NOTE);
+	set("cuda_empty_cache", "1");
+	check_role(MT_ROLE_CLIENT);
+	cr_expect_eq(check("gpu_cache_emptied")->finding, MT_FINDING_OK);
+}
+
+Test(places, when_memory_is_out_the_largest_holder_comes_first)
+{
+	case_add(facts, outside_bytes, 300 * MB);
+	facts->limit_known = true;
+	facts->limit = (struct mt_limit){
+		.used_bytes = 960 << 20, .limit_bytes = 1000 << 20, .is_cgroup = true};
+	facts->group = (struct mt_diagnose_group){.known = true, .oom_kill_count = 2};
+	case_trim(facts, 100 * MB, 0, 0);
+	check_role(MT_ROLE_OOM);
+	cr_expect_eq(check("limit")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("kernel_kills")->finding, MT_FINDING_WARN);
+	cr_expect_eq(check("returns_at_once")->finding, MT_FINDING_WARN);
+	cr_expect(strstr(check("holder_1")->text, "outside of the heap") != NULL, "%s",
+		  check("holder_1")->text);
+	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
+		  check("holder_2")->text);
+}
+
+Test(places, there_are_three_roles)
+{
+	cr_expect_eq(mt_role_parse("server"), MT_ROLE_SERVER);
+	cr_expect_eq(mt_role_parse("client"), MT_ROLE_CLIENT);
+	cr_expect_eq(mt_role_parse("oom"), MT_ROLE_OOM);
+	cr_expect_eq(mt_role_parse("king"), MT_ROLE_NONE);
+}
+
+static void put_number(const char *directory, const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	file = fopen(path, "w");
+	cr_assert_not_null(file);
+	cr_assert(fputs(text, file) >= 0);
+	cr_assert_eq(fclose(file), 0);
+}
+
+/* Who has a part of the hierarchy delegated names the groups there; root looks at them, and JSON is
+ * UTF-8. */
+Test(places, the_name_of_a_group_cannot_steer_the_terminal)
+{
+	char folder[] = "/tmp/mtshim-group-XXXXXX", directory[128], command[160];
+
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(directory, sizeof(directory), "%s/\033[2J\xff", folder);
+	cr_assert_eq(mkdir(directory, 0700), 0);
+	put_number(directory, "memory.current", "1048576\n");
+	put_number(directory, "memory.max", "2097152\n");
+	facts->awake = false;
+	facts->process.pid = getpid();
+	facts->limit_known = true;
+	facts->limit = (struct mt_limit){.limit_bytes = 2097152, .is_cgroup = true};
+	snprintf(facts->limit.source, sizeof(facts->limit.source), "%s/memory.max", directory);
+	mt_diagnose_read_group(facts, &facts->group);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	cr_assert_eq(system(command), 0);
+
+	cr_assert(facts->group.known);
+	cr_expect_eq(facts->group.usage_bytes, 1048576);
+	cr_expect_str_eq(facts->group.directory + strlen(folder), "/?[2J?");
+}

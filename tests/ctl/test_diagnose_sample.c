@@ -1,0 +1,42 @@
+/* tests/ctl/test_diagnose_sample.c -- the look of mtctl diagnose: what the ring of the stats file
+ * knows of the time before. */
+#include <criterion/criterion.h>
+
+#include "ctl/diagnose.h"
+
+#define SECOND 1000000000ull
+
+static struct mt_diagnose_facts facts;
+
+/* A ring that has gone round: the sample with the number n, counted from 0, is 900 ms younger than
+ * the one before. */
+static void fill_ring(uint64_t count)
+{
+	facts.first.head.samples_count = count;
+	facts.first.head.time_ns = 2000 * SECOND;
+	for (uint64_t n = count > MT_SAMPLES_COUNT ? count - MT_SAMPLES_COUNT : 0; n < count; n++)
+		facts.first.samples[n % MT_SAMPLES_COUNT] = (struct mt_stats_sample){
+			.time_ns = 2000 * SECOND - (count - n) * 9 * SECOND / 10, .live_bytes = n};
+}
+
+Test(diagnose_sample, the_history_reaches_to_the_moment_of_the_look)
+{
+	const struct mt_trend_point *last;
+
+	fill_ring(1500);
+	mt_diagnose_read_history(&facts);
+	cr_assert_eq(facts.history_count, 1000, "15 minutes of the ring's: %zu",
+		     facts.history_count);
+	last = &facts.history[facts.history_count - 1];
+	cr_expect_eq(last->value, 1499);
+	cr_expect(last->at_s > -1 && last->at_s < 0);
+	cr_expect_eq(facts.history[0].value, 500);
+}
+
+Test(diagnose_sample, a_young_ring_is_a_short_history)
+{
+	fill_ring(3);
+	mt_diagnose_read_history(&facts);
+	cr_assert_eq(facts.history_count, 3);
+	cr_expect_eq(facts.history[2].value, 2);
+}

@@ -1,0 +1,192 @@
+"""Many processes of one user, or one with many mappings, made to cost root's mtctl as much as can be: what they cost together is bounded,
+and no wait for one of them is a wait of somebody else's. The processes are those of hostile_crowd.c."""
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+
+import pytest
+
+from people import needs_root, person, stage  # noqa: F401 (fixtures)
+
+pytestmark = [needs_root, pytest.mark.slow]
+MB = 1 << 20
+
+
+@pytest.fixture
+def crowd(stage, compile_c):
+	"""crowd(owner, count, trick, *arguments, **environment): their first process."""
+	program = stage.place / "crowd"
+	shutil.copyfile(compile_c("hostile_crowd.c"), program)
+	program.chmod(0o755)
+
+	def start(owner, count, trick, *arguments, **environment):
+		process = stage.spawn(owner.words([program, stage.shim, count, trick, *arguments], **environment), stage.bare)
+		if process.stdout.readline() != "ready\n":
+			pytest.skip(f"not here: {process.stderr.read()[-200:]}")
+		return process
+	return start
+
+
+@pytest.fixture
+def serve(stage):
+	def start():
+		server = stage.spawn([stage.mtctl, "serve", "--listen=127.0.0.1:0", "--open", "--interval=0"], stage.bare)
+		address = server.stdout.readline().split("#")[0].strip()
+
+		def get(path):
+			begun = time.monotonic()
+			with urllib.request.urlopen(address + path, timeout=60) as answer:
+				return answer.read().decode(), time.monotonic() - begun
+		return server, get
+	return start
+
+
+def took(person, *words):
+	"""What root's mtctl says, and how long that takes."""
+	begun = time.monotonic()
+	got = person(uid=0).ctl(*words)
+	return got, time.monotonic() - begun
+
+
+def took_within(bound_s, person, *words):
+	"""The same, until it is quick enough: three attempts, since other tests run beside it."""
+	for _ in range(3):
+		got, seconds = took(person, *words)
+		if seconds < bound_s:
+			break
+	return got, seconds
+
+
+# ---- a memory that is locked ----
+
+def test_a_process_that_locks_its_memory_keeps_roots_listings_waiting_for_a_second_alone(person, crowd):
+	"""Its readers in /proc wait for as long as it likes: 3 s at a time here. What it says of itself is not known then; who it is, is."""
+	pid = crowd(person(1), 10, "hold").pid
+
+	listed, listed_s = took(person, "ps")
+	exported, exported_s = took(person, "export")
+
+	line = next(line for line in listed.stdout.splitlines() if line.split()[0] == str(pid))
+	assert line.split()[1] == "unresponsive" and line.endswith(" crowd")
+	assert f"process {pid} (crowd): does not answer" in listed.stderr
+	assert 'state="unresponsive"' in exported.stdout
+	assert max(listed_s, exported_s) < 5  # 30 s, when each was waited for
+
+
+def test_a_command_about_a_process_that_locks_its_memory_says_so_at_once(person, crowd):
+	pid = crowd(person(1), 1, "hold").pid
+
+	for words in (["doctor", pid], ["stat", pid], ["trim", pid]):
+		for _ in range(3):  # there are moments between
+			got, seconds = took(person, *words)
+			assert seconds < 1.5, words
+			if got.returncode == 4:
+				break
+		assert got.returncode == 4 and "does not answer" in got.stderr, words
+
+
+def test_a_server_answers_others_while_it_looks_at_processes_that_lock_their_memory(person, crowd, serve):
+	"""And it ends at once: SIGTERM does not wait for the look."""
+	crowd(person(1), 10, "hold")
+	server, get = serve()
+
+	def ask():
+		with contextlib.suppress(OSError):
+			get("metrics")
+	waiting = threading.Thread(target=ask)
+	waiting.start()
+	time.sleep(0.2)
+
+	_, health_s = get("healthz")
+	server.send_signal(signal.SIGTERM)
+	begun = time.monotonic()
+	server.wait(20)
+
+	assert (health_s < 0.5, time.monotonic() - begun < 1) == (True, True)
+	waiting.join()
+
+
+def test_who_did_not_answer_is_not_asked_again_for_a_minute(person, crowd, serve):
+	crowd(person(1), 2, "hold")
+	_, get = serve()
+
+	_, first_s = get("metrics")
+	time.sleep(first_s * 4.5)  # for so long the answer is shared
+	text, second_s = get("metrics")
+
+	assert re.search(r'mtshim_processes{state="unresponsive"} [1-9]', text)
+	assert first_s < 3 and second_s < 0.5  # 6 s, when each was waited for, and as much again
+
+
+# ---- what each costs alone ----
+
+def test_stats_files_that_are_invalid_are_waited_for_together(person, crowd):
+	"""One may be half written, and is read again. Each for itself took 50 ms."""
+	pid = crowd(person(1), 60, "stats").pid
+
+	got, seconds = took_within(2.5, person, "ps")
+
+	assert f"process {pid} (crowd): refused: the stats file is cut short" in got.stderr and got.stdout.count("refused") >= 60
+	assert seconds < 2.5
+
+
+def test_environments_as_long_as_can_be_cost_a_listing_of_many_a_second_at_most(person, crowd):
+	"""8 MB of each are read, which are nothing but NULs: 60 ms each, when every one of these was taken for a variable."""
+	pid = crowd(person(1), 60, "env").pid
+
+	got, seconds = took_within(2, person, "ps")
+
+	assert str(pid) in got.stdout
+	assert seconds < 2
+
+
+def test_many_mappings_with_long_paths_cost_doctor_no_more_memory_than_usual(person, crowd, stage):
+	"""10,000 of 31 kB each are 310 MB of maps. The library is behind them, and is found."""
+	folder = stage.place / "long"
+	folder.mkdir()
+	owner = person(1)
+	os.chown(folder, owner.uid, owner.uid)
+	pid = crowd(owner, 1, "maps", folder).pid
+
+	process = subprocess.Popen([stage.mtctl, "doctor", str(pid)], env=stage.bare, stdout=subprocess.PIPE, text=True)
+	with process.stdout:
+		said = process.stdout.read()
+	_, status, usage = os.wait4(process.pid, 0)
+	process.returncode = 0
+
+	assert "asleep: it carries the shim" in said
+	assert usage.ru_maxrss * 1024 < 200 * MB
+	listed, seconds = took_within(2, person, "ps", "--pids")
+	assert str(pid) in listed.stdout and seconds < 2
+
+
+def chain_of_links(folder):
+	"""A path that the kernel follows through 40 links, each of them 4 kB of "d/../"."""
+	(folder / "d").mkdir()
+	for number in range(39):
+		os.symlink("d/../" * 810 + ("d" if number == 38 else f"l{number + 1}"), folder / f"l{number}")
+	return folder / "l0" / "x"
+
+
+def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, stage, serve):
+	folder = stage.place / "chain"
+	folder.mkdir()
+	crowd(person(1), 30, "none", MT_DIR=chain_of_links(folder))
+	_, get = serve()
+
+	_, first_s = get("metrics")
+	for _ in range(3):  # other tests run beside it
+		time.sleep(first_s * 4.5)
+		text, second_s = get("metrics")
+		if second_s < first_s / 3:
+			break
+
+	assert second_s < first_s / 3
+	# On a busy machine the time for all of them may be over before the last one's path is followed.
+	assert re.search(r'mtshim_processes{state="refused"} [1-9]', text)

@@ -1,0 +1,120 @@
+/* test_openmetrics.c -- which processes and devices are told of, over rosters that no machine has.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/metric.h"
+#include "ctl/openmetrics.h"
+#include "ctl/roster.h"
+
+static struct mt_roster roster_of(size_t count)
+{
+	struct mt_roster roster = {.list = calloc(count, sizeof(*roster.list)), .count = count};
+
+	for (size_t i = 0; i < count; i++) {
+		struct mt_roster_entry *entry = &roster.list[i];
+
+		entry->process.pid = (pid_t)(1000 + i);
+		entry->state = MT_ROSTER_AWAKE;
+		entry->own.rss_bytes = 100 + (i * 7919) % count; /* each another one */
+		snprintf(entry->head.comm, sizeof(entry->head.comm), "comm");
+	}
+	return roster;
+}
+
+static size_t count_of(const char *text, const char *words)
+{
+	size_t count = 0;
+
+	for (const char *at = strstr(text, words); at; at = strstr(at + 1, words))
+		count++;
+	return count;
+}
+
+Test(openmetrics, nothing_shimmed_is_a_page_all_the_same)
+{
+	struct mt_roster roster = {0};
+	size_t bytes;
+	char *text = mt_openmetrics_render(&roster, &bytes);
+
+	cr_expect_eq(bytes, strlen(text));
+	cr_expect_not_null(strstr(text, "\nmtshim_build_info{version=\""));
+	cr_expect_not_null(strstr(text, "\nmtshim_processes{state=\"awake\"} 0\n"));
+	cr_expect_str_eq(text + bytes - 7, "\n# EOF\n");
+	cr_expect_eq(count_of(text, "pid="), 0);
+	free(text);
+}
+
+Test(openmetrics, of_too_many_processes_the_largest_are_told_by_pid)
+{
+	struct mt_roster roster = roster_of(601); /* 601 is prime: every RSS is there once */
+	char line[96];
+	size_t bytes;
+	char *text = mt_openmetrics_render(&roster, &bytes), *last = NULL;
+
+	cr_expect_eq(count_of(text, "\nmtshim_up{"), 500);
+	cr_expect_not_null(strstr(text, "\nmtshim_processes_left_out 101\n"));
+	cr_expect_not_null(strstr(text, "\nmtshim_processes{state=\"awake\"} 601\n"));
+	for (size_t i = 0; i < roster.count; i++) {
+		char *place;
+
+		snprintf(line, sizeof(line), "\nmtshim_rss_bytes{pid=\"%zu\",comm=\"comm\"} ",
+			 1000 + i);
+		place = strstr(text, line);
+		cr_expect_eq(place != NULL, roster.list[i].own.rss_bytes >= 100 + 101, "%zu", i);
+		cr_expect(!place || place > last);
+		last = place ? place : last;
+	}
+	free(text);
+	mt_roster_free(&roster);
+}
+
+/* Programs tell their progress by their name. */
+Test(openmetrics, a_process_that_renames_itself_stays_one_series)
+{
+	struct mt_roster roster = roster_of(1);
+	size_t bytes;
+	char *text;
+
+	snprintf(roster.list[0].process.comm, sizeof(roster.list[0].process.comm), "batch 17");
+	text = mt_openmetrics_render(&roster, &bytes);
+	cr_expect_not_null(strstr(text, "\nmtshim_up{pid=\"1000\",comm=\"comm\"} 1\n"));
+	cr_expect_eq(count_of(text, "batch"), 0);
+	free(text);
+	mt_roster_free(&roster);
+}
+
+Test(openmetrics, a_device_that_is_there_twice_is_told_once)
+{
+	struct mt_roster roster = roster_of(1);
+	size_t bytes;
+	char *text;
+
+	roster.list[0].uses_cuda = true;
+	roster.list[0].head.devices_count = 3;
+	roster.list[0].devices = calloc(3, sizeof(*roster.list[0].devices));
+	roster.list[0].devices[1].ordinal = 4;
+	text = mt_openmetrics_render(&roster, &bytes);
+	cr_expect_eq(count_of(text, "\nmtshim_device_info{"), 2);
+	cr_expect_eq(count_of(text, "\nmtshim_device_allocated_bytes{"), 2);
+	free(text);
+	mt_roster_free(&roster);
+}
+
+Test(openmetrics, no_two_families_have_one_name)
+{
+	size_t count;
+	struct mt_metric *list = mt_openmetrics_families(&count);
+
+	cr_assert_gt(count, 100);
+	for (size_t i = 0; i < count; i++) {
+		cr_expect_eq(strncmp(list[i].name, "mtshim_", 7), 0);
+		cr_expect_not_null(list[i].labels);
+		cr_expect_gt(strlen(list[i].help), 5, "%s", list[i].name);
+		for (size_t j = 0; j < i; j++)
+			cr_expect_str_neq(list[i].name, list[j].name);
+	}
+	free(list);
+}

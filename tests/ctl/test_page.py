@@ -1,0 +1,456 @@
+"""The page of `mtctl serve` in a real browser, shown by the real server, with real processes behind it."""
+import json
+import os
+import re
+import time
+
+import pytest
+
+import chromium
+from cuda_helpers import cuda  # noqa: F401 (fixture)
+from mtctl_helpers import FAKE, MB, PYTHON
+from mtctl_helpers import ctl, fake, plain  # noqa: F401 (fixtures)
+
+pytestmark = pytest.mark.slow
+
+ROWS = "[...document.querySelectorAll('#processes tbody tr')]"
+DRAWN = "document.querySelector('#records tbody') !== null"
+RSS_LINE = "document.querySelector('#host-chart path[data-series=rss_bytes]').getAttribute('d')"
+HOARD = {"MIN_MB": 0, "SLACK_MB": 1000, "SETTLE_MS": 3600000, "BUDGET_PCT": 0}
+HOSTILE = "<img src=x onerror='window.ran=1'><script>window.ran=2</script>&lt;b&gt;\x1b[31m\n\"'`${window.ran=3}"
+
+
+@pytest.fixture(scope="module")
+def browser():
+	one = chromium.Chromium()
+	yield one
+	one.close()
+
+
+@pytest.fixture
+def tab(browser):
+	"""A tab whose complaints (exceptions, errors, violations of the content policy) fail the test."""
+	one = chromium.Tab(browser)
+	yield one
+	complaints = one.complaints
+	one.close()
+	assert complaints == []
+
+
+@pytest.fixture
+def serve(spawn, mtctl, plain):
+	"""serve(option..., port=0): starts the server; answers the process and the address it prints."""
+	def start(*options, port=0):
+		process = spawn([mtctl, "serve", f"--listen=127.0.0.1:{port}", *options], plain)
+		address = re.search(r"http://127\.0\.0\.1:\d+/(#token=\S+)?", process.stdout.readline())
+		assert address, process.stderr.read()
+		return process, address[0]
+	return start
+
+
+@pytest.fixture
+def hoarder(puppet, env, awake):
+	"""A process that keeps some 60 MB that it has freed, until it is asked; its environment is .env."""
+	one = puppet(env(**HOARD))
+	one.env = env(**HOARD)
+	one.tell("alloc 20000 2000 4000")
+	one.tell("keep 20")
+	awake(one.pid, one.env)
+	return one
+
+
+def row_of(pid):
+	return f"{ROWS}.find(row => row.mtKey === {pid})"
+
+
+def cell_of(pid, column):
+	return f"{row_of(pid)}?.querySelector('.c-{column}').textContent"
+
+
+def select(tab, pid):
+	tab.wait(row_of(pid) + " !== undefined")
+	tab.value(f"{row_of(pid)}.id = 'wanted'")
+	tab.click("#wanted")
+	tab.value("document.querySelector('#wanted').removeAttribute('id')")
+	tab.wait(f"document.querySelector('#details-title').textContent.startsWith('{pid} ')")
+
+
+def filter_by(tab, text):
+	tab.value("document.querySelector('#filter').select()")
+	tab.click("#filter")
+	tab.type(text)
+
+
+# ---- the list ----
+
+def test_it_shows_the_processes_as_a_tree_with_their_figures(tab, serve, hoarder, fake):
+	parent = fake()
+	tab.open(serve()[1])
+
+	assert tab.wait(cell_of(parent, "rss")).endswith(" MB")
+	assert tab.wait(cell_of(parent, "live")) == "200.0 MB" and tab.value(cell_of(parent, "idle")) == "50.0 MB"
+	assert float(tab.value(cell_of(hoarder.pid, "rss")).split()[0]) > 50
+	assert tab.value(cell_of(hoarder.pid, "command")).startswith("puppet")
+	sums = tab.text("#sums")
+	assert re.search(r"(Machine|Container)[\d.]+ [MG]B of [\d.]+ [MG]B, [\d.]+ %Processes\d+RSS[\d.]+ [MG]B", sums)
+	assert tab.wait("document.querySelector('#connection').textContent == 'live'")
+
+
+def test_a_click_on_a_head_sorts_and_another_one_turns_it_round(tab, serve, fake):
+	pids = [fake(values={"heap_live_bytes": live * MB}) for live in (300, 100, 200)]
+	tab.open(serve()[1])
+	tab.wait(" && ".join(row_of(pid) for pid in pids))
+	tab.click("#as-tree")
+
+	def order():
+		shown = tab.value(f"{ROWS}.map(row => row.mtKey)")
+		return [pids.index(pid) for pid in shown if pid in pids]
+	tab.click("th[data-column=live] button")
+	assert order() == [0, 2, 1] and tab.value("document.querySelector('th[data-column=live]').ariaSort") == "descending"
+	tab.click("th[data-column=live] button")
+	assert order() == [1, 2, 0]
+	tab.click("th[data-column=pid] button")
+	assert order() == sorted(range(3), key=pids.__getitem__)
+
+
+def test_a_filter_leaves_what_matches_and_its_ancestors(tab, serve, spawn, bare, env, fake, awake):
+	fake()
+	script = ("import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()',"
+	          "'needle'], stdin=subprocess.PIPE); print(child.pid, flush=True); sys.stdin.read()")
+	parent = spawn([PYTHON, "-c", script], env(MIN_MB=0))
+	child = int(parent.stdout.readline())
+	awake(child, env(MIN_MB=0))
+	tab.open(serve()[1])
+	tab.wait(row_of(child))
+
+	filter_by(tab, "needle")
+	assert tab.value(f"{ROWS}.map(row => row.mtKey)") == [parent.pid, child]
+	assert tab.value(cell_of(child, "command")).startswith("\u2514 ")
+	filter_by(tab, "no such process")
+	assert tab.text("#empty") == "No process matches the filter."
+	assert tab.value("document.querySelector('#processes').hidden")
+
+
+def test_it_can_be_used_by_the_keyboard_alone(tab, serve, fake):
+	own = f"900{os.getpid()}"  # for root there are fake processes of other tests, too, which come and go
+	pids = sorted(fake(rank=own) for _ in range(2))
+	tab.open(serve()[1])
+	tab.wait(" && ".join(row_of(pid) for pid in pids))
+	tab.press("/")
+	tab.type(own)
+	tab.click("th[data-column=pid] button")
+	tab.value(f"{ROWS}[0].querySelector('[tabindex=\"0\"]').focus()")
+
+	first, second = tab.value(f"{ROWS}.map(row => row.mtKey)")
+	tab.press("ArrowDown")
+	assert tab.value("document.activeElement.textContent") == str(second)
+	tab.press("Enter")
+	tab.wait(f"document.querySelector('#details-title').textContent.startsWith('{second} ')")
+	tab.press("ArrowUp")
+	assert tab.value("document.activeElement.textContent") == str(first)
+	tab.press("Escape")
+	assert tab.value("document.querySelector('#details').hidden")
+
+
+# ---- one process ----
+
+def test_the_chart_has_a_point_for_every_sample_within_its_axes(tab, serve, fake):
+	def sample(i, now):
+		return {"time_ns": now - (99 - i) * 3_000_000_000, "rss_bytes": (300 + i) * MB, "live_bytes": 2 * i * MB,
+		        "idle_bytes": 0}
+	now = time.time_ns()
+	pid = fake(samples=[sample(i, now) for i in range(100)])
+	tab.open(serve()[1])
+	select(tab, pid)
+	tab.wait(RSS_LINE)
+
+	for series, low, high in (("rss_bytes", 300, 399), ("live_bytes", 0, 198), ("idle_bytes", 0, 0)):
+		path = tab.value(f"document.querySelector('#host-chart path[data-series={series}]').getAttribute('d')")
+		points = [tuple(map(float, point.split())) for point in re.findall(r"[ML]([^ML]+)", path)]
+		assert len(points) == 100
+		lines = tab.value("[...document.querySelectorAll('#host-chart .values g')].map(g => [g.querySelector('text').textContent,"
+		                  " +g.querySelector('line').getAttribute('y1'), +g.querySelector('line').getAttribute('x1'),"
+		                  " +g.querySelector('line').getAttribute('x2')])")
+		(_, bottom, left, right), (top_text, top, _, _) = lines[0], lines[-1]
+		assert 0 < top < bottom < tab.value("document.querySelector('#host-chart > svg').viewBox.baseVal.height")
+		most = float(top_text.removesuffix(" MB"))
+		assert all(left <= x <= right and top <= y <= bottom for x, y in points)
+		assert [y for _, y in points] == pytest.approx(
+			[bottom - (bottom - top) * (low + (high - low) * i / 99) / most for i in range(100)], abs=0.2)
+	assert [text for text, *_ in lines] == ["0", "100 MB", "200 MB", "300 MB", "400 MB"]
+	assert all(re.fullmatch(r"\d\d:\d\d(:[03]0)?", text) for text in
+	           tab.value("[...document.querySelectorAll('#host-chart .times text')].map(t => t.textContent)"))
+
+
+def test_figures_stand_at_the_pointer_and_where_the_arrow_keys_lead(tab, serve, fake):
+	now = time.time_ns()
+	pid = fake(samples=[{"time_ns": now - (9 - i) * 5_000_000_000, "rss_bytes": (100 + 10 * i) * MB} for i in range(10)])
+	tab.open(serve()[1])
+	select(tab, pid)
+	tab.wait(RSS_LINE)
+
+	x, y = tab.place("#host-chart > svg")
+	width = tab.value("document.querySelector('#host-chart > svg').clientWidth")
+	tab.point(x + width / 2 - 16, y)
+	assert "RSS  190.0 MB" in tab.text("#host-chart .tip")
+	tab.value("document.querySelector('#host-chart > svg').focus()")
+	tab.press("ArrowLeft")
+	assert "RSS  180.0 MB" in tab.text("#host-chart .tip")
+	tab.press("Home")
+	assert "RSS  100.0 MB" in tab.text("#host-chart .tip")
+
+
+def test_cleanups_rounds_and_pressure_are_marked_each_by_a_shape_of_its_own(tab, serve, fake, ctl):
+	of = {"freed": fake(freed_mb=40), "nothing": fake(), "round": fake(reason=3, freed_mb=1),
+	      "pressure": fake(pressure_sources=1, pressure_level=2, pressure_used_mb=90, pressure_limit_mb=100, reason=12)}
+	for pid in of.values():
+		ctl("trim", pid)
+	tab.open(serve()[1])
+	shapes = set()
+
+	for kind, pid in of.items():
+		select(tab, pid)
+		tab.wait(f"document.querySelector('#host-chart > svg .mark.{kind} path')?.getAttribute('d')")
+		shapes.add(tab.value(f"(() => {{ const path = document.querySelector('#host-chart > svg .mark.{kind} path');"
+		                     "return path.getAttribute('d') + getComputedStyle(path).fill; })()"))
+		assert tab.value("document.querySelectorAll('#host-chart > svg .mark').length") == 1
+		assert tab.value("document.querySelectorAll('#records tbody tr').length") == 1
+	assert len(shapes) == 4
+	assert tab.value("document.querySelector('#records tbody tr').title") == "pressure (limit): heavy, RSS 0.0 MB"
+
+
+def test_the_blocks_of_a_gpu_pool_are_drawn_by_size_and_state(tab, serve, cuda):
+	one = cuda()
+	for slot, mb in enumerate((32, 16, 8, 4)):
+		assert one.number(f"alloc {slot} {mb * MB}") == 0
+	assert one.number("free 1") == 0 and one.number("sync") == 0
+	tab.open(serve()[1])
+	select(tab, one.pid)
+	tab.wait("!document.querySelector('#pool').hidden")
+	tab.click("#pool-look")
+
+	table = tab.wait("document.querySelector('#pool-picture table')?.innerText")
+	assert re.search(r"live\s+3\s+44\.0 MB\s+73 %", table) and re.search(r"idle\s+1\s+16\.0 MB\s+27 %", table)
+	blocks = tab.value("[...document.querySelectorAll('#pool-picture .blocks > g')].map(g => [g.classList[1],"
+	                   "g.querySelector('title').textContent,"
+	                   "...['width', 'height'].map(side => +g.querySelector('rect').getAttribute(side) + 1)])")
+	assert [(state, re.search(r"[\d.]+ MB", title)[0]) for state, title, *_ in blocks] == \
+		[("live", "32.0 MB"), ("live", "8.0 MB"), ("live", "4.0 MB"), ("idle", "16.0 MB")]
+	areas = [width * height for *_, width, height in blocks]
+	assert areas[0] / areas[3] == pytest.approx(2, rel=0.05) and areas[1] / areas[2] == pytest.approx(2, rel=0.05)
+	# Hatched: no state is told by its colour alone.
+	assert tab.value("document.querySelector('#pool-picture .blocks .idle path').getAttribute('d').length") > 0
+	assert not tab.value("document.querySelector('#pool-picture .blocks .live path').getAttribute('d')")
+
+
+# ---- cleaning ----
+
+def test_the_button_cleans_and_the_page_says_how_many_bytes(tab, serve, hoarder, stats):
+	before = stats(hoarder.pid, hoarder.env)["rss_bytes"]
+	tab.open(serve()[1])
+	select(tab, hoarder.pid)
+	tab.wait("!document.querySelector('#clean-heavy').disabled")
+	tab.click("#clean-heavy")
+
+	said = tab.wait("document.querySelector('#clean-result[data-state=good]')?.textContent")
+	after = stats(hoarder.pid, hoarder.env)["rss_bytes"]
+	assert before - after > 40 * MB
+	first, then, freed = map(float, re.fullmatch(
+		r"heavy cleanup: RSS ([\d.]+) MB \u2192 ([\d.]+) MB \(\u2212([\d.]+) MB\), in [\d.]+ m?s", said).groups())
+	assert first == pytest.approx(before / MB, abs=3) and then == pytest.approx(after / MB, abs=3)
+	assert freed == pytest.approx(first - then, abs=0.15)
+	tab.wait("document.querySelector('#records tbody').textContent.includes('request')")
+	assert stats(hoarder.pid, hoarder.env)["records"][-1]["level"] == "heavy"
+
+
+def test_the_token_leaves_the_address_and_stays_for_a_reload(tab, serve, hoarder):
+	address = serve()[1]
+	tab.open(address)
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+	assert tab.value("location.href") == address.partition("#")[0]
+	select(tab, hoarder.pid)
+	assert tab.value("location.href").endswith(f"/#pid={hoarder.pid}")
+	tab.call("Page.reload")
+	tab.wait("document.querySelector('#clean-light')?.disabled === false")
+	assert tab.text("#details-title").startswith(f"{hoarder.pid} ")
+
+
+def test_without_the_token_it_shows_nothing_and_says_why(tab, serve, hoarder):
+	address = serve()[1]
+	tab.open(address.partition("#")[0])
+
+	said = tab.wait("document.querySelector('#connection[data-state=locked]')?.textContent")
+	assert said.startswith("locked: open the address that mtctl serve printed")
+	assert tab.value(f"{ROWS}.length") == 0
+	tab.value(f"location.hash = {address.partition('#')[2]!r}")
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+	assert tab.wait(cell_of(hoarder.pid, "rss")).endswith(" MB") and "token" not in tab.value("location.href")
+
+
+def test_of_an_open_server_it_shows_all_and_the_buttons_are_disabled_and_say_why(tab, serve, hoarder, stats):
+	tab.open(serve("--open")[1].partition("#")[0])
+	select(tab, hoarder.pid)
+	tab.wait(DRAWN)
+
+	assert tab.value("['light', 'heavy'].every(level => document.querySelector('#clean-' + level).disabled)")
+	assert "#token=" in tab.text("#clean-result") and "#token=" in tab.value("document.querySelector('#clean-light').title")
+	tab.click("#clean-heavy")
+	assert stats(hoarder.pid, hoarder.env)["requests_count"] <= 3 and not stats(hoarder.pid, hoarder.env)["records"]
+
+
+def test_a_wrong_token_is_refused_and_forgotten(tab, serve, hoarder, stats):
+	tab.open(serve("--open")[1].partition("=")[0] + "=0123456789abcdef0123456789abcdef")
+	select(tab, hoarder.pid)
+	tab.wait("!document.querySelector('#clean-light').disabled")
+	tab.click("#clean-light")
+
+	said = tab.wait("document.querySelector('#clean-result[data-state=bad]')?.textContent")
+	assert "Refused: this is not the token of this server" in said
+	assert tab.value("document.querySelector('#clean-light').disabled && sessionStorage.length === 0")
+	assert not stats(hoarder.pid, hoarder.env)["records"]
+
+
+def test_with_the_token_for_reading_it_shows_all_and_a_cleanup_is_refused(tab, serve, hoarder, stats, tmp_path):
+	file = tmp_path / "token"
+	address = serve(f"--read-token-file={file}")[1].partition("#")[0]
+	tab.open(f"{address}#token={file.read_text().strip()}")
+	select(tab, hoarder.pid)
+	tab.wait("!document.querySelector('#clean-light').disabled")
+	tab.click("#clean-light")
+
+	said = tab.wait("document.querySelector('#clean-result[data-state=bad]')?.textContent")
+	assert said == "Refused: this token may read figures, and no more."
+	assert tab.value("sessionStorage.length") == 1 and not stats(hoarder.pid, hoarder.env)["records"]
+
+
+# ---- what must not happen, and what must not matter ----
+
+def test_hostile_names_are_text_and_run_nothing(tab, serve, fake, spawn, plain, mt_dir, tmp_path):
+	library = tmp_path / "libmtshim.so"
+	library.write_bytes(bytes(8192))
+	text = "<img src=x onerror=window.ran=4>"
+	options = json.dumps({"text": text, "settings": {"<b>x": ["<i>", "<img src=x>"]}})
+	process = spawn([PYTHON, FAKE, library, mt_dir, options, HOSTILE], plain)
+	assert process.stdout.readline() == "ready\n"
+	tab.open(serve()[1])
+	select(tab, process.pid)
+	tab.wait(DRAWN)
+	tab.click("#settings-section summary")
+
+	assert "<img src=x onerror=" in tab.value(cell_of(process.pid, "command")) + tab.text("#facts") + tab.text("#command")
+	assert text in tab.text("#facts") and "<b>x" in tab.text("#settings")
+	assert tab.value("document.querySelectorAll('img, body script, b:not(.legend b), i').length") == 0
+	assert tab.value("window.ran") is None
+
+
+def test_it_says_that_the_server_is_gone_and_recovers(tab, serve, hoarder, tmp_path):
+	token = tmp_path / "token"
+	token.touch(0o600)
+	token.write_text("0123456789abcdef" * 2)
+	process, address = serve(f"--token-file={token}")
+	tab.open(f"{address}#token={token.read_text()}")
+	select(tab, hoarder.pid)
+	tab.wait("!document.querySelector('#clean-heavy').disabled")
+	process.kill()
+	process.wait()
+
+	said = tab.wait("document.querySelector('#connection[data-state=lost]')?.textContent")
+	assert said.startswith("no answer from mtctl serve, last answer ")
+	assert tab.value("document.querySelector('#clean-heavy').disabled")
+	assert tab.value(cell_of(hoarder.pid, "rss")).endswith(" MB")
+	serve(f"--token-file={token}", port=int(re.search(r":(\d+)/", address)[1]))
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+
+
+def test_it_says_that_a_process_is_gone_and_keeps_its_last_figures(tab, serve, hoarder):
+	tab.open(serve()[1])
+	select(tab, hoarder.pid)
+	tab.wait(DRAWN)
+	hoarder.end()
+
+	assert tab.wait("!document.querySelector('#gone').hidden && document.querySelector('#gone').textContent") == \
+		f"Process {hoarder.pid} is gone. These are its last figures."
+	assert tab.value("document.querySelector('#clean-heavy').disabled")
+	assert "RSS" in tab.text("#facts") and tab.value(RSS_LINE)
+
+
+def test_a_page_left_open_does_not_grow(tab, serve, hoarder, fake):
+	"""Of these four processes: for root there are those of other tests, too, and a hundred of them have thousands of nodes."""
+	pids = [hoarder.pid, *(fake() for _ in range(3))]
+	tab.open(serve()[1])
+	select(tab, hoarder.pid)
+	tab.wait(DRAWN)
+	tab.value(f"""window.polls = 0; window.plainFetch = window.fetch;
+		window.fetch = async (...all) => {{
+			const answer = await plainFetch(...all);
+			if (all[0] !== "/api/processes")
+				return answer;
+			const list = await answer.json();
+			window.polls++;
+			list.processes = list.processes.filter(one => {pids}.includes(one.pid));
+			return new Response(JSON.stringify(list)); }}; 0""")
+
+	def after(polls):
+		tab.value(f"""(async () => {{ const end = window.polls + {polls};
+			while (window.polls < end) {{ document.dispatchEvent(new Event("visibilitychange"));
+				await new Promise(done => setTimeout(done, 5)); }} }})()""")
+		tab.call("HeapProfiler.collectGarbage")
+		return tab.call("Runtime.getHeapUsage")["usedSize"], tab.call("Memory.getDOMCounters")
+	after(20)
+	heap, counters = after(20)
+	assert tab.value(f"{ROWS}.length") == len(pids)
+	more_heap, more_counters = after(100)
+	assert more_heap - heap < 400_000
+	assert more_counters["nodes"] - counters["nodes"] < 300
+	assert more_counters["jsEventListeners"] == counters["jsEventListeners"]
+
+
+def test_what_it_remembers_of_a_process_is_bounded(tab, serve):
+	tab.open(serve()[1])
+
+	seen = tab.value("""import("/history.js").then(({Memory}) => {
+		const memory = new Memory();
+		for (let time = 0; time < 86400000; time += 2000)
+			memory.look([{pid: 1, rss_bytes: time}, ...(time < 3600000 ? [{pid: 2, rss_bytes: 1}] : [])], time);
+		return [memory.of(1).points.length, memory.of(1).points[0].time, memory.of(1).points.at(-1), memory.of(2) === undefined];
+	})""")
+	count, first, last, other_is_forgotten = seen
+	assert 60 <= count <= 90 and first >= 86400000 - 902000
+	assert last == {"time": 86398000, "value": 86398000} and other_is_forgotten
+
+
+def test_a_hidden_tab_asks_less(tab, serve, fake):
+	fake()
+	tab.open(serve()[1])
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+	tab.value("""Object.defineProperty(document, "hidden", {configurable: true, get: () => true});
+		window.delays = []; window.plainTimeout = window.setTimeout;
+		window.setTimeout = (call, delay) => { window.delays.push(delay); return plainTimeout(call, delay); }; 0""")
+
+	assert tab.wait("window.delays[0]") == 30000
+	assert "hidden" in tab.text("#connection")
+	tab.value("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+	tab.wait("document.querySelector('#connection').dataset.state === 'live' && window.delays.at(-1) === 2000")
+
+
+@pytest.mark.parametrize("width", [360, 768, 1280])
+def test_nothing_is_cut_off_at_any_width(tab, serve, hoarder, width):
+	tab.resize(width, 800, phone=width < 768)
+	tab.open(serve()[1])
+	select(tab, hoarder.pid)
+	tab.wait(DRAWN)
+
+	assert tab.value("document.documentElement.scrollWidth") == width
+	assert tab.value("document.querySelector('#host-chart > svg').getBoundingClientRect().right") <= width
+
+
+def test_a_dark_scheme_has_dark_ground_and_light_text(tab, serve):
+	def brightness(what):
+		text = tab.value(f"getComputedStyle(document.body).{what}")
+		return sum(map(int, re.findall(r"\d+", text)[:3]))
+	tab.open(serve()[1])
+	tab.wait("document.querySelector('#connection').dataset.state === 'live'")
+
+	assert brightness("backgroundColor") > 600 > brightness("color") * 3
+	tab.dark(True)
+	assert brightness("backgroundColor") * 3 < 600 < brightness("color")

@@ -1,0 +1,238 @@
+/* tests/ctl/test_top_canvas.c -- the live view: text on a canvas, pictures out of characters,
+ * history behind them. */
+#include <criterion/criterion.h>
+
+#include "ctl/top/list.h"
+#include "ctl/top/prompt.h"
+#include "ctl/top/keys.h"
+#include "ctl/top/spark.h"
+#include "top_rows.h"
+
+#define SECOND UINT64_C(1000000000)
+
+static struct mt_top_canvas canvas;
+static struct mt_top_history history;
+static char text[512];
+
+static const char *line(int row)
+{
+	mt_top_canvas_line(&canvas, row, text, sizeof(text));
+	return text;
+}
+
+static void add_point(uint64_t seconds, uint64_t rss_mb)
+{
+	const struct mt_top_point point = {seconds * SECOND, rss_mb * MB, 0, 0};
+
+	mt_top_history_add(&history, &point);
+}
+
+Test(top_canvas, text_is_cut_at_the_end_of_its_field)
+{
+	mt_top_canvas_start(&canvas, 10, 2);
+	mt_top_put(&canvas, (struct mt_top_at){0, 2, 5}, MT_STYLE_PLAIN, "abcdef");
+	mt_top_put(&canvas, (struct mt_top_at){1, 7, 0}, MT_STYLE_PLAIN, "abcdef");
+	mt_top_put(&canvas, (struct mt_top_at){5, 0, 0}, MT_STYLE_PLAIN, "outside");
+	mt_top_put(&canvas, (struct mt_top_at){-1, -4, 0}, MT_STYLE_PLAIN, "outside");
+
+	cr_expect_str_eq(line(0), "  abc");
+	cr_expect_str_eq(line(1), "       abc");
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, what_is_not_printable_becomes_a_question_mark)
+{
+	mt_top_canvas_start(&canvas, 20, 1);
+	mt_top_put(&canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_PLAIN,
+		   "a\033[2Jb\nc\xc3\xa4\x7f\x9b");
+
+	cr_expect_str_eq(line(0), "a?[2Jb?c????");
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, right_aligned_text_keeps_its_beginning)
+{
+	mt_top_canvas_start(&canvas, 10, 2);
+	mt_top_put_right(&canvas, (struct mt_top_at){0, 0, 6}, MT_STYLE_PLAIN, "1.2G");
+	mt_top_put_right(&canvas, (struct mt_top_at){1, 0, 3}, MT_STYLE_PLAIN, "123456");
+
+	cr_expect_str_eq(line(0), "  1.2G");
+	cr_expect_str_eq(line(1), "123");
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, a_trend_starts_at_zero_and_ends_at_the_highest)
+{
+	history = (struct mt_top_history){0};
+	add_point(100, 400);
+	add_point(130, 200);
+	add_point(160, 100);
+	mt_top_canvas_start(&canvas, 4, 1);
+	mt_top_draw_trend(&canvas, (struct mt_top_at){0, 0, 4}, &history, 160 * SECOND);
+	cr_expect_str_eq(line(0), "#--.", "full, half, half, a quarter: %s", line(0));
+
+	canvas.unicode = true;
+	mt_top_draw_trend(&canvas, (struct mt_top_at){0, 0, 4}, &history, 160 * SECOND);
+	cr_expect_eq(mt_top_cell(&canvas, 0, 0)->glyph, L'\u2588');
+	cr_expect_eq(mt_top_cell(&canvas, 0, 3)->glyph, L'\u2582');
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, history_before_the_first_look_is_blank)
+{
+	struct mt_top_point spread[6];
+
+	history = (struct mt_top_history){0};
+	add_point(990, 10);
+	add_point(1000, 20);
+	mt_top_history_spread(&history, 1000 * SECOND, spread, 6);
+
+	cr_expect_eq(spread[3].time_ns, 0);
+	cr_expect_eq(spread[4].rss_bytes, 10 * MB);
+	cr_expect_eq(spread[5].rss_bytes, 20 * MB);
+}
+
+Test(top_canvas, history_goes_on_when_the_clock_is_set_back)
+{
+	struct mt_top_point spread[1];
+
+	history = (struct mt_top_history){0};
+	add_point(10000, 400);
+	add_point(9999, 500); /* two looks that crossed */
+	cr_expect_eq(history.count, 1);
+	add_point(6400, 100);
+	add_point(6460, 200);
+	cr_expect_eq(history.count, 2);
+	mt_top_history_spread(&history, 6460 * SECOND, spread, 1);
+	cr_expect_eq(spread[0].rss_bytes, 200 * MB);
+}
+
+Test(top_canvas, history_reaches_back_15_minutes_and_keeps_peaks_at_any_interval)
+{
+	struct mt_top_point spread[10];
+	uint64_t most = 0;
+
+	history = (struct mt_top_history){0};
+	for (uint64_t tenth = 0; tenth < 12000; tenth++) {
+		const struct mt_top_point point = {SECOND + tenth * SECOND / 10,
+						   (tenth == 9005 ? 900 : 100) * MB, 0, 0};
+
+		mt_top_history_add(&history, &point);
+	}
+	mt_top_history_spread(&history, 1201 * SECOND, spread, 10);
+	for (size_t i = 0; i < 10; i++)
+		most = spread[i].rss_bytes > most ? spread[i].rss_bytes : most;
+
+	cr_expect_eq(mt_top_history_span(&history, 1201 * SECOND), 900 * SECOND);
+	cr_expect_eq(most, 900 * MB);
+	cr_expect_eq(spread[9].rss_bytes, 100 * MB);
+	cr_expect_neq(spread[0].time_ns, 0, "the oldest part is still there");
+}
+
+Test(top_canvas, samples_out_of_time_are_left_out)
+{
+	static struct mt_stats_file file;
+
+	history = (struct mt_top_history){0};
+	file.head.samples_count = 4;
+	/* too old */
+	file.samples[0] = (struct mt_stats_sample){.time_ns = 10 * SECOND, .rss_bytes = 1};
+	file.samples[1] = (struct mt_stats_sample){.time_ns = 2000 * SECOND, .rss_bytes = 2};
+	/* goes back */
+	file.samples[2] = (struct mt_stats_sample){.time_ns = 1500 * SECOND, .rss_bytes = 3};
+	/* yet to come */
+	file.samples[3] = (struct mt_stats_sample){.time_ns = 9000 * SECOND, .rss_bytes = 4};
+	mt_top_history_seed(&history, &file, 2100 * SECOND);
+
+	cr_expect_eq(history.count, 1);
+	cr_expect_eq(history.points[0].rss_bytes, 2);
+}
+
+Test(top_canvas, a_bar_shows_its_parts_also_without_colours)
+{
+	const struct mt_top_part parts[] = {{25, MT_STYLE_LIVE},
+					    {25, MT_STYLE_IDLE},
+					    {UINT64_MAX, MT_STYLE_REST},
+					    {0, MT_STYLE_PLAIN}};
+	const struct mt_top_bar bar = {parts, 100, "x"};
+
+	mt_top_canvas_start(&canvas, 12, 1);
+	mt_top_draw_bar(&canvas, (struct mt_top_at){0, 0, 10}, &bar);
+	cr_expect_str_eq(line(0), "[##~~===x]", "%s", line(0));
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, a_frame_has_every_process_and_stays_within_its_size)
+{
+	struct mt_top_machine machine = {.total_bytes = 1000 * MB, .used_bytes = 500 * MB};
+	struct mt_top_gpus gpus = {0};
+	struct mt_top_model model;
+	struct mt_top_sample sample = {.model = &model,
+				       .machine = &machine,
+				       .gpus = &gpus,
+				       .now_ns = 1000 * SECOND,
+				       .interval_ms = 2000};
+	size_t first = 0;
+
+	start_family(&model);
+	for (int columns = 40; columns < 170; columns += 13)
+		for (int rows = 8; rows < 30; rows += 3) {
+			mt_top_canvas_start(&canvas, columns, rows);
+			mt_top_draw_list(&canvas, &sample,
+					 (struct mt_top_area){
+						 mt_top_draw_header(&canvas, &sample, 3), rows - 1},
+					 &first);
+		}
+	mt_top_draw_once(&canvas, &sample, 100);
+	cr_expect_not_null(strstr(line(0), "mtctl top  5 processes"));
+	cr_expect_not_null(strstr(line(4), "python3 work10.py"), "%s", line(4));
+	cr_expect_not_null(strstr(line(6), "| `-python3 work40"), "%s", line(6));
+	mt_top_model_end(&model);
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, the_list_scrolls_so_that_the_selected_process_is_in_sight)
+{
+	struct mt_top_machine machine = {0};
+	struct mt_top_gpus gpus = {0};
+	struct mt_top_model model;
+	struct mt_top_sample sample = {.model = &model, .machine = &machine, .gpus = &gpus};
+	size_t first = 0;
+
+	start_family(&model);
+	mt_top_model_move(&model, 4);
+	mt_top_canvas_start(&canvas, 60, 3);
+	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
+	cr_expect_eq(first, 3);
+	cr_expect_eq(mt_top_cell(&canvas, 2, 0)->style, MT_STYLE_SELECTED);
+	mt_top_model_move(&model, -4);
+	mt_top_draw_list(&canvas, &sample, (struct mt_top_area){0, 3}, &first);
+	cr_expect_eq(first, 0);
+	mt_top_model_end(&model);
+	mt_top_canvas_free(&canvas);
+}
+
+Test(top_canvas, a_prompt_takes_printable_keys_as_far_as_there_is_room)
+{
+	struct mt_top_prompt prompt = {.kind = MT_PROMPT_FILTER};
+
+	for (const char *key = "ab\t\033c"; *key && *key != '\033'; key++)
+		mt_top_prompt_key(&prompt, *key, 4);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'd', 4), MT_ANSWER_CHANGED);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'e', 4), MT_ANSWER_NOT_YET);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_UP, 4), MT_ANSWER_NOT_YET);
+	cr_expect_str_eq(prompt.text, "abd");
+	mt_top_prompt_key(&prompt, MT_KEY_BACKSPACE, 4);
+	cr_expect_str_eq(prompt.text, "ab");
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_ANSWER_TAKEN);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ESCAPE, 4), MT_ANSWER_LEFT);
+}
+
+Test(top_canvas, a_question_is_answered_by_y_single)
+{
+	struct mt_top_prompt prompt = {.kind = MT_PROMPT_HEAVY};
+
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'y', 4), MT_ANSWER_TAKEN);
+	cr_expect_eq(mt_top_prompt_key(&prompt, 'n', 4), MT_ANSWER_LEFT);
+	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ENTER, 4), MT_ANSWER_LEFT);
+}

@@ -1,0 +1,199 @@
+"""The ward: patients (tests/patients) are started, a few at a time, each with a private MT_DIR, and `mtctl diagnose` is asked about
+each. What it said, and what the kernel says of the process before and after, is kept for the tests.
+"""
+import concurrent.futures
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import leftovers
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PATIENTS = ROOT / "tests" / "patients"
+BUILT = ROOT / "build" / "tests"
+PYTHON = "/usr/bin/python3"
+MB = 1 << 20
+# They mostly wait: so many at once, twice, keep two slow cores busy enough.
+BEDS = 5
+READY_LIMIT_S = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Patient:
+	program: str                  # file in tests/patients
+	verdict: str                  # the word of ctl/verdicts.def
+	settings: dict = dataclasses.field(default_factory=dict)
+	words: tuple = ()             # further words for mtctl diagnose
+	seconds: int = 8              # it is watched for so long
+	driver: dict | None = None    # settings of the fake driver, where it uses one
+	group_mb: int = 0             # it lives in a memory cgroup with this limit
+	python_path: str = ""         # folder in tests/patients with modules for it
+	needs: object = None          # answers why it cannot be had on this machine, or None
+
+	@property
+	def name(self):
+		return self.program.partition(".")[0]
+
+
+@dataclasses.dataclass
+class Chart:
+	"""What was found of one patient."""
+	status: int
+	text: str
+	errors: str
+	before: dict                  # of /proc/PID/status, in bytes, before the diagnosis
+	after: dict
+
+	@property
+	def said(self):
+		return json.loads(self.text)
+
+
+def bytes_of(pid):
+	"""The memory figures of /proc/PID/status."""
+	lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+	return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)
+	        if rest.endswith(" kB")}
+
+
+class Group:
+	"""A memory cgroup of its own: a real one of version 1 where it can be made, else files that look like one of version 2."""
+
+	def __init__(self, limit_bytes):
+		self.path = (leftovers.own_group() or leftovers.GROUPS) / f"{leftovers.prefix()}{time.monotonic_ns()}"
+		try:
+			self.path.mkdir()
+			(self.path / "memory.limit_in_bytes").write_text(str(limit_bytes))
+			self.is_real = True
+		except OSError:
+			self.is_real = False
+			self.path = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
+			files = limit_bytes * 3 // 4
+			for name, text in (("memory.max", limit_bytes), ("memory.high", "max"), ("memory.current", files + 40 * MB),
+			                   ("memory.stat", f"anon {40 * MB}\nfile {files}\nshmem 0\ninactive_file {files // 2}\n"
+			                                   f"active_file {files // 2}")):
+				(self.path / name).write_text(f"{text}\n")
+
+	def command(self, command):
+		return ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh", *command] if self.is_real else command
+
+	def remove(self):
+		if self.is_real:
+			leftovers.remove_group(self.path)
+		else:
+			shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Bed:
+	"""One patient, from its start to its end; nothing of it outlives the bed. It may leave files in the directories that are its
+	arguments: one on disk, one in memory."""
+
+	def __init__(self, patient, mtctl, shim, bare, compile_c):
+		self.patient = patient
+		self.mtctl = mtctl
+		self.directory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
+		self.files = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=BUILT))
+		self.group = Group(patient.group_mb * MB) if patient.group_mb else None
+		self.env = dict(bare, MT_DIR=str(self.directory))
+		self.process = None
+		self._shim = shim
+		self._compile_c = compile_c
+
+	def __enter__(self):
+		patient = self.patient
+		source = PATIENTS / patient.program
+		program = [PYTHON, source] if source.suffix == ".py" else [self._compile_c(source)]
+		command = [*program, self.files, self.directory]
+		env = dict(self.env, LD_PRELOAD=str(self._shim), MT_MIN_MB="0", PYTHONDONTWRITEBYTECODE="1",
+		           PYTHONPATH=str(PATIENTS / patient.python_path) if patient.python_path else "")
+		env.update({f"MT_{name}": str(value) for name, value in patient.settings.items()})
+		if patient.driver is not None:
+			env["LD_LIBRARY_PATH"] = str(BUILT / "fakecuda")
+			env.update({f"FAKECUDA_{name}": str(value) for name, value in patient.driver.items()})
+		if self.group:
+			command = self.group.command(command)
+			if not self.group.is_real:
+				env["MT_CGROUP"] = str(self.group.path)
+		self.process = subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.PIPE,
+		                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+		try:
+			self._wait_until_ready()
+		except BaseException:
+			self.__exit__()
+			raise
+		return self
+
+	def __exit__(self, *_):
+		# It ends by itself, and takes its shared memory with it; what it leaves running is killed.
+		self.process.stdin.close()
+		try:
+			self.process.wait(10)
+		except subprocess.TimeoutExpired:
+			pass
+		self._kill()
+		for pipe in (self.process.stdout, self.process.stderr):
+			pipe.close()
+		shutil.rmtree(self.directory, ignore_errors=True)
+		shutil.rmtree(self.files, ignore_errors=True)
+		if self.group:
+			self.group.remove()
+
+	def _kill(self):
+		try:
+			os.killpg(self.process.pid, signal.SIGKILL)
+		except ProcessLookupError:
+			pass
+		self.process.wait()
+
+	def _wait_until_ready(self):
+		timer = concurrent.futures.ThreadPoolExecutor(1)
+		line = timer.submit(self.process.stdout.readline)
+		try:
+			said = line.result(READY_LIMIT_S)
+		except concurrent.futures.TimeoutError:
+			said = ""
+		if said != "ready\n":
+			self._kill()
+		timer.shutdown()
+		if said != "ready\n":
+			raise RuntimeError(f"{self.patient.program} did not get ready: status {self.process.returncode}, "
+			                   f"{said!r}\n{self.process.stderr.read()}")
+
+	def ask(self, *words, timeout=120):
+		return subprocess.run([str(self.mtctl), *map(str, words)], env=self.env, capture_output=True, text=True,
+		                      errors="replace", timeout=timeout)
+
+	def diagnose(self, *words):
+		"""Once it has published its first figures; one with an MT_MIN_MB of its own may still be asleep."""
+		end = time.monotonic() + (0 if "MIN_MB" in self.patient.settings else 15)
+		while self.ask("stat", self.process.pid, "--json").returncode != 0 and time.monotonic() < end:
+			time.sleep(0.1)
+		before = bytes_of(self.process.pid)
+		done = self.ask("diagnose", self.process.pid, "--for", f"{self.patient.seconds}s", *self.patient.words, *words)
+		return Chart(done.returncode, done.stdout, done.stderr, before, bytes_of(self.process.pid))
+
+
+class Ward:
+	"""Diagnoses these patients, BEDS at a time; chart(name) waits for what was found of one."""
+
+	def __init__(self, patients, **means):
+		self._means = means
+		self._pool = concurrent.futures.ThreadPoolExecutor(BEDS)
+		self._charts = {patient.name: self._pool.submit(self._treat, patient) for patient in patients}
+
+	def _treat(self, patient):
+		with Bed(patient, **self._means) as bed:
+			return bed.diagnose("--json")
+
+	def chart(self, name):
+		return self._charts[name].result()
+
+	def close(self):
+		self._pool.shutdown(cancel_futures=True)

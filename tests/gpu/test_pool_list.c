@@ -1,0 +1,353 @@
+/* test_pool_list.c -- all blocks of the pool, listed while it is at rest and while it is not. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sys/os.h"
+#include "gpu/block_list.h"
+#include "null_driver.h"
+#include "pool_fixture.h"
+
+static enum mt_pool_mode wanted_mode = MT_POOL_POOL;
+
+static enum mt_pool_mode mode(void)
+{
+	return wanted_mode;
+}
+
+static struct mt_pool_settings settings = {.decay_ms = 5000, .max_idle_pct = 100, .mode = mode};
+
+static void start(void)
+{
+	begin_with(&settings);
+}
+
+TestSuite(pool_list, .init = start, .fini = finish);
+
+/* All of them; the caller frees. */
+static struct mt_block_list_block *list_all(size_t *out_count, uint64_t *out_hold_ns)
+{
+	size_t room = 1024, count = 0;
+	struct mt_block_list_block *blocks = calloc(room, sizeof(*blocks));
+	struct mt_block_list_block piece[64] = {{0}}; /* no page faults under the lock */
+	struct mt_block_list list;
+	uint32_t got;
+
+	cr_assert(mt_block_list_start(&list));
+	while ((got = mt_block_list_next(&list, piece, 64)) > 0) {
+		if (room - count < got) {
+			room *= 2;
+			blocks = reallocarray(blocks, room, sizeof(*blocks));
+		}
+		memcpy(blocks + count, piece, got * sizeof(*piece));
+		count += got;
+	}
+	*out_count = count;
+	if (out_hold_ns)
+		*out_hold_ns = list.longest_hold_ns;
+	return blocks;
+}
+
+static const struct mt_block_list_block *find(const struct mt_block_list_block *blocks,
+					      size_t count, uint64_t base)
+{
+	const struct mt_block_list_block *found = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (blocks[i].base == base)
+			found = &blocks[i];
+	return found;
+}
+
+static enum mt_block_state state_of(uint64_t base)
+{
+	size_t count;
+	struct mt_block_list_block *blocks = list_all(&count, NULL);
+	const struct mt_block_list_block *block = find(blocks, count, base);
+	enum mt_block_state state = block ? block->state : MT_BLOCK_UNUSED;
+
+	free(blocks);
+	return state;
+}
+
+Test(pool_list, tells_live_pending_and_idle_apart)
+{
+	uint64_t dptr = allocate(4096), next_ms;
+
+	cr_expect_eq(state_of(dptr), MT_BLOCK_LIVE);
+	fake_issue(first);
+	release(dptr);
+	cr_expect_eq(state_of(dptr), MT_BLOCK_PENDING);
+	fake_finish(first);
+	(void)mt_pool_tick(mt_os_now_ns(), 0, &next_ms);
+	(void)mt_pool_tick(mt_os_now_ns(), 1, &next_ms);
+	cr_expect_eq(state_of(dptr), MT_BLOCK_IDLE);
+	cr_expect_eq(mt_pool_trim(), 4096);
+	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED, "gone");
+}
+
+Test(pool_list, says_sizes_device_mark_non_recyclable_and_since_when)
+{
+	uint64_t before_ns = mt_os_coarse_ns(), one = allocate(5000), other;
+	const struct mt_block_list_block *block;
+	struct mt_block_list_block *blocks;
+	size_t count;
+
+	fake_make_current(second);
+	other = allocate(512);
+	mt_pool_mark_non_recyclable(other);
+	blocks = list_all(&count, NULL);
+	cr_assert_eq(count, 2);
+	block = find(blocks, count, one);
+	cr_assert_not_null(block);
+	cr_expect(block->bytes == 5120 && block->asked_bytes == 5000 && block->device == 0 &&
+		  !block->is_non_recyclable);
+	cr_expect(block->since_ns >= before_ns && block->since_ns <= mt_os_now_ns());
+	cr_assert_not_null(find(blocks, count, other));
+	cr_expect(find(blocks, count, other)->device == 1 &&
+		  find(blocks, count, other)->is_non_recyclable);
+	cr_expect_neq(find(blocks, count, other)->context, block->context);
+	free(blocks);
+}
+
+Test(pool_list, a_block_that_is_handed_out_again_is_young)
+{
+	uint64_t dptr = allocate(4096), freed_ns;
+	size_t count;
+	struct mt_block_list_block *blocks;
+
+	release(dptr);
+	usleep(30000);
+	freed_ns = mt_os_coarse_ns();
+	usleep(30000);
+	cr_assert_eq(allocate(4000), dptr);
+	blocks = list_all(&count, NULL);
+	cr_assert_eq(count, 1);
+	cr_expect_gt(blocks[0].since_ns, freed_ns);
+	free(blocks);
+}
+
+Test(pool_list, has_the_blocks_of_a_context_that_only_accounts)
+{
+	uint64_t one, other;
+
+	wanted_mode = MT_POOL_ACCOUNT;
+	one = allocate(5000);
+	other = allocate(4096);
+	release(other);
+	cr_expect_eq(state_of(one), MT_BLOCK_LIVE);
+	cr_expect_eq(state_of(other), MT_BLOCK_UNUSED);
+}
+
+Test(pool_list, has_no_block_of_a_context_that_has_ended)
+{
+	uint64_t dptr = allocate(4096);
+
+	mt_pool_context_dies(first);
+	cr_expect_eq(state_of(dptr), MT_BLOCK_UNUSED);
+}
+
+Test(pool_list, asks_the_driver_nothing_even_during_a_capture)
+{
+	uint64_t calls;
+	size_t count;
+
+	(void)allocate(4096);
+	calls = atomic_load(&fake.calls_all);
+	atomic_store(&fake.is_capturing, true);
+	free(list_all(&count, NULL));
+	atomic_store(&fake.is_capturing, false);
+	cr_expect_eq(count, 1);
+	cr_expect_eq(atomic_load(&fake.calls_all), calls);
+}
+
+Test(pool_list, there_is_none_in_a_forked_child)
+{
+	struct mt_block_list list;
+
+	(void)allocate(4096);
+	mt_pool_fork_child();
+	cr_expect_not(mt_block_list_start(&list));
+}
+
+/* ---- many ---- */
+
+/* ThreadSanitizer is ten times as slow: a million took over a minute on a busy machine. */
+#ifdef __SANITIZE_THREAD__
+#define MANY 100000u
+#else
+#define MANY 1000000u
+#endif
+
+static uint64_t *allocate_many(void)
+{
+	uint64_t *dptrs = calloc(MANY, sizeof(*dptrs));
+
+	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
+	driver.cuMemFree_v2 = null_driver.cuMemFree_v2;
+	for (uint32_t i = 0; i < MANY; i++)
+		dptrs[i] = allocate(512 + i % 64 * 512);
+	return dptrs;
+}
+
+static uint64_t sum_of(const struct mt_block_list_block *blocks, size_t count,
+		       enum mt_block_state state)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += blocks[i].state == state ? blocks[i].bytes : 0;
+	return sum;
+}
+
+Test(pool_list, a_million_blocks_come_to_what_usage_says)
+{
+	uint64_t *dptrs = allocate_many(), hold_ns, began_ns;
+	struct mt_pool_usage usage;
+	struct mt_block_list_block *blocks;
+	size_t count;
+
+	for (uint32_t i = 0; i < MANY; i += 2)
+		release(dptrs[i]);
+	began_ns = mt_os_now_ns();
+	blocks = list_all(&count, &hold_ns);
+	fprintf(stderr, "%u blocks: listed in %.1f ms, a lock held for %.1f us at most\n", MANY,
+		(double)(mt_os_now_ns() - began_ns) / 1e6, (double)hold_ns / 1e3);
+	mt_pool_usage(0, &usage);
+	cr_expect_eq(count, MANY);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_LIVE), usage.allocated_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_PENDING), usage.pending_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_IDLE), usage.idle_bytes);
+	free(blocks);
+	free(dptrs);
+}
+
+/* ---- meanwhile ---- */
+
+#define THREADS 4
+#define KEPT    1000
+
+static _Atomic bool is_over;
+
+/* Of one thread of the program: how long its calls took. */
+struct worker {
+	pthread_t thread;
+	uint64_t calls, longest_ns, slow_calls; /* slow: over 100 us */
+};
+
+static void time_call(struct worker *worker, uint64_t began_ns)
+{
+	uint64_t took_ns = mt_os_now_ns() - began_ns;
+
+	worker->calls++;
+	worker->slow_calls += took_ns > 100000;
+	if (took_ns > worker->longest_ns)
+		worker->longest_ns = took_ns;
+}
+
+static void *work(void *data)
+{
+	struct worker *worker = data;
+	unsigned random = (unsigned)(uintptr_t)worker;
+
+	fake_make_current(first);
+	while (!atomic_load(&is_over)) {
+		uint64_t began_ns = mt_os_now_ns(), dptr = 0;
+		int result;
+
+		random = random * 1103515245 + 12345;
+		(void)mt_pool_alloc(&dptr, 512 + (random >> 16) % 64 * 512);
+		time_call(worker, began_ns);
+		began_ns = mt_os_now_ns();
+		(void)mt_pool_take_back(dptr, &result);
+		time_call(worker, began_ns);
+	}
+	return NULL;
+}
+
+static void start_workers(struct worker *workers, int count)
+{
+	atomic_store(&is_over, false);
+	for (int i = 0; i < count; i++)
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+}
+
+static void end_workers(struct worker *workers, int count)
+{
+	atomic_store(&is_over, true);
+	for (int i = 0; i < count; i++)
+		pthread_join(workers[i].thread, NULL);
+}
+
+/* Each of the kept blocks, once, as it is; all others are as the workers may have them. */
+static void check_list(const uint64_t *kept, const struct mt_block_list_block *blocks, size_t count)
+{
+	uint64_t lowest = kept[0], highest = kept[KEPT - 1];
+	size_t seen = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_block_list_block *block = &blocks[i];
+
+		cr_assert(block->state >= MT_BLOCK_LIVE && block->state <= MT_BLOCK_IDLE);
+		cr_assert(block->asked_bytes <= block->bytes && block->bytes <= 8192 * 4 &&
+			  block->bytes % 512 == 0);
+		if (block->base < lowest || block->base > highest)
+			continue;
+		cr_assert(block->state == MT_BLOCK_LIVE && block->bytes == 8192);
+		seen++;
+	}
+	cr_expect_eq(seen, KEPT);
+}
+
+Test(pool_list, what_stays_is_listed_once_while_four_threads_allocate)
+{
+	struct worker workers[THREADS] = {{0}};
+	uint64_t kept[KEPT], until_ns;
+	struct mt_pool_usage usage;
+	struct mt_block_list_block *blocks;
+	size_t count;
+
+	driver.cuMemAlloc_v2 = null_driver.cuMemAlloc_v2;
+	driver.cuMemFree_v2 = null_driver.cuMemFree_v2;
+	for (int i = 0; i < KEPT; i++)
+		kept[i] = allocate(8192);
+	start_workers(workers, THREADS);
+	until_ns = mt_os_now_ns() + 500 * MT_NS_PER_MS;
+	do {
+		blocks = list_all(&count, NULL);
+		check_list(kept, blocks, count);
+		free(blocks);
+	} while (mt_os_now_ns() < until_ns);
+	end_workers(workers, THREADS);
+	blocks = list_all(&count, NULL);
+	mt_pool_usage(0, &usage);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_LIVE), usage.allocated_bytes);
+	cr_expect_eq(sum_of(blocks, count, MT_BLOCK_PENDING) + sum_of(blocks, count, MT_BLOCK_IDLE),
+		     usage.pending_bytes + usage.idle_bytes);
+	free(blocks);
+}
+
+/* The figure is for the reader; the bound holds on any machine: one call in twenty may be slow
+ * because threads outnumber cores. */
+Test(pool_list, a_program_thread_hardly_waits_while_a_million_blocks_are_listed)
+{
+	struct worker single = {0}, during = {0};
+	uint64_t *dptrs = allocate_many();
+	size_t count;
+
+	start_workers(&single, 1);
+	usleep(100000);
+	end_workers(&single, 1);
+	start_workers(&during, 1);
+	free(list_all(&count, NULL));
+	end_workers(&during, 1);
+	cr_expect_geq(count, MANY);
+	fprintf(stderr,
+		"longest of %llu calls while listed %.1f us, %llu over 100 us; of %llu before %.1f "
+		"us, %llu over 100 us\n",
+		(unsigned long long)during.calls, (double)during.longest_ns / 1e3,
+		(unsigned long long)during.slow_calls, (unsigned long long)single.calls,
+		(double)single.longest_ns / 1e3, (unsigned long long)single.slow_calls);
+	cr_expect_leq(during.slow_calls * 20, during.calls);
+	free(dptrs);
+}

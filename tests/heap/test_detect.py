@@ -1,0 +1,248 @@
+"""Which allocator is bound, said with evidence: alone, with another one before or behind us, or linked in."""
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from allocators import PACKAGES, library_of
+
+
+def figures_of(puppet, awake, settings, *flags):
+	actor = puppet(settings, *flags)
+	actor.tell("alloc 20000 2000 2000")
+	actor.tell("churn 50")
+	seen = awake(actor.pid, settings)
+	actor.tell("keep 0")
+	assert actor.end()[0] == 0
+	return seen
+
+
+def test_alone_it_is_the_embedded_jemalloc(puppet, env, awake):
+	seen = figures_of(puppet, awake, env())
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "jemalloc")
+	assert "libmtshim.so" in seen["evidence"]
+
+
+def test_system_is_libc(puppet, env, awake):
+	seen = figures_of(puppet, awake, env(ALLOCATOR="system"))
+
+	assert (seen["allocator"], seen["mode"]) == ("glibc", "system")
+	assert "libc.so.6" in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_another_behind_us_is_taken_by_auto(puppet, env, shim, awake, name):
+	"""As start scripts do that append an allocator to LD_PRELOAD."""
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(), LD_PRELOAD=f"{shim}:{library}"))
+
+	assert (seen["allocator"], seen["mode"]) == (name, "system")
+	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_another_before_us_is_seen(puppet, env, shim, awake, name):
+	"""malloc is theirs and never reaches us; the process is still watched, and nothing false is said."""
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(MIN_MB=0), LD_PRELOAD=f"{library}:{shim}"))
+
+	assert (seen["allocator"], seen["mode"]) == (name, "shadowed")
+	assert pathlib.Path(library).resolve().name in seen["evidence"] or pathlib.Path(library).name in seen["evidence"]
+
+
+def test_a_program_linked_with_jemalloc_keeps_it(puppet, env, awake):
+	library_of("jemalloc")
+
+	seen = figures_of(puppet, awake, env(), "-l:libjemalloc.so.2")
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "system")
+	assert "libjemalloc.so.2" in seen["evidence"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_the_users_word_overrides(puppet, env, shim, awake, name):
+	library = library_of(name)
+
+	seen = figures_of(puppet, awake, dict(env(ALLOCATOR="jemalloc"), LD_PRELOAD=f"{shim}:{library}"))
+
+	assert (seen["allocator"], seen["mode"]) == ("jemalloc", "jemalloc")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_programs_work_in_every_chain(run, env, bare, shim, compile_c, name, order):
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+	settings = dict(env(MIN_MB=0, TICK_MS=10, SLACK_MB=0, IDLE_MS=10, BUDGET_PCT=100), LD_PRELOAD=chain)
+	program = compile_c("cxx_program.cc")
+
+	assert run([program], settings).stdout == run([program], bare).stdout
+	done = run([compile_c("fork_storm.c"), 60], settings, timeout=120)
+	assert done.stdout == "60 of 60 children, 2 of 2 spawned\n", done.stderr
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_another_allocator_is_purged_without_being_asked(puppet, env, shim, awake, stats, wait_for, name, order):
+	"""Live bytes are theirs and as old as the last answer: they are asked for again."""
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+	# A jemalloc as shipped would give it back by itself.
+	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=2000), LD_PRELOAD=chain,
+	                MALLOC_CONF="dirty_decay_ms:-1,muzzy_decay_ms:-1")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	assert actor.number("status RssAnon:") > 190_000
+	time.sleep(1.5)
+	actor.tell("keep 0")
+
+	wait_for(lambda: actor.number("status RssAnon:") < 60_000, 15)
+	assert stats(actor.pid, settings)["purge_count"] >= 1
+
+
+def test_growth_stands_in_where_nobody_counts(puppet, env, shim, awake, stats, wait_for):
+	"""mimalloc tells no figures: what has come since the last purge is tried once, and then left alone."""
+	settings = dict(env(MIN_MB=0, SLACK_MB=16, SLACK_PCT=0, SETTLE_MS=3600000),
+	                LD_PRELOAD=f"{shim}:{library_of('mimalloc')}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	time.sleep(1.5)
+	assert stats(actor.pid, settings)["purge_count"] == 0, "what was there at the start counts as in use"
+	actor.tell("alloc 40000 5000 5000")
+
+	wait_for(lambda: stats(actor.pid, settings)["purge_count"] >= 1, 15)
+	time.sleep(1)  # on a busy machine the growth itself comes in two pieces
+	tried = stats(actor.pid, settings)["purge_count"]
+	time.sleep(2.5)
+	assert stats(actor.pid, settings)["purge_count"] == tried <= 2
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "tcmalloc"])
+def test_their_live_bytes_are_in_the_records(puppet, env, shim, awake, stats, control, name):
+	settings = dict(env(MIN_MB=0, BUDGET_PCT=0), LD_PRELOAD=f"{shim}:{library_of(name)}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	control(settings, "trim", actor.pid)
+
+	seen = stats(actor.pid, settings)
+	assert 200_000_000 <= seen["records"][-1]["live_before_bytes"] <= 260_000_000
+	assert 200_000_000 <= seen["records"][-1]["live_after_bytes"] <= 260_000_000
+	assert 200_000_000 <= actor.number("live") <= 260_000_000
+
+
+def test_what_nobody_counts_is_not_told_as_dirty(puppet, env, shim, awake, stats, control):
+	settings = dict(env(MIN_MB=0, BUDGET_PCT=0), LD_PRELOAD=f"{shim}:{library_of('mimalloc')}")
+	actor = puppet(settings)
+	awake(actor.pid, settings)
+	actor.tell("alloc 40000 5000 5000")
+	time.sleep(1.5)
+
+	seen = stats(actor.pid, settings)
+	assert seen["rss_anon_bytes"] > 190_000_000
+	assert (seen["heap_dirty_bytes"], seen["heap_idle_bytes"]) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["jemalloc", "mimalloc"])
+def test_a_trim_reaches_the_other_allocator(puppet, env, shim, awake, control, name):
+	settings = dict(env(), LD_PRELOAD=f"{shim}:{library_of(name)}")
+	actor = puppet(settings)
+	actor.tell("alloc 100000 2000 2000")
+	awake(actor.pid, settings)
+	before = actor.number("status RssAnon:")
+	actor.tell("keep 0")
+
+	done = control(settings, "trim", actor.pid)
+
+	assert done.returncode in (0, 1), done.stdout + done.stderr
+	assert actor.number("status RssAnon:") < before - 120_000, done.stdout
+
+
+def test_requests_that_no_machine_can_serve_do_not_hide_growth(run, env, shim, compile_c):
+	"""Over an allocator that we cannot count the requests are added up, to look at the process now and then."""
+	settings = dict(env(), LD_PRELOAD=f"{shim}:{library_of('tcmalloc')}")
+
+	assert run([compile_c("absurd.c")], settings).stdout == "6 refused, 2 threads\n"
+
+
+def test_a_program_with_a_malloc_of_its_own_gets_no_thread_that_could_do_nothing(run, env, bare, compile_c):
+	"""A browser's sandbox refuses to start in a process of two threads."""
+	program = compile_c("own_malloc.c", "-rdynamic")
+	expected = run([program], bare).stdout
+	assert expected.startswith("1 ")
+
+	assert run([program], env()).stdout == expected
+
+
+def test_a_program_with_a_malloc_of_its_own_is_watched_where_that_is_asked_for(run, env, compile_c):
+	program = compile_c("own_malloc.c", "-rdynamic")
+
+	for settings in (env(MIN_MB=0), env(RSS_LIMIT_MB=1000)):
+		assert run([program, 2], settings).stdout == "2 sandboxed\n"
+
+
+def test_a_malloc_that_registers_fork_handlers_in_its_first_call_is_not_called_from_there(run, env, bare, compile_c):
+	"""It holds its lock meanwhile: chromium waited for itself for ever."""
+	early = compile_c("own_malloc_early.c", "-shared", "-fPIC")
+	program = compile_c("own_malloc.c", "-rdynamic", "-Wl,--no-as-needed", early)
+
+	assert run([program], env(), timeout=20).stdout == run([program], bare).stdout
+
+
+# ---- names that the allocator which is bound before us lacks ----
+
+CORE = [["/bin/ls", "-l", "/usr/bin"], ["/usr/bin/sort", "/etc/services", "/etc/passwd"], ["/bin/grep", "-r", "root", "/etc/passwd", "/etc/group"],
+        ["/usr/bin/find", "/etc/apt", "/etc/default"]]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+@pytest.mark.parametrize("order", ["before", "behind"])
+def test_ls_sort_grep_and_find_say_the_same_beside_another_allocator(run, env, bare, shim, backend, name, order):
+	"""They call reallocarray, which was answered from our heap for the other's blocks."""
+	library = library_of(name)
+	chain = f"{library}:{shim}" if order == "before" else f"{shim}:{library}"
+
+	for command in CORE:
+		expected = run(command, bare)
+		for settings in (env(), env(ENABLE=0)):
+			done = run(command, dict(settings, LD_PRELOAD=chain), timeout=20)
+			assert (done.returncode, done.stdout, done.stderr) == (expected.returncode, expected.stdout, expected.stderr), command
+
+
+@pytest.mark.parametrize("flags, well", [([], 3), (["-DMEMALIGN"], 7)], ids=["oldest_names", "with_memalign"])
+@pytest.mark.parametrize("link", ["-pie", "-no-pie"])
+def test_names_that_a_programs_own_malloc_lacks_are_made_of_those_it_has(run, env, compile_c, backend, flags, well, link):
+	program = compile_c("static_malloc.c", "-rdynamic", link, *([] if link == "-pie" else ["-fno-pie"]), *flags)
+
+	for settings in (env(), env(MIN_MB=0)):
+		done = run([program], settings)
+		assert (done.returncode, done.stdout) == (0, f"{well} well\n"), done.stderr
+
+
+def test_a_program_with_operators_of_its_own_keeps_them(run, env, bare, compile_c, backend):
+	program = compile_c("own_operators.cc")
+	expected = run([program], bare)
+	assert (expected.returncode, expected.stdout.split()[0]) == (0, "own")
+
+	done = run([program], env(MIN_MB=0))
+
+	assert (done.returncode, done.stdout, done.stderr) == (0, expected.stdout, "")
+
+
+def test_what_valgrind_replaces_is_told_and_left_alone(run, env, bare, backend):
+	"""It replaces malloc where it is: our reallocarray made a block that its free had never seen."""
+	if not shutil.which("valgrind"):
+		pytest.skip("valgrind is not there")
+	command = ["valgrind", "-q", "--error-exitcode=99", "/bin/ls", "/"]
+
+	done = run(command, env(LOG_LEVEL="info"), timeout=60)
+
+	assert (done.returncode, done.stdout) == (0, run(["/bin/ls", "/"], bare).stdout), done.stderr
+	assert "valgrind" in done.stderr, "and said so"

@@ -1,0 +1,251 @@
+#!/usr/bin/python3
+"""A process that looks shimmed and speaks the file formats of stats_layout.h, but is not: mtctl's tests need answers
+that the real shim never gives (late, forged, of another version, hostile text).
+
+  fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
+
+LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version, deaf, broken (spoils the checksum),
+text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more. For the GPU:
+cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
+fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks,
+pinned_before_mb, pinned_after_mb
+(of a cleanup's record), values (fields of the snapshot). Then: samples and alarms (each an object of fields), classes
+(pairs of block size and live blocks), limit_source, pressure_sources, pressure_level, pressure_used_mb, pressure_limit_mb
+(of a cleanup's record), reason (its number), settings (value and origin by name), rank, world_size, cleanups
+(how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
+this one), blocks_mode (its mode,
+octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
+stack_start (that of another program than it is). version: 3 is laid out as that version was, all others as the present one;
+grow (so many bytes more, a multiple of 8, in every place where a newer shim may append some), fields_less (so many figures
+less), kinds_most (deaf for kinds of request past this one), recordless (a cleanup leaves no record).
+"""
+import json
+import mmap
+import os
+import pathlib
+import re
+import struct
+import sys
+import threading
+import time
+
+SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
+FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "stats_fields.def").read_text(), re.MULTILINE)
+MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
+MB = 1 << 20
+DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
+DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
+RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I5Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
+HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")
+ALARM, CLASS = struct.Struct("=15Q160s"), struct.Struct("=2Q")
+OOM_FIELDS = ("number time_ns device asked_bytes free_bytes total_bytes allocated_bytes reserved_bytes idle_bytes "
+              "largest_idle_bytes framework_idle_bytes reserved_peak_bytes num_alloc_retries num_ooms others_bytes "
+              "others_count unreported_count others_known cause").split()
+ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes heap_live_bytes heap_dirty_bytes "
+                "heap_pinned_bytes heap_metadata_bytes other_anon_bytes gpu_pinned_bytes threads_count").split()
+SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
+                 "rounds_count pressure_level").split()
+VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 4, 16, 4, 4, 256, 32
+# Version 3: a shorter head (without the rank, cleanups by reason and the stack's place), shorter samples, fewer figures.
+OLD_HEAD_BYTES, OLD_SAMPLE_BYTES, OLD_FIELDS_LESS = HEAD.size - struct.calcsize("=Q16s32s32QQ"), SAMPLE.size - 16, 3
+BELL = struct.Struct("=QIIQII32s96s")
+TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
+SNAPSHOT = 8
+
+
+def checksum(data):
+	total = 0xcbf29ce484222325
+	for (word,) in struct.iter_unpack("=Q", data):
+		total = ((total ^ word) * 0x100000001b3) & (1 << 64) - 1
+	return total
+
+
+def stat_field(number, pid="self"):
+	return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[number - 3])
+
+
+def start_ticks(pid="self"):
+	return stat_field(22, pid)
+
+
+class Fake:
+	def __init__(self, directory, options):
+		self.options = options
+		self.pidns = os.stat("/proc/self/ns/pid").st_ino
+		self.name = f"{os.getpid()}-{start_ticks()}-{self.pidns}"
+		self.stats = directory / (self.name + ".stats")
+		self.bell = directory / (self.name + ".bell")
+		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
+		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234,
+		                                          **options.get("values", {})}
+		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
+		self.records = []
+		self.grow = options.get("grow", 0)
+		self.is_old = options.get("version") == 3
+		self.sample_bytes = OLD_SAMPLE_BYTES if self.is_old else SAMPLE.size
+
+	def later(self, entry):
+		"""What a newer shim has appended."""
+		return entry + b"\xee" * self.grow
+
+	def room(self, kind):
+		return bytes(kind.size + self.grow)
+
+	def head(self):
+		text, options = self.options.get("text", "").encode("latin-1"), self.options
+		def word(plain):
+			return text or plain
+		less = options.get("fields_less", OLD_FIELDS_LESS if self.is_old else 0)
+		names = [*FIELDS[:len(FIELDS) - less], *["later_bytes"] * options.get("fields_more", 0)]
+		fixed = OLD_HEAD_BYTES if self.is_old else HEAD.size
+		size = fixed + self.grow + 8 * len(names) + 8
+		ooms = options.get("ooms", [])
+		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(names), RECORD.size + self.grow,
+		                 self.sample_bytes + self.grow, len(self.settings), DEVICE.size + self.grow,
+		                 options.get("devices_count", len(options.get("devices", []))), OOM.size + self.grow,
+		                 ALARM.size + self.grow, CLASS.size + self.grow, len(options.get("classes", [])), 0,
+		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
+		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
+		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
+		                 time.time_ns(), len(self.records), max(len(options.get("samples", [])), 1),
+		                 options.get("ooms_count", max([oom["number"] for oom in ooms], default=0)),
+		                 max([alarm["number"] for alarm in options.get("alarms", [])], default=0), time.time_ns(),
+		                 word(options.get("limit_source", "").encode()), options.get("world_size", 0),
+		                 word(options.get("rank", "").encode()), word(b"RANK" if "rank" in options else b""),
+		                 *[options.get("cleanups", {}).get(str(reason), 0) for reason in range(REASONS_COUNT)],
+		                 options.get("stack_start", stat_field(28)))
+		head = self.later(head[:fixed]) + struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
+		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
+
+	def gpu(self):
+		text = self.options.get("text")
+		def word(plain):
+			return (text or plain).encode("latin-1")
+		devices = b""
+		for device in self.options.get("devices", []):
+			entry = DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
+			                    word(device.get("pci", "")), word(device.get("mode", "")))
+			figures = 8 * len(DEVICE_FIELDS)
+			devices += self.later(entry[:figures]) + entry[figures:] # its texts stay the last
+		slots = [self.room(OOM)] * OOMS_COUNT
+		for oom in self.options.get("ooms", []):
+			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = self.later(OOM.pack(
+				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
+				word(oom.get("advice", ""))))
+		return devices.ljust(DEVICES_COUNT * (DEVICE.size + self.grow), b"\0") + b"".join(slots) + self.alarms()
+
+	def alarms(self):
+		text = self.options.get("text")
+		slots = [self.room(ALARM)] * ALARMS_COUNT
+		for alarm in self.options.get("alarms", []):
+			slots[(alarm["number"] - 1) % ALARMS_COUNT] = self.later(ALARM.pack(
+				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1")))
+		classes = b"".join(self.later(CLASS.pack(*pair)) for pair in self.options.get("classes", []))
+		return b"".join(slots) + classes.ljust(CLASSES_COUNT * (CLASS.size + self.grow), b"\0")
+
+	def body(self):
+		text = self.options.get("text")
+		def word(plain):
+			return (text or plain).encode("latin-1")
+		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
+		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
+		data += self.gpu()
+		slots = [self.room(RECORD)] * 64
+		for number, record in enumerate(self.records, 1):
+			slots[(number - 1) % 64] = self.later(RECORD.pack(number, *record))
+		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
+		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
+		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"], "rounds_count": 0, "pressure_level": 0}
+		sample = b"".join(self.later(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))[:self.sample_bytes])
+		                  for one in self.options.get("samples", [plain]))
+		return data + b"".join(slots) + sample.ljust(1024 * (self.sample_bytes + self.grow), b"\0")
+
+	def write(self):
+		data = self.head() + self.body()
+		descriptor = os.open(self.stats, os.O_WRONLY | os.O_CREAT, 0o600)
+		os.pwrite(descriptor, data, 0)
+		os.close(descriptor)
+
+	def add_record(self, seq, level, merged):
+		before, freed = self.values["rss_bytes"], self.options.get("freed_mb", 0) * MB
+		if not merged:
+			self.values["rss_bytes"] = before - freed
+		state = self.options.get("gc_state", 1)
+		self.records.append((time.time_ns(), 12_300_000, 10_000_000, 2_000_000, 1234, 0, seq, before, before - freed,
+		                     before, before - freed, 200 * MB, 200 * MB, 0, self.options.get("gpu_before_mb", 0) * MB,
+		                     self.options.get("gpu_after_mb", 0) * MB, self.options.get("reason", 5), level,
+		                     self.options.get("result", int(freed > 0)), state, int(merged),
+		                     self.options.get("gpu_state", 0), self.options.get("frameworks", 0),
+		                     self.options.get("pressure_sources", 0), self.options.get("pressure_level", 0),
+		                     self.options.get("pressure_used_mb", 0) * MB,
+		                     self.options.get("pressure_limit_mb", 0) * MB,
+		                     self.options.get("pinned_before_mb", 0) * MB, self.options.get("pinned_after_mb", 0) * MB))
+
+	def leave_blocks(self):
+		file = self.stats.with_suffix(".blocks")
+		file.unlink(missing_ok=True)
+		self.options["blocks_lost"] = self.options.get("blocks_lost", 0) - 1
+		if self.options["blocks_lost"] >= 0:
+			return
+		if "blocks_link" in self.options:
+			file.symlink_to(self.options["blocks_link"])
+		elif "blocks_copy" in self.options:
+			file.write_bytes(pathlib.Path(self.options["blocks_copy"]).read_bytes())
+			file.chmod(0o600)
+		elif "blocks" in self.options:
+			file.write_bytes(bytes.fromhex(self.options["blocks"]))
+			file.chmod(int(self.options.get("blocks_mode", "600"), 8))
+
+	def serve_one(self, seq, kind, level, name, value):
+		self.values["request_error"] = self.options.get("request_error", 0)
+		if kind == TRIM and not self.values["request_error"] and not self.options.get("recordless"):
+			if self.options.get("merged"):
+				self.add_record(seq, level, True)
+			self.add_record(0 if self.options.get("merged") else seq, level, False)
+		elif kind == ROUND:
+			self.values["rounds_count"] += 1
+		elif kind == SET and not self.values["request_error"]:
+			self.settings[name] = [value, "mtctl set"]
+		elif kind == RESET_PEAK:
+			for name in [name for name in FIELDS if name.endswith("_peak_bytes") and name != "rss_peak_bytes"]:
+				now = name.replace("_peak_bytes", "_bytes")
+				self.values[name] = self.values[now]
+		elif kind == SNAPSHOT:
+			self.leave_blocks()
+		self.values["request_seq"] = seq
+		self.values["requests_count"] += 1
+		self.write()
+
+	def serve(self):
+		last_word = last_seq = 0
+		while True:
+			data = self.bell.read_bytes()
+			_, _, word, seq, kind, level, name, value = BELL.unpack(data[:BELL.size])
+			if word != last_word and seq > last_seq and not self.options.get("deaf"):
+				last_word, last_seq = word, seq
+				if kind > self.options.get("kinds_most", kind):
+					continue
+				time.sleep(self.options.get("slow_s", 0))
+				self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
+			time.sleep(0.003)
+
+
+def main():
+	library, directory = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+	options = json.loads(sys.argv[3]) if len(sys.argv) > 3 else {}
+	with library.open("rb") as file:
+		kept = mmap.mmap(file.fileno(), 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_EXEC)
+	if options.get("awake", True):
+		fake = Fake(directory, options)
+		bell = BELL.pack(BELL_MAGIC, options.get("version", VERSION), 0, 0, 0, 0, b"", b"")
+		fake.bell.write_bytes(bell.ljust(4096, b"\0"))
+		fake.bell.chmod(0o600)
+		fake.write()
+		threading.Thread(target=fake.serve, daemon=True).start()
+	print("ready", flush=True)
+	sys.stdin.read()
+	kept.close()
+
+
+if __name__ == "__main__":
+	main()

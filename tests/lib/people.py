@@ -1,0 +1,134 @@
+"""Other users of the machine, for the tests that show what they cannot do. Users without a name, by number: one for each test and
+role, so that the folders in /dev/shm, which have the number in their name, are theirs alone. Root is needed to become them."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+import leftovers
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become others")
+NOBODY = 65534
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FIRST_UID = 20000  # 16 numbers for each process that runs tests; below 65536, which is all that some containers have
+
+
+class Person:
+	"""Somebody with a number: .run and .spawn a program as them, .shim under the shim, with their default folder."""
+
+	def __init__(self, uid, stage):
+		self.uid, self.stage = uid, stage
+		self.folder = pathlib.Path(f"/dev/shm/mtshim-{uid}")
+		self.prefix = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] if uid else []
+
+	def words(self, cmd, **settings):
+		"""Preloaded behind setpriv, which is not the subject."""
+		names = [f"{name}={value}" for name, value in settings.items()]
+		return [str(word) for word in [*self.prefix, *(["env", *names] if names else []), *cmd]]
+
+	def run(self, *cmd, timeout=30, **settings):
+		return subprocess.run(self.words(cmd, **settings), env=self.stage.bare, capture_output=True, text=True, timeout=timeout,
+		                      errors="replace", stdin=subprocess.DEVNULL)
+
+	def ctl(self, *words, **settings):
+		return self.run(self.stage.mtctl, *words, **settings)
+
+	def shimmed(self, **settings):
+		"""The settings of a program under the shim, awake from its first byte."""
+		return {"LD_PRELOAD": self.stage.shim, "MT_MIN_MB": "0", **{f"MT_{name}": value for name, value in settings.items()}}
+
+	def puppet(self, wait_for, **settings):
+		"""A puppet under the shim that has its files; its process, started by the stage, has .tell as ever."""
+		process = self.stage.spawn(self.words([self.stage.puppet], **self.shimmed(**settings)), self.stage.bare)
+
+		def tell(line):
+			process.stdin.write(line + "\n")
+			process.stdin.flush()
+			return process.stdout.readline().strip()
+		process.tell = tell
+		assert tell("alloc 2000 1000 2000") == "2000", process.stderr.read()
+		folder = pathlib.Path(settings.get("DIR", self.folder))
+		wait_for(lambda: list(folder.glob(f"{process.pid}-*.stats")), 15, "the files of the puppet")
+		return process
+
+	def files(self, pid, folder=None):
+		return sorted((folder or self.folder).glob(f"{pid}-*"))
+
+
+class Stage:
+	"""Copies of what the persons run, where everybody may read them."""
+
+
+@pytest.fixture
+def stage(bare, shim, mtctl, compile_c, spawn):
+	here = Stage()
+	here.place = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))  # /dev/shm may be mounted noexec
+	here.memory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))  # the shim makes files in memory alone
+	here.place.chmod(0o755)
+	here.memory.chmod(0o755)
+	here.bare, here.spawn = bare, spawn
+	for source in (shim, mtctl, mtctl.with_name("mtctl-serve"), mtctl.with_name("mtctl-plot"), compile_c("puppet.c")):
+		name = "puppet" if source.name.startswith("puppet") else source.name
+		shutil.copyfile(source, here.place / name)
+		(here.place / name).chmod(0o755)
+	here.shim, here.mtctl, here.puppet = here.place / shim.name, here.place / "mtctl", here.place / "puppet"
+	yield here
+	shutil.rmtree(here.place, ignore_errors=True)
+	shutil.rmtree(here.memory, ignore_errors=True)
+
+
+@pytest.fixture
+def person(stage):
+	"""person(number): somebody; the same number is the same one. person(uid=0): root."""
+	known = {}
+
+	def make(number=0, uid=None):
+		uid = FIRST_UID + os.getpid() % 2500 * 16 + number if uid is None else uid
+		return known.setdefault(uid, Person(uid, stage))
+	yield make
+	for one in known.values():
+		if one.uid not in (0, NOBODY) and one.folder.is_dir() and not one.folder.is_symlink():
+			shutil.rmtree(one.folder, ignore_errors=True)
+		elif one.uid not in (0, NOBODY):
+			one.folder.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def everybodys(stage):
+	"""A folder as /tmp is."""
+	place = stage.memory / "tmp"
+	place.mkdir()
+	place.chmod(0o1777)
+	return place
+
+
+@pytest.fixture
+def fake_of(stage):
+	"""fake_of(owner, folder, key=value...): a process of the owner's that looks shimmed, as fake_shim.py makes it; its process."""
+	for source in ("tests/lib/fake_shim.py", "shim/core/stats_fields.def", "shim/core/device_fields.def"):
+		target = stage.place / source
+		target.parent.mkdir(parents=True, exist_ok=True)
+		shutil.copyfile(ROOT / source, target)
+
+	def start(owner, folder, environment=None, **options):
+		words = owner.words(["/usr/bin/python3", stage.place / "tests/lib/fake_shim.py", stage.shim, folder,
+		                     json.dumps(options)], **(environment or {"MT_DIR": folder}))
+		process = stage.spawn(words, stage.bare)
+		assert process.stdout.readline() == "ready\n", process.stderr.read()
+		return process
+	return start
+
+
+@pytest.fixture
+def home_of(stage):
+	"""home_of(owner): a folder of the owner's that would do as MT_DIR."""
+	def make(owner, name=None):
+		place = stage.memory / (name or f"home-{owner.uid}")
+		place.mkdir(mode=0o700)
+		os.chown(place, owner.uid, owner.uid)
+		return place
+	return make
