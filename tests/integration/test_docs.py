@@ -60,6 +60,8 @@ def named_files(page):
 	for words in re.findall(r"`([^`]+)`", prose(page)):
 		for name in re.findall(rf"(?<![\w./*{{-])((?:[\w@.-]+/)+[\w@.-]+\.(?:{ENDINGS}))(?![\w./*])", words):
 			top = name.split("/")[0]
+			if re.search(r"\b(COMPONENT|NAME|DATE)\b", name):  # a pattern for several
+				continue
 			if top in TOP:
 				yield name, ROOT / name
 			elif top in COMPONENTS:
