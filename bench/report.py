@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib import suite_bounds, suite_data, suite_table  # pylint: disable=wrong-import-position
 
-EXPLAINED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "bench.md")
+EXPLAINED = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "benchmarks.md")
 
 
 def parse_options(argv):
@@ -68,7 +68,7 @@ def suite_report(options, suite, also, images, growth_text):
 	rows = suite_bounds.check(suite, also)
 	noise, failures = suite_table.noise_table(suite), suite_table.failure_lines(suite)
 	parts = ["# Results of the bench suite",
-		f"Measured {date_of(options, suite.record)}. What is measured, and how, is in [bench.md]({from_report(options, EXPLAINED)}). "
+		f"Measured {date_of(options, suite.record)}. What is measured, and how, is in [benchmarks.md]({from_report(options, EXPLAINED)}). "
 		"To run it again:",
 		command_again(options, suite.record), suite_table.machine_text(suite.record.get("machine") or {}),
 		suite_table.noise_words(suite), *images]

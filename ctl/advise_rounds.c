@@ -9,7 +9,7 @@
 /* by collections: less is what every program leaves to the next one */
 #define FREED_BYTES      (8 * MT_MIB)
 #define LIVE_DROPS_LEAST 3
-/* tuning.md: rounds by themselves for those that last as long */
+/* docs/settings.md: rounds by themselves for those that last as long */
 #define ROUND_LEAST_S 30.0
 #define VAIN_LEAST    5         /* cleanups in a row */
 #define VAIN_NS       20000000u /* each */

@@ -1,5 +1,5 @@
 /* ctl/advise_rules.c -- rules on the heap: allocator, arenas, purging. Figures that a rule goes by
- * beside those of the process are from docs/tuning.md, "How to choose". */
+ * beside those of the process are from docs/settings.md, "How to choose". */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 #define TAKEN_BACK  0.7
 #define FAULT_BYTES 4096.0
 #define LULLS_LEAST 3
-/* the lull for which tuning.md has MT_SETTLE_MS=3000 */
+/* the lull for which docs/settings.md has MT_SETTLE_MS=3000 */
 #define LULL_LEAST_S 3.0
 #define NEAR_PERCENT 75
 /* a second of CPU time: a program that does little else */

@@ -1,4 +1,4 @@
-/* ctl/options.c -- `mtctl options`: the table of settings, for people, programs and README.md. */
+/* ctl/options.c -- `mtctl options`: the table of settings, for people, programs and documents. */
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

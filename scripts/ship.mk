@@ -12,6 +12,8 @@ MTCTL    ?= $(B)/mtctl
 
 # ---- man pages and completions, from mtctl's own help (MTCTL: one that runs here, for a cross build) ----
 generators := $(wildcard scripts/generate/*)
+# Pages of which sections are in the man pages (docs/man).
+man_sections := docs/how-it-works.md docs/compatibility.md docs/mtctl.md
 man_pages  := $(B)/man/mtctl.1 $(B)/man/mtshim.7
 completions := $(B)/completions/mtctl $(B)/completions/_mtctl $(B)/completions/mtctl.fish
 .PHONY: man completions
@@ -19,7 +21,7 @@ all: man completions
 man: $(man_pages)
 completions: $(completions)
 
-$(B)/man/%: docs/man/%.in $(MTCTL) $(external_bin) $(generators) README.md docs/mtctl.md scripts/debian/changelog
+$(B)/man/%: docs/man/%.in $(MTCTL) $(external_bin) $(generators) $(man_sections) scripts/debian/changelog
 	@mkdir -p $(@D)
 	$(PYTHON) scripts/generate/man $(MTCTL) $< >$@.new
 	mv -f $@.new $@
@@ -39,6 +41,8 @@ $(B)/gen/mtshim.pc: shim/mtshim.pc.in FORCE
 
 # ---- install: by rename, never in place, so that running processes keep the old file ----
 examples := $(wildcard scripts/examples/*)
+# What a user reads; design, decisions and results of benchmarks stay with the source.
+user_pages := how-it-works settings compatibility federated-learning gpu api mtctl metrics troubleshooting
 # MODE:FILE:PLACE
 shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
 	$(foreach name,$(externals),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
@@ -46,7 +50,8 @@ shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)
 	644:$(B)/man/mtctl.1:$(MANDIR)/man1/mtctl.1 644:$(B)/man/mtshim.7:$(MANDIR)/man7/mtshim.7 \
 	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \
 	644:$(B)/completions/mtctl.fish:$(FISHDIR)/mtctl.fish \
-	$(foreach file,README.md docs/mtctl.md docs/gpu.md,644:$(file):$(DOCDIR)/$(notdir $(file))) \
+	644:README.md:$(DOCDIR)/README.md \
+	$(foreach file,$(user_pages),644:docs/$(file).md:$(DOCDIR)/$(file).md) \
 	$(foreach file,$(examples),$(if $(filter %.sh,$(file)),755,644):$(file):$(DOCDIR)/examples/$(notdir $(file)))
 place_of = $(word 3,$(subst :, ,$(1)))
 

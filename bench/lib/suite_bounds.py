@@ -16,12 +16,12 @@ STALL_SIZES = ("64B", "5kB", "60kB", "2MB")
 
 # Why a bound is missed, by its id; printed with the row. A miss that is not here is shown as one without a reason.
 KEPT_BUFFERS = "freed buffers are kept for reuse until they have been idle for MT_IDLE_MS and come to MT_SLACK_MB, in each process"
-EACH_ARENA = "blocks below 256 kB that threads have freed serve only their own arena, of which there are 4 a CPU (docs/tuning.md)"
+EACH_ARENA = "blocks below 256 kB that threads have freed serve only their own arena, of which there are 4 a CPU (decision 12)"
 OWN_PAGES = "the library's own pages and jemalloc's first: 2 to 3 MiB in a program that holds nothing else"
 SIZE_CLASSES = "jemalloc's size classes and runs for each arena: jemalloc as shipped takes as much or more there"
-ONE_PAGE_SLABS = ("slabs of one page, which give memory back between survivors (docs/tuning.md), leave what their class does not fill "
+ONE_PAGE_SLABS = ("slabs of one page, which give memory back between survivors (decision 10), leave what their class does not fill "
 	"of each page unused")
-FIRST_BALANCE = ("each process may spend 0.3 s on cleanups before the 3 % hold (docs/tuning.md): a tenth of a work of 3 s, "
+FIRST_BALANCE = ("each process may spend 0.3 s on cleanups before the 3 % hold (decision 16): a tenth of a work of 3 s, "
 	"nothing of one that lasts an hour")
 FAULTS = ("nearly as many minor faults as without purging, and all or most of the purging after the work: what differs is what a "
 	"fault costs this machine from one run to the next")

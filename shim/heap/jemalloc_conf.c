@@ -22,7 +22,7 @@
  * then counted in slabs of fewer blocks, so it has 8 slabs instead of 2, 20 blocks at least and 200
  * at most as ever: otherwise it is refilled so often that a mixed pair of malloc and free costs 105
  * instructions instead of 96 (99 with jemalloc's own slabs and caches). Making more slabs costs
- * survivors about a fifth more CPU time. docs/tuning.md has the others. */
+ * survivors about a fifth more CPU time. docs/decisions has the others. */
 #define DEFAULT_CONF                                                                               \
 	"oversize_threshold:262144,dirty_decay_ms:-1,muzzy_decay_ms:-1,lg_extent_max_active_fit:"  \
 	"64,"                                                                                      \

@@ -1,0 +1,154 @@
+"""The documents: their links lead somewhere, the files and commands that they name exist, their generated parts are current, and they
+keep the lengths that were set for them."""
+import functools
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+# The folders of files that a document may name from the root, and those of shim/ that it may name without "shim/".
+TOP = ("bench", "ctl", "docs", "scripts", "shim", "tests", ".ci")
+COMPONENTS = ("compat", "core", "gpu", "heap", "pressure", "purge", "python", "signal", "sys")
+ENDINGS = "c|cc|def|h|html|in|json|map|md|mk|py|S|sh|sum|svg|toml|txt|yaml|yml"
+LINK = re.compile(r"(?<!!)!?\[(?:[^\[\]]|\[[^]]*\])*\]\(([^()\s]+)\)")
+
+
+def name_of(page):
+	return page.relative_to(ROOT).as_posix()
+
+
+def prose(page):
+	"""A page without its blocks of code."""
+	text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+	return "\n".join("" if line.startswith("    ") else line for line in text.splitlines())
+
+
+@functools.lru_cache(maxsize=None)
+def anchors(page):
+	"""What GitHub makes of a page's headings."""
+	found = set()
+	for heading in re.findall(r"^#{1,6} +(.*?) *$", prose(page), re.MULTILINE):
+		plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower()
+		slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+		number = sum(1 for other in found if re.fullmatch(re.escape(slug) + r"(-\d+)?", other))
+		found.add(f"{slug}-{number}" if slug in found else slug)
+	return found
+
+
+def broken_links(page):
+	for link in LINK.findall(prose(page)):
+		if re.match(r"[a-z]+:", link):
+			continue
+		path, _, anchor = link.partition("#")
+		target = (page.parent / path).resolve() if path else page
+		if not target.exists():
+			yield f"{link}: no such file"
+		elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+			yield f"{link}: no such heading"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_of_a_page_leads_to_a_file_and_a_heading_that_exist(page):
+	assert list(broken_links(page)) == []
+
+
+def named_files(page):
+	"""Names in `code` that are those of a file, wherever they are written from."""
+	for words in re.findall(r"`([^`]+)`", prose(page)):
+		for name in re.findall(rf"(?<![\w./*{{-])((?:[\w@.-]+/)+[\w@.-]+\.(?:{ENDINGS}))(?![\w./*])", words):
+			top = name.split("/")[0]
+			if re.search(r"\b(COMPONENT|NAME|DATE)\b", name):  # a pattern for several
+				continue
+			if top in TOP:
+				yield name, ROOT / name
+			elif top in COMPONENTS:
+				yield name, ROOT / "shim" / name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_that_a_page_names_exists(page):
+	assert [name for name, path in named_files(page) if not path.exists()] == []
+
+
+def named_functions(page):
+	"""Names in `code` that are followed by () or begin with mt_."""
+	for words in re.findall(r"`([^`]+)`", prose(page)):
+		if re.fullmatch(r"\w+\(\)", words) or re.fullmatch(r"mt_\w+", words):
+			yield words.removesuffix("()")
+
+
+@functools.lru_cache(maxsize=None)
+def sources():
+	return "\n".join(path.read_text() for folder in ("shim", "ctl") for path in (ROOT / folder).rglob("*")
+	                 if path.suffix in (".c", ".h", ".def", ".S"))
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/design.md", "docs/api.md"])
+def test_every_function_that_a_page_names_is_one(name):
+	named = set(named_functions(ROOT / name))
+
+	assert named and [function for function in named if not re.search(rf"\b{function}\b *\(", sources())] == []
+
+
+def test_the_table_of_locks_is_in_the_order_in_which_they_are_taken():
+	ranks = re.findall(r"^\s*X\((\w+),", (ROOT / "shim/sys/lock_ranks.def").read_text(), re.MULTILINE)
+	table = (ROOT / "docs/design.md").read_text().partition("| lock | held over |\n")[2].partition("\n\n")[0]
+
+	assert ranks and re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == ranks
+
+
+def make_targets():
+	done = subprocess.run(["make", "-npq", "-C", ROOT], capture_output=True, text=True)
+	return set(re.findall(r"^([\w][\w.-]*):", done.stdout, re.MULTILINE))
+
+
+def test_every_target_of_make_that_a_page_names_exists():
+	targets = make_targets()
+	assert {"check", "demo", "bench"} <= targets
+	for page in PAGES:
+		named = {word for words in re.findall(r"`(?:[A-Z_]+=\S+ )*make ((?:-k )?[^`=]*)`", prose(page))
+		         for word in words.split() if re.fullmatch(r"[a-z][\w-]*[a-z]", word)}
+		assert named <= targets, page
+
+
+def test_the_tables_of_settings_are_those_of_the_generator():
+	done = subprocess.run([ROOT / "scripts/options-table", "--check", ROOT / "docs/settings.md"], capture_output=True, text=True)
+
+	assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_table_of_settings_that_is_out_of_date_is_found_and_brought_up_to_date(tmp_path):
+	page = tmp_path / "settings.md"
+	page.write_text((ROOT / "docs/settings.md").read_text().replace("| `MT_IDLE_MS` | 10 to 600000 |", "| `MT_IDLE_MS` | 1 to 2 |"))
+
+	def table(mode):
+		return subprocess.run([ROOT / "scripts/options-table", mode, page], capture_output=True, text=True)
+
+	assert table("--check").returncode == 1 and "+| `MT_IDLE_MS` | 10 to 600000 |" in table("--check").stdout
+	assert table("--update").returncode == 0
+	assert page.read_text() == (ROOT / "docs/settings.md").read_text()
+
+
+@pytest.mark.parametrize("name, most_words", [("README.md", 1500), ("docs/design.md", 4000)])
+def test_a_page_keeps_its_length(name, most_words):
+	text = (ROOT / name).read_text()
+
+	assert len(text.split()) <= most_words
+	assert name != "README.md" or len(text.splitlines()) <= 200
+
+
+def test_every_page_is_reached_from_the_readme():
+	"""Directly, or by way of a page that is."""
+	reached, waiting = set(), [ROOT / "README.md"]
+	while waiting:
+		page = waiting.pop()
+		if page in reached or page.suffix != ".md":
+			continue
+		reached.add(page)
+		links = (link.partition("#")[0] for link in LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link))
+		waiting += [path for path in ((page.parent / link).resolve() for link in links if link) if path.exists()]
+
+	assert {name_of(page) for page in PAGES} == {name_of(page) for page in reached}
