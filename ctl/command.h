@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "ctl/error.h"
+#include "ctl/output/error.h"
 
 #define MT_COMMANDS(X)                                                                             \
 	X(run, "run", "[options] [--] program...", "start a program under the shim")               \

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/table.h"
-#include "ctl/text.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
 
 struct function {
 	const char *name;

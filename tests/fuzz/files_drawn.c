@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/plot/comparison.h"
-#include "ctl/plot/picture.h"
-#include "ctl/text.h"
+#include "ctl/ui/plot/comparison.h"
+#include "ctl/ui/plot/picture.h"
+#include "ctl/output/text.h"
 
 /* Pictures are XML: nothing that was read becomes an element of it. */
 static void expect_picture(const char *path)

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl/serve/daemon.h"
-#include "ctl/serve/routes.h"
-#include "ctl/serve/token.h"
+#include "ctl/ui/serve/daemon.h"
+#include "ctl/ui/serve/routes.h"
+#include "ctl/ui/serve/token.h"
 #include "fuzz.h"
 
 #define TOKEN       "0123456789abcdef-token"

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/diagnose.h"
-#include "ctl/limit_process.h"
-#include "ctl/pymalloc.h"
-#include "ctl/smaps.h"
-#include "ctl/symbols.h"
-#include "ctl/top/machine.h"
-#include "ctl/tree.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/process_limit.h"
+#include "ctl/process/pymalloc.h"
+#include "ctl/process/smaps.h"
+#include "ctl/profile/symbols.h"
+#include "ctl/ui/top/machine.h"
+#include "ctl/process/ancestry.h"
 #include "kernel.h"
 
 #define PID 42

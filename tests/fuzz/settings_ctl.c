@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/assignment.h"
-#include "ctl/plot/plotting.h"
-#include "ctl/process.h"
-#include "ctl/quantity.h"
-#include "ctl/setting.h"
-#include "ctl/simple.h"
+#include "ctl/process/set_request.h"
+#include "ctl/ui/plot/plotting.h"
+#include "ctl/process/process.h"
+#include "ctl/output/units.h"
+#include "ctl/process/setting.h"
+#include "ctl/cmd/request.h"
 #include "fuzz.h"
 
 /* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "ctl/budget.h"
-#include "ctl/quantity.h"
+#include "ctl/cmd/budget.h"
+#include "ctl/output/units.h"
 
 #define GIB 1073741824.0
 

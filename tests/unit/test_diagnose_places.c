@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/diagnose_role.h"
+#include "ctl/diagnose/role.h"
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/exposition.h"
+#include "ctl/metrics/exposition.h"
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {

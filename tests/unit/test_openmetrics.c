@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metric.h"
-#include "ctl/openmetrics.h"
-#include "ctl/roster.h"
+#include "ctl/metrics/metric.h"
+#include "ctl/metrics/openmetrics.h"
+#include "ctl/process/process_list.h"
 
 static struct mt_roster roster_of(size_t count)
 {

@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ctl/outfile.h"
-#include "ctl/text.h"
+#include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
 
 static char folder[64];
 

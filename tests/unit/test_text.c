@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/text.h"
+#include "ctl/output/text.h"
 
 static char folder[64];
 

@@ -2,7 +2,7 @@
  * room for. */
 #include <criterion/criterion.h>
 
-#include "ctl/top/figure.h"
+#include "ctl/ui/top/compact_number.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/watchdog.h"
+#include "ctl/process/watchdog.h"
 
 static void say(const void *argument, int to)
 {

@@ -1,0 +1,385 @@
+/* tests/unit/test_stats_file.c -- mtctl's reader against files that are not what they should be. */
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ctl/process/stats_file.h"
+
+static struct mt_stats_file good;
+static struct mt_stats_file seen;
+static struct mt_why why;
+
+static void seal(struct mt_stats_head *head)
+{
+	head->checksum = mt_statsfile_checksum(head, offsetof(struct mt_stats_head, checksum));
+}
+
+static void make_good(void)
+{
+	memset(&good, 0, sizeof(good));
+	memset(&seen, 0x5a, sizeof(seen));
+	good.head.magic = MT_STATS_MAGIC;
+	good.head.version = MT_STATS_VERSION;
+	good.head.head_bytes = sizeof(good.head);
+	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
+	good.head.record_bytes = sizeof(struct mt_stats_record);
+	good.head.sample_bytes = sizeof(struct mt_stats_sample);
+	good.head.device_bytes = sizeof(struct mt_stats_device);
+	good.head.oom_bytes = sizeof(struct mt_stats_oom);
+	good.head.alarm_bytes = sizeof(struct mt_stats_alarm);
+	good.head.class_bytes = sizeof(struct mt_stats_class);
+	good.head.settings_count = 1;
+	good.head.records_count = 70;
+	strcpy(good.head.comm, "python3");
+	strcpy(good.settings[0].name, "gc_rounds");
+	good.head.snapshot.rss_bytes = 42;
+	for (uint64_t number = 7; number <= 70; number++)
+		good.records[(number - 1) % MT_RECORDS_COUNT] = (struct mt_stats_record){
+			.number = number, .request_seq = number + 1000, .result = 1};
+	seal(&good.head);
+}
+
+static int file_of(const void *bytes, size_t count)
+{
+	int fd = memfd_create("stats", MFD_CLOEXEC);
+
+	cr_assert(fd >= 0);
+	cr_assert_eq(write(fd, bytes, count), (ssize_t)count);
+	return fd;
+}
+
+/* Reads `good` as a whole; every test spoils it first. */
+static enum mt_err read_good(void)
+{
+	int fd = file_of(&good, sizeof(good));
+	enum mt_err error = mt_statsfile_read(fd, &seen, &why);
+
+	close(fd);
+	return error;
+}
+
+TestSuite(statsfile, .init = make_good);
+
+Test(statsfile, a_good_file_is_read)
+{
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
+	cr_expect_str_eq(seen.head.comm, "python3");
+	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
+	cr_expect_eq(mt_statsfile_record(&seen, 70)->request_seq, 1070);
+}
+
+Test(statsfile, nothing_is_written_on_failure)
+{
+	struct mt_stats_file before = seen;
+
+	good.head.checksum ^= 1;
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_arr_eq(&seen, &before, sizeof(seen));
+}
+
+Test(statsfile, every_flipped_byte_of_the_head_is_noticed)
+{
+	unsigned char *bytes = (unsigned char *)&good.head;
+	struct mt_stats_head head;
+
+	/* A file that is wrong is read for 50 ms: a prime step keeps this within seconds and meets
+	 * every field kind. */
+	for (size_t i = 0; i < sizeof(good.head); i += 37) {
+		int fd;
+
+		bytes[i] ^= 0x10;
+		fd = file_of(&good, sizeof(good));
+		cr_expect_neq(mt_statsfile_read_head(fd, &head, &why), MT_ERR_OK, "byte %zu", i);
+		close(fd);
+		bytes[i] ^= 0x10;
+	}
+	cr_expect_eq(read_good(), MT_ERR_OK);
+}
+
+Test(statsfile, every_length_is_survived)
+{
+	static const size_t lengths[] = {0,
+					 1,
+					 7,
+					 8,
+					 12,
+					 39,
+					 40,
+					 sizeof(good.head) - 1,
+					 sizeof(good.head),
+					 sizeof(good) / 2,
+					 sizeof(good) - 1};
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		int fd = file_of(&good, lengths[i]);
+
+		cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID, "%zu bytes",
+			     lengths[i]);
+		close(fd);
+	}
+}
+
+Test(statsfile, another_version_is_named_with_both_numbers)
+{
+	good.head.version = 77;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_not_null(strstr(why.text, "version 77"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "version 4"), "%s", why.text);
+	cr_expect_null(strstr(why.text, "restart"), "%s", why.text);
+}
+
+/* As an older version was laid out: sizes of its own, and another place of the checksum. */
+Test(statsfile, of_an_older_shim_the_version_is_told_and_what_to_do)
+{
+	good.head.version = MT_STATS_VERSION_OLDEST - 1;
+	good.head.head_bytes -= 344;
+	good.head.sample_bytes -= 16;
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_not_null(strstr(why.text, "version 2"), "%s", why.text);
+	cr_expect_not_null(strstr(why.text, "restart the process"), "%s", why.text);
+}
+
+Test(statsfile, of_a_newer_shim_it_is_mtctl_that_is_to_be_upgraded)
+{
+	good.head.version = MT_STATS_VERSION + 1;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	cr_expect_not_null(strstr(why.text, "upgrade mtctl"), "%s", why.text);
+}
+
+Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
+{
+	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
+				   &good.head.record_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes, &good.head.oom_bytes,
+				   &good.head.alarm_bytes,  &good.head.class_bytes};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
+		uint32_t kept = *sizes[i];
+
+		for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
+			if (sizes[i] == &good.head.fields_count && values[j] == 8)
+				/* a head with few figures, and more before them, is what a later
+				 * shim may write */
+				continue;
+			*sizes[i] = values[j];
+			seal(&good.head);
+			cr_expect_eq(read_good(), MT_ERR_INVALID, "size %zu, value %u", i,
+				     values[j]);
+		}
+		*sizes[i] = kept;
+	}
+	good.head.settings_count = MT_SETTINGS_COUNT + 1;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+}
+
+Test(statsfile, noise_is_refused)
+{
+	static unsigned char noise[sizeof(struct mt_stats_file) + 4096];
+	int fd;
+
+	srand(1);
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = (unsigned char)rand();
+	fd = file_of(noise, sizeof(noise));
+	cr_expect_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_INVALID);
+	close(fd);
+}
+
+Test(statsfile, text_is_ended_and_printable)
+{
+	memset(good.head.evidence, 0xff, sizeof(good.head.evidence));
+	strcpy(good.head.comm, "\033[31mred\n");
+	memset(&good.settings[0], 0x1b, sizeof(good.settings[0]));
+	seal(&good.head);
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(seen.head.comm, "?[31mred?");
+	cr_expect_eq(strlen(seen.head.evidence), sizeof(seen.head.evidence) - 1);
+	cr_expect_eq(strspn(seen.head.evidence, "?"), strlen(seen.head.evidence));
+	cr_expect_eq(strspn(seen.settings[0].value, "?"), sizeof(seen.settings[0].value) - 1);
+}
+
+Test(statsfile, text_of_devices_and_reports_is_ended_and_printable)
+{
+	memset(good.devices[15].name, 0xff, sizeof(good.devices[15].name));
+	strcpy(good.devices[0].mode, "po\033[1mol");
+	good.ooms[1].number = 2;
+	memset(good.ooms[1].function, 0x9b, sizeof(good.ooms[1].function));
+	memset(good.ooms[1].advice, '\n', sizeof(good.ooms[1].advice));
+	memset(good.head.cuda, 0x07, sizeof(good.head.cuda));
+	seal(&good.head);
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(seen.devices[0].mode, "po?[1mol");
+	cr_expect_eq(strspn(seen.devices[15].name, "?"), sizeof(seen.devices[15].name) - 1);
+	cr_expect_eq(strspn(seen.ooms[1].function, "?"), sizeof(seen.ooms[1].function) - 1);
+	cr_expect_eq(strspn(seen.ooms[1].advice, "?"), sizeof(seen.ooms[1].advice) - 1);
+	cr_expect_eq(strspn(seen.head.cuda, "?"), sizeof(seen.head.cuda) - 1);
+}
+
+Test(statsfile, sizes_and_counts_of_devices_that_lie_are_refused)
+{
+	good.head.devices_count = MT_DEVICES_COUNT;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	good.head.devices_count = MT_DEVICES_COUNT + 1;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	good.head.devices_count = 0;
+	good.head.device_bytes += 8;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+	good.head.device_bytes -= 8;
+	good.head.oom_bytes -= 8;
+	seal(&good.head);
+	cr_expect_eq(read_good(), MT_ERR_INVALID);
+}
+
+Test(statsfile, reports_out_of_place_come_back_empty)
+{
+	good.ooms[1].number = 6;
+	good.ooms[2].number = 6;
+	good.ooms[2].asked_bytes = 42;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(mt_statsfile_oom(&seen, 6), &seen.ooms[1]);
+	cr_expect_eq(seen.ooms[2].number, 0);
+	cr_expect_eq(seen.ooms[2].asked_bytes, 0);
+	cr_expect_null(mt_statsfile_oom(&seen, 2), "overwritten long ago");
+	cr_expect_null(mt_statsfile_oom(&seen, 0));
+	cr_expect_null(mt_statsfile_oom(&seen, UINT64_MAX));
+}
+
+Test(statsfile, a_setting_is_found_by_its_name_among_those_that_are_filled)
+{
+	strcpy(good.settings[0].value, "7");
+	strcpy(good.settings[1].name, "later");
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_str_eq(mt_statsfile_setting(&seen, "gc_rounds"), "7");
+	cr_expect_null(mt_statsfile_setting(&seen, "later"), "beyond settings_count");
+}
+
+Test(statsfile, a_process_uses_cuda_when_it_says_how_or_has_a_device)
+{
+	cr_expect_not(mt_statsfile_uses_cuda(&good.head));
+	good.head.devices_count = 1;
+	cr_expect(mt_statsfile_uses_cuda(&good.head));
+	good.head.devices_count = 0;
+	strcpy(good.head.cuda, "off");
+	cr_expect(mt_statsfile_uses_cuda(&good.head));
+}
+
+Test(statsfile, the_drivers_version_is_written_as_people_do)
+{
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "unknown");
+	good.head.driver_version = 12080;
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "12.8");
+	good.head.driver_version = 11000;
+	cr_expect_str_eq(mt_statsfile_driver(&good.head).text, "11.0");
+}
+
+Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
+{
+	struct mt_stats_device device;
+	size_t count;
+	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	uint64_t *words = (uint64_t *)&device;
+
+	cr_assert_eq(count * sizeof(uint64_t), offsetof(struct mt_stats_device, name));
+	for (size_t i = 0; i < count; i++)
+		words[i] = i + 1;
+	for (size_t i = 0; i < count; i++)
+		cr_expect_eq(mt_statsfile_value(&device, &fields[i]), i + 1, "%s", fields[i].name);
+}
+
+Test(statsfile, records_out_of_place_come_back_empty)
+{
+	good.records[3].number = 5;
+	good.records[4].result = 99;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.records[3].number, 0);
+	cr_expect_eq(seen.records[4].result, MT_NULL_RESULT);
+	cr_expect_null(mt_statsfile_record(&seen, 6), "overwritten long ago");
+	cr_expect_null(mt_statsfile_record(&seen, 0));
+	cr_expect_null(mt_statsfile_record(&seen, UINT64_MAX));
+}
+
+Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
+{
+	good.records[(68 - 1) % MT_RECORDS_COUNT].merged = 1;
+	good.records[(69 - 1) % MT_RECORDS_COUNT].merged = 1;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(mt_statsfile_record_of_request(&seen, 1068)->number, 70);
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 5));
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 0));
+}
+
+Test(statsfile, records_that_are_all_merged_end_the_search)
+{
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++)
+		good.records[slot].merged = 1;
+	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
+	cr_expect_null(mt_statsfile_record_of_request(&seen, 1010));
+}
+
+Test(statsfile, fields_that_a_newer_shim_appended_are_left_out)
+{
+	const size_t old_bytes = sizeof(good.head), more_bytes = 3 * sizeof(uint64_t);
+	unsigned char *bytes = calloc(1, sizeof(good) + more_bytes);
+	uint64_t sum;
+	int fd;
+
+	cr_assert_not_null(bytes);
+	good.head.fields_count += 3;
+	good.head.head_bytes += (uint32_t)more_bytes;
+	memcpy(bytes, &good.head, old_bytes);
+	memcpy(bytes + old_bytes + more_bytes, good.settings, sizeof(good) - old_bytes);
+	/* The old place of the checksum is a field now. */
+	memset(bytes + old_bytes - sizeof(sum), 0, sizeof(sum));
+	sum = mt_statsfile_checksum(bytes, old_bytes + more_bytes - sizeof(sum));
+	memcpy(bytes + old_bytes + more_bytes - sizeof(sum), &sum, sizeof(sum));
+	fd = file_of(bytes, sizeof(good) + more_bytes);
+	cr_assert_eq(mt_statsfile_read(fd, &seen, &why), MT_ERR_OK, "%s", why.text);
+	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
+	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
+	cr_expect_eq(mt_statsfile_record(&seen, 70)->request_seq, 1070);
+	close(fd);
+	free(bytes);
+}
+
+Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
+{
+	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_level(UINT32_MAX), "?");
+	cr_expect_str_eq(mt_statsfile_gc_state(MT_GC_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_statsfile_gpu_state(MT_GPU_STATE_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_gpu_state(MT_GPU_RANKS), "ranks");
+	cr_expect_str_eq(mt_statsfile_oom_cause(MT_OOM_CAUSE_COUNT), "?");
+	cr_expect_str_eq(mt_statsfile_oom_cause(MT_OOM_LIVE), "live tensors");
+	cr_expect_str_eq(mt_statsfile_reason(MT_REASON_LATE_GC), "late_gc");
+}
+
+/* A process of 20 GB is told "freed" by a single page; who reads that looks no further. */
+Test(statsfile, a_cleanup_that_brought_less_than_a_megabyte_is_not_said_to_have_freed)
+{
+	struct mt_stats_record record = {
+		.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
+
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed less than 1 MB");
+	record.rss_after_bytes--;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed");
+	record.rss_after_bytes = 400 << 20;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed less than 1 MB");
+	record.gpu_before_bytes = 1 << 20;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "freed", "of a device");
+	record.result = 0;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "nothing to free");
+	record.result = MT_NULL_RESULT;
+	cr_expect_str_eq(mt_statsfile_outcome(&record), "nothing could be trimmed");
+}
