@@ -132,14 +132,14 @@ $(B)/gen/libdir: FORCE
 	@echo '$(odd_libdir)' | cmp -s - $@ || echo '$(odd_libdir)' >$@
 
 # One folder, one program, one library more than mtctl itself has.
-externals := top plot serve
+subcommands := top plot serve
 packages_top   := ncursesw
 packages_plot  := cairo
 packages_serve := libmicrohttpd
-external_bin := $(externals:%=$(B)/mtctl-%)
-external_src := $(sort $(wildcard $(externals:%=ctl/ui/%/*.c)))
-external_obj := $(external_src:%.c=$(B)/obj/%.o)
-all: $(external_bin)
+subcommand_bin := $(subcommands:%=$(B)/mtctl-%)
+subcommand_src := $(sort $(wildcard $(subcommands:%=ctl/ui/%/*.c)))
+subcommand_obj := $(subcommand_src:%.c=$(B)/obj/%.o)
+all: $(subcommand_bin)
 
 # $(call ctl_packages_of,ctl/ui/top/main.c): what a file is compiled with.
 ctl_packages_of = $(ctl_packages) $(packages_$(word 3,$(subst /, ,$(dir $(1)))))
@@ -160,12 +160,12 @@ $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) $(link_map) -o $@.new $^ $(ctl_libs)
 	mv -f $@.new $@
 
-define external_rule
-$(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(external_obj)) $(B)/obj/libmtctl.a
+define subcommand_rule
+$(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/libmtctl.a
 	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) $$(link_map) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
 	mv -f $$@.new $$@
 endef
-$(foreach name,$(externals),$(eval $(call external_rule,$(name))))
+$(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))
 
 # ---- tests and benchmarks ----
 include tests/tests.mk
@@ -178,4 +178,4 @@ include scripts/ship.mk
 clean:
 	rm -rf build
 
--include $(shim_obj:.o=.d) $(ctl_obj:.o=.d) $(external_obj:.o=.d)
+-include $(shim_obj:.o=.d) $(ctl_obj:.o=.d) $(subcommand_obj:.o=.d)

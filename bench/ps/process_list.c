@@ -1,6 +1,6 @@
-/* bench/ps/process_list.c -- what `top` and `serve` pay to look at all processes once a second: reads the
- * roster COUNT times, GAP_MS apart, and prints the CPU time of one reading in us, the first (which
- * is what `mtctl ps` pays) left out. */
+/* bench/ps/process_list.c -- what `top` and `serve` pay to look at all processes once a second:
+ * reads the process list COUNT times, GAP_MS apart, and prints the CPU time of one reading in us,
+ * the first (which is what `mtctl ps` pays) left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -17,12 +17,12 @@ static double cpu_us(void)
 
 static size_t read_once(void)
 {
-	struct mt_roster roster;
+	struct mt_process_list list;
 	size_t count;
 
-	mt_roster_read(&roster);
-	count = roster.count;
-	mt_roster_free(&roster);
+	mt_process_list_read(&list);
+	count = list.count;
+	mt_process_list_free(&list);
 	return count;
 }
 

@@ -30,7 +30,7 @@ const struct mt_stats_snapshot *mt_advise_figures(const struct mt_advise_facts *
 
 uint64_t mt_advise_setting(const struct mt_advise_facts *facts, const char *name)
 {
-	const char *text = mt_statsfile_setting(&facts->look.last, name);
+	const char *text = mt_stats_file_setting(&facts->look.last, name);
 	uint64_t value;
 
 	return text && mt_text_parse_u64(text, &value) ? value : 0;
@@ -38,7 +38,7 @@ uint64_t mt_advise_setting(const struct mt_advise_facts *facts, const char *name
 
 bool mt_advise_setting_is(const struct mt_advise_facts *facts, const char *name, const char *word)
 {
-	const char *text = mt_statsfile_setting(&facts->look.last, name);
+	const char *text = mt_stats_file_setting(&facts->look.last, name);
 
 	return text && strcmp(text, word) == 0;
 }
@@ -100,7 +100,7 @@ size_t mt_advise_judge(const struct mt_advise_facts *facts, struct mt_advice out
 	size_t count = judge_by(mt_advise_heap_rules, facts, out, 0);
 
 	count = judge_by(mt_advise_round_rules, facts, out, count);
-	if (mt_statsfile_uses_cuda(&facts->look.last.head))
+	if (mt_stats_file_uses_cuda(&facts->look.last.head))
 		count = judge_by(mt_advise_gpu_rules, facts, out, count);
 	return count;
 }
@@ -191,7 +191,7 @@ static int advise(const char *pid, bool json)
 	size_t count;
 
 	if (code == MT_EXIT_OK) {
-		mt_simple_refresh(&target->process);
+		mt_control_file_refresh(&target->process);
 		code = mt_target_open(pid, target);
 	}
 	if (code == MT_EXIT_OK) {

@@ -78,7 +78,7 @@ static bool take_count(size_t which, const char *text, struct mt_budget_options 
 {
 	double value;
 
-	if (!mt_quantity_count(text, &value) || value < 1 || value > counts[which].most ||
+	if (!mt_units_count(text, &value) || value < 1 || value > counts[which].most ||
 	    (value != floor(value) && which > 0)) {
 		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", counts[which].name,
 			     text, counts[which].most);
@@ -151,17 +151,17 @@ static void print_json(const struct mt_budget *budget)
 
 		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
 		mt_json_set(root, name,
-			    part->known ? mt_json_u64(mt_text_whole(round(part->bytes)))
+			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
 					: json_null());
 		mt_json_set_text(formulas, mt_budget_name((enum mt_budget_kind)i), part->formula);
 	}
-	mt_json_set_u64(root, "total_bytes", mt_text_whole(round(budget->total_bytes)));
+	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));
 	mt_json_set_u64(root, "with_overhead_bytes",
-			mt_text_whole(round(budget->with_overhead_bytes)));
+			mt_text_round_u64(round(budget->with_overhead_bytes)));
 	mt_json_set(root, "total_gib", gib(budget->total_bytes));
 	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
-	mt_json_set_u64(root, "gpus", mt_text_whole(budget->options.gpus));
-	mt_json_set_u64(root, "params", mt_text_whole(round(budget->options.params)));
+	mt_json_set_u64(root, "gpus", mt_text_round_u64(budget->options.gpus));
+	mt_json_set_u64(root, "params", mt_text_round_u64(round(budget->options.params)));
 	mt_json_set_text(root, "optimizer",
 			 budget->options.inference ? "" : budget->options.optimizer->name);
 	mt_json_set(root, "formulas", formulas);

@@ -13,8 +13,8 @@
  * of it 15 %: the context, workspaces of libraries, what fragments.
  *
  * Pure: figures in, figures out. */
-#ifndef MT_CTL_BUDGET_H
-#define MT_CTL_BUDGET_H
+#ifndef MT_CTL_CMD_BUDGET_H
+#define MT_CTL_CMD_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>

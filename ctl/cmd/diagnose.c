@@ -14,7 +14,7 @@
 
 #define SECONDS_PLAIN 60.0
 #define SECONDS_MOST  86400.0
-/* processes looked at one by one; the family's sums hold them all */
+/* processes looked at one by one; the tree's sums hold them all */
 #define TREE_MOST 64
 
 static const char help[] =
@@ -102,12 +102,12 @@ static void drop(struct look *look)
 static void add_tree(struct look *look, const struct mt_process *root)
 {
 	struct mt_process *list;
-	size_t count = mt_process_list(&list);
+	size_t count = mt_process_read_all(&list);
 
 	add(look, root);
 	for (size_t i = 0; i < count && look->count < TREE_MOST; i++)
 		if (list[i].shimmed && list[i].pid != root->pid &&
-		    mt_tree_descends(list, count, list[i].pid, root->pid))
+		    mt_ancestry_descends(list, count, list[i].pid, root->pid))
 			add(look, &list[i]);
 	free(list);
 }
@@ -126,7 +126,7 @@ static void on_ends(void (*handler)(int))
 
 static int diagnose(struct look *look, const struct mt_diagnose_options *options)
 {
-	struct mt_diagnose_told told = {
+	struct mt_diagnose_report told = {
 		.facts = look->facts, .diagnoses = look->diagnoses, .count = look->count};
 	size_t worst = 0;
 

@@ -58,12 +58,12 @@ static void print_markdown(void)
 
 static char *read_all(bool old, size_t *bytes)
 {
-	struct mt_roster roster;
+	struct mt_process_list processes;
 	char *text;
 
-	mt_roster_read(&roster);
-	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&roster, bytes);
-	mt_roster_free(&roster);
+	mt_process_list_read(&processes);
+	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&processes, bytes);
+	mt_process_list_free(&processes);
 	return text;
 }
 
@@ -119,7 +119,7 @@ static bool take_option(int option, struct export *export)
 			return false;
 		}
 	}
-	if (option == 'i' && !mt_simple_parse_seconds(optarg, &export->every_ms))
+	if (option == 'i' && !mt_units_parse_seconds(optarg, &export->every_ms))
 		return false;
 	if (option == 'i' && export->every_ms < INTERVAL_LEAST_MS)
 		export->every_ms = INTERVAL_LEAST_MS;

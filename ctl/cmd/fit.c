@@ -55,12 +55,12 @@ static unsigned clients_of(const struct options *options, double free_bytes, dou
 
 static void find(const struct options *options, struct fit *out)
 {
-	struct mt_gpu gpu;
+	struct mt_gpu_memory gpu;
 
 	*out = (struct fit){.known = options->free_bytes > 0,
 			    .free_bytes = options->free_bytes,
 			    .source = "--vram"};
-	if (!out->known && mt_gpus_find(options->device, &gpu)) {
+	if (!out->known && mt_gpu_memory_find(options->device, &gpu)) {
 		out->known = true;
 		out->free_bytes = (double)gpu.free_bytes;
 		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
@@ -119,14 +119,14 @@ static void print_table(const struct options *options)
 
 static void print_text(const struct options *options, const struct fit *fit)
 {
-	struct mt_figure model = mt_text_bytes(mt_text_whole(options->model_bytes)),
-			 clients = mt_text_counted(fit->clients, "client", "clients");
+	struct mt_short_text model = mt_text_bytes(mt_text_round_u64(options->model_bytes)),
+			     clients = mt_text_counted(fit->clients, "client", "clients");
 
 	if (options->model_bytes && fit->known)
 		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n",
 		       clients.text, options->share,
-		       mt_text_bytes(mt_text_whole(fit->free_bytes)).text, fit->source, model.text,
-		       options->cap);
+		       mt_text_bytes(mt_text_round_u64(fit->free_bytes)).text, fit->source,
+		       model.text, options->cap);
 	else if (options->model_bytes)
 		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says "
 		       "it\n\n",
@@ -160,9 +160,9 @@ static void print_json(const struct options *options, const struct fit *fit)
 
 	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
 	mt_json_set(root, "model_bytes",
-		    asked ? mt_json_u64(mt_text_whole(options->model_bytes)) : json_null());
+		    asked ? mt_json_u64(mt_text_round_u64(options->model_bytes)) : json_null());
 	mt_json_set(root, "free_bytes",
-		    asked && fit->known ? mt_json_u64(mt_text_whole(fit->free_bytes))
+		    asked && fit->known ? mt_json_u64(mt_text_round_u64(fit->free_bytes))
 					: json_null());
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
 	mt_json_set_u64(root, "share", options->share);
@@ -194,14 +194,14 @@ static bool take(int option, const char *text, struct options *options)
 
 	switch (option) {
 	case 'm':
-		if (mt_quantity_number(text, &value) && value * MIB >= 1 && value < 1e12) {
+		if (mt_units_number(text, &value) && value * MIB >= 1 && value < 1e12) {
 			options->model_bytes = value * MIB;
 			return true;
 		}
 		mt_error_say("--model-mb: '%.40s' is no size in MB", text);
 		return false;
 	case 'v':
-		if (mt_quantity_bytes(text, &value) && value >= 1 && value < 1e18) {
+		if (mt_units_bytes(text, &value) && value >= 1 && value < 1e18) {
 			options->free_bytes = value;
 			return true;
 		}

@@ -42,24 +42,24 @@ static const char help[] =
 	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
 	"  --json        one object\n";
 
-static void add_entry(struct mt_table *table, const struct mt_roster *roster,
-		      const struct mt_roster_entry *entry)
+static void add_entry(struct mt_table *table, const struct mt_process_list *processes,
+		      const struct mt_process_list_entry *entry)
 {
 	const struct mt_process *process = &entry->process;
-	bool awake = entry->state == MT_ROSTER_AWAKE;
+	bool awake = entry->state == MT_PROCESS_AWAKE;
 	int indent = (int)(entry->depth < 20 ? entry->depth : 20) * 2;
 	char text[256];
 
 	snprintf(text, sizeof(text), "%d", (int)process->pid);
 	mt_table_add(table, text);
-	if (roster->has_ranks)
+	if (processes->has_ranks)
 		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
-	mt_table_add(table, mt_roster_state(entry->state));
+	mt_table_add(table, mt_process_state_word(entry->state));
 	mt_table_add(table, mt_text_bytes(entry->own.rss_bytes).text);
 	mt_table_add(table, awake ? mt_text_bytes(entry->own.live_bytes).text : "-");
 	mt_table_add(table, awake ? mt_text_bytes(entry->own.idle_bytes).text : "-");
 	mt_table_add(table, mt_text_bytes(entry->tree.rss_bytes).text);
-	if (roster->uses_cuda)
+	if (processes->uses_cuda)
 		mt_table_add(table,
 			     entry->uses_cuda ? mt_text_bytes(entry->own.gpu_bytes).text : "-");
 	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
@@ -67,58 +67,58 @@ static void add_entry(struct mt_table *table, const struct mt_roster *roster,
 	mt_table_add(table, text);
 }
 
-static void add_total(struct mt_table *table, const struct mt_roster *roster)
+static void add_total(struct mt_table *table, const struct mt_process_list *processes)
 {
 	mt_table_add(table, "all");
-	if (roster->has_ranks)
+	if (processes->has_ranks)
 		mt_table_add(table, "");
 	mt_table_add(table, "");
-	mt_table_add(table, mt_text_bytes(roster->total.rss_bytes).text);
-	mt_table_add(table, mt_text_bytes(roster->total.live_bytes).text);
-	mt_table_add(table, mt_text_bytes(roster->total.idle_bytes).text);
-	mt_table_add(table, mt_text_bytes(roster->total.rss_bytes).text);
-	if (roster->uses_cuda)
-		mt_table_add(table, mt_text_bytes(roster->total.gpu_bytes).text);
-	mt_table_add(table, mt_text_count(roster->count).text);
+	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.live_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.idle_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
+	if (processes->uses_cuda)
+		mt_table_add(table, mt_text_bytes(processes->total.gpu_bytes).text);
+	mt_table_add(table, mt_text_count(processes->count).text);
 }
 
-static void print_text(const struct mt_roster *roster)
+static void print_text(const struct mt_process_list *processes)
 {
 	static const char *const heading[] = {"STATE", "RSS", "LIVE", "IDLE", "TREE"};
 	char sides[16];
 	struct mt_table *table;
 
-	if (!roster->count) {
+	if (!processes->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
-	snprintf(sides, sizeof(sides), "r%slrrrr%sl", roster->has_ranks ? "r" : "",
-		 roster->uses_cuda ? "r" : "");
+	snprintf(sides, sizeof(sides), "r%slrrrr%sl", processes->has_ranks ? "r" : "",
+		 processes->uses_cuda ? "r" : "");
 	table = mt_table_new(sides);
 	mt_table_add(table, "PID");
-	if (roster->has_ranks)
+	if (processes->has_ranks)
 		mt_table_add(table, "RANK");
 	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
 		mt_table_add(table, heading[i]);
-	if (roster->uses_cuda)
+	if (processes->uses_cuda)
 		mt_table_add(table, "GPU");
 	mt_table_add(table, "COMMAND");
-	for (size_t i = 0; i < roster->order_count; i++)
-		add_entry(table, roster, &roster->list[roster->order[i]]);
-	add_total(table, roster);
+	for (size_t i = 0; i < processes->order_count; i++)
+		add_entry(table, processes, &processes->list[processes->order[i]]);
+	add_total(table, processes);
 	mt_table_print(table);
 }
 
-static void print_json(const struct mt_roster *roster)
+static void print_json(const struct mt_process_list *processes)
 {
-	mt_json_print(mt_ps_json(roster), true);
+	mt_json_print(mt_process_list_json(processes), true);
 }
 
-static void print_pids(const struct mt_roster *roster)
+static void print_pids(const struct mt_process_list *processes)
 {
-	for (size_t i = 0; i < roster->count; i++)
-		printf("%d\t%s\n", (int)roster->list[i].process.pid,
-		       roster->list[i].process.command);
+	for (size_t i = 0; i < processes->count; i++)
+		printf("%d\t%s\n", (int)processes->list[i].process.pid,
+		       processes->list[i].process.command);
 }
 
 static int run_tree(const char *pid_text, bool json)
@@ -132,19 +132,19 @@ static int run_tree(const char *pid_text, bool json)
 	return mt_ps_tree(root, json);
 }
 
-static int run_list(void (*print)(const struct mt_roster *))
+static int run_list(void (*print)(const struct mt_process_list *))
 {
-	struct mt_roster roster;
+	struct mt_process_list processes;
 
-	mt_roster_read(&roster);
-	mt_statsdir_sweep(roster.all, roster.all_count);
-	for (size_t i = 0; i < roster.count; i++)
-		if (roster.list[i].state == MT_ROSTER_REFUSED ||
-		    roster.list[i].state == MT_ROSTER_UNRESPONSIVE)
-			mt_error_say("process %d (%s): %s", (int)roster.list[i].process.pid,
-				     roster.list[i].process.comm, roster.list[i].why.text);
-	print(&roster);
-	mt_roster_free(&roster);
+	mt_process_list_read(&processes);
+	mt_stats_dir_sweep(processes.all, processes.all_count);
+	for (size_t i = 0; i < processes.count; i++)
+		if (processes.list[i].state == MT_PROCESS_REFUSED ||
+		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)
+			mt_error_say("process %d (%s): %s", (int)processes.list[i].process.pid,
+				     processes.list[i].process.comm, processes.list[i].why.text);
+	print(&processes);
+	mt_process_list_free(&processes);
 	return MT_EXIT_OK;
 }
 
@@ -174,6 +174,6 @@ int mt_command_ps(int argc, char **argv)
 		return mt_command_misused("ps");
 	if (!tree)
 		return run_list(pids ? print_pids : json ? print_json : print_text);
-	mt_statsdir_sweep(NULL, 0);
+	mt_stats_dir_sweep(NULL, 0);
 	return run_tree(pid ? pid : argv[optind], json);
 }

@@ -1,7 +1,7 @@
 /* ctl/cmd/ps.h -- the two dresses of `mtctl ps`; ps.c reads the command line and has the plain
  * one. */
-#ifndef MT_CTL_PS_H
-#define MT_CTL_PS_H
+#ifndef MT_CTL_CMD_PS_H
+#define MT_CTL_CMD_PS_H
 
 #include <jansson.h>
 
@@ -9,13 +9,13 @@
 #include "ctl/process/process_list.h"
 
 /* All of them as one object: `ps --json`. The caller owns it. */
-json_t *mt_ps_json(const struct mt_roster *roster);
+json_t *mt_process_list_json(const struct mt_process_list *processes);
 
-/* `ps --tree`: the family of `root`, for 0 those of all shimmed processes. Answers the exit code.
+/* `ps --tree`: the tree of `root`, for 0 those of all shimmed processes. Answers the exit code.
  */
 int mt_ps_tree(pid_t root, bool json);
 
-/* The sums of a family as an object, and of one member: null for what is not known. */
-json_t *mt_ps_sums_json(const struct mt_family *family);
+/* The sums of a tree as an object, and of one member: null for what is not known. */
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree);
 
 #endif

@@ -9,39 +9,39 @@
 
 struct column {
 	const char *heading;
-	bool (*is_wanted)(const struct mt_family *family);
+	bool (*is_wanted)(const struct mt_process_tree *tree);
 	bool (*is_known)(const struct mt_member *member);
-	size_t offset; /* within struct mt_family_sums */
+	size_t offset; /* within struct mt_process_tree_sums */
 };
 
-static bool always(const struct mt_family *family)
+static bool always(const struct mt_process_tree *tree)
 {
-	return family->count > 0;
+	return tree->count > 0;
 }
 
-static bool has_forks(const struct mt_family *family)
+static bool has_forks(const struct mt_process_tree *tree)
 {
-	return family->forks_count > 0;
+	return tree->forks_count > 0;
 }
 
-static bool has_shm(const struct mt_family *family)
+static bool has_shm(const struct mt_process_tree *tree)
 {
-	return family->sums.shm_bytes > 0;
+	return tree->sums.shm_bytes > 0;
 }
 
-static bool has_swap(const struct mt_family *family)
+static bool has_swap(const struct mt_process_tree *tree)
 {
-	return family->sums.swap_bytes > 0;
+	return tree->sums.swap_bytes > 0;
 }
 
-static bool has_heaps(const struct mt_family *family)
+static bool has_heaps(const struct mt_process_tree *tree)
 {
-	return family->awake_count > 0;
+	return tree->awake_count > 0;
 }
 
-static bool uses_cuda(const struct mt_family *family)
+static bool uses_cuda(const struct mt_process_tree *tree)
 {
-	return family->uses_cuda;
+	return tree->uses_cuda;
 }
 
 static bool is_any(const struct mt_member *member)
@@ -71,7 +71,7 @@ static bool member_uses_cuda(const struct mt_member *member)
 
 #define COLUMN(heading, wanted, known, name)                                                       \
 	{                                                                                          \
-		heading, wanted, known, offsetof(struct mt_family_sums, name)                      \
+		heading, wanted, known, offsetof(struct mt_process_tree_sums, name)                \
 	}
 static const struct column columns[] = {
 	COLUMN("RSS", always, is_any, rss_bytes),
@@ -87,16 +87,16 @@ static const struct column columns[] = {
 };
 #define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
 
-static uint64_t value_of(const struct mt_family_sums *sums, const struct column *column)
+static uint64_t value_of(const struct mt_process_tree_sums *sums, const struct column *column)
 {
 	return *(const uint64_t *)(const void *)((const char *)sums + column->offset);
 }
 
-static void add_figures(struct mt_table *table, const struct mt_family *family,
-			const struct mt_family_sums *sums, const struct mt_member *member)
+static void add_figures(struct mt_table *table, const struct mt_process_tree *tree,
+			const struct mt_process_tree_sums *sums, const struct mt_member *member)
 {
 	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		if (!columns[i].is_wanted(family))
+		if (!columns[i].is_wanted(tree))
 			continue;
 		if (member && !columns[i].is_known(member))
 			mt_table_add(table, "-");
@@ -105,55 +105,55 @@ static void add_figures(struct mt_table *table, const struct mt_family *family,
 	}
 }
 
-static void add_member(struct mt_table *table, const struct mt_family *family,
+static void add_member(struct mt_table *table, const struct mt_process_tree *tree,
 		       const struct mt_member *member)
 {
-	struct mt_family_sums sums;
+	struct mt_process_tree_sums sums;
 	char text[256];
 	int indent = (int)(member->depth < 20 ? member->depth : 20) * 2;
 
-	mt_family_member_sums(member, &sums);
+	mt_process_tree_member_sums(member, &sums);
 	snprintf(text, sizeof(text), "%d", (int)member->process.pid);
 	mt_table_add(table, text);
-	mt_table_add(table, mt_family_state(member->state));
-	add_figures(table, family, &sums, member);
+	mt_table_add(table, mt_member_state_word(member->state));
+	add_figures(table, tree, &sums, member);
 	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
 		 member->process.command);
 	mt_table_add(table, text);
 }
 
-static void print_meaning(const struct mt_family *family)
+static void print_meaning(const struct mt_process_tree *tree)
 {
-	const struct mt_family_sums *sums = &family->sums;
+	const struct mt_process_tree_sums *sums = &tree->sums;
 
 	printf("\nPSS is what they hold together: %s. ", mt_text_bytes(sums->pss_bytes).text);
 	printf("RSS adds up to %s, with shared pages counted in every process that maps them.\n",
 	       mt_text_bytes(sums->rss_bytes).text);
-	if (family->forks_count)
+	if (tree->forks_count)
 		printf("Copy-on-write: of %s %s are shared with the family, which would else be "
 		       "copies, and about %s have been "
 		       "copied.\n",
-		       mt_text_counted(family->forks_count, "forked process", "forked processes")
+		       mt_text_counted(tree->forks_count, "forked process", "forked processes")
 			       .text,
 		       mt_text_bytes(sums->shared_bytes).text,
 		       mt_text_bytes(sums->copied_bytes).text);
-	if (family->unknown_count)
+	if (tree->unknown_count)
 		printf("The memory of %s could not be read; only RSS is in the sums.\n",
-		       mt_text_counted(family->unknown_count, "process", "processes").text);
+		       mt_text_counted(tree->unknown_count, "process", "processes").text);
 }
 
-static void print_text(const struct mt_family *family)
+static void print_text(const struct mt_process_tree *tree)
 {
 	char sides[COLUMNS_COUNT + 4] = "rl";
 	struct mt_table *table;
 	size_t count = 2;
 
-	if (!family->count) {
+	if (!tree->count) {
 		puts("no process carries the shim; `mtctl run -- program...` starts one");
 		return;
 	}
 	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		if (columns[i].is_wanted(family))
+		if (columns[i].is_wanted(tree))
 			sides[count++] = 'r';
 	sides[count++] = 'l';
 	sides[count] = '\0';
@@ -161,17 +161,17 @@ static void print_text(const struct mt_family *family)
 	mt_table_add(table, "PID");
 	mt_table_add(table, "STATE");
 	for (size_t i = 0; i < COLUMNS_COUNT; i++)
-		if (columns[i].is_wanted(family))
+		if (columns[i].is_wanted(tree))
 			mt_table_add(table, columns[i].heading);
 	mt_table_add(table, "COMMAND");
-	for (size_t i = 0; i < family->count; i++)
-		add_member(table, family, &family->list[i]);
+	for (size_t i = 0; i < tree->count; i++)
+		add_member(table, tree, &tree->list[i]);
 	mt_table_add(table, "all");
 	mt_table_add(table, "");
-	add_figures(table, family, &family->sums, NULL);
-	mt_table_add(table, mt_text_count(family->count).text);
+	add_figures(table, tree, &tree->sums, NULL);
+	mt_table_add(table, mt_text_count(tree->count).text);
 	mt_table_print(table);
-	print_meaning(family);
+	print_meaning(tree);
 }
 
 /* ---- JSON ---- */
@@ -181,7 +181,7 @@ static void set_if(json_t *object, const char *name, bool known, uint64_t value)
 	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
 }
 
-static json_t *sums_json(const struct mt_family_sums *sums, bool memory, bool fork, bool heap,
+static json_t *sums_json(const struct mt_process_tree_sums *sums, bool memory, bool fork, bool heap,
 			 bool gpu)
 {
 	json_t *object = json_object();
@@ -200,61 +200,61 @@ static json_t *sums_json(const struct mt_family_sums *sums, bool memory, bool fo
 	return object;
 }
 
-json_t *mt_ps_sums_json(const struct mt_family *family)
+json_t *mt_process_tree_sums_json(const struct mt_process_tree *tree)
 {
-	bool copies = family->detail == MT_FAMILY_MAPPINGS;
-	json_t *object = sums_json(&family->sums, true, copies, true, true);
+	bool copies = tree->detail == MT_PROCESS_TREE_MAPPINGS;
+	json_t *object = sums_json(&tree->sums, true, copies, true, true);
 
-	mt_json_set_u64(object, "processes_count", family->count);
-	set_if(object, "forks_count", copies, family->forks_count);
-	mt_json_set_u64(object, "unknown_count", family->unknown_count);
+	mt_json_set_u64(object, "processes_count", tree->count);
+	set_if(object, "forks_count", copies, tree->forks_count);
+	mt_json_set_u64(object, "unknown_count", tree->unknown_count);
 	return object;
 }
 
-static json_t *member_json(const struct mt_family *family, const struct mt_member *member)
+static json_t *member_json(const struct mt_process_tree *tree, const struct mt_member *member)
 {
 	const struct mt_process *process = &member->process;
-	struct mt_family_sums sums;
+	struct mt_process_tree_sums sums;
 	json_t *object;
 
-	mt_family_member_sums(member, &sums);
+	mt_process_tree_member_sums(member, &sums);
 	object = sums_json(&sums, member->memory_known, member->fork.is_fork, member->head_known,
 			   member->uses_cuda);
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
-	set_if(object, "parent", member->parent != MT_TREE_NONE,
-	       member->parent != MT_TREE_NONE ? (uint64_t)family->list[member->parent].process.pid
-					      : 0);
+	set_if(object, "parent", member->parent != MT_ANCESTRY_NONE,
+	       member->parent != MT_ANCESTRY_NONE ? (uint64_t)tree->list[member->parent].process.pid
+						  : 0);
 	mt_json_set_u64(object, "depth", member->depth);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set_text(object, "state", mt_family_state(member->state));
+	mt_json_set_text(object, "state", mt_member_state_word(member->state));
 	mt_json_set_bool(object, "forked", member->fork.is_fork);
 	return object;
 }
 
-static void print_json(const struct mt_family *family)
+static void print_json(const struct mt_process_tree *tree)
 {
 	json_t *root = json_object(), *processes = json_array();
 
-	for (size_t i = 0; i < family->count; i++)
-		mt_json_append(processes, member_json(family, &family->list[i]));
+	for (size_t i = 0; i < tree->count; i++)
+		mt_json_append(processes, member_json(tree, &tree->list[i]));
 	mt_json_set(root, "processes", processes);
-	mt_json_set(root, "total", mt_ps_sums_json(family));
+	mt_json_set(root, "total", mt_process_tree_sums_json(tree));
 	mt_json_print(root, true);
 }
 
 int mt_ps_tree(pid_t root, bool json)
 {
-	struct mt_family family;
+	struct mt_process_tree tree;
 	struct mt_why why;
 
-	if (mt_family_read(root, MT_FAMILY_MAPPINGS, &family, &why) != MT_ERR_OK) {
+	if (mt_process_tree_read(root, MT_PROCESS_TREE_MAPPINGS, &tree, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_NOT_SHIMMED;
 	}
-	(json ? print_json : print_text)(&family);
-	mt_family_free(&family);
+	(json ? print_json : print_text)(&tree);
+	mt_process_tree_free(&tree);
 	return MT_EXIT_OK;
 }

@@ -64,7 +64,7 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 }
 
 static int record_process(const char *text, const struct mt_recorder_options *options,
-			  struct mt_jsonlines *lines)
+			  struct mt_json_lines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -81,7 +81,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 		mt_error_say("%s", why.text);
 		return MT_EXIT_NOT_SHIMMED;
 	}
-	if (mt_jsonlines_open(lines->path, lines, &why) != MT_ERR_OK) {
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
@@ -89,7 +89,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
-	mt_jsonlines_close(lines);
+	mt_json_lines_close(lines);
 	return MT_EXIT_OK;
 }
 
@@ -108,7 +108,7 @@ static void find_started(pid_t pid, char **argv, struct mt_process *out)
 }
 
 static int record_program(char **argv, const struct mt_recorder_options *options,
-			  struct mt_jsonlines *lines)
+			  struct mt_json_lines *lines)
 {
 	struct mt_launch launch;
 	struct mt_recorder *recorder;
@@ -116,7 +116,7 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	struct mt_why why;
 	enum mt_exit code = MT_EXIT_OK;
 
-	if (mt_jsonlines_open(lines->path, lines, &why) != MT_ERR_OK) {
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
@@ -125,14 +125,14 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	if (code == MT_EXIT_OK)
 		code = mt_launch_start(argv, &launch);
 	if (code != MT_EXIT_OK) {
-		mt_jsonlines_close(lines);
+		mt_json_lines_close(lines);
 		return code;
 	}
 	find_started(launch.pid, argv, &process);
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);
-	mt_jsonlines_close(lines);
+	mt_json_lines_close(lines);
 	return mt_launch_exit(&launch);
 }
 
@@ -140,7 +140,7 @@ static bool parse_interval(const char *text, uint64_t *out_ns)
 {
 	uint64_t ms;
 
-	if (!mt_simple_parse_seconds(text, &ms))
+	if (!mt_units_parse_seconds(text, &ms))
 		return false;
 	if (ms < 10 || ms > 3600000) {
 		mt_error_say("--interval=%.20s: from 0.01 to 3600 seconds", text);
@@ -151,7 +151,7 @@ static bool parse_interval(const char *text, uint64_t *out_ns)
 }
 
 static enum mt_exit take_option(int option, struct mt_recorder_options *options,
-				struct mt_jsonlines *lines)
+				struct mt_json_lines *lines)
 {
 	if (mt_setting_option_is(option))
 		return mt_setting_option_take(option, optarg);
@@ -173,7 +173,7 @@ int mt_command_record(int argc, char **argv)
 					    {"help", no_argument, NULL, 'h'},
 					    {0}};
 	struct mt_recorder_options options = {.interval_ns = INTERVAL_NS, .shim = true};
-	struct mt_jsonlines lines = {.fd = -1};
+	struct mt_json_lines lines = {.fd = -1};
 	struct option *long_options = mt_setting_option_list(own);
 	enum mt_exit code = MT_EXIT_OK;
 	uint64_t pid;

@@ -13,7 +13,7 @@
 
 static const char help[] = "  --timeout=SECONDS  how long to wait for the answer (10)\n";
 
-bool mt_simple_parse_seconds(const char *text, uint64_t *out_ms)
+bool mt_units_parse_seconds(const char *text, uint64_t *out_ms)
 {
 	char *end;
 	double seconds = strtod(text, &end);
@@ -26,7 +26,7 @@ bool mt_simple_parse_seconds(const char *text, uint64_t *out_ms)
 	return true;
 }
 
-bool mt_simple_refresh(const struct mt_process *process)
+bool mt_control_file_refresh(const struct mt_process *process)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
 	struct mt_why why;
@@ -34,7 +34,7 @@ bool mt_simple_refresh(const struct mt_process *process)
 	return mt_control_file_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }
 
-static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)
+static int ask_process(struct mt_request_command *ask, uint64_t timeout_ms)
 {
 	struct mt_why why;
 	struct mt_control_call call;
@@ -57,7 +57,7 @@ static int ask_process(struct mt_simple *ask, uint64_t timeout_ms)
 	return MT_EXIT_OK;
 }
 
-int mt_simple_ask(struct mt_simple *ask, int argc, char **argv)
+int mt_request_command_run(struct mt_request_command *ask, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'}, {0}};
@@ -67,7 +67,7 @@ int mt_simple_ask(struct mt_simple *ask, int argc, char **argv)
 	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
 		if (option == 'h')
 			return mt_command_help(ask->command, help);
-		if (option != 't' || !mt_simple_parse_seconds(optarg, &timeout_ms))
+		if (option != 't' || !mt_units_parse_seconds(optarg, &timeout_ms))
 			return MT_EXIT_USAGE;
 	}
 	if (optind + 1 != argc)

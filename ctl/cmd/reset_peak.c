@@ -7,11 +7,11 @@
 
 int mt_command_reset_peak(int argc, char **argv)
 {
-	struct mt_simple ask = {.command = "reset-peak",
-				.request = {.kind = MT_REQUEST_RESET_PEAK}};
-	int code = mt_simple_ask(&ask, argc, argv);
+	struct mt_request_command ask = {.command = "reset-peak",
+					 .request = {.kind = MT_REQUEST_RESET_PEAK}};
+	int code = mt_request_command_run(&ask, argc, argv);
 
-	if (ask.answered && mt_statsfile_uses_cuda(&ask.head))
+	if (ask.answered && mt_stats_file_uses_cuda(&ask.head))
 		printf("process %d (%s): the peaks start anew: live bytes at %s, GPU allocated at "
 		       "%s, reserved at %s\n",
 		       (int)ask.process.pid, ask.process.comm,

@@ -7,8 +7,8 @@
 
 int mt_command_round(int argc, char **argv)
 {
-	struct mt_simple ask = {.command = "round", .request = {.kind = MT_REQUEST_ROUND}};
-	int code = mt_simple_ask(&ask, argc, argv);
+	struct mt_request_command ask = {.command = "round", .request = {.kind = MT_REQUEST_ROUND}};
+	int code = mt_request_command_run(&ask, argc, argv);
 
 	if (ask.answered)
 		printf("process %d (%s): %s\n", (int)ask.process.pid, ask.process.comm,

@@ -20,15 +20,15 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	struct mt_why why;
 	enum mt_err error;
 
-	if (mt_assignment_why_not(request, &target->file.head)) {
+	if (mt_set_request_why_not(request, &target->file.head)) {
 		mt_error_say("process %d (%s): %s", (int)target->process.pid, target->process.comm,
-			     mt_assignment_why_not(request, &target->file.head));
+			     mt_set_request_why_not(request, &target->file.head));
 		return MT_EXIT_NOTHING;
 	}
-	snprintf(before, sizeof(before), "%s", mt_assignment_value(request, &target->file));
+	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
 	error = mt_control_file_ask(&target->process, *request, TIMEOUT_MS, &why);
 	if (error)
-		mt_assignment_explain(request, &why);
+		mt_set_request_explain(request, &why);
 	else
 		error = mt_target_read(&target->process, &target->file, &why);
 	if (error) {
@@ -37,7 +37,7 @@ static int set(struct mt_target *target, const struct mt_request *request)
 		return mt_error_exit(error);
 	}
 	printf("%s: %s -> %s\n", request->name, before,
-	       mt_assignment_value(request, &target->file));
+	       mt_set_request_value(request, &target->file));
 	return MT_EXIT_OK;
 }
 
@@ -53,7 +53,7 @@ int mt_command_set(int argc, char **argv)
 		return option == 'h' ? mt_command_help("set", help) : MT_EXIT_USAGE;
 	if (optind + 2 != argc)
 		return mt_command_misused("set");
-	if (mt_assignment_parse(argv[optind + 1], &request, &why) != MT_ERR_OK) {
+	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK) {
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}

@@ -1,8 +1,8 @@
 /* ctl/cmd/setting_option.h -- settings as options of a command that starts a program (run, record):
  * --gc-rounds=5 is MT_GC_ROUNDS=5 in the environment, which is the road to the shim; the program's
  * own grows by just these names. */
-#ifndef MT_CTL_SETTING_OPTION_H
-#define MT_CTL_SETTING_OPTION_H
+#ifndef MT_CTL_CMD_SETTING_OPTION_H
+#define MT_CTL_CMD_SETTING_OPTION_H
 
 #include <getopt.h>
 #include <stdbool.h>

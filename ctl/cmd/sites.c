@@ -103,7 +103,7 @@ static bool parse_option(int option, const char *text, struct wanted *wanted)
 		mt_error_say("'%s' is not a number of sites", text);
 		return false;
 	case 'd':
-		if (!mt_simple_parse_seconds(text, &wanted->view.over_ms))
+		if (!mt_units_parse_seconds(text, &wanted->view.over_ms))
 			return false;
 		if (wanted->view.over_ms)
 			return true;

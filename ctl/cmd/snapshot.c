@@ -74,21 +74,21 @@ static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
 	return error;
 }
 
-static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocksfile *out,
+static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocks_file *out,
 			       struct mt_why *why)
 {
 	int fd;
-	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_BLOCKS, &fd, why);
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_BLOCKS, &fd, why);
 
 	if (error)
 		return error;
-	error = mt_blocksfile_read(fd, out, why);
+	error = mt_blocks_file_read(fd, out, why);
 	close(fd);
 	return error;
 }
 
-enum mt_err mt_snapshot_take(const struct mt_process *process, struct mt_snapshot *out,
-			     struct mt_why *why)
+enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
+				  struct mt_why *why)
 {
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
 
@@ -110,20 +110,20 @@ enum mt_err mt_snapshot_take(const struct mt_process *process, struct mt_snapsho
 	return error;
 }
 
-void mt_snapshot_free(struct mt_snapshot *snapshot)
+void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot)
 {
-	mt_blocksfile_free(&snapshot->blocks);
+	mt_blocks_file_free(&snapshot->blocks);
 }
 
 /* ---- showing ---- */
 
 struct wanted {
-	struct mt_snapshot_view view;
+	struct mt_pool_snapshot_view view;
 	bool json;
 	const char *path; /* NULL: standard output */
 };
 
-static int write_file(const struct mt_snapshot *snapshot, const struct wanted *wanted)
+static int write_file(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
 {
 	struct mt_why why;
 	FILE *file = NULL;
@@ -132,7 +132,7 @@ static int write_file(const struct mt_snapshot *snapshot, const struct wanted *w
 
 	if (!error) {
 		file = mt_error_check_memory(fdopen(fd, "w"));
-		mt_snapshot_write_json(snapshot, &wanted->view, file);
+		mt_pool_snapshot_write_json(snapshot, &wanted->view, file);
 		if (fflush(file) != 0 || ferror(file))
 			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path,
 						 strerror(errno));
@@ -143,20 +143,20 @@ static int write_file(const struct mt_snapshot *snapshot, const struct wanted *w
 	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
 }
 
-static int show(const struct mt_snapshot *snapshot, const struct wanted *wanted)
+static int show(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
 {
 	if (wanted->path)
 		return write_file(snapshot, wanted);
 	if (wanted->json)
-		mt_snapshot_write_json(snapshot, &wanted->view, stdout);
+		mt_pool_snapshot_write_json(snapshot, &wanted->view, stdout);
 	else
-		mt_snapshot_print(snapshot, &wanted->view);
+		mt_pool_snapshot_print(snapshot, &wanted->view);
 	return MT_EXIT_OK;
 }
 
 static int take_and_show(const char *pid, const struct wanted *wanted)
 {
-	struct mt_snapshot snapshot = {0};
+	struct mt_pool_snapshot snapshot = {0};
 	struct mt_process process;
 	struct mt_why why;
 	int code = mt_target_find(pid, &process);
@@ -164,13 +164,13 @@ static int take_and_show(const char *pid, const struct wanted *wanted)
 
 	if (code != MT_EXIT_OK)
 		return code;
-	error = mt_snapshot_take(&process, &snapshot, &why);
+	error = mt_pool_snapshot_take(&process, &snapshot, &why);
 	if (error) {
 		mt_error_say("process %d (%s): %s", (int)process.pid, process.comm, why.text);
 		return mt_error_exit(error);
 	}
 	code = show(&snapshot, wanted);
-	mt_snapshot_free(&snapshot);
+	mt_pool_snapshot_free(&snapshot);
 	return code;
 }
 
@@ -206,7 +206,7 @@ int mt_command_snapshot(int argc, char **argv)
 		{"device", required_argument, NULL, 'd'}, {"top", required_argument, NULL, 't'},
 		{"json", no_argument, NULL, 'j'},         {"output", required_argument, NULL, 'o'},
 		{"help", no_argument, NULL, 'h'},         {0}};
-	struct wanted wanted = {.view = {MT_SNAPSHOT_ALL, MT_SNAPSHOT_ALL}};
+	struct wanted wanted = {.view = {MT_POOL_SNAPSHOT_ALL, MT_POOL_SNAPSHOT_ALL}};
 	int option;
 
 	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
@@ -217,7 +217,7 @@ int mt_command_snapshot(int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return mt_command_misused("snapshot");
-	if (wanted.view.top == MT_SNAPSHOT_ALL && !wanted.json && !wanted.path)
+	if (wanted.view.top == MT_POOL_SNAPSHOT_ALL && !wanted.json && !wanted.path)
 		wanted.view.top = TOP_DEFAULT;
 	return take_and_show(argv[optind], &wanted);
 }

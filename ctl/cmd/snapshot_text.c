@@ -8,9 +8,9 @@
 #include "ctl/output/text.h"
 
 /* Blocks go from 512 B to many GB. */
-static struct mt_figure size(uint64_t bytes)
+static struct mt_short_text size(uint64_t bytes)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (bytes >= 1u << 20)
 		return mt_text_bytes(bytes);
@@ -21,9 +21,9 @@ static struct mt_figure size(uint64_t bytes)
 	return figure;
 }
 
-static struct mt_figure age(uint64_t ms)
+static struct mt_short_text age(uint64_t ms)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (ms < 1000)
 		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " ms", ms);
@@ -36,15 +36,15 @@ static struct mt_figure age(uint64_t ms)
 	return figure;
 }
 
-static struct mt_figure size_or_dash(const struct mt_snapshot_part *part)
+static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
 {
-	return part->count ? size(part->bytes) : (struct mt_figure){"-"};
+	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
 }
 
-/* For mt_snapshot_age_ms. */
-static const char *const age_words[MT_SNAPSHOT_AGES] = {"under 1 s",    "under 10 s", "under 1 min",
-							"under 10 min", "under 1 h",  "longer"};
-static const char *const within_words[MT_SNAPSHOT_AGES] = {
+/* For mt_pool_snapshot_age_ms. */
+static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
+	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
+static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
 	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
 
 static void add_words(struct mt_table *table, const char *const *words, size_t count)
@@ -55,7 +55,7 @@ static void add_words(struct mt_table *table, const char *const *words, size_t c
 
 #define ADD_WORDS(table, words) add_words(table, words, sizeof(words) / sizeof((words)[0]))
 
-static void print_states(const struct mt_snapshot_part *states)
+static void print_states(const struct mt_pool_snapshot_part *states)
 {
 	static const char *const heading[] = {"STATE", "BLOCKS",  "ASKED FOR",
 					      "HELD",  "LARGEST", "OLDEST"};
@@ -63,9 +63,9 @@ static void print_states(const struct mt_snapshot_part *states)
 
 	ADD_WORDS(table, heading);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
-		const struct mt_snapshot_part *part = &states[state];
+		const struct mt_pool_snapshot_part *part = &states[state];
 
-		mt_table_add(table, mt_blocksfile_state(state));
+		mt_table_add(table, mt_blocks_file_state(state));
 		mt_table_add(table, mt_text_count(part->count).text);
 		mt_table_add(table, part->count ? size(part->asked_bytes).text : "-");
 		mt_table_add(table, size_or_dash(part).text);
@@ -79,10 +79,10 @@ static void print_states(const struct mt_snapshot_part *states)
 static void print_unlisted(const struct mt_stats_device *row)
 {
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t bytes = mt_statsfile_value(row, &fields[i]);
+		uint64_t bytes = mt_stats_file_value(row, &fields[i]);
 
 		if (bytes && mt_text_ends_with(fields[i].name, "_live_bytes"))
 			printf("not listed: %s, %s\n", mt_text_bytes(bytes).text, fields[i].help);
@@ -90,15 +90,15 @@ static void print_unlisted(const struct mt_stats_device *row)
 }
 
 struct shown {
-	const struct mt_blocksfile *blocks;
+	const struct mt_blocks_file *blocks;
 };
 
 static void print_device(uint64_t device, const struct mt_stats_device *row, void *data)
 {
 	const struct shown *shown = data;
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 
-	mt_snapshot_sum(shown->blocks, device, &sums);
+	mt_pool_snapshot_sum(shown->blocks, device, &sums);
 	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
 	       mt_table_colour_end(), row && *row->name ? row->name : "?",
 	       row && *row->mode ? row->mode : "?");
@@ -113,15 +113,15 @@ static void print_device(uint64_t device, const struct mt_stats_device *row, voi
 		print_unlisted(row);
 }
 
-static void print_sizes(const struct mt_snapshot_sums *sums)
+static void print_sizes(const struct mt_pool_snapshot_sums *sums)
 {
 	static const char *const heading[] = {"SIZE FROM", "LIVE",   "EXPORTED", "PENDING",
 					      "IDLE",      "BLOCKS", "HELD"};
 	struct mt_table *table = mt_table_new("rrrrrrr");
 
 	ADD_WORDS(table, heading);
-	for (size_t power = 0; power < MT_SNAPSHOT_SIZES; power++) {
-		const struct mt_snapshot_part *states = sums->sizes[power];
+	for (size_t power = 0; power < MT_POOL_SNAPSHOT_SIZES; power++) {
+		const struct mt_pool_snapshot_part *states = sums->sizes[power];
 		uint64_t count = 0, bytes = 0;
 
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
@@ -142,7 +142,7 @@ static void print_sizes(const struct mt_snapshot_sums *sums)
 
 /* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one
  * before. */
-static void print_decay(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
+static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	uint64_t before = UINT64_MAX;
 
@@ -153,10 +153,10 @@ static void print_decay(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 	}
 	printf("goes back by itself after %s (MT_CUDA_DECAY_MS), unless it is taken before:",
 	       age(decay_ms).text);
-	for (size_t i = 0; i < MT_SNAPSHOT_AGES; i++) {
-		const struct mt_snapshot_part *gone = &sums->decay[i];
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
+		const struct mt_pool_snapshot_part *gone = &sums->decay[i];
 
-		if (gone->bytes == before || (!gone->count && i < MT_SNAPSHOT_AGES - 1))
+		if (gone->bytes == before || (!gone->count && i < MT_POOL_SNAPSHOT_AGES - 1))
 			continue;
 		printf("%s %s %s", before == UINT64_MAX ? "" : ",", size(gone->bytes).text,
 		       within_words[i]);
@@ -166,7 +166,7 @@ static void print_decay(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 }
 
 /* How long idle blocks have lain there, and when they go back if nobody takes them. */
-static void print_idle(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
+static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	static const char *const heading[] = {"IDLE FOR", "BLOCKS", "HELD"};
 	struct mt_table *table;
@@ -175,7 +175,7 @@ static void print_idle(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 		return;
 	table = mt_table_new("lrr");
 	ADD_WORDS(table, heading);
-	for (size_t i = 0; i < MT_SNAPSHOT_AGES; i++) {
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
 		if (!sums->idle_ages[i].count)
 			continue;
 		mt_table_add(table, age_words[i]);
@@ -189,9 +189,9 @@ static void print_idle(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
 
 /* What a request can be served with, and what rounding costs: blocks are whole, so that these two
  * are the fragmentation there is. */
-static void print_fit(const struct mt_snapshot_sums *sums)
+static void print_fit(const struct mt_pool_snapshot_sums *sums)
 {
-	const struct mt_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
+	const struct mt_pool_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
 	uint64_t asked = sums->states[MT_BLOCKS_LIVE].asked_bytes +
 			 sums->states[MT_BLOCKS_EXPORTED].asked_bytes;
 	uint64_t held = sums->states[MT_BLOCKS_LIVE].bytes + sums->states[MT_BLOCKS_EXPORTED].bytes;
@@ -203,13 +203,14 @@ static void print_fit(const struct mt_snapshot_sums *sums)
 	printf("held for live blocks beyond what was asked for: %s\n", size(held - asked).text);
 }
 
-static void print_largest(const struct mt_blocksfile *blocks, const struct mt_snapshot_view *view)
+static void print_largest(const struct mt_blocks_file *blocks,
+			  const struct mt_pool_snapshot_view *view)
 {
 	static const char *const heading[] = {"GPU",  "BLOCK", "STATE",  "ASKED FOR",
 					      "HELD", "AGE",   "CONTEXT"};
 	struct mt_table *table = mt_table_new("rllrrrr");
 	size_t count;
-	size_t *places = mt_snapshot_pick(blocks, view, true, &count);
+	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
 	char text[24];
 
 	ADD_WORDS(table, heading);
@@ -220,7 +221,7 @@ static void print_largest(const struct mt_blocksfile *blocks, const struct mt_sn
 		mt_table_add(table, text);
 		snprintf(text, sizeof(text), "0x%" PRIx64, entry->base);
 		mt_table_add(table, text);
-		mt_table_add(table, mt_blocksfile_state(entry->state));
+		mt_table_add(table, mt_blocks_file_state(entry->state));
 		mt_table_add(table, size(entry->asked_bytes).text);
 		mt_table_add(table, size(entry->held_bytes).text);
 		mt_table_add(table, age(entry->age_ms).text);
@@ -232,7 +233,7 @@ static void print_largest(const struct mt_blocksfile *blocks, const struct mt_sn
 	free(places);
 }
 
-static void print_first_lines(const struct mt_snapshot *snapshot, uint64_t count)
+static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t count)
 {
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
@@ -249,14 +250,15 @@ static void print_first_lines(const struct mt_snapshot *snapshot, uint64_t count
 			       .text);
 }
 
-void mt_snapshot_print(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view)
+void mt_pool_snapshot_print(const struct mt_pool_snapshot *snapshot,
+			    const struct mt_pool_snapshot_view *view)
 {
 	struct shown shown = {&snapshot->blocks};
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 
-	mt_snapshot_sum(&snapshot->blocks, view->device, &sums);
+	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
 	print_first_lines(snapshot, sums.count);
-	mt_snapshot_each_device(snapshot, view->device, print_device, &shown);
+	mt_pool_snapshot_each_device(snapshot, view->device, print_device, &shown);
 	if (!sums.count)
 		return;
 	print_sizes(&sums);

@@ -32,10 +32,10 @@ static void print(const struct mt_target *target, const struct mt_stat_view *vie
 	if (!view->json && view->watch && isatty(STDOUT_FILENO))
 		fputs("\033[H\033[2J", stdout);
 	if (view->oom)
-		view->json ? mt_stat_print_oom_json(target, !view->watch)
+		view->json ? mt_stats_json_print_oom(target, !view->watch)
 			   : mt_stat_print_oom_text(target);
 	else if (view->json)
-		mt_json_print(mt_stat_json(target), !view->watch);
+		mt_json_print(mt_stats_json(target), !view->watch);
 	else
 		mt_stat_print_text(target, view);
 	fflush(stdout);
@@ -49,7 +49,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 		return code;
 	for (;;) {
 		if (!view->cached)
-			mt_simple_refresh(&target->process);
+			mt_control_file_refresh(&target->process);
 		code = mt_target_open(pid, target);
 		if (code != MT_EXIT_OK)
 			return code;
@@ -70,7 +70,7 @@ static bool take_option(int option, struct mt_stat_view *view)
 	view->cached |= option == 'c';
 	view->oom |= option == 'o';
 	view->watch |= option == 'w';
-	if (option == 'w' && optarg && !mt_simple_parse_seconds(optarg, &view->every_ms))
+	if (option == 'w' && optarg && !mt_units_parse_seconds(optarg, &view->every_ms))
 		return false;
 	if (view->every_ms < 10)
 		view->every_ms = 10;

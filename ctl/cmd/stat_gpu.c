@@ -27,10 +27,10 @@ static bool is_said_elsewhere(const char *name)
 	return false;
 }
 
-static const struct mt_statsfile_field *find_field(const char *name)
+static const struct mt_stats_file_field *find_field(const char *name)
 {
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(fields[i].name, name) == 0)
@@ -40,7 +40,7 @@ static const struct mt_statsfile_field *find_field(const char *name)
 
 /* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
  * NULL: it has none. */
-static const struct mt_statsfile_field *peak_of(const char *name)
+static const struct mt_stats_file_field *peak_of(const char *name)
 {
 	char peak[FIELD_NAME_MAX];
 	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
@@ -53,11 +53,11 @@ static const struct mt_statsfile_field *peak_of(const char *name)
 }
 
 static void add_row(struct mt_table *table, const struct mt_stats_device *device,
-		    const struct mt_statsfile_field *field)
+		    const struct mt_stats_file_field *field)
 {
-	const struct mt_statsfile_field *peak = peak_of(field->name);
-	uint64_t now = mt_statsfile_value(device, field),
-		 highest = peak ? mt_statsfile_value(device, peak) : 0;
+	const struct mt_stats_file_field *peak = peak_of(field->name);
+	uint64_t now = mt_stats_file_value(device, field),
+		 highest = peak ? mt_stats_file_value(device, peak) : 0;
 
 	/* A kind of memory that was never allocated. */
 	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
@@ -72,7 +72,7 @@ static void print_table(const struct mt_stats_device *device)
 {
 	struct mt_table *table = mt_table_new("lrrl");
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	mt_table_add(table, "FIGURE");
 	mt_table_add(table, "NOW");
@@ -85,9 +85,9 @@ static void print_table(const struct mt_stats_device *device)
 }
 
 /* NVML's answers are kept for seconds: they may be of before what the table above shows. */
-static struct mt_figure when_charged(const struct mt_stats_device *device)
+static struct mt_short_text when_charged(const struct mt_stats_device *device)
 {
-	struct mt_figure when = {"charges this process"};
+	struct mt_short_text when = {"charges this process"};
 
 	if (device->nvml_age_ms >= LEAST_AGE_MS)
 		snprintf(when.text, sizeof(when.text),

@@ -73,7 +73,7 @@ static void print_report(const struct mt_stats_oom *oom)
 	if (oom->unreported_count)
 		printf("  errors before it that left no report: %s\n",
 		       mt_text_count(oom->unreported_count).text);
-	printf("  likely cause: %s\n", mt_statsfile_oom_cause(oom->cause));
+	printf("  likely cause: %s\n", mt_stats_file_oom_cause(oom->cause));
 	if (*oom->advice)
 		printf("  -> %s\n", oom->advice);
 }
@@ -86,7 +86,7 @@ void mt_stat_print_oom_text(const struct mt_target *target)
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
 			back < file->head.ooms_count
-				? mt_statsfile_oom(file, file->head.ooms_count - back)
+				? mt_stats_file_oom(file, file->head.ooms_count - back)
 				: NULL;
 
 		if (!oom)

@@ -10,7 +10,7 @@
 
 static bool is_off(const struct mt_stats_file *file)
 {
-	const char *setting = mt_statsfile_setting(file, "pressure");
+	const char *setting = mt_stats_file_setting(file, "pressure");
 
 	return setting && (strcmp(setting, "0") == 0 || strcmp(setting, "off") == 0);
 }
@@ -21,12 +21,12 @@ static void print_headline(const struct mt_stats_file *file)
 
 	printf("\n%spressure%s: %s", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
 	       is_off(file) ? "not looked at (MT_PRESSURE=0)"
-			    : mt_statsfile_pressure_level(now->pressure_level));
+			    : mt_stats_file_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes)
 		printf("; %s of %s used, %.1f %% (%s)",
 		       mt_text_bytes(now->pressure_used_bytes).text,
 		       mt_text_bytes(now->pressure_limit_bytes).text,
-		       mt_statsfile_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		       mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		       *file->head.limit_source ? file->head.limit_source : "?");
 	else if (!is_off(file))
 		fputs("; no limit is known", stdout);
@@ -35,10 +35,10 @@ static void print_headline(const struct mt_stats_file *file)
 
 static void print_thresholds(const struct mt_stats_file *file)
 {
-	const char *warn = mt_statsfile_setting(file, "warn_pct"),
-		   *critical = mt_statsfile_setting(file, "crit_pct");
-	const char *clear = mt_statsfile_setting(file, "clear_pct"),
-		   *pause = mt_statsfile_setting(file, "cooldown_ms");
+	const char *warn = mt_stats_file_setting(file, "warn_pct"),
+		   *critical = mt_stats_file_setting(file, "crit_pct");
+	const char *clear = mt_stats_file_setting(file, "clear_pct"),
+		   *pause = mt_stats_file_setting(file, "cooldown_ms");
 
 	if (warn && critical && clear && pause)
 		printf("  %-11swarn at %s %%, critical at %s %%, over %s points lower; %s ms "
@@ -76,22 +76,22 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 		       "alarms", mt_text_counted(file->head.alarms_count, "time", "times").text);
 }
 
-struct mt_figure mt_stat_pressure_text(const struct mt_stats_record *record)
+struct mt_short_text mt_stat_pressure_text(const struct mt_stats_record *record)
 {
-	struct mt_figure text = {"-"};
+	struct mt_short_text text = {"-"};
 	const char *word;
 	size_t used;
 
 	if (!record->pressure_sources)
 		return text;
 	used = (size_t)snprintf(text.text, sizeof(text.text), "%s",
-				mt_statsfile_pressure_level(record->pressure_level));
+				mt_stats_file_pressure_level(record->pressure_level));
 	if (record->pressure_limit_bytes)
 		used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, " %.1f %%",
-					 mt_statsfile_percent(record->pressure_used_bytes,
-							      record->pressure_limit_bytes));
-	for (size_t bit = 0; used < sizeof(text.text) && (word = mt_statsfile_pressure_source(bit));
-	     bit++)
+					 mt_stats_file_percent(record->pressure_used_bytes,
+							       record->pressure_limit_bytes));
+	for (size_t bit = 0;
+	     used < sizeof(text.text) && (word = mt_stats_file_pressure_source(bit)); bit++)
 		if (record->pressure_sources & (1u << bit))
 			used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, ", %s",
 						 word);
@@ -149,7 +149,7 @@ void mt_stat_print_alarms(const struct mt_stats_file *file)
 	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
 		const struct mt_stats_alarm *alarm =
 			back < file->head.alarms_count
-				? mt_statsfile_alarm(file, file->head.alarms_count - back)
+				? mt_stats_file_alarm(file, file->head.alarms_count - back)
 				: NULL;
 
 		if (!alarm)

@@ -26,10 +26,10 @@ static void print_cuda(const struct mt_stats_head *head)
 {
 	char text[192];
 
-	if (!mt_statsfile_uses_cuda(head))
+	if (!mt_stats_file_uses_cuda(head))
 		return;
 	snprintf(text, sizeof(text), "%s, driver %s%s", *head->cuda ? head->cuda : "?",
-		 mt_statsfile_driver(head).text,
+		 mt_stats_file_driver(head).text,
 		 head->snapshot.gpu_capturing ? ", a stream captures into a graph" : "");
 	print_line("cuda", text);
 }
@@ -83,15 +83,15 @@ static void print_head(const struct mt_target *target)
 	print_line("python", head->python);
 	print_cuda(head);
 	print_rank(head);
-	printf("%-10s %s\n", "signal", mt_statsfile_door(head->snapshot.signal_door));
+	printf("%-10s %s\n", "signal", mt_stats_file_door(head->snapshot.signal_door));
 	print_changed_settings(&target->file);
 }
 
 /* The figures of GPUs only where there are any, and none that an older shim does not tell. */
-static bool is_shown(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
+static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
 {
-	return mt_statsfile_tells(head, field) &&
-	       (strncmp(field->name, "gpu_", 4) != 0 || mt_statsfile_uses_cuda(head));
+	return mt_stats_file_tells(head, field) &&
+	       (strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head));
 }
 
 static void print_fields(const struct mt_stats_head *head)
@@ -99,11 +99,11 @@ static void print_fields(const struct mt_stats_head *head)
 	static const char *const heading[] = {"FIGURE", "VALUE", "MEANING", NULL};
 	struct mt_table *table = mt_table_new("lrl");
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
 	add_heading(table, heading);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_statsfile_value(&head->snapshot, &fields[i]);
+		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
 
 		if (!is_shown(head, &fields[i]))
 			continue;
@@ -130,9 +130,9 @@ static void add_record_gpu(struct mt_table *table, const struct mt_stats_record 
 	const char *word;
 	uint32_t bit;
 	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
-				       mt_statsfile_gpu_state(record->gpu_state));
+				       mt_stats_file_gpu_state(record->gpu_state));
 
-	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
 		if (record->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
 	mt_table_add(table,
@@ -149,19 +149,19 @@ static void add_record(struct mt_table *table, const struct mt_stats_record *rec
 
 	add_number(table, record->number);
 	mt_table_add(table, mt_text_clock(record->time_ns).text);
-	mt_table_add(table, mt_statsfile_reason(record->reason));
-	mt_table_add(table, mt_statsfile_level(record->level));
+	mt_table_add(table, mt_stats_file_reason(record->reason));
+	mt_table_add(table, mt_stats_file_level(record->level));
 	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1              ? "merged"
-			    : mt_statsfile_has_freed(record) ? "freed"
-							     : results[record->result]);
+	mt_table_add(table, record->merged == 1               ? "merged"
+			    : mt_stats_file_has_freed(record) ? "freed"
+							      : results[record->result]);
 	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
 	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_ns(record->duration_ns).text);
 	snprintf(gc, sizeof(gc), "%s",
 		 record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
-						: mt_statsfile_gc_state(record->gc_state));
+						: mt_stats_file_gc_state(record->gc_state));
 	mt_table_add(table, gc);
 }
 
@@ -172,7 +172,7 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 
 	for (uint64_t i = 0; i < shown; i++) {
 		const struct mt_stats_record *record =
-			mt_statsfile_record(file, file->head.records_count - i);
+			mt_stats_file_record(file, file->head.records_count - i);
 
 		found |= record && record->pressure_sources;
 	}
@@ -186,7 +186,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 					      "CHANGE",  "TOOK",   "GC",         NULL};
 	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
 	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
-	bool gpu = mt_statsfile_uses_cuda(&file->head), pressed;
+	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
 	char sides[16];
 	struct mt_table *table;
 
@@ -205,7 +205,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 	if (pressed)
 		mt_table_add(table, "PRESSURE");
 	for (uint64_t i = shown; i-- > 0;) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, last - i);
+		const struct mt_stats_record *record = mt_stats_file_record(file, last - i);
 
 		if (record)
 			add_record(table, record);
@@ -222,7 +222,7 @@ static void print_samples(const struct mt_stats_file *file)
 {
 	static const char *const heading[] = {"TIME", "RSS", "ANON", "LIVE", "IDLE", "DIRTY", NULL};
 	static const char *const gpu_heading[] = {"GPU RESERVED", "ALLOCATED", NULL};
-	bool gpu = mt_statsfile_uses_cuda(&file->head);
+	bool gpu = mt_stats_file_uses_cuda(&file->head);
 	struct mt_table *table = mt_table_new(gpu ? "lrrrrrrr" : "lrrrrr");
 
 	add_heading(table, heading);

@@ -1,4 +1,4 @@
-/* ctl/cmd/subcommand_exec.c -- commands that are programs of their own: see MT_EXTERNALS. */
+/* ctl/cmd/subcommand_exec.c -- commands that are programs of their own: see MT_SUBCOMMANDS. */
 #include <errno.h>
 #include <limits.h>
 #include <stdint.h>
@@ -8,12 +8,12 @@
 #include "ctl/command.h"
 #include "ctl/process/install_dir.h"
 
-int mt_external_run(const struct mt_command *command, char **argv)
+int mt_subcommand_exec(const struct mt_command *command, char **argv)
 {
 	char path[PATH_MAX];
 	int failed;
 
-	if (!mt_installed_find(command->program, "mtshim", path, sizeof(path))) {
+	if (!mt_install_dir_find(command->program, "mtshim", path, sizeof(path))) {
 		mt_error_say("%s is a program of its own, %s, and is not installed here",
 			     command->name, command->program);
 		return MT_EXIT_NOT_FOUND;
@@ -25,7 +25,7 @@ int mt_external_run(const struct mt_command *command, char **argv)
 	return MT_EXIT_CANNOT_RUN;
 }
 
-int mt_external_main(const struct mt_external *list, int argc, char **argv)
+int mt_subcommand_main(const struct mt_subcommand *list, int argc, char **argv)
 {
 	static char program[] = "mtctl";
 

@@ -98,7 +98,7 @@ static void print_gpu(const struct mt_stats_record *record)
 	if (record->gpu_state != MT_GPU_DONE)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
-	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
 		if (record->frameworks & bit)
 			printf(", %s", word);
 	putchar('\n');
@@ -109,7 +109,7 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	struct mt_table *table = mt_table_new("lrrr");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_statsfile_level(record->level), mt_statsfile_outcome(record),
+	       mt_stats_file_level(record->level), mt_stats_file_outcome(record),
 	       mt_text_ns(record->duration_ns).text);
 	mt_table_add(table, "");
 	mt_table_add(table, "BEFORE");
@@ -163,7 +163,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 		return refuse(trim, process, "it answered, but left no record", MT_EXIT_NOTHING);
 	if (!trim->json)
 		return print_record(process, &answer->record);
-	mt_json_set(json_answer(trim, process), "record", mt_stat_record_json(&answer->record));
+	mt_json_set(json_answer(trim, process), "record", mt_stats_json_cleanup(&answer->record));
 	return answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
@@ -205,7 +205,7 @@ static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own
 
 	for (size_t i = 0; i < count; i++)
 		if (list[i].shimmed && (!own_only || list[i].uid == geteuid()) &&
-		    (!root || mt_tree_descends(list, count, list[i].pid, root)))
+		    (!root || mt_ancestry_descends(list, count, list[i].pid, root)))
 			copy[kept++] = list[i];
 	for (size_t i = 0; i < kept; i++)
 		list[i] = copy[i];
@@ -216,11 +216,11 @@ static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own
 static int trim_many(const struct trim *trim, pid_t root)
 {
 	struct mt_process *list;
-	size_t count = mt_process_list(&list), kept = choose(list, count, root, trim->all);
+	size_t count = mt_process_read_all(&list), kept = choose(list, count, root, trim->all);
 	int code = MT_EXIT_NOT_SHIMMED;
 
 	if (!root)
-		mt_statsdir_sweep(list, kept);
+		mt_stats_dir_sweep(list, kept);
 	if (kept)
 		code = trim_all(trim, list, kept);
 	else if (root)
@@ -232,7 +232,7 @@ static int trim_many(const struct trim *trim, pid_t root)
 	return code;
 }
 
-static void print_total(const struct mt_family *before, const struct mt_family *after)
+static void print_total(const struct mt_process_tree *before, const struct mt_process_tree *after)
 {
 	printf("the whole tree: PSS %s -> %s (%s), %s", mt_text_bytes(before->sums.pss_bytes).text,
 	       mt_text_bytes(after->sums.pss_bytes).text,
@@ -250,21 +250,21 @@ static void print_total(const struct mt_family *before, const struct mt_family *
  * them has given it back. */
 static int trim_tree(const struct trim *trim, pid_t root)
 {
-	struct mt_family before = {0}, after = {0};
+	struct mt_process_tree before = {0}, after = {0};
 	struct mt_why why;
-	bool known = mt_family_read(root, MT_FAMILY_TOTALS, &before, &why) == MT_ERR_OK;
+	bool known = mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &before, &why) == MT_ERR_OK;
 	int code = trim_many(trim, root);
 
 	known = known && code != MT_EXIT_NOT_SHIMMED &&
-		mt_family_read(root, MT_FAMILY_TOTALS, &after, &why) == MT_ERR_OK;
+		mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &after, &why) == MT_ERR_OK;
 	if (known && trim->json) {
-		mt_json_set(trim->json, "before", mt_ps_sums_json(&before));
-		mt_json_set(trim->json, "after", mt_ps_sums_json(&after));
+		mt_json_set(trim->json, "before", mt_process_tree_sums_json(&before));
+		mt_json_set(trim->json, "after", mt_process_tree_sums_json(&after));
 	} else if (known) {
 		print_total(&before, &after);
 	}
-	mt_family_free(&before);
-	mt_family_free(&after);
+	mt_process_tree_free(&before);
+	mt_process_tree_free(&after);
 	return code;
 }
 
@@ -288,7 +288,7 @@ static int run(const struct trim *trim, const char *pid_text)
 
 static bool take_option(int option, struct trim *trim, const char **pid)
 {
-	if (option == 't' && !mt_simple_parse_seconds(optarg, &trim->timeout_ms))
+	if (option == 't' && !mt_units_parse_seconds(optarg, &trim->timeout_ms))
 		return false;
 	trim->all |= option == 'a';
 	trim->all_users |= option == 'u';

@@ -3,8 +3,8 @@
  * Looking is mostly diagnose.h's; what is the matter over some time is its question, too. Here a
  * rule is a pure function of the facts, silent unless the evidence is there, and none speaks
  * against docs/tuning.md, where the measurements are. */
-#ifndef MT_CTL_ADVISE_H
-#define MT_CTL_ADVISE_H
+#ifndef MT_CTL_DIAGNOSE_ADVISE_H
+#define MT_CTL_DIAGNOSE_ADVISE_H
 
 #include "ctl/diagnose/diagnose.h"
 

@@ -15,7 +15,7 @@
 static const struct mt_stats_oom *last_fragmented(const struct mt_stats_file *file)
 {
 	for (uint64_t number = file->head.ooms_count; number; number--) {
-		const struct mt_stats_oom *oom = mt_statsfile_oom(file, number);
+		const struct mt_stats_oom *oom = mt_stats_file_oom(file, number);
 
 		if (!oom || oom->cause == MT_OOM_CACHE)
 			return oom;
@@ -67,7 +67,7 @@ static bool has_fragments_in_torch(const struct mt_advise_facts *facts, struct m
 static bool has_fragments_in_the_pool(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_oom *oom = last_fragmented(&facts->look.last);
-	const char *conf = mt_statsfile_setting(&facts->look.last, "cuda_conf");
+	const char *conf = mt_stats_file_setting(&facts->look.last, "cuda_conf");
 
 	if (!oom || oom->idle_bytes < oom->asked_bytes ||
 	    oom->framework_idle_bytes >= oom->asked_bytes || !conf ||
@@ -85,7 +85,7 @@ static bool keeps_torch_cache(const struct mt_advise_facts *facts, struct mt_adv
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
 	uint64_t unused =
-		mt_diagnose_above(now->framework_reserved_bytes, now->framework_allocated_bytes);
+		mt_diagnose_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes);
 
 	if (unused < CACHE_BYTES ||
 	    (double)unused < (double)now->framework_reserved_bytes * CACHE_SHARE ||

@@ -39,14 +39,14 @@ static uint64_t unused_at_peak(const struct mt_advise_facts *facts)
 	uint64_t others =
 		now->rss_file_bytes + now->rss_shmem_bytes + facts->look.samples[0].outside_bytes;
 
-	return mt_diagnose_above(now->rss_peak_bytes, now->heap_live_peak_bytes + others);
+	return mt_diagnose_sat_sub(now->rss_peak_bytes, now->heap_live_peak_bytes + others);
 }
 
 /* Rounds ended worse with fewer arenas, so that a program that has rounds is left as it is. */
 static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
-	const char *conf = mt_statsfile_setting(&facts->look.last, "malloc_conf");
+	const char *conf = mt_stats_file_setting(&facts->look.last, "malloc_conf");
 	bool embedded = strcmp(facts->look.last.head.mode, "jemalloc") == 0;
 	bool glibc = !embedded && strcmp(facts->look.last.head.allocator, "glibc") == 0;
 	uint64_t unused = unused_at_peak(facts);
@@ -75,7 +75,7 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 static const struct mt_stats_record *last_cleanup(const struct mt_stats_file *file)
 {
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, number);
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
 
 		if (!record)
 			return NULL;
@@ -93,8 +93,8 @@ static bool is_pinned_by_the_allocator(const struct mt_advise_facts *facts, stru
 	const struct mt_stats_record *record = last_cleanup(&facts->look.last);
 	uint64_t outside =
 		facts->look.samples[0].outside_bytes + facts->look.samples[0].arenas_bytes;
-	uint64_t left = record ? mt_diagnose_above(record->anon_after_bytes,
-						   record->live_after_bytes + outside)
+	uint64_t left = record ? mt_diagnose_sat_sub(record->anon_after_bytes,
+						     record->live_after_bytes + outside)
 			       : 0;
 
 	if (strcmp(head->mode, "system") != 0 || facts->look.has_pymalloc || !record ||
@@ -143,8 +143,8 @@ static bool is_purged_in_vain(const struct mt_advise_facts *facts, struct mt_adv
 		 "better left alone",
 		 mt_text_bytes(now->purged_bytes).text,
 		 mt_text_counted(now->purge_count, "purge", "purges").text,
-		 mt_text_bytes(lesser(mt_text_whole(back), now->purged_bytes)).text,
-		 mt_text_ns(mt_text_whole(cost_ns)).text);
+		 mt_text_bytes(lesser(mt_text_round_u64(back), now->purged_bytes)).text,
+		 mt_text_ns(mt_text_round_u64(cost_ns)).text);
 	mt_advise_set(facts, out, "idle_ms", "2000");
 	return true;
 }
@@ -178,8 +178,9 @@ static struct lulls find_lulls(const struct mt_stats_file *file, double most_s)
 
 		if (!now->time_ns || (before && now->time_ns <= before->time_ns))
 			continue;
-		rests = before && mt_diagnose_above(now->live_bytes, before->live_bytes) < MT_MIB &&
-			mt_diagnose_above(before->live_bytes, now->live_bytes) < MT_MIB;
+		rests = before &&
+			mt_diagnose_sat_sub(now->live_bytes, before->live_bytes) < MT_MIB &&
+			mt_diagnose_sat_sub(before->live_bytes, now->live_bytes) < MT_MIB;
 		if (!rests && begin)
 			end_lull(&lulls, (double)(before->time_ns - begin->time_ns) / 1e9, most_s,
 				 before->idle_bytes);
@@ -213,7 +214,7 @@ static bool has_short_lulls(const struct mt_advise_facts *facts, struct mt_advic
 static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
-	double percent = mt_statsfile_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
+	double percent = mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
 	uint64_t gate = mt_advise_gate(facts);
 
 	if (percent < NEAR_PERCENT || now->heap_idle_bytes < 16 * MT_MIB ||
@@ -234,7 +235,7 @@ static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct m
 static bool keeps_python_arenas(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_diagnose_sample *sample = &facts->look.samples[0];
-	uint64_t unused = mt_diagnose_above(sample->arenas_bytes, sample->arenas_live_bytes);
+	uint64_t unused = mt_diagnose_sat_sub(sample->arenas_bytes, sample->arenas_live_bytes);
 
 	if (!facts->look.has_pymalloc || !facts->look.arenas_known || !facts->look.samples_count ||
 	    !is_waste(unused, sample->rss_bytes))

@@ -16,8 +16,8 @@
 
 static uint64_t fell_by(const struct mt_stats_record *record)
 {
-	uint64_t live = mt_diagnose_above(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes);
+	uint64_t live = mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
+	uint64_t anon = mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
 
 	return live > anon ? live : anon;
 }
@@ -38,7 +38,7 @@ static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap
 	size_t count = 0;
 
 	while (back-- > 0) { /* not up to `last`: a forged one may be the largest number there is */
-		const struct mt_stats_record *record = mt_statsfile_record(file, last - back);
+		const struct mt_stats_record *record = mt_stats_file_record(file, last - back);
 
 		if (!record || record->reason != MT_REASON_LIVE_DROP)
 			continue;
@@ -87,7 +87,7 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
 		    !record->gc_collected_count)
 			continue;
-		bytes += mt_diagnose_above(record->live_before_bytes, record->live_after_bytes);
+		bytes += mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
 		*out_objects += record->gc_collected_count;
 		(*out_count)++;
 	}
@@ -129,7 +129,7 @@ static bool collects_in_vain(const struct mt_advise_facts *facts, struct mt_advi
 	    !mt_advise_setting(facts, "gc_rounds"))
 		return false;
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, number);
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
 
 		if (!record)
 			break;

@@ -8,8 +8,8 @@
  * Findings are ranked by the bytes that they explain times the confidence in them. What grows is
  * counted by what it comes to in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak is not
  * outdone by a cache that lies still. */
-#ifndef MT_CTL_DIAGNOSE_H
-#define MT_CTL_DIAGNOSE_H
+#ifndef MT_CTL_DIAGNOSE_DIAGNOSE_H
+#define MT_CTL_DIAGNOSE_DIAGNOSE_H
 
 #include <signal.h>
 
@@ -22,7 +22,7 @@
 #include "ctl/diagnose/verdicts.def"
 
 /* By how much a lies above b; 0 where it does not. */
-static inline uint64_t mt_diagnose_above(uint64_t a, uint64_t b)
+static inline uint64_t mt_diagnose_sat_sub(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
 }
@@ -97,10 +97,10 @@ struct mt_diagnose_group {
 };
 
 /* The process and all that descend from it, see process_tree.h. */
-struct mt_diagnose_family {
+struct mt_diagnose_tree {
 	bool known;
 	size_t count, forks_count;
-	struct mt_family_sums first, last;
+	struct mt_process_tree_sums first, last;
 };
 
 struct mt_diagnose_trim {
@@ -149,7 +149,7 @@ struct mt_diagnose_facts {
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
 	struct mt_smaps_figures smaps; /* of the whole process, at the end */
-	struct mt_diagnose_family family;
+	struct mt_diagnose_tree tree;
 	struct mt_diagnose_group group;
 	struct mt_limit limit;
 	bool limit_known;
@@ -202,7 +202,7 @@ void mt_diagnose_advise(struct mt_diagnose_finding *finding, const char *format,
 	__attribute__((format(printf, 2, 3)));
 
 /* A rate for people, "12.3 MB/s", and one with its interval. */
-struct mt_figure mt_diagnose_rate(double bytes_per_s);
+struct mt_short_text mt_diagnose_rate(double bytes_per_s);
 void mt_diagnose_show_trend(struct mt_diagnose_finding *finding, const char *label,
 			    const char *name, const struct mt_trend *trend);
 
@@ -234,7 +234,7 @@ struct mt_diagnose_options {
 
 /* Looks at `count` processes at once for wish->seconds, or until *stop: fills list[i], of which
  * only `process` is filled in before. What could not be had is left empty. list[0] is told of the
- * family. */
+ * tree. */
 void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);

@@ -1,8 +1,8 @@
 /* ctl/diagnose/doctor.h -- the examinations of `mtctl doctor`. Each finding is one line on stdout;
  * a warning has a second line that says what to do. Findings are counted, so that the exit code can
  * tell. */
-#ifndef MT_CTL_DOCTOR_H
-#define MT_CTL_DOCTOR_H
+#ifndef MT_CTL_DIAGNOSE_DOCTOR_H
+#define MT_CTL_DIAGNOSE_DOCTOR_H
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"

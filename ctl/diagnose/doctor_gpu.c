@@ -111,7 +111,7 @@ void mt_doctor_look_at_gpu_environment(pid_t pid)
 
 static void look_at_memory(const struct mt_stats_file *file, const struct mt_stats_device *device)
 {
-	const char *setting = mt_statsfile_setting(file, "cuda_low_pct");
+	const char *setting = mt_stats_file_setting(file, "cuda_low_pct");
 	uint64_t percent = 5;
 	bool low;
 
@@ -189,7 +189,7 @@ void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_map
 {
 	const struct mt_stats_head *head = &file->head;
 
-	if (!mt_statsfile_uses_cuda(head)) {
+	if (!mt_stats_file_uses_cuda(head)) {
 		if (libcuda_is_mapped)
 			mt_doctor_say(
 				MT_FINDING_NOTE,
@@ -199,7 +199,7 @@ void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_map
 		return;
 	}
 	mt_doctor_say(MT_FINDING_OK, NULL, "CUDA: %s, driver %s",
-		      *head->cuda ? head->cuda : "mode unknown", mt_statsfile_driver(head).text);
+		      *head->cuda ? head->cuda : "mode unknown", mt_stats_file_driver(head).text);
 	if (!head->driver_version)
 		mt_doctor_say(MT_FINDING_WARN,
 			      "look with `mtctl stat PID` whether gpu_alloc_count moves",

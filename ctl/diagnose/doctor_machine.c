@@ -58,8 +58,8 @@ static void look_at_directory(void)
 	struct stat status;
 	bool is_in_memory;
 
-	mt_statsdir_path(path, sizeof(path));
-	is_in_memory = mt_statsdir_is_in_memory(path);
+	mt_stats_dir_path(path, sizeof(path));
+	is_in_memory = mt_stats_dir_is_in_memory(path);
 	mt_text_clean(path, sizeof(path));
 	if (!is_in_memory)
 		mt_doctor_say(

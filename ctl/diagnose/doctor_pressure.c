@@ -14,7 +14,7 @@
 
 static uint64_t number_of(const struct mt_stats_file *file, const char *name)
 {
-	const char *text = mt_statsfile_setting(file, name);
+	const char *text = mt_stats_file_setting(file, name);
 	uint64_t number = 0;
 
 	return text && mt_text_parse_u64(text, &number) ? number : 0;
@@ -22,7 +22,7 @@ static uint64_t number_of(const struct mt_stats_file *file, const char *name)
 
 static bool is_off(const struct mt_stats_file *file)
 {
-	const char *text = mt_statsfile_setting(file, "pressure");
+	const char *text = mt_stats_file_setting(file, "pressure");
 
 	return text && (strcmp(text, "0") == 0 || strcmp(text, "off") == 0);
 }
@@ -57,7 +57,7 @@ static void say_given(const struct mt_process *process, const struct mt_stats_fi
 	struct mt_limit memory;
 	enum mt_err error;
 
-	mt_limit_given(process, file, directory, sizeof(directory));
+	mt_process_limit_given(process, file, directory, sizeof(directory));
 	if (!*directory)
 		return;
 	error = mt_limit_find_given(process, directory, &memory);
@@ -99,7 +99,7 @@ static void say_rss_limit(const struct mt_stats_file *file)
 	if (!limit)
 		return;
 	used = now->rss_bytes + now->swap_bytes;
-	percent = mt_statsfile_percent(used, limit);
+	percent = mt_stats_file_percent(used, limit);
 	mt_doctor_say(percent >= (warn ? (double)warn : NEAR_PERCENT) ? MT_FINDING_WARN
 								      : MT_FINDING_OK,
 		      percent >= (warn ? (double)warn : NEAR_PERCENT)
@@ -130,7 +130,7 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 	double near_percent = NEAR_PERCENT;
 	struct mt_limit memory;
 	enum mt_err error =
-		process ? mt_limit_find_for(process, file, &memory) : find_from_here(&memory);
+		process ? mt_process_limit_find(process, file, &memory) : find_from_here(&memory);
 
 	if (file && number_of(file, "warn_pct"))
 		near_percent = (double)number_of(file, "warn_pct");

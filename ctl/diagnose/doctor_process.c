@@ -239,7 +239,7 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 	struct mt_why why;
 	enum mt_err error;
 
-	mt_simple_refresh(process);
+	mt_control_file_refresh(process);
 	error = mt_target_read(process, file, &why);
 	look_at_library(process);
 	if (!error) {

@@ -95,9 +95,9 @@ void mt_diagnose_advise(struct mt_diagnose_finding *finding, const char *format,
 	finding->advice_count++;
 }
 
-struct mt_figure mt_diagnose_rate(double bytes_per_s)
+struct mt_short_text mt_diagnose_rate(double bytes_per_s)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 	double size = fabs(bytes_per_s);
 
 	if (size < 0.095 * (double)MT_MIB)
@@ -302,8 +302,8 @@ static void judge_healthy(const struct mt_diagnose_facts *facts, struct mt_diagn
 			  mt_text_bytes(last->rss_bytes).text);
 	mt_diagnose_show(finding, "RSS", "rss_slope_bytes_per_s", out->rss.slope,
 			 "%s to %s, %s over %.0f s",
-			 mt_text_bytes(mt_text_whole(out->rss.lowest)).text,
-			 mt_text_bytes(mt_text_whole(out->rss.highest)).text,
+			 mt_text_bytes(mt_text_round_u64(out->rss.lowest)).text,
+			 mt_text_bytes(mt_text_round_u64(out->rss.highest)).text,
 			 mt_diagnose_rate(out->rss.slope).text, out->rss.seconds);
 	if (facts->awake) {
 		mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);

@@ -41,10 +41,10 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 	};
 
 	if (facts->trim.done)
-		hoard.returned_bytes = mt_diagnose_above(
-			mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes),
-			mt_diagnose_above(record->live_before_bytes, record->live_after_bytes));
-	hoard.left_bytes = mt_diagnose_above(hoard.kept_bytes, hoard.returned_bytes);
+		hoard.returned_bytes = mt_diagnose_sat_sub(
+			mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+			mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes));
+	hoard.left_bytes = mt_diagnose_sat_sub(hoard.kept_bytes, hoard.returned_bytes);
 	return hoard;
 }
 
@@ -69,7 +69,7 @@ static void show_hoard(const struct mt_diagnose_facts *facts, const struct hoard
 static void find_returnable(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
 			    struct mt_diagnosis *out)
 {
-	const char *budget = mt_statsfile_setting(&facts->last, "budget_pct");
+	const char *budget = mt_stats_file_setting(&facts->last, "budget_pct");
 	bool tried = facts->trim.done;
 	uint64_t bytes = !tried                                      ? hoard->idle_bytes
 			 : hoard->returned_bytes < hoard->kept_bytes ? hoard->returned_bytes
@@ -156,7 +156,7 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 
 	for (size_t i = 0; facts->classes_first.count && i < facts->classes_last.count; i++) {
 		const struct mt_stats_class *class = &facts->classes_last.list[i];
-		uint64_t grown = mt_diagnose_above(
+		uint64_t grown = mt_diagnose_sat_sub(
 			class->live_count, count_of(&facts->classes_first, class->block_bytes));
 		double bytes = (double)grown * (double)class->block_bytes;
 
@@ -186,7 +186,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_record *record = &facts->trim.record;
 
 	return facts->trim.done && record->gc_collected_count
-		       ? mt_diagnose_above(record->live_before_bytes, record->live_after_bytes)
+		       ? mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes)
 		       : 0;
 }
 
@@ -209,7 +209,8 @@ static void show_classes(const struct grown_class *class, struct mt_diagnose_fin
 			 "%s of %s B: %s, %.0f %% of the growth",
 			 mt_text_counted(class->grown_count, "more block", "more blocks").text,
 			 mt_text_count(class->block_bytes).text,
-			 mt_text_bytes(mt_text_whole(class->grown_bytes)).text, class->share * 100);
+			 mt_text_bytes(mt_text_round_u64(class->grown_bytes)).text,
+			 class->share * 100);
 }
 
 static void show_sites(const struct mt_diagnose_facts *facts, struct mt_diagnose_finding *finding)
@@ -253,14 +254,14 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 			  mt_diagnose_rate(live->slope_high).text, blocks);
 	mt_diagnose_show_trend(finding, "live heap", "live", live);
 	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
-			  mt_text_whole(live->last));
+			  mt_text_round_u64(live->last));
 	show_classes(&class, finding);
 	if (facts->trim.done && facts->is_python)
 		mt_diagnose_show(
 			finding, "Python's gc freed of it", "gc_freed_bytes",
 			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
 			mt_text_bytes(freed_by_gc(facts)).text,
-			mt_statsfile_gc_state(facts->trim.record.gc_state),
+			mt_stats_file_gc_state(facts->trim.record.gc_state),
 			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
 				.text);
 	if (facts->trim.done)

@@ -11,7 +11,7 @@
 #define GROUP_FULL   0.60          /* of the group's limit is used */
 #define FILE_SHARE   0.50          /* of that, by files */
 #define HUGE_SHARE   0.50          /* of the anonymous memory, in huge pages */
-#define COPIED_SHARE 0.25          /* of what the family holds */
+#define COPIED_SHARE 0.25          /* of what the tree holds */
 
 static bool is_part(uint64_t bytes, uint64_t whole)
 {
@@ -22,7 +22,7 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t bytes = mt_diagnose_above(
+	uint64_t bytes = mt_diagnose_sat_sub(
 		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)),
 		last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
@@ -57,7 +57,7 @@ static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis 
 static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 {
 	return group->is_v1 ? group->file_bytes
-			    : mt_diagnose_above(group->file_bytes, group->shmem_bytes);
+			    : mt_diagnose_sat_sub(group->file_bytes, group->shmem_bytes);
 }
 
 /* The kernel takes file pages back before it refuses or kills: a full group is no alarm where files
@@ -135,7 +135,7 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
-	bytes = mt_diagnose_above(bytes, last->gpu_pinned_bytes);
+	bytes = mt_diagnose_sat_sub(bytes, last->gpu_pinned_bytes);
 	if (!facts->foreign_count || (!is_part(bytes, last->anon_bytes) && !grows))
 		return;
 	finding =
@@ -174,10 +174,10 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 	struct mt_diagnose_finding *finding;
 
 	if (facts->trim.done)
-		unnamed = mt_diagnose_above(unnamed,
-					    mt_diagnose_above(facts->trim.record.anon_before_bytes,
-							      facts->trim.record.anon_after_bytes));
-	unnamed = mt_diagnose_above(unnamed, last->gpu_pinned_bytes);
+		unnamed = mt_diagnose_sat_sub(
+			unnamed, mt_diagnose_sat_sub(facts->trim.record.anon_before_bytes,
+						     facts->trim.record.anon_after_bytes));
+	unnamed = mt_diagnose_sat_sub(unnamed, last->gpu_pinned_bytes);
 	bytes = unnamed < huge ? unnamed : huge;
 	if (!is_part(bytes, last->anon_bytes) ||
 	    (double)huge < (double)last->anon_bytes * HUGE_SHARE)
@@ -199,20 +199,20 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 
 static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_family_sums *sums = &facts->family.last;
+	const struct mt_process_tree_sums *sums = &facts->tree.last;
 	uint64_t copied = sums->copied_bytes,
-		 grown = mt_diagnose_above(copied, facts->family.first.copied_bytes);
+		 grown = mt_diagnose_sat_sub(copied, facts->tree.first.copied_bytes);
 	struct mt_diagnose_finding *finding;
 
-	if (!facts->family.known || copied < PART_BYTES ||
+	if (!facts->tree.known || copied < PART_BYTES ||
 	    (double)copied < (double)sums->pss_bytes * COPIED_SHARE)
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_COPY_ON_WRITE, (double)copied, 0.8);
-	mt_diagnose_title(finding, "%s are copies that %s made of the parent's memory",
-			  mt_text_bytes(copied).text,
-			  mt_text_counted(facts->family.forks_count, "forked worker has",
-					  "forked workers have")
-				  .text);
+	mt_diagnose_title(
+		finding, "%s are copies that %s made of the parent's memory",
+		mt_text_bytes(copied).text,
+		mt_text_counted(facts->tree.forks_count, "forked worker has", "forked workers have")
+			.text);
 	mt_diagnose_bytes(finding, "copied", "copied_bytes", copied);
 	mt_diagnose_bytes(finding, "of that, during the look", "copied_grown_bytes", grown);
 	mt_diagnose_bytes(finding, "still shared", "shared_bytes", sums->shared_bytes);

@@ -42,13 +42,13 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_record *record = &facts->trim.record;
-	uint64_t live = mt_diagnose_above(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = mt_diagnose_above(record->anon_before_bytes, record->anon_after_bytes);
+	uint64_t live = mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
+	uint64_t anon = mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
 	uint64_t live_least = lately_least(facts, offsetof(struct mt_diagnose_sample, live_bytes));
 	uint64_t anon_least = lately_least(facts, offsetof(struct mt_diagnose_sample, anon_bytes));
 
-	live = lesser(live, mt_diagnose_above(live_least, record->live_after_bytes));
-	anon = lesser(lesser(anon, mt_diagnose_above(anon_least, record->anon_after_bytes)),
+	live = lesser(live, mt_diagnose_sat_sub(live_least, record->live_after_bytes));
+	anon = lesser(lesser(anon, mt_diagnose_sat_sub(anon_least, record->anon_after_bytes)),
 		      record->gc_collected_count * ARENA_OBJECT_BYTES);
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
@@ -124,7 +124,7 @@ static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnos
 			 "disabled by the program; the test trim has respected it");
 	mt_diagnose_show_trend(finding, "live heap", "live", trend);
 	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
-			  mt_text_whole(out->live.last));
+			  mt_text_round_u64(out->live.last));
 	mt_diagnose_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
 	mt_diagnose_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
 			   (int)facts->process.pid);
@@ -142,8 +142,8 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
 	if (facts->arenas_known)
-		return mt_diagnose_above(last->arenas_bytes, last->arenas_live_bytes);
-	return mt_diagnose_above(outside, blocks * OBJECT_BYTES);
+		return mt_diagnose_sat_sub(last->arenas_bytes, last->arenas_live_bytes);
+	return mt_diagnose_sat_sub(outside, blocks * OBJECT_BYTES);
 }
 
 /* CPython gives an arena back only when the last object in it has gone. */

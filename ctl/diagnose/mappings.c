@@ -154,9 +154,9 @@ static void read_v1(struct mt_diagnose_group *to)
 void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out)
 {
 	memset(out, 0, sizeof(*out));
-	if (!mt_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
-				facts->limit_known ? &facts->limit : NULL, out->directory,
-				sizeof(out->directory)))
+	if (!mt_process_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
+					facts->limit_known ? &facts->limit : NULL, out->directory,
+					sizeof(out->directory)))
 		return;
 	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
 	(out->is_v1 ? read_v1 : read_v2)(out);
@@ -208,7 +208,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 		if (try)
 			mt_control_file_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_statsfile_record_of_request(file, call.seq);
+		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
 	}
 	out->done = record != NULL;
 	if (record)

@@ -12,7 +12,7 @@ static json_t *finding_json(const struct mt_diagnose_finding *finding)
 	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
 	mt_json_set(object, "exit_code", json_integer(mt_diagnose_exit_code(finding->verdict)));
 	mt_json_set_text(object, "title", finding->title);
-	mt_json_set_u64(object, "explained_bytes", mt_text_whole(finding->bytes));
+	mt_json_set_u64(object, "explained_bytes", mt_text_round_u64(finding->bytes));
 	mt_json_set(object, "confidence", json_real(finding->confidence));
 	mt_json_set(object, "explained_growth_bytes_per_s", json_real(finding->growth_per_s));
 	for (size_t i = 0; i < finding->evidence_count; i++) {
@@ -78,7 +78,7 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 		json_decref(object);
 		return json_null();
 	}
-	mt_json_set_text(object, "level", mt_statsfile_level(record->level));
+	mt_json_set_text(object, "level", mt_stats_file_level(record->level));
 	mt_json_set_u64(object, "duration_ns", record->duration_ns);
 	mt_json_set_u64(object, "rss_before_bytes", record->rss_before_bytes);
 	mt_json_set_u64(object, "rss_after_bytes", record->rss_after_bytes);
@@ -89,7 +89,7 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 	mt_json_set_u64(object, "gpu_before_bytes", record->gpu_before_bytes);
 	mt_json_set_u64(object, "gpu_after_bytes", record->gpu_after_bytes);
 	mt_json_set_u64(object, "gc_collected_count", record->gc_collected_count);
-	mt_json_set_text(object, "gc_state", mt_statsfile_gc_state(record->gc_state));
+	mt_json_set_text(object, "gc_state", mt_stats_file_gc_state(record->gc_state));
 	return object;
 }
 
@@ -172,20 +172,20 @@ static json_t *process_json(const struct mt_diagnose_facts *facts,
 	return root;
 }
 
-static json_t *family_json(const struct mt_diagnose_family *family)
+static json_t *tree_json(const struct mt_diagnose_tree *tree)
 {
 	json_t *object = json_object();
-	const struct mt_family_sums *sums = &family->last;
+	const struct mt_process_tree_sums *sums = &tree->last;
 
-	mt_json_set_u64(object, "processes_count", family->count);
-	mt_json_set_u64(object, "forks_count", family->forks_count);
+	mt_json_set_u64(object, "processes_count", tree->count);
+	mt_json_set_u64(object, "forks_count", tree->forks_count);
 	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
 	mt_json_set_u64(object, "pss_bytes", sums->pss_bytes);
-	mt_json_set_u64(object, "pss_first_bytes", family->first.pss_bytes);
+	mt_json_set_u64(object, "pss_first_bytes", tree->first.pss_bytes);
 	mt_json_set_u64(object, "private_bytes", sums->private_bytes);
 	mt_json_set_u64(object, "shared_bytes", sums->shared_bytes);
 	mt_json_set_u64(object, "copied_bytes", sums->copied_bytes);
-	mt_json_set_u64(object, "copied_first_bytes", family->first.copied_bytes);
+	mt_json_set_u64(object, "copied_first_bytes", tree->first.copied_bytes);
 	mt_json_set_u64(object, "shm_bytes", sums->shm_bytes);
 	mt_json_set_u64(object, "file_bytes", sums->file_bytes);
 	mt_json_set_u64(object, "swap_bytes", sums->swap_bytes);
@@ -210,14 +210,14 @@ static json_t *checks_json(const struct mt_checks *checks)
 }
 
 /* The object is the process that has the verdict; of a tree the others follow in `processes`, and
- * the sums in `family`. */
-void mt_diagnose_print_json(const struct mt_diagnose_told *told)
+ * the sums in `tree`. */
+void mt_diagnose_print_json(const struct mt_diagnose_report *told)
 {
-	const struct mt_diagnose_family *family = &told->facts[0]->family;
+	const struct mt_diagnose_tree *tree = &told->facts[0]->tree;
 	json_t *root = process_json(told->facts[told->worst], told->diagnoses[told->worst]),
 	       *processes = json_array();
 
-	mt_json_set(root, "family", family->known ? family_json(family) : json_null());
+	mt_json_set(root, "family", tree->known ? tree_json(tree) : json_null());
 	mt_json_set(root, "checks", checks_json(&told->checks));
 	for (size_t i = 0; i < told->count; i++)
 		if (i != told->worst)

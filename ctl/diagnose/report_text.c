@@ -53,11 +53,11 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 }
 
 /* Of a tree: who is who, and what each has. */
-static void print_processes(const struct mt_diagnose_told *told)
+static void print_processes(const struct mt_diagnose_report *told)
 {
 	struct mt_diagnose_facts *const *facts = told->facts;
 	struct mt_diagnosis *const *diagnoses = told->diagnoses;
-	const struct mt_family_sums *sums = &facts[0]->family.last;
+	const struct mt_process_tree_sums *sums = &facts[0]->tree.last;
 	struct mt_table *table = mt_table_new("rlrrrl");
 	static const char *const heading[] = {"  PID", "PROGRAM", "RSS",
 					      "LIVE",  "CHANGE",  "VERDICT"};
@@ -86,11 +86,11 @@ static void print_processes(const struct mt_diagnose_told *told)
 	}
 	putchar('\n');
 	mt_table_print(table);
-	if (facts[0]->family.known)
+	if (facts[0]->tree.known)
 		printf("  %s %s together (PSS; %s by RSS, which counts shared pages again): %s "
 		       "private, %s shared "
 		       "with their parents, %s copied.\n",
-		       mt_text_counted(facts[0]->family.count, "process holds", "processes hold")
+		       mt_text_counted(facts[0]->tree.count, "process holds", "processes hold")
 			       .text,
 		       mt_text_bytes(sums->pss_bytes).text, mt_text_bytes(sums->rss_bytes).text,
 		       mt_text_bytes(sums->private_bytes).text,
@@ -134,7 +134,7 @@ static void print_checks(const struct mt_checks *checks)
 	}
 }
 
-void mt_diagnose_print_text(const struct mt_diagnose_told *told)
+void mt_diagnose_print_text(const struct mt_diagnose_report *told)
 {
 	const struct mt_diagnose_facts *facts = told->facts[told->worst];
 	const struct mt_diagnosis *diagnosis = told->diagnoses[told->worst];

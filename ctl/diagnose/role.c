@@ -10,7 +10,7 @@
 #define LARGE_BLOCK    MT_MIB
 #define THREADS_MANY   64
 #define GPU_FAR        2.0 /* reserved over allocated */
-#define WORKER_SHARE   0.5 /* of the family's PSS */
+#define WORKER_SHARE   0.5 /* of the tree's PSS */
 
 enum mt_role mt_role_parse(const char *word)
 {
@@ -45,7 +45,7 @@ void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name
 
 static const char *setting(const struct mt_diagnose_facts *facts, const char *name)
 {
-	const char *value = mt_statsfile_setting(&facts->last, name);
+	const char *value = mt_stats_file_setting(&facts->last, name);
 
 	return value ? value : "";
 }
@@ -127,8 +127,8 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 	else
 		mt_role_say(out, MT_FINDING_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
 			    mt_trend_word(rss->shape), rss->seconds,
-			    mt_text_bytes(mt_text_whole(rss->lowest)).text,
-			    mt_text_bytes(mt_text_whole(rss->highest)).text);
+			    mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+			    mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
 static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_checks *out)
@@ -261,7 +261,7 @@ static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *o
 		   *heavy = setting(facts, "heavy_rounds");
 	bool far;
 
-	if (!mt_statsfile_uses_cuda(&facts->last.head)) {
+	if (!mt_stats_file_uses_cuda(&facts->last.head)) {
 		mt_role_say(out, MT_FINDING_OK, "gpu", NULL, "no GPU is used");
 		return;
 	}
@@ -293,13 +293,12 @@ static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *o
 
 static void check_workers(const struct mt_diagnose_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_family *family = &facts->family;
+	const struct mt_diagnose_tree *tree = &facts->tree;
 	uint64_t own = facts->smaps_known ? facts->smaps.pss_bytes : 0;
-	uint64_t workers = family->last.pss_bytes > own ? family->last.pss_bytes - own : 0;
-	bool most =
-		family->known && (double)workers > (double)family->last.pss_bytes * WORKER_SHARE;
+	uint64_t workers = tree->last.pss_bytes > own ? tree->last.pss_bytes - own : 0;
+	bool most = tree->known && (double)workers > (double)tree->last.pss_bytes * WORKER_SHARE;
 
-	if (!family->known)
+	if (!tree->known)
 		mt_role_say(out, MT_FINDING_OK, "workers", NULL, "it has no child processes");
 	else
 		mt_role_say(out, most ? MT_FINDING_NOTE : MT_FINDING_OK, "workers",
@@ -307,11 +306,11 @@ static void check_workers(const struct mt_diagnose_facts *facts, struct mt_check
 				   "diagnose PID --tree tells each"
 				 : NULL,
 			    "%s %s (PSS), %s of it copied from the parent",
-			    mt_text_counted(family->count - 1, "child process holds",
+			    mt_text_counted(tree->count - 1, "child process holds",
 					    "child processes hold")
 				    .text,
 			    mt_text_bytes(workers).text,
-			    mt_text_bytes(family->last.copied_bytes).text);
+			    mt_text_bytes(tree->last.copied_bytes).text);
 }
 
 void mt_role_check_client(const struct mt_diagnose_facts *facts,

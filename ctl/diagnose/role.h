@@ -48,14 +48,14 @@ void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name
 
 /* ---- telling: of all processes that were looked at, where `worst` has the verdict ---- */
 
-struct mt_diagnose_told {
+struct mt_diagnose_report {
 	struct mt_diagnose_facts *const *facts;
 	struct mt_diagnosis *const *diagnoses;
 	size_t count, worst;
 	struct mt_checks checks; /* of a role, if one was asked for */
 };
 
-void mt_diagnose_print_text(const struct mt_diagnose_told *told);
-void mt_diagnose_print_json(const struct mt_diagnose_told *told);
+void mt_diagnose_print_text(const struct mt_diagnose_report *told);
+void mt_diagnose_print_json(const struct mt_diagnose_report *told);
 
 #endif

@@ -37,18 +37,19 @@ void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
 	}
 }
 
-static void read_family(struct mt_diagnose_facts *facts, struct mt_family_sums *out)
+static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_sums *out)
 {
-	struct mt_family family;
+	struct mt_process_tree tree;
 	struct mt_why why;
 
-	if (mt_family_read(facts->process.pid, MT_FAMILY_MAPPINGS, &family, &why) != MT_ERR_OK)
+	if (mt_process_tree_read(facts->process.pid, MT_PROCESS_TREE_MAPPINGS, &tree, &why) !=
+	    MT_ERR_OK)
 		return;
-	facts->family.known = family.count > 1;
-	facts->family.count = family.count;
-	facts->family.forks_count = family.forks_count;
-	*out = family.sums;
-	mt_family_free(&family);
+	facts->tree.known = tree.count > 1;
+	facts->tree.count = tree.count;
+	facts->tree.forks_count = tree.forks_count;
+	*out = tree.sums;
+	mt_process_tree_free(&tree);
 }
 
 static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
@@ -57,7 +58,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 	enum mt_err error;
 
 	facts->asked_s = options->seconds;
-	mt_simple_refresh(&facts->process);
+	mt_control_file_refresh(&facts->process);
 	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
 	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
@@ -70,7 +71,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 	facts->last = facts->first;
 	mt_diagnose_read_maps(facts);
 	mt_diagnose_read_history(facts);
-	facts->silent_count = !mt_simple_refresh(&facts->process);
+	facts->silent_count = !mt_control_file_refresh(&facts->process);
 	if (facts->silent_count)
 		return;
 	mt_diagnose_ask_classes(&facts->process, &facts->classes_first);
@@ -81,7 +82,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 
 static bool wants_heavy(const struct mt_diagnose_facts *facts)
 {
-	return facts->samples_count && mt_statsfile_uses_cuda(&facts->last.head) &&
+	return facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
 	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
 }
 
@@ -92,7 +93,7 @@ static void look_later(struct mt_diagnose_facts *facts)
 	struct mt_why why;
 
 	mt_control_file_sleep_ms(RETAKE_MS);
-	mt_simple_refresh(&facts->process);
+	mt_control_file_refresh(&facts->process);
 	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK &&
 	    now->gpu_total_bytes > now->gpu_free_bytes)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
@@ -109,15 +110,16 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 		return;
 	}
 	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
-	facts->limit_known = mt_limit_find_for(&facts->process, facts->awake ? &facts->last : NULL,
-					       &facts->limit) == MT_ERR_OK;
+	facts->limit_known =
+		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
+				      &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
 	/* from here on it is told, and no path any more */
 	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
 	if (!facts->awake)
 		return;
 	/* each wait would be for nothing, and half a minute with the others of a tree behind it */
-	if (facts->silent_count && !mt_simple_refresh(&facts->process)) {
+	if (facts->silent_count && !mt_control_file_refresh(&facts->process)) {
 		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not answer");
 		facts->trim.asked = options->trim;
 		mt_diagnose_end_profile(facts, facts->profile);
@@ -208,9 +210,9 @@ void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
 {
 	for (size_t i = 0; i < count; i++)
 		begin(list[i], options);
-	read_family(list[0], &list[0]->family.first);
+	read_tree(list[0], &list[0]->tree.first);
 	keep_looking(list, count, options, stop);
-	read_family(list[0], &list[0]->family.last);
+	read_tree(list[0], &list[0]->tree.last);
 	for (size_t i = 0; i < count; i++) {
 		list[i]->interrupted = *stop;
 		end(list[i], options);

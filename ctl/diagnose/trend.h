@@ -7,8 +7,8 @@
  * judged by its lowest points alone, one a round: what a round takes and gives back is no growth.
  * Growth must also go on: what rises at first and then stays (a warm-up), or once (a step), is told
  * apart by the levels of the parts of the time. */
-#ifndef MT_CTL_TREND_H
-#define MT_CTL_TREND_H
+#ifndef MT_CTL_DIAGNOSE_TREND_H
+#define MT_CTL_DIAGNOSE_TREND_H
 
 #include <stdbool.h>
 #include <stddef.h>

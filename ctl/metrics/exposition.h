@@ -3,8 +3,8 @@
  * (https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md,
  * https://prometheus.io/docs/instrumenting/exposition_formats) A family is announced by its first
  * sample: one without any is not there. */
-#ifndef MT_CTL_EXPOSITION_H
-#define MT_CTL_EXPOSITION_H
+#ifndef MT_CTL_METRICS_EXPOSITION_H
+#define MT_CTL_METRICS_EXPOSITION_H
 
 #include <stdbool.h>
 #include <stddef.h>

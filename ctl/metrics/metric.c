@@ -43,7 +43,7 @@ void mt_metric_name_sample(struct mt_metric *out)
 	snprintf(out->sample, sizeof(out->sample), "%s%s", out->name, suffixes[out->type]);
 }
 
-void mt_metric_of_field(const struct mt_statsfile_field *field, const char *prefix,
+void mt_metric_of_field(const struct mt_stats_file_field *field, const char *prefix,
 			struct mt_metric *out)
 {
 	const struct ending *ending = ending_of(field->name);

@@ -1,8 +1,8 @@
 /* ctl/metrics/metric.h -- what Prometheus calls a figure: the name, type and unit of a family.
  * Names end in a base unit (bytes, seconds, ratio), whatever unit the figure itself is kept in;
  * names of counters get _total, and those of info metrics _info, in their samples. */
-#ifndef MT_CTL_METRIC_H
-#define MT_CTL_METRIC_H
+#ifndef MT_CTL_METRICS_METRIC_H
+#define MT_CTL_METRICS_METRIC_H
 
 #include "ctl/process/stats_file.h"
 
@@ -23,7 +23,7 @@ const char *mt_metric_type(enum mt_metric_type type);
 
 /* Fills name, sample, type, unit, help and decimals from a field of the stats file; prefix:
  * "mtshim_". */
-void mt_metric_of_field(const struct mt_statsfile_field *field, const char *prefix,
+void mt_metric_of_field(const struct mt_stats_file_field *field, const char *prefix,
 			struct mt_metric *out);
 
 /* Fills out->sample from its name and type. */

@@ -13,13 +13,13 @@
 #define DEVICE        "pid, comm, rank, device"
 
 struct chosen {
-	const struct mt_roster_entry *entry;
+	const struct mt_process_list_entry *entry;
 	struct mt_labels labels;
 };
 
 struct sample {
 	struct mt_exposition page;
-	const struct mt_roster *roster;
+	const struct mt_process_list *processes;
 	struct chosen *list; /* the largest, by pid */
 	size_t count;
 };
@@ -29,7 +29,7 @@ struct source {
 	struct mt_metric metric;
 	void (*write)(struct sample *sample, const struct source *source);
 	/* of a figure; NULL condition: it is always known */
-	const struct mt_statsfile_field *field, *condition;
+	const struct mt_stats_file_field *field, *condition;
 };
 
 /* Figures that mean something only while another one is not 0. */
@@ -72,15 +72,16 @@ static void write_build(struct sample *sample, const struct source *source)
 
 static void write_states(struct sample *sample, const struct source *source)
 {
-	uint64_t counts[MT_ROSTER_STATES_COUNT] = {0};
+	uint64_t counts[MT_PROCESS_STATES_COUNT] = {0};
 
 	(void)source;
-	for (size_t i = 0; i < sample->roster->count; i++)
-		counts[sample->roster->list[i].state]++;
-	for (size_t state = 0; state < MT_ROSTER_STATES_COUNT; state++) {
+	for (size_t i = 0; i < sample->processes->count; i++)
+		counts[sample->processes->list[i].state]++;
+	for (size_t state = 0; state < MT_PROCESS_STATES_COUNT; state++) {
 		struct mt_labels labels = {0};
 
-		mt_labels_add(&labels, "state", mt_roster_state((enum mt_roster_state)state));
+		mt_labels_add(&labels, "state",
+			      mt_process_state_word((enum mt_process_state)state));
 		mt_exposition_sample(&sample->page, &labels, counts[state]);
 	}
 }
@@ -88,7 +89,7 @@ static void write_states(struct sample *sample, const struct source *source)
 static void write_left_out(struct sample *sample, const struct source *source)
 {
 	(void)source;
-	mt_exposition_sample(&sample->page, NULL, sample->roster->count - sample->count);
+	mt_exposition_sample(&sample->page, NULL, sample->processes->count - sample->count);
 }
 
 /* One that is asleep has no figures, and needs none: it is neither up nor down. */
@@ -96,16 +97,16 @@ static void write_up(struct sample *sample, const struct source *source)
 {
 	(void)source;
 	for (size_t i = 0; i < sample->count; i++)
-		if (sample->list[i].entry->state != MT_ROSTER_ASLEEP)
+		if (sample->list[i].entry->state != MT_PROCESS_ASLEEP)
 			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     sample->list[i].entry->state == MT_ROSTER_AWAKE);
+					     sample->list[i].entry->state == MT_PROCESS_AWAKE);
 }
 
 static void write_time(struct sample *sample, const struct source *source)
 {
 	(void)source;
 	for (size_t i = 0; i < sample->count; i++)
-		if (sample->list[i].entry->state == MT_ROSTER_AWAKE)
+		if (sample->list[i].entry->state == MT_PROCESS_AWAKE)
 			mt_exposition_sample(&sample->page, &sample->list[i].labels,
 					     sample->list[i].entry->head.time_ns);
 }
@@ -117,7 +118,7 @@ static void write_process(struct sample *sample, const struct source *source)
 		const struct mt_stats_head *head = &sample->list[i].entry->head;
 		struct mt_labels labels = sample->list[i].labels;
 
-		if (sample->list[i].entry->state != MT_ROSTER_AWAKE)
+		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
 			continue;
 		mt_labels_add(&labels, "allocator", head->allocator);
 		mt_labels_add(&labels, "mode", head->mode);
@@ -161,15 +162,15 @@ static void write_cleanups(struct sample *sample, const struct source *source)
 	for (size_t i = 0; i < sample->count; i++) {
 		const struct mt_stats_head *head = &sample->list[i].entry->head;
 
-		if (sample->list[i].entry->state != MT_ROSTER_AWAKE ||
-		    !mt_statsfile_counts_cleanups(head))
+		if (sample->list[i].entry->state != MT_PROCESS_AWAKE ||
+		    !mt_stats_file_counts_cleanups(head))
 			continue;
 		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-			write_reason(sample, &sample->list[i].labels, mt_statsfile_reason(reason),
+			write_reason(sample, &sample->list[i].labels, mt_stats_file_reason(reason),
 				     head->cleanups_count[reason]);
-		if (mt_statsfile_other_cleanups(head))
+		if (mt_stats_file_other_cleanups(head))
 			write_reason(sample, &sample->list[i].labels, "other",
-				     mt_statsfile_other_cleanups(head));
+				     mt_stats_file_other_cleanups(head));
 	}
 }
 
@@ -227,7 +228,7 @@ static const struct source fixed[] = {
 
 static bool is_told(const struct source *source, const void *from)
 {
-	return !source->condition || mt_statsfile_value(from, source->condition);
+	return !source->condition || mt_stats_file_value(from, source->condition);
 }
 
 static void write_field(struct sample *sample, const struct source *source)
@@ -235,13 +236,13 @@ static void write_field(struct sample *sample, const struct source *source)
 	bool gpu = strncmp(source->field->name, "gpu_", 4) == 0;
 
 	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_roster_entry *entry = sample->list[i].entry;
+		const struct mt_process_list_entry *entry = sample->list[i].entry;
 		const struct mt_stats_snapshot *from = &entry->head.snapshot;
 
-		if (entry->state == MT_ROSTER_AWAKE && (entry->uses_cuda || !gpu) &&
-		    is_told(source, from) && mt_statsfile_tells(&entry->head, source->field))
+		if (entry->state == MT_PROCESS_AWAKE && (entry->uses_cuda || !gpu) &&
+		    is_told(source, from) && mt_stats_file_tells(&entry->head, source->field))
 			mt_exposition_sample(&sample->page, &sample->list[i].labels,
-					     mt_statsfile_value(from, source->field));
+					     mt_stats_file_value(from, source->field));
 	}
 }
 
@@ -255,7 +256,7 @@ static void write_device(struct sample *sample, const struct source *source,
 	if (source->field) {
 		if (is_told(source, device))
 			mt_exposition_sample(&sample->page, &labels,
-					     mt_statsfile_value(device, source->field));
+					     mt_stats_file_value(device, source->field));
 		return;
 	}
 	mt_labels_add(&labels, "pci", device->pci);
@@ -277,7 +278,7 @@ static bool is_repeated(const struct mt_stats_device *devices, size_t place)
 static void write_devices(struct sample *sample, const struct source *source)
 {
 	for (size_t i = 0; i < sample->count; i++) {
-		const struct mt_roster_entry *entry = sample->list[i].entry;
+		const struct mt_process_list_entry *entry = sample->list[i].entry;
 
 		for (size_t place = 0; entry->devices && place < entry->head.devices_count; place++)
 			if (!is_repeated(entry->devices, place))
@@ -298,8 +299,8 @@ static const struct source device_info = {
 
 /* ---- all of them ---- */
 
-static const struct mt_statsfile_field *find_field(const struct mt_statsfile_field *fields,
-						   const char *name)
+static const struct mt_stats_file_field *find_field(const struct mt_stats_file_field *fields,
+						    const char *name)
 {
 	while (strcmp(fields->name, name) != 0)
 		fields++;
@@ -309,9 +310,9 @@ static const struct mt_statsfile_field *find_field(const struct mt_statsfile_fie
 static void add_fields(struct source *list, size_t *count, bool of_devices)
 {
 	size_t fields_count;
-	const struct mt_statsfile_field *fields =
-		of_devices ? mt_statsfile_device_fields(&fields_count)
-			   : mt_statsfile_fields(&fields_count);
+	const struct mt_stats_file_field *fields =
+		of_devices ? mt_stats_file_device_fields(&fields_count)
+			   : mt_stats_file_fields(&fields_count);
 
 	for (size_t i = 0; i < fields_count; i++) {
 		struct source *source = &list[*count];
@@ -339,8 +340,8 @@ static struct source *list_sources(size_t *out_count)
 	size_t fields, device_fields, count = fixed_count;
 	struct source *list;
 
-	(void)mt_statsfile_fields(&fields);
-	(void)mt_statsfile_device_fields(&device_fields);
+	(void)mt_stats_file_fields(&fields);
+	(void)mt_stats_file_device_fields(&device_fields);
 	list = mt_error_check_memory(
 		calloc(fixed_count + fields + 1 + device_fields, sizeof(*list)));
 	memcpy(list, fixed, sizeof(fixed));
@@ -371,8 +372,8 @@ struct mt_metric *mt_openmetrics_families(size_t *out_count)
 
 static int compare_rss(const void *a, const void *b)
 {
-	const struct mt_roster_entry *left = ((const struct chosen *)a)->entry,
-				     *right = ((const struct chosen *)b)->entry;
+	const struct mt_process_list_entry *left = ((const struct chosen *)a)->entry,
+					   *right = ((const struct chosen *)b)->entry;
 
 	return (left->own.rss_bytes < right->own.rss_bytes) -
 	       (left->own.rss_bytes > right->own.rss_bytes);
@@ -380,8 +381,8 @@ static int compare_rss(const void *a, const void *b)
 
 static int compare_pids(const void *a, const void *b)
 {
-	const struct mt_roster_entry *left = ((const struct chosen *)a)->entry,
-				     *right = ((const struct chosen *)b)->entry;
+	const struct mt_process_list_entry *left = ((const struct chosen *)a)->entry,
+					   *right = ((const struct chosen *)b)->entry;
 
 	return (left->process.pid > right->process.pid) - (left->process.pid < right->process.pid);
 }
@@ -390,7 +391,7 @@ static int compare_pids(const void *a, const void *b)
  * their name would else be a new series with every step. */
 static void fill_labels(struct chosen *chosen)
 {
-	const struct mt_roster_entry *entry = chosen->entry;
+	const struct mt_process_list_entry *entry = chosen->entry;
 	const char *comm = *entry->head.comm ? entry->head.comm : entry->process.comm;
 
 	mt_labels_add_number(&chosen->labels, "pid", (uint64_t)entry->process.pid);
@@ -401,10 +402,10 @@ static void fill_labels(struct chosen *chosen)
 
 static void choose(struct sample *sample)
 {
-	sample->count = sample->roster->count;
+	sample->count = sample->processes->count;
 	sample->list = mt_error_check_memory(calloc(sample->count + 1, sizeof(*sample->list)));
 	for (size_t i = 0; i < sample->count; i++)
-		sample->list[i].entry = &sample->roster->list[i];
+		sample->list[i].entry = &sample->processes->list[i];
 	if (sample->count > PROCESSES_MAX) {
 		qsort(sample->list, sample->count, sizeof(*sample->list), compare_rss);
 		sample->count = PROCESSES_MAX;
@@ -414,10 +415,10 @@ static void choose(struct sample *sample)
 		fill_labels(&sample->list[i]);
 }
 
-static char *render(const struct mt_roster *roster, enum mt_exposition_format format,
+static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
 		    size_t *out_bytes)
 {
-	struct sample sample = {.roster = roster, .page = {.format = format}};
+	struct sample sample = {.processes = processes, .page = {.format = format}};
 	size_t count;
 	struct source *sources = list_sources(&count);
 
@@ -431,12 +432,12 @@ static char *render(const struct mt_roster *roster, enum mt_exposition_format fo
 	return mt_exposition_end(&sample.page, out_bytes);
 }
 
-char *mt_openmetrics_render(const struct mt_roster *roster, size_t *out_bytes)
+char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes)
 {
-	return render(roster, MT_EXPOSITION_OPENMETRICS, out_bytes);
+	return render(processes, MT_EXPOSITION_OPENMETRICS, out_bytes);
 }
 
-char *mt_openmetrics_render_old(const struct mt_roster *roster, size_t *out_bytes)
+char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes)
 {
-	return render(roster, MT_EXPOSITION_TEXT, out_bytes);
+	return render(processes, MT_EXPOSITION_TEXT, out_bytes);
 }

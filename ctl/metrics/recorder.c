@@ -21,7 +21,7 @@
 
 struct mt_recorder {
 	struct mt_recorder_options options;
-	struct mt_jsonlines *lines;
+	struct mt_json_lines *lines;
 	struct mt_process root;
 	uint64_t began_ns;       /* CLOCK_REALTIME */
 	struct mt_watched *list; /* the first is the root's, always */
@@ -47,7 +47,7 @@ static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_pr
 
 struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 				     const struct mt_recorder_options *options,
-				     struct mt_jsonlines *lines)
+				     struct mt_json_lines *lines)
 {
 	struct mt_recorder *recorder = mt_error_check_memory(calloc(1, sizeof(*recorder)));
 
@@ -56,14 +56,14 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 	recorder->root = *root;
 	recorder->last_fd = -1;
 	recorder->began_ns = mt_recorder_now_ns();
-	mt_jsonlines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
+	mt_json_lines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
 }
 
 static void put(struct mt_recorder *recorder, json_t *line)
 {
-	mt_jsonlines_write(recorder->lines, line);
+	mt_json_lines_write(recorder->lines, line);
 }
 
 /* ---- what has happened ---- */
@@ -83,13 +83,13 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 	if (first <= watched->records_seen)
 		first = watched->records_seen + 1;
 	for (uint64_t number = first; number <= last && number >= first; number++) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, number);
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
 		json_t *line, *facts;
 
 		if (!record || record->time_ns < recorder->began_ns)
 			continue;
 		line = mt_recorder_line("cleanup", watched->process.pid, record->time_ns);
-		facts = mt_stat_record_json(record);
+		facts = mt_stats_json_cleanup(record);
 		if (json_object_update(line, facts) != 0)
 			mt_error_check_memory(NULL);
 		json_decref(facts);
@@ -114,7 +114,7 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 	const struct mt_stats_snapshot *now = &recorder->target.file.head.snapshot;
 	json_t *line = mt_recorder_line("pressure", watched->process.pid, now_ns);
 
-	mt_json_set_text(line, "level", mt_statsfile_pressure_level(now->pressure_level));
+	mt_json_set_text(line, "level", mt_stats_file_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes) {
 		mt_json_set_u64(line, "used_bytes", now->pressure_used_bytes);
 		mt_json_set_u64(line, "limit_bytes", now->pressure_limit_bytes);
@@ -148,7 +148,7 @@ static void keep_open(struct mt_recorder *recorder, const struct mt_watched *wat
 	int fd;
 
 	if (watched->process.pid != recorder->root.pid ||
-	    mt_statsdir_open(&watched->process, MT_STATSDIR_STATS, &fd, &why) != MT_ERR_OK)
+	    mt_stats_dir_open(&watched->process, MT_STATS_DIR_STATS, &fd, &why) != MT_ERR_OK)
 		return;
 	if (recorder->last_fd >= 0)
 		close(recorder->last_fd);
@@ -282,10 +282,10 @@ static bool is_watched(const struct mt_recorder *recorder, const struct mt_proce
 static bool descends(const struct mt_recorder *recorder, const struct mt_process *list,
 		     size_t count, pid_t pid)
 {
-	if (mt_tree_descends(list, count, pid, recorder->root.pid))
+	if (mt_ancestry_descends(list, count, pid, recorder->root.pid))
 		return true;
 	for (size_t i = 0; i < recorder->count; i++)
-		if (mt_tree_descends(list, count, pid, recorder->list[i].process.pid))
+		if (mt_ancestry_descends(list, count, pid, recorder->list[i].process.pid))
 			return true;
 	return false;
 }
@@ -293,7 +293,7 @@ static bool descends(const struct mt_recorder *recorder, const struct mt_process
 static void find_new_ones(struct mt_recorder *recorder)
 {
 	struct mt_process *list;
-	size_t count = mt_process_list(&list);
+	size_t count = mt_process_read_all(&list);
 
 	for (size_t i = 0; i < count; i++) {
 		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() ||

@@ -4,8 +4,8 @@
  * above RSS. One that does not answer within a part of the interval is taken at its last word for a
  * second, and then not at all. Its memory grows with the processes that it watches, and with
  * nothing else. */
-#ifndef MT_CTL_RECORDER_H
-#define MT_CTL_RECORDER_H
+#ifndef MT_CTL_METRICS_RECORDER_H
+#define MT_CTL_METRICS_RECORDER_H
 
 #include "ctl/output/json_lines.h"
 #include "ctl/process/launch.h"
@@ -27,7 +27,7 @@ struct mt_recorder;
 /* Writes the header. `lines` stays the caller's. Never NULL. */
 struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 				     const struct mt_recorder_options *options,
-				     struct mt_jsonlines *lines);
+				     struct mt_json_lines *lines);
 
 /* A sample of each process. False: the first one is gone. */
 bool mt_recorder_sample(struct mt_recorder *recorder);

@@ -133,7 +133,7 @@ json_t *mt_recorder_process_line(const struct mt_watched *watched, const struct 
 	mt_json_set_text(line, "mode", file->head.mode);
 	mt_json_set(line, "rank", *file->head.rank ? json_string(file->head.rank) : json_null());
 	mt_json_set(line, "devices", devices_json(file));
-	mt_json_set(line, "settings", mt_stat_settings_json(file));
+	mt_json_set(line, "settings", mt_stats_json_settings(file));
 	return line;
 }
 
@@ -226,7 +226,7 @@ static void set_shim_figures(json_t *line, const struct mt_stats_file *file)
 	set_numbers(line, now, heap, COUNT(heap));
 	if (now->pressure_limit_bytes)
 		set_numbers(line, now, pressure, COUNT(pressure));
-	if (!mt_statsfile_uses_cuda(&file->head))
+	if (!mt_stats_file_uses_cuda(&file->head))
 		return;
 	set_numbers(line, now, gpu, COUNT(gpu));
 	if (now->gpu_process_known == 1)

@@ -1,7 +1,7 @@
 /* ctl/metrics/recorder_lines.h -- the lines of a recording, one function for each kind; who is
  * watched, and what was seen of him. For recorder.c alone. */
-#ifndef MT_CTL_RECORDER_LINES_H
-#define MT_CTL_RECORDER_LINES_H
+#ifndef MT_CTL_METRICS_RECORDER_LINES_H
+#define MT_CTL_METRICS_RECORDER_LINES_H
 
 #include "ctl/metrics/recorder.h"
 #include "ctl/process/target.h"

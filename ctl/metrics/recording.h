@@ -2,8 +2,8 @@
  * record` or of `mtctl stat --json`, or from the ring of a process that runs. What comes back is
  * sorted by time, its text is clean, and its bytes are below 2^60, whatever the file says. Memory
  * is bounded by MT_RECORDING_SAMPLES_MOST and _MARKS_MOST. */
-#ifndef MT_CTL_RECORDING_H
-#define MT_CTL_RECORDING_H
+#ifndef MT_CTL_METRICS_RECORDING_H
+#define MT_CTL_METRICS_RECORDING_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -67,7 +67,7 @@ static uint32_t level_of(const json_t *object, const char *(*word)(uint64_t), ui
 
 static const char *cleanup_word(uint64_t level)
 {
-	return mt_statsfile_level((uint32_t)level);
+	return mt_stats_file_level((uint32_t)level);
 }
 
 /* ---- parts that both kinds of file have ---- */
@@ -207,7 +207,7 @@ static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
 		return unsound(why, mark.kind == MT_RECORDING_ROUND ? "a round"
 								    : "a change of pressure");
 	if (mark.kind == MT_RECORDING_PRESSURE)
-		mark.level = level_of(line, mt_statsfile_pressure_level, MT_PRESSURE_LEVEL_COUNT);
+		mark.level = level_of(line, mt_stats_file_pressure_level, MT_PRESSURE_LEVEL_COUNT);
 	return mt_recording_add_mark(recording, &mark)
 		       ? MT_ERR_OK
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");
@@ -356,7 +356,7 @@ enum mt_err mt_recording_take_stat(struct mt_recording *recording, const json_t 
 void mt_recording_of_process(const struct mt_target *target, struct mt_recording *out)
 {
 	struct mt_recording_process *process;
-	json_t *stat = mt_stat_json(target);
+	json_t *stat = mt_stats_json(target);
 	struct mt_why why;
 
 	*out = (struct mt_recording){0};

@@ -1,8 +1,8 @@
 /* ctl/metrics/textfile.h -- puts a file for node_exporter's textfile collector in its place, whole
  * or not at all: a temporary file beside it, then a rename. The collector reads what ends in .prom,
  * which the temporary one does not. */
-#ifndef MT_CTL_TEXTFILE_H
-#define MT_CTL_TEXTFILE_H
+#ifndef MT_CTL_METRICS_TEXTFILE_H
+#define MT_CTL_METRICS_TEXTFILE_H
 
 #include <stddef.h>
 

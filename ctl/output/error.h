@@ -1,8 +1,8 @@
 /* ctl/output/error.h -- the error enum and the two ways of telling a person about one. Errors of
  * the program go to stderr as "mtctl: text"; functions that can fail for many reasons fill a struct
  * mt_why for their caller to print or to drop. Not thread-safe, mtctl has one thread. */
-#ifndef MT_CTL_ERROR_H
-#define MT_CTL_ERROR_H
+#ifndef MT_CTL_OUTPUT_ERROR_H
+#define MT_CTL_OUTPUT_ERROR_H
 
 #include <stdint.h>
 

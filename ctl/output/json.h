@@ -1,8 +1,8 @@
 /* ctl/output/json.h -- jansson in a few words: objects whose members are set without a check at
  * every line (out of memory ends mtctl), and printing. Text must be clean (mt_text_clean): JSON is
  * UTF-8, what processes say need not be. */
-#ifndef MT_CTL_JSON_H
-#define MT_CTL_JSON_H
+#ifndef MT_CTL_OUTPUT_JSON_H
+#define MT_CTL_OUTPUT_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -27,7 +27,7 @@ static int keep_above_stderr(int fd)
 	return moved;
 }
 
-enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct mt_why *why)
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why)
 {
 	int fd = -1;
 	/* It has command lines in it. */
@@ -42,7 +42,7 @@ enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct
 	if (error && fd >= 0)
 		close(fd);
 	if (!error)
-		*out = (struct mt_jsonlines){.fd = fd, .path = path};
+		*out = (struct mt_json_lines){.fd = fd, .path = path};
 	return error;
 }
 
@@ -90,7 +90,7 @@ static bool write_line(int fd, json_t *object)
 	return done;
 }
 
-static bool write_count_of_lost(struct mt_jsonlines *lines)
+static bool write_count_of_lost(struct mt_json_lines *lines)
 {
 	json_t *object = json_object();
 
@@ -99,7 +99,7 @@ static bool write_count_of_lost(struct mt_jsonlines *lines)
 	return write_line(lines->fd, object);
 }
 
-void mt_jsonlines_write(struct mt_jsonlines *lines, json_t *object)
+void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
 {
 	if (lines->lost_count && !write_count_of_lost(lines)) {
 		json_decref(object);
@@ -117,7 +117,7 @@ void mt_jsonlines_write(struct mt_jsonlines *lines, json_t *object)
 	lines->said = true;
 }
 
-void mt_jsonlines_close(struct mt_jsonlines *lines)
+void mt_json_lines_close(struct mt_json_lines *lines)
 {
 	if (lines->lost_count)
 		mt_error_say("%s: %s could not be written", lines->path,

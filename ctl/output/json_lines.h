@@ -2,8 +2,8 @@
  * written at once and whole: whoever is killed leaves a file that can be read to its last line.
  * What cannot be written (a full disk) is said once on stderr, counted, and its count is the first
  * line that can be written again: {"kind": "lost", "lines_count": N}. */
-#ifndef MT_CTL_JSONLINES_H
-#define MT_CTL_JSONLINES_H
+#ifndef MT_CTL_OUTPUT_JSON_LINES_H
+#define MT_CTL_OUTPUT_JSON_LINES_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 
 #include "ctl/output/error.h"
 
-struct mt_jsonlines {
+struct mt_json_lines {
 	int fd;    /* closed by exec, and never 0, 1 or 2 */
 	bool said; /* that lines are lost */
 	uint64_t lost_count;
@@ -20,11 +20,11 @@ struct mt_jsonlines {
 
 /* Empties a file that is there; a new one is for its owner alone. Errors are those of
  * mt_outfile_open. */
-enum mt_err mt_jsonlines_open(const char *path, struct mt_jsonlines *out, struct mt_why *why);
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why);
 
 /* Takes the object over. */
-void mt_jsonlines_write(struct mt_jsonlines *lines, json_t *object);
+void mt_json_lines_write(struct mt_json_lines *lines, json_t *object);
 
-void mt_jsonlines_close(struct mt_jsonlines *lines);
+void mt_json_lines_close(struct mt_json_lines *lines);
 
 #endif

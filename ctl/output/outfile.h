@@ -3,8 +3,8 @@
  * to be lost or to be taken for one's own, or with a file to read what goes into it. The kernel
  * refuses some of that where fs.protected_symlinks and its like are on; in containers they often
  * are not. sys/path_walk.h has the rules. */
-#ifndef MT_CTL_OUTFILE_H
-#define MT_CTL_OUTFILE_H
+#ifndef MT_CTL_OUTPUT_OUTFILE_H
+#define MT_CTL_OUTPUT_OUTFILE_H
 
 #include <stdbool.h>
 #include <sys/types.h>

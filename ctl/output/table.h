@@ -1,7 +1,7 @@
 /* ctl/output/table.h -- columns of text that line up, and colours. Cells are copied. Colours are
  * used only on a terminal and only where NO_COLOR is not set. */
-#ifndef MT_CTL_TABLE_H
-#define MT_CTL_TABLE_H
+#ifndef MT_CTL_OUTPUT_TABLE_H
+#define MT_CTL_OUTPUT_TABLE_H
 
 #include <stddef.h>
 

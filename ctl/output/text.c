@@ -18,9 +18,9 @@
 #define FILE_MAX_BYTES ((size_t)64 << 20)
 #define WORD_MAX       48
 
-struct mt_figure mt_text_bytes(uint64_t bytes)
+struct mt_short_text mt_text_bytes(uint64_t bytes)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (bytes >= (uint64_t)10 << 30)
 		snprintf(figure.text, sizeof(figure.text), "%.1f GB", (double)bytes / MB / 1024);
@@ -29,9 +29,9 @@ struct mt_figure mt_text_bytes(uint64_t bytes)
 	return figure;
 }
 
-struct mt_figure mt_text_change(uint64_t from, uint64_t to)
+struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
 {
-	struct mt_figure figure, size = mt_text_bytes(to > from ? to - from : from - to);
+	struct mt_short_text figure, size = mt_text_bytes(to > from ? to - from : from - to);
 
 	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
 		 to > from   ? "+"
@@ -41,9 +41,9 @@ struct mt_figure mt_text_change(uint64_t from, uint64_t to)
 	return figure;
 }
 
-struct mt_figure mt_text_ns(uint64_t ns)
+struct mt_short_text mt_text_ns(uint64_t ns)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (ns >= 10000000000u)
 		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ns / 1e9);
@@ -52,9 +52,9 @@ struct mt_figure mt_text_ns(uint64_t ns)
 	return figure;
 }
 
-struct mt_figure mt_text_count(uint64_t count)
+struct mt_short_text mt_text_count(uint64_t count)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 	char digits[24];
 	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), used = 0;
 
@@ -67,18 +67,18 @@ struct mt_figure mt_text_count(uint64_t count)
 	return figure;
 }
 
-struct mt_figure mt_text_counted(uint64_t count, const char *one, const char *more)
+struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text,
 		 count == 1 ? one : more);
 	return figure;
 }
 
-struct mt_figure mt_text_clock(uint64_t realtime_ns)
+struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 {
-	struct mt_figure figure = {"?"};
+	struct mt_short_text figure = {"?"};
 	time_t seconds = (time_t)(realtime_ns / 1000000000u);
 	struct tm broken;
 	size_t used;
@@ -91,9 +91,9 @@ struct mt_figure mt_text_clock(uint64_t realtime_ns)
 	return figure;
 }
 
-struct mt_figure mt_text_field(const char *name, uint64_t value)
+struct mt_short_text mt_text_field(const char *name, uint64_t value)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (mt_text_ends_with(name, "_bytes"))
 		return mt_text_bytes(value);
@@ -154,7 +154,7 @@ bool mt_text_parse_u64(const char *text, uint64_t *out)
 	return true;
 }
 
-uint64_t mt_text_whole(double value)
+uint64_t mt_text_round_u64(double value)
 {
 	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }

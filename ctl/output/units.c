@@ -24,7 +24,7 @@ static bool take_number(const char *text, double *out, const char **end)
 	return true;
 }
 
-bool mt_quantity_number(const char *text, double *out)
+bool mt_units_number(const char *text, double *out)
 {
 	const char *end;
 	double value;
@@ -35,7 +35,7 @@ bool mt_quantity_number(const char *text, double *out)
 	return true;
 }
 
-bool mt_quantity_count(const char *text, double *out)
+bool mt_units_count(const char *text, double *out)
 {
 	static const struct {
 		const char *unit;
@@ -54,7 +54,7 @@ bool mt_quantity_count(const char *text, double *out)
 	return false;
 }
 
-bool mt_quantity_bytes(const char *text, double *out)
+bool mt_units_bytes(const char *text, double *out)
 {
 	static const char letters[] = "KMGT";
 	const char *end, *letter;

@@ -1,7 +1,7 @@
 /* ctl/process/ancestry.c -- see ancestry.h. */
 #include "ctl/process/ancestry.h"
 
-size_t mt_tree_find(const struct mt_process *list, size_t count, pid_t pid)
+size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
 {
 	size_t low = 0, high = count;
 
@@ -15,31 +15,31 @@ size_t mt_tree_find(const struct mt_process *list, size_t count, pid_t pid)
 		else
 			high = middle;
 	}
-	return MT_TREE_NONE;
+	return MT_ANCESTRY_NONE;
 }
 
 /* The list is no snapshot: pids that were reused while it was made could close a circle, hence the
  * count of steps. */
-bool mt_tree_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
+bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
 {
 	for (size_t step = 0; step <= count; step++) {
-		size_t place = mt_tree_find(list, count, pid);
+		size_t place = mt_ancestry_find(list, count, pid);
 
 		if (pid == root)
 			return true;
-		if (place == MT_TREE_NONE)
+		if (place == MT_ANCESTRY_NONE)
 			return false;
 		pid = list[place].parent;
 	}
 	return false;
 }
 
-size_t mt_tree_shimmed_parent(const struct mt_process *list, size_t count, size_t place)
+size_t mt_ancestry_shimmed_parent(const struct mt_process *list, size_t count, size_t place)
 {
 	for (size_t step = 0; step <= count; step++) {
-		place = mt_tree_find(list, count, list[place].parent);
-		if (place == MT_TREE_NONE || list[place].shimmed)
+		place = mt_ancestry_find(list, count, list[place].parent);
+		if (place == MT_ANCESTRY_NONE || list[place].shimmed)
 			return place;
 	}
-	return MT_TREE_NONE;
+	return MT_ANCESTRY_NONE;
 }

@@ -10,7 +10,7 @@
 
 #include "core/checksum.h"
 
-const char *mt_blocksfile_state(unsigned state)
+const char *mt_blocks_file_state(unsigned state)
 {
 	static const char *const names[] = {
 		[MT_BLOCKS_LIVE] = "live",
@@ -67,11 +67,11 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why 
 static bool can_be(const struct mt_blocks_entry *entry)
 {
 	return entry->state < MT_BLOCKS_STATES && entry->base != 0 &&
-	       entry->held_bytes <= MT_BLOCKSFILE_BYTES_MAX &&
+	       entry->held_bytes <= MT_BLOCKS_FILE_BYTES_MAX &&
 	       entry->asked_bytes <= entry->held_bytes;
 }
 
-static enum mt_err check_entries(const struct mt_blocksfile *file, struct mt_why *why)
+static enum mt_err check_entries(const struct mt_blocks_file *file, struct mt_why *why)
 {
 	if (file->head.entries_sum !=
 	    mt_checksum(MT_CHECKSUM_START, file->entries, file->count * sizeof(*file->entries)))
@@ -103,7 +103,7 @@ static int compare(const void *a, const void *b)
 
 /* Of two with one address the later one stays: the first was freed, and its address given to
  * another, while the process listed them. */
-static void sort(struct mt_blocksfile *file)
+static void sort(struct mt_blocks_file *file)
 {
 	struct placed *list = mt_error_check_memory(calloc(file->count + 1, sizeof(*list)));
 	size_t kept = 0;
@@ -121,9 +121,9 @@ static void sort(struct mt_blocksfile *file)
 	free(list);
 }
 
-enum mt_err mt_blocksfile_read(int fd, struct mt_blocksfile *out, struct mt_why *why)
+enum mt_err mt_blocks_file_read(int fd, struct mt_blocks_file *out, struct mt_why *why)
 {
-	struct mt_blocksfile file = {.entries = NULL};
+	struct mt_blocks_file file = {.entries = NULL};
 	enum mt_err error = read_head(fd, &file.head, why);
 
 	if (error)
@@ -136,7 +136,7 @@ enum mt_err mt_blocksfile_read(int fd, struct mt_blocksfile *out, struct mt_why 
 		error = mt_error_because(why, MT_ERR_INVALID,
 					 "refused: the file of blocks is not whole");
 	if (error) {
-		mt_blocksfile_free(&file);
+		mt_blocks_file_free(&file);
 		return error;
 	}
 	sort(&file);
@@ -144,8 +144,8 @@ enum mt_err mt_blocksfile_read(int fd, struct mt_blocksfile *out, struct mt_why 
 	return MT_ERR_OK;
 }
 
-void mt_blocksfile_free(struct mt_blocksfile *file)
+void mt_blocks_file_free(struct mt_blocks_file *file)
 {
 	free(file->entries);
-	*file = (struct mt_blocksfile){.entries = NULL};
+	*file = (struct mt_blocks_file){.entries = NULL};
 }

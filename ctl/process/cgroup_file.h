@@ -5,8 +5,8 @@
  * or in memory will do in its place, for tests and for a tree that somebody has set up, if it
  * belongs to the caller. Files of proc, sysfs, tracefs, debugfs, FUSE and network file systems are
  * never opened. */
-#ifndef MT_CTL_CGROUP_FILE_H
-#define MT_CTL_CGROUP_FILE_H
+#ifndef MT_CTL_PROCESS_CGROUP_FILE_H
+#define MT_CTL_PROCESS_CGROUP_FILE_H
 
 #include <stdbool.h>
 

@@ -162,7 +162,7 @@ static void look_at_owner(struct mt_control_call *call)
 bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
 			      enum mt_err *error, struct mt_why *why)
 {
-	*error = mt_statsdir_open(&call->process, MT_STATSDIR_CONTROL, &call->fd, why);
+	*error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
 	if (!*error)
 		*error = post(call, &request, why);
 	if (!*error) {

@@ -4,8 +4,8 @@
  * process has looked would be lost without a trace. The control file is rung by FUTEX_WAKE_OP: the
  * kernel adds to the word, and nothing here loads from or stores to a mapping (a file that was
  * truncated would be SIGBUS). No signal is ever sent. */
-#ifndef MT_CTL_BELLFILE_H
-#define MT_CTL_BELLFILE_H
+#ifndef MT_CTL_PROCESS_CONTROL_FILE_H
+#define MT_CTL_PROCESS_CONTROL_FILE_H
 
 #include "ctl/process/target.h"
 

@@ -20,7 +20,7 @@ struct side {
 	uint64_t page[PAGE_WORDS];
 };
 
-bool mt_copies_alike(const uint64_t *one, const uint64_t *other, size_t words, bool *out_tells)
+bool mt_cow_sharing_alike(const uint64_t *one, const uint64_t *other, size_t words, bool *out_tells)
 {
 	size_t filled = 0, same = 0;
 
@@ -91,7 +91,7 @@ static void compare(struct side *child, const struct mt_smaps *child_smaps, stru
 			    !is_own(parent, at, page_bytes) || !read_page(child, at) ||
 			    !read_page(parent, at))
 				continue;
-			alike = mt_copies_alike(child->page, parent->page, PAGE_WORDS, &tells);
+			alike = mt_cow_sharing_alike(child->page, parent->page, PAGE_WORDS, &tells);
 			*out_compared += tells;
 			*out_alike += tells && alike;
 		}
@@ -106,8 +106,8 @@ static int open_pagemap(pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-bool mt_copies_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
-		     const struct mt_smaps *parent_smaps, double *out_share)
+bool mt_cow_sharing_share(pid_t child, const struct mt_smaps *child_smaps, pid_t parent,
+			  const struct mt_smaps *parent_smaps, double *out_share)
 {
 	struct side ours = {.pid = child, .pagemap = open_pagemap(child)};
 	struct side theirs = {.pid = parent, .pagemap = open_pagemap(parent)};

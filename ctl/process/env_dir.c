@@ -16,7 +16,7 @@
 static struct remembered {
 	pid_t pid; /* 0: nobody */
 	uint64_t start_ticks, stack_start, asked_ns;
-	enum mt_owndir_answer answer;
+	enum mt_env_dir_answer answer;
 	char *path; /* NAMED */
 } places[PLACES];
 
@@ -34,24 +34,24 @@ static bool holds(const struct mt_process *process, uint64_t for_ns)
 	       mt_watchdog_now_ns() - place->asked_ns < for_ns;
 }
 
-bool mt_owndir_is_fresh(const struct mt_process *process)
+bool mt_env_dir_is_fresh(const struct mt_process *process)
 {
 	return holds(process, FRESH_NS);
 }
 
-void mt_owndir_remember(const struct mt_process *process, enum mt_owndir_answer answer,
-			const char *path)
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answer answer,
+			 const char *path)
 {
 	struct remembered *place = place_of(process);
 
-	if (answer == MT_OWNDIR_NAMED && !*path)
-		answer = MT_OWNDIR_NONE;
+	if (answer == MT_ENV_DIR_NAMED && !*path)
+		answer = MT_ENV_DIR_NONE;
 	free(place->path);
 	*place = (struct remembered){
 		.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
 	place->asked_ns = mt_watchdog_now_ns();
-	place->stack_start = answer == MT_OWNDIR_UNREAD ? 0 : process->stack_start;
-	place->path = answer == MT_OWNDIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
+	place->stack_start = answer == MT_ENV_DIR_UNREAD ? 0 : process->stack_start;
+	place->path = answer == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
 }
 
 static void read_environment(const struct mt_process *process)
@@ -62,23 +62,24 @@ static void read_environment(const struct mt_process *process)
 	bool is_late = !list && errno == ETIMEDOUT;
 
 	if (list && mt_process_find_variable(list, length, "MT_DIR", path, sizeof(path)))
-		mt_owndir_remember(process, MT_OWNDIR_NAMED, path);
+		mt_env_dir_remember(process, MT_ENV_DIR_NAMED, path);
 	else
-		mt_owndir_remember(process, length || is_late ? MT_OWNDIR_NONE : MT_OWNDIR_UNREAD,
-				   NULL);
+		mt_env_dir_remember(process,
+				    length || is_late ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD, NULL);
 	free(list);
 }
 
-enum mt_owndir_answer mt_owndir_find(const struct mt_process *process, char *out, size_t out_bytes)
+enum mt_env_dir_answer mt_env_dir_find(const struct mt_process *process, char *out,
+				       size_t out_bytes)
 {
 	const struct remembered *place = place_of(process);
 
 	if (!holds(process, HOLDS_NS))
 		read_environment(process);
-	if (place->answer == MT_OWNDIR_COSTLY)
-		return MT_OWNDIR_COSTLY;
+	if (place->answer == MT_ENV_DIR_COSTLY)
+		return MT_ENV_DIR_COSTLY;
 	if (!place->path || strlen(place->path) >= out_bytes)
-		return MT_OWNDIR_NONE;
+		return MT_ENV_DIR_NONE;
 	strcpy(out, place->path);
-	return MT_OWNDIR_NAMED;
+	return MT_ENV_DIR_NAMED;
 }

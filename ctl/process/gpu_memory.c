@@ -41,7 +41,8 @@ static bool load_nvml(void)
 }
 
 /* Takes it if it is the one that is looked for, or has more free than the one before. */
-static bool offer(long wanted, const struct mt_gpu *found, bool known, struct mt_gpu *out)
+static bool offer(long wanted, const struct mt_gpu_memory *found, bool known,
+		  struct mt_gpu_memory *out)
 {
 	bool better = wanted == MT_GPU_ANY ? !known || found->free_bytes > out->free_bytes
 					   : found->number == (uint64_t)wanted;
@@ -51,7 +52,7 @@ static bool offer(long wanted, const struct mt_gpu *found, bool known, struct mt
 	return known || better;
 }
 
-static bool ask_nvml(long number, struct mt_gpu *out)
+static bool ask_nvml(long number, struct mt_gpu_memory *out)
 {
 	unsigned count = 0;
 	bool known = false;
@@ -61,7 +62,7 @@ static bool ask_nvml(long number, struct mt_gpu *out)
 	if (nvml.nvmlDeviceGetCount_v2(&count) != 0)
 		count = 0;
 	for (unsigned i = 0; i < count; i++) {
-		struct mt_gpu gpu = {.number = i, .source = "NVML"};
+		struct mt_gpu_memory gpu = {.number = i, .source = "NVML"};
 		struct nvml_memory memory = {0};
 		void *device = NULL;
 
@@ -81,7 +82,7 @@ static bool ask_nvml(long number, struct mt_gpu *out)
 }
 
 static bool ask_process(const struct mt_process *process, long number, bool known,
-			struct mt_gpu *out)
+			struct mt_gpu_memory *out)
 {
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
 	struct mt_why why;
@@ -90,9 +91,9 @@ static bool ask_process(const struct mt_process *process, long number, bool know
 		file->head.devices_count = 0;
 	for (size_t i = 0; i < file->head.devices_count; i++) {
 		const struct mt_stats_device *device = &file->devices[i];
-		struct mt_gpu gpu = {.number = device->ordinal,
-				     .free_bytes = device->free_bytes,
-				     .total_bytes = device->total_bytes};
+		struct mt_gpu_memory gpu = {.number = device->ordinal,
+					    .free_bytes = device->free_bytes,
+					    .total_bytes = device->total_bytes};
 
 		snprintf(gpu.name, sizeof(gpu.name), "%s", device->name);
 		snprintf(gpu.source, sizeof(gpu.source), "process %d", (int)process->pid);
@@ -103,17 +104,17 @@ static bool ask_process(const struct mt_process *process, long number, bool know
 	return known;
 }
 
-bool mt_gpus_find(long number, struct mt_gpu *out)
+bool mt_gpu_memory_find(long number, struct mt_gpu_memory *out)
 {
-	struct mt_roster roster;
+	struct mt_process_list processes;
 	bool known = ask_nvml(number, out);
 
 	if (known)
 		return true;
-	mt_roster_read(&roster);
-	for (size_t i = 0; i < roster.count; i++)
-		if (roster.list[i].uses_cuda)
-			known = ask_process(&roster.list[i].process, number, known, out);
-	mt_roster_free(&roster);
+	mt_process_list_read(&processes);
+	for (size_t i = 0; i < processes.count; i++)
+		if (processes.list[i].uses_cuda)
+			known = ask_process(&processes.list[i].process, number, known, out);
+	mt_process_list_free(&processes);
 	return known;
 }

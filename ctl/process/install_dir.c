@@ -38,7 +38,7 @@ static bool try_path(const char *folder, const char *below, const char *name, ch
 	return (size_t)snprintf(out, out_bytes, "%s", resolved) < out_bytes;
 }
 
-bool mt_installed_find(const char *name, const char *below, char *out, size_t out_bytes)
+bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes)
 {
 	char own[PATH_MAX], folder[PATH_MAX + 64];
 
@@ -54,7 +54,7 @@ bool mt_installed_find(const char *name, const char *below, char *out, size_t ou
 	return *MT_LIBDIR && try_path(MT_LIBDIR, below, name, out, out_bytes);
 }
 
-const char *mt_installed_places(void)
+const char *mt_install_dir_places(void)
 {
 	return *MT_LIBDIR ? "beside mtctl, in ../lib or in " MT_LIBDIR
 			  : "beside mtctl or in ../lib";

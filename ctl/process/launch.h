@@ -3,8 +3,8 @@
  * it ends. What stops and continues a job (Ctrl-Z) is left to the kernel, which does it to the
  * whole group. Signals are blocked here and waited for with a time, so that waiting for them is the
  * clock of whoever records. */
-#ifndef MT_CTL_LAUNCH_H
-#define MT_CTL_LAUNCH_H
+#ifndef MT_CTL_PROCESS_LAUNCH_H
+#define MT_CTL_PROCESS_LAUNCH_H
 
 #include <signal.h>
 #include <stdbool.h>

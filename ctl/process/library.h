@@ -1,8 +1,8 @@
 /* ctl/process/library.h -- the files called libmtshim.so: which version one is, and what became of
  * the one that a process runs. A library is replaced by rename, so that processes keep the old one;
  * one that is written in place changes under them. */
-#ifndef MT_CTL_LIBRARY_H
-#define MT_CTL_LIBRARY_H
+#ifndef MT_CTL_PROCESS_LIBRARY_H
+#define MT_CTL_PROCESS_LIBRARY_H
 
 #include "ctl/process/process.h"
 

@@ -2,8 +2,8 @@
  * all ancestors, version 2 and version 1, else the machine's. Used memory is what cannot be had
  * back at once: usage without inactive file pages in a cgroup, MemTotal - MemAvailable on the
  * machine. Reads files only. */
-#ifndef MT_CTL_LIMIT_H
-#define MT_CTL_LIMIT_H
+#ifndef MT_CTL_PROCESS_LIMIT_H
+#define MT_CTL_PROCESS_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -18,7 +18,7 @@ static json_t *ending(uint64_t end_ms)
 	return end_ms == UINT64_MAX ? json_null() : mt_json_u64(end_ms);
 }
 
-static json_t *part_json(const struct mt_snapshot_part *part)
+static json_t *part_json(const struct mt_pool_snapshot_part *part)
 {
 	json_t *object = json_object();
 
@@ -30,13 +30,13 @@ static json_t *part_json(const struct mt_snapshot_part *part)
 	return object;
 }
 
-static void set_states(json_t *object, const struct mt_snapshot_part *states)
+static void set_states(json_t *object, const struct mt_pool_snapshot_part *states)
 {
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
-		mt_json_set(object, mt_blocksfile_state(state), part_json(&states[state]));
+		mt_json_set(object, mt_blocks_file_state(state), part_json(&states[state]));
 }
 
-static json_t *small_part_json(const struct mt_snapshot_part *part)
+static json_t *small_part_json(const struct mt_pool_snapshot_part *part)
 {
 	json_t *object = json_object();
 
@@ -52,17 +52,17 @@ static json_t *unlisted_json(const struct mt_stats_device *row)
 {
 	json_t *object = json_object();
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	for (size_t i = 0; i < count; i++)
 		if (mt_text_ends_with(fields[i].name, "_live_bytes"))
 			mt_json_set_u64(object, fields[i].name,
-					mt_statsfile_value(row, &fields[i]));
+					mt_stats_file_value(row, &fields[i]));
 	return object;
 }
 
 struct devices {
-	const struct mt_snapshot *snapshot;
+	const struct mt_pool_snapshot *snapshot;
 	json_t *array;
 };
 
@@ -70,9 +70,9 @@ static void add_device(uint64_t device, const struct mt_stats_device *row, void 
 {
 	struct devices *devices = data;
 	json_t *object = json_object();
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 
-	mt_snapshot_sum(&devices->snapshot->blocks, device, &sums);
+	mt_pool_snapshot_sum(&devices->snapshot->blocks, device, &sums);
 	mt_json_set_u64(object, "device", device);
 	mt_json_set_text(object, "name", row ? row->name : "");
 	mt_json_set_text(object, "pci", row ? row->pci : "");
@@ -86,21 +86,22 @@ static void add_device(uint64_t device, const struct mt_stats_device *row, void 
 	mt_json_append(devices->array, object);
 }
 
-static json_t *devices_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view)
+static json_t *devices_json(const struct mt_pool_snapshot *snapshot,
+			    const struct mt_pool_snapshot_view *view)
 {
 	struct devices devices = {snapshot, json_array()};
 
-	mt_snapshot_each_device(snapshot, view->device, add_device, &devices);
+	mt_pool_snapshot_each_device(snapshot, view->device, add_device, &devices);
 	return devices.array;
 }
 
 /* ---- sums ---- */
 
-static json_t *sizes_json(const struct mt_snapshot_sums *sums)
+static json_t *sizes_json(const struct mt_pool_snapshot_sums *sums)
 {
 	json_t *array = json_array();
 
-	for (size_t size = 0; size < MT_SNAPSHOT_SIZES; size++) {
+	for (size_t size = 0; size < MT_POOL_SNAPSHOT_SIZES; size++) {
 		uint64_t count = 0;
 		json_t *object;
 
@@ -112,42 +113,42 @@ static json_t *sizes_json(const struct mt_snapshot_sums *sums)
 		mt_json_set_u64(object, "from_bytes", (uint64_t)1 << size);
 		mt_json_set_u64(object, "below_bytes", (uint64_t)2 << size);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
-			mt_json_set(object, mt_blocksfile_state(state),
+			mt_json_set(object, mt_blocks_file_state(state),
 				    small_part_json(&sums->sizes[size][state]));
 		mt_json_append(array, object);
 	}
 	return array;
 }
 
-static json_t *ages_json(const struct mt_snapshot_sums *sums)
+static json_t *ages_json(const struct mt_pool_snapshot_sums *sums)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < MT_SNAPSHOT_AGES; i++) {
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
 		json_t *object = small_part_json(&sums->idle_ages[i]);
 
-		mt_json_set_u64(object, "from_ms", i ? mt_snapshot_age_ms(i - 1) : 0);
-		mt_json_set(object, "below_ms", ending(mt_snapshot_age_ms(i)));
+		mt_json_set_u64(object, "from_ms", i ? mt_pool_snapshot_age_ms(i - 1) : 0);
+		mt_json_set(object, "below_ms", ending(mt_pool_snapshot_age_ms(i)));
 		mt_json_append(array, object);
 	}
 	return array;
 }
 
 /* Empty where nothing goes back by itself. */
-static json_t *decay_json(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
+static json_t *decay_json(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; decay_ms && i < MT_SNAPSHOT_AGES; i++) {
+	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++) {
 		json_t *object = small_part_json(&sums->decay[i]);
 
-		mt_json_set(object, "within_ms", ending(mt_snapshot_age_ms(i)));
+		mt_json_set(object, "within_ms", ending(mt_pool_snapshot_age_ms(i)));
 		mt_json_append(array, object);
 	}
 	return array;
 }
 
-static json_t *summary_json(const struct mt_snapshot_sums *sums, uint64_t decay_ms)
+static json_t *summary_json(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
 {
 	json_t *object = json_object();
 
@@ -168,18 +169,18 @@ static void write_block(FILE *to, const struct mt_blocks_entry *entry)
 		"{\"device\":%u,\"context\":%u,\"id\":\"0x%" PRIx64 "\",\"bytes\":%" PRIu64
 		",\"held_bytes\":%" PRIu64 ",\"state\":\"%s\",\"age_ms\":%" PRIu32 "}",
 		entry->device, entry->context, entry->base, entry->asked_bytes, entry->held_bytes,
-		mt_blocksfile_state(entry->state), entry->age_ms);
+		mt_blocks_file_state(entry->state), entry->age_ms);
 }
 
-static json_t *root_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view,
-			 size_t listed_count)
+static json_t *root_json(const struct mt_pool_snapshot *snapshot,
+			 const struct mt_pool_snapshot_view *view, size_t listed_count)
 {
 	const struct mt_blocks_head *head = &snapshot->blocks.head;
 	const struct mt_stats_head *stats = &snapshot->target.file.head;
 	json_t *root = json_object();
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 
-	mt_snapshot_sum(&snapshot->blocks, view->device, &sums);
+	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
 	mt_json_set_u64(root, "pid", (uint64_t)snapshot->target.process.pid);
 	mt_json_set_text(root, "comm", snapshot->target.process.comm);
 	mt_json_set(root, "rank", *stats->rank ? json_string(stats->rank) : json_null());
@@ -196,11 +197,11 @@ static json_t *root_json(const struct mt_snapshot *snapshot, const struct mt_sna
 	return root;
 }
 
-void mt_snapshot_write_json(const struct mt_snapshot *snapshot, const struct mt_snapshot_view *view,
-			    FILE *to)
+void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
+				 const struct mt_pool_snapshot_view *view, FILE *to)
 {
 	size_t count;
-	size_t *places = mt_snapshot_pick(&snapshot->blocks, view, false, &count);
+	size_t *places = mt_pool_snapshot_pick(&snapshot->blocks, view, false, &count);
 	json_t *root = root_json(snapshot, view, count);
 	char *text = mt_error_check_memory(json_dumps(root, JSON_COMPACT));
 

@@ -4,15 +4,15 @@
 
 #include "ctl/process/pool_snapshot.h"
 
-uint64_t mt_snapshot_age_ms(size_t index)
+uint64_t mt_pool_snapshot_age_ms(size_t index)
 {
-	static const uint64_t ends_ms[MT_SNAPSHOT_AGES] = {1000,   10000,   60000,
-							   600000, 3600000, UINT64_MAX};
+	static const uint64_t ends_ms[MT_POOL_SNAPSHOT_AGES] = {1000,   10000,   60000,
+								600000, 3600000, UINT64_MAX};
 
 	return ends_ms[index];
 }
 
-static void add(struct mt_snapshot_part *part, const struct mt_blocks_entry *entry)
+static void add(struct mt_pool_snapshot_part *part, const struct mt_blocks_entry *entry)
 {
 	part->count++;
 	part->bytes += entry->held_bytes;
@@ -29,22 +29,22 @@ static size_t size_of(uint64_t bytes)
 	return bytes ? (size_t)(63 - __builtin_clzll(bytes)) : 0;
 }
 
-static void add_idle(struct mt_snapshot_sums *sums, const struct mt_blocks_entry *entry,
+static void add_idle(struct mt_pool_snapshot_sums *sums, const struct mt_blocks_entry *entry,
 		     uint64_t decay_ms)
 {
 	uint64_t left_ms = decay_ms > entry->age_ms ? decay_ms - entry->age_ms : 0;
 	size_t age = 0;
 
-	while (entry->age_ms >= mt_snapshot_age_ms(age) && age < MT_SNAPSHOT_AGES - 1)
+	while (entry->age_ms >= mt_pool_snapshot_age_ms(age) && age < MT_POOL_SNAPSHOT_AGES - 1)
 		age++;
 	add(&sums->idle_ages[age], entry);
-	for (size_t i = 0; decay_ms && i < MT_SNAPSHOT_AGES; i++)
-		if (left_ms <= mt_snapshot_age_ms(i))
+	for (size_t i = 0; decay_ms && i < MT_POOL_SNAPSHOT_AGES; i++)
+		if (left_ms <= mt_pool_snapshot_age_ms(i))
 			add(&sums->decay[i], entry);
 }
 
-void mt_snapshot_sum(const struct mt_blocksfile *blocks, uint64_t device,
-		     struct mt_snapshot_sums *out)
+void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
+			  struct mt_pool_snapshot_sums *out)
 {
 	unsigned char contexts[UINT16_MAX + 1] = {0};
 
@@ -52,7 +52,7 @@ void mt_snapshot_sum(const struct mt_blocksfile *blocks, uint64_t device,
 	for (size_t i = 0; i < blocks->count; i++) {
 		const struct mt_blocks_entry *entry = &blocks->entries[i];
 
-		if (device != MT_SNAPSHOT_ALL && entry->device != device)
+		if (device != MT_POOL_SNAPSHOT_ALL && entry->device != device)
 			continue;
 		out->count++;
 		out->contexts_count += !contexts[entry->context];
@@ -72,10 +72,10 @@ static const struct mt_stats_device *row_of(const struct mt_stats_file *file, ui
 	return NULL;
 }
 
-void mt_snapshot_each_device(const struct mt_snapshot *snapshot, uint64_t device,
-			     void (*visit)(uint64_t device, const struct mt_stats_device *row,
-					   void *data),
-			     void *data)
+void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+				  void (*visit)(uint64_t device, const struct mt_stats_device *row,
+						void *data),
+				  void *data)
 {
 	bool has_blocks[MT_BLOCKS_DEVICES] = {false};
 
@@ -84,7 +84,8 @@ void mt_snapshot_each_device(const struct mt_snapshot *snapshot, uint64_t device
 	for (uint64_t number = 0; number < MT_BLOCKS_DEVICES; number++) {
 		const struct mt_stats_device *row = row_of(&snapshot->target.file, number);
 
-		if ((device == MT_SNAPSHOT_ALL || device == number) && (row || has_blocks[number]))
+		if ((device == MT_POOL_SNAPSHOT_ALL || device == number) &&
+		    (row || has_blocks[number]))
 			visit(number, row, data);
 	}
 }
@@ -111,15 +112,17 @@ static int by_place(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-size_t *mt_snapshot_pick(const struct mt_blocksfile *blocks, const struct mt_snapshot_view *view,
-			 bool largest_first, size_t *out_count)
+size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
+			      const struct mt_pool_snapshot_view *view, bool largest_first,
+			      size_t *out_count)
 {
 	struct candidate *list = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*list)));
 	size_t *places = mt_error_check_memory(calloc(blocks->count + 1, sizeof(*places)));
 	size_t count = 0;
 
 	for (size_t i = 0; i < blocks->count; i++)
-		if (view->device == MT_SNAPSHOT_ALL || blocks->entries[i].device == view->device)
+		if (view->device == MT_POOL_SNAPSHOT_ALL ||
+		    blocks->entries[i].device == view->device)
 			list[count++] = (struct candidate){blocks->entries[i].held_bytes, i};
 	if (largest_first || count > view->top)
 		qsort(list, count, sizeof(*list), by_size);

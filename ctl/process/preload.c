@@ -31,10 +31,10 @@ enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
 	if (named && *named && !resolve(named, out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
 					named);
-	if (!(named && *named) && !mt_installed_find(MT_SHIM_NAME, "", out, out_bytes))
+	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
 		return mt_error_because(why, MT_ERR_UNKNOWN,
 					"no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
-					mt_installed_places());
+					mt_install_dir_places());
 	if (strpbrk(out, SEPARATORS "$"))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"%.200s: the loader cannot preload a path with a blank, a "

@@ -1,15 +1,15 @@
 /* ctl/process/preload.h -- where the shim lies, and lists as LD_PRELOAD takes them. */
-#ifndef MT_CTL_PRELOAD_H
-#define MT_CTL_PRELOAD_H
+#ifndef MT_CTL_PROCESS_PRELOAD_H
+#define MT_CTL_PROCESS_PRELOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "ctl/output/error.h"
 
-/* Absolute path of libmtshim.so: MTSHIM_LIBRARY, else as mt_installed_find does. UNKNOWN: nowhere.
- * INVALID: a path that LD_PRELOAD cannot carry (the loader splits at blanks and colons, and expands
- * $). */
+/* Absolute path of libmtshim.so: MTSHIM_LIBRARY, else as mt_install_dir_find does. UNKNOWN:
+ * nowhere. INVALID: a path that LD_PRELOAD cannot carry (the loader splits at blanks and colons,
+ * and expands $). */
 enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why);
 
 /* The shim first, then what was there, any other copy of the shim left out. The caller frees. */

@@ -175,7 +175,7 @@ void mt_process_read_identity(struct mt_process *process)
 	free(status);
 }
 
-bool mt_process_may_look_into(const struct mt_process *process)
+bool mt_process_may_probe(const struct mt_process *process)
 {
 	static uid_t asker = (uid_t)-1; /* no system call for each of thousands */
 

@@ -2,8 +2,8 @@
  * /proc; nobody is ever signalled. A process is shimmed when its maps have an executable mapping of
  * libmtshim.so. What /proc says may be out of date by the time it is used: whoever waits for a
  * process asks mt_process_is_alive again. */
-#ifndef MT_CTL_PROCESS_H
-#define MT_CTL_PROCESS_H
+#ifndef MT_CTL_PROCESS_PROCESS_H
+#define MT_CTL_PROCESS_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,13 +45,13 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 
 /* Every process. Sorted by pid; the caller frees. Only those of the asking user (root: of anybody)
  * can be `shimmed`; the others are there for their place in the tree. */
-size_t mt_process_list(struct mt_process **out);
+size_t mt_process_read_all(struct mt_process **out);
 
 /* The same by /proc/PID/stat alone, which waits for nobody: a fifth of the work. `command` is comm,
  * nobody is `shimmed`, and own_pid and pidns are not known: that is told by
- * ctl/process/process_probe.h, for whom mt_process_may_look_into. */
+ * ctl/process/process_probe.h, for whom mt_process_may_probe. */
 size_t mt_process_scan(struct mt_process **out);
-bool mt_process_may_look_into(const struct mt_process *process);
+bool mt_process_may_probe(const struct mt_process *process);
 
 /* Whether the same process, not another one with its pid, still runs. A zombie does not. */
 bool mt_process_is_alive(const struct mt_process *process);

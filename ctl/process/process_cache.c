@@ -39,7 +39,7 @@ static const struct known *recall(const struct mt_process *process, size_t *curs
 }
 
 /* Fills in what is known, where that is enough. */
-static void use(struct mt_process_look *look, const struct known *known)
+static void use(struct mt_process_probe *look, const struct known *known)
 {
 	struct mt_process *process = look->process;
 
@@ -60,7 +60,7 @@ static void use(struct mt_process_look *look, const struct known *known)
 	memcpy(process->command, known->process.command, sizeof(process->command));
 }
 
-static void keep(const struct mt_process_look *look)
+static void keep(const struct mt_process_probe *look)
 {
 	struct known known = {*look->process, look->asked_ns, look->error, look->maps,
 			      look->command || look->process->shimmed};
@@ -75,7 +75,7 @@ static void keep(const struct mt_process_look *look)
 	now.list[now.count++] = known;
 }
 
-void mt_known_look(struct mt_process_look *looks, size_t count)
+void mt_process_cache_probe(struct mt_process_probe *looks, size_t count)
 {
 	uint64_t now_ns = mt_watchdog_now_ns();
 	size_t cursor = 0, room = before.room;
@@ -88,7 +88,7 @@ void mt_known_look(struct mt_process_look *looks, size_t count)
 		if (known)
 			use(&looks[i], known);
 	}
-	mt_process_look_all(looks, count);
+	mt_process_probe_all(looks, count);
 	now.count = 0;
 	for (size_t i = 0; i < count; i++)
 		keep(&looks[i]);

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-void mt_limit_given(const struct mt_process *process, const struct mt_stats_file *file, char *out,
-		    size_t out_bytes)
+void mt_process_limit_given(const struct mt_process *process, const struct mt_stats_file *file,
+			    char *out, size_t out_bytes)
 {
-	const char *directory = file ? mt_statsfile_setting(file, "cgroup") : NULL;
+	const char *directory = file ? mt_stats_file_setting(file, "cgroup") : NULL;
 	size_t length = directory ? strlen(directory) : 0;
 
 	if (length + 1 == sizeof(file->settings[0].value) &&
@@ -40,15 +40,15 @@ static bool directory_of(const char *source, char *out, size_t out_bytes)
 	return true;
 }
 
-bool mt_limit_directory(const struct mt_process *process, const struct mt_stats_file *file,
-			const struct mt_limit *limit, char *out, size_t out_bytes)
+bool mt_process_limit_directory(const struct mt_process *process, const struct mt_stats_file *file,
+				const struct mt_limit *limit, char *out, size_t out_bytes)
 {
 	uint64_t used;
 
 	if (limit && directory_of(limit->source, out, out_bytes) &&
 	    mt_limit_used_in("", out, &used))
 		return true;
-	mt_limit_given(process, file, out, out_bytes);
+	mt_process_limit_given(process, file, out, out_bytes);
 	if (*out && mt_limit_used_in("", out, &used))
 		return true;
 	return mt_limit_memory_directory("", process->pid, out, out_bytes);
@@ -70,7 +70,7 @@ static uint64_t used_now(const struct mt_process *process, const struct mt_stats
 				       mt_limit_used_in(root, directory, &used)
 			       ? used
 			       : limit->used_bytes;
-	return mt_limit_directory(process, file, NULL, directory, sizeof(directory)) &&
+	return mt_process_limit_directory(process, file, NULL, directory, sizeof(directory)) &&
 			       mt_limit_used_in("", directory, &used)
 		       ? used
 		       : limit->used_bytes;
@@ -95,8 +95,8 @@ static void take_published(const struct mt_process *process, const struct mt_sta
 	out->used_bytes = used_now(process, file, out);
 }
 
-enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_stats_file *file,
-			      struct mt_limit *out)
+enum mt_err mt_process_limit_find(const struct mt_process *process,
+				  const struct mt_stats_file *file, struct mt_limit *out)
 {
 	char given[PATH_MAX];
 
@@ -104,7 +104,7 @@ enum mt_err mt_limit_find_for(const struct mt_process *process, const struct mt_
 		take_published(process, file, out);
 		return MT_ERR_OK;
 	}
-	mt_limit_given(process, file, given, sizeof(given));
+	mt_process_limit_given(process, file, given, sizeof(given));
 	if (*given && mt_limit_find_given(process, given, out) == MT_ERR_OK)
 		return MT_ERR_OK;
 	return mt_limit_find("", process->pid, out);

@@ -5,8 +5,8 @@
  * less than 50 ms, of which half are the kernel's for /proc/PID/stat and cmdline (`make bench-ps`).
  * Read again within seconds it costs less: see process_cache.h. No process keeps it waiting: see
  * process_probe.h. One thread of the program may call. */
-#ifndef MT_CTL_ROSTER_H
-#define MT_CTL_ROSTER_H
+#ifndef MT_CTL_PROCESS_PROCESS_LIST_H
+#define MT_CTL_PROCESS_PROCESS_LIST_H
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
@@ -14,38 +14,38 @@
 
 /* UNRESPONSIVE: it keeps the reader of its maps waiting, or the processes of its user together do.
  * It may not even be shimmed. */
-enum mt_roster_state {
-	MT_ROSTER_ASLEEP,
-	MT_ROSTER_AWAKE,
-	MT_ROSTER_REFUSED,
-	MT_ROSTER_UNRESPONSIVE,
-	MT_ROSTER_STATES_COUNT
+enum mt_process_state {
+	MT_PROCESS_ASLEEP,
+	MT_PROCESS_AWAKE,
+	MT_PROCESS_REFUSED,
+	MT_PROCESS_UNRESPONSIVE,
+	MT_PROCESS_STATES_COUNT
 };
 
-struct mt_roster_sums {
+struct mt_process_list_sums {
 	uint64_t rss_bytes; /* pages that processes share are counted in each */
 	uint64_t live_bytes, idle_bytes, gpu_bytes;
 };
 
-struct mt_roster_entry {
+struct mt_process_list_entry {
 	struct mt_process process;
-	/* place of the nearest shimmed ancestor, MT_TREE_NONE for a root */
+	/* place of the nearest shimmed ancestor, MT_ANCESTRY_NONE for a root */
 	size_t parent;
 	size_t depth; /* 0 for a root */
-	enum mt_roster_state state;
-	struct mt_stats_head head; /* MT_ROSTER_AWAKE */
+	enum mt_process_state state;
+	struct mt_stats_head head; /* MT_PROCESS_AWAKE */
 	/* head.devices_count of them; NULL: none, or it has just ended */
 	struct mt_stats_device *devices;
-	/* MT_ROSTER_REFUSED: why its file is not believed, or its directory can hold none;
+	/* MT_PROCESS_REFUSED: why its file is not believed, or its directory can hold none;
 	 * UNRESPONSIVE */
 	struct mt_why why;
 	bool uses_cuda;
-	struct mt_roster_sums own;  /* 0 for what is not known */
-	struct mt_roster_sums tree; /* its own and that of all shimmed ones below it */
+	struct mt_process_list_sums own;  /* 0 for what is not known */
+	struct mt_process_list_sums tree; /* its own and that of all shimmed ones below it */
 };
 
-struct mt_roster {
-	struct mt_roster_entry *list; /* by pid */
+struct mt_process_list {
+	struct mt_process_list_entry *list; /* by pid */
 	size_t count;
 	/* places in `list` as a tree is printed: everybody right behind the parent */
 	size_t *order;
@@ -54,14 +54,14 @@ struct mt_roster {
 	struct mt_process *all;
 	size_t all_count;
 	bool uses_cuda, has_ranks; /* any of them */
-	struct mt_roster_sums total;
+	struct mt_process_list_sums total;
 };
 
 /* The caller frees. */
-void mt_roster_read(struct mt_roster *out);
-void mt_roster_free(struct mt_roster *roster);
+void mt_process_list_read(struct mt_process_list *out);
+void mt_process_list_free(struct mt_process_list *processes);
 
 /* "asleep", "awake", "refused", "unresponsive". */
-const char *mt_roster_state(enum mt_roster_state state);
+const char *mt_process_state_word(enum mt_process_state state);
 
 #endif

@@ -1,11 +1,11 @@
-/* ctl/process/process_list_json.c -- the roster as JSON: `mtctl ps --json`, and what `mtctl serve`
- * answers to /api/processes. */
+/* ctl/process/process_list_json.c -- the process list as JSON: `mtctl ps --json`, and what `mtctl
+ * serve` answers to /api/processes. */
 #include "ctl/output/json.h"
 #include "ctl/process/limit.h"
 #include "ctl/cmd/ps.h"
 #include "ctl/output/text.h"
 
-static void set_sums(json_t *object, const char *name, const struct mt_roster_sums *sums)
+static void set_sums(json_t *object, const char *name, const struct mt_process_list_sums *sums)
 {
 	json_t *member = json_object();
 
@@ -16,25 +16,26 @@ static void set_sums(json_t *object, const char *name, const struct mt_roster_su
 	mt_json_set(object, name, member);
 }
 
-static json_t *entry_json(const struct mt_roster *roster, const struct mt_roster_entry *entry)
+static json_t *entry_json(const struct mt_process_list *processes,
+			  const struct mt_process_list_entry *entry)
 {
 	const struct mt_process *process = &entry->process;
 	json_t *object = json_object();
-	bool awake = entry->state == MT_ROSTER_AWAKE;
+	bool awake = entry->state == MT_PROCESS_AWAKE;
 
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
-	if (entry->parent == MT_TREE_NONE)
+	if (entry->parent == MT_ANCESTRY_NONE)
 		mt_json_set(object, "parent", json_null());
 	else
 		mt_json_set_u64(object, "parent",
-				(uint64_t)roster->list[entry->parent].process.pid);
+				(uint64_t)processes->list[entry->parent].process.pid);
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
 	mt_json_set(object, "rank",
 		    *entry->head.rank ? json_string(entry->head.rank) : json_null());
-	mt_json_set_text(object, "state", mt_roster_state(entry->state));
+	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
 	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
 	mt_json_set(object, "heap_live_bytes",
 		    awake ? mt_json_u64(entry->own.live_bytes) : json_null());
@@ -66,14 +67,14 @@ static json_t *memory_json(void)
 	return object;
 }
 
-json_t *mt_ps_json(const struct mt_roster *roster)
+json_t *mt_process_list_json(const struct mt_process_list *processes)
 {
-	json_t *root = json_object(), *processes = json_array();
+	json_t *root = json_object(), *array = json_array();
 
-	for (size_t i = 0; i < roster->count; i++)
-		mt_json_append(processes, entry_json(roster, &roster->list[i]));
-	mt_json_set(root, "processes", processes);
-	set_sums(root, "total", &roster->total);
+	for (size_t i = 0; i < processes->count; i++)
+		mt_json_append(array, entry_json(processes, &processes->list[i]));
+	mt_json_set(root, "processes", array);
+	set_sums(root, "total", &processes->total);
 	mt_json_set(root, "memory", memory_json());
 	return root;
 }

@@ -67,7 +67,7 @@ void mt_process_budget_spend(uid_t uid, uint64_t ns)
 /* ---- the child ---- */
 
 struct batch {
-	struct mt_process_look *looks;
+	struct mt_process_probe *looks;
 	size_t first, end;
 };
 
@@ -78,7 +78,7 @@ struct result {
 	int failed;
 	uint64_t cost_ns;
 	struct mt_process process;
-	enum mt_owndir_answer environment;
+	enum mt_env_dir_answer environment;
 	size_t directory_bytes;
 };
 
@@ -116,7 +116,7 @@ static void read_maps(struct result *result)
 					: MT_ERR_FOREIGN;
 		return;
 	}
-	process->shimmed = mt_shimmed_in_maps(fd, &deleted);
+	process->shimmed = mt_shim_detect(fd, &deleted);
 	process->library_deleted = process->shimmed && deleted;
 	close(fd);
 	if (process->shimmed)
@@ -131,18 +131,18 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)result->process.pid);
 	list = mt_text_read_first(path, MT_PROCESS_MEMORY_MOST, &length);
-	result->environment = length ? MT_OWNDIR_NONE : MT_OWNDIR_UNREAD;
+	result->environment = length ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD;
 	if (list && mt_process_find_variable(list, length, "MT_DIR", out, out_bytes)) {
-		result->environment = MT_OWNDIR_NAMED;
+		result->environment = MT_ENV_DIR_NAMED;
 		result->directory_bytes = strlen(out) + 1;
 	}
 	free(list);
 }
 
-static void look(const struct mt_process_look *wanted, size_t item, int to)
+static void look(const struct mt_process_probe *wanted, size_t item, int to)
 {
 	struct result result = {
-		.item = item, .process = *wanted->process, .environment = MT_OWNDIR_UNASKED};
+		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_UNASKED};
 	uint64_t from_ns = mt_watchdog_now_ns();
 	char directory[PATH_MAX];
 
@@ -150,7 +150,7 @@ static void look(const struct mt_process_look *wanted, size_t item, int to)
 		read_maps(&result);
 	if (wanted->command || result.process.shimmed)
 		read_command(&result.process);
-	if (wanted->maps && result.process.shimmed && !mt_owndir_is_fresh(&result.process))
+	if (wanted->maps && result.process.shimmed && !mt_env_dir_is_fresh(&result.process))
 		read_directory(&result, directory, sizeof(directory));
 	result.cost_ns = mt_watchdog_now_ns() - from_ns;
 	mt_process_budget_spend(result.process.uid, result.cost_ns);
@@ -160,7 +160,7 @@ static void look(const struct mt_process_look *wanted, size_t item, int to)
 
 /* The child has the budget as it was, and so knows as soon as its parent will whose share is spent.
  */
-static bool is_wanted(const struct mt_process_look *one)
+static bool is_wanted(const struct mt_process_probe *one)
 {
 	return !one->done && mt_process_budget_is_left(one->process->uid);
 }
@@ -176,15 +176,15 @@ static void look_at_batch(const void *argument, int to)
 
 /* ---- the parent ---- */
 
-static void take(struct mt_process_look *one, const struct result *result, const char *directory)
+static void take(struct mt_process_probe *one, const struct result *result, const char *directory)
 {
 	mt_process_budget_spend(one->process->uid, result->cost_ns);
 	*one->process = result->process;
 	one->error = result->error;
 	one->failed = result->failed;
 	one->done = true;
-	if (result->environment != MT_OWNDIR_UNASKED)
-		mt_owndir_remember(one->process, result->environment, directory);
+	if (result->environment != MT_ENV_DIR_UNASKED)
+		mt_env_dir_remember(one->process, result->environment, directory);
 }
 
 static uint64_t take_all(const struct batch *batch, const char *text, size_t length)
@@ -229,7 +229,7 @@ static size_t run_child(const struct batch *batch)
 	return at + 1;
 }
 
-void mt_process_look_all(struct mt_process_look *looks, size_t count)
+void mt_process_probe_all(struct mt_process_probe *looks, size_t count)
 {
 	struct batch batch = {.looks = looks};
 
@@ -255,11 +255,11 @@ void mt_process_look_all(struct mt_process_look *looks, size_t count)
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why)
 {
 	struct mt_process process = {.pid = pid};
-	struct mt_process_look one = {.process = &process, .maps = true, .command = true};
+	struct mt_process_probe one = {.process = &process, .maps = true, .command = true};
 
 	if (!mt_process_read_status(&process) || !mt_process_read_stat(&process))
 		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
-	mt_process_look_all(&one, 1);
+	mt_process_probe_all(&one, 1);
 	if (one.error == MT_ERR_TIMEOUT)
 		return mt_error_because(
 			why, MT_ERR_TIMEOUT,
@@ -290,16 +290,16 @@ enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt
 	return MT_ERR_OK;
 }
 
-size_t mt_process_list(struct mt_process **out)
+size_t mt_process_read_all(struct mt_process **out)
 {
 	size_t count = mt_process_scan(out), looks_count = 0;
-	struct mt_process_look *looks = mt_error_check_memory(calloc(count + 1, sizeof(*looks)));
+	struct mt_process_probe *looks = mt_error_check_memory(calloc(count + 1, sizeof(*looks)));
 
 	for (size_t i = 0; i < count; i++)
-		if (mt_process_may_look_into(&(*out)[i]))
-			looks[looks_count++] = (struct mt_process_look){
+		if (mt_process_may_probe(&(*out)[i]))
+			looks[looks_count++] = (struct mt_process_probe){
 				.process = &(*out)[i], .maps = true, .command = true};
-	mt_process_look_all(looks, looks_count);
+	mt_process_probe_all(looks, looks_count);
 	free(looks);
 	return count;
 }

@@ -1,12 +1,12 @@
 /* ctl/process/process_probe.h -- what only the memory of a process tells: its mappings, its command
  * line, the MT_DIR of its environment. Many processes are looked at by one child process
  * (ctl/process/watchdog.h), so that none keeps mtctl waiting. */
-#ifndef MT_CTL_PROCESS_LOOK_H
-#define MT_CTL_PROCESS_LOOK_H
+#ifndef MT_CTL_PROCESS_PROCESS_PROBE_H
+#define MT_CTL_PROCESS_PROCESS_PROBE_H
 
 #include "ctl/process/process.h"
 
-struct mt_process_look {
+struct mt_process_probe {
 	struct mt_process *process; /* of mt_process_scan; may be looked into */
 	/* wanted: whether it is shimmed, and, if it is, its command line and MT_DIR (for
 	 * ctl/process/env_dir.h) */
@@ -23,7 +23,7 @@ struct mt_process_look {
  * is TIMEOUT; so is, without being asked, each of a user whose processes have cost more than 1 s in
  * this call (0.5 ms a process are free), and everybody once 5 s are spent on such waits. TIMEOUT
  * leaves *process as it is: comm is its command. */
-void mt_process_look_all(struct mt_process_look *looks, size_t count);
+void mt_process_probe_all(struct mt_process_probe *looks, size_t count);
 
 /* The share of one user in a look, also spent by the readers of process.h. false: there is none
  * left. */

@@ -12,17 +12,17 @@
 /* copied by a child: less is not worth a look at pages */
 #define COMPARE_BYTES ((uint64_t)4 << 20)
 
-/* What is known while the family is put together. */
+/* What is known while the tree is put together. */
 struct reading {
 	const struct mt_process *all;
 	size_t all_count;
 	pid_t root;
-	struct mt_family *family;
+	struct mt_process_tree *tree;
 	bool *taken; /* for each of `all` */
 	unsigned pauses_count;
 };
 
-const char *mt_family_state(enum mt_member_state state)
+const char *mt_member_state_word(enum mt_member_state state)
 {
 	static const char *const words[MT_MEMBER_STATES_COUNT] = {"plain", "asleep", "awake",
 								  "refused"};
@@ -69,7 +69,7 @@ static void read_head(struct reading *reading, struct mt_member *member, bool te
 	member->heap_live_bytes = head.snapshot.heap_live_bytes;
 	member->heap_idle_bytes = head.snapshot.heap_idle_bytes;
 	member->gpu_bytes = head.snapshot.gpu_reserved_bytes + head.snapshot.gpu_other_bytes;
-	member->uses_cuda = mt_statsfile_uses_cuda(&head);
+	member->uses_cuda = mt_stats_file_uses_cuda(&head);
 }
 
 /* What smaps takes for copied is that only as far as the pages are alike. */
@@ -79,21 +79,21 @@ static void compare(struct mt_member *member, const struct mt_member *parent)
 
 	mt_smaps_compare(&member->smaps, &parent->smaps, &member->fork);
 	if (member->fork.copied_bytes >= COMPARE_BYTES &&
-	    mt_copies_share(member->process.pid, &member->smaps, parent->process.pid,
-			    &parent->smaps, &share))
+	    mt_cow_sharing_share(member->process.pid, &member->smaps, parent->process.pid,
+				 &parent->smaps, &share))
 		member->fork.copied_bytes = (uint64_t)((double)member->fork.copied_bytes * share);
 }
 
 static void read_member(struct reading *reading, struct mt_member *member)
 {
-	struct mt_family *family = reading->family;
+	struct mt_process_tree *tree = reading->tree;
 	const struct mt_member *parent =
-		member->parent == MT_TREE_NONE ? NULL : &family->list[member->parent];
+		member->parent == MT_ANCESTRY_NONE ? NULL : &tree->list[member->parent];
 	struct mt_why why;
 	enum mt_err error;
 
-	read_head(reading, member, family->detail == MT_FAMILY_MAPPINGS);
-	if (family->detail == MT_FAMILY_MAPPINGS)
+	read_head(reading, member, tree->detail == MT_PROCESS_TREE_MAPPINGS);
+	if (tree->detail == MT_PROCESS_TREE_MAPPINGS)
 		error = mt_smaps_read(&member->process, &member->smaps, &why);
 	else
 		error = mt_smaps_read_total(&member->process, &member->smaps.total, &why);
@@ -102,20 +102,20 @@ static void read_member(struct reading *reading, struct mt_member *member)
 		compare(member, parent);
 }
 
-/* One that is to be taken, and where its parent is in the family. */
+/* One that is to be taken, and where its parent is in the tree. */
 struct waiting {
 	size_t place, parent;
 };
 
 static void add(struct reading *reading, const struct waiting *waiting)
 {
-	struct mt_family *family = reading->family;
-	struct mt_member *member = &family->list[family->count++];
+	struct mt_process_tree *tree = reading->tree;
+	struct mt_member *member = &tree->list[tree->count++];
 
 	member->process = reading->all[waiting->place];
 	member->parent = waiting->parent;
 	member->depth =
-		waiting->parent == MT_TREE_NONE ? 0 : family->list[waiting->parent].depth + 1;
+		waiting->parent == MT_ANCESTRY_NONE ? 0 : tree->list[waiting->parent].depth + 1;
 	read_member(reading, member);
 }
 
@@ -128,10 +128,10 @@ static void take(struct reading *reading, size_t root)
 		mt_error_check_memory(calloc(reading->all_count + 1, sizeof(*stack)));
 	size_t count = 0;
 
-	stack[count++] = (struct waiting){root, MT_TREE_NONE};
+	stack[count++] = (struct waiting){root, MT_ANCESTRY_NONE};
 	while (count) {
 		const struct waiting next = stack[--count];
-		size_t own = reading->family->count;
+		size_t own = reading->tree->count;
 
 		if (reading->taken[next.place])
 			continue;
@@ -145,11 +145,11 @@ static void take(struct reading *reading, size_t root)
 	free(stack);
 }
 
-void mt_family_member_sums(const struct mt_member *member, struct mt_family_sums *out)
+void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out)
 {
 	const struct mt_smaps_figures *figures = &member->smaps.total;
 
-	*out = (struct mt_family_sums){
+	*out = (struct mt_process_tree_sums){
 		.rss_bytes = figures->rss_bytes,
 		.pss_bytes = figures->pss_bytes,
 		.swap_bytes = figures->swap_pss_bytes,
@@ -166,12 +166,12 @@ void mt_family_member_sums(const struct mt_member *member, struct mt_family_sums
 		out->rss_bytes = member->process.rss_bytes;
 }
 
-static void add_member(struct mt_family *family, const struct mt_member *member)
+static void add_member(struct mt_process_tree *tree, const struct mt_member *member)
 {
-	struct mt_family_sums own;
-	struct mt_family_sums *sums = &family->sums;
+	struct mt_process_tree_sums own;
+	struct mt_process_tree_sums *sums = &tree->sums;
 
-	mt_family_member_sums(member, &own);
+	mt_process_tree_member_sums(member, &own);
 	sums->rss_bytes += own.rss_bytes;
 	sums->pss_bytes += own.pss_bytes;
 	sums->swap_bytes += own.swap_bytes;
@@ -183,10 +183,10 @@ static void add_member(struct mt_family *family, const struct mt_member *member)
 	sums->heap_live_bytes += own.heap_live_bytes;
 	sums->heap_idle_bytes += own.heap_idle_bytes;
 	sums->gpu_bytes += own.gpu_bytes;
-	family->unknown_count += !member->memory_known;
-	family->awake_count += member->state == MT_MEMBER_AWAKE;
-	family->forks_count += member->fork.is_fork;
-	family->uses_cuda |= member->uses_cuda;
+	tree->unknown_count += !member->memory_known;
+	tree->awake_count += member->state == MT_MEMBER_AWAKE;
+	tree->forks_count += member->fork.is_fork;
+	tree->uses_cuda |= member->uses_cuda;
 }
 
 /* With no root every shimmed process that no other shimmed one stands above is one. */
@@ -195,40 +195,41 @@ static bool is_root(const struct reading *reading, size_t place)
 	if (reading->root)
 		return reading->all[place].pid == reading->root;
 	return reading->all[place].shimmed &&
-	       mt_tree_shimmed_parent(reading->all, reading->all_count, place) == MT_TREE_NONE;
+	       mt_ancestry_shimmed_parent(reading->all, reading->all_count, place) ==
+		       MT_ANCESTRY_NONE;
 }
 
-enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_family *out,
-			   struct mt_why *why)
+enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
+				 struct mt_process_tree *out, struct mt_why *why)
 {
 	struct mt_process *all;
-	struct mt_family family = {.detail = detail};
-	struct reading reading = {.root = root, .family = &family};
+	struct mt_process_tree tree = {.detail = detail};
+	struct reading reading = {.root = root, .tree = &tree};
 
-	reading.all_count = mt_process_list(&all);
+	reading.all_count = mt_process_read_all(&all);
 	reading.all = all;
 	reading.taken =
 		mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*reading.taken)));
-	family.list = mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*family.list)));
+	tree.list = mt_error_check_memory(calloc(reading.all_count + 1, sizeof(*tree.list)));
 	for (size_t i = 0; i < reading.all_count; i++)
 		if (is_root(&reading, i))
 			take(&reading, i);
-	for (size_t i = 0; i < family.count; i++)
-		add_member(&family, &family.list[i]);
+	for (size_t i = 0; i < tree.count; i++)
+		add_member(&tree, &tree.list[i]);
 	free(reading.taken);
 	free(all);
-	if (root && !family.count) {
-		mt_family_free(&family);
+	if (root && !tree.count) {
+		mt_process_tree_free(&tree);
 		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)root);
 	}
-	*out = family;
+	*out = tree;
 	return MT_ERR_OK;
 }
 
-void mt_family_free(struct mt_family *family)
+void mt_process_tree_free(struct mt_process_tree *tree)
 {
-	for (size_t i = 0; i < family->count; i++)
-		mt_smaps_free(&family->list[i].smaps);
-	free(family->list);
-	memset(family, 0, sizeof(*family));
+	for (size_t i = 0; i < tree->count; i++)
+		mt_smaps_free(&tree->list[i].smaps);
+	free(tree->list);
+	memset(tree, 0, sizeof(*tree));
 }

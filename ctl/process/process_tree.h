@@ -1,9 +1,9 @@
 /* ctl/process/process_tree.h -- a process and all that descend from it, by fork, exec or spawn,
  * with the shim or without, and what they hold together. What cannot be told of a member (another
- * user's, ended meanwhile) is left out of the sums and counted as unknown: a family is a look at
+ * user's, ended meanwhile) is left out of the sums and counted as unknown: a tree is a look at
  * processes that go on living, and no two of its figures are of the same moment. */
-#ifndef MT_CTL_FAMILY_H
-#define MT_CTL_FAMILY_H
+#ifndef MT_CTL_PROCESS_PROCESS_TREE_H
+#define MT_CTL_PROCESS_PROCESS_TREE_H
 
 #include "ctl/process/process.h"
 #include "ctl/process/smaps.h"
@@ -22,7 +22,7 @@ enum mt_member_state {
 
 struct mt_member {
 	struct mt_process process;
-	size_t parent;  /* its place in the family, MT_TREE_NONE for a root */
+	size_t parent;  /* its place in the tree, MT_ANCESTRY_NONE for a root */
 	unsigned depth; /* 0 for a root */
 	enum mt_member_state state;
 	bool memory_known;
@@ -36,7 +36,7 @@ struct mt_member {
 	bool uses_cuda;
 };
 
-struct mt_family_sums {
+struct mt_process_tree_sums {
 	uint64_t rss_bytes; /* a page that n members map is in it n times */
 	/* the honest sum; pages shared with strangers count in part */
 	uint64_t pss_bytes;
@@ -51,10 +51,10 @@ struct mt_family_sums {
 	uint64_t heap_live_bytes, heap_idle_bytes, gpu_bytes;
 };
 
-enum mt_family_detail { MT_FAMILY_TOTALS, MT_FAMILY_MAPPINGS };
+enum mt_process_tree_detail { MT_PROCESS_TREE_TOTALS, MT_PROCESS_TREE_MAPPINGS };
 
-struct mt_family {
-	enum mt_family_detail detail; /* nothing is known of copies without the mappings */
+struct mt_process_tree {
+	enum mt_process_tree_detail detail; /* nothing is known of copies without the mappings */
 	/* every parent before its children, who follow it at once */
 	struct mt_member *list;
 	size_t count;
@@ -63,20 +63,20 @@ struct mt_family {
 	/* members that share an address space with their parent, copy-on-write */
 	size_t forks_count;
 	bool uses_cuda;
-	struct mt_family_sums sums;
+	struct mt_process_tree_sums sums;
 };
 
 /* root: the process above all, shimmed or not; 0: every shimmed process of one's own and all that
- * descend from those. UNKNOWN: no such process; with root 0 an empty family is no error. Says on
+ * descend from those. UNKNOWN: no such process; with root 0 an empty tree is no error. Says on
  * stderr whose stats file is refused. The caller frees. */
-enum mt_err mt_family_read(pid_t root, enum mt_family_detail detail, struct mt_family *out,
-			   struct mt_why *why);
-void mt_family_free(struct mt_family *family);
+enum mt_err mt_process_tree_read(pid_t root, enum mt_process_tree_detail detail,
+				 struct mt_process_tree *out, struct mt_why *why);
+void mt_process_tree_free(struct mt_process_tree *tree);
 
 /* One member's own figures in the shape of the sums; 0 for what is not known of it. */
-void mt_family_member_sums(const struct mt_member *member, struct mt_family_sums *out);
+void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out);
 
 /* "plain", "asleep", "awake", "refused". */
-const char *mt_family_state(enum mt_member_state state);
+const char *mt_member_state_word(enum mt_member_state state);
 
 #endif

@@ -4,8 +4,8 @@
  * Only headers are read, of resident pages of private anonymous mappings: nothing is written, made
  * resident or stopped, and what changes meanwhile makes the sum a little wrong, no more. Source:
  * CPython, Objects/obmalloc.c, struct pool_header; the same from 3.3 to 3.13. */
-#ifndef MT_CTL_PYMALLOC_H
-#define MT_CTL_PYMALLOC_H
+#ifndef MT_CTL_PROCESS_PYMALLOC_H
+#define MT_CTL_PROCESS_PYMALLOC_H
 
 #include "ctl/process/process.h"
 

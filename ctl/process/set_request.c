@@ -18,7 +18,7 @@ static enum mt_err refuse_name(const char *name, struct mt_why *why)
 				"no setting '%.40s'; `mtctl options` lists them", name);
 }
 
-enum mt_err mt_assignment_parse(const char *text, struct mt_request *out, struct mt_why *why)
+enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struct mt_why *why)
 {
 	const char *value = strchr(text, '=');
 	const struct mt_setting *setting;
@@ -53,13 +53,13 @@ static bool is_prof(const struct mt_request *request)
 	return strcmp(request->name, "prof") == 0;
 }
 
-const char *mt_assignment_why_not(const struct mt_request *request,
-				  const struct mt_stats_head *head)
+const char *mt_set_request_why_not(const struct mt_request *request,
+				   const struct mt_stats_head *head)
 {
 	return is_prof(request) ? mt_sites_why_not(head) : NULL;
 }
 
-void mt_assignment_explain(const struct mt_request *request, struct mt_why *why)
+void mt_set_request_explain(const struct mt_request *request, struct mt_why *why)
 {
 	if (strcmp(why->text, mt_error_text(MT_ERR_UNKNOWN)) == 0)
 		mt_error_because(
@@ -71,9 +71,9 @@ void mt_assignment_explain(const struct mt_request *request, struct mt_why *why)
 				 "process_vm_readv");
 }
 
-const char *mt_assignment_value(const struct mt_request *request, const struct mt_stats_file *file)
+const char *mt_set_request_value(const struct mt_request *request, const struct mt_stats_file *file)
 {
-	const char *value = mt_statsfile_setting(file, request->name);
+	const char *value = mt_stats_file_setting(file, request->name);
 
 	return value ? value : "?";
 }

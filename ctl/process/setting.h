@@ -1,8 +1,8 @@
 /* ctl/process/setting.h -- the table of settings (core/options.def) at run time, and a light check
  * of values, so that a typing error is told before a program starts. The shim's own parser has the
  * last word. */
-#ifndef MT_CTL_SETTING_H
-#define MT_CTL_SETTING_H
+#ifndef MT_CTL_PROCESS_SETTING_H
+#define MT_CTL_PROCESS_SETTING_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -98,7 +98,7 @@ static bool query_has_shim(int fd, bool *out, bool *out_deleted)
 	return !failed || failed == ENOENT;
 }
 
-bool mt_shimmed_in_maps(int fd, bool *out_deleted)
+bool mt_shim_detect(int fd, bool *out_deleted)
 {
 	bool shimmed = false;
 

@@ -1,6 +1,6 @@
 /* ctl/process/shim_detect.h -- whether a process has an executable mapping of libmtshim.so. */
-#ifndef MT_CTL_SHIMMED_H
-#define MT_CTL_SHIMMED_H
+#ifndef MT_CTL_PROCESS_SHIM_DETECT_H
+#define MT_CTL_PROCESS_SHIM_DETECT_H
 
 #include <stdbool.h>
 
@@ -8,6 +8,6 @@
  * first 20,000 executable mappings of files, or where the kernel cannot be asked for those (before
  * Linux 6.11) at the first 16 MB of the text: a process may have a million, each with a path of 31
  * kB. Waits for the mmap_lock of the process. */
-bool mt_shimmed_in_maps(int fd, bool *out_deleted);
+bool mt_shim_detect(int fd, bool *out_deleted);
 
 #endif

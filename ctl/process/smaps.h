@@ -4,8 +4,8 @@
  * reading: it is for mtctl and never for the shim. Figures are bytes. PSS charges a page that n
  * processes map with 1/n to each: the one figure that may be added up over processes. Source:
  * proc_pid_smaps(5). */
-#ifndef MT_CTL_SMAPS_H
-#define MT_CTL_SMAPS_H
+#ifndef MT_CTL_PROCESS_SMAPS_H
+#define MT_CTL_PROCESS_SMAPS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -95,7 +95,7 @@ void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
 /* The kind of a mapping that has this name in maps. */
 enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared);
 
-/* ---- copy-on-write: what a forked child still shares with its family, and what it holds of its
+/* ---- copy-on-write: what a forked child still shares with its tree, and what it holds of its
  * own ---- */
 
 struct mt_smaps_fork {

@@ -38,7 +38,7 @@ static void named_path(char *out, size_t out_bytes)
 	snprintf(out, out_bytes, "%s", named ? named : "");
 }
 
-void mt_statsdir_path(char *out, size_t out_bytes)
+void mt_stats_dir_path(char *out, size_t out_bytes)
 {
 	named_path(out, out_bytes);
 	if (!*out)
@@ -137,10 +137,10 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 }
 
 static const char *const kinds[] = {
-	[MT_STATSDIR_STATS] = "stats",
-	[MT_STATSDIR_CONTROL] = "bell",
-	[MT_STATSDIR_HEAP] = "heap",
-	[MT_STATSDIR_BLOCKS] = "blocks",
+	[MT_STATS_DIR_STATS] = "stats",
+	[MT_STATS_DIR_CONTROL] = "bell",
+	[MT_STATS_DIR_HEAP] = "heap",
+	[MT_STATS_DIR_BLOCKS] = "blocks",
 };
 
 /* Whoever the process is, its files are the directory's owner's: a root process's, which another
@@ -160,7 +160,7 @@ static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
 
 /* In a directory that has been checked. */
 static enum mt_err open_at(const struct mt_process *process, int directory,
-			   enum mt_statsdir_file which, int *out_fd, struct mt_why *why)
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
 {
 	char name[96];
 	int file = -1;
@@ -168,13 +168,13 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 
 	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid,
 		 process->start_ticks, process->pidns, kinds[which]);
-	error = open_file(directory, name, which == MT_STATSDIR_CONTROL ? O_RDWR : O_RDONLY, &file,
+	error = open_file(directory, name, which == MT_STATS_DIR_CONTROL ? O_RDWR : O_RDONLY, &file,
 			  why);
 	if (!error)
 		error = check_owner(file, S_IFREG, process, why);
 	if (!error)
 		error = check_same_owner(directory, file, why);
-	if (!error && which == MT_STATSDIR_BLOCKS)
+	if (!error && which == MT_STATS_DIR_BLOCKS)
 		unlinkat(directory, name, 0);
 	if (error && file >= 0)
 		close(file);
@@ -184,7 +184,7 @@ static enum mt_err open_at(const struct mt_process *process, int directory,
 }
 
 static enum mt_err open_in(const struct mt_process *process, const char *path,
-			   enum mt_statsdir_file which, int *out_fd, struct mt_why *why)
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
 {
 	int directory = open_directory(process, path);
 	enum mt_err error;
@@ -214,7 +214,7 @@ static void cut_to_parent(char *path, size_t path_bytes)
 		snprintf(path, path_bytes, ".");
 }
 
-bool mt_statsdir_is_in_memory(const char *path)
+bool mt_stats_dir_is_in_memory(const char *path)
 {
 	char parent[PATH_MAX];
 	struct statfs where;
@@ -240,7 +240,7 @@ static const char *why_unusable(const struct mt_process *process, const char *pa
 		parent = open_directory(process, above);
 	}
 	if (directory >= 0 || parent >= 0 || errno == ENOENT)
-		reason = mt_unusable_dir_reason(directory, parent, process->uid);
+		reason = mt_stats_dir_check(directory, parent, process->uid);
 	if (directory >= 0)
 		close(directory);
 	if (parent >= 0)
@@ -296,11 +296,11 @@ static void spend_since(const struct mt_process *process, uint64_t from_ns)
 
 	mt_process_budget_spend(process->uid, cost_ns);
 	if (cost_ns > PATH_NS && process->uid != geteuid())
-		mt_owndir_remember(process, MT_OWNDIR_COSTLY, NULL);
+		mt_env_dir_remember(process, MT_ENV_DIR_COSTLY, NULL);
 }
 
 static enum mt_err open_in_own(const struct mt_process *process, const char *path,
-			       enum mt_statsdir_file which, int *out_fd, struct mt_why *why)
+			       enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
 {
 	uint64_t from_ns = own_cpu_ns();
 	enum mt_err error = open_in(process, path, which, out_fd, why);
@@ -329,22 +329,22 @@ static enum mt_err say_no_files(const struct mt_process *process, const char *ow
 				own ? "MT_DIR=" : "", own ? own : path, reason);
 }
 
-enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_file which,
-			     int *out_fd, struct mt_why *why)
+enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
+			      int *out_fd, struct mt_why *why)
 {
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
-	enum mt_owndir_answer answer;
+	enum mt_env_dir_answer answer;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user",
 					(int)process->pid);
-	answer = mt_owndir_find(process, own, sizeof(own));
-	if (answer == MT_OWNDIR_COSTLY ||
-	    (answer == MT_OWNDIR_NAMED && !mt_process_budget_is_left(process->uid)))
+	answer = mt_env_dir_find(process, own, sizeof(own));
+	if (answer == MT_ENV_DIR_COSTLY ||
+	    (answer == MT_ENV_DIR_NAMED && !mt_process_budget_is_left(process->uid)))
 		return mt_error_because(why, MT_ERR_FOREIGN,
 					"refused: the path of its MT_DIR takes long to follow");
-	if (answer == MT_OWNDIR_NAMED)
+	if (answer == MT_ENV_DIR_NAMED)
 		error = open_in_own(process, own, which, out_fd, why);
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return error;
@@ -357,14 +357,14 @@ enum mt_err mt_statsdir_open(const struct mt_process *process, enum mt_statsdir_
 	     i++)
 		if (paths[i][0])
 			error = open_in(process, paths[i], which, out_fd, why);
-	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATSDIR_HEAP ||
-	    which == MT_STATSDIR_BLOCKS)
+	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
+	    which == MT_STATS_DIR_BLOCKS)
 		return error;
-	return say_no_files(process, answer == MT_OWNDIR_NAMED ? own : NULL, why);
+	return say_no_files(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
 }
 
-/* The same two directories serve nearly all processes: kept open between mt_statsdir_open_near and
- * mt_statsdir_forget. */
+/* The same two directories serve nearly all processes: kept open between mt_stats_dir_open_near and
+ * mt_stats_dir_forget. */
 static struct near {
 	int fd;    /* plus one; 0: none */
 	uid_t uid; /* of the processes for whom it was checked */
@@ -400,7 +400,8 @@ static enum mt_err open_near(struct near *place, const char *path, const struct 
 	return MT_ERR_OK;
 }
 
-enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd, struct mt_why *why)
+enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
+				   struct mt_why *why)
 {
 	char paths[2][PATH_MAX];
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
@@ -410,14 +411,14 @@ enum mt_err mt_statsdir_open_near(const struct mt_process *process, int *out_fd,
 	for (size_t i = 0; i < 2 && error; i++) {
 		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
 			continue;
-		error = open_at(process, near[i].fd - 1, MT_STATSDIR_STATS, out_fd, why);
+		error = open_at(process, near[i].fd - 1, MT_STATS_DIR_STATS, out_fd, why);
 		if (error && error != MT_ERR_NOT_AVAILABLE)
 			break;
 	}
 	return error;
 }
 
-void mt_statsdir_forget(void)
+void mt_stats_dir_forget(void)
 {
 	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
 		drop_near(&near[i]);
@@ -489,12 +490,12 @@ static bool is_gone(const struct mt_process *process)
 /* Of the list no more is asked than who lives: whoever is not in it may have come since. */
 static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
 {
-	size_t place = mt_tree_find(list, count, owner->pid);
+	size_t place = mt_ancestry_find(list, count, owner->pid);
 
-	return place != MT_TREE_NONE && list[place].start_ticks == owner->start_ticks;
+	return place != MT_ANCESTRY_NONE && list[place].start_ticks == owner->start_ticks;
 }
 
-void mt_statsdir_sweep(const struct mt_process *list, size_t count)
+void mt_stats_dir_sweep(const struct mt_process *list, size_t count)
 {
 	const struct mt_process self = {.uid = geteuid()};
 	uint64_t own_pidns = mt_process_own_pidns();
@@ -505,7 +506,7 @@ void mt_statsdir_sweep(const struct mt_process *list, size_t count)
 	DIR *directory;
 	int fd;
 
-	mt_statsdir_path(path, sizeof(path));
+	mt_stats_dir_path(path, sizeof(path));
 	fd = own_pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;

@@ -21,7 +21,7 @@ static bool may_make_in(int parent, const struct statfs *where, uid_t uid)
 	return status.st_mode & (status.st_uid == uid ? S_IWUSR : S_IWGRP | S_IWOTH);
 }
 
-const char *mt_unusable_dir_reason(int directory, int parent, uid_t uid)
+const char *mt_stats_dir_check(int directory, int parent, uid_t uid)
 {
 	struct statfs where;
 	struct stat status;

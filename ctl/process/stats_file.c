@@ -17,10 +17,10 @@
 /* The head as it lies in the file, of whatever length it says. */
 union raw_head {
 	struct mt_stats_head head;
-	unsigned char bytes[MT_STATSLAYOUT_HEAD_MAX];
+	unsigned char bytes[MT_STATS_FILE_LAYOUT_HEAD_MAX];
 };
 
-uint64_t mt_statsfile_checksum(const void *words, size_t bytes)
+uint64_t mt_stats_file_checksum(const void *words, size_t bytes)
 {
 	return mt_checksum(MT_CHECKSUM_START, words, bytes);
 }
@@ -58,7 +58,7 @@ static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, str
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
 	if (!is_known_version(head->version))
 		return mt_error_because_version(why, "stats file", head->version, MT_STATS_VERSION);
-	if (!mt_statslayout_can_be(head))
+	if (!mt_stats_file_layout_can_be(head))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: sizes in the stats file make no sense");
 	if (got < head->head_bytes)
@@ -78,7 +78,7 @@ static enum mt_err check_raw(const union raw_head *raw, size_t got, struct mt_wh
 		return error;
 	summed = raw->head.head_bytes - sizeof(stored);
 	memcpy(&stored, raw->bytes + summed, sizeof(stored));
-	if (stored != mt_statsfile_checksum(raw->bytes, summed))
+	if (stored != mt_stats_file_checksum(raw->bytes, summed))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the stats file is wrong");
 	return MT_ERR_OK;
@@ -109,12 +109,12 @@ static bool is_of_others(const struct mt_stats_head *head, size_t got)
 	struct mt_why why;
 
 	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
-	       check_shape(head, MT_STATSLAYOUT_HEAD_MAX, &why) != MT_ERR_OK;
+	       check_shape(head, MT_STATS_FILE_LAYOUT_HEAD_MAX, &why) != MT_ERR_OK;
 }
 
 static void take_head(const union raw_head *raw, struct mt_stats_head *out)
 {
-	mt_statslayout_take_head(raw->bytes, out);
+	mt_stats_file_layout_take_head(raw->bytes, out);
 	clean_head(out);
 }
 
@@ -135,14 +135,14 @@ static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, s
 	return error;
 }
 
-enum mt_err mt_statsfile_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
 {
 	bool is_final;
 
 	return try_head(fd, &is_final, out, why);
 }
 
-enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	enum mt_err error = MT_ERR_INVALID;
@@ -186,15 +186,15 @@ static void clean_devices(struct mt_stats_device *devices, size_t count)
 	}
 }
 
-enum mt_err mt_statsfile_read_devices(int fd, const struct mt_stats_head *head,
-				      struct mt_stats_device *out, struct mt_why *why)
+enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
+				       struct mt_stats_device *out, struct mt_why *why)
 {
-	const size_t bytes = mt_statslayout_devices_bytes(head);
+	const size_t bytes = mt_stats_file_layout_devices_bytes(head);
 	unsigned char *table = mt_error_check_memory(malloc(bytes + 1));
-	bool is_whole = read_at(fd, table, bytes, mt_statslayout_devices_at(head)) == bytes;
+	bool is_whole = read_at(fd, table, bytes, mt_stats_file_layout_devices_at(head)) == bytes;
 
 	if (is_whole) {
-		mt_statslayout_take_devices(head, table, out);
+		mt_stats_file_layout_take_devices(head, table, out);
 		clean_devices(out, head->devices_count);
 	}
 	free(table);
@@ -227,22 +227,22 @@ static void clean_alarms(struct mt_stats_alarm *alarms)
 /* What follows the head. */
 static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
 {
-	const size_t bytes = mt_statslayout_tail_bytes(&file->head);
+	const size_t bytes = mt_stats_file_layout_tail_bytes(&file->head);
 	unsigned char *tail = mt_error_check_memory(malloc(bytes));
 	bool is_whole = read_at(fd, tail, bytes, file->head.head_bytes) == bytes;
 
 	if (is_whole)
-		mt_statslayout_take_tail(&file->head, tail, file);
+		mt_stats_file_layout_take_tail(&file->head, tail, file);
 	free(tail);
 	return is_whole ? MT_ERR_OK
 			: mt_error_because(why, MT_ERR_INVALID,
 					   "refused: the stats file is cut short");
 }
 
-enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *why)
+enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why *why)
 {
 	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
-	enum mt_err error = mt_statsfile_read_head(fd, &file->head, why);
+	enum mt_err error = mt_stats_file_read_head(fd, &file->head, why);
 
 	if (!error)
 		error = read_tail(fd, file, why);
@@ -258,15 +258,16 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 	return error;
 }
 
-const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *file, uint64_t number)
+const struct mt_stats_record *mt_stats_file_record(const struct mt_stats_file *file,
+						   uint64_t number)
 {
 	const struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
 
 	return number && record->number == number ? record : NULL;
 }
 
-const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file,
-							     uint64_t seq)
+const struct mt_stats_record *mt_stats_file_record_of_request(const struct mt_stats_file *file,
+							      uint64_t seq)
 {
 	const struct mt_stats_record *found = NULL;
 
@@ -276,11 +277,11 @@ const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_sta
 			found = &file->records[slot];
 	/* At most once around the ring, whatever the file says. */
 	for (size_t step = 0; step < MT_RECORDS_COUNT && found && found->merged == 1; step++)
-		found = mt_statsfile_record(file, found->number + 1);
+		found = mt_stats_file_record(file, found->number + 1);
 	return found;
 }
 
-const char *mt_statsfile_reason(uint32_t reason)
+const char *mt_stats_file_reason(uint32_t reason)
 {
 	static const char *const words[] = {
 #define X(name, text) text,
@@ -291,7 +292,7 @@ const char *mt_statsfile_reason(uint32_t reason)
 	return reason < MT_REASON_COUNT ? words[reason] : "?";
 }
 
-const char *mt_statsfile_level(uint32_t level)
+const char *mt_stats_file_level(uint32_t level)
 {
 	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
 
@@ -303,7 +304,7 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
-bool mt_statsfile_has_freed(const struct mt_stats_record *record)
+bool mt_stats_file_has_freed(const struct mt_stats_record *record)
 {
 	return record->result == 1 &&
 	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
@@ -312,17 +313,17 @@ bool mt_statsfile_has_freed(const struct mt_stats_record *record)
 		fell(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-const char *mt_statsfile_outcome(const struct mt_stats_record *record)
+const char *mt_stats_file_outcome(const struct mt_stats_record *record)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
 					    "nothing could be trimmed"};
 
-	if (mt_statsfile_has_freed(record))
+	if (mt_stats_file_has_freed(record))
 		return "freed";
 	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
 }
 
-const char *mt_statsfile_gc_state(uint32_t state)
+const char *mt_stats_file_gc_state(uint32_t state)
 {
 	static const char *const words[MT_GC_COUNT] = {
 #define X(name, text) text,
@@ -333,7 +334,7 @@ const char *mt_statsfile_gc_state(uint32_t state)
 	return state < MT_GC_COUNT ? words[state] : "?";
 }
 
-const char *mt_statsfile_door(uint64_t door)
+const char *mt_stats_file_door(uint64_t door)
 {
 	static const char *const words[] = {"none", "ours",    "passed on",
 					    "lost", "ignored", "the program's alone"};
@@ -341,7 +342,7 @@ const char *mt_statsfile_door(uint64_t door)
 	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
 }
 
-const char *mt_statsfile_gpu_state(uint32_t state)
+const char *mt_stats_file_gpu_state(uint32_t state)
 {
 	static const char *const words[] = {
 #define X(name, text) text,
@@ -352,7 +353,7 @@ const char *mt_statsfile_gpu_state(uint32_t state)
 	return state < MT_GPU_STATE_COUNT ? words[state] : "?";
 }
 
-const char *mt_statsfile_oom_cause(uint32_t cause)
+const char *mt_stats_file_oom_cause(uint32_t cause)
 {
 	static const char *const words[] = {
 #define X(name, text) text,
@@ -363,14 +364,14 @@ const char *mt_statsfile_oom_cause(uint32_t cause)
 	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
 }
 
-const char *mt_statsfile_pressure_level(uint64_t level)
+const char *mt_stats_file_pressure_level(uint64_t level)
 {
 	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
 
 	return level < MT_PRESSURE_LEVEL_COUNT ? words[level] : "?";
 }
 
-const char *mt_statsfile_pressure_source(size_t bit)
+const char *mt_stats_file_pressure_source(size_t bit)
 {
 	static const char *const words[] = {
 #define X(name, text) text,
@@ -381,12 +382,12 @@ const char *mt_statsfile_pressure_source(size_t bit)
 	return bit < MT_PRESSURE_SOURCE_COUNT ? words[bit] : NULL;
 }
 
-double mt_statsfile_percent(uint64_t used_bytes, uint64_t limit_bytes)
+double mt_stats_file_percent(uint64_t used_bytes, uint64_t limit_bytes)
 {
 	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
 }
 
-const char *mt_statsfile_framework(size_t place, uint32_t *out_bit)
+const char *mt_stats_file_framework(size_t place, uint32_t *out_bit)
 {
 	static const struct {
 		uint32_t bit;
@@ -401,14 +402,14 @@ const char *mt_statsfile_framework(size_t place, uint32_t *out_bit)
 	return frameworks[place].word;
 }
 
-bool mt_statsfile_uses_cuda(const struct mt_stats_head *head)
+bool mt_stats_file_uses_cuda(const struct mt_stats_head *head)
 {
 	return head->cuda[0] || head->devices_count;
 }
 
-struct mt_figure mt_statsfile_driver(const struct mt_stats_head *head)
+struct mt_short_text mt_stats_file_driver(const struct mt_stats_head *head)
 {
-	struct mt_figure figure = {"unknown"};
+	struct mt_short_text figure = {"unknown"};
 
 	if (head->driver_version)
 		snprintf(figure.text, sizeof(figure.text), "%u.%u", head->driver_version / 1000,
@@ -416,21 +417,21 @@ struct mt_figure mt_statsfile_driver(const struct mt_stats_head *head)
 	return figure;
 }
 
-const struct mt_stats_oom *mt_statsfile_oom(const struct mt_stats_file *file, uint64_t number)
+const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, uint64_t number)
 {
 	const struct mt_stats_oom *oom = &file->ooms[(number - 1) % MT_OOMS_COUNT];
 
 	return number && oom->number == number ? oom : NULL;
 }
 
-const struct mt_stats_alarm *mt_statsfile_alarm(const struct mt_stats_file *file, uint64_t number)
+const struct mt_stats_alarm *mt_stats_file_alarm(const struct mt_stats_file *file, uint64_t number)
 {
 	const struct mt_stats_alarm *alarm = &file->alarms[(number - 1) % MT_ALARMS_COUNT];
 
 	return number && alarm->number == number ? alarm : NULL;
 }
 
-const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *name)
+const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *name)
 {
 	for (size_t i = 0; i < file->head.settings_count; i++)
 		if (strcmp(file->settings[i].name, name) == 0)
@@ -438,7 +439,7 @@ const char *mt_statsfile_setting(const struct mt_stats_file *file, const char *n
 	return NULL;
 }
 
-uint64_t mt_statsfile_other_cleanups(const struct mt_stats_head *head)
+uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 {
 	uint64_t sum = 0;
 
@@ -447,16 +448,16 @@ uint64_t mt_statsfile_other_cleanups(const struct mt_stats_head *head)
 	return sum;
 }
 
-bool mt_statsfile_counts_cleanups(const struct mt_stats_head *head)
+bool mt_stats_file_counts_cleanups(const struct mt_stats_head *head)
 {
 	return head->version > MT_STATS_VERSION_OLDEST;
 }
 
 enum { KIND_gauge, KIND_counter };
 
-const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
+const struct mt_stats_file_field *mt_stats_file_fields(size_t *count)
 {
-	static const struct mt_statsfile_field fields[] = {
+	static const struct mt_stats_file_field fields[] = {
 #define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name), KIND_##kind},
 		MT_STATS_FIELDS(X)
 #undef X
@@ -466,9 +467,9 @@ const struct mt_statsfile_field *mt_statsfile_fields(size_t *count)
 	return fields;
 }
 
-const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count)
+const struct mt_stats_file_field *mt_stats_file_device_fields(size_t *count)
 {
-	static const struct mt_statsfile_field fields[] = {
+	static const struct mt_stats_file_field fields[] = {
 #define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name), KIND_##kind},
 		MT_DEVICE_FIELDS(X)
 #undef X
@@ -478,7 +479,7 @@ const struct mt_statsfile_field *mt_statsfile_device_fields(size_t *count)
 	return fields;
 }
 
-uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *field)
+uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field *field)
 {
 	uint64_t value;
 
@@ -486,7 +487,7 @@ uint64_t mt_statsfile_value(const void *from, const struct mt_statsfile_field *f
 	return value;
 }
 
-bool mt_statsfile_tells(const struct mt_stats_head *head, const struct mt_statsfile_field *field)
+bool mt_stats_file_tells(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
 {
 	return field->offset < head->fields_count * sizeof(uint64_t);
 }

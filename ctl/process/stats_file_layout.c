@@ -60,7 +60,7 @@ static size_t entry_bytes(const struct mt_stats_head *head, const struct table *
 
 static bool is_size(size_t bytes, size_t least, size_t own)
 {
-	return bytes >= least && bytes <= own + MT_STATSLAYOUT_GROWTH && bytes % 8 == 0;
+	return bytes >= least && bytes <= own + MT_STATS_FILE_LAYOUT_GROWTH && bytes % 8 == 0;
 }
 
 /* Without the figures, which come last, and the checksum. */
@@ -69,11 +69,11 @@ static size_t fixed_bytes(const struct mt_stats_head *head)
 	return head->head_bytes - head->fields_count * sizeof(uint64_t) - sizeof(uint64_t);
 }
 
-bool mt_statslayout_can_be(const struct mt_stats_head *head)
+bool mt_stats_file_layout_can_be(const struct mt_stats_head *head)
 {
 	bool is_oldest = head->version < MT_STATS_VERSION;
 
-	if (head->fields_count < 1 || head->fields_count > MT_STATSLAYOUT_FIELDS_MAX ||
+	if (head->fields_count < 1 || head->fields_count > MT_STATS_FILE_LAYOUT_FIELDS_MAX ||
 	    head->head_bytes <
 		    FIXED_OLDEST + head->fields_count * sizeof(uint64_t) + sizeof(uint64_t) ||
 	    !is_size(fixed_bytes(head), is_oldest ? FIXED_OLDEST : FIXED_OWN, FIXED_OWN))
@@ -87,7 +87,7 @@ bool mt_statslayout_can_be(const struct mt_stats_head *head)
 	       head->devices_count <= MT_DEVICES_COUNT && head->classes_count <= MT_CLASSES_COUNT;
 }
 
-void mt_statslayout_take_head(const unsigned char *bytes, struct mt_stats_head *out)
+void mt_stats_file_layout_take_head(const unsigned char *bytes, struct mt_stats_head *out)
 {
 	struct mt_stats_head sizes;
 	size_t fixed;
@@ -111,7 +111,7 @@ static void take_entry(const struct table *table, const unsigned char *from, siz
 	memcpy(out + own - texts, from + bytes - texts, texts);
 }
 
-size_t mt_statslayout_tail_bytes(const struct mt_stats_head *head)
+size_t mt_stats_file_layout_tail_bytes(const struct mt_stats_head *head)
 {
 	size_t bytes = sizeof(((struct mt_stats_file *)0)->settings);
 
@@ -120,8 +120,8 @@ size_t mt_statslayout_tail_bytes(const struct mt_stats_head *head)
 	return bytes;
 }
 
-void mt_statslayout_take_tail(const struct mt_stats_head *head, const unsigned char *tail,
-			      struct mt_stats_file *out)
+void mt_stats_file_layout_take_tail(const struct mt_stats_head *head, const unsigned char *tail,
+				    struct mt_stats_file *out)
 {
 	memcpy(out->settings, tail, sizeof(out->settings));
 	tail += sizeof(out->settings);
@@ -135,18 +135,18 @@ void mt_statslayout_take_tail(const struct mt_stats_head *head, const unsigned c
 	}
 }
 
-size_t mt_statslayout_devices_at(const struct mt_stats_head *head)
+size_t mt_stats_file_layout_devices_at(const struct mt_stats_head *head)
 {
 	return head->head_bytes + sizeof(((struct mt_stats_file *)0)->settings);
 }
 
-size_t mt_statslayout_devices_bytes(const struct mt_stats_head *head)
+size_t mt_stats_file_layout_devices_bytes(const struct mt_stats_head *head)
 {
 	return (size_t)head->devices_count * head->device_bytes;
 }
 
-void mt_statslayout_take_devices(const struct mt_stats_head *head, const unsigned char *from,
-				 struct mt_stats_device *out)
+void mt_stats_file_layout_take_devices(const struct mt_stats_head *head, const unsigned char *from,
+				       struct mt_stats_device *out)
 {
 	for (size_t i = 0; i < head->devices_count; i++)
 		take_entry(&tables[0], from + i * head->device_bytes, head->device_bytes,

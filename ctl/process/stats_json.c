@@ -40,7 +40,7 @@ static json_t *frameworks_json(uint32_t frameworks)
 	const char *word;
 	uint32_t bit;
 
-	for (size_t i = 0; (word = mt_statsfile_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
 		if (frameworks & bit)
 			mt_json_append(array, json_string(word));
 	return array;
@@ -57,21 +57,21 @@ static json_t *pressure_json(const struct mt_stats_record *record)
 		return json_null();
 	object = json_object();
 	sources = json_array();
-	for (size_t bit = 0; (word = mt_statsfile_pressure_source(bit)); bit++)
+	for (size_t bit = 0; (word = mt_stats_file_pressure_source(bit)); bit++)
 		if (record->pressure_sources & (1u << bit))
 			mt_json_append(sources, json_string(word));
-	mt_json_set_text(object, "level", mt_statsfile_pressure_level(record->pressure_level));
+	mt_json_set_text(object, "level", mt_stats_file_pressure_level(record->pressure_level));
 	mt_json_set(object, "sources", sources);
 	set_known(object, "used_bytes", known, record->pressure_used_bytes);
 	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
 	mt_json_set(object, "percent",
-		    known ? json_real(mt_statsfile_percent(record->pressure_used_bytes,
-							   record->pressure_limit_bytes))
+		    known ? json_real(mt_stats_file_percent(record->pressure_used_bytes,
+							    record->pressure_limit_bytes))
 			  : json_null());
 	return object;
 }
 
-json_t *mt_stat_record_json(const struct mt_stats_record *record)
+json_t *mt_stats_json_cleanup(const struct mt_stats_record *record)
 {
 	static const struct number numbers[] = {
 		NUMBER(mt_stats_record, number),
@@ -93,18 +93,18 @@ json_t *mt_stat_record_json(const struct mt_stats_record *record)
 	json_t *object = json_object();
 
 	set_numbers(object, record, numbers, COUNT(numbers));
-	mt_json_set_text(object, "reason", mt_statsfile_reason(record->reason));
-	mt_json_set_text(object, "level", mt_statsfile_level(record->level));
+	mt_json_set_text(object, "reason", mt_stats_file_reason(record->reason));
+	mt_json_set_text(object, "level", mt_stats_file_level(record->level));
 	mt_json_set(object, "result",
 		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
-	mt_json_set_text(object, "gc_state", mt_statsfile_gc_state(record->gc_state));
+	mt_json_set_text(object, "gc_state", mt_stats_file_gc_state(record->gc_state));
 	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
 	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
 	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
 		  record->pinned_before_bytes);
 	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
 		  record->pinned_after_bytes);
-	mt_json_set_text(object, "gpu_state", mt_statsfile_gpu_state(record->gpu_state));
+	mt_json_set_text(object, "gpu_state", mt_stats_file_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);
 	mt_json_set(object, "pressure", pressure_json(record));
@@ -119,10 +119,10 @@ static json_t *records_json(const struct mt_stats_file *file)
 		 first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, number);
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
 
 		if (record)
-			mt_json_append(array, mt_stat_record_json(record));
+			mt_json_append(array, mt_stats_json_cleanup(record));
 	}
 	return array;
 }
@@ -157,7 +157,7 @@ static json_t *samples_json(const struct mt_stats_file *file)
 	return array;
 }
 
-json_t *mt_stat_settings_json(const struct mt_stats_file *file)
+json_t *mt_stats_json_settings(const struct mt_stats_file *file)
 {
 	json_t *settings = json_array();
 
@@ -176,13 +176,13 @@ static json_t *device_json(const struct mt_stats_device *device)
 {
 	json_t *object = json_object();
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	mt_json_set_text(object, "name", device->name);
 	mt_json_set_text(object, "pci", device->pci);
 	mt_json_set_text(object, "mode", device->mode);
 	for (size_t i = 0; i < count; i++)
-		mt_json_set_u64(object, fields[i].name, mt_statsfile_value(device, &fields[i]));
+		mt_json_set_u64(object, fields[i].name, mt_stats_file_value(device, &fields[i]));
 	return object;
 }
 
@@ -221,7 +221,7 @@ static json_t *oom_json(const struct mt_stats_oom *oom)
 	set_numbers(object, oom, numbers, COUNT(numbers));
 	set_known(object, "others_bytes", known, oom->others_bytes);
 	set_known(object, "others_count", known, oom->others_count);
-	mt_json_set_text(object, "cause", mt_statsfile_oom_cause(oom->cause));
+	mt_json_set_text(object, "cause", mt_stats_file_oom_cause(oom->cause));
 	mt_json_set_text(object, "advice", oom->advice);
 	return object;
 }
@@ -234,7 +234,7 @@ static json_t *ooms_json(const struct mt_stats_file *file)
 	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
 		const struct mt_stats_oom *oom =
 			back < file->head.ooms_count
-				? mt_statsfile_oom(file, file->head.ooms_count - back)
+				? mt_stats_file_oom(file, file->head.ooms_count - back)
 				: NULL;
 
 		if (oom)
@@ -277,7 +277,7 @@ static json_t *alarms_json(const struct mt_stats_file *file)
 	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
 		const struct mt_stats_alarm *alarm =
 			back < file->head.alarms_count
-				? mt_statsfile_alarm(file, file->head.alarms_count - back)
+				? mt_stats_file_alarm(file, file->head.alarms_count - back)
 				: NULL;
 
 		if (alarm)
@@ -286,7 +286,7 @@ static json_t *alarms_json(const struct mt_stats_file *file)
 	return array;
 }
 
-void mt_stat_print_oom_json(const struct mt_target *target, bool indented)
+void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
 {
 	json_t *root = json_object();
 
@@ -306,22 +306,22 @@ static json_t *cleanups_json(const struct mt_stats_head *head)
 {
 	json_t *object;
 
-	if (!mt_statsfile_counts_cleanups(head))
+	if (!mt_stats_file_counts_cleanups(head))
 		return json_null();
 	object = json_object();
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-		mt_json_set_u64(object, mt_statsfile_reason(reason), head->cleanups_count[reason]);
-	if (mt_statsfile_other_cleanups(head))
-		mt_json_set_u64(object, "other", mt_statsfile_other_cleanups(head));
+		mt_json_set_u64(object, mt_stats_file_reason(reason), head->cleanups_count[reason]);
+	if (mt_stats_file_other_cleanups(head))
+		mt_json_set_u64(object, "other", mt_stats_file_other_cleanups(head));
 	return object;
 }
 
-json_t *mt_stat_json(const struct mt_target *target)
+json_t *mt_stats_json(const struct mt_target *target)
 {
 	const struct mt_stats_head *head = &target->file.head;
 	json_t *root = json_object();
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
 	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
 	mt_json_set_text(root, "comm", target->process.comm); /* the kernel knows its present one */
@@ -340,8 +340,8 @@ json_t *mt_stat_json(const struct mt_target *target)
 	set_known(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
-		set_known(root, fields[i].name, mt_statsfile_tells(head, &fields[i]),
-			  mt_statsfile_value(&head->snapshot, &fields[i]));
+		set_known(root, fields[i].name, mt_stats_file_tells(head, &fields[i]),
+			  mt_stats_file_value(&head->snapshot, &fields[i]));
 	mt_json_set(root, "cleanups", cleanups_json(head));
 	mt_json_set_u64(root, "records_count", head->records_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);
@@ -351,6 +351,6 @@ json_t *mt_stat_json(const struct mt_target *target)
 	mt_json_set(root, "alarms", alarms_json(&target->file));
 	mt_json_set(root, "records", records_json(&target->file));
 	mt_json_set(root, "samples", samples_json(&target->file));
-	mt_json_set(root, "settings", mt_stat_settings_json(&target->file));
+	mt_json_set(root, "settings", mt_stats_json_settings(&target->file));
 	return root;
 }

@@ -29,7 +29,7 @@ static enum mt_err read_head(const struct mt_process *process,
 {
 	struct mt_stats_head head;
 	int fd;
-	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
 
 	if (error)
 		return error;
@@ -45,13 +45,13 @@ static enum mt_err read_head(const struct mt_process *process,
 enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out,
 				struct mt_why *why)
 {
-	return read_head(process, mt_statsfile_read_head, out, why);
+	return read_head(process, mt_stats_file_read_head, out, why);
 }
 
 enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out,
 			       struct mt_why *why)
 {
-	return read_head(process, mt_statsfile_try_head, out, why);
+	return read_head(process, mt_stats_file_try_head, out, why);
 }
 
 enum mt_err mt_target_read_devices(const struct mt_process *process,
@@ -59,12 +59,12 @@ enum mt_err mt_target_read_devices(const struct mt_process *process,
 				   struct mt_stats_device *out, struct mt_why *why)
 {
 	int fd;
-	enum mt_err error = is_near ? mt_statsdir_open_near(process, &fd, why)
-				    : mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+	enum mt_err error = is_near ? mt_stats_dir_open_near(process, &fd, why)
+				    : mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
 
 	if (error)
 		return error;
-	error = mt_statsfile_read_devices(fd, head, out, why);
+	error = mt_stats_file_read_devices(fd, head, out, why);
 	close(fd);
 	return error;
 }
@@ -80,9 +80,9 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 	near.own_pid = near.pid;
 	near.pidns = mt_process_own_pidns();
 	if (!near.pidns || !near.stack_start ||
-	    mt_statsdir_open_near(&near, &fd, &why) != MT_ERR_OK)
+	    mt_stats_dir_open_near(&near, &fd, &why) != MT_ERR_OK)
 		return false;
-	error = mt_statsfile_try_head(fd, &head, &why);
+	error = mt_stats_file_try_head(fd, &head, &why);
 	close(fd);
 	if (error || check_identity(&near, &head, &why) != MT_ERR_OK ||
 	    head.stack_start != near.stack_start)
@@ -96,7 +96,7 @@ bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
 enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out,
 				struct mt_why *why)
 {
-	enum mt_err error = mt_statsfile_read(fd, out, why);
+	enum mt_err error = mt_stats_file_read(fd, out, why);
 
 	return error ? error : check_identity(process, &out->head, why);
 }
@@ -105,7 +105,7 @@ enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_fil
 			   struct mt_why *why)
 {
 	int fd;
-	enum mt_err error = mt_statsdir_open(process, MT_STATSDIR_STATS, &fd, why);
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
 
 	if (error)
 		return error;

@@ -1,7 +1,7 @@
 /* ctl/process/target.h -- a shimmed process together with what it says of itself: process.h,
  * stats_dir.h and stats_file.h in the order in which every command needs them. */
-#ifndef MT_CTL_TARGET_H
-#define MT_CTL_TARGET_H
+#ifndef MT_CTL_PROCESS_TARGET_H
+#define MT_CTL_PROCESS_TARGET_H
 
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
@@ -37,7 +37,7 @@ enum mt_err mt_target_read_devices(const struct mt_process *process,
  * look in first, and is proven to be written by what the process runs now: same pid, start,
  * namespace and owner, and its stack is where the writer's is, a random place that every exec
  * chooses again. So its maps and environment need not be read. true: it is shimmed and awake.
- * false: nothing is known. Call mt_statsdir_forget after the last. */
+ * false: nothing is known. Call mt_stats_dir_forget after the last. */
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 
 /* Finds the process by the text of its pid, and reads its file. Says on stderr what went wrong, and

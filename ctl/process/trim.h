@@ -1,6 +1,6 @@
 /* ctl/process/trim.h -- a cleanup of one process, for who has no terminal: mtctl serve. */
-#ifndef MT_CTL_TRIM_H
-#define MT_CTL_TRIM_H
+#ifndef MT_CTL_PROCESS_TRIM_H
+#define MT_CTL_PROCESS_TRIM_H
 
 #include <jansson.h>
 

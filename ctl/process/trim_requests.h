@@ -4,8 +4,8 @@
  * more processes than that allows (half of RLIMIT_NOFILE, whose soft limit is raised to the hard
  * one), the oldest lock is given up for the next: the request stays, and its reply is still waited
  * for, but another mtctl may overwrite it before the process has read it. */
-#ifndef MT_CTL_TRIM_REQUESTS_H
-#define MT_CTL_TRIM_REQUESTS_H
+#ifndef MT_CTL_PROCESS_TRIM_REQUESTS_H
+#define MT_CTL_PROCESS_TRIM_REQUESTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * can hold for minutes. So a child process of ours reads them, and writes what it has read into a
  * pipe; where nothing comes, SIGKILL ends the child: the kernel lets a reader be killed in these
  * waits. */
-#ifndef MT_CTL_WATCHDOG_H
-#define MT_CTL_WATCHDOG_H
+#ifndef MT_CTL_PROCESS_WATCHDOG_H
+#define MT_CTL_PROCESS_WATCHDOG_H
 
 #include <stdbool.h>
 #include <stddef.h>

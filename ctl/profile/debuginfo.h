@@ -2,8 +2,8 @@
  * libdwfl: the one that the usual places have (gdb(1), "Separate Debug Files"), if it is a regular
  * file and belongs to the module by its build ID, or by its CRC where it has none. libdwfl's own
  * search opens whatever bears the name, a FIFO too. One thread may call. */
-#ifndef MT_CTL_DEBUGINFO_H
-#define MT_CTL_DEBUGINFO_H
+#ifndef MT_CTL_PROFILE_DEBUGINFO_H
+#define MT_CTL_PROFILE_DEBUGINFO_H
 
 #include <elfutils/libdwfl.h>
 

@@ -12,7 +12,7 @@
 
 struct reader {
 	const char *at, *end;
-	struct mt_heapfile *file;
+	struct mt_heap_profile *file;
 	size_t addresses_room, stacks_room;
 };
 
@@ -79,12 +79,12 @@ static void *grow(void *list, size_t count, size_t *room, size_t item_bytes)
  * kept. */
 static bool read_addresses(struct reader *reader)
 {
-	struct mt_heapfile *file = reader->file;
-	uint64_t addresses[MT_HEAPFILE_FRAMES];
+	struct mt_heap_profile *file = reader->file;
+	uint64_t addresses[MT_HEAP_PROFILE_FRAMES];
 	size_t count = 0;
 
 	while (skip(reader, " ")) {
-		if (count == MT_HEAPFILE_FRAMES || !skip(reader, "0x") ||
+		if (count == MT_HEAP_PROFILE_FRAMES || !skip(reader, "0x") ||
 		    !read_number(reader, 16, &addresses[count]))
 			return false;
 		count++;
@@ -102,8 +102,8 @@ static bool read_addresses(struct reader *reader)
 /* "@ 0x1 0x2\n  t*: 1: 64 [0: 0]\n  t3: ...": the line of all threads is what counts. */
 static bool read_stack(struct reader *reader)
 {
-	struct mt_heapfile *file = reader->file;
-	struct mt_heapfile_stack stack = {.first = file->addresses_count};
+	struct mt_heap_profile *file = reader->file;
+	struct mt_heap_profile_stack stack = {.first = file->addresses_count};
 
 	if (!read_addresses(reader) || !skip(reader, "  t*: ") ||
 	    !read_counts(reader, &stack.sampled_count, &stack.sampled_bytes))
@@ -138,13 +138,13 @@ static bool read_head(struct reader *reader)
 	return true;
 }
 
-enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile *out,
-			      struct mt_why *why)
+enum mt_err mt_heap_profile_parse(const char *text, size_t bytes, struct mt_heap_profile *out,
+				  struct mt_why *why)
 {
 	struct reader reader = {.at = text, .end = text + bytes, .file = out};
 	bool good;
 
-	*out = (struct mt_heapfile){0};
+	*out = (struct mt_heap_profile){0};
 	good = read_head(&reader);
 	while (good && skip(&reader, "@"))
 		good = read_stack(&reader);
@@ -153,17 +153,17 @@ enum mt_err mt_heapfile_parse(const char *text, size_t bytes, struct mt_heapfile
 	good = good && skip(&reader, "\nMAPPED_LIBRARIES:\n");
 	if (good)
 		return MT_ERR_OK;
-	mt_heapfile_free(out);
+	mt_heap_profile_free(out);
 	return mt_error_because(why, MT_ERR_INVALID,
 				"refused: not a whole heap profile (wrong from byte %zu on)",
 				(size_t)(reader.at - text));
 }
 
-void mt_heapfile_free(struct mt_heapfile *file)
+void mt_heap_profile_free(struct mt_heap_profile *file)
 {
 	free(file->addresses);
 	free(file->stacks);
-	*file = (struct mt_heapfile){0};
+	*file = (struct mt_heap_profile){0};
 }
 
 static uint64_t rounded(double value)
@@ -171,8 +171,8 @@ static uint64_t rounded(double value)
 	return value < (double)INT64_MAX ? (uint64_t)(value + 0.5) : INT64_MAX;
 }
 
-void mt_heapfile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes,
-		       uint64_t *out_count, uint64_t *out_bytes)
+void mt_heap_profile_scale(uint64_t rate_bytes, uint64_t sampled_count, uint64_t sampled_bytes,
+			   uint64_t *out_count, uint64_t *out_bytes)
 {
 	double mean = sampled_count ? (double)sampled_bytes / (double)sampled_count : 0;
 	double chance = -expm1(-mean / (double)rate_bytes);

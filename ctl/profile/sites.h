@@ -2,8 +2,8 @@
  * embedded jemalloc's sampler writes. Needs a process that was started with MT_PROF=1 and whose
  * profiler samples (`mtctl set PID prof=on`); what was allocated before it was switched on is not
  * in it. */
-#ifndef MT_CTL_SITES_H
-#define MT_CTL_SITES_H
+#ifndef MT_CTL_PROFILE_SITES_H
+#define MT_CTL_PROFILE_SITES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ void mt_sites_free(struct mt_sites *sites);
 
 /* The rest of mt_sites_collect, for who has a profile at hand: scales, names and merges its stacks.
  */
-void mt_sites_read(const struct mt_heapfile *file, struct mt_symbols *symbols,
+void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
 		   struct mt_sites *out);
 
 /* What has grown from one to the other: its sites are those of `after` with more bytes than before,

@@ -56,7 +56,7 @@ static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
 	return text;
 }
 
-static enum mt_err read_profile(const struct mt_process *process, struct mt_heapfile *out,
+static enum mt_err read_profile(const struct mt_process *process, struct mt_heap_profile *out,
 				struct mt_why *why)
 {
 	enum mt_err error;
@@ -64,14 +64,14 @@ static enum mt_err read_profile(const struct mt_process *process, struct mt_heap
 	char *text;
 	int fd;
 
-	error = mt_statsdir_open(process, MT_STATSDIR_HEAP, &fd, why);
+	error = mt_stats_dir_open(process, MT_STATS_DIR_HEAP, &fd, why);
 	if (error)
 		return error;
 	text = read_all(fd, &bytes, why);
 	close(fd);
 	if (!text)
 		return MT_ERR_SYSTEM;
-	error = mt_heapfile_parse(text, bytes, out, why);
+	error = mt_heap_profile_parse(text, bytes, out, why);
 	free(text);
 	return error;
 }
@@ -114,7 +114,7 @@ struct names {
 	size_t count;
 };
 
-static struct names name_all(const struct mt_heapfile *file, struct mt_symbols *symbols)
+static struct names name_all(const struct mt_heap_profile *file, struct mt_symbols *symbols)
 {
 	size_t room = file->addresses_count + 1;
 	struct names names = {
@@ -133,7 +133,7 @@ static struct names name_all(const struct mt_heapfile *file, struct mt_symbols *
 			names.addresses[names.count++] = sorted[i];
 	}
 	free(sorted);
-	mt_naming_fill(symbols, names.addresses, names.count, names.texts);
+	mt_symbolizer_fill(symbols, names.addresses, names.count, names.texts);
 	return names;
 }
 
@@ -147,12 +147,12 @@ static const char *name_of(const struct names *names, uint64_t address)
 
 /* ---- sites ---- */
 
-static void fill_site(const struct mt_heapfile *file, const struct mt_heapfile_stack *stack,
+static void fill_site(const struct mt_heap_profile *file, const struct mt_heap_profile_stack *stack,
 		      const struct names *names, struct mt_site *out)
 {
 	*out = (struct mt_site){.sampled_count = stack->sampled_count};
-	mt_heapfile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes,
-			  &out->live_count, &out->live_bytes);
+	mt_heap_profile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes,
+			      &out->live_count, &out->live_bytes);
 	for (size_t i = 0; i < stack->frames_count && out->frames_count < MT_SITES_FRAMES; i++) {
 		const char *name = name_of(names, file->addresses[stack->first + i]);
 
@@ -217,7 +217,8 @@ static void finish(struct mt_sites *sites)
 		qsort(sites->list, sites->count, sizeof(*sites->list), compare_bytes);
 }
 
-void mt_sites_read(const struct mt_heapfile *file, struct mt_symbols *symbols, struct mt_sites *out)
+void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
+		   struct mt_sites *out)
 {
 	struct names names = name_all(file, symbols);
 
@@ -262,7 +263,7 @@ enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *
 {
 	struct mt_symbols *symbols;
 	struct mt_stats_head head;
-	struct mt_heapfile file;
+	struct mt_heap_profile file;
 	enum mt_err error = ask(process, &head, why);
 
 	if (!error)
@@ -281,7 +282,7 @@ enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *
 		out->samples = head.snapshot.prof_state == 2;
 		mt_symbols_free(symbols);
 	}
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 	return error;
 }
 

@@ -180,8 +180,8 @@ static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresse
 
 /* A child that ends early does so over one file: the next goes on behind it, so that the others
  * keep their names. */
-void mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
-		    char **texts)
+void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			char **texts)
 {
 	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
 	uint64_t end_ns = mt_control_file_now_ns() + SECONDS_MOST * UINT64_C(1000000000);

@@ -2,8 +2,8 @@
  * them, and the symbols and line tables of the files behind them, read by elfutils' libdwfl. A file
  * that is stripped, replaced or out of reach leaves the offset in the module, and so does a machine
  * without libdw.so.1. Nothing is fetched from the network (debuginfod). */
-#ifndef MT_CTL_SYMBOLS_H
-#define MT_CTL_SYMBOLS_H
+#ifndef MT_CTL_PROFILE_SYMBOLS_H
+#define MT_CTL_PROFILE_SYMBOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,14 +11,14 @@ static double count_of(const char *text)
 {
 	double value = -1;
 
-	return mt_quantity_count(text, &value) ? value : -1;
+	return mt_units_count(text, &value) ? value : -1;
 }
 
 static double bytes_of(const char *text)
 {
 	double value = -1;
 
-	return mt_quantity_bytes(text, &value) ? value : -1;
+	return mt_units_bytes(text, &value) ? value : -1;
 }
 
 Test(quantity, reads_counts_by_thousands)

@@ -8,7 +8,7 @@
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {
-	const struct mt_statsfile_field field = {
+	const struct mt_stats_file_field field = {
 		.name = name, .help = "a figure", .is_counter = is_counter};
 	struct mt_metric metric = {0};
 

@@ -20,7 +20,7 @@ static struct mt_limit find(const char *source)
 	memcpy(file.head.limit_source, source,
 	       length < sizeof(file.head.limit_source) ? length
 						       : sizeof(file.head.limit_source) - 1);
-	cr_assert_eq(mt_limit_find_for(&process, &file, &limit), MT_ERR_OK);
+	cr_assert_eq(mt_process_limit_find(&process, &file, &limit), MT_ERR_OK);
 	return limit;
 }
 

@@ -1,5 +1,5 @@
-/* tests/unit/test_stats_file_layout.c -- stats files of older and newer shims, made here by the rule of
- * stats_layout.h. */
+/* tests/unit/test_stats_file_layout.c -- stats files of older and newer shims, made here by the
+ * rule of stats_layout.h. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -99,11 +99,11 @@ Test(statslayout, what_a_newer_shim_has_appended_anywhere_is_passed_over)
 	good.samples[1023].pressure_level = 47;
 	make_grown();
 
-	cr_assert(mt_statslayout_can_be(&good.head));
-	mt_statslayout_take_head(made, &seen.head);
-	tail = mt_statslayout_tail_bytes(&seen.head);
+	cr_assert(mt_stats_file_layout_can_be(&good.head));
+	mt_stats_file_layout_take_head(made, &seen.head);
+	tail = mt_stats_file_layout_tail_bytes(&seen.head);
 	cr_assert_eq(seen.head.head_bytes + tail, made_bytes);
-	mt_statslayout_take_tail(&seen.head, made + seen.head.head_bytes, &seen);
+	mt_stats_file_layout_take_tail(&seen.head, made + seen.head.head_bytes, &seen);
 	good.head.checksum = 0;
 	cr_expect_arr_eq(&seen, &good, sizeof(good), "nothing of it has moved");
 }
@@ -115,10 +115,10 @@ Test(statslayout, devices_single_are_read_by_the_same_rule)
 	good.devices[7].total_bytes = 80;
 	strcpy(good.devices[7].name, "a GPU");
 	make_grown();
-	cr_expect_eq(mt_statslayout_devices_bytes(&good.head),
+	cr_expect_eq(mt_stats_file_layout_devices_bytes(&good.head),
 		     MT_DEVICES_COUNT * good.head.device_bytes);
-	mt_statslayout_take_devices(&good.head, made + mt_statslayout_devices_at(&good.head),
-				    devices);
+	mt_stats_file_layout_take_devices(
+		&good.head, made + mt_stats_file_layout_devices_at(&good.head), devices);
 	cr_expect_arr_eq(devices, good.devices, sizeof(devices));
 }
 
@@ -137,8 +137,8 @@ Test(statslayout, what_an_older_shim_lacks_is_0)
 	append(head, fixed);
 	append(&head->snapshot, 90 * sizeof(uint64_t));
 
-	cr_assert(mt_statslayout_can_be(head));
-	mt_statslayout_take_head(made, &seen.head);
+	cr_assert(mt_stats_file_layout_can_be(head));
+	mt_stats_file_layout_take_head(made, &seen.head);
 	cr_expect_str_eq(seen.head.limit_source, "memory.max");
 	cr_expect_eq(seen.head.world_size, 0);
 	cr_expect_eq(seen.head.stack_start, 0);
@@ -158,10 +158,10 @@ Test(statslayout, what_was_appended_since_the_version_began_is_0_in_a_file_of_be
 	good.head.devices_count = 1;
 	good.head.device_bytes -= sizeof(uint64_t);
 	good.head.record_bytes = offsetof(struct mt_stats_record, pinned_before_bytes);
-	cr_assert(mt_statslayout_can_be(&good.head));
+	cr_assert(mt_stats_file_layout_can_be(&good.head));
 	append(&good.devices[0], offsetof(struct mt_stats_device, nvml_age_ms));
 	append(good.devices[0].name, TEXTS);
-	mt_statslayout_take_devices(&good.head, made, devices);
+	mt_stats_file_layout_take_devices(&good.head, made, devices);
 	cr_expect_eq(devices[0].others_known, 1);
 	cr_expect_eq(devices[0].nvml_age_ms, 0);
 	cr_expect_str_eq(devices[0].name, "a GPU");
@@ -178,21 +178,21 @@ Test(statslayout, entries_are_neither_shorter_than_their_version_nor_much_longer
 	const uint32_t appended[COUNT(sizes)] = {
 		[1] = 2 * sizeof(uint64_t), [3] = sizeof(uint64_t)};
 
-	cr_assert(mt_statslayout_can_be(&good.head));
+	cr_assert(mt_stats_file_layout_can_be(&good.head));
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		uint32_t kept = *sizes[i];
 		const uint32_t wrong[] = {0,
 					  8,
 					  kept - appended[i] - 8,
 					  kept + 4,
-					  kept + MT_STATSLAYOUT_GROWTH + 8,
+					  kept + MT_STATS_FILE_LAYOUT_GROWTH + 8,
 					  UINT32_MAX - 7};
 
-		*sizes[i] = kept + MT_STATSLAYOUT_GROWTH;
-		cr_expect(mt_statslayout_can_be(&good.head), "size %zu", i);
+		*sizes[i] = kept + MT_STATS_FILE_LAYOUT_GROWTH;
+		cr_expect(mt_stats_file_layout_can_be(&good.head), "size %zu", i);
 		for (size_t j = 0; j < COUNT(wrong); j++) {
 			*sizes[i] = wrong[j];
-			cr_expect_not(mt_statslayout_can_be(&good.head), "size %zu: %u", i,
+			cr_expect_not(mt_stats_file_layout_can_be(&good.head), "size %zu: %u", i,
 				      wrong[j]);
 		}
 		*sizes[i] = kept;

@@ -133,15 +133,15 @@ Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
  * undefined. */
 Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 {
-	cr_expect_eq(mt_text_whole(0), 0);
-	cr_expect_eq(mt_text_whole(12.9), 12);
-	cr_expect_eq(mt_text_whole(-5), 0);
-	cr_expect_eq(mt_text_whole(18446744073709549568.0), 18446744073709549568u,
+	cr_expect_eq(mt_text_round_u64(0), 0);
+	cr_expect_eq(mt_text_round_u64(12.9), 12);
+	cr_expect_eq(mt_text_round_u64(-5), 0);
+	cr_expect_eq(mt_text_round_u64(18446744073709549568.0), 18446744073709549568u,
 		     "the last that has room");
-	cr_expect_eq(mt_text_whole(18446744073709551616.0), UINT64_MAX);
-	cr_expect_eq(mt_text_whole(1e300), UINT64_MAX);
-	cr_expect_eq(mt_text_whole((double)INFINITY), UINT64_MAX);
-	cr_expect_eq(mt_text_whole((double)NAN), 0);
+	cr_expect_eq(mt_text_round_u64(18446744073709551616.0), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64(1e300), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64((double)INFINITY), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64((double)NAN), 0);
 }
 
 Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)

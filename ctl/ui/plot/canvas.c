@@ -92,17 +92,17 @@ void mt_canvas_end(struct mt_canvas *canvas)
 }
 
 void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		    const struct mt_ink *ink)
+		    const struct mt_paint *paint)
 {
 	if (count)
-		canvas->kind->shape(canvas, places, count, ink, false);
+		canvas->kind->shape(canvas, places, count, paint, false);
 }
 
 void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		    const struct mt_ink *ink)
+		    const struct mt_paint *paint)
 {
 	if (count)
-		canvas->kind->shape(canvas, places, count, ink, true);
+		canvas->kind->shape(canvas, places, count, paint, true);
 }
 
 void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,

@@ -3,8 +3,8 @@
  * mt_canvas_close has written all of it. PNG and PDF are cairo's. SVG is written here: cairo's has
  * letters as outlines, in which nobody can search, which a screen reader cannot read, and which
  * knows no groups for what belongs together. */
-#ifndef MT_CTL_PLOT_CANVAS_H
-#define MT_CTL_PLOT_CANVAS_H
+#ifndef MT_CTL_UI_PLOT_CANVAS_H
+#define MT_CTL_UI_PLOT_CANVAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ struct mt_cgroup_path {
 
 enum mt_dash { MT_DASH_NONE, MT_DASH_LONG, MT_DASH_DOTS, MT_DASH_MIXED, MT_DASH_COUNT };
 
-struct mt_ink {
+struct mt_paint {
 	uint32_t rgb;
 	double alpha; /* 1: covers */
 	double width; /* of a line */
@@ -54,9 +54,9 @@ void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *tit
 void mt_canvas_end(struct mt_canvas *canvas);
 
 void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		    const struct mt_ink *ink);
+		    const struct mt_paint *paint);
 void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		    const struct mt_ink *ink);
+		    const struct mt_paint *paint);
 
 /* y is the line that letters stand on. Text is UTF-8; it is escaped here. */
 void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,

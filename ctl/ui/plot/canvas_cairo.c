@@ -50,23 +50,23 @@ static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
 }
 
 static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		  const struct mt_ink *ink, bool filled)
+		  const struct mt_paint *paint, bool filled)
 {
 	cairo_t *cairo = canvas->cairo;
 	const double *dashes;
-	size_t dashes_count = mt_canvas_dashes(ink->dash, &dashes);
+	size_t dashes_count = mt_canvas_dashes(paint->dash, &dashes);
 
 	cairo_move_to(cairo, places[0].x, places[0].y);
 	for (size_t i = 1; i < count; i++)
 		cairo_line_to(cairo, places[i].x, places[i].y);
-	set_colour(cairo, ink->rgb, ink->alpha);
+	set_colour(cairo, paint->rgb, paint->alpha);
 	if (filled) {
 		cairo_close_path(cairo);
 		cairo_fill(cairo);
 		return;
 	}
 	cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
-	cairo_set_line_width(cairo, ink->width);
+	cairo_set_line_width(cairo, paint->width);
 	cairo_set_dash(cairo, dashes, (int)dashes_count, 0);
 	cairo_stroke(cairo);
 }

@@ -1,6 +1,6 @@
 /* ctl/ui/plot/canvas_kind.h -- what a kind of canvas does. For canvas*.c alone. */
-#ifndef MT_CTL_PLOT_CANVAS_KIND_H
-#define MT_CTL_PLOT_CANVAS_KIND_H
+#ifndef MT_CTL_UI_PLOT_CANVAS_KIND_H
+#define MT_CTL_UI_PLOT_CANVAS_KIND_H
 
 #include <cairo.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ struct mt_canvas_kind {
 	void (*begin)(struct mt_canvas *canvas, const char *name, const char *title);
 	void (*end)(struct mt_canvas *canvas);
 	void (*shape)(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		      const struct mt_ink *ink, bool filled);
+		      const struct mt_paint *paint, bool filled);
 	void (*text)(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
 		     const struct mt_font *font);
 	cairo_status_t (*close)(struct mt_canvas *canvas); /* everything is in `out` then */

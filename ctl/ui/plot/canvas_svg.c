@@ -60,33 +60,33 @@ static void end_svg(struct mt_canvas *canvas)
 	fputs("</g>\n", canvas->out);
 }
 
-static void put_stroke(FILE *out, const struct mt_ink *ink)
+static void put_stroke(FILE *out, const struct mt_paint *paint)
 {
 	const double *dashes;
-	size_t count = mt_canvas_dashes(ink->dash, &dashes);
+	size_t count = mt_canvas_dashes(paint->dash, &dashes);
 
 	fprintf(out,
 		"fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.4g\" stroke-linejoin=\"round\"",
-		(unsigned)ink->rgb, ink->width);
-	if (ink->alpha < 1)
-		fprintf(out, " stroke-opacity=\"%.3g\"", ink->alpha);
+		(unsigned)paint->rgb, paint->width);
+	if (paint->alpha < 1)
+		fprintf(out, " stroke-opacity=\"%.3g\"", paint->alpha);
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "%s%.3g%s", i ? "," : " stroke-dasharray=\"", dashes[i],
 			i + 1 == count ? "\"" : "");
 }
 
 static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
-		      const struct mt_ink *ink, bool filled)
+		      const struct mt_paint *paint, bool filled)
 {
 	FILE *out = canvas->out;
 
 	fputs("<path ", out);
 	if (filled) {
-		fprintf(out, "fill=\"#%06x\"", (unsigned)ink->rgb);
-		if (ink->alpha < 1)
-			fprintf(out, " fill-opacity=\"%.3g\"", ink->alpha);
+		fprintf(out, "fill=\"#%06x\"", (unsigned)paint->rgb);
+		if (paint->alpha < 1)
+			fprintf(out, " fill-opacity=\"%.3g\"", paint->alpha);
 	} else {
-		put_stroke(out, ink);
+		put_stroke(out, paint);
 	}
 	for (size_t i = 0; i < count; i++)
 		fprintf(out, "%s%.1f %.1f", i ? "L" : " d=\"M", places[i].x, places[i].y);

@@ -49,7 +49,7 @@ static struct mt_legend_item look_of(size_t place)
 
 	return (struct mt_legend_item){
 		.kind = MT_LEGEND_LINE,
-		.ink = {rgb, 1, 2, (enum mt_dash)(place % MT_DASH_COUNT)},
+		.paint = {rgb, 1, 2, (enum mt_dash)(place % MT_DASH_COUNT)},
 		.shape = {shapes[place % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
 	};
 }
@@ -60,7 +60,7 @@ static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_s
 
 	*curve = (struct mt_curve){.name = "curve run",
 				   .series = series,
-				   .ink = run->look.ink,
+				   .paint = run->look.paint,
 				   .shape = run->look.shape};
 }
 
@@ -102,10 +102,10 @@ static void write_bytes(double value, double first, char *out, size_t out_bytes)
 	double change = first > 0 ? (value - first) / first * 100 : 0;
 
 	if (first > 0 && fabs(change) < 99999)
-		snprintf(out, out_bytes, "%s (%+.0f %%)", mt_text_bytes(mt_text_whole(value)).text,
-			 change);
+		snprintf(out, out_bytes, "%s (%+.0f %%)",
+			 mt_text_bytes(mt_text_round_u64(value)).text, change);
 	else
-		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_whole(value)).text);
+		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
 }
 
 static double first_of(const struct comparison *comparison, const struct run *run, double value)
@@ -202,7 +202,7 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
-	const struct mt_ink line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
+	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
 	const struct mt_cgroup_path ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
 	struct column columns[COLUMNS_MOST];

@@ -1,7 +1,7 @@
 /* ctl/ui/plot/comparison.h -- the picture of several recordings: their RSS in one field and their
  * device memory in another, each begun at its own start, and a table below. */
-#ifndef MT_CTL_PLOT_COMPARISON_H
-#define MT_CTL_PLOT_COMPARISON_H
+#ifndef MT_CTL_UI_PLOT_COMPARISON_H
+#define MT_CTL_UI_PLOT_COMPARISON_H
 
 #include "ctl/metrics/recording.h"
 

@@ -19,15 +19,15 @@ void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at,
 	const struct mt_cgroup_path corners[] = {
 		edge[0], edge[1], {box.right, box.bottom}, {box.left, box.bottom}};
 	const struct mt_cgroup_path middle = {at.x + swatch_width(item) / 2, at.y};
-	const struct mt_ink fill = {item->ink.rgb, item->fill, 0, MT_DASH_NONE};
+	const struct mt_paint fill = {item->paint.rgb, item->fill, 0, MT_DASH_NONE};
 
 	if (item->kind == MT_LEGEND_AREA) {
 		mt_canvas_area(canvas, corners, 4, &fill);
-		mt_canvas_line(canvas, edge, 2, &item->ink);
+		mt_canvas_line(canvas, edge, 2, &item->paint);
 	} else if (item->kind == MT_LEGEND_LINE) {
-		mt_canvas_line(canvas, line, 2, &item->ink);
+		mt_canvas_line(canvas, line, 2, &item->paint);
 	} else if (item->kind == MT_LEGEND_HATCH) {
-		mt_hatch_draw(canvas, &box, &item->ink, item->step);
+		mt_hatch_draw(canvas, &box, &item->paint, item->step);
 	}
 	if (item->shape.radius > 0)
 		mt_shape_draw(canvas, middle, &item->shape);

@@ -1,7 +1,7 @@
 /* ctl/ui/plot/legend.h -- what each line and mark means, in rows that stand by themselves and cover
  * nothing. */
-#ifndef MT_CTL_PLOT_LEGEND_H
-#define MT_CTL_PLOT_LEGEND_H
+#ifndef MT_CTL_UI_PLOT_LEGEND_H
+#define MT_CTL_UI_PLOT_LEGEND_H
 
 #include "ctl/ui/plot/palette.h"
 
@@ -10,7 +10,7 @@ enum mt_legend_kind { MT_LEGEND_LINE, MT_LEGEND_AREA, MT_LEGEND_SHAPE, MT_LEGEND
 struct mt_legend_item {
 	const char *text;
 	enum mt_legend_kind kind;
-	struct mt_ink ink;          /* of a line, of the edge of an area, of a hatched box */
+	struct mt_paint paint;      /* of a line, of the edge of an area, of a hatched box */
 	double fill;                /* alpha inside an area */
 	struct mt_shape_look shape; /* on a line as well, where its radius is not 0 */
 	double step;                /* of stripes */

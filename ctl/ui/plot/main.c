@@ -4,8 +4,8 @@
 
 int main(int argc, char **argv)
 {
-	static const struct mt_external commands[] = {
+	static const struct mt_subcommand commands[] = {
 		{"plot", mt_plot_run}, {"compare", mt_compare_run}, {0}};
 
-	return mt_external_main(commands, argc, argv);
+	return mt_subcommand_main(commands, argc, argv);
 }

@@ -20,7 +20,7 @@ static const struct mt_shape_look cleanup_looks[MT_LEVEL_COUNT] = {
 	{MT_SHAPE_TRIANGLE, 5, MT_RGB_RED, false},
 	{MT_SHAPE_DIAMOND, 5.5, MT_RGB_BLACK, false}};
 static const struct mt_shape_look round_look = {MT_SHAPE_BAR, 7, MT_RGB_BLUE, false};
-static const struct mt_ink pressure_inks[MT_PRESSURE_LEVEL_COUNT] = {
+static const struct mt_paint pressure_inks[MT_PRESSURE_LEVEL_COUNT] = {
 	[MT_PRESSURE_WARN] = {0xf0c000, 0.18, 0, MT_DASH_NONE},
 	[MT_PRESSURE_CRITICAL] = {MT_RGB_RED, 0.25, 0, MT_DASH_NONE}};
 static const double pressure_steps[MT_PRESSURE_LEVEL_COUNT] = {
@@ -129,7 +129,7 @@ static void draw_pressure(struct mt_canvas *canvas, const struct mt_marks *marks
 void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks,
 			  const struct mt_box *box)
 {
-	const struct mt_ink ink = {0x999999, 1, 0.8, MT_DASH_DOTS};
+	const struct mt_paint paint = {0x999999, 1, 0.8, MT_DASH_DOTS};
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
 	const struct mt_recording_mark *mark;
 	size_t at = 0;
@@ -143,7 +143,7 @@ void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks
 		const struct mt_cgroup_path ends[] = {{x, box->top}, {x, box->bottom}};
 
 		if (mark->level >= MT_LEVEL_LIGHT || mark->freed_bytes >= FREED_LEAST)
-			mt_canvas_line(canvas, ends, 2, &ink);
+			mt_canvas_line(canvas, ends, 2, &paint);
 	}
 	mt_canvas_end(canvas);
 }
@@ -156,7 +156,7 @@ static void tell(const struct mt_recording_mark *mark, char *out, size_t out_byt
 		snprintf(out, out_bytes, "round %" PRIu64, mark->number);
 	else
 		snprintf(out, out_bytes, "%s cleanup %" PRIu64 " (%s): %s%s%s",
-			 mt_statsfile_level(mark->level), mark->number,
+			 mt_stats_file_level(mark->level), mark->number,
 			 *mark->reason ? mark->reason : "?",
 			 mt_text_change(mark->freed_bytes, 0).text,
 			 mark->gpu_freed_bytes ? ", GPU " : "",
@@ -300,7 +300,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 	for (size_t i = 0;
 	     i < count && drawn < FREED_MOST && list[i]->freed_bytes >= list[0]->freed_bytes / 10;
 	     i++) {
-		struct mt_figure text = mt_text_change(list[i]->freed_bytes, 0);
+		struct mt_short_text text = mt_text_change(list[i]->freed_bytes, 0);
 		double half = mt_canvas_width_of(canvas, text.text, &font) / 2,
 		       x = mt_scale_place(&scale, time_of(marks, list[i]));
 
@@ -340,7 +340,7 @@ size_t mt_marks_legend(const struct mt_marks *marks, struct mt_legend_item *out)
 		if (seen[MT_RECORDING_PRESSURE][level])
 			out[count++] = (struct mt_legend_item){.text = pressures[level],
 							       .kind = MT_LEGEND_HATCH,
-							       .ink = pressure_inks[level],
+							       .paint = pressure_inks[level],
 							       .step = pressure_steps[level]};
 	return count;
 }

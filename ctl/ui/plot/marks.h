@@ -1,7 +1,7 @@
 /* ctl/ui/plot/marks.h -- what happened, in a picture: rounds and cleanups in lanes below the
  * fields, pressure as a shade behind them, what the largest cleanups brought above them. */
-#ifndef MT_CTL_PLOT_MARKS_H
-#define MT_CTL_PLOT_MARKS_H
+#ifndef MT_CTL_UI_PLOT_MARKS_H
+#define MT_CTL_UI_PLOT_MARKS_H
 
 #include "ctl/ui/plot/legend.h"
 #include "ctl/ui/plot/panel.h"

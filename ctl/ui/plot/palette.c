@@ -33,8 +33,8 @@ static size_t fill_corners(struct mt_cgroup_path at, const struct mt_shape_look 
 void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
 		   const struct mt_shape_look *look)
 {
-	const struct mt_ink inside = {look->hollow ? 0xffffffu : look->rgb, 1, 0, MT_DASH_NONE},
-			    edge = {look->rgb, 1, 1.4, MT_DASH_NONE};
+	const struct mt_paint inside = {look->hollow ? 0xffffffu : look->rgb, 1, 0, MT_DASH_NONE},
+			      edge = {look->rgb, 1, 1.4, MT_DASH_NONE};
 	struct mt_cgroup_path corners[CORNERS_MOST + 1];
 	size_t count = fill_corners(at, look, corners);
 
@@ -44,17 +44,17 @@ void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
 		mt_canvas_line(canvas, corners, count + 1, &edge);
 }
 
-void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_ink *ink,
+void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
 		   double step)
 {
 	const struct mt_cgroup_path corners[] = {{box->left, box->top},
 						 {box->right, box->top},
 						 {box->right, box->bottom},
 						 {box->left, box->bottom}};
-	const struct mt_ink stripe = {ink->rgb, 0.55, 0.8, MT_DASH_NONE};
+	const struct mt_paint stripe = {paint->rgb, 0.55, 0.8, MT_DASH_NONE};
 	double height = box->bottom - box->top;
 
-	mt_canvas_area(canvas, corners, 4, ink);
+	mt_canvas_area(canvas, corners, 4, paint);
 	/* Each stripe falls from the upper right to the lower left, cut at the sides. */
 	for (double x = box->left + step / 2; x < box->right + height; x += step) {
 		double above = x > box->right ? x - box->right : 0,

@@ -1,8 +1,8 @@
 /* ctl/ui/plot/palette.h -- the colours, and how each is told from the others without colour. Those
  * of lines are the set that Okabe and Ito chose for eyes that see no red or no green; print in grey
  * keeps the dashes and the shapes. */
-#ifndef MT_CTL_PLOT_INK_H
-#define MT_CTL_PLOT_INK_H
+#ifndef MT_CTL_UI_PLOT_PALETTE_H
+#define MT_CTL_UI_PLOT_PALETTE_H
 
 #include "ctl/ui/plot/canvas.h"
 
@@ -43,7 +43,7 @@ void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
 		   const struct mt_shape_look *look);
 
 /* A box filled with colour and slanted lines `step` pixels apart. */
-void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_ink *ink,
+void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
 		   double step);
 
 #endif

@@ -30,19 +30,19 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 }
 
 static void draw_line(struct mt_canvas *canvas, struct mt_cgroup_path from,
-		      struct mt_cgroup_path to, const struct mt_ink *ink)
+		      struct mt_cgroup_path to, const struct mt_paint *paint)
 {
 	const struct mt_cgroup_path ends[] = {from, to};
 
-	mt_canvas_line(canvas, ends, 2, ink);
+	mt_canvas_line(canvas, ends, 2, paint);
 }
 
 void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 {
 	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END},
 			     title = {12, true, MT_RGB_TEXT, MT_ANCHOR_START};
-	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
-			    frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	const struct mt_paint grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
+			      frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	const struct mt_box *box = &panel->box;
 	struct mt_ticks ticks;
 	struct mt_scale scale = byte_scale(panel, &ticks);
@@ -98,7 +98,7 @@ static void turn_around(struct mt_cgroup_path *places, size_t count)
 static void draw_area(struct pen *pen, const struct mt_curve *curve, const struct mt_series *base,
 		      size_t count)
 {
-	const struct mt_ink fill = {curve->ink.rgb, curve->fill, 0, MT_DASH_NONE};
+	const struct mt_paint fill = {curve->paint.rgb, curve->fill, 0, MT_DASH_NONE};
 	size_t back = base->count ? place(pen, base, pen->places + count) : 0;
 
 	if (back) {
@@ -143,7 +143,7 @@ static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t firs
 	if (places == 1) /* a single sample is a short line, or it would not be seen */
 		pen->places[places++] =
 			(struct mt_cgroup_path){pen->places[0].x + 2, pen->places[0].y};
-	mt_canvas_line(pen->canvas, pen->places, places, &curve->ink);
+	mt_canvas_line(pen->canvas, pen->places, places, &curve->paint);
 	if (curve->shape.radius > 0)
 		draw_shapes(pen, curve, places);
 	if (curve->fill > 0)
@@ -196,7 +196,7 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 			const struct mt_span *span)
 {
 	const struct mt_font font = {11, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
-	const struct mt_ink frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	const struct mt_paint frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	struct mt_scale scale = mt_panel_time_scale(box, span);
 	struct mt_ticks ticks;
 

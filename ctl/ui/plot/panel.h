@@ -1,8 +1,8 @@
 /* ctl/ui/plot/panel.h -- one field of a picture: lines and areas of bytes over time, with its own
  * axis of bytes. The axis of time is shared by all panels of a picture, and drawn below the
  * last. */
-#ifndef MT_CTL_PLOT_PANEL_H
-#define MT_CTL_PLOT_PANEL_H
+#ifndef MT_CTL_UI_PLOT_PANEL_H
+#define MT_CTL_UI_PLOT_PANEL_H
 
 #include "ctl/ui/plot/palette.h"
 #include "ctl/ui/plot/scale.h"
@@ -13,7 +13,7 @@ struct mt_curve {
 	struct mt_series series; /* owned */
 	/* an area stands on this, where it has points (as many as `series`); owned */
 	struct mt_series base;
-	struct mt_ink ink;
+	struct mt_paint paint;
 	double fill;                /* alpha of the area below it, 0 none */
 	struct mt_shape_look shape; /* on the line here and there, where the radius is not 0 */
 };

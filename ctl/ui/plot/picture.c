@@ -163,9 +163,9 @@ static void write_below(const struct picture *picture, char *out, size_t out_byt
 	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date,
 		   sizeof(date));
 	add_text(out, out_bytes, ", from %s", date);
-	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_whole(rss.peak)).text);
-	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_whole(rss.mean)).text);
-	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_whole(rss.end)).text);
+	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_round_u64(rss.peak)).text);
+	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_round_u64(rss.mean)).text);
+	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_round_u64(rss.end)).text);
 	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
 	if (recording->ended && (recording->killed || recording->code))
 		add_text(out, out_bytes,
@@ -214,19 +214,19 @@ static void add_memory(struct picture *picture)
 		panel, picture,
 		(struct mt_curve){.name = "curve rss",
 				  .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
-				  .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+				  .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
 	picture->has_heap = is_known(&live);
 	mt_series_add(&idle, &live);
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve live",
 				    .series = live,
-				    .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
 				    .fill = 0.22});
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve idle",
 				    .series = idle,
 				    .base = base,
-				    .ink = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+				    .paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
 				    .fill = 0.38});
 }
 
@@ -236,11 +236,11 @@ static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve reserved",
 				    .series = reserved,
-				    .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+				    .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
 	add_curve(panel, picture,
 		  (struct mt_curve){.name = "curve allocated",
 				    .series = allocated,
-				    .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
 				    .fill = 0.22});
 	picture->has_gpu = true;
 }
@@ -291,24 +291,28 @@ static size_t fill_legend(const struct picture *picture, const struct mt_marks *
 {
 	size_t count = 0;
 
-	out[count++] = (struct mt_legend_item){
-		.text = "RSS", .kind = MT_LEGEND_LINE, .ink = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
+	out[count++] = (struct mt_legend_item){.text = "RSS",
+					       .kind = MT_LEGEND_LINE,
+					       .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
 	if (picture->has_heap) {
-		out[count++] = (struct mt_legend_item){.text = "live heap",
-						       .kind = MT_LEGEND_AREA,
-						       .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						       .fill = 0.22};
-		out[count++] = (struct mt_legend_item){.text = "idle heap, on top of it",
-						       .kind = MT_LEGEND_AREA,
-						       .ink = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
-						       .fill = 0.38};
+		out[count++] =
+			(struct mt_legend_item){.text = "live heap",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+						.fill = 0.22};
+		out[count++] =
+			(struct mt_legend_item){.text = "idle heap, on top of it",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+						.fill = 0.38};
 	}
 	if (picture->has_gpu) {
 		out[0].text = "RSS; GPU: reserved";
-		out[count++] = (struct mt_legend_item){.text = "GPU: allocated",
-						       .kind = MT_LEGEND_AREA,
-						       .ink = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
-						       .fill = 0.22};
+		out[count++] =
+			(struct mt_legend_item){.text = "GPU: allocated",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+						.fill = 0.22};
 	}
 	return count + mt_marks_legend(marks, out + count);
 }

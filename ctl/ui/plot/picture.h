@@ -1,7 +1,7 @@
 /* ctl/ui/plot/picture.h -- the picture of one recording: title, legend, one field for the process's
  * memory and one for each device, lanes of what happened, and the axis of time. */
-#ifndef MT_CTL_PLOT_PICTURE_H
-#define MT_CTL_PLOT_PICTURE_H
+#ifndef MT_CTL_UI_PLOT_PICTURE_H
+#define MT_CTL_UI_PLOT_PICTURE_H
 
 #include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/panel.h"

@@ -77,7 +77,7 @@ static enum mt_exit read_process(const char *pid, struct mt_recording *out)
 	enum mt_exit code = mt_target_find(pid, &target->process);
 
 	if (code == MT_EXIT_OK) {
-		mt_simple_refresh(&target->process);
+		mt_control_file_refresh(&target->process);
 		code = mt_target_open(pid, target);
 	}
 	if (code == MT_EXIT_OK)
@@ -89,15 +89,15 @@ static enum mt_exit read_process(const char *pid, struct mt_recording *out)
 /* That of a process that has none, or does not answer, is left out. */
 static bool take_pool(const char *pid, struct mt_pool *out)
 {
-	struct mt_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
+	struct mt_pool_snapshot *snapshot = mt_error_check_memory(calloc(1, sizeof(*snapshot)));
 	struct mt_process process;
 	struct mt_why why;
 	bool taken = mt_target_find(pid, &process) == MT_EXIT_OK &&
-		     mt_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
+		     mt_pool_snapshot_take(&process, snapshot, &why) == MT_ERR_OK;
 
 	if (taken) {
 		mt_pool_of(snapshot, out);
-		mt_snapshot_free(snapshot);
+		mt_pool_snapshot_free(snapshot);
 	}
 	free(snapshot);
 	return taken;

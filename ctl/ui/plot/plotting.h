@@ -1,7 +1,7 @@
 /* ctl/ui/plot/plotting.h -- the two commands of this program, and how they read what is on the
  * command line. */
-#ifndef MT_CTL_PLOT_PLOTTING_H
-#define MT_CTL_PLOT_PLOTTING_H
+#ifndef MT_CTL_UI_PLOT_PLOTTING_H
+#define MT_CTL_UI_PLOT_PLOTTING_H
 
 #include <stdbool.h>
 

@@ -24,9 +24,9 @@ static void sort(struct mt_pool *pool)
 		qsort(pool->list, pool->count, sizeof(*pool->list), by_place);
 }
 
-void mt_pool_of(const struct mt_snapshot *snapshot, struct mt_pool *out)
+void mt_pool_of(const struct mt_pool_snapshot *snapshot, struct mt_pool *out)
 {
-	const struct mt_blocksfile *blocks = &snapshot->blocks;
+	const struct mt_blocks_file *blocks = &snapshot->blocks;
 
 	*out = (struct mt_pool){.pid = (uint64_t)snapshot->target.process.pid,
 				.time_ns = blocks->head.time_ns,
@@ -69,14 +69,14 @@ static bool read_block(const json_t *object, struct mt_pool_block *out)
 	const char *word = json_string_value(json_object_get(object, "state"));
 	uint64_t device, age_ms;
 
-	if (!word || !get(object, "held_bytes", MT_BLOCKSFILE_BYTES_MAX, &out->held_bytes) ||
+	if (!word || !get(object, "held_bytes", MT_BLOCKS_FILE_BYTES_MAX, &out->held_bytes) ||
 	    !get(object, "device", MT_DEVICES_COUNT - 1, &device) ||
 	    !get(object, "age_ms", UINT32_MAX, &age_ms))
 		return false;
 	out->device = (uint8_t)device;
 	out->age_ms = (uint32_t)age_ms;
 	for (out->state = 0; out->state < MT_BLOCKS_STATES; out->state++)
-		if (strcmp(word, mt_blocksfile_state(out->state)) == 0)
+		if (strcmp(word, mt_blocks_file_state(out->state)) == 0)
 			return true;
 	return false;
 }

@@ -12,13 +12,13 @@
 #define STRIP       44.0 /* for each device, with the words above it */
 #define BARS        190.0
 #define BARS_SPLIT  0.6 /* of the width for sizes, the rest for ages */
-#define SIZES       MT_SNAPSHOT_SIZES
-#define AGES        MT_SNAPSHOT_AGES
+#define SIZES       MT_POOL_SNAPSHOT_SIZES
+#define AGES        MT_POOL_SNAPSHOT_AGES
 #define STRIPS_MOST 8u
 
 /* Solid is what the program has, striped what it has not. */
 static const struct {
-	struct mt_ink ink;
+	struct mt_paint paint;
 	double step;
 } looks[MT_BLOCKS_STATES] = {
 	[MT_BLOCKS_LIVE] = {{MT_RGB_GREEN, 0.75, 0, MT_DASH_NONE}, 1e9},
@@ -56,10 +56,10 @@ double mt_pool_height(const struct mt_pool *pool)
 
 static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsigned state)
 {
-	const struct mt_ink edge = {0xffffff, 1, 0.8, MT_DASH_NONE};
+	const struct mt_paint edge = {0xffffff, 1, 0.8, MT_DASH_NONE};
 	const struct mt_cgroup_path right[] = {{box->right, box->top}, {box->right, box->bottom}};
 
-	mt_hatch_draw(canvas, box, &looks[state].ink, looks[state].step);
+	mt_hatch_draw(canvas, box, &looks[state].paint, looks[state].step);
 	if (box->right - box->left > 3)
 		mt_canvas_line(canvas, right, 2, &edge);
 }
@@ -146,9 +146,9 @@ static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_
 		box.bottom = mt_scale_place(scale, sum);
 		sum += (double)bar->bytes[state];
 		box.top = mt_scale_place(scale, sum);
-		mt_canvas_begin(canvas, mt_blocksfile_state(state),
+		mt_canvas_begin(canvas, mt_blocks_file_state(state),
 				mt_text_bytes(bar->bytes[state]).text);
-		mt_hatch_draw(canvas, &box, &looks[state].ink, looks[state].step);
+		mt_hatch_draw(canvas, &box, &looks[state].paint, looks[state].step);
 		mt_canvas_end(canvas);
 	}
 }
@@ -157,8 +157,8 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 		      const struct mt_box *box)
 {
 	const struct mt_font label = {11, false, MT_RGB_TEXT, MT_ANCHOR_END};
-	const struct mt_ink grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
-			    frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
+	const struct mt_paint grid = {MT_RGB_GRID, 1, 1, MT_DASH_NONE},
+			      frame = {MT_RGB_FRAME, 1, 1, MT_DASH_NONE};
 	double high = 0, step = (box->right - box->left) / (double)(count ? count : 1),
 	       half = fmin(step * 0.38, 30);
 	struct mt_ticks ticks;
@@ -231,7 +231,7 @@ static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 	for (size_t i = 0; i < pool->count; i++) {
 		size_t age = 0;
 
-		while (age + 1 < AGES && pool->list[i].age_ms >= mt_snapshot_age_ms(age))
+		while (age + 1 < AGES && pool->list[i].age_ms >= mt_pool_snapshot_age_ms(age))
 			age++;
 		out[age].bytes[pool->list[i].state] += pool->list[i].held_bytes;
 	}
@@ -250,9 +250,9 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 	char text[160];
 
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
-		items[state] = (struct mt_legend_item){.text = mt_blocksfile_state(state),
+		items[state] = (struct mt_legend_item){.text = mt_blocks_file_state(state),
 						       .kind = MT_LEGEND_HATCH,
-						       .ink = looks[state].ink,
+						       .paint = looks[state].paint,
 						       .step = looks[state].step};
 	snprintf(text, sizeof(text), "GPU pool at %.8s: %s", mt_text_clock(pool->time_ns).text,
 		 mt_text_counted(pool->count, "block", "blocks").text);

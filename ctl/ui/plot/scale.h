@@ -1,7 +1,7 @@
 /* ctl/ui/plot/scale.h -- from values to places on paper, and the round values at which an axis is
  * marked. Pure. */
-#ifndef MT_CTL_PLOT_SCALE_H
-#define MT_CTL_PLOT_SCALE_H
+#ifndef MT_CTL_UI_PLOT_SCALE_H
+#define MT_CTL_UI_PLOT_SCALE_H
 
 #include <stddef.h>
 

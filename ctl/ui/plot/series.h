@@ -1,7 +1,7 @@
 /* ctl/ui/plot/series.h -- one figure over time: points with x in seconds and y in bytes, by rising
  * x. A y that is not a number is a gap: nothing was known then. Pure, but for memory. */
-#ifndef MT_CTL_PLOT_SERIES_H
-#define MT_CTL_PLOT_SERIES_H
+#ifndef MT_CTL_UI_PLOT_SERIES_H
+#define MT_CTL_UI_PLOT_SERIES_H
 
 #include "ctl/metrics/recording.h"
 

@@ -30,7 +30,7 @@ static enum MHD_Result look_at_header(void *cls, enum MHD_ValueKind kind, const 
 	return MHD_YES;
 }
 
-const char *mt_guard_head(struct MHD_Connection *connection)
+const char *mt_access_head(struct MHD_Connection *connection)
 {
 	struct head head = {0};
 
@@ -77,7 +77,7 @@ static bool is_local_end(struct MHD_Connection *connection, const char *host)
 					      strcasecmp(host, own + strlen(mapped)) == 0);
 }
 
-const char *mt_guard_host(const struct mt_guard *guard, struct MHD_Connection *connection)
+const char *mt_access_host(const struct mt_access *access_rules, struct MHD_Connection *connection)
 {
 	static const char *const loopback[] = {"localhost", "127.0.0.1", "::1"};
 	const char *text = header(connection, MHD_HTTP_HEADER_HOST);
@@ -88,15 +88,15 @@ const char *mt_guard_host(const struct mt_guard *guard, struct MHD_Connection *c
 	for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
 		if (strcasecmp(host, loopback[i]) == 0)
 			return NULL;
-	for (size_t i = 0; i < guard->names_count; i++)
-		if (strcasecmp(host, guard->names[i]) == 0)
+	for (size_t i = 0; i < access_rules->names_count; i++)
+		if (strcasecmp(host, access_rules->names[i]) == 0)
 			return NULL;
 	return is_local_end(connection, host)
 		       ? NULL
 		       : "this Host is not allowed (mtctl serve --allow-host)";
 }
 
-const char *mt_guard_site(struct MHD_Connection *connection)
+const char *mt_access_site(struct MHD_Connection *connection)
 {
 	const char *site = header(connection, "Sec-Fetch-Site");
 
@@ -113,11 +113,11 @@ static bool is_own_origin(const char *origin, const char *host)
 	return strncasecmp(origin, "https://", 8) == 0 && strcasecmp(origin + 8, host) == 0;
 }
 
-const char *mt_guard_post(struct MHD_Connection *connection)
+const char *mt_access_post(struct MHD_Connection *connection)
 {
 	const char *origin = header(connection, MHD_HTTP_HEADER_ORIGIN),
 		   *host = header(connection, MHD_HTTP_HEADER_HOST);
-	const char *why = mt_guard_site(connection);
+	const char *why = mt_access_site(connection);
 
 	if (why)
 		return why;
@@ -139,15 +139,15 @@ static const char *given_token(struct MHD_Connection *connection)
 	return usual + strspn(usual, " ");
 }
 
-const char *mt_guard_token(const struct mt_guard *guard, struct MHD_Connection *connection,
-			   enum mt_guard_right right, unsigned *out_status)
+const char *mt_access_token(const struct mt_access *access_rules, struct MHD_Connection *connection,
+			    enum mt_access_right right, unsigned *out_status)
 {
 	const char *given = given_token(connection);
-	bool whole = given && mt_token_matches(&guard->token, given);
-	bool reads = given && mt_token_matches(&guard->reader, given);
+	bool whole = given && mt_token_matches(&access_rules->token, given);
+	bool reads = given && mt_token_matches(&access_rules->reader, given);
 
-	if (whole || right == MT_GUARD_NOTHING ||
-	    (right == MT_GUARD_READ && (reads || guard->open)))
+	if (whole || right == MT_ACCESS_NOTHING ||
+	    (right == MT_ACCESS_READ && (reads || access_rules->open)))
 		return NULL;
 	*out_status = reads ? MHD_HTTP_FORBIDDEN : MHD_HTTP_UNAUTHORIZED;
 	if (reads)

@@ -2,8 +2,8 @@
  * timeout starts again with every byte; here a request has its time from the end of the one before
  * until its answer is out, and where many are connected, who has gone longest without finishing
  * anything is put out for those who come. */
-#ifndef MT_CTL_SERVE_CLIENTS_H
-#define MT_CTL_SERVE_CLIENTS_H
+#ifndef MT_CTL_UI_SERVE_CLIENTS_H
+#define MT_CTL_UI_SERVE_CLIENTS_H
 
 #include <microhttpd.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* ctl/ui/serve/daemon.h -- libmicrohttpd as `mtctl serve` runs it: what of HTTP it lets through,
  * and whom it tells of connections. */
-#ifndef MT_CTL_SERVE_DAEMON_H
-#define MT_CTL_SERVE_DAEMON_H
+#ifndef MT_CTL_UI_SERVE_DAEMON_H
+#define MT_CTL_UI_SERVE_DAEMON_H
 
 #include "ctl/ui/serve/routes.h"
 

@@ -28,7 +28,7 @@ static char *text_of(json_t *value)
 	return text;
 }
 
-enum mt_err mt_work_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+enum mt_err mt_job_find(pid_t pid, struct mt_process *out, struct mt_why *why)
 {
 	struct mt_process process;
 	enum mt_err error = mt_process_find_shimmed(pid, &process, why);
@@ -51,12 +51,12 @@ static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
 	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
-unsigned mt_work_trim(const struct mt_job_order *order, char **out)
+unsigned mt_job_trim(const struct mt_job_request *order, char **out)
 {
 	struct mt_process process;
 	json_t *answer, *error;
 	struct mt_why why;
-	enum mt_err refused = mt_work_find(order->pid, &process, &why);
+	enum mt_err refused = mt_job_find(order->pid, &process, &why);
 	int code;
 
 	if (refused)
@@ -70,24 +70,25 @@ unsigned mt_work_trim(const struct mt_job_order *order, char **out)
 	return status_of(code);
 }
 
-unsigned mt_work_snapshot(const struct mt_job_order *order, char **out)
+unsigned mt_job_snapshot(const struct mt_job_request *order, char **out)
 {
-	const struct mt_snapshot_view view = {.device = MT_SNAPSHOT_ALL, .top = BLOCKS_MOST};
-	struct mt_snapshot snapshot = {0};
+	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
+						   .top = BLOCKS_MOST};
+	struct mt_pool_snapshot snapshot = {0};
 	struct mt_process process;
 	size_t length;
 	FILE *file;
 	struct mt_why why;
-	enum mt_err error = mt_work_find(order->pid, &process, &why);
+	enum mt_err error = mt_job_find(order->pid, &process, &why);
 
 	if (!error)
-		error = mt_snapshot_take(&process, &snapshot, &why);
+		error = mt_pool_snapshot_take(&process, &snapshot, &why);
 	if (error)
 		return refuse(error, &why, out);
 	file = mt_error_check_memory(open_memstream(out, &length));
-	mt_snapshot_write_json(&snapshot, &view, file);
+	mt_pool_snapshot_write_json(&snapshot, &view, file);
 	if (fclose(file) != 0)
 		mt_error_check_memory(NULL);
-	mt_snapshot_free(&snapshot);
+	mt_pool_snapshot_free(&snapshot);
 	return MHD_HTTP_OK;
 }

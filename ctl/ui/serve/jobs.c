@@ -54,7 +54,7 @@ void mt_jobs_begin_child(void)
 	close_sockets();
 }
 
-static _Noreturn void child(const struct mt_job_order *order, int to)
+static _Noreturn void child(const struct mt_job_request *order, int to)
 {
 	unsigned status;
 	char *text = NULL;
@@ -70,27 +70,27 @@ static _Noreturn void child(const struct mt_job_order *order, int to)
 
 /* ---- the server ---- */
 
-static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_order *order,
-				 struct mt_answer *out_refusal)
+static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_request *order,
+				 struct mt_response *out_refusal)
 {
 	struct mt_job *place = NULL;
 
 	if (jobs->stopped) {
-		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
+		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
 		return NULL;
 	}
 	for (size_t i = 0; i < MT_JOBS_MOST; i++) {
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
 		else if (jobs->list[i].order.pid == order->pid) {
-			*out_refusal = mt_answer_error(
+			*out_refusal = mt_response_error(
 				MHD_HTTP_CONFLICT, "another request of this process is under way");
 			return NULL;
 		}
 	}
 	if (!place)
-		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-					       "too many requests are under way");
+		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+						 "too many requests are under way");
 	return place;
 }
 
@@ -111,8 +111,8 @@ static bool start_child(struct mt_job *job)
 	return job->child > 0;
 }
 
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
-			     struct MHD_Connection *connection, struct mt_answer *out_refusal)
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+			     struct MHD_Connection *connection, struct mt_response *out_refusal)
 {
 	struct mt_job *job = find_place(jobs, order, out_refusal);
 
@@ -121,8 +121,8 @@ struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *or
 	*job = (struct mt_job){.order = *order};
 	job->deadline_ns = mt_control_file_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
-		*out_refusal = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-					       "cannot start a child for it");
+		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+						 "cannot start a child for it");
 		return NULL;
 	}
 	job->connection = connection;
@@ -192,20 +192,20 @@ void mt_jobs_run(struct mt_jobs *jobs)
 	}
 }
 
-struct mt_answer mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
+struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
 {
 	unsigned status;
 	size_t length = job->bytes - sizeof(status);
-	struct mt_answer answer;
+	struct mt_response answer;
 
 	if (job->bytes <= sizeof(status)) {
 		free(job->text);
-		answer = mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-					 "it was given up before there was an answer");
+		answer = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					   "it was given up before there was an answer");
 	} else {
 		memcpy(&status, job->text, sizeof(status));
 		memmove(job->text, job->text + sizeof(status), length);
-		answer = mt_answer_bytes("application/json", job->text, length, MT_ANSWER_FREE);
+		answer = mt_response_bytes("application/json", job->text, length, MT_RESPONSE_FREE);
 		answer.status = status;
 	}
 	*job = (struct mt_job){0};

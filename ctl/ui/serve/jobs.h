@@ -1,8 +1,8 @@
 /* ctl/ui/serve/jobs.h -- what takes long, cleanups above all, done by children: the server goes on
  * meanwhile, and mtctl's shared code, which is made for one thread, stays as it is. A child answers
  * an HTTP status and a JSON text through a pipe. */
-#ifndef MT_CTL_SERVE_JOBS_H
-#define MT_CTL_SERVE_JOBS_H
+#ifndef MT_CTL_UI_SERVE_JOBS_H
+#define MT_CTL_UI_SERVE_JOBS_H
 
 #include <microhttpd.h>
 #include <poll.h>
@@ -14,8 +14,8 @@
 
 /* What a child does. It may block, for MT_JOB_TIMEOUT_MS at most, then it is killed. Answers the
  * status; *out is its body, JSON. */
-struct mt_job_order {
-	unsigned (*work)(const struct mt_job_order *order, char **out);
+struct mt_job_request {
+	unsigned (*work)(const struct mt_job_request *order, char **out);
 	pid_t pid;
 	uint32_t level;
 };
@@ -23,7 +23,7 @@ struct mt_job_order {
 
 struct mt_job {
 	struct MHD_Connection *connection; /* NULL: this place is free */
-	struct mt_job_order order;
+	struct mt_job_request order;
 	pid_t child;
 	int fd;
 	uint64_t deadline_ns;
@@ -46,8 +46,8 @@ void mt_jobs_begin_child(void);
 
 /* Starts the child; the connection is suspended until it has ended. NULL with *out_refusal: there
  * is one for this process already (409), there are too many, or the server ends (503). */
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
-			     struct MHD_Connection *connection, struct mt_answer *out_refusal);
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+			     struct MHD_Connection *connection, struct mt_response *out_refusal);
 
 /* For poll: fills at most MT_JOBS_MOST places, answers how many. */
 size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out);
@@ -57,7 +57,7 @@ size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out);
 void mt_jobs_run(struct mt_jobs *jobs);
 
 /* What came of it, once its connection was resumed; the place is free again. */
-struct mt_answer mt_job_take(struct mt_jobs *jobs, struct mt_job *job);
+struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job);
 
 /* The same where nobody wants to know. */
 void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job);

@@ -1,6 +1,6 @@
 /* ctl/ui/serve/listen.h -- the address that `mtctl serve` listens on. */
-#ifndef MT_CTL_SERVE_LISTEN_H
-#define MT_CTL_SERVE_LISTEN_H
+#ifndef MT_CTL_UI_SERVE_LISTEN_H
+#define MT_CTL_UI_SERVE_LISTEN_H
 
 #include <stdbool.h>
 

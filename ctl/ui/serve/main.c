@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-	static const struct mt_external commands[] = {{"serve", mt_command_serve}, {NULL, NULL}};
+	static const struct mt_subcommand commands[] = {{"serve", mt_command_serve}, {NULL, NULL}};
 
-	return mt_external_main(commands, argc, argv);
+	return mt_subcommand_main(commands, argc, argv);
 }

@@ -1,7 +1,7 @@
 /* ctl/ui/serve/page.h -- the page of `mtctl serve`: its files, compiled in, so that nothing is read
  * from a disk or fetched from elsewhere, and no path leads anywhere but into this table. */
-#ifndef MT_CTL_SERVE_PAGE_H
-#define MT_CTL_SERVE_PAGE_H
+#ifndef MT_CTL_UI_SERVE_PAGE_H
+#define MT_CTL_UI_SERVE_PAGE_H
 
 #include <stddef.h>
 

@@ -15,29 +15,29 @@
 #include "ctl/cmd/stat.h"
 #include "ctl/process/watchdog.h"
 
-#define KEPT_MS 1000 /* a roster that nobody asks for */
+#define KEPT_MS 1000 /* a process list that nobody asks for */
 
 static struct {
-	struct mt_roster roster;
+	struct mt_process_list processes;
 	uint64_t until_ns; /* 0: none */
 } last;
 
-static void drop_roster(void)
+static void drop_process_list(void)
 {
-	mt_roster_free(&last.roster);
+	mt_process_list_free(&last.processes);
 	last.until_ns = 0;
 }
 
-static const struct mt_roster *roster(uint64_t interval_ms)
+static const struct mt_process_list *processes(uint64_t interval_ms)
 {
 	uint64_t from_ns = mt_watchdog_now_ns();
 
 	if (from_ns < last.until_ns)
-		return &last.roster;
-	drop_roster();
-	mt_roster_read(&last.roster);
+		return &last.processes;
+	drop_process_list();
+	mt_process_list_read(&last.processes);
 	last.until_ns = from_ns + interval_ms * UINT64_C(1000000) + 1;
-	return &last.roster;
+	return &last.processes;
 }
 
 static char *text_of(json_t *value, size_t *length)
@@ -54,7 +54,7 @@ static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 	struct mt_target *target = mt_error_check_memory(malloc(sizeof(*target)));
 	struct mt_why why;
 	char *text = NULL;
-	enum mt_err error = mt_work_find(pid, &target->process, &why);
+	enum mt_err error = mt_job_find(pid, &target->process, &why);
 
 	*out_status = error == MT_ERR_TIMEOUT ? 504 : error ? 404 : 200;
 	if (!error) {
@@ -62,7 +62,7 @@ static char *make_process(pid_t pid, unsigned *out_status, size_t *length)
 		*out_status = !error ? 200 : error == MT_ERR_NOT_AVAILABLE ? 404 : 502;
 	}
 	if (!error)
-		text = text_of(mt_stat_json(target), length);
+		text = text_of(mt_stats_json(target), length);
 	free(target);
 	if (text)
 		return text;
@@ -76,11 +76,11 @@ static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigne
 	*out_status = 200;
 	switch (ask->form) {
 	case MT_READER_OPENMETRICS:
-		return mt_openmetrics_render(roster(interval_ms), length);
+		return mt_openmetrics_render(processes(interval_ms), length);
 	case MT_READER_PLAIN:
-		return mt_openmetrics_render_old(roster(interval_ms), length);
+		return mt_openmetrics_render_old(processes(interval_ms), length);
 	case MT_READER_PROCESSES:
-		return text_of(mt_ps_json(roster(interval_ms)), length);
+		return text_of(mt_process_list_json(processes(interval_ms)), length);
 	case MT_READER_PROCESS:
 		return make_process(ask->pid, out_status, length);
 	}
@@ -110,7 +110,7 @@ void mt_reader_run(int from, int to, uint64_t interval_ms)
 		int ready = poll(&wait, 1, last.until_ns ? KEPT_MS : -1);
 
 		if (ready == 0)
-			drop_roster();
+			drop_process_list();
 		else if (ready > 0 && read(from, &ask, sizeof(ask)) == (ssize_t)sizeof(ask))
 			answer(&ask, to, interval_ms);
 		else if (ready > 0 || errno != EINTR)

@@ -1,8 +1,8 @@
 /* ctl/ui/serve/reader.h -- a child process of the server that reads all processes and their files,
  * one answer after the other, while the server goes on. What keeps its looks short for who looks
  * again (ctl/process/process_cache.h, ctl/process/env_dir.h) stays in it. */
-#ifndef MT_CTL_SERVE_READER_H
-#define MT_CTL_SERVE_READER_H
+#ifndef MT_CTL_UI_SERVE_READER_H
+#define MT_CTL_UI_SERVE_READER_H
 
 #include <stdint.h>
 #include <sys/types.h>

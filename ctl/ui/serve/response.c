@@ -21,12 +21,12 @@ static const char *const headers[][2] = {
 	{"Cache-Control", "no-store"},
 };
 
-struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t length,
-				 enum mt_answer_body body)
+struct mt_response mt_response_bytes(const char *type, const void *bytes, size_t length,
+				     enum mt_response_body body)
 {
 	enum MHD_ResponseMemoryMode mode =
-		body == MT_ANSWER_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
-	struct mt_answer answer = {.status = MHD_HTTP_OK};
+		body == MT_RESPONSE_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
+	struct mt_response answer = {.status = MHD_HTTP_OK};
 
 	/* The interface wants it writable, and does not write. */
 	answer.response = MHD_create_response_from_buffer(length, (void *)(uintptr_t)bytes, mode);
@@ -37,36 +37,36 @@ struct mt_answer mt_answer_bytes(const char *type, const void *bytes, size_t len
 	return answer;
 }
 
-struct mt_answer mt_answer_json(unsigned status, json_t *value)
+struct mt_response mt_response_json(unsigned status, json_t *value)
 {
 	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
-	struct mt_answer answer =
-		mt_answer_bytes("application/json", text, strlen(text), MT_ANSWER_FREE);
+	struct mt_response answer =
+		mt_response_bytes("application/json", text, strlen(text), MT_RESPONSE_FREE);
 
 	json_decref(value);
 	answer.status = status;
 	return answer;
 }
 
-struct mt_answer mt_answer_error(unsigned status, const char *text)
+struct mt_response mt_response_error(unsigned status, const char *text)
 {
 	json_t *object = json_object();
 
 	mt_json_set_text(object, "error", text);
-	return mt_answer_json(status, object);
+	return mt_response_json(status, object);
 }
 
-struct mt_answer mt_answer_last(unsigned status, const char *text)
+struct mt_response mt_response_last(unsigned status, const char *text)
 {
-	struct mt_answer answer = mt_answer_error(status, text);
+	struct mt_response answer = mt_response_error(status, text);
 
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONNECTION, "close");
 	return answer;
 }
 
-struct mt_answer mt_answer_locked(unsigned status, const char *text)
+struct mt_response mt_response_locked(unsigned status, const char *text)
 {
-	struct mt_answer answer = mt_answer_error(status, text);
+	struct mt_response answer = mt_response_error(status, text);
 
 	if (status == MHD_HTTP_UNAUTHORIZED)
 		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
@@ -74,10 +74,10 @@ struct mt_answer mt_answer_locked(unsigned status, const char *text)
 	return answer;
 }
 
-struct mt_answer mt_answer_method(const char *allowed)
+struct mt_response mt_response_method(const char *allowed)
 {
-	struct mt_answer answer =
-		mt_answer_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");
+	struct mt_response answer =
+		mt_response_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");
 
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_ALLOW, allowed);
 	return answer;

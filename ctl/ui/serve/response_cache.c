@@ -20,16 +20,16 @@
 #define DEADLINE_NS (30 * UINT64_C(1000000000))
 #define TEXT_MOST   ((size_t)256 << 20)
 
-static void drop(struct mt_answer *answer)
+static void drop(struct mt_response *answer)
 {
 	if (answer->response)
 		MHD_destroy_response(answer->response);
-	*answer = (struct mt_answer){0};
+	*answer = (struct mt_response){0};
 }
 
 /* ---- the reader ---- */
 
-static bool start_reader(struct mt_figures *figures)
+static bool start_reader(struct mt_response_cache *cache)
 {
 	int asks[2], answers[2];
 
@@ -40,45 +40,45 @@ static bool start_reader(struct mt_figures *figures)
 		close(asks[1]);
 		return false;
 	}
-	figures->reader = fork();
-	if (figures->reader == 0) {
+	cache->reader = fork();
+	if (cache->reader == 0) {
 		close(asks[1]);
 		close(answers[0]);
 		mt_jobs_begin_child();
-		mt_reader_run(asks[0], answers[1], figures->interval_ms);
+		mt_reader_run(asks[0], answers[1], cache->interval_ms);
 	}
 	close(asks[0]);
 	close(answers[1]);
-	figures->to = asks[1];
-	figures->from = answers[0];
-	(void)fcntl(figures->from, F_SETFL, O_NONBLOCK);
-	if (figures->reader > 0)
+	cache->to = asks[1];
+	cache->from = answers[0];
+	(void)fcntl(cache->from, F_SETFL, O_NONBLOCK);
+	if (cache->reader > 0)
 		return true;
-	figures->reader = 0;
-	close(figures->to);
-	close(figures->from);
+	cache->reader = 0;
+	close(cache->to);
+	close(cache->from);
 	return false;
 }
 
-static void end_reader(struct mt_figures *figures)
+static void end_reader(struct mt_response_cache *cache)
 {
-	if (!figures->reader)
+	if (!cache->reader)
 		return;
-	(void)kill(figures->reader, SIGKILL);
-	close(figures->to);
-	close(figures->from);
-	for (int tries = 0; tries < 100 && waitpid(figures->reader, NULL, WNOHANG) == 0; tries++)
+	(void)kill(cache->reader, SIGKILL);
+	close(cache->to);
+	close(cache->from);
+	for (int tries = 0; tries < 100 && waitpid(cache->reader, NULL, WNOHANG) == 0; tries++)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-	figures->reader = 0;
+	cache->reader = 0;
 }
 
 /* ---- who waits ---- */
 
 /* It is there, be it an error: all who wait for it may go on. */
-static void give(struct mt_figures *figures, struct mt_figures_one *figure, struct mt_answer answer,
-		 uint64_t cost_ns)
+static void give(struct mt_response_cache *cache, struct mt_response_cache_entry *figure,
+		 struct mt_response answer, uint64_t cost_ns)
 {
-	uint64_t good_ns = figures->interval_ms * UINT64_C(1000000);
+	uint64_t good_ns = cache->interval_ms * UINT64_C(1000000);
 
 	drop(&figure->answer);
 	figure->answer = answer;
@@ -87,7 +87,7 @@ static void give(struct mt_figures *figures, struct mt_figures_one *figure, stru
 	figure->until_ns =
 		mt_watchdog_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
-		struct mt_figures_waiter *waiter = &figures->waiters[i];
+		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
 
 		if (!waiter->connection || waiter->figure != figure || waiter->resumed)
 			continue;
@@ -96,25 +96,25 @@ static void give(struct mt_figures *figures, struct mt_figures_one *figure, stru
 	}
 }
 
-static void give_up(struct mt_figures *figures, struct mt_figures_one *figure)
+static void give_up(struct mt_response_cache *cache, struct mt_response_cache_entry *figure)
 {
-	give(figures, figure,
-	     mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
+	give(cache, figure,
+	     mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
 }
 
-static void fail(struct mt_figures *figures)
+static void fail(struct mt_response_cache *cache)
 {
-	struct mt_figures_one *asked = figures->asked;
+	struct mt_response_cache_entry *asked = cache->asked;
 
-	end_reader(figures);
-	figures->asked = NULL;
-	figures->bytes = 0;
+	end_reader(cache);
+	cache->asked = NULL;
+	cache->bytes = 0;
 	if (asked)
-		give_up(figures, asked);
+		give_up(cache, asked);
 }
 
-static struct mt_answer make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
-				    const char *from)
+static struct mt_response make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
+				      const char *from)
 {
 	static const char *const types[] = {
 		[MT_READER_OPENMETRICS] = MT_OPENMETRICS_TYPE,
@@ -123,187 +123,188 @@ static struct mt_answer make_answer(enum mt_reader_form form, const struct mt_re
 		[MT_READER_PROCESS] = "application/json",
 	};
 	char *text = mt_error_check_memory(malloc(head->bytes + 1));
-	struct mt_answer answer;
+	struct mt_response answer;
 
 	memcpy(text, from, head->bytes);
 	text[head->bytes] = '\0';
 	if (head->status == MHD_HTTP_OK)
-		return mt_answer_bytes(types[form], text, head->bytes, MT_ANSWER_FREE);
-	answer = mt_answer_error(head->status, text);
+		return mt_response_bytes(types[form], text, head->bytes, MT_RESPONSE_FREE);
+	answer = mt_response_error(head->status, text);
 	free(text);
 	return answer;
 }
 
 /* ---- the server ---- */
 
-static struct mt_figures_one *find_place(struct mt_figures *figures, struct mt_reader_ask ask)
+static struct mt_response_cache_entry *find_place(struct mt_response_cache *cache,
+						  struct mt_reader_ask ask)
 {
-	struct mt_figures_one *oldest = NULL;
+	struct mt_response_cache_entry *oldest = NULL;
 
 	if (ask.form != MT_READER_PROCESS)
-		return &figures->list[ask.form];
-	for (size_t i = MT_READER_PROCESS; i < MT_FIGURES_MOST; i++) {
-		struct mt_figures_one *one = &figures->list[i];
+		return &cache->list[ask.form];
+	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MOST; i++) {
+		struct mt_response_cache_entry *one = &cache->list[i];
 
 		if (one->ask.pid == ask.pid)
 			return one;
-		if (!one->waiting && !one->wanted && one != figures->asked &&
+		if (!one->waiting && !one->wanted && one != cache->asked &&
 		    (!oldest || one->until_ns < oldest->until_ns))
 			oldest = one;
 	}
 	return oldest;
 }
 
-static struct mt_figures_waiter *find_waiter(struct mt_figures *figures)
+static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *cache)
 {
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++)
-		if (!figures->waiters[i].connection)
-			return &figures->waiters[i];
+		if (!cache->waiters[i].connection)
+			return &cache->waiters[i];
 	return NULL;
 }
 
-struct mt_answer mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
-				struct MHD_Connection *connection,
-				struct mt_figures_waiter **out_waiter)
+struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct mt_reader_ask ask,
+					 struct MHD_Connection *connection,
+					 struct mt_response_cache_waiter **out_waiter)
 {
-	struct mt_figures_one *figure = find_place(figures, ask);
-	struct mt_figures_waiter *waiter = find_waiter(figures);
+	struct mt_response_cache_entry *figure = find_place(cache, ask);
+	struct mt_response_cache_waiter *waiter = find_waiter(cache);
 
-	if (!figure || !waiter || figures->stopped)
-		return mt_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-				       "too many requests are under way, or the server ends");
+	if (!figure || !waiter || cache->stopped)
+		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					 "too many requests are under way, or the server ends");
 	if (figure->ask.pid != ask.pid)
 		drop(&figure->answer);
 	figure->ask = ask;
 	if (figure->answer.response && mt_watchdog_now_ns() < figure->until_ns)
 		return figure->answer;
-	figure->wanted |= figure != figures->asked;
+	figure->wanted |= figure != cache->asked;
 	figure->waiting++;
-	*waiter = (struct mt_figures_waiter){connection, figure, false};
+	*waiter = (struct mt_response_cache_waiter){connection, figure, false};
 	*out_waiter = waiter;
 	MHD_suspend_connection(connection);
-	return (struct mt_answer){0};
+	return (struct mt_response){0};
 }
 
-void mt_figures_leave(struct mt_figures_waiter *waiter)
+void mt_response_cache_leave(struct mt_response_cache_waiter *waiter)
 {
 	waiter->figure->waiting--;
-	*waiter = (struct mt_figures_waiter){0};
+	*waiter = (struct mt_response_cache_waiter){0};
 }
 
-struct mt_answer mt_figures_take(struct mt_figures_waiter *waiter)
+struct mt_response mt_response_cache_take(struct mt_response_cache_waiter *waiter)
 {
-	struct mt_answer answer = waiter->figure->answer;
+	struct mt_response answer = waiter->figure->answer;
 
-	mt_figures_leave(waiter);
+	mt_response_cache_leave(waiter);
 	return answer;
 }
 
-size_t mt_figures_poll(const struct mt_figures *figures, struct pollfd *out)
+size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct pollfd *out)
 {
-	if (!figures->reader)
+	if (!cache->reader)
 		return 0;
-	*out = (struct pollfd){.fd = figures->from, .events = POLLIN};
+	*out = (struct pollfd){.fd = cache->from, .events = POLLIN};
 	return 1;
 }
 
 /* false: the reader has ended, or says what cannot be. */
-static bool read_more(struct mt_figures *figures)
+static bool read_more(struct mt_response_cache *cache)
 {
 	ssize_t got;
 
 	do {
-		if (figures->room - figures->bytes < PIECE_BYTES) {
-			figures->room = figures->room * 2 + PIECE_BYTES;
-			figures->text =
-				mt_error_check_memory(realloc(figures->text, figures->room));
+		if (cache->room - cache->bytes < PIECE_BYTES) {
+			cache->room = cache->room * 2 + PIECE_BYTES;
+			cache->text = mt_error_check_memory(realloc(cache->text, cache->room));
 		}
-		got = read(figures->from, figures->text + figures->bytes, PIECE_BYTES);
-		figures->bytes += got > 0 ? (size_t)got : 0;
-	} while (got > 0 && figures->bytes < TEXT_MOST);
+		got = read(cache->from, cache->text + cache->bytes, PIECE_BYTES);
+		cache->bytes += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && cache->bytes < TEXT_MOST);
 	return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-static void take_text(struct mt_figures *figures)
+static void take_text(struct mt_response_cache *cache)
 {
-	struct mt_figures_one *asked = figures->asked;
+	struct mt_response_cache_entry *asked = cache->asked;
 	struct mt_reader_head head;
 
-	if (!asked || figures->bytes < sizeof(head))
+	if (!asked || cache->bytes < sizeof(head))
 		return;
-	memcpy(&head, figures->text, sizeof(head));
-	if (figures->bytes - sizeof(head) < head.bytes)
+	memcpy(&head, cache->text, sizeof(head));
+	if (cache->bytes - sizeof(head) < head.bytes)
 		return;
-	figures->asked = NULL;
-	give(figures, asked, make_answer(asked->ask.form, &head, figures->text + sizeof(head)),
+	cache->asked = NULL;
+	give(cache, asked, make_answer(asked->ask.form, &head, cache->text + sizeof(head)),
 	     head.cost_ns);
-	free(figures->text);
-	figures->text = NULL;
-	figures->bytes = figures->room = 0;
+	free(cache->text);
+	cache->text = NULL;
+	cache->bytes = cache->room = 0;
 }
 
-static void ask_next(struct mt_figures *figures)
+static void ask_next(struct mt_response_cache *cache)
 {
-	for (size_t tried = 0; tried < MT_FIGURES_MOST && !figures->asked; tried++) {
-		struct mt_figures_one *figure = &figures->list[figures->next++ % MT_FIGURES_MOST];
+	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MOST && !cache->asked; tried++) {
+		struct mt_response_cache_entry *figure =
+			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MOST];
 
 		if (!figure->wanted)
 			continue;
 		figure->wanted = false;
-		if ((!figures->reader && !start_reader(figures)) ||
-		    write(figures->to, &figure->ask, sizeof(figure->ask)) !=
+		if ((!cache->reader && !start_reader(cache)) ||
+		    write(cache->to, &figure->ask, sizeof(figure->ask)) !=
 			    (ssize_t)sizeof(figure->ask)) {
-			end_reader(figures);
-			give_up(figures, figure);
+			end_reader(cache);
+			give_up(cache, figure);
 			continue;
 		}
-		figures->asked = figure;
-		figures->deadline_ns = mt_watchdog_now_ns() + DEADLINE_NS;
+		cache->asked = figure;
+		cache->deadline_ns = mt_watchdog_now_ns() + DEADLINE_NS;
 	}
 }
 
-static void expire(struct mt_figures *figures)
+static void expire(struct mt_response_cache *cache)
 {
 	uint64_t now_ns = mt_watchdog_now_ns();
 
-	for (size_t i = 0; i < MT_FIGURES_MOST; i++) {
-		struct mt_figures_one *one = &figures->list[i];
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++) {
+		struct mt_response_cache_entry *one = &cache->list[i];
 
 		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
 			drop(&one->answer);
 	}
 }
 
-void mt_figures_run(struct mt_figures *figures)
+void mt_response_cache_run(struct mt_response_cache *cache)
 {
-	bool goes_on = !figures->reader || read_more(figures);
+	bool goes_on = !cache->reader || read_more(cache);
 
-	take_text(figures);
+	take_text(cache);
 	if (!goes_on)
-		fail(figures);
-	if (figures->asked && mt_watchdog_now_ns() >= figures->deadline_ns)
-		fail(figures);
+		fail(cache);
+	if (cache->asked && mt_watchdog_now_ns() >= cache->deadline_ns)
+		fail(cache);
 }
 
-void mt_figures_ask(struct mt_figures *figures)
+void mt_response_cache_ask(struct mt_response_cache *cache)
 {
-	ask_next(figures);
-	expire(figures);
+	ask_next(cache);
+	expire(cache);
 }
 
-void mt_figures_stop(struct mt_figures *figures)
+void mt_response_cache_stop(struct mt_response_cache *cache)
 {
-	figures->stopped = true;
-	fail(figures);
-	for (size_t i = 0; i < MT_FIGURES_MOST; i++)
-		if (figures->list[i].wanted)
-			give_up(figures, &figures->list[i]);
+	cache->stopped = true;
+	fail(cache);
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+		if (cache->list[i].wanted)
+			give_up(cache, &cache->list[i]);
 }
 
-void mt_figures_free(struct mt_figures *figures)
+void mt_response_cache_free(struct mt_response_cache *cache)
 {
-	end_reader(figures);
-	free(figures->text);
-	for (size_t i = 0; i < MT_FIGURES_MOST; i++)
-		drop(&figures->list[i].answer);
+	end_reader(cache);
+	free(cache->text);
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+		drop(&cache->list[i].answer);
 }

@@ -13,42 +13,42 @@
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
-	struct mt_job *job;               /* that it waits for */
-	struct mt_figures_waiter *waiter; /* the same, for figures */
-	pid_t pid;                        /* of the path, 0: none */
+	struct mt_job *job;                      /* that it waits for */
+	struct mt_response_cache_waiter *waiter; /* the same, for figures */
+	pid_t pid;                               /* of the path, 0: none */
 };
 
 struct route {
 	const char *path; /* '*' stands for a process id */
 	bool posts;
-	enum mt_guard_right right;
-	struct mt_answer (*answer)(struct request *request);
+	enum mt_access_right right;
+	struct mt_response (*answer)(struct request *request);
 };
 
 /* ---- what there is ---- */
 
-static struct mt_answer answer_health(struct request *request)
+static struct mt_response answer_health(struct request *request)
 {
 	static const char text[] = "ok\n";
 
 	(void)request;
-	return mt_answer_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1,
-			       MT_ANSWER_STATIC);
+	return mt_response_bytes("text/plain; charset=utf-8", text, sizeof(text) - 1,
+				 MT_RESPONSE_STATIC);
 }
 
 /* The first call suspends the connection where there is no answer yet; the one after its end takes
  * it. */
-static struct mt_answer answer_by_figures(struct request *request, struct mt_reader_ask ask)
+static struct mt_response answer_by_figures(struct request *request, struct mt_reader_ask ask)
 {
-	struct mt_answer answer = mt_figures_get(&request->server->figures, ask,
-						 request->connection, &request->waiter);
+	struct mt_response answer = mt_response_cache_get(&request->server->cache, ask,
+							  request->connection, &request->waiter);
 
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
 	return answer;
 }
 
-static struct mt_answer answer_metrics(struct request *request)
+static struct mt_response answer_metrics(struct request *request)
 {
 	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_ACCEPT);
@@ -59,20 +59,20 @@ static struct mt_answer answer_metrics(struct request *request)
 		(struct mt_reader_ask){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
 }
 
-static struct mt_answer answer_processes(struct request *request)
+static struct mt_response answer_processes(struct request *request)
 {
 	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESSES, 0});
 }
 
-static struct mt_answer answer_process(struct request *request)
+static struct mt_response answer_process(struct request *request)
 {
 	return answer_by_figures(request, (struct mt_reader_ask){MT_READER_PROCESS, request->pid});
 }
 
 /* As with figures; the child is of this request alone. */
-static struct mt_answer answer_by_job(struct request *request, struct mt_job_order order)
+static struct mt_response answer_by_job(struct request *request, struct mt_job_request order)
 {
-	struct mt_answer answer = {0};
+	struct mt_response answer = {0};
 
 	order.pid = request->pid;
 	request->job = mt_jobs_start(&request->server->jobs, &order, request->connection, &answer);
@@ -81,31 +81,31 @@ static struct mt_answer answer_by_job(struct request *request, struct mt_job_ord
 	return answer;
 }
 
-static struct mt_answer answer_trim(struct request *request)
+static struct mt_response answer_trim(struct request *request)
 {
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
 	bool light = level && strcmp(level, "light") == 0;
-	const struct mt_job_order order = {.work = mt_work_trim,
-					   .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
+	const struct mt_job_request order = {.work = mt_job_trim,
+					     .level = light ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY};
 
 	if (level && !light && strcmp(level, "heavy") != 0)
-		return mt_answer_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
+		return mt_response_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
 	return answer_by_job(request, order);
 }
 
-static struct mt_answer answer_snapshot(struct request *request)
+static struct mt_response answer_snapshot(struct request *request)
 {
-	return answer_by_job(request, (struct mt_job_order){.work = mt_work_snapshot});
+	return answer_by_job(request, (struct mt_job_request){.work = mt_job_snapshot});
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, MT_GUARD_NOTHING, answer_health},
-	{"/metrics", false, MT_GUARD_READ, answer_metrics},
-	{"/api/processes", false, MT_GUARD_READ, answer_processes},
-	{"/api/processes/*", false, MT_GUARD_READ, answer_process},
-	{"/api/processes/*/snapshot", false, MT_GUARD_ASK, answer_snapshot},
-	{"/api/processes/*/trim", true, MT_GUARD_ASK, answer_trim},
+	{"/healthz", false, MT_ACCESS_NOTHING, answer_health},
+	{"/metrics", false, MT_ACCESS_READ, answer_metrics},
+	{"/api/processes", false, MT_ACCESS_READ, answer_processes},
+	{"/api/processes/*", false, MT_ACCESS_READ, answer_process},
+	{"/api/processes/*/snapshot", false, MT_ACCESS_ASK, answer_snapshot},
+	{"/api/processes/*/trim", true, MT_ACCESS_ASK, answer_trim},
 };
 
 /* ---- from a path to it ---- */
@@ -135,80 +135,81 @@ static const struct route *find_route(const char *url, pid_t *out_pid)
 }
 
 /* Who asks: another site's page, or somebody without the token. */
-static struct mt_answer check_asker(struct request *request, const char *url,
-				    const struct route *route)
+static struct mt_response check_asker(struct request *request, const char *url,
+				      const struct route *route)
 {
-	enum mt_guard_right right = route ? route->right : MT_GUARD_NOTHING;
-	const char *why = route && route->posts ? mt_guard_post(request->connection) : NULL;
+	enum mt_access_right right = route ? route->right : MT_ACCESS_NOTHING;
+	const char *why = route && route->posts ? mt_access_post(request->connection) : NULL;
 	unsigned status = MHD_HTTP_FORBIDDEN;
 
 	if (!why && strncmp(url, "/api/", 5) == 0)
-		why = mt_guard_site(request->connection);
+		why = mt_access_site(request->connection);
 	if (!why)
-		why = mt_guard_token(&request->server->guard, request->connection, right, &status);
-	return why ? mt_answer_locked(status, why) : (struct mt_answer){0};
+		why = mt_access_token(&request->server->access_rules, request->connection, right,
+				      &status);
+	return why ? mt_response_locked(status, why) : (struct mt_response){0};
 }
 
 /* For the API and the page alike; `route` is NULL for the page's files. */
-static struct mt_answer check_request(struct request *request, const char *url, const char *method,
-				      const struct route *route)
+static struct mt_response check_request(struct request *request, const char *url,
+					const char *method, const struct route *route)
 {
-	const char *why = mt_guard_host(&request->server->guard, request->connection);
+	const char *why = mt_access_host(&request->server->access_rules, request->connection);
 	bool reads = strcmp(method, MHD_HTTP_METHOD_GET) == 0 ||
 		     strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
 	bool posts = strcmp(method, MHD_HTTP_METHOD_POST) == 0;
 
 	if (why)
-		return mt_answer_error(MHD_HTTP_FORBIDDEN, why);
+		return mt_response_error(MHD_HTTP_FORBIDDEN, why);
 	if (strlen(url) > MT_SERVER_URL_MOST)
-		return mt_answer_error(MHD_HTTP_URI_TOO_LONG, "no path here is so long");
+		return mt_response_error(MHD_HTTP_URI_TOO_LONG, "no path here is so long");
 	if (!route && !mt_page_find(url))
-		return mt_answer_error(MHD_HTTP_NOT_FOUND, "there is nothing of this name");
+		return mt_response_error(MHD_HTTP_NOT_FOUND, "there is nothing of this name");
 	if (route && route->posts ? !posts : !reads)
-		return mt_answer_method(route && route->posts ? "POST" : "GET, HEAD");
+		return mt_response_method(route && route->posts ? "POST" : "GET, HEAD");
 	return check_asker(request, url, route);
 }
 
 /* Where the request ends. None here needs a body; a short one is read and dropped, so that the
  * connection may go on. */
-static struct mt_answer check_length(struct request *request)
+static struct mt_response check_length(struct request *request)
 {
 	struct MHD_Connection *connection = request->connection;
 	const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_CONTENT_LENGTH);
-	const char *why = mt_guard_head(connection);
+	const char *why = mt_access_head(connection);
 	uint64_t bytes = 0;
 
 	if (why)
-		return mt_answer_last(MHD_HTTP_BAD_REQUEST, why);
+		return mt_response_last(MHD_HTTP_BAD_REQUEST, why);
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_TRANSFER_ENCODING))
-		return mt_answer_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
+		return mt_response_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
 	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MOST))
-		return mt_answer_last(MHD_HTTP_CONTENT_TOO_LARGE,
-				      "nothing here takes so long a body");
-	return (struct mt_answer){0};
+		return mt_response_last(MHD_HTTP_CONTENT_TOO_LARGE,
+					"nothing here takes so long a body");
+	return (struct mt_response){0};
 }
 
-static struct mt_answer answer_request(struct request *request, const char *url)
+static struct mt_response answer_request(struct request *request, const char *url)
 {
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
 
-	struct mt_figures_waiter *waiter = request->waiter;
+	struct mt_response_cache_waiter *waiter = request->waiter;
 
 	request->waiter = NULL;
 	if (waiter)
-		return mt_figures_take(waiter);
+		return mt_response_cache_take(waiter);
 	if (request->job)
 		return mt_job_take(&request->server->jobs, request->job);
 	if (route)
 		return route->answer(request);
 	page = mt_page_find(url);
-	return mt_answer_bytes(page->type, page->bytes, page->length, MT_ANSWER_STATIC);
+	return mt_response_bytes(page->type, page->bytes, page->length, MT_RESPONSE_STATIC);
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_answer answer)
+static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_response answer)
 {
 	enum MHD_Result result = MHD_queue_response(connection, answer.status, answer.response);
 
@@ -221,7 +222,7 @@ static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_answer
 static enum MHD_Result begin(struct request *request, const char *url, const char *method)
 {
 	pid_t pid;
-	struct mt_answer refusal = check_length(request);
+	struct mt_response refusal = check_length(request);
 
 	if (!refusal.response)
 		refusal = check_request(request, url, method, find_route(url, &pid));
@@ -233,7 +234,7 @@ enum MHD_Result mt_routes_handle(void *cls, struct MHD_Connection *connection, c
 				 size_t *upload_bytes, void **place)
 {
 	struct request *request = *place;
-	struct mt_answer answer;
+	struct mt_response answer;
 
 	(void)version;
 	(void)upload;
@@ -271,7 +272,7 @@ void mt_routes_completed(void *cls, struct MHD_Connection *connection, void **pl
 	if (request->job)
 		mt_job_drop(&server->jobs, request->job);
 	if (request->waiter)
-		mt_figures_leave(request->waiter);
+		mt_response_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
 	*place = NULL;

@@ -1,7 +1,7 @@
 /* ctl/ui/serve/routes.h -- from a request to its answer. The paths are a fixed table: nothing in
  * one is ever a file's name. */
-#ifndef MT_CTL_SERVE_ROUTES_H
-#define MT_CTL_SERVE_ROUTES_H
+#ifndef MT_CTL_UI_SERVE_ROUTES_H
+#define MT_CTL_UI_SERVE_ROUTES_H
 
 #include "ctl/ui/serve/clients.h"
 #include "ctl/ui/serve/response_cache.h"
@@ -14,8 +14,8 @@
 #define MT_SERVER_BUFFER_BYTES ((size_t)16 << 10)
 
 struct mt_server {
-	struct mt_guard guard;
-	struct mt_figures figures;
+	struct mt_access access_rules;
+	struct mt_response_cache cache;
 	struct mt_clients clients;
 	struct mt_jobs jobs;
 	size_t requests_count; /* under way */

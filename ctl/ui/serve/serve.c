@@ -72,13 +72,13 @@ struct loop {
 /* ---- the command line ---- */
 
 /* false: said why. */
-static bool add_host(struct mt_guard *guard, const char *name)
+static bool add_host(struct mt_access *access_rules, const char *name)
 {
-	if (guard->names_count == MT_GUARD_NAMES_MOST - 1) {
-		mt_error_say("--allow-host can be given %u times", MT_GUARD_NAMES_MOST - 1);
+	if (access_rules->names_count == MT_ACCESS_NAMES_MOST - 1) {
+		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MOST - 1);
 		return false;
 	}
-	guard->names[guard->names_count++] = name;
+	access_rules->names[access_rules->names_count++] = name;
 	return true;
 }
 
@@ -92,11 +92,11 @@ static bool take_option(int option, struct line *line)
 	if (option == 'r')
 		line->reader_file = optarg;
 	if (option == 'o')
-		line->server->guard.open = true;
+		line->server->access_rules.open = true;
 	if (option == 'i')
-		return mt_simple_parse_seconds(optarg, &line->server->figures.interval_ms);
+		return mt_units_parse_seconds(optarg, &line->server->cache.interval_ms);
 	if (option == 'a')
-		return add_host(&line->server->guard, optarg);
+		return add_host(&line->server->access_rules, optarg);
 	return option != '?';
 }
 
@@ -144,14 +144,14 @@ static bool turn(struct loop *loop, int most_ms)
 	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
-	count += mt_figures_poll(&loop->server->figures, list + count);
+	count += mt_response_cache_poll(&loop->server->cache, list + count);
 	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
 		wait_ms = most_ms;
 	(void)poll(list, count, wait_ms);
 	mt_jobs_run(&loop->server->jobs);
-	mt_figures_run(&loop->server->figures);
+	mt_response_cache_run(&loop->server->cache);
 	(void)MHD_run(loop->daemon);
-	mt_figures_ask(&loop->server->figures);
+	mt_response_cache_ask(&loop->server->cache);
 	mt_clients_expire(&loop->server->clients);
 	return !(list[0].revents & POLLIN);
 }
@@ -166,7 +166,7 @@ static void say_goodbye(struct loop *loop)
 	if (listener != MHD_INVALID_SOCKET)
 		close(listener);
 	mt_jobs_stop(&loop->server->jobs);
-	mt_figures_stop(&loop->server->figures);
+	mt_response_cache_stop(&loop->server->cache);
 	close(loop->signals); /* it stays readable: no turn would wait */
 	loop->signals = -1;
 	while (loop->server->requests_count && mt_control_file_now_ns() < end_ns)
@@ -190,12 +190,12 @@ static int catch_signals(void)
 
 static void print_start(const struct mt_listener *listener, const struct line *line)
 {
-	bool open = line->server->guard.open;
+	bool open = line->server->access_rules.open;
 
 	if (line->token_file)
 		printf("%s   (the token is in %s)\n", listener->url, line->token_file);
 	else
-		printf("%s#token=%s\n", listener->url, line->server->guard.token.text);
+		printf("%s#token=%s\n", listener->url, line->server->access_rules.token.text);
 	fflush(stdout);
 	if (geteuid() == 0)
 		mt_error_say("running as root: the processes of all users are shown%s",
@@ -208,14 +208,16 @@ static void print_start(const struct mt_listener *listener, const struct line *l
 			     : "the token and all that it opens go there");
 }
 
-static enum mt_err take_tokens(const struct line *line, struct mt_guard *guard, struct mt_why *why)
+static enum mt_err take_tokens(const struct line *line, struct mt_access *access_rules,
+			       struct mt_why *why)
 {
-	enum mt_err error = line->token_file ? mt_token_file(line->token_file, &guard->token, why)
-					     : mt_token_make(&guard->token, why);
+	enum mt_err error = line->token_file
+				    ? mt_token_file(line->token_file, &access_rules->token, why)
+				    : mt_token_make(&access_rules->token, why);
 
 	if (!error && line->reader_file)
-		error = mt_token_file(line->reader_file, &guard->reader, why);
-	if (!error && mt_token_matches(&guard->reader, guard->token.text))
+		error = mt_token_file(line->reader_file, &access_rules->reader, why);
+	if (!error && mt_token_matches(&access_rules->reader, access_rules->token.text))
 		error = mt_error_because(why, MT_ERR_INVALID,
 					 "--read-token-file: it is the token for everything");
 	return error;
@@ -236,16 +238,16 @@ static int run(const struct line *line, const struct mt_listener *listener)
 	while (turn(&loop, -1))
 		continue;
 	say_goodbye(&loop);
-	mt_figures_free(&server->figures);
+	mt_response_cache_free(&server->cache);
 	return MT_EXIT_OK;
 }
 
 static int serve(const struct line *line)
 {
-	struct mt_guard *guard = &line->server->guard;
+	struct mt_access *access_rules = &line->server->access_rules;
 	struct mt_listener listener;
 	struct mt_why why;
-	enum mt_err error = take_tokens(line, guard, &why);
+	enum mt_err error = take_tokens(line, access_rules, &why);
 
 	if (!error)
 		error = mt_listen(line->listen, &listener, &why);
@@ -253,7 +255,7 @@ static int serve(const struct line *line)
 		mt_error_say("%s", why.text);
 		return MT_EXIT_USAGE;
 	}
-	guard->names[guard->names_count++] = listener.host;
+	access_rules->names[access_rules->names_count++] = listener.host;
 	return run(line, &listener);
 }
 
@@ -264,7 +266,7 @@ int mt_command_serve(int argc, char **argv)
 	int code;
 
 	line.server = mt_error_check_memory(calloc(1, sizeof(*line.server)));
-	line.server->figures.interval_ms = INTERVAL_MS;
+	line.server->cache.interval_ms = INTERVAL_MS;
 	code = read_line(argc, argv, &line, &asked);
 	if (code == MT_EXIT_OK && !asked)
 		code = serve(&line);

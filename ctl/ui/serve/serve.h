@@ -1,6 +1,6 @@
 /* ctl/ui/serve/serve.h -- `mtctl serve`. */
-#ifndef MT_CTL_SERVE_SERVE_H
-#define MT_CTL_SERVE_SERVE_H
+#ifndef MT_CTL_UI_SERVE_SERVE_H
+#define MT_CTL_UI_SERVE_SERVE_H
 
 int mt_command_serve(int argc, char **argv);
 

@@ -1,6 +1,6 @@
 /* ctl/ui/serve/token.h -- the secret without which `mtctl serve` tells and changes nothing. */
-#ifndef MT_CTL_SERVE_TOKEN_H
-#define MT_CTL_SERVE_TOKEN_H
+#ifndef MT_CTL_UI_SERVE_TOKEN_H
+#define MT_CTL_UI_SERVE_TOKEN_H
 
 #include <stdbool.h>
 

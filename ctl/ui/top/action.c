@@ -113,9 +113,9 @@ static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out
 	if (record->gc_state == MT_GC_DONE)
 		snprintf(gc, sizeof(gc), ", gc %.40s",
 			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
-	finish(action, out, mt_statsfile_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
-	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_statsfile_level(record->level),
-	       mt_statsfile_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
+	finish(action, out, mt_stats_file_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
+	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_file_level(record->level),
+	       mt_stats_file_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
 	       mt_text_bytes(record->rss_after_bytes).text,
 	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,
 	       mt_text_ns(record->duration_ns).text, gc);
@@ -133,13 +133,13 @@ static bool look_before_set(struct mt_top_actions *actions, struct mt_top_action
 
 	if (error)
 		return fail(action, out, error, &why);
-	why_not = mt_assignment_why_not(&action->request, &actions->file->head);
+	why_not = mt_set_request_why_not(&action->request, &actions->file->head);
 	if (why_not) {
 		finish(action, out, MT_STYLE_BAD, "%s", why_not);
 		return true;
 	}
 	snprintf(action->before, sizeof(action->before), "%s",
-		 mt_assignment_value(&action->request, actions->file));
+		 mt_set_request_value(&action->request, actions->file));
 	return false;
 }
 
@@ -171,7 +171,7 @@ static bool tell_setting(struct mt_top_actions *actions, struct mt_top_action *a
 	if (error)
 		return fail(action, out, error, &why);
 	finish(action, out, MT_STYLE_GOOD, "%s: %s -> %s", action->request.name, action->before,
-	       mt_assignment_value(&action->request, actions->file));
+	       mt_set_request_value(&action->request, actions->file));
 	return true;
 }
 
@@ -188,7 +188,7 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
 					 mt_error_text(head.snapshot.request_error));
 	if (error && action->request.kind == MT_REQUEST_SET)
-		mt_assignment_explain(&action->request, &why);
+		mt_set_request_explain(&action->request, &why);
 	if (error)
 		return fail(action, out, error, &why);
 	if (action->request.kind == MT_REQUEST_SET)
@@ -205,7 +205,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 	const struct mt_stats_record *record =
-		error ? NULL : mt_statsfile_record_of_request(actions->file, action->call.seq);
+		error ? NULL : mt_stats_file_record_of_request(actions->file, action->call.seq);
 
 	if (error)
 		return fail(action, out, error, &why);

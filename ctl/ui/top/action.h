@@ -1,8 +1,8 @@
 /* ctl/ui/top/action.h -- what the view has asked processes for, and what became of it. Nothing here
  * waits: a request is sent when its control file is free, and looked after at every call of
  * mt_top_actions_poll. One thing at a time for each process. */
-#ifndef MT_CTL_TOP_ACTION_H
-#define MT_CTL_TOP_ACTION_H
+#ifndef MT_CTL_UI_TOP_ACTION_H
+#define MT_CTL_UI_TOP_ACTION_H
 
 #include "ctl/process/control_file.h"
 #include "ctl/ui/top/canvas.h"

@@ -105,7 +105,7 @@ static void ask(struct mt_top_app *app, const struct mt_process *process,
 		mt_top_app_say(app, MT_STYLE_WARN, "%s", why.text);
 	else if (request->kind == MT_REQUEST_TRIM)
 		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
-			       process->comm, mt_statsfile_level(request->level));
+			       process->comm, mt_stats_file_level(request->level));
 	else
 		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
 			       process->comm, request->name, request->value);
@@ -151,7 +151,7 @@ static void take_prompt(struct mt_top_app *app)
 		if (row)
 			clean(app, row, MT_LEVEL_HEAVY);
 	} else if (app->prompt.kind == MT_PROMPT_SET && *app->prompt.text) {
-		if (mt_assignment_parse(app->prompt.text, &request, &why) == MT_ERR_OK)
+		if (mt_set_request_parse(app->prompt.text, &request, &why) == MT_ERR_OK)
 			ask(app, &app->set, &request);
 		else
 			mt_top_app_say(app, MT_STYLE_BAD, "%s", why.text);

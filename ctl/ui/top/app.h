@@ -1,7 +1,7 @@
 /* ctl/ui/top/app.h -- the view as a whole: what it knows, what keys do to it, what it looks like.
  * Knows no terminal: keys come as enum mt_top_key, frames go to a canvas. Nothing here waits. */
-#ifndef MT_CTL_TOP_APP_H
-#define MT_CTL_TOP_APP_H
+#ifndef MT_CTL_UI_TOP_APP_H
+#define MT_CTL_UI_TOP_APP_H
 
 #include "ctl/ui/top/action.h"
 #include "ctl/ui/top/details.h"

@@ -69,9 +69,9 @@ static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canv
 	}
 	if (app->screen == MT_SCREEN_LIST && selected)
 		mt_top_put(canvas, at,
-			   selected->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
-			   selected->state >= MT_ROSTER_REFUSED ? selected->why.text
-								: selected->process.command);
+			   selected->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM,
+			   selected->state >= MT_PROCESS_REFUSED ? selected->why.text
+								 : selected->process.command);
 	return false;
 }
 

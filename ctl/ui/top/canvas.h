@@ -3,8 +3,8 @@
  * the same. Knows no terminal. Text that is put here loses whatever is not printable ASCII (the
  * second time, for text of processes: it comes cleaned); glyphs of the view's own go in as wide
  * characters. */
-#ifndef MT_CTL_TOP_CANVAS_H
-#define MT_CTL_TOP_CANVAS_H
+#ifndef MT_CTL_UI_TOP_CANVAS_H
+#define MT_CTL_UI_TOP_CANVAS_H
 
 #include <stdbool.h>
 #include <stddef.h>

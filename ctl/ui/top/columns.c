@@ -88,7 +88,7 @@ static double value_of(enum mt_top_column column, const struct mt_top_sortee *of
 static const char *reason_of(const struct mt_top_row *row)
 {
 	/* behind all words */
-	return row->last.time_ns ? mt_statsfile_reason(row->last.reason) : "~";
+	return row->last.time_ns ? mt_stats_file_reason(row->last.reason) : "~";
 }
 
 int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
@@ -170,9 +170,9 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layou
 
 /* ---- cells ---- */
 
-static struct mt_figure text_of(const char *text)
+static struct mt_short_text text_of(const char *text)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	snprintf(figure.text, sizeof(figure.text), "%s", text);
 	return figure;
@@ -237,7 +237,7 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 	} else if (column == MT_COLUMN_AGO) {
 		cell.text = mt_top_ago(now_ns, last->time_ns);
 	} else {
-		cell.text = text_of(mt_statsfile_reason(last->reason));
+		cell.text = text_of(mt_stats_file_reason(last->reason));
 	}
 	return cell;
 }
@@ -285,7 +285,7 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 {
 	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
 	const struct mt_top_row *row = shown->row;
-	bool is_known = row->state == MT_ROSTER_AWAKE || shown->sums->live_bytes;
+	bool is_known = row->state == MT_PROCESS_AWAKE || shown->sums->live_bytes;
 
 	switch (column) {
 	case MT_COLUMN_LIVE:
@@ -300,16 +300,16 @@ struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
 			       ? gpu_cell(column, shown->sums)
 			       : unknown;
 	case MT_COLUMN_REASON:
-		if (row->state != MT_ROSTER_AWAKE)
+		if (row->state != MT_PROCESS_AWAKE)
 			return (struct mt_top_cell_text){
-				text_of(mt_roster_state(row->state)),
-				row->state >= MT_ROSTER_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
+				text_of(mt_process_state_word(row->state)),
+				row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_FREED:
 	case MT_COLUMN_AGO:
 		return cleanup_cell(column, row, now_ns);
 	case MT_COLUMN_BUDGET:
-		return row->state == MT_ROSTER_AWAKE ? budget_cell(row) : unknown;
+		return row->state == MT_PROCESS_AWAKE ? budget_cell(row) : unknown;
 	default:
 		return plain_cell(column, shown);
 	}

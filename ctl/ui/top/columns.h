@@ -1,7 +1,7 @@
 /* ctl/ui/top/columns.h -- the table of columns: heading, width, what stands in a cell, by what rows
  * are sorted. The help, the sort menu and --sort come from it. Pure. */
-#ifndef MT_CTL_TOP_COLUMNS_H
-#define MT_CTL_TOP_COLUMNS_H
+#ifndef MT_CTL_UI_TOP_COLUMNS_H
+#define MT_CTL_UI_TOP_COLUMNS_H
 
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/row.h"
@@ -79,7 +79,7 @@ void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_la
 /* A cell as text, and its style; "" where another hand draws it (TREND, COMMAND). `sums` are those
  * that the row shows. */
 struct mt_top_cell_text {
-	struct mt_figure text;
+	struct mt_short_text text;
 	enum mt_top_style style;
 };
 struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-struct mt_figure mt_top_bytes(uint64_t bytes)
+struct mt_short_text mt_top_bytes(uint64_t bytes)
 {
 	static const char units[] = "KMGT";
-	struct mt_figure figure = {"0"};
+	struct mt_short_text figure = {"0"};
 	double value = (double)bytes / 1024;
 	size_t unit = 0;
 
@@ -27,9 +27,9 @@ struct mt_figure mt_top_bytes(uint64_t bytes)
 	return figure;
 }
 
-struct mt_figure mt_top_change(uint64_t before, uint64_t after)
+struct mt_short_text mt_top_change(uint64_t before, uint64_t after)
 {
-	struct mt_figure figure,
+	struct mt_short_text figure,
 		size = mt_top_bytes(after > before ? after - before : before - after);
 
 	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
@@ -40,10 +40,10 @@ struct mt_figure mt_top_change(uint64_t before, uint64_t after)
 	return figure;
 }
 
-struct mt_figure mt_top_ago(uint64_t now_ns, uint64_t then_ns)
+struct mt_short_text mt_top_ago(uint64_t now_ns, uint64_t then_ns)
 {
 	uint64_t seconds = now_ns > then_ns ? (now_ns - then_ns) / 1000000000u : 0;
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	if (seconds < 60)
 		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 "s", seconds);
@@ -56,9 +56,9 @@ struct mt_figure mt_top_ago(uint64_t now_ns, uint64_t then_ns)
 	return figure;
 }
 
-struct mt_figure mt_top_percent(double percent)
+struct mt_short_text mt_top_percent(double percent)
 {
-	struct mt_figure figure;
+	struct mt_short_text figure;
 
 	snprintf(figure.text, sizeof(figure.text), "%.*f",
 		 percent >= 9.95    ? 0

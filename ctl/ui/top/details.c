@@ -47,10 +47,10 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	if (*head->rank)
 		add_fact(page, "rank", head->rank);
 	snprintf(text, sizeof(text), "%s, %s of %s used, %.1f %% (%s)",
-		 mt_statsfile_pressure_level(now->pressure_level),
+		 mt_stats_file_pressure_level(now->pressure_level),
 		 mt_text_bytes(now->pressure_used_bytes).text,
 		 mt_text_bytes(now->pressure_limit_bytes).text,
-		 mt_statsfile_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		 mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		 *head->limit_source ? head->limit_source : "?");
 	if (now->pressure_limit_bytes)
 		add_fact(page, "pressure", text);
@@ -67,18 +67,18 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *file)
 {
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
 
 	add_facts(page, file);
 	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
 	for (size_t i = 0; i < count; i++)
-		if (mt_statsfile_tells(&file->head, &fields[i]) &&
+		if (mt_stats_file_tells(&file->head, &fields[i]) &&
 		    (strncmp(fields[i].name, "gpu_", 4) != 0 ||
-		     mt_statsfile_uses_cuda(&file->head)))
+		     mt_stats_file_uses_cuda(&file->head)))
 			mt_top_page_add(
 				page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
 				mt_text_field(fields[i].name,
-					      mt_statsfile_value(&file->head.snapshot, &fields[i]))
+					      mt_stats_file_value(&file->head.snapshot, &fields[i]))
 					.text,
 				fields[i].help);
 }
@@ -105,7 +105,7 @@ static void fill_settings(struct mt_top_page *page, const struct mt_stats_file *
 
 static void say_unknown(const struct mt_top_details *details, struct mt_top_page *page)
 {
-	if (details->row.state == MT_ROSTER_ASLEEP)
+	if (details->row.state == MT_PROCESS_ASLEEP)
 		mt_top_page_add(page, MT_STYLE_PLAIN,
 				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
 				"says nothing of itself yet");

@@ -1,7 +1,7 @@
 /* ctl/ui/top/details.h -- the screen of one process: what it says of itself, in tabs. Pure but for
  * mt_top_details_read. */
-#ifndef MT_CTL_TOP_DETAILS_H
-#define MT_CTL_TOP_DETAILS_H
+#ifndef MT_CTL_UI_TOP_DETAILS_H
+#define MT_CTL_UI_TOP_DETAILS_H
 
 #include "ctl/ui/top/page.h"
 #include "ctl/ui/top/row.h"

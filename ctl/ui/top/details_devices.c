@@ -9,10 +9,10 @@
 static void add_figures(struct mt_top_page *page, const struct mt_stats_device *device)
 {
 	size_t count;
-	const struct mt_statsfile_field *fields = mt_statsfile_device_fields(&count);
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		uint64_t value = mt_statsfile_value(device, &fields[i]);
+		uint64_t value = mt_stats_file_value(device, &fields[i]);
 
 		if (value && strcmp(fields[i].name, "ordinal") != 0 &&
 		    !mt_text_ends_with(fields[i].name, "_known"))
@@ -37,11 +37,11 @@ static void add_device(struct mt_top_page *page, const struct mt_stats_device *d
 
 void mt_top_page_devices(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	if (mt_statsfile_uses_cuda(&file->head))
+	if (mt_stats_file_uses_cuda(&file->head))
 		mt_top_page_add(
 			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
 			*file->head.cuda ? file->head.cuda : "?",
-			mt_statsfile_driver(&file->head).text,
+			mt_stats_file_driver(&file->head).text,
 			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
 							  : "");
 	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)

@@ -24,7 +24,7 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 static void add_record(struct mt_top_page *page, const struct mt_stats_record *record)
 {
 	static const char *const results[] = {"nothing", "freed", "-"};
-	struct mt_figure gc = mt_text_count(record->gc_collected_count);
+	struct mt_short_text gc = mt_text_count(record->gc_collected_count);
 	char gpu[40] = "-", round[24] = "-";
 	enum mt_top_style style = record->merged == 1   ? MT_STYLE_DIM
 				  : record->result == 1 ? MT_STYLE_GOOD
@@ -36,11 +36,11 @@ static void add_record(struct mt_top_page *page, const struct mt_stats_record *r
 	if (record->round)
 		snprintf(round, sizeof(round), "%" PRIu64, record->round);
 	if (record->gc_state != MT_GC_DONE)
-		snprintf(gc.text, sizeof(gc.text), "%s", mt_statsfile_gc_state(record->gc_state));
+		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_file_gc_state(record->gc_state));
 	mt_top_page_add(page, style,
 			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s",
 			record->number, mt_text_clock(record->time_ns).text,
-			mt_statsfile_reason(record->reason), mt_statsfile_level(record->level),
+			mt_stats_file_reason(record->reason), mt_stats_file_level(record->level),
 			record->merged == 1 ? "merged" : results[record->result],
 			mt_top_bytes(record->rss_before_bytes).text,
 			mt_top_bytes(record->rss_after_bytes).text,
@@ -60,7 +60,7 @@ void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *f
 			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
 			"GC", "GPU", "PRESSURE");
 	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < last; back++) {
-		const struct mt_stats_record *record = mt_statsfile_record(file, last - back);
+		const struct mt_stats_record *record = mt_stats_file_record(file, last - back);
 
 		if (record)
 			add_record(page, record);

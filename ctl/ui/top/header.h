@@ -1,7 +1,7 @@
 /* ctl/ui/top/header.h -- the lines above the list: a title, meters (machine, limit, swap, GPUs),
  * and the sums of all processes. Pure. */
-#ifndef MT_CTL_TOP_HEADER_H
-#define MT_CTL_TOP_HEADER_H
+#ifndef MT_CTL_UI_TOP_HEADER_H
+#define MT_CTL_UI_TOP_HEADER_H
 
 #include "ctl/ui/top/machine.h"
 #include "ctl/ui/top/model.h"

@@ -1,7 +1,7 @@
 /* ctl/ui/top/history.h -- what a process held over the last 15 minutes: what its own ring of
  * samples had when top first saw it, and what top has seen since. Pure: times come from outside. */
-#ifndef MT_CTL_TOP_HISTORY_H
-#define MT_CTL_TOP_HISTORY_H
+#ifndef MT_CTL_UI_TOP_HISTORY_H
+#define MT_CTL_UI_TOP_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

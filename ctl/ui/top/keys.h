@@ -1,7 +1,7 @@
 /* ctl/ui/top/keys.h -- keys as the view knows them: characters as themselves, the others by names
  * of its own, so that nothing but the screen knows ncurses. The table makes the help. */
-#ifndef MT_CTL_TOP_KEYS_H
-#define MT_CTL_TOP_KEYS_H
+#ifndef MT_CTL_UI_TOP_KEYS_H
+#define MT_CTL_UI_TOP_KEYS_H
 
 #define MT_KEY_CONTROL(letter) ((letter)&0x1f)
 

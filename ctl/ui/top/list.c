@@ -114,7 +114,7 @@ static void draw_line(const struct drawing *drawing, int at_row, const struct mt
 {
 	const struct mt_top_row *row = &drawing->sample->model->rows[line->row];
 	enum mt_top_style style =
-		line->is_context || row->state == MT_ROSTER_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
+		line->is_context || row->state == MT_PROCESS_ASLEEP ? MT_STYLE_DIM : MT_STYLE_PLAIN;
 	struct mt_top_at at = place_of(drawing, at_row, MT_COLUMN_COMMAND);
 	char folded[32];
 

@@ -1,6 +1,6 @@
 /* ctl/ui/top/list.h -- the list of processes on a canvas: its heading and its lines. Pure. */
-#ifndef MT_CTL_TOP_LIST_H
-#define MT_CTL_TOP_LIST_H
+#ifndef MT_CTL_UI_TOP_LIST_H
+#define MT_CTL_UI_TOP_LIST_H
 
 #include "ctl/ui/top/header.h"
 

@@ -1,7 +1,7 @@
 /* ctl/ui/top/machine.h -- what the header says of the machine: memory, swap, the limit that is
  * nearest, stalls, GPUs. */
-#ifndef MT_CTL_TOP_MACHINE_H
-#define MT_CTL_TOP_MACHINE_H
+#ifndef MT_CTL_UI_TOP_MACHINE_H
+#define MT_CTL_UI_TOP_MACHINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

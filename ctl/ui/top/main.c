@@ -4,7 +4,7 @@
 
 int main(int argc, char **argv)
 {
-	static const struct mt_external commands[] = {{"top", mt_command_top}, {0}};
+	static const struct mt_subcommand commands[] = {{"top", mt_command_top}, {0}};
 
-	return mt_external_main(commands, argc, argv);
+	return mt_subcommand_main(commands, argc, argv);
 }

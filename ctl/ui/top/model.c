@@ -31,12 +31,13 @@ static void sum_up(struct mt_top_model *model)
 		const struct mt_top_row *row = &model->rows[i];
 		size_t above = i;
 
-		for (size_t step = 0; above != MT_TREE_NONE && step < model->rows_count; step++) {
+		for (size_t step = 0; above != MT_ANCESTRY_NONE && step < model->rows_count;
+		     step++) {
 			mt_top_sums_add(&model->trees[above], &row->own);
 			above = model->rows[above].parent;
 		}
 		mt_top_sums_add(&model->total, &row->own);
-		model->asleep_count += row->state == MT_ROSTER_ASLEEP;
+		model->asleep_count += row->state == MT_PROCESS_ASLEEP;
 	}
 }
 
@@ -94,7 +95,8 @@ static void mark(struct mt_top_model *model, char *marks)
 		marks[i] = MATCHING;
 		model->matching_count++;
 		for (size_t step = 0;
-		     above != MT_TREE_NONE && step < model->rows_count && !model->is_flat; step++) {
+		     above != MT_ANCESTRY_NONE && step < model->rows_count && !model->is_flat;
+		     step++) {
 			if (marks[above] == HIDDEN)
 				marks[above] = CONTEXT;
 			above = model->rows[above].parent;
@@ -145,7 +147,7 @@ static size_t count_below(const struct mt_top_model *model, size_t row)
 		size_t above = model->rows[i].parent;
 
 		for (size_t step = 0;
-		     above != MT_TREE_NONE && above != row && step < model->rows_count; step++)
+		     above != MT_ANCESTRY_NONE && above != row && step < model->rows_count; step++)
 			above = model->rows[above].parent;
 		count += above == row && i != row;
 	}
@@ -254,9 +256,9 @@ static size_t line_of(const struct mt_top_model *model, size_t row)
 static void find_selected(struct mt_top_model *model)
 {
 	const struct mt_top_row *found = mt_top_model_find(model, model->selected_id);
-	size_t row = found ? (size_t)(found - model->rows) : MT_TREE_NONE;
+	size_t row = found ? (size_t)(found - model->rows) : MT_ANCESTRY_NONE;
 
-	for (size_t step = 0; row != MT_TREE_NONE && step < model->rows_count; step++) {
+	for (size_t step = 0; row != MT_ANCESTRY_NONE && step < model->rows_count; step++) {
 		size_t place = line_of(model, row);
 
 		if (place < model->lines_count) {
@@ -285,7 +287,7 @@ void mt_top_model_arrange(struct mt_top_model *model)
 		qsort_r(at.order, model->rows_count, sizeof(*at.order), compare, model);
 	mark(model, at.marks);
 	find_kinds(model, at.marks);
-	add_below(&at, MT_TREE_NONE, 0, 0);
+	add_below(&at, MT_ANCESTRY_NONE, 0, 0);
 	free(at.order);
 	free(at.marks);
 	find_selected(model);
@@ -341,7 +343,7 @@ void mt_top_model_fold(struct mt_top_model *model)
 	parent = model->rows[line->row].parent;
 	if (has_children(model, line->row) && !line->folded_count)
 		add_fold(model, model->selected_id);
-	else if (parent != MT_TREE_NONE)
+	else if (parent != MT_ANCESTRY_NONE)
 		model->selected_id = mt_top_row_id(&model->rows[parent]);
 	mt_top_model_arrange(model);
 }

@@ -1,8 +1,8 @@
 /* ctl/ui/top/model.h -- what is shown of a list of processes, and in which order: tree or flat,
  * sorted, filtered, folded, and which one is selected. The selected process stays selected wherever
  * it moves to; when it is gone, the one in its place is. Pure. */
-#ifndef MT_CTL_TOP_MODEL_H
-#define MT_CTL_TOP_MODEL_H
+#ifndef MT_CTL_UI_TOP_MODEL_H
+#define MT_CTL_UI_TOP_MODEL_H
 
 #include "ctl/ui/top/columns.h"
 

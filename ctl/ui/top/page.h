@@ -1,7 +1,7 @@
 /* ctl/ui/top/page.h -- lines of text that are longer than a screen: the details of a process, the
  * help. Pure. */
-#ifndef MT_CTL_TOP_PAGE_H
-#define MT_CTL_TOP_PAGE_H
+#ifndef MT_CTL_UI_TOP_PAGE_H
+#define MT_CTL_UI_TOP_PAGE_H
 
 #include "ctl/ui/top/canvas.h"
 

@@ -1,7 +1,7 @@
 /* ctl/ui/top/prompt.h -- the line at the bottom that asks for something: a text, or yes or no.
  * Pure. */
-#ifndef MT_CTL_TOP_PROMPT_H
-#define MT_CTL_TOP_PROMPT_H
+#ifndef MT_CTL_UI_TOP_PROMPT_H
+#define MT_CTL_UI_TOP_PROMPT_H
 
 #include "ctl/ui/top/canvas.h"
 

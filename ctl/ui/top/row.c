@@ -44,7 +44,7 @@ static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *
 	sums->gpu_idle_bytes = now->gpu_idle_bytes;
 }
 
-void mt_top_row_fill(struct mt_top_row *row, const struct mt_roster_entry *entry)
+void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry)
 {
 	const struct mt_stats_snapshot *now = &entry->head.snapshot;
 
@@ -54,7 +54,7 @@ void mt_top_row_fill(struct mt_top_row *row, const struct mt_roster_entry *entry
 	row->why = entry->why;
 	row->uses_cuda = entry->uses_cuda;
 	row->own.rss_bytes = entry->own.rss_bytes;
-	if (entry->state != MT_ROSTER_AWAKE)
+	if (entry->state != MT_PROCESS_AWAKE)
 		return;
 	fill_sums(&row->own, now);
 	memcpy(row->rank, entry->head.rank, sizeof(row->rank));
@@ -72,7 +72,7 @@ struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file)
 	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < file->head.records_count;
 	     back++) {
 		const struct mt_stats_record *record =
-			mt_statsfile_record(file, file->head.records_count - back);
+			mt_stats_file_record(file, file->head.records_count - back);
 
 		if (!record || record->merged == 1)
 			continue;

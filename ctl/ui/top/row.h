@@ -1,7 +1,7 @@
 /* ctl/ui/top/row.h -- one process as the view shows it: plain values, made from what it last said
  * of itself and what is known from earlier looks. Pure. */
-#ifndef MT_CTL_TOP_ROW_H
-#define MT_CTL_TOP_ROW_H
+#ifndef MT_CTL_UI_TOP_ROW_H
+#define MT_CTL_UI_TOP_ROW_H
 
 #include "ctl/process/process_list.h"
 #include "ctl/ui/top/history.h"
@@ -26,9 +26,9 @@ struct mt_top_cleanup {
 
 struct mt_top_row {
 	struct mt_process process;
-	size_t parent; /* place in the list, MT_TREE_NONE for a root */
-	enum mt_roster_state state;
-	struct mt_why why; /* MT_ROSTER_REFUSED */
+	size_t parent; /* place in the list, MT_ANCESTRY_NONE for a root */
+	enum mt_process_state state;
+	struct mt_why why; /* MT_PROCESS_REFUSED */
 	bool uses_cuda;
 	char rank[16];
 	uint64_t pressure_level;
@@ -51,7 +51,7 @@ struct mt_top_id mt_top_row_id(const struct mt_top_row *row);
 bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b);
 
 /* All but `last`, `budget_pct` and `history`. */
-void mt_top_row_fill(struct mt_top_row *row, const struct mt_roster_entry *entry);
+void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry);
 
 /* Of the records of a file the newest that was not merged into another one. */
 struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file);

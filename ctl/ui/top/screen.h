@@ -1,6 +1,6 @@
 /* ctl/ui/top/screen.h -- the terminal, by ncurses: the only part of the view that knows it. */
-#ifndef MT_CTL_TOP_SCREEN_H
-#define MT_CTL_TOP_SCREEN_H
+#ifndef MT_CTL_UI_TOP_SCREEN_H
+#define MT_CTL_UI_TOP_SCREEN_H
 
 #include "ctl/output/error.h"
 #include "ctl/ui/top/canvas.h"

@@ -1,8 +1,8 @@
 /* ctl/ui/top/sparkline.h -- pictures out of characters: a line of bars, a bar of parts, a chart of
  * several lines. Where the locale has no block characters, ASCII stands in. Bars start at 0: half
  * as high is half as much. Pure. */
-#ifndef MT_CTL_TOP_SPARK_H
-#define MT_CTL_TOP_SPARK_H
+#ifndef MT_CTL_UI_TOP_SPARKLINE_H
+#define MT_CTL_UI_TOP_SPARKLINE_H
 
 #include "ctl/ui/top/canvas.h"
 #include "ctl/ui/top/history.h"

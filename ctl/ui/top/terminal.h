@@ -1,7 +1,7 @@
 /* ctl/ui/top/terminal.h -- whether there is a terminal that ncurses can draw on: asked before,
  * since ncurses itself would end the program with a sentence that helps nobody. */
-#ifndef MT_CTL_TOP_TERMINAL_H
-#define MT_CTL_TOP_TERMINAL_H
+#ifndef MT_CTL_UI_TOP_TERMINAL_H
+#define MT_CTL_UI_TOP_TERMINAL_H
 
 #include "ctl/output/error.h"
 

@@ -224,7 +224,7 @@ static bool take_option(struct mt_top_app *app, int option)
 {
 	switch (option) {
 	case 'i':
-		if (!mt_simple_parse_seconds(optarg, &app->interval_ms))
+		if (!mt_units_parse_seconds(optarg, &app->interval_ms))
 			return false;
 		if (app->interval_ms < INTERVAL_LEAST_MS)
 			app->interval_ms = INTERVAL_LEAST_MS;
@@ -263,7 +263,7 @@ static int run_with(struct mt_top_app *app, int argc, char **argv)
 	}
 	if (optind != argc)
 		return mt_command_misused("top");
-	mt_statsdir_sweep(NULL, 0);
+	mt_stats_dir_sweep(NULL, 0);
 	return once ? print_once(app) : run(app);
 }
 

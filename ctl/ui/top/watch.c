@@ -5,7 +5,7 @@
 
 #include "ctl/process/target.h"
 
-struct mt_top_past {
+struct mt_top_tracked {
 	struct mt_top_id id;
 	bool was_read;                          /* the file, whole, at least once */
 	uint64_t records_count, requests_count; /* of the head when it was read last */
@@ -35,9 +35,10 @@ void mt_top_watch_end(struct mt_top_watch *watch)
 }
 
 /* Taken out of the old list, where a hole stays, or new. Both lists are by pid. */
-static struct mt_top_past *take_past(struct mt_top_watch *watch, struct mt_top_id id, size_t *next)
+static struct mt_top_tracked *take_past(struct mt_top_watch *watch, struct mt_top_id id,
+					size_t *next)
 {
-	struct mt_top_past *past;
+	struct mt_top_tracked *past;
 
 	while (*next < watch->pasts_count && watch->pasts[*next]->id.pid < id.pid)
 		++*next;
@@ -53,21 +54,21 @@ static struct mt_top_past *take_past(struct mt_top_watch *watch, struct mt_top_i
 
 static uint64_t number_setting(const struct mt_stats_file *file, const char *name)
 {
-	const char *text = mt_statsfile_setting(file, name);
+	const char *text = mt_stats_file_setting(file, name);
 	uint64_t number = 0;
 
 	return text && mt_text_parse_u64(text, &number) ? number : 0;
 }
 
 /* Settings change by requests alone. */
-static bool wants_file(const struct mt_top_past *past, const struct mt_roster_entry *entry)
+static bool wants_file(const struct mt_top_tracked *past, const struct mt_process_list_entry *entry)
 {
-	return entry->state == MT_ROSTER_AWAKE &&
+	return entry->state == MT_PROCESS_AWAKE &&
 	       (!past->was_read || entry->head.records_count != past->records_count ||
 		entry->head.snapshot.requests_count != past->requests_count);
 }
 
-static void read_file(struct mt_top_watch *watch, struct mt_top_past *past,
+static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *past,
 		      const struct mt_process *process, uint64_t now_ns)
 {
 	struct mt_stats_file *file = watch->file;
@@ -84,8 +85,8 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_past *past,
 	past->budget_pct = number_setting(file, "budget_pct");
 }
 
-static void look_at(struct mt_top_watch *watch, struct mt_top_past *past,
-		    const struct mt_roster_entry *entry, struct mt_top_row *row)
+static void look_at(struct mt_top_watch *watch, struct mt_top_tracked *past,
+		    const struct mt_process_list_entry *entry, struct mt_top_row *row)
 {
 	struct mt_top_point point;
 
@@ -102,31 +103,31 @@ static void look_at(struct mt_top_watch *watch, struct mt_top_past *past,
 
 struct mt_top_row *mt_top_watch_look(struct mt_top_watch *watch, uint64_t now_ns, size_t *out_count)
 {
-	struct mt_roster roster;
+	struct mt_process_list processes;
 	struct mt_top_row *rows;
-	struct mt_top_past **pasts;
+	struct mt_top_tracked **pasts;
 	size_t next = 0;
 
-	mt_roster_read(&roster);
-	rows = mt_error_check_memory(calloc(roster.count + 1, sizeof(*rows)));
-	pasts = mt_error_check_memory(calloc(roster.count + 1, sizeof(struct mt_top_past *)));
+	mt_process_list_read(&processes);
+	rows = mt_error_check_memory(calloc(processes.count + 1, sizeof(*rows)));
+	pasts = mt_error_check_memory(calloc(processes.count + 1, sizeof(struct mt_top_tracked *)));
 	watch->now_ns = now_ns;
 	watch->gpus = (struct mt_top_gpus){0};
-	for (size_t i = 0; i < roster.count; i++) {
-		const struct mt_process *process = &roster.list[i].process;
+	for (size_t i = 0; i < processes.count; i++) {
+		const struct mt_process *process = &processes.list[i].process;
 
 		pasts[i] = take_past(watch, (struct mt_top_id){process->pid, process->start_ticks},
 				     &next);
-		if (wants_file(pasts[i], &roster.list[i]))
+		if (wants_file(pasts[i], &processes.list[i]))
 			read_file(watch, pasts[i], process, now_ns);
-		look_at(watch, pasts[i], &roster.list[i], &rows[i]);
-		if (roster.list[i].devices)
-			mt_top_gpus_add(&watch->gpus, roster.list[i].devices,
-					roster.list[i].head.devices_count);
+		look_at(watch, pasts[i], &processes.list[i], &rows[i]);
+		if (processes.list[i].devices)
+			mt_top_gpus_add(&watch->gpus, processes.list[i].devices,
+					processes.list[i].head.devices_count);
 	}
 	free_pasts(watch);
 	watch->pasts = pasts;
-	watch->pasts_count = *out_count = roster.count;
-	mt_roster_free(&roster);
+	watch->pasts_count = *out_count = processes.count;
+	mt_process_list_free(&processes);
 	return rows;
 }

@@ -2,16 +2,16 @@
  * cannot tell: the history of each, its last cleanup, its budget. A stats file is read whole only
  * where its head says that something is new in it: with 100 processes at rest a look reads 100
  * heads. Nobody is woken. */
-#ifndef MT_CTL_TOP_WATCH_H
-#define MT_CTL_TOP_WATCH_H
+#ifndef MT_CTL_UI_TOP_WATCH_H
+#define MT_CTL_UI_TOP_WATCH_H
 
 #include "ctl/ui/top/machine.h"
 #include "ctl/ui/top/row.h"
 
-struct mt_top_past;
+struct mt_top_tracked;
 
 struct mt_top_watch {
-	struct mt_top_past **pasts; /* by pid, one for each row of the last look */
+	struct mt_top_tracked **pasts; /* by pid, one for each row of the last look */
 	size_t pasts_count;
 	struct mt_stats_file *file; /* what is read whole, one at a time */
 	uint64_t now_ns;            /* of the last look, CLOCK_REALTIME */
