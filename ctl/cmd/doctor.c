@@ -2,7 +2,6 @@
 #include "ctl/diagnose/doctor.h"
 
 #include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "ctl/command.h"
@@ -15,31 +14,6 @@ static const char help[] =
 	"the shim does in that process, where its settings came from, and what it cannot reach "
 	"there.\n"
 	"Exit code 0: no warnings, 1: some, 3: no such process or not shimmed.\n";
-
-static size_t warnings_count;
-
-void mt_doctor_say(enum mt_finding finding, const char *advice, const char *format, ...)
-{
-	static const char *const words[] = {"ok", "note", "warn"};
-	static const enum mt_colour colours[] = {MT_COLOUR_OK, MT_COLOUR_NOTE, MT_COLOUR_WARN};
-	va_list arguments;
-
-	warnings_count += finding == MT_FINDING_WARN;
-	printf("%s%-4s%s  ", mt_table_colour(colours[finding]), words[finding],
-	       mt_table_colour_end());
-	va_start(arguments, format);
-	vprintf(format, arguments);
-	va_end(arguments);
-	putchar('\n');
-	if (advice)
-		printf("      -> %s\n", advice);
-}
-
-void mt_doctor_fact(const char *label, const char *text)
-{
-	if (*text)
-		printf("      %-11s %s\n", label, text);
-}
 
 static void print_title(const char *title)
 {
@@ -71,5 +45,5 @@ int mt_command_doctor(int argc, char **argv)
 	}
 	print_title("the machine");
 	mt_doctor_look_at_machine(process.pid);
-	return warnings_count ? MT_EXIT_NOTHING : MT_EXIT_OK;
+	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

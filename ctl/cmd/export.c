@@ -12,7 +12,7 @@
 #include "ctl/metrics/metric.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/process/process_list.h"
-#include "ctl/cmd/request.h"
+#include "ctl/output/units.h"
 #include "ctl/metrics/textfile.h"
 
 #define NAME_DEFAULT      "mtshim.prom"

@@ -6,6 +6,7 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
+#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/output/table.h"

@@ -8,9 +8,6 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/process/process_list.h"
 
-/* All of them as one object: `ps --json`. The caller owns it. */
-json_t *mt_process_list_json(const struct mt_process_list *processes);
-
 /* `ps --tree`: the tree of `root`, for 0 those of all shimmed processes. Answers the exit code.
  */
 int mt_ps_tree(pid_t root, bool json);

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
 #include "ctl/process/preload.h"
 #include "ctl/metrics/recorder.h"
 #include "ctl/cmd/setting_option.h"
-#include "ctl/cmd/request.h"
+#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 
 #define INTERVAL_NS UINT64_C(1000000000)
@@ -41,13 +42,13 @@ static int print_help(void)
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
 			   struct mt_launch *launch)
 {
-	uint64_t next_ns = mt_control_file_now_ns(), look_ns, now_ns;
+	uint64_t next_ns = mt_clock_now_ns(), look_ns, now_ns;
 	bool alive;
 
 	while (!launch->ended) {
 		alive = mt_recorder_sample(recorder);
 		next_ns += options->interval_ns;
-		now_ns = mt_control_file_now_ns();
+		now_ns = mt_clock_now_ns();
 		if (next_ns < now_ns)
 			next_ns = now_ns;
 		look_ns = now_ns + LOOK_NS;

@@ -7,32 +7,11 @@
 
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
+#include "ctl/output/units.h"
 
-#define TIMEOUT_MS       10000u
-#define FRESH_TIMEOUT_MS 1000u
+#define TIMEOUT_MS 10000u
 
 static const char help[] = "  --timeout=SECONDS  how long to wait for the answer (10)\n";
-
-bool mt_units_parse_seconds(const char *text, uint64_t *out_ms)
-{
-	char *end;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end || !(seconds >= 0 && seconds <= 86400)) {
-		mt_error_say("'%s' is not a number of seconds from 0 to 86400", text);
-		return false;
-	}
-	*out_ms = (uint64_t)(seconds * 1000);
-	return true;
-}
-
-bool mt_control_file_refresh(const struct mt_process *process)
-{
-	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
-	struct mt_why why;
-
-	return mt_control_file_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
-}
 
 static int ask_process(struct mt_request_command *ask, uint64_t timeout_ms)
 {

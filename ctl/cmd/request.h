@@ -17,11 +17,4 @@ struct mt_request_command {
  * asleep. */
 int mt_request_command_run(struct mt_request_command *ask, int argc, char **argv);
 
-/* Asks for fresh figures and waits a second for them at most: those that are some seconds old are
- * better than a long wait. false: there was no answer. */
-bool mt_control_file_refresh(const struct mt_process *process);
-
-/* Seconds from the command line, with a fraction if one likes, up to a day. Says what is wrong. */
-bool mt_units_parse_seconds(const char *text, uint64_t *out_ms);
-
 #endif

@@ -1,4 +1,5 @@
 /* ctl/cmd/sites.c -- `mtctl sites`: who holds the heap. */
+#include "ctl/process/clock.h"
 #include "ctl/profile/sites.h"
 
 #include <getopt.h>
@@ -6,7 +7,7 @@
 
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
-#include "ctl/cmd/request.h"
+#include "ctl/output/units.h"
 #include "ctl/process/target.h"
 #include "ctl/output/text.h"
 
@@ -73,18 +74,18 @@ static int show_growth(struct wanted *wanted)
 {
 	struct mt_sites before, after, growth;
 	struct mt_why why;
-	uint64_t began_ns = mt_control_file_now_ns();
+	uint64_t began_ns = mt_clock_now_ns();
 	enum mt_err error = mt_sites_collect(wanted->view.process, &before, &why);
 	int code;
 
 	if (error)
 		return refuse(wanted->view.process, error, &why);
-	mt_control_file_sleep_ms((unsigned)wanted->view.over_ms);
+	mt_clock_sleep_ms((unsigned)wanted->view.over_ms);
 	error = mt_sites_collect(wanted->view.process, &after, &why);
 	if (error) {
 		code = refuse(wanted->view.process, error, &why);
 	} else {
-		wanted->view.over_ms = (mt_control_file_now_ns() - began_ns) / 1000000u;
+		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
 		mt_sites_growth(&before, &after, &growth);
 		code = print(wanted, &growth);
 		mt_sites_free(&growth);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ctl/process/pool_snapshot.h"
+#include "ctl/cmd/snapshot.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
@@ -250,8 +250,8 @@ static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t 
 			       .text);
 }
 
-void mt_pool_snapshot_print(const struct mt_pool_snapshot *snapshot,
-			    const struct mt_pool_snapshot_view *view)
+void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
+		       const struct mt_pool_snapshot_view *view)
 {
 	struct shown shown = {&snapshot->blocks};
 	struct mt_pool_snapshot_sums sums;

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/cmd/request.h"
+#include "ctl/process/stats_json.h"
+#include "ctl/output/units.h"
 
 #define EVERY_MS 2000u
 
@@ -56,7 +58,7 @@ static int show(struct mt_target *target, const char *pid, const struct mt_stat_
 		print(target, view);
 		if (!view->watch || ferror(stdout))
 			return MT_EXIT_OK;
-		mt_control_file_sleep_ms((unsigned)view->every_ms);
+		mt_clock_sleep_ms((unsigned)view->every_ms);
 		if (!mt_process_is_alive(&target->process))
 			return MT_EXIT_OK;
 	}

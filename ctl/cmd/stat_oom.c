@@ -73,7 +73,7 @@ static void print_report(const struct mt_stats_oom *oom)
 	if (oom->unreported_count)
 		printf("  errors before it that left no report: %s\n",
 		       mt_text_count(oom->unreported_count).text);
-	printf("  likely cause: %s\n", mt_stats_file_oom_cause(oom->cause));
+	printf("  likely cause: %s\n", mt_stats_word_oom_cause(oom->cause));
 	if (*oom->advice)
 		printf("  -> %s\n", oom->advice);
 }

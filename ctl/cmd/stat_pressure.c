@@ -21,12 +21,12 @@ static void print_headline(const struct mt_stats_file *file)
 
 	printf("\n%spressure%s: %s", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
 	       is_off(file) ? "not looked at (MT_PRESSURE=0)"
-			    : mt_stats_file_pressure_level(now->pressure_level));
+			    : mt_stats_word_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes)
 		printf("; %s of %s used, %.1f %% (%s)",
 		       mt_text_bytes(now->pressure_used_bytes).text,
 		       mt_text_bytes(now->pressure_limit_bytes).text,
-		       mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		       mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		       *file->head.limit_source ? file->head.limit_source : "?");
 	else if (!is_off(file))
 		fputs("; no limit is known", stdout);
@@ -74,28 +74,6 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 		printf("  %-11sMT_RSS_LIMIT_MB was reached %s: `mtctl stat PID --oom` has the "
 		       "reports\n",
 		       "alarms", mt_text_counted(file->head.alarms_count, "time", "times").text);
-}
-
-struct mt_short_text mt_stat_pressure_text(const struct mt_stats_record *record)
-{
-	struct mt_short_text text = {"-"};
-	const char *word;
-	size_t used;
-
-	if (!record->pressure_sources)
-		return text;
-	used = (size_t)snprintf(text.text, sizeof(text.text), "%s",
-				mt_stats_file_pressure_level(record->pressure_level));
-	if (record->pressure_limit_bytes)
-		used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, " %.1f %%",
-					 mt_stats_file_percent(record->pressure_used_bytes,
-							       record->pressure_limit_bytes));
-	for (size_t bit = 0;
-	     used < sizeof(text.text) && (word = mt_stats_file_pressure_source(bit)); bit++)
-		if (record->pressure_sources & (1u << bit))
-			used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, ", %s",
-						 word);
-	return text;
 }
 
 /* ---- alarms ---- */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/cmd/stat.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
@@ -29,7 +30,7 @@ static void print_cuda(const struct mt_stats_head *head)
 	if (!mt_stats_file_uses_cuda(head))
 		return;
 	snprintf(text, sizeof(text), "%s, driver %s%s", *head->cuda ? head->cuda : "?",
-		 mt_stats_file_driver(head).text,
+		 mt_stats_word_driver(head).text,
 		 head->snapshot.gpu_capturing ? ", a stream captures into a graph" : "");
 	print_line("cuda", text);
 }
@@ -64,12 +65,9 @@ static void print_changed_settings(const struct mt_stats_file *file)
 static void print_head(const struct mt_target *target)
 {
 	const struct mt_stats_head *head = &target->file.head;
-	struct timespec now;
-	uint64_t age_ns, now_ns;
+	uint64_t now_ns = mt_clock_realtime_ns();
+	uint64_t age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-	age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
 	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n",
 	       mt_table_colour(MT_COLOUR_HEAD), (int)target->process.pid, target->process.comm,
 	       mt_table_colour_end(), head->shim_version, mt_text_clock(head->time_ns).text,
@@ -83,7 +81,7 @@ static void print_head(const struct mt_target *target)
 	print_line("python", head->python);
 	print_cuda(head);
 	print_rank(head);
-	printf("%-10s %s\n", "signal", mt_stats_file_door(head->snapshot.signal_door));
+	printf("%-10s %s\n", "signal", mt_stats_word_signal_door(head->snapshot.signal_door));
 	print_changed_settings(&target->file);
 }
 
@@ -130,9 +128,9 @@ static void add_record_gpu(struct mt_table *table, const struct mt_stats_record 
 	const char *word;
 	uint32_t bit;
 	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
-				       mt_stats_file_gpu_state(record->gpu_state));
+				       mt_stats_word_gpu_state(record->gpu_state));
 
-	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
 		if (record->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
 	mt_table_add(table,
@@ -149,19 +147,19 @@ static void add_record(struct mt_table *table, const struct mt_stats_record *rec
 
 	add_number(table, record->number);
 	mt_table_add(table, mt_text_clock(record->time_ns).text);
-	mt_table_add(table, mt_stats_file_reason(record->reason));
-	mt_table_add(table, mt_stats_file_level(record->level));
+	mt_table_add(table, mt_stats_word_reason(record->reason));
+	mt_table_add(table, mt_stats_word_level(record->level));
 	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1               ? "merged"
-			    : mt_stats_file_has_freed(record) ? "freed"
-							      : results[record->result]);
+	mt_table_add(table, record->merged == 1          ? "merged"
+			    : mt_stats_has_freed(record) ? "freed"
+							 : results[record->result]);
 	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
 	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
 	mt_table_add(table, mt_text_ns(record->duration_ns).text);
 	snprintf(gc, sizeof(gc), "%s",
 		 record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
-						: mt_stats_file_gc_state(record->gc_state));
+						: mt_stats_word_gc_state(record->gc_state));
 	mt_table_add(table, gc);
 }
 
@@ -212,7 +210,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 		if (record && gpu)
 			add_record_gpu(table, record);
 		if (record && pressed)
-			mt_table_add(table, mt_stat_pressure_text(record).text);
+			mt_table_add(table, mt_stats_word_pressure(record).text);
 	}
 	putchar('\n');
 	mt_table_print(table);

@@ -9,13 +9,13 @@
 #include "ctl/process/process_tree.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
-#include "ctl/cmd/request.h"
-#include "ctl/cmd/stat.h"
 #include "ctl/process/stats_dir.h"
+#include "ctl/process/target.h"
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
+#include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/trim.h"
+#include "ctl/process/trim_json.h"
 #include "ctl/process/trim_requests.h"
 
 static const char help[] =
@@ -39,25 +39,6 @@ struct trim {
 	uint64_t timeout_ms;
 	json_t *json; /* the object that is printed at the end; NULL: text */
 };
-
-static json_t *new_json(void)
-{
-	json_t *object = json_object();
-
-	mt_json_set(object, "processes", json_array());
-	return object;
-}
-
-/* One more answer of `processes`, for people who want JSON. */
-static json_t *json_answer(const struct trim *trim, const struct mt_process *process)
-{
-	json_t *answer = json_object();
-
-	mt_json_set_u64(answer, "pid", (uint64_t)process->pid);
-	mt_json_set_text(answer, "comm", process->comm);
-	mt_json_append(json_object_get(trim->json, "processes"), answer);
-	return answer;
-}
 
 static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
 {
@@ -98,18 +79,18 @@ static void print_gpu(const struct mt_stats_record *record)
 	if (record->gpu_state != MT_GPU_DONE)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
-	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
 		if (record->frameworks & bit)
 			printf(", %s", word);
 	putchar('\n');
 }
 
-static int print_record(const struct mt_process *process, const struct mt_stats_record *record)
+static void print_record(const struct mt_process *process, const struct mt_stats_record *record)
 {
 	struct mt_table *table = mt_table_new("lrrr");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_stats_file_level(record->level), mt_stats_file_outcome(record),
+	       mt_stats_word_level(record->level), mt_stats_word_outcome(record),
 	       mt_text_ns(record->duration_ns).text);
 	mt_table_add(table, "");
 	mt_table_add(table, "BEFORE");
@@ -126,45 +107,25 @@ static int print_record(const struct mt_process *process, const struct mt_stats_
 	mt_table_print(table);
 	print_gc(record);
 	print_gpu(record);
-	return record->result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }
 
-/* Why there is no record, for people and for programs. Answers `code`. */
-static int refuse(const struct trim *trim, const struct mt_process *process, const char *text,
-		  int code)
-{
-	if (trim->json)
-		mt_json_set_text(json_answer(trim, process), "error", text);
-	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, text);
-	return code;
-}
-
-static int complain(const struct trim *trim, const struct mt_process *process, enum mt_err error,
-		    const struct mt_why *why)
-{
-	if (error != MT_ERR_NOT_AVAILABLE)
-		return refuse(trim, process, why->text, mt_error_exit(error));
-	if (trim->json)
-		mt_json_set_text(json_answer(trim, process), "state", "asleep");
-	else
-		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
-		       process->comm);
-	return MT_EXIT_NOTHING;
-}
-
+/* Answers the exit code for this process. */
 static int finish_one(const struct trim *trim, const struct mt_process *process,
 		      const struct mt_trim_answer *answer)
 {
-	if (answer->error)
-		return complain(trim, process, answer->error, &answer->why);
-	if (answer->request_error)
-		return refuse(trim, process, mt_error_text(answer->request_error), MT_EXIT_NOTHING);
-	if (!answer->has_record)
-		return refuse(trim, process, "it answered, but left no record", MT_EXIT_NOTHING);
-	if (!trim->json)
-		return print_record(process, &answer->record);
-	mt_json_set(json_answer(trim, process), "record", mt_stats_json_cleanup(&answer->record));
-	return answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+	const char *refusal = mt_trim_answer_refusal(answer);
+
+	if (trim->json)
+		mt_json_append(json_object_get(trim->json, "processes"),
+			       mt_trim_json_answer(process, answer));
+	if (refusal)
+		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
+	else if (answer->error && !trim->json)
+		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
+		       process->comm);
+	else if (!answer->error && !trim->json)
+		print_record(process, &answer->record);
+	return mt_trim_answer_exit(answer);
 }
 
 /* Of many: freed anywhere is 0; else whatever went worst. */
@@ -185,15 +146,6 @@ static int trim_all(const struct trim *trim, const struct mt_process *list, size
 		code = worse(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)), code);
 	mt_trim_requests_free(requests);
 	return code;
-}
-
-json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
-		     int *out_code)
-{
-	struct trim trim = {.level = level, .timeout_ms = timeout_ms, .json = new_json()};
-
-	*out_code = trim_all(&trim, process, 1);
-	return trim.json;
 }
 
 /* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the
@@ -298,7 +250,7 @@ static bool take_option(int option, struct trim *trim, const char **pid)
 	if (option == 'l' || option == 'y')
 		trim->level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
 	if (option == 'j' && !trim->json)
-		trim->json = new_json();
+		trim->json = mt_trim_json_new();
 	return option != '?';
 }
 

@@ -7,6 +7,7 @@
 #define MT_CTL_DIAGNOSE_ADVISE_H
 
 #include "ctl/diagnose/diagnose.h"
+#include "ctl/process/target.h"
 
 #define MT_ADVICE_MOST 16
 
@@ -25,6 +26,9 @@ struct mt_advice {
 	/* for now: "mtctl set 42 gc_rounds=1"; "" where it needs a restart */
 	char command[160];
 };
+
+/* Fills the facts from a stats file that was read before, the maps and the environment. */
+void mt_advise_read(const struct mt_target *target, struct mt_advise_facts *facts);
 
 /* All that the rules have to say, in the order of the table. Pure. */
 size_t mt_advise_judge(const struct mt_advise_facts *facts, struct mt_advice out[MT_ADVICE_MOST]);

@@ -214,7 +214,7 @@ static bool has_short_lulls(const struct mt_advise_facts *facts, struct mt_advic
 static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
-	double percent = mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
+	double percent = mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes);
 	uint64_t gate = mt_advise_gate(facts);
 
 	if (percent < NEAR_PERCENT || now->heap_idle_bytes < 16 * MT_MIB ||

@@ -13,6 +13,9 @@ enum mt_finding { MT_FINDING_OK, MT_FINDING_NOTE, MT_FINDING_WARN };
 void mt_doctor_say(enum mt_finding finding, const char *advice, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* How many warnings mt_doctor_say has printed. */
+size_t mt_doctor_warnings(void);
+
 /* A line of text with its label, for facts that are neither good nor bad. */
 void mt_doctor_fact(const char *label, const char *text);
 

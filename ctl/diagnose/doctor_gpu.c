@@ -199,7 +199,7 @@ void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_map
 		return;
 	}
 	mt_doctor_say(MT_FINDING_OK, NULL, "CUDA: %s, driver %s",
-		      *head->cuda ? head->cuda : "mode unknown", mt_stats_file_driver(head).text);
+		      *head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
 	if (!head->driver_version)
 		mt_doctor_say(MT_FINDING_WARN,
 			      "look with `mtctl stat PID` whether gpu_alloc_count moves",

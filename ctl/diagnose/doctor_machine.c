@@ -11,6 +11,7 @@
 #include "ctl/diagnose/doctor.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 #define THP_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
 /* a stats file is some 80 kB, a process */
@@ -18,7 +19,7 @@
 
 static void look_at_thp(void)
 {
-	char *text = mt_text_read_file(THP_FILE, NULL), *chosen = text ? strchr(text, '[') : NULL;
+	char *text = mt_read_file(THP_FILE, NULL), *chosen = text ? strchr(text, '[') : NULL;
 
 	if (!chosen)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "transparent huge pages: not in this kernel");

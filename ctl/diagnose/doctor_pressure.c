@@ -99,7 +99,7 @@ static void say_rss_limit(const struct mt_stats_file *file)
 	if (!limit)
 		return;
 	used = now->rss_bytes + now->swap_bytes;
-	percent = mt_stats_file_percent(used, limit);
+	percent = mt_stats_percent(used, limit);
 	mt_doctor_say(percent >= (warn ? (double)warn : NEAR_PERCENT) ? MT_FINDING_WARN
 								      : MT_FINDING_OK,
 		      percent >= (warn ? (double)warn : NEAR_PERCENT)

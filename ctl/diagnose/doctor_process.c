@@ -9,10 +9,11 @@
 #include "ctl/process/library.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/setting.h"
-#include "ctl/cmd/request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/smaps.h"
 #include "ctl/process/target.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* Libraries that carry an allocator of their own, with names of their own, inside. */
 static const struct {
@@ -207,17 +208,17 @@ static void look_at_status(pid_t pid)
 
 	if (!status)
 		return;
-	if (mt_text_find_number(status, "VmLck", &kilobytes) && kilobytes >= 1024)
+	if (mt_read_file_number(status, "VmLck", &kilobytes) && kilobytes >= 1024)
 		mt_doctor_say(MT_FINDING_WARN,
 			      "mlock(2) keeps freed pages resident: a purge cannot give them back",
 			      "%s are locked", mt_text_bytes(kilobytes * 1024).text);
-	if (mt_text_find_number(status, "RssShmem", &kilobytes) && kilobytes >= 1024)
+	if (mt_read_file_number(status, "RssShmem", &kilobytes) && kilobytes >= 1024)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "out of reach: %s of its RSS is shared memory",
 			      mt_text_bytes(kilobytes * 1024).text);
-	if (mt_text_find_number(status, "VmSwap", &kilobytes) && kilobytes >= 1024)
+	if (mt_read_file_number(status, "VmSwap", &kilobytes) && kilobytes >= 1024)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "%s of it are swapped out and count as well",
 			      mt_text_bytes(kilobytes * 1024).text);
-	if (mt_text_find_number(status, "THP_enabled", &thp))
+	if (mt_read_file_number(status, "THP_enabled", &thp))
 		mt_doctor_say(MT_FINDING_OK, NULL, "transparent huge pages: %s in this process",
 			      thp ? "allowed" : "off");
 	free(status);

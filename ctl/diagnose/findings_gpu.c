@@ -192,7 +192,7 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 		mt_diagnose_show(finding, "last out-of-memory error", "oom_asked_bytes",
 				 (double)oom->asked_bytes, "%s asked for, %s: %.100s",
 				 mt_text_bytes(oom->asked_bytes).text,
-				 mt_stats_file_oom_cause(oom->cause), oom->advice);
+				 mt_stats_word_oom_cause(oom->cause), oom->advice);
 	if (grows)
 		mt_diagnose_advise(finding, "Keep numbers, not tensors: loss.item(), "
 					    "tensor.detach(); a kept loss keeps its whole graph.");

@@ -261,7 +261,7 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 			finding, "Python's gc freed of it", "gc_freed_bytes",
 			(double)freed_by_gc(facts), "%s (gc: %s, %s)",
 			mt_text_bytes(freed_by_gc(facts)).text,
-			mt_stats_file_gc_state(facts->trim.record.gc_state),
+			mt_stats_word_gc_state(facts->trim.record.gc_state),
 			mt_text_counted(facts->trim.record.gc_collected_count, "object", "objects")
 				.text);
 	if (facts->trim.done)

@@ -29,7 +29,7 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *
 {
 	const struct mt_stats_snapshot *now = &facts->first.head.snapshot;
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
-	const char *why_not = mt_sites_why_not(&facts->first.head);
+	const char *why_not = mt_stats_word_profile_refusal(&facts->first.head);
 	struct mt_why why;
 	enum mt_err error =
 		why_not ? mt_error_because(&why, MT_ERR_NOT_AVAILABLE, "%s", why_not) : MT_ERR_OK;

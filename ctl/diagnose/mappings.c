@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/process/cgroup_file.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/process_limit.h"
 #include "ctl/process/preload.h"
 #include "ctl/process/target.h"
+#include "ctl/process/read_file.h"
 
 #define TRIM_TIMEOUT_MS    30000u
 #define CLASSES_TIMEOUT_MS 3000u
@@ -103,7 +105,7 @@ static uint64_t number_in(const char *directory, const char *file, const char *k
 	if (text && !key)
 		text[strcspn(text, "\n")] = '\0';
 	if (text &&
-	    !(key ? mt_text_find_number(text, key, &value) : mt_text_parse_u64(text, &value)))
+	    !(key ? mt_read_file_number(text, key, &value) : mt_text_parse_u64(text, &value)))
 		value = 0;
 	free(text);
 	return value;
@@ -206,7 +208,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 					 mt_error_text(head.snapshot.request_error));
 	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
 		if (try)
-			mt_control_file_sleep_ms(10);
+			mt_clock_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
 		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
 	}

@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/diagnose/diagnose.h"
-#include "ctl/cmd/request.h"
 #include "ctl/process/target.h"
+#include "ctl/process/read_file.h"
 
 /* looks in a row without an answer: from then on it is asked at every */
 #define SILENT_MOST 2u
@@ -20,7 +21,7 @@ static uint64_t status_bytes(const char *status, const char *key)
 {
 	uint64_t kilobytes = 0;
 
-	return mt_text_find_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
+	return mt_read_file_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
 }
 
 static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
@@ -69,7 +70,7 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sa
 /* Many arenas take time to read: then not at every look. */
 static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
 {
-	uint64_t began = mt_control_file_now_ns();
+	uint64_t began = mt_clock_now_ns();
 	struct mt_pymalloc arenas;
 
 	if (!facts->has_pymalloc || (facts->arenas_read_ns && !facts->arenas_known))
@@ -80,7 +81,7 @@ static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_samp
 		return;
 	}
 	facts->arenas_known = mt_pymalloc_read(&facts->process, &arenas);
-	facts->arenas_read_ns = mt_control_file_now_ns();
+	facts->arenas_read_ns = mt_clock_now_ns();
 	facts->arenas_cost_ns = facts->arenas_read_ns - began;
 	to->arenas_bytes = arenas.pools_bytes;
 	to->arenas_live_bytes = arenas.live_bytes;

@@ -78,7 +78,7 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 		json_decref(object);
 		return json_null();
 	}
-	mt_json_set_text(object, "level", mt_stats_file_level(record->level));
+	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
 	mt_json_set_u64(object, "duration_ns", record->duration_ns);
 	mt_json_set_u64(object, "rss_before_bytes", record->rss_before_bytes);
 	mt_json_set_u64(object, "rss_after_bytes", record->rss_after_bytes);
@@ -89,7 +89,7 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 	mt_json_set_u64(object, "gpu_before_bytes", record->gpu_before_bytes);
 	mt_json_set_u64(object, "gpu_after_bytes", record->gpu_after_bytes);
 	mt_json_set_u64(object, "gc_collected_count", record->gc_collected_count);
-	mt_json_set_text(object, "gc_state", mt_stats_file_gc_state(record->gc_state));
+	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
 	return object;
 }
 

@@ -102,7 +102,7 @@ static void check_reports(const struct mt_diagnose_facts *facts, struct mt_check
 					    "out-of-memory error", "out-of-memory errors")
 				    .text,
 			    mt_text_bytes(oom->asked_bytes).text,
-			    mt_stats_file_oom_cause(oom->cause));
+			    mt_stats_word_oom_cause(oom->cause));
 	else
 		mt_role_say(out, MT_FINDING_OK, "gpu_out_of_memory", NULL,
 			    "no out-of-memory error of a GPU");

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/diagnose/diagnose.h"
 #include "ctl/process/process_limit.h"
-#include "ctl/cmd/request.h"
 #include "ctl/process/target.h"
 
 #define STEPS         120u /* looks, as far as the bounds let it */
@@ -92,7 +92,7 @@ static void look_later(struct mt_diagnose_facts *facts)
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_why why;
 
-	mt_control_file_sleep_ms(RETAKE_MS);
+	mt_clock_sleep_ms(RETAKE_MS);
 	mt_control_file_refresh(&facts->process);
 	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK &&
 	    now->gpu_total_bytes > now->gpu_free_bytes)
@@ -180,8 +180,7 @@ static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count,
 
 	for (size_t i = 0; i < count; i++) {
 		try_to_wake(list[i], options);
-		any |= mt_diagnose_look(list[i],
-					(double)(mt_control_file_now_ns() - began_ns) / 1e9);
+		any |= mt_diagnose_look(list[i], (double)(mt_clock_now_ns() - began_ns) / 1e9);
 	}
 	return any;
 }
@@ -190,16 +189,16 @@ static void keep_looking(struct mt_diagnose_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {
-	uint64_t began = mt_control_file_now_ns(),
-		 until = began + (uint64_t)(options->seconds * 1e9), now = began;
+	uint64_t began = mt_clock_now_ns(), until = began + (uint64_t)(options->seconds * 1e9),
+		 now = began;
 
 	for (uint64_t next = began; !*stop && now <= until; next += step_ns(options->seconds)) {
-		now = mt_control_file_now_ns();
+		now = mt_clock_now_ns();
 		if (next > now)
-			mt_control_file_sleep_ms((unsigned)((next - now) / 1000000u));
+			mt_clock_sleep_ms((unsigned)((next - now) / 1000000u));
 		if (*stop || !look_at_all(list, count, options, began))
 			break;
-		now = mt_control_file_now_ns();
+		now = mt_clock_now_ns();
 		tell_progress(list[0], count, (double)(now - began) / 1e9);
 	}
 }

@@ -166,7 +166,7 @@ static void write_cleanups(struct sample *sample, const struct source *source)
 		    !mt_stats_file_counts_cleanups(head))
 			continue;
 		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-			write_reason(sample, &sample->list[i].labels, mt_stats_file_reason(reason),
+			write_reason(sample, &sample->list[i].labels, mt_stats_word_reason(reason),
 				     head->cleanups_count[reason]);
 		if (mt_stats_file_other_cleanups(head))
 			write_reason(sample, &sample->list[i].labels, "other",

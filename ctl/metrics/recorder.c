@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/output/json.h"
-#include "ctl/metrics/recorder_lines.h"
-#include "ctl/cmd/stat.h"
+#include "ctl/process/stats_json.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/ancestry.h"
 
@@ -55,7 +55,7 @@ struct mt_recorder *mt_recorder_make(const struct mt_process *root,
 	recorder->lines = lines;
 	recorder->root = *root;
 	recorder->last_fd = -1;
-	recorder->began_ns = mt_recorder_now_ns();
+	recorder->began_ns = mt_clock_realtime_ns();
 	mt_json_lines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
 	watch(recorder, root);
 	return recorder;
@@ -114,7 +114,7 @@ static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watche
 	const struct mt_stats_snapshot *now = &recorder->target.file.head.snapshot;
 	json_t *line = mt_recorder_line("pressure", watched->process.pid, now_ns);
 
-	mt_json_set_text(line, "level", mt_stats_file_pressure_level(now->pressure_level));
+	mt_json_set_text(line, "level", mt_stats_word_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes) {
 		mt_json_set_u64(line, "used_bytes", now->pressure_used_bytes);
 		mt_json_set_u64(line, "limit_bytes", now->pressure_limit_bytes);
@@ -340,7 +340,7 @@ static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
 static void refresh(struct mt_watched *watched, uint64_t until_ns)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
-	uint64_t now_ns = mt_control_file_now_ns();
+	uint64_t now_ns = mt_clock_now_ns();
 	uint32_t silent = watched->silent_count;
 	struct mt_why why;
 
@@ -365,11 +365,11 @@ bool mt_recorder_sample(struct mt_recorder *recorder)
 {
 	uint64_t half_ns = recorder->options.interval_ns / 2,
 		 wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
-	uint64_t until_ns = mt_control_file_now_ns() + wait_ns, now_ns;
+	uint64_t until_ns = mt_clock_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)
 		refresh(&recorder->list[i], until_ns);
-	now_ns = mt_recorder_now_ns();
+	now_ns = mt_clock_realtime_ns();
 	if (recorder->options.tree) {
 		drop_the_dead(recorder, now_ns);
 		find_new_ones(recorder);
@@ -403,7 +403,7 @@ static bool look_at(struct mt_recorder *recorder, struct mt_watched *watched, ui
 
 bool mt_recorder_look(struct mt_recorder *recorder)
 {
-	uint64_t now_ns = mt_recorder_now_ns();
+	uint64_t now_ns = mt_clock_realtime_ns();
 
 	for (size_t i = 0; i < recorder->count; i++)
 		if (look_at(recorder, &recorder->list[i], now_ns))
@@ -413,7 +413,7 @@ bool mt_recorder_look(struct mt_recorder *recorder)
 
 void mt_recorder_end(struct mt_recorder *recorder, const struct mt_launch *launch)
 {
-	uint64_t now_ns = mt_recorder_now_ns();
+	uint64_t now_ns = mt_clock_realtime_ns();
 	json_t *line;
 
 	put_last_changes(recorder, now_ns);

@@ -7,20 +7,9 @@
 #ifndef MT_CTL_METRICS_RECORDER_H
 #define MT_CTL_METRICS_RECORDER_H
 
+#include "ctl/metrics/recorder_lines.h"
 #include "ctl/output/json_lines.h"
 #include "ctl/process/launch.h"
-#include "ctl/process/process.h"
-
-#define MT_RECORDER_FORMAT  "mtshim-recording"
-#define MT_RECORDER_VERSION 1
-
-struct mt_recorder_options {
-	uint64_t interval_ns;
-	/* all shimmed processes below the first as well; without `shim` all processes */
-	bool tree;
-	bool shim;    /* read stats files; else /proc is all there is */
-	bool started; /* we have started the program, and know how it ends */
-};
 
 struct mt_recorder;
 

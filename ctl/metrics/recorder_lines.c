@@ -4,30 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/output/json.h"
-#include "ctl/cmd/stat.h"
-
-static uint64_t clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-uint64_t mt_recorder_now_ns(void)
-{
-	return clock_ns(CLOCK_REALTIME);
-}
+#include "ctl/process/clock.h"
+#include "ctl/process/stats_json.h"
+#include "ctl/process/read_file.h"
 
 uint64_t mt_recorder_start_ns(const struct mt_process *process)
 {
 	uint64_t since_boot = process->start_ticks * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK));
 
-	return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_BOOTTIME) + since_boot;
+	return mt_clock_realtime_ns() - mt_clock_boottime_ns() + since_boot;
 }
 
 static uint64_t add_looks(uint64_t hash, char *text, size_t length)
@@ -172,7 +160,7 @@ static void set_kernel_figures(json_t *line, const char *status)
 	uint64_t kb;
 
 	for (size_t i = 0; i < COUNT(figures); i++)
-		if (mt_text_find_number(status, figures[i].key, &kb) && kb < UINT64_MAX / 1024)
+		if (mt_read_file_number(status, figures[i].key, &kb) && kb < UINT64_MAX / 1024)
 			mt_json_set_u64(line, figures[i].name, kb * 1024);
 }
 
@@ -241,7 +229,7 @@ json_t *mt_recorder_sample_line(const struct mt_watched *watched, const struct m
 	json_t *line = NULL;
 	uint64_t kb;
 
-	if (status && mt_text_find_number(status, "VmRSS", &kb)) {
+	if (status && mt_read_file_number(status, "VmRSS", &kb)) {
 		line = mt_recorder_line("sample", watched->process.pid, now_ns);
 		set_kernel_figures(line, status);
 		if (file)

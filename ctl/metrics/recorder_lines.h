@@ -3,8 +3,20 @@
 #ifndef MT_CTL_METRICS_RECORDER_LINES_H
 #define MT_CTL_METRICS_RECORDER_LINES_H
 
-#include "ctl/metrics/recorder.h"
+#include <jansson.h>
+
 #include "ctl/process/target.h"
+
+#define MT_RECORDER_FORMAT  "mtshim-recording"
+#define MT_RECORDER_VERSION 1
+
+struct mt_recorder_options {
+	uint64_t interval_ns;
+	/* all shimmed processes below the first as well; without `shim` all processes */
+	bool tree;
+	bool shim;    /* read stats files; else /proc is all there is */
+	bool started; /* we have started the program, and know how it ends */
+};
 
 enum mt_watched_state {
 	MT_WATCHED_NEW,
@@ -28,8 +40,8 @@ struct mt_watched {
 	uint64_t said_ns; /* the time of the figures that those are from */
 };
 
-uint64_t mt_recorder_now_ns(void);                               /* CLOCK_REALTIME */
-uint64_t mt_recorder_start_ns(const struct mt_process *process); /* likewise, to about 10 ms */
+/* When the process started, CLOCK_REALTIME, to about 10 ms. */
+uint64_t mt_recorder_start_ns(const struct mt_process *process);
 
 /* A number that changes when a process calls itself otherwise, or becomes another program. */
 uint64_t mt_recorder_looks(pid_t pid);

@@ -5,7 +5,7 @@
 
 #include "ctl/metrics/recorder.h"
 #include "ctl/metrics/recording.h"
-#include "ctl/cmd/stat.h"
+#include "ctl/process/stats_json.h"
 
 #define BYTES_MOST (UINT64_C(1) << 60)
 #define TIME_MOST  (UINT64_C(1) << 62) /* the year 2116 */
@@ -67,7 +67,7 @@ static uint32_t level_of(const json_t *object, const char *(*word)(uint64_t), ui
 
 static const char *cleanup_word(uint64_t level)
 {
-	return mt_stats_file_level((uint32_t)level);
+	return mt_stats_word_level((uint32_t)level);
 }
 
 /* ---- parts that both kinds of file have ---- */
@@ -207,7 +207,7 @@ static enum mt_err take_mark(struct mt_recording *recording, const json_t *line,
 		return unsound(why, mark.kind == MT_RECORDING_ROUND ? "a round"
 								    : "a change of pressure");
 	if (mark.kind == MT_RECORDING_PRESSURE)
-		mark.level = level_of(line, mt_stats_file_pressure_level, MT_PRESSURE_LEVEL_COUNT);
+		mark.level = level_of(line, mt_stats_word_pressure_level, MT_PRESSURE_LEVEL_COUNT);
 	return mt_recording_add_mark(recording, &mark)
 		       ? MT_ERR_OK
 		       : mt_error_because(why, MT_ERR_RANGE, "more marks than can be read");

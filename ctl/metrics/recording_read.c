@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "ctl/metrics/recording.h"
+#include "ctl/process/read_file.h"
 
 /* of a line with the ring of a process and all its settings 0.3 MB */
 #define LINE_MOST ((size_t)4 << 20)
@@ -88,7 +89,7 @@ static enum mt_err read_lines(struct reader *reader, struct mt_recording *record
 static enum mt_err read_whole(const char *path, struct mt_recording *recording, struct mt_why *why)
 {
 	size_t length = 0;
-	char *text = mt_text_read_stream(path, &length);
+	char *text = mt_read_file_stream(path, &length);
 	enum mt_err error = text ? take(recording, text, length, why)
 				 : mt_error_because(why, MT_ERR_SYSTEM, "%s", strerror(errno));
 

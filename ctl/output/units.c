@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "ctl/output/error.h"
+
 /* The number at the start; *end is what follows it, blanks skipped. */
 static bool take_number(const char *text, double *out, const char **end)
 {
@@ -67,4 +69,17 @@ bool mt_units_bytes(const char *text, double *out)
 		return false;
 	*out = ldexp(value, 10 * (int)(letter - letters + 1));
 	return isfinite(*out);
+}
+
+bool mt_units_parse_seconds(const char *text, uint64_t *out_ms)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0 && seconds <= 86400)) {
+		mt_error_say("'%s' is not a number of seconds from 0 to 86400", text);
+		return false;
+	}
+	*out_ms = (uint64_t)(seconds * 1000);
+	return true;
 }

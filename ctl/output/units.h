@@ -5,6 +5,7 @@
 #define MT_CTL_OUTPUT_UNITS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* K, M, B or G, T behind it. */
 bool mt_units_count(const char *text, double *out);
@@ -15,5 +16,8 @@ bool mt_units_bytes(const char *text, double *out);
 
 /* A plain number. */
 bool mt_units_number(const char *text, double *out);
+
+/* Seconds from the command line, with a fraction if one likes, up to a day. Says what is wrong. */
+bool mt_units_parse_seconds(const char *text, uint64_t *out_ms);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* One name after the other, each as an O_PATH descriptor: with O_NOFOLLOW that is the link itself,
  * and no name lies below a link. openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not
@@ -88,7 +89,7 @@ char *mt_cgroup_file_read(const char *path)
 	if (fd < 0)
 		return NULL;
 	snprintf(seen, sizeof(seen), "/proc/self/fd/%d", fd);
-	text = mt_text_read_first(seen, MT_CGROUP_FILE_MAX, NULL);
+	text = mt_read_file_first(seen, MT_CGROUP_FILE_MAX, NULL);
 	close(fd);
 	return text;
 }

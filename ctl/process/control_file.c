@@ -12,29 +12,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/stats_dir.h"
 
-#define POLL_FIRST_MS 1u
-#define POLL_MAX_MS   20u
+#define FRESH_TIMEOUT_MS 1000u
+#define POLL_FIRST_MS    1u
+#define POLL_MAX_MS      20u
 /* it may be its former user again by then (seteuid) */
 #define CHANGED_USER_MAX_NS 1000000000u
 /* tries, 0.1 s and more, in which a file that is no valid one may be one that is being written */
 #define INVALID_MAX 10u
-
-uint64_t mt_control_file_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-void mt_control_file_sleep_ms(unsigned ms)
-{
-	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
-
-	nanosleep(&pause, NULL);
-}
 
 static unsigned next_poll_ms(unsigned poll_ms)
 {
@@ -138,7 +125,7 @@ void mt_control_file_begin(const struct mt_process *process, uint64_t timeout_ms
 			   struct mt_control_call *out)
 {
 	*out = (struct mt_control_call){.process = *process, .fd = -1};
-	out->deadline_ns = mt_control_file_now_ns() + timeout_ms * 1000000u;
+	out->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
 }
 
 /* The shim makes a file first and writes its head then, and writes the head of the other again and
@@ -151,7 +138,7 @@ static bool may_be_in_writing(struct mt_control_call *call, enum mt_err error)
 
 static void look_at_owner(struct mt_control_call *call)
 {
-	uint64_t latest_ns = mt_control_file_now_ns() + CHANGED_USER_MAX_NS;
+	uint64_t latest_ns = mt_clock_now_ns() + CHANGED_USER_MAX_NS;
 	struct stat status;
 
 	call->changed_user = fstat(call->fd, &status) == 0 && status.st_uid != call->process.uid;
@@ -171,7 +158,7 @@ bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request re
 	}
 	mt_control_file_drop(call);
 	if (*error == MT_ERR_TIMEOUT)
-		return mt_control_file_now_ns() >= call->deadline_ns;
+		return mt_clock_now_ns() >= call->deadline_ns;
 	return !may_be_in_writing(call, *error);
 }
 
@@ -184,7 +171,7 @@ enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_req
 
 	mt_control_file_begin(process, timeout_ms, out);
 	while (!mt_control_file_try_send(out, request, &error, why)) {
-		mt_control_file_sleep_ms(poll_ms);
+		mt_clock_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
@@ -202,8 +189,7 @@ static bool look(struct mt_control_call *call, struct mt_stats_head *head, enum 
 		*error = mt_error_because(why, MT_ERR_UNKNOWN, "the process has ended");
 		return true;
 	}
-	if (may_be_in_writing(call, *error) ||
-	    (!*error && mt_control_file_now_ns() < call->deadline_ns))
+	if (may_be_in_writing(call, *error) || (!*error && mt_clock_now_ns() < call->deadline_ns))
 		return false;
 	if (!*error)
 		*error = mt_error_because(why, MT_ERR_TIMEOUT, "no answer in time%s",
@@ -241,7 +227,7 @@ enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_h
 	enum mt_err error;
 
 	while (!mt_control_file_look(call, out, &error, why)) {
-		mt_control_file_sleep_ms(poll_ms);
+		mt_clock_sleep_ms(poll_ms);
 		poll_ms = next_poll_ms(poll_ms);
 	}
 	return error;
@@ -260,4 +246,12 @@ enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_requ
 		error = mt_error_because(why, MT_ERR_INVALID, "%s",
 					 mt_error_text(head.snapshot.request_error));
 	return error;
+}
+
+bool mt_control_file_refresh(const struct mt_process *process)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
+	struct mt_why why;
+
+	return mt_control_file_ask(process, request, FRESH_TIMEOUT_MS, &why) == MT_ERR_OK;
 }

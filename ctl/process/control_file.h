@@ -57,7 +57,8 @@ void mt_control_file_drop(struct mt_control_call *call);
 enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request,
 				uint64_t timeout_ms, struct mt_why *why);
 
-uint64_t mt_control_file_now_ns(void);
-void mt_control_file_sleep_ms(unsigned ms);
+/* Asks for fresh figures and waits a second for them at most: those that are some seconds old are
+ * better than a long wait. false: there was no answer. */
+bool mt_control_file_refresh(const struct mt_process *process);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 
 #define HOLDS_NS UINT64_C(60000000000)
@@ -31,7 +32,7 @@ static bool holds(const struct mt_process *process, uint64_t for_ns)
 
 	return place->pid == process->pid && place->start_ticks == process->start_ticks &&
 	       place->stack_start && place->stack_start == process->stack_start &&
-	       mt_watchdog_now_ns() - place->asked_ns < for_ns;
+	       mt_clock_now_ns() - place->asked_ns < for_ns;
 }
 
 bool mt_env_dir_is_fresh(const struct mt_process *process)
@@ -49,7 +50,7 @@ void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answe
 	free(place->path);
 	*place = (struct remembered){
 		.pid = process->pid, .start_ticks = process->start_ticks, .answer = answer};
-	place->asked_ns = mt_watchdog_now_ns();
+	place->asked_ns = mt_clock_now_ns();
 	place->stack_start = answer == MT_ENV_DIR_UNREAD ? 0 : process->stack_start;
 	place->path = answer == MT_ENV_DIR_NAMED ? mt_error_check_memory(strdup(path)) : NULL;
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
 /* All but those that cannot be caught, that a fault of our own raises, and that stop a job. */
@@ -127,7 +128,7 @@ static void reap(struct mt_launch *launch)
 
 static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
 {
-	uint64_t now = mt_control_file_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	uint64_t now = mt_clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
 	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
 				      .tv_nsec = (long)(left % 1000000000u)};
 
@@ -150,7 +151,7 @@ bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns)
 			forward(launch, &info);
 		else
 			reap(launch);
-	} while (!launch->ended && mt_control_file_now_ns() < until_ns);
+	} while (!launch->ended && mt_clock_now_ns() < until_ns);
 	return launch->ended;
 }
 

@@ -9,13 +9,14 @@
 #include <sys/stat.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 static const char mark[] = "@(#)" MT_SHIM_NAME " ";
 
 bool mt_library_version(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0, left;
-	char *bytes = mt_text_read_file(path, &length);
+	char *bytes = mt_read_file(path, &length);
 	const char *at = bytes ? memmem(bytes, length, mark, strlen(mark)) : NULL;
 
 	if (at) {

@@ -9,6 +9,7 @@
 #include "sys/cgroup_text.h"
 #include "ctl/process/cgroup_file.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* Where a hierarchy is mounted, and where the process lies in it. */
 struct place {
@@ -37,8 +38,8 @@ uint64_t mt_limit_meminfo(const char *root, const char *key)
 	char *text;
 
 	snprintf(path, sizeof(path), "%.4000s/proc/meminfo", root);
-	text = mt_text_read_file(path, NULL);
-	if (!text || !mt_text_find_number(text, key, &kilobytes))
+	text = mt_read_file(path, NULL);
+	if (!text || !mt_read_file_number(text, key, &kilobytes))
 		kilobytes = 0;
 	free(text);
 	return kilobytes * 1024;
@@ -97,7 +98,7 @@ static bool find_place(const char *root, const struct version *version, const ch
 	bool found = false;
 
 	snprintf(file, sizeof(file), "%.4000s/proc/self/mountinfo", root);
-	text = mt_text_read_file(file, NULL);
+	text = mt_read_file(file, NULL);
 	for (char *line = text ? strtok_r(text, "\n", &saved) : NULL; line && !below;
 	     line = strtok_r(NULL, "\n", &saved)) {
 		if (!parse_mount(version, line, mount_root, mount))
@@ -144,7 +145,7 @@ static bool read_used(const struct version *version, const char *directory, uint
 	free(text);
 	snprintf(path, sizeof(path), "%s/memory.stat", directory);
 	text = valid ? mt_cgroup_file_read(path) : NULL;
-	if (text && mt_text_find_number(text, version->inactive, &inactive))
+	if (text && mt_read_file_number(text, version->inactive, &inactive))
 		*out -= inactive < *out ? inactive : *out;
 	free(text);
 	return valid;
@@ -186,7 +187,7 @@ static bool locate(const char *root, const struct version *version, pid_t pid, s
 		snprintf(file, sizeof(file), "%.4000s/proc/%d/cgroup", root, (int)pid);
 	else
 		snprintf(file, sizeof(file), "%.4000s/proc/self/cgroup", root);
-	text = mt_text_read_file(file, NULL);
+	text = mt_read_file(file, NULL);
 	found = text && find_path(version, text, path, sizeof(path));
 	free(text);
 	return found && find_place(root, version, path, out);

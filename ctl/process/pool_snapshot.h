@@ -74,7 +74,5 @@ size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
 /* One object and a newline. What went wrong with `to` is for the caller to ask it. */
 void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
 				 const struct mt_pool_snapshot_view *view, FILE *to);
-void mt_pool_snapshot_print(const struct mt_pool_snapshot *snapshot,
-			    const struct mt_pool_snapshot_view *view);
 
 #endif

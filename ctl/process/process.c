@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 #define STATUS_MOST ((size_t)1 << 20)
 #define STAT_FIELDS 29 /* up to startstack */
@@ -21,7 +22,7 @@ char *mt_process_read(pid_t pid, const char *file, size_t *length)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	return mt_text_read_most(path, STATUS_MOST, length);
+	return mt_read_file_most(path, STATUS_MOST, length);
 }
 
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
@@ -135,7 +136,7 @@ bool mt_process_read_status(struct mt_process *process)
 		return false;
 	}
 	process->uid = effective;
-	if (mt_text_find_number(status, "Tgid", &group) && group && group <= INT_MAX)
+	if (mt_read_file_number(status, "Tgid", &group) && group && group <= INT_MAX)
 		process->pid = (pid_t)group;
 	free(status);
 	return true;

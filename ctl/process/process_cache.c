@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/watchdog.h"
 
 #define HOLDS_NS   UINT64_C(5000000000)
@@ -77,7 +78,7 @@ static void keep(const struct mt_process_probe *look)
 
 void mt_process_cache_probe(struct mt_process_probe *looks, size_t count)
 {
-	uint64_t now_ns = mt_watchdog_now_ns();
+	uint64_t now_ns = mt_clock_now_ns();
 	size_t cursor = 0, room = before.room;
 	struct known *list = before.list;
 

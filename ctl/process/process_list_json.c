@@ -1,8 +1,8 @@
-/* ctl/process/process_list_json.c -- the process list as JSON: `mtctl ps --json`, and what `mtctl
- * serve` answers to /api/processes. */
+/* ctl/process/process_list_json.c -- see process_list_json.h. */
+#include "ctl/process/process_list_json.h"
+
 #include "ctl/output/json.h"
 #include "ctl/process/limit.h"
-#include "ctl/cmd/ps.h"
 #include "ctl/output/text.h"
 
 static void set_sums(json_t *object, const char *name, const struct mt_process_list_sums *sums)

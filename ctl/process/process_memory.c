@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/process_probe.h"
 #include "ctl/output/text.h"
 #include "ctl/process/watchdog.h"
@@ -43,7 +44,7 @@ static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *l
 	struct request request;
 	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes,
 					     COMPUTES_MOST_MS};
-	uint64_t from_ns = mt_watchdog_now_ns();
+	uint64_t from_ns = mt_clock_now_ns();
 	int failed = ETIMEDOUT;
 	size_t bytes = 0;
 	struct stat status;
@@ -57,7 +58,7 @@ static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *l
 	if (mt_process_budget_is_left(status.st_uid))
 		text = mt_watchdog_run(&watchdog, &bytes, &stuck);
 	if (stuck)
-		mt_process_budget_spend(status.st_uid, mt_watchdog_now_ns() - from_ns);
+		mt_process_budget_spend(status.st_uid, mt_clock_now_ns() - from_ns);
 	else if (bytes >= sizeof(failed))
 		memcpy(&failed, text, sizeof(failed));
 	if (failed) {

@@ -8,9 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/env_dir.h"
 #include "ctl/process/shim_detect.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 #include "ctl/process/watchdog.h"
 
 #define MS UINT64_C(1000000)
@@ -130,7 +132,7 @@ static void read_directory(struct result *result, char *out, size_t out_bytes)
 	char *list;
 
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)result->process.pid);
-	list = mt_text_read_first(path, MT_PROCESS_MEMORY_MOST, &length);
+	list = mt_read_file_first(path, MT_PROCESS_MEMORY_MOST, &length);
 	result->environment = length ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD;
 	if (list && mt_process_find_variable(list, length, "MT_DIR", out, out_bytes)) {
 		result->environment = MT_ENV_DIR_NAMED;
@@ -143,7 +145,7 @@ static void look(const struct mt_process_probe *wanted, size_t item, int to)
 {
 	struct result result = {
 		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_UNASKED};
-	uint64_t from_ns = mt_watchdog_now_ns();
+	uint64_t from_ns = mt_clock_now_ns();
 	char directory[PATH_MAX];
 
 	if (wanted->maps)
@@ -152,7 +154,7 @@ static void look(const struct mt_process_probe *wanted, size_t item, int to)
 		read_command(&result.process);
 	if (wanted->maps && result.process.shimmed && !mt_env_dir_is_fresh(&result.process))
 		read_directory(&result, directory, sizeof(directory));
-	result.cost_ns = mt_watchdog_now_ns() - from_ns;
+	result.cost_ns = mt_clock_now_ns() - from_ns;
 	mt_process_budget_spend(result.process.uid, result.cost_ns);
 	mt_watchdog_write(to, &result, sizeof(result));
 	mt_watchdog_write(to, directory, result.directory_bytes);
@@ -212,7 +214,7 @@ static size_t run_child(const struct batch *batch)
 {
 	const struct mt_watchdog watchdog = {
 		look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
-	uint64_t from_ns = mt_watchdog_now_ns(), cost_ns;
+	uint64_t from_ns = mt_clock_now_ns(), cost_ns;
 	size_t length, at = batch->first;
 	bool stuck;
 	char *text = mt_watchdog_run(&watchdog, &length, &stuck);
@@ -225,7 +227,7 @@ static size_t run_child(const struct batch *batch)
 		return at;
 	batch->looks[at].failed = ETIMEDOUT;
 	mt_process_budget_spend(batch->looks[at].process->uid,
-				mt_watchdog_now_ns() - from_ns - cost_ns);
+				mt_clock_now_ns() - from_ns - cost_ns);
 	return at + 1;
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "ctl/process/setting.h"
-#include "ctl/profile/sites.h"
 
 static enum mt_err refuse_name(const char *name, struct mt_why *why)
 {
@@ -56,7 +55,7 @@ static bool is_prof(const struct mt_request *request)
 const char *mt_set_request_why_not(const struct mt_request *request,
 				   const struct mt_stats_head *head)
 {
-	return is_prof(request) ? mt_sites_why_not(head) : NULL;
+	return is_prof(request) ? mt_stats_word_profile_refusal(head) : NULL;
 }
 
 void mt_set_request_explain(const struct mt_request *request, struct mt_why *why)

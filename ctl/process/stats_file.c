@@ -11,8 +11,7 @@
 #include "ctl/process/stats_file_layout.h"
 #include "core/checksum.h"
 
-#define TRIES       50
-#define WORTH_BYTES (UINT64_C(1) << 20)
+#define TRIES 50
 
 /* The head as it lies in the file, of whatever length it says. */
 union raw_head {
@@ -281,140 +280,9 @@ const struct mt_stats_record *mt_stats_file_record_of_request(const struct mt_st
 	return found;
 }
 
-const char *mt_stats_file_reason(uint32_t reason)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_REASONS(X)
-#undef X
-	};
-
-	return reason < MT_REASON_COUNT ? words[reason] : "?";
-}
-
-const char *mt_stats_file_level(uint32_t level)
-{
-	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
-
-	return level < MT_LEVEL_COUNT ? words[level] : "?";
-}
-
-static bool fell(uint64_t before, uint64_t after)
-{
-	return before > after && before - after >= WORTH_BYTES;
-}
-
-bool mt_stats_file_has_freed(const struct mt_stats_record *record)
-{
-	return record->result == 1 &&
-	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
-		fell(record->anon_before_bytes, record->anon_after_bytes) ||
-		fell(record->gpu_before_bytes, record->gpu_after_bytes) ||
-		fell(record->pinned_before_bytes, record->pinned_after_bytes));
-}
-
-const char *mt_stats_file_outcome(const struct mt_stats_record *record)
-{
-	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
-					    "nothing could be trimmed"};
-
-	if (mt_stats_file_has_freed(record))
-		return "freed";
-	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
-}
-
-const char *mt_stats_file_gc_state(uint32_t state)
-{
-	static const char *const words[MT_GC_COUNT] = {
-#define X(name, text) text,
-		MT_GC_STATES(X)
-#undef X
-	};
-
-	return state < MT_GC_COUNT ? words[state] : "?";
-}
-
-const char *mt_stats_file_door(uint64_t door)
-{
-	static const char *const words[] = {"none", "ours",    "passed on",
-					    "lost", "ignored", "the program's alone"};
-
-	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
-}
-
-const char *mt_stats_file_gpu_state(uint32_t state)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_GPU_STATES(X)
-#undef X
-	};
-
-	return state < MT_GPU_STATE_COUNT ? words[state] : "?";
-}
-
-const char *mt_stats_file_oom_cause(uint32_t cause)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_OOM_CAUSES(X)
-#undef X
-	};
-
-	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
-}
-
-const char *mt_stats_file_pressure_level(uint64_t level)
-{
-	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
-
-	return level < MT_PRESSURE_LEVEL_COUNT ? words[level] : "?";
-}
-
-const char *mt_stats_file_pressure_source(size_t bit)
-{
-	static const char *const words[] = {
-#define X(name, text) text,
-		MT_PRESSURE_SOURCES(X)
-#undef X
-	};
-
-	return bit < MT_PRESSURE_SOURCE_COUNT ? words[bit] : NULL;
-}
-
-double mt_stats_file_percent(uint64_t used_bytes, uint64_t limit_bytes)
-{
-	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
-}
-
-const char *mt_stats_file_framework(size_t place, uint32_t *out_bit)
-{
-	static const struct {
-		uint32_t bit;
-		const char *word;
-	} frameworks[] = {{MT_FRAMEWORK_TORCH, "torch"},
-			  {MT_FRAMEWORK_CUPY, "cupy"},
-			  {MT_FRAMEWORK_NUMBA, "numba"}};
-
-	if (place >= sizeof(frameworks) / sizeof(frameworks[0]))
-		return NULL;
-	*out_bit = frameworks[place].bit;
-	return frameworks[place].word;
-}
-
 bool mt_stats_file_uses_cuda(const struct mt_stats_head *head)
 {
 	return head->cuda[0] || head->devices_count;
-}
-
-struct mt_short_text mt_stats_file_driver(const struct mt_stats_head *head)
-{
-	struct mt_short_text figure = {"unknown"};
-
-	if (head->driver_version)
-		snprintf(figure.text, sizeof(figure.text), "%u.%u", head->driver_version / 1000,
-			 head->driver_version % 1000 / 10);
-	return figure;
 }
 
 const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, uint64_t number)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "ctl/output/error.h"
-#include "ctl/output/text.h"
+#include "ctl/process/stats_words.h"
 #include "core/stats_layout.h"
 
 /* Reads the whole file. A checksum that does not hold is read again up to 50 times, 1 ms apart,
@@ -38,37 +38,8 @@ const struct mt_stats_record *mt_stats_file_record(const struct mt_stats_file *f
 const struct mt_stats_record *mt_stats_file_record_of_request(const struct mt_stats_file *file,
 							      uint64_t seq);
 
-/* Words for the numbers of a record; "?" for what is out of range. */
-const char *mt_stats_file_reason(uint32_t reason);
-const char *mt_stats_file_level(uint32_t level);
-const char *mt_stats_file_gc_state(uint32_t state);
-
-/* What a cleanup came to, for people: its result, but "freed" only where RSS, its anonymous part or
- * the memory of a device fell by 1 MB at least. A page or two go back in any moment, and say
- * nothing of the cleanup. */
-const char *mt_stats_file_outcome(const struct mt_stats_record *record);
-bool mt_stats_file_has_freed(const struct mt_stats_record *record);
-
-const char *mt_stats_file_door(uint64_t door);
-const char *mt_stats_file_gpu_state(uint32_t state);
-const char *mt_stats_file_oom_cause(uint32_t cause);
-const char *mt_stats_file_pressure_level(uint64_t level);
-
-/* "limit", "stall", ...: the word for this bit of a record's pressure_sources; NULL past the last.
- */
-const char *mt_stats_file_pressure_source(size_t bit);
-
-/* The percentage of a limit that is used; 0 where the limit is not known. */
-double mt_stats_file_percent(uint64_t used_bytes, uint64_t limit_bytes);
-
-/* "torch", "cupy", "numba": the words for the bits of a record's frameworks; NULL past the last. */
-const char *mt_stats_file_framework(size_t place, uint32_t *out_bit);
-
 /* Whether the process has called a function of libcuda that the shim wraps. */
 bool mt_stats_file_uses_cuda(const struct mt_stats_head *head);
-
-/* The CUDA version of the driver, "12.8", or "unknown". */
-struct mt_short_text mt_stats_file_driver(const struct mt_stats_head *head);
 
 /* The alarm, or the out-of-memory report, of this number; NULL where it is gone or was never there.
  */

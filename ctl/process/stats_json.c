@@ -1,9 +1,10 @@
 /* ctl/process/stats_json.c -- `mtctl stat --json`, and what `mtctl serve` answers to
  * /api/processes/PID. */
+#include "ctl/process/stats_json.h"
+
 #include <string.h>
 
 #include "ctl/output/json.h"
-#include "ctl/cmd/stat.h"
 
 /* A uint64_t of a struct, under its own name. */
 struct number {
@@ -40,7 +41,7 @@ static json_t *frameworks_json(uint32_t frameworks)
 	const char *word;
 	uint32_t bit;
 
-	for (size_t i = 0; (word = mt_stats_file_framework(i, &bit)); i++)
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
 		if (frameworks & bit)
 			mt_json_append(array, json_string(word));
 	return array;
@@ -57,16 +58,16 @@ static json_t *pressure_json(const struct mt_stats_record *record)
 		return json_null();
 	object = json_object();
 	sources = json_array();
-	for (size_t bit = 0; (word = mt_stats_file_pressure_source(bit)); bit++)
+	for (size_t bit = 0; (word = mt_stats_word_pressure_source(bit)); bit++)
 		if (record->pressure_sources & (1u << bit))
 			mt_json_append(sources, json_string(word));
-	mt_json_set_text(object, "level", mt_stats_file_pressure_level(record->pressure_level));
+	mt_json_set_text(object, "level", mt_stats_word_pressure_level(record->pressure_level));
 	mt_json_set(object, "sources", sources);
 	set_known(object, "used_bytes", known, record->pressure_used_bytes);
 	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
 	mt_json_set(object, "percent",
-		    known ? json_real(mt_stats_file_percent(record->pressure_used_bytes,
-							    record->pressure_limit_bytes))
+		    known ? json_real(mt_stats_percent(record->pressure_used_bytes,
+						       record->pressure_limit_bytes))
 			  : json_null());
 	return object;
 }
@@ -93,18 +94,18 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_record *record)
 	json_t *object = json_object();
 
 	set_numbers(object, record, numbers, COUNT(numbers));
-	mt_json_set_text(object, "reason", mt_stats_file_reason(record->reason));
-	mt_json_set_text(object, "level", mt_stats_file_level(record->level));
+	mt_json_set_text(object, "reason", mt_stats_word_reason(record->reason));
+	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
 	mt_json_set(object, "result",
 		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
-	mt_json_set_text(object, "gc_state", mt_stats_file_gc_state(record->gc_state));
+	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
 	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
 	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
 	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
 		  record->pinned_before_bytes);
 	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
 		  record->pinned_after_bytes);
-	mt_json_set_text(object, "gpu_state", mt_stats_file_gpu_state(record->gpu_state));
+	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);
 	mt_json_set(object, "pressure", pressure_json(record));
@@ -221,7 +222,7 @@ static json_t *oom_json(const struct mt_stats_oom *oom)
 	set_numbers(object, oom, numbers, COUNT(numbers));
 	set_known(object, "others_bytes", known, oom->others_bytes);
 	set_known(object, "others_count", known, oom->others_count);
-	mt_json_set_text(object, "cause", mt_stats_file_oom_cause(oom->cause));
+	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
 	mt_json_set_text(object, "advice", oom->advice);
 	return object;
 }
@@ -310,7 +311,7 @@ static json_t *cleanups_json(const struct mt_stats_head *head)
 		return json_null();
 	object = json_object();
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-		mt_json_set_u64(object, mt_stats_file_reason(reason), head->cleanups_count[reason]);
+		mt_json_set_u64(object, mt_stats_word_reason(reason), head->cleanups_count[reason]);
 	if (mt_stats_file_other_cleanups(head))
 		mt_json_set_u64(object, "other", mt_stats_file_other_cleanups(head));
 	return object;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
 #define RECORD_MAX_NS 3500000000u /* cleanups are a second apart, gc may take two */
@@ -49,7 +50,7 @@ struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, siz
 		calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
 
 	requests->request = (struct mt_request){.kind = MT_REQUEST_TRIM, .level = level};
-	requests->deadline_ns = mt_control_file_now_ns() + timeout_ms * 1000000u;
+	requests->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
 	requests->count = count;
 	requests->locks_max = raise_descriptors();
 	requests->file = mt_error_check_memory(malloc(sizeof(*requests->file)));
@@ -106,7 +107,7 @@ static void look(struct mt_trim_requests *requests, struct one *one)
 		return;
 	requests->locks_count -= held;
 	answer->request_error = answer->error ? 0 : head.snapshot.request_error;
-	one->record_deadline_ns = mt_control_file_now_ns() + RECORD_MAX_NS;
+	one->record_deadline_ns = mt_clock_now_ns() + RECORD_MAX_NS;
 	if (one->record_deadline_ns > requests->deadline_ns)
 		one->record_deadline_ns = requests->deadline_ns;
 	one->state = answer->error || answer->request_error ? DECIDED : ANSWERED;
@@ -127,7 +128,7 @@ static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 		one->answer.record = *record;
 		one->answer.has_record = true;
 	}
-	if (record || mt_control_file_now_ns() >= one->record_deadline_ns ||
+	if (record || mt_clock_now_ns() >= one->record_deadline_ns ||
 	    !mt_process_is_alive(one->process))
 		one->state = DECIDED;
 }
@@ -151,7 +152,7 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 		for (size_t i = 0; i < requests->count; i++)
 			step(requests, &requests->list[i]);
 		if (wanted->state != DECIDED)
-			mt_control_file_sleep_ms(poll_ms);
+			mt_clock_sleep_ms(poll_ms);
 	}
 	return &wanted->answer;
 }
@@ -162,4 +163,20 @@ void mt_trim_requests_free(struct mt_trim_requests *requests)
 		mt_control_file_drop(&requests->list[i].call);
 	free(requests->file);
 	free(requests);
+}
+
+const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer)
+{
+	if (answer->error)
+		return answer->error == MT_ERR_NOT_AVAILABLE ? NULL : answer->why.text;
+	if (answer->request_error)
+		return mt_error_text(answer->request_error);
+	return answer->has_record ? NULL : "it answered, but left no record";
+}
+
+enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer)
+{
+	if (answer->error)
+		return mt_error_exit(answer->error);
+	return answer->has_record && answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
 }

@@ -14,6 +14,8 @@
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
 
+#define MT_TRIM_TIMEOUT_MS 30000u
+
 struct mt_trim_requests; /* opaque: trim_requests.c only */
 
 /* What came of one request. With `error` OK and no record the process has replied without leaving
@@ -38,5 +40,13 @@ const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requ
 
 /* Gives up all locks. */
 void mt_trim_requests_free(struct mt_trim_requests *requests);
+
+/* Why the process made no cleanup, as a sentence; NULL where it made one, and where it is asleep
+ * (NOT_AVAILABLE). The text lives as long as the answer. */
+const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer);
+
+/* The exit code for an answer: OK where memory was freed, NOTHING where none was or the process is
+ * asleep, else that of the error. */
+enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer);
 
 #endif

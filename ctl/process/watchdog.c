@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/output/error.h"
 
 #define TICK_MS     10
@@ -26,14 +27,6 @@ struct reader {
 	unsigned waited_ms; /* that the child slept, since the last byte */
 	uint64_t last_ns;   /* when the last byte came */
 };
-
-uint64_t mt_watchdog_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* ---- the child ---- */
 
@@ -121,7 +114,7 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 		return errno == EINTR;
 	reader->used += (size_t)got;
 	reader->waited_ms = 0;
-	reader->last_ns = mt_watchdog_now_ns();
+	reader->last_ns = mt_clock_now_ns();
 	return got > 0 && reader->used < most_bytes;
 }
 
@@ -132,7 +125,7 @@ static bool has_time(struct reader *reader, const struct mt_watchdog *watchdog)
 	if (sleeps(reader->child))
 		reader->waited_ms += TICK_MS;
 	return reader->waited_ms < MT_WATCHDOG_WAIT_MS &&
-	       mt_watchdog_now_ns() - reader->last_ns < watchdog->most_ms * UINT64_C(1000000);
+	       mt_clock_now_ns() - reader->last_ns < watchdog->most_ms * UINT64_C(1000000);
 }
 
 /* A killed child ends at once, or, in a wait that cannot be killed, some day: it is not waited for
@@ -150,7 +143,7 @@ static void reap(const struct reader *reader)
 
 char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length, bool *out_stuck)
 {
-	struct reader reader = {.last_ns = mt_watchdog_now_ns()};
+	struct reader reader = {.last_ns = mt_clock_now_ns()};
 	struct pollfd wait = {.events = POLLIN};
 	bool goes_on = start(&reader, watchdog);
 

@@ -31,7 +31,4 @@ char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length, bool *
 /* In the child: all of it, or the child ends. */
 void mt_watchdog_write(int to, const void *bytes, size_t count);
 
-/* CLOCK_MONOTONIC. */
-uint64_t mt_watchdog_now_ns(void);
-
 #endif

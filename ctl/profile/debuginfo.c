@@ -13,6 +13,7 @@
 
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 #define ROOT "/usr/lib/debug"
 
@@ -71,7 +72,7 @@ static bool has_crc(int fd, const struct wanted *wanted)
 /* -1: it is not there, is no regular file, or belongs to something else. */
 static int try_path(const char *path, const struct wanted *wanted)
 {
-	int fd = mt_text_open_regular(path);
+	int fd = mt_read_file_open(path);
 
 	if (fd < 0 || (wanted->id_bytes > 0 ? has_id(fd, wanted) : has_crc(fd, wanted)))
 		return fd;

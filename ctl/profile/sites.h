@@ -39,10 +39,6 @@ struct mt_sites {
 	size_t names_count;
 };
 
-/* Why there is no profile to be had of this process, as a sentence with what to do; NULL: there is
- * one. */
-const char *mt_sites_why_not(const struct mt_stats_head *head);
-
 /* Asks the process for a profile, reads and symbolizes it. NOT_AVAILABLE with the reason where its
  * profiler is not ready, or has nothing and does not sample. The caller frees with mt_sites_free.
  */

@@ -18,18 +18,6 @@
 #define FILE_MAX_BYTES ((off_t)256 << 20)
 #define NO_STACK       "(no stack)"
 
-/* ---- the profile ---- */
-
-const char *mt_sites_why_not(const struct mt_stats_head *head)
-{
-	if (head->snapshot.prof_state)
-		return NULL;
-	if (strcmp(head->mode, "jemalloc") != 0)
-		return "the allocator in use has no heap profiler; start the program with "
-		       "MT_PROF=1 and MT_ALLOCATOR=jemalloc";
-	return "its heap profiler was not made ready; start the program with MT_PROF=1";
-}
-
 static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
 {
 	struct stat seen;
@@ -86,8 +74,9 @@ static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *h
 
 	if (error)
 		return error;
-	if (mt_sites_why_not(head))
-		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s", mt_sites_why_not(head));
+	if (mt_stats_word_profile_refusal(head))
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s",
+					mt_stats_word_profile_refusal(head));
 	error = mt_control_file_send(process, request, TIMEOUT_MS, &call, why);
 	if (!error)
 		error = mt_control_file_wait(&call, head, why);

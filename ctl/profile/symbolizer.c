@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
@@ -126,7 +127,7 @@ static size_t read_all(int from, char *out, size_t room, uint64_t end_ns)
 	size_t used = 0;
 	ssize_t got = 1;
 
-	while (got > 0 && used < room && (now_ns = mt_control_file_now_ns()) < end_ns) {
+	while (got > 0 && used < room && (now_ns = mt_clock_now_ns()) < end_ns) {
 		if (poll(&wait, 1, (int)((end_ns - now_ns) / 1000000u) + 1) <= 0)
 			continue;
 		got = read(from, out + used, room - used);
@@ -184,9 +185,9 @@ void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, s
 			char **texts)
 {
 	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
-	uint64_t end_ns = mt_control_file_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
+	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
 
-	while (at < asked && mt_control_file_now_ns() < end_ns) {
+	while (at < asked && mt_clock_now_ns() < end_ns) {
 		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);
 		for (bad = at;
 		     at < asked &&

@@ -15,6 +15,7 @@
 
 #include "ctl/profile/debuginfo.h"
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine
  * without it, too. */
@@ -222,11 +223,11 @@ static int open_file(const struct mt_symbols *symbols, const struct mapping *map
 
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid,
 		 mapping->from, mapping->to);
-	fd = mt_text_open_regular(path);
+	fd = mt_read_file_open(path);
 	if (fd >= 0 || mapping->deleted)
 		return fd;
 	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
-	fd = mt_text_open_regular(path);
+	fd = mt_read_file_open(path);
 	if (fd < 0 || is_what_is_mapped(symbols, mapping, fd))
 		return fd;
 	close(fd);

@@ -24,7 +24,10 @@
 #include "ctl/process/process_list.h"
 #include "ctl/profile/sites.h"
 #include "ctl/process/pool_snapshot.h"
+#include "ctl/cmd/snapshot.h"
 #include "ctl/cmd/stat.h"
+#include "ctl/process/process_list_json.h"
+#include "ctl/process/stats_json.h"
 #include "ctl/process/stats_dir.h"
 #include "files_drawn.h"
 #include "forge.h"
@@ -302,7 +305,7 @@ static void read_blocks(const void *bytes, size_t count)
 	for (int turn = 0; turn < 2;
 	     turn++, view.device = snapshot.blocks.count ? snapshot.blocks.entries[0].device : 0) {
 		fuzz_output_begin();
-		mt_pool_snapshot_print(&snapshot, &view);
+		mt_snapshot_print(&snapshot, &view);
 		text = fuzz_output_end(&printed);
 		fuzz_expect_clean("snapshot", text, printed);
 		fuzz_output_begin();

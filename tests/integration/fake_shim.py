@@ -30,10 +30,10 @@ import threading
 import time
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "shim"
-FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "stats_fields.def").read_text(), re.MULTILINE)
+FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "stats_fields.def").read_text(), re.MULTILINE)
 MAGIC, BELL_MAGIC = 0x31737461747374, 0x316c6c6562746d
 MB = 1 << 20
-DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "stats" / "device_fields.def").read_text(), re.MULTILINE)
+DEVICE_FIELDS = re.findall(r"^\s*X\((\w+),", (SHIM / "core" / "device_fields.def").read_text(), re.MULTILINE)
 DEVICE, OOM = struct.Struct(f"={len(DEVICE_FIELDS)}Q64s32s16s"), struct.Struct("=17Q2I48s160s")
 RECORD, SAMPLE, SETTING = struct.Struct("=17Q8I5Q"), struct.Struct("=10Q"), struct.Struct("=24s72s40s")
 HEAD = struct.Struct("=Q14I3Q16s32s32s160s32s256s64s64s6Q128sQ16s32s32QQ")

@@ -25,7 +25,7 @@ RUBBISH = {
 
 def option_names():
 	"""From the table itself, so that the tests can be collected before mtctl is built."""
-	text = (ROOT / "shim" / "base" / "options.def").read_text()
+	text = (ROOT / "shim" / "core" / "options.def").read_text()
 	table = text[text.index("#define MT_OPTIONS"):text.index("#define MT_ALIASES")]
 	return re.findall(r"^\s*X\((\w+),\s*(\w+),", table, re.MULTILINE)
 

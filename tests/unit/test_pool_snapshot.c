@@ -1,5 +1,5 @@
 /* test_pool_snapshot.c -- the pool's blocks on their way into a file. (What reads it is tested in
- * test_blocks_file.c, and both of them together in tests/integration: ctl's headers and the shim's
+ * test_blocksfile.c, and both of them together in tests/integration: ctl's headers and the shim's
  * do not go into one file.) */
 #include <fcntl.h>
 #include <glob.h>

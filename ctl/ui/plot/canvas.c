@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ctl/output/outfile.h"
+#include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/canvas_kind.h"
 #include "ctl/output/text.h"
 
@@ -91,21 +92,21 @@ void mt_canvas_end(struct mt_canvas *canvas)
 	canvas->kind->end(canvas);
 }
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		    const struct mt_paint *paint)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, paint, false);
 }
 
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		    const struct mt_paint *paint)
 {
 	if (count)
 		canvas->kind->shape(canvas, places, count, paint, true);
 }
 
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		    const struct mt_font *font)
 {
 	canvas->kind->text(canvas, at, text, font);

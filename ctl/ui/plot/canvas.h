@@ -6,40 +6,12 @@
 #ifndef MT_CTL_UI_PLOT_CANVAS_H
 #define MT_CTL_UI_PLOT_CANVAS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "ctl/output/error.h"
+#include "ctl/ui/plot/canvas_types.h"
 
 struct mt_canvas;
-
-struct mt_cgroup_path {
-	double x, y;
-};
-
-enum mt_dash { MT_DASH_NONE, MT_DASH_LONG, MT_DASH_DOTS, MT_DASH_MIXED, MT_DASH_COUNT };
-
-struct mt_paint {
-	uint32_t rgb;
-	double alpha; /* 1: covers */
-	double width; /* of a line */
-	enum mt_dash dash;
-};
-
-enum mt_anchor { MT_ANCHOR_START, MT_ANCHOR_MIDDLE, MT_ANCHOR_END };
-
-struct mt_font {
-	double size;
-	bool bold;
-	uint32_t rgb;
-	enum mt_anchor anchor;
-};
-
-struct mt_canvas_options {
-	const char *path, *title; /* the title is for who reads the file's properties */
-	double width, height;
-};
 
 /* INVALID: another ending. */
 enum mt_err mt_canvas_open(const struct mt_canvas_options *options, struct mt_canvas **out,
@@ -53,13 +25,13 @@ enum mt_err mt_canvas_close(struct mt_canvas *canvas, struct mt_why *why);
 void mt_canvas_begin(struct mt_canvas *canvas, const char *name, const char *title);
 void mt_canvas_end(struct mt_canvas *canvas);
 
-void mt_canvas_line(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+void mt_canvas_line(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		    const struct mt_paint *paint);
-void mt_canvas_area(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+void mt_canvas_area(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		    const struct mt_paint *paint);
 
 /* y is the line that letters stand on. Text is UTF-8; it is escaped here. */
-void mt_canvas_text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+void mt_canvas_text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		    const struct mt_font *font);
 
 double mt_canvas_width_of(struct mt_canvas *canvas, const char *text, const struct mt_font *font);

@@ -1,6 +1,7 @@
 /* ctl/ui/plot/canvas_cairo.c -- canvases that cairo draws: PNG and PDF. */
 #include <cairo-pdf.h>
 
+#include "ctl/ui/plot/canvas.h"
 #include "ctl/ui/plot/canvas_kind.h"
 
 static cairo_status_t put(void *canvas, const unsigned char *data, unsigned length)
@@ -49,7 +50,7 @@ static void set_colour(cairo_t *cairo, uint32_t rgb, double alpha)
 			      (rgb & 255) / 255.0, alpha);
 }
 
-static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+static void shape(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		  const struct mt_paint *paint, bool filled)
 {
 	cairo_t *cairo = canvas->cairo;
@@ -71,7 +72,7 @@ static void shape(struct mt_canvas *canvas, const struct mt_cgroup_path *places,
 	cairo_stroke(cairo);
 }
 
-static void text(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *words,
+static void text(struct mt_canvas *canvas, struct mt_canvas_point at, const char *words,
 		 const struct mt_font *font)
 {
 	/* Selects the font as well. */

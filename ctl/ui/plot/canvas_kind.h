@@ -5,15 +5,17 @@
 #include <cairo.h>
 #include <stdio.h>
 
-#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/canvas_types.h"
+
+struct mt_canvas;
 
 struct mt_canvas_kind {
 	void (*open)(struct mt_canvas *canvas, const struct mt_canvas_options *options);
 	void (*begin)(struct mt_canvas *canvas, const char *name, const char *title);
 	void (*end)(struct mt_canvas *canvas);
-	void (*shape)(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+	void (*shape)(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		      const struct mt_paint *paint, bool filled);
-	void (*text)(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+	void (*text)(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		     const struct mt_font *font);
 	cairo_status_t (*close)(struct mt_canvas *canvas); /* everything is in `out` then */
 };

@@ -75,7 +75,7 @@ static void put_stroke(FILE *out, const struct mt_paint *paint)
 			i + 1 == count ? "\"" : "");
 }
 
-static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *places, size_t count,
+static void shape_svg(struct mt_canvas *canvas, const struct mt_canvas_point *places, size_t count,
 		      const struct mt_paint *paint, bool filled)
 {
 	FILE *out = canvas->out;
@@ -93,7 +93,7 @@ static void shape_svg(struct mt_canvas *canvas, const struct mt_cgroup_path *pla
 	fputs(filled ? "Z\"/>\n" : "\"/>\n", out);
 }
 
-static void text_svg(struct mt_canvas *canvas, struct mt_cgroup_path at, const char *text,
+static void text_svg(struct mt_canvas *canvas, struct mt_canvas_point at, const char *text,
 		     const struct mt_font *font)
 {
 	static const char *const anchors[] = {"start", "middle", "end"};

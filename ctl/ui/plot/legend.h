@@ -18,7 +18,7 @@ struct mt_legend_item {
 
 /* The sample of an item; `at` is the middle of its left side. */
 #define MT_LEGEND_SWATCH 30.0
-void mt_legend_swatch(struct mt_canvas *canvas, struct mt_cgroup_path at,
+void mt_legend_swatch(struct mt_canvas *canvas, struct mt_canvas_point at,
 		      const struct mt_legend_item *item);
 
 /* From the upper left corner of the box, as wide as it is; answers where it ends below. */

@@ -5,8 +5,8 @@
 
 #define CORNERS_MOST 16u
 
-static size_t fill_corners(struct mt_cgroup_path at, const struct mt_shape_look *look,
-			   struct mt_cgroup_path *out)
+static size_t fill_corners(struct mt_canvas_point at, const struct mt_shape_look *look,
+			   struct mt_canvas_point *out)
 {
 	/* Corners by their angle in eighths of a turn from the right, downwards; a bar is a line
 	 * that is drawn as a thin box. */
@@ -30,12 +30,12 @@ static size_t fill_corners(struct mt_cgroup_path at, const struct mt_shape_look 
 	return count;
 }
 
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
 		   const struct mt_shape_look *look)
 {
 	const struct mt_paint inside = {look->hollow ? 0xffffffu : look->rgb, 1, 0, MT_DASH_NONE},
 			      edge = {look->rgb, 1, 1.4, MT_DASH_NONE};
-	struct mt_cgroup_path corners[CORNERS_MOST + 1];
+	struct mt_canvas_point corners[CORNERS_MOST + 1];
 	size_t count = fill_corners(at, look, corners);
 
 	mt_canvas_area(canvas, corners, count, &inside);
@@ -47,10 +47,10 @@ void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
 void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
 		   double step)
 {
-	const struct mt_cgroup_path corners[] = {{box->left, box->top},
-						 {box->right, box->top},
-						 {box->right, box->bottom},
-						 {box->left, box->bottom}};
+	const struct mt_canvas_point corners[] = {{box->left, box->top},
+						  {box->right, box->top},
+						  {box->right, box->bottom},
+						  {box->left, box->bottom}};
 	const struct mt_paint stripe = {paint->rgb, 0.55, 0.8, MT_DASH_NONE};
 	double height = box->bottom - box->top;
 
@@ -59,8 +59,8 @@ void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const str
 	for (double x = box->left + step / 2; x < box->right + height; x += step) {
 		double above = x > box->right ? x - box->right : 0,
 		       below = x - height < box->left ? x - box->left : height;
-		const struct mt_cgroup_path ends[] = {{x - above, box->top + above},
-						      {x - below, box->top + below}};
+		const struct mt_canvas_point ends[] = {{x - above, box->top + above},
+						       {x - below, box->top + below}};
 
 		mt_canvas_line(canvas, ends, 2, &stripe);
 	}

@@ -39,7 +39,7 @@ struct mt_shape_look {
 	uint32_t rgb;
 	bool hollow;
 };
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_cgroup_path at,
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
 		   const struct mt_shape_look *look);
 
 /* A box filled with colour and slanted lines `step` pixels apart. */

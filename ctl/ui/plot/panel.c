@@ -29,10 +29,10 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 				 panel->box.top};
 }
 
-static void draw_line(struct mt_canvas *canvas, struct mt_cgroup_path from,
-		      struct mt_cgroup_path to, const struct mt_paint *paint)
+static void draw_line(struct mt_canvas *canvas, struct mt_canvas_point from,
+		      struct mt_canvas_point to, const struct mt_paint *paint)
 {
-	const struct mt_cgroup_path ends[] = {from, to};
+	const struct mt_canvas_point ends[] = {from, to};
 
 	mt_canvas_line(canvas, ends, 2, paint);
 }
@@ -51,15 +51,15 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_cgroup_path){box->left, y},
-			  (struct mt_cgroup_path){box->right, y}, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){box->left - 8, y + 4},
+		draw_line(canvas, (struct mt_canvas_point){box->left, y},
+			  (struct mt_canvas_point){box->right, y}, i ? &grid : &frame);
+		mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
 			       ticks.list[i].label, &label);
 	}
-	draw_line(canvas, (struct mt_cgroup_path){box->left, box->top},
-		  (struct mt_cgroup_path){box->left, box->bottom}, &frame);
+	draw_line(canvas, (struct mt_canvas_point){box->left, box->top},
+		  (struct mt_canvas_point){box->left, box->bottom}, &frame);
 	mt_canvas_text(canvas,
-		       (struct mt_cgroup_path){box->left, box->top - 7 - panel->below_title},
+		       (struct mt_canvas_point){box->left, box->top - 7 - panel->below_title},
 		       panel->title, &title);
 	mt_canvas_end(canvas);
 }
@@ -72,23 +72,23 @@ struct pen {
 	struct mt_scale x, y;
 	size_t columns;
 	struct mt_point *points;
-	struct mt_cgroup_path *places; /* twice as many: there, and back along the base */
+	struct mt_canvas_point *places; /* twice as many: there, and back along the base */
 };
 
-static size_t place(struct pen *pen, const struct mt_series *part, struct mt_cgroup_path *out)
+static size_t place(struct pen *pen, const struct mt_series *part, struct mt_canvas_point *out)
 {
 	size_t count = mt_series_thin(part, pen->x.low, pen->x.high, pen->columns, pen->points);
 
 	for (size_t i = 0; i < count; i++)
-		out[i] = (struct mt_cgroup_path){mt_scale_place(&pen->x, pen->points[i].x),
-						 mt_scale_place(&pen->y, pen->points[i].y)};
+		out[i] = (struct mt_canvas_point){mt_scale_place(&pen->x, pen->points[i].x),
+						  mt_scale_place(&pen->y, pen->points[i].y)};
 	return count;
 }
 
-static void turn_around(struct mt_cgroup_path *places, size_t count)
+static void turn_around(struct mt_canvas_point *places, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_cgroup_path kept = places[i];
+		struct mt_canvas_point kept = places[i];
 
 		places[i] = places[count - 1 - i];
 		places[count - 1 - i] = kept;
@@ -104,8 +104,9 @@ static void draw_area(struct pen *pen, const struct mt_curve *curve, const struc
 	if (back) {
 		turn_around(pen->places + count, back);
 	} else {
-		pen->places[count] = (struct mt_cgroup_path){pen->places[count - 1].x, pen->y.from};
-		pen->places[count + 1] = (struct mt_cgroup_path){pen->places[0].x, pen->y.from};
+		pen->places[count] =
+			(struct mt_canvas_point){pen->places[count - 1].x, pen->y.from};
+		pen->places[count + 1] = (struct mt_canvas_point){pen->places[0].x, pen->y.from};
 		back = 2;
 	}
 	mt_canvas_area(pen->canvas, pen->places, count + back, &fill);
@@ -119,13 +120,13 @@ static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t co
 
 	for (size_t i = 1; i < count; i++)
 		for (; next <= pen->places[i].x; next += SHAPE_APART) {
-			const struct mt_cgroup_path *a = &pen->places[i - 1], *b = &pen->places[i];
+			const struct mt_canvas_point *a = &pen->places[i - 1], *b = &pen->places[i];
 			double part = b->x > a->x ? (next - a->x) / (b->x - a->x) : 1;
 
 			if (next >= a->x)
 				mt_shape_draw(
 					pen->canvas,
-					(struct mt_cgroup_path){next, a->y + part * (b->y - a->y)},
+					(struct mt_canvas_point){next, a->y + part * (b->y - a->y)},
 					&curve->shape);
 		}
 }
@@ -142,7 +143,7 @@ static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t firs
 	places = place(pen, &part, pen->places);
 	if (places == 1) /* a single sample is a short line, or it would not be seen */
 		pen->places[places++] =
-			(struct mt_cgroup_path){pen->places[0].x + 2, pen->places[0].y};
+			(struct mt_canvas_point){pen->places[0].x + 2, pen->places[0].y};
 	mt_canvas_line(pen->canvas, pen->places, places, &curve->paint);
 	if (curve->shape.radius > 0)
 		draw_shapes(pen, curve, places);
@@ -206,14 +207,14 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 		mt_ticks_elapsed(span->low, span->high,
 				 (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
 	mt_canvas_begin(canvas, "axis time", NULL);
-	draw_line(canvas, (struct mt_cgroup_path){box->left, y},
-		  (struct mt_cgroup_path){box->right, y}, &frame);
+	draw_line(canvas, (struct mt_canvas_point){box->left, y},
+		  (struct mt_canvas_point){box->right, y}, &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
 		double x = mt_scale_place(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_cgroup_path){x, y}, (struct mt_cgroup_path){x, y + 4},
-			  &frame);
-		mt_canvas_text(canvas, (struct mt_cgroup_path){x, y + 17}, ticks.list[i].label,
+		draw_line(canvas, (struct mt_canvas_point){x, y},
+			  (struct mt_canvas_point){x, y + 4}, &frame);
+		mt_canvas_text(canvas, (struct mt_canvas_point){x, y + 17}, ticks.list[i].label,
 			       &font);
 	}
 	mt_canvas_end(canvas);

@@ -7,7 +7,7 @@
 #include "ctl/command.h"
 #include "ctl/ui/plot/picture.h"
 #include "ctl/ui/plot/plotting.h"
-#include "ctl/cmd/request.h"
+#include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
 
 static const char help[] =

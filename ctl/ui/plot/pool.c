@@ -1,5 +1,6 @@
 /* ctl/ui/plot/pool.c -- see pool.h: where the blocks come from. */
 #include "ctl/ui/plot/pool.h"
+#include "ctl/process/read_file.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -107,7 +108,7 @@ static enum mt_err read_root(const json_t *root, struct mt_pool *out, struct mt_
 enum mt_err mt_pool_read(const char *path, struct mt_pool *out, struct mt_why *why)
 {
 	size_t length = 0;
-	char *text = mt_text_read_stream(path, &length);
+	char *text = mt_read_file_stream(path, &length);
 	json_t *root = text ? json_loadb(text, length, 0, NULL) : NULL;
 	enum mt_err error;
 

@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
 #define DEADLINE_NS (30u * UINT64_C(1000000000))
@@ -15,8 +16,7 @@ static void add(struct mt_clients *clients, int fd, void **place)
 
 		if (client->used)
 			continue;
-		*client = (struct mt_client){
-			.fd = fd, .used = true, .since_ns = mt_control_file_now_ns()};
+		*client = (struct mt_client){.fd = fd, .used = true, .since_ns = mt_clock_now_ns()};
 		clients->count++;
 		*place = client;
 		return;
@@ -51,7 +51,7 @@ struct mt_client *mt_clients_of(struct MHD_Connection *connection)
 
 void mt_clients_done(struct mt_client *client)
 {
-	client->since_ns = mt_control_file_now_ns();
+	client->since_ns = mt_clock_now_ns();
 	client->waits = false;
 }
 
@@ -70,7 +70,7 @@ static void put_out(struct mt_client *client)
 
 void mt_clients_expire(struct mt_clients *clients)
 {
-	uint64_t now_ns = mt_control_file_now_ns();
+	uint64_t now_ns = mt_clock_now_ns();
 	size_t ending = 0;
 
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {

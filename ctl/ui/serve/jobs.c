@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 
 #define PIECE_BYTES 65536u
@@ -119,7 +120,7 @@ struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *
 	if (!job)
 		return NULL;
 	*job = (struct mt_job){.order = *order};
-	job->deadline_ns = mt_control_file_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
+	job->deadline_ns = mt_clock_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
 		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
 						 "cannot start a child for it");
@@ -187,7 +188,7 @@ void mt_jobs_run(struct mt_jobs *jobs)
 			continue;
 		if (!read_more(job))
 			end(job, false);
-		else if (job->bytes > TEXT_MOST || mt_control_file_now_ns() >= job->deadline_ns)
+		else if (job->bytes > TEXT_MOST || mt_clock_now_ns() >= job->deadline_ns)
 			end(job, true);
 	}
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/cmd/ps.h"
+#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
 #include "ctl/ui/serve/job_handlers.h"
-#include "ctl/cmd/stat.h"
+#include "ctl/process/stats_json.h"
 #include "ctl/process/watchdog.h"
 
 #define KEPT_MS 1000 /* a process list that nobody asks for */
@@ -30,7 +31,7 @@ static void drop_process_list(void)
 
 static const struct mt_process_list *processes(uint64_t interval_ms)
 {
-	uint64_t from_ns = mt_watchdog_now_ns();
+	uint64_t from_ns = mt_clock_now_ns();
 
 	if (from_ns < last.until_ns)
 		return &last.processes;
@@ -90,12 +91,12 @@ static char *make(const struct mt_reader_ask *ask, uint64_t interval_ms, unsigne
 static void answer(const struct mt_reader_ask *ask, int to, uint64_t interval_ms)
 {
 	struct mt_reader_head head = {0};
-	uint64_t from_ns = mt_watchdog_now_ns();
+	uint64_t from_ns = mt_clock_now_ns();
 	size_t length = 0;
 	char *text = make(ask, interval_ms, &head.status, &length);
 
 	head.bytes = length;
-	head.cost_ns = mt_watchdog_now_ns() - from_ns;
+	head.cost_ns = mt_clock_now_ns() - from_ns;
 	mt_watchdog_write(to, &head, sizeof(head));
 	mt_watchdog_write(to, text, length);
 	free(text);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/output/error.h"
 #include "ctl/metrics/openmetrics.h"
 #include "ctl/ui/serve/jobs.h"
@@ -85,7 +86,7 @@ static void give(struct mt_response_cache *cache, struct mt_response_cache_entry
 	figure->answer.kept = true;
 	figure->wanted = false;
 	figure->until_ns =
-		mt_watchdog_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
+		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
 		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
 
@@ -176,7 +177,7 @@ struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct
 	if (figure->ask.pid != ask.pid)
 		drop(&figure->answer);
 	figure->ask = ask;
-	if (figure->answer.response && mt_watchdog_now_ns() < figure->until_ns)
+	if (figure->answer.response && mt_clock_now_ns() < figure->until_ns)
 		return figure->answer;
 	figure->wanted |= figure != cache->asked;
 	figure->waiting++;
@@ -259,13 +260,13 @@ static void ask_next(struct mt_response_cache *cache)
 			continue;
 		}
 		cache->asked = figure;
-		cache->deadline_ns = mt_watchdog_now_ns() + DEADLINE_NS;
+		cache->deadline_ns = mt_clock_now_ns() + DEADLINE_NS;
 	}
 }
 
 static void expire(struct mt_response_cache *cache)
 {
-	uint64_t now_ns = mt_watchdog_now_ns();
+	uint64_t now_ns = mt_clock_now_ns();
 
 	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++) {
 		struct mt_response_cache_entry *one = &cache->list[i];
@@ -282,7 +283,7 @@ void mt_response_cache_run(struct mt_response_cache *cache)
 	take_text(cache);
 	if (!goes_on)
 		fail(cache);
-	if (cache->asked && mt_watchdog_now_ns() >= cache->deadline_ns)
+	if (cache->asked && mt_clock_now_ns() >= cache->deadline_ns)
 		fail(cache);
 }
 

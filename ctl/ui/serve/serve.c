@@ -12,11 +12,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/control_file.h"
 #include "ctl/command.h"
 #include "ctl/ui/serve/daemon.h"
 #include "ctl/ui/serve/listen.h"
-#include "ctl/cmd/request.h"
+#include "ctl/output/units.h"
 
 /* how often the clients are looked at, while there are any */
 #define LOOK_MS     1000
@@ -160,7 +161,7 @@ static bool turn(struct loop *loop, int most_ms)
  * may come to its end. */
 static void say_goodbye(struct loop *loop)
 {
-	uint64_t end_ns = mt_control_file_now_ns() + GOODBYE_MS * UINT64_C(1000000);
+	uint64_t end_ns = mt_clock_now_ns() + GOODBYE_MS * UINT64_C(1000000);
 	MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
 
 	if (listener != MHD_INVALID_SOCKET)
@@ -169,7 +170,7 @@ static void say_goodbye(struct loop *loop)
 	mt_response_cache_stop(&loop->server->cache);
 	close(loop->signals); /* it stays readable: no turn would wait */
 	loop->signals = -1;
-	while (loop->server->requests_count && mt_control_file_now_ns() < end_ns)
+	while (loop->server->requests_count && mt_clock_now_ns() < end_ns)
 		(void)turn(loop, 20);
 	MHD_stop_daemon(loop->daemon);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/set_request.h"
 #include "ctl/output/text.h"
 
@@ -55,7 +56,7 @@ bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process 
 					   .request = *request,
 					   .call = {.fd = -1}};
 	free_one->deadline_ns =
-		mt_control_file_now_ns() +
+		mt_clock_now_ns() +
 		(request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
 	return true;
 }
@@ -113,9 +114,9 @@ static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out
 	if (record->gc_state == MT_GC_DONE)
 		snprintf(gc, sizeof(gc), ", gc %.40s",
 			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
-	finish(action, out, mt_stats_file_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
-	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_file_level(record->level),
-	       mt_stats_file_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
+	finish(action, out, mt_stats_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
+	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_word_level(record->level),
+	       mt_stats_word_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
 	       mt_text_bytes(record->rss_after_bytes).text,
 	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,
 	       mt_text_ns(record->duration_ns).text, gc);
@@ -153,7 +154,7 @@ static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *a
 		return true;
 	/* It tries once: somebody else's request may be under way for seconds. */
 	error = mt_control_file_send(&action->process, action->request, 0, &action->call, &why);
-	if (error == MT_ERR_TIMEOUT && mt_control_file_now_ns() < action->deadline_ns)
+	if (error == MT_ERR_TIMEOUT && mt_clock_now_ns() < action->deadline_ns)
 		return false;
 	if (error)
 		return fail(action, out, error, &why);
@@ -193,7 +194,7 @@ static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *act
 		return fail(action, out, error, &why);
 	if (action->request.kind == MT_REQUEST_SET)
 		return tell_setting(actions, action, out);
-	action->deadline_ns = mt_control_file_now_ns() + RECORD_TIMEOUT_NS;
+	action->deadline_ns = mt_clock_now_ns() + RECORD_TIMEOUT_NS;
 	action->state = MT_ACTION_RECORD;
 	return false;
 }
@@ -211,7 +212,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 		return fail(action, out, error, &why);
 	if (record)
 		tell_record(action, out, record);
-	else if (mt_control_file_now_ns() < action->deadline_ns)
+	else if (mt_clock_now_ns() < action->deadline_ns)
 		return false;
 	else
 		finish(action, out, MT_STYLE_WARN, "it answered, but left no record");

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/set_request.h"
 
 #define MESSAGE_NS (30 * UINT64_C(1000000000))
@@ -36,7 +37,7 @@ void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char 
 	vsnprintf(app->message.text, sizeof(app->message.text), format, arguments);
 	va_end(arguments);
 	app->message.style = style;
-	app->message_until_ns = mt_control_file_now_ns() + MESSAGE_NS;
+	app->message_until_ns = mt_clock_now_ns() + MESSAGE_NS;
 }
 
 /* ---- looking ---- */
@@ -57,12 +58,10 @@ void mt_top_app_look(struct mt_top_app *app)
 {
 	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
 	struct mt_process before = selected ? selected->process : (struct mt_process){0};
-	struct timespec now;
 	struct mt_top_row *rows;
 	size_t count;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	app->now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	app->now_ns = mt_clock_realtime_ns();
 	mt_top_machine_read("", &app->machine);
 	rows = mt_top_watch_look(&app->watch, app->now_ns, &count);
 	if (mt_top_model_take(&app->model, rows, count))
@@ -105,7 +104,7 @@ static void ask(struct mt_top_app *app, const struct mt_process *process,
 		mt_top_app_say(app, MT_STYLE_WARN, "%s", why.text);
 	else if (request->kind == MT_REQUEST_TRIM)
 		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
-			       process->comm, mt_stats_file_level(request->level));
+			       process->comm, mt_stats_word_level(request->level));
 	else
 		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
 			       process->comm, request->name, request->value);

@@ -1,6 +1,7 @@
 /* ctl/ui/top/app_draw.c -- a whole frame. */
 #include <stdio.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/help.h"
 
@@ -63,7 +64,7 @@ static bool draw_status(const struct mt_top_app *app, struct mt_top_canvas *canv
 		mt_top_prompt_draw(&app->prompt, canvas, row);
 		return true;
 	}
-	if (*app->message.text && mt_control_file_now_ns() < app->message_until_ns) {
+	if (*app->message.text && mt_clock_now_ns() < app->message_until_ns) {
 		mt_top_put(canvas, at, app->message.style, app->message.text);
 		return true;
 	}

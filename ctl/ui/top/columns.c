@@ -88,7 +88,7 @@ static double value_of(enum mt_top_column column, const struct mt_top_sortee *of
 static const char *reason_of(const struct mt_top_row *row)
 {
 	/* behind all words */
-	return row->last.time_ns ? mt_stats_file_reason(row->last.reason) : "~";
+	return row->last.time_ns ? mt_stats_word_reason(row->last.reason) : "~";
 }
 
 int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
@@ -237,7 +237,7 @@ static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const str
 	} else if (column == MT_COLUMN_AGO) {
 		cell.text = mt_top_ago(now_ns, last->time_ns);
 	} else {
-		cell.text = text_of(mt_stats_file_reason(last->reason));
+		cell.text = text_of(mt_stats_word_reason(last->reason));
 	}
 	return cell;
 }

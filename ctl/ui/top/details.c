@@ -47,10 +47,10 @@ static void add_facts(struct mt_top_page *page, const struct mt_stats_file *file
 	if (*head->rank)
 		add_fact(page, "rank", head->rank);
 	snprintf(text, sizeof(text), "%s, %s of %s used, %.1f %% (%s)",
-		 mt_stats_file_pressure_level(now->pressure_level),
+		 mt_stats_word_pressure_level(now->pressure_level),
 		 mt_text_bytes(now->pressure_used_bytes).text,
 		 mt_text_bytes(now->pressure_limit_bytes).text,
-		 mt_stats_file_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
+		 mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		 *head->limit_source ? head->limit_source : "?");
 	if (now->pressure_limit_bytes)
 		add_fact(page, "pressure", text);

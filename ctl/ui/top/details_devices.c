@@ -41,7 +41,7 @@ void mt_top_page_devices(struct mt_top_page *page, const struct mt_stats_file *f
 		mt_top_page_add(
 			page, MT_STYLE_PLAIN, " %s, driver %s%s; figures that are 0 are left out",
 			*file->head.cuda ? file->head.cuda : "?",
-			mt_stats_file_driver(&file->head).text,
+			mt_stats_word_driver(&file->head).text,
 			file->head.snapshot.gpu_capturing ? ", a stream captures into a graph"
 							  : "");
 	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)

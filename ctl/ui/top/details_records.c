@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ctl/cmd/stat.h"
+#include "ctl/process/stats_file.h"
 #include "ctl/ui/top/details.h"
 #include "ctl/ui/top/compact_number.h"
 
@@ -36,17 +36,17 @@ static void add_record(struct mt_top_page *page, const struct mt_stats_record *r
 	if (record->round)
 		snprintf(round, sizeof(round), "%" PRIu64, record->round);
 	if (record->gc_state != MT_GC_DONE)
-		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_file_gc_state(record->gc_state));
+		snprintf(gc.text, sizeof(gc.text), "%s", mt_stats_word_gc_state(record->gc_state));
 	mt_top_page_add(page, style,
 			" %5" PRIu64 " %.8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s",
 			record->number, mt_text_clock(record->time_ns).text,
-			mt_stats_file_reason(record->reason), mt_stats_file_level(record->level),
+			mt_stats_word_reason(record->reason), mt_stats_word_level(record->level),
 			record->merged == 1 ? "merged" : results[record->result],
 			mt_top_bytes(record->rss_before_bytes).text,
 			mt_top_bytes(record->rss_after_bytes).text,
 			mt_top_change(record->rss_before_bytes, record->rss_after_bytes).text,
 			mt_text_ns(record->duration_ns).text, round, gc.text, gpu,
-			mt_stat_pressure_text(record).text);
+			mt_stats_word_pressure(record).text);
 }
 
 /* The newest first: it is what one has come for. */

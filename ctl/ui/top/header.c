@@ -206,7 +206,7 @@ static void draw_sums(struct mt_top_canvas *canvas, const struct mt_top_sample *
 	at.column = put(canvas, at, MT_STYLE_LABEL, "pressure ");
 	at.column = put(canvas, at,
 			styles[level < MT_PRESSURE_LEVEL_COUNT ? level : MT_PRESSURE_CRITICAL],
-			mt_stats_file_pressure_level(level)) +
+			mt_stats_word_pressure_level(level)) +
 		    2;
 	if (!sample->machine->has_stalls)
 		return;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* "some avg10=0.12 avg60=..." */
 static bool read_stalls(const char *root, double *out_pct)
@@ -16,7 +17,7 @@ static bool read_stalls(const char *root, double *out_pct)
 	bool known = false;
 
 	snprintf(path, sizeof(path), "%s/proc/pressure/memory", root);
-	text = mt_text_read_file(path, NULL);
+	text = mt_read_file(path, NULL);
 	found = text ? strstr(text, key) : NULL;
 	if (found) {
 		double value = strtod(found + strlen(key), &end);

@@ -12,8 +12,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/command.h"
-#include "ctl/cmd/request.h"
+#include "ctl/output/units.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/ui/top/app.h"
 #include "ctl/ui/top/help.h"
@@ -111,10 +112,10 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 	int key;
 
 	while (!app->is_over && !must_end) {
-		now_ns = mt_control_file_now_ns();
+		now_ns = mt_clock_now_ns();
 		if (!app->is_paused && now_ns >= next_ns) {
 			mt_top_app_look(app);
-			next_ns = mt_control_file_now_ns() + app->interval_ms * 1000000u;
+			next_ns = mt_clock_now_ns() + app->interval_ms * 1000000u;
 		}
 		mt_top_app_poll(app);
 		if (was_stopped) {
@@ -122,13 +123,13 @@ static void loop(struct mt_top_app *app, const sigset_t *waiting)
 			mt_top_screen_spoiled();
 		}
 		show(app);
-		if (!wait_for_key(time_to_wait(app, next_ns, mt_control_file_now_ns()), waiting))
+		if (!wait_for_key(time_to_wait(app, next_ns, mt_clock_now_ns()), waiting))
 			return;
 		while ((key = mt_top_screen_key()) != MT_KEY_NONE && !app->is_over)
 			mt_top_app_key(app, key);
 		/* A shorter interval counts at once. */
-		if (next_ns > mt_control_file_now_ns() + app->interval_ms * 1000000u)
-			next_ns = mt_control_file_now_ns() + app->interval_ms * 1000000u;
+		if (next_ns > mt_clock_now_ns() + app->interval_ms * 1000000u)
+			next_ns = mt_clock_now_ns() + app->interval_ms * 1000000u;
 	}
 }
 

@@ -1,4 +1,4 @@
-/* test_blocks_file.c -- ctl/blocksfile and ctl/snapshot_sum: blocks of a GPU pool read from a file
+/* test_blocksfile.c -- ctl/blocksfile and ctl/snapshot_sum: blocks of a GPU pool read from a file
  * that may be anything, and counted. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_env_dir.c -- the MT_DIR of a process is read once, also where it has none, and again after
+/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after
  * an exec. */
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* test_heap_profile.c -- ctl/heapfile: jemalloc's profile read, scaled, and refused where it is not
+/* test_heapfile.c -- ctl/heapfile: jemalloc's profile read, scaled, and refused where it is not
  * what it should be. */
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* tests/unit/test_set_request.c -- NAME=VALUE for a running process, before anybody is asked. */
+/* tests/unit/test_assignment.c -- NAME=VALUE for a running process, before anybody is asked. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* tests/unit/test_stats_file.c -- mtctl's reader against files that are not what they should be. */
+/* tests/unit/test_statsfile.c -- mtctl's reader against files that are not what they should be. */
 #include <criterion/criterion.h>
 
 #include <stdlib.h>
@@ -276,11 +276,11 @@ Test(statsfile, a_process_uses_cuda_when_it_says_how_or_has_a_device)
 
 Test(statsfile, the_drivers_version_is_written_as_people_do)
 {
-	cr_expect_str_eq(mt_stats_file_driver(&good.head).text, "unknown");
+	cr_expect_str_eq(mt_stats_word_driver(&good.head).text, "unknown");
 	good.head.driver_version = 12080;
-	cr_expect_str_eq(mt_stats_file_driver(&good.head).text, "12.8");
+	cr_expect_str_eq(mt_stats_word_driver(&good.head).text, "12.8");
 	good.head.driver_version = 11000;
-	cr_expect_str_eq(mt_stats_file_driver(&good.head).text, "11.0");
+	cr_expect_str_eq(mt_stats_word_driver(&good.head).text, "11.0");
 }
 
 Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
@@ -354,15 +354,15 @@ Test(statsfile, fields_that_a_newer_shim_appended_are_left_out)
 
 Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 {
-	cr_expect_str_eq(mt_stats_file_reason(MT_REASON_COUNT), "?");
-	cr_expect_str_eq(mt_stats_file_level(UINT32_MAX), "?");
-	cr_expect_str_eq(mt_stats_file_gc_state(MT_GC_COUNT), "?");
-	cr_expect_str_eq(mt_stats_file_door(UINT64_MAX), "?");
-	cr_expect_str_eq(mt_stats_file_gpu_state(MT_GPU_STATE_COUNT), "?");
-	cr_expect_str_eq(mt_stats_file_gpu_state(MT_GPU_RANKS), "ranks");
-	cr_expect_str_eq(mt_stats_file_oom_cause(MT_OOM_CAUSE_COUNT), "?");
-	cr_expect_str_eq(mt_stats_file_oom_cause(MT_OOM_LIVE), "live tensors");
-	cr_expect_str_eq(mt_stats_file_reason(MT_REASON_LATE_GC), "late_gc");
+	cr_expect_str_eq(mt_stats_word_reason(MT_REASON_COUNT), "?");
+	cr_expect_str_eq(mt_stats_word_level(UINT32_MAX), "?");
+	cr_expect_str_eq(mt_stats_word_gc_state(MT_GC_COUNT), "?");
+	cr_expect_str_eq(mt_stats_word_signal_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_STATE_COUNT), "?");
+	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_RANKS), "ranks");
+	cr_expect_str_eq(mt_stats_word_oom_cause(MT_OOM_CAUSE_COUNT), "?");
+	cr_expect_str_eq(mt_stats_word_oom_cause(MT_OOM_LIVE), "live tensors");
+	cr_expect_str_eq(mt_stats_word_reason(MT_REASON_LATE_GC), "late_gc");
 }
 
 /* A process of 20 GB is told "freed" by a single page; who reads that looks no further. */
@@ -371,15 +371,15 @@ Test(statsfile, a_cleanup_that_brought_less_than_a_megabyte_is_not_said_to_have_
 	struct mt_stats_record record = {
 		.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
 
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "freed less than 1 MB");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "freed less than 1 MB");
 	record.rss_after_bytes--;
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "freed");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "freed");
 	record.rss_after_bytes = 400 << 20;
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "freed less than 1 MB");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "freed less than 1 MB");
 	record.gpu_before_bytes = 1 << 20;
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "freed", "of a device");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "freed", "of a device");
 	record.result = 0;
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "nothing to free");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "nothing to free");
 	record.result = MT_NULL_RESULT;
-	cr_expect_str_eq(mt_stats_file_outcome(&record), "nothing could be trimmed");
+	cr_expect_str_eq(mt_stats_word_outcome(&record), "nothing could be trimmed");
 }

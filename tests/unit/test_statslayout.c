@@ -1,4 +1,4 @@
-/* tests/unit/test_stats_file_layout.c -- stats files of older and newer shims, made here by the
+/* tests/unit/test_statslayout.c -- stats files of older and newer shims, made here by the
  * rule of stats_layout.h. */
 #include <criterion/criterion.h>
 

@@ -1,4 +1,4 @@
-/* test_process_cache.c -- what was found out about a process holds while it runs the same program,
+/* test_known.c -- what was found out about a process holds while it runs the same program,
  * and no longer. */
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_stats_dir_check.c -- where the library would keep no files, and why; /dev/shm is in memory,
+/* test_unusable_dir.c -- where the library would keep no files, and why; /dev/shm is in memory,
  * /proc is not. */
 #include <criterion/criterion.h>
 #include <fcntl.h>

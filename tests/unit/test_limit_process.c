@@ -1,4 +1,4 @@
-/* tests/unit/test_process_limit.c -- the limit that a process has published, and where it says that
+/* tests/unit/test_limit_process.c -- the limit that a process has published, and where it says that
  * it stands. */
 #include <criterion/criterion.h>
 #include <string.h>
