@@ -85,11 +85,10 @@ static void print_head(const struct mt_target *target)
 	print_changed_settings(&target->file);
 }
 
-/* The figures of GPUs only where there are any, and none that an older shim does not tell. */
+/* Figures of GPUs are shown only where there are any. */
 static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
 {
-	return mt_stats_file_tells(head, field) &&
-	       (strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head));
+	return strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head);
 }
 
 static void print_fields(const struct mt_stats_head *head)

@@ -162,8 +162,7 @@ static void write_cleanups(struct sample *sample, const struct source *source)
 	for (size_t i = 0; i < sample->count; i++) {
 		const struct mt_stats_head *head = &sample->list[i].entry->head;
 
-		if (sample->list[i].entry->state != MT_PROCESS_AWAKE ||
-		    !mt_stats_file_counts_cleanups(head))
+		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
 			continue;
 		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
 			write_reason(sample, &sample->list[i].labels, mt_stats_word_reason(reason),
@@ -240,7 +239,7 @@ static void write_field(struct sample *sample, const struct source *source)
 		const struct mt_stats_snapshot *from = &entry->head.snapshot;
 
 		if (entry->state == MT_PROCESS_AWAKE && (entry->uses_cuda || !gpu) &&
-		    is_told(source, from) && mt_stats_file_tells(&entry->head, source->field))
+		    is_told(source, from))
 			mt_exposition_sample(&sample->page, &sample->list[i].labels,
 					     mt_stats_file_value(from, source->field));
 	}

@@ -29,16 +29,12 @@ enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *
 	return error;
 }
 
-enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version,
-				     uint32_t own_version)
+enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version)
 {
-	return mt_error_because(why, MT_ERR_INVALID,
-				"refused: the %s has version %u, this mtctl has version %u; %s",
-				file, version, own_version,
-				version < own_version
-					? "its shim is the older one: restart the process, or use "
-					  "the mtctl that came with it"
-					: "its shim is the newer one: upgrade mtctl");
+	return mt_error_because(
+		why, MT_ERR_INVALID,
+		"refused: the %s was made by another version (%u): restart the process", file,
+		version);
 }
 
 void mt_error_say(const char *format, ...)

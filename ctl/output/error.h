@@ -37,11 +37,9 @@ const char *mt_error_text(uint64_t error);
 enum mt_err mt_error_because(struct mt_why *why, enum mt_err error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* INVALID: a file of the shim's that this mtctl cannot read, with both versions and which side to
- * upgrade. Where the shim is the older one, which is what an upgrade leaves behind in processes
- * that go on, a restart mends it. */
-enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version,
-				     uint32_t own_version);
+/* INVALID: a file of the shim that another version wrote, with that version. `file` is the kind of
+ * file: "stats file". */
+enum mt_err mt_error_because_version(struct mt_why *why, const char *file, uint32_t version);
 
 /* One line on stderr, "mtctl: " before it. */
 void mt_error_say(const char *format, ...) __attribute__((format(printf, 1, 2)));

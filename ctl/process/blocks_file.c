@@ -45,8 +45,7 @@ static enum mt_err read_head(int fd, struct mt_blocks_head *head, struct mt_why 
 	if (!read_whole(fd, head, sizeof(*head), 0) || head->magic != MT_BLOCKS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a file of blocks");
 	if (head->version != MT_BLOCKS_VERSION)
-		return mt_error_because_version(why, "file of blocks", head->version,
-						MT_BLOCKS_VERSION);
+		return mt_error_because_version(why, "file of blocks", head->version);
 	if (head->head_bytes != sizeof(*head) ||
 	    head->entry_bytes != sizeof(struct mt_blocks_entry) ||
 	    head->entries_count > MT_BLOCKS_MAX)

@@ -42,9 +42,9 @@ static enum mt_err read_control(int fd, struct mt_control_file *out, struct mt_w
 {
 	if (pread(fd, out, sizeof(*out), 0) != (ssize_t)sizeof(*out) ||
 	    out->magic != MT_CONTROL_MAGIC)
-		return mt_error_because(why, MT_ERR_INVALID, "refused: not a bell file");
-	if (out->version < MT_STATS_VERSION_OLDEST || out->version > MT_STATS_VERSION)
-		return mt_error_because_version(why, "bell file", out->version, MT_STATS_VERSION);
+		return mt_error_because(why, MT_ERR_INVALID, "refused: not a control file");
+	if (out->version != MT_STATS_VERSION)
+		return mt_error_because_version(why, "control file", out->version);
 	return MT_ERR_OK;
 }
 
@@ -60,7 +60,7 @@ static enum mt_err write_request(int fd, const struct mt_request *request, struc
 		    (ssize_t)rest_bytes ||
 	    pwrite(fd, &request->seq, sizeof(request->seq), (off_t)base) !=
 		    (ssize_t)sizeof(request->seq))
-		return mt_error_because(why, MT_ERR_SYSTEM, "cannot write the bell file: %s",
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot write the control file: %s",
 					strerror(errno));
 	return MT_ERR_OK;
 }
@@ -75,7 +75,7 @@ static enum mt_err ring(int fd, struct mt_why *why)
 	int saved;
 
 	if (map == MAP_FAILED)
-		return mt_error_because(why, MT_ERR_SYSTEM, "cannot map the bell file: %s",
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot map the control file: %s",
 					strerror(errno));
 	word = map + offsetof(struct mt_control_file, word);
 	/* The word is changed first, then whoever sleeps on it is woken; the condition (word < 0)
@@ -84,15 +84,9 @@ static enum mt_err ring(int fd, struct mt_why *why)
 	saved = errno;
 	munmap(map, sizeof(struct mt_control_file));
 	if (answer < 0)
-		return mt_error_because(why, MT_ERR_SYSTEM, "cannot ring the bell: %s",
+		return mt_error_because(why, MT_ERR_SYSTEM, "cannot wake the process: %s",
 					strerror(saved));
 	return MT_ERR_OK;
-}
-
-/* Shims of version 3 say nothing to what they do not know. */
-static bool knows(const struct mt_stats_head *head, const struct mt_request *request)
-{
-	return head->version > MT_STATS_VERSION_OLDEST || request->kind <= MT_REQUEST_PROFILE;
 }
 
 static enum mt_err post(struct mt_control_call *call, struct mt_request *request,
@@ -106,8 +100,6 @@ static enum mt_err post(struct mt_control_call *call, struct mt_request *request
 		error = read_control(call->fd, &control, why);
 	if (!error)
 		error = mt_target_try_head(&call->process, &head, why);
-	if (!error && !knows(&head, request))
-		error = mt_error_because(why, MT_ERR_OLDER, "%s", mt_error_text(MT_ERR_OLDER));
 	if (error)
 		return error;
 	/* Above both: either file may be what is left of another life. */

@@ -8,16 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl/process/stats_file_layout.h"
 #include "core/checksum.h"
 
 #define TRIES 50
-
-/* The head as it lies in the file, of whatever length it says. */
-union raw_head {
-	struct mt_stats_head head;
-	unsigned char bytes[MT_STATS_FILE_LAYOUT_HEAD_MAX];
-};
 
 uint64_t mt_stats_file_checksum(const void *words, size_t bytes)
 {
@@ -41,45 +34,45 @@ static size_t read_at(int fd, void *out, size_t bytes, size_t offset)
 	return done;
 }
 
-static bool is_known_version(uint32_t version)
+/* Whether this mtctl and the writer of the file have the same layout. Any change of it raises the
+ * version; the sizes are there for a build that forgot to. */
+static bool is_own_layout(const struct mt_stats_head *head)
 {
-	return version >= MT_STATS_VERSION_OLDEST && version <= MT_STATS_VERSION;
+	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
+	       head->fields_count == sizeof(head->snapshot) / sizeof(uint64_t) &&
+	       head->record_bytes == sizeof(struct mt_stats_record) &&
+	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
+	       head->device_bytes == sizeof(struct mt_stats_device) &&
+	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
+	       head->alarm_bytes == sizeof(struct mt_stats_alarm) &&
+	       head->class_bytes == sizeof(struct mt_stats_class);
 }
 
-/* Magic, version, sizes: whether the head can be what it says. */
-static enum mt_err check_shape(const struct mt_stats_head *head, size_t got, struct mt_why *why)
+static enum mt_err refuse_short(size_t got, struct mt_why *why)
+{
+	return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+				mt_text_counted(got, "byte", "bytes").text);
+}
+
+/* Magic, version, sizes, counts and checksum. `got`: how many bytes of the head were read. */
+static enum mt_err check_head(const struct mt_stats_head *head, size_t got, struct mt_why *why)
 {
 	if (got < offsetof(struct mt_stats_head, pid))
-		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the stats file is cut short (%s)",
-					mt_text_counted(got, "byte", "bytes").text);
+		return refuse_short(got, why);
 	if (head->magic != MT_STATS_MAGIC)
 		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
-	if (!is_known_version(head->version))
-		return mt_error_because_version(why, "stats file", head->version, MT_STATS_VERSION);
-	if (!mt_stats_file_layout_can_be(head))
-		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: sizes in the stats file make no sense");
-	if (got < head->head_bytes)
-		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the stats file is cut short (%s)",
-					mt_text_counted(got, "byte", "bytes").text);
-	return MT_ERR_OK;
-}
-
-static enum mt_err check_raw(const union raw_head *raw, size_t got, struct mt_why *why)
-{
-	enum mt_err error = check_shape(&raw->head, got, why);
-	uint64_t stored;
-	size_t summed;
-
-	if (error)
-		return error;
-	summed = raw->head.head_bytes - sizeof(stored);
-	memcpy(&stored, raw->bytes + summed, sizeof(stored));
-	if (stored != mt_stats_file_checksum(raw->bytes, summed))
+	if (!is_own_layout(head))
+		return mt_error_because_version(why, "stats file", head->version);
+	if (got < sizeof(*head))
+		return refuse_short(got, why);
+	if (head->checksum !=
+	    mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum)))
 		return mt_error_because(why, MT_ERR_INVALID,
 					"refused: the checksum of the stats file is wrong");
+	if (head->settings_count > MT_SETTINGS_COUNT || head->devices_count > MT_DEVICES_COUNT ||
+	    head->classes_count > MT_CLASSES_COUNT)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: counts in the stats file make no sense");
 	return MT_ERR_OK;
 }
 
@@ -101,37 +94,26 @@ static void clean_head(struct mt_stats_head *head)
 		memset(head->rank, 0, sizeof(head->rank));
 }
 
-/* Written by something else than this mtctl can read: what a write in flight leaves is a file
- * without magic, or a wrong sum. */
-static bool is_of_others(const struct mt_stats_head *head, size_t got)
+/* Whether to read again is useless: another version wrote the file. A write in flight leaves a file
+ * without magic, or a wrong checksum. */
+static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
 {
-	struct mt_why why;
-
 	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
-	       check_shape(head, MT_STATS_FILE_LAYOUT_HEAD_MAX, &why) != MT_ERR_OK;
-}
-
-static void take_head(const union raw_head *raw, struct mt_stats_head *out)
-{
-	mt_stats_file_layout_take_head(raw->bytes, out);
-	clean_head(out);
+	       !is_own_layout(head);
 }
 
 static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
 {
-	union raw_head raw;
-	const size_t own = sizeof(raw.head); /* nearly always all of it */
-	size_t got = read_at(fd, raw.bytes, own, 0);
-	enum mt_err error;
+	struct mt_stats_head head;
+	size_t got = read_at(fd, &head, sizeof(head), 0);
+	enum mt_err error = check_head(&head, got, why);
 
-	if (got == own && raw.head.head_bytes > own && raw.head.head_bytes <= sizeof(raw.bytes))
-		got += read_at(fd, raw.bytes + own, raw.head.head_bytes - own, own);
-	error = check_raw(&raw, got, why);
-
-	if (!error)
-		take_head(&raw, out);
-	*is_final = !error || is_of_others(&raw.head, got);
-	return error;
+	*is_final = !error || is_of_another_version(&head, got);
+	if (error)
+		return error;
+	clean_head(&head);
+	*out = head;
+	return MT_ERR_OK;
 }
 
 enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
@@ -188,18 +170,13 @@ static void clean_devices(struct mt_stats_device *devices, size_t count)
 enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
 				       struct mt_stats_device *out, struct mt_why *why)
 {
-	const size_t bytes = mt_stats_file_layout_devices_bytes(head);
-	unsigned char *table = mt_error_check_memory(malloc(bytes + 1));
-	bool is_whole = read_at(fd, table, bytes, mt_stats_file_layout_devices_at(head)) == bytes;
+	const size_t bytes = head->devices_count * sizeof(*out);
 
-	if (is_whole) {
-		mt_stats_file_layout_take_devices(head, table, out);
-		clean_devices(out, head->devices_count);
-	}
-	free(table);
-	return is_whole ? MT_ERR_OK
-			: mt_error_because(why, MT_ERR_INVALID,
-					   "refused: the stats file is cut short");
+	if (read_at(fd, out, bytes, offsetof(struct mt_stats_file, devices)) != bytes)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short");
+	clean_devices(out, head->devices_count);
+	return MT_ERR_OK;
 }
 
 static void clean_ooms(struct mt_stats_oom *ooms)
@@ -226,16 +203,12 @@ static void clean_alarms(struct mt_stats_alarm *alarms)
 /* What follows the head. */
 static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
 {
-	const size_t bytes = mt_stats_file_layout_tail_bytes(&file->head);
-	unsigned char *tail = mt_error_check_memory(malloc(bytes));
-	bool is_whole = read_at(fd, tail, bytes, file->head.head_bytes) == bytes;
+	const size_t bytes = sizeof(*file) - sizeof(file->head);
 
-	if (is_whole)
-		mt_stats_file_layout_take_tail(&file->head, tail, file);
-	free(tail);
-	return is_whole ? MT_ERR_OK
-			: mt_error_because(why, MT_ERR_INVALID,
-					   "refused: the stats file is cut short");
+	if (read_at(fd, (char *)file + sizeof(file->head), bytes, sizeof(file->head)) != bytes)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short");
+	return MT_ERR_OK;
 }
 
 enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why *why)
@@ -316,11 +289,6 @@ uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 	return sum;
 }
 
-bool mt_stats_file_counts_cleanups(const struct mt_stats_head *head)
-{
-	return head->version > MT_STATS_VERSION_OLDEST;
-}
-
 enum { KIND_gauge, KIND_counter };
 
 const struct mt_stats_file_field *mt_stats_file_fields(size_t *count)
@@ -353,9 +321,4 @@ uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field 
 
 	memcpy(&value, (const char *)from + field->offset, sizeof(value));
 	return value;
-}
-
-bool mt_stats_file_tells(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
-{
-	return field->offset < head->fields_count * sizeof(uint64_t);
 }

@@ -52,9 +52,6 @@ const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *
 /* How many cleanups had a reason that this mtctl does not know. */
 uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head);
 
-/* Whether the shim counts its cleanups by reason: those of version 3 did not. */
-bool mt_stats_file_counts_cleanups(const struct mt_stats_head *head);
-
 /* All fields of a snapshot, in the order of stats_fields.def, and of a device, in the order of
  * device_fields.def. */
 struct mt_stats_file_field {
@@ -65,9 +62,5 @@ struct mt_stats_file_field {
 const struct mt_stats_file_field *mt_stats_file_fields(size_t *count);
 const struct mt_stats_file_field *mt_stats_file_device_fields(size_t *count);
 uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field *field);
-
-/* Whether the shim tells this figure of a snapshot at all; an older one does not know the last
- * ones, and their place is 0. */
-bool mt_stats_file_tells(const struct mt_stats_head *head, const struct mt_stats_file_field *field);
 
 #endif

@@ -305,11 +305,8 @@ void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
  * knows. */
 static json_t *cleanups_json(const struct mt_stats_head *head)
 {
-	json_t *object;
+	json_t *object = json_object();
 
-	if (!mt_stats_file_counts_cleanups(head))
-		return json_null();
-	object = json_object();
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
 		mt_json_set_u64(object, mt_stats_word_reason(reason), head->cleanups_count[reason]);
 	if (mt_stats_file_other_cleanups(head))
@@ -341,8 +338,8 @@ json_t *mt_stats_json(const struct mt_target *target)
 	set_known(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
-		set_known(root, fields[i].name, mt_stats_file_tells(head, &fields[i]),
-			  mt_stats_file_value(&head->snapshot, &fields[i]));
+		mt_json_set_u64(root, fields[i].name,
+				mt_stats_file_value(&head->snapshot, &fields[i]));
 	mt_json_set(root, "cleanups", cleanups_json(head));
 	mt_json_set_u64(root, "records_count", head->records_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);

@@ -72,9 +72,7 @@ static void fill_figures(struct mt_top_page *page, const struct mt_stats_file *f
 	add_facts(page, file);
 	mt_top_page_add(page, MT_STYLE_HEADING, " %-26s %14s  %s", "FIGURE", "VALUE", "MEANING");
 	for (size_t i = 0; i < count; i++)
-		if (mt_stats_file_tells(&file->head, &fields[i]) &&
-		    (strncmp(fields[i].name, "gpu_", 4) != 0 ||
-		     mt_stats_file_uses_cuda(&file->head)))
+		if (strncmp(fields[i].name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(&file->head))
 			mt_top_page_add(
 				page, MT_STYLE_PLAIN, " %-26s %14s  %s", fields[i].name,
 				mt_text_field(fields[i].name,
