@@ -109,8 +109,8 @@ $(B)/libmtshim.so: $(shim_obj) $(jemalloc_lib) $(B)/gen/mtshim.map
 	$(CC) $(shim_flags) $(LDFLAGS) $(shim_link) $(link_map) $(jemalloc_link) -o $@.new $(shim_obj) $(jemalloc_lib)
 	mv -f $@.new $@
 
-# ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h) ----
-ctl_src := $(sort $(wildcard ctl/*.c))
+# ---- mtctl, and the programs that some of its commands are (MT_EXTERNALS in ctl/command.h), in ctl/ui/ ----
+ctl_src := $(sort $(wildcard ctl/*.c ctl/*/*.c))
 ctl_obj := $(ctl_src:%.c=$(B)/obj/%.o)
 # Of libdw the headers: it is loaded when it is needed.
 ctl_packages := jansson libdw zlib
@@ -118,53 +118,54 @@ ctl_flags := $(common) $(optimise) -I. -fPIE $(guarded) $(fortified)
 ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
 
-# Where it looks for the library and its programs: known places below its own prefix (ctl/installed.c). Only another LIBDIR is
+# Where it looks for the library and its programs: known places below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
 # compiled in, and what knows it is compiled anew when that changes.
 multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
 usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
 odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))
 libdir_flags  := -DMT_LIBDIR='"$(odd_libdir)"' -DMT_MULTIARCH='"$(multiarch)"'
 
-$(B)/obj/ctl/installed.o: ctl_flags += $(libdir_flags)
-$(B)/obj/ctl/installed.o: $(B)/gen/libdir
+$(B)/obj/ctl/process/install_dir.o: ctl_flags += $(libdir_flags)
+$(B)/obj/ctl/process/install_dir.o: $(B)/gen/libdir
 $(B)/gen/libdir: FORCE
 	@mkdir -p $(@D)
 	@echo '$(odd_libdir)' | cmp -s - $@ || echo '$(odd_libdir)' >$@
 
 # One folder, one program, one library more than mtctl itself has.
-externals := top plot serve
+subcommands := top plot serve
 packages_top   := ncursesw
 packages_plot  := cairo
 packages_serve := libmicrohttpd
-external_bin := $(externals:%=$(B)/mtctl-%)
-external_src := $(sort $(wildcard $(externals:%=ctl/%/*.c)))
-external_obj := $(external_src:%.c=$(B)/obj/%.o)
-all: $(external_bin)
+subcommand_bin := $(subcommands:%=$(B)/mtctl-%)
+subcommand_src := $(sort $(wildcard $(subcommands:%=ctl/ui/%/*.c)))
+subcommand_obj := $(subcommand_src:%.c=$(B)/obj/%.o)
+all: $(subcommand_bin)
 
-# $(call ctl_packages_of,ctl/top/main.c): what a file is compiled with.
-ctl_packages_of = $(ctl_packages) $(packages_$(word 2,$(subst /, ,$(dir $(1)))))
+# $(call ctl_packages_of,ctl/ui/top/main.c): what a file is compiled with.
+ctl_packages_of = $(ctl_packages) $(packages_$(word 3,$(subst /, ,$(dir $(1)))))
 
 $(B)/obj/ctl/%.o: ctl/%.c Makefile
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $$(pkg-config --cflags $(call ctl_packages_of,$<)) -c $< -o $@
 
 # The files of the page, which its assembler takes in.
-$(B)/obj/ctl/serve/page.o: $(wildcard ctl/serve/page/*)
+$(B)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
 
+# Appended, not replaced: two folders may have a file of the same name.
 $(B)/obj/libmtctl.a: $(filter-out %/main.o,$(ctl_obj))
 	rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 
 $(B)/mtctl: $(B)/obj/ctl/main.o $(B)/obj/libmtctl.a
 	$(CC) $(ctl_flags) $(LDFLAGS) $(ctl_link) $(link_map) -o $@.new $^ $(ctl_libs)
 	mv -f $@.new $@
 
-define external_rule
-$(B)/mtctl-$(1): $(filter $(B)/obj/ctl/$(1)/%,$(external_obj)) $(B)/obj/libmtctl.a
+define subcommand_rule
+$(B)/mtctl-$(1): $(filter $(B)/obj/ctl/ui/$(1)/%,$(subcommand_obj)) $(B)/obj/libmtctl.a
 	$$(CC) $$(ctl_flags) $$(LDFLAGS) $$(ctl_link) $$(link_map) -o $$@.new $$^ $$$$(pkg-config --libs $(packages_$(1))) $$(ctl_libs)
 	mv -f $$@.new $$@
 endef
-$(foreach name,$(externals),$(eval $(call external_rule,$(name))))
+$(foreach name,$(subcommands),$(eval $(call subcommand_rule,$(name))))
 
 # ---- tests and benchmarks ----
 include tests/tests.mk
@@ -177,4 +178,4 @@ include scripts/ship.mk
 clean:
 	rm -rf build
 
--include $(shim_obj:.o=.d) $(ctl_obj:.o=.d) $(external_obj:.o=.d)
+-include $(shim_obj:.o=.d) $(ctl_obj:.o=.d) $(subcommand_obj:.o=.d)

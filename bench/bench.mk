@@ -82,12 +82,12 @@ bench-top: all
 	$(PYTHON) bench/top/top.py --strict --build $(B)
 
 # ---- what `mtctl ps` costs with 1,000 processes: half a minute; on a quiet machine ----
-$(bench_out)/roster: bench/ps/roster.c $(B)/obj/libmtctl.a bench/bench.mk
+$(bench_out)/process_list: bench/ps/process_list.c $(B)/obj/libmtctl.a bench/bench.mk
 	@mkdir -p $(@D)
 	$(CC) $(ctl_flags) $(ctl_link) $< $(B)/obj/libmtctl.a -o $@ $(ctl_libs)
 
 .PHONY: bench-ps
-bench-ps: all $(bench_out)/roster
+bench-ps: all $(bench_out)/process_list
 	$(PYTHON) bench/ps/ps.py --strict --build $(B)
 
 .PHONY: demo

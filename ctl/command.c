@@ -8,7 +8,7 @@ static const struct mt_command commands[] = {
 	MT_COMMANDS(X)
 #undef X
 #define X(name, arguments, help, program) {name, arguments, help, program},
-		MT_EXTERNALS(X)
+		MT_SUBCOMMANDS(X)
 #undef X
 };
 

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "ctl/error.h"
+#include "ctl/output/error.h"
 
 #define MT_COMMANDS(X)                                                                             \
 	X(run, "run", "[options] [--] program...", "start a program under the shim")               \
@@ -38,7 +38,7 @@
 /* Commands that need a library which a server may not have: programs of their own, so that the rest
  * of mtctl runs there. `mtctl NAME` becomes PROGRAM, which lies beside mtctl or in LIBDIR/mtshim;
  * it gets NAME as argv[1], and the arguments after it. */
-#define MT_EXTERNALS(X)                                                                            \
+#define MT_SUBCOMMANDS(X)                                                                          \
 	X("top", "[options]", "live view of all shimmed processes", "mtctl-top")                   \
 	X("plot", "PID | FILE -o x.svg|png|pdf", "memory over time, as a picture", "mtctl-plot")   \
 	X("compare", "FILE FILE... -o x.svg|png|pdf", "recorded runs in one picture",              \
@@ -61,15 +61,15 @@ MT_COMMANDS(X)
 
 /* Replaces this process by the command's program; argv[0] stands for the command. Answers only when
  * that fails, having said so. */
-int mt_external_run(const struct mt_command *command, char **argv);
+int mt_subcommand_exec(const struct mt_command *command, char **argv);
 
 /* The main of such a program: looks the command up, and hands it argv with "mtctl" as argv[0].
  * `commands` ends with a NULL name. */
-struct mt_external {
+struct mt_subcommand {
 	const char *name;
 	int (*run)(int argc, char **argv);
 };
-int mt_external_main(const struct mt_external *commands, int argc, char **argv);
+int mt_subcommand_main(const struct mt_subcommand *commands, int argc, char **argv);
 
 /* What main returns: output that did not reach its reader (a full disk, a closed pipe) is a
  * failure, whatever the command says. */

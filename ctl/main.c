@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "ctl/command.h"
-#include "ctl/table.h"
-#include "ctl/text.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
 
 struct function {
 	const char *name;
@@ -24,7 +24,7 @@ static int run(const struct mt_command *command, int argc, char **argv)
 	static char program[] = "mtctl";
 
 	if (command->program)
-		return mt_external_run(command, argv);
+		return mt_subcommand_exec(command, argv);
 	argv[0] = program;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
 		if (strcmp(functions[i].name, command->name) == 0)

@@ -21,7 +21,7 @@ all: man completions
 man: $(man_pages)
 completions: $(completions)
 
-$(B)/man/%: docs/man/%.in $(MTCTL) $(external_bin) $(generators) $(man_sections) scripts/debian/changelog
+$(B)/man/%: docs/man/%.in $(MTCTL) $(subcommand_bin) $(generators) $(man_sections) scripts/debian/changelog
 	@mkdir -p $(@D)
 	$(PYTHON) scripts/generate/man $(MTCTL) $< >$@.new
 	mv -f $@.new $@
@@ -29,7 +29,7 @@ $(B)/man/%: docs/man/%.in $(MTCTL) $(external_bin) $(generators) $(man_sections)
 $(B)/completions/mtctl:      shell := bash
 $(B)/completions/_mtctl:     shell := zsh
 $(B)/completions/mtctl.fish: shell := fish
-$(completions): $(MTCTL) $(external_bin) $(generators)
+$(completions): $(MTCTL) $(subcommand_bin) $(generators)
 	@mkdir -p $(@D)
 	$(PYTHON) scripts/generate/completion $(MTCTL) $(shell) >$@.new
 	mv -f $@.new $@
@@ -45,7 +45,7 @@ examples := $(wildcard scripts/examples/*)
 user_pages := how-it-works settings compatibility federated-learning gpu api mtctl metrics troubleshooting
 # MODE:FILE:PLACE
 shipped := 644:$(B)/libmtshim.so:$(LIBDIR)/libmtshim.so 755:$(B)/mtctl:$(BINDIR)/mtctl \
-	$(foreach name,$(externals),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
+	$(foreach name,$(subcommands),755:$(B)/mtctl-$(name):$(LIBDIR)/mtshim/mtctl-$(name)) \
 	644:shim/mtshim.h:$(INCDIR)/mtshim.h 644:$(B)/gen/mtshim.pc:$(PCDIR)/mtshim.pc \
 	644:$(B)/man/mtctl.1:$(MANDIR)/man1/mtctl.1 644:$(B)/man/mtshim.7:$(MANDIR)/man7/mtshim.7 \
 	644:$(B)/completions/mtctl:$(BASHDIR)/mtctl 644:$(B)/completions/_mtctl:$(ZSHDIR)/_mtctl \

@@ -8,7 +8,7 @@
 # The driver's wrappers are in it: their symbols are no names of the driver's (gpu/entries.h). Of the programs that need one library
 # more all but main.c is in it as well: what calls that library is linked into no test that does not ask for it.
 unit_lib_src := $(filter-out $(shim_interposing) shim/core/component_table.c,$(shim_src)) tests/lib/component_table.c \
-	$(filter-out %/main.c,$(ctl_src) $(external_src))
+	$(filter-out %/main.c,$(ctl_src) $(subcommand_src))
 unit_lib_obj := $(unit_lib_src:%.c=$(B)/unit-obj/%.o)
 # They lie beside the component that they test; what several share is in tests/lib. Their names are different ones in all folders.
 unit_src     := $(sort $(wildcard tests/*/test_*.c))

@@ -5,7 +5,7 @@
 
 The processes are real ones (sleep under the shim, awake by MT_MIN_MB=0); so are the files of the dead, copies under names
 that nobody has. Time is that of the whole program, start to end; the median counts. What `top` and `serve` pay for 100
-processes is the CPU time of a reading of the roster once a second, for 12 seconds (bench/ps/roster.c)."""
+processes is the CPU time of a reading of the process list once a second, for 12 seconds (bench/ps/process_list.c)."""
 import argparse
 import pathlib
 import resource
@@ -59,7 +59,7 @@ def main():
 	with Herd(build) as herd:
 		herd.start(min(100, args.processes), SLEEP, 1)
 		measure("100 awake processes", ps, herd.env, args.runs)
-		looked = subprocess.check_output([build / "bench" / "roster", "12", "1000"], env=herd.env, text=True)
+		looked = subprocess.check_output([build / "bench" / "process_list", "12", "1000"], env=herd.env, text=True)
 		cpu = int(looked.split()[1]) / 1000
 		print(f"{'  once a second':48} {'':10}  {'':14} of which CPU {cpu:.1f}")
 		herd.start(args.processes - len(herd.pids), SLEEP, 1)

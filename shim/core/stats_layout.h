@@ -1,6 +1,6 @@
 /* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default
  * /dev/shm/mtshim-UID, mode 0700, on a file system in memory), mode 0600, named
- * PID-STARTTIME-PIDNS.stats and .control file:
+ * PID-STARTTIME-PIDNS.stats and .bell (the control file):
  *   PID        as the process sees itself (getpid)
  *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the
  *     first
@@ -11,30 +11,19 @@
  * flight: read again), bounds every index, and prints text only after replacing what is not
  * printable. All integers are native-endian.
  *
- * Bell file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes
+ * Control file: written by mtctl under flock(LOCK_EX), read by the process with pread. mtctl writes
  * the request first, then adds 1 to `word` (mapped, by FUTEX_WAKE_OP), which wakes the worker. The
  * process trusts nothing in it beyond "one of these kinds, a level, or a setting within its range".
  *
  * Versions. A library is replaced while processes run the old one, so mtctl meets shims older and
- * newer than itself. Compatible, and without a new version: what is appended, where whoever reads
- * can see it by a size or count in the head.
- *   - figures, at the end of stats_fields.def (fields_count), and of device_fields.def
- *     (device_bytes; the texts of a device stay the end of its entry);
- *   - members at the end of the head, before the snapshot (head_bytes less the figures), and at the
- *     end of a record, sample, report, alarm or class (record_bytes and its kin), in steps of 8
- *     bytes;
- *   - reasons, causes, states and levels, at the end of their lists: a reader shows a number that
- *     it does not know as "?";
- *   - settings, of any name; kinds of request: a shim answers one that it does not know with
- *     MT_ERR_OLDER; members at the end of mt_request, where a kind of its own says that they are
- *     filled (an older mtctl leaves there what was).
- * Readers pass over what they do not know, and take what is not there as 0: so 0 means unknown, or
- * none. Everything else raises MT_STATS_VERSION: a place, a size or a meaning that changes, a count
- * of a table (MT_..._COUNT). mtctl reads versions from MT_STATS_VERSION_OLDEST to its own, refuses
- * others in one line that names both numbers and which side to upgrade, and leaves their process
- * and files alone; only those of the dead are removed, by name. The control file has the version of
- * its stats file. A shim reads no files but its own. The file of blocks (blocks_layout.h) lives for
- * one read: any change raises its version. */
+ * newer than itself. Until 1.0 there is one format: any change of it raises MT_STATS_VERSION, be it
+ * a place, a size, a count of a table (MT_..._COUNT), a figure, or the meaning of a number. mtctl
+ * reads its own version alone. The head also has the sizes of its parts: a file of the same version
+ * with other sizes is refused too. mtctl refuses another version in one line and leaves its process
+ * and its files alone; only files of the dead are removed, by name. The control file has the
+ * version of its stats file. A shim reads no files but its own, and answers a kind of request that
+ * it does not know with MT_ERR_OLDER. The file of blocks (blocks_layout.h) has a version of its
+ * own. */
 #ifndef MT_CORE_STATS_LAYOUT_H
 #define MT_CORE_STATS_LAYOUT_H
 
@@ -53,9 +42,7 @@
 #define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC 0x316c6c6562746dull /* "mtbell1" */
 #define MT_STATS_VERSION 4u
-/* that mtctl reads: 4 has only appended to it */
-#define MT_STATS_VERSION_OLDEST 3u
-#define MT_RECORDS_COUNT        64u /* last cleanups kept */
+#define MT_RECORDS_COUNT 64u /* last cleanups kept */
 /* ring of samples; their step grows, so that it spans 15 minutes */
 #define MT_SAMPLES_COUNT 1024u
 /* room for settings; settings_count of them are filled */

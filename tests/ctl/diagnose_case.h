@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/diagnose.h"
+#include "ctl/diagnose/diagnose.h"
 
 #define MB ((double)MT_MIB)
 

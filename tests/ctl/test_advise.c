@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/advise.h"
+#include "ctl/diagnose/advise.h"
 
 #define S 1000000000ull
 

@@ -3,14 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/assignment.h"
+#include "ctl/process/set_request.h"
 
 static struct mt_request request;
 static struct mt_why why;
 
 Test(assignment, takes_a_live_setting_by_any_of_its_names)
 {
-	cr_expect_eq(mt_assignment_parse("MT_GC_ROUNDS=7", &request, &why), MT_ERR_OK);
+	cr_expect_eq(mt_set_request_parse("MT_GC_ROUNDS=7", &request, &why), MT_ERR_OK);
 	cr_expect_str_eq(request.name, "gc_rounds");
 	cr_expect_str_eq(request.value, "7");
 	cr_expect_eq(request.kind, MT_REQUEST_SET);
@@ -18,14 +18,14 @@ Test(assignment, takes_a_live_setting_by_any_of_its_names)
 
 Test(assignment, refuses_what_cannot_be_and_says_why)
 {
-	cr_expect_eq(mt_assignment_parse("gc_rounds", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_set_request_parse("gc_rounds", &request, &why), MT_ERR_INVALID);
 	cr_expect_str_eq(why.text, "'gc_rounds': NAME=VALUE is wanted");
-	cr_expect_eq(mt_assignment_parse("gc_ronds=1", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_set_request_parse("gc_ronds=1", &request, &why), MT_ERR_INVALID);
 	cr_expect_str_eq(why.text, "no setting 'gc_ronds'; did you mean 'gc_rounds'?");
-	cr_expect_eq(mt_assignment_parse("idle=1000", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_set_request_parse("idle=1000", &request, &why), MT_ERR_INVALID);
 	cr_expect_str_eq(why.text, "no setting 'idle'; did you mean 'idle_ms'?");
-	cr_expect_eq(mt_assignment_parse("gc_rounds=x", &request, &why), MT_ERR_INVALID);
-	cr_expect_eq(mt_assignment_parse("allocator=system", &request, &why), MT_ERR_START_ONLY);
+	cr_expect_eq(mt_set_request_parse("gc_rounds=x", &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_set_request_parse("allocator=system", &request, &why), MT_ERR_START_ONLY);
 }
 
 /* A request has room for 95 bytes: gc_rounds=000...07 arrived as 0. */
@@ -34,19 +34,19 @@ Test(assignment, a_value_that_has_no_room_is_refused_and_not_cut)
 	char text[160];
 
 	snprintf(text, sizeof(text), "gc_rounds=%0*d", 95, 7);
-	cr_expect_eq(mt_assignment_parse(text, &request, &why), MT_ERR_OK);
+	cr_expect_eq(mt_set_request_parse(text, &request, &why), MT_ERR_OK);
 	cr_expect_str_eq(request.value, text + strlen("gc_rounds="));
 	snprintf(text, sizeof(text), "gc_rounds=%0*d", 96, 7);
-	cr_expect_eq(mt_assignment_parse(text, &request, &why), MT_ERR_INVALID);
+	cr_expect_eq(mt_set_request_parse(text, &request, &why), MT_ERR_INVALID);
 }
 
 /* What the shim takes, mtctl does not refuse. */
 Test(assignment, noughts_before_a_decimal_are_no_fault)
 {
-	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001.5", &request, &why),
+	cr_expect_eq(mt_set_request_parse("frag_gb=00000000000000000001.5", &request, &why),
 		     MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(mt_assignment_parse("frag_gb=00000000000000000001025", &request, &why),
+	cr_expect_eq(mt_set_request_parse("frag_gb=00000000000000000001025", &request, &why),
 		     MT_ERR_INVALID);
-	cr_expect_eq(mt_assignment_parse("frag_gb=99999999999999999999999999", &request, &why),
+	cr_expect_eq(mt_set_request_parse("frag_gb=99999999999999999999999999", &request, &why),
 		     MT_ERR_INVALID);
 }

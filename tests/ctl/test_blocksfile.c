@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/snapshot.h"
+#include "ctl/process/pool_snapshot.h"
 #include "core/checksum.h"
 
 #define MB    (1024ull * 1024)
@@ -16,7 +16,7 @@ static struct image {
 	struct mt_blocks_head head;
 	struct mt_blocks_entry entries[COUNT];
 } good;
-static struct mt_blocksfile file;
+static struct mt_blocks_file file;
 static struct mt_why why;
 
 static void seal(struct image *image)
@@ -57,7 +57,7 @@ static enum mt_err read_bytes(const void *bytes, size_t count)
 
 	cr_assert(fd >= 0);
 	cr_assert_eq(write(fd, bytes, count), (ssize_t)count);
-	error = mt_blocksfile_read(fd, &file, &why);
+	error = mt_blocks_file_read(fd, &file, &why);
 	close(fd);
 	return error;
 }
@@ -79,7 +79,7 @@ Test(blocksfile, a_good_one_comes_back_by_device_and_address)
 		cr_expect(one->device < next->device ||
 			  (one->device == next->device && one->base < next->base));
 	}
-	mt_blocksfile_free(&file);
+	mt_blocks_file_free(&file);
 }
 
 Test(blocksfile, of_two_at_one_address_the_later_one_stays)
@@ -93,7 +93,7 @@ Test(blocksfile, of_two_at_one_address_the_later_one_stays)
 	for (size_t i = 0; i < file.count; i++)
 		if (file.entries[i].base == good.entries[20].base)
 			cr_expect_eq(file.entries[i].state, MT_BLOCKS_LIVE);
-	mt_blocksfile_free(&file);
+	mt_blocks_file_free(&file);
 }
 
 Test(blocksfile, every_cut_and_every_longer_one_is_refused)
@@ -115,13 +115,13 @@ Test(blocksfile, every_byte_that_is_changed_is_found)
 		((unsigned char *)&good)[at] ^= 0x40;
 	}
 	cr_expect_eq(read_good(), MT_ERR_OK);
-	mt_blocksfile_free(&file);
+	mt_blocks_file_free(&file);
 }
 
 /* Whoever writes the checksums as well: refused, or something that can be counted. */
 Test(blocksfile, forged_ones_are_refused_or_harmless)
 {
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 	unsigned taken = 0;
 
 	srand(7);
@@ -135,11 +135,11 @@ Test(blocksfile, forged_ones_are_refused_or_harmless)
 		if (read_bytes(&forged, sizeof(forged)) != MT_ERR_OK)
 			continue;
 		taken++;
-		mt_snapshot_sum(&file, MT_SNAPSHOT_ALL, &sums);
+		mt_pool_snapshot_sum(&file, MT_POOL_SNAPSHOT_ALL, &sums);
 		cr_assert_leq(sums.count, COUNT);
 		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 			cr_assert_leq(sums.states[state].asked_bytes, sums.states[state].bytes);
-		mt_blocksfile_free(&file);
+		mt_blocks_file_free(&file);
 	}
 	cr_expect_gt(taken, 0);
 }
@@ -161,25 +161,25 @@ Test(blocksfile, another_version_is_named)
 	good.head.version = MT_BLOCKS_VERSION + 1;
 	seal(&good);
 	cr_expect_eq(read_good(), MT_ERR_INVALID);
-	cr_expect_not_null(strstr(why.text, "version 2"));
+	cr_expect_not_null(strstr(why.text, "another version (2)"));
 }
 
 Test(blocksfile, a_million_of_the_largest_still_have_a_sum)
 {
 	size_t count = MT_BLOCKS_MAX;
-	struct mt_snapshot_sums sums;
+	struct mt_pool_snapshot_sums sums;
 
 	file.entries = calloc(count, sizeof(*file.entries));
 	file.count = count;
 	for (size_t i = 0; i < count; i++)
 		file.entries[i] = (struct mt_blocks_entry){.base = i + 1,
-							   .held_bytes = MT_BLOCKSFILE_BYTES_MAX};
-	mt_snapshot_sum(&file, MT_SNAPSHOT_ALL, &sums);
-	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes, MT_BLOCKSFILE_BYTES_MAX * count);
-	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes / count, MT_BLOCKSFILE_BYTES_MAX,
+							   .held_bytes = MT_BLOCKS_FILE_BYTES_MAX};
+	mt_pool_snapshot_sum(&file, MT_POOL_SNAPSHOT_ALL, &sums);
+	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes, MT_BLOCKS_FILE_BYTES_MAX * count);
+	cr_expect_eq(sums.states[MT_BLOCKS_LIVE].bytes / count, MT_BLOCKS_FILE_BYTES_MAX,
 		     "no overflow");
-	cr_expect_eq(sums.sizes[MT_SNAPSHOT_SIZES - 1][MT_BLOCKS_LIVE].count, count);
-	mt_blocksfile_free(&file);
+	cr_expect_eq(sums.sizes[MT_POOL_SNAPSHOT_SIZES - 1][MT_BLOCKS_LIVE].count, count);
+	mt_blocks_file_free(&file);
 }
 
 /* ---- sums ---- */
@@ -197,51 +197,51 @@ Test(blocksfile, decay_gives_back_what_has_lain_long_enough_by_then)
 {
 	struct mt_blocks_entry entries[] = {idle(1, MB, 29500), idle(2, 2 * MB, 25000),
 					    idle(3, 4 * MB, 0), idle(4, 8 * MB, 40000)};
-	struct mt_blocksfile blocks = {.head.decay_ms = 30000, .entries = entries, .count = 4};
-	struct mt_snapshot_sums sums;
+	struct mt_blocks_file blocks = {.head.decay_ms = 30000, .entries = entries, .count = 4};
+	struct mt_pool_snapshot_sums sums;
 
-	mt_snapshot_sum(&blocks, MT_SNAPSHOT_ALL, &sums);
+	mt_pool_snapshot_sum(&blocks, MT_POOL_SNAPSHOT_ALL, &sums);
 	cr_expect_eq(sums.decay[0].bytes, 9 * MB, "within 1 s");
 	cr_expect_eq(sums.decay[1].bytes, 11 * MB, "within 10 s");
 	cr_expect_eq(sums.decay[2].bytes, 15 * MB, "within 1 min");
 	cr_expect_eq(sums.idle_ages[0].bytes, 4 * MB);
 	cr_expect_eq(sums.idle_ages[2].bytes, 11 * MB);
 	blocks.head.decay_ms = 0;
-	mt_snapshot_sum(&blocks, MT_SNAPSHOT_ALL, &sums);
+	mt_pool_snapshot_sum(&blocks, MT_POOL_SNAPSHOT_ALL, &sums);
 	cr_expect_eq(sums.decay[5].count, 0);
 }
 
 Test(blocksfile, sums_are_of_the_device_that_is_asked_for)
 {
-	struct mt_snapshot_sums all, one;
+	struct mt_pool_snapshot_sums all, one;
 
 	cr_assert_eq(read_good(), MT_ERR_OK);
-	mt_snapshot_sum(&file, MT_SNAPSHOT_ALL, &all);
-	mt_snapshot_sum(&file, 1, &one);
+	mt_pool_snapshot_sum(&file, MT_POOL_SNAPSHOT_ALL, &all);
+	mt_pool_snapshot_sum(&file, 1, &one);
 	cr_expect_eq(all.count, COUNT);
 	cr_expect_eq(one.count, COUNT / 2);
 	cr_expect_eq(all.contexts_count, 3);
-	mt_snapshot_sum(&file, 2, &one);
+	mt_pool_snapshot_sum(&file, 2, &one);
 	cr_expect_eq(one.count, 0);
-	mt_blocksfile_free(&file);
+	mt_blocks_file_free(&file);
 }
 
 Test(blocksfile, the_largest_are_picked_and_stay_in_their_order)
 {
 	struct mt_blocks_entry entries[] = {idle(1, MB, 0), idle(2, 4 * MB, 0), idle(3, 2 * MB, 0),
 					    idle(4, 4 * MB, 0)};
-	struct mt_blocksfile blocks = {.entries = entries, .count = 4};
-	struct mt_snapshot_view view = {MT_SNAPSHOT_ALL, 3};
+	struct mt_blocks_file blocks = {.entries = entries, .count = 4};
+	struct mt_pool_snapshot_view view = {MT_POOL_SNAPSHOT_ALL, 3};
 	size_t count;
-	size_t *places = mt_snapshot_pick(&blocks, &view, false, &count);
+	size_t *places = mt_pool_snapshot_pick(&blocks, &view, false, &count);
 
 	cr_assert_eq(count, 3);
 	cr_expect(places[0] == 1 && places[1] == 2 && places[2] == 3);
 	free(places);
-	places = mt_snapshot_pick(&blocks, &view, true, &count);
+	places = mt_pool_snapshot_pick(&blocks, &view, true, &count);
 	cr_expect(places[0] == 1 && places[1] == 3 && places[2] == 2);
 	free(places);
 	view.top = 0;
-	free(mt_snapshot_pick(&blocks, &view, false, &count));
+	free(mt_pool_snapshot_pick(&blocks, &view, false, &count));
 	cr_expect_eq(count, 0);
 }

@@ -2,8 +2,8 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-#include "ctl/budget.h"
-#include "ctl/quantity.h"
+#include "ctl/cmd/budget.h"
+#include "ctl/output/units.h"
 
 #define GIB 1073741824.0
 
@@ -11,14 +11,14 @@ static double count_of(const char *text)
 {
 	double value = -1;
 
-	return mt_quantity_count(text, &value) ? value : -1;
+	return mt_units_count(text, &value) ? value : -1;
 }
 
 static double bytes_of(const char *text)
 {
 	double value = -1;
 
-	return mt_quantity_bytes(text, &value) ? value : -1;
+	return mt_units_bytes(text, &value) ? value : -1;
 }
 
 Test(quantity, reads_counts_by_thousands)

@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-#include "ctl/copies.h"
+#include "ctl/process/cow_sharing.h"
 
 #define WORDS 512
 
@@ -24,7 +24,7 @@ Test(copies, one_that_has_had_reference_counts_written_is_alike)
 	for (size_t i = 0; i < WORDS; i += 4)
 		other[i]++;
 
-	cr_expect(mt_copies_alike(one, other, WORDS, &tells));
+	cr_expect(mt_cow_sharing_alike(one, other, WORDS, &tells));
 	cr_expect(tells);
 }
 
@@ -35,7 +35,7 @@ Test(copies, pages_with_other_contents_are_not)
 	fill(one, 1000);
 	fill(other, 5000);
 
-	cr_expect_not(mt_copies_alike(one, other, WORDS, &tells));
+	cr_expect_not(mt_cow_sharing_alike(one, other, WORDS, &tells));
 	cr_expect(tells);
 }
 
@@ -48,7 +48,7 @@ Test(copies, zeroes_that_both_have_make_none_alike)
 		other[i] = 900 + i;
 	}
 
-	cr_expect_not(mt_copies_alike(one, other, WORDS, &tells));
+	cr_expect_not(mt_cow_sharing_alike(one, other, WORDS, &tells));
 	cr_expect(tells);
 }
 
@@ -57,7 +57,7 @@ Test(copies, empty_pages_tell_nothing)
 	bool tells;
 
 	one[3] = other[3] = 1;
-	(void)mt_copies_alike(one, other, WORDS, &tells);
+	(void)mt_cow_sharing_alike(one, other, WORDS, &tells);
 
 	cr_expect_not(tells);
 }

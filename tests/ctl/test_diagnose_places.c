@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/diagnose_role.h"
+#include "ctl/diagnose/role.h"
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
@@ -189,13 +189,13 @@ Test(places, a_heap_in_huge_pages_is_healthy)
 
 Test(places, copies_of_workers_are_named_and_their_own_memory_is_not)
 {
-	facts->family.known = true;
-	facts->family.count = 4;
-	facts->family.forks_count = 3;
-	facts->family.last = (struct mt_family_sums){
+	facts->tree.known = true;
+	facts->tree.count = 4;
+	facts->tree.forks_count = 3;
+	facts->tree.last = (struct mt_process_tree_sums){
 		.pss_bytes = 250 << 20, .private_bytes = 200 << 20, .copied_bytes = 180 << 20};
 	cr_expect_eq(judge(), MT_VERDICT_COPY_ON_WRITE);
-	facts->family.last.copied_bytes = 30 << 20;
+	facts->tree.last.copied_bytes = 30 << 20;
 	cr_expect_eq(judge(), MT_VERDICT_HEALTHY);
 }
 

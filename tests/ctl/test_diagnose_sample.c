@@ -2,7 +2,7 @@
  * knows of the time before. */
 #include <criterion/criterion.h>
 
-#include "ctl/diagnose.h"
+#include "ctl/diagnose/diagnose.h"
 
 #define SECOND 1000000000ull
 

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/heapfile.h"
+#include "ctl/profile/heap_profile.h"
 
 #define HEAD "heap_v2/524288\n  t*: 3: 1000 [0: 0]\n  t0: 3: 1000 [0: 0]\n"
 #define MAPS "\nMAPPED_LIBRARIES:\n55f0-55f1 r-xp 0 fe:00 1 /bin/x\n"
 
-static struct mt_heapfile file;
+static struct mt_heap_profile file;
 static struct mt_why why;
 
 static enum mt_err parse(const char *text)
 {
-	return mt_heapfile_parse(text, strlen(text), &file, &why);
+	return mt_heap_profile_parse(text, strlen(text), &file, &why);
 }
 
 Test(heapfile, reads_stacks_innermost_first_with_the_counts_of_all_threads)
@@ -34,7 +34,7 @@ Test(heapfile, reads_stacks_innermost_first_with_the_counts_of_all_threads)
 	cr_expect_eq(file.stacks[0].sampled_count, 2);
 	cr_expect_eq(file.stacks[0].sampled_bytes, 900);
 	cr_expect_eq(file.addresses[file.stacks[1].first], 0x7f02);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 }
 
 Test(heapfile, leaves_out_stacks_of_which_nothing_lives)
@@ -45,7 +45,7 @@ Test(heapfile, leaves_out_stacks_of_which_nothing_lives)
 	cr_assert_eq(file.stacks_count, 1);
 	cr_expect_eq(file.addresses_count, 1);
 	cr_expect_eq(file.addresses[0], 3);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 }
 
 Test(heapfile, a_stack_may_be_empty_and_a_profile_without_stacks)
@@ -53,10 +53,10 @@ Test(heapfile, a_stack_may_be_empty_and_a_profile_without_stacks)
 	cr_assert_eq(parse(HEAD "@\n  t*: 1: 64 [0: 0]\n" MAPS), MT_ERR_OK);
 	cr_expect_eq(file.stacks_count, 1);
 	cr_expect_eq(file.stacks[0].frames_count, 0);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 	cr_assert_eq(parse(HEAD MAPS), MT_ERR_OK);
 	cr_expect_eq(file.stacks_count, 0);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 }
 
 Test(heapfile, refuses_what_is_no_whole_profile)
@@ -91,7 +91,7 @@ Test(heapfile, refuses_a_stack_that_is_too_deep)
 	char *text = malloc(100000);
 	size_t used = (size_t)sprintf(text, HEAD "@");
 
-	for (int i = 0; i <= MT_HEAPFILE_FRAMES; i++)
+	for (int i = 0; i <= MT_HEAP_PROFILE_FRAMES; i++)
 		used += (size_t)sprintf(text + used, " 0x%x", i + 1);
 	strcpy(text + used, "\n  t*: 1: 64 [0: 0]\n" MAPS);
 
@@ -122,7 +122,7 @@ Test(heapfile, keeps_a_million_addresses_and_the_bytes_of_every_stack)
 	cr_expect_eq(bytes, STACKS * 64);
 	cr_expect_eq(file.stacks[9999].frames_count, FRAMES);
 	cr_expect_eq(file.stacks[STACKS - 1].frames_count, 0);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 }
 
 /* Any byte changed, any length: an answer, never a read beyond the end (the block is as long as the
@@ -143,8 +143,8 @@ Test(heapfile, whatever_the_text_says_the_reader_stays_within_it)
 		for (int changes = rand_r(&state) % 4; changes > 0 && length; changes--)
 			text[(size_t)rand_r(&state) % length] =
 				bytes[(size_t)rand_r(&state) % sizeof(bytes)];
-		if (mt_heapfile_parse(text, length, &file, &why) == MT_ERR_OK)
-			mt_heapfile_free(&file);
+		if (mt_heap_profile_parse(text, length, &file, &why) == MT_ERR_OK)
+			mt_heap_profile_free(&file);
 		free(text);
 	}
 }
@@ -154,13 +154,13 @@ Test(heapfile, a_sample_counts_as_often_as_it_was_unlikely)
 	uint64_t count, bytes;
 
 	/* of 64 bytes: one in 8192.5 is sampled */
-	mt_heapfile_scale(524288, 10, 640, &count, &bytes);
+	mt_heap_profile_scale(524288, 10, 640, &count, &bytes);
 	cr_expect_eq(count, 81925);
 	cr_expect_float_eq((double)bytes, 81925.0 * 64, 64);
-	mt_heapfile_scale(524288, 2, 2 * 524288, &count, &bytes); /* 1 - 1/e of them */
+	mt_heap_profile_scale(524288, 2, 2 * 524288, &count, &bytes); /* 1 - 1/e of them */
 	cr_expect_eq(count, 3);
 	cr_expect_float_eq((double)bytes, 2 * 524288 / (1 - exp(-1)), 1);
-	mt_heapfile_scale(524288, 3, 3ull << 30, &count, &bytes); /* always seen */
+	mt_heap_profile_scale(524288, 3, 3ull << 30, &count, &bytes); /* always seen */
 	cr_expect_eq(count, 3);
 	cr_expect_eq(bytes, 3ull << 30);
 }
@@ -169,11 +169,11 @@ Test(heapfile, scaling_never_divides_by_zero_nor_overflows)
 {
 	uint64_t count, bytes;
 
-	mt_heapfile_scale(524288, 0, 0, &count, &bytes);
+	mt_heap_profile_scale(524288, 0, 0, &count, &bytes);
 	cr_expect_eq(count, 0);
 	cr_expect_eq(bytes, 0);
-	mt_heapfile_scale(1, UINT64_MAX, UINT64_MAX, &count, &bytes);
+	mt_heap_profile_scale(1, UINT64_MAX, UINT64_MAX, &count, &bytes);
 	cr_expect_leq(count, (uint64_t)INT64_MAX);
-	mt_heapfile_scale(UINT64_MAX, UINT64_MAX, 1, &count, &bytes);
+	mt_heap_profile_scale(UINT64_MAX, UINT64_MAX, 1, &count, &bytes);
 	cr_expect_leq(bytes, (uint64_t)INT64_MAX);
 }

@@ -1,10 +1,10 @@
-/* test_known.c -- what was found out about a process holds while it runs the same program, and no
- * longer. */
+/* test_known.c -- what was found out about a process holds while it runs the same program,
+ * and no longer. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ctl/known.h"
+#include "ctl/process/process_cache.h"
 
 /* This very process, which does not carry the shim. A look leaves own_pid alone then: by it one can
  * tell what was recalled. */
@@ -25,7 +25,7 @@ static struct mt_process self(pid_t mark)
 
 static pid_t look(struct mt_process process)
 {
-	mt_known_look(&(struct mt_process_look){.process = &process, .maps = true}, 1);
+	mt_process_cache_probe(&(struct mt_process_probe){.process = &process, .maps = true}, 1);
 	cr_expect_not(process.shimmed);
 	return process.own_pid;
 }
@@ -55,7 +55,7 @@ Test(known, asks_anew_after_an_exec_and_of_another_process_under_the_pid)
 Test(known, forgets_whoever_was_not_there_the_last_time)
 {
 	cr_expect(look(self(111)) == 111);
-	mt_known_look(NULL, 0);
+	mt_process_cache_probe(NULL, 0);
 	cr_expect(look(self(222)) == 222);
 }
 
@@ -64,6 +64,6 @@ Test(known, a_command_line_is_read_though_only_the_maps_were)
 	struct mt_process process = self(111);
 
 	look(process);
-	mt_known_look(&(struct mt_process_look){.process = &process, .command = true}, 1);
+	mt_process_cache_probe(&(struct mt_process_probe){.process = &process, .command = true}, 1);
 	cr_expect_str_neq(process.command, process.comm);
 }

@@ -2,8 +2,8 @@
  * one. */
 #include "sense_files.h"
 
-#include "ctl/cgroup_file.h"
-#include "ctl/limit.h"
+#include "ctl/process/cgroup_file.h"
+#include "ctl/process/limit.h"
 
 TestSuite(limit, .init = begin, .fini = end);
 

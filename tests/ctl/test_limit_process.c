@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/limit_process.h"
+#include "ctl/process/process_limit.h"
 
 static struct mt_stats_file file;
 static struct mt_process process;
@@ -20,7 +20,7 @@ static struct mt_limit find(const char *source)
 	memcpy(file.head.limit_source, source,
 	       length < sizeof(file.head.limit_source) ? length
 						       : sizeof(file.head.limit_source) - 1);
-	cr_assert_eq(mt_limit_find_for(&process, &file, &limit), MT_ERR_OK);
+	cr_assert_eq(mt_process_limit_find(&process, &file, &limit), MT_ERR_OK);
 	return limit;
 }
 

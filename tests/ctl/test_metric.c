@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/exposition.h"
+#include "ctl/metrics/exposition.h"
 
 static struct mt_metric metric_of(const char *name, bool is_counter)
 {
-	const struct mt_statsfile_field field = {
+	const struct mt_stats_file_field field = {
 		.name = name, .help = "a figure", .is_counter = is_counter};
 	struct mt_metric metric = {0};
 

@@ -232,7 +232,7 @@ def test_check_compares_with_the_threshold(ctl):
 LIMITS_C = r"""
 #include <stdio.h>
 #include <stdlib.h>
-#include "ctl/limit.h"
+#include "ctl/process/limit.h"
 int main(int argc, char **argv)
 {
 	struct mt_limit limit;
@@ -253,7 +253,7 @@ def limits_program(tmp_path_factory):
 	source.write_text(LIMITS_C)
 	program = source.with_suffix("")
 	subprocess.run(["gcc", "-std=c11", "-D_GNU_SOURCE", f"-I{root}", f"-I{root / 'shim'}", "-o", program, source,
-	                root / "ctl" / "limit.c", root / "ctl" / "cgroup_file.c", root / "ctl" / "text.c", root / "ctl" / "error.c"], check=True)
+	                root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "cgroup_file.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c"], check=True)
 	return program
 
 

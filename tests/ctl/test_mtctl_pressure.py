@@ -200,7 +200,7 @@ def test_doctor_tells_of_stalls_and_swap(ctl):
 
 GIVEN_C = r"""
 #include <stdio.h>
-#include "ctl/limit.h"
+#include "ctl/process/limit.h"
 int main(int argc, char **argv)
 {
 	struct mt_limit limit;
@@ -220,7 +220,7 @@ def given_program(compile_c, tmp_path_factory):
 	root = pathlib.Path(__file__).resolve().parents[2]
 	source = tmp_path_factory.mktemp("given") / "given.c"
 	source.write_text(GIVEN_C)
-	return compile_c(source, f"-I{root}", root / "ctl" / "limit.c", root / "ctl" / "cgroup_file.c", root / "ctl" / "text.c", root / "ctl" / "error.c")
+	return compile_c(source, f"-I{root}", root / "ctl" / "process" / "limit.c", root / "ctl" / "process" / "cgroup_file.c", root / "ctl" / "process" / "read_file.c", root / "ctl" / "output" / "text.c", root / "ctl" / "output" / "error.c")
 
 
 @pytest.fixture

@@ -1,27 +1,28 @@
-/* test_openmetrics.c -- which processes and devices are told of, over rosters that no machine has.
- */
+/* test_openmetrics.c -- which processes and devices are told of, over process lists that no machine
+ * has. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/metric.h"
-#include "ctl/openmetrics.h"
-#include "ctl/roster.h"
+#include "ctl/metrics/metric.h"
+#include "ctl/metrics/openmetrics.h"
+#include "ctl/process/process_list.h"
 
-static struct mt_roster roster_of(size_t count)
+static struct mt_process_list process_list_of(size_t count)
 {
-	struct mt_roster roster = {.list = calloc(count, sizeof(*roster.list)), .count = count};
+	struct mt_process_list processes = {.list = calloc(count, sizeof(*processes.list)),
+					    .count = count};
 
 	for (size_t i = 0; i < count; i++) {
-		struct mt_roster_entry *entry = &roster.list[i];
+		struct mt_process_list_entry *entry = &processes.list[i];
 
 		entry->process.pid = (pid_t)(1000 + i);
-		entry->state = MT_ROSTER_AWAKE;
+		entry->state = MT_PROCESS_AWAKE;
 		entry->own.rss_bytes = 100 + (i * 7919) % count; /* each another one */
 		snprintf(entry->head.comm, sizeof(entry->head.comm), "comm");
 	}
-	return roster;
+	return processes;
 }
 
 static size_t count_of(const char *text, const char *words)
@@ -35,9 +36,9 @@ static size_t count_of(const char *text, const char *words)
 
 Test(openmetrics, nothing_shimmed_is_a_page_all_the_same)
 {
-	struct mt_roster roster = {0};
+	struct mt_process_list processes = {0};
 	size_t bytes;
-	char *text = mt_openmetrics_render(&roster, &bytes);
+	char *text = mt_openmetrics_render(&processes, &bytes);
 
 	cr_expect_eq(bytes, strlen(text));
 	cr_expect_not_null(strstr(text, "\nmtshim_build_info{version=\""));
@@ -49,58 +50,60 @@ Test(openmetrics, nothing_shimmed_is_a_page_all_the_same)
 
 Test(openmetrics, of_too_many_processes_the_largest_are_told_by_pid)
 {
-	struct mt_roster roster = roster_of(601); /* 601 is prime: every RSS is there once */
+	struct mt_process_list processes =
+		process_list_of(601); /* 601 is prime: every RSS is there once */
 	char line[96];
 	size_t bytes;
-	char *text = mt_openmetrics_render(&roster, &bytes), *last = NULL;
+	char *text = mt_openmetrics_render(&processes, &bytes), *last = NULL;
 
 	cr_expect_eq(count_of(text, "\nmtshim_up{"), 500);
 	cr_expect_not_null(strstr(text, "\nmtshim_processes_left_out 101\n"));
 	cr_expect_not_null(strstr(text, "\nmtshim_processes{state=\"awake\"} 601\n"));
-	for (size_t i = 0; i < roster.count; i++) {
+	for (size_t i = 0; i < processes.count; i++) {
 		char *place;
 
 		snprintf(line, sizeof(line), "\nmtshim_rss_bytes{pid=\"%zu\",comm=\"comm\"} ",
 			 1000 + i);
 		place = strstr(text, line);
-		cr_expect_eq(place != NULL, roster.list[i].own.rss_bytes >= 100 + 101, "%zu", i);
+		cr_expect_eq(place != NULL, processes.list[i].own.rss_bytes >= 100 + 101, "%zu", i);
 		cr_expect(!place || place > last);
 		last = place ? place : last;
 	}
 	free(text);
-	mt_roster_free(&roster);
+	mt_process_list_free(&processes);
 }
 
 /* Programs tell their progress by their name. */
 Test(openmetrics, a_process_that_renames_itself_stays_one_series)
 {
-	struct mt_roster roster = roster_of(1);
+	struct mt_process_list processes = process_list_of(1);
 	size_t bytes;
 	char *text;
 
-	snprintf(roster.list[0].process.comm, sizeof(roster.list[0].process.comm), "batch 17");
-	text = mt_openmetrics_render(&roster, &bytes);
+	snprintf(processes.list[0].process.comm, sizeof(processes.list[0].process.comm),
+		 "batch 17");
+	text = mt_openmetrics_render(&processes, &bytes);
 	cr_expect_not_null(strstr(text, "\nmtshim_up{pid=\"1000\",comm=\"comm\"} 1\n"));
 	cr_expect_eq(count_of(text, "batch"), 0);
 	free(text);
-	mt_roster_free(&roster);
+	mt_process_list_free(&processes);
 }
 
 Test(openmetrics, a_device_that_is_there_twice_is_told_once)
 {
-	struct mt_roster roster = roster_of(1);
+	struct mt_process_list processes = process_list_of(1);
 	size_t bytes;
 	char *text;
 
-	roster.list[0].uses_cuda = true;
-	roster.list[0].head.devices_count = 3;
-	roster.list[0].devices = calloc(3, sizeof(*roster.list[0].devices));
-	roster.list[0].devices[1].ordinal = 4;
-	text = mt_openmetrics_render(&roster, &bytes);
+	processes.list[0].uses_cuda = true;
+	processes.list[0].head.devices_count = 3;
+	processes.list[0].devices = calloc(3, sizeof(*processes.list[0].devices));
+	processes.list[0].devices[1].ordinal = 4;
+	text = mt_openmetrics_render(&processes, &bytes);
 	cr_expect_eq(count_of(text, "\nmtshim_device_info{"), 2);
 	cr_expect_eq(count_of(text, "\nmtshim_device_allocated_bytes{"), 2);
 	free(text);
-	mt_roster_free(&roster);
+	mt_process_list_free(&processes);
 }
 
 Test(openmetrics, no_two_families_have_one_name)

@@ -11,8 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ctl/outfile.h"
-#include "ctl/text.h"
+#include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 static char folder[64];
 
@@ -277,10 +278,10 @@ Test(text_file, is_a_regular_file_or_nothing)
 		     0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		errno = 0;
-		cr_expect_null(mt_text_read_file(path_of(names[i]), NULL), "%s", names[i]);
+		cr_expect_null(mt_read_file(path_of(names[i]), NULL), "%s", names[i]);
 		cr_expect_eq(errno, EINVAL);
 	}
-	cr_expect_null(mt_text_read_file(path_of("nothing"), NULL));
+	cr_expect_null(mt_read_file(path_of("nothing"), NULL));
 	cr_expect_eq(errno, ENOENT);
 }
 
@@ -291,12 +292,12 @@ Test(text_file, is_read_whole_by_its_own_name_or_a_link)
 
 	write_file("file", "one\ntwo\n");
 	cr_assert_eq(symlink("file", path_of("link")), 0);
-	text = mt_text_read_file(path_of("link"), &length);
+	text = mt_read_file(path_of("link"), &length);
 	cr_assert_not_null(text);
 	cr_expect_str_eq(text, "one\ntwo\n");
 	cr_expect_eq(length, 8);
 	free(text);
-	text = mt_text_read_file("/proc/self/status", &length);
+	text = mt_read_file("/proc/self/status", &length);
 	cr_expect(text && length > 100 && strstr(text, "Name:"));
 	free(text);
 }
@@ -310,7 +311,7 @@ Test(text_file, that_the_user_has_named_may_be_a_pipe)
 	cr_assert_eq(write(ends[1], "piped", 5), 5);
 	close(ends[1]);
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", ends[0]);
-	text = mt_text_read_stream(name, NULL);
+	text = mt_read_file_stream(name, NULL);
 	cr_assert_not_null(text);
 	cr_expect_str_eq(text, "piped");
 	free(text);
@@ -322,8 +323,8 @@ Test(text_file, leaves_no_descriptor_behind)
 	int before = open("/dev/null", O_RDONLY), after;
 
 	close(before);
-	free(mt_text_read_file("/proc/self/status", NULL));
-	(void)mt_text_read_file("/dev/zero", NULL);
+	free(mt_read_file("/proc/self/status", NULL));
+	(void)mt_read_file("/dev/zero", NULL);
 	after = open("/dev/null", O_RDONLY);
 	cr_expect_eq(before, after);
 	close(after);

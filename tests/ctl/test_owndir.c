@@ -1,12 +1,12 @@
-/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after an
- * exec. */
+/* test_owndir.c -- the MT_DIR of a process is read once, also where it has none, and again after
+ * an exec. */
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/owndir.h"
+#include "ctl/process/env_dir.h"
 
 static pid_t child;
 static int gate;
@@ -67,13 +67,13 @@ Test(owndir, that_there_is_none_is_remembered_until_an_exec)
 	unsetenv("MT_DIR");
 	start("read x; MT_DIR=/two exec sleep 60");
 	before = identity(own_stack());
-	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE);
+	cr_expect_eq(mt_env_dir_find(&before, path, sizeof(path)), MT_ENV_DIR_NONE);
 	cr_assert_eq(write(gate, "go\n", 3), 3);
 	after = identity(before.stack_start);
 
-	cr_expect_eq(mt_owndir_find(&before, path, sizeof(path)), MT_OWNDIR_NONE,
+	cr_expect_eq(mt_env_dir_find(&before, path, sizeof(path)), MT_ENV_DIR_NONE,
 		     "the same program is not asked again");
-	cr_expect_eq(mt_owndir_find(&after, path, sizeof(path)), MT_OWNDIR_NAMED);
+	cr_expect_eq(mt_env_dir_find(&after, path, sizeof(path)), MT_ENV_DIR_NAMED);
 	cr_expect_str_eq(path, "/two");
 	end();
 }
@@ -86,14 +86,14 @@ Test(owndir, what_was_found_is_remembered)
 	setenv("MT_DIR", "/one", 1);
 	start("read x");
 	one = other = identity(own_stack());
-	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED);
+	cr_expect_eq(mt_env_dir_find(&one, path, sizeof(path)), MT_ENV_DIR_NAMED);
 	end();
 	other.start_ticks++;
 
 	cr_expect_str_eq(path, "/one");
-	cr_expect_eq(mt_owndir_find(&one, path, sizeof(path)), MT_OWNDIR_NAMED,
+	cr_expect_eq(mt_env_dir_find(&one, path, sizeof(path)), MT_ENV_DIR_NAMED,
 		     "it is gone, and cannot be asked");
-	cr_expect_eq(mt_owndir_find(&one, small, sizeof(small)), MT_OWNDIR_NONE);
-	cr_expect_eq(mt_owndir_find(&other, path, sizeof(path)), MT_OWNDIR_NONE,
+	cr_expect_eq(mt_env_dir_find(&one, small, sizeof(small)), MT_ENV_DIR_NONE);
+	cr_expect_eq(mt_env_dir_find(&other, path, sizeof(path)), MT_ENV_DIR_NONE,
 		     "another process under its pid is not it");
 }

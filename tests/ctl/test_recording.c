@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/recording.h"
+#include "ctl/metrics/recording.h"
 
 #define HEADER                                                                                     \
 	"{\"kind\":\"header\",\"time_ns\":1000,\"pid\":7,\"format\":\"mtshim-recording\","         \

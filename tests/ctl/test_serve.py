@@ -36,7 +36,7 @@ def test_every_path_answers_with_its_type_and_the_headers_of_all(serve, fake):
 def test_every_file_of_the_page_is_there_and_is_what_was_written(serve):
 	server = serve()
 
-	for file in (ROOT / "ctl" / "serve" / "page").iterdir():
+	for file in (ROOT / "ctl" / "ui" / "serve" / "page").iterdir():
 		got = server.get("/" if file.name == "index.html" else "/" + file.name)
 		assert (file.name, got.status, got.body) == (file.name, 200, file.read_bytes())
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "ctl/serve/clients.c"
+#include "ctl/ui/serve/clients.c"
 
 static union MHD_ConnectionInfo info;
 

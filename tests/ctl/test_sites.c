@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/sites.h"
+#include "ctl/profile/sites.h"
 
 static const char *name_of(size_t count, const char *const *frames)
 {
@@ -99,21 +99,21 @@ Test(sites, addresses_of_nothing_stay_numbers)
 static struct mt_sites read_counts(const uint64_t *addresses, const uint64_t *counts, size_t count)
 {
 	uint64_t kept[16];
-	struct mt_heapfile_stack stacks[16];
-	struct mt_heapfile file = {.rate_bytes = 1,
-				   .addresses = kept,
-				   .addresses_count = count,
-				   .stacks = stacks,
-				   .stacks_count = count};
+	struct mt_heap_profile_stack stacks[16];
+	struct mt_heap_profile file = {.rate_bytes = 1,
+				       .addresses = kept,
+				       .addresses_count = count,
+				       .stacks = stacks,
+				       .stacks_count = count};
 	struct mt_symbols *symbols = symbols_of_self();
 	struct mt_sites sites;
 
 	for (size_t i = 0; i < count; i++) {
 		kept[i] = addresses[i];
-		stacks[i] = (struct mt_heapfile_stack){.first = i,
-						       .frames_count = addresses[i] != 0,
-						       .sampled_count = counts[i],
-						       .sampled_bytes = counts[i] * 100};
+		stacks[i] = (struct mt_heap_profile_stack){.first = i,
+							   .frames_count = addresses[i] != 0,
+							   .sampled_count = counts[i],
+							   .sampled_bytes = counts[i] * 100};
 	}
 	mt_sites_read(&file, symbols, &sites);
 	mt_symbols_free(symbols);

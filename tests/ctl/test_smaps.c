@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ctl/smaps.h"
+#include "ctl/process/smaps.h"
 
 #define KB 1024u
 

@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/text.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 static char folder[64];
 
@@ -55,12 +56,12 @@ Test(text, a_regular_file_is_read_also_behind_a_link)
 	put("file", "12 MB\n");
 	strcpy(target, in_folder("file"));
 	cr_assert_eq(symlink(target, in_folder("link")), 0);
-	text = mt_text_read_file(in_folder("link"), &length);
+	text = mt_read_file(in_folder("link"), &length);
 	cr_assert_not_null(text);
 	cr_expect_str_eq(text, "12 MB\n");
 	cr_expect_eq(length, 6);
 	free(text);
-	text = mt_text_read_file("/proc/self/status", &length);
+	text = mt_read_file("/proc/self/status", &length);
 	cr_assert_not_null(text);
 	cr_expect_eq(strlen(text), length);
 	free(text);
@@ -72,7 +73,7 @@ Test(text, a_pipe_in_the_place_of_a_file_is_not_waited_for)
 {
 	cr_assert_eq(mkfifo(in_folder("memory.current"), 0600), 0);
 	errno = 0;
-	cr_expect_null(mt_text_read_file(in_folder("memory.current"), NULL));
+	cr_expect_null(mt_read_file(in_folder("memory.current"), NULL));
 	cr_expect_eq(errno, EINVAL);
 }
 
@@ -81,17 +82,17 @@ Test(text, a_device_in_the_place_of_a_file_is_not_opened)
 {
 	cr_assert_eq(symlink("/dev/zero", in_folder("memory.current")), 0);
 	errno = 0;
-	cr_expect_null(mt_text_read_file(in_folder("memory.current"), NULL));
+	cr_expect_null(mt_read_file(in_folder("memory.current"), NULL));
 	cr_expect_eq(errno, EINVAL);
 }
 
 Test(text, what_is_not_there_is_told_by_its_errno)
 {
 	errno = 0;
-	cr_expect_null(mt_text_read_file(in_folder("nothing"), NULL));
+	cr_expect_null(mt_read_file(in_folder("nothing"), NULL));
 	cr_expect_eq(errno, ENOENT);
 	errno = 0;
-	cr_expect_null(mt_text_read_file(folder, NULL));
+	cr_expect_null(mt_read_file(folder, NULL));
 	cr_expect_eq(errno, EINVAL, "a directory");
 }
 
@@ -102,8 +103,8 @@ Test(text, no_descriptor_is_kept)
 	close(before);
 	put("file", "1\n");
 	for (int i = 0; i < 3; i++) {
-		free(mt_text_read_file(in_folder("file"), NULL));
-		free(mt_text_read_file("/dev/null", NULL));
+		free(mt_read_file(in_folder("file"), NULL));
+		free(mt_read_file("/dev/null", NULL));
 	}
 	after = dup(0);
 	close(after);
@@ -118,14 +119,14 @@ Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
 	char *text;
 
 	put("long", "0123456789");
-	cr_expect_null(mt_text_read_most(in_folder("long"), 4, &length));
+	cr_expect_null(mt_read_file_most(in_folder("long"), 4, &length));
 	cr_expect_eq(errno, EFBIG);
-	text = mt_text_read_most(in_folder("long"), 11, &length);
+	text = mt_read_file_most(in_folder("long"), 11, &length);
 	cr_assert_not_null(text);
 	cr_expect_str_eq(text, "0123456789");
 	free(text);
 	cr_assert_eq(truncate(in_folder("long"), (off_t)65 << 20), 0);
-	cr_expect_null(mt_text_read_file(in_folder("long"), &length));
+	cr_expect_null(mt_read_file(in_folder("long"), &length));
 	cr_expect_eq(errno, EFBIG);
 }
 
@@ -133,15 +134,15 @@ Test(text, a_file_that_is_too_long_is_an_error_and_not_the_half_of_it)
  * undefined. */
 Test(text, a_figure_that_was_computed_is_whole_again_whatever_it_is)
 {
-	cr_expect_eq(mt_text_whole(0), 0);
-	cr_expect_eq(mt_text_whole(12.9), 12);
-	cr_expect_eq(mt_text_whole(-5), 0);
-	cr_expect_eq(mt_text_whole(18446744073709549568.0), 18446744073709549568u,
+	cr_expect_eq(mt_text_round_u64(0), 0);
+	cr_expect_eq(mt_text_round_u64(12.9), 12);
+	cr_expect_eq(mt_text_round_u64(-5), 0);
+	cr_expect_eq(mt_text_round_u64(18446744073709549568.0), 18446744073709549568u,
 		     "the last that has room");
-	cr_expect_eq(mt_text_whole(18446744073709551616.0), UINT64_MAX);
-	cr_expect_eq(mt_text_whole(1e300), UINT64_MAX);
-	cr_expect_eq(mt_text_whole((double)INFINITY), UINT64_MAX);
-	cr_expect_eq(mt_text_whole((double)NAN), 0);
+	cr_expect_eq(mt_text_round_u64(18446744073709551616.0), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64(1e300), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64((double)INFINITY), UINT64_MAX);
+	cr_expect_eq(mt_text_round_u64((double)NAN), 0);
 }
 
 Test(text, what_was_not_typed_to_its_end_is_meant_before_what_looks_alike)

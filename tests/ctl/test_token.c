@@ -1,4 +1,4 @@
-/* test_token.c -- ctl/serve/token: what is the token and what is not. */
+/* test_token.c -- ctl/ui/serve/token: what is the token and what is not. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "ctl/serve/token.h"
+#include "ctl/ui/serve/token.h"
 
 static struct mt_token token_of(const char *text)
 {

@@ -2,10 +2,10 @@
  * history behind them. */
 #include <criterion/criterion.h>
 
-#include "ctl/top/list.h"
-#include "ctl/top/prompt.h"
-#include "ctl/top/keys.h"
-#include "ctl/top/spark.h"
+#include "ctl/ui/top/list.h"
+#include "ctl/ui/top/prompt.h"
+#include "ctl/ui/top/keys.h"
+#include "ctl/ui/top/sparkline.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)

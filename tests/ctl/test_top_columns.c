@@ -2,7 +2,7 @@
  * room for. */
 #include <criterion/criterion.h>
 
-#include "ctl/top/figure.h"
+#include "ctl/ui/top/compact_number.h"
 #include "top_rows.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -33,7 +33,7 @@ Test(top_columns, bytes_take_five_characters)
 
 Test(top_columns, fragmentation_is_what_no_cleanup_returns_of_the_resident_heap)
 {
-	struct mt_roster_entry entry = {.state = MT_ROSTER_AWAKE};
+	struct mt_process_list_entry entry = {.state = MT_PROCESS_AWAKE};
 
 	entry.head.snapshot.heap_live_bytes = 60 * MB;
 	entry.head.snapshot.heap_dirty_bytes = 70 * MB;
@@ -52,7 +52,7 @@ Test(top_columns, fragmentation_is_what_no_cleanup_returns_of_the_resident_heap)
 
 Test(top_columns, budget_is_what_cleaning_has_cost_of_wall_time)
 {
-	struct mt_roster_entry entry = {.state = MT_ROSTER_AWAKE};
+	struct mt_process_list_entry entry = {.state = MT_PROCESS_AWAKE};
 
 	entry.head.snapshot.uptime_ms = 10000;
 	entry.head.snapshot.purge_cost_ns = 150000000;
@@ -67,7 +67,7 @@ Test(top_columns, budget_is_what_cleaning_has_cost_of_wall_time)
 
 Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)
 {
-	make_row(&row, 10, MT_TREE_NONE, 100);
+	make_row(&row, 10, MT_ANCESTRY_NONE, 100);
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-");
 	row.last = (struct mt_top_cleanup){.time_ns = 40 * SECOND,
 					   .before_bytes = 500 * MB,
@@ -93,8 +93,8 @@ Test(top_columns, a_merged_record_is_no_cleanup_of_its_own)
 
 Test(top_columns, a_process_asleep_says_so_and_has_no_heap)
 {
-	make_row(&row, 10, MT_TREE_NONE, 3);
-	row.state = MT_ROSTER_ASLEEP;
+	make_row(&row, 10, MT_ANCESTRY_NONE, 3);
+	row.state = MT_PROCESS_ASLEEP;
 
 	cr_expect_str_eq(cell(MT_COLUMN_RSS).text.text, "3.0M");
 	cr_expect_str_eq(cell(MT_COLUMN_LIVE).text.text, "-");

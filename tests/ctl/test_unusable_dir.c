@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/unusable_dir.h"
+#include "ctl/process/stats_dir_check.h"
 
 #define NOT_IN_MEMORY "is not on a file system in memory (tmpfs)"
 #define OPEN_TO_ALL   "is open to others (mode 700 is wanted)"
@@ -46,8 +46,8 @@ static const char *reason_of(const struct row *row, uid_t owner)
 		cr_assert(geteuid() != 0 || fchown(fd, owner, (gid_t)-1) == 0);
 		cr_assert_eq(fchmod(fd, row->mode), 0);
 	}
-	reason = mt_unusable_dir_reason(row->is_parent ? -1 : fd, row->is_parent ? fd : -1,
-					row->is_anothers ? owner + 1 : owner);
+	reason = mt_stats_dir_check(row->is_parent ? -1 : fd, row->is_parent ? fd : -1,
+				    row->is_anothers ? owner + 1 : owner);
 	close(fd);
 	rmdir(path);
 	return reason;
@@ -67,13 +67,13 @@ Test(unusable_dir, is_told_by_the_rules_of_the_library)
 
 Test(unusable_dir, is_one_below_nothing)
 {
-	cr_expect_str_eq(mt_unusable_dir_reason(-1, -1, 0), NOWHERE);
+	cr_expect_str_eq(mt_stats_dir_check(-1, -1, 0), NOWHERE);
 }
 
 Test(unusable_dir, root_makes_one_anywhere_in_memory)
 {
 	int fd = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	cr_expect_null(mt_unusable_dir_reason(-1, fd, 0));
+	cr_expect_null(mt_stats_dir_check(-1, fd, 0));
 	close(fd);
 }

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ctl/watchdog.h"
+#include "ctl/process/clock.h"
+#include "ctl/process/watchdog.h"
 
 static void say(const void *argument, int to)
 {
@@ -66,11 +67,11 @@ Test(watchdog, what_was_written_comes_and_no_more_than_is_wanted)
 
 Test(watchdog, who_waits_or_computes_for_too_long_is_ended)
 {
-	uint64_t from_ns = mt_watchdog_now_ns();
+	uint64_t from_ns = mt_clock_now_ns();
 
 	check(wait_for_ever, 100, "some", true);
 	check(compute_for_ever, 100, "some", true);
-	cr_expect_lt(mt_watchdog_now_ns() - from_ns, UINT64_C(5000000000));
+	cr_expect_lt(mt_clock_now_ns() - from_ns, UINT64_C(5000000000));
 }
 
 Test(watchdog, who_goes_on_writing_has_time)

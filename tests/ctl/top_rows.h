@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/top/model.h"
+#include "ctl/ui/top/model.h"
 
 #define MB ((uint64_t)1 << 20)
 
@@ -17,7 +17,7 @@ static struct mt_top_history no_history;
 static void make_row(struct mt_top_row *row, pid_t pid, size_t parent, uint64_t rss_mb)
 {
 	*row = (struct mt_top_row){
-		.parent = parent, .state = MT_ROSTER_AWAKE, .history = &no_history};
+		.parent = parent, .state = MT_PROCESS_AWAKE, .history = &no_history};
 	row->process.pid = pid;
 	row->process.start_ticks = 1000 + (uint64_t)pid;
 	row->own.rss_bytes = rss_mb * MB;
@@ -31,11 +31,11 @@ static inline struct mt_top_row *family_rows(size_t *count)
 {
 	struct mt_top_row *rows = calloc(5, sizeof(*rows));
 
-	make_row(&rows[0], 10, MT_TREE_NONE, 100);
+	make_row(&rows[0], 10, MT_ANCESTRY_NONE, 100);
 	make_row(&rows[1], 20, 0, 300);
 	make_row(&rows[2], 30, 0, 50);
 	make_row(&rows[3], 40, 2, 400);
-	make_row(&rows[4], 50, MT_TREE_NONE, 200);
+	make_row(&rows[4], 50, MT_ANCESTRY_NONE, 200);
 	*count = 5;
 	return rows;
 }

@@ -28,7 +28,7 @@ READY_LIMIT_S = 60
 @dataclasses.dataclass(frozen=True)
 class Patient:
 	program: str                  # file in tests/patients
-	verdict: str                  # the word of ctl/verdicts.def
+	verdict: str                  # the word of ctl/diagnose/verdicts.def
 	settings: dict = dataclasses.field(default_factory=dict)
 	words: tuple = ()             # further words for mtctl diagnose
 	seconds: int = 8              # it is watched for so long

@@ -5,15 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/plot/comparison.h"
-#include "ctl/plot/picture.h"
-#include "ctl/text.h"
+#include "ctl/ui/plot/comparison.h"
+#include "ctl/ui/plot/picture.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
 
 /* Pictures are XML: nothing that was read becomes an element of it. */
 static void expect_picture(const char *path)
 {
 	size_t length = 0;
-	char *text = mt_text_read_file(path, &length);
+	char *text = mt_read_file(path, &length);
 
 	fuzz_expect(text && strncmp(text, "<?xml", 5) == 0, "a picture of %zu bytes", length);
 	for (const char *at = text; (at = strchr(at, '<')); at++)

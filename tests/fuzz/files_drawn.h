@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "ctl/recording.h"
+#include "ctl/metrics/recording.h"
 #include "fuzz.h"
 
 /* false: it is refused, with a reason. Else *out is the caller's to free. */

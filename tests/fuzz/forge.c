@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/statsfile.h"
+#include "ctl/process/stats_file.h"
 #include "fuzz.h"
 #include "core/checksum.h"
 
@@ -339,7 +339,7 @@ void fuzz_forge_read(char *text, struct mt_stats_file *out)
 	struct mt_why why;
 	int fd = fuzz_file(bytes, count);
 
-	if (mt_statsfile_read(fd, out, &why) != MT_ERR_OK)
+	if (mt_stats_file_read(fd, out, &why) != MT_ERR_OK)
 		memset(out, 0, sizeof(*out));
 	close(fd);
 	free(bytes);

@@ -19,8 +19,8 @@ fuzz_parts_files    := files_drawn forge
 fuzz_parts_heap     := heap_boot heap_composed
 fuzz_wrap_settings  := mt_error_say
 fuzz_wrap_kernel    := open access opendir
-fuzz_wrap_files     := nanosleep mt_naming_fill mt_canvas_width_of mt_limit_find mt_process_maps
-fuzz_wrap_http      := mt_figures_get mt_jobs_start
+fuzz_wrap_files     := nanosleep mt_symbolizer_fill mt_canvas_width_of mt_limit_find mt_process_maps
+fuzz_wrap_http      := mt_response_cache_get mt_jobs_start
 fuzz_packages_files := cairo
 fuzz_packages_http  := libmicrohttpd
 
@@ -31,7 +31,7 @@ fuzz_base   := $(filter-out $(warnings) -g,$(common)) -gline-tables-only -O1 -DM
 fuzz_strict := $(filter-out -Wmissing-prototypes,$(warnings)) -Wno-unused-function
 
 # Of the archive of the unit tests what may be asked for here.
-fuzz_lib_src := $(filter-out ctl/top/% shim/gpu/entries%,$(unit_lib_src)) ctl/top/machine.c
+fuzz_lib_src := $(filter-out ctl/ui/top/% shim/gpu/entries%,$(unit_lib_src)) ctl/ui/top/machine.c
 fuzz_lib_obj := $(fuzz_lib_src:%.c=$(fuzz_at)/obj/%.o)
 fuzz_own_obj := $(patsubst tests/fuzz/%.c,$(fuzz_at)/obj/tests/fuzz/%.o,$(wildcard tests/fuzz/*.c))
 fuzz_bin     := $(fuzz_names:%=$(fuzz_at)/%)
@@ -45,7 +45,7 @@ $(fuzz_at)/libfuzzed.a: $(fuzz_lib_obj)
 	rm -f $@
 	ar qcs $@ $^
 
-$(fuzz_at)/obj/ctl/serve/page.o: $(wildcard ctl/serve/page/*)
+$(fuzz_at)/obj/ctl/ui/serve/page.o: $(wildcard ctl/ui/serve/page/*)
 
 define fuzz_rule
 $(fuzz_at)/$(1): $(addprefix $(fuzz_at)/obj/tests/fuzz/,fuzz_$(1).o fuzz.o root.o $(fuzz_parts_$(1):%=%.o)) $(fuzz_at)/libfuzzed.a $(jemalloc_lib)

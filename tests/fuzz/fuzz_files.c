@@ -11,21 +11,24 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/advise.h"
-#include "ctl/blocksfile.h"
-#include "ctl/diagnose_role.h"
-#include "ctl/json.h"
-#include "ctl/naming.h"
-#include "ctl/openmetrics.h"
-#include "ctl/plot/canvas.h"
-#include "ctl/plot/pool.h"
-#include "ctl/ps.h"
-#include "ctl/recording.h"
-#include "ctl/roster.h"
-#include "ctl/sites.h"
-#include "ctl/snapshot.h"
-#include "ctl/stat.h"
-#include "ctl/statsdir.h"
+#include "ctl/diagnose/advise.h"
+#include "ctl/process/blocks_file.h"
+#include "ctl/diagnose/role.h"
+#include "ctl/output/json.h"
+#include "ctl/profile/symbolizer.h"
+#include "ctl/metrics/openmetrics.h"
+#include "ctl/ui/plot/canvas.h"
+#include "ctl/ui/plot/pool.h"
+#include "ctl/cmd/ps.h"
+#include "ctl/metrics/recording.h"
+#include "ctl/process/process_list.h"
+#include "ctl/profile/sites.h"
+#include "ctl/process/pool_snapshot.h"
+#include "ctl/cmd/snapshot.h"
+#include "ctl/cmd/stat.h"
+#include "ctl/process/process_list_json.h"
+#include "ctl/process/stats_json.h"
+#include "ctl/process/stats_dir.h"
 #include "files_drawn.h"
 #include "forge.h"
 #include "fuzz.h"
@@ -42,10 +45,10 @@ int __wrap_nanosleep(const struct timespec *span, struct timespec *rest)
 }
 
 /* libdw in a child of its own names addresses; here they keep their offsets. */
-void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
-			   char **texts);
-void __wrap_mt_naming_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
-			   char **texts)
+void __wrap_mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			       char **texts);
+void __wrap_mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
+			       char **texts)
 {
 	for (size_t i = 0; i < count; i++)
 		texts[i] = mt_symbols_offset(symbols, addresses[i]);
@@ -114,47 +117,48 @@ static void print_stat(const struct mt_target *target, bool all)
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_clean("stat", text, bytes);
 	fuzz_output_begin();
-	mt_json_print(mt_stat_json(target), all);
+	mt_json_print(mt_stats_json(target), all);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("stat --json", text, bytes);
 	fuzz_output_begin();
-	mt_stat_print_oom_json(target, !all);
+	mt_stats_json_print_oom(target, !all);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("stat --oom --json", text, bytes);
 }
 
-/* As mt_roster_read has it of two processes, of which the second is the first one's child and has
- * no figures. */
-static void tell_roster(const struct mt_target *target)
+/* As mt_process_list_read has it of two processes, of which the second is the first one's child and
+ * has no figures. */
+static void tell_process_list(const struct mt_target *target)
 {
-	struct mt_roster_entry list[2] = {
+	struct mt_process_list_entry list[2] = {
 		{.process = self,
-		 .parent = MT_TREE_NONE,
-		 .state = MT_ROSTER_AWAKE,
+		 .parent = MT_ANCESTRY_NONE,
+		 .state = MT_PROCESS_AWAKE,
 		 .head = target->file.head},
-		{.process = self, .parent = 0, .depth = 1, .state = MT_ROSTER_ASLEEP}};
+		{.process = self, .parent = 0, .depth = 1, .state = MT_PROCESS_ASLEEP}};
 	size_t order[2] = {0, 1}, bytes;
-	struct mt_roster roster = {.list = list, .count = 2, .order = order, .order_count = 2};
+	struct mt_process_list processes = {
+		.list = list, .count = 2, .order = order, .order_count = 2};
 	struct mt_stats_device devices[MT_DEVICES_COUNT];
 	const char *text;
 	char *page;
 
 	memcpy(devices, target->file.devices, sizeof(devices));
 	list[0].devices = list[0].head.devices_count ? devices : NULL;
-	list[0].uses_cuda = roster.uses_cuda = mt_statsfile_uses_cuda(&list[0].head);
+	list[0].uses_cuda = processes.uses_cuda = mt_stats_file_uses_cuda(&list[0].head);
 	list[0].own.live_bytes = list[0].head.snapshot.heap_live_bytes;
 	list[0].own.rss_bytes = self.rss_bytes;
-	list[0].tree = roster.total = list[0].own;
+	list[0].tree = processes.total = list[0].own;
 	list[1].process.pid = 43;
-	page = mt_openmetrics_render(&roster, &bytes);
+	page = mt_openmetrics_render(&processes, &bytes);
 	fuzz_expect_clean("metrics", page, bytes);
 	fuzz_expect(bytes >= 6 && strcmp(page + bytes - 6, "# EOF\n") == 0, "of %zu bytes", bytes);
 	free(page);
-	page = mt_openmetrics_render_old(&roster, &bytes);
+	page = mt_openmetrics_render_old(&processes, &bytes);
 	fuzz_expect_clean("metrics in the old format", page, bytes);
 	free(page);
 	fuzz_output_begin();
-	mt_json_print(mt_ps_json(&roster), false);
+	mt_json_print(mt_process_list_json(&processes), false);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_json("ps --json", text, bytes);
 }
@@ -193,7 +197,7 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	static struct mt_diagnosis diagnosis;
 	struct mt_diagnose_facts *list[1] = {&facts};
 	struct mt_diagnosis *diagnoses[1] = {&diagnosis};
-	struct mt_diagnose_told told = {.facts = list, .diagnoses = diagnoses, .count = 1};
+	struct mt_diagnose_report told = {.facts = list, .diagnoses = diagnoses, .count = 1};
 	const struct mt_stats_snapshot *from = &first->head.snapshot, *to = &last->head.snapshot;
 	const char *text;
 	size_t bytes;
@@ -256,12 +260,12 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 	struct mt_stats_head head;
 	struct mt_why why = {""};
 	int fd = fuzz_file(bytes, count);
-	enum mt_err error = mt_statsfile_read(fd, &now.file, &why);
+	enum mt_err error = mt_stats_file_read(fd, &now.file, &why);
 
 	fuzz_expect_text("why a stats file is refused", why.text, sizeof(why.text));
-	fuzz_expect(error || mt_statsfile_read_head(fd, &head, &why) == MT_ERR_OK, "%s", why.text);
+	fuzz_expect(error || mt_stats_file_read_head(fd, &head, &why) == MT_ERR_OK, "%s", why.text);
 	if (!error && memcmp(&head, &now.file.head, sizeof(head)) == 0)
-		(void)mt_statsfile_read_devices(fd, &head, devices, &why);
+		(void)mt_stats_file_read_devices(fd, &head, devices, &why);
 	close(fd);
 	if (error)
 		return;
@@ -269,10 +273,10 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 	if (wants(what, 's'))
 		print_stat(&now, count % 2);
 	if (wants(what, 'm'))
-		tell_roster(&now);
+		tell_process_list(&now);
 	if (wants(what, 'r'))
 		tell_recording_of(&now);
-	(void)mt_statsfile_record_of_request(&now.file, now.file.records[1].request_seq);
+	(void)mt_stats_file_record_of_request(&now.file, now.file.records[1].request_seq);
 	if (wants(what, 'd'))
 		diagnose(*has_before ? &before.file : &now.file, &now.file);
 	before = now;
@@ -283,14 +287,15 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 
 static void read_blocks(const void *bytes, size_t count)
 {
-	static struct mt_snapshot snapshot;
-	struct mt_snapshot_view view = {MT_SNAPSHOT_ALL, count % 3 ? MT_SNAPSHOT_ALL : 2};
+	static struct mt_pool_snapshot snapshot;
+	struct mt_pool_snapshot_view view = {MT_POOL_SNAPSHOT_ALL,
+					     count % 3 ? MT_POOL_SNAPSHOT_ALL : 2};
 	struct mt_why why = {""};
 	const char *text;
 	struct mt_pool pool;
 	size_t printed;
 	int fd = fuzz_file(bytes, count);
-	enum mt_err error = mt_blocksfile_read(fd, &snapshot.blocks, &why);
+	enum mt_err error = mt_blocks_file_read(fd, &snapshot.blocks, &why);
 
 	close(fd);
 	fuzz_expect_text("why a file of blocks is refused", why.text, sizeof(why.text));
@@ -304,13 +309,13 @@ static void read_blocks(const void *bytes, size_t count)
 		text = fuzz_output_end(&printed);
 		fuzz_expect_clean("snapshot", text, printed);
 		fuzz_output_begin();
-		mt_snapshot_write_json(&snapshot, &view, stdout);
+		mt_pool_snapshot_write_json(&snapshot, &view, stdout);
 		text = fuzz_output_end(&printed);
 		fuzz_expect_json("snapshot --json", text, printed);
 	}
 	mt_pool_of(&snapshot, &pool);
 	mt_pool_free(&pool);
-	mt_snapshot_free(&snapshot);
+	mt_pool_snapshot_free(&snapshot);
 }
 
 /* ---- heap profiles ---- */
@@ -347,16 +352,16 @@ static void print_sites(const struct mt_sites *sites, uint64_t over_ms)
 
 static void read_heap(const struct fuzz_part *part, struct mt_sites *before, bool *has_before)
 {
-	struct mt_heapfile file;
+	struct mt_heap_profile file;
 	struct mt_sites sites, growth;
 	struct mt_why why;
 
-	if (mt_heapfile_parse(part->text, part->bytes, &file, &why) != MT_ERR_OK) {
+	if (mt_heap_profile_parse(part->text, part->bytes, &file, &why) != MT_ERR_OK) {
 		fuzz_expect_text("why a profile is refused", why.text, sizeof(why.text));
 		return;
 	}
 	mt_sites_read(&file, program(), &sites);
-	mt_heapfile_free(&file);
+	mt_heap_profile_free(&file);
 	print_sites(&sites, 0);
 	if (*has_before) {
 		mt_sites_growth(before, &sites, &growth);
@@ -406,7 +411,7 @@ static void sweep(char *text)
 		snprintf(names[count], sizeof(names[0]), "/%s", line);
 		count += fuzz_root_put(names[count], "x", 1);
 	}
-	mt_statsdir_sweep(NULL, 0);
+	mt_stats_dir_sweep(NULL, 0);
 	for (size_t i = 0; i < count; i++) {
 		char path[160];
 

@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "ctl/serve/daemon.h"
-#include "ctl/serve/routes.h"
-#include "ctl/serve/token.h"
+#include "ctl/ui/serve/daemon.h"
+#include "ctl/ui/serve/routes.h"
+#include "ctl/ui/serve/token.h"
 #include "fuzz.h"
 
 #define TOKEN       "0123456789abcdef-token"
@@ -30,32 +30,34 @@ static char answer[ANSWER_MOST + 1];
 
 /* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's
  * own are not what is tried, and must not be trimmed. */
-struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
-				       struct MHD_Connection *connection,
-				       struct mt_figures_waiter **out_waiter);
-struct mt_answer __wrap_mt_figures_get(struct mt_figures *figures, struct mt_reader_ask ask,
-				       struct MHD_Connection *connection,
-				       struct mt_figures_waiter **out_waiter)
+struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
+						struct mt_reader_ask ask,
+						struct MHD_Connection *connection,
+						struct mt_response_cache_waiter **out_waiter);
+struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
+						struct mt_reader_ask ask,
+						struct MHD_Connection *connection,
+						struct mt_response_cache_waiter **out_waiter)
 {
-	(void)figures;
+	(void)cache;
 	(void)connection;
 	(void)out_waiter;
 	if (ask.form == MT_READER_PROCESS)
-		return mt_answer_error(MHD_HTTP_NOT_FOUND, "no such process");
-	return mt_answer_bytes("text/plain", "# EOF\n", 6, MT_ANSWER_STATIC);
+		return mt_response_error(MHD_HTTP_NOT_FOUND, "no such process");
+	return mt_response_bytes("text/plain", "# EOF\n", 6, MT_RESPONSE_STATIC);
 }
 
-struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
 				    struct MHD_Connection *connection,
-				    struct mt_answer *out_refusal);
-struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_order *order,
+				    struct mt_response *out_refusal);
+struct mt_job *__wrap_mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
 				    struct MHD_Connection *connection,
-				    struct mt_answer *out_refusal)
+				    struct mt_response *out_refusal)
 {
 	(void)jobs;
 	(void)order;
 	(void)connection;
-	*out_refusal = mt_answer_error(MHD_HTTP_NOT_FOUND, "no such process");
+	*out_refusal = mt_response_error(MHD_HTTP_NOT_FOUND, "no such process");
 	return NULL;
 }
 
@@ -76,9 +78,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	server.figures.interval_ms = 3600000;
-	server.guard.names[server.guard.names_count++] = "gpu-box.example";
-	strcpy(server.guard.token.text, TOKEN);
+	server.cache.interval_ms = 3600000;
+	server.access_rules.names[server.access_rules.names_count++] = "gpu-box.example";
+	strcpy(server.access_rules.token.text, TOKEN);
 	daemon_of_ours = mt_serve_start(&server, listener());
 	if (!daemon_of_ours)
 		abort();

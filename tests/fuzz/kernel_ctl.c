@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/diagnose.h"
-#include "ctl/limit_process.h"
-#include "ctl/pymalloc.h"
-#include "ctl/smaps.h"
-#include "ctl/symbols.h"
-#include "ctl/top/machine.h"
-#include "ctl/tree.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/process_limit.h"
+#include "ctl/process/pymalloc.h"
+#include "ctl/process/smaps.h"
+#include "ctl/profile/symbols.h"
+#include "ctl/ui/top/machine.h"
+#include "ctl/process/ancestry.h"
 #include "kernel.h"
 
 #define PID 42
@@ -79,7 +79,7 @@ static void diagnose(const struct mt_process *process)
 	for (size_t i = 0; i < facts->foreign_count; i++)
 		fuzz_expect_text("another allocator's file", facts->foreign[i].file,
 				 sizeof(facts->foreign[i].file));
-	facts->limit_known = mt_limit_find_for(process, NULL, &facts->limit) == MT_ERR_OK;
+	facts->limit_known = mt_process_limit_find(process, NULL, &facts->limit) == MT_ERR_OK;
 	mt_diagnose_read_group(facts, &facts->group);
 	if (facts->group.known)
 		fuzz_expect_text("a group", facts->group.directory, sizeof(facts->group.directory));
@@ -129,13 +129,13 @@ static void look_at_process(void)
 static void look_at_all(void)
 {
 	struct mt_process *list;
-	size_t count = mt_process_list(&list);
+	size_t count = mt_process_read_all(&list);
 
 	for (size_t i = 0; i < count; i++) {
 		expect_process(&list[i]);
 		fuzz_expect(!i || list[i - 1].pid <= list[i].pid, "process %zu", i);
-		(void)mt_tree_shimmed_parent(list, count, i);
-		(void)mt_tree_descends(list, count, list[i].pid, PID);
+		(void)mt_ancestry_shimmed_parent(list, count, i);
+		(void)mt_ancestry_descends(list, count, list[i].pid, PID);
 	}
 	free(list);
 }

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/assignment.h"
-#include "ctl/plot/plotting.h"
-#include "ctl/process.h"
-#include "ctl/quantity.h"
-#include "ctl/setting.h"
-#include "ctl/simple.h"
+#include "ctl/process/set_request.h"
+#include "ctl/ui/plot/plotting.h"
+#include "ctl/process/process.h"
+#include "ctl/output/units.h"
+#include "ctl/process/setting.h"
+#include "ctl/cmd/request.h"
 #include "fuzz.h"
 
 /* fuzz.mk: --wrap. What is wrong with a command line repeats it: it is the asking user's own, and
@@ -40,7 +40,7 @@ void mtctl_set(const char *text)
 	const char *equals = strchr(text, '=');
 	struct mt_request request;
 	struct mt_why why = {""};
-	enum mt_err error = mt_assignment_parse(text, &request, &why);
+	enum mt_err error = mt_set_request_parse(text, &request, &why);
 
 	fuzz_expect_text("why an assignment is refused", why.text, sizeof(why.text));
 	if (error)
@@ -57,15 +57,15 @@ void mtctl_read(const char *text)
 	uint64_t whole;
 	pid_t pid = 1;
 
-	if (mt_quantity_number(text, &number) || mt_quantity_count(text, &number) ||
-	    mt_quantity_bytes(text, &number))
+	if (mt_units_number(text, &number) || mt_units_count(text, &number) ||
+	    mt_units_bytes(text, &number))
 		fuzz_expect(isfinite(number) && number >= 0, "%s is %g", text, number);
 	if (mt_plotting_parse_duration(text, &number))
 		fuzz_expect(number > 0 && number <= 1e12, "%s is %g", text, number);
 	if (mt_plotting_parse_size(text, &width, &height))
 		fuzz_expect(width >= 300 && width <= 8000 && height >= 200 && height <= 8000,
 			    "%s is %gx%g", text, width, height);
-	if (mt_simple_parse_seconds(text, &whole))
+	if (mt_units_parse_seconds(text, &whole))
 		fuzz_expect(whole <= 86400000, "%s is %llu ms", text, (unsigned long long)whole);
 	if (mt_process_parse_pid(text, &pid) == MT_ERR_OK)
 		fuzz_expect(pid > 0, "%s is %d", text, (int)pid);

@@ -5,7 +5,7 @@ that the real shim never gives (late, forged, of another version, hostile text).
   fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
 
 LIBRARY is mapped executable, so that maps show it. Keys of JSON: awake, version, deaf, broken (spoils the checksum),
-text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid, fields_more. For the GPU:
+text (put into every text field), freed_mb, result, gc_state, request_error, merged, other_pid. For the GPU:
 cuda (the head's text), driver_version, devices (each an object of fields, name, pci, mode), ooms (each an object of
 fields), devices_count and ooms_count (lies about how many there are), gpu_before_mb, gpu_after_mb, gpu_state, frameworks,
 pinned_before_mb, pinned_after_mb
@@ -15,9 +15,8 @@ pinned_before_mb, pinned_after_mb
 (how many by the number of their reason). blocks (the file of blocks that a snapshot leaves, in hex), blocks_copy (it is a copy of
 this one), blocks_mode (its mode,
 octal), blocks_link (it is a link to this path), blocks_lost (so many snapshots leave none),
-stack_start (that of another program than it is). version: 3 is laid out as that version was, all others as the present one;
-grow (so many bytes more, a multiple of 8, in every place where a newer shim may append some), fields_less (so many figures
-less), kinds_most (deaf for kinds of request past this one), recordless (a cleanup leaves no record).
+stack_start (that of another program than it is). version: all are laid out as the present one; record_more (so many bytes more in a
+record, under the present version), recordless (a cleanup leaves no record).
 """
 import json
 import mmap
@@ -46,8 +45,6 @@ ALARM_FIELDS = ("number time_ns limit_bytes rss_bytes anon_bytes file_bytes shme
 SAMPLE_FIELDS = ("time_ns rss_bytes anon_bytes live_bytes idle_bytes dirty_bytes gpu_reserved_bytes gpu_allocated_bytes "
                  "rounds_count pressure_level").split()
 VERSION, DEVICES_COUNT, OOMS_COUNT, ALARMS_COUNT, CLASSES_COUNT, REASONS_COUNT = 4, 16, 4, 4, 256, 32
-# Version 3: a shorter head (without the rank, cleanups by reason and the stack's place), shorter samples, fewer figures.
-OLD_HEAD_BYTES, OLD_SAMPLE_BYTES, OLD_FIELDS_LESS = HEAD.size - struct.calcsize("=Q16s32s32QQ"), SAMPLE.size - 16, 3
 BELL = struct.Struct("=QIIQII32s96s")
 TRIM, ROUND, SET, RESET_PEAK, PUBLISH = 1, 2, 3, 4, 5
 SNAPSHOT = 8
@@ -80,30 +77,17 @@ class Fake:
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
-		self.grow = options.get("grow", 0)
-		self.is_old = options.get("version") == 3
-		self.sample_bytes = OLD_SAMPLE_BYTES if self.is_old else SAMPLE.size
-
-	def later(self, entry):
-		"""What a newer shim has appended."""
-		return entry + b"\xee" * self.grow
-
-	def room(self, kind):
-		return bytes(kind.size + self.grow)
 
 	def head(self):
 		text, options = self.options.get("text", "").encode("latin-1"), self.options
 		def word(plain):
 			return text or plain
-		less = options.get("fields_less", OLD_FIELDS_LESS if self.is_old else 0)
-		names = [*FIELDS[:len(FIELDS) - less], *["later_bytes"] * options.get("fields_more", 0)]
-		fixed = OLD_HEAD_BYTES if self.is_old else HEAD.size
-		size = fixed + self.grow + 8 * len(names) + 8
+		size = HEAD.size + 8 * len(FIELDS) + 8
 		ooms = options.get("ooms", [])
-		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(names), RECORD.size + self.grow,
-		                 self.sample_bytes + self.grow, len(self.settings), DEVICE.size + self.grow,
-		                 options.get("devices_count", len(options.get("devices", []))), OOM.size + self.grow,
-		                 ALARM.size + self.grow, CLASS.size + self.grow, len(options.get("classes", [])), 0,
+		head = HEAD.pack(MAGIC, options.get("version", VERSION), size, len(FIELDS), RECORD.size + options.get("record_more", 0),
+		                 SAMPLE.size, len(self.settings), DEVICE.size,
+		                 options.get("devices_count", len(options.get("devices", []))), OOM.size,
+		                 ALARM.size, CLASS.size, len(options.get("classes", [])), 0,
 		                 options.get("driver_version", 0), options.get("other_pid", os.getpid()), start_ticks(),
 		                 self.pidns, b"0.1.0", word(b"fake"), word(b"jemalloc"), word(b"libmtshim.so, embedded"),
 		                 word(b"jemalloc"), word(b"narenas:2"), word(b""), word(options.get("cuda", "").encode()),
@@ -114,7 +98,7 @@ class Fake:
 		                 word(options.get("rank", "").encode()), word(b"RANK" if "rank" in options else b""),
 		                 *[options.get("cleanups", {}).get(str(reason), 0) for reason in range(REASONS_COUNT)],
 		                 options.get("stack_start", stat_field(28)))
-		head = self.later(head[:fixed]) + struct.pack(f"={len(names)}Q", *(self.values.get(name, 7) for name in names))
+		head += struct.pack(f"={len(FIELDS)}Q", *(self.values[name] for name in FIELDS))
 		return head + struct.pack("=Q", checksum(head) ^ bool(options.get("broken")))
 
 	def gpu(self):
@@ -123,25 +107,23 @@ class Fake:
 			return (text or plain).encode("latin-1")
 		devices = b""
 		for device in self.options.get("devices", []):
-			entry = DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
-			                    word(device.get("pci", "")), word(device.get("mode", "")))
-			figures = 8 * len(DEVICE_FIELDS)
-			devices += self.later(entry[:figures]) + entry[figures:] # its texts stay the last
-		slots = [self.room(OOM)] * OOMS_COUNT
+			devices += DEVICE.pack(*(device.get(name, 0) for name in DEVICE_FIELDS), word(device.get("name", "")),
+			                       word(device.get("pci", "")), word(device.get("mode", "")))
+		slots = [bytes(OOM.size)] * OOMS_COUNT
 		for oom in self.options.get("ooms", []):
-			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = self.later(OOM.pack(
+			slots[oom.get("slot", (oom["number"] - 1) % OOMS_COUNT)] = OOM.pack(
 				*(oom.get(name, 0) for name in OOM_FIELDS), word(oom.get("function", "cuMemAlloc_v2")),
-				word(oom.get("advice", ""))))
-		return devices.ljust(DEVICES_COUNT * (DEVICE.size + self.grow), b"\0") + b"".join(slots) + self.alarms()
+				word(oom.get("advice", "")))
+		return devices.ljust(DEVICES_COUNT * DEVICE.size, b"\0") + b"".join(slots) + self.alarms()
 
 	def alarms(self):
 		text = self.options.get("text")
-		slots = [self.room(ALARM)] * ALARMS_COUNT
+		slots = [bytes(ALARM.size)] * ALARMS_COUNT
 		for alarm in self.options.get("alarms", []):
-			slots[(alarm["number"] - 1) % ALARMS_COUNT] = self.later(ALARM.pack(
-				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1")))
-		classes = b"".join(self.later(CLASS.pack(*pair)) for pair in self.options.get("classes", []))
-		return b"".join(slots) + classes.ljust(CLASSES_COUNT * (CLASS.size + self.grow), b"\0")
+			slots[(alarm["number"] - 1) % ALARMS_COUNT] = ALARM.pack(
+				*(alarm.get(name, 0) for name in ALARM_FIELDS), (text or alarm.get("advice", "")).encode("latin-1"))
+		classes = b"".join(CLASS.pack(*pair) for pair in self.options.get("classes", []))
+		return b"".join(slots) + classes.ljust(CLASSES_COUNT * CLASS.size, b"\0")
 
 	def body(self):
 		text = self.options.get("text")
@@ -150,15 +132,15 @@ class Fake:
 		data = b"".join(SETTING.pack(name.encode(), word(value), word(origin))
 		                for name, (value, origin) in self.settings.items()).ljust(64 * SETTING.size, b"\0")
 		data += self.gpu()
-		slots = [self.room(RECORD)] * 64
+		slots = [bytes(RECORD.size)] * 64
 		for number, record in enumerate(self.records, 1):
-			slots[(number - 1) % 64] = self.later(RECORD.pack(number, *record))
+			slots[(number - 1) % 64] = RECORD.pack(number, *record)
 		plain = {"time_ns": time.time_ns(), "rss_bytes": 300 * MB, "anon_bytes": 250 * MB, "live_bytes": 200 * MB,
 		         "idle_bytes": 50 * MB, "dirty_bytes": 60 * MB, "gpu_reserved_bytes": self.values["gpu_reserved_bytes"],
 		         "gpu_allocated_bytes": self.values["gpu_allocated_bytes"], "rounds_count": 0, "pressure_level": 0}
-		sample = b"".join(self.later(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))[:self.sample_bytes])
+		sample = b"".join(SAMPLE.pack(*((plain | one)[name] for name in SAMPLE_FIELDS))
 		                  for one in self.options.get("samples", [plain]))
-		return data + b"".join(slots) + sample.ljust(1024 * (self.sample_bytes + self.grow), b"\0")
+		return data + b"".join(slots) + sample.ljust(1024 * SAMPLE.size, b"\0")
 
 	def write(self):
 		data = self.head() + self.body()
@@ -223,8 +205,6 @@ class Fake:
 			_, _, word, seq, kind, level, name, value = BELL.unpack(data[:BELL.size])
 			if word != last_word and seq > last_seq and not self.options.get("deaf"):
 				last_word, last_seq = word, seq
-				if kind > self.options.get("kinds_most", kind):
-					continue
 				time.sleep(self.options.get("slow_s", 0))
 				self.serve_one(seq, kind, level, name.rstrip(b"\0").decode(), value.rstrip(b"\0").decode())
 			time.sleep(0.003)

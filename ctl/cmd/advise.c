@@ -1,0 +1,108 @@
+/* ctl/cmd/advise.c -- `mtctl advise`: looks once, hands the facts to the rules, and tells. */
+#include "ctl/diagnose/advise.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/process/control_file.h"
+#include "ctl/process/target.h"
+
+#define SHORT_S 30.0 /* of so little time little can be told */
+
+static const char help[] = "Settings that would suit the process, each with its reason in figures "
+			   "of this very process, from what it has\n"
+			   "shown since it woke up: figures, the last 64 cleanups, 15 minutes of "
+			   "samples, settings, maps, environment. Often\n"
+			   "there is nothing to change. What is the matter with its memory is "
+			   "mtctl diagnose's question.\n\n"
+			   "  --json  one object\n";
+
+static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
+		       size_t count)
+{
+	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
+
+	printf("process %d (%s): RSS %s (at most %s), live %s, idle %s; %s and %s in %.0f s\n",
+	       (int)facts->look.process.pid, facts->look.process.comm,
+	       mt_text_bytes(now->rss_bytes).text, mt_text_bytes(now->rss_peak_bytes).text,
+	       mt_text_bytes(now->heap_live_bytes).text, mt_text_bytes(now->heap_idle_bytes).text,
+	       mt_text_counted(now->light_count + now->heavy_count, "cleanup", "cleanups").text,
+	       mt_text_counted(now->purge_count, "purge", "purges").text, mt_advise_seconds(facts));
+	if (!count)
+		puts("\nnothing to change");
+	for (size_t i = 0; i < count; i++) {
+		printf("\n%s: %s\n", list[i].topic, list[i].reason);
+		if (*list[i].command)
+			printf("  now          %s\n", list[i].command);
+		printf("  at a start   %s\n", list[i].environment);
+	}
+	if (mt_advise_seconds(facts) < SHORT_S)
+		printf("\nit has been awake for %.0f s: ask again when it has done more of its "
+		       "work\n",
+		       mt_advise_seconds(facts));
+}
+
+static void print_json(const struct mt_advise_facts *facts, const struct mt_advice *list,
+		       size_t count)
+{
+	json_t *root = json_object(), *advice = json_array();
+
+	mt_json_set_u64(root, "pid", (uint64_t)facts->look.process.pid);
+	mt_json_set_text(root, "comm", facts->look.process.comm);
+	mt_json_set(root, "awake_s", json_real(mt_advise_seconds(facts)));
+	for (size_t i = 0; i < count; i++) {
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "topic", list[i].topic);
+		mt_json_set_text(object, "reason", list[i].reason);
+		mt_json_set_text(object, "environment", list[i].environment);
+		mt_json_set(object, "command",
+			    *list[i].command ? json_string(list[i].command) : json_null());
+		mt_json_append(advice, object);
+	}
+	mt_json_set(root, "advice", advice);
+	mt_json_print(root, true);
+}
+
+static int advise(const char *pid, bool json)
+{
+	struct mt_advise_facts *facts = mt_error_check_memory(calloc(1, sizeof(*facts)));
+	struct mt_target *target = mt_error_check_memory(calloc(1, sizeof(*target)));
+	struct mt_advice list[MT_ADVICE_MOST];
+	int code = mt_target_find(pid, &target->process);
+	size_t count;
+
+	if (code == MT_EXIT_OK) {
+		mt_control_file_refresh(&target->process);
+		code = mt_target_open(pid, target);
+	}
+	if (code == MT_EXIT_OK) {
+		mt_advise_read(target, facts);
+		count = mt_advise_judge(facts, list);
+		(json ? print_json : print_text)(facts, list, count);
+	}
+	free(target);
+	free(facts);
+	return code;
+}
+
+int mt_command_advise(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
+	bool json = false;
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("advise", help);
+		if (option == '?')
+			return MT_EXIT_USAGE;
+		json |= option == 'j';
+	}
+	return optind + 1 == argc ? advise(argv[optind], json) : mt_command_misused("advise");
+}

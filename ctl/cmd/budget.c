@@ -1,0 +1,224 @@
+/* ctl/cmd/budget.c -- `mtctl budget`: what a model takes of a GPU's memory. */
+#include "ctl/cmd/budget.h"
+
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/output/units.h"
+#include "ctl/output/text.h"
+
+#define GIB 1073741824.0
+
+static const char help[] =
+	"What training or running a transformer takes of one GPU's memory, each part with its "
+	"formula; GiB are 2^30\n"
+	"bytes. Numbers may be written as 7e9, 7B, 7000M. An estimate: measure with mtctl stat "
+	"once it runs.\n\n"
+	"  --params=N         parameters; without it 12 L d^2 (+ V d) of the shape\n"
+	"  --seq=N --batch=N  tokens of a sequence, and sequences at a time on one GPU\n"
+	"  --layers=N --d-model=N [--heads=N] [--kv-heads=N] [--vocab=N]   the model's shape "
+	"(heads: d / 128)\n"
+	"  --mixed            16-bit weights and gradients, with a 32-bit copy of the weights; "
+	"else all is 32 bit\n"
+	"  --checkpoint       activations are computed again, but for each layer's inputs\n"
+	"  --flash            attention keeps nothing of seq x seq (FlashAttention, selective "
+	"recomputation)\n"
+	"  --optimizer=NAME   adam, adamw, adam8bit, lion, momentum, rmsprop, adagrad, adafactor, "
+	"sgd (adam)\n"
+	"  --gpus=N           the model is cut into as many parts, by layers; --layers-per-gpu=N "
+	"says the layers of one\n"
+	"  --zero=STAGE       --gpus train on batches of their own: 1 shares out the optimizer, 2 "
+	"gradients too,\n"
+	"                     3 weights too, 0 nothing\n"
+	"  --inference        weights and the KV cache\n"
+	"  --json             one object, in bytes\n\n"
+	"For example LLaMA-7B, and a part of GPT-3 on each of 8 GPUs:\n"
+	"  mtctl budget --params 7e9 --seq 2048 --batch 4 --layers 32 --d-model 4096 --mixed "
+	"--checkpoint\n"
+	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 --mixed "
+	"--checkpoint --gpus 8\n";
+
+enum { OPTION_FLAG = 1000 };
+
+/* Counts, with the most that makes sense. */
+static const struct {
+	const char *name;
+	size_t offset;
+	double most;
+} counts[] = {
+	{"params", offsetof(struct mt_budget_options, params), 1e16},
+	{"seq", offsetof(struct mt_budget_options, seq), 1e9},
+	{"batch", offsetof(struct mt_budget_options, batch), 1e9},
+	{"layers", offsetof(struct mt_budget_options, layers), 1e6},
+	{"d-model", offsetof(struct mt_budget_options, d_model), 1e7},
+	{"heads", offsetof(struct mt_budget_options, heads), 1e6},
+	{"kv-heads", offsetof(struct mt_budget_options, kv_heads), 1e6},
+	{"vocab", offsetof(struct mt_budget_options, vocab), 1e9},
+	{"gpus", offsetof(struct mt_budget_options, gpus), 1e6},
+	{"layers-per-gpu", offsetof(struct mt_budget_options, layers_per_gpu), 1e6},
+};
+
+static const struct {
+	const char *name;
+	size_t offset;
+} flags[] = {
+	{"mixed", offsetof(struct mt_budget_options, mixed)},
+	{"checkpoint", offsetof(struct mt_budget_options, checkpoint)},
+	{"flash", offsetof(struct mt_budget_options, flash)},
+	{"inference", offsetof(struct mt_budget_options, inference)},
+};
+
+#define COUNTS_COUNT (sizeof(counts) / sizeof(counts[0]))
+#define FLAGS_COUNT  (sizeof(flags) / sizeof(flags[0]))
+
+static bool take_count(size_t which, const char *text, struct mt_budget_options *options)
+{
+	double value;
+
+	if (!mt_units_count(text, &value) || value < 1 || value > counts[which].most ||
+	    (value != floor(value) && which > 0)) {
+		mt_error_say("--%s: '%.40s' is no whole number from 1 to %.0e", counts[which].name,
+			     text, counts[which].most);
+		return false;
+	}
+	*(double *)(void *)((char *)options + counts[which].offset) = value;
+	return true;
+}
+
+static bool take_word(int option, const char *text, struct mt_budget_options *options)
+{
+	if (option == 'z') {
+		if (text[0] < '0' || text[0] > '3' || text[1]) {
+			mt_error_say("--zero: '%.40s' is no stage from 0 to 3", text);
+			return false;
+		}
+		options->zero = text[0] - '0';
+		return true;
+	}
+	options->optimizer = mt_optimizer_find(text);
+	if (!options->optimizer)
+		mt_error_say("--optimizer: '%.40s' is not known; mtctl budget --help lists them",
+			     text);
+	return options->optimizer != NULL;
+}
+
+/* ---- telling ---- */
+
+static void print_line(const char *name, double bytes, bool known, const char *text)
+{
+	if (known)
+		printf("%-12s %10.2f GiB   %s\n", name, bytes / GIB, text);
+	else
+		printf("%-12s %10s       %s\n", name, "?", text);
+}
+
+static void print_text(const struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+	char where[96] = "on one GPU";
+
+	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
+		print_line(i == MT_BUDGET_KV_CACHE ? "KV cache"
+						   : mt_budget_name((enum mt_budget_kind)i),
+			   budget->parts[i].bytes, budget->parts[i].known,
+			   budget->parts[i].formula);
+	if (options->gpus > 1)
+		snprintf(where, sizeof(where), "on each of %.0f GPUs", options->gpus);
+	print_line("total", budget->total_bytes, true, where);
+	print_line("with 15 %", budget->with_overhead_bytes, true,
+		   "for the context, workspaces of libraries, and what "
+		   "fragments");
+	for (size_t i = 0; i < budget->notes_count; i++)
+		printf("note: %s\n", budget->notes[i]);
+}
+
+/* To two decimals: what the text says. */
+static json_t *gib(double bytes)
+{
+	return json_real(round(bytes / GIB * 100) / 100);
+}
+
+static void print_json(const struct mt_budget *budget)
+{
+	json_t *root = json_object(), *formulas = json_object(), *notes = json_array();
+	char name[32];
+
+	for (size_t i = 0; i < MT_BUDGET_KINDS; i++) {
+		const struct mt_budget_part *part = &budget->parts[i];
+
+		snprintf(name, sizeof(name), "%s_bytes", mt_budget_name((enum mt_budget_kind)i));
+		mt_json_set(root, name,
+			    part->known ? mt_json_u64(mt_text_round_u64(round(part->bytes)))
+					: json_null());
+		mt_json_set_text(formulas, mt_budget_name((enum mt_budget_kind)i), part->formula);
+	}
+	mt_json_set_u64(root, "total_bytes", mt_text_round_u64(round(budget->total_bytes)));
+	mt_json_set_u64(root, "with_overhead_bytes",
+			mt_text_round_u64(round(budget->with_overhead_bytes)));
+	mt_json_set(root, "total_gib", gib(budget->total_bytes));
+	mt_json_set(root, "with_overhead_gib", gib(budget->with_overhead_bytes));
+	mt_json_set_u64(root, "gpus", mt_text_round_u64(budget->options.gpus));
+	mt_json_set_u64(root, "params", mt_text_round_u64(round(budget->options.params)));
+	mt_json_set_text(root, "optimizer",
+			 budget->options.inference ? "" : budget->options.optimizer->name);
+	mt_json_set(root, "formulas", formulas);
+	for (size_t i = 0; i < budget->notes_count; i++)
+		mt_json_append(notes, json_string(budget->notes[i]));
+	mt_json_set(root, "notes", notes);
+	mt_json_print(root, true);
+}
+
+/* ---- the command line ---- */
+
+static void list_options(struct option *out)
+{
+	size_t used = 0;
+
+	for (size_t i = 0; i < COUNTS_COUNT; i++)
+		out[used++] = (struct option){counts[i].name, required_argument, NULL, (int)i};
+	for (size_t i = 0; i < FLAGS_COUNT; i++)
+		out[used++] =
+			(struct option){flags[i].name, no_argument, NULL, OPTION_FLAG + (int)i};
+	out[used++] = (struct option){"optimizer", required_argument, NULL, 'o'};
+	out[used++] = (struct option){"zero", required_argument, NULL, 'z'};
+	out[used++] = (struct option){"json", no_argument, NULL, 'j'};
+	out[used++] = (struct option){"help", no_argument, NULL, 'h'};
+	out[used] = (struct option){0};
+}
+
+int mt_command_budget(int argc, char **argv)
+{
+	struct mt_budget_options options = {.zero = MT_BUDGET_UNSPLIT};
+	struct option long_options[COUNTS_COUNT + FLAGS_COUNT + 5];
+	struct mt_budget budget;
+	struct mt_why why;
+	bool json = false;
+	int option;
+
+	list_options(long_options);
+	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("budget", help);
+		if (option == '?')
+			return MT_EXIT_USAGE;
+		if (option < (int)COUNTS_COUNT ? !take_count((size_t)option, optarg, &options)
+					       : (option == 'o' || option == 'z') &&
+							 !take_word(option, optarg, &options))
+			return MT_EXIT_USAGE;
+		if (option >= OPTION_FLAG)
+			*((bool *)(void *)((char *)&options + flags[option - OPTION_FLAG].offset)) =
+				true;
+		json |= option == 'j';
+	}
+	if (optind != argc || argc == 1)
+		return mt_command_misused("budget");
+	if (mt_budget_make(&options, &budget, &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	(json ? print_json : print_text)(&budget);
+	return MT_EXIT_OK;
+}

@@ -1,0 +1,303 @@
+/* ctl/cmd/budget_formulas.c -- the formulas of budget.h. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "ctl/cmd/budget.h"
+
+/* an exabyte: no machine has it, and JSON and uint64_t still do */
+#define MOST_BYTES 1e18
+#define HEAD_USUAL 128
+/* the formula leaves embeddings and other shapes out: so far it may be off */
+#define PARAMS_APART 1.35
+
+static const struct mt_optimizer optimizers[] = {
+#define X(name, bytes, what) {name, bytes, what},
+	MT_OPTIMIZERS(X)
+#undef X
+};
+
+const struct mt_optimizer *mt_optimizer_list(size_t *count)
+{
+	*count = sizeof(optimizers) / sizeof(optimizers[0]);
+	return optimizers;
+}
+
+const struct mt_optimizer *mt_optimizer_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(optimizers) / sizeof(optimizers[0]); i++)
+		if (strcasecmp(optimizers[i].name, name) == 0)
+			return &optimizers[i];
+	return NULL;
+}
+
+const char *mt_budget_name(enum mt_budget_kind kind)
+{
+	static const char *const names[MT_BUDGET_KINDS] = {"weights", "gradients", "optimizer",
+							   "activations", "kv_cache"};
+
+	return kind < MT_BUDGET_KINDS ? names[kind] : "?";
+}
+
+__attribute__((format(printf, 2, 3))) static void note(struct mt_budget *budget, const char *format,
+						       ...)
+{
+	va_list arguments;
+
+	if (budget->notes_count == MT_BUDGET_NOTES)
+		return;
+	va_start(arguments, format);
+	vsnprintf(budget->notes[budget->notes_count++], sizeof(budget->notes[0]), format,
+		  arguments);
+	va_end(arguments);
+}
+
+__attribute__((format(printf, 4, 5))) static void
+set(struct mt_budget *budget, enum mt_budget_kind kind, double bytes, const char *format, ...)
+{
+	struct mt_budget_part *part = &budget->parts[kind];
+	va_list arguments;
+
+	*part = (struct mt_budget_part){.known = !isnan(bytes), .bytes = isnan(bytes) ? 0 : bytes};
+	va_start(arguments, format);
+	vsnprintf(part->formula, sizeof(part->formula), format, arguments);
+	va_end(arguments);
+}
+
+static bool is_split(const struct mt_budget_options *options)
+{
+	return options->zero == MT_BUDGET_UNSPLIT;
+}
+
+/* By how many GPUs a thing is divided: all of the model's, or from this stage of ZeRO on. */
+static double divisor(const struct mt_budget_options *options, int stage)
+{
+	return is_split(options) || options->zero >= stage ? options->gpus : 1;
+}
+
+static double layers_of_one(const struct mt_budget_options *options)
+{
+	return is_split(options) ? options->layers / options->gpus : options->layers;
+}
+
+static const char *shared(char out[32], double by)
+{
+	out[0] = '\0';
+	if (by > 1)
+		snprintf(out, 32, " / %.0f GPUs", by);
+	return out;
+}
+
+static double width_of(const struct mt_budget_options *options)
+{
+	return options->mixed ? 2 : 4;
+}
+
+static void fill_states(struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+	const struct mt_optimizer *optimizer = options->optimizer;
+	bool factored = strcmp(optimizer->name, "adafactor") == 0;
+	double width = width_of(options), master = options->mixed ? 4 : 0;
+	double state =
+		factored ? (options->d_model ? 8 / options->d_model : 0) : optimizer->state_bytes;
+	char by[32];
+
+	set(budget, MT_BUDGET_WEIGHTS, width * options->params / divisor(options, 3),
+	    "%.0f bytes a parameter (%.0f bit) x %.6g%s", width, width * 8, options->params,
+	    shared(by, divisor(options, 3)));
+	if (options->inference) {
+		set(budget, MT_BUDGET_GRADIENTS, 0, "none: nothing is trained");
+		set(budget, MT_BUDGET_OPTIMIZER, 0, "none: nothing is trained");
+		return;
+	}
+	set(budget, MT_BUDGET_GRADIENTS, width * options->params / divisor(options, 2),
+	    "%.0f bytes a parameter x %.6g%s", width, options->params,
+	    shared(by, divisor(options, 2)));
+	set(budget, MT_BUDGET_OPTIMIZER, (master + state) * options->params / divisor(options, 1),
+	    "%.4g bytes a parameter x %.6g%s: %s%s (%s)", master + state, options->params,
+	    shared(by, divisor(options, 1)), master > 0 ? "a 32-bit copy of the weights, and " : "",
+	    optimizer->what, optimizer->name);
+}
+
+static bool has_shape(const struct mt_budget_options *options)
+{
+	return options->seq && options->batch && options->layers && options->d_model;
+}
+
+static void fill_activations(struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+	double tokens = options->seq * options->batch * options->d_model,
+	       layers = layers_of_one(options);
+	double linear = options->mixed ? 34 : 66, square = options->flash   ? 0
+							   : options->mixed ? 5
+									    : 9;
+	double logits = options->vocab ? 4 * options->seq * options->batch * options->vocab : 0;
+	char more[64] = "";
+
+	if (options->inference) {
+		set(budget, MT_BUDGET_ACTIVATIONS, 0, "none are kept: nothing is trained");
+		return;
+	}
+	if (!has_shape(options)) {
+		set(budget, MT_BUDGET_ACTIVATIONS, NAN,
+		    "not known without --seq, --batch, --layers and --d-model");
+		return;
+	}
+	if (logits > 0)
+		snprintf(more, sizeof(more), ", and 4 s b V for the logits (V %.6g)",
+			 options->vocab);
+	if (options->checkpoint)
+		set(budget, MT_BUDGET_ACTIVATIONS, width_of(options) * tokens * layers + logits,
+		    "%.0f s b d x %.6g layers: their inputs; all else is computed again%s",
+		    width_of(options), layers, more);
+	else if (options->flash)
+		set(budget, MT_BUDGET_ACTIVATIONS, linear * tokens * layers + logits,
+		    "%.0f s b d x %.6g layers, attention's squares computed again%s", linear,
+		    layers, more);
+	else
+		set(budget, MT_BUDGET_ACTIVATIONS,
+		    (linear * tokens +
+		     square * options->heads * options->seq * options->seq * options->batch) *
+				    layers +
+			    logits,
+		    "s b d (%.0f + %.0f a s / d) x %.6g layers, a %.6g heads (Korthikanti et al. "
+		    "2022)%s",
+		    linear, square, layers, options->heads, more);
+}
+
+static void fill_kv_cache(struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+
+	if (!options->inference) {
+		set(budget, MT_BUDGET_KV_CACHE, 0, "none: only inference keeps one");
+		return;
+	}
+	if (!has_shape(options)) {
+		set(budget, MT_BUDGET_KV_CACHE, NAN,
+		    "not known without --seq, --batch, --layers and --d-model");
+		return;
+	}
+	set(budget, MT_BUDGET_KV_CACHE,
+	    2 * layers_of_one(options) * options->kv_heads * (options->d_model / options->heads) *
+		    options->seq * options->batch * width_of(options),
+	    "2 x %.6g layers x %.6g heads of %.6g x %.6g tokens x %.6g x %.0f bytes",
+	    layers_of_one(options), options->kv_heads, options->d_model / options->heads,
+	    options->seq, options->batch, width_of(options));
+}
+
+/* 12 d^2 a layer: four matrices of attention, and two of four times the width. */
+static double params_by_shape(const struct mt_budget_options *options)
+{
+	return 12 * options->layers * options->d_model * options->d_model +
+	       options->vocab * options->d_model;
+}
+
+static bool are_apart(double a, double b)
+{
+	return a > b * PARAMS_APART || b > a * PARAMS_APART;
+}
+
+static void note_shape(struct mt_budget *budget)
+{
+	const struct mt_budget_options *options = &budget->options;
+	double shape = params_by_shape(options);
+
+	if (!options->layers || !options->d_model)
+		return;
+	if (are_apart(shape, options->params)) {
+		note(budget,
+		     "%.6g layers of d %.6g have about %.3g parameters (12 L d^2), not %.3g: which "
+		     "of them is "
+		     "wrong?",
+		     options->layers, options->d_model, shape, options->params);
+		if (is_split(options) && options->gpus > 1 &&
+		    !are_apart(shape * options->gpus, options->params))
+			note(budget, "if %.6g are the layers of one GPU, say --layers-per-gpu %.6g",
+			     options->layers, options->layers);
+	}
+	if (options->layers < options->gpus && is_split(options))
+		note(budget, "%.0f GPUs are more than %.6g layers: some would have none",
+		     options->gpus, options->layers);
+	if (options->heads && fmod(options->d_model, options->heads) != 0)
+		note(budget, "%.6g heads do not divide d %.6g", options->heads, options->d_model);
+}
+
+/* What was not said, by what is usual. */
+static void complete(struct mt_budget *budget)
+{
+	struct mt_budget_options *options = &budget->options;
+	size_t count;
+
+	if (!options->optimizer)
+		options->optimizer = &mt_optimizer_list(&count)[0];
+	if (!options->gpus)
+		options->gpus = 1;
+	if (options->layers_per_gpu)
+		options->layers = options->layers_per_gpu * options->gpus;
+	if (!options->params) {
+		options->params = params_by_shape(options);
+		note(budget, "taken for the parameters: 12 L d^2%s = %.4g",
+		     options->vocab ? " + V d" : "", options->params);
+	}
+	if (options->d_model && !options->heads) {
+		options->heads = fmax(1, round(options->d_model / HEAD_USUAL));
+		if (options->inference || !(options->checkpoint || options->flash))
+			note(budget, "taken for --heads: %.6g, of %.6g each", options->heads,
+			     options->d_model / options->heads);
+	}
+	if (!options->kv_heads)
+		options->kv_heads = options->heads;
+	note_shape(budget);
+}
+
+static enum mt_err check(const struct mt_budget_options *options, struct mt_why *why)
+{
+	bool has_layers = options->layers || options->layers_per_gpu;
+
+	if (!options->params && !(has_layers && options->d_model))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--params is wanted, or --layers and --d-model");
+	if (options->layers && options->layers_per_gpu)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--layers or --layers-per-gpu, not both");
+	if (options->inference &&
+	    (options->zero != MT_BUDGET_UNSPLIT || options->checkpoint || options->optimizer))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--inference has no --zero, --checkpoint or --optimizer");
+	if (options->zero != MT_BUDGET_UNSPLIT && (options->gpus < 2 || options->layers_per_gpu))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"--zero wants --gpus, 2 at least, and all layers");
+	if (options->layers_per_gpu && !options->gpus)
+		return mt_error_because(why, MT_ERR_INVALID, "--layers-per-gpu wants --gpus");
+	if (options->kv_heads && options->heads && options->kv_heads > options->heads)
+		return mt_error_because(why, MT_ERR_INVALID, "more --kv-heads than --heads");
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_budget_make(const struct mt_budget_options *options, struct mt_budget *out,
+			   struct mt_why *why)
+{
+	struct mt_budget budget = {.options = *options};
+	enum mt_err error = check(options, why);
+
+	if (error)
+		return error;
+	complete(&budget);
+	fill_states(&budget);
+	fill_activations(&budget);
+	fill_kv_cache(&budget);
+	for (size_t i = 0; i < MT_BUDGET_KINDS; i++)
+		budget.total_bytes += budget.parts[i].bytes;
+	budget.with_overhead_bytes = budget.total_bytes * (1 + MT_BUDGET_OVERHEAD);
+	if (!(budget.with_overhead_bytes < MOST_BYTES))
+		return mt_error_because(why, MT_ERR_RANGE,
+					"that is %.3g bytes on each GPU: no machine has as much",
+					budget.total_bytes);
+	*out = budget;
+	return MT_ERR_OK;
+}

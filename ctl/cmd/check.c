@@ -1,0 +1,100 @@
+/* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather
+ * stop than be killed. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/process/limit.h"
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/process/process.h"
+#include "ctl/output/text.h"
+
+static const char help[] =
+	"Of all limits that hold (memory.max and memory.high of the cgroup and its ancestors, or\n"
+	"memory.limit_in_bytes; else the machine's RAM) the one that is nearest to being reached "
+	"counts.\n"
+	"With a PID, that process's cgroup. Exit code 0: below the threshold, 1: at or above "
+	"it.\n\n"
+	"  --threshold=PERCENT  0 to 100 (85)\n"
+	"  --json               one object\n";
+
+static bool parse_percent(const char *text, double *out)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || *end || !(value >= 0 && value <= 100)) {
+		mt_error_say("'%s' is not a percentage from 0 to 100", text);
+		return false;
+	}
+	*out = value;
+	return true;
+}
+
+static void print_json(const struct mt_limit *memory, double threshold)
+{
+	json_t *root = json_object();
+
+	mt_json_set(root, "percent", json_real(mt_limit_percent(memory)));
+	mt_json_set(root, "threshold", json_real(threshold));
+	mt_json_set_bool(root, "above", mt_limit_percent(memory) >= threshold);
+	mt_json_set_u64(root, "used_bytes", memory->used_bytes);
+	mt_json_set_u64(root, "limit_bytes", memory->limit_bytes);
+	mt_json_set_text(root, "source", memory->source);
+	mt_json_print(root, false);
+}
+
+static int check(const char *pid_text, double threshold, bool json)
+{
+	struct mt_limit memory;
+	struct mt_process process = {0};
+	struct mt_why why;
+	pid_t pid = 0;
+	bool above;
+
+	if (pid_text && mt_process_parse_pid(pid_text, &pid) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid_text);
+		return MT_EXIT_USAGE;
+	}
+	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_NOT_SHIMMED;
+	}
+	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
+		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
+		return MT_EXIT_USAGE;
+	}
+	above = mt_limit_percent(&memory) >= threshold;
+	mt_text_clean(memory.source, sizeof(memory.source));
+	if (json)
+		print_json(&memory, threshold);
+	else
+		printf("RAM at %.1f %% of %s (%s), %s the threshold of %g %%\n",
+		       mt_limit_percent(&memory), mt_text_bytes(memory.limit_bytes).text,
+		       memory.is_cgroup ? "cgroup limit" : "machine",
+		       above ? "at or above" : "below", threshold);
+	return above ? MT_EXIT_NOTHING : MT_EXIT_OK;
+}
+
+int mt_command_check(int argc, char **argv)
+{
+	static const struct option options[] = {{"threshold", required_argument, NULL, 't'},
+						{"json", no_argument, NULL, 'j'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	double threshold = 85;
+	bool json = false;
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("check", help);
+		if (option == '?' || (option == 't' && !parse_percent(optarg, &threshold)))
+			return MT_EXIT_USAGE;
+		json |= option == 'j';
+	}
+	if (argc - optind > 1)
+		return mt_command_misused("check");
+	return check(argv[optind], threshold, json);
+}

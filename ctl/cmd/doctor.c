@@ -1,0 +1,49 @@
+/* ctl/cmd/doctor.c -- `mtctl doctor`: what is in the way of the shim, and what to do about it. */
+#include "ctl/diagnose/doctor.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/output/table.h"
+#include "ctl/process/target.h"
+
+static const char help[] =
+	"Without a PID: the machine, and what would happen to a program started from here. With "
+	"one: what\n"
+	"the shim does in that process, where its settings came from, and what it cannot reach "
+	"there.\n"
+	"Exit code 0: no warnings, 1: some, 3: no such process or not shimmed.\n";
+
+static void print_title(const char *title)
+{
+	printf("%s%s%s\n", mt_table_colour(MT_COLOUR_HEAD), title, mt_table_colour_end());
+}
+
+int mt_command_doctor(int argc, char **argv)
+{
+	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	struct mt_process process = {0};
+	char title[96];
+	int option, code;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
+		return option == 'h' ? mt_command_help("doctor", help) : MT_EXIT_USAGE;
+	if (argc - optind > 1)
+		return mt_command_misused("doctor");
+	if (optind < argc) {
+		code = mt_target_find(argv[optind], &process);
+		if (code != MT_EXIT_OK)
+			return code;
+		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
+		print_title(title);
+		mt_doctor_look_at_process(&process);
+	} else {
+		print_title("a program started from here");
+		mt_doctor_look_at_environment();
+		mt_doctor_look_at_limit(NULL, NULL);
+	}
+	print_title("the machine");
+	mt_doctor_look_at_machine(process.pid);
+	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
+}

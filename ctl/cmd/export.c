@@ -1,0 +1,169 @@
+/* ctl/cmd/export.c -- `mtctl export`: the figures of all shimmed processes as metrics, to stdout or
+ * into a file for node_exporter. */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/command.h"
+#include "ctl/metrics/metric.h"
+#include "ctl/metrics/openmetrics.h"
+#include "ctl/process/process_list.h"
+#include "ctl/output/units.h"
+#include "ctl/metrics/textfile.h"
+
+#define NAME_DEFAULT      "mtshim.prom"
+#define INTERVAL_LEAST_MS 100u
+
+static const char help[] =
+	"Figures are as the processes last wrote them; none is woken. Without --textfile they go "
+	"to stdout, in\n"
+	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of "
+	"the 500 largest\n"
+	"processes of yours, for root of everybody's.\n\n"
+	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's "
+	"--collector.textfile.directory: written\n"
+	"                      beside it and renamed, so that no reader sees half of it; mode "
+	"0644. A link, and\n"
+	"                      a file of another user, are left alone\n"
+	"  --name FILE.prom    another name than mtshim.prom\n"
+	"  --once              once, which is the default: for cron, or a timer of systemd\n"
+	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file "
+	"goes, too\n"
+	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom "
+	"always is\n"
+	"  --markdown          a table of all metrics that there can be\n";
+
+struct export
+{
+	struct mt_textfile file; /* directory NULL: stdout */
+	uint64_t every_ms;       /* 0: once */
+	bool old, markdown, once;
+};
+
+static void print_markdown(void)
+{
+	size_t count;
+	struct mt_metric *list = mt_openmetrics_families(&count);
+
+	puts("| metric | type | labels | what it is |\n|---|---|---|---|");
+	for (size_t i = 0; i < count; i++)
+		printf("| `%s` | %s | %s | %s |\n", list[i].sample, mt_metric_type(list[i].type),
+		       list[i].labels, list[i].help);
+	free(list);
+}
+
+static char *read_all(bool old, size_t *bytes)
+{
+	struct mt_process_list processes;
+	char *text;
+
+	mt_process_list_read(&processes);
+	text = (old ? mt_openmetrics_render_old : mt_openmetrics_render)(&processes, bytes);
+	mt_process_list_free(&processes);
+	return text;
+}
+
+static void print_all(bool old)
+{
+	size_t bytes;
+	char *text = read_all(old, &bytes);
+
+	fwrite(text, 1, bytes, stdout);
+	free(text);
+}
+
+static int write_once(const struct export *export, struct mt_why *why)
+{
+	size_t bytes;
+	char *text = read_all(true, &bytes);
+	enum mt_err error = mt_textfile_write(&export->file, text, bytes, why);
+
+	free(text);
+	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+}
+
+/* A file that cannot be written now may be later (a full disk): it is said once for each reason. */
+static int write_on(const struct export *export)
+{
+	const struct timespec pause = {.tv_sec = (time_t)(export->every_ms / 1000),
+				       .tv_nsec = (long)(export->every_ms % 1000) * 1000000};
+	struct mt_why why = {""}, said = {""};
+	sigset_t endings = mt_command_block_endings();
+
+	do {
+		why.text[0] = '\0';
+		if (write_once(export, &why) != MT_EXIT_OK && strcmp(why.text, said.text) != 0)
+			mt_error_say("%s", why.text);
+		said = why;
+	} while (sigtimedwait(&endings, NULL, &pause) < 0 && (errno == EAGAIN || errno == EINTR));
+	mt_textfile_remove(&export->file);
+	return MT_EXIT_OK;
+}
+
+static bool take_option(int option, struct export *export)
+{
+	export->markdown |= option == 'm';
+	export->once |= option == 'o';
+	if (option == 't')
+		export->file.directory = optarg;
+	if (option == 'n')
+		export->file.name = optarg;
+	if (option == 'f') {
+		export->old = strcmp(optarg, "old") == 0;
+		if (!export->old && strcmp(optarg, "openmetrics") != 0) {
+			mt_error_say("the format is openmetrics or old, not '%.60s'", optarg);
+			return false;
+		}
+	}
+	if (option == 'i' && !mt_units_parse_seconds(optarg, &export->every_ms))
+		return false;
+	if (option == 'i' && export->every_ms < INTERVAL_LEAST_MS)
+		export->every_ms = INTERVAL_LEAST_MS;
+	return option != '?';
+}
+
+static int run(const struct export *export)
+{
+	struct mt_why why;
+
+	if (export->markdown) {
+		print_markdown();
+		return MT_EXIT_OK;
+	}
+	if (!export->file.directory) {
+		print_all(export->old);
+		return MT_EXIT_OK;
+	}
+	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
+	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	return export->every_ms ? write_on(export) : MT_EXIT_OK;
+}
+
+int mt_command_export(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"textfile", required_argument, NULL, 't'}, {"name", required_argument, NULL, 'n'},
+		{"interval", required_argument, NULL, 'i'}, {"once", no_argument, NULL, 'o'},
+		{"format", required_argument, NULL, 'f'},   {"markdown", no_argument, NULL, 'm'},
+		{"help", no_argument, NULL, 'h'},           {0}};
+	struct export export = {.file.name = NAME_DEFAULT};
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("export", help);
+		if (!take_option(option, &export))
+			return MT_EXIT_USAGE;
+	}
+	if (optind != argc || (!export.file.directory && (export.every_ms || export.once)) ||
+	    (export.once && export.every_ms))
+		return mt_command_misused("export");
+	return run(&export);
+}

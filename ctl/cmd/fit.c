@@ -1,0 +1,260 @@
+/* ctl/cmd/fit.c -- `mtctl fit`: how many clients a GPU can serve at a time. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/command.h"
+#include "ctl/process/gpu_memory.h"
+#include "ctl/output/json.h"
+#include "ctl/output/units.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+/* of the model, a client: weights, gradients, and two moments of the optimizer */
+#define COPIES   4.0
+#define FALLBACK 2u
+#define MIB      1048576.0
+#define GIB      1073741824.0
+
+static const char help[] =
+	"Clients in parallel: a share of the memory that is free over what one client takes, which "
+	"is 4 times its model\n"
+	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where "
+	"neither the GPU nor --vram\n"
+	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. "
+	"Without --model-mb the table\n"
+	"alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
+	"  --model-mb=MB    the model, as its file is\n"
+	"  --vram=SIZE      16G: so much is free; else it is asked\n"
+	"  --device=NUMBER  of that GPU; else of the one with most free\n"
+	"  --share=PERCENT  1 to 100 (60)\n"
+	"  --cap=NUMBER     1 to 1024 (8)\n"
+	"  --json           one object\n";
+
+struct options {
+	double model_bytes, free_bytes; /* 0: not given */
+	long device;
+	unsigned share, cap;
+	bool json;
+};
+
+struct fit {
+	bool known;
+	double free_bytes;
+	char source[160];
+	unsigned clients;
+};
+
+static unsigned clients_of(const struct options *options, double free_bytes, double model_bytes)
+{
+	double clients = floor(free_bytes * options->share / 100 / (COPIES * model_bytes));
+
+	return clients < options->cap ? (unsigned)clients : options->cap;
+}
+
+static void find(const struct options *options, struct fit *out)
+{
+	struct mt_gpu_memory gpu;
+
+	*out = (struct fit){.known = options->free_bytes > 0,
+			    .free_bytes = options->free_bytes,
+			    .source = "--vram"};
+	if (!out->known && mt_gpu_memory_find(options->device, &gpu)) {
+		out->known = true;
+		out->free_bytes = (double)gpu.free_bytes;
+		snprintf(out->source, sizeof(out->source), "%.40s, GPU %llu%s%.60s", gpu.source,
+			 (unsigned long long)gpu.number, *gpu.name ? ", " : "", gpu.name);
+	}
+	out->clients = FALLBACK < options->cap ? FALLBACK : options->cap;
+	if (out->known)
+		out->clients = clients_of(options, out->free_bytes, options->model_bytes);
+}
+
+/* ---- telling ---- */
+
+static const double table_gb[] = {4, 8, 12, 16};
+static const double table_mb[] = {12.3, 100, 250, 500, 1024};
+
+#define COLUMNS_COUNT (sizeof(table_gb) / sizeof(table_gb[0]))
+#define ROWS_COUNT    (sizeof(table_mb) / sizeof(table_mb[0]))
+
+static void add_row(struct mt_table *table, const struct options *options, double model_mb)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.1f MB", model_mb);
+	mt_table_add(table, text);
+	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
+		snprintf(text, sizeof(text), "%u",
+			 clients_of(options, table_gb[i] * GIB, model_mb * MIB));
+		mt_table_add(table, text);
+	}
+}
+
+static void print_table(const struct options *options)
+{
+	struct mt_table *table = mt_table_new("rrrrr");
+	double asked = options->model_bytes / MIB;
+	bool added = asked == 0;
+	char text[32];
+
+	mt_table_add(table, "MODEL");
+	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
+		snprintf(text, sizeof(text), "%.0f GB", table_gb[i]);
+		mt_table_add(table, text);
+	}
+	for (size_t i = 0; i < ROWS_COUNT; i++) {
+		if (!added && asked <= table_mb[i]) {
+			if (asked < table_mb[i])
+				add_row(table, options, asked);
+			added = true;
+		}
+		add_row(table, options, table_mb[i]);
+	}
+	if (!added)
+		add_row(table, options, asked);
+	mt_table_print(table);
+}
+
+static void print_text(const struct options *options, const struct fit *fit)
+{
+	struct mt_short_text model = mt_text_bytes(mt_text_round_u64(options->model_bytes)),
+			     clients = mt_text_counted(fit->clients, "client", "clients");
+
+	if (options->model_bytes && fit->known)
+		printf("%s in parallel: %u %% of %s free (%s) over 4 x %s, at most %u\n\n",
+		       clients.text, options->share,
+		       mt_text_bytes(mt_text_round_u64(fit->free_bytes)).text, fit->source,
+		       model.text, options->cap);
+	else if (options->model_bytes)
+		printf("%s in parallel: how much of the GPU is free is not known; --vram 16G says "
+		       "it\n\n",
+		       clients.text);
+	printf("Clients in parallel by GPU and model, with %u %% of all its memory, at most %u:\n",
+	       options->share, options->cap);
+	print_table(options);
+}
+
+static json_t *table_json(const struct options *options)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < ROWS_COUNT; i++)
+		for (size_t j = 0; j < COLUMNS_COUNT; j++) {
+			json_t *row = json_object();
+
+			mt_json_set(row, "model_mb", json_real(table_mb[i]));
+			mt_json_set(row, "vram_gb", json_real(table_gb[j]));
+			mt_json_set_u64(row, "clients",
+					clients_of(options, table_gb[j] * GIB, table_mb[i] * MIB));
+			mt_json_append(rows, row);
+		}
+	return rows;
+}
+
+static void print_json(const struct options *options, const struct fit *fit)
+{
+	json_t *root = json_object();
+	bool asked = options->model_bytes > 0;
+
+	mt_json_set(root, "clients", asked ? mt_json_u64(fit->clients) : json_null());
+	mt_json_set(root, "model_bytes",
+		    asked ? mt_json_u64(mt_text_round_u64(options->model_bytes)) : json_null());
+	mt_json_set(root, "free_bytes",
+		    asked && fit->known ? mt_json_u64(mt_text_round_u64(fit->free_bytes))
+					: json_null());
+	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
+	mt_json_set_u64(root, "share", options->share);
+	mt_json_set_u64(root, "cap", options->cap);
+	mt_json_set(root, "table", table_json(options));
+	mt_json_print(root, true);
+}
+
+/* ---- the command line ---- */
+
+static bool take_whole(const char *name, const char *text, unsigned least, unsigned most,
+		       unsigned *out)
+{
+	uint64_t value;
+
+	if (!mt_text_parse_u64(text, &value) || value < least || value > most) {
+		mt_error_say("--%s: '%.40s' is no whole number from %u to %u", name, text, least,
+			     most);
+		return false;
+	}
+	*out = (unsigned)value;
+	return true;
+}
+
+static bool take(int option, const char *text, struct options *options)
+{
+	double value = 0;
+	unsigned number;
+
+	switch (option) {
+	case 'm':
+		if (mt_units_number(text, &value) && value * MIB >= 1 && value < 1e12) {
+			options->model_bytes = value * MIB;
+			return true;
+		}
+		mt_error_say("--model-mb: '%.40s' is no size in MB", text);
+		return false;
+	case 'v':
+		if (mt_units_bytes(text, &value) && value >= 1 && value < 1e18) {
+			options->free_bytes = value;
+			return true;
+		}
+		mt_error_say("--vram: '%.40s' is no size as 16G, 16GiB, 4096M", text);
+		return false;
+	case 'd':
+		if (!take_whole("device", text, 0, 1023, &number))
+			return false;
+		options->device = (long)number;
+		return true;
+	case 's':
+		return take_whole("share", text, 1, 100, &options->share);
+	default:
+		return take_whole("cap", text, 1, 1024, &options->cap);
+	}
+}
+
+static int fit_and_tell(const struct options *options)
+{
+	struct fit fit = {0};
+
+	if (options->model_bytes)
+		find(options, &fit);
+	if (options->model_bytes && options->device != MT_GPU_ANY && !fit.known) {
+		mt_error_say("nothing is known of a GPU %ld", options->device);
+		return MT_EXIT_USAGE;
+	}
+	(options->json ? print_json : print_text)(options, &fit);
+	return options->model_bytes && !fit.clients ? MT_EXIT_NOTHING : MT_EXIT_OK;
+}
+
+int mt_command_fit(int argc, char **argv)
+{
+	static const struct option long_options[] = {
+		{"model-mb", required_argument, NULL, 'm'}, {"vram", required_argument, NULL, 'v'},
+		{"device", required_argument, NULL, 'd'},   {"share", required_argument, NULL, 's'},
+		{"cap", required_argument, NULL, 'c'},      {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},           {0}};
+	struct options options = {.device = MT_GPU_ANY, .share = 60, .cap = 8};
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "h", long_options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("fit", help);
+		if (option == '?' || (option != 'j' && !take(option, optarg, &options)))
+			return MT_EXIT_USAGE;
+		options.json |= option == 'j';
+	}
+	if (optind != argc)
+		return mt_command_misused("fit");
+	if (options.free_bytes && options.device != MT_GPU_ANY) {
+		mt_error_say("--vram or --device, not both");
+		return MT_EXIT_USAGE;
+	}
+	return fit_and_tell(&options);
+}

@@ -1,0 +1,126 @@
+/* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and
+ * documents. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/process/setting.h"
+#include "ctl/output/table.h"
+
+static json_t *setting_json(const struct mt_setting *setting)
+{
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "name", setting->name);
+	mt_json_set_text(object, "environment", setting->environment);
+	mt_json_set_text(object, "kind", setting->kind_word);
+	mt_json_set_text(object, "default", setting->initial);
+	if (setting->kind == MT_SETTING_u64 || setting->kind == MT_SETTING_count ||
+	    setting->kind == MT_SETTING_decimal || setting->kind == MT_SETTING_round) {
+		mt_json_set_u64(object, "min", setting->min);
+		mt_json_set_u64(object, "max", setting->max);
+	}
+	if (setting->kind == MT_SETTING_choice)
+		mt_json_set_text(object, "words", setting->words);
+	mt_json_set_text(object, "when", setting->live ? "live" : "start");
+	mt_json_set_text(object, "help", setting->help);
+	return object;
+}
+
+static void print_json(void)
+{
+	size_t count, aliases_count;
+	const struct mt_setting *all = mt_setting_all(&count);
+	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
+	json_t *root = json_object(), *settings = json_array(), *names = json_object();
+
+	for (size_t i = 0; i < count; i++)
+		mt_json_append(settings, setting_json(&all[i]));
+	for (size_t i = 0; i < aliases_count; i++)
+		mt_json_set_text(names, aliases[i].environment, aliases[i].name);
+	mt_json_set(root, "options", settings);
+	mt_json_set(root, "aliases", names);
+	mt_json_print(root, true);
+}
+
+/* A bar would end the cell. */
+static void print_cell(const char *text)
+{
+	fputs(" ", stdout);
+	for (; *text; text++)
+		printf(*text == '|' ? "\\|" : "%c", *text);
+	fputs(" |", stdout);
+}
+
+static void print_markdown(void)
+{
+	size_t count, aliases_count;
+	const struct mt_setting *all = mt_setting_all(&count);
+	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
+	char allowed[128];
+
+	puts("| setting | default | allowed | changes | meaning |\n|---|---|---|---|---|");
+	for (size_t i = 0; i < count; i++) {
+		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
+		printf("| `%s` |", all[i].environment);
+		print_cell(all[i].initial);
+		print_cell(allowed);
+		print_cell(all[i].live ? "live" : "start");
+		print_cell(all[i].help);
+		putchar('\n');
+	}
+	puts("\n| also known as | setting |\n|---|---|");
+	for (size_t i = 0; i < aliases_count; i++)
+		printf("| `%s` | `%s` |\n", aliases[i].environment,
+		       mt_setting_find(aliases[i].name)->environment);
+}
+
+static void print_text(void)
+{
+	size_t count, aliases_count;
+	const struct mt_setting *all = mt_setting_all(&count);
+	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
+	struct mt_table *table = mt_table_new("lllll");
+	const char *heading[] = {"SETTING", "DEFAULT", "CHANGES", "ALLOWED", "MEANING"};
+	char allowed[128];
+
+	for (size_t i = 0; i < 5; i++)
+		mt_table_add(table, heading[i]);
+	for (size_t i = 0; i < count; i++) {
+		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
+		mt_table_add(table, all[i].environment);
+		mt_table_add(table, all[i].initial);
+		mt_table_add(table, all[i].live ? "live" : "start");
+		mt_table_add(table, all[i].kind == MT_SETTING_bool ? "0|1" : allowed);
+		mt_table_add(table, all[i].help);
+	}
+	mt_table_print(table);
+	puts("\nalso known as (MT_* wins):");
+	for (size_t i = 0; i < aliases_count; i++)
+		printf("  %-32s %s\n", aliases[i].environment,
+		       mt_setting_find(aliases[i].name)->environment);
+}
+
+int mt_command_options(int argc, char **argv)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{"markdown", no_argument, NULL, 'm'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	void (*print)(void) = print_text;
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("options", NULL);
+		if (option == '?')
+			return MT_EXIT_USAGE;
+		print = option == 'j' ? print_json : print_markdown;
+	}
+	if (optind != argc)
+		return mt_command_misused("options");
+	print();
+	return MT_EXIT_OK;
+}

@@ -1,0 +1,180 @@
+/* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them
+ * hold. */
+#include <getopt.h>
+#include <stdio.h>
+
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/cmd/ps.h"
+#include "ctl/process/process_list_json.h"
+#include "ctl/process/process_list.h"
+#include "ctl/process/stats_dir.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+static const char help[] =
+	"All processes of yours (for root: of everybody) whose maps hold libmtshim.so. Indented: "
+	"started by\n"
+	"the one above. TREE is the RSS of a process and of all shimmed ones below it; pages that "
+	"processes\n"
+	"share are counted in each. GPU, where any uses one: device memory that it holds from the "
+	"driver, of\n"
+	"every kind that is counted. RANK, where any has one: by RANK, OMPI_COMM_WORLD_RANK, "
+	"PMI_RANK or\n"
+	"SLURM_PROCID of its environment. LIVE and IDLE are what a process has last published: up\n"
+	"to a second ago, or half a minute where nothing moves (mtctl stat asks anew). A process "
+	"that is\n"
+	"asleep is too small to be looked after; of one that is refused the file is not believed, "
+	"or its MT_DIR\n"
+	"can hold no file (a line on stderr says why); of one that is unresponsive the mappings "
+	"cannot be\n"
+	"read in time, so that it may be without the shim.\n\n"
+	"  --tree [PID]  PID, and whatever descends from it, shimmed or not (without PID: from all "
+	"shimmed\n"
+	"                processes), by what the kernel says of every page. PSS: pages that n "
+	"processes share\n"
+	"                count 1/n in each, so that it may be added up. PRIVATE: would go with the "
+	"process.\n"
+	"                SHARED: of a forked one, anonymous memory of which there is still one "
+	"copy for it and\n"
+	"                its relatives. COPIED, an estimate: what was its parent's at the fork and "
+	"is there\n"
+	"                twice by now. SHM: of the PSS, /dev/shm, memfd and other shared memory\n"
+	"  --pids        a line for each: its PID, a tab, its command; for scripts\n"
+	"  --json        one object\n";
+
+static void add_entry(struct mt_table *table, const struct mt_process_list *processes,
+		      const struct mt_process_list_entry *entry)
+{
+	const struct mt_process *process = &entry->process;
+	bool awake = entry->state == MT_PROCESS_AWAKE;
+	int indent = (int)(entry->depth < 20 ? entry->depth : 20) * 2;
+	char text[256];
+
+	snprintf(text, sizeof(text), "%d", (int)process->pid);
+	mt_table_add(table, text);
+	if (processes->has_ranks)
+		mt_table_add(table, *entry->head.rank ? entry->head.rank : "-");
+	mt_table_add(table, mt_process_state_word(entry->state));
+	mt_table_add(table, mt_text_bytes(entry->own.rss_bytes).text);
+	mt_table_add(table, awake ? mt_text_bytes(entry->own.live_bytes).text : "-");
+	mt_table_add(table, awake ? mt_text_bytes(entry->own.idle_bytes).text : "-");
+	mt_table_add(table, mt_text_bytes(entry->tree.rss_bytes).text);
+	if (processes->uses_cuda)
+		mt_table_add(table,
+			     entry->uses_cuda ? mt_text_bytes(entry->own.gpu_bytes).text : "-");
+	snprintf(text, sizeof(text), "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
+		 process->command);
+	mt_table_add(table, text);
+}
+
+static void add_total(struct mt_table *table, const struct mt_process_list *processes)
+{
+	mt_table_add(table, "all");
+	if (processes->has_ranks)
+		mt_table_add(table, "");
+	mt_table_add(table, "");
+	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.live_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.idle_bytes).text);
+	mt_table_add(table, mt_text_bytes(processes->total.rss_bytes).text);
+	if (processes->uses_cuda)
+		mt_table_add(table, mt_text_bytes(processes->total.gpu_bytes).text);
+	mt_table_add(table, mt_text_count(processes->count).text);
+}
+
+static void print_text(const struct mt_process_list *processes)
+{
+	static const char *const heading[] = {"STATE", "RSS", "LIVE", "IDLE", "TREE"};
+	char sides[16];
+	struct mt_table *table;
+
+	if (!processes->count) {
+		puts("no process carries the shim; `mtctl run -- program...` starts one");
+		return;
+	}
+	snprintf(sides, sizeof(sides), "r%slrrrr%sl", processes->has_ranks ? "r" : "",
+		 processes->uses_cuda ? "r" : "");
+	table = mt_table_new(sides);
+	mt_table_add(table, "PID");
+	if (processes->has_ranks)
+		mt_table_add(table, "RANK");
+	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
+		mt_table_add(table, heading[i]);
+	if (processes->uses_cuda)
+		mt_table_add(table, "GPU");
+	mt_table_add(table, "COMMAND");
+	for (size_t i = 0; i < processes->order_count; i++)
+		add_entry(table, processes, &processes->list[processes->order[i]]);
+	add_total(table, processes);
+	mt_table_print(table);
+}
+
+static void print_json(const struct mt_process_list *processes)
+{
+	mt_json_print(mt_process_list_json(processes), true);
+}
+
+static void print_pids(const struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		printf("%d\t%s\n", (int)processes->list[i].process.pid,
+		       processes->list[i].process.command);
+}
+
+static int run_tree(const char *pid_text, bool json)
+{
+	pid_t root = 0;
+
+	if (pid_text && mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid_text);
+		return MT_EXIT_USAGE;
+	}
+	return mt_ps_tree(root, json);
+}
+
+static int run_list(void (*print)(const struct mt_process_list *))
+{
+	struct mt_process_list processes;
+
+	mt_process_list_read(&processes);
+	mt_stats_dir_sweep(processes.all, processes.all_count);
+	for (size_t i = 0; i < processes.count; i++)
+		if (processes.list[i].state == MT_PROCESS_REFUSED ||
+		    processes.list[i].state == MT_PROCESS_UNRESPONSIVE)
+			mt_error_say("process %d (%s): %s", (int)processes.list[i].process.pid,
+				     processes.list[i].process.comm, processes.list[i].why.text);
+	print(&processes);
+	mt_process_list_free(&processes);
+	return MT_EXIT_OK;
+}
+
+int mt_command_ps(int argc, char **argv)
+{
+	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+						{"pids", no_argument, NULL, 'p'},
+						{"tree", optional_argument, NULL, 'r'},
+						{"help", no_argument, NULL, 'h'},
+						{0}};
+	bool json = false, pids = false, tree = false;
+	const char *pid = NULL;
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("ps", help);
+		if (option == '?')
+			return MT_EXIT_USAGE;
+		json |= option == 'j';
+		pids |= option == 'p';
+		tree |= option == 'r';
+		if (option == 'r' && optarg)
+			pid = optarg;
+	}
+	if (argc - optind > (tree && !pid) || (pids && (json || tree)))
+		return mt_command_misused("ps");
+	if (!tree)
+		return run_list(pids ? print_pids : json ? print_json : print_text);
+	mt_stats_dir_sweep(NULL, 0);
+	return run_tree(pid ? pid : argv[optind], json);
+}

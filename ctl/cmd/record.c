@@ -1,0 +1,204 @@
+/* ctl/cmd/record.c -- `mtctl record`: what a program, or a process that runs, holds over time, into
+ * a file of JSON lines. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/command.h"
+#include "ctl/process/preload.h"
+#include "ctl/metrics/recorder.h"
+#include "ctl/cmd/setting_option.h"
+#include "ctl/output/units.h"
+#include "ctl/process/target.h"
+
+#define INTERVAL_NS UINT64_C(1000000000)
+/* between looks for cleanups and rounds, where samples are farther apart */
+#define LOOK_NS UINT64_C(250000000)
+
+static int print_help(void)
+{
+	mt_command_help("record", "Runs a program under the shim as `mtctl run` does, with its "
+				  "exit code, and writes what it holds to\n"
+				  "FILE, a line each second; or watches a process that runs, until "
+				  "it ends, or Ctrl-C or SIGTERM\n"
+				  "(which a job in the background of a script needs: it ignores "
+				  "Ctrl-C's signal). `mtctl plot FILE`\n"
+				  "draws it, `mtctl compare` several. Signals sent here go to a "
+				  "program that was started.\n\n"
+				  "  -o, --output=FILE    emptied, if it is there\n"
+				  "  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
+				  "  --tree               every shimmed process below it as well\n"
+				  "  --no-shim            the program as it is, from what the "
+				  "kernel says of it: to compare with\n"
+				  "\nsettings, for a program that is started:\n");
+	mt_setting_option_print();
+	return MT_EXIT_OK;
+}
+
+/* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
+static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,
+			   struct mt_launch *launch)
+{
+	uint64_t next_ns = mt_clock_now_ns(), look_ns, now_ns;
+	bool alive;
+
+	while (!launch->ended) {
+		alive = mt_recorder_sample(recorder);
+		next_ns += options->interval_ns;
+		now_ns = mt_clock_now_ns();
+		if (next_ns < now_ns)
+			next_ns = now_ns;
+		look_ns = now_ns + LOOK_NS;
+		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns);
+		     look_ns += LOOK_NS)
+			alive = mt_recorder_look(recorder);
+		/* Who was started by us tells its end itself. */
+		if (!alive && !options->started)
+			return;
+		if (!launch->ended)
+			(void)mt_launch_wait(launch, next_ns);
+	}
+	(void)mt_recorder_look(recorder);
+}
+
+static int record_process(const char *text, const struct mt_recorder_options *options,
+			  struct mt_json_lines *lines)
+{
+	struct mt_launch launch;
+	struct mt_recorder *recorder;
+	struct mt_process process;
+	struct mt_why why;
+	pid_t pid;
+
+	if (mt_process_parse_pid(text, &pid) != MT_ERR_OK) {
+		mt_error_say("'%.60s' is not a process id", text);
+		return MT_EXIT_USAGE;
+	}
+	if ((options->shim && !options->tree ? mt_process_find_shimmed
+					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_NOT_SHIMMED;
+	}
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	mt_launch_nothing(&launch);
+	recorder = mt_recorder_make(&process, options, lines);
+	keep_recording(recorder, options, &launch);
+	mt_recorder_end(recorder, &launch);
+	mt_json_lines_close(lines);
+	return MT_EXIT_OK;
+}
+
+/* The kernel may not have much to say of a program that is over already. */
+static void find_started(pid_t pid, char **argv, struct mt_process *out)
+{
+	struct mt_why why;
+
+	if (mt_process_find(pid, out, &why) == MT_ERR_OK)
+		return;
+	*out = (struct mt_process){.pid = pid, .own_pid = pid};
+	snprintf(out->comm, sizeof(out->comm), "%s", mt_text_basename(argv[0]));
+	snprintf(out->command, sizeof(out->command), "%s", argv[0]);
+	mt_text_clean(out->comm, sizeof(out->comm));
+	mt_text_clean(out->command, sizeof(out->command));
+}
+
+static int record_program(char **argv, const struct mt_recorder_options *options,
+			  struct mt_json_lines *lines)
+{
+	struct mt_launch launch;
+	struct mt_recorder *recorder;
+	struct mt_process process;
+	struct mt_why why;
+	enum mt_exit code = MT_EXIT_OK;
+
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	if (options->shim)
+		code = mt_preload_prepare();
+	if (code == MT_EXIT_OK)
+		code = mt_launch_start(argv, &launch);
+	if (code != MT_EXIT_OK) {
+		mt_json_lines_close(lines);
+		return code;
+	}
+	find_started(launch.pid, argv, &process);
+	recorder = mt_recorder_make(&process, options, lines);
+	keep_recording(recorder, options, &launch);
+	mt_recorder_end(recorder, &launch);
+	mt_json_lines_close(lines);
+	return mt_launch_exit(&launch);
+}
+
+static bool parse_interval(const char *text, uint64_t *out_ns)
+{
+	uint64_t ms;
+
+	if (!mt_units_parse_seconds(text, &ms))
+		return false;
+	if (ms < 10 || ms > 3600000) {
+		mt_error_say("--interval=%.20s: from 0.01 to 3600 seconds", text);
+		return false;
+	}
+	*out_ns = ms * 1000000u;
+	return true;
+}
+
+static enum mt_exit take_option(int option, struct mt_recorder_options *options,
+				struct mt_json_lines *lines)
+{
+	if (mt_setting_option_is(option))
+		return mt_setting_option_take(option, optarg);
+	if (option == '?' || (option == 'i' && !parse_interval(optarg, &options->interval_ns)))
+		return MT_EXIT_USAGE;
+	if (option == 'o')
+		lines->path = optarg;
+	options->tree |= option == 't';
+	options->shim &= option != 'n';
+	return MT_EXIT_OK;
+}
+
+int mt_command_record(int argc, char **argv)
+{
+	static const struct option own[] = {{"output", required_argument, NULL, 'o'},
+					    {"interval", required_argument, NULL, 'i'},
+					    {"tree", no_argument, NULL, 't'},
+					    {"no-shim", no_argument, NULL, 'n'},
+					    {"help", no_argument, NULL, 'h'},
+					    {0}};
+	struct mt_recorder_options options = {.interval_ns = INTERVAL_NS, .shim = true};
+	struct mt_json_lines lines = {.fd = -1};
+	struct option *long_options = mt_setting_option_list(own);
+	enum mt_exit code = MT_EXIT_OK;
+	uint64_t pid;
+	int option;
+
+	while (code == MT_EXIT_OK &&
+	       (option = mt_command_option(argc, argv, "+ho:", long_options)) != -1) {
+		if (option == 'h')
+			return print_help();
+		code = take_option(option, &options, &lines);
+	}
+	free(long_options);
+	if (code != MT_EXIT_OK)
+		return code;
+	if (!lines.path || optind >= argc) {
+		mt_error_say("record: %s",
+			     lines.path ? "no program and no PID given" : "-o FILE is missing");
+		return mt_command_misused("record");
+	}
+	/* A number is a PID, but for behind "--". */
+	options.started =
+		strcmp(argv[optind - 1], "--") == 0 || !mt_text_parse_u64(argv[optind], &pid);
+	if (!options.started && optind + 1 == argc)
+		return record_process(argv[optind], &options, &lines);
+	options.started = true;
+	return record_program(&argv[optind], &options, &lines);
+}

@@ -1,0 +1,62 @@
+/* ctl/cmd/set.c -- `mtctl set`: a setting of a running process. */
+#include <getopt.h>
+#include <stdio.h>
+
+#include "ctl/process/set_request.h"
+#include "ctl/process/control_file.h"
+#include "ctl/command.h"
+#include "ctl/process/target.h"
+
+#define TIMEOUT_MS 10000u
+
+static const char help[] =
+	"NAME is that of `mtctl options`, as gc_rounds, gc-rounds or MT_GC_ROUNDS; only settings "
+	"marked\n"
+	"live can change. Waits for the answer, prints the old value and the new one.\n";
+
+static int set(struct mt_target *target, const struct mt_request *request)
+{
+	char before[sizeof(target->file.settings[0].value)];
+	struct mt_why why;
+	enum mt_err error;
+
+	if (mt_set_request_why_not(request, &target->file.head)) {
+		mt_error_say("process %d (%s): %s", (int)target->process.pid, target->process.comm,
+			     mt_set_request_why_not(request, &target->file.head));
+		return MT_EXIT_NOTHING;
+	}
+	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
+	error = mt_control_file_ask(&target->process, *request, TIMEOUT_MS, &why);
+	if (error)
+		mt_set_request_explain(request, &why);
+	else
+		error = mt_target_read(&target->process, &target->file, &why);
+	if (error) {
+		mt_error_say("process %d (%s): %s: %s", (int)target->process.pid,
+			     target->process.comm, request->name, why.text);
+		return mt_error_exit(error);
+	}
+	printf("%s: %s -> %s\n", request->name, before,
+	       mt_set_request_value(request, &target->file));
+	return MT_EXIT_OK;
+}
+
+int mt_command_set(int argc, char **argv)
+{
+	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
+	struct mt_request request;
+	struct mt_target target;
+	struct mt_why why;
+	int option, code;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1)
+		return option == 'h' ? mt_command_help("set", help) : MT_EXIT_USAGE;
+	if (optind + 2 != argc)
+		return mt_command_misused("set");
+	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_USAGE;
+	}
+	code = mt_target_open(argv[optind], &target);
+	return code == MT_EXIT_OK ? set(&target, &request) : code;
+}

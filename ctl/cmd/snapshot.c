@@ -1,0 +1,135 @@
+/* ctl/cmd/snapshot.c -- `mtctl snapshot`: the blocks of a process's GPU pool. */
+#include "ctl/cmd/snapshot.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/command.h"
+#include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
+
+#define TOP_DEFAULT 10
+
+static const char help[] = "Every block of device memory that the shim knows: what cuMemAlloc has "
+			   "handed out, and what it keeps for\n"
+			   "the next. live: the program has it; exported: the same, and others "
+			   "than this process know its address;\n"
+			   "pending: freed, and work that may use it still runs; idle: freed and "
+			   "ready. The program goes on\n"
+			   "meanwhile; the driver is not asked. Over a framework with a cache of "
+			   "its own (mode account) a block is\n"
+			   "a piece of that cache, and what is free inside of it is not known "
+			   "here. Other kinds of memory are\n"
+			   "sums without blocks. Exit code 0: printed, 1: asleep, or no CUDA to be "
+			   "seen in that process.\n\n"
+			   "  --device=N   only this device\n"
+			   "  --top=N      list the N largest blocks (10; with --json and -o all)\n"
+			   "  --json       one object\n"
+			   "  -o FILE      write the JSON to FILE, for mtctl plot --gpu\n";
+
+struct wanted {
+	struct mt_pool_snapshot_view view;
+	bool json;
+	const char *path; /* NULL: standard output */
+};
+
+static int write_file(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
+{
+	struct mt_why why;
+	FILE *file = NULL;
+	int fd = -1;
+	enum mt_err error = mt_outfile_open(wanted->path, 0600, &fd, &why);
+
+	if (!error) {
+		file = mt_error_check_memory(fdopen(fd, "w"));
+		mt_pool_snapshot_write_json(snapshot, &wanted->view, file);
+		if (fflush(file) != 0 || ferror(file))
+			error = mt_error_because(&why, MT_ERR_SYSTEM, "%.200s: %s", wanted->path,
+						 strerror(errno));
+		fclose(file);
+	}
+	if (error)
+		mt_error_say("%s", why.text);
+	return error ? MT_EXIT_USAGE : MT_EXIT_OK;
+}
+
+static int show(const struct mt_pool_snapshot *snapshot, const struct wanted *wanted)
+{
+	if (wanted->path)
+		return write_file(snapshot, wanted);
+	if (wanted->json)
+		mt_pool_snapshot_write_json(snapshot, &wanted->view, stdout);
+	else
+		mt_snapshot_print(snapshot, &wanted->view);
+	return MT_EXIT_OK;
+}
+
+static int take_and_show(const char *pid, const struct wanted *wanted)
+{
+	struct mt_pool_snapshot snapshot = {0};
+	struct mt_process process;
+	struct mt_why why;
+	int code = mt_target_find(pid, &process);
+	enum mt_err error;
+
+	if (code != MT_EXIT_OK)
+		return code;
+	error = mt_pool_snapshot_take(&process, &snapshot, &why);
+	if (error) {
+		mt_error_say("process %d (%s): %s", (int)process.pid, process.comm, why.text);
+		return mt_error_exit(error);
+	}
+	code = show(&snapshot, wanted);
+	mt_pool_snapshot_free(&snapshot);
+	return code;
+}
+
+static bool parse_number(const char *text, const char *what, uint64_t *out)
+{
+	if (mt_text_parse_u64(text, out))
+		return true;
+	mt_error_say("'%s' is not %s", text, what);
+	return false;
+}
+
+static bool parse_option(int option, const char *text, struct wanted *wanted)
+{
+	switch (option) {
+	case 'd':
+		return parse_number(text, "the number of a device", &wanted->view.device);
+	case 't':
+		return parse_number(text, "a number of blocks", &wanted->view.top);
+	case 'j':
+		wanted->json = true;
+		return true;
+	case 'o':
+		wanted->path = text;
+		return true;
+	default:
+		return false;
+	}
+}
+
+int mt_command_snapshot(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"device", required_argument, NULL, 'd'}, {"top", required_argument, NULL, 't'},
+		{"json", no_argument, NULL, 'j'},         {"output", required_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},         {0}};
+	struct wanted wanted = {.view = {MT_POOL_SNAPSHOT_ALL, MT_POOL_SNAPSHOT_ALL}};
+	int option;
+
+	while ((option = mt_command_option(argc, argv, "ho:", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("snapshot", help);
+		if (!parse_option(option, optarg, &wanted))
+			return MT_EXIT_USAGE;
+	}
+	if (optind + 1 != argc)
+		return mt_command_misused("snapshot");
+	if (wanted.view.top == MT_POOL_SNAPSHOT_ALL && !wanted.json && !wanted.path)
+		wanted.view.top = TOP_DEFAULT;
+	return take_and_show(argv[optind], &wanted);
+}

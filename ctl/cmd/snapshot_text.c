@@ -1,0 +1,269 @@
+/* ctl/cmd/snapshot_text.c -- `mtctl snapshot` for people. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/cmd/snapshot.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+/* Blocks go from 512 B to many GB. */
+static struct mt_short_text size(uint64_t bytes)
+{
+	struct mt_short_text figure;
+
+	if (bytes >= 1u << 20)
+		return mt_text_bytes(bytes);
+	if (bytes >= 1u << 10)
+		snprintf(figure.text, sizeof(figure.text), "%.1f kB", (double)bytes / 1024);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " B", bytes);
+	return figure;
+}
+
+static struct mt_short_text age(uint64_t ms)
+{
+	struct mt_short_text figure;
+
+	if (ms < 1000)
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64 " ms", ms);
+	else if (ms < 120000)
+		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ms / 1000);
+	else if (ms < 7200000)
+		snprintf(figure.text, sizeof(figure.text), "%.1f min", (double)ms / 60000);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f h", (double)ms / 3600000);
+	return figure;
+}
+
+static struct mt_short_text size_or_dash(const struct mt_pool_snapshot_part *part)
+{
+	return part->count ? size(part->bytes) : (struct mt_short_text){"-"};
+}
+
+/* For mt_pool_snapshot_age_ms. */
+static const char *const age_words[MT_POOL_SNAPSHOT_AGES] = {
+	"under 1 s", "under 10 s", "under 1 min", "under 10 min", "under 1 h", "longer"};
+static const char *const within_words[MT_POOL_SNAPSHOT_AGES] = {
+	"within 1 s", "within 10 s", "within 1 min", "within 10 min", "within 1 h", "later"};
+
+static void add_words(struct mt_table *table, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		mt_table_add(table, words[i]);
+}
+
+#define ADD_WORDS(table, words) add_words(table, words, sizeof(words) / sizeof((words)[0]))
+
+static void print_states(const struct mt_pool_snapshot_part *states)
+{
+	static const char *const heading[] = {"STATE", "BLOCKS",  "ASKED FOR",
+					      "HELD",  "LARGEST", "OLDEST"};
+	struct mt_table *table = mt_table_new("lrrrrr");
+
+	ADD_WORDS(table, heading);
+	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
+		const struct mt_pool_snapshot_part *part = &states[state];
+
+		mt_table_add(table, mt_blocks_file_state(state));
+		mt_table_add(table, mt_text_count(part->count).text);
+		mt_table_add(table, part->count ? size(part->asked_bytes).text : "-");
+		mt_table_add(table, size_or_dash(part).text);
+		mt_table_add(table, part->count ? size(part->largest_bytes).text : "-");
+		mt_table_add(table, part->count ? age(part->oldest_ms).text : "-");
+	}
+	mt_table_print(table);
+}
+
+/* Kinds of memory that have no blocks here. */
+static void print_unlisted(const struct mt_stats_device *row)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bytes = mt_stats_file_value(row, &fields[i]);
+
+		if (bytes && mt_text_ends_with(fields[i].name, "_live_bytes"))
+			printf("not listed: %s, %s\n", mt_text_bytes(bytes).text, fields[i].help);
+	}
+}
+
+struct shown {
+	const struct mt_blocks_file *blocks;
+};
+
+static void print_device(uint64_t device, const struct mt_stats_device *row, void *data)
+{
+	const struct shown *shown = data;
+	struct mt_pool_snapshot_sums sums;
+
+	mt_pool_snapshot_sum(shown->blocks, device, &sums);
+	printf("\n%sGPU %" PRIu64 "%s: %s, mode %s", mt_table_colour(MT_COLOUR_HEAD), device,
+	       mt_table_colour_end(), row && *row->name ? row->name : "?",
+	       row && *row->mode ? row->mode : "?");
+	if (row && row->total_bytes && row->free_bytes)
+		printf(", %s free of %s", mt_text_bytes(row->free_bytes).text,
+		       mt_text_bytes(row->total_bytes).text);
+	if (sums.contexts_count > 1)
+		printf(", %" PRIu64 " contexts", sums.contexts_count);
+	putchar('\n');
+	print_states(sums.states);
+	if (row)
+		print_unlisted(row);
+}
+
+static void print_sizes(const struct mt_pool_snapshot_sums *sums)
+{
+	static const char *const heading[] = {"SIZE FROM", "LIVE",   "EXPORTED", "PENDING",
+					      "IDLE",      "BLOCKS", "HELD"};
+	struct mt_table *table = mt_table_new("rrrrrrr");
+
+	ADD_WORDS(table, heading);
+	for (size_t power = 0; power < MT_POOL_SNAPSHOT_SIZES; power++) {
+		const struct mt_pool_snapshot_part *states = sums->sizes[power];
+		uint64_t count = 0, bytes = 0;
+
+		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
+			count += states[state].count;
+			bytes += states[state].bytes;
+		}
+		if (!count)
+			continue;
+		mt_table_add(table, size((uint64_t)1 << power).text);
+		for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
+			mt_table_add(table, size_or_dash(&states[state]).text);
+		mt_table_add(table, mt_text_count(count).text);
+		mt_table_add(table, size(bytes).text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+/* "16.0 MB within 1 min, 33.3 MB within 10 min": each time by which more is gone than by the one
+ * before. */
+static void print_decay(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
+{
+	uint64_t before = UINT64_MAX;
+
+	if (!decay_ms) {
+		puts("nothing goes back by itself (MT_CUDA_DECAY_MS=0); mtctl trim PID gives the "
+		     "idle blocks back");
+		return;
+	}
+	printf("goes back by itself after %s (MT_CUDA_DECAY_MS), unless it is taken before:",
+	       age(decay_ms).text);
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
+		const struct mt_pool_snapshot_part *gone = &sums->decay[i];
+
+		if (gone->bytes == before || (!gone->count && i < MT_POOL_SNAPSHOT_AGES - 1))
+			continue;
+		printf("%s %s %s", before == UINT64_MAX ? "" : ",", size(gone->bytes).text,
+		       within_words[i]);
+		before = gone->bytes;
+	}
+	putchar('\n');
+}
+
+/* How long idle blocks have lain there, and when they go back if nobody takes them. */
+static void print_idle(const struct mt_pool_snapshot_sums *sums, uint64_t decay_ms)
+{
+	static const char *const heading[] = {"IDLE FOR", "BLOCKS", "HELD"};
+	struct mt_table *table;
+
+	if (!sums->states[MT_BLOCKS_IDLE].count)
+		return;
+	table = mt_table_new("lrr");
+	ADD_WORDS(table, heading);
+	for (size_t i = 0; i < MT_POOL_SNAPSHOT_AGES; i++) {
+		if (!sums->idle_ages[i].count)
+			continue;
+		mt_table_add(table, age_words[i]);
+		mt_table_add(table, mt_text_count(sums->idle_ages[i].count).text);
+		mt_table_add(table, size(sums->idle_ages[i].bytes).text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+	print_decay(sums, decay_ms);
+}
+
+/* What a request can be served with, and what rounding costs: blocks are whole, so that these two
+ * are the fragmentation there is. */
+static void print_fit(const struct mt_pool_snapshot_sums *sums)
+{
+	const struct mt_pool_snapshot_part *idle = &sums->states[MT_BLOCKS_IDLE];
+	uint64_t asked = sums->states[MT_BLOCKS_LIVE].asked_bytes +
+			 sums->states[MT_BLOCKS_EXPORTED].asked_bytes;
+	uint64_t held = sums->states[MT_BLOCKS_LIVE].bytes + sums->states[MT_BLOCKS_EXPORTED].bytes;
+
+	putchar('\n');
+	if (idle->count)
+		printf("largest idle block: %s of %s idle; a larger request goes to the driver\n",
+		       size(idle->largest_bytes).text, size(idle->bytes).text);
+	printf("held for live blocks beyond what was asked for: %s\n", size(held - asked).text);
+}
+
+static void print_largest(const struct mt_blocks_file *blocks,
+			  const struct mt_pool_snapshot_view *view)
+{
+	static const char *const heading[] = {"GPU",  "BLOCK", "STATE",  "ASKED FOR",
+					      "HELD", "AGE",   "CONTEXT"};
+	struct mt_table *table = mt_table_new("rllrrrr");
+	size_t count;
+	size_t *places = mt_pool_snapshot_pick(blocks, view, true, &count);
+	char text[24];
+
+	ADD_WORDS(table, heading);
+	for (size_t i = 0; i < count; i++) {
+		const struct mt_blocks_entry *entry = &blocks->entries[places[i]];
+
+		snprintf(text, sizeof(text), "%u", entry->device);
+		mt_table_add(table, text);
+		snprintf(text, sizeof(text), "0x%" PRIx64, entry->base);
+		mt_table_add(table, text);
+		mt_table_add(table, mt_blocks_file_state(entry->state));
+		mt_table_add(table, size(entry->asked_bytes).text);
+		mt_table_add(table, size(entry->held_bytes).text);
+		mt_table_add(table, age(entry->age_ms).text);
+		snprintf(text, sizeof(text), "%u", entry->context);
+		mt_table_add(table, text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+	free(places);
+}
+
+static void print_first_lines(const struct mt_pool_snapshot *snapshot, uint64_t count)
+{
+	const struct mt_blocks_head *head = &snapshot->blocks.head;
+	const struct mt_stats_head *stats = &snapshot->target.file.head;
+
+	printf("%s (%d)%s%s at %s: %s, seen in %s\n", snapshot->target.process.comm,
+	       (int)snapshot->target.process.pid, *stats->rank ? ", rank " : "", stats->rank,
+	       mt_text_clock(head->time_ns).text, mt_text_counted(count, "block", "blocks").text,
+	       mt_text_ns(head->duration_ns).text);
+	if (*stats->cuda)
+		printf("CUDA: %s\n", stats->cuda);
+	if (head->left_out_count)
+		printf("%s left out of it\n",
+		       mt_text_counted(head->left_out_count, "block more was", "blocks more were")
+			       .text);
+}
+
+void mt_snapshot_print(const struct mt_pool_snapshot *snapshot,
+		       const struct mt_pool_snapshot_view *view)
+{
+	struct shown shown = {&snapshot->blocks};
+	struct mt_pool_snapshot_sums sums;
+
+	mt_pool_snapshot_sum(&snapshot->blocks, view->device, &sums);
+	print_first_lines(snapshot, sums.count);
+	mt_pool_snapshot_each_device(snapshot, view->device, print_device, &shown);
+	if (!sums.count)
+		return;
+	print_sizes(&sums);
+	print_idle(&sums, snapshot->blocks.head.decay_ms);
+	print_fit(&sums);
+	if (view->top)
+		print_largest(&snapshot->blocks, view);
+}

@@ -1,0 +1,105 @@
+/* ctl/cmd/stat.c -- `mtctl stat`: what a process's memory is doing. */
+#include "ctl/cmd/stat.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/command.h"
+#include "ctl/output/json.h"
+#include "ctl/process/stats_json.h"
+#include "ctl/output/units.h"
+
+#define EVERY_MS 2000u
+
+static const char help[] =
+	"Asks the process for fresh figures first; a process that does not answer within a second "
+	"is shown\n"
+	"as it was when it last wrote.\n\n"
+	"  --json             one object: every figure by its name, records, samples, settings\n"
+	"  --watch[=SECONDS]  again and again (2) until the process ends; with --json, one line "
+	"each\n"
+	"  --records          all of the last cleanups, not only five\n"
+	"  --samples          the last 15 minutes\n"
+	"  --oom              only the last out-of-memory errors of GPUs and the times that "
+	"MT_RSS_LIMIT_MB was\n"
+	"                     reached, in full; none is no error: exit code 0\n"
+	"  --cached           do not wake the process\n";
+
+static void print(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	if (!view->json && view->watch && isatty(STDOUT_FILENO))
+		fputs("\033[H\033[2J", stdout);
+	if (view->oom)
+		view->json ? mt_stats_json_print_oom(target, !view->watch)
+			   : mt_stat_print_oom_text(target);
+	else if (view->json)
+		mt_json_print(mt_stats_json(target), !view->watch);
+	else
+		mt_stat_print_text(target, view);
+	fflush(stdout);
+}
+
+static int show(struct mt_target *target, const char *pid, const struct mt_stat_view *view)
+{
+	int code = mt_target_find(pid, &target->process);
+
+	if (code != MT_EXIT_OK)
+		return code;
+	for (;;) {
+		if (!view->cached)
+			mt_control_file_refresh(&target->process);
+		code = mt_target_open(pid, target);
+		if (code != MT_EXIT_OK)
+			return code;
+		print(target, view);
+		if (!view->watch || ferror(stdout))
+			return MT_EXIT_OK;
+		mt_clock_sleep_ms((unsigned)view->every_ms);
+		if (!mt_process_is_alive(&target->process))
+			return MT_EXIT_OK;
+	}
+}
+
+static bool take_option(int option, struct mt_stat_view *view)
+{
+	view->json |= option == 'j';
+	view->records |= option == 'r';
+	view->samples |= option == 's';
+	view->cached |= option == 'c';
+	view->oom |= option == 'o';
+	view->watch |= option == 'w';
+	if (option == 'w' && optarg && !mt_units_parse_seconds(optarg, &view->every_ms))
+		return false;
+	if (view->every_ms < 10)
+		view->every_ms = 10;
+	return option != '?';
+}
+
+int mt_command_stat(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},    {"watch", optional_argument, NULL, 'w'},
+		{"records", no_argument, NULL, 'r'}, {"samples", no_argument, NULL, 's'},
+		{"cached", no_argument, NULL, 'c'},  {"oom", no_argument, NULL, 'o'},
+		{"help", no_argument, NULL, 'h'},    {0}};
+	struct mt_stat_view view = {.every_ms = EVERY_MS};
+	struct mt_target *target;
+	int option, code;
+
+	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("stat", help);
+		if (!take_option(option, &view))
+			return MT_EXIT_USAGE;
+	}
+	if (optind + 1 != argc)
+		return mt_command_misused("stat");
+	target = mt_error_check_memory(malloc(sizeof(*target)));
+	code = show(target, argv[optind], &view);
+	free(target);
+	return code;
+}

@@ -1,0 +1,25 @@
+/* ctl/cmd/stat.h -- the dresses of `mtctl stat`; stat.c reads the command line. */
+#ifndef MT_CTL_CMD_STAT_H
+#define MT_CTL_CMD_STAT_H
+
+#include "ctl/process/target.h"
+
+struct mt_stat_view {
+	bool json, records, samples, watch, cached, oom;
+	uint64_t every_ms;
+};
+
+void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
+
+/* A section for each device; nothing where there is none. */
+void mt_stat_print_gpu(const struct mt_stats_file *file);
+
+/* How near the limits are, and what was done about it. */
+void mt_stat_print_pressure(const struct mt_stats_file *file);
+
+/* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest
+ * last. */
+void mt_stat_print_oom_text(const struct mt_target *target);
+void mt_stat_print_alarms(const struct mt_stats_file *file);
+
+#endif

@@ -1,0 +1,135 @@
+/* ctl/cmd/stat_gpu.c -- the GPU sections of `mtctl stat`: one table a device, with what stands now
+ * and its peak beside it, under the names that users of torch.cuda.memory_stats know. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/cmd/stat.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+#define PEAK           "_peak_bytes"
+#define LIVE           "_live_bytes"
+#define FIELD_NAME_MAX 64
+#define LEAST_AGE_MS   100u
+
+/* What the lines around the table say already. */
+static bool is_said_elsewhere(const char *name)
+{
+	static const char *const names[] = {"ordinal",       "free_bytes",    "total_bytes",
+					    "process_bytes", "process_known", "unattributed_bytes",
+					    "others_bytes",  "others_count",  "others_known",
+					    "nvml_age_ms"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static const struct mt_stats_file_field *find_field(const char *name)
+{
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(fields[i].name, name) == 0)
+			return &fields[i];
+	return NULL;
+}
+
+/* The peak of allocated_bytes is allocated_peak_bytes, that of pinned_live_bytes pinned_peak_bytes.
+ * NULL: it has none. */
+static const struct mt_stats_file_field *peak_of(const char *name)
+{
+	char peak[FIELD_NAME_MAX];
+	const char *end = mt_text_ends_with(name, LIVE) ? LIVE : "_bytes";
+	int stem = (int)(strlen(name) - strlen(end));
+
+	if (!mt_text_ends_with(name, "_bytes"))
+		return NULL;
+	snprintf(peak, sizeof(peak), "%.*s" PEAK, stem, name);
+	return find_field(peak);
+}
+
+static void add_row(struct mt_table *table, const struct mt_stats_device *device,
+		    const struct mt_stats_file_field *field)
+{
+	const struct mt_stats_file_field *peak = peak_of(field->name);
+	uint64_t now = mt_stats_file_value(device, field),
+		 highest = peak ? mt_stats_file_value(device, peak) : 0;
+
+	/* A kind of memory that was never allocated. */
+	if (mt_text_ends_with(field->name, LIVE) && !now && !highest)
+		return;
+	mt_table_add(table, field->name);
+	mt_table_add(table, mt_text_field(field->name, now).text);
+	mt_table_add(table, peak ? mt_text_field(peak->name, highest).text : "");
+	mt_table_add(table, field->help);
+}
+
+static void print_table(const struct mt_stats_device *device)
+{
+	struct mt_table *table = mt_table_new("lrrl");
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	mt_table_add(table, "FIGURE");
+	mt_table_add(table, "NOW");
+	mt_table_add(table, "PEAK");
+	mt_table_add(table, "MEANING");
+	for (size_t i = 0; i < count; i++)
+		if (!is_said_elsewhere(fields[i].name) && !mt_text_ends_with(fields[i].name, PEAK))
+			add_row(table, device, &fields[i]);
+	mt_table_print(table);
+}
+
+/* NVML's answers are kept for seconds: they may be of before what the table above shows. */
+static struct mt_short_text when_charged(const struct mt_stats_device *device)
+{
+	struct mt_short_text when = {"charges this process"};
+
+	if (device->nvml_age_ms >= LEAST_AGE_MS)
+		snprintf(when.text, sizeof(when.text),
+			 "charged this process %.1f s before these figures",
+			 (double)device->nvml_age_ms / 1000);
+	return when;
+}
+
+/* What the driver charges the process and is no allocation of the program; NVML may not be there,
+ * or may not know this process (a container with a pid namespace of its own). */
+static void print_process(const struct mt_stats_device *device)
+{
+	if (device->process_known != 1)
+		puts("not ours: unknown; NVML does not say what the driver charges this process");
+	else
+		printf("not ours: %s of the %s that the driver %s: context, kernels, libraries\n",
+		       mt_text_bytes(device->unattributed_bytes).text,
+		       mt_text_bytes(device->process_bytes).text, when_charged(device).text);
+	if (device->others_known == 1)
+		printf("other processes on it: %s, with %s\n",
+		       mt_text_count(device->others_count).text,
+		       mt_text_bytes(device->others_bytes).text);
+}
+
+static void print_device(const struct mt_stats_device *device)
+{
+	printf("\n%sGPU %" PRIu64 "%s: %s%s%s%s, mode %s", mt_table_colour(MT_COLOUR_HEAD),
+	       device->ordinal, mt_table_colour_end(), *device->name ? device->name : "?",
+	       *device->pci ? " (" : "", device->pci, *device->pci ? ")" : "",
+	       *device->mode ? device->mode : "?");
+	if (device->total_bytes && device->free_bytes)
+		printf(", %s free of %s", mt_text_bytes(device->free_bytes).text,
+		       mt_text_bytes(device->total_bytes).text);
+	else if (device->total_bytes)
+		printf(", %s, free: unknown", mt_text_bytes(device->total_bytes).text);
+	putchar('\n');
+	print_table(device);
+	print_process(device);
+}
+
+void mt_stat_print_gpu(const struct mt_stats_file *file)
+{
+	for (size_t i = 0; i < file->head.devices_count && i < MT_DEVICES_COUNT; i++)
+		print_device(&file->devices[i]);
+}

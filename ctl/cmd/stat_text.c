@@ -1,0 +1,258 @@
+/* ctl/cmd/stat_text.c -- `mtctl stat` for people. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/cmd/stat.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+
+#define RECORDS_SHOWN 5u
+
+static void add_heading(struct mt_table *table, const char *const *words)
+{
+	for (; *words; words++)
+		mt_table_add(table, *words);
+}
+
+static void print_line(const char *name, const char *text)
+{
+	if (*text)
+		printf("%-10s %s\n", name, text);
+}
+
+static void print_cuda(const struct mt_stats_head *head)
+{
+	char text[192];
+
+	if (!mt_stats_file_uses_cuda(head))
+		return;
+	snprintf(text, sizeof(text), "%s, driver %s%s", *head->cuda ? head->cuda : "?",
+		 mt_stats_word_driver(head).text,
+		 head->snapshot.gpu_capturing ? ", a stream captures into a graph" : "");
+	print_line("cuda", text);
+}
+
+static void print_rank(const struct mt_stats_head *head)
+{
+	char of[32] = "", text[96];
+
+	if (!*head->rank)
+		return;
+	if (head->world_size)
+		snprintf(of, sizeof(of), " of %" PRIu64, head->world_size);
+	snprintf(text, sizeof(text), "%s%s (%s)", head->rank, of, head->rank_source);
+	print_line("rank", text);
+}
+
+static void print_changed_settings(const struct mt_stats_file *file)
+{
+	const char *separator = "settings   ";
+
+	for (size_t i = 0; i < file->head.settings_count; i++) {
+		const struct mt_stats_setting *setting = &file->settings[i];
+
+		if (strcmp(setting->origin, "default") == 0)
+			continue;
+		printf("%s%s=%s (%s)", separator, setting->name, setting->value, setting->origin);
+		separator = ", ";
+	}
+	puts(*separator == 's' ? "settings   all at their defaults" : "");
+}
+
+static void print_head(const struct mt_target *target)
+{
+	const struct mt_stats_head *head = &target->file.head;
+	uint64_t now_ns = mt_clock_realtime_ns();
+	uint64_t age_ns = now_ns > head->time_ns ? now_ns - head->time_ns : 0;
+
+	printf("%sprocess %d (%s)%s, shim %s, figures of %s (%.1f s ago)\n",
+	       mt_table_colour(MT_COLOUR_HEAD), (int)target->process.pid, target->process.comm,
+	       mt_table_colour_end(), head->shim_version, mt_text_clock(head->time_ns).text,
+	       (double)age_ns / 1e9);
+	if (target->process.library_deleted)
+		print_line("library", "an older one, deleted from disk; restart the process to get "
+				      "the present one");
+	printf("%-10s %s, %s (mode %s)\n", "allocator", head->allocator, head->evidence,
+	       head->mode);
+	print_line("conf", head->conf);
+	print_line("python", head->python);
+	print_cuda(head);
+	print_rank(head);
+	printf("%-10s %s\n", "signal", mt_stats_word_signal_door(head->snapshot.signal_door));
+	print_changed_settings(&target->file);
+}
+
+/* Figures of GPUs are shown only where there are any. */
+static bool is_shown(const struct mt_stats_head *head, const struct mt_stats_file_field *field)
+{
+	return strncmp(field->name, "gpu_", 4) != 0 || mt_stats_file_uses_cuda(head);
+}
+
+static void print_fields(const struct mt_stats_head *head)
+{
+	static const char *const heading[] = {"FIGURE", "VALUE", "MEANING", NULL};
+	struct mt_table *table = mt_table_new("lrl");
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
+
+	add_heading(table, heading);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value = mt_stats_file_value(&head->snapshot, &fields[i]);
+
+		if (!is_shown(head, &fields[i]))
+			continue;
+		mt_table_add(table, fields[i].name);
+		mt_table_add(table, mt_text_field(fields[i].name, value).text);
+		mt_table_add(table, fields[i].help);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+static void add_number(struct mt_table *table, uint64_t number)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRIu64, number);
+	mt_table_add(table, number ? text : "-");
+}
+
+/* Bytes in use before and after, and whose caches were emptied, or why not. */
+static void add_record_gpu(struct mt_table *table, const struct mt_stats_record *record)
+{
+	char caches[64];
+	const char *word;
+	uint32_t bit;
+	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
+				       mt_stats_word_gpu_state(record->gpu_state));
+
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
+		if (record->frameworks & bit)
+			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
+	mt_table_add(table,
+		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_before_bytes).text : "-");
+	mt_table_add(table,
+		     record->gpu_before_bytes ? mt_text_bytes(record->gpu_after_bytes).text : "-");
+	mt_table_add(table, caches);
+}
+
+static void add_record(struct mt_table *table, const struct mt_stats_record *record)
+{
+	static const char *const results[] = {"nothing", "little", "-"};
+	char gc[64];
+
+	add_number(table, record->number);
+	mt_table_add(table, mt_text_clock(record->time_ns).text);
+	mt_table_add(table, mt_stats_word_reason(record->reason));
+	mt_table_add(table, mt_stats_word_level(record->level));
+	add_number(table, record->round);
+	mt_table_add(table, record->merged == 1          ? "merged"
+			    : mt_stats_has_freed(record) ? "freed"
+							 : results[record->result]);
+	mt_table_add(table, mt_text_bytes(record->rss_before_bytes).text);
+	mt_table_add(table, mt_text_bytes(record->rss_after_bytes).text);
+	mt_table_add(table, mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text);
+	mt_table_add(table, mt_text_ns(record->duration_ns).text);
+	snprintf(gc, sizeof(gc), "%s",
+		 record->gc_state == MT_GC_DONE ? mt_text_count(record->gc_collected_count).text
+						: mt_stats_word_gc_state(record->gc_state));
+	mt_table_add(table, gc);
+}
+
+/* The column is there only where one of the shown cleanups was made for pressure. */
+static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
+{
+	bool found = false;
+
+	for (uint64_t i = 0; i < shown; i++) {
+		const struct mt_stats_record *record =
+			mt_stats_file_record(file, file->head.records_count - i);
+
+		found |= record && record->pressure_sources;
+	}
+	return found;
+}
+
+static void print_records(const struct mt_stats_file *file, bool all)
+{
+	static const char *const heading[] = {"CLEANUP", "TIME",   "REASON",     "LEVEL",
+					      "ROUND",   "RESULT", "RSS BEFORE", "AFTER",
+					      "CHANGE",  "TOOK",   "GC",         NULL};
+	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
+	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
+	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
+	char sides[16];
+	struct mt_table *table;
+
+	if (!last) {
+		puts("\nno cleanup yet");
+		return;
+	}
+	if (shown > last)
+		shown = last;
+	pressed = has_pressure(file, shown);
+	snprintf(sides, sizeof(sides), "rlllrlrrrrl%s%s", gpu ? "rrl" : "", pressed ? "l" : "");
+	table = mt_table_new(sides);
+	add_heading(table, heading);
+	if (gpu)
+		add_heading(table, gpu_heading);
+	if (pressed)
+		mt_table_add(table, "PRESSURE");
+	for (uint64_t i = shown; i-- > 0;) {
+		const struct mt_stats_record *record = mt_stats_file_record(file, last - i);
+
+		if (record)
+			add_record(table, record);
+		if (record && gpu)
+			add_record_gpu(table, record);
+		if (record && pressed)
+			mt_table_add(table, mt_stats_word_pressure(record).text);
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+static void print_samples(const struct mt_stats_file *file)
+{
+	static const char *const heading[] = {"TIME", "RSS", "ANON", "LIVE", "IDLE", "DIRTY", NULL};
+	static const char *const gpu_heading[] = {"GPU RESERVED", "ALLOCATED", NULL};
+	bool gpu = mt_stats_file_uses_cuda(&file->head);
+	struct mt_table *table = mt_table_new(gpu ? "lrrrrrrr" : "lrrrrr");
+
+	add_heading(table, heading);
+	if (gpu)
+		add_heading(table, gpu_heading);
+	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
+		const struct mt_stats_sample *sample =
+			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+
+		if (!sample->time_ns)
+			continue;
+		mt_table_add(table, mt_text_clock(sample->time_ns).text);
+		mt_table_add(table, mt_text_bytes(sample->rss_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->anon_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->live_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->idle_bytes).text);
+		mt_table_add(table, mt_text_bytes(sample->dirty_bytes).text);
+		if (gpu) {
+			mt_table_add(table, mt_text_bytes(sample->gpu_reserved_bytes).text);
+			mt_table_add(table, mt_text_bytes(sample->gpu_allocated_bytes).text);
+		}
+	}
+	putchar('\n');
+	mt_table_print(table);
+}
+
+void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view)
+{
+	print_head(target);
+	print_fields(&target->file.head);
+	mt_stat_print_pressure(&target->file);
+	mt_stat_print_gpu(&target->file);
+	print_records(&target->file, view->records);
+	if (view->samples)
+		print_samples(&target->file);
+}

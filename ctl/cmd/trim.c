@@ -1,0 +1,286 @@
+/* ctl/cmd/trim.c -- `mtctl trim`: asks one process, all, or a tree for a cleanup, and says in bytes
+ * what came of it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ctl/command.h"
+#include "ctl/process/process_tree.h"
+#include "ctl/output/json.h"
+#include "ctl/cmd/ps.h"
+#include "ctl/process/stats_dir.h"
+#include "ctl/process/target.h"
+#include "ctl/output/table.h"
+#include "ctl/output/text.h"
+#include "ctl/output/units.h"
+#include "ctl/process/ancestry.h"
+#include "ctl/process/trim_json.h"
+#include "ctl/process/trim_requests.h"
+
+static const char help[] =
+	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
+	"--light leaves\n"
+	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it "
+	"is asleep),\n"
+	"3: no such process or not shimmed, 4: no answer in time.\n\n"
+	"  --all              every shimmed process of yours; for root: of root's own\n"
+	"  --all-users        every shimmed process that you may ask; for root: of every user\n"
+	"  --tree             PID and all that descend from it; a last line says what the whole "
+	"tree holds, as\n"
+	"                     PSS, before and after, unshimmed processes too\n"
+	"  --light            gc and heap only\n"
+	"  --json             one object: the record of each process, and for --tree the totals\n"
+	"  --timeout=SECONDS  how long to wait for the answers and records of all (30)\n";
+
+struct trim {
+	bool all, all_users, tree;
+	uint32_t level;
+	uint64_t timeout_ms;
+	json_t *json; /* the object that is printed at the end; NULL: text */
+};
+
+static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
+{
+	mt_table_add(table, layer);
+	mt_table_add(table, mt_text_bytes(before).text);
+	mt_table_add(table, mt_text_bytes(after).text);
+	mt_table_add(table, mt_text_change(before, after).text);
+}
+
+static void print_gc(const struct mt_stats_record *record)
+{
+	if (record->gc_state == MT_GC_DONE)
+		printf("  gc collected %s in %s\n",
+		       mt_text_counted(record->gc_collected_count, "object", "objects").text,
+		       mt_text_ns(record->gc_ns).text);
+	else if (record->gc_state == MT_GC_DISABLED)
+		puts("  gc is disabled by the program");
+	else if (record->gc_state == MT_GC_LATE)
+		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
+		     "returns");
+	else if (record->gc_state == MT_GC_BLOCKED)
+		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
+		     "returns");
+	else if (record->gc_state == MT_GC_SHARED)
+		puts("  gc is left out: it would copy memory that is shared with forked processes");
+}
+
+/* Whose caches were emptied, or why none were. */
+static void print_gpu(const struct mt_stats_record *record)
+{
+	const char *word;
+	uint32_t bit;
+
+	if (record->gpu_state == MT_GPU_CAPTURING)
+		puts("  GPU caches left alone: a stream captures into a graph");
+	else if (record->gpu_state == MT_GPU_RANKS)
+		puts("  GPU caches left alone: other ranks would have to wait");
+	if (record->gpu_state != MT_GPU_DONE)
+		return;
+	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
+		if (record->frameworks & bit)
+			printf(", %s", word);
+	putchar('\n');
+}
+
+static void print_record(const struct mt_process *process, const struct mt_stats_record *record)
+{
+	struct mt_table *table = mt_table_new("lrrr");
+
+	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
+	       mt_stats_word_level(record->level), mt_stats_word_outcome(record),
+	       mt_text_ns(record->duration_ns).text);
+	mt_table_add(table, "");
+	mt_table_add(table, "BEFORE");
+	mt_table_add(table, "AFTER");
+	mt_table_add(table, "CHANGE");
+	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
+	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
+	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
+	if (record->gpu_before_bytes)
+		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
+	if (record->pinned_before_bytes)
+		add_layer(table, "  page-locked", record->pinned_before_bytes,
+			  record->pinned_after_bytes);
+	mt_table_print(table);
+	print_gc(record);
+	print_gpu(record);
+}
+
+/* Answers the exit code for this process. */
+static int finish_one(const struct trim *trim, const struct mt_process *process,
+		      const struct mt_trim_answer *answer)
+{
+	const char *refusal = mt_trim_answer_refusal(answer);
+
+	if (trim->json)
+		mt_json_append(json_object_get(trim->json, "processes"),
+			       mt_trim_json_answer(process, answer));
+	if (refusal)
+		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
+	else if (answer->error && !trim->json)
+		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
+		       process->comm);
+	else if (!answer->error && !trim->json)
+		print_record(process, &answer->record);
+	return mt_trim_answer_exit(answer);
+}
+
+/* Of many: freed anywhere is 0; else whatever went worst. */
+static int worse(int code, int other)
+{
+	if (code == MT_EXIT_OK || other == MT_EXIT_OK)
+		return MT_EXIT_OK;
+	return code > other ? code : other;
+}
+
+static int trim_all(const struct trim *trim, const struct mt_process *list, size_t count)
+{
+	struct mt_trim_requests *requests =
+		mt_trim_requests_new(list, count, trim->level, trim->timeout_ms);
+	int code = MT_EXIT_NOTHING;
+
+	for (size_t i = 0; i < count; i++)
+		code = worse(finish_one(trim, &list[i], mt_trim_requests_wait(requests, i)), code);
+	mt_trim_requests_free(requests);
+	return code;
+}
+
+/* Keeps the shimmed ones of the list: below `root`, or with root 0 all, with own_only those of the
+ * caller. */
+static size_t choose(struct mt_process *list, size_t count, pid_t root, bool own_only)
+{
+	struct mt_process *copy = mt_error_check_memory(calloc(count + 1, sizeof(*copy)));
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (list[i].shimmed && (!own_only || list[i].uid == geteuid()) &&
+		    (!root || mt_ancestry_descends(list, count, list[i].pid, root)))
+			copy[kept++] = list[i];
+	for (size_t i = 0; i < kept; i++)
+		list[i] = copy[i];
+	free(copy);
+	return kept;
+}
+
+static int trim_many(const struct trim *trim, pid_t root)
+{
+	struct mt_process *list;
+	size_t count = mt_process_read_all(&list), kept = choose(list, count, root, trim->all);
+	int code = MT_EXIT_NOT_SHIMMED;
+
+	if (!root)
+		mt_stats_dir_sweep(list, kept);
+	if (kept)
+		code = trim_all(trim, list, kept);
+	else if (root)
+		mt_error_say("neither process %d nor any that descends from it carries the shim",
+			     (int)root);
+	else
+		mt_error_say("no process %scarries the shim", trim->all ? "of yours " : "");
+	free(list);
+	return code;
+}
+
+static void print_total(const struct mt_process_tree *before, const struct mt_process_tree *after)
+{
+	printf("the whole tree: PSS %s -> %s (%s), %s", mt_text_bytes(before->sums.pss_bytes).text,
+	       mt_text_bytes(after->sums.pss_bytes).text,
+	       mt_text_change(before->sums.pss_bytes, after->sums.pss_bytes).text,
+	       mt_text_counted(before->count, "process", "processes").text);
+	if (after->count != before->count)
+		printf(" -> %s", mt_text_count(after->count).text);
+	if (before->unknown_count || after->unknown_count)
+		printf(", without %s that may not be looked into",
+		       mt_text_count(after->unknown_count).text);
+	putchar('\n');
+}
+
+/* The tree is looked at before and after, since what processes share goes only when the last of
+ * them has given it back. */
+static int trim_tree(const struct trim *trim, pid_t root)
+{
+	struct mt_process_tree before = {0}, after = {0};
+	struct mt_why why;
+	bool known = mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &before, &why) == MT_ERR_OK;
+	int code = trim_many(trim, root);
+
+	known = known && code != MT_EXIT_NOT_SHIMMED &&
+		mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &after, &why) == MT_ERR_OK;
+	if (known && trim->json) {
+		mt_json_set(trim->json, "before", mt_process_tree_sums_json(&before));
+		mt_json_set(trim->json, "after", mt_process_tree_sums_json(&after));
+	} else if (known) {
+		print_total(&before, &after);
+	}
+	mt_process_tree_free(&before);
+	mt_process_tree_free(&after);
+	return code;
+}
+
+static int run(const struct trim *trim, const char *pid_text)
+{
+	struct mt_process process;
+	pid_t root = 0;
+	int code;
+
+	if (trim->all || trim->all_users)
+		return trim_many(trim, 0);
+	if (mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid_text);
+		return MT_EXIT_USAGE;
+	}
+	if (trim->tree)
+		return trim_tree(trim, root);
+	code = mt_target_find(pid_text, &process);
+	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
+}
+
+static bool take_option(int option, struct trim *trim, const char **pid)
+{
+	if (option == 't' && !mt_units_parse_seconds(optarg, &trim->timeout_ms))
+		return false;
+	trim->all |= option == 'a';
+	trim->all_users |= option == 'u';
+	trim->tree |= option == 'r';
+	if (option == 'r' && optarg)
+		*pid = optarg;
+	if (option == 'l' || option == 'y')
+		trim->level = option == 'l' ? MT_LEVEL_LIGHT : MT_LEVEL_HEAVY;
+	if (option == 'j' && !trim->json)
+		trim->json = mt_trim_json_new();
+	return option != '?';
+}
+
+int mt_command_trim(int argc, char **argv)
+{
+	static const struct option options[] = {{"all", no_argument, NULL, 'a'},
+						{"all-users", no_argument, NULL, 'u'},
+						{"light", no_argument, NULL, 'l'},
+						{"heavy", no_argument, NULL, 'y'},
+						{"json", no_argument, NULL, 'j'},
+						{"timeout", required_argument, NULL, 't'},
+						{"help", no_argument, NULL, 'h'},
+						{"tree", optional_argument, NULL, 'r'},
+						{0}};
+	struct trim trim = {.level = MT_LEVEL_HEAVY, .timeout_ms = MT_TRIM_TIMEOUT_MS};
+	const char *pid = NULL;
+	int option, code;
+
+	while ((option = mt_command_option(argc, argv, "ht:", options)) != -1) {
+		if (option == 'h')
+			return mt_command_help("trim", help);
+		if (!take_option(option, &trim, &pid))
+			return MT_EXIT_USAGE;
+	}
+	/* The PID of --tree=PID is as good as one that stands alone. */
+	if (argc - optind != (!trim.all && !trim.all_users && !pid) ||
+	    trim.all + trim.all_users + trim.tree > 1)
+		return mt_command_misused("trim");
+	code = run(&trim, pid ? pid : argv[optind]);
+	if (trim.json && json_array_size(json_object_get(trim.json, "processes")))
+		mt_json_print(trim.json, true);
+	return code;
+}

@@ -1,0 +1,212 @@
+/* ctl/diagnose/doctor_gpu.c -- device memory: how the shim serves it in a process and why, and what
+ * lies out of the pool's reach. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/diagnose/doctor.h"
+#include "ctl/output/text.h"
+
+#define VALUE_BYTES 4096
+
+/* A variable of the process, or for pid 0 of our own environment, made fit to print. */
+static bool variable(pid_t pid, const char *name, char *out, size_t out_bytes)
+{
+	const char *value = pid ? NULL : getenv(name);
+
+	if (pid && !mt_process_environ(pid, name, out, out_bytes))
+		return false;
+	if (!pid && !value)
+		return false;
+	if (value)
+		snprintf(out, out_bytes, "%s", value);
+	mt_text_clean(out, out_bytes);
+	return true;
+}
+
+static bool is_one_of(char letter, const char *letters)
+{
+	return letter && strchr(letters, letter);
+}
+
+/* Whether "key:value" stands in a list separated by commas, case and blanks aside; value NULL: any
+ * but False. */
+static bool conf_says(const char *conf, const char *key, const char *value)
+{
+	for (const char *at = conf; (at = strstr(at, key)); at++) {
+		const char *after = at + strlen(key), *text;
+
+		if (at > conf && !is_one_of(at[-1], ", "))
+			continue;
+		after += strspn(after, " ");
+		if (*after != ':')
+			continue;
+		text = after + 1 + strspn(after + 1, " ");
+		if (value ? strncmp(text, value, strlen(value)) == 0 : !is_one_of(*text, "fF0"))
+			return true;
+	}
+	return false;
+}
+
+static void look_at_alloc_conf(const char *name, const char *conf)
+{
+	bool expandable = conf_says(conf, "expandable_segments", NULL);
+	bool async = conf_says(conf, "backend", "cudaMallocAsync");
+
+	if (expandable)
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "%s: expandable_segments are out of the pool's reach; a heavy "
+			      "cleanup calls empty_cache()",
+			      name);
+	if (async)
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "%s: cudaMallocAsync is out of the pool's reach; a heavy cleanup "
+			      "trims the driver's own pool",
+			      name);
+	if (*conf && !expandable && !async)
+		mt_doctor_say(MT_FINDING_NOTE,
+			      "MT_CUDA_CONF takes roundup_power2_divisions, max_split_size_mb and "
+			      "garbage_collection_threshold for the pool",
+			      "%s is set: it is for PyTorch's own cache, the pool does not read it",
+			      name);
+}
+
+static void look_at_world(pid_t pid)
+{
+	char value[VALUE_BYTES];
+	uint64_t ranks;
+
+	if (variable(pid, "WORLD_SIZE", value, sizeof(value)) && mt_text_parse_u64(value, &ranks) &&
+	    ranks > 1)
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
+			      "of GPU caches without "
+			      "being asked",
+			      value);
+}
+
+void mt_doctor_look_at_gpu_environment(pid_t pid)
+{
+	static const char *const confs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
+	char value[VALUE_BYTES];
+
+	if (variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
+		mt_doctor_say(MT_FINDING_OK, NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
+			      strcmp(value, "1") == 0
+				      ? "PyTorch's own cache is off, the pool can serve it"
+				      : "not 1, so PyTorch's own cache counts as on (PyTorch "
+					"before 2.7 turns it off at any value)");
+	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
+		if (variable(pid, confs[i], value, sizeof(value)))
+			look_at_alloc_conf(confs[i], value);
+	if (variable(pid, "TF_GPU_ALLOCATOR", value, sizeof(value)) &&
+	    strcmp(value, "cuda_malloc_async") == 0)
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "
+			      "heavy cleanup trims the "
+			      "driver's own pool");
+	look_at_world(pid);
+}
+
+static void look_at_memory(const struct mt_stats_file *file, const struct mt_stats_device *device)
+{
+	const char *setting = mt_stats_file_setting(file, "cuda_low_pct");
+	uint64_t percent = 5;
+	bool low;
+
+	if (setting)
+		(void)mt_text_parse_u64(setting, &percent);
+	if (!device->total_bytes || !device->free_bytes) {
+		mt_doctor_say(MT_FINDING_OK, NULL,
+			      "GPU %" PRIu64 " (%s): mode %s, free memory unknown", device->ordinal,
+			      device->name, device->mode);
+		return;
+	}
+	low = (double)device->free_bytes < (double)device->total_bytes * (double)percent / 100;
+	mt_doctor_say(low ? MT_FINDING_WARN : MT_FINDING_OK,
+		      low ? "mtctl trim --all (root: --all-users) gives back what shimmed "
+			    "processes hold idle; MT_CUDA_LOW_PCT is the bound"
+			  : NULL,
+		      "GPU %" PRIu64 " (%s): %s free of %s, mode %s%s", device->ordinal,
+		      device->name, mt_text_bytes(device->free_bytes).text,
+		      mt_text_bytes(device->total_bytes).text, device->mode,
+		      low ? "; so little that the pool keeps nothing" : "");
+}
+
+/* Memory that reached the driver by roads past the pool; only counted. */
+static void look_at_kinds(const struct mt_stats_device *device)
+{
+	const struct {
+		uint64_t bytes;
+		const char *what;
+	} kinds[] = {
+		{device->async_live_bytes,
+		 "by cuMemAllocAsync: the driver's pool keeps its free part"},
+		{device->vmm_live_bytes, "by cuMemCreate (expandable_segments and their like)"},
+		{device->managed_live_bytes, "managed: the driver moves it by itself"},
+		{device->array_live_bytes, "in arrays"},
+		{device->pinned_live_bytes, "of page-locked host memory: a heavy cleanup empties "
+					    "PyTorch's and CuPy's cache of it, no other"},
+		{device->imported_live_bytes, "opened from another process"},
+		{device->graph_reserved_bytes, "held for the allocations of CUDA graphs"},
+	};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].bytes)
+			mt_doctor_say(MT_FINDING_NOTE, NULL,
+				      "out of the pool's reach: GPU %" PRIu64 ", %s %s",
+				      device->ordinal, mt_text_bytes(kinds[i].bytes).text,
+				      kinds[i].what);
+}
+
+static void look_at_pool(const struct mt_stats_file *file)
+{
+	bool pools = false;
+
+	for (size_t i = 0; i < file->head.devices_count; i++)
+		pools |= strcmp(file->devices[i].mode, "pool") == 0;
+	if (pools)
+		mt_doctor_say(MT_FINDING_NOTE,
+			      "MT_CUDA=account leaves each call to the driver, for a program that "
+			      "counts on the wait",
+			      "a cuMemFree that the pool serves does not wait for the device, as "
+			      "the driver's may");
+	if (file->head.snapshot.gpu_capturing)
+		mt_doctor_say(MT_FINDING_NOTE, NULL,
+			      "a stream captures into a graph: until it ends no device memory is "
+			      "given back");
+	if (file->head.snapshot.gpu_num_ooms)
+		mt_doctor_say(MT_FINDING_WARN, "mtctl stat PID --oom has the reports",
+			      "%s reached the program",
+			      mt_text_counted(file->head.snapshot.gpu_num_ooms,
+					      "out-of-memory error has",
+					      "out-of-memory errors have")
+				      .text);
+}
+
+void mt_doctor_look_at_gpu(const struct mt_stats_file *file, bool libcuda_is_mapped)
+{
+	const struct mt_stats_head *head = &file->head;
+
+	if (!mt_stats_file_uses_cuda(head)) {
+		if (libcuda_is_mapped)
+			mt_doctor_say(
+				MT_FINDING_NOTE,
+				"before the program's first CUDA memory call this is as it should "
+				"be",
+				"CUDA: libcuda is loaded, but no call of it has reached the shim");
+		return;
+	}
+	mt_doctor_say(MT_FINDING_OK, NULL, "CUDA: %s, driver %s",
+		      *head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
+	if (!head->driver_version)
+		mt_doctor_say(MT_FINDING_WARN,
+			      "look with `mtctl stat PID` whether gpu_alloc_count moves",
+			      "CUDA: the driver's version is not known; was libcuda reached?");
+	for (size_t i = 0; i < head->devices_count; i++) {
+		look_at_memory(file, &file->devices[i]);
+		look_at_kinds(&file->devices[i]);
+	}
+	look_at_pool(file);
+}

@@ -1,0 +1,222 @@
+/* ctl/diagnose/mappings.c -- what maps and the cgroup say of a process; and what it is asked for:
+ * size classes, the test trim. */
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/process/cgroup_file.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/process_limit.h"
+#include "ctl/process/preload.h"
+#include "ctl/process/target.h"
+#include "ctl/process/read_file.h"
+
+#define TRIM_TIMEOUT_MS    30000u
+#define CLASSES_TIMEOUT_MS 3000u
+#define RECORD_TRIES       350 /* 10 ms apart */
+
+/* ---- maps ---- */
+
+/* Libraries that carry an allocator of their own, under names of their own, inside. */
+static const struct {
+	const char *prefix, *name;
+} carriers[] = {
+	{"libarrow.so", "pyarrow's own pool"},
+	{"libarrow-", "pyarrow's own pool"},
+	{"polars.abi3.so", "polars' jemalloc"},
+	{"_polars_runtime", "polars' jemalloc"},
+#ifdef __aarch64__
+	{"libtorch_cpu.so", "torch's mimalloc"},
+#endif
+	{"libnode.so", "V8's heap"},
+	{"libjvm.so", "the Java heap"},
+};
+
+static const char *foreign_allocator(const char *path)
+{
+	const char *base = mt_text_basename(path);
+
+	for (size_t i = 0; i < sizeof(carriers) / sizeof(carriers[0]); i++)
+		if (strncmp(base, carriers[i].prefix, strlen(carriers[i].prefix)) == 0)
+			return carriers[i].name;
+	return mt_preload_allocator(path);
+}
+
+/* The allocator in line is none of the foreign ones: the shim's evidence names its file. */
+static void note_file(struct mt_diagnose_facts *facts, const char *path)
+{
+	const char *base = mt_text_basename(path), *name = foreign_allocator(path);
+	struct mt_diagnose_foreign *to = &facts->foreign[facts->foreign_count];
+
+	facts->is_python |= strncmp(base, "libpython", 9) == 0 || strncmp(base, "python", 6) == 0;
+	if (!name || facts->foreign_count == MT_DIAGNOSE_FOREIGN ||
+	    strstr(facts->last.head.evidence, base))
+		return;
+	snprintf(to->name, sizeof(to->name), "%s", name);
+	snprintf(to->file, sizeof(to->file), "%.95s", base);
+	mt_text_clean(to->file, sizeof(to->file));
+	facts->foreign_count++;
+}
+
+/* Python asks for its small objects' allocator once: the shim answers, or the user has. */
+static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
+{
+	char value[32];
+
+	if (!facts->is_python || strstr(facts->last.head.python, "is answered"))
+		return false;
+	return !mt_process_environ(facts->process.pid, "PYTHONMALLOC", value, sizeof(value)) ||
+	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
+}
+
+void mt_diagnose_read_maps(struct mt_diagnose_facts *facts)
+{
+	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
+
+	facts->foreign_count = 0;
+	for (char *line = maps ? strtok_r(maps, "\n", &saved) : NULL; line;
+	     line = strtok_r(NULL, "\n", &saved)) {
+		char *path = strchr(line, '/');
+
+		if (!path || !strstr(line, " r-xp ") || strcmp(path, last) == 0)
+			continue;
+		snprintf(last, sizeof(last), "%.511s", path);
+		note_file(facts, path);
+	}
+	free(maps);
+	facts->is_python |= *facts->last.head.python != '\0';
+	facts->has_pymalloc = uses_pymalloc(facts);
+}
+
+/* ---- the group ---- */
+
+static uint64_t number_in(const char *directory, const char *file, const char *key)
+{
+	char path[PATH_MAX];
+	uint64_t value = 0;
+	char *text;
+
+	snprintf(path, sizeof(path), "%.2000s/%s", directory, file);
+	text = mt_cgroup_file_read(path);
+	if (text && !key)
+		text[strcspn(text, "\n")] = '\0';
+	if (text &&
+	    !(key ? mt_read_file_number(text, key, &value) : mt_text_parse_u64(text, &value)))
+		value = 0;
+	free(text);
+	return value;
+}
+
+/* A limit above what the machine has is none. */
+static uint64_t limit_in(const char *directory, const char *file)
+{
+	uint64_t limit = number_in(directory, file, NULL),
+		 machine = mt_limit_meminfo("", "MemTotal");
+
+	return machine && limit >= machine ? 0 : limit;
+}
+
+static void read_v2(struct mt_diagnose_group *to)
+{
+	const char *at = to->directory;
+
+	to->usage_bytes = number_in(at, "memory.current", NULL);
+	to->limit_bytes = limit_in(at, "memory.max");
+	to->anon_bytes = number_in(at, "memory.stat", "anon");
+	to->file_bytes = number_in(at, "memory.stat", "file");
+	to->inactive_file_bytes = number_in(at, "memory.stat", "inactive_file");
+	to->active_file_bytes = number_in(at, "memory.stat", "active_file");
+	to->shmem_bytes = number_in(at, "memory.stat", "shmem");
+	to->oom_kill_count = number_in(at, "memory.events", "oom_kill");
+	to->max_count = number_in(at, "memory.events", "max");
+}
+
+/* total_... are those of the group and all below it, as version 2 counts. `cache` holds shared
+ * memory too. */
+static void read_v1(struct mt_diagnose_group *to)
+{
+	const char *at = to->directory;
+	uint64_t cache = number_in(at, "memory.stat", "total_cache");
+
+	to->usage_bytes = number_in(at, "memory.usage_in_bytes", NULL);
+	to->limit_bytes = limit_in(at, "memory.limit_in_bytes");
+	to->anon_bytes = number_in(at, "memory.stat", "total_rss");
+	to->shmem_bytes = number_in(at, "memory.stat", "total_shmem");
+	to->file_bytes = cache > to->shmem_bytes ? cache - to->shmem_bytes : 0;
+	to->inactive_file_bytes = number_in(at, "memory.stat", "total_inactive_file");
+	to->active_file_bytes = number_in(at, "memory.stat", "total_active_file");
+	to->oom_kill_count = number_in(at, "memory.oom_control", "oom_kill");
+	to->max_count = number_in(at, "memory.failcnt", NULL);
+}
+
+void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (!mt_process_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,
+					facts->limit_known ? &facts->limit : NULL, out->directory,
+					sizeof(out->directory)))
+		return;
+	out->is_v1 = number_in(out->directory, "memory.limit_in_bytes", NULL) != 0;
+	(out->is_v1 ? read_v1 : read_v2)(out);
+	if (facts->limit_known && facts->limit.is_cgroup) /* memory.high, too */
+		out->limit_bytes = facts->limit.limit_bytes;
+	out->known = out->usage_bytes != 0;
+	/* its name is its maker's choice, who may be any user: it is told, and no path any more */
+	mt_text_clean(out->directory, sizeof(out->directory));
+}
+
+/* ---- what is asked of the process ---- */
+
+void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_CLASSES};
+	struct mt_stats_file *file;
+	struct mt_why why;
+
+	if (mt_control_file_ask(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
+		return;
+	file = mt_error_check_memory(malloc(sizeof(*file)));
+	if (mt_target_read(process, file, &why) == MT_ERR_OK) {
+		out->count = file->head.classes_count;
+		memcpy(out->list, file->classes, sizeof(out->list));
+	}
+	free(file);
+}
+
+/* A request that was merged into a cleanup under way is answered before the record of the one that
+ * does its work. */
+void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+			  struct mt_diagnose_trim *out)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
+	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
+	const struct mt_stats_record *record = NULL;
+	struct mt_control_call call;
+	struct mt_stats_head head;
+	struct mt_why why = {""};
+	enum mt_err error = mt_control_file_send(process, request, TRIM_TIMEOUT_MS, &call, &why);
+
+	*out = (struct mt_diagnose_trim){.asked = true, .level = level};
+	if (!error)
+		error = mt_control_file_wait(&call, &head, &why);
+	if (!error && head.snapshot.request_error)
+		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
+					 mt_error_text(head.snapshot.request_error));
+	for (int try = 0; !error && !record && try < RECORD_TRIES; try++) {
+		if (try)
+			mt_clock_sleep_ms(10);
+		error = mt_target_read(process, file, &why);
+		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
+	}
+	out->done = record != NULL;
+	if (record)
+		out->record = *record;
+	else
+		snprintf(out->why_not, sizeof(out->why_not), "%.150s",
+			 error ? why.text : "it left no record");
+	free(file);
+}

@@ -1,0 +1,124 @@
+/* ctl/diagnose/process_sample.c -- one look at a process: its own figures through the control file,
+ * and what /proc says. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/target.h"
+#include "ctl/process/read_file.h"
+
+/* looks in a row without an answer: from then on it is asked at every */
+#define SILENT_MOST 2u
+#define SILENT_STEP 16u /* ... look, since each wait is a second */
+/* reading Python's arenas may cost that part of the time at most */
+#define ARENAS_SHARE 20u
+
+static uint64_t status_bytes(const char *status, const char *key)
+{
+	uint64_t kilobytes = 0;
+
+	return mt_read_file_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
+}
+
+static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
+{
+	char *status = mt_process_read(pid, "status", NULL);
+
+	if (!status)
+		return false;
+	to->anon_bytes = status_bytes(status, "RssAnon");
+	to->file_bytes = status_bytes(status, "RssFile");
+	to->shmem_bytes = status_bytes(status, "RssShmem");
+	to->swap_bytes = status_bytes(status, "VmSwap");
+	to->rss_bytes = to->anon_bytes + to->file_bytes + to->shmem_bytes;
+	free(status);
+	return true;
+}
+
+/* The most that the heap can be of what is resident: what its allocator believes to be resident, or
+ * has mapped. Where it tells neither, nothing is known to lie outside. */
+static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+{
+	uint64_t top =
+		from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
+	uint64_t anon = mt_diagnose_sat_sub(to->anon_bytes, to->arenas_bytes);
+
+	to->live_bytes = from->heap_live_bytes;
+	to->idle_bytes = from->heap_idle_bytes;
+	to->dirty_bytes = from->heap_dirty_bytes;
+	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
+	if (top && top < from->heap_live_bytes)
+		top = from->heap_live_bytes;
+	to->outside_bytes = top ? mt_diagnose_sat_sub(anon + to->swap_bytes, top) : 0;
+	to->slack_bytes =
+		mt_diagnose_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
+}
+
+static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+{
+	to->gpu_allocated_bytes = from->gpu_allocated_bytes + from->gpu_other_bytes;
+	to->gpu_reserved_bytes = from->gpu_reserved_bytes + from->gpu_other_bytes;
+	to->gpu_idle_bytes = from->gpu_idle_bytes;
+	to->gpu_pinned_bytes = from->gpu_pinned_bytes;
+	to->rounds_count = from->rounds_count;
+}
+
+/* Many arenas take time to read: then not at every look. */
+static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
+{
+	uint64_t began = mt_clock_now_ns();
+	struct mt_pymalloc arenas;
+
+	if (!facts->has_pymalloc || (facts->arenas_read_ns && !facts->arenas_known))
+		return;
+	if (began - facts->arenas_read_ns < facts->arenas_cost_ns * ARENAS_SHARE) {
+		to->arenas_bytes = to[-1].arenas_bytes;
+		to->arenas_live_bytes = to[-1].arenas_live_bytes;
+		return;
+	}
+	facts->arenas_known = mt_pymalloc_read(&facts->process, &arenas);
+	facts->arenas_read_ns = mt_clock_now_ns();
+	facts->arenas_cost_ns = facts->arenas_read_ns - began;
+	to->arenas_bytes = arenas.pools_bytes;
+	to->arenas_live_bytes = arenas.live_bytes;
+}
+
+static void refresh(struct mt_diagnose_facts *facts)
+{
+	struct mt_stats_head head;
+	struct mt_why why;
+
+	if (facts->silent_count < SILENT_MOST || facts->samples_count % SILENT_STEP == 0)
+		facts->silent_count =
+			mt_control_file_refresh(&facts->process) ? 0 : facts->silent_count + 1;
+	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
+		facts->last.head = head;
+}
+
+/* What the process last said stays where it does not answer: a stopped one is looked at from
+ * outside alone. */
+bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s)
+{
+	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];
+
+	if (facts->ended || facts->samples_count == MT_DIAGNOSE_SAMPLES)
+		return false;
+	memset(to, 0, sizeof(*to));
+	to->at_s = at_s;
+	if (facts->awake)
+		refresh(facts);
+	facts->ended = !mt_process_is_alive(&facts->process);
+	if (facts->ended || !read_status(facts->process.pid, to))
+		return false;
+	if (facts->awake) {
+		fill_arenas(facts, to);
+		fill_heap(&facts->last.head.snapshot, to);
+		fill_gpu(&facts->last.head.snapshot, to);
+	}
+	facts->samples_count++;
+	return true;
+}

@@ -1,0 +1,227 @@
+/* ctl/diagnose/report_json.c -- the verdict for scripts: every figure has its unit in its name. */
+#include <stdio.h>
+
+#include "ctl/diagnose/role.h"
+#include "ctl/output/json.h"
+
+static json_t *finding_json(const struct mt_diagnose_finding *finding)
+{
+	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(),
+	       *advice = json_array();
+
+	mt_json_set_text(object, "verdict", mt_diagnose_word(finding->verdict));
+	mt_json_set(object, "exit_code", json_integer(mt_diagnose_exit_code(finding->verdict)));
+	mt_json_set_text(object, "title", finding->title);
+	mt_json_set_u64(object, "explained_bytes", mt_text_round_u64(finding->bytes));
+	mt_json_set(object, "confidence", json_real(finding->confidence));
+	mt_json_set(object, "explained_growth_bytes_per_s", json_real(finding->growth_per_s));
+	for (size_t i = 0; i < finding->evidence_count; i++) {
+		const struct mt_diagnose_evidence *line = &finding->evidence[i];
+		json_t *pair = json_object();
+
+		mt_json_set(figures, line->name, json_real(line->value));
+		mt_json_set_text(pair, "label", line->label);
+		mt_json_set_text(pair, "text", line->text);
+		mt_json_append(evidence, pair);
+	}
+	for (size_t i = 0; i < finding->advice_count; i++)
+		mt_json_append(advice, json_string(finding->advice[i]));
+	mt_json_set(object, "figures", figures);
+	mt_json_set(object, "evidence", evidence);
+	mt_json_set(object, "advice", advice);
+	return object;
+}
+
+static json_t *trend_json(const struct mt_trend *trend)
+{
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "shape", mt_trend_word(trend->shape));
+	mt_json_set(object, "slope_bytes_per_s", json_real(trend->slope));
+	mt_json_set(object, "slope_low_bytes_per_s", json_real(trend->slope_low));
+	mt_json_set(object, "slope_high_bytes_per_s", json_real(trend->slope_high));
+	mt_json_set(object, "r_squared", json_real(trend->r_squared));
+	mt_json_set(object, "growth_bytes", json_real(trend->growth));
+	mt_json_set(object, "lowest_bytes", json_real(trend->lowest));
+	mt_json_set(object, "highest_bytes", json_real(trend->highest));
+	mt_json_set(object, "last_bytes", json_real(trend->last));
+	mt_json_set(object, "seconds", json_real(trend->seconds));
+	mt_json_set(object, "confidence", json_real(trend->confidence));
+	mt_json_set(object, "points_count", json_integer((json_int_t)trend->points));
+	mt_json_set(object, "rounds_count", json_integer((json_int_t)trend->rounds));
+	mt_json_set(object, "grown_parts_count", json_integer((json_int_t)trend->grown_parts));
+	mt_json_set(object, "parts_count", json_integer((json_int_t)trend->parts));
+	return object;
+}
+
+static json_t *trends_json(const struct mt_diagnosis *diagnosis)
+{
+	json_t *object = json_object();
+
+	mt_json_set(object, "rss", trend_json(&diagnosis->rss));
+	mt_json_set(object, "anon", trend_json(&diagnosis->anon));
+	mt_json_set(object, "live", trend_json(&diagnosis->live));
+	mt_json_set(object, "slack", trend_json(&diagnosis->slack));
+	mt_json_set(object, "outside", trend_json(&diagnosis->outside));
+	mt_json_set(object, "shmem", trend_json(&diagnosis->shmem));
+	mt_json_set(object, "file", trend_json(&diagnosis->file));
+	mt_json_set(object, "gpu", trend_json(&diagnosis->gpu));
+	return object;
+}
+
+static json_t *trim_json(const struct mt_diagnose_trim *trim)
+{
+	const struct mt_stats_record *record = &trim->record;
+	json_t *object = json_object();
+
+	if (!trim->done) {
+		json_decref(object);
+		return json_null();
+	}
+	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
+	mt_json_set_u64(object, "duration_ns", record->duration_ns);
+	mt_json_set_u64(object, "rss_before_bytes", record->rss_before_bytes);
+	mt_json_set_u64(object, "rss_after_bytes", record->rss_after_bytes);
+	mt_json_set_u64(object, "anon_before_bytes", record->anon_before_bytes);
+	mt_json_set_u64(object, "anon_after_bytes", record->anon_after_bytes);
+	mt_json_set_u64(object, "live_before_bytes", record->live_before_bytes);
+	mt_json_set_u64(object, "live_after_bytes", record->live_after_bytes);
+	mt_json_set_u64(object, "gpu_before_bytes", record->gpu_before_bytes);
+	mt_json_set_u64(object, "gpu_after_bytes", record->gpu_after_bytes);
+	mt_json_set_u64(object, "gc_collected_count", record->gc_collected_count);
+	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
+	return object;
+}
+
+static json_t *sample_json(const struct mt_diagnose_sample *sample)
+{
+	json_t *object = json_object();
+
+#define X(name) mt_json_set_u64(object, #name, sample->name);
+	MT_DIAGNOSE_FIGURES(X)
+#undef X
+	return object;
+}
+
+static json_t *group_json(const struct mt_diagnose_group *group)
+{
+	json_t *object;
+
+	if (!group->known)
+		return json_null();
+	object = json_object();
+	mt_json_set_text(object, "directory", group->directory);
+	mt_json_set_u64(object, "version", group->is_v1 ? 1 : 2);
+	mt_json_set_u64(object, "usage_bytes", group->usage_bytes);
+	mt_json_set(object, "limit_bytes",
+		    group->limit_bytes ? mt_json_u64(group->limit_bytes) : json_null());
+	mt_json_set_u64(object, "anon_bytes", group->anon_bytes);
+	mt_json_set_u64(object, "file_bytes", group->file_bytes);
+	mt_json_set_u64(object, "inactive_file_bytes", group->inactive_file_bytes);
+	mt_json_set_u64(object, "active_file_bytes", group->active_file_bytes);
+	mt_json_set_u64(object, "shmem_bytes", group->shmem_bytes);
+	mt_json_set_u64(object, "oom_kill_count", group->oom_kill_count);
+	mt_json_set_u64(object, "max_count", group->max_count);
+	return object;
+}
+
+static json_t *sites_json(const struct mt_diagnose_sites *sites)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < sites->count; i++) {
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "name", sites->list[i].name);
+		mt_json_set_u64(object, "grown_bytes", sites->list[i].grown_bytes);
+		mt_json_set_u64(object, "grown_count", sites->list[i].grown_count);
+		mt_json_set_u64(object, "sampled_count", sites->list[i].sampled_count);
+		mt_json_append(array, object);
+	}
+	return array;
+}
+
+static json_t *process_json(const struct mt_diagnose_facts *facts,
+			    const struct mt_diagnosis *diagnosis)
+{
+	json_t *root = json_object(), *findings = json_array();
+	const struct mt_diagnose_sample *last =
+		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+
+	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);
+	mt_json_set_text(root, "comm", facts->process.comm);
+	mt_json_set_text(root, "verdict", mt_diagnose_word(diagnosis->list[0].verdict));
+	mt_json_set(root, "exit_code",
+		    json_integer(mt_diagnose_exit_code(diagnosis->list[0].verdict)));
+	mt_json_set(root, "confidence", json_real(diagnosis->list[0].confidence));
+	mt_json_set_text(root, "title", diagnosis->list[0].title);
+	for (size_t i = 0; i < diagnosis->count; i++)
+		mt_json_append(findings, finding_json(&diagnosis->list[i]));
+	mt_json_set(root, "findings", findings);
+	mt_json_set(root, "last", sample_json(last));
+	mt_json_set(root, "trends", trends_json(diagnosis));
+	mt_json_set(root, "trim", trim_json(&facts->trim));
+	mt_json_set(root, "sites", sites_json(&facts->sites));
+	mt_json_set(root, "group", group_json(&facts->group));
+	mt_json_set(root, "looked_s", json_real(diagnosis->rss.seconds));
+	mt_json_set_u64(root, "samples_count", facts->samples_count);
+	mt_json_set_bool(root, "awake", facts->awake);
+	mt_json_set_bool(root, "answers", facts->awake && !facts->silent_count);
+	mt_json_set_bool(root, "interrupted", facts->interrupted);
+	mt_json_set_bool(root, "ended", facts->ended);
+	return root;
+}
+
+static json_t *tree_json(const struct mt_diagnose_tree *tree)
+{
+	json_t *object = json_object();
+	const struct mt_process_tree_sums *sums = &tree->last;
+
+	mt_json_set_u64(object, "processes_count", tree->count);
+	mt_json_set_u64(object, "forks_count", tree->forks_count);
+	mt_json_set_u64(object, "rss_bytes", sums->rss_bytes);
+	mt_json_set_u64(object, "pss_bytes", sums->pss_bytes);
+	mt_json_set_u64(object, "pss_first_bytes", tree->first.pss_bytes);
+	mt_json_set_u64(object, "private_bytes", sums->private_bytes);
+	mt_json_set_u64(object, "shared_bytes", sums->shared_bytes);
+	mt_json_set_u64(object, "copied_bytes", sums->copied_bytes);
+	mt_json_set_u64(object, "copied_first_bytes", tree->first.copied_bytes);
+	mt_json_set_u64(object, "shm_bytes", sums->shm_bytes);
+	mt_json_set_u64(object, "file_bytes", sums->file_bytes);
+	mt_json_set_u64(object, "swap_bytes", sums->swap_bytes);
+	return object;
+}
+
+static json_t *checks_json(const struct mt_checks *checks)
+{
+	static const char *const words[] = {"ok", "note", "warn"};
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < checks->count; i++) {
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "name", checks->list[i].name);
+		mt_json_set_text(object, "finding", words[checks->list[i].finding]);
+		mt_json_set_text(object, "text", checks->list[i].text);
+		mt_json_set_text(object, "advice", checks->list[i].advice);
+		mt_json_append(array, object);
+	}
+	return array;
+}
+
+/* The object is the process that has the verdict; of a tree the others follow in `processes`, and
+ * the sums in `tree`. */
+void mt_diagnose_print_json(const struct mt_diagnose_report *told)
+{
+	const struct mt_diagnose_tree *tree = &told->facts[0]->tree;
+	json_t *root = process_json(told->facts[told->worst], told->diagnoses[told->worst]),
+	       *processes = json_array();
+
+	mt_json_set(root, "family", tree->known ? tree_json(tree) : json_null());
+	mt_json_set(root, "checks", checks_json(&told->checks));
+	for (size_t i = 0; i < told->count; i++)
+		if (i != told->worst)
+			mt_json_append(processes, process_json(told->facts[i], told->diagnoses[i]));
+	mt_json_set(root, "processes", processes);
+	mt_json_print(root, true);
+}

@@ -1,0 +1,357 @@
+/* ctl/diagnose/role.c -- the checks that roles share, and those of a server and of a client. */
+#include "ctl/diagnose/role.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HEADROOM_LEAST 0.15 /* of a limit */
+#define LARGE_BLOCK    MT_MIB
+#define THREADS_MANY   64
+#define GPU_FAR        2.0 /* reserved over allocated */
+#define WORKER_SHARE   0.5 /* of the tree's PSS */
+
+enum mt_role mt_role_parse(const char *word)
+{
+	static const char *const words[] = {
+#define X(name, text) text,
+		MT_ROLES(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(word, words[i]) == 0)
+			return (enum mt_role)(i + 1);
+	return MT_ROLE_NONE;
+}
+
+void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name,
+		 const char *advice, const char *format, ...)
+{
+	struct mt_check *check = &to->list[to->count];
+	va_list arguments;
+
+	if (to->count == MT_CHECKS_MOST)
+		return;
+	to->count++;
+	check->finding = finding;
+	snprintf(check->name, sizeof(check->name), "%s", name);
+	snprintf(check->advice, sizeof(check->advice), "%s", advice ? advice : "");
+	va_start(arguments, format);
+	vsnprintf(check->text, sizeof(check->text), format, arguments);
+	va_end(arguments);
+}
+
+static const char *setting(const struct mt_diagnose_facts *facts, const char *name)
+{
+	const char *value = mt_stats_file_setting(&facts->last, name);
+
+	return value ? value : "";
+}
+
+static bool is_set(const char *value)
+{
+	return *value && strcmp(value, "0") != 0 && strcmp(value, "none") != 0;
+}
+
+static const struct mt_diagnose_sample *last_of(const struct mt_diagnose_facts *facts)
+{
+	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
+}
+
+/* ---- what server and client share ---- */
+
+static void check_preset(const struct mt_diagnose_facts *facts, const char *wanted,
+			 struct mt_checks *out)
+{
+	const char *preset = setting(facts, "preset");
+	char advice[96];
+
+	snprintf(advice, sizeof(advice), "start it with MT_PRESET=%s, or mtctl run --preset %s",
+		 wanted, wanted);
+	if (is_set(preset))
+		mt_role_say(out, MT_FINDING_OK, "preset", NULL, "preset %s", preset);
+	else
+		mt_role_say(out, MT_FINDING_NOTE, "preset", advice, "no preset is set");
+}
+
+static void check_rounds(const struct mt_diagnose_facts *facts, bool every, struct mt_checks *out)
+{
+	uint64_t before = facts->first.head.snapshot.rounds_count,
+		 now = facts->last.head.snapshot.rounds_count;
+	const char *step = setting(facts, "gc_rounds"), *mode = setting(facts, "round");
+	char words[64];
+
+	if (strcmp(step, "1") == 0)
+		snprintf(words, sizeof(words), "round");
+	else if (strcmp(step, "auto") == 0)
+		snprintf(words, sizeof(words), "round, or fewer (auto)");
+	else
+		snprintf(words, sizeof(words), "%.20s rounds", step);
+
+	if (!now)
+		mt_role_say(out, MT_FINDING_WARN, "rounds_known",
+			    "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or "
+			    "timer:SECONDS",
+			    "no round has ended so far (MT_ROUND=%.40s)", mode);
+	else
+		mt_role_say(out, MT_FINDING_OK, "rounds_known", NULL,
+			    "%s ended, %s of them during this look (MT_ROUND=%.40s)",
+			    mt_text_counted(now, "round has", "rounds have").text,
+			    mt_text_count(now > before ? now - before : 0).text, mode);
+	if (!is_set(step))
+		mt_role_say(out, MT_FINDING_WARN, "gc_rounds",
+			    every ? "mtctl set PID gc_rounds=1"
+				  : "mtctl set PID gc_rounds=5, or auto",
+			    "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
+	else if (every && strcmp(step, "1") != 0)
+		mt_role_say(out, MT_FINDING_NOTE, "gc_rounds",
+			    "a client has time between rounds: mtctl set PID gc_rounds=1",
+			    "a cleanup every %s", words);
+	else
+		mt_role_say(out, MT_FINDING_OK, "gc_rounds", NULL, "a cleanup every %s", words);
+}
+
+static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+{
+	const struct mt_trend *rss = &diagnosis->rss;
+
+	if (rss->shape == MT_TREND_FEW)
+		mt_role_say(out, MT_FINDING_NOTE, "rss_flat", "look longer: --for 60",
+			    "too little was seen to tell whether RSS is flat");
+	else if (rss->shape == MT_TREND_GROWS)
+		mt_role_say(out, MT_FINDING_WARN, "rss_flat", "see the verdict above",
+			    "RSS grows by %s%s", mt_diagnose_rate(rss->slope).text,
+			    rss->rounds ? ", by the lowest point of each round" : "");
+	else
+		mt_role_say(out, MT_FINDING_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
+			    mt_trend_word(rss->shape), rss->seconds,
+			    mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+			    mt_text_bytes(mt_text_round_u64(rss->highest)).text);
+}
+
+static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const struct mt_limit *limit = &facts->limit;
+	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
+
+	if (!facts->limit_known)
+		mt_role_say(out, MT_FINDING_NOTE, "headroom", NULL, "no limit could be read");
+	else
+		mt_role_say(out,
+			    percent > 100 * (1 - HEADROOM_LEAST) ? MT_FINDING_WARN : MT_FINDING_OK,
+			    "headroom",
+			    percent > 100 * (1 - HEADROOM_LEAST)
+				    ? "raise the limit, or see the verdict above"
+				    : NULL,
+			    "%.1f %% of %s used (%.100s)", percent,
+			    mt_text_bytes(limit->limit_bytes).text, limit->source);
+}
+
+static void check_pressure(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	bool critical = now->pressure_critical_count != 0;
+
+	if (!now->pressure_warn_count && !critical)
+		mt_role_say(out, MT_FINDING_OK, "pressure", NULL,
+			    "memory has never been short since the start");
+	else
+		mt_role_say(out, critical ? MT_FINDING_WARN : MT_FINDING_NOTE, "pressure",
+			    "see mtctl stat PID --records for what was done",
+			    "memory was short %s, critically %s; cleanups returned %s",
+			    mt_text_counted(now->pressure_warn_count, "time", "times").text,
+			    mt_text_counted(now->pressure_critical_count, "time", "times").text,
+			    mt_text_bytes(now->pressure_returned_bytes).text);
+}
+
+/* ---- server ---- */
+
+static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const char *arenas = setting(facts, "arena_max");
+	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
+
+	if (is_set(arenas))
+		mt_role_say(out, MT_FINDING_OK, "arenas_bounded", NULL, "at most %.20s arenas",
+			    arenas);
+	else
+		mt_role_say(out, embedded ? MT_FINDING_OK : MT_FINDING_WARN, "arenas_bounded",
+			    embedded ? NULL
+				     : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
+				       "MT_ALLOCATOR=jemalloc",
+			    "%s of %s, no bound set",
+			    mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena",
+					    "arenas")
+				    .text,
+			    facts->last.head.allocator);
+}
+
+/* Blocks of a megabyte and more: models, their updates, and buffers of their bytes. */
+static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const struct mt_diagnose_classes *classes = &facts->classes_last;
+	const struct mt_stats_class *most = NULL;
+	uint64_t bytes = 0, count = 0;
+
+	for (size_t i = 0; i < classes->count; i++) {
+		const struct mt_stats_class *class = &classes->list[i];
+
+		if (class->block_bytes < LARGE_BLOCK || !class->live_count)
+			continue;
+		bytes += class->block_bytes * class->live_count;
+		count += class->live_count;
+		if (!most || class->live_count > most->live_count)
+			most = class;
+	}
+	if (!classes->count)
+		mt_role_say(out, MT_FINDING_NOTE, "large_blocks", NULL,
+			    "this allocator does not tell how many large blocks are live");
+	else if (!most)
+		mt_role_say(out, MT_FINDING_OK, "large_blocks", NULL,
+			    "no live block of 1 MB or more");
+	else
+		mt_role_say(out, most->live_count > 8 ? MT_FINDING_NOTE : MT_FINDING_OK,
+			    "large_blocks",
+			    most->live_count > 8 ? "as many copies of one size may be models: "
+						   "average as they come in, and drop each at once"
+						 : NULL,
+			    "%s %s; most of one size: %s of %s",
+			    mt_text_counted(count, "live block of 1 MB and more holds",
+					    "live blocks of 1 MB and more hold")
+				    .text,
+			    mt_text_bytes(bytes).text, mt_text_count(most->live_count).text,
+			    mt_text_bytes(most->block_bytes).text);
+}
+
+static void check_threads(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	uint64_t threads = facts->last.head.snapshot.threads_count;
+
+	mt_role_say(out, threads > THREADS_MANY ? MT_FINDING_NOTE : MT_FINDING_OK, "threads",
+		    threads > THREADS_MANY
+			    ? "bound the pools of threads: each has a cache of freed blocks"
+			    : NULL,
+		    "%s", mt_text_counted(threads, "thread", "threads").text);
+}
+
+void mt_role_check_server(const struct mt_diagnose_facts *facts,
+			  const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+{
+	if (facts->awake) {
+		check_preset(facts, "server", out);
+		check_rounds(facts, false, out);
+		check_arenas(facts, out);
+		check_large_blocks(facts, out);
+		check_threads(facts, out);
+		check_pressure(facts, out);
+	}
+	check_trend(diagnosis, out);
+	check_headroom(facts, out);
+}
+
+/* ---- client ---- */
+
+static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const struct mt_diagnose_sample *last = last_of(facts);
+	uint64_t returned = mt_diagnose_gpu_returned(facts);
+	const char *empties = setting(facts, "cuda_empty_cache"),
+		   *heavy = setting(facts, "heavy_rounds");
+	bool far;
+
+	if (!mt_stats_file_uses_cuda(&facts->last.head)) {
+		mt_role_say(out, MT_FINDING_OK, "gpu", NULL, "no GPU is used");
+		return;
+	}
+	if (is_set(empties) || is_set(heavy))
+		mt_role_say(
+			out, MT_FINDING_OK, "gpu_cache_emptied", NULL,
+			"rounds empty the GPU caches (cuda_empty_cache=%.10s, heavy_rounds=%.10s)",
+			empties, heavy);
+	else
+		mt_role_say(
+			out, MT_FINDING_WARN, "gpu_cache_emptied",
+			"mtctl set PID cuda_empty_cache=1 (with gc_rounds=1), or heavy_rounds=1",
+			"nothing empties the GPU caches between rounds");
+	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
+	      returned * 2 > last->gpu_reserved_bytes;
+	mt_role_say(out, far ? MT_FINDING_WARN : MT_FINDING_OK, "gpu_reserved",
+		    far ? "mtctl trim PID gives back what is cached" : NULL,
+		    "%s reserved on the device for %s allocated",
+		    mt_text_bytes(last->gpu_reserved_bytes).text,
+		    mt_text_bytes(last->gpu_allocated_bytes).text);
+	mt_role_say(out,
+		    last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_FINDING_NOTE : MT_FINDING_OK,
+		    "pinned",
+		    last->gpu_pinned_bytes > last->rss_bytes / 4
+			    ? "fewer batches in flight (prefetch_factor), or pin_memory=False"
+			    : NULL,
+		    "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
+}
+
+static void check_workers(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+{
+	const struct mt_diagnose_tree *tree = &facts->tree;
+	uint64_t own = facts->smaps_known ? facts->smaps.pss_bytes : 0;
+	uint64_t workers = tree->last.pss_bytes > own ? tree->last.pss_bytes - own : 0;
+	bool most = tree->known && (double)workers > (double)tree->last.pss_bytes * WORKER_SHARE;
+
+	if (!tree->known)
+		mt_role_say(out, MT_FINDING_OK, "workers", NULL, "it has no child processes");
+	else
+		mt_role_say(out, most ? MT_FINDING_NOTE : MT_FINDING_OK, "workers",
+			    most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl "
+				   "diagnose PID --tree tells each"
+				 : NULL,
+			    "%s %s (PSS), %s of it copied from the parent",
+			    mt_text_counted(tree->count - 1, "child process holds",
+					    "child processes hold")
+				    .text,
+			    mt_text_bytes(workers).text,
+			    mt_text_bytes(tree->last.copied_bytes).text);
+}
+
+void mt_role_check_client(const struct mt_diagnose_facts *facts,
+			  const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+{
+	if (facts->awake) {
+		check_preset(facts, "client", out);
+		check_rounds(facts, true, out);
+		check_gpu(facts, out);
+		check_pressure(facts, out);
+	}
+	check_trend(diagnosis, out);
+	check_workers(facts, out);
+	check_headroom(facts, out);
+}
+
+/* Commands in the advice are there to be copied. */
+static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
+{
+	char rest[240], *at = strstr(advice, "PID");
+
+	if (!at)
+		return;
+	snprintf(rest, sizeof(rest), "%s", at + strlen("PID"));
+	snprintf(at, advice_bytes - (size_t)(at - advice), "%d%s", (int)pid, rest);
+}
+
+void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
+		   const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (role != MT_ROLE_NONE && !facts->awake)
+		mt_role_say(out, MT_FINDING_NOTE, "settings_known", NULL,
+			    "%s: nothing is known of its settings and of its heap",
+			    facts->asleep ? "the shim is asleep" : facts->why_not);
+	if (role == MT_ROLE_SERVER)
+		mt_role_check_server(facts, diagnosis, out);
+	else if (role == MT_ROLE_CLIENT)
+		mt_role_check_client(facts, diagnosis, out);
+	else if (role == MT_ROLE_OOM)
+		mt_role_check_oom(facts, diagnosis, out);
+	for (size_t i = 0; i < out->count; i++)
+		put_pid(out->list[i].advice, sizeof(out->list[i].advice), facts->process.pid);
+}

@@ -1,0 +1,221 @@
+/* ctl/diagnose/sampling.c -- looks at processes for a while: what is asked at the start, the looks,
+ * what is asked at the end. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/diagnose/diagnose.h"
+#include "ctl/process/process_limit.h"
+#include "ctl/process/target.h"
+
+#define STEPS         120u /* looks, as far as the bounds let it */
+#define STEP_LEAST_MS 100u
+#define STEP_MOST_MS  2000u
+#define HISTORY_NS    ((uint64_t)900 * 1000000000u)
+/* of device memory: to be told whether it is a cache is worth emptying it */
+#define HEAVY_BYTES (32 * MT_MIB)
+/* after which a program that works has taken back what it uses */
+#define RETAKE_MS 1500u
+
+/* What the ring of the stats file knows of the time before. */
+void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
+{
+	const struct mt_stats_file *file = &facts->first;
+	uint64_t now = file->head.time_ns;
+
+	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
+		const struct mt_stats_sample *sample =
+			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+
+		if (!sample->time_ns || sample->time_ns > now || now - sample->time_ns > HISTORY_NS)
+			continue;
+		facts->history[facts->history_count++] = (struct mt_trend_point){
+			-(double)(now - sample->time_ns) / 1e9, (double)sample->live_bytes};
+	}
+}
+
+static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_sums *out)
+{
+	struct mt_process_tree tree;
+	struct mt_why why;
+
+	if (mt_process_tree_read(facts->process.pid, MT_PROCESS_TREE_MAPPINGS, &tree, &why) !=
+	    MT_ERR_OK)
+		return;
+	facts->tree.known = tree.count > 1;
+	facts->tree.count = tree.count;
+	facts->tree.forks_count = tree.forks_count;
+	*out = tree.sums;
+	mt_process_tree_free(&tree);
+}
+
+static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+{
+	struct mt_why why;
+	enum mt_err error;
+
+	facts->asked_s = options->seconds;
+	mt_control_file_refresh(&facts->process);
+	error = mt_target_read(&facts->process, &facts->first, &why);
+	facts->awake = error == MT_ERR_OK;
+	facts->asleep = error == MT_ERR_NOT_AVAILABLE && facts->process.shimmed;
+	if (!facts->process.shimmed)
+		snprintf(facts->why_not, sizeof(facts->why_not), "it does not carry the shim");
+	else if (error)
+		snprintf(facts->why_not, sizeof(facts->why_not), "%.150s", why.text);
+	if (!facts->awake)
+		return;
+	facts->last = facts->first;
+	mt_diagnose_read_maps(facts);
+	mt_diagnose_read_history(facts);
+	facts->silent_count = !mt_control_file_refresh(&facts->process);
+	if (facts->silent_count)
+		return;
+	mt_diagnose_ask_classes(&facts->process, &facts->classes_first);
+	facts->profile = mt_diagnose_begin_profile(facts);
+}
+
+/* ---- the end ---- */
+
+static bool wants_heavy(const struct mt_diagnose_facts *facts)
+{
+	return facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
+	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
+}
+
+/* A working program takes back what it uses: what is gone after a while, it does not. */
+static void look_later(struct mt_diagnose_facts *facts)
+{
+	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
+	struct mt_why why;
+
+	mt_clock_sleep_ms(RETAKE_MS);
+	mt_control_file_refresh(&facts->process);
+	if (mt_target_read_head(&facts->process, &facts->last.head, &why) == MT_ERR_OK &&
+	    now->gpu_total_bytes > now->gpu_free_bytes)
+		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
+}
+
+static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+{
+	struct mt_why why;
+	bool heavy;
+
+	facts->ended |= !mt_process_is_alive(&facts->process);
+	if (facts->ended) {
+		mt_diagnose_end_profile(facts, facts->profile);
+		return;
+	}
+	facts->smaps_known = mt_smaps_read_total(&facts->process, &facts->smaps, &why) == MT_ERR_OK;
+	facts->limit_known =
+		mt_process_limit_find(&facts->process, facts->awake ? &facts->last : NULL,
+				      &facts->limit) == MT_ERR_OK;
+	mt_diagnose_read_group(facts, &facts->group);
+	/* from here on it is told, and no path any more */
+	mt_text_clean(facts->limit.source, sizeof(facts->limit.source));
+	if (!facts->awake)
+		return;
+	/* each wait would be for nothing, and half a minute with the others of a tree behind it */
+	if (facts->silent_count && !mt_control_file_refresh(&facts->process)) {
+		snprintf(facts->trim.why_not, sizeof(facts->trim.why_not), "it does not answer");
+		facts->trim.asked = options->trim;
+		mt_diagnose_end_profile(facts, facts->profile);
+		return;
+	}
+	facts->silent_count = 0;
+	mt_diagnose_ask_classes(&facts->process, &facts->classes_last);
+	heavy = wants_heavy(facts);
+	if (options->trim)
+		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
+				     &facts->trim);
+	if (options->trim && heavy)
+		look_later(facts);
+	mt_diagnose_end_profile(facts, facts->profile);
+	(void)mt_target_read(&facts->process, &facts->last, &why);
+}
+
+/* ---- the looks ---- */
+
+static void tell_progress(const struct mt_diagnose_facts *facts, size_t count, double passed_s)
+{
+	char many[48] = "";
+
+	if (!isatty(STDERR_FILENO) || !facts->samples_count)
+		return;
+	if (count > 1)
+		snprintf(many, sizeof(many), " at %zu processes", count);
+	fprintf(stderr, "\rlooking%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
+		many, passed_s, facts->asked_s,
+		mt_text_bytes(facts->samples[facts->samples_count - 1].rss_bytes).text,
+		mt_text_bytes(facts->samples[facts->samples_count - 1].held_bytes).text);
+	fflush(stderr);
+}
+
+static uint64_t step_ns(double seconds)
+{
+	double step = seconds * 1000 / STEPS, room = seconds * 1000 / (MT_DIAGNOSE_SAMPLES - 2);
+
+	step = step < STEP_LEAST_MS ? STEP_LEAST_MS : step > STEP_MOST_MS ? STEP_MOST_MS : step;
+	return (uint64_t)((step > room ? step : room) * 1e6);
+}
+
+/* One that wakes up meanwhile is looked at again from there: what it held before, nobody counted.
+ */
+static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+{
+	if (facts->awake || facts->ended || !facts->process.shimmed)
+		return;
+	begin(facts, options);
+	if (facts->awake)
+		facts->samples_count = 0;
+}
+
+static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count,
+			const struct mt_diagnose_options *options, uint64_t began_ns)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < count; i++) {
+		try_to_wake(list[i], options);
+		any |= mt_diagnose_look(list[i], (double)(mt_clock_now_ns() - began_ns) / 1e9);
+	}
+	return any;
+}
+
+static void keep_looking(struct mt_diagnose_facts *const *list, size_t count,
+			 const struct mt_diagnose_options *options,
+			 const volatile sig_atomic_t *stop)
+{
+	uint64_t began = mt_clock_now_ns(), until = began + (uint64_t)(options->seconds * 1e9),
+		 now = began;
+
+	for (uint64_t next = began; !*stop && now <= until; next += step_ns(options->seconds)) {
+		now = mt_clock_now_ns();
+		if (next > now)
+			mt_clock_sleep_ms((unsigned)((next - now) / 1000000u));
+		if (*stop || !look_at_all(list, count, options, began))
+			break;
+		now = mt_clock_now_ns();
+		tell_progress(list[0], count, (double)(now - began) / 1e9);
+	}
+}
+
+void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+			 const struct mt_diagnose_options *options,
+			 const volatile sig_atomic_t *stop)
+{
+	for (size_t i = 0; i < count; i++)
+		begin(list[i], options);
+	read_tree(list[0], &list[0]->tree.first);
+	keep_looking(list, count, options, stop);
+	read_tree(list[0], &list[0]->tree.last);
+	for (size_t i = 0; i < count; i++) {
+		list[i]->interrupted = *stop;
+		end(list[i], options);
+	}
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}

@@ -1,0 +1,442 @@
+/* ctl/metrics/openmetrics.c -- which families there are, and which process tells what. See
+ * openmetrics.h. */
+#include "ctl/metrics/openmetrics.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/metrics/exposition.h"
+#include "ctl/process/process_list.h"
+
+#define PROCESSES_MAX 500u
+#define PROCESS       "pid, comm, rank"
+#define DEVICE        "pid, comm, rank, device"
+
+struct chosen {
+	const struct mt_process_list_entry *entry;
+	struct mt_labels labels;
+};
+
+struct sample {
+	struct mt_exposition page;
+	const struct mt_process_list *processes;
+	struct chosen *list; /* the largest, by pid */
+	size_t count;
+};
+
+/* A family, and who writes its samples. */
+struct source {
+	struct mt_metric metric;
+	void (*write)(struct sample *sample, const struct source *source);
+	/* of a figure; NULL condition: it is always known */
+	const struct mt_stats_file_field *field, *condition;
+};
+
+/* Figures that mean something only while another one is not 0. */
+static const struct known {
+	const char *name, *condition;
+} snapshot_known[] =
+	{
+		{"pressure_used_bytes", "pressure_limit_bytes"},
+		{"pressure_limit_bytes", "pressure_limit_bytes"},
+		{"rss_limit_bytes", "rss_limit_bytes"},
+		{"gpu_process_bytes", "gpu_process_known"},
+		{"gpu_unattributed_bytes", "gpu_process_known"},
+		{"gpu_free_bytes", "gpu_total_bytes"},
+		{"gpu_total_bytes", "gpu_total_bytes"},
+		{"python_blocks_count", "python_blocks_count"},
+		{"framework_reserved_bytes", "framework_reserved_bytes"},
+		{"framework_allocated_bytes", "framework_reserved_bytes"},
+		{NULL, NULL},
+},
+  device_known[] = {
+	  {"process_bytes", "process_known"},
+	  {"unattributed_bytes", "process_known"},
+	  {"others_bytes", "others_known"},
+	  {"others_count", "others_known"},
+	  {"free_bytes", "total_bytes"},
+	  {"total_bytes", "total_bytes"},
+	  {NULL, NULL},
+};
+
+/* ---- what is no field of its own ---- */
+
+static void write_build(struct sample *sample, const struct source *source)
+{
+	struct mt_labels labels = {0};
+
+	(void)source;
+	mt_labels_add(&labels, "version", MT_VERSION);
+	mt_exposition_sample(&sample->page, &labels, 1);
+}
+
+static void write_states(struct sample *sample, const struct source *source)
+{
+	uint64_t counts[MT_PROCESS_STATES_COUNT] = {0};
+
+	(void)source;
+	for (size_t i = 0; i < sample->processes->count; i++)
+		counts[sample->processes->list[i].state]++;
+	for (size_t state = 0; state < MT_PROCESS_STATES_COUNT; state++) {
+		struct mt_labels labels = {0};
+
+		mt_labels_add(&labels, "state",
+			      mt_process_state_word((enum mt_process_state)state));
+		mt_exposition_sample(&sample->page, &labels, counts[state]);
+	}
+}
+
+static void write_left_out(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	mt_exposition_sample(&sample->page, NULL, sample->processes->count - sample->count);
+}
+
+/* One that is asleep has no figures, and needs none: it is neither up nor down. */
+static void write_up(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->state != MT_PROCESS_ASLEEP)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels,
+					     sample->list[i].entry->state == MT_PROCESS_AWAKE);
+}
+
+static void write_time(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->state == MT_PROCESS_AWAKE)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels,
+					     sample->list[i].entry->head.time_ns);
+}
+
+static void write_process(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_stats_head *head = &sample->list[i].entry->head;
+		struct mt_labels labels = sample->list[i].labels;
+
+		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
+			continue;
+		mt_labels_add(&labels, "allocator", head->allocator);
+		mt_labels_add(&labels, "mode", head->mode);
+		mt_labels_add(&labels, "shim_version", head->shim_version);
+		mt_exposition_sample(&sample->page, &labels, 1);
+	}
+}
+
+static void write_world(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++)
+		if (sample->list[i].entry->head.world_size)
+			mt_exposition_sample(&sample->page, &sample->list[i].labels,
+					     sample->list[i].entry->head.world_size);
+}
+
+/* The kernel's own, as `mtctl ps` has it: also of processes that are asleep, and of this moment. */
+static void write_rss(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++)
+		mt_exposition_sample(&sample->page, &sample->list[i].labels,
+				     sample->list[i].entry->own.rss_bytes);
+}
+
+static void write_reason(struct sample *sample, const struct mt_labels *process, const char *reason,
+			 uint64_t count)
+{
+	struct mt_labels labels = *process;
+
+	mt_labels_add(&labels, "reason", reason);
+	mt_exposition_sample(&sample->page, &labels, count);
+}
+
+/* Reasons that have not come yet are there too: a counter that begins with 1 has lost its first
+ * step. Those that only a newer mtctl knows are one. */
+static void write_cleanups(struct sample *sample, const struct source *source)
+{
+	(void)source;
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_stats_head *head = &sample->list[i].entry->head;
+
+		if (sample->list[i].entry->state != MT_PROCESS_AWAKE)
+			continue;
+		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
+			write_reason(sample, &sample->list[i].labels, mt_stats_word_reason(reason),
+				     head->cleanups_count[reason]);
+		if (mt_stats_file_other_cleanups(head))
+			write_reason(sample, &sample->list[i].labels, "other",
+				     mt_stats_file_other_cleanups(head));
+	}
+}
+
+static const struct source fixed[] = {
+	{.metric = {.name = "mtshim_build",
+		    .type = MT_METRIC_INFO,
+		    .labels = "version",
+		    .help = "the mtctl that tells all this"},
+	 .write = write_build},
+	{.metric = {.name = "mtshim_processes",
+		    .labels = "state",
+		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
+			    "since what their file says is not believed or their MT_DIR can hold "
+			    "no file; unresponsive, since their mappings cannot be read in time: "
+			    "these may be without the shim"},
+	 .write = write_states},
+	{.metric = {.name = "mtshim_processes_left_out",
+		    .help = "shimmed processes of which nothing is told here, since 500 larger "
+			    "ones are"},
+	 .write = write_left_out},
+	{.metric = {.name = "mtshim_up",
+		    .labels = PROCESS,
+		    .help = "1: the figures of the process are here; 0: its file or its MT_DIR is "
+			    "refused"},
+	 .write = write_up},
+	{.metric = {.name = "mtshim_updated_timestamp_seconds",
+		    .unit = "seconds",
+		    .labels = PROCESS,
+		    .decimals = 9,
+		    .help = "when the process last wrote its figures, since 1970"},
+	 .write = write_time},
+	{.metric = {.name = "mtshim_process",
+		    .type = MT_METRIC_INFO,
+		    .labels = PROCESS ", allocator, mode, shim_version",
+		    .help = "who serves malloc in the process, and how the shim reaches it"},
+	 .write = write_process},
+	{.metric = {.name = "mtshim_world_size",
+		    .labels = PROCESS,
+		    .help = "WORLD_SIZE: how many processes train together"},
+	 .write = write_world},
+	{.metric = {.name = "mtshim_cleanups",
+		    .type = MT_METRIC_COUNTER,
+		    .labels = PROCESS ", reason",
+		    .help = "cleanups by what asked for them; several that were made as one count "
+			    "as one"},
+	 .write = write_cleanups},
+	{.metric = {.name = "mtshim_rss_bytes",
+		    .unit = "bytes",
+		    .labels = PROCESS,
+		    .help = "resident set, as the kernel has it at the moment of asking"},
+	 .write = write_rss},
+};
+
+/* ---- figures ---- */
+
+static bool is_told(const struct source *source, const void *from)
+{
+	return !source->condition || mt_stats_file_value(from, source->condition);
+}
+
+static void write_field(struct sample *sample, const struct source *source)
+{
+	bool gpu = strncmp(source->field->name, "gpu_", 4) == 0;
+
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_process_list_entry *entry = sample->list[i].entry;
+		const struct mt_stats_snapshot *from = &entry->head.snapshot;
+
+		if (entry->state == MT_PROCESS_AWAKE && (entry->uses_cuda || !gpu) &&
+		    is_told(source, from))
+			mt_exposition_sample(&sample->page, &sample->list[i].labels,
+					     mt_stats_file_value(from, source->field));
+	}
+}
+
+/* source->field is NULL for the info. */
+static void write_device(struct sample *sample, const struct source *source,
+			 const struct mt_stats_device *device, const struct mt_labels *process)
+{
+	struct mt_labels labels = *process;
+
+	mt_labels_add_number(&labels, "device", device->ordinal);
+	if (source->field) {
+		if (is_told(source, device))
+			mt_exposition_sample(&sample->page, &labels,
+					     mt_stats_file_value(device, source->field));
+		return;
+	}
+	mt_labels_add(&labels, "pci", device->pci);
+	mt_labels_add(&labels, "name", device->name);
+	mt_labels_add(&labels, "mode", device->mode);
+	mt_exposition_sample(&sample->page, &labels, 1);
+}
+
+/* In a forged file two devices may have one number; one series that is there twice spoils the whole
+ * page for node_exporter. */
+static bool is_repeated(const struct mt_stats_device *devices, size_t place)
+{
+	for (size_t before = 0; before < place; before++)
+		if (devices[before].ordinal == devices[place].ordinal)
+			return true;
+	return false;
+}
+
+static void write_devices(struct sample *sample, const struct source *source)
+{
+	for (size_t i = 0; i < sample->count; i++) {
+		const struct mt_process_list_entry *entry = sample->list[i].entry;
+
+		for (size_t place = 0; entry->devices && place < entry->head.devices_count; place++)
+			if (!is_repeated(entry->devices, place))
+				write_device(sample, source, &entry->devices[place],
+					     &sample->list[i].labels);
+	}
+}
+
+static const struct source device_info = {
+	.metric = {.name = "mtshim_device",
+		   .type = MT_METRIC_INFO,
+		   .labels = DEVICE ", pci, name, mode",
+		   .help = "a GPU of the process: its place on the machine, and what the shim does "
+			   "with its memory; device is its number "
+			   "in the process, after CUDA_VISIBLE_DEVICES"},
+	.write = write_devices,
+};
+
+/* ---- all of them ---- */
+
+static const struct mt_stats_file_field *find_field(const struct mt_stats_file_field *fields,
+						    const char *name)
+{
+	while (strcmp(fields->name, name) != 0)
+		fields++;
+	return fields;
+}
+
+static void add_fields(struct source *list, size_t *count, bool of_devices)
+{
+	size_t fields_count;
+	const struct mt_stats_file_field *fields =
+		of_devices ? mt_stats_file_device_fields(&fields_count)
+			   : mt_stats_file_fields(&fields_count);
+
+	for (size_t i = 0; i < fields_count; i++) {
+		struct source *source = &list[*count];
+		const struct known *known = of_devices ? device_known : snapshot_known;
+
+		/* The one is written as it is now, the other is a label. */
+		if (strcmp(fields[i].name, of_devices ? "ordinal" : "rss_bytes") == 0)
+			continue;
+		mt_metric_of_field(&fields[i], of_devices ? "mtshim_device_" : "mtshim_",
+				   &source->metric);
+		source->metric.labels = of_devices ? DEVICE : PROCESS;
+		source->write = of_devices ? write_devices : write_field;
+		source->field = &fields[i];
+		while (known->name && strcmp(known->name, fields[i].name) != 0)
+			known++;
+		source->condition = known->name ? find_field(fields, known->condition) : NULL;
+		++*count;
+	}
+}
+
+/* The caller frees. */
+static struct source *list_sources(size_t *out_count)
+{
+	const size_t fixed_count = sizeof(fixed) / sizeof(fixed[0]);
+	size_t fields, device_fields, count = fixed_count;
+	struct source *list;
+
+	(void)mt_stats_file_fields(&fields);
+	(void)mt_stats_file_device_fields(&device_fields);
+	list = mt_error_check_memory(
+		calloc(fixed_count + fields + 1 + device_fields, sizeof(*list)));
+	memcpy(list, fixed, sizeof(fixed));
+	add_fields(list, &count, false);
+	list[count++] = device_info;
+	add_fields(list, &count, true);
+	for (size_t i = 0; i < count; i++) {
+		mt_metric_name_sample(&list[i].metric);
+		list[i].metric.unit = list[i].metric.unit ? list[i].metric.unit : "";
+		list[i].metric.labels = list[i].metric.labels ? list[i].metric.labels : "";
+	}
+	*out_count = count;
+	return list;
+}
+
+struct mt_metric *mt_openmetrics_families(size_t *out_count)
+{
+	struct source *sources = list_sources(out_count);
+	struct mt_metric *list = mt_error_check_memory(calloc(*out_count, sizeof(*list)));
+
+	for (size_t i = 0; i < *out_count; i++)
+		list[i] = sources[i].metric;
+	free(sources);
+	return list;
+}
+
+/* ---- choosing the processes ---- */
+
+static int compare_rss(const void *a, const void *b)
+{
+	const struct mt_process_list_entry *left = ((const struct chosen *)a)->entry,
+					   *right = ((const struct chosen *)b)->entry;
+
+	return (left->own.rss_bytes < right->own.rss_bytes) -
+	       (left->own.rss_bytes > right->own.rss_bytes);
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct mt_process_list_entry *left = ((const struct chosen *)a)->entry,
+					   *right = ((const struct chosen *)b)->entry;
+
+	return (left->process.pid > right->process.pid) - (left->process.pid < right->process.pid);
+}
+
+/* comm is what the process was called when the shim woke up: programs that tell their progress by
+ * their name would else be a new series with every step. */
+static void fill_labels(struct chosen *chosen)
+{
+	const struct mt_process_list_entry *entry = chosen->entry;
+	const char *comm = *entry->head.comm ? entry->head.comm : entry->process.comm;
+
+	mt_labels_add_number(&chosen->labels, "pid", (uint64_t)entry->process.pid);
+	mt_labels_add(&chosen->labels, "comm", comm);
+	if (*entry->head.rank)
+		mt_labels_add(&chosen->labels, "rank", entry->head.rank);
+}
+
+static void choose(struct sample *sample)
+{
+	sample->count = sample->processes->count;
+	sample->list = mt_error_check_memory(calloc(sample->count + 1, sizeof(*sample->list)));
+	for (size_t i = 0; i < sample->count; i++)
+		sample->list[i].entry = &sample->processes->list[i];
+	if (sample->count > PROCESSES_MAX) {
+		qsort(sample->list, sample->count, sizeof(*sample->list), compare_rss);
+		sample->count = PROCESSES_MAX;
+		qsort(sample->list, sample->count, sizeof(*sample->list), compare_pids);
+	}
+	for (size_t i = 0; i < sample->count; i++)
+		fill_labels(&sample->list[i]);
+}
+
+static char *render(const struct mt_process_list *processes, enum mt_exposition_format format,
+		    size_t *out_bytes)
+{
+	struct sample sample = {.processes = processes, .page = {.format = format}};
+	size_t count;
+	struct source *sources = list_sources(&count);
+
+	choose(&sample);
+	for (size_t i = 0; i < count; i++) {
+		mt_exposition_begin(&sample.page, &sources[i].metric);
+		sources[i].write(&sample, &sources[i]);
+	}
+	free(sources);
+	free(sample.list);
+	return mt_exposition_end(&sample.page, out_bytes);
+}
+
+char *mt_openmetrics_render(const struct mt_process_list *processes, size_t *out_bytes)
+{
+	return render(processes, MT_EXPOSITION_OPENMETRICS, out_bytes);
+}
+
+char *mt_openmetrics_render_old(const struct mt_process_list *processes, size_t *out_bytes)
+{
+	return render(processes, MT_EXPOSITION_TEXT, out_bytes);
+}

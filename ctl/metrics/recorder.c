@@ -1,0 +1,438 @@
+/* ctl/metrics/recorder.c -- see recorder.h. */
+#include "ctl/metrics/recorder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+#include "ctl/output/json.h"
+#include "ctl/process/stats_json.h"
+#include "ctl/process/stats_dir.h"
+#include "ctl/process/ancestry.h"
+
+#define WATCHED_MOST 4096u /* processes of a tree at a time */
+#define STALE_NS     UINT64_C(1000000000)
+#define WAIT_MOST_NS UINT64_C(200000000) /* for answers, all of them together */
+
+struct mt_recorder {
+	struct mt_recorder_options options;
+	struct mt_json_lines *lines;
+	struct mt_process root;
+	uint64_t began_ns;       /* CLOCK_REALTIME */
+	struct mt_watched *list; /* the first is the root's, always */
+	size_t count;
+	bool said;               /* that there are too many */
+	int last_fd;             /* the root's stats file; -1: it had none yet */
+	struct mt_target target; /* of whom is looked at; large */
+};
+
+static struct mt_watched *watch(struct mt_recorder *recorder, const struct mt_process *process)
+{
+	struct mt_watched *watched;
+
+	recorder->list = mt_error_check_memory(
+		realloc(recorder->list, (recorder->count + 1) * sizeof(*recorder->list)));
+	watched = &recorder->list[recorder->count++];
+	*watched = (struct mt_watched){.process = *process, .state = MT_WATCHED_NEW};
+	/* What it did before the recording began is no part of it. */
+	watched->is_older =
+		mt_recorder_start_ns(process) < recorder->began_ns && !recorder->options.started;
+	return watched;
+}
+
+struct mt_recorder *mt_recorder_make(const struct mt_process *root,
+				     const struct mt_recorder_options *options,
+				     struct mt_json_lines *lines)
+{
+	struct mt_recorder *recorder = mt_error_check_memory(calloc(1, sizeof(*recorder)));
+
+	recorder->options = *options;
+	recorder->lines = lines;
+	recorder->root = *root;
+	recorder->last_fd = -1;
+	recorder->began_ns = mt_clock_realtime_ns();
+	mt_json_lines_write(lines, mt_recorder_header(root, options, recorder->began_ns));
+	watch(recorder, root);
+	return recorder;
+}
+
+static void put(struct mt_recorder *recorder, json_t *line)
+{
+	mt_json_lines_write(recorder->lines, line);
+}
+
+/* ---- what has happened ---- */
+
+static void put_records(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	const struct mt_stats_file *file = &recorder->target.file;
+	uint64_t last = file->head.records_count;
+	uint64_t first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT + 1 : 1;
+
+	if (watched->records_seen + 1 < first && !watched->is_older) {
+		json_t *line = mt_recorder_line("lost", watched->process.pid, now_ns);
+
+		mt_json_set_u64(line, "records_count", first - watched->records_seen - 1);
+		put(recorder, line);
+	}
+	if (first <= watched->records_seen)
+		first = watched->records_seen + 1;
+	for (uint64_t number = first; number <= last && number >= first; number++) {
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+		json_t *line, *facts;
+
+		if (!record || record->time_ns < recorder->began_ns)
+			continue;
+		line = mt_recorder_line("cleanup", watched->process.pid, record->time_ns);
+		facts = mt_stats_json_cleanup(record);
+		if (json_object_update(line, facts) != 0)
+			mt_error_check_memory(NULL);
+		json_decref(facts);
+		put(recorder, line);
+	}
+	watched->records_seen = last;
+}
+
+static void put_round(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	uint64_t rounds = recorder->target.file.head.snapshot.rounds_count;
+	json_t *line = mt_recorder_line("round", watched->process.pid, now_ns);
+
+	mt_json_set_u64(line, "number", rounds);
+	mt_json_set_u64(line, "rounds_count", rounds - watched->rounds_seen);
+	put(recorder, line);
+	watched->rounds_seen = rounds;
+}
+
+static void put_pressure(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	const struct mt_stats_snapshot *now = &recorder->target.file.head.snapshot;
+	json_t *line = mt_recorder_line("pressure", watched->process.pid, now_ns);
+
+	mt_json_set_text(line, "level", mt_stats_word_pressure_level(now->pressure_level));
+	if (now->pressure_limit_bytes) {
+		mt_json_set_u64(line, "used_bytes", now->pressure_used_bytes);
+		mt_json_set_u64(line, "limit_bytes", now->pressure_limit_bytes);
+	}
+	put(recorder, line);
+	watched->pressure_level = now->pressure_level;
+}
+
+/* After the head has been read again. Counters that fell are those of another program in the same
+ * process. */
+static void put_counted(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	const struct mt_stats_head *head = &recorder->target.file.head;
+
+	watched->said_ns = head->time_ns;
+	if (head->records_count < watched->records_seen)
+		watched->records_seen = 0;
+	if (head->snapshot.rounds_count < watched->rounds_seen)
+		watched->rounds_seen = 0;
+	if (head->snapshot.rounds_count > watched->rounds_seen)
+		put_round(recorder, watched, now_ns);
+	if (head->snapshot.pressure_level != watched->pressure_level)
+		put_pressure(recorder, watched, now_ns);
+}
+
+/* A process removes its files as it ends, and what it did last would go with them: who has the file
+ * open can still read. */
+static void keep_open(struct mt_recorder *recorder, const struct mt_watched *watched)
+{
+	struct mt_why why;
+	int fd;
+
+	if (watched->process.pid != recorder->root.pid ||
+	    mt_stats_dir_open(&watched->process, MT_STATS_DIR_STATS, &fd, &why) != MT_ERR_OK)
+		return;
+	if (recorder->last_fd >= 0)
+		close(recorder->last_fd);
+	recorder->last_fd = fd;
+}
+
+static void put_changes(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	const struct mt_stats_head *head = &recorder->target.file.head;
+	struct mt_why why;
+
+	keep_open(recorder, watched);
+	put_counted(recorder, watched, now_ns);
+	if (head->records_count > watched->records_seen &&
+	    mt_target_read(&watched->process, &recorder->target.file, &why) == MT_ERR_OK)
+		put_records(recorder, watched, now_ns);
+}
+
+/* What came after the last look. A file that is no newer may be that of another program, from
+ * before an exec. */
+static void put_last_changes(struct mt_recorder *recorder, uint64_t now_ns)
+{
+	struct mt_watched *root = &recorder->list[0];
+	const struct mt_stats_head *head = &recorder->target.file.head;
+	struct mt_why why;
+
+	if (recorder->last_fd < 0 ||
+	    mt_target_read_open(&root->process, recorder->last_fd, &recorder->target.file, &why) !=
+		    MT_ERR_OK ||
+	    head->time_ns <= root->said_ns)
+		return;
+	put_counted(recorder, root, now_ns);
+	if (head->records_count > root->records_seen)
+		put_records(recorder, root, now_ns);
+}
+
+/* ---- who it is ---- */
+
+static enum mt_watched_state read_state(struct mt_recorder *recorder, struct mt_watched *watched,
+					struct mt_why *why)
+{
+	struct mt_stats_file *file = &recorder->target.file;
+	enum mt_err error;
+
+	if (!recorder->options.shim || !watched->process.shimmed)
+		return MT_WATCHED_PLAIN;
+	error = mt_target_read_head(&watched->process, &file->head, why);
+	/* The devices lie behind the head. */
+	if (!error && file->head.devices_count)
+		error = mt_target_read(&watched->process, file, why);
+	if (!error)
+		return MT_WATCHED_AWAKE;
+	return error == MT_ERR_NOT_AVAILABLE ? MT_WATCHED_ASLEEP : MT_WATCHED_REFUSED;
+}
+
+/* What was counted before we came is where we begin. */
+static void begin_counting(const struct mt_recorder *recorder, struct mt_watched *watched)
+{
+	const struct mt_stats_head *head = &recorder->target.file.head;
+
+	if (!watched->is_older)
+		return;
+	watched->records_seen = head->records_count;
+	watched->rounds_seen = head->snapshot.rounds_count;
+	watched->is_older = false;
+}
+
+/* An exec changes what it is called, and whether it carries the shim; a moment later the loader has
+ * not mapped that yet. So who does not carry it is asked again, ever more seldom, for the maps of a
+ * large process are long. */
+static uint64_t look_closely(const struct mt_recorder *recorder, struct mt_watched *watched)
+{
+	uint64_t looks = mt_recorder_looks(watched->process.pid);
+	bool same = looks == watched->looks;
+	struct mt_process fresh;
+	struct mt_why why;
+
+	watched->looked_count = same ? watched->looked_count + 1 : 0;
+	if (same && (watched->process.shimmed || !recorder->options.shim ||
+		     watched->looked_count & (watched->looked_count - 1)))
+		return looks;
+	if (mt_process_find(watched->process.pid, &fresh, &why) == MT_ERR_OK)
+		watched->process = fresh;
+	return looks;
+}
+
+/* A line of its own each time that something about it has changed; true: its head has been read. */
+static bool tell_who(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	uint64_t looks = look_closely(recorder, watched);
+	uint32_t devices = watched->devices_count;
+	enum mt_watched_state state;
+	struct mt_why why = {""};
+
+	state = read_state(recorder, watched, &why);
+	if (state == MT_WATCHED_AWAKE) {
+		begin_counting(recorder, watched);
+		devices = recorder->target.file.head.devices_count;
+	}
+	if (state != watched->state || looks != watched->looks ||
+	    devices != watched->devices_count) {
+		struct mt_why unread;
+
+		if (state == MT_WATCHED_AWAKE &&
+		    mt_target_read(&watched->process, &recorder->target.file, &unread) != MT_ERR_OK)
+			state = MT_WATCHED_ASLEEP;
+		if (state == MT_WATCHED_REFUSED && watched->state != state)
+			mt_error_say("process %d (%s): %s", (int)watched->process.pid,
+				     watched->process.comm, why.text);
+		watched->state = state;
+		put(recorder,
+		    mt_recorder_process_line(watched, &recorder->target.file, why.text, now_ns));
+	}
+	watched->looks = looks;
+	watched->devices_count = devices;
+	return state == MT_WATCHED_AWAKE;
+}
+
+/* ---- the tree ---- */
+
+static bool is_watched(const struct mt_recorder *recorder, const struct mt_process *process)
+{
+	for (size_t i = 0; i < recorder->count; i++)
+		if (recorder->list[i].process.pid == process->pid &&
+		    recorder->list[i].process.start_ticks == process->start_ticks)
+			return true;
+	return false;
+}
+
+/* Of the root, or of one that we watch already: whose parent has ended is handed to another one. */
+static bool descends(const struct mt_recorder *recorder, const struct mt_process *list,
+		     size_t count, pid_t pid)
+{
+	if (mt_ancestry_descends(list, count, pid, recorder->root.pid))
+		return true;
+	for (size_t i = 0; i < recorder->count; i++)
+		if (mt_ancestry_descends(list, count, pid, recorder->list[i].process.pid))
+			return true;
+	return false;
+}
+
+static void find_new_ones(struct mt_recorder *recorder)
+{
+	struct mt_process *list;
+	size_t count = mt_process_read_all(&list);
+
+	for (size_t i = 0; i < count; i++) {
+		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() ||
+		    is_watched(recorder, &list[i]) || !descends(recorder, list, count, list[i].pid))
+			continue;
+		if (recorder->count < WATCHED_MOST)
+			watch(recorder, &list[i]);
+		else if (!recorder->said)
+			mt_error_say("more than %u processes: those beyond are not recorded",
+				     WATCHED_MOST);
+		recorder->said |= recorder->count >= WATCHED_MOST;
+	}
+	free(list);
+}
+
+static json_t *end_line(const struct mt_process *process, uint64_t now_ns)
+{
+	json_t *line = mt_recorder_line("end", process->pid, now_ns);
+
+	mt_json_set_bool(line, "alive", mt_process_is_alive(process));
+	return line;
+}
+
+/* The line of the one that was started or named is written by mt_recorder_end, which knows how it
+ * has ended. */
+static void drop_the_dead(struct mt_recorder *recorder, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < recorder->count; i++) {
+		if (mt_process_is_alive(&recorder->list[i].process) ||
+		    recorder->list[i].process.pid == recorder->root.pid)
+			recorder->list[kept++] = recorder->list[i];
+		else
+			put(recorder, end_line(&recorder->list[i].process, now_ns));
+	}
+	recorder->count = kept;
+}
+
+/* ---- the three calls ---- */
+
+/* One that is silent (stopped, or in a very long tick) is asked more and more seldom, for each wait
+ * is lost for the others. */
+static void refresh(struct mt_watched *watched, uint64_t until_ns)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PUBLISH};
+	uint64_t now_ns = mt_clock_now_ns();
+	uint32_t silent = watched->silent_count;
+	struct mt_why why;
+
+	if (watched->state != MT_WATCHED_AWAKE || now_ns >= until_ns)
+		return;
+	watched->silent_count++;
+	if (silent & (silent - 1))
+		return;
+	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) ==
+	    MT_ERR_OK)
+		watched->silent_count = 0;
+}
+
+/* What one that is silent last said is not how it is: a process at rest does answer. */
+static bool is_stale(const struct mt_watched *watched, const struct mt_stats_head *head,
+		     uint64_t now_ns)
+{
+	return watched->silent_count && now_ns > head->time_ns && now_ns - head->time_ns > STALE_NS;
+}
+
+bool mt_recorder_sample(struct mt_recorder *recorder)
+{
+	uint64_t half_ns = recorder->options.interval_ns / 2,
+		 wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
+	uint64_t until_ns = mt_clock_now_ns() + wait_ns, now_ns;
+
+	for (size_t i = 0; i < recorder->count; i++)
+		refresh(&recorder->list[i], until_ns);
+	now_ns = mt_clock_realtime_ns();
+	if (recorder->options.tree) {
+		drop_the_dead(recorder, now_ns);
+		find_new_ones(recorder);
+	}
+	for (size_t i = 0; i < recorder->count; i++) {
+		struct mt_watched *watched = &recorder->list[i];
+		bool awake = tell_who(recorder, watched, now_ns);
+		bool fresh = awake && !is_stale(watched, &recorder->target.file.head, now_ns);
+		json_t *sample = mt_recorder_sample_line(
+			watched, fresh ? &recorder->target.file : NULL, now_ns);
+
+		if (sample)
+			put(recorder, sample);
+		if (awake)
+			put_changes(recorder, watched, now_ns);
+	}
+	return mt_process_is_alive(&recorder->root);
+}
+
+/* One that was asleep at the last sample may have woken up since. */
+static bool look_at(struct mt_recorder *recorder, struct mt_watched *watched, uint64_t now_ns)
+{
+	struct mt_why why;
+
+	if (watched->state != MT_WATCHED_AWAKE)
+		return recorder->options.shim && mt_process_is_alive(&watched->process) &&
+		       tell_who(recorder, watched, now_ns);
+	return mt_target_read_head(&watched->process, &recorder->target.file.head, &why) ==
+	       MT_ERR_OK;
+}
+
+bool mt_recorder_look(struct mt_recorder *recorder)
+{
+	uint64_t now_ns = mt_clock_realtime_ns();
+
+	for (size_t i = 0; i < recorder->count; i++)
+		if (look_at(recorder, &recorder->list[i], now_ns))
+			put_changes(recorder, &recorder->list[i], now_ns);
+	return mt_process_is_alive(&recorder->root);
+}
+
+void mt_recorder_end(struct mt_recorder *recorder, const struct mt_launch *launch)
+{
+	uint64_t now_ns = mt_clock_realtime_ns();
+	json_t *line;
+
+	put_last_changes(recorder, now_ns);
+	for (size_t i = 0; i < recorder->count; i++)
+		if (recorder->list[i].process.pid != recorder->root.pid)
+			put(recorder, end_line(&recorder->list[i].process, now_ns));
+	line = end_line(&recorder->root, now_ns);
+	if (launch->pid && launch->ended) {
+		bool killed = WIFSIGNALED(launch->status);
+
+		mt_json_set(line, "exit_code",
+			    killed ? json_null() : json_integer(WEXITSTATUS(launch->status)));
+		mt_json_set(line, "signal",
+			    killed ? json_integer(WTERMSIG(launch->status)) : json_null());
+		mt_json_set_u64(line, "rss_peak_bytes", (uint64_t)launch->usage.ru_maxrss * 1024);
+	}
+	put(recorder, line);
+	if (recorder->last_fd >= 0)
+		close(recorder->last_fd);
+	free(recorder->list);
+	free(recorder);
+}

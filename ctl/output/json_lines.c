@@ -1,0 +1,127 @@
+/* ctl/output/json_lines.c -- see json_lines.h. */
+#include "ctl/output/json_lines.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/output/json.h"
+#include "ctl/output/outfile.h"
+#include "ctl/output/text.h"
+
+/* Where one of the first three is closed, open() answers its number: the program would write into
+ * our file. */
+static int keep_above_stderr(int fd)
+{
+	int moved, saved;
+
+	if (fd < 0 || fd > STDERR_FILENO)
+		return fd;
+	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	saved = errno;
+	close(fd);
+	errno = saved;
+	return moved;
+}
+
+enum mt_err mt_json_lines_open(const char *path, struct mt_json_lines *out, struct mt_why *why)
+{
+	int fd = -1;
+	/* It has command lines in it. */
+	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
+
+	if (error)
+		return error;
+	fd = keep_above_stderr(fd);
+	/* Appending, so that who cuts the file while it is written gets no hole. */
+	if (fd < 0 || fcntl(fd, F_SETFL, O_APPEND) != 0)
+		error = mt_error_because(why, MT_ERR_SYSTEM, "%.200s: %s", path, strerror(errno));
+	if (error && fd >= 0)
+		close(fd);
+	if (!error)
+		*out = (struct mt_json_lines){.fd = fd, .path = path};
+	return error;
+}
+
+/* Half a line is taken back, so that the next one begins where a line begins. */
+static void take_back(int fd, size_t bytes)
+{
+	struct stat status;
+	int saved = errno;
+
+	if (bytes && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+	    status.st_size >= (off_t)bytes && ftruncate(fd, status.st_size - (off_t)bytes) != 0)
+		(void)!write(fd, "\n", 1);
+	errno = saved;
+}
+
+static bool write_all(int fd, const char *text, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t wrote = write(fd, text + done, bytes - done);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			take_back(fd, done);
+			return false;
+		}
+		done += (size_t)wrote;
+	}
+	return true;
+}
+
+/* Takes the object over. */
+static bool write_line(int fd, json_t *object)
+{
+	char *text = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
+	size_t bytes = strlen(text);
+	bool done;
+
+	json_decref(object);
+	text[bytes] = '\n'; /* instead of its NUL, so that it is one write */
+	done = write_all(fd, text, bytes + 1);
+	free(text);
+	return done;
+}
+
+static bool write_count_of_lost(struct mt_json_lines *lines)
+{
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "kind", "lost");
+	mt_json_set_u64(object, "lines_count", lines->lost_count);
+	return write_line(lines->fd, object);
+}
+
+void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
+{
+	if (lines->lost_count && !write_count_of_lost(lines)) {
+		json_decref(object);
+		lines->lost_count++;
+		return;
+	}
+	lines->lost_count = 0;
+	if (write_line(lines->fd, object))
+		return;
+	lines->lost_count = 1;
+	if (!lines->said)
+		mt_error_say(
+			"%s: %s; the program goes on, and what cannot be written is not recorded",
+			lines->path, strerror(errno));
+	lines->said = true;
+}
+
+void mt_json_lines_close(struct mt_json_lines *lines)
+{
+	if (lines->lost_count)
+		mt_error_say("%s: %s could not be written", lines->path,
+			     mt_text_counted(lines->lost_count, "line", "lines").text);
+	close(lines->fd);
+	lines->fd = -1;
+}

@@ -1,0 +1,216 @@
+/* ctl/output/text.c -- see text.h. */
+#include "ctl/output/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MB       1048576.0
+#define WORD_MAX 48
+
+struct mt_short_text mt_text_bytes(uint64_t bytes)
+{
+	struct mt_short_text figure;
+
+	if (bytes >= (uint64_t)10 << 30)
+		snprintf(figure.text, sizeof(figure.text), "%.1f GB", (double)bytes / MB / 1024);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f MB", (double)bytes / MB);
+	return figure;
+}
+
+struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
+{
+	struct mt_short_text figure, size = mt_text_bytes(to > from ? to - from : from - to);
+
+	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+		 to > from   ? "+"
+		 : to < from ? "-"
+			     : "",
+		 size.text);
+	return figure;
+}
+
+struct mt_short_text mt_text_ns(uint64_t ns)
+{
+	struct mt_short_text figure;
+
+	if (ns >= 10000000000u)
+		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ns / 1e9);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%.1f ms", (double)ns / 1e6);
+	return figure;
+}
+
+struct mt_short_text mt_text_count(uint64_t count)
+{
+	struct mt_short_text figure;
+	char digits[24];
+	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), used = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		if (i && (length - i) % 3 == 0)
+			figure.text[used++] = ',';
+		figure.text[used++] = digits[i];
+	}
+	figure.text[used] = '\0';
+	return figure;
+}
+
+struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more)
+{
+	struct mt_short_text figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text,
+		 count == 1 ? one : more);
+	return figure;
+}
+
+struct mt_short_text mt_text_clock(uint64_t realtime_ns)
+{
+	struct mt_short_text figure = {"?"};
+	time_t seconds = (time_t)(realtime_ns / 1000000000u);
+	struct tm broken;
+	size_t used;
+
+	if (localtime_r(&seconds, &broken)) {
+		used = strftime(figure.text, sizeof(figure.text), "%H:%M:%S", &broken);
+		snprintf(figure.text + used, sizeof(figure.text) - used, ".%03u",
+			 (unsigned)(realtime_ns % 1000000000u / 1000000u));
+	}
+	return figure;
+}
+
+struct mt_short_text mt_text_field(const char *name, uint64_t value)
+{
+	struct mt_short_text figure;
+
+	if (mt_text_ends_with(name, "_bytes"))
+		return mt_text_bytes(value);
+	if (mt_text_ends_with(name, "_ns"))
+		return mt_text_ns(value);
+	if (mt_text_ends_with(name, "_us"))
+		return mt_text_ns(value > UINT64_MAX / 1000 ? UINT64_MAX : value * 1000);
+	if (mt_text_ends_with(name, "_count"))
+		return mt_text_count(value);
+	if (mt_text_ends_with(name, "_ms"))
+		snprintf(figure.text, sizeof(figure.text), "%.40s ms", mt_text_count(value).text);
+	else if (mt_text_ends_with(name, "_thousandths"))
+		snprintf(figure.text, sizeof(figure.text), "%.3f", (double)value / 1000);
+	else
+		snprintf(figure.text, sizeof(figure.text), "%" PRIu64, value);
+	return figure;
+}
+
+void mt_text_clean(char *text, size_t text_bytes)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < text_bytes && text[i]; i++)
+		if (text[i] < 0x20 || text[i] >= 0x7f)
+			text[i] = '?';
+	if (text_bytes)
+		memset(text + i, 0, text_bytes - i);
+}
+
+bool mt_text_ends_with(const char *text, const char *end)
+{
+	size_t text_length = strlen(text), end_length = strlen(end);
+
+	return text_length >= end_length && strcmp(text + text_length - end_length, end) == 0;
+}
+
+const char *mt_text_basename(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool mt_text_parse_u64(const char *text, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return false;
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			return false;
+	}
+	*out = value;
+	return true;
+}
+
+uint64_t mt_text_round_u64(double value)
+{
+	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
+}
+
+static size_t smallest(size_t a, size_t b, size_t c)
+{
+	size_t ab = a < b ? a : b;
+
+	return ab < c ? ab : c;
+}
+
+/* Levenshtein by one row; both words are shorter than WORD_MAX. */
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[WORD_MAX], columns = strlen(b);
+
+	for (size_t j = 0; j <= columns; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= columns; j++) {
+			size_t above = row[j];
+
+			row[j] = smallest(above + 1, row[j - 1] + 1,
+					  diagonal + (a[i - 1] != b[j - 1]));
+			diagonal = above;
+		}
+	}
+	return row[columns];
+}
+
+/* The shortest of those that go on where the word ends. Of a single letter too many do. */
+static const char *continued(const char *word, const char *const *words, size_t count)
+{
+	const char *shortest = NULL;
+	size_t length = strlen(word);
+
+	for (size_t i = 0; length >= 2 && i < count; i++)
+		if (strncmp(words[i], word, length) == 0 &&
+		    (!shortest || strlen(words[i]) < strlen(shortest)))
+			shortest = words[i];
+	return shortest;
+}
+
+const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
+{
+	const char *nearest = continued(word, words, count);
+	size_t best = 4;
+
+	if (nearest || strlen(word) >= WORD_MAX)
+		return nearest;
+	for (size_t i = 0; i < count; i++) {
+		size_t distance;
+
+		if (strlen(words[i]) >= WORD_MAX)
+			continue;
+		distance = edit_distance(word, words[i]);
+		if (distance < best && distance < strlen(words[i])) {
+			best = distance;
+			nearest = words[i];
+		}
+	}
+	return nearest;
+}

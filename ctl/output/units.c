@@ -1,0 +1,85 @@
+/* ctl/output/units.c -- see units.h. */
+#include "ctl/output/units.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "ctl/output/error.h"
+
+/* The number at the start; *end is what follows it, blanks skipped. */
+static bool take_number(const char *text, double *out, const char **end)
+{
+	char *after;
+	double value;
+
+	if (!isdigit((unsigned char)*text) && !(text[0] == '.' && isdigit((unsigned char)text[1])))
+		return false;
+	value = strtod(text, &after);
+	if (!isfinite(value) || memchr(text, 'x', (size_t)(after - text)) ||
+	    memchr(text, 'X', (size_t)(after - text)))
+		return false;
+	*out = value;
+	*end = after + strspn(after, " ");
+	return true;
+}
+
+bool mt_units_number(const char *text, double *out)
+{
+	const char *end;
+	double value;
+
+	if (!take_number(text, &value, &end) || *end)
+		return false;
+	*out = value;
+	return true;
+}
+
+bool mt_units_count(const char *text, double *out)
+{
+	static const struct {
+		const char *unit;
+		double times;
+	} units[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"B", 1e9}, {"G", 1e9}, {"T", 1e12}};
+	const char *end;
+	double value;
+
+	if (!take_number(text, &value, &end))
+		return false;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcasecmp(end, units[i].unit) == 0) {
+			*out = value * units[i].times;
+			return isfinite(*out);
+		}
+	return false;
+}
+
+bool mt_units_bytes(const char *text, double *out)
+{
+	static const char letters[] = "KMGT";
+	const char *end, *letter;
+	double value;
+
+	if (!take_number(text, &value, &end) || !*end)
+		return false;
+	letter = strchr(letters, toupper((unsigned char)*end));
+	if (!letter || (end[1] && strcasecmp(end + 1, "b") != 0 && strcasecmp(end + 1, "ib") != 0))
+		return false;
+	*out = ldexp(value, 10 * (int)(letter - letters + 1));
+	return isfinite(*out);
+}
+
+bool mt_units_parse_seconds(const char *text, uint64_t *out_ms)
+{
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0 && seconds <= 86400)) {
+		mt_error_say("'%s' is not a number of seconds from 0 to 86400", text);
+		return false;
+	}
+	*out_ms = (uint64_t)(seconds * 1000);
+	return true;
+}

@@ -1,0 +1,45 @@
+/* ctl/process/ancestry.c -- see ancestry.h. */
+#include "ctl/process/ancestry.h"
+
+size_t mt_ancestry_find(const struct mt_process *list, size_t count, pid_t pid)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (list[middle].pid == pid)
+			return middle;
+		if (list[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return MT_ANCESTRY_NONE;
+}
+
+/* The list is no snapshot: pids that were reused while it was made could close a circle, hence the
+ * count of steps. */
+bool mt_ancestry_descends(const struct mt_process *list, size_t count, pid_t pid, pid_t root)
+{
+	for (size_t step = 0; step <= count; step++) {
+		size_t place = mt_ancestry_find(list, count, pid);
+
+		if (pid == root)
+			return true;
+		if (place == MT_ANCESTRY_NONE)
+			return false;
+		pid = list[place].parent;
+	}
+	return false;
+}
+
+size_t mt_ancestry_shimmed_parent(const struct mt_process *list, size_t count, size_t place)
+{
+	for (size_t step = 0; step <= count; step++) {
+		place = mt_ancestry_find(list, count, list[place].parent);
+		if (place == MT_ANCESTRY_NONE || list[place].shimmed)
+			return place;
+	}
+	return MT_ANCESTRY_NONE;
+}

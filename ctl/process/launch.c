@@ -1,0 +1,175 @@
+/* ctl/process/launch.c -- see launch.h. */
+#include "ctl/process/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+
+/* All but those that cannot be caught, that a fault of our own raises, and that stop a job. */
+static void fill_forwarded(sigset_t *set)
+{
+	static const int kept[] = {SIGKILL, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, SIGCHLD, SIGSEGV,
+				   SIGBUS,  SIGFPE,  SIGILL,  SIGTRAP, SIGSYS,  SIGABRT};
+
+	sigfillset(set);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		sigdelset(set, kept[i]);
+}
+
+/* What we were given, and the program is to get. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction child_action;
+};
+
+/* The signals that came between fork and exec are the program's: they wait for it behind the mask.
+ */
+static void become(char **argv, const struct inherited *inherited, int tell)
+{
+	int failed;
+
+	(void)sigaction(SIGCHLD, &inherited->child_action, NULL);
+	sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+	execvp(argv[0], argv);
+	failed = errno;
+	(void)!write(tell, &failed, sizeof(failed));
+	_exit(MT_EXIT_CANNOT_RUN);
+}
+
+/* 0: the program runs, for exec has closed the pipe. */
+static int hear(int from)
+{
+	int failed = 0;
+	ssize_t got;
+
+	do
+		got = read(from, &failed, sizeof(failed));
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)sizeof(failed) ? failed : 0;
+}
+
+enum mt_exit mt_launch_start(char **argv, struct mt_launch *out)
+{
+	/* who ignores SIGCHLD is never told how a child has ended */
+	const struct sigaction plain = {.sa_handler = SIG_DFL};
+	struct inherited inherited;
+	sigset_t blocked;
+	int ends[2], failed;
+
+	*out = (struct mt_launch){.pid = -1};
+	fill_forwarded(&out->forwarded);
+	blocked = out->forwarded;
+	sigaddset(&blocked, SIGCHLD);
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		mt_error_say("pipe: %s", strerror(errno));
+		return MT_EXIT_CANNOT_RUN;
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
+	(void)sigaction(SIGCHLD, &plain, &inherited.child_action);
+	out->pid = fork();
+	if (out->pid == 0)
+		become(argv, &inherited, ends[1]);
+	failed = out->pid < 0 ? errno : 0;
+	close(ends[1]);
+	if (!failed)
+		failed = hear(ends[0]);
+	close(ends[0]);
+	if (!failed)
+		return MT_EXIT_OK;
+	if (out->pid > 0)
+		(void)waitpid(out->pid, NULL, 0);
+	sigprocmask(SIG_SETMASK, &inherited.mask, NULL);
+	mt_error_say("%s: %s", argv[0], strerror(failed));
+	return failed == ENOENT ? MT_EXIT_NOT_FOUND : MT_EXIT_CANNOT_RUN;
+}
+
+void mt_launch_nothing(struct mt_launch *out)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction before;
+
+	*out = (struct mt_launch){0};
+	sigemptyset(&out->forwarded);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (sigaction(ends[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+			sigaddset(&out->forwarded, ends[i]);
+	sigprocmask(SIG_BLOCK, &out->forwarded, NULL);
+}
+
+/* What the terminal sends, it has sent to the program, too; and our own pipes break for us alone.
+ */
+static void forward(const struct mt_launch *launch, const siginfo_t *info)
+{
+	bool own = info->si_code == SI_USER && info->si_pid == getpid();
+
+	if (info->si_code == SI_KERNEL || own)
+		return;
+	if (info->si_code == SI_QUEUE)
+		(void)sigqueue(launch->pid, info->si_signo, info->si_value);
+	else
+		(void)kill(launch->pid, info->si_signo);
+}
+
+static void reap(struct mt_launch *launch)
+{
+	pid_t got;
+
+	do
+		got = wait4(launch->pid, &launch->status, WNOHANG, &launch->usage);
+	while (got < 0 && errno == EINTR);
+	launch->ended = got == launch->pid;
+}
+
+static bool wait_for_signal(const sigset_t *set, uint64_t until_ns, siginfo_t *info)
+{
+	uint64_t now = mt_clock_now_ns(), left = until_ns > now ? until_ns - now : 0;
+	const struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
+				      .tv_nsec = (long)(left % 1000000000u)};
+
+	return sigtimedwait(set, info, &most) > 0;
+}
+
+bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns)
+{
+	sigset_t awaited = launch->forwarded;
+	siginfo_t info;
+
+	if (launch->pid)
+		sigaddset(&awaited, SIGCHLD);
+	do {
+		if (!wait_for_signal(&awaited, until_ns, &info))
+			continue;
+		if (!launch->pid)
+			launch->ended = true;
+		else if (info.si_signo != SIGCHLD)
+			forward(launch, &info);
+		else
+			reap(launch);
+	} while (!launch->ended && mt_clock_now_ns() < until_ns);
+	return launch->ended;
+}
+
+int mt_launch_exit(const struct mt_launch *launch)
+{
+	const struct rlimit no_core = {0, 0};
+	sigset_t one;
+	int number;
+
+	if (!launch->pid || !WIFSIGNALED(launch->status))
+		return launch->pid ? WEXITSTATUS(launch->status) : MT_EXIT_OK;
+	number = WTERMSIG(launch->status);
+	/* the program has left the one that tells something */
+	(void)setrlimit(RLIMIT_CORE, &no_core);
+	(void)signal(number, SIG_DFL);
+	sigemptyset(&one);
+	sigaddset(&one, number);
+	raise(number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	return 128 + number;
+}

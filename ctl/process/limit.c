@@ -1,0 +1,306 @@
+/* ctl/process/limit.c -- see limit.h. */
+#include "ctl/process/limit.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sys/cgroup_text.h"
+#include "ctl/process/cgroup_file.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
+
+/* Where a hierarchy is mounted, and where the process lies in it. */
+struct place {
+	char mount[PATH_MAX]; /* with `root` before it */
+	char directory[PATH_MAX + PATH_MAX];
+};
+
+struct version {
+	const char *type, *controller, *usage, *inactive;
+	const char *limits[2];
+};
+
+static const struct version versions[] = {
+	{"cgroup2", "", "memory.current", "inactive_file", {"memory.max", "memory.high"}},
+	{"cgroup",
+	 "memory",
+	 "memory.usage_in_bytes",
+	 "total_inactive_file",
+	 {"memory.limit_in_bytes", NULL}},
+};
+
+uint64_t mt_limit_meminfo(const char *root, const char *key)
+{
+	char path[PATH_MAX];
+	uint64_t kilobytes = 0;
+	char *text;
+
+	snprintf(path, sizeof(path), "%.4000s/proc/meminfo", root);
+	text = mt_read_file(path, NULL);
+	if (!text || !mt_read_file_number(text, key, &kilobytes))
+		kilobytes = 0;
+	free(text);
+	return kilobytes * 1024;
+}
+
+/* The path in a line of /proc/PID/cgroup: "0::/path", "4:memory:/path". */
+static bool find_path(const struct version *version, char *text, char *out, size_t out_bytes)
+{
+	char *saved = NULL;
+
+	for (char *line = strtok_r(text, "\n", &saved); line; line = strtok_r(NULL, "\n", &saved)) {
+		char *controllers = strchr(line, ':'),
+		     *path = controllers ? strchr(controllers + 1, ':') : NULL;
+		bool is_unified = strncmp(line, "0::", 3) == 0;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		if (*version->controller ? mt_cgroup_has_word(controllers + 1, version->controller)
+					 : is_unified) {
+			snprintf(out, out_bytes, "%s", path);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* One line of mountinfo: "36 25 0:31 ROOT MOUNT options - TYPE source superoptions". */
+static bool parse_mount(const struct version *version, const char *line, char *mount_root,
+			char *mount)
+{
+	const char *dash = strstr(line, " - ");
+	char type[32], options[256];
+
+	if (!dash || sscanf(dash, " - %31s %*s %255s", type, options) != 2 ||
+	    strcmp(type, version->type) != 0)
+		return false;
+	if (*version->controller && !mt_cgroup_has_word(options, version->controller))
+		return false;
+	if (sscanf(line, "%*s %*s %*s %4095s %4095s", mount_root, mount) != 2 ||
+	    *mount_root != '/' || *mount != '/')
+		return false;
+	mt_cgroup_unescape(mount_root);
+	mt_cgroup_unescape(mount);
+	return true;
+}
+
+/* A container may show a part of the hierarchy only: what lies above the mount cannot be seen, and
+ * where none of the mounts shows the path the first stands for it. */
+static bool find_place(const char *root, const struct version *version, const char *path,
+		       struct place *out)
+{
+	char file[PATH_MAX], mount_root[PATH_MAX], mount[PATH_MAX];
+	char *text, *saved = NULL;
+	const char *below = NULL;
+	bool found = false;
+
+	snprintf(file, sizeof(file), "%.4000s/proc/self/mountinfo", root);
+	text = mt_read_file(file, NULL);
+	for (char *line = text ? strtok_r(text, "\n", &saved) : NULL; line && !below;
+	     line = strtok_r(NULL, "\n", &saved)) {
+		if (!parse_mount(version, line, mount_root, mount))
+			continue;
+		below = mt_cgroup_path_below(path, mount_root);
+		if (found && !below)
+			continue;
+		snprintf(out->mount, sizeof(out->mount), "%.2000s%.2000s", root, mount);
+		snprintf(out->directory, sizeof(out->directory), "%s%.4000s", out->mount,
+			 below ? below : "");
+		found = true;
+	}
+	free(text);
+	return found;
+}
+
+/* v1 writes nearly 2^63 for "no limit", v2 writes "max"; a limit above the machine's memory is none
+ * either. */
+static bool read_limit(const char *path, uint64_t machine_bytes, uint64_t *out)
+{
+	char *text = mt_cgroup_file_read(path);
+	bool is_limit;
+
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	is_limit = text && mt_text_parse_u64(text, out) && *out &&
+		   (!machine_bytes || *out < machine_bytes);
+	free(text);
+	return is_limit;
+}
+
+static bool read_used(const struct version *version, const char *directory, uint64_t *out)
+{
+	char path[3 * PATH_MAX];
+	uint64_t inactive = 0;
+	char *text;
+	bool valid;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, version->usage);
+	text = mt_cgroup_file_read(path);
+	if (text)
+		text[strcspn(text, "\n")] = '\0';
+	valid = text && mt_text_parse_u64(text, out);
+	free(text);
+	snprintf(path, sizeof(path), "%s/memory.stat", directory);
+	text = valid ? mt_cgroup_file_read(path) : NULL;
+	if (text && mt_read_file_number(text, version->inactive, &inactive))
+		*out -= inactive < *out ? inactive : *out;
+	free(text);
+	return valid;
+}
+
+double mt_limit_percent(const struct mt_limit *memory)
+{
+	return memory->limit_bytes
+		       ? 100.0 * (double)memory->used_bytes / (double)memory->limit_bytes
+		       : 0;
+}
+
+/* The limits of one directory; *out changes where one of them is nearer than what is there. */
+static void look_at(const struct version *version, const char *directory, uint64_t machine_bytes,
+		    struct mt_limit *out)
+{
+	struct mt_limit here = {.is_cgroup = true};
+	char path[3 * PATH_MAX];
+
+	if (!read_used(version, directory, &here.used_bytes))
+		return;
+	for (size_t i = 0; i < 2 && version->limits[i]; i++) {
+		snprintf(path, sizeof(path), "%s/%s", directory, version->limits[i]);
+		if (!read_limit(path, machine_bytes, &here.limit_bytes))
+			continue;
+		snprintf(here.source, sizeof(here.source), "%.511s", path);
+		if (!out->is_cgroup || mt_limit_percent(&here) > mt_limit_percent(out))
+			*out = here;
+	}
+}
+
+static bool locate(const char *root, const struct version *version, pid_t pid, struct place *out)
+{
+	char file[PATH_MAX], path[PATH_MAX];
+	char *text;
+	bool found;
+
+	if (pid)
+		snprintf(file, sizeof(file), "%.4000s/proc/%d/cgroup", root, (int)pid);
+	else
+		snprintf(file, sizeof(file), "%.4000s/proc/self/cgroup", root);
+	text = mt_read_file(file, NULL);
+	found = text && find_path(version, text, path, sizeof(path));
+	free(text);
+	return found && find_place(root, version, path, out);
+}
+
+bool mt_limit_cgroup_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	bool found = locate(root, &versions[0], pid, place);
+
+	if (found)
+		snprintf(out, out_bytes, "%s", place->directory);
+	free(place);
+	return found;
+}
+
+uint64_t mt_limit_machine_used(const char *root)
+{
+	uint64_t total = mt_limit_meminfo(root, "MemTotal"),
+		 available = mt_limit_meminfo(root, "MemAvailable");
+
+	return total > available ? total - available : 0;
+}
+
+static struct mt_limit machine_limit(const char *root)
+{
+	return (struct mt_limit){.source = "/proc/meminfo",
+				 .limit_bytes = mt_limit_meminfo(root, "MemTotal"),
+				 .used_bytes = mt_limit_machine_used(root)};
+}
+
+static bool has_file(const char *directory, const char *file)
+{
+	char path[3 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", directory, file);
+	return mt_cgroup_file_exists(path);
+}
+
+bool mt_limit_used_in(const char *root, const char *directory, uint64_t *out)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (has_file(path, versions[i].usage))
+			return read_used(&versions[i], path, out);
+	return false;
+}
+
+enum mt_err mt_limit_find_in(const char *root, const char *directory, struct mt_limit *out)
+{
+	struct mt_limit machine = machine_limit(root), nearest = {0};
+	char path[2 * PATH_MAX];
+	const struct version *version = NULL;
+	char *last;
+
+	snprintf(path, sizeof(path), "%.4000s%.4000s", root, directory);
+	while ((last = strrchr(path, '/')) && last > path && !last[1])
+		*last = '\0';
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !version; i++)
+		if (*directory == '/' && has_file(path, versions[i].usage))
+			version = &versions[i];
+	if (!version)
+		return MT_ERR_INVALID;
+	/* Up as long as there are groups, each by cutting off the last name. */
+	while (has_file(path, version->usage)) {
+		look_at(version, path, machine.limit_bytes, &nearest);
+		last = strrchr(path, '/');
+		if (!last || last == path)
+			break;
+		*last = '\0';
+	}
+	*out = nearest.is_cgroup ? nearest : machine;
+	return MT_ERR_OK;
+}
+
+bool mt_limit_memory_directory(const char *root, pid_t pid, char *out, size_t out_bytes)
+{
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]) && !found; i++) {
+		if (!locate(root, &versions[i], pid, place))
+			continue;
+		found = has_file(place->directory, versions[i].usage);
+	}
+	if (found)
+		snprintf(out, out_bytes, "%s", place->directory);
+	free(place);
+	return found;
+}
+
+enum mt_err mt_limit_find(const char *root, pid_t pid, struct mt_limit *out)
+{
+	struct mt_limit machine = machine_limit(root), nearest = {0};
+	struct place *place = mt_error_check_memory(calloc(1, sizeof(*place)));
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		if (!locate(root, &versions[i], pid, place))
+			continue;
+		/* From the process's own directory up to the mount point, each by cutting off the
+		 * last name. */
+		for (;;) {
+			look_at(&versions[i], place->directory, machine.limit_bytes, &nearest);
+			if (strlen(place->directory) <= strlen(place->mount))
+				break;
+			*strrchr(place->directory, '/') = '\0';
+		}
+	}
+	free(place);
+	if (!nearest.is_cgroup && !machine.limit_bytes)
+		return MT_ERR_SYSTEM;
+	*out = nearest.is_cgroup ? nearest : machine;
+	return MT_ERR_OK;
+}

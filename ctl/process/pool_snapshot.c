@@ -1,0 +1,93 @@
+/* ctl/process/pool_snapshot.c -- asks a process for the blocks of its GPU pool. See
+ * pool_snapshot.h. */
+#include "ctl/process/pool_snapshot.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/process/control_file.h"
+#include "ctl/process/stats_dir.h"
+
+#define TIMEOUT_MS 30000u
+/* another mtctl may have fetched the file that we have asked for */
+#define TRIES 3
+
+/* ---- asking ---- */
+
+static bool is_off(const struct mt_stats_file *file)
+{
+	for (size_t i = 0; i < file->head.settings_count && i < MT_SETTINGS_COUNT; i++)
+		if (strcmp(file->settings[i].name, "cuda") == 0)
+			return strcmp(file->settings[i].value, "off") == 0;
+	return false;
+}
+
+/* Why it has no blocks to tell of; its figures are those from before it was asked. */
+static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, struct mt_why *why)
+{
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return mt_error_because(why, MT_ERR_SYSTEM, "it could not write its blocks: %s",
+					mt_error_text(error));
+	if (is_off(file))
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
+					"MT_CUDA=off: device memory is not followed there");
+	return mt_error_because(
+		why, MT_ERR_NOT_AVAILABLE,
+		"no CUDA in use there: no call of the driver's has reached the shim, or the shim "
+		"was built without CUDA");
+}
+
+static enum mt_err ask(const struct mt_target *target, struct mt_why *why)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_SNAPSHOT};
+	struct mt_stats_head head;
+	struct mt_control_call call;
+	enum mt_err error = mt_control_file_send(&target->process, request, TIMEOUT_MS, &call, why);
+
+	if (!error)
+		error = mt_control_file_wait(&call, &head, why);
+	if (!error && head.snapshot.request_error)
+		error = refuse(&target->file, head.snapshot.request_error, why);
+	return error;
+}
+
+static enum mt_err read_blocks(const struct mt_process *process, struct mt_blocks_file *out,
+			       struct mt_why *why)
+{
+	int fd;
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_BLOCKS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_blocks_file_read(fd, out, why);
+	close(fd);
+	return error;
+}
+
+enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
+				  struct mt_why *why)
+{
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+
+	out->target.process = *process;
+	for (int i = 0; i < TRIES && error == MT_ERR_NOT_AVAILABLE; i++) {
+		error = mt_target_read(process, &out->target.file, why);
+		if (!error)
+			error = ask(&out->target, why);
+		if (error)
+			return error;
+		error = read_blocks(process, &out->blocks, why);
+	}
+	if (error == MT_ERR_NOT_AVAILABLE)
+		return mt_error_because(why, MT_ERR_SYSTEM,
+					"others have fetched its answer each time; try again");
+	/* Of a process that has ended since, the figures from before stand. */
+	if (!error)
+		(void)mt_target_read(process, &out->target.file, why);
+	return error;
+}
+
+void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot)
+{
+	mt_blocks_file_free(&snapshot->blocks);
+}

@@ -1,0 +1,78 @@
+/* ctl/process/pool_snapshot.h -- the GPU pool of a process at one moment: every block, and what the
+ * blocks come to. mt_pool_snapshot_take asks the process; everything else here is pure. */
+#ifndef MT_CTL_PROCESS_POOL_SNAPSHOT_H
+#define MT_CTL_PROCESS_POOL_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "ctl/process/blocks_file.h"
+#include "ctl/process/target.h"
+
+struct mt_pool_snapshot {
+	struct mt_target target; /* the process, and its figures from just after the blocks */
+	struct mt_blocks_file blocks;
+};
+
+#define MT_POOL_SNAPSHOT_ALL UINT64_MAX
+
+/* What of it is shown. */
+struct mt_pool_snapshot_view {
+	uint64_t device; /* an ordinal, or MT_POOL_SNAPSHOT_ALL */
+	uint64_t top;    /* so many blocks, the largest, are listed. Sums are of all */
+};
+
+/* Blocks of one state. bytes are what is held from the driver. */
+struct mt_pool_snapshot_part {
+	uint64_t count, bytes, asked_bytes, largest_bytes, oldest_ms;
+};
+
+/* one for each power of two up to MT_BLOCKS_FILE_BYTES_MAX */
+#define MT_POOL_SNAPSHOT_SIZES 45
+#define MT_POOL_SNAPSHOT_AGES  6
+
+/* What the blocks come to. */
+struct mt_pool_snapshot_sums {
+	struct mt_pool_snapshot_part states[MT_BLOCKS_STATES];
+	struct mt_pool_snapshot_part sizes[MT_POOL_SNAPSHOT_SIZES]
+					  [MT_BLOCKS_STATES]; /* [n]: from 2^n on */
+	/* unused for less than mt_pool_snapshot_age_ms(i) */
+	struct mt_pool_snapshot_part idle_ages[MT_POOL_SNAPSHOT_AGES];
+	/* gone within that time, all told */
+	struct mt_pool_snapshot_part decay[MT_POOL_SNAPSHOT_AGES];
+	uint64_t contexts_count;
+	uint64_t count;
+};
+
+/* Upper ends of idle_ages and decay: 1 s, 10 s, 1 min, 10 min, 1 h, UINT64_MAX. */
+uint64_t mt_pool_snapshot_age_ms(size_t index);
+
+/* Asks the process and reads its answer; the file is gone then. NOT_AVAILABLE: asleep, or no CUDA
+ * to be seen there (the reason says which). The caller frees with mt_pool_snapshot_free. */
+enum mt_err mt_pool_snapshot_take(const struct mt_process *process, struct mt_pool_snapshot *out,
+				  struct mt_why *why);
+void mt_pool_snapshot_free(struct mt_pool_snapshot *snapshot);
+
+/* Of one device, or of MT_POOL_SNAPSHOT_ALL. */
+void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
+			  struct mt_pool_snapshot_sums *out);
+
+/* Calls visit for each device that has blocks or that the process uses, by ordinal; row NULL: its
+ * figures are not known. */
+void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
+				  void (*visit)(uint64_t device, const struct mt_stats_device *row,
+						void *data),
+				  void *data);
+
+/* The blocks to be listed, as places in blocks.entries, `largest_first` or in their own order; the
+ * caller frees. */
+size_t *mt_pool_snapshot_pick(const struct mt_blocks_file *blocks,
+			      const struct mt_pool_snapshot_view *view, bool largest_first,
+			      size_t *out_count);
+
+/* One object and a newline. What went wrong with `to` is for the caller to ask it. */
+void mt_pool_snapshot_write_json(const struct mt_pool_snapshot *snapshot,
+				 const struct mt_pool_snapshot_view *view, FILE *to);
+
+#endif

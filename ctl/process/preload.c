@@ -1,0 +1,104 @@
+/* ctl/process/preload.c -- see preload.h. */
+#include "ctl/process/preload.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/process/install_dir.h"
+#include "ctl/process/process.h"
+#include "ctl/output/text.h"
+
+#define SEPARATORS " :" /* ld.so(8) */
+
+/* Absolute, wherever the program goes. */
+static bool resolve(const char *path, char *out, size_t out_bytes)
+{
+	char resolved[PATH_MAX];
+
+	if (access(path, R_OK) != 0 || !realpath(path, resolved))
+		return false;
+	snprintf(out, out_bytes, "%s", resolved);
+	return true;
+}
+
+enum mt_err mt_preload_find(char *out, size_t out_bytes, struct mt_why *why)
+{
+	const char *named = getenv("MTSHIM_LIBRARY");
+
+	if (named && *named && !resolve(named, out, out_bytes))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "MTSHIM_LIBRARY=%.200s: no such file",
+					named);
+	if (!(named && *named) && !mt_install_dir_find(MT_SHIM_NAME, "", out, out_bytes))
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"no " MT_SHIM_NAME " %s; MTSHIM_LIBRARY may name it",
+					mt_install_dir_places());
+	if (strpbrk(out, SEPARATORS "$"))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"%.200s: the loader cannot preload a path with a blank, a "
+					"colon or a dollar sign",
+					out);
+	return MT_ERR_OK;
+}
+
+static bool is_shim(const char *entry, size_t length)
+{
+	size_t name = strlen(MT_SHIM_NAME);
+
+	return length >= name && strncmp(entry + length - name, MT_SHIM_NAME, name) == 0 &&
+	       (length == name || entry[length - name - 1] == '/');
+}
+
+char *mt_preload_list(const char *library, const char *existing)
+{
+	size_t room = strlen(library) + (existing ? strlen(existing) : 0) + 2;
+	char *list = mt_error_check_memory(malloc(room)), *end = list + strlen(library);
+
+	strcpy(list, library);
+	while (existing && *existing) {
+		size_t length = strcspn(existing, SEPARATORS);
+
+		if (length && !is_shim(existing, length)) {
+			*end++ = ':';
+			memcpy(end, existing, length);
+			end += length;
+			*end = '\0';
+		}
+		existing += length + strspn(existing + length, SEPARATORS);
+	}
+	return list;
+}
+
+enum mt_exit mt_preload_prepare(void)
+{
+	char library[PATH_MAX];
+	struct mt_why why;
+	char *list;
+
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK) {
+		mt_error_say("%s", why.text);
+		return MT_EXIT_CANNOT_RUN;
+	}
+	list = mt_preload_list(library, getenv("LD_PRELOAD"));
+	if (setenv("LD_PRELOAD", list, 1) != 0)
+		mt_error_check_memory(NULL);
+	free(list);
+	return MT_EXIT_OK;
+}
+
+const char *mt_preload_allocator(const char *path)
+{
+	static const char *const names[] = {"jemalloc", "tcmalloc", "mimalloc",
+					    "hoard",    "snmalloc", "scudo"};
+	const char *base = mt_text_basename(path);
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t length = strlen(names[i]);
+
+		if (strncmp(base, "lib", 3) == 0 && strncmp(base + 3, names[i], length) == 0)
+			return names[i];
+	}
+	return NULL;
+}

@@ -1,0 +1,250 @@
+/* ctl/process/process.c -- see process.h. */
+#include "ctl/process/process.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
+
+#define STATUS_MOST ((size_t)1 << 20)
+#define STAT_FIELDS 29 /* up to startstack */
+
+char *mt_process_read(pid_t pid, const char *file, size_t *length)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
+	return mt_read_file_most(path, STATUS_MOST, length);
+}
+
+enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
+{
+	uint64_t number;
+
+	if (!mt_text_parse_u64(text, &number) || number < 1 || number > INT_MAX)
+		return MT_ERR_INVALID;
+	*out = (pid_t)number;
+	return MT_ERR_OK;
+}
+
+/* Kept open: the way to /proc need not be gone again for every file of thousands. */
+static int proc_directory(void)
+{
+	static int proc = -1;
+
+	if (proc < 0)
+		proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc;
+}
+
+int mt_process_open(pid_t pid, const char *file)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%d/%s", (int)pid, file);
+	return openat(proc_directory(), path, O_RDONLY | O_CLOEXEC);
+}
+
+/* A file that the kernel makes in one piece: one read is all of it, or as much as there is room
+ * for. */
+bool mt_process_read_small(pid_t pid, const char *file, char *out, size_t out_bytes)
+{
+	ssize_t got;
+	int fd = mt_process_open(pid, file);
+
+	if (fd < 0)
+		return false;
+	got = read(fd, out, out_bytes - 1);
+	close(fd);
+	memset(out + (got > 0 ? got : 0), 0, out_bytes - (size_t)(got > 0 ? got : 0));
+	return got > 0;
+}
+
+/* From the name on, which is in parentheses and may hold anything, parentheses too. Field numbers
+ * are those of proc(5). */
+static bool parse_stat(char *text, struct mt_process *process)
+{
+	char *name = strchr(text, '('), *at = strrchr(text, ')'), state;
+	uint64_t fields[STAT_FIELDS] = {0};
+
+	if (!name || !at || name > at || at[1] != ' ')
+		return false;
+	*at = '\0';
+	snprintf(process->comm, sizeof(process->comm), "%s", name + 1);
+	mt_text_clean(process->comm, sizeof(process->comm));
+	at += 2;
+	state = *at;
+	for (size_t number = 4; number < STAT_FIELDS; number++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return false;
+		fields[number] = strtoull(++at, NULL, 10);
+	}
+	process->parent = (pid_t)fields[4];
+	process->is_kernel = fields[9] & 0x00200000; /* PF_KTHREAD */
+	process->start_ticks = fields[22];
+	process->rss_bytes =
+		fields[24] > INT64_MAX ? 0 : fields[24] * (uint64_t)sysconf(_SC_PAGESIZE);
+	process->stack_start = fields[28];
+	return state != 'Z' && state != 'X';
+}
+
+bool mt_process_read_stat(struct mt_process *process)
+{
+	char text[1024];
+
+	return mt_process_read_small(process->pid, "stat", text, sizeof(text)) &&
+	       parse_stat(text, process);
+}
+
+/* The last of "NSpid:\t12\t1": what the process calls itself. Kernels without the line have no
+ * other namespace. */
+static pid_t last_pid(const char *status, pid_t pid)
+{
+	const char *line = strstr(status, "\nNSpid:");
+	char *next;
+	long own = pid;
+
+	if (!line)
+		return pid;
+	line += strlen("\nNSpid:");
+	for (long value = strtol(line, &next, 10); next != line && *line != '\n';
+	     value = strtol(line, &next, 10)) {
+		own = value;
+		line = next;
+	}
+	return (pid_t)own;
+}
+
+bool mt_process_read_status(struct mt_process *process)
+{
+	char *status = mt_process_read(process->pid, "status", NULL);
+	const char *uids = status ? strstr(status, "\nUid:") : NULL;
+	unsigned real, effective;
+	uint64_t group;
+
+	if (!uids || sscanf(uids, "\nUid: %u %u", &real, &effective) != 2) {
+		free(status);
+		return false;
+	}
+	process->uid = effective;
+	if (mt_read_file_number(status, "Tgid", &group) && group && group <= INT_MAX)
+		process->pid = (pid_t)group;
+	free(status);
+	return true;
+}
+
+static uint64_t pidns_of(const char *path)
+{
+	struct stat status;
+
+	return stat(path, &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+uint64_t mt_process_own_pidns(void)
+{
+	static bool asked;
+	static uint64_t pidns;
+	char link[32] = "";
+
+	if (!asked && readlink("/proc/self", link, sizeof(link) - 1) > 0 &&
+	    strtol(link, NULL, 10) == (long)getpid())
+		pidns = pidns_of("/proc/self/ns/pid");
+	asked = true;
+	return pidns;
+}
+
+/* What it calls itself. The status file is asked only where there is more than one answer: it is
+ * long. */
+void mt_process_read_identity(struct mt_process *process)
+{
+	char path[64], *status = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)process->pid);
+	process->pidns = pidns_of(path);
+	if (!process->pidns || process->pidns != mt_process_own_pidns())
+		status = mt_process_read(process->pid, "status", NULL);
+	process->own_pid = status ? last_pid(status, process->pid) : process->pid;
+	free(status);
+}
+
+bool mt_process_may_probe(const struct mt_process *process)
+{
+	static uid_t asker = (uid_t)-1; /* no system call for each of thousands */
+
+	if (asker == (uid_t)-1)
+		asker = geteuid();
+	return !process->is_kernel && (asker == 0 || asker == process->uid);
+}
+
+/* The owner of the directory is the effective user, of a process that may not be looked into as
+ * well; a stat file belongs to root then. Much cheaper than the status file. */
+static bool scan(pid_t pid, struct mt_process *out)
+{
+	struct mt_process process = {.pid = pid, .own_pid = pid};
+	struct stat status;
+	char path[32];
+
+	snprintf(path, sizeof(path), "%d", (int)pid);
+	if (fstatat(proc_directory(), path, &status, 0) != 0 || !mt_process_read_stat(&process))
+		return false;
+	process.uid = status.st_uid;
+	snprintf(process.command, sizeof(process.command), "%s", process.comm);
+	*out = process;
+	return true;
+}
+
+static int compare_pids(const void *a, const void *b)
+{
+	const struct mt_process *left = a, *right = b;
+
+	return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+size_t mt_process_scan(struct mt_process **out)
+{
+	struct mt_process *list = NULL;
+	size_t count = 0, room = 0;
+	DIR *directory = opendir("/proc");
+	const struct dirent *entry;
+	pid_t pid;
+
+	while (directory && (entry = readdir(directory))) {
+		if (mt_process_parse_pid(entry->d_name, &pid) != MT_ERR_OK)
+			continue;
+		if (count == room) {
+			room = room ? room * 2 : 64;
+			list = mt_error_check_memory(realloc(list, room * sizeof(*list)));
+		}
+		count += scan(pid, &list[count]);
+	}
+	if (directory)
+		closedir(directory);
+	if (count)
+		qsort(list, count, sizeof(*list), compare_pids);
+	*out = list;
+	return count;
+}
+
+bool mt_process_is_alive(const struct mt_process *process)
+{
+	struct mt_process now = {.pid = process->pid};
+
+	return mt_process_read_stat(&now) && now.start_ticks == process->start_ticks;
+}
+
+bool mt_process_runs(pid_t pid, uint64_t stack_start)
+{
+	struct mt_process now = {.pid = pid};
+
+	return !stack_start || !mt_process_read_stat(&now) || !now.stack_start ||
+	       now.stack_start == stack_start;
+}

@@ -1,0 +1,250 @@
+#include "ctl/process/process_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/process/process_cache.h"
+#include "ctl/process/stats_dir.h"
+#include "ctl/process/target.h"
+
+#define TRIES    5u /* of files that may be half written, all together */
+#define PAUSE_MS 10
+
+const char *mt_process_state_word(enum mt_process_state state)
+{
+	static const char *const words[] = {"asleep", "awake", "refused", "unresponsive"};
+
+	return state < MT_PROCESS_STATES_COUNT ? words[state] : "?";
+}
+
+static void add_sums(struct mt_process_list_sums *to, const struct mt_process_list_sums *from)
+{
+	to->rss_bytes += from->rss_bytes;
+	to->live_bytes += from->live_bytes;
+	to->idle_bytes += from->idle_bytes;
+	to->gpu_bytes += from->gpu_bytes;
+}
+
+static void read_devices(struct mt_process_list_entry *entry, bool is_near)
+{
+	const struct mt_stats_head *head = &entry->head;
+	struct mt_stats_device *devices;
+
+	if (!head->devices_count)
+		return;
+	devices = mt_error_check_memory(calloc(head->devices_count, sizeof(*devices)));
+	if (mt_target_read_devices(&entry->process, head, is_near, devices, &entry->why) ==
+	    MT_ERR_OK)
+		entry->devices = devices;
+	else
+		free(devices);
+}
+
+static void take_head(struct mt_process_list_entry *entry, bool is_near)
+{
+	entry->state = MT_PROCESS_AWAKE;
+	entry->own.live_bytes = entry->head.snapshot.heap_live_bytes;
+	entry->own.idle_bytes = entry->head.snapshot.heap_idle_bytes;
+	entry->own.gpu_bytes =
+		entry->head.snapshot.gpu_reserved_bytes + entry->head.snapshot.gpu_other_bytes;
+	entry->uses_cuda = mt_stats_file_uses_cuda(&entry->head);
+	read_devices(entry, is_near);
+}
+
+static enum mt_err read_head(struct mt_process_list_entry *entry)
+{
+	enum mt_err error = mt_target_try_head(&entry->process, &entry->head, &entry->why);
+
+	if (!error)
+		take_head(entry, false);
+	else
+		entry->state =
+			error == MT_ERR_NOT_AVAILABLE ? MT_PROCESS_ASLEEP : MT_PROCESS_REFUSED;
+	return error;
+}
+
+/* First where an answer costs least: in mtctl's own folders. What the kernel says of a process's
+ * memory is asked for of the others alone; of these, the command line. How many are to be looked
+ * at. Meanwhile process list->list is as process list->all. */
+static size_t plan_looks(struct mt_process_list *processes, struct mt_process_probe *looks)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < processes->all_count; i++) {
+		struct mt_process *process = &processes->all[i];
+		bool is_near;
+
+		if (!mt_process_may_probe(process))
+			continue;
+		is_near = mt_target_read_near(process, &processes->list[i].head);
+		looks[count++] = (struct mt_process_probe){
+			.process = process, .maps = !is_near, .command = is_near};
+	}
+	return count;
+}
+
+static struct mt_process_list_entry *entry_of(struct mt_process_list *processes,
+					      const struct mt_process_probe *look)
+{
+	return &processes->list[look->process - processes->all];
+}
+
+/* INVALID: its file may be half written. */
+static enum mt_err take_look(const struct mt_process_probe *look,
+			     struct mt_process_list_entry *entry)
+{
+	entry->process = *look->process;
+	entry->own.rss_bytes = entry->process.rss_bytes;
+	if (look->command)
+		take_head(entry, true);
+	else if (look->error == MT_ERR_TIMEOUT)
+		entry->state = MT_PROCESS_UNRESPONSIVE;
+	else if (entry->process.shimmed)
+		return read_head(entry);
+	return MT_ERR_OK;
+}
+
+static void read_entries(struct mt_process_list *processes, struct mt_process_probe *looks,
+			 size_t count)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
+	size_t again = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct mt_process_list_entry *entry = entry_of(processes, &looks[i]);
+
+		looks[i].error = take_look(&looks[i], entry);
+		again += looks[i].error == MT_ERR_INVALID;
+		if (entry->state == MT_PROCESS_UNRESPONSIVE) {
+			mt_error_because(&entry->why, MT_ERR_TIMEOUT,
+					 "does not answer: its mappings cannot be read in time");
+			looks[i].process->shimmed = true; /* shown, and in the tree */
+		}
+	}
+	for (unsigned try = 0; try < TRIES && again; try++) {
+		nanosleep(&pause, NULL);
+		again = 0;
+		for (size_t i = 0; i < count; i++) {
+			if (looks[i].error == MT_ERR_INVALID)
+				looks[i].error = read_head(entry_of(processes, &looks[i]));
+			again += looks[i].error == MT_ERR_INVALID;
+		}
+	}
+}
+
+static void keep_shimmed(struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->all_count; i++) {
+		if (!processes->all[i].shimmed)
+			continue;
+		processes->list[i].process.shimmed = true;
+		if (processes->count != i)
+			memcpy(&processes->list[processes->count], &processes->list[i],
+			       sizeof(processes->list[i]));
+		processes->count++;
+	}
+	memset(&processes->list[processes->count], 0, sizeof(processes->list[0]));
+}
+
+/* Lines everybody up behind their parents. Reused pids that close a circle have no root, and are
+ * left out. */
+static void make_order(struct mt_process_list *processes)
+{
+	size_t *first = mt_error_check_memory(malloc((processes->count + 1) * sizeof(*first)));
+	size_t *next = mt_error_check_memory(malloc((processes->count + 1) * sizeof(*next)));
+	size_t roots = MT_ANCESTRY_NONE, at;
+
+	for (size_t i = 0; i < processes->count; i++)
+		first[i] = MT_ANCESTRY_NONE;
+	for (size_t i = processes->count; i-- > 0;) {
+		size_t parent = processes->list[i].parent,
+		       *line = parent == MT_ANCESTRY_NONE ? &roots : &first[parent];
+
+		next[i] = *line;
+		*line = i;
+	}
+	for (at = roots; at != MT_ANCESTRY_NONE;) {
+		struct mt_process_list_entry *entry = &processes->list[at];
+
+		entry->depth = entry->parent == MT_ANCESTRY_NONE
+				       ? 0
+				       : processes->list[entry->parent].depth + 1;
+		processes->order[processes->order_count++] = at;
+		if (first[at] != MT_ANCESTRY_NONE) {
+			at = first[at];
+			continue;
+		}
+		while (at != MT_ANCESTRY_NONE && next[at] == MT_ANCESTRY_NONE)
+			at = processes->list[at].parent;
+		at = at == MT_ANCESTRY_NONE ? MT_ANCESTRY_NONE : next[at];
+	}
+	free(first);
+	free(next);
+}
+
+/* From the last up: every parent has its children's sums before it hands on its own. */
+static void sum_up(struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++) {
+		processes->list[i].tree = processes->list[i].own;
+		add_sums(&processes->total, &processes->list[i].own);
+		processes->uses_cuda |= processes->list[i].uses_cuda;
+		processes->has_ranks |= *processes->list[i].head.rank != '\0';
+	}
+	for (size_t i = processes->order_count; i-- > 0;) {
+		const struct mt_process_list_entry *entry = &processes->list[processes->order[i]];
+
+		if (entry->parent != MT_ANCESTRY_NONE)
+			add_sums(&processes->list[entry->parent].tree, &entry->tree);
+	}
+}
+
+static void find_parents(struct mt_process_list *processes)
+{
+	size_t *entry_of =
+		mt_error_check_memory(malloc((processes->all_count + 1) * sizeof(*entry_of)));
+	size_t entry = 0, above;
+
+	for (size_t i = 0; i < processes->all_count; i++)
+		entry_of[i] = processes->all[i].shimmed ? entry++ : MT_ANCESTRY_NONE;
+	for (size_t i = 0; i < processes->all_count; i++) {
+		if (!processes->all[i].shimmed)
+			continue;
+		above = mt_ancestry_shimmed_parent(processes->all, processes->all_count, i);
+		processes->list[entry_of[i]].parent =
+			above == MT_ANCESTRY_NONE ? MT_ANCESTRY_NONE : entry_of[above];
+	}
+	free(entry_of);
+}
+
+void mt_process_list_read(struct mt_process_list *out)
+{
+	struct mt_process_probe *looks;
+	size_t looks_count;
+
+	*out = (struct mt_process_list){0};
+	out->all_count = mt_process_scan(&out->all);
+	out->list = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->list)));
+	out->order = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*out->order)));
+	looks = mt_error_check_memory(calloc(out->all_count + 1, sizeof(*looks)));
+	looks_count = plan_looks(out, looks);
+	mt_process_cache_probe(looks, looks_count);
+	read_entries(out, looks, looks_count);
+	mt_stats_dir_forget();
+	free(looks);
+	keep_shimmed(out);
+	find_parents(out);
+	make_order(out);
+	sum_up(out);
+}
+
+void mt_process_list_free(struct mt_process_list *processes)
+{
+	for (size_t i = 0; i < processes->count; i++)
+		free(processes->list[i].devices);
+	free(processes->all);
+	free(processes->list);
+	free(processes->order);
+	*processes = (struct mt_process_list){0};
+}

@@ -1,0 +1,80 @@
+/* ctl/process/process_list_json.c -- see process_list_json.h. */
+#include "ctl/process/process_list_json.h"
+
+#include "ctl/output/json.h"
+#include "ctl/process/limit.h"
+#include "ctl/output/text.h"
+
+static void set_sums(json_t *object, const char *name, const struct mt_process_list_sums *sums)
+{
+	json_t *member = json_object();
+
+	mt_json_set_u64(member, "rss_bytes", sums->rss_bytes);
+	mt_json_set_u64(member, "heap_live_bytes", sums->live_bytes);
+	mt_json_set_u64(member, "heap_idle_bytes", sums->idle_bytes);
+	mt_json_set_u64(member, "gpu_bytes", sums->gpu_bytes);
+	mt_json_set(object, name, member);
+}
+
+static json_t *entry_json(const struct mt_process_list *processes,
+			  const struct mt_process_list_entry *entry)
+{
+	const struct mt_process *process = &entry->process;
+	json_t *object = json_object();
+	bool awake = entry->state == MT_PROCESS_AWAKE;
+
+	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
+	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
+	if (entry->parent == MT_ANCESTRY_NONE)
+		mt_json_set(object, "parent", json_null());
+	else
+		mt_json_set_u64(object, "parent",
+				(uint64_t)processes->list[entry->parent].process.pid);
+	mt_json_set_u64(object, "uid", process->uid);
+	mt_json_set_text(object, "comm", process->comm);
+	mt_json_set_text(object, "command", process->command);
+	mt_json_set(object, "rank",
+		    *entry->head.rank ? json_string(entry->head.rank) : json_null());
+	mt_json_set_text(object, "state", mt_process_state_word(entry->state));
+	mt_json_set_u64(object, "rss_bytes", entry->own.rss_bytes);
+	mt_json_set(object, "heap_live_bytes",
+		    awake ? mt_json_u64(entry->own.live_bytes) : json_null());
+	mt_json_set(object, "heap_idle_bytes",
+		    awake ? mt_json_u64(entry->own.idle_bytes) : json_null());
+	mt_json_set(object, "gpu_bytes",
+		    entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
+	mt_json_set(object, "records_count",
+		    awake ? mt_json_u64(entry->head.records_count) : json_null());
+	set_sums(object, "tree", &entry->tree);
+	return object;
+}
+
+/* The limit that is nearest to being reached, of those that hold for whoever asks: the machine's,
+ * or the container's. */
+static json_t *memory_json(void)
+{
+	struct mt_limit memory;
+	json_t *object;
+
+	if (mt_limit_find("", 0, &memory) != MT_ERR_OK)
+		return json_null();
+	object = json_object();
+	mt_text_clean(memory.source, sizeof(memory.source));
+	mt_json_set_u64(object, "used_bytes", memory.used_bytes);
+	mt_json_set_u64(object, "limit_bytes", memory.limit_bytes);
+	mt_json_set_bool(object, "is_cgroup", memory.is_cgroup);
+	mt_json_set_text(object, "source", memory.source);
+	return object;
+}
+
+json_t *mt_process_list_json(const struct mt_process_list *processes)
+{
+	json_t *root = json_object(), *array = json_array();
+
+	for (size_t i = 0; i < processes->count; i++)
+		mt_json_append(array, entry_json(processes, &processes->list[i]));
+	mt_json_set(root, "processes", array);
+	set_sums(root, "total", &processes->total);
+	mt_json_set(root, "memory", memory_json());
+	return root;
+}

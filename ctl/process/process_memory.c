@@ -1,0 +1,139 @@
+/* ctl/process/process_memory.c -- the part of process.h that reads a process's own memory, and what
+ * the kernel tells of it under mmap_lock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/process_probe.h"
+#include "ctl/output/text.h"
+#include "ctl/process/watchdog.h"
+
+/* a million mappings, which a process may have, are 750 MB of smaps */
+#define SMAPS_MOST ((size_t)1 << 30)
+#define MAPS_MOST  ((size_t)64 << 20)
+/* the kernel walks the page tables of a large process for seconds */
+#define COMPUTES_MOST_MS 10000u
+
+struct request {
+	char path[64];
+	size_t most_bytes;
+};
+
+/* errno comes first, 0 for none: a file that cannot be read is told from an empty one. */
+static void copy(const void *argument, int to)
+{
+	const struct request *request = argument;
+	static char piece[65536];
+	int fd = open(request->path, O_RDONLY | O_CLOEXEC), failed;
+	ssize_t got = fd < 0 ? -1 : read(fd, piece, sizeof(piece));
+
+	failed = got < 0 ? errno : 0;
+	mt_watchdog_write(to, &failed, sizeof(failed));
+	for (; got > 0; got = read(fd, piece, sizeof(piece)))
+		mt_watchdog_write(to, piece, (size_t)got);
+}
+
+/* The first bytes of it; NULL with errno. */
+static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *length)
+{
+	struct request request;
+	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes,
+					     COMPUTES_MOST_MS};
+	uint64_t from_ns = mt_clock_now_ns();
+	int failed = ETIMEDOUT;
+	size_t bytes = 0;
+	struct stat status;
+	char *text = NULL;
+	bool stuck = true;
+
+	snprintf(request.path, sizeof(request.path), "/proc/%d", (int)pid);
+	if (stat(request.path, &status) != 0)
+		return NULL;
+	snprintf(request.path, sizeof(request.path), "/proc/%d/%s", (int)pid, file);
+	if (mt_process_budget_is_left(status.st_uid))
+		text = mt_watchdog_run(&watchdog, &bytes, &stuck);
+	if (stuck)
+		mt_process_budget_spend(status.st_uid, mt_clock_now_ns() - from_ns);
+	else if (bytes >= sizeof(failed))
+		memcpy(&failed, text, sizeof(failed));
+	if (failed) {
+		free(text);
+		errno = failed;
+		return NULL;
+	}
+	*length = bytes - sizeof(failed);
+	memmove(text, text + sizeof(failed), *length + 1);
+	return text;
+}
+
+/* Half of these would be taken for all. */
+static char *read_whole(pid_t pid, const char *file, size_t most_bytes)
+{
+	size_t length;
+	char *text = read_file(pid, file, most_bytes + 1, &length);
+
+	if (!text || length <= most_bytes)
+		return text;
+	free(text);
+	errno = EFBIG;
+	return NULL;
+}
+
+char *mt_process_read_memory(pid_t pid, const char *file, size_t *length)
+{
+	return read_file(pid, file, MT_PROCESS_MEMORY_MOST, length);
+}
+
+char *mt_process_maps(pid_t pid)
+{
+	return read_whole(pid, "maps", MAPS_MOST);
+}
+
+char *mt_process_smaps(pid_t pid, const char *file)
+{
+	return read_whole(pid, file, SMAPS_MOST);
+}
+
+/* Behind the NULs from there on, of which there may be millions. */
+static const char *skip_empty(const char *at, const char *end)
+{
+	static const char zeros[4096];
+
+	while ((size_t)(end - at) >= sizeof(zeros) && memcmp(at, zeros, sizeof(zeros)) == 0)
+		at += sizeof(zeros);
+	while (at < end && !*at)
+		at++;
+	return at;
+}
+
+bool mt_process_find_variable(const char *list, size_t length, const char *name, char *out,
+			      size_t out_bytes)
+{
+	size_t name_length = strlen(name);
+	const char *entry = skip_empty(list, list + length);
+
+	for (; entry < list + length; entry = skip_empty(entry + strlen(entry), list + length)) {
+		if (strncmp(entry, name, name_length) != 0 || entry[name_length] != '=')
+			continue;
+		if (strlen(entry + name_length + 1) >= out_bytes)
+			return false;
+		strcpy(out, entry + name_length + 1);
+		return true;
+	}
+	return false;
+}
+
+bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes)
+{
+	size_t length = 0;
+	char *list = mt_process_read_memory(pid, "environ", &length);
+	bool found = list && mt_process_find_variable(list, length, name, out, out_bytes);
+
+	free(list);
+	return found;
+}

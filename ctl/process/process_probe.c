@@ -1,0 +1,307 @@
+/* ctl/process/process_probe.c -- see process_probe.h; also what process.h finds by it. */
+#include "ctl/process/process_probe.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/env_dir.h"
+#include "ctl/process/shim_detect.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
+#include "ctl/process/watchdog.h"
+
+#define MS UINT64_C(1000000)
+/* of a process: more than one takes that is out for nothing */
+#define FREE_NS          (MS / 2)
+#define USER_NS          (1000 * MS)
+#define ALL_NS           (5000 * MS)
+#define USERS_MOST       64u
+#define COMPUTES_MOST_MS 1000u
+#define AT_ONCE          4096u /* processes that one child looks at */
+#define RESULT_MOST      (sizeof(struct result) + PATH_MAX)
+
+/* ---- what a user may cost ---- */
+
+static struct {
+	struct {
+		uid_t uid;
+		uint64_t spent_ns;
+	} users[USERS_MOST];
+	size_t users_count;
+	uint64_t spent_ns;
+} budget;
+
+static uint64_t *spent_of(uid_t uid)
+{
+	for (size_t i = 0; i < budget.users_count; i++)
+		if (budget.users[i].uid == uid)
+			return &budget.users[i].spent_ns;
+	if (budget.users_count == USERS_MOST)
+		/* so many users wait for nothing: they have the rest together */
+		return &budget.spent_ns;
+	budget.users[budget.users_count].uid = uid;
+	budget.users[budget.users_count].spent_ns = 0;
+	return &budget.users[budget.users_count++].spent_ns;
+}
+
+bool mt_process_budget_is_left(uid_t uid)
+{
+	/* Nobody attacks himself, and on a busy machine time passes that the processes have not
+	 * taken. */
+	return budget.spent_ns < ALL_NS && (uid == geteuid() || *spent_of(uid) < USER_NS);
+}
+
+void mt_process_budget_spend(uid_t uid, uint64_t ns)
+{
+	uint64_t *spent = spent_of(uid);
+
+	ns = ns > FREE_NS ? ns - FREE_NS : 0;
+	budget.spent_ns += ns;
+	if (spent != &budget.spent_ns)
+		*spent += ns;
+}
+
+/* ---- the child ---- */
+
+struct batch {
+	struct mt_process_probe *looks;
+	size_t first, end;
+};
+
+/* What the child writes of each process, and behind it `directory_bytes` of its MT_DIR. */
+struct result {
+	size_t item;
+	enum mt_err error;
+	int failed;
+	uint64_t cost_ns;
+	struct mt_process process;
+	enum mt_env_dir_answer environment;
+	size_t directory_bytes;
+};
+
+/* Arguments are separated by NULs; a program that has written its title there leaves blanks behind
+ * it. */
+static void join_arguments(char *text, size_t length)
+{
+	while (length && (text[length - 1] == '\0' || text[length - 1] == ' '))
+		text[--length] = '\0';
+	for (size_t i = 0; i < length; i++)
+		if (!text[i])
+			text[i] = ' ';
+}
+
+static void read_command(struct mt_process *process)
+{
+	char text[sizeof(process->command)] = "";
+
+	if (mt_process_read_small(process->pid, "cmdline", text, sizeof(text)))
+		join_arguments(text, sizeof(text) - 1);
+	snprintf(process->command, sizeof(process->command), "%s", *text ? text : process->comm);
+	mt_text_clean(process->command, sizeof(process->command));
+}
+
+static void read_maps(struct result *result)
+{
+	struct mt_process *process = &result->process;
+	bool deleted = false;
+	int fd = mt_process_open(process->pid, "maps");
+
+	result->failed = fd < 0 ? errno : 0;
+	if (fd < 0) {
+		result->error = result->failed == ENOENT || result->failed == ESRCH
+					? MT_ERR_OK
+					: MT_ERR_FOREIGN;
+		return;
+	}
+	process->shimmed = mt_shim_detect(fd, &deleted);
+	process->library_deleted = process->shimmed && deleted;
+	close(fd);
+	if (process->shimmed)
+		mt_process_read_identity(process);
+}
+
+static void read_directory(struct result *result, char *out, size_t out_bytes)
+{
+	char path[64];
+	size_t length = 0;
+	char *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)result->process.pid);
+	list = mt_read_file_first(path, MT_PROCESS_MEMORY_MOST, &length);
+	result->environment = length ? MT_ENV_DIR_NONE : MT_ENV_DIR_UNREAD;
+	if (list && mt_process_find_variable(list, length, "MT_DIR", out, out_bytes)) {
+		result->environment = MT_ENV_DIR_NAMED;
+		result->directory_bytes = strlen(out) + 1;
+	}
+	free(list);
+}
+
+static void look(const struct mt_process_probe *wanted, size_t item, int to)
+{
+	struct result result = {
+		.item = item, .process = *wanted->process, .environment = MT_ENV_DIR_UNASKED};
+	uint64_t from_ns = mt_clock_now_ns();
+	char directory[PATH_MAX];
+
+	if (wanted->maps)
+		read_maps(&result);
+	if (wanted->command || result.process.shimmed)
+		read_command(&result.process);
+	if (wanted->maps && result.process.shimmed && !mt_env_dir_is_fresh(&result.process))
+		read_directory(&result, directory, sizeof(directory));
+	result.cost_ns = mt_clock_now_ns() - from_ns;
+	mt_process_budget_spend(result.process.uid, result.cost_ns);
+	mt_watchdog_write(to, &result, sizeof(result));
+	mt_watchdog_write(to, directory, result.directory_bytes);
+}
+
+/* The child has the budget as it was, and so knows as soon as its parent will whose share is spent.
+ */
+static bool is_wanted(const struct mt_process_probe *one)
+{
+	return !one->done && mt_process_budget_is_left(one->process->uid);
+}
+
+static void look_at_batch(const void *argument, int to)
+{
+	const struct batch *batch = argument;
+
+	for (size_t i = batch->first; i < batch->end; i++)
+		if (is_wanted(&batch->looks[i]))
+			look(&batch->looks[i], i, to);
+}
+
+/* ---- the parent ---- */
+
+static void take(struct mt_process_probe *one, const struct result *result, const char *directory)
+{
+	mt_process_budget_spend(one->process->uid, result->cost_ns);
+	*one->process = result->process;
+	one->error = result->error;
+	one->failed = result->failed;
+	one->done = true;
+	if (result->environment != MT_ENV_DIR_UNASKED)
+		mt_env_dir_remember(one->process, result->environment, directory);
+}
+
+static uint64_t take_all(const struct batch *batch, const char *text, size_t length)
+{
+	struct result result;
+	uint64_t cost_ns = 0;
+
+	while (length >= sizeof(result)) {
+		memcpy(&result, text, sizeof(result));
+		text += sizeof(result);
+		length -= sizeof(result);
+		if (length < result.directory_bytes)
+			break;
+		take(&batch->looks[result.item], &result, text);
+		text += result.directory_bytes;
+		length -= result.directory_bytes;
+		cost_ns += result.cost_ns;
+	}
+	return cost_ns;
+}
+
+/* Returns where to go on: at the end, or behind the process at which the child was stuck, or died.
+ */
+static size_t run_child(const struct batch *batch)
+{
+	const struct mt_watchdog watchdog = {
+		look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
+	uint64_t from_ns = mt_clock_now_ns(), cost_ns;
+	size_t length, at = batch->first;
+	bool stuck;
+	char *text = mt_watchdog_run(&watchdog, &length, &stuck);
+
+	cost_ns = take_all(batch, text, length);
+	free(text);
+	while (at < batch->end && !is_wanted(&batch->looks[at]))
+		at++;
+	if (at == batch->end)
+		return at;
+	batch->looks[at].failed = ETIMEDOUT;
+	mt_process_budget_spend(batch->looks[at].process->uid,
+				mt_clock_now_ns() - from_ns - cost_ns);
+	return at + 1;
+}
+
+void mt_process_probe_all(struct mt_process_probe *looks, size_t count)
+{
+	struct batch batch = {.looks = looks};
+
+	memset(&budget, 0, sizeof(budget));
+	while (batch.first < count) {
+		batch.end = count - batch.first < AT_ONCE ? count : batch.first + AT_ONCE;
+		for (; batch.first < batch.end && looks[batch.first].done; batch.first++)
+			continue;
+		if (batch.first < batch.end)
+			batch.first = run_child(&batch);
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (looks[i].done)
+			continue;
+		looks[i].error = MT_ERR_TIMEOUT;
+		if (!looks[i].failed && *spent_of(looks[i].process->uid) < USER_NS)
+			looks[i].failed = EAGAIN;
+	}
+}
+
+/* ---- process.h ---- */
+
+enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why)
+{
+	struct mt_process process = {.pid = pid};
+	struct mt_process_probe one = {.process = &process, .maps = true, .command = true};
+
+	if (!mt_process_read_status(&process) || !mt_process_read_stat(&process))
+		return mt_error_because(why, MT_ERR_UNKNOWN, "no process %d", (int)pid);
+	mt_process_probe_all(&one, 1);
+	if (one.error == MT_ERR_TIMEOUT)
+		return mt_error_because(
+			why, MT_ERR_TIMEOUT,
+			"process %d (%s) does not answer: /proc/%d/maps cannot be read in %u ms",
+			(int)process.pid, process.comm, (int)process.pid, MT_WATCHDOG_WAIT_MS);
+	if (one.error)
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"process %d (%s) may not be looked into: %s",
+					(int)process.pid, process.comm, strerror(one.failed));
+	if (!process.shimmed)
+		mt_process_read_identity(&process);
+	*out = process;
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_process_find_shimmed(pid_t pid, struct mt_process *out, struct mt_why *why)
+{
+	struct mt_process process;
+	enum mt_err error = mt_process_find(pid, &process, why);
+
+	if (error)
+		return error;
+	if (!process.shimmed)
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"process %d (%s) does not carry the shim", (int)pid,
+					process.comm);
+	*out = process;
+	return MT_ERR_OK;
+}
+
+size_t mt_process_read_all(struct mt_process **out)
+{
+	size_t count = mt_process_scan(out), looks_count = 0;
+	struct mt_process_probe *looks = mt_error_check_memory(calloc(count + 1, sizeof(*looks)));
+
+	for (size_t i = 0; i < count; i++)
+		if (mt_process_may_probe(&(*out)[i]))
+			looks[looks_count++] = (struct mt_process_probe){
+				.process = &(*out)[i], .maps = true, .command = true};
+	mt_process_probe_all(looks, looks_count);
+	free(looks);
+	return count;
+}

@@ -1,0 +1,325 @@
+/* ctl/process/smaps.c -- see smaps.h. */
+#include "ctl/process/smaps.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/output/text.h"
+
+struct field {
+	const char *word;
+	size_t offset;
+};
+
+static const struct field fields[] = {
+#define X(name, word) {word, offsetof(struct mt_smaps_figures, name)},
+	MT_SMAPS_FIELDS(X)
+#undef X
+};
+
+#define FIELDS_COUNT (sizeof(fields) / sizeof(fields[0]))
+
+static uint64_t *figure(struct mt_smaps_figures *figures, size_t number)
+{
+	return (uint64_t *)(void *)((char *)figures + fields[number].offset);
+}
+
+static void add_figures(struct mt_smaps_figures *to, struct mt_smaps_figures *from)
+{
+	for (size_t i = 0; i < FIELDS_COUNT; i++)
+		*figure(to, i) += *figure(from, i);
+}
+
+/* "Rss:                1672 kB". */
+static void take_figure(const char *line, struct mt_smaps_figures *out)
+{
+	const char *colon = strchr(line, ':');
+	size_t length = colon ? (size_t)(colon - line) : 0;
+	uint64_t kilobytes;
+
+	if (!colon || sscanf(colon + 1, "%" SCNu64 " kB", &kilobytes) != 1 ||
+	    kilobytes > UINT64_MAX / 1024)
+		return;
+	for (size_t i = 0; i < FIELDS_COUNT; i++) {
+		if (strlen(fields[i].word) != length || memcmp(fields[i].word, line, length) != 0)
+			continue;
+		*figure(out, i) = kilobytes * 1024;
+		out->pss_by_kind |=
+			fields[i].offset == offsetof(struct mt_smaps_figures, pss_anon_bytes);
+		return;
+	}
+}
+
+static bool begins_with(const char *text, const char *begin)
+{
+	return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared)
+{
+	static const char *const shm[] = {"/dev/shm/", "/memfd:", "/SYSV", "/dev/zero",
+					  "[anon_shmem:"};
+	static const char *const special[] = {"[vdso]",    "[vvar",     "[vsyscall]",
+					      "[uprobes]", "[sigpage]", "[vectors]"};
+
+	if (!is_shared && begins_with(name, "/dev/zero"))
+		return MT_SMAPS_ANON; /* the old way to ask for memory */
+	for (size_t i = 0; i < sizeof(shm) / sizeof(shm[0]); i++)
+		if (begins_with(name, shm[i]))
+			return MT_SMAPS_SHM;
+	for (size_t i = 0; i < sizeof(special) / sizeof(special[0]); i++)
+		if (begins_with(name, special[i]))
+			return MT_SMAPS_SPECIAL;
+	if (*name == '/' || is_shared)
+		/* a shared one with another name: a device's memory, a socket's ring */
+		return MT_SMAPS_FILE;
+	return MT_SMAPS_ANON;
+}
+
+/* "55918fa83000-55918fa86000 r--p 00000000 fe:00 248030                     /usr/bin/sed". The
+ *   kernel writes hexadecimal digits
+ * small and the names of figures with a capital, so that no line can be taken for the other. */
+static bool take_header(const char *line, struct mt_smaps_mapping *out)
+{
+	char permissions[8];
+	int name_at = 0;
+
+	memset(out, 0, sizeof(*out));
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %*x %*x:%*x %*u %n", &out->start, &out->end,
+		   permissions, &name_at) != 3 ||
+	    !name_at || out->end <= out->start || strlen(permissions) != 4)
+		return false;
+	out->is_writable = permissions[1] == 'w';
+	out->is_shared = permissions[3] == 's';
+	snprintf(out->name, sizeof(out->name), "%s", line + name_at);
+	mt_text_clean(out->name, sizeof(out->name));
+	out->kind = mt_smaps_kind_of(out->name, out->is_shared);
+	return true;
+}
+
+static char *next_line(char **text)
+{
+	char *line = *text, *end;
+
+	if (!*line)
+		return NULL;
+	end = strchr(line, '\n');
+	*text = end ? end + 1 : line + strlen(line);
+	if (end)
+		*end = '\0';
+	return line;
+}
+
+static uint64_t pss_of(const struct mt_smaps *smaps, enum mt_smaps_kind kind)
+{
+	struct mt_smaps_figures sum;
+
+	mt_smaps_sum(smaps, kind, &sum);
+	return sum.pss_bytes;
+}
+
+static void parse(char *text, struct mt_smaps *out)
+{
+	struct mt_smaps_mapping *now = NULL, fresh;
+	size_t room = 0;
+	char *line;
+
+	memset(out, 0, sizeof(*out));
+	while ((line = next_line(&text))) {
+		if (isupper((unsigned char)*line)) {
+			if (now)
+				take_figure(line, &now->figures);
+			continue;
+		}
+		now = NULL; /* figures that follow a line which makes no sense belong to nobody */
+		if (!take_header(line, &fresh))
+			continue;
+		if (out->count == room) {
+			room = room ? room * 2 : 256;
+			out->list = mt_error_check_memory(
+				realloc(out->list, room * sizeof(*out->list)));
+		}
+		now = &out->list[out->count++];
+		*now = fresh;
+		if (strcmp(now->name, "[vdso]") == 0)
+			out->vdso = now->start;
+	}
+	for (size_t i = 0; i < out->count; i++)
+		add_figures(&out->total, &out->list[i].figures);
+	out->total.pss_anon_bytes = pss_of(out, MT_SMAPS_ANON);
+	out->total.pss_file_bytes = pss_of(out, MT_SMAPS_FILE);
+	out->total.pss_shmem_bytes = pss_of(out, MT_SMAPS_SHM);
+	out->total.pss_by_kind = true;
+}
+
+void mt_smaps_parse(const char *text, struct mt_smaps *out)
+{
+	char *copy = mt_error_check_memory(strdup(text));
+
+	parse(copy, out);
+	free(copy);
+}
+
+bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out)
+{
+	char *copy = mt_error_check_memory(strdup(text)), *rest = copy, *line;
+	struct mt_smaps_figures figures = {0};
+	bool known = false;
+
+	while ((line = next_line(&rest))) {
+		known |= begins_with(line, "Rss:");
+		take_figure(line, &figures);
+	}
+	free(copy);
+	if (known)
+		*out = figures;
+	return known;
+}
+
+/* A kernel thread has empty files, as has a process that is just ending. */
+static enum mt_err read_text(const struct mt_process *process, const char *file, char **out,
+			     struct mt_why *why)
+{
+	char *text = mt_process_smaps(process->pid, file);
+
+	if (!text && (errno == EACCES || errno == EPERM))
+		return mt_error_because(why, MT_ERR_FOREIGN, "/proc/%d/%s: %s", (int)process->pid,
+					file, strerror(errno));
+	if (!text && (errno == EFBIG || errno == ETIMEDOUT))
+		return mt_error_because(why, MT_ERR_SYSTEM, "/proc/%d/%s: %s", (int)process->pid,
+					file, strerror(errno));
+	if (!text || !*text || !mt_process_is_alive(process)) {
+		free(text);
+		return mt_error_because(why, MT_ERR_UNKNOWN,
+					"/proc/%d/%s cannot be read: the process has ended",
+					(int)process->pid, file);
+	}
+	*out = text;
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_smaps_read(const struct mt_process *process, struct mt_smaps *out,
+			  struct mt_why *why)
+{
+	char *text;
+	enum mt_err error = read_text(process, "smaps", &text, why);
+
+	if (error)
+		return error;
+	parse(text, out);
+	free(text);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+				struct mt_why *why)
+{
+	struct mt_smaps smaps;
+	char *text;
+	bool known;
+	enum mt_err error = read_text(process, "smaps_rollup", &text, why);
+
+	if (!error) {
+		known = mt_smaps_parse_total(text, out);
+		free(text);
+		if (known)
+			return MT_ERR_OK;
+	}
+	if (error == MT_ERR_FOREIGN || (error && !mt_process_is_alive(process)))
+		return error;
+	error = read_text(process, "smaps", &text, why); /* before Linux 4.14 there is no rollup */
+	if (error)
+		return error;
+	parse(text, &smaps);
+	free(text);
+	*out = smaps.total;
+	mt_smaps_free(&smaps);
+	return MT_ERR_OK;
+}
+
+void mt_smaps_free(struct mt_smaps *smaps)
+{
+	free(smaps->list);
+	memset(smaps, 0, sizeof(*smaps));
+}
+
+void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
+		  struct mt_smaps_figures *out)
+{
+	memset(out, 0, sizeof(*out));
+	for (size_t i = 0; i < smaps->count; i++)
+		if (smaps->list[i].kind == kind)
+			add_figures(out, &smaps->list[i].figures);
+}
+
+/* ---- copy-on-write ---- */
+
+/* Anonymous mappings of the two that overlap: fork copies the list of mappings, and both go on to
+ * cut and to join them. */
+struct stretch {
+	uint64_t end;
+	uint64_t parent_bytes, shared_bytes, private_bytes;
+};
+
+static bool is_private_anon(const struct mt_smaps_mapping *mapping)
+{
+	return mapping->kind == MT_SMAPS_ANON && !mapping->is_shared;
+}
+
+static const struct mt_smaps_mapping *next_anon(const struct mt_smaps *smaps, size_t *place)
+{
+	while (*place < smaps->count && !is_private_anon(&smaps->list[*place]))
+		(*place)++;
+	return *place < smaps->count ? &smaps->list[*place] : NULL;
+}
+
+static void close_stretch(const struct stretch *stretch, struct mt_smaps_fork *out)
+{
+	uint64_t parent = stretch->parent_bytes, shared = stretch->shared_bytes;
+	uint64_t beyond = parent > shared ? parent - shared : 0;
+
+	out->shared_bytes += shared;
+	out->private_bytes += stretch->private_bytes;
+	out->copied_bytes += stretch->private_bytes < beyond ? stretch->private_bytes : beyond;
+}
+
+void mt_smaps_compare(const struct mt_smaps *child, const struct mt_smaps *parent,
+		      struct mt_smaps_fork *out)
+{
+	size_t child_place = 0, parent_place = 0;
+	struct stretch stretch = {0};
+
+	memset(out, 0, sizeof(*out));
+	out->is_fork = child->vdso && child->vdso == parent->vdso;
+	if (!out->is_fork)
+		return;
+	for (;;) {
+		const struct mt_smaps_mapping *ours = next_anon(child, &child_place);
+		const struct mt_smaps_mapping *theirs = next_anon(parent, &parent_place);
+		bool is_ours = ours && (!theirs || ours->start < theirs->start);
+		const struct mt_smaps_mapping *next = is_ours ? ours : theirs;
+
+		if (!next)
+			break;
+		if (next->start >= stretch.end) {
+			close_stretch(&stretch, out);
+			stretch = (struct stretch){0};
+		}
+		stretch.end = next->end > stretch.end ? next->end : stretch.end;
+		if (is_ours) {
+			stretch.shared_bytes +=
+				next->figures.shared_clean_bytes + next->figures.shared_dirty_bytes;
+			stretch.private_bytes += next->figures.private_clean_bytes +
+						 next->figures.private_dirty_bytes;
+			child_place++;
+		} else {
+			stretch.parent_bytes += next->figures.anonymous_bytes;
+			parent_place++;
+		}
+	}
+	close_stretch(&stretch, out);
+}

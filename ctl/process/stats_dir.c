@@ -1,0 +1,523 @@
+/* ctl/process/stats_dir.c -- see stats_dir.h. */
+#include "ctl/process/stats_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/process/env_dir.h"
+#include "ctl/process/process_probe.h"
+#include "ctl/output/text.h"
+#include "ctl/process/ancestry.h"
+#include "ctl/process/stats_dir_check.h"
+#include "core/stats_layout.h"
+
+/* CPU time to follow the path of another user's MT_DIR; an honest one takes some microseconds */
+#define PATH_NS 3000000u
+
+static void default_path(uid_t uid, char *out, size_t out_bytes)
+{
+	snprintf(out, out_bytes, "/dev/shm/mtshim-%u", (unsigned)uid);
+}
+
+/* The directory that mtctl's own MT_DIR names, or "". */
+static void named_path(char *out, size_t out_bytes)
+{
+	const char *named = getenv("MT_DIR");
+
+	snprintf(out, out_bytes, "%s", named ? named : "");
+}
+
+void mt_stats_dir_path(char *out, size_t out_bytes)
+{
+	named_path(out, out_bytes);
+	if (!*out)
+		default_path(geteuid(), out, out_bytes);
+}
+
+static bool same_mounts(pid_t pid)
+{
+	struct stat own, other;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+	return stat("/proc/self/ns/mnt", &own) != 0 || stat(path, &other) != 0 ||
+	       own.st_ino == other.st_ino;
+}
+
+/* In a container, a link must not lead out of the container: RESOLVE_IN_ROOT resolves as the
+ * process itself would. */
+static int open_in_root(pid_t pid, const char *directory)
+{
+	struct open_how how = {
+		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+	};
+	char path[64];
+	int root, saved;
+	long fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -1;
+	fd = syscall(SYS_openat2, root, directory, &how, sizeof(how));
+	saved = errno;
+	close(root);
+	errno = saved;
+	return (int)fd;
+}
+
+static int open_directory(const struct mt_process *process, const char *directory)
+{
+	char path[PATH_MAX + 64];
+
+	if (!same_mounts(process->pid))
+		return open_in_root(process->pid, directory);
+	if (directory[0] == '/')
+		snprintf(path, sizeof(path), "%.4095s", directory);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/cwd/%.4095s", (int)process->pid, directory);
+	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* A process that began as root's may run as another user by now: its files are where root's are,
+ * and root's. Only root looks there. */
+static bool may_be_its(const struct mt_process *process, uid_t owner)
+{
+	return owner == process->uid || (owner == 0 && geteuid() == 0);
+}
+
+/* What the process itself would not have made is not the process's. */
+static enum mt_err check_owner(int fd, mode_t kind, const struct mt_process *process,
+			       struct mt_why *why)
+{
+	const char *what = kind == S_IFDIR ? "directory" : "file";
+	struct stat status;
+
+	if (fstat(fd, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if ((status.st_mode & S_IFMT) != kind)
+		return mt_error_because(why, MT_ERR_FOREIGN, "refused: what should be a %s is not",
+					what);
+	if (!may_be_its(process, status.st_uid))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a %s of user %u, where the process runs as %u",
+					what, (unsigned)status.st_uid, (unsigned)process->uid);
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a %s that others may write (mode %03o)", what,
+					(unsigned)(status.st_mode & 0777));
+	return MT_ERR_OK;
+}
+
+static enum mt_err open_file(int directory, const char *name, int flags, int *out_fd,
+			     struct mt_why *why)
+{
+	int fd = openat(directory, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	if (fd < 0)
+		return mt_error_because(
+			why, errno == ELOOP ? MT_ERR_FOREIGN : MT_ERR_SYSTEM, "%s: %s", name,
+			errno == ELOOP ? "refused: a symbolic link" : strerror(errno));
+	*out_fd = fd;
+	return MT_ERR_OK;
+}
+
+static const char *const kinds[] = {
+	[MT_STATS_DIR_STATS] = "stats",
+	[MT_STATS_DIR_CONTROL] = "bell",
+	[MT_STATS_DIR_HEAP] = "heap",
+	[MT_STATS_DIR_BLOCKS] = "blocks",
+};
+
+/* Whoever the process is, its files are the directory's owner's: a root process's, which another
+ * user has given a second name in a directory of his own, are not of his process. */
+static enum mt_err check_same_owner(int directory, int file, struct mt_why *why)
+{
+	struct stat above, status;
+
+	if (fstat(directory, &above) != 0 || fstat(file, &status) != 0)
+		return mt_error_because(why, MT_ERR_SYSTEM, "fstat: %s", strerror(errno));
+	if (above.st_uid != status.st_uid)
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: a file of user %u in a directory of user %u",
+					(unsigned)status.st_uid, (unsigned)above.st_uid);
+	return MT_ERR_OK;
+}
+
+/* In a directory that has been checked. */
+static enum mt_err open_at(const struct mt_process *process, int directory,
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+{
+	char name[96];
+	int file = -1;
+	enum mt_err error;
+
+	snprintf(name, sizeof(name), "%d-%" PRIu64 "-%" PRIu64 ".%s", (int)process->own_pid,
+		 process->start_ticks, process->pidns, kinds[which]);
+	error = open_file(directory, name, which == MT_STATS_DIR_CONTROL ? O_RDWR : O_RDONLY, &file,
+			  why);
+	if (!error)
+		error = check_owner(file, S_IFREG, process, why);
+	if (!error)
+		error = check_same_owner(directory, file, why);
+	if (!error && which == MT_STATS_DIR_BLOCKS)
+		unlinkat(directory, name, 0);
+	if (error && file >= 0)
+		close(file);
+	else if (!error)
+		*out_fd = file;
+	return error;
+}
+
+static enum mt_err open_in(const struct mt_process *process, const char *path,
+			   enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+{
+	int directory = open_directory(process, path);
+	enum mt_err error;
+
+	if (directory < 0 && errno == ENOENT)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	if (directory < 0)
+		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
+					errno == ELOOP || errno == ENOTDIR
+						? "refused: not a directory"
+						: strerror(errno));
+	error = check_owner(directory, S_IFDIR, process, why);
+	if (!error)
+		error = open_at(process, directory, which, out_fd, why);
+	close(directory);
+	return error;
+}
+
+/* The directory above a path, "." for a bare name. */
+static void cut_to_parent(char *path, size_t path_bytes)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+	else
+		snprintf(path, path_bytes, ".");
+}
+
+bool mt_stats_dir_is_in_memory(const char *path)
+{
+	char parent[PATH_MAX];
+	struct statfs where;
+
+	snprintf(parent, sizeof(parent), "%s", path);
+	cut_to_parent(parent, sizeof(parent));
+	if (statfs(path, &where) != 0 && (errno != ENOENT || statfs(parent, &where) != 0))
+		return true;
+	return MT_STATS_IS_MEMORY(where.f_type);
+}
+
+/* Why the process keeps no files in a directory, awake or asleep; NULL: it would, or that cannot be
+ * told. */
+static const char *why_unusable(const struct mt_process *process, const char *path)
+{
+	char above[PATH_MAX];
+	int directory = open_directory(process, path), parent = -1;
+	const char *reason = NULL;
+
+	if (directory < 0 && errno == ENOENT) {
+		snprintf(above, sizeof(above), "%s", path);
+		cut_to_parent(above, sizeof(above));
+		parent = open_directory(process, above);
+	}
+	if (directory >= 0 || parent >= 0 || errno == ENOENT)
+		reason = mt_stats_dir_check(directory, parent, process->uid);
+	if (directory >= 0)
+		close(directory);
+	if (parent >= 0)
+		close(parent);
+	return reason;
+}
+
+/* mtctl's MT_DIR is a guess about a process whose own cannot be read. Of a directory of another
+ * user it is a wrong guess, and no reason to refuse the process. */
+static bool is_another_users(const struct mt_process *process, const char *path)
+{
+	int directory = open_directory(process, path);
+	struct stat status;
+	bool another = directory >= 0 && fstat(directory, &status) == 0 &&
+		       !may_be_its(process, status.st_uid);
+
+	if (directory >= 0)
+		close(directory);
+	return another;
+}
+
+/* Root's default directory, where mtctl is root's and the process is not; "" where it is anything
+ * else than root's own: whoever took its name first is no reason to refuse the process. */
+static void roots_path(const struct mt_process *process, char *out, size_t out_bytes)
+{
+	struct mt_why why;
+	int directory = -1;
+
+	if (geteuid() == 0 && process->uid != 0) {
+		default_path(0, out, out_bytes);
+		directory = open_directory(process, out);
+	}
+	if (directory < 0 ||
+	    check_owner(directory, S_IFDIR, &(struct mt_process){.uid = 0}, &why) != MT_ERR_OK)
+		out[0] = '\0';
+	if (directory >= 0)
+		close(directory);
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* A path is as long as the process likes: 40 links of 4 kB each are 7 ms of looking up, in each
+ * look at each process. */
+static void spend_since(const struct mt_process *process, uint64_t from_ns)
+{
+	uint64_t cost_ns = own_cpu_ns() - from_ns;
+
+	mt_process_budget_spend(process->uid, cost_ns);
+	if (cost_ns > PATH_NS && process->uid != geteuid())
+		mt_env_dir_remember(process, MT_ENV_DIR_COSTLY, NULL);
+}
+
+static enum mt_err open_in_own(const struct mt_process *process, const char *path,
+			       enum mt_stats_dir_file which, int *out_fd, struct mt_why *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	enum mt_err error = open_in(process, path, which, out_fd, why);
+
+	spend_since(process, from_ns);
+	return error;
+}
+
+/* Where mtctl found no file. `own` is the MT_DIR of the process, NULL where none is known. */
+static enum mt_err say_no_files(const struct mt_process *process, const char *own,
+				struct mt_why *why)
+{
+	uint64_t from_ns = own_cpu_ns();
+	char path[PATH_MAX];
+	const char *reason;
+
+	if (!own)
+		default_path(process->uid, path, sizeof(path));
+	reason = why_unusable(process, own ? own : path);
+	spend_since(process, from_ns);
+	if (!reason)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
+	return mt_error_because(why, MT_ERR_FOREIGN,
+				"awake or asleep is not known: its %s%.150s %s, and the library "
+				"keeps no files there",
+				own ? "MT_DIR=" : "", own ? own : path, reason);
+}
+
+enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_dir_file which,
+			      int *out_fd, struct mt_why *why)
+{
+	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+	enum mt_env_dir_answer answer;
+
+	if (geteuid() != 0 && geteuid() != process->uid)
+		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user",
+					(int)process->pid);
+	answer = mt_env_dir_find(process, own, sizeof(own));
+	if (answer == MT_ENV_DIR_COSTLY ||
+	    (answer == MT_ENV_DIR_NAMED && !mt_process_budget_is_left(process->uid)))
+		return mt_error_because(why, MT_ERR_FOREIGN,
+					"refused: the path of its MT_DIR takes long to follow");
+	if (answer == MT_ENV_DIR_NAMED)
+		error = open_in_own(process, own, which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE)
+		return error;
+	named_path(paths[0], sizeof(paths[0]));
+	if (paths[0][0] && is_another_users(process, paths[0]))
+		paths[0][0] = '\0';
+	roots_path(process, paths[1], sizeof(paths[1]));
+	default_path(process->uid, paths[2], sizeof(paths[2]));
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]) && error == MT_ERR_NOT_AVAILABLE;
+	     i++)
+		if (paths[i][0])
+			error = open_in(process, paths[i], which, out_fd, why);
+	if (error != MT_ERR_NOT_AVAILABLE || which == MT_STATS_DIR_HEAP ||
+	    which == MT_STATS_DIR_BLOCKS)
+		return error;
+	return say_no_files(process, answer == MT_ENV_DIR_NAMED ? own : NULL, why);
+}
+
+/* The same two directories serve nearly all processes: kept open between mt_stats_dir_open_near and
+ * mt_stats_dir_forget. */
+static struct near {
+	int fd;    /* plus one; 0: none */
+	uid_t uid; /* of the processes for whom it was checked */
+	char path[PATH_MAX];
+} near[2];
+
+static void drop_near(struct near *place)
+{
+	if (place->fd)
+		close(place->fd - 1);
+	place->fd = 0;
+}
+
+static enum mt_err open_near(struct near *place, const char *path, const struct mt_process *process,
+			     struct mt_why *why)
+{
+	enum mt_err error;
+	int fd;
+
+	if (place->fd && place->uid == process->uid && strcmp(path, place->path) == 0)
+		return MT_ERR_OK;
+	drop_near(place);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return MT_ERR_NOT_AVAILABLE;
+	error = check_owner(fd, S_IFDIR, process, why);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	*place = (struct near){.fd = fd + 1, .uid = process->uid};
+	snprintf(place->path, sizeof(place->path), "%.4095s", path);
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_stats_dir_open_near(const struct mt_process *process, int *out_fd,
+				   struct mt_why *why)
+{
+	char paths[2][PATH_MAX];
+	enum mt_err error = MT_ERR_NOT_AVAILABLE;
+
+	named_path(paths[0], sizeof(paths[0]));
+	default_path(process->uid, paths[1], sizeof(paths[1]));
+	for (size_t i = 0; i < 2 && error; i++) {
+		if (!paths[i][0] || open_near(&near[i], paths[i], process, why) != MT_ERR_OK)
+			continue;
+		error = open_at(process, near[i].fd - 1, MT_STATS_DIR_STATS, out_fd, why);
+		if (error && error != MT_ERR_NOT_AVAILABLE)
+			break;
+	}
+	return error;
+}
+
+void mt_stats_dir_forget(void)
+{
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		drop_near(&near[i]);
+}
+
+static bool is_kind(const char *word)
+{
+	bool found = strcmp(word, "fresh") == 0; /* a profile that was never finished */
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		found |= strcmp(word, kinds[i]) == 0;
+	return found;
+}
+
+/* A number as the shim writes it: digits, without zeros before it. */
+static bool take_number(const char **text, uint64_t *out, char after)
+{
+	char *end;
+
+	if (**text < '0' || **text > '9' || (**text == '0' && (*text)[1] != after))
+		return false;
+	errno = 0;
+	*out = strtoull(*text, &end, 10);
+	if (errno || *end != after)
+		return false;
+	*text = end + 1;
+	return true;
+}
+
+/* PID-START-PIDNS.KIND, and nothing else. */
+static bool parse_name(const char *name, struct mt_process *out)
+{
+	uint64_t pid, start, pidns;
+
+	if (!take_number(&name, &pid, '-') || !take_number(&name, &start, '-') ||
+	    !take_number(&name, &pidns, '.'))
+		return false;
+	if (pid < 1 || pid > INT_MAX || !is_kind(name))
+		return false;
+	*out = (struct mt_process){.pid = (pid_t)pid, .start_ticks = start, .pidns = pidns};
+	return true;
+}
+
+/* Start times are counted from the boot of the reader's time namespace (time_namespaces(7)): in
+ * another one than ours, or by us in another one, a living process has another start. Who may not
+ * be asked is another user's, and no owner of files here. */
+static bool is_in_our_time(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/time", (int)pid);
+	return stat("/proc/self/ns/time", &ours) != 0 || stat(path, &theirs) != 0 ||
+	       ours.st_ino == theirs.st_ino;
+}
+
+/* Gone, or another process by now. Not being allowed to see a process is no proof that it is gone.
+ */
+static bool is_gone(const struct mt_process *process)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
+	if (access(path, F_OK) != 0)
+		return errno == ENOENT;
+	return !mt_process_is_alive(process) && is_in_our_time(process->pid);
+}
+
+/* Of the list no more is asked than who lives: whoever is not in it may have come since. */
+static bool is_listed(const struct mt_process *owner, const struct mt_process *list, size_t count)
+{
+	size_t place = mt_ancestry_find(list, count, owner->pid);
+
+	return place != MT_ANCESTRY_NONE && list[place].start_ticks == owner->start_ticks;
+}
+
+void mt_stats_dir_sweep(const struct mt_process *list, size_t count)
+{
+	const struct mt_process self = {.uid = geteuid()};
+	uint64_t own_pidns = mt_process_own_pidns();
+	char path[PATH_MAX];
+	struct mt_process owner;
+	struct mt_why why;
+	const struct dirent *entry;
+	DIR *directory;
+	int fd;
+
+	mt_stats_dir_path(path, sizeof(path));
+	fd = own_pidns ? open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	directory = check_owner(fd, S_IFDIR, &self, &why) == MT_ERR_OK ? fdopendir(fd) : NULL;
+	if (!directory) {
+		close(fd);
+		return;
+	}
+	while ((entry = readdir(directory)))
+		if (parse_name(entry->d_name, &owner) && owner.pidns == own_pidns &&
+		    !is_listed(&owner, list, count) && is_gone(&owner))
+			unlinkat(fd, entry->d_name, 0);
+	closedir(directory);
+}

@@ -1,0 +1,324 @@
+/* ctl/process/stats_file.c -- see stats_file.h. */
+#include "ctl/process/stats_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/checksum.h"
+
+#define TRIES 50
+
+uint64_t mt_stats_file_checksum(const void *words, size_t bytes)
+{
+	return mt_checksum(MT_CHECKSUM_START, words, bytes);
+}
+
+/* What was read, up to `bytes`; short at the end of the file. */
+static size_t read_at(int fd, void *out, size_t bytes, size_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
+}
+
+/* Whether this mtctl and the writer of the file have the same layout. Any change of it raises the
+ * version; the sizes are there for a build that forgot to. */
+static bool is_own_layout(const struct mt_stats_head *head)
+{
+	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
+	       head->fields_count == sizeof(head->snapshot) / sizeof(uint64_t) &&
+	       head->record_bytes == sizeof(struct mt_stats_record) &&
+	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
+	       head->device_bytes == sizeof(struct mt_stats_device) &&
+	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
+	       head->alarm_bytes == sizeof(struct mt_stats_alarm) &&
+	       head->class_bytes == sizeof(struct mt_stats_class);
+}
+
+static enum mt_err refuse_short(size_t got, struct mt_why *why)
+{
+	return mt_error_because(why, MT_ERR_INVALID, "refused: the stats file is cut short (%s)",
+				mt_text_counted(got, "byte", "bytes").text);
+}
+
+/* Magic, version, sizes, counts and checksum. `got`: how many bytes of the head were read. */
+static enum mt_err check_head(const struct mt_stats_head *head, size_t got, struct mt_why *why)
+{
+	if (got < offsetof(struct mt_stats_head, pid))
+		return refuse_short(got, why);
+	if (head->magic != MT_STATS_MAGIC)
+		return mt_error_because(why, MT_ERR_INVALID, "refused: not a stats file");
+	if (!is_own_layout(head))
+		return mt_error_because_version(why, "stats file", head->version);
+	if (got < sizeof(*head))
+		return refuse_short(got, why);
+	if (head->checksum !=
+	    mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum)))
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the checksum of the stats file is wrong");
+	if (head->settings_count > MT_SETTINGS_COUNT || head->devices_count > MT_DEVICES_COUNT ||
+	    head->classes_count > MT_CLASSES_COUNT)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: counts in the stats file make no sense");
+	return MT_ERR_OK;
+}
+
+static void clean_head(struct mt_stats_head *head)
+{
+	mt_text_clean(head->shim_version, sizeof(head->shim_version));
+	mt_text_clean(head->comm, sizeof(head->comm));
+	mt_text_clean(head->allocator, sizeof(head->allocator));
+	mt_text_clean(head->evidence, sizeof(head->evidence));
+	mt_text_clean(head->mode, sizeof(head->mode));
+	mt_text_clean(head->conf, sizeof(head->conf));
+	mt_text_clean(head->python, sizeof(head->python));
+	mt_text_clean(head->cuda, sizeof(head->cuda));
+	mt_text_clean(head->limit_source, sizeof(head->limit_source));
+	mt_text_clean(head->rank, sizeof(head->rank));
+	mt_text_clean(head->rank_source, sizeof(head->rank_source));
+	/* it is a label of metrics, and sorts as a number */
+	if (head->rank[strspn(head->rank, "0123456789")])
+		memset(head->rank, 0, sizeof(head->rank));
+}
+
+/* Whether to read again is useless: another version wrote the file. A write in flight leaves a file
+ * without magic, or a wrong checksum. */
+static bool is_of_another_version(const struct mt_stats_head *head, size_t got)
+{
+	return got >= offsetof(struct mt_stats_head, pid) && head->magic == MT_STATS_MAGIC &&
+	       !is_own_layout(head);
+}
+
+static enum mt_err try_head(int fd, bool *is_final, struct mt_stats_head *out, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	size_t got = read_at(fd, &head, sizeof(head), 0);
+	enum mt_err error = check_head(&head, got, why);
+
+	*is_final = !error || is_of_another_version(&head, got);
+	if (error)
+		return error;
+	clean_head(&head);
+	*out = head;
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+{
+	bool is_final;
+
+	return try_head(fd, &is_final, out, why);
+}
+
+enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt_why *why)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	enum mt_err error = MT_ERR_INVALID;
+	bool is_final = false;
+
+	for (int try = 0; try < TRIES && !is_final; try++) {
+		if (try)
+			nanosleep(&pause, NULL);
+		error = try_head(fd, &is_final, out, why);
+	}
+	return error;
+}
+
+static void clean_records(struct mt_stats_record *records)
+{
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
+		struct mt_stats_record *record = &records[slot];
+
+		if (!record->number || (record->number - 1) % MT_RECORDS_COUNT != slot)
+			memset(record, 0, sizeof(*record));
+		else if (record->result > MT_NULL_RESULT)
+			record->result = MT_NULL_RESULT;
+	}
+}
+
+static void clean_settings(struct mt_stats_setting *settings)
+{
+	for (size_t i = 0; i < MT_SETTINGS_COUNT; i++) {
+		mt_text_clean(settings[i].name, sizeof(settings[i].name));
+		mt_text_clean(settings[i].value, sizeof(settings[i].value));
+		mt_text_clean(settings[i].origin, sizeof(settings[i].origin));
+	}
+}
+
+static void clean_devices(struct mt_stats_device *devices, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		mt_text_clean(devices[i].name, sizeof(devices[i].name));
+		mt_text_clean(devices[i].pci, sizeof(devices[i].pci));
+		mt_text_clean(devices[i].mode, sizeof(devices[i].mode));
+	}
+}
+
+enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
+				       struct mt_stats_device *out, struct mt_why *why)
+{
+	const size_t bytes = head->devices_count * sizeof(*out);
+
+	if (read_at(fd, out, bytes, offsetof(struct mt_stats_file, devices)) != bytes)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short");
+	clean_devices(out, head->devices_count);
+	return MT_ERR_OK;
+}
+
+static void clean_ooms(struct mt_stats_oom *ooms)
+{
+	for (size_t slot = 0; slot < MT_OOMS_COUNT; slot++) {
+		struct mt_stats_oom *oom = &ooms[slot];
+
+		if (!oom->number || (oom->number - 1) % MT_OOMS_COUNT != slot)
+			memset(oom, 0, sizeof(*oom));
+		mt_text_clean(oom->function, sizeof(oom->function));
+		mt_text_clean(oom->advice, sizeof(oom->advice));
+	}
+}
+
+static void clean_alarms(struct mt_stats_alarm *alarms)
+{
+	for (size_t slot = 0; slot < MT_ALARMS_COUNT; slot++) {
+		if (!alarms[slot].number || (alarms[slot].number - 1) % MT_ALARMS_COUNT != slot)
+			memset(&alarms[slot], 0, sizeof(alarms[slot]));
+		mt_text_clean(alarms[slot].advice, sizeof(alarms[slot].advice));
+	}
+}
+
+/* What follows the head. */
+static enum mt_err read_tail(int fd, struct mt_stats_file *file, struct mt_why *why)
+{
+	const size_t bytes = sizeof(*file) - sizeof(file->head);
+
+	if (read_at(fd, (char *)file + sizeof(file->head), bytes, sizeof(file->head)) != bytes)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file is cut short");
+	return MT_ERR_OK;
+}
+
+enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why *why)
+{
+	struct mt_stats_file *file = mt_error_check_memory(calloc(1, sizeof(*file)));
+	enum mt_err error = mt_stats_file_read_head(fd, &file->head, why);
+
+	if (!error)
+		error = read_tail(fd, file, why);
+	if (!error) {
+		clean_settings(file->settings);
+		clean_devices(file->devices, MT_DEVICES_COUNT);
+		clean_ooms(file->ooms);
+		clean_alarms(file->alarms);
+		clean_records(file->records);
+		*out = *file;
+	}
+	free(file);
+	return error;
+}
+
+const struct mt_stats_record *mt_stats_file_record(const struct mt_stats_file *file,
+						   uint64_t number)
+{
+	const struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
+
+	return number && record->number == number ? record : NULL;
+}
+
+const struct mt_stats_record *mt_stats_file_record_of_request(const struct mt_stats_file *file,
+							      uint64_t seq)
+{
+	const struct mt_stats_record *found = NULL;
+
+	for (size_t slot = 0; slot < MT_RECORDS_COUNT && seq; slot++)
+		if (file->records[slot].number && file->records[slot].request_seq == seq &&
+		    (!found || file->records[slot].number > found->number))
+			found = &file->records[slot];
+	/* At most once around the ring, whatever the file says. */
+	for (size_t step = 0; step < MT_RECORDS_COUNT && found && found->merged == 1; step++)
+		found = mt_stats_file_record(file, found->number + 1);
+	return found;
+}
+
+bool mt_stats_file_uses_cuda(const struct mt_stats_head *head)
+{
+	return head->cuda[0] || head->devices_count;
+}
+
+const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, uint64_t number)
+{
+	const struct mt_stats_oom *oom = &file->ooms[(number - 1) % MT_OOMS_COUNT];
+
+	return number && oom->number == number ? oom : NULL;
+}
+
+const struct mt_stats_alarm *mt_stats_file_alarm(const struct mt_stats_file *file, uint64_t number)
+{
+	const struct mt_stats_alarm *alarm = &file->alarms[(number - 1) % MT_ALARMS_COUNT];
+
+	return number && alarm->number == number ? alarm : NULL;
+}
+
+const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *name)
+{
+	for (size_t i = 0; i < file->head.settings_count; i++)
+		if (strcmp(file->settings[i].name, name) == 0)
+			return file->settings[i].value;
+	return NULL;
+}
+
+uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
+{
+	uint64_t sum = 0;
+
+	for (size_t reason = MT_REASON_COUNT; reason < MT_REASONS_COUNT; reason++)
+		sum += head->cleanups_count[reason];
+	return sum;
+}
+
+enum { KIND_gauge, KIND_counter };
+
+const struct mt_stats_file_field *mt_stats_file_fields(size_t *count)
+{
+	static const struct mt_stats_file_field fields[] = {
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_snapshot, name), KIND_##kind},
+		MT_STATS_FIELDS(X)
+#undef X
+	};
+
+	*count = sizeof(fields) / sizeof(fields[0]);
+	return fields;
+}
+
+const struct mt_stats_file_field *mt_stats_file_device_fields(size_t *count)
+{
+	static const struct mt_stats_file_field fields[] = {
+#define X(name, kind, help) {#name, help, offsetof(struct mt_stats_device, name), KIND_##kind},
+		MT_DEVICE_FIELDS(X)
+#undef X
+	};
+
+	*count = sizeof(fields) / sizeof(fields[0]);
+	return fields;
+}
+
+uint64_t mt_stats_file_value(const void *from, const struct mt_stats_file_field *field)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)from + field->offset, sizeof(value));
+	return value;
+}

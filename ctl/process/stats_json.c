@@ -1,0 +1,354 @@
+/* ctl/process/stats_json.c -- `mtctl stat --json`, and what `mtctl serve` answers to
+ * /api/processes/PID. */
+#include "ctl/process/stats_json.h"
+
+#include <string.h>
+
+#include "ctl/output/json.h"
+
+/* A uint64_t of a struct, under its own name. */
+struct number {
+	const char *name;
+	size_t offset;
+};
+
+#define NUMBER(type, name)                                                                         \
+	{                                                                                          \
+#name, offsetof(struct type, name)                                                 \
+	}
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static void set_numbers(json_t *object, const void *from, const struct number *numbers,
+			size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)from + numbers[i].offset, sizeof(value));
+		mt_json_set_u64(object, numbers[i].name, value);
+	}
+}
+
+/* 0 in the file means that nobody knows. */
+static void set_known(json_t *object, const char *name, bool known, uint64_t value)
+{
+	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
+}
+
+static json_t *frameworks_json(uint32_t frameworks)
+{
+	json_t *array = json_array();
+	const char *word;
+	uint32_t bit;
+
+	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
+		if (frameworks & bit)
+			mt_json_append(array, json_string(word));
+	return array;
+}
+
+/* null where it was no pressure. */
+static json_t *pressure_json(const struct mt_stats_record *record)
+{
+	bool known = record->pressure_limit_bytes != 0;
+	json_t *object, *sources;
+	const char *word;
+
+	if (!record->pressure_sources)
+		return json_null();
+	object = json_object();
+	sources = json_array();
+	for (size_t bit = 0; (word = mt_stats_word_pressure_source(bit)); bit++)
+		if (record->pressure_sources & (1u << bit))
+			mt_json_append(sources, json_string(word));
+	mt_json_set_text(object, "level", mt_stats_word_pressure_level(record->pressure_level));
+	mt_json_set(object, "sources", sources);
+	set_known(object, "used_bytes", known, record->pressure_used_bytes);
+	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
+	mt_json_set(object, "percent",
+		    known ? json_real(mt_stats_percent(record->pressure_used_bytes,
+						       record->pressure_limit_bytes))
+			  : json_null());
+	return object;
+}
+
+json_t *mt_stats_json_cleanup(const struct mt_stats_record *record)
+{
+	static const struct number numbers[] = {
+		NUMBER(mt_stats_record, number),
+		NUMBER(mt_stats_record, time_ns),
+		NUMBER(mt_stats_record, duration_ns),
+		NUMBER(mt_stats_record, purge_ns),
+		NUMBER(mt_stats_record, gc_ns),
+		NUMBER(mt_stats_record, gc_collected_count),
+		NUMBER(mt_stats_record, round),
+		NUMBER(mt_stats_record, request_seq),
+		NUMBER(mt_stats_record, rss_before_bytes),
+		NUMBER(mt_stats_record, rss_after_bytes),
+		NUMBER(mt_stats_record, anon_before_bytes),
+		NUMBER(mt_stats_record, anon_after_bytes),
+		NUMBER(mt_stats_record, live_before_bytes),
+		NUMBER(mt_stats_record, live_after_bytes),
+		NUMBER(mt_stats_record, longest_hold_ns),
+	};
+	json_t *object = json_object();
+
+	set_numbers(object, record, numbers, COUNT(numbers));
+	mt_json_set_text(object, "reason", mt_stats_word_reason(record->reason));
+	mt_json_set_text(object, "level", mt_stats_word_level(record->level));
+	mt_json_set(object, "result",
+		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
+	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
+	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
+	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
+	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
+		  record->pinned_before_bytes);
+	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
+		  record->pinned_after_bytes);
+	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(record->gpu_state));
+	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
+	mt_json_set_bool(object, "merged", record->merged == 1);
+	mt_json_set(object, "pressure", pressure_json(record));
+	return object;
+}
+
+/* Oldest first. */
+static json_t *records_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+	uint64_t last = file->head.records_count,
+		 first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT : 0;
+
+	for (uint64_t number = first + 1; number <= last && number > first; number++) {
+		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+
+		if (record)
+			mt_json_append(array, mt_stats_json_cleanup(record));
+	}
+	return array;
+}
+
+static json_t *samples_json(const struct mt_stats_file *file)
+{
+	static const struct number numbers[] = {
+		NUMBER(mt_stats_sample, time_ns),
+		NUMBER(mt_stats_sample, rss_bytes),
+		NUMBER(mt_stats_sample, anon_bytes),
+		NUMBER(mt_stats_sample, live_bytes),
+		NUMBER(mt_stats_sample, idle_bytes),
+		NUMBER(mt_stats_sample, dirty_bytes),
+		NUMBER(mt_stats_sample, gpu_reserved_bytes),
+		NUMBER(mt_stats_sample, gpu_allocated_bytes),
+		NUMBER(mt_stats_sample, rounds_count),
+		NUMBER(mt_stats_sample, pressure_level),
+	};
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < MT_SAMPLES_COUNT; i++) {
+		const struct mt_stats_sample *sample =
+			&file->samples[(file->head.samples_count + i) % MT_SAMPLES_COUNT];
+		json_t *object;
+
+		if (!sample->time_ns)
+			continue;
+		object = json_object();
+		set_numbers(object, sample, numbers, COUNT(numbers));
+		mt_json_append(array, object);
+	}
+	return array;
+}
+
+json_t *mt_stats_json_settings(const struct mt_stats_file *file)
+{
+	json_t *settings = json_array();
+
+	for (size_t i = 0; i < file->head.settings_count; i++) {
+		json_t *object = json_object();
+
+		mt_json_set_text(object, "name", file->settings[i].name);
+		mt_json_set_text(object, "value", file->settings[i].value);
+		mt_json_set_text(object, "origin", file->settings[i].origin);
+		mt_json_append(settings, object);
+	}
+	return settings;
+}
+
+static json_t *device_json(const struct mt_stats_device *device)
+{
+	json_t *object = json_object();
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_device_fields(&count);
+
+	mt_json_set_text(object, "name", device->name);
+	mt_json_set_text(object, "pci", device->pci);
+	mt_json_set_text(object, "mode", device->mode);
+	for (size_t i = 0; i < count; i++)
+		mt_json_set_u64(object, fields[i].name, mt_stats_file_value(device, &fields[i]));
+	return object;
+}
+
+static json_t *devices_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < file->head.devices_count; i++)
+		mt_json_append(array, device_json(&file->devices[i]));
+	return array;
+}
+
+static json_t *oom_json(const struct mt_stats_oom *oom)
+{
+	static const struct number numbers[] = {
+		NUMBER(mt_stats_oom, number),
+		NUMBER(mt_stats_oom, time_ns),
+		NUMBER(mt_stats_oom, device),
+		NUMBER(mt_stats_oom, asked_bytes),
+		NUMBER(mt_stats_oom, free_bytes),
+		NUMBER(mt_stats_oom, total_bytes),
+		NUMBER(mt_stats_oom, allocated_bytes),
+		NUMBER(mt_stats_oom, reserved_bytes),
+		NUMBER(mt_stats_oom, idle_bytes),
+		NUMBER(mt_stats_oom, largest_idle_bytes),
+		NUMBER(mt_stats_oom, framework_idle_bytes),
+		NUMBER(mt_stats_oom, reserved_peak_bytes),
+		NUMBER(mt_stats_oom, num_alloc_retries),
+		NUMBER(mt_stats_oom, num_ooms),
+		NUMBER(mt_stats_oom, unreported_count),
+	};
+	json_t *object = json_object();
+	bool known = oom->others_known == 1;
+
+	mt_json_set_text(object, "function", oom->function);
+	set_numbers(object, oom, numbers, COUNT(numbers));
+	set_known(object, "others_bytes", known, oom->others_bytes);
+	set_known(object, "others_count", known, oom->others_count);
+	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
+	mt_json_set_text(object, "advice", oom->advice);
+	return object;
+}
+
+/* Oldest first. */
+static json_t *ooms_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (uint64_t back = MT_OOMS_COUNT; back-- > 0;) {
+		const struct mt_stats_oom *oom =
+			back < file->head.ooms_count
+				? mt_stats_file_oom(file, file->head.ooms_count - back)
+				: NULL;
+
+		if (oom)
+			mt_json_append(array, oom_json(oom));
+	}
+	return array;
+}
+
+static json_t *alarm_json(const struct mt_stats_alarm *alarm)
+{
+	static const struct number numbers[] = {
+		NUMBER(mt_stats_alarm, number),
+		NUMBER(mt_stats_alarm, time_ns),
+		NUMBER(mt_stats_alarm, limit_bytes),
+		NUMBER(mt_stats_alarm, rss_bytes),
+		NUMBER(mt_stats_alarm, anon_bytes),
+		NUMBER(mt_stats_alarm, file_bytes),
+		NUMBER(mt_stats_alarm, shmem_bytes),
+		NUMBER(mt_stats_alarm, swap_bytes),
+		NUMBER(mt_stats_alarm, heap_live_bytes),
+		NUMBER(mt_stats_alarm, heap_dirty_bytes),
+		NUMBER(mt_stats_alarm, heap_pinned_bytes),
+		NUMBER(mt_stats_alarm, heap_metadata_bytes),
+		NUMBER(mt_stats_alarm, other_anon_bytes),
+		NUMBER(mt_stats_alarm, gpu_pinned_bytes),
+		NUMBER(mt_stats_alarm, threads_count),
+	};
+	json_t *object = json_object();
+
+	set_numbers(object, alarm, numbers, COUNT(numbers));
+	mt_json_set_text(object, "advice", alarm->advice);
+	return object;
+}
+
+/* Oldest first. */
+static json_t *alarms_json(const struct mt_stats_file *file)
+{
+	json_t *array = json_array();
+
+	for (uint64_t back = MT_ALARMS_COUNT; back-- > 0;) {
+		const struct mt_stats_alarm *alarm =
+			back < file->head.alarms_count
+				? mt_stats_file_alarm(file, file->head.alarms_count - back)
+				: NULL;
+
+		if (alarm)
+			mt_json_append(array, alarm_json(alarm));
+	}
+	return array;
+}
+
+void mt_stats_json_print_oom(const struct mt_target *target, bool indented)
+{
+	json_t *root = json_object();
+
+	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
+	mt_json_set_text(root, "comm", target->process.comm);
+	mt_json_set_u64(root, "ooms_count", target->file.head.ooms_count);
+	mt_json_set_u64(root, "num_ooms", target->file.head.snapshot.gpu_num_ooms);
+	mt_json_set(root, "ooms", ooms_json(&target->file));
+	mt_json_set_u64(root, "alarms_count", target->file.head.alarms_count);
+	mt_json_set(root, "alarms", alarms_json(&target->file));
+	mt_json_print(root, indented);
+}
+
+/* Every reason there is, those that never came as well; "other" are those that only a newer mtctl
+ * knows. */
+static json_t *cleanups_json(const struct mt_stats_head *head)
+{
+	json_t *object = json_object();
+
+	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
+		mt_json_set_u64(object, mt_stats_word_reason(reason), head->cleanups_count[reason]);
+	if (mt_stats_file_other_cleanups(head))
+		mt_json_set_u64(object, "other", mt_stats_file_other_cleanups(head));
+	return object;
+}
+
+json_t *mt_stats_json(const struct mt_target *target)
+{
+	const struct mt_stats_head *head = &target->file.head;
+	json_t *root = json_object();
+	size_t count;
+	const struct mt_stats_file_field *fields = mt_stats_file_fields(&count);
+
+	mt_json_set_u64(root, "pid", (uint64_t)target->process.pid);
+	mt_json_set_text(root, "comm", target->process.comm); /* the kernel knows its present one */
+	mt_json_set_text(root, "shim_version", head->shim_version);
+	mt_json_set_bool(root, "library_deleted", target->process.library_deleted);
+	mt_json_set_text(root, "allocator", head->allocator);
+	mt_json_set_text(root, "evidence", head->evidence);
+	mt_json_set_text(root, "mode", head->mode);
+	mt_json_set_text(root, "conf", head->conf);
+	mt_json_set_text(root, "python", head->python);
+	mt_json_set_text(root, "cuda", head->cuda);
+	mt_json_set_u64(root, "driver_version", head->driver_version);
+	mt_json_set_text(root, "limit_source", head->limit_source);
+	mt_json_set(root, "rank", *head->rank ? json_string(head->rank) : json_null());
+	mt_json_set_text(root, "rank_source", head->rank_source);
+	set_known(root, "world_size", head->world_size, head->world_size);
+	mt_json_set_u64(root, "time_ns", head->time_ns);
+	for (size_t i = 0; i < count; i++)
+		mt_json_set_u64(root, fields[i].name,
+				mt_stats_file_value(&head->snapshot, &fields[i]));
+	mt_json_set(root, "cleanups", cleanups_json(head));
+	mt_json_set_u64(root, "records_count", head->records_count);
+	mt_json_set_u64(root, "samples_count", head->samples_count);
+	mt_json_set_u64(root, "ooms_count", head->ooms_count);
+	mt_json_set(root, "devices", devices_json(&target->file));
+	mt_json_set(root, "ooms", ooms_json(&target->file));
+	mt_json_set(root, "alarms", alarms_json(&target->file));
+	mt_json_set(root, "records", records_json(&target->file));
+	mt_json_set(root, "samples", samples_json(&target->file));
+	mt_json_set(root, "settings", mt_stats_json_settings(&target->file));
+	return root;
+}

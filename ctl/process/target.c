@@ -1,0 +1,148 @@
+/* ctl/process/target.c -- see target.h. */
+#include "ctl/process/target.h"
+
+#include <unistd.h>
+
+#include "ctl/process/stats_dir.h"
+
+/* A valid file of another process, copied or renamed into place, is not believed. One that the
+ * process itself has written before its exec is no answer either: under what it runs now nobody
+ * hears the control file. */
+static enum mt_err check_identity(const struct mt_process *process,
+				  const struct mt_stats_head *head, struct mt_why *why)
+{
+	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
+	    head->pidns != process->pidns)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"refused: the stats file speaks of another process");
+	if (head->stack_start != process->stack_start &&
+	    !mt_process_runs(process->pid, head->stack_start))
+		return mt_error_because(
+			why, MT_ERR_NOT_AVAILABLE,
+			"asleep: its files are those of the program before its exec");
+	return MT_ERR_OK;
+}
+
+static enum mt_err read_head(const struct mt_process *process,
+			     enum mt_err (*read)(int, struct mt_stats_head *, struct mt_why *),
+			     struct mt_stats_head *out, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	int fd;
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = read(fd, &head, why);
+	close(fd);
+	if (!error)
+		error = check_identity(process, &head, why);
+	if (!error)
+		*out = head;
+	return error;
+}
+
+enum mt_err mt_target_read_head(const struct mt_process *process, struct mt_stats_head *out,
+				struct mt_why *why)
+{
+	return read_head(process, mt_stats_file_read_head, out, why);
+}
+
+enum mt_err mt_target_try_head(const struct mt_process *process, struct mt_stats_head *out,
+			       struct mt_why *why)
+{
+	return read_head(process, mt_stats_file_try_head, out, why);
+}
+
+enum mt_err mt_target_read_devices(const struct mt_process *process,
+				   const struct mt_stats_head *head, bool is_near,
+				   struct mt_stats_device *out, struct mt_why *why)
+{
+	int fd;
+	enum mt_err error = is_near ? mt_stats_dir_open_near(process, &fd, why)
+				    : mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_stats_file_read_devices(fd, head, out, why);
+	close(fd);
+	return error;
+}
+
+bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out)
+{
+	struct mt_process near = *process;
+	struct mt_stats_head head;
+	struct mt_why why;
+	enum mt_err error;
+	int fd;
+
+	near.own_pid = near.pid;
+	near.pidns = mt_process_own_pidns();
+	if (!near.pidns || !near.stack_start ||
+	    mt_stats_dir_open_near(&near, &fd, &why) != MT_ERR_OK)
+		return false;
+	error = mt_stats_file_try_head(fd, &head, &why);
+	close(fd);
+	if (error || check_identity(&near, &head, &why) != MT_ERR_OK ||
+	    head.stack_start != near.stack_start)
+		return false;
+	*out = head;
+	near.shimmed = true;
+	*process = near;
+	return true;
+}
+
+enum mt_err mt_target_read_open(const struct mt_process *process, int fd, struct mt_stats_file *out,
+				struct mt_why *why)
+{
+	enum mt_err error = mt_stats_file_read(fd, out, why);
+
+	return error ? error : check_identity(process, &out->head, why);
+}
+
+enum mt_err mt_target_read(const struct mt_process *process, struct mt_stats_file *out,
+			   struct mt_why *why)
+{
+	int fd;
+	enum mt_err error = mt_stats_dir_open(process, MT_STATS_DIR_STATS, &fd, why);
+
+	if (error)
+		return error;
+	error = mt_target_read_open(process, fd, out, why);
+	close(fd);
+	return error;
+}
+
+enum mt_exit mt_target_find(const char *pid, struct mt_process *out)
+{
+	struct mt_why why;
+	pid_t number;
+	enum mt_err error;
+
+	if (mt_process_parse_pid(pid, &number) != MT_ERR_OK) {
+		mt_error_say("'%s' is not a process id", pid);
+		return MT_EXIT_USAGE;
+	}
+	error = mt_process_find_shimmed(number, out, &why);
+	if (error)
+		mt_error_say("%s", why.text);
+	if (error == MT_ERR_TIMEOUT)
+		return MT_EXIT_NO_ANSWER;
+	return error ? MT_EXIT_NOT_SHIMMED : MT_EXIT_OK;
+}
+
+enum mt_exit mt_target_open(const char *pid, struct mt_target *out)
+{
+	struct mt_why why;
+	enum mt_exit code = mt_target_find(pid, &out->process);
+	enum mt_err error;
+
+	if (code != MT_EXIT_OK)
+		return code;
+	error = mt_target_read(&out->process, &out->file, &why);
+	if (!error)
+		return MT_EXIT_OK;
+	mt_error_say("process %d (%s): %s", (int)out->process.pid, out->process.comm, why.text);
+	return mt_error_exit(error);
+}

@@ -1,0 +1,45 @@
+/* ctl/process/trim_json.c -- see trim_json.h. */
+#include "ctl/process/trim_json.h"
+
+#include "ctl/output/json.h"
+#include "ctl/process/stats_json.h"
+
+json_t *mt_trim_json_new(void)
+{
+	json_t *object = json_object();
+
+	mt_json_set(object, "processes", json_array());
+	return object;
+}
+
+json_t *mt_trim_json_answer(const struct mt_process *process, const struct mt_trim_answer *answer)
+{
+	const char *refusal = mt_trim_answer_refusal(answer);
+	json_t *object = json_object();
+
+	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
+	mt_json_set_text(object, "comm", process->comm);
+	if (refusal)
+		mt_json_set_text(object, "error", refusal);
+	else if (answer->error)
+		mt_json_set_text(object, "state", "asleep");
+	else
+		mt_json_set(object, "record", mt_stats_json_cleanup(&answer->record));
+	return object;
+}
+
+json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
+		     int *out_code)
+{
+	struct mt_trim_requests *requests = mt_trim_requests_new(process, 1, level, timeout_ms);
+	const struct mt_trim_answer *answer = mt_trim_requests_wait(requests, 0);
+	const char *refusal = mt_trim_answer_refusal(answer);
+	json_t *object = mt_trim_json_new();
+
+	mt_json_append(json_object_get(object, "processes"), mt_trim_json_answer(process, answer));
+	if (refusal)
+		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
+	*out_code = mt_trim_answer_exit(answer);
+	mt_trim_requests_free(requests);
+	return object;
+}

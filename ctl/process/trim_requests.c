@@ -1,0 +1,182 @@
+/* ctl/process/trim_requests.c -- see trim_requests.h. */
+#include "ctl/process/trim_requests.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/control_file.h"
+
+#define RECORD_MAX_NS 3500000000u /* cleanups are a second apart, gc may take two */
+#define POLL_MAX_MS   20u
+
+enum state { UNSENT, SENDING, ASKED, ANSWERED, DECIDED };
+
+struct one {
+	const struct mt_process *process;
+	enum state state;
+	struct mt_control_call call;
+	uint64_t record_deadline_ns;
+	struct mt_trim_answer answer;
+};
+
+struct mt_trim_requests {
+	struct mt_request request;
+	uint64_t deadline_ns;
+	size_t count, locks_count, locks_max;
+	/* no request before this one holds a lock that could be given up */
+	size_t oldest;
+	struct mt_stats_file *file; /* of the process that is looked at */
+	struct one list[];
+};
+
+static size_t raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return 1;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < 4)
+		return 1;
+	return (size_t)limit.rlim_cur / 2;
+}
+
+struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, size_t count,
+					      uint32_t level, uint64_t timeout_ms)
+{
+	struct mt_trim_requests *requests = mt_error_check_memory(
+		calloc(1, sizeof(*requests) + count * sizeof(requests->list[0])));
+
+	requests->request = (struct mt_request){.kind = MT_REQUEST_TRIM, .level = level};
+	requests->deadline_ns = mt_clock_now_ns() + timeout_ms * 1000000u;
+	requests->count = count;
+	requests->locks_max = raise_descriptors();
+	requests->file = mt_error_check_memory(malloc(sizeof(*requests->file)));
+	for (size_t i = 0; i < count; i++) {
+		requests->list[i].process = &list[i];
+		requests->list[i].call.fd = -1;
+	}
+	return requests;
+}
+
+static bool holds_lock(const struct one *one)
+{
+	return one->call.fd >= 0;
+}
+
+static void give_up_oldest_lock(struct mt_trim_requests *requests)
+{
+	while (requests->oldest < requests->count && !holds_lock(&requests->list[requests->oldest]))
+		requests->oldest++;
+	if (requests->oldest == requests->count)
+		return;
+	mt_control_file_drop(&requests->list[requests->oldest].call);
+	requests->locks_count--;
+}
+
+static void send(struct mt_trim_requests *requests, struct one *one)
+{
+	struct mt_trim_answer *answer = &one->answer;
+
+	if (one->state == UNSENT) {
+		mt_control_file_begin(one->process, 0, &one->call);
+		one->call.deadline_ns = requests->deadline_ns;
+		one->state = SENDING;
+	}
+	if (requests->locks_count >= requests->locks_max)
+		give_up_oldest_lock(requests);
+	if (!mt_control_file_try_send(&one->call, requests->request, &answer->error, &answer->why))
+		return;
+	one->state = answer->error ? DECIDED : ASKED;
+	if (answer->error)
+		return;
+	requests->locks_count++;
+	if ((size_t)(one - requests->list) < requests->oldest)
+		requests->oldest = (size_t)(one - requests->list);
+}
+
+static void look(struct mt_trim_requests *requests, struct one *one)
+{
+	struct mt_trim_answer *answer = &one->answer;
+	struct mt_stats_head head;
+	bool held = holds_lock(one);
+
+	if (!mt_control_file_look(&one->call, &head, &answer->error, &answer->why))
+		return;
+	requests->locks_count -= held;
+	answer->request_error = answer->error ? 0 : head.snapshot.request_error;
+	one->record_deadline_ns = mt_clock_now_ns() + RECORD_MAX_NS;
+	if (one->record_deadline_ns > requests->deadline_ns)
+		one->record_deadline_ns = requests->deadline_ns;
+	one->state = answer->error || answer->request_error ? DECIDED : ANSWERED;
+}
+
+/* The record may come after the reply: a request that was merged into a cleanup under way is
+ * replied to at once, and the record of the one that does its work follows when that has run. */
+static void look_for_record(struct mt_trim_requests *requests, struct one *one)
+{
+	const struct mt_stats_record *record = NULL;
+	struct mt_why why;
+
+	/* The head is tried first: mt_target_read waits for a file that is no valid one. */
+	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&
+	    mt_target_read(one->process, requests->file, &why) == MT_ERR_OK)
+		record = mt_stats_file_record_of_request(requests->file, one->call.seq);
+	if (record) {
+		one->answer.record = *record;
+		one->answer.has_record = true;
+	}
+	if (record || mt_clock_now_ns() >= one->record_deadline_ns ||
+	    !mt_process_is_alive(one->process))
+		one->state = DECIDED;
+}
+
+static void step(struct mt_trim_requests *requests, struct one *one)
+{
+	if (one->state == UNSENT || one->state == SENDING)
+		send(requests, one);
+	else if (one->state == ASKED)
+		look(requests, one);
+	if (one->state == ANSWERED)
+		look_for_record(requests, one);
+}
+
+const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place)
+{
+	const struct one *wanted = &requests->list[place];
+
+	for (unsigned poll_ms = 1; wanted->state != DECIDED;
+	     poll_ms = poll_ms * 2 < POLL_MAX_MS ? poll_ms * 2 : POLL_MAX_MS) {
+		for (size_t i = 0; i < requests->count; i++)
+			step(requests, &requests->list[i]);
+		if (wanted->state != DECIDED)
+			mt_clock_sleep_ms(poll_ms);
+	}
+	return &wanted->answer;
+}
+
+void mt_trim_requests_free(struct mt_trim_requests *requests)
+{
+	for (size_t i = 0; i < requests->count; i++)
+		mt_control_file_drop(&requests->list[i].call);
+	free(requests->file);
+	free(requests);
+}
+
+const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer)
+{
+	if (answer->error)
+		return answer->error == MT_ERR_NOT_AVAILABLE ? NULL : answer->why.text;
+	if (answer->request_error)
+		return mt_error_text(answer->request_error);
+	return answer->has_record ? NULL : "it answered, but left no record";
+}
+
+enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer)
+{
+	if (answer->error)
+		return mt_error_exit(answer->error);
+	return answer->has_record && answer->record.result == 1 ? MT_EXIT_OK : MT_EXIT_NOTHING;
+}

@@ -1,0 +1,219 @@
+/* ctl/profile/pprof.c -- sites in the format that pprof reads: a gzip'ed protobuf, profile.proto of
+ * github.com/google/pprof, of which four kinds of messages and a dozen fields are enough. The older
+ * text format would need pprof to find and read the program's files again, on a machine that may
+ * not have them; this one carries the names. */
+#include "ctl/profile/sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "ctl/output/outfile.h"
+
+/* Field numbers of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	VALUE_TYPE = 1,
+	VALUE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	LOCATION_ID = 1,
+	LOCATION_LINE = 4,
+	LINE_FUNCTION = 1,
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2
+};
+
+/* The first strings of the table; the names follow. String 0 has to be empty. */
+static const char *const fixed_strings[] = {"",      "inuse_objects", "count", "inuse_space",
+					    "bytes", "space"};
+enum {
+	STRING_EMPTY,
+	STRING_OBJECTS,
+	STRING_COUNT,
+	STRING_SPACE,
+	STRING_BYTES,
+	STRING_PERIOD,
+	STRINGS_FIXED
+};
+
+struct buffer {
+	unsigned char *bytes;
+	size_t used, room;
+};
+
+static void put_bytes(struct buffer *out, const void *from, size_t bytes)
+{
+	if (out->used + bytes > out->room) {
+		out->room = (out->used + bytes) * 2;
+		out->bytes = mt_error_check_memory(realloc(out->bytes, out->room));
+	}
+	if (bytes)
+		memcpy(out->bytes + out->used, from, bytes);
+	out->used += bytes;
+}
+
+/* Seven bits a byte, the lowest first. */
+static void put_varint(struct buffer *out, uint64_t value)
+{
+	unsigned char bytes[10];
+	size_t count = 0;
+
+	do {
+		bytes[count] = (unsigned char)(value & 0x7f);
+		value >>= 7;
+		bytes[count] |= value ? 0x80 : 0;
+		count++;
+	} while (value);
+	put_bytes(out, bytes, count);
+}
+
+static void put_number(struct buffer *out, unsigned field, uint64_t value)
+{
+	put_varint(out, field << 3);
+	put_varint(out, value);
+}
+
+static void put_text(struct buffer *out, unsigned field, const void *text, size_t bytes)
+{
+	put_varint(out, field << 3 | 2);
+	put_varint(out, bytes);
+	put_bytes(out, text, bytes);
+}
+
+/* Puts the inner message in, and empties it. */
+static void put_message(struct buffer *out, unsigned field, struct buffer *inner)
+{
+	put_text(out, field, inner->bytes, inner->used);
+	inner->used = 0;
+}
+
+static void put_value_type(struct buffer *out, unsigned field, uint64_t type, uint64_t unit)
+{
+	struct buffer inner = {0};
+
+	put_number(&inner, VALUE_TYPE, type);
+	put_number(&inner, VALUE_UNIT, unit);
+	put_message(out, field, &inner);
+	free(inner.bytes);
+}
+
+/* ---- every name once ---- */
+
+struct table {
+	const char **names;
+	size_t count;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static struct table gather(const struct mt_sites *sites)
+{
+	struct table table = {0};
+	size_t all = 0;
+
+	for (size_t i = 0; i < sites->count; i++)
+		all += sites->list[i].frames_count;
+	table.names = mt_error_check_memory(calloc(all + 1, sizeof(*table.names)));
+	for (size_t i = 0, at = 0; i < sites->count; i++)
+		for (size_t frame = 0; frame < sites->list[i].frames_count; frame++)
+			table.names[at++] = sites->list[i].frames[frame];
+	qsort(table.names, all, sizeof(*table.names), compare_names);
+	for (size_t i = 0; i < all; i++)
+		if (!table.count || strcmp(table.names[table.count - 1], table.names[i]) != 0)
+			table.names[table.count++] = table.names[i];
+	return table;
+}
+
+/* Places and functions are one to one here, numbered from 1. */
+static uint64_t id_of(const struct table *table, const char *name)
+{
+	const char **at = bsearch(&name, table->names, table->count, sizeof(name), compare_names);
+
+	return (uint64_t)(at - table->names) + 1;
+}
+
+static void put_samples(struct buffer *out, const struct mt_sites *sites, const struct table *table)
+{
+	struct buffer sample = {0};
+
+	for (size_t i = 0; i < sites->count; i++) {
+		const struct mt_site *site = &sites->list[i];
+
+		for (size_t frame = 0; frame < site->frames_count; frame++)
+			put_number(&sample, SAMPLE_LOCATION, id_of(table, site->frames[frame]));
+		put_number(&sample, SAMPLE_VALUE, site->live_count);
+		put_number(&sample, SAMPLE_VALUE, site->live_bytes);
+		put_message(out, PROFILE_SAMPLE, &sample);
+	}
+	free(sample.bytes);
+}
+
+static void put_names(struct buffer *out, const struct table *table)
+{
+	struct buffer inner = {0}, line = {0};
+
+	for (size_t i = 0; i < table->count; i++) {
+		put_number(&inner, LOCATION_ID, i + 1);
+		put_number(&line, LINE_FUNCTION, i + 1);
+		put_message(&inner, LOCATION_LINE, &line);
+		put_message(out, PROFILE_LOCATION, &inner);
+	}
+	for (size_t i = 0; i < table->count; i++) {
+		put_number(&inner, FUNCTION_ID, i + 1);
+		put_number(&inner, FUNCTION_NAME, STRINGS_FIXED + i);
+		put_message(out, PROFILE_FUNCTION, &inner);
+	}
+	for (size_t i = 0; i < STRINGS_FIXED; i++)
+		put_text(out, PROFILE_STRING, fixed_strings[i], strlen(fixed_strings[i]));
+	for (size_t i = 0; i < table->count; i++)
+		put_text(out, PROFILE_STRING, table->names[i], strlen(table->names[i]));
+	free(inner.bytes);
+	free(line.bytes);
+}
+
+static struct buffer make(const struct mt_sites *sites)
+{
+	struct table table = gather(sites);
+	struct buffer out = {0};
+
+	put_value_type(&out, PROFILE_SAMPLE_TYPE, STRING_OBJECTS, STRING_COUNT);
+	put_value_type(&out, PROFILE_SAMPLE_TYPE, STRING_SPACE, STRING_BYTES);
+	put_samples(&out, sites, &table);
+	put_names(&out, &table);
+	put_value_type(&out, PROFILE_PERIOD_TYPE, STRING_PERIOD, STRING_BYTES);
+	put_number(&out, PROFILE_PERIOD, sites->rate_bytes);
+	free(table.names);
+	return out;
+}
+
+enum mt_err mt_sites_write_pprof(const struct mt_sites *sites, const char *path, struct mt_why *why)
+{
+	struct buffer out = make(sites);
+	int fd = -1;
+	enum mt_err error = mt_outfile_open(path, 0600, &fd, why);
+	gzFile file = error ? NULL : gzdopen(fd, "wb");
+	bool good = file != NULL;
+
+	if (good)
+		good = gzwrite(file, out.bytes, (unsigned)out.used) == (int)out.used;
+	if (file)
+		good = gzclose(file) == Z_OK && good;
+	else if (fd >= 0)
+		close(fd);
+	free(out.bytes);
+	if (error || good)
+		return error;
+	return mt_error_because(why, MT_ERR_SYSTEM, "%s: %s", path, strerror(errno));
+}

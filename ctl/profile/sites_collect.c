@@ -1,0 +1,331 @@
+/* ctl/profile/sites_collect.c -- from a process to its sites: asks for the profile, reads it, names
+ * its stacks, merges them. */
+#include "ctl/profile/sites.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ctl/process/control_file.h"
+#include "ctl/profile/symbolizer.h"
+#include "ctl/process/stats_dir.h"
+
+#define TIMEOUT_MS     30000u
+#define FILE_MAX_BYTES ((off_t)256 << 20)
+#define NO_STACK       "(no stack)"
+
+static char *read_all(int fd, size_t *out_bytes, struct mt_why *why)
+{
+	struct stat seen;
+	char *text = NULL;
+	size_t used = 0;
+	ssize_t got = 1;
+
+	if (fstat(fd, &seen) != 0 || seen.st_size > FILE_MAX_BYTES) {
+		mt_error_because(why, MT_ERR_INVALID, "refused: the profile is larger than 256 MB");
+		return NULL;
+	}
+	text = mt_error_check_memory(malloc((size_t)seen.st_size + 1));
+	while (used < (size_t)seen.st_size && got > 0) {
+		got = read(fd, text + used, (size_t)seen.st_size - used);
+		used += got > 0 ? (size_t)got : 0;
+	}
+	if (got < 0) {
+		mt_error_because(why, MT_ERR_SYSTEM, "cannot read the profile: %s",
+				 strerror(errno));
+		free(text);
+		return NULL;
+	}
+	*out_bytes = used;
+	return text;
+}
+
+static enum mt_err read_profile(const struct mt_process *process, struct mt_heap_profile *out,
+				struct mt_why *why)
+{
+	enum mt_err error;
+	size_t bytes;
+	char *text;
+	int fd;
+
+	error = mt_stats_dir_open(process, MT_STATS_DIR_HEAP, &fd, why);
+	if (error)
+		return error;
+	text = read_all(fd, &bytes, why);
+	close(fd);
+	if (!text)
+		return MT_ERR_SYSTEM;
+	error = mt_heap_profile_parse(text, bytes, out, why);
+	free(text);
+	return error;
+}
+
+/* Asks for a profile; `head` is what the process says after it. */
+static enum mt_err ask(const struct mt_process *process, struct mt_stats_head *head,
+		       struct mt_why *why)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_PROFILE};
+	struct mt_control_call call;
+	enum mt_err error = mt_target_read_head(process, head, why);
+
+	if (error)
+		return error;
+	if (mt_stats_word_profile_refusal(head))
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "%s",
+					mt_stats_word_profile_refusal(head));
+	error = mt_control_file_send(process, request, TIMEOUT_MS, &call, why);
+	if (!error)
+		error = mt_control_file_wait(&call, head, why);
+	if (!error && head->snapshot.request_error)
+		error = mt_error_because(why, MT_ERR_SYSTEM, "it could not write its profile: %s",
+					 mt_error_text(head->snapshot.request_error));
+	return error;
+}
+
+/* ---- names ---- */
+
+static int compare_addresses(const void *a, const void *b)
+{
+	const uint64_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* Every address once, sorted, and its name at the same place; what is the shim's own is not among
+ * them. */
+struct names {
+	uint64_t *addresses;
+	char **texts;
+	size_t count;
+};
+
+static struct names name_all(const struct mt_heap_profile *file, struct mt_symbols *symbols)
+{
+	size_t room = file->addresses_count + 1;
+	struct names names = {
+		.addresses = mt_error_check_memory(calloc(room, sizeof(*names.addresses))),
+		.texts = mt_error_check_memory(calloc(room, sizeof(*names.texts))),
+	};
+	uint64_t *sorted = mt_error_check_memory(calloc(room, sizeof(*sorted)));
+
+	if (file->addresses_count)
+		memcpy(sorted, file->addresses, file->addresses_count * sizeof(*sorted));
+	qsort(sorted, file->addresses_count, sizeof(*sorted), compare_addresses);
+	for (size_t i = 0; i < file->addresses_count; i++) {
+		if (names.count && names.addresses[names.count - 1] == sorted[i])
+			continue;
+		if (!mt_symbols_is_shim(symbols, sorted[i]))
+			names.addresses[names.count++] = sorted[i];
+	}
+	free(sorted);
+	mt_symbolizer_fill(symbols, names.addresses, names.count, names.texts);
+	return names;
+}
+
+static const char *name_of(const struct names *names, uint64_t address)
+{
+	const uint64_t *at = bsearch(&address, names->addresses, names->count, sizeof(address),
+				     compare_addresses);
+
+	return at ? names->texts[at - names->addresses] : NULL;
+}
+
+/* ---- sites ---- */
+
+static void fill_site(const struct mt_heap_profile *file, const struct mt_heap_profile_stack *stack,
+		      const struct names *names, struct mt_site *out)
+{
+	*out = (struct mt_site){.sampled_count = stack->sampled_count};
+	mt_heap_profile_scale(file->rate_bytes, stack->sampled_count, stack->sampled_bytes,
+			      &out->live_count, &out->live_bytes);
+	for (size_t i = 0; i < stack->frames_count && out->frames_count < MT_SITES_FRAMES; i++) {
+		const char *name = name_of(names, file->addresses[stack->first + i]);
+
+		if (name)
+			out->frames[out->frames_count++] = name;
+	}
+	if (!out->frames_count)
+		out->frames[out->frames_count++] = NO_STACK;
+}
+
+static int compare_frames(const void *a, const void *b)
+{
+	const struct mt_site *left = a, *right = b;
+
+	for (size_t i = 0; i < left->frames_count && i < right->frames_count; i++) {
+		int order = left->frames[i] == right->frames[i]
+				    ? 0
+				    : strcmp(left->frames[i], right->frames[i]);
+
+		if (order)
+			return order;
+	}
+	return (left->frames_count > right->frames_count) -
+	       (left->frames_count < right->frames_count);
+}
+
+/* The largest first; what is alike stays in the order of its frames, so that two runs print the
+ * same. */
+static int compare_bytes(const void *a, const void *b)
+{
+	const struct mt_site *left = a, *right = b;
+
+	if (left->live_bytes != right->live_bytes)
+		return left->live_bytes < right->live_bytes ? 1 : -1;
+	return compare_frames(a, b);
+}
+
+/* Sorted by frames; answers how many are left. */
+static size_t merge(struct mt_site *list, size_t count)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		if (kept && compare_frames(&list[kept - 1], &list[i]) == 0) {
+			list[kept - 1].live_bytes += list[i].live_bytes;
+			list[kept - 1].live_count += list[i].live_count;
+			list[kept - 1].sampled_count += list[i].sampled_count;
+		} else {
+			list[kept++] = list[i];
+		}
+	}
+	return kept;
+}
+
+static void finish(struct mt_sites *sites)
+{
+	for (size_t i = 0; i < sites->count; i++) {
+		sites->live_bytes += sites->list[i].live_bytes;
+		sites->sampled_count += sites->list[i].sampled_count;
+	}
+	if (sites->count)
+		qsort(sites->list, sites->count, sizeof(*sites->list), compare_bytes);
+}
+
+void mt_sites_read(const struct mt_heap_profile *file, struct mt_symbols *symbols,
+		   struct mt_sites *out)
+{
+	struct names names = name_all(file, symbols);
+
+	*out = (struct mt_sites){
+		.rate_bytes = file->rate_bytes, .names = names.texts, .names_count = names.count};
+	out->list = mt_error_check_memory(calloc(file->stacks_count + 1, sizeof(*out->list)));
+	for (size_t i = 0; i < file->stacks_count; i++)
+		fill_site(file, &file->stacks[i], &names, &out->list[i]);
+	qsort(out->list, file->stacks_count, sizeof(*out->list), compare_frames);
+	out->count = merge(out->list, file->stacks_count);
+	finish(out);
+	free(names.addresses);
+}
+
+void mt_sites_growth(const struct mt_sites *before, const struct mt_sites *after,
+		     struct mt_sites *out)
+{
+	struct mt_site *old = mt_error_check_memory(calloc(before->count + 1, sizeof(*old)));
+
+	*out = (struct mt_sites){.rate_bytes = after->rate_bytes, .samples = after->samples};
+	out->list = mt_error_check_memory(calloc(after->count + 1, sizeof(*out->list)));
+	if (before->count)
+		memcpy(old, before->list, before->count * sizeof(*old));
+	qsort(old, before->count, sizeof(*old), compare_frames);
+	for (size_t i = 0; i < after->count; i++) {
+		struct mt_site site = after->list[i];
+		const struct mt_site *was =
+			bsearch(&site, old, before->count, sizeof(*old), compare_frames);
+
+		if (was && was->live_bytes >= site.live_bytes)
+			continue;
+		site.live_bytes -= was ? was->live_bytes : 0;
+		site.live_count -= was && was->live_count < site.live_count ? was->live_count : 0;
+		out->list[out->count++] = site;
+	}
+	free(old);
+	finish(out);
+}
+
+enum mt_err mt_sites_collect(const struct mt_process *process, struct mt_sites *out,
+			     struct mt_why *why)
+{
+	struct mt_symbols *symbols;
+	struct mt_stats_head head;
+	struct mt_heap_profile file;
+	enum mt_err error = ask(process, &head, why);
+
+	if (!error)
+		error = read_profile(process, &file, why);
+	if (error)
+		return error;
+	if (!file.stacks_count && head.snapshot.prof_state == 1)
+		error = mt_error_because(
+			why, MT_ERR_NOT_AVAILABLE,
+			"its heap profiler does not sample; switch it on: mtctl set %d prof=on",
+			(int)process->pid);
+	if (!error)
+		error = mt_symbols_new(process, &symbols, why);
+	if (!error) {
+		mt_sites_read(&file, symbols, out);
+		out->samples = head.snapshot.prof_state == 2;
+		mt_symbols_free(symbols);
+	}
+	mt_heap_profile_free(&file);
+	return error;
+}
+
+void mt_sites_free(struct mt_sites *sites)
+{
+	for (size_t i = 0; i < sites->names_count; i++)
+		free(sites->names[i]);
+	free(sites->names);
+	free(sites->list);
+	*sites = (struct mt_sites){0};
+}
+
+/* ---- the frame that tells most ---- */
+
+/* Who only hands an allocation on. A name ends at a blank; a prefix at whatever comes. */
+static bool is_passed_over(const char *frame)
+{
+	static const char *const words[] = {
+		"malloc",          "calloc",           "realloc",         "reallocarray",
+		"memalign",        "aligned_alloc",    "posix_memalign",  "valloc",
+		"pvalloc",         "strdup",           "__strdup",        "strndup",
+		"__strndup",       "__libc_malloc",    "__libc_calloc",   "__libc_realloc",
+		"__libc_memalign", "PyObject_Malloc",  "PyObject_Calloc", "PyObject_Realloc",
+		"PyMem_Malloc",    "PyMem_Calloc",     "PyMem_Realloc",   "PyMem_RawMalloc",
+		"PyMem_RawCalloc", "PyMem_RawRealloc",
+	};
+	static const char *const prefixes[] = {"_Znw",
+					       "_Zna",
+					       "operator new",
+					       "_PyMem_",
+					       "_PyObject_Malloc",
+					       "_PyObject_Calloc",
+					       "_PyObject_Realloc"};
+	size_t length = strcspn(frame, " @");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strlen(words[i]) == length && strncmp(frame, words[i], length) == 0)
+			return true;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (strncmp(frame, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
+size_t mt_sites_first_frame(const struct mt_site *site)
+{
+	size_t first = 0;
+
+	while (first + 1 < site->frames_count && is_passed_over(site->frames[first]))
+		first++;
+	return first;
+}
+
+const char *mt_sites_name(const struct mt_site *site)
+{
+	return site->frames_count ? site->frames[mt_sites_first_frame(site)] : NULL;
+}

@@ -1,0 +1,353 @@
+/* ctl/profile/symbols.c -- see symbols.h. */
+#include "ctl/profile/symbols.h"
+
+#include <dlfcn.h>
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "ctl/profile/debuginfo.h"
+#include "ctl/output/text.h"
+#include "ctl/process/read_file.h"
+
+/* What is used of libdw, which is loaded when it is first needed: mtctl is to start on a machine
+ * without it, too. */
+#define DWFL_FUNCTIONS(X)                                                                          \
+	X(dwfl_begin)                                                                              \
+	X(dwfl_end)                                                                                \
+	X(dwfl_report_begin_add)                                                                   \
+	X(dwfl_report_elf)                                                                         \
+	X(dwfl_report_end)                                                                         \
+	X(dwfl_module_addrname) X(dwfl_module_getsrc) X(dwfl_lineinfo) X(dwfl_linux_proc_find_elf)
+
+struct dwfl {
+#define X(name) __typeof__(name) *name;
+	DWFL_FUNCTIONS(X)
+#undef X
+};
+
+/* A mapping of a file. Those of one file share its base and, by the first of them, its module. */
+struct mapping {
+	uint64_t from, to, base;
+	dev_t device;
+	uint64_t inode;
+	size_t first; /* index of the first mapping of the same file */
+	char *path;
+	bool deleted, opened, tried;
+	/* of the first, once it is opened; -1: it is no file to be read */
+	int fd;
+	/* of the first: NULL until tried, and where it cannot be read */
+	Dwfl_Module *module;
+};
+
+struct mt_symbols {
+	pid_t pid;
+	/* it runs as the caller, and can lead to no file that the caller may not read */
+	bool own;
+	struct dwfl lib;
+	Dwfl_Callbacks callbacks;
+	bool started;
+	Dwfl *dwfl; /* NULL where there is no libdw: offsets then have to do */
+	struct mapping *list;
+	size_t count;
+};
+
+/* ---- maps ---- */
+
+static bool continues(const struct mapping *before, const struct mapping *after)
+{
+	return before->device == after->device && before->inode == after->inode &&
+	       strcmp(before->path, after->path) == 0;
+}
+
+/* maps writes a newline in a path as \012, and nothing else so: a file whose name has these four
+ * characters is taken for the other. */
+static void undo_newlines(char *path)
+{
+	char *to = path;
+
+	for (const char *at = path; *at;) {
+		bool is_newline = strncmp(at, "\\012", 4) == 0;
+
+		*to++ = is_newline ? '\n' : *at;
+		at += is_newline ? 4 : 1;
+	}
+	*to = '\0';
+}
+
+/* "7f00-7f10 r-xp 00001000 08:01 1234   /usr/lib/libx.so (deleted)" */
+static bool parse_line(char *line, struct mapping *out)
+{
+	static const char deleted[] = " (deleted)";
+	uint64_t from, to, inode;
+	unsigned high, low;
+	char *path;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %x:%x %" SCNu64, &from, &to, &high, &low,
+		   &inode) != 5 ||
+	    !(path = strchr(line, '/')))
+		return false;
+	*out = (struct mapping){.from = from,
+				.to = to,
+				.base = from,
+				.device = makedev(high, low),
+				.inode = inode,
+				.path = path};
+	if (mt_text_ends_with(path, deleted)) {
+		path[strlen(path) - strlen(deleted)] = '\0';
+		out->deleted = true;
+	}
+	undo_newlines(path);
+	return true;
+}
+
+static void add(struct mt_symbols *symbols, struct mapping mapping)
+{
+	size_t at = symbols->count;
+	const struct mapping *before;
+
+	symbols->list =
+		mt_error_check_memory(reallocarray(symbols->list, at + 1, sizeof(*symbols->list)));
+	before = at ? &symbols->list[at - 1] : NULL;
+	mapping.first = at;
+	if (before && continues(before, &mapping)) {
+		mapping.base = before->base;
+		mapping.first = before->first;
+	}
+	mapping.path = mt_error_check_memory(strdup(mapping.path));
+	symbols->list[at] = mapping;
+	symbols->count++;
+}
+
+/* The question to a server that DEBUGINFOD_URLS may name is left out, here and in ctl/debuginfo. */
+static void start_dwfl(struct mt_symbols *symbols)
+{
+	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+	bool whole = library != NULL;
+
+	symbols->started = true;
+#define X(name) whole = whole && (*(void **)(void *)&symbols->lib.name = dlsym(library, #name));
+	DWFL_FUNCTIONS(X)
+#undef X
+	if (!whole)
+		return;
+	unsetenv("DEBUGINFOD_URLS");
+	symbols->callbacks.find_elf = symbols->lib.dwfl_linux_proc_find_elf;
+	mt_debuginfo_load(library);
+	symbols->callbacks.find_debuginfo = mt_debuginfo_find;
+	symbols->dwfl = symbols->lib.dwfl_begin(&symbols->callbacks);
+}
+
+enum mt_err mt_symbols_new(const struct mt_process *process, struct mt_symbols **out,
+			   struct mt_why *why)
+{
+	char *maps = mt_process_maps(process->pid), *rest = maps, *line;
+	struct mt_symbols *symbols;
+	struct mapping mapping;
+
+	if (!maps)
+		return mt_error_because(why, MT_ERR_FOREIGN, "its maps cannot be read: %s",
+					strerror(errno));
+	symbols = mt_error_check_memory(calloc(1, sizeof(*symbols)));
+	symbols->pid = process->pid;
+	symbols->own = process->uid == geteuid();
+	while ((line = strsep(&rest, "\n")))
+		if (parse_line(line, &mapping))
+			add(symbols, mapping);
+	free(maps);
+	*out = symbols;
+	return MT_ERR_OK;
+}
+
+void mt_symbols_free(struct mt_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	if (symbols->dwfl)
+		symbols->lib.dwfl_end(symbols->dwfl);
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct mapping *mapping = &symbols->list[i];
+
+		if (mapping->opened && mapping->fd >= 0 && !mapping->module)
+			close(mapping->fd);
+		free(mapping->path);
+	}
+	free(symbols->list);
+	free(symbols);
+}
+
+static struct mapping *find(const struct mt_symbols *symbols, uint64_t address)
+{
+	size_t low = 0, high = symbols->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (address < symbols->list[middle].from)
+			high = middle;
+		else if (address >= symbols->list[middle].to)
+			low = middle + 1;
+		else
+			return &symbols->list[middle];
+	}
+	return NULL;
+}
+
+/* ---- names ---- */
+
+/* btrfs and overlayfs have another device in maps than in stat(2): of its own process a user loses
+ * no names for that. */
+static bool is_what_is_mapped(const struct mt_symbols *symbols, const struct mapping *mapping,
+			      int fd)
+{
+	struct stat seen;
+
+	return symbols->own || (fstat(fd, &seen) == 0 && seen.st_dev == mapping->device &&
+				seen.st_ino == mapping->inode);
+}
+
+/* map_files leads to the very file that is mapped, whatever its name, and also to one that is gone;
+ * it takes CAP_SYS_ADMIN. Else the file is opened by its name, as the process sees it in its own
+ * root. By now anything may bear that name. */
+static int open_file(const struct mt_symbols *symbols, const struct mapping *mapping)
+{
+	char path[PATH_MAX + 64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)symbols->pid,
+		 mapping->from, mapping->to);
+	fd = mt_read_file_open(path);
+	if (fd >= 0 || mapping->deleted)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/root%.4095s", (int)symbols->pid, mapping->path);
+	fd = mt_read_file_open(path);
+	if (fd < 0 || is_what_is_mapped(symbols, mapping, fd))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int opened_file(const struct mt_symbols *symbols, struct mapping *first)
+{
+	if (!first->opened)
+		first->fd = open_file(symbols, first);
+	first->opened = true;
+	return first->fd;
+}
+
+void mt_symbols_open(struct mt_symbols *symbols, const uint64_t *return_addresses, size_t count)
+{
+	if (!symbols->started)
+		start_dwfl(symbols);
+	for (size_t i = 0; i < count; i++) {
+		const struct mapping *mapping =
+			find(symbols, return_addresses[i] ? return_addresses[i] - 1 : 0);
+
+		if (mapping)
+			(void)opened_file(symbols, &symbols->list[mapping->first]);
+	}
+}
+
+static Dwfl_Module *module_of(struct mt_symbols *symbols, struct mapping *first)
+{
+	int fd;
+
+	if (!symbols->started)
+		start_dwfl(symbols);
+	if (first->tried || !symbols->dwfl)
+		return first->module;
+	first->tried = true;
+	fd = opened_file(symbols, first);
+	if (fd < 0)
+		return NULL;
+	symbols->lib.dwfl_report_begin_add(symbols->dwfl);
+	first->module = symbols->lib.dwfl_report_elf(symbols->dwfl, mt_text_basename(first->path),
+						     first->path, fd, first->base, false);
+	(void)symbols->lib.dwfl_report_end(symbols->dwfl, NULL, NULL);
+	if (!first->module) {
+		close(fd);
+		first->fd = -1;
+	}
+	return first->module;
+}
+
+/* " at leak.c:12"; "" where there is no line table. */
+static void write_line(const struct dwfl *lib, Dwfl_Module *module, uint64_t address, char *out,
+		       size_t out_bytes)
+{
+	Dwfl_Line *line = lib->dwfl_module_getsrc(module, address);
+	int number = 0;
+	const char *file = line ? lib->dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL) : NULL;
+
+	out[0] = '\0';
+	if (file && number > 0)
+		snprintf(out, out_bytes, " at %.120s:%d", mt_text_basename(file), number);
+}
+
+static void write_offset(const struct mapping *mapping, uint64_t return_address, char *out,
+			 size_t out_bytes)
+{
+	if (mapping)
+		snprintf(out, out_bytes, "0x%" PRIx64 " in %.120s", return_address - mapping->base,
+			 mt_text_basename(mapping->path));
+	else
+		snprintf(out, out_bytes, "0x%" PRIx64, return_address);
+}
+
+static char *keep_clean(char *text, size_t bytes)
+{
+	mt_text_clean(text, bytes);
+	return mt_error_check_memory(strdup(text));
+}
+
+char *mt_symbols_offset(const struct mt_symbols *symbols, uint64_t return_address)
+{
+	char text[MT_SYMBOLS_NAME_BYTES];
+
+	write_offset(find(symbols, return_address ? return_address - 1 : 0), return_address, text,
+		     sizeof(text));
+	return keep_clean(text, sizeof(text));
+}
+
+char *mt_symbols_name(struct mt_symbols *symbols, uint64_t return_address)
+{
+	/* within the call, not behind it */
+	uint64_t address = return_address ? return_address - 1 : 0;
+	const struct mapping *mapping = find(symbols, address);
+	char text[MT_SYMBOLS_NAME_BYTES], line[160] = "";
+	Dwfl_Module *module = mapping ? module_of(symbols, &symbols->list[mapping->first]) : NULL;
+	const char *name = module ? symbols->lib.dwfl_module_addrname(module, address) : NULL;
+
+	if (name)
+		write_line(&symbols->lib, module, address, line, sizeof(line));
+	if (name && *line)
+		snprintf(text, sizeof(text), "%.220s%s", name, line);
+	else if (name)
+		snprintf(text, sizeof(text), "%.220s in %.120s", name,
+			 mt_text_basename(mapping->path));
+	else
+		write_offset(mapping, return_address, text, sizeof(text));
+	return keep_clean(text, sizeof(text));
+}
+
+bool mt_symbols_same_file(const struct mt_symbols *symbols, uint64_t one, uint64_t other)
+{
+	const struct mapping *left = find(symbols, one ? one - 1 : 0),
+			     *right = find(symbols, other ? other - 1 : 0);
+
+	return left && right && left->first == right->first;
+}
+
+bool mt_symbols_is_shim(const struct mt_symbols *symbols, uint64_t return_address)
+{
+	const struct mapping *mapping = find(symbols, return_address ? return_address - 1 : 0);
+
+	return mapping && strcmp(mt_text_basename(mapping->path), MT_SHIM_NAME) == 0;
+}

@@ -1,0 +1,333 @@
+/* ctl/ui/plot/comparison.c -- see comparison.h. */
+#include "ctl/ui/plot/comparison.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ui/plot/legend.h"
+#include "ctl/ui/plot/panel.h"
+#include "ctl/ui/plot/picture.h"
+
+#define WIDTH        1200.0
+#define HEIGHT       480.0 /* without the table; */
+#define HEIGHT_GPU   200.0 /* and with device memory this more */
+#define TITLE_HEIGHT 66.0
+#define TIME_HEIGHT  30.0
+#define APART        26.0
+#define ROW          21.0
+#define COLUMNS_MOST 8u
+
+struct run {
+	const struct mt_recording *recording;
+	char name[80];
+	struct mt_legend_item look;
+	struct mt_series_sums rss, gpu;
+	double seconds;
+	size_t cleanups_count;
+};
+
+struct comparison {
+	const struct mt_comparison_options *options;
+	struct run runs[MT_COMPARISON_MOST];
+	size_t count;
+	bool has_gpu;
+	struct mt_span span;
+	struct mt_panel memory, gpu;
+};
+
+/* Each is told from its neighbours by colour, by dashes, and by the shape on its line. */
+static struct mt_legend_item look_of(size_t place)
+{
+	static const uint32_t colours[] = {MT_RGB_BLUE,   MT_RGB_RED, MT_RGB_GREEN, MT_RGB_PURPLE,
+					   MT_RGB_ORANGE, MT_RGB_SKY, MT_RGB_BLACK};
+	static const enum mt_shape shapes[] = {MT_SHAPE_CIRCLE, MT_SHAPE_TRIANGLE, MT_SHAPE_SQUARE,
+					       MT_SHAPE_DIAMOND, MT_SHAPE_DOWN};
+	uint32_t rgb = colours[place % (sizeof(colours) / sizeof(colours[0]))];
+	bool second = place >= MT_DASH_COUNT;
+
+	return (struct mt_legend_item){
+		.kind = MT_LEGEND_LINE,
+		.paint = {rgb, 1, 2, (enum mt_dash)(place % MT_DASH_COUNT)},
+		.shape = {shapes[place % (sizeof(shapes) / sizeof(shapes[0]))], 4, rgb, second},
+	};
+}
+
+static void add_curve(struct mt_panel *panel, const struct run *run, struct mt_series series)
+{
+	struct mt_curve *curve = mt_panel_add(panel);
+
+	*curve = (struct mt_curve){.name = "curve run",
+				   .series = series,
+				   .paint = run->look.paint,
+				   .shape = run->look.shape};
+}
+
+static void add_run(struct comparison *comparison, const struct mt_recording *recording)
+{
+	size_t place = comparison->count++;
+	struct run *run = &comparison->runs[place];
+	const char *label = comparison->options->labels[place];
+	uint64_t origin = mt_recording_begin_ns(recording);
+	struct mt_series rss = mt_series_of(recording, MT_RECORDING_RSS, 0, origin);
+	struct mt_series gpu = mt_series_of(recording, MT_RECORDING_GPU_RESERVED, 0, origin);
+
+	mt_picture_clean(label ? label : recording->name, run->name, sizeof(run->name));
+	run->recording = recording;
+	run->look = look_of(place);
+	run->rss = mt_series_sum_up(&rss);
+	run->rss.peak = fmax(run->rss.peak, (double)recording->rss_peak_bytes);
+	run->gpu = mt_series_sum_up(&gpu);
+	run->seconds = (double)(mt_recording_end_ns(recording) - origin) / 1e9;
+	for (size_t i = 0; i < recording->marks_count; i++)
+		run->cleanups_count += recording->marks[i].kind == MT_RECORDING_CLEANUP;
+	comparison->has_gpu |= run->gpu.peak > 0;
+	comparison->span.high = fmax(comparison->span.high, run->seconds);
+	add_curve(&comparison->memory, run, rss);
+	add_curve(&comparison->gpu, run, gpu);
+}
+
+/* ---- the table ---- */
+
+struct column {
+	const char *name;
+	void (*write)(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes);
+};
+
+/* The first run is what the others are held against. */
+static void write_bytes(double value, double first, char *out, size_t out_bytes)
+{
+	double change = first > 0 ? (value - first) / first * 100 : 0;
+
+	if (first > 0 && fabs(change) < 99999)
+		snprintf(out, out_bytes, "%s (%+.0f %%)",
+			 mt_text_bytes(mt_text_round_u64(value)).text, change);
+	else
+		snprintf(out, out_bytes, "%s", mt_text_bytes(mt_text_round_u64(value)).text);
+}
+
+static double first_of(const struct comparison *comparison, const struct run *run, double value)
+{
+	return run == comparison->runs ? 0 : value;
+}
+
+static void write_peak(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
+{
+	write_bytes(run->rss.peak, first_of(comparison, run, comparison->runs->rss.peak), out,
+		    out_bytes);
+}
+
+static void write_mean(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
+{
+	write_bytes(run->rss.mean, first_of(comparison, run, comparison->runs->rss.mean), out,
+		    out_bytes);
+}
+
+static void write_end(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
+{
+	write_bytes(run->rss.end, first_of(comparison, run, comparison->runs->rss.end), out,
+		    out_bytes);
+}
+
+static void write_gpu(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
+{
+	write_bytes(run->gpu.peak, first_of(comparison, run, comparison->runs->gpu.peak), out,
+		    out_bytes);
+}
+
+static void write_time(const struct comparison *comparison, const struct run *run, char *out,
+		       size_t out_bytes)
+{
+	(void)comparison;
+	if (run->seconds < 600)
+		snprintf(out, out_bytes, "%.1f s", run->seconds);
+	else if (run->seconds < 36000)
+		snprintf(out, out_bytes, "%.1f min", run->seconds / 60);
+	else
+		snprintf(out, out_bytes, "%.1f h", run->seconds / 3600);
+}
+
+static void write_cleanups(const struct comparison *comparison, const struct run *run, char *out,
+			   size_t out_bytes)
+{
+	(void)comparison;
+	snprintf(out, out_bytes, "%zu", run->cleanups_count);
+}
+
+static void write_how(const struct comparison *comparison, const struct run *run, char *out,
+		      size_t out_bytes)
+{
+	const struct mt_recording *recording = run->recording;
+
+	(void)comparison;
+	if (!recording->ended)
+		snprintf(out, out_bytes, "-");
+	else
+		snprintf(out, out_bytes, "%s%lu", recording->killed ? "signal " : "",
+			 (unsigned long)recording->code);
+}
+
+/* Only what any of them has. */
+static size_t fill_columns(const struct comparison *comparison, struct column *out)
+{
+	static const struct column columns[] = {
+		{"peak RSS", write_peak}, {"mean RSS", write_mean}, {"RSS at the end", write_end}};
+	size_t count = 0;
+	bool ended = false, cleanups = false;
+
+	for (size_t i = 0; i < comparison->count; i++) {
+		ended |= comparison->runs[i].recording->ended;
+		cleanups |= comparison->runs[i].cleanups_count > 0;
+	}
+	for (; count < sizeof(columns) / sizeof(columns[0]); count++)
+		out[count] = columns[count];
+	if (comparison->has_gpu)
+		out[count++] = (struct column){"peak GPU, reserved", write_gpu};
+	out[count++] = (struct column){"time", write_time};
+	if (cleanups)
+		out[count++] = (struct column){"cleanups", write_cleanups};
+	if (ended)
+		out[count++] = (struct column){"exit code", write_how};
+	return count;
+}
+
+static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
+		     const struct run *run, struct mt_canvas_point at)
+{
+	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
+			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
+	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
+	double right = comparison->memory.box.right, step;
+	const struct mt_canvas_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
+	struct column columns[COLUMNS_MOST];
+	size_t count = fill_columns(comparison, columns);
+	char text[80];
+
+	step = (right - at.x) * 0.78 / (double)count;
+	if (run) {
+		mt_legend_swatch(canvas, (struct mt_canvas_point){at.x, at.y - 4}, &run->look);
+		mt_canvas_text(canvas, (struct mt_canvas_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
+			       run->name, &name);
+	}
+	for (size_t i = 0; i < count; i++) {
+		snprintf(text, sizeof(text), "%s", columns[i].name);
+		if (run)
+			columns[i].write(comparison, run, text, sizeof(text));
+		mt_canvas_text(
+			canvas,
+			(struct mt_canvas_point){right - step * (double)(count - 1 - i), at.y},
+			text, &plain);
+	}
+	mt_canvas_line(canvas, ends, 2, &line);
+}
+
+static void draw_table(struct mt_canvas *canvas, const struct comparison *comparison, double top)
+{
+	struct mt_canvas_point at = {MT_PICTURE_MARGIN, top + 14};
+
+	mt_canvas_begin(canvas, "table", NULL);
+	draw_row(canvas, comparison, NULL, at);
+	for (size_t i = 0; i < comparison->count; i++) {
+		at.y += ROW;
+		mt_canvas_begin(canvas, "row", NULL);
+		draw_row(canvas, comparison, &comparison->runs[i], at);
+		mt_canvas_end(canvas);
+	}
+	mt_canvas_end(canvas);
+}
+
+/* ---- the picture ---- */
+
+static void write_title(const struct comparison *comparison, char *out, size_t out_bytes)
+{
+	char names[MT_COMPARISON_MOST * (sizeof(comparison->runs[0].name) + 2)] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < comparison->count; i++)
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 comparison->runs[i].name);
+	/* Cuts it, but never within a letter. */
+	mt_picture_clean(comparison->options->title ? comparison->options->title : names, out,
+			 out_bytes);
+}
+
+/* What ran, where all runs are of the same. */
+static void write_below(const struct comparison *comparison, char *out, size_t out_bytes)
+{
+	const char *command = "";
+
+	for (size_t i = 0; i < comparison->count; i++) {
+		const struct mt_recording *recording = comparison->runs[i].recording;
+		const struct mt_recording_process *process =
+			mt_recording_process(recording, recording->pid);
+
+		if (process && i == 0)
+			command = process->command;
+		else if (!process || strcmp(command, process->command) != 0)
+			command = "";
+	}
+	snprintf(out, out_bytes, "%s%ssince the start of each run; in brackets: against the first",
+		 command, *command ? "; " : "");
+}
+
+static void draw(struct mt_canvas *canvas, struct comparison *comparison, double width,
+		 double height)
+{
+	double bottom = height - ROW * (double)(comparison->count + 1) - 22,
+	       field = bottom - TIME_HEIGHT - 10;
+	double first = comparison->has_gpu
+			       ? TITLE_HEIGHT + APART + (field - TITLE_HEIGHT - 2 * APART) * 0.62
+			       : field;
+	char title[240], below[320];
+
+	comparison->memory.box = (struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT + APART,
+						 width - MT_PICTURE_MARGIN, first};
+	comparison->gpu.box =
+		(struct mt_box){MT_PICTURE_SIDE, first + APART, width - MT_PICTURE_MARGIN, field};
+	write_title(comparison, title, sizeof(title));
+	write_below(comparison, below, sizeof(below));
+	mt_picture_draw_title(canvas, width, title, below);
+	mt_panel_draw_field(canvas, &comparison->memory);
+	mt_panel_draw_curves(canvas, &comparison->memory, &comparison->span);
+	if (comparison->has_gpu) {
+		mt_panel_draw_field(canvas, &comparison->gpu);
+		mt_panel_draw_curves(canvas, &comparison->gpu, &comparison->span);
+	}
+	mt_panel_draw_time(canvas, &comparison->memory.box, field, &comparison->span);
+	draw_table(canvas, comparison, bottom);
+}
+
+enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,
+			       const struct mt_comparison_options *options, struct mt_why *why)
+{
+	struct comparison *comparison = mt_error_check_memory(calloc(1, sizeof(*comparison)));
+	struct mt_canvas_options paper = {.path = options->path, .title = "runs compared"};
+	struct mt_canvas *canvas;
+	enum mt_err error;
+
+	comparison->options = options;
+	comparison->span.high = 1;
+	snprintf(comparison->memory.title, sizeof(comparison->memory.title), "RSS");
+	snprintf(comparison->gpu.title, sizeof(comparison->gpu.title), "GPU memory, reserved");
+	for (size_t i = 0; i < count; i++)
+		add_run(comparison, &runs[i]);
+	paper.width = options->width > 0 ? options->width : WIDTH;
+	paper.height = options->height > 0 ? options->height
+					   : HEIGHT + (comparison->has_gpu ? HEIGHT_GPU : 0) +
+						     ROW * (double)(count + 1);
+	error = mt_canvas_open(&paper, &canvas, why);
+	if (!error) {
+		draw(canvas, comparison, paper.width, paper.height);
+		error = mt_canvas_close(canvas, why);
+	}
+	mt_panel_free(&comparison->memory);
+	mt_panel_free(&comparison->gpu);
+	free(comparison);
+	return error;
+}

@@ -1,0 +1,49 @@
+/* ctl/ui/plot/palette.h -- the colours, and how each is told from the others without colour. Those
+ * of lines are the set that Okabe and Ito chose for eyes that see no red or no green; print in grey
+ * keeps the dashes and the shapes. */
+#ifndef MT_CTL_UI_PLOT_PALETTE_H
+#define MT_CTL_UI_PLOT_PALETTE_H
+
+#include "ctl/ui/plot/canvas.h"
+
+#define MT_RGB_TEXT   0x1a1a1au
+#define MT_RGB_SOFT   0x4d4d4du /* secondary text */
+#define MT_RGB_FRAME  0x666666u
+#define MT_RGB_GRID   0xe3e6eau
+#define MT_RGB_BLUE   0x0072b2u
+#define MT_RGB_GREEN  0x009e73u
+#define MT_RGB_ORANGE 0xe69f00u
+#define MT_RGB_RED    0xd55e00u /* vermillion */
+#define MT_RGB_PURPLE 0xcc79a7u
+#define MT_RGB_SKY    0x56b4e9u
+#define MT_RGB_BLACK  0x000000u
+
+struct mt_box {
+	double left, top, right, bottom;
+};
+
+enum mt_shape {
+	MT_SHAPE_CIRCLE,
+	MT_SHAPE_TRIANGLE,
+	MT_SHAPE_DIAMOND,
+	MT_SHAPE_SQUARE,
+	MT_SHAPE_DOWN,
+	MT_SHAPE_BAR,
+	MT_SHAPE_COUNT
+};
+
+/* `radius` pixels around a place; hollow: white inside. */
+struct mt_shape_look {
+	enum mt_shape shape;
+	double radius;
+	uint32_t rgb;
+	bool hollow;
+};
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
+		   const struct mt_shape_look *look);
+
+/* A box filled with colour and slanted lines `step` pixels apart. */
+void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
+		   double step);
+
+#endif

@@ -1,0 +1,483 @@
+/* ctl/ui/plot/picture.c -- see picture.h. */
+#include "ctl/ui/plot/picture.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/ui/plot/marks.h"
+
+#define WIDTH        1200.0
+#define HEIGHT       560.0 /* with one field; */
+#define HEIGHT_MORE  180.0 /* for each other one */
+#define TITLE_HEIGHT 62.0
+#define TIME_HEIGHT  30.0
+#define APART        26.0 /* above each field, for its name; */
+#define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
+#define PANELS_MOST  (1 + MT_DEVICES_COUNT)
+#define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
+
+struct picture {
+	const struct mt_recording *recording;
+	const struct mt_picture_options *options;
+	struct mt_span span;
+	uint64_t origin_ns;
+	struct mt_panel panels[PANELS_MOST];
+	size_t panels_count;
+	bool has_heap, has_gpu;
+};
+
+/* ---- text ---- */
+
+void mt_picture_clean(const char *text, char *out, size_t out_bytes)
+{
+	json_t *valid = json_string(text);
+	unsigned char *byte = (unsigned char *)out;
+	size_t length = strlen(text);
+
+	if (length >= out_bytes) {
+		length = out_bytes - 1;
+		/* never half a letter */
+		while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
+			length--;
+	}
+	memcpy(out, text, length);
+	out[length] = '\0';
+	if (!valid)
+		mt_text_clean(out, out_bytes);
+	json_decref(valid);
+	for (; *byte; byte++) {
+		if (*byte < 0x20 || *byte == 0x7f)
+			*byte = '?';
+		else if (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] < 0xa0) /* C1 controls */
+			byte[0] = byte[1] = '?';
+		/* U+FFFE and U+FFFF are no XML */
+		else if (byte[0] == 0xef && byte[1] == 0xbf && byte[2] >= 0xbe)
+			byte[0] = byte[1] = byte[2] = '?';
+	}
+}
+
+static void cut_to(struct mt_canvas *canvas, char *text, double width, const struct mt_font *font)
+{
+	size_t length = strlen(text);
+
+	if (mt_canvas_width_of(canvas, text, font) <= width)
+		return;
+	while (length > 3 && mt_canvas_width_of(canvas, text, font) > width) {
+		length--;
+		while (length > 3 && ((unsigned char)text[length - 3] & 0xc0) == 0x80)
+			length--;
+		strcpy(text + length - 3, "...");
+	}
+}
+
+void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *title,
+			   const char *below)
+{
+	const struct mt_font large = {17, true, MT_RGB_TEXT, MT_ANCHOR_START},
+			     small = {12, false, MT_RGB_SOFT, MT_ANCHOR_START};
+	char text[256];
+
+	mt_canvas_begin(canvas, "title", NULL);
+	snprintf(text, sizeof(text), "%s", title);
+	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &large);
+	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 32}, text, &large);
+	snprintf(text, sizeof(text), "%s", below);
+	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &small);
+	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 52}, text, &small);
+	mt_canvas_end(canvas);
+}
+
+/* ---- what is in it ---- */
+
+/* A recording of one process has one; that of a tree is named after the one at its root. */
+static const struct mt_recording_process *named(const struct picture *picture)
+{
+	return mt_recording_process(picture->recording, picture->options->pid
+								? picture->options->pid
+								: picture->recording->pid);
+}
+
+static void write_title(const struct picture *picture, char *out, size_t out_bytes)
+{
+	const struct mt_recording_process *process = named(picture);
+
+	if (picture->options->title)
+		mt_picture_clean(picture->options->title, out, out_bytes);
+	else if (process && *process->command)
+		snprintf(out, out_bytes, "%s", process->command);
+	else
+		snprintf(out, out_bytes, "%s",
+			 process && *process->comm ? process->comm : picture->recording->name);
+}
+
+static void write_date(uint64_t time_ns, char *out, size_t out_bytes)
+{
+	time_t seconds = (time_t)(time_ns / 1000000000u);
+	struct tm broken;
+
+	*out = '\0';
+	if (localtime_r(&seconds, &broken))
+		strftime(out, out_bytes, "%Y-%m-%d %H:%M:%S", &broken);
+}
+
+static void add_text(char *text, size_t text_bytes, const char *format, const char *value)
+{
+	size_t used = strlen(text);
+
+	snprintf(text + used, text_bytes - used, format, value);
+}
+
+/* Of what is shown. Of the whole run the kernel knows a peak that no sample has seen. */
+static struct mt_series_sums sum_up(const struct picture *picture)
+{
+	struct mt_series_sums rss = mt_series_sum_up(&picture->panels[0].curves[0].series);
+	const struct mt_picture_options *options = picture->options;
+
+	if (picture->span.low <= 0 && (!options->pid || options->pid == picture->recording->pid))
+		rss.peak = fmax(rss.peak, (double)picture->recording->rss_peak_bytes);
+	return rss;
+}
+
+/* Who, where, when; how much; how it ended. */
+static void write_below(const struct picture *picture, char *out, size_t out_bytes)
+{
+	const struct mt_recording *recording = picture->recording;
+	const struct mt_recording_process *process = named(picture);
+	struct mt_series_sums rss = sum_up(picture);
+	char date[32], number[32];
+
+	snprintf(out, out_bytes, "pid %" PRIu64,
+		 picture->options->pid ? picture->options->pid : recording->pid);
+	if (process && *process->rank)
+		add_text(out, out_bytes, ", rank %s", process->rank);
+	snprintf(number, sizeof(number), "%zu", recording->processes_count - 1);
+	if (!picture->options->pid && recording->processes_count > 1)
+		add_text(out, out_bytes, " and %s more (shared pages count in each)", number);
+	if (*recording->host)
+		add_text(out, out_bytes, " on %s", recording->host);
+	write_date(picture->origin_ns + (uint64_t)(fmax(picture->span.low, 0) * 1e9), date,
+		   sizeof(date));
+	add_text(out, out_bytes, ", from %s", date);
+	add_text(out, out_bytes, "; RSS: peak %s", mt_text_bytes(mt_text_round_u64(rss.peak)).text);
+	add_text(out, out_bytes, ", mean %s", mt_text_bytes(mt_text_round_u64(rss.mean)).text);
+	add_text(out, out_bytes, ", at the end %s", mt_text_bytes(mt_text_round_u64(rss.end)).text);
+	snprintf(number, sizeof(number), "%" PRIu64, recording->code);
+	if (recording->ended && (recording->killed || recording->code))
+		add_text(out, out_bytes,
+			 recording->killed ? "; ended by signal %s" : "; exit code %s", number);
+	if (recording->lost_count)
+		add_text(out, out_bytes, "; %s not recorded",
+			 mt_text_counted(recording->lost_count, "line or cleanup was",
+					 "lines or cleanups were")
+				 .text);
+}
+
+static struct mt_curve *add_curve(struct mt_panel *panel, const struct picture *picture,
+				  struct mt_curve curve)
+{
+	struct mt_curve *place = mt_panel_add(panel);
+
+	mt_series_cut(&curve.series, picture->span.low, picture->span.high);
+	mt_series_cut(&curve.base, picture->span.low, picture->span.high);
+	if (place)
+		*place = curve;
+	return place;
+}
+
+static bool is_known(const struct mt_series *series)
+{
+	for (size_t i = 0; i < series->count; i++)
+		if (!isnan(series->list[i].y))
+			return true;
+	return false;
+}
+
+/* RSS as a line, live memory as an area, idle memory as another one that stands on it. */
+static void add_memory(struct picture *picture)
+{
+	struct mt_panel *panel = &picture->panels[picture->panels_count++];
+	const struct mt_recording *recording = picture->recording;
+	uint64_t pid = picture->options->pid, origin = picture->origin_ns;
+	struct mt_series live = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin),
+			 base = mt_series_of(recording, MT_RECORDING_LIVE, pid, origin);
+	struct mt_series idle = mt_series_of(recording, MT_RECORDING_IDLE, pid, origin);
+
+	snprintf(panel->title, sizeof(panel->title), "Memory");
+	/* First, so that its peak can be asked for; it is drawn over the areas nonetheless, being a
+	 * line. */
+	add_curve(
+		panel, picture,
+		(struct mt_curve){.name = "curve rss",
+				  .series = mt_series_of(recording, MT_RECORDING_RSS, pid, origin),
+				  .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	picture->has_heap = is_known(&live);
+	mt_series_add(&idle, &live);
+	add_curve(panel, picture,
+		  (struct mt_curve){.name = "curve live",
+				    .series = live,
+				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+				    .fill = 0.22});
+	add_curve(panel, picture,
+		  (struct mt_curve){.name = "curve idle",
+				    .series = idle,
+				    .base = base,
+				    .paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+				    .fill = 0.38});
+}
+
+static void add_gpu_curves(struct picture *picture, struct mt_panel *panel,
+			   struct mt_series reserved, struct mt_series allocated)
+{
+	add_curve(panel, picture,
+		  (struct mt_curve){.name = "curve reserved",
+				    .series = reserved,
+				    .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}});
+	add_curve(panel, picture,
+		  (struct mt_curve){.name = "curve allocated",
+				    .series = allocated,
+				    .paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+				    .fill = 0.22});
+	picture->has_gpu = true;
+}
+
+/* The ring knows the sum of all devices, a recording each of them. */
+static void add_devices(struct picture *picture)
+{
+	const struct mt_recording *recording = picture->recording;
+	bool seen[MT_DEVICES_COUNT] = {false}, any = false;
+	uint64_t origin = picture->origin_ns;
+	struct mt_panel *panel;
+
+	for (size_t i = 0; i < recording->devices_count; i++)
+		any = seen[recording->devices[i].ordinal] = true;
+	/* Of one moment alone, as a process tells that runs, there is no line: its ring has one. */
+	any = any && (recording->samples_count == 1 ||
+		      recording->devices[0].time_ns !=
+			      recording->devices[recording->devices_count - 1].time_ns);
+	for (uint64_t ordinal = 0; any && ordinal < MT_DEVICES_COUNT; ordinal++) {
+		if (!seen[ordinal])
+			continue;
+		panel = &picture->panels[picture->panels_count++];
+		snprintf(panel->title, sizeof(panel->title), "GPU %" PRIu64, ordinal);
+		add_gpu_curves(picture, panel,
+			       mt_series_of_device(recording,
+						   &(struct mt_series_device){
+							   ordinal, picture->options->pid, true},
+						   origin),
+			       mt_series_of_device(recording,
+						   &(struct mt_series_device){
+							   ordinal, picture->options->pid, false},
+						   origin));
+	}
+	if (any)
+		return;
+	panel = &picture->panels[picture->panels_count++];
+	snprintf(panel->title, sizeof(panel->title), "GPU, all devices");
+	add_gpu_curves(
+		picture, panel,
+		mt_series_of(recording, MT_RECORDING_GPU_RESERVED, picture->options->pid, origin),
+		mt_series_of(recording, MT_RECORDING_GPU_ALLOCATED, picture->options->pid, origin));
+}
+
+/* ---- the drawing ---- */
+
+static size_t fill_legend(const struct picture *picture, const struct mt_marks *marks,
+			  struct mt_legend_item *out)
+{
+	size_t count = 0;
+
+	out[count++] = (struct mt_legend_item){.text = "RSS",
+					       .kind = MT_LEGEND_LINE,
+					       .paint = {MT_RGB_BLUE, 1, 2.2, MT_DASH_NONE}};
+	if (picture->has_heap) {
+		out[count++] =
+			(struct mt_legend_item){.text = "live heap",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+						.fill = 0.22};
+		out[count++] =
+			(struct mt_legend_item){.text = "idle heap, on top of it",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_ORANGE, 1, 1.5, MT_DASH_DOTS},
+						.fill = 0.38};
+	}
+	if (picture->has_gpu) {
+		out[0].text = "RSS; GPU: reserved";
+		out[count++] =
+			(struct mt_legend_item){.text = "GPU: allocated",
+						.kind = MT_LEGEND_AREA,
+						.paint = {MT_RGB_GREEN, 1, 1.5, MT_DASH_LONG},
+						.fill = 0.22};
+	}
+	return count + mt_marks_legend(marks, out + count);
+}
+
+/* The first field is twice as high as each of the others. */
+static void lay_out(struct picture *picture, double width, double top, double bottom)
+{
+	double room = bottom - top - APART * (double)picture->panels_count,
+	       share = room / (double)(picture->panels_count + 1);
+
+	for (size_t i = 0; i < picture->panels_count; i++) {
+		struct mt_box *box = &picture->panels[i].box;
+		double height = picture->panels_count == 1 ? room : i ? share : 2 * share;
+
+		top += APART;
+		*box = (struct mt_box){MT_PICTURE_SIDE, top, width - MT_PICTURE_MARGIN,
+				       top + height};
+		top += height;
+	}
+}
+
+static void draw_fields(struct mt_canvas *canvas, struct picture *picture,
+			const struct mt_marks *marks)
+{
+	for (size_t i = 0; i < picture->panels_count; i++) {
+		struct mt_panel *panel = &picture->panels[i];
+
+		mt_panel_draw_field(canvas, panel);
+		mt_marks_draw_behind(canvas, marks, &panel->box);
+		mt_panel_draw_curves(canvas, panel, &picture->span);
+		if (i == 0)
+			mt_marks_draw_freed(canvas, marks, &panel->box, MT_PICTURE_MARGIN - 2);
+	}
+}
+
+static double pool_height(const struct mt_picture_options *options)
+{
+	return options->pool ? mt_pool_height(options->pool) : 0;
+}
+
+static void draw(struct mt_canvas *canvas, struct picture *picture, double width, double height)
+{
+	const struct mt_marks marks = {picture->recording, picture->options->pid,
+				       picture->origin_ns, &picture->span};
+	struct mt_legend_item items[LEGEND_MOST];
+	size_t count = fill_legend(picture, &marks, items);
+	double end = height - pool_height(picture->options),
+	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);
+	struct mt_box above = {MT_PICTURE_MARGIN, TITLE_HEIGHT, width - MT_PICTURE_MARGIN, 0};
+	const struct mt_box *box = &picture->panels[0].box;
+	char title[200], below[400];
+
+	write_title(picture, title, sizeof(title));
+	write_below(picture, below, sizeof(below));
+	mt_picture_draw_title(canvas, width, title, below);
+	above.bottom = mt_legend_draw(canvas, &above, items, count);
+	if (mt_marks_has_freed(&marks))
+		picture->panels[0].below_title = FREED_HEIGHT;
+	lay_out(picture, width, above.bottom + picture->panels[0].below_title, bottom);
+	draw_fields(canvas, picture, &marks);
+	mt_marks_draw_lanes(canvas, &marks, box, bottom);
+	mt_panel_draw_time(canvas, box, end - TIME_HEIGHT, &picture->span);
+	if (picture->options->pool)
+		mt_pool_draw(canvas, picture->options->pool,
+			     &(struct mt_box){box->left, end, box->right, height - 4});
+}
+
+static enum mt_err find_span(struct picture *picture, struct mt_why *why)
+{
+	const struct mt_recording *recording = picture->recording;
+	double end = (double)(mt_recording_end_ns(recording) - picture->origin_ns) / 1e9;
+	struct mt_span *span = &picture->span;
+
+	*span = (struct mt_span){picture->options->since_s, end, (double)picture->origin_ns / 1e9,
+				 picture->options->as_clock};
+	if (picture->options->last_s > 0)
+		span->low = fmax(span->low, end - picture->options->last_s);
+	if (span->low > end)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"nothing to be drawn: it ends after %.1f seconds", end);
+	if (span->high - span->low < 1)
+		span->high = span->low + 1;
+	return MT_ERR_OK;
+}
+
+static enum mt_err fill(struct picture *picture, struct mt_why *why)
+{
+	const struct mt_recording_process *process = named(picture);
+	enum mt_err error;
+
+	if (!picture->recording->samples_count)
+		return mt_error_because(why, MT_ERR_INVALID, "nothing to be drawn: no samples");
+	if (picture->options->pid && !process)
+		return mt_error_because(why, MT_ERR_INVALID,
+					"no process %" PRIu64 " in this recording",
+					picture->options->pid);
+	error = find_span(picture, why);
+	if (error)
+		return error;
+	add_memory(picture);
+	if (picture->options->gpu)
+		add_devices(picture);
+	return is_known(&picture->panels[0].curves[0].series)
+		       ? MT_ERR_OK
+		       : mt_error_because(why, MT_ERR_INVALID,
+					  "nothing to be drawn: no samples in that time");
+}
+
+enum mt_err mt_picture_draw(const struct mt_recording *recording,
+			    const struct mt_picture_options *options, struct mt_why *why)
+{
+	struct picture *picture = mt_error_check_memory(calloc(1, sizeof(*picture)));
+	struct mt_canvas_options paper = {.path = options->path};
+	struct mt_canvas *canvas;
+	char title[200];
+	enum mt_err error;
+
+	picture->recording = recording;
+	picture->options = options;
+	picture->origin_ns = mt_recording_begin_ns(recording);
+	error = fill(picture, why);
+	if (!error) {
+		write_title(picture, title, sizeof(title));
+		paper.title = title;
+		paper.width = options->width > 0 ? options->width : WIDTH;
+		paper.height = options->height > 0
+				       ? options->height
+				       : HEIGHT +
+						 HEIGHT_MORE * (double)(picture->panels_count - 1) +
+						 pool_height(options);
+		error = mt_canvas_open(&paper, &canvas, why);
+	}
+	if (!error) {
+		draw(canvas, picture, paper.width, paper.height);
+		error = mt_canvas_close(canvas, why);
+	}
+	for (size_t i = 0; i < picture->panels_count; i++)
+		mt_panel_free(&picture->panels[i]);
+	free(picture);
+	return error;
+}
+
+enum mt_err mt_picture_draw_pool(const struct mt_pool *pool,
+				 const struct mt_picture_options *options, struct mt_why *why)
+{
+	struct mt_canvas_options paper = {.path = options->path,
+					  .width = options->width > 0 ? options->width : WIDTH,
+					  .height = options->height > 0
+							    ? options->height
+							    : TITLE_HEIGHT + mt_pool_height(pool)};
+	char title[200], below[160], date[32];
+	struct mt_canvas *canvas;
+	enum mt_err error;
+
+	write_date(pool->time_ns, date, sizeof(date));
+	snprintf(below, sizeof(below), "pid %" PRIu64 "%s%s, %s", pool->pid,
+		 *pool->rank ? ", rank " : "", pool->rank, date);
+	mt_picture_clean(options->title ? options->title : pool->comm, title, sizeof(title));
+	paper.title = title;
+	error = mt_canvas_open(&paper, &canvas, why);
+	if (error)
+		return error;
+	mt_picture_draw_title(canvas, paper.width, title, below);
+	mt_pool_draw(canvas, pool,
+		     &(struct mt_box){MT_PICTURE_SIDE, TITLE_HEIGHT,
+				      paper.width - MT_PICTURE_MARGIN, paper.height - 4});
+	return mt_canvas_close(canvas, why);
+}

@@ -1,0 +1,309 @@
+/* ctl/ui/plot/series.c -- see series.h. */
+#include "ctl/ui/plot/series.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static double seconds_since(uint64_t time_ns, uint64_t origin_ns)
+{
+	return time_ns >= origin_ns ? (double)(time_ns - origin_ns) / 1e9
+				    : -(double)(origin_ns - time_ns) / 1e9;
+}
+
+static void put_point(struct mt_series *series, double x, double y)
+{
+	series->list[series->count++] = (struct mt_point){x, y};
+}
+
+/* To the last point where that has the same x. What is not known of one process is left out of the
+ * sum of all. */
+static void add_point(struct mt_series *series, double x, double y)
+{
+	struct mt_point *last = series->count ? &series->list[series->count - 1] : NULL;
+
+	if (last && last->x == x)
+		last->y = isnan(last->y) ? y : isnan(y) ? last->y : last->y + y;
+	else
+		put_point(series, x, y);
+}
+
+/* ---- cleanups as points ---- */
+
+/* Where a line passes between two samples. */
+struct knot {
+	uint64_t time_ns;
+	enum mt_recording_moment moment;
+	const struct mt_recording_mark *mark;
+};
+
+struct knots {
+	struct knot *list; /* by rising time; owned */
+	size_t count, next;
+};
+
+/* 0: there are several. */
+static uint64_t only_process(const struct mt_recording *recording)
+{
+	uint64_t pid = recording->samples_count ? recording->samples[0].pid : 0;
+
+	for (size_t i = 0; i < recording->samples_count; i++)
+		if (recording->samples[i].pid != pid)
+			return 0;
+	return pid;
+}
+
+/* A file may say of a cleanup that it ended after the next one began, or after the recording: the
+ * line goes one way. */
+static void add_knots(struct knots *knots, const struct mt_recording_mark *mark, uint64_t most_ns)
+{
+	struct knot *last = knots->count ? &knots->list[knots->count - 1] : NULL;
+	uint64_t end_ns = mark->time_ns + mark->duration_ns;
+
+	if (last && last->time_ns > mark->time_ns)
+		last->time_ns = mark->time_ns;
+	knots->list[knots->count++] = (struct knot){mark->time_ns, MT_RECORDING_BEFORE, mark};
+	knots->list[knots->count++] =
+		(struct knot){end_ns < most_ns ? end_ns : most_ns, MT_RECORDING_AFTER, mark};
+}
+
+/* Those before the first sample (a ring has records that are older than it) lie outside. */
+static struct knots knots_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			     uint64_t pid)
+{
+	struct knots knots = {
+		mt_error_check_memory(calloc(2 * recording->marks_count + 1, sizeof(*knots.list))),
+		0, 0};
+	uint64_t begin_ns = mt_recording_begin_ns(recording),
+		 end_ns = mt_recording_end_ns(recording);
+
+	if (!pid || (figure != MT_RECORDING_RSS && figure != MT_RECORDING_LIVE &&
+		     figure != MT_RECORDING_IDLE))
+		return knots;
+	for (size_t i = 0; i < recording->marks_count; i++) {
+		const struct mt_recording_mark *mark = &recording->marks[i];
+
+		if (mark->kind == MT_RECORDING_CLEANUP && mark->pid == pid &&
+		    mark->time_ns >= begin_ns &&
+		    mark->rss_bytes[MT_RECORDING_BEFORE] != MT_RECORDING_UNKNOWN &&
+		    mark->rss_bytes[MT_RECORDING_AFTER] != MT_RECORDING_UNKNOWN)
+			add_knots(&knots, mark, end_ns);
+	}
+	return knots;
+}
+
+/* What the record does not say is taken from the sample on the same side of the cleanup. Idle
+ * memory, of which it never speaks, is no more than what is resident and not live; live and idle
+ * are known together or not at all, as in samples: one is drawn upon the other. */
+static uint64_t bytes_at(const struct knot *knot, enum mt_recording_figure figure,
+			 const struct mt_recording_sample *near)
+{
+	uint64_t rss = knot->mark->rss_bytes[knot->moment],
+		 live = knot->mark->live_bytes[knot->moment];
+	uint64_t idle = near->bytes[MT_RECORDING_IDLE];
+
+	if (figure == MT_RECORDING_RSS)
+		return rss;
+	if (idle == MT_RECORDING_UNKNOWN || near->bytes[MT_RECORDING_LIVE] == MT_RECORDING_UNKNOWN)
+		return MT_RECORDING_UNKNOWN;
+	if (live == MT_RECORDING_UNKNOWN)
+		live = near->bytes[MT_RECORDING_LIVE];
+	if (figure == MT_RECORDING_LIVE)
+		return live;
+	if (live >= rss)
+		return 0;
+	return idle < rss - live ? idle : rss - live;
+}
+
+static double known(uint64_t bytes)
+{
+	return bytes == MT_RECORDING_UNKNOWN ? NAN : (double)bytes;
+}
+
+/* What a line is made of. */
+struct thread {
+	struct mt_series series;
+	struct knots knots;
+	enum mt_recording_figure figure;
+	uint64_t origin_ns;
+	const struct mt_recording_sample *last; /* NULL: none so far */
+};
+
+/* The knots before this sample; NULL: all that are left. */
+static void tie_knots(struct thread *thread, const struct mt_recording_sample *sample)
+{
+	struct knots *knots = &thread->knots;
+
+	for (; knots->next < knots->count; knots->next++) {
+		const struct knot *knot = &knots->list[knots->next];
+		const struct mt_recording_sample *near =
+			knot->moment == MT_RECORDING_BEFORE ? thread->last : sample;
+
+		if (sample && knot->time_ns >= sample->time_ns)
+			return;
+		near = near ? near : thread->last ? thread->last : sample;
+		if (near)
+			put_point(&thread->series, seconds_since(knot->time_ns, thread->origin_ns),
+				  known(bytes_at(knot, thread->figure, near)));
+	}
+}
+
+struct mt_series mt_series_of(const struct mt_recording *recording, enum mt_recording_figure figure,
+			      uint64_t pid, uint64_t origin_ns)
+{
+	struct thread thread = {
+		.knots = knots_of(recording, figure, pid ? pid : only_process(recording)),
+		.figure = figure,
+		.origin_ns = origin_ns};
+	size_t room = recording->samples_count + thread.knots.count + 1;
+
+	thread.series.list = mt_error_check_memory(calloc(room, sizeof(*thread.series.list)));
+	for (size_t i = 0; i < recording->samples_count; i++) {
+		const struct mt_recording_sample *sample = &recording->samples[i];
+
+		if (pid && sample->pid != pid)
+			continue;
+		tie_knots(&thread, sample);
+		/* Where there are knots, nothing is added up. */
+		(thread.knots.count ? put_point : add_point)(
+			&thread.series, seconds_since(sample->time_ns, origin_ns),
+			known(sample->bytes[figure]));
+		thread.last = sample;
+	}
+	tie_knots(&thread, NULL);
+	free(thread.knots.list);
+	return thread.series;
+}
+
+struct mt_series mt_series_of_device(const struct mt_recording *recording,
+				     const struct mt_series_device *which, uint64_t origin_ns)
+{
+	struct mt_series series = {
+		mt_error_check_memory(calloc(recording->devices_count + 1, sizeof(*series.list))),
+		0};
+
+	for (size_t i = 0; i < recording->devices_count; i++) {
+		const struct mt_recording_device *device = &recording->devices[i];
+
+		if (device->ordinal == which->ordinal && (!which->pid || device->pid == which->pid))
+			add_point(&series, seconds_since(device->time_ns, origin_ns),
+				  (double)(which->reserved ? device->reserved_bytes
+							   : device->allocated_bytes));
+	}
+	return series;
+}
+
+void mt_series_free(struct mt_series *series)
+{
+	free(series->list);
+	*series = (struct mt_series){0};
+}
+
+void mt_series_cut(struct mt_series *series, double low, double high)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < series->count; i++)
+		if (series->list[i].x >= low && series->list[i].x <= high)
+			series->list[kept++] = series->list[i];
+	series->count = kept;
+}
+
+void mt_series_close_gaps(struct mt_series *series, double least)
+{
+	size_t kept = 0;
+	double known = -INFINITY;
+
+	for (size_t i = 0; i < series->count; i++) {
+		size_t next = i;
+
+		if (!isnan(series->list[i].y)) {
+			known = series->list[i].x;
+			series->list[kept++] = series->list[i];
+			continue;
+		}
+		while (next < series->count && isnan(series->list[next].y))
+			next++;
+		/* One point stands for a whole gap. */
+		if (next == series->count || series->list[next].x - known >= least)
+			series->list[kept++] = series->list[i];
+		i = next - 1;
+	}
+	series->count = kept;
+}
+
+void mt_series_add(struct mt_series *series, const struct mt_series *other)
+{
+	for (size_t i = 0; i < series->count && i < other->count; i++)
+		series->list[i].y += other->list[i].y;
+}
+
+struct mt_series_sums mt_series_sum_up(const struct mt_series *series)
+{
+	struct mt_series_sums sums = {0};
+	double area = 0, time = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		const struct mt_point *point = &series->list[i];
+
+		if (isnan(point->y))
+			continue;
+		sums.peak = fmax(sums.peak, point->y);
+		sums.end = point->y;
+		if (i && !isnan(point[-1].y)) {
+			area += (point->x - point[-1].x) * (point->y + point[-1].y) / 2;
+			time += point->x - point[-1].x;
+		}
+	}
+	sums.mean = time > 0 ? area / time : sums.end;
+	return sums;
+}
+
+/* ---- thinning ---- */
+
+struct column {
+	size_t number, first, least, highest, last;
+};
+
+static size_t put_column(const struct mt_series *series, const struct column *column,
+			 struct mt_point *out)
+{
+	size_t low = column->least < column->highest ? column->least : column->highest;
+	size_t high = column->least < column->highest ? column->highest : column->least;
+	const size_t all[] = {column->first, low, high, column->last};
+	size_t count = 0;
+
+	for (size_t i = 0; i < 4; i++)
+		if (!i || all[i] != all[i - 1])
+			out[count++] = series->list[all[i]];
+	return count;
+}
+
+static size_t column_of(double x, double low, double high, size_t columns)
+{
+	double place = (x - low) / (high - low) * (double)columns;
+
+	return place <= 0 ? 0 : place >= (double)columns ? columns : (size_t)place;
+}
+
+size_t mt_series_thin(const struct mt_series *series, double low, double high, size_t columns,
+		      struct mt_point *out)
+{
+	struct column column = {0};
+	size_t count = 0;
+
+	for (size_t i = 0; i < series->count; i++) {
+		size_t number = column_of(series->list[i].x, low, high, columns);
+
+		if (!i || number != column.number) {
+			if (i)
+				count += put_column(series, &column, out + count);
+			column = (struct column){number, i, i, i, i};
+		}
+		if (series->list[i].y < series->list[column.least].y)
+			column.least = i;
+		if (series->list[i].y > series->list[column.highest].y)
+			column.highest = i;
+		column.last = i;
+	}
+	return series->count ? count + put_column(series, &column, out + count) : 0;
+}

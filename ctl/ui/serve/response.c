@@ -1,0 +1,84 @@
+/* ctl/ui/serve/response.c -- see response.h. */
+#include "ctl/ui/serve/response.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/output/error.h"
+#include "ctl/output/json.h"
+
+/* Nothing from elsewhere runs or shows in the page, nothing of ours shows in another; no header
+ * lets other origins read. */
+static const char *const headers[][2] = {
+	{"Content-Security-Policy",
+	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+	 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+	{"X-Content-Type-Options", "nosniff"},
+	{"Referrer-Policy", "no-referrer"},
+	{"X-Frame-Options", "DENY"},
+	{"Cross-Origin-Resource-Policy", "same-origin"},
+	{"Cross-Origin-Opener-Policy", "same-origin"},
+	{"Cache-Control", "no-store"},
+};
+
+struct mt_response mt_response_bytes(const char *type, const void *bytes, size_t length,
+				     enum mt_response_body body)
+{
+	enum MHD_ResponseMemoryMode mode =
+		body == MT_RESPONSE_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
+	struct mt_response answer = {.status = MHD_HTTP_OK};
+
+	/* The interface wants it writable, and does not write. */
+	answer.response = MHD_create_response_from_buffer(length, (void *)(uintptr_t)bytes, mode);
+	mt_error_check_memory(answer.response);
+	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		MHD_add_response_header(answer.response, headers[i][0], headers[i][1]);
+	return answer;
+}
+
+struct mt_response mt_response_json(unsigned status, json_t *value)
+{
+	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
+	struct mt_response answer =
+		mt_response_bytes("application/json", text, strlen(text), MT_RESPONSE_FREE);
+
+	json_decref(value);
+	answer.status = status;
+	return answer;
+}
+
+struct mt_response mt_response_error(unsigned status, const char *text)
+{
+	json_t *object = json_object();
+
+	mt_json_set_text(object, "error", text);
+	return mt_response_json(status, object);
+}
+
+struct mt_response mt_response_last(unsigned status, const char *text)
+{
+	struct mt_response answer = mt_response_error(status, text);
+
+	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONNECTION, "close");
+	return answer;
+}
+
+struct mt_response mt_response_locked(unsigned status, const char *text)
+{
+	struct mt_response answer = mt_response_error(status, text);
+
+	if (status == MHD_HTTP_UNAUTHORIZED)
+		MHD_add_response_header(answer.response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+					"Bearer realm=\"mtctl serve\"");
+	return answer;
+}
+
+struct mt_response mt_response_method(const char *allowed)
+{
+	struct mt_response answer =
+		mt_response_error(MHD_HTTP_METHOD_NOT_ALLOWED, "not by this method");
+
+	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_ALLOW, allowed);
+	return answer;
+}

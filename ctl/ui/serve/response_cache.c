@@ -1,0 +1,311 @@
+/* ctl/ui/serve/response_cache.c -- see response_cache.h. */
+#include "ctl/ui/serve/response_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/output/error.h"
+#include "ctl/metrics/openmetrics.h"
+#include "ctl/ui/serve/jobs.h"
+#include "ctl/process/watchdog.h"
+
+#define SHARE       4u /* what took one to make is good for four at least */
+#define PIECE_BYTES 65536u
+#define DEADLINE_NS (30 * UINT64_C(1000000000))
+#define TEXT_MOST   ((size_t)256 << 20)
+
+static void drop(struct mt_response *answer)
+{
+	if (answer->response)
+		MHD_destroy_response(answer->response);
+	*answer = (struct mt_response){0};
+}
+
+/* ---- the reader ---- */
+
+static bool start_reader(struct mt_response_cache *cache)
+{
+	int asks[2], answers[2];
+
+	if (pipe2(asks, O_CLOEXEC) != 0)
+		return false;
+	if (pipe2(answers, O_CLOEXEC) != 0) {
+		close(asks[0]);
+		close(asks[1]);
+		return false;
+	}
+	cache->reader = fork();
+	if (cache->reader == 0) {
+		close(asks[1]);
+		close(answers[0]);
+		mt_jobs_begin_child();
+		mt_reader_run(asks[0], answers[1], cache->interval_ms);
+	}
+	close(asks[0]);
+	close(answers[1]);
+	cache->to = asks[1];
+	cache->from = answers[0];
+	(void)fcntl(cache->from, F_SETFL, O_NONBLOCK);
+	if (cache->reader > 0)
+		return true;
+	cache->reader = 0;
+	close(cache->to);
+	close(cache->from);
+	return false;
+}
+
+static void end_reader(struct mt_response_cache *cache)
+{
+	if (!cache->reader)
+		return;
+	(void)kill(cache->reader, SIGKILL);
+	close(cache->to);
+	close(cache->from);
+	for (int tries = 0; tries < 100 && waitpid(cache->reader, NULL, WNOHANG) == 0; tries++)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	cache->reader = 0;
+}
+
+/* ---- who waits ---- */
+
+/* It is there, be it an error: all who wait for it may go on. */
+static void give(struct mt_response_cache *cache, struct mt_response_cache_entry *figure,
+		 struct mt_response answer, uint64_t cost_ns)
+{
+	uint64_t good_ns = cache->interval_ms * UINT64_C(1000000);
+
+	drop(&figure->answer);
+	figure->answer = answer;
+	figure->answer.kept = true;
+	figure->wanted = false;
+	figure->until_ns =
+		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
+	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
+
+		if (!waiter->connection || waiter->figure != figure || waiter->resumed)
+			continue;
+		waiter->resumed = true;
+		MHD_resume_connection(waiter->connection);
+	}
+}
+
+static void give_up(struct mt_response_cache *cache, struct mt_response_cache_entry *figure)
+{
+	give(cache, figure,
+	     mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
+}
+
+static void fail(struct mt_response_cache *cache)
+{
+	struct mt_response_cache_entry *asked = cache->asked;
+
+	end_reader(cache);
+	cache->asked = NULL;
+	cache->bytes = 0;
+	if (asked)
+		give_up(cache, asked);
+}
+
+static struct mt_response make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
+				      const char *from)
+{
+	static const char *const types[] = {
+		[MT_READER_OPENMETRICS] = MT_OPENMETRICS_TYPE,
+		[MT_READER_PLAIN] = MT_OPENMETRICS_OLD_TYPE,
+		[MT_READER_PROCESSES] = "application/json",
+		[MT_READER_PROCESS] = "application/json",
+	};
+	char *text = mt_error_check_memory(malloc(head->bytes + 1));
+	struct mt_response answer;
+
+	memcpy(text, from, head->bytes);
+	text[head->bytes] = '\0';
+	if (head->status == MHD_HTTP_OK)
+		return mt_response_bytes(types[form], text, head->bytes, MT_RESPONSE_FREE);
+	answer = mt_response_error(head->status, text);
+	free(text);
+	return answer;
+}
+
+/* ---- the server ---- */
+
+static struct mt_response_cache_entry *find_place(struct mt_response_cache *cache,
+						  struct mt_reader_ask ask)
+{
+	struct mt_response_cache_entry *oldest = NULL;
+
+	if (ask.form != MT_READER_PROCESS)
+		return &cache->list[ask.form];
+	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MOST; i++) {
+		struct mt_response_cache_entry *one = &cache->list[i];
+
+		if (one->ask.pid == ask.pid)
+			return one;
+		if (!one->waiting && !one->wanted && one != cache->asked &&
+		    (!oldest || one->until_ns < oldest->until_ns))
+			oldest = one;
+	}
+	return oldest;
+}
+
+static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *cache)
+{
+	for (size_t i = 0; i < MT_CLIENTS_MOST; i++)
+		if (!cache->waiters[i].connection)
+			return &cache->waiters[i];
+	return NULL;
+}
+
+struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct mt_reader_ask ask,
+					 struct MHD_Connection *connection,
+					 struct mt_response_cache_waiter **out_waiter)
+{
+	struct mt_response_cache_entry *figure = find_place(cache, ask);
+	struct mt_response_cache_waiter *waiter = find_waiter(cache);
+
+	if (!figure || !waiter || cache->stopped)
+		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					 "too many requests are under way, or the server ends");
+	if (figure->ask.pid != ask.pid)
+		drop(&figure->answer);
+	figure->ask = ask;
+	if (figure->answer.response && mt_clock_now_ns() < figure->until_ns)
+		return figure->answer;
+	figure->wanted |= figure != cache->asked;
+	figure->waiting++;
+	*waiter = (struct mt_response_cache_waiter){connection, figure, false};
+	*out_waiter = waiter;
+	MHD_suspend_connection(connection);
+	return (struct mt_response){0};
+}
+
+void mt_response_cache_leave(struct mt_response_cache_waiter *waiter)
+{
+	waiter->figure->waiting--;
+	*waiter = (struct mt_response_cache_waiter){0};
+}
+
+struct mt_response mt_response_cache_take(struct mt_response_cache_waiter *waiter)
+{
+	struct mt_response answer = waiter->figure->answer;
+
+	mt_response_cache_leave(waiter);
+	return answer;
+}
+
+size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct pollfd *out)
+{
+	if (!cache->reader)
+		return 0;
+	*out = (struct pollfd){.fd = cache->from, .events = POLLIN};
+	return 1;
+}
+
+/* false: the reader has ended, or says what cannot be. */
+static bool read_more(struct mt_response_cache *cache)
+{
+	ssize_t got;
+
+	do {
+		if (cache->room - cache->bytes < PIECE_BYTES) {
+			cache->room = cache->room * 2 + PIECE_BYTES;
+			cache->text = mt_error_check_memory(realloc(cache->text, cache->room));
+		}
+		got = read(cache->from, cache->text + cache->bytes, PIECE_BYTES);
+		cache->bytes += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && cache->bytes < TEXT_MOST);
+	return got < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+static void take_text(struct mt_response_cache *cache)
+{
+	struct mt_response_cache_entry *asked = cache->asked;
+	struct mt_reader_head head;
+
+	if (!asked || cache->bytes < sizeof(head))
+		return;
+	memcpy(&head, cache->text, sizeof(head));
+	if (cache->bytes - sizeof(head) < head.bytes)
+		return;
+	cache->asked = NULL;
+	give(cache, asked, make_answer(asked->ask.form, &head, cache->text + sizeof(head)),
+	     head.cost_ns);
+	free(cache->text);
+	cache->text = NULL;
+	cache->bytes = cache->room = 0;
+}
+
+static void ask_next(struct mt_response_cache *cache)
+{
+	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MOST && !cache->asked; tried++) {
+		struct mt_response_cache_entry *figure =
+			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MOST];
+
+		if (!figure->wanted)
+			continue;
+		figure->wanted = false;
+		if ((!cache->reader && !start_reader(cache)) ||
+		    write(cache->to, &figure->ask, sizeof(figure->ask)) !=
+			    (ssize_t)sizeof(figure->ask)) {
+			end_reader(cache);
+			give_up(cache, figure);
+			continue;
+		}
+		cache->asked = figure;
+		cache->deadline_ns = mt_clock_now_ns() + DEADLINE_NS;
+	}
+}
+
+static void expire(struct mt_response_cache *cache)
+{
+	uint64_t now_ns = mt_clock_now_ns();
+
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++) {
+		struct mt_response_cache_entry *one = &cache->list[i];
+
+		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
+			drop(&one->answer);
+	}
+}
+
+void mt_response_cache_run(struct mt_response_cache *cache)
+{
+	bool goes_on = !cache->reader || read_more(cache);
+
+	take_text(cache);
+	if (!goes_on)
+		fail(cache);
+	if (cache->asked && mt_clock_now_ns() >= cache->deadline_ns)
+		fail(cache);
+}
+
+void mt_response_cache_ask(struct mt_response_cache *cache)
+{
+	ask_next(cache);
+	expire(cache);
+}
+
+void mt_response_cache_stop(struct mt_response_cache *cache)
+{
+	cache->stopped = true;
+	fail(cache);
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+		if (cache->list[i].wanted)
+			give_up(cache, &cache->list[i]);
+}
+
+void mt_response_cache_free(struct mt_response_cache *cache)
+{
+	end_reader(cache);
+	free(cache->text);
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+		drop(&cache->list[i].answer);
+}

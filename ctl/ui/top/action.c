@@ -1,0 +1,236 @@
+/* ctl/ui/top/action.c -- see action.h. */
+#include "ctl/ui/top/action.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/set_request.h"
+#include "ctl/output/text.h"
+
+#define TRIM_TIMEOUT_NS (30 * UINT64_C(1000000000))
+#define SET_TIMEOUT_NS  (10 * UINT64_C(1000000000))
+/* as long as `mtctl trim` waits for it */
+#define RECORD_TIMEOUT_NS (7 * UINT64_C(500000000))
+
+void mt_top_actions_start(struct mt_top_actions *actions)
+{
+	*actions = (struct mt_top_actions){0};
+	actions->file = mt_error_check_memory(malloc(sizeof(*actions->file)));
+}
+
+void mt_top_actions_end(struct mt_top_actions *actions)
+{
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
+		if (actions->list[i].state != MT_ACTION_FREE)
+			mt_control_file_drop(&actions->list[i].call);
+	free(actions->file);
+	*actions = (struct mt_top_actions){0};
+}
+
+bool mt_top_actions_ask(struct mt_top_actions *actions, const struct mt_process *process,
+			const struct mt_request *request, struct mt_why *why)
+{
+	struct mt_top_action *free_one = NULL;
+
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++) {
+		struct mt_top_action *action = &actions->list[i];
+
+		if (action->state == MT_ACTION_FREE) {
+			free_one = action;
+		} else if (action->process.pid == process->pid &&
+			   action->process.start_ticks == process->start_ticks) {
+			mt_error_because(why, MT_ERR_TIMEOUT, "still waiting for process %d",
+					 (int)process->pid);
+			return false;
+		}
+	}
+	if (!free_one) {
+		mt_error_because(why, MT_ERR_TIMEOUT, "still waiting for %d processes",
+				 MT_TOP_ACTIONS_MOST);
+		return false;
+	}
+	*free_one = (struct mt_top_action){.state = MT_ACTION_SENDING,
+					   .process = *process,
+					   .request = *request,
+					   .call = {.fd = -1}};
+	free_one->deadline_ns =
+		mt_clock_now_ns() +
+		(request->kind == MT_REQUEST_TRIM ? TRIM_TIMEOUT_NS : SET_TIMEOUT_NS);
+	return true;
+}
+
+bool mt_top_actions_pending(const struct mt_top_actions *actions)
+{
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++)
+		if (actions->list[i].state != MT_ACTION_FREE)
+			return true;
+	return false;
+}
+
+/* ---- what became of it ---- */
+
+static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
+		   enum mt_top_style style, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void finish(struct mt_top_action *action, struct mt_top_outcome *out,
+		   enum mt_top_style style, const char *format, ...)
+{
+	va_list arguments;
+	int used = snprintf(out->text, sizeof(out->text), "%d %s: ", (int)action->process.pid,
+			    action->process.comm);
+
+	va_start(arguments, format);
+	vsnprintf(out->text + used, sizeof(out->text) - (size_t)used, format, arguments);
+	va_end(arguments);
+	out->style = style;
+	mt_control_file_drop(&action->call);
+	action->state = MT_ACTION_FREE;
+}
+
+static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum mt_err error,
+		 const struct mt_why *why)
+{
+	if (error == MT_ERR_NOT_AVAILABLE)
+		finish(action, out, MT_STYLE_WARN, "asleep: nothing to %s",
+		       action->request.kind == MT_REQUEST_TRIM ? "trim" : "set");
+	else
+		finish(action, out, MT_STYLE_BAD, "%s", why->text);
+	return true;
+}
+
+static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out,
+			const struct mt_stats_record *record)
+{
+	char gpu[120] = "", gc[64] = "";
+
+	if (record->gpu_before_bytes)
+		snprintf(gpu, sizeof(gpu), ", GPU %.30s -> %.30s (%.30s)",
+			 mt_text_bytes(record->gpu_before_bytes).text,
+			 mt_text_bytes(record->gpu_after_bytes).text,
+			 mt_text_change(record->gpu_before_bytes, record->gpu_after_bytes).text);
+	if (record->gc_state == MT_GC_DONE)
+		snprintf(gc, sizeof(gc), ", gc %.40s",
+			 mt_text_counted(record->gc_collected_count, "object", "objects").text);
+	finish(action, out, mt_stats_has_freed(record) ? MT_STYLE_GOOD : MT_STYLE_WARN,
+	       "%s, %s: RSS %s -> %s (%s)%s, %s%s", mt_stats_word_level(record->level),
+	       mt_stats_word_outcome(record), mt_text_bytes(record->rss_before_bytes).text,
+	       mt_text_bytes(record->rss_after_bytes).text,
+	       mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text, gpu,
+	       mt_text_ns(record->duration_ns).text, gc);
+}
+
+/* ---- the steps, each true when the action is over ---- */
+
+/* What the process says now: the value before, and whether it can take the new one at all. */
+static bool look_before_set(struct mt_top_actions *actions, struct mt_top_action *action,
+			    struct mt_top_outcome *out)
+{
+	struct mt_why why;
+	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
+	const char *why_not;
+
+	if (error)
+		return fail(action, out, error, &why);
+	why_not = mt_set_request_why_not(&action->request, &actions->file->head);
+	if (why_not) {
+		finish(action, out, MT_STYLE_BAD, "%s", why_not);
+		return true;
+	}
+	snprintf(action->before, sizeof(action->before), "%s",
+		 mt_set_request_value(&action->request, actions->file));
+	return false;
+}
+
+static bool step_sending(struct mt_top_actions *actions, struct mt_top_action *action,
+			 struct mt_top_outcome *out)
+{
+	struct mt_why why;
+	enum mt_err error;
+
+	if (action->request.kind == MT_REQUEST_SET && look_before_set(actions, action, out))
+		return true;
+	/* It tries once: somebody else's request may be under way for seconds. */
+	error = mt_control_file_send(&action->process, action->request, 0, &action->call, &why);
+	if (error == MT_ERR_TIMEOUT && mt_clock_now_ns() < action->deadline_ns)
+		return false;
+	if (error)
+		return fail(action, out, error, &why);
+	action->call.deadline_ns = action->deadline_ns;
+	action->state = MT_ACTION_ASKED;
+	return false;
+}
+
+static bool tell_setting(struct mt_top_actions *actions, struct mt_top_action *action,
+			 struct mt_top_outcome *out)
+{
+	struct mt_why why;
+	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
+
+	if (error)
+		return fail(action, out, error, &why);
+	finish(action, out, MT_STYLE_GOOD, "%s: %s -> %s", action->request.name, action->before,
+	       mt_set_request_value(&action->request, actions->file));
+	return true;
+}
+
+static bool step_asked(struct mt_top_actions *actions, struct mt_top_action *action,
+		       struct mt_top_outcome *out)
+{
+	struct mt_stats_head head;
+	struct mt_why why;
+	enum mt_err error;
+
+	if (!mt_control_file_look(&action->call, &head, &error, &why))
+		return false;
+	if (!error && head.snapshot.request_error)
+		error = mt_error_because(&why, MT_ERR_INVALID, "%s",
+					 mt_error_text(head.snapshot.request_error));
+	if (error && action->request.kind == MT_REQUEST_SET)
+		mt_set_request_explain(&action->request, &why);
+	if (error)
+		return fail(action, out, error, &why);
+	if (action->request.kind == MT_REQUEST_SET)
+		return tell_setting(actions, action, out);
+	action->deadline_ns = mt_clock_now_ns() + RECORD_TIMEOUT_NS;
+	action->state = MT_ACTION_RECORD;
+	return false;
+}
+
+/* The record may come after the answer, where the request was merged into a cleanup under way. */
+static bool step_record(struct mt_top_actions *actions, struct mt_top_action *action,
+			struct mt_top_outcome *out)
+{
+	struct mt_why why;
+	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
+	const struct mt_stats_record *record =
+		error ? NULL : mt_stats_file_record_of_request(actions->file, action->call.seq);
+
+	if (error)
+		return fail(action, out, error, &why);
+	if (record)
+		tell_record(action, out, record);
+	else if (mt_clock_now_ns() < action->deadline_ns)
+		return false;
+	else
+		finish(action, out, MT_STYLE_WARN, "it answered, but left no record");
+	return true;
+}
+
+bool mt_top_actions_poll(struct mt_top_actions *actions, struct mt_top_outcome *out)
+{
+	static bool (*const steps[])(struct mt_top_actions *, struct mt_top_action *,
+				     struct mt_top_outcome *) = {[MT_ACTION_SENDING] = step_sending,
+								 [MT_ACTION_ASKED] = step_asked,
+								 [MT_ACTION_RECORD] = step_record};
+
+	for (size_t i = 0; i < MT_TOP_ACTIONS_MOST; i++) {
+		struct mt_top_action *action = &actions->list[i];
+
+		if (action->state != MT_ACTION_FREE && steps[action->state](actions, action, out))
+			return true;
+	}
+	return false;
+}

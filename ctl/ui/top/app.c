@@ -1,0 +1,404 @@
+/* ctl/ui/top/app.c -- see app.h: what is known, and what keys do. */
+#include "ctl/ui/top/app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ctl/process/clock.h"
+#include "ctl/process/set_request.h"
+
+#define MESSAGE_NS (30 * UINT64_C(1000000000))
+
+void mt_top_app_start(struct mt_top_app *app)
+{
+	*app = (struct mt_top_app){.interval_ms = 2000, .page_rows = 10};
+	mt_top_watch_start(&app->watch);
+	mt_top_model_start(&app->model);
+	mt_top_actions_start(&app->actions);
+}
+
+void mt_top_app_end(struct mt_top_app *app)
+{
+	mt_top_actions_end(&app->actions);
+	mt_top_model_end(&app->model);
+	mt_top_watch_end(&app->watch);
+	mt_top_canvas_free(&app->canvas);
+	free(app->details.file);
+}
+
+void mt_top_app_say(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(app->message.text, sizeof(app->message.text), format, arguments);
+	va_end(arguments);
+	app->message.style = style;
+	app->message_until_ns = mt_clock_now_ns() + MESSAGE_NS;
+}
+
+/* ---- looking ---- */
+
+static void look_at_details(struct mt_top_app *app)
+{
+	const struct mt_top_row *row =
+		mt_top_model_find(&app->model, mt_top_row_id(&app->details.row));
+
+	app->details.has_ended = !row;
+	if (!row)
+		return;
+	app->details.row = *row;
+	mt_top_details_read(&app->details);
+}
+
+void mt_top_app_look(struct mt_top_app *app)
+{
+	const struct mt_top_row *selected = mt_top_model_selected(&app->model);
+	struct mt_process before = selected ? selected->process : (struct mt_process){0};
+	struct mt_top_row *rows;
+	size_t count;
+
+	app->now_ns = mt_clock_realtime_ns();
+	mt_top_machine_read("", &app->machine);
+	rows = mt_top_watch_look(&app->watch, app->now_ns, &count);
+	if (mt_top_model_take(&app->model, rows, count))
+		mt_top_app_say(app, MT_STYLE_WARN, "%d %s has ended", (int)before.pid, before.comm);
+	if (app->screen == MT_SCREEN_DETAILS)
+		look_at_details(app);
+}
+
+bool mt_top_app_poll(struct mt_top_app *app)
+{
+	struct mt_top_outcome outcome;
+
+	if (!mt_top_actions_poll(&app->actions, &outcome))
+		return false;
+	mt_top_app_say(app, outcome.style, "%s", outcome.text);
+	if (!app->is_paused)
+		mt_top_app_look(app);
+	return true;
+}
+
+/* ---- asking ---- */
+
+/* The process that keys are about; NULL: there is none. */
+static const struct mt_top_row *subject(struct mt_top_app *app)
+{
+	if (app->screen != MT_SCREEN_DETAILS)
+		return mt_top_model_selected(&app->model);
+	if (app->details.has_ended)
+		mt_top_app_say(app, MT_STYLE_WARN, "%d has ended",
+			       (int)app->details.row.process.pid);
+	return app->details.has_ended ? NULL : &app->details.row;
+}
+
+static void ask(struct mt_top_app *app, const struct mt_process *process,
+		const struct mt_request *request)
+{
+	struct mt_why why;
+
+	if (!mt_top_actions_ask(&app->actions, process, request, &why))
+		mt_top_app_say(app, MT_STYLE_WARN, "%s", why.text);
+	else if (request->kind == MT_REQUEST_TRIM)
+		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
+			       process->comm, mt_stats_word_level(request->level));
+	else
+		mt_top_app_say(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
+			       process->comm, request->name, request->value);
+}
+
+static void clean(struct mt_top_app *app, const struct mt_top_row *row, uint32_t level)
+{
+	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
+
+	ask(app, &row->process, &request);
+}
+
+static void open_prompt(struct mt_top_app *app, enum mt_top_prompt_kind kind)
+{
+	const struct mt_top_row *row = kind == MT_PROMPT_FILTER ? NULL : subject(app);
+
+	if (kind != MT_PROMPT_FILTER && !row)
+		return;
+	app->prompt = (struct mt_top_prompt){.kind = kind};
+	if (kind == MT_PROMPT_FILTER) {
+		snprintf(app->prompt.label, sizeof(app->prompt.label), "Filter: ");
+		snprintf(app->prompt.text, sizeof(app->prompt.text), "%s", app->model.filter);
+	} else if (kind == MT_PROMPT_SET) {
+		app->set = row->process;
+		snprintf(app->prompt.label, sizeof(app->prompt.label),
+			 "%d NAME=VALUE: ", (int)row->process.pid);
+	} else {
+		app->heavy = mt_top_row_id(row);
+		snprintf(app->prompt.label, sizeof(app->prompt.label),
+			 "Heavy cleanup of %d %s? (y/n) ", (int)row->process.pid,
+			 row->process.comm);
+	}
+}
+
+static void take_prompt(struct mt_top_app *app)
+{
+	const struct mt_top_row *row;
+	struct mt_request request;
+	struct mt_why why;
+
+	if (app->prompt.kind == MT_PROMPT_HEAVY) {
+		row = mt_top_model_find(&app->model, app->heavy);
+		if (row)
+			clean(app, row, MT_LEVEL_HEAVY);
+	} else if (app->prompt.kind == MT_PROMPT_SET && *app->prompt.text) {
+		if (mt_set_request_parse(app->prompt.text, &request, &why) == MT_ERR_OK)
+			ask(app, &app->set, &request);
+		else
+			mt_top_app_say(app, MT_STYLE_BAD, "%s", why.text);
+	}
+}
+
+static void filter_by(struct mt_top_app *app, const char *text)
+{
+	snprintf(app->model.filter, sizeof(app->model.filter), "%.63s", text);
+	mt_top_model_arrange(&app->model);
+}
+
+/* The list follows while a filter is typed. */
+static void prompt_key(struct mt_top_app *app, int key)
+{
+	size_t room = app->prompt.kind == MT_PROMPT_FILTER ? sizeof(app->model.filter)
+							   : sizeof(app->prompt.text);
+	enum mt_top_answer answer = mt_top_prompt_key(&app->prompt, key, room);
+
+	if (app->prompt.kind == MT_PROMPT_FILTER && answer != MT_ANSWER_NOT_YET)
+		filter_by(app, answer == MT_ANSWER_LEFT ? "" : app->prompt.text);
+	if (answer == MT_ANSWER_TAKEN)
+		take_prompt(app);
+	if (answer == MT_ANSWER_TAKEN || answer == MT_ANSWER_LEFT)
+		app->prompt.kind = MT_PROMPT_NONE;
+}
+
+/* ---- keys ---- */
+
+/* How far a key moves; 0: it is none of those. */
+static long step_of(const struct mt_top_app *app, int key)
+{
+	switch (key) {
+	case MT_KEY_UP:
+	case 'k':
+		return -1;
+	case MT_KEY_DOWN:
+	case 'j':
+		return 1;
+	case MT_KEY_PAGE_UP:
+		return -app->page_rows;
+	case MT_KEY_PAGE_DOWN:
+		return app->page_rows;
+	case MT_KEY_HOME:
+		return -1000000000;
+	case MT_KEY_END:
+		return 1000000000;
+	default:
+		return 0;
+	}
+}
+
+static void scroll(size_t *first, long step)
+{
+	*first = step < 0 && (size_t)-step > *first ? 0 : *first + (size_t)step;
+}
+
+static void open_details(struct mt_top_app *app)
+{
+	const struct mt_top_row *row = mt_top_model_selected(&app->model);
+
+	if (!row)
+		return;
+	app->details.row = *row;
+	app->details.has_ended = app->details.is_known = false;
+	app->details.first = 0;
+	mt_top_details_read(&app->details);
+	app->screen = MT_SCREEN_DETAILS;
+}
+
+/* Longer or shorter, along steps that people would choose. */
+static void change_interval(struct mt_top_app *app, bool is_longer)
+{
+	static const uint64_t steps_ms[] = {100,   200,   500,   1000,   2000,   5000,
+					    10000, 30000, 60000, 300000, 600000, 3600000};
+	const size_t count = sizeof(steps_ms) / sizeof(steps_ms[0]);
+	size_t place = 0;
+
+	while (place + 1 < count && (is_longer ? steps_ms[place] <= app->interval_ms
+					       : steps_ms[place + 1] < app->interval_ms))
+		place++;
+	app->interval_ms = steps_ms[place];
+	mt_top_app_say(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
+}
+
+/* Keys that are about one process, in the list and in the details. */
+static bool subject_key(struct mt_top_app *app, int key)
+{
+	const struct mt_top_row *row;
+
+	switch (key) {
+	case 'l':
+		row = subject(app);
+		if (row)
+			clean(app, row, MT_LEVEL_LIGHT);
+		return true;
+	case 'h':
+	case 'c':
+		open_prompt(app, MT_PROMPT_HEAVY);
+		return true;
+	case 's':
+		open_prompt(app, MT_PROMPT_SET);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool common_key(struct mt_top_app *app, int key)
+{
+	switch (key) {
+	case ' ':
+		app->is_paused = !app->is_paused;
+		return true;
+	case '+':
+	case '-':
+		change_interval(app, key == '+');
+		return true;
+	case '?':
+		app->help_first = 0;
+		app->screen = MT_SCREEN_HELP;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool sort_key(struct mt_top_app *app, int key)
+{
+	static const char letters[] = "PRLIFGABTN";
+	static const enum mt_top_column columns[] = {
+		MT_COLUMN_PID,   MT_COLUMN_RSS,      MT_COLUMN_LIVE, MT_COLUMN_IDLE,
+		MT_COLUMN_STUCK, MT_COLUMN_GPU_HELD, MT_COLUMN_AGO,  MT_COLUMN_BUDGET,
+		MT_COLUMN_TREND, MT_COLUMN_COMMAND};
+	const char *found = key > 0 && key < 0x7f ? strchr(letters, key) : NULL;
+
+	if (found)
+		mt_top_model_sort(&app->model, columns[found - letters]);
+	return found != NULL;
+}
+
+static void shape_key(struct mt_top_app *app, int key)
+{
+	switch (key) {
+	case MT_KEY_LEFT:
+		mt_top_model_fold(&app->model);
+		break;
+	case MT_KEY_RIGHT:
+		mt_top_model_unfold(&app->model);
+		break;
+	case 'f':
+		mt_top_model_fold_toggle(&app->model);
+		break;
+	case 'z':
+		mt_top_model_fold_all(&app->model);
+		break;
+	case 't':
+		app->model.is_flat = !app->model.is_flat;
+		mt_top_model_arrange(&app->model);
+		break;
+	case MT_KEY_ESCAPE:
+		filter_by(app, "");
+		break;
+	default:
+		break;
+	}
+}
+
+static void list_key(struct mt_top_app *app, int key)
+{
+	long step = step_of(app, key);
+
+	if (step)
+		mt_top_model_move(&app->model, step);
+	else if (key == 'q')
+		app->is_over = true;
+	else if (key == '/')
+		open_prompt(app, MT_PROMPT_FILTER);
+	else if (key == MT_KEY_ENTER)
+		open_details(app);
+	else if (key == 'o') {
+		app->sort_place = app->model.sort;
+		app->screen = MT_SCREEN_SORT;
+	} else if (!subject_key(app, key) && !common_key(app, key) && !sort_key(app, key))
+		shape_key(app, key);
+}
+
+static void details_key(struct mt_top_app *app, int key)
+{
+	struct mt_top_details *details = &app->details;
+	enum mt_top_tab before = details->tab;
+	long step = step_of(app, key);
+
+	if (step)
+		scroll(&details->first, step);
+	else if (key == 'q' || key == MT_KEY_ESCAPE || key == MT_KEY_ENTER ||
+		 key == MT_KEY_BACKSPACE)
+		app->screen = MT_SCREEN_LIST;
+	else if (key == '\t' || key == MT_KEY_RIGHT)
+		details->tab = (enum mt_top_tab)((details->tab + 1) % MT_TABS_COUNT);
+	else if (key == MT_KEY_LEFT)
+		details->tab =
+			(enum mt_top_tab)((details->tab + MT_TABS_COUNT - 1) % MT_TABS_COUNT);
+	else if (key >= '1' && key < '1' + MT_TABS_COUNT)
+		details->tab = (enum mt_top_tab)(key - '1');
+	else if (!subject_key(app, key))
+		common_key(app, key);
+	if (details->tab != before)
+		details->first = 0;
+}
+
+static void help_key(struct mt_top_app *app, int key)
+{
+	long step = step_of(app, key);
+
+	if (step)
+		scroll(&app->help_first, step);
+	else
+		app->screen = MT_SCREEN_LIST;
+}
+
+static void sort_menu_key(struct mt_top_app *app, int key)
+{
+	long step = step_of(app, key), place = (long)app->sort_place + step;
+
+	if (step) {
+		app->sort_place = place < 0                   ? 0
+				  : place >= MT_COLUMNS_COUNT ? MT_COLUMNS_COUNT - 1
+							      : (size_t)place;
+		return;
+	}
+	if (key == MT_KEY_ENTER)
+		mt_top_model_sort(&app->model, (enum mt_top_column)app->sort_place);
+	app->screen = MT_SCREEN_LIST;
+}
+
+void mt_top_app_key(struct mt_top_app *app, int key)
+{
+	static void (*const screens[])(struct mt_top_app *,
+				       int) = {[MT_SCREEN_LIST] = list_key,
+					       [MT_SCREEN_DETAILS] = details_key,
+					       [MT_SCREEN_HELP] = help_key,
+					       [MT_SCREEN_SORT] = sort_menu_key};
+
+	if (key == MT_KEY_NONE || key == MT_KEY_RESIZE)
+		return;
+	if (app->prompt.kind != MT_PROMPT_NONE)
+		prompt_key(app, key);
+	else
+		screens[app->screen](app, key);
+}

@@ -1,0 +1,112 @@
+/* ctl/ui/top/canvas.c -- see canvas.h. */
+#include "ctl/ui/top/canvas.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/output/error.h"
+
+void mt_top_canvas_start(struct mt_top_canvas *canvas, int columns, int rows)
+{
+	size_t count;
+
+	columns = columns > 0 ? columns : 1;
+	rows = rows > 0 ? rows : 1;
+	count = (size_t)columns * (size_t)rows;
+	if (columns != canvas->columns || rows != canvas->rows || !canvas->cells) {
+		free(canvas->cells);
+		canvas->cells = mt_error_check_memory(calloc(count, sizeof(*canvas->cells)));
+		canvas->columns = columns;
+		canvas->rows = rows;
+	}
+	for (size_t i = 0; i < count; i++)
+		canvas->cells[i] = (struct mt_top_cell){L' ', MT_STYLE_PLAIN};
+}
+
+void mt_top_canvas_free(struct mt_top_canvas *canvas)
+{
+	free(canvas->cells);
+	canvas->cells = NULL;
+}
+
+static int end_of(const struct mt_top_canvas *canvas, struct mt_top_at at)
+{
+	return at.end > 0 && at.end < canvas->columns ? at.end : canvas->columns;
+}
+
+int mt_top_put_glyph(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		     wchar_t glyph)
+{
+	if (at.row < 0 || at.row >= canvas->rows || at.column < 0 ||
+	    at.column >= end_of(canvas, at))
+		return at.column;
+	canvas->cells[(size_t)at.row * (size_t)canvas->columns + (size_t)at.column] =
+		(struct mt_top_cell){glyph, style};
+	return at.column + 1;
+}
+
+int mt_top_put(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+	       const char *text)
+{
+	for (; *text && at.column < end_of(canvas, at); text++) {
+		bool is_printable = *text >= 0x20 && *text < 0x7f;
+
+		mt_top_put_glyph(canvas, at, style, is_printable ? (wchar_t)*text : L'?');
+		at.column++;
+	}
+	return at.column;
+}
+
+void mt_top_put_right(struct mt_top_canvas *canvas, struct mt_top_at at, enum mt_top_style style,
+		      const char *text)
+{
+	int blanks = end_of(canvas, at) - at.column - (int)strlen(text);
+
+	at.column += blanks > 0 ? blanks : 0;
+	mt_top_put(canvas, at, style, text);
+}
+
+void mt_top_paint_row(struct mt_top_canvas *canvas, int row, enum mt_top_style style)
+{
+	if (row < 0 || row >= canvas->rows)
+		return;
+	for (int column = 0; column < canvas->columns; column++)
+		canvas->cells[(size_t)row * (size_t)canvas->columns + (size_t)column].style = style;
+}
+
+const struct mt_top_cell *mt_top_cell(const struct mt_top_canvas *canvas, int row, int column)
+{
+	return &canvas->cells[(size_t)row * (size_t)canvas->columns + (size_t)column];
+}
+
+static int last_used(const struct mt_top_canvas *canvas, int row)
+{
+	int column = canvas->columns;
+
+	while (column > 0 && mt_top_cell(canvas, row, column - 1)->glyph == L' ')
+		column--;
+	return column;
+}
+
+void mt_top_canvas_line(const struct mt_top_canvas *canvas, int row, char *out, size_t out_bytes)
+{
+	char piece[MB_LEN_MAX];
+	int last = last_used(canvas, row);
+	size_t used = 0;
+
+	for (int column = 0; column < last; column++) {
+		mbstate_t state = {0};
+		size_t length = wcrtomb(piece, mt_top_cell(canvas, row, column)->glyph, &state);
+
+		if (length == (size_t)-1) {
+			piece[0] = '?';
+			length = 1;
+		}
+		if (used + length + 1 > out_bytes)
+			break;
+		memcpy(out + used, piece, length);
+		used += length;
+	}
+	out[used] = '\0';
+}

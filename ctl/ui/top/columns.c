@@ -1,0 +1,316 @@
+/* ctl/ui/top/columns.c -- see columns.h. */
+#include "ctl/ui/top/columns.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ctl/ui/top/compact_number.h"
+
+#define TREND_MOST     32
+#define MUCH           ((uint64_t)64 << 20)
+#define MUCH_PCT       25
+#define STUCK_MUCH_PCT 30.0
+
+static const struct mt_top_column_info columns[MT_COLUMNS_COUNT] = {
+#define X(id, name, heading, width, rank, descends, help)                                          \
+	{name, heading, width, rank, descends, help},
+	MT_TOP_COLUMNS(X)
+#undef X
+};
+
+const struct mt_top_column_info *mt_top_column(enum mt_top_column column)
+{
+	return &columns[column];
+}
+
+enum mt_top_column mt_top_column_find(const char *name)
+{
+	size_t i = 0;
+
+	while (i < MT_COLUMNS_COUNT && strcmp(columns[i].name, name) != 0)
+		i++;
+	return (enum mt_top_column)i;
+}
+
+/* ---- order ---- */
+
+/* What RSS grew by since the oldest point that is known. */
+static double growth(const struct mt_top_row *row)
+{
+	const struct mt_top_history *history = row->history;
+
+	if (!history->count)
+		return 0;
+	return (double)row->own.rss_bytes - (double)history->points[history->first].rss_bytes;
+}
+
+static double freed(const struct mt_top_cleanup *last)
+{
+	return last->time_ns ? (double)last->before_bytes - (double)last->after_bytes : -1e30;
+}
+
+static double value_of(enum mt_top_column column, const struct mt_top_sortee *of)
+{
+	switch (column) {
+	case MT_COLUMN_RSS:
+		return (double)of->sums->rss_bytes;
+	case MT_COLUMN_LIVE:
+		return (double)of->sums->live_bytes;
+	case MT_COLUMN_IDLE:
+		return (double)of->sums->idle_bytes;
+	case MT_COLUMN_DIRTY:
+		return (double)of->sums->dirty_bytes;
+	case MT_COLUMN_STUCK:
+		return mt_top_sums_stuck_percent(of->sums);
+	case MT_COLUMN_GPU_LIVE:
+		return (double)of->sums->gpu_allocated_bytes;
+	case MT_COLUMN_GPU_HELD:
+		return (double)of->sums->gpu_reserved_bytes;
+	case MT_COLUMN_GPU_IDLE:
+		return (double)of->sums->gpu_idle_bytes;
+	case MT_COLUMN_FREED:
+		return freed(&of->row->last);
+	case MT_COLUMN_AGO:
+		return (double)of->row->last.time_ns;
+	case MT_COLUMN_BUDGET:
+		return of->row->budget_used_pct;
+	case MT_COLUMN_TREND:
+		return growth(of->row);
+	case MT_COLUMN_RANK:
+		return *of->row->rank ? strtod(of->row->rank, NULL) : 1e30;
+	default:
+		return of->row->process.pid;
+	}
+}
+
+static const char *reason_of(const struct mt_top_row *row)
+{
+	/* behind all words */
+	return row->last.time_ns ? mt_stats_word_reason(row->last.reason) : "~";
+}
+
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
+			  const struct mt_top_sortee *b)
+{
+	double left = value_of(column, a), right = value_of(column, b);
+	int order;
+
+	if (column == MT_COLUMN_COMMAND)
+		order = strcmp(a->row->process.command, b->row->process.command);
+	else if (column == MT_COLUMN_REASON)
+		order = strcmp(reason_of(a->row), reason_of(b->row));
+	else
+		order = (left > right) - (left < right);
+	if (columns[column].descends)
+		order = -order;
+	return order ? order
+		     : (a->row->process.pid > b->row->process.pid) -
+			       (a->row->process.pid < b->row->process.pid);
+}
+
+/* ---- layout ---- */
+
+static bool is_of_kind(enum mt_top_column column, struct mt_top_kinds kinds)
+{
+	if (column == MT_COLUMN_RANK)
+		return kinds.ranks;
+	if (column == MT_COLUMN_GPU_LIVE || column == MT_COLUMN_GPU_HELD ||
+	    column == MT_COLUMN_GPU_IDLE)
+		return kinds.gpu;
+	return true;
+}
+
+static int width_of(const struct mt_top_layout *layout)
+{
+	int width = 0;
+
+	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
+		width += layout->width[i] ? layout->width[i] + 1 : 0;
+	return width - 1;
+}
+
+/* All of the highest rank at once: a cleanup's bytes without their time say little. */
+static bool drop_one_rank(struct mt_top_layout *layout)
+{
+	int highest = 0;
+
+	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
+		if (layout->width[i] && columns[i].rank > highest)
+			highest = columns[i].rank;
+	for (size_t i = 0; i < MT_COLUMNS_COUNT && highest; i++)
+		if (columns[i].rank == highest)
+			layout->width[i] = 0;
+	return highest > 0;
+}
+
+void mt_top_layout_make(struct mt_top_kinds kinds, int room, struct mt_top_layout *out)
+{
+	int column = 0, spare;
+
+	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++)
+		out->width[i] = is_of_kind((enum mt_top_column)i, kinds) ? columns[i].width : 0;
+	while (width_of(out) > room && drop_one_rank(out))
+		continue;
+	spare = room > width_of(out) ? room - width_of(out) : 0;
+	/* A third to the picture, the rest to the command. */
+	if (out->width[MT_COLUMN_TREND])
+		out->width[MT_COLUMN_TREND] +=
+			spare / 3 < TREND_MOST - columns[MT_COLUMN_TREND].width
+				? spare / 3
+				: TREND_MOST - columns[MT_COLUMN_TREND].width;
+	for (size_t i = 0; i < MT_COLUMNS_COUNT; i++) {
+		out->start[i] = column;
+		column += out->width[i] ? out->width[i] + 1 : 0;
+	}
+	if (room > out->start[MT_COLUMN_COMMAND])
+		out->width[MT_COLUMN_COMMAND] = room - out->start[MT_COLUMN_COMMAND];
+}
+
+/* ---- cells ---- */
+
+static struct mt_short_text text_of(const char *text)
+{
+	struct mt_short_text figure;
+
+	snprintf(figure.text, sizeof(figure.text), "%s", text);
+	return figure;
+}
+
+/* Worth a cleanup. */
+static enum mt_top_style free_style(uint64_t free_bytes, uint64_t of_bytes)
+{
+	return free_bytes >= MUCH && free_bytes / MUCH_PCT >= of_bytes / 100 ? MT_STYLE_WARN
+									     : MT_STYLE_PLAIN;
+}
+
+static struct mt_top_cell_text heap_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+{
+	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+	double stuck = mt_top_sums_stuck_percent(sums);
+
+	if (column == MT_COLUMN_LIVE) {
+		cell.text = mt_top_bytes(sums->live_bytes);
+	} else if (column == MT_COLUMN_IDLE) {
+		cell.text = mt_top_bytes(sums->idle_bytes);
+		cell.style = free_style(sums->idle_bytes, sums->rss_bytes);
+	} else if (column == MT_COLUMN_DIRTY) {
+		cell.text = mt_top_bytes(sums->dirty_bytes);
+		cell.style = free_style(sums->dirty_bytes, sums->rss_bytes);
+	} else {
+		cell.text = stuck < 0 ? text_of("-") : mt_top_percent(stuck);
+		if (stuck >= STUCK_MUCH_PCT)
+			cell.style = MT_STYLE_WARN;
+	}
+	return cell;
+}
+
+static struct mt_top_cell_text gpu_cell(enum mt_top_column column, const struct mt_top_sums *sums)
+{
+	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+
+	if (column == MT_COLUMN_GPU_LIVE)
+		cell.text = mt_top_bytes(sums->gpu_allocated_bytes);
+	else if (column == MT_COLUMN_GPU_HELD)
+		cell.text = mt_top_bytes(sums->gpu_reserved_bytes);
+	else
+		cell.text = mt_top_bytes(sums->gpu_idle_bytes);
+	if (column == MT_COLUMN_GPU_IDLE)
+		cell.style = free_style(sums->gpu_idle_bytes, sums->gpu_reserved_bytes);
+	return cell;
+}
+
+static struct mt_top_cell_text cleanup_cell(enum mt_top_column column, const struct mt_top_row *row,
+					    uint64_t now_ns)
+{
+	struct mt_top_cell_text cell = {text_of("-"), MT_STYLE_DIM};
+	const struct mt_top_cleanup *last = &row->last;
+
+	if (!last->time_ns)
+		return cell;
+	cell.style = MT_STYLE_PLAIN;
+	if (column == MT_COLUMN_FREED) {
+		cell.text = mt_top_change(last->before_bytes, last->after_bytes);
+		cell.style =
+			last->after_bytes < last->before_bytes ? MT_STYLE_GOOD : MT_STYLE_PLAIN;
+	} else if (column == MT_COLUMN_AGO) {
+		cell.text = mt_top_ago(now_ns, last->time_ns);
+	} else {
+		cell.text = text_of(mt_stats_word_reason(last->reason));
+	}
+	return cell;
+}
+
+static struct mt_top_cell_text budget_cell(const struct mt_top_row *row)
+{
+	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+
+	snprintf(cell.text.text, sizeof(cell.text.text), "%.16s/%" PRIu64,
+		 mt_top_percent(row->budget_used_pct).text, row->budget_pct);
+	if (row->budget_pct && row->budget_used_pct > (double)row->budget_pct)
+		cell.style = MT_STYLE_BAD;
+	return cell;
+}
+
+static enum mt_top_style pressure_style(const struct mt_top_row *row)
+{
+	if (row->pressure_level >= MT_PRESSURE_CRITICAL)
+		return MT_STYLE_BAD;
+	return row->pressure_level == MT_PRESSURE_WARN ? MT_STYLE_WARN : MT_STYLE_PLAIN;
+}
+
+/* What a process says even while it is asleep. */
+static struct mt_top_cell_text plain_cell(enum mt_top_column column,
+					  const struct mt_top_sortee *shown)
+{
+	struct mt_top_cell_text cell = {.style = MT_STYLE_PLAIN};
+
+	if (column == MT_COLUMN_PID) {
+		snprintf(cell.text.text, sizeof(cell.text.text), "%d",
+			 (int)shown->row->process.pid);
+		cell.style = pressure_style(shown->row);
+	} else if (column == MT_COLUMN_RSS) {
+		cell.text = mt_top_bytes(shown->sums->rss_bytes);
+		cell.style = shown->sums->rss_bytes >= (uint64_t)1 << 30 ? MT_STYLE_BOLD
+									 : MT_STYLE_PLAIN;
+	} else if (column == MT_COLUMN_RANK) {
+		cell.text = text_of(*shown->row->rank ? shown->row->rank : "-");
+	}
+	return cell;
+}
+
+struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
+					   const struct mt_top_sortee *shown, uint64_t now_ns)
+{
+	const struct mt_top_cell_text unknown = {text_of("-"), MT_STYLE_DIM};
+	const struct mt_top_row *row = shown->row;
+	bool is_known = row->state == MT_PROCESS_AWAKE || shown->sums->live_bytes;
+
+	switch (column) {
+	case MT_COLUMN_LIVE:
+	case MT_COLUMN_IDLE:
+	case MT_COLUMN_DIRTY:
+	case MT_COLUMN_STUCK:
+		return is_known ? heap_cell(column, shown->sums) : unknown;
+	case MT_COLUMN_GPU_LIVE:
+	case MT_COLUMN_GPU_HELD:
+	case MT_COLUMN_GPU_IDLE:
+		return row->uses_cuda || shown->sums->gpu_reserved_bytes
+			       ? gpu_cell(column, shown->sums)
+			       : unknown;
+	case MT_COLUMN_REASON:
+		if (row->state != MT_PROCESS_AWAKE)
+			return (struct mt_top_cell_text){
+				text_of(mt_process_state_word(row->state)),
+				row->state >= MT_PROCESS_REFUSED ? MT_STYLE_BAD : MT_STYLE_DIM};
+		return cleanup_cell(column, row, now_ns);
+	case MT_COLUMN_FREED:
+	case MT_COLUMN_AGO:
+		return cleanup_cell(column, row, now_ns);
+	case MT_COLUMN_BUDGET:
+		return row->state == MT_PROCESS_AWAKE ? budget_cell(row) : unknown;
+	default:
+		return plain_cell(column, shown);
+	}
+}

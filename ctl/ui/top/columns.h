@@ -1,0 +1,88 @@
+/* ctl/ui/top/columns.h -- the table of columns: heading, width, what stands in a cell, by what rows
+ * are sorted. The help, the sort menu and --sort come from it. Pure. */
+#ifndef MT_CTL_UI_TOP_COLUMNS_H
+#define MT_CTL_UI_TOP_COLUMNS_H
+
+#include "ctl/ui/top/canvas.h"
+#include "ctl/ui/top/row.h"
+
+/* identifier, name for --sort, heading, width, rank: what has a higher one goes first where there
+ * is no room, whether the largest comes first, help. The command has what is left. */
+#define MT_TOP_COLUMNS(X)                                                                          \
+	X(PID, "pid", "PID", 7, 0, false, "process")                                               \
+	X(RANK, "rank", "RANK", 4, 5, false,                                                       \
+	  "its place among processes that train together, where it says so")                       \
+	X(RSS, "rss", "RSS", 5, 0, true,                                                           \
+	  "resident memory; of a folded row, and where a tree is sorted, with all below it")       \
+	X(LIVE, "live", "LIVE", 5, 1, true, "heap bytes that the program holds")                   \
+	X(IDLE, "idle", "IDLE", 5, 1, true,                                                        \
+	  "freed heap bytes that stayed unused: a cleanup returns them")                           \
+	X(DIRTY, "dirty", "DIRTY", 5, 10, true,                                                    \
+	  "freed heap bytes that are still resident: a cleanup returns them, too")                 \
+	X(STUCK, "frag", "FRAG%", 5, 6, true,                                                      \
+	  "fragmentation: of the resident heap, what is neither live nor dirty nor the "           \
+	  "allocator's own: free, but in pages with live blocks, so that no cleanup returns it")   \
+	X(GPU_LIVE, "gpu", "GALLOC", 6, 3, true, "device memory handed out by cuMemAlloc")         \
+	X(GPU_HELD, "gpu-held", "GRESV", 5, 4, true,                                               \
+	  "device memory reserved: held from the driver for cuMemAlloc")                           \
+	X(GPU_IDLE, "gpu-idle", "GIDLE", 5, 7, true,                                               \
+	  "of that, cached: a heavy cleanup returns it")                                           \
+	X(FREED, "freed", "CLEAN", 6, 2, true, "last cleanup: what RSS changed by")                \
+	X(AGO, "ago", "AGO", 4, 2, true, "last cleanup: how long ago; the latest first")           \
+	X(REASON, "reason", "WHY", 11, 8, false, "last cleanup: the reason")                       \
+	X(BUDGET, "budget", "BUDG%", 7, 9, true,                                                   \
+	  "wall time that cleaning has cost, page faults included, "                               \
+	  "in %, / MT_BUDGET_PCT")                                                                 \
+	X(TREND, "trend", "TREND", 8, 2, true,                                                     \
+	  "RSS over the last 15 minutes at most, from 0 to the highest; "                          \
+	  "sorted by what it grew by")                                                             \
+	X(COMMAND, "command", "COMMAND", 14, 0, false,                                             \
+	  "command line; [+3]: 3 processes are folded into this row")
+
+enum mt_top_column {
+#define X(id, name, heading, width, rank, descends, help) MT_COLUMN_##id,
+	MT_TOP_COLUMNS(X) MT_COLUMNS_COUNT
+#undef X
+};
+
+struct mt_top_column_info {
+	const char *name, *heading;
+	int width, rank;
+	bool descends; /* sorted by it, the largest comes first */
+	const char *help;
+};
+const struct mt_top_column_info *mt_top_column(enum mt_top_column column);
+
+/* COUNT: there is none of this name. */
+enum mt_top_column mt_top_column_find(const char *name);
+
+/* Negative, 0, positive: in which order two rows stand, by their own figures or by those of their
+ * trees. */
+struct mt_top_sortee {
+	const struct mt_top_row *row;
+	const struct mt_top_sums *sums;
+};
+int mt_top_column_compare(enum mt_top_column column, const struct mt_top_sortee *a,
+			  const struct mt_top_sortee *b);
+
+/* Which columns a list has, before it is asked how wide the screen is. */
+struct mt_top_kinds {
+	bool ranks, gpu;
+};
+
+/* Where each column stands; 0 wide where it is left out. */
+struct mt_top_layout {
+	int start[MT_COLUMNS_COUNT], width[MT_COLUMNS_COUNT];
+};
+void mt_top_layout_make(struct mt_top_kinds kinds, int columns, struct mt_top_layout *out);
+
+/* A cell as text, and its style; "" where another hand draws it (TREND, COMMAND). `sums` are those
+ * that the row shows. */
+struct mt_top_cell_text {
+	struct mt_short_text text;
+	enum mt_top_style style;
+};
+struct mt_top_cell_text mt_top_column_cell(enum mt_top_column column,
+					   const struct mt_top_sortee *shown, uint64_t now_ns);
+
+#endif

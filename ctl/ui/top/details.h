@@ -1,0 +1,45 @@
+/* ctl/ui/top/details.h -- the screen of one process: what it says of itself, in tabs. Pure but for
+ * mt_top_details_read. */
+#ifndef MT_CTL_UI_TOP_DETAILS_H
+#define MT_CTL_UI_TOP_DETAILS_H
+
+#include "ctl/ui/top/page.h"
+#include "ctl/ui/top/row.h"
+
+#define MT_TOP_TABS(X)                                                                             \
+	X(FIGURES, "Figures")                                                                      \
+	X(RECORDS, "Rounds, cleanups")                                                             \
+	X(SETTINGS, "Settings")                                                                    \
+	X(DEVICES, "Devices")
+
+enum mt_top_tab {
+#define X(id, title) MT_TAB_##id,
+	MT_TOP_TABS(X) MT_TABS_COUNT
+#undef X
+};
+
+struct mt_top_details {
+	struct mt_top_row row; /* as it was last seen */
+	bool has_ended;
+	struct mt_stats_file *file; /* what it said last */
+	bool is_known;              /* *file is filled in */
+	struct mt_why why;          /* else: why not */
+	enum mt_top_tab tab;
+	size_t first; /* line at the top */
+};
+
+/* Reads the file of details->row again. */
+void mt_top_details_read(struct mt_top_details *details);
+
+/* Title, tabs, and the tab that is shown, in all rows of the canvas above `end`. */
+void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
+			 uint64_t now_ns);
+
+/* The lines of a tab; the page is appended to. */
+void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page);
+
+/* details_records.c, details_devices.c */
+void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *file);
+void mt_top_page_devices(struct mt_top_page *page, const struct mt_stats_file *file);
+
+#endif

@@ -1,0 +1,27 @@
+/* ctl/ui/top/page.h -- lines of text that are longer than a screen: the details of a process, the
+ * help. Pure. */
+#ifndef MT_CTL_UI_TOP_PAGE_H
+#define MT_CTL_UI_TOP_PAGE_H
+
+#include "ctl/ui/top/canvas.h"
+
+struct mt_top_page_line {
+	char text[320];
+	enum mt_top_style style;
+};
+
+struct mt_top_page {
+	struct mt_top_page_line *lines;
+	size_t count, room;
+};
+
+void mt_top_page_add(struct mt_top_page *page, enum mt_top_style style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void mt_top_page_free(struct mt_top_page *page);
+
+/* From line *first on, in the rows from from.row to before from.end; *first is moved back where
+ * there are fewer lines, and what is further to the right than the canvas is cut. */
+void mt_top_page_draw(const struct mt_top_page *page, struct mt_top_canvas *canvas,
+		      struct mt_top_at from, size_t *first);
+
+#endif

@@ -1,0 +1,107 @@
+/* ctl/ui/top/row.c -- see row.h. */
+#include "ctl/ui/top/row.h"
+
+#include <string.h>
+
+struct mt_top_id mt_top_row_id(const struct mt_top_row *row)
+{
+	return (struct mt_top_id){row->process.pid, row->process.start_ticks};
+}
+
+bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b)
+{
+	return a.pid == b.pid && a.start_ticks == b.start_ticks;
+}
+
+static uint64_t minus(uint64_t from, uint64_t what)
+{
+	return from > what ? from - what : 0;
+}
+
+/* What is resident and neither live, nor dirty, nor the allocator's own. Where the allocator counts
+ * the pages that hold live blocks, that is what in them is not live, and fresher: the sum of all is
+ * taken more rarely. */
+static uint64_t stuck_bytes(const struct mt_stats_snapshot *now)
+{
+	if (now->heap_active_bytes)
+		return minus(now->heap_active_bytes, now->heap_live_bytes);
+	return minus(
+		minus(minus(now->heap_resident_bytes, now->heap_live_bytes), now->heap_dirty_bytes),
+		now->heap_metadata_bytes);
+}
+
+static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *now)
+{
+	sums->live_bytes = now->heap_live_bytes;
+	sums->idle_bytes = now->heap_idle_bytes;
+	sums->dirty_bytes = now->heap_dirty_bytes;
+	sums->stuck_bytes = stuck_bytes(now);
+	sums->resident_bytes = now->heap_resident_bytes > now->heap_active_bytes
+				       ? now->heap_resident_bytes
+				       : now->heap_active_bytes;
+	sums->gpu_allocated_bytes = now->gpu_allocated_bytes;
+	sums->gpu_reserved_bytes = now->gpu_reserved_bytes;
+	sums->gpu_idle_bytes = now->gpu_idle_bytes;
+}
+
+void mt_top_row_fill(struct mt_top_row *row, const struct mt_process_list_entry *entry)
+{
+	const struct mt_stats_snapshot *now = &entry->head.snapshot;
+
+	row->process = entry->process;
+	row->parent = entry->parent;
+	row->state = entry->state;
+	row->why = entry->why;
+	row->uses_cuda = entry->uses_cuda;
+	row->own.rss_bytes = entry->own.rss_bytes;
+	if (entry->state != MT_PROCESS_AWAKE)
+		return;
+	fill_sums(&row->own, now);
+	memcpy(row->rank, entry->head.rank, sizeof(row->rank));
+	row->pressure_level = now->pressure_level;
+	if (now->uptime_ms)
+		row->budget_used_pct = 100.0 *
+				       ((double)now->purge_cost_ns + (double)now->refault_cost_ns) /
+				       ((double)now->uptime_ms * 1e6);
+}
+
+struct mt_top_cleanup mt_top_row_last_cleanup(const struct mt_stats_file *file)
+{
+	struct mt_top_cleanup last = {0};
+
+	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < file->head.records_count;
+	     back++) {
+		const struct mt_stats_record *record =
+			mt_stats_file_record(file, file->head.records_count - back);
+
+		if (!record || record->merged == 1)
+			continue;
+		last = (struct mt_top_cleanup){.time_ns = record->time_ns,
+					       .before_bytes = record->rss_before_bytes,
+					       .after_bytes = record->rss_after_bytes,
+					       .reason = record->reason,
+					       .level = record->level};
+		break;
+	}
+	return last;
+}
+
+void mt_top_sums_add(struct mt_top_sums *to, const struct mt_top_sums *from)
+{
+	to->rss_bytes += from->rss_bytes;
+	to->live_bytes += from->live_bytes;
+	to->idle_bytes += from->idle_bytes;
+	to->dirty_bytes += from->dirty_bytes;
+	to->resident_bytes += from->resident_bytes;
+	to->stuck_bytes += from->stuck_bytes;
+	to->gpu_allocated_bytes += from->gpu_allocated_bytes;
+	to->gpu_reserved_bytes += from->gpu_reserved_bytes;
+	to->gpu_idle_bytes += from->gpu_idle_bytes;
+}
+
+double mt_top_sums_stuck_percent(const struct mt_top_sums *sums)
+{
+	return sums->resident_bytes
+		       ? 100.0 * (double)sums->stuck_bytes / (double)sums->resident_bytes
+		       : -1;
+}

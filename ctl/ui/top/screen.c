@@ -1,0 +1,163 @@
+/* ctl/ui/top/screen.c -- see screen.h. */
+#include "ctl/ui/top/screen.h"
+
+#include <ncurses.h>
+#include <stdlib.h>
+
+#include "ctl/ui/top/keys.h"
+#include "ctl/ui/top/terminal.h"
+
+/* how long an Esc waits for the rest of a key: enough for ssh */
+#define ESCAPE_MS 100
+#define RUN_MOST  512
+
+struct look {
+	short ink, paper; /* -1: the terminal's own */
+	attr_t coloured, plain;
+};
+
+static const struct look looks[MT_STYLES_COUNT] = {
+	[MT_STYLE_PLAIN] = {-1, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_DIM] = {-1, -1, A_DIM, A_DIM},
+	[MT_STYLE_BOLD] = {-1, -1, A_BOLD, A_BOLD},
+	[MT_STYLE_TITLE] = {COLOR_WHITE, COLOR_BLUE, A_BOLD, A_REVERSE | A_BOLD},
+	[MT_STYLE_HEADING] = {COLOR_BLACK, COLOR_GREEN, A_NORMAL, A_UNDERLINE},
+	[MT_STYLE_SORTED] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, A_REVERSE},
+	[MT_STYLE_SELECTED] = {COLOR_BLACK, COLOR_CYAN, A_NORMAL, A_REVERSE},
+	[MT_STYLE_LABEL] = {COLOR_CYAN, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_KEY] = {COLOR_YELLOW, -1, A_BOLD, A_BOLD},
+	[MT_STYLE_GOOD] = {COLOR_GREEN, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_WARN] = {COLOR_YELLOW, -1, A_BOLD, A_BOLD},
+	[MT_STYLE_BAD] = {COLOR_RED, -1, A_BOLD, A_BOLD | A_UNDERLINE},
+	[MT_STYLE_TREND] = {COLOR_CYAN, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_LIVE] = {COLOR_GREEN, -1, A_NORMAL, A_BOLD},
+	[MT_STYLE_IDLE] = {COLOR_YELLOW, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_REST] = {COLOR_BLUE, -1, A_NORMAL, A_NORMAL},
+	[MT_STYLE_OTHERS] = {COLOR_WHITE, -1, A_DIM, A_DIM},
+};
+
+static SCREEN *screen;
+static bool has_colour;
+
+static void start_colours(void)
+{
+	const char *no_color = getenv("NO_COLOR");
+
+	if ((no_color && *no_color) || !has_colors() || start_color() != OK)
+		return;
+	use_default_colors();
+	for (short i = 0; i < MT_STYLES_COUNT; i++)
+		init_pair((short)(i + 1), looks[i].ink, looks[i].paper);
+	has_colour = true;
+}
+
+enum mt_err mt_top_screen_start(struct mt_why *why)
+{
+	enum mt_err error = mt_top_terminal_check(why);
+
+	if (error)
+		return error;
+	screen = newterm(NULL, stdout, stdin);
+	if (!screen)
+		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
+					"top cannot use this terminal; `mtctl ps` prints the list");
+	(void)atexit(mt_top_screen_end); /* memory that runs out ends the program from anywhere */
+	set_escdelay(ESCAPE_MS);
+	cbreak();
+	noecho();
+	nonl();
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	curs_set(0);
+	start_colours();
+	return MT_ERR_OK;
+}
+
+void mt_top_screen_end(void)
+{
+	if (!screen)
+		return;
+	endwin();
+	delscreen(screen);
+	screen = NULL;
+}
+
+bool mt_top_screen_has_colours(void)
+{
+	return has_colour;
+}
+
+void mt_top_screen_size(int *columns, int *rows)
+{
+	getmaxyx(stdscr, *rows, *columns);
+}
+
+void mt_top_screen_spoiled(void)
+{
+	clearok(curscr, TRUE);
+}
+
+static void use_style(enum mt_top_style style)
+{
+	if (has_colour)
+		attr_set(looks[style].coloured, (short)(style + 1), NULL);
+	else
+		attr_set(looks[style].plain, 0, NULL);
+}
+
+/* Cells of one style go out together. */
+static void show_row(const struct mt_top_canvas *canvas, int row)
+{
+	wchar_t run[RUN_MOST];
+	int column = 0;
+
+	while (column < canvas->columns) {
+		enum mt_top_style style = mt_top_cell(canvas, row, column)->style;
+		int length = 0;
+
+		while (length < RUN_MOST && column + length < canvas->columns &&
+		       mt_top_cell(canvas, row, column + length)->style == style) {
+			run[length] = mt_top_cell(canvas, row, column + length)->glyph;
+			length++;
+		}
+		use_style(style);
+		mvaddnwstr(row, column, run, length);
+		column += length;
+	}
+}
+
+void mt_top_screen_show(const struct mt_top_canvas *canvas)
+{
+	erase();
+	for (int row = 0; row < canvas->rows; row++)
+		show_row(canvas, row);
+	refresh();
+}
+
+int mt_top_screen_key(void)
+{
+	static const struct {
+		int theirs, ours;
+	} keys[] = {{'\r', MT_KEY_ENTER},
+		    {KEY_ENTER, MT_KEY_ENTER},
+		    {KEY_UP, MT_KEY_UP},
+		    {KEY_DOWN, MT_KEY_DOWN},
+		    {KEY_LEFT, MT_KEY_LEFT},
+		    {KEY_RIGHT, MT_KEY_RIGHT},
+		    {KEY_PPAGE, MT_KEY_PAGE_UP},
+		    {KEY_NPAGE, MT_KEY_PAGE_DOWN},
+		    {KEY_HOME, MT_KEY_HOME},
+		    {KEY_END, MT_KEY_END},
+		    {KEY_BACKSPACE, MT_KEY_BACKSPACE},
+		    {0x7f, MT_KEY_BACKSPACE},
+		    {'\b', MT_KEY_BACKSPACE},
+		    {KEY_RESIZE, MT_KEY_RESIZE}};
+	int key = getch();
+
+	if (key == ERR)
+		return MT_KEY_NONE;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (keys[i].theirs == key)
+			return keys[i].ours;
+	return key < 0x80 ? key : MT_KEY_RESIZE; /* what has no meaning here */
+}
