@@ -1,5 +1,5 @@
-/* test_sampling_interval.c -- purge/sampling_interval: the worker samples the allocator as rarely as
- * it can, and misses nothing. */
+/* test_sampling_interval.c -- purge/sampling_interval: the worker samples the allocator as rarely
+ * as it can, and misses nothing. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"
