@@ -1,4 +1,4 @@
-/* test_config.c -- base/config: every row of options.def is tried, so a new setting is tested by
+/* test_config.c -- core/config: every row of options.def is tried, so a new setting is tested by
  * being there. */
 #include <criterion/criterion.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* test_config_live.c -- base/config: the live copy, and where complaints go while it is read. */
+/* test_config_live.c -- core/config: the live copy, and where complaints go while it is read. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* test_config_presets.c -- base/config: a preset is its settings and nothing else. */
+/* test_config_presets.c -- core/config: a preset is its settings and nothing else. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_control.c -- worker/control file: rings before, with and after a control file, and requests
- * that nobody should believe. */
+/* test_control_file.c -- core/control_file: notifications before, with and after a control file,
+ * and requests that must not be believed. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* test_files.c -- stats/files and stats/publish: the two files of a process, against everything
+/* test_files.c -- core/files and core/publish: the two files of a process, against everything
  * that may be done to them and to their folder. */
 #include <criterion/criterion.h>
 #include <errno.h>

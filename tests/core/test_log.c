@@ -1,4 +1,4 @@
-/* test_log.c -- base/log: the formatter, and where a line goes when its way is blocked. */
+/* test_log.c -- core/log: the formatter, and where a line goes when its way is blocked. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* test_main_exit.c -- worker/last: who is left of a process whose main thread has ended, by the
+/* test_main_exit.c -- core/main_exit: who is left of a process whose main thread has ended, by the
  * kernel's own line. */
 #include <criterion/criterion.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* test_rights.c -- sense/rights: whether two threads may do the same with their ids, by the
+/* test_rights.c -- core/rights: whether two threads may do the same with their ids, by the
  * kernel's own lines. */
 #include <criterion/criterion.h>
 #include <stdio.h>

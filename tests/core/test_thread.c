@@ -1,4 +1,4 @@
-/* test_thread.c -- worker/thread: one of our threads is started once, and known to run for as long
+/* test_thread.c -- core/thread: one of our threads is started once, and known to run for as long
  * as it does. */
 #include <criterion/criterion.h>
 #include <dlfcn.h>

@@ -101,6 +101,7 @@ def test_free_memory_is_asked_of_nvml(ctl):
 	assert seen["source"].startswith("NVML, GPU 0") and seen["free_bytes"] == 1500 * MB and seen["clients"] == 2
 
 
+@pytest.mark.alone
 def test_where_there_is_no_nvml_a_process_is_believed(ctl, fake):
 	device = {"ordinal": 0, "free_bytes": 4000 * MB, "total_bytes": 8000 * MB, "name": "\x1b[31mGPU", "mode": "pool"}
 	pid = fake(cuda="pool", devices=[device], values={"gpu_alloc_count": 1, "gpu_devices_count": 1})

@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import leftovers
+import memory_group
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PATIENTS = ROOT / "tests" / "patients"
@@ -63,32 +64,15 @@ def bytes_of(pid):
 	        if rest.endswith(" kB")}
 
 
-class Group:
-	"""A memory cgroup of its own: a real one of version 1 where it can be made, else files that look like one of version 2."""
-
-	def __init__(self, limit_bytes):
-		self.path = (leftovers.own_group() or leftovers.GROUPS) / f"{leftovers.prefix()}{time.monotonic_ns()}"
-		try:
-			self.path.mkdir()
-			(self.path / "memory.limit_in_bytes").write_text(str(limit_bytes))
-			self.is_real = True
-		except OSError:
-			self.is_real = False
-			self.path = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
-			files = limit_bytes * 3 // 4
-			for name, text in (("memory.max", limit_bytes), ("memory.high", "max"), ("memory.current", files + 40 * MB),
-			                   ("memory.stat", f"anon {40 * MB}\nfile {files}\nshmem 0\ninactive_file {files // 2}\n"
-			                                   f"active_file {files // 2}")):
-				(self.path / name).write_text(f"{text}\n")
-
-	def command(self, command):
-		return ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs && exec "$@"', "sh", *command] if self.is_real else command
-
-	def remove(self):
-		if self.is_real:
-			leftovers.remove_group(self.path)
-		else:
-			shutil.rmtree(self.path, ignore_errors=True)
+def files_of_a_group(limit_bytes):
+	"""A folder with files that look like a group of version 2, most of it file pages."""
+	path = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix()))
+	files = limit_bytes * 3 // 4
+	for name, text in (("memory.max", limit_bytes), ("memory.high", "max"), ("memory.current", files + 40 * MB),
+	                   ("memory.stat", f"anon {40 * MB}\nfile {files}\nshmem 0\ninactive_file {files // 2}\n"
+	                                   f"active_file {files // 2}")):
+		(path / name).write_text(f"{text}\n")
+	return path
 
 
 class Bed:
@@ -100,7 +84,12 @@ class Bed:
 		self.mtctl = mtctl
 		self.directory = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir="/dev/shm"))
 		self.files = pathlib.Path(tempfile.mkdtemp(prefix=leftovers.prefix(), dir=BUILT))
-		self.group = Group(patient.group_mb * MB) if patient.group_mb else None
+		self.group = self.group_files = None
+		if patient.group_mb:
+			try:
+				self.group = memory_group.MemoryGroup(f"{leftovers.prefix()}{time.monotonic_ns()}", patient.group_mb * MB)
+			except memory_group.CannotMake:
+				self.group_files = files_of_a_group(patient.group_mb * MB)
 		self.env = dict(bare, MT_DIR=str(self.directory))
 		self.process = None
 		self._shim = shim
@@ -119,8 +108,8 @@ class Bed:
 			env.update({f"FAKECUDA_{name}": str(value) for name, value in patient.driver.items()})
 		if self.group:
 			command = self.group.command(command)
-			if not self.group.is_real:
-				env["MT_CGROUP"] = str(self.group.path)
+		if self.group_files:
+			env["MT_CGROUP"] = str(self.group_files)
 		self.process = subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.PIPE,
 		                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 		try:
@@ -144,6 +133,8 @@ class Bed:
 		shutil.rmtree(self.files, ignore_errors=True)
 		if self.group:
 			self.group.remove()
+		if self.group_files:
+			shutil.rmtree(self.group_files, ignore_errors=True)
 
 	def _kill(self):
 		try:

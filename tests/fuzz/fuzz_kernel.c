@@ -1,7 +1,7 @@
 /* fuzz_kernel.c -- what the kernel says: cgroups and their mounts, PSI, meminfo, loadavg, and of a
- * process stat, status, cmdline, environ, maps and smaps, as the shim reads them (shim/sense) and
- * as mtctl does. The kernel is no attacker; but the names in there are other people's, and its next
- * version's lines are nobody's yet.
+ * process stat, status, cmdline, environ, maps and smaps, as the shim reads them (shim/pressure)
+ * and as mtctl does. The kernel is no attacker; but the names in there are other people's, and its
+ * next version's lines are nobody's yet.
  *
  * Parts of an input: %%/proc/... and %%/sys/...: files, of which those of mtctl's process are in
  * /proc/42. %%cgroup PATH, %%limit_mb N, %%pct N, %%watch PATH, %%note TEXT: settings. %%psi,

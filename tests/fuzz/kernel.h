@@ -11,7 +11,7 @@ struct kernel_options {
 	uint64_t limit_mb, exact_pct;
 };
 
-/* The files below fuzz_root as shim/sense reads them. */
+/* The files below fuzz_root as shim/pressure reads them. */
 void kernel_shim(const struct kernel_options *options);
 
 /* The same, and those of process 42, as mtctl does. */

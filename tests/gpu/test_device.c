@@ -1,4 +1,4 @@
-/* test_device.c -- account/device: figures are the sums of records, whatever threads and a failing
+/* test_device.c -- gpu/account: figures are the sums of records, whatever threads and a failing
  * kernel do. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* test_oom.c -- worker/oom: who tells of an out-of-memory, where the worker and the end of the
+/* test_oom.c -- gpu/oom: who tells of an out-of-memory, where the worker and the end of the
  * process come together. The report's last step, its way into the stats file, is a double here: it
  * takes as long as a test wants it to. */
 #include <criterion/criterion.h>

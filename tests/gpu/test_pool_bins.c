@@ -1,4 +1,4 @@
-/* test_pool_bins.c -- pool/bins: the largest cached block, told in bounded time. */
+/* test_pool_bins.c -- gpu/bins: the largest cached block, told in bounded time. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* test_bootstrap.c -- backend/boot: the fixed arena for the first calls of a process. Each test
+/* test_bootstrap.c -- heap/bootstrap: the fixed arena for the first calls of a process. Each test
  * begins with it unused. */
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* test_glibc.c -- backend/glibc: the size in a chunk's header. */
+/* test_glibc.c -- heap/glibc: the size in a chunk's header. */
 #include <criterion/criterion.h>
 #include <malloc.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* test_jemalloc_conf.c -- backend/jemalloc_conf: whose word counts, and what is refused. */
+/* test_jemalloc_conf.c -- heap/jemalloc_conf: whose word counts, and what is refused. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <unistd.h>

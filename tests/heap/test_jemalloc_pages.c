@@ -1,4 +1,4 @@
-/* test_jemalloc_pages.c -- backend/jemalloc_pages: the page counters say what the epoch says. */
+/* test_jemalloc_pages.c -- heap/jemalloc_pages: the page counters say what the epoch says. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_jemalloc_tell.c -- backend/jemalloc: of what jemalloc has to say, only that reaches a user
+/* test_jemalloc_tell.c -- heap/jemalloc: of what jemalloc has to say, only that reaches a user
  * which he can do something about. */
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* test_direct_reclaim.c -- worker/reclaim: a thread that allocates returns free memory before its
- * limit is reached. */
+/* test_direct_reclaim.c -- pressure/direct_reclaim: a thread that allocates returns free memory
+ * before its limit is reached. */
 #include <criterion/criterion.h>
 #include <string.h>
 

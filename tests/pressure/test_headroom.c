@@ -1,5 +1,5 @@
-/* test_headroom.c -- worker/headroom: how much free memory the heap may keep beside a limit of 1000
- * MB. */
+/* test_headroom.c -- pressure/headroom: how much free memory the heap may keep beside a limit of
+ * 1000 MB. */
 #include <criterion/criterion.h>
 
 #include "sys/os.h"

@@ -1,29 +1,13 @@
-"""Real limits, of cgroup v1 where they can be made: the kernel kills who meets them."""
+"""Real limits: the kernel kills who meets them."""
 import os
 import re
 
 import pytest
 
 import leftovers
+import memory_group
 import stats_raw
 from pressed import MB, ONLY_PRESSURE, PYTHON, fragment, rss_kb
-
-
-class Group:
-	"""A group of cgroup v1's memory controller, below the one that the test runs in."""
-
-	def __init__(self, path):
-		self.path = path
-
-	def write(self, file, text):
-		(self.path / file).write_text(str(text))
-
-	def read(self, file):
-		return int((self.path / file).read_text())
-
-	def enter(self):
-		"""For preexec_fn."""
-		self.write("cgroup.procs", os.getpid())
 
 
 @pytest.fixture
@@ -32,20 +16,14 @@ def limited():
 	made = []
 
 	def make(mb):
-		place = leftovers.own_group()
-		if not place:
-			pytest.skip("no memory controller of cgroup v1 here")
-		path = place / f"{leftovers.prefix()}{len(made)}"
 		try:
-			path.mkdir()
-			made.append(path)
-			(path / "memory.limit_in_bytes").write_text(str(mb * MB))
-		except OSError as error:
-			pytest.skip(f"no cgroup can be made: {error}")
-		return Group(path)
+			made.append(memory_group.MemoryGroup(f"{leftovers.prefix()}{len(made)}", mb * MB))
+		except memory_group.CannotMake as error:
+			pytest.skip(str(error))
+		return made[-1]
 	yield make
-	for path in made:
-		leftovers.remove_group(path)
+	for group in made:
+		group.remove()
 
 
 def said_by(process):
@@ -97,7 +75,7 @@ def test_under_pressure_it_survives_and_the_record_says_why(spawn, env, limited,
 	assert figures["pressure_clean_count"] >= len(found) and figures["pressure_returned_bytes"] > 80 * MB
 	assert figures["pressure_warn_count"] >= 1 and figures["pressure_limit_bytes"] == 256 * MB
 	errors = process.stderr.read()
-	assert re.search(r"warn: memory pressure: RAM at (8|9)\d\.\d % of 256 MB \(\S+memory\.limit_in_bytes\), .*: (purge|heavy cleanup)$",
+	assert re.search(r"warn: memory pressure: RAM at (8|9)\d\.\d % of 256 MB \(\S+memory\.(limit_in_bytes|max)\), .*: (purge|heavy cleanup)$",
 	                 errors, re.MULTILINE), errors
 	assert re.search(r"cleanup reason=pressure .* pressure=(warn|critical) sources=\S*limit\S* used_bytes=\d+ limit_bytes=268435456$",
 	                 errors, re.MULTILINE), errors

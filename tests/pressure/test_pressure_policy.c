@@ -1,4 +1,4 @@
-/* test_pressure_policy.c -- worker/pressure_policy as a table: each row is a story told in steps,
+/* test_pressure_policy.c -- pressure/policy as a table: each row is a sequence of steps,
  * with what the policy is to do at each. Pure code, so that a story of an hour takes no time.
  *
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless

@@ -1,4 +1,4 @@
-/* test_psi.c -- sense/psi: the kernel's figures, and systemd's protocol with files, pipes and
+/* test_psi.c -- pressure/psi: the kernel's figures, and systemd's protocol with files, pipes and
  * sockets of our own. */
 #include "sense_files.h"
 

@@ -1,5 +1,5 @@
-/* test_adaptive.c -- worker/adaptive rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round ends,
- * and the step after each. */
+/* test_adaptive_rounds.c -- purge/adaptive_rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round
+ * ends, and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* test_fault_price.c -- sense/faults: what a page fault costs here. */
+/* test_fault_price.c -- purge/fault_price: what a page fault costs here. */
 #include <criterion/criterion.h>
 
 #include "purge/fault_price.h"

@@ -1,4 +1,4 @@
-/* test_policy.c -- worker/policy: when the heap is purged, and when it is not. The budget has
+/* test_policy.c -- purge/policy: when the heap is purged, and when it is not. The budget has
  * test_policy_budget.c. */
 #include "policy_sim.h"
 

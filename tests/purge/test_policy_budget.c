@@ -1,4 +1,4 @@
-/* test_policy_budget.c -- worker/policy: the governor. Cleaning costs the program no more than
+/* test_policy_budget.c -- purge/policy: the governor. Cleaning costs the program no more than
  * MT_BUDGET_PCT of its time, by the simulator's own count (policy_sim.h), and what can be afforded
  * is done. */
 #include "policy_sim.h"

@@ -1,4 +1,4 @@
-/* test_rounds.c -- worker/rounds: the exact cadence of light and heavy cleanups. */
+/* test_rounds.c -- purge/rounds: the exact cadence of light and heavy cleanups. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

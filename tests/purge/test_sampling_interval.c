@@ -1,5 +1,5 @@
-/* test_sampling.c -- worker/asking: the allocator is asked as rarely as can be, and nothing is
- * missed for it. */
+/* test_sampling_interval.c -- purge/sampling_interval: the worker samples the allocator as rarely
+ * as it can, and misses nothing. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"

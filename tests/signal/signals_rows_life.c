@@ -1,4 +1,4 @@
-/* signals_rows_init.c -- a signal through the life of a process: dying of it, threads, fork, vfork,
+/* signals_rows_life.c -- a signal through the life of a process: dying of it, threads, fork, vfork,
  * exec, longjmp. rows_init must read the same with and without the shim; rows_survive are those in
  * which a program without it dies. */
 #include <errno.h>

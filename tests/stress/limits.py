@@ -2,7 +2,7 @@
 """Programs that meet the limit of their group, many times, several at once so that the worker has to fight for its CPU: how many
 are killed, of each shape with each backend and settings, and without the shim, where all are. Before that, alone: a program that fits
 its limit by a little lives, and what a program costs that turns memory over near its limit, against MT_PRESSURE=0. Exits 1 when one was
-killed under the shim, or the cost is above 5 %. Wants memory groups of cgroup v1 that it may make.
+killed under the shim, or the cost is above 5 %. Wants memory groups that it may make.
 
   tests/stress/limits.py [--runs 120] [--pairs 5] [--at-once 4] [--backend jemalloc] [--backend system] [--shim FILE]
 """
@@ -23,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import leftovers
+import memory_group
 
 LIMIT_MB = 256
 RUN_S = 60  # none takes three seconds
@@ -52,15 +53,13 @@ numbers = itertools.count()
 
 def run(command, environment, limit_mb=LIMIT_MB):
 	"""One program in a group of its own; environment takes the folder of the shim's files."""
-	group = leftovers.own_group() / f"{leftovers.prefix()}{next(numbers)}"
-	group.mkdir()
+	group = memory_group.MemoryGroup(f"{leftovers.prefix()}{next(numbers)}", limit_mb << 20)
 	try:
-		(group / "memory.limit_in_bytes").write_text(str(limit_mb << 20))
 		with tempfile.TemporaryDirectory(prefix=leftovers.prefix(), dir="/dev/shm") as folder:
 			return subprocess.run(command, env=environment(folder), timeout=RUN_S, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-			                      preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())))
+			                      preexec_fn=group.enter)
 	finally:
-		leftovers.remove_group(group)
+		group.remove()
 
 
 def end_of(case, program, shim):
@@ -139,8 +138,10 @@ def main():
 	parser.add_argument("--shim", type=pathlib.Path, default=ROOT / "build" / "libmtshim.so")
 	options = parser.parse_args()
 	leftovers.sweep()
-	if not leftovers.own_group() or not os.access(leftovers.own_group(), os.W_OK):
-		sys.exit("limits: no memory group of cgroup v1 can be made here")
+	try:
+		memory_group.MemoryGroup(f"{leftovers.prefix()}probe", LIMIT_MB << 20).remove()
+	except memory_group.CannotMake as error:
+		sys.exit(f"limits: {error}")
 	total = collections.Counter()
 	shim = options.shim.resolve()
 	backends = options.backend or ["jemalloc", "system"]

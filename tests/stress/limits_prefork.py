@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Python servers that fork their workers after their data are loaded: that no cleanup copies what parent and workers share. A
 collection of Python's would, since it writes to each object's header. Exits 1 where a trim, a round or pressure has made memory
-more, or a worker was killed. The part at a limit wants memory groups of cgroup v1 that it may make.
+more, or a worker was killed. The part at a limit wants memory groups that it may make.
 
   tests/stress/limits_prefork.py [--runs 5] [--backend jemalloc] [--backend system] [--shim FILE] [--ctl FILE]
 """
@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "lib"))
 import leftovers
+import memory_group
 
 SERVER = HERE / "prefork_server.py"
 ROWS = 250_000          # 80 MB, of which a collection writes to 50
@@ -101,21 +102,22 @@ def wait_rounds(environment, seconds=5, workers=4, mb=20):
 
 def ends_at_limit(environment, limit_mb=LIMIT_MB, workers=6, mb=20, seconds=2):
 	"""How each worker has ended, and how far the group was filled, in percent."""
-	group = leftovers.own_group() / f"{leftovers.prefix()}prefork"
-	group.mkdir()
+	group = memory_group.MemoryGroup(f"{leftovers.prefix()}prefork", limit_mb << 20)
 	try:
-		(group / "memory.limit_in_bytes").write_text(str(limit_mb << 20))
 		with server(environment, workers, mb, seconds,
-		            preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid()))) as tree:
+		            preexec_fn=group.enter) as tree:
 			ends = tree.ends()
-		return ends, int((group / "memory.max_usage_in_bytes").read_text()) * 100 / (limit_mb << 20)
+		return ends, group.read("memory.max_usage_in_bytes") * 100 / (limit_mb << 20)
 	finally:
-		leftovers.remove_group(group)
+		group.remove()
 
 
 def can_limit():
-	place = leftovers.own_group()
-	return bool(place) and os.access(place, os.W_OK)
+	try:
+		memory_group.MemoryGroup(f"{leftovers.prefix()}probe", LIMIT_MB << 20).remove()
+	except memory_group.CannotMake:
+		return False
+	return True
 
 
 def check(backend, shim, ctl, runs):

@@ -1,4 +1,4 @@
-/* test_loader.c -- base/loader: fork and who goes through the loaded objects keep out of each
+/* test_loader.c -- sys/loader: fork and who goes through the loaded objects keep out of each
  * other's way, and neither for ever. */
 #include <criterion/criterion.h>
 #include <pthread.h>

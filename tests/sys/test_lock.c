@@ -1,4 +1,4 @@
-/* test_lock.c -- base/lock and its checker in debug builds: what breaks the order of
+/* test_lock.c -- sys/lock and its checker in debug builds: what breaks the order of
  * sys/lock_ranks.def ends the process with one line that names both locks. A death test plays in a
  * child, whose last words and whose end are looked at. */
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
-/* test_raw_clone.c -- base/stray: what a bare copy of a process finds held by a thread that it does
- * not have. */
+/* test_raw_clone.c -- sys/raw_clone: what a bare copy of a process finds held by a thread that it
+ * does not have. */
 #include <criterion/criterion.h>
 
 #include <pthread.h>

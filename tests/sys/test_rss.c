@@ -1,5 +1,5 @@
-/* test_rss.c -- sense/rss and sense/faults: what the kernel says of us, against memory that we know
- * of. */
+/* test_rss.c -- sys/rss and purge/fault_price: what the kernel says of us, against memory that we
+ * know of. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
