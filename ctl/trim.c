@@ -17,6 +17,7 @@
 #include "ctl/tree.h"
 #include "ctl/trim.h"
 #include "ctl/trim_requests.h"
+#include "ctl/watchdog.h"
 
 static const char help[] =
 	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
@@ -31,7 +32,9 @@ static const char help[] =
 	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
 	"  --json             one object: the record of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the answers and records of all (30)\n";
+	"  --timeout=SECONDS  how long to wait for the answers and records of all (30); the "
+	"figures of --tree\n"
+	"                     take up to half as long in addition\n";
 
 struct trim {
 	bool all, all_users, tree;
@@ -246,15 +249,24 @@ static void print_total(const struct mt_family *before, const struct mt_family *
 	putchar('\n');
 }
 
+/* The figures of a tree are read for this share of the timeout before the requests, and for as much
+ * after them. */
+#define FIGURES_SHARE 4
+
 /* The tree is looked at before and after, since what processes share goes only when the last of
  * them has given it back. */
 static int trim_tree(const struct trim *trim, pid_t root)
 {
+	const uint64_t figures_ns = trim->timeout_ms * 1000000u / FIGURES_SHARE;
 	struct mt_family before = {0}, after = {0};
 	struct mt_why why;
-	bool known = mt_family_read(root, MT_FAMILY_TOTALS, &before, &why) == MT_ERR_OK;
-	int code = trim_many(trim, root);
+	bool known;
+	int code;
 
+	mt_process_smaps_until(mt_watchdog_now_ns() + figures_ns);
+	known = mt_family_read(root, MT_FAMILY_TOTALS, &before, &why) == MT_ERR_OK;
+	code = trim_many(trim, root);
+	mt_process_smaps_until(mt_watchdog_now_ns() + figures_ns);
 	known = known && code != MT_EXIT_NOT_SHIMMED &&
 		mt_family_read(root, MT_FAMILY_TOTALS, &after, &why) == MT_ERR_OK;
 	if (known && trim->json) {
@@ -263,6 +275,7 @@ static int trim_tree(const struct trim *trim, pid_t root)
 	} else if (known) {
 		print_total(&before, &after);
 	}
+	mt_process_smaps_until(UINT64_MAX);
 	mt_family_free(&before);
 	mt_family_free(&after);
 	return code;
