@@ -17,6 +17,7 @@
 #include "ctl/process/ancestry.h"
 #include "ctl/process/trim_json.h"
 #include "ctl/process/trim_requests.h"
+#include "ctl/process/clock.h"
 
 static const char help[] =
 	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
@@ -31,7 +32,9 @@ static const char help[] =
 	"                     PSS, before and after, unshimmed processes too\n"
 	"  --light            gc and heap only\n"
 	"  --json             one object: the record of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the answers and records of all (30)\n";
+	"  --timeout=SECONDS  how long to wait for the answers and records of all (30); the "
+	"figures of --tree\n"
+	"                     take up to half as long in addition\n";
 
 struct trim {
 	bool all, all_users, tree;
@@ -198,15 +201,24 @@ static void print_total(const struct mt_process_tree *before, const struct mt_pr
 	putchar('\n');
 }
 
+/* The figures of a tree are read for this share of the timeout before the requests, and for as much
+ * after them. */
+#define FIGURES_SHARE 4
+
 /* The tree is looked at before and after, since what processes share goes only when the last of
  * them has given it back. */
 static int trim_tree(const struct trim *trim, pid_t root)
 {
+	const uint64_t figures_ns = trim->timeout_ms * 1000000u / FIGURES_SHARE;
 	struct mt_process_tree before = {0}, after = {0};
 	struct mt_why why;
-	bool known = mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &before, &why) == MT_ERR_OK;
-	int code = trim_many(trim, root);
+	bool known;
+	int code;
 
+	mt_process_smaps_until(mt_clock_now_ns() + figures_ns);
+	known = mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &before, &why) == MT_ERR_OK;
+	code = trim_many(trim, root);
+	mt_process_smaps_until(mt_clock_now_ns() + figures_ns);
 	known = known && code != MT_EXIT_NOT_SHIMMED &&
 		mt_process_tree_read(root, MT_PROCESS_TREE_TOTALS, &after, &why) == MT_ERR_OK;
 	if (known && trim->json) {
@@ -215,6 +227,7 @@ static int trim_tree(const struct trim *trim, pid_t root)
 	} else if (known) {
 		print_total(&before, &after);
 	}
+	mt_process_smaps_until(UINT64_MAX);
 	mt_process_tree_free(&before);
 	mt_process_tree_free(&after);
 	return code;

@@ -48,6 +48,12 @@ static enum mt_err check(const struct reach *reach, const struct stat *file)
 
 	if (fstat(reach->walk.folder, &folder) != 0)
 		return refuse(reach);
+	if (!S_ISREG(file->st_mode) && folder.st_uid != geteuid() &&
+	    !mt_walk_is_roots(&reach->walk, folder.st_uid))
+		return mt_error_because(reach->why, MT_ERR_FOREIGN,
+					"%.150s is no regular file, in a folder of user %u; it is "
+					"left alone",
+					reach->path, (unsigned)folder.st_uid);
 	if (mt_walk_may_write(file, &folder, geteuid()))
 		return MT_ERR_OK;
 	return mt_error_because(reach->why, MT_ERR_FOREIGN,
@@ -56,14 +62,22 @@ static enum mt_err check(const struct reach *reach, const struct stat *file)
 				reach->path, (unsigned)file->st_uid);
 }
 
-/* What was looked at, and nothing that has taken its place since. */
-static enum mt_err open_seen(const struct reach *reach, int seen, int *out_fd)
+/* What was looked at, and nothing that has taken its place since. A regular file does not make the
+ * open wait, but a lease on it does, for 45 s by default (fcntl(2)). */
+static enum mt_err open_seen(const struct reach *reach, int seen, bool is_regular, int *out_fd)
 {
+	int flags = reach->flags | (is_regular ? O_NONBLOCK : 0);
 	char again[64];
 
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", seen);
-	*out_fd = open(again, reach->flags | O_NOCTTY | O_CLOEXEC);
-	return *out_fd < 0 ? refuse(reach) : MT_ERR_OK;
+	*out_fd = open(again, flags | O_NOCTTY | O_CLOEXEC);
+	if (*out_fd < 0 && is_regular && errno == EWOULDBLOCK)
+		return mt_error_because(reach->why, MT_ERR_SYSTEM,
+					"%.180s: another process has a lease on it", reach->path);
+	if (*out_fd < 0)
+		return refuse(reach);
+	(void)fcntl(*out_fd, F_SETFL, reach->flags);
+	return MT_ERR_OK;
 }
 
 /* `seen` is what bears the last name, and no more than that. */
@@ -77,7 +91,7 @@ static enum mt_err take(struct reach *reach, int seen, int *out_fd)
 		return refuse(reach);
 	if (!S_ISLNK(file.st_mode)) {
 		error = check(reach, &file);
-		return error ? error : open_seen(reach, seen, out_fd);
+		return error ? error : open_seen(reach, seen, S_ISREG(file.st_mode), out_fd);
 	}
 	switch (mt_walk_follow(walk, seen, NULL)) {
 	case MT_WALK_ON:

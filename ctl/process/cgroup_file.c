@@ -12,18 +12,21 @@
 #include <unistd.h>
 
 #include "ctl/output/text.h"
+#include "ctl/process/foreign_path.h"
 #include "ctl/process/read_file.h"
 
 /* One name after the other, each as an O_PATH descriptor: with O_NOFOLLOW that is the link itself,
- * and no name lies below a link. openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not
- * in every container. */
+ * and no name lies below a link. A name in /proc may wait for a process, and is not looked up.
+ * openat2(2) has RESOLVE_NO_SYMLINKS, but from Linux 5.6 on, and not in every container. */
 static int walk(int at, char *path)
 {
 	char *saved = NULL;
 
 	for (char *name = strtok_r(path, "/", &saved); name && at >= 0;
 	     name = strtok_r(NULL, "/", &saved)) {
-		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		int next = mt_foreign_path_is_proc(at)
+				   ? -1
+				   : openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 		close(at);
 		at = next;

@@ -19,47 +19,56 @@
 /* the kernel walks the page tables of a large process for seconds */
 #define COMPUTES_MOST_MS 10000u
 
+#define PIECE_BYTES 65536u
+
 struct request {
 	char path[64];
 	size_t most_bytes;
 };
 
-/* errno comes first, 0 for none: a file that cannot be read is told from an empty one. */
+/* errno comes first, 0 for none: a file that cannot be read is told from an empty one. All of it is
+ * read before a byte is written: the kernel takes the mmap_lock again for each piece, and the process
+ * could let the child wait a little for each. */
 static void copy(const void *argument, int to)
 {
 	const struct request *request = argument;
-	static char piece[65536];
+	size_t room = PIECE_BYTES, used = 0;
+	char *text = mt_error_check_memory(malloc(room));
 	int fd = open(request->path, O_RDONLY | O_CLOEXEC), failed;
-	ssize_t got = fd < 0 ? -1 : read(fd, piece, sizeof(piece));
+	ssize_t got = fd < 0 ? -1 : read(fd, text, PIECE_BYTES);
 
 	failed = got < 0 ? errno : 0;
+	for (; got > 0 && used < request->most_bytes; got = read(fd, text + used, PIECE_BYTES)) {
+		used += (size_t)got;
+		if (room - used < PIECE_BYTES)
+			text = mt_error_check_memory(realloc(text, room *= 2));
+	}
 	mt_watchdog_write(to, &failed, sizeof(failed));
-	for (; got > 0; got = read(fd, piece, sizeof(piece)))
-		mt_watchdog_write(to, piece, (size_t)got);
+	mt_watchdog_write(to, text, used);
 }
 
 /* The first bytes of it; NULL with errno. */
-static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *length)
+static char *read_file(pid_t pid, const char *file, size_t most_bytes, unsigned most_ms,
+		       size_t *length)
 {
-	struct request request;
-	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes,
-					     COMPUTES_MOST_MS};
+	struct request request = {.most_bytes = most_bytes};
+	const struct mt_watchdog watchdog = {copy, &request, sizeof(int) + most_bytes, most_ms};
+	struct mt_watchdog_end end = {.is_stuck = true};
 	uint64_t from_ns = mt_clock_now_ns();
 	int failed = ETIMEDOUT;
 	size_t bytes = 0;
 	struct stat status;
 	char *text = NULL;
-	bool stuck = true;
 
 	snprintf(request.path, sizeof(request.path), "/proc/%d", (int)pid);
 	if (stat(request.path, &status) != 0)
 		return NULL;
 	snprintf(request.path, sizeof(request.path), "/proc/%d/%s", (int)pid, file);
 	if (mt_process_budget_is_left(status.st_uid))
-		text = mt_watchdog_run(&watchdog, &bytes, &stuck);
-	if (stuck)
-		mt_process_budget_spend(status.st_uid, mt_clock_now_ns() - from_ns);
-	else if (bytes >= sizeof(failed))
+		text = mt_watchdog_run(&watchdog, &bytes, &end);
+	mt_process_budget_spend(status.st_uid, end.is_stuck ? mt_clock_now_ns() - from_ns
+							    : end.waited_ms * UINT64_C(1000000));
+	if (!end.is_stuck && bytes >= sizeof(failed))
 		memcpy(&failed, text, sizeof(failed));
 	if (failed) {
 		free(text);
@@ -72,10 +81,10 @@ static char *read_file(pid_t pid, const char *file, size_t most_bytes, size_t *l
 }
 
 /* Half of these would be taken for all. */
-static char *read_whole(pid_t pid, const char *file, size_t most_bytes)
+static char *read_whole(pid_t pid, const char *file, size_t most_bytes, unsigned most_ms)
 {
 	size_t length;
-	char *text = read_file(pid, file, most_bytes + 1, &length);
+	char *text = read_file(pid, file, most_bytes + 1, most_ms, &length);
 
 	if (!text || length <= most_bytes)
 		return text;
@@ -86,17 +95,31 @@ static char *read_whole(pid_t pid, const char *file, size_t most_bytes)
 
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length)
 {
-	return read_file(pid, file, MT_PROCESS_MEMORY_MOST, length);
+	return read_file(pid, file, MT_PROCESS_MEMORY_MOST, COMPUTES_MOST_MS, length);
 }
 
 char *mt_process_maps(pid_t pid)
 {
-	return read_whole(pid, "maps", MAPS_MOST);
+	return read_whole(pid, "maps", MAPS_MOST, COMPUTES_MOST_MS);
+}
+
+static uint64_t smaps_until_ns = UINT64_MAX;
+
+void mt_process_smaps_until(uint64_t until_ns)
+{
+	smaps_until_ns = until_ns;
 }
 
 char *mt_process_smaps(pid_t pid, const char *file)
 {
-	return read_whole(pid, file, SMAPS_MOST);
+	uint64_t now_ns = mt_clock_now_ns();
+	uint64_t left_ms = now_ns < smaps_until_ns ? (smaps_until_ns - now_ns) / 1000000u : 0;
+
+	errno = ETIMEDOUT;
+	if (!left_ms)
+		return NULL;
+	return read_whole(pid, file, SMAPS_MOST,
+			  left_ms < COMPUTES_MOST_MS ? (unsigned)left_ms : COMPUTES_MOST_MS);
 }
 
 /* Behind the NULs from there on, of which there may be millions. */

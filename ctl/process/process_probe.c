@@ -216,8 +216,8 @@ static size_t run_child(const struct batch *batch)
 		look_at_batch, batch, (batch->end - batch->first) * RESULT_MOST, COMPUTES_MOST_MS};
 	uint64_t from_ns = mt_clock_now_ns(), cost_ns;
 	size_t length, at = batch->first;
-	bool stuck;
-	char *text = mt_watchdog_run(&watchdog, &length, &stuck);
+	struct mt_watchdog_end end;
+	char *text = mt_watchdog_run(&watchdog, &length, &end);
 
 	cost_ns = take_all(batch, text, length);
 	free(text);

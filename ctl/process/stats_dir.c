@@ -5,17 +5,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ctl/process/env_dir.h"
+#include "ctl/process/foreign_path.h"
 #include "ctl/process/process_probe.h"
 #include "ctl/output/text.h"
 #include "ctl/process/ancestry.h"
@@ -55,40 +54,21 @@ static bool same_mounts(pid_t pid)
 	       own.st_ino == other.st_ino;
 }
 
-/* In a container, a link must not lead out of the container: RESOLVE_IN_ROOT resolves as the
- * process itself would. */
-static int open_in_root(pid_t pid, const char *directory)
-{
-	struct open_how how = {
-		.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
-	};
-	char path[64];
-	int root, saved;
-	long fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return -1;
-	fd = syscall(SYS_openat2, root, directory, &how, sizeof(how));
-	saved = errno;
-	close(root);
-	errno = saved;
-	return (int)fd;
-}
-
+/* In a container a link must not lead out of the container: the path is followed as the process
+ * itself would follow it. */
 static int open_directory(const struct mt_process *process, const char *directory)
 {
-	char path[PATH_MAX + 64];
+	bool is_same = same_mounts(process->pid);
+	char start[64];
 
-	if (!same_mounts(process->pid))
-		return open_in_root(process->pid, directory);
-	if (directory[0] == '/')
-		snprintf(path, sizeof(path), "%.4095s", directory);
+	if (!is_same)
+		snprintf(start, sizeof(start), "/proc/%d/root", (int)process->pid);
+	else if (directory[0] == '/')
+		snprintf(start, sizeof(start), "/");
 	else
-		snprintf(path, sizeof(path), "/proc/%d/cwd/%.4095s", (int)process->pid, directory);
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		snprintf(start, sizeof(start), "/proc/%d/cwd", (int)process->pid);
+	return mt_foreign_path_open(open(start, O_PATH | O_DIRECTORY | O_CLOEXEC), !is_same,
+				    directory);
 }
 
 /* A process that began as root's may run as another user by now: its files are where root's are,
@@ -193,7 +173,8 @@ static enum mt_err open_in(const struct mt_process *process, const char *path,
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE, "asleep: it has no files");
 	if (directory < 0)
 		return mt_error_because(why, MT_ERR_FOREIGN, "%.150s: %s", path,
-					errno == ELOOP || errno == ENOTDIR
+					errno == EXDEV ? "refused: it leads through /proc"
+					: errno == ELOOP || errno == ENOTDIR
 						? "refused: not a directory"
 						: strerror(errno));
 	error = check_owner(directory, S_IFDIR, process, why);

@@ -25,6 +25,7 @@ struct reader {
 	char *text;
 	size_t used, room;
 	unsigned waited_ms; /* that the child slept, since the last byte */
+	unsigned slept_ms;  /* and before it */
 	uint64_t last_ns;   /* when the last byte came */
 };
 
@@ -113,6 +114,7 @@ static bool read_more(struct reader *reader, size_t most_bytes)
 	if (got < 0)
 		return errno == EINTR;
 	reader->used += (size_t)got;
+	reader->slept_ms += reader->waited_ms;
 	reader->waited_ms = 0;
 	reader->last_ns = mt_clock_now_ns();
 	return got > 0 && reader->used < most_bytes;
@@ -141,19 +143,20 @@ static void reap(const struct reader *reader)
 		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length, bool *out_stuck)
+char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
+		      struct mt_watchdog_end *out_end)
 {
 	struct reader reader = {.last_ns = mt_clock_now_ns()};
 	struct pollfd wait = {.events = POLLIN};
 	bool goes_on = start(&reader, watchdog);
 
-	*out_stuck = !goes_on;
+	out_end->is_stuck = !goes_on;
 	wait.fd = reader.from;
 	while (goes_on) {
 		if (poll(&wait, 1, TICK_MS) > 0) {
 			goes_on = read_more(&reader, watchdog->most_bytes);
 		} else if (!has_time(&reader, watchdog)) {
-			*out_stuck = true;
+			out_end->is_stuck = true;
 			break;
 		}
 	}
@@ -161,6 +164,7 @@ char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length, bool *
 		reap(&reader);
 	reader.text = mt_error_check_memory(realloc(reader.text, reader.used + 1));
 	reader.text[reader.used] = '\0';
+	out_end->waited_ms = reader.slept_ms + reader.waited_ms;
 	*length = reader.used;
 	return reader.text;
 }

@@ -22,11 +22,20 @@ struct mt_watchdog {
 	unsigned most_ms;
 };
 
+/* What a run has told. */
+struct mt_watchdog_end {
+	/* the child was ended because it wrote nothing for too long, or there could be no child */
+	bool is_stuck;
+	unsigned
+		waited_ms; /* for how long the child slept, all waits together; sampled every 10 ms */
+};
+
 /* Runs the work, and returns what it has written, ended by a NUL that *length does not count; the
- * caller frees. *out_stuck: the child was ended because it wrote nothing for too long, or there
- * could be no child. Time that the child waits for a CPU does not count as waiting. One thread may
+ * caller frees. Each byte that comes gives the child its time anew: work that reads from one process
+ * writes at its end. Time that the child waits for a CPU does not count as waiting. One thread may
  * call; not from the work. */
-char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length, bool *out_stuck);
+char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
+		      struct mt_watchdog_end *out_end);
 
 /* In the child: all of it, or the child ends. */
 void mt_watchdog_write(int to, const void *bytes, size_t count);

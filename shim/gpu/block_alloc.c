@@ -91,7 +91,8 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		drop_deferred(stale);
 }
 
-/* Again, with what the pool gives back; at last exactly what was asked for. */
+/* Again, with what the pool gives back. Exactly what was asked for where the rounded size does not
+ * fit: before the first wait, since the rounded size may never fit. */
 static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint64_t *out_dptr)
 {
 	const struct mt_driver *driver = mt_pool_driver();
@@ -99,9 +100,10 @@ static MT_COLD int try_short(int device, size_t asked_bytes, size_t *bytes, uint
 	int result = MT_CU_OUT_OF_MEMORY;
 
 	if (mt_device_memory_short_begin(&shortage, device, asked_bytes)) {
-		while (result == MT_CU_OUT_OF_MEMORY && mt_device_memory_short_next(&shortage))
+		while (result == MT_CU_OUT_OF_MEMORY && mt_device_memory_short_next(&shortage)) {
 			result = driver->cuMemAlloc_v2(out_dptr, *bytes);
-		if (result == MT_CU_OUT_OF_MEMORY && *bytes != asked_bytes) {
+			if (result != MT_CU_OUT_OF_MEMORY || *bytes == asked_bytes)
+				continue;
 			*bytes = asked_bytes;
 			result = driver->cuMemAlloc_v2(out_dptr, asked_bytes);
 		}

@@ -64,6 +64,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		atomic_store_explicit(&slot->attached, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->detaching, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
+		atomic_store_explicit(&slot->has_unsettled, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
 		/* release: pairs with find's acquire, what stands above is whole */

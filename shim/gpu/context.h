@@ -72,6 +72,8 @@ struct mt_context {
 	_Atomic uint32_t attached, detaching;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
+	/* a block was freed in the stream, and nobody has seen the stream done since */
+	_Atomic bool has_unsettled;
 	bool is_counted;                /* among its device's allocators */
 	uint32_t lost_groups;           /* of those in `groups` */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
@@ -93,6 +95,7 @@ struct mt_pool_device {
 	_Atomic uint64_t total_bytes, free_bytes;
 	_Atomic uint64_t measured_ns;
 	_Atomic bool is_low;
+	_Atomic bool is_scarce; /* mt_device_memory_is_scarce */
 	_Atomic uint64_t allocated_peak, reserved_peak, active_peak;
 	_Atomic uint64_t retries, ooms;
 	/* mt_device_memory_short_begin to _end: nothing is cached meanwhile. seq_cst: a free that
@@ -100,6 +103,8 @@ struct mt_pool_device {
 	_Atomic uint32_t shortages;
 	/* threads with blocks in hand that are no longer cached and not yet the driver's */
 	_Atomic uint32_t givers;
+	/* how often a thread has begun to give a block back; threads that must see no such block */
+	_Atomic uint32_t releases, readers;
 	/* contexts that have allocated here; order: none needed, sums may lag */
 	_Atomic uint32_t allocators;
 	struct mt_counters past; /* what its dead contexts counted; only the sums that never fall */

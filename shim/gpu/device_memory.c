@@ -7,17 +7,20 @@
 #include "gpu/release.h"
 #include "gpu/wait.h"
 
-#define OOM_WAIT_NS    (10 * MT_NS_PER_S) /* for what is pending */
-#define GIVERS_WAIT_NS (50 * MT_NS_PER_MS)
-#define UNKNOWN_SHARE  8
-#define MORE_TRIES     16 /* after the steps, as long as other threads give back */
+#define OOM_WAIT_NS   (10 * MT_NS_PER_S) /* for what is pending */
+#define UNKNOWN_SHARE 8
+#define MORE_TRIES    16 /* after the steps, as long as other threads give back */
 
 static void judge(struct mt_pool_device *device)
 {
 	uint64_t total = mt_counter(&device->total_bytes), pct = mt_counter(&mt_pool.low_free_pct);
-	bool is_low = total && mt_counter(&device->measured_ns) &&
-		      mt_counter(&device->free_bytes) < total / 100 * pct;
+	uint64_t free_bytes = mt_counter(&device->free_bytes);
+	bool is_known = total && mt_counter(&device->measured_ns);
+	bool is_low = is_known && free_bytes < total / 100 * pct;
+	bool is_scarce = is_known && free_bytes < total / MT_DEVICE_MEMORY_SCARCE;
 
+	if (atomic_load_explicit(&device->is_scarce, memory_order_relaxed) != is_scarce)
+		atomic_store_explicit(&device->is_scarce, is_scarce, memory_order_relaxed);
 	if (atomic_load_explicit(&device->is_low, memory_order_relaxed) != is_low)
 		atomic_store_explicit(&device->is_low, is_low, memory_order_relaxed);
 }
@@ -30,7 +33,7 @@ void mt_device_memory_measure(struct mt_context *context, uint64_t now_ns)
 	bool was_pushed;
 	int result, cancel;
 
-	if (!mt_counter(&mt_pool.low_free_pct) || !mt_pool_driver()->cuMemGetInfo_v2)
+	if (!mt_pool_driver()->cuMemGetInfo_v2)
 		return;
 	if (last && now_ns - last < MT_DEVICE_MEMORY_MEASURE_NS)
 		return;
@@ -123,6 +126,11 @@ void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes)
 bool mt_device_memory_is_low(struct mt_context *context)
 {
 	return atomic_load_explicit(&mt_context_device(context)->is_low, memory_order_relaxed);
+}
+
+bool mt_device_memory_is_scarce(struct mt_context *context)
+{
+	return atomic_load_explicit(&mt_context_device(context)->is_scarce, memory_order_relaxed);
 }
 
 /* Everything idle of a device, up to a rule. */
@@ -288,25 +296,6 @@ static void give_lost(struct mt_context *context, uint64_t start_ns)
 	(void)mt_release_pending(context, &all, true);
 }
 
-/* Blocks that another thread has in hand on their way to the driver: some microseconds. */
-static void await_givers(int device)
-{
-	uint64_t start_ns = mt_os_now_ns();
-
-	for (unsigned round = 0; mt_os_now_ns() - start_ns < GIVERS_WAIT_NS; round++) {
-		uint32_t givers = 0;
-
-		for (int i = 0; i < MT_POOL_DEVICES; i++)
-			if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
-			    &mt_pool.devices[i] == mt_pool_device(device))
-				givers += atomic_load_explicit(&mt_pool.devices[i].givers,
-							       memory_order_acquire);
-		if (!givers)
-			return;
-		mt_wait_round(round);
-	}
-}
-
 /* False: all that is cached is too little beside what is free, and nobody need wait for it. A call
  * of unknown size that fails beside eight times as much free memory fails for another reason. */
 static bool can_serve(const struct mt_shortage *shortage)
@@ -347,7 +336,7 @@ static bool has_more(struct mt_shortage *shortage)
 {
 	uint64_t freed;
 
-	await_givers(shortage->device);
+	mt_release_await(shortage->device);
 	freed = count_freed(shortage->device);
 	if (freed == shortage->freed)
 		return false;

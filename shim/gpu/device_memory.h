@@ -20,6 +20,11 @@ void mt_device_memory_freed(struct mt_pool_device *device, uint64_t bytes);
 
 bool mt_device_memory_is_low(struct mt_context *context);
 
+/* Less than 1/MT_DEVICE_MEMORY_SCARCE of the device is free. An allocation may then need any freed
+ * block, so each gets its fence at the free: a fence recorded later would wait for later work. */
+#define MT_DEVICE_MEMORY_SCARCE 8
+bool mt_device_memory_is_scarce(struct mt_context *context);
+
 /* Before the driver is asked for so many bytes: garbage_collection_threshold. */
 void mt_device_memory_collect(struct mt_context *context, uint64_t bytes);
 

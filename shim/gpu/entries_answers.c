@@ -3,16 +3,30 @@
  * all. */
 #include "gpu/entries_work.h"
 
+#define READ_TRIES 3
+
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
 	int kept_errno = errno;
-	int result = mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
-	uint64_t most;
+	int result = MT_CU_SUCCESS;
+	uint64_t most, withheld = 0;
+	bool is_exact = false;
+	int device;
 
-	if (!mt_cuda_is_on() || result != MT_CU_SUCCESS || !free_bytes)
+	if (!mt_cuda_is_on() || !free_bytes)
+		return mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+	device = mt_cuda_current_device();
+	for (unsigned i = 0; i < READ_TRIES && !is_exact && result == MT_CU_SUCCESS; i++) {
+		uint32_t releases = mt_pool_read_begin(device);
+
+		result = mt_cuda_call(cuMemGetInfo_v2, free_bytes, total_bytes);
+		withheld = mt_pool_withheld_bytes(device);
+		is_exact = mt_pool_read_end(device, releases);
+	}
+	if (result != MT_CU_SUCCESS)
 		return result;
 	most = total_bytes ? *total_bytes : SIZE_MAX;
-	*free_bytes += mt_pool_withheld_bytes(mt_cuda_current_device());
+	*free_bytes += withheld;
 	if (*free_bytes > most)
 		*free_bytes = most;
 	errno = kept_errno;

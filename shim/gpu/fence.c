@@ -5,6 +5,7 @@
 #include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
+#include "gpu/device_memory.h"
 #include "gpu/event.h"
 #include "gpu/slab.h"
 #include "gpu/wait.h"
@@ -82,7 +83,7 @@ bool mt_fence_is_due(struct mt_context *context)
 
 	if (!group)
 		return false;
-	if (group->count >= MT_GROUP_BLOCKS ||
+	if (group->count >= MT_GROUP_BLOCKS || mt_device_memory_is_scarce(context) ||
 	    group->bytes > mt_counter(&mt_context_device(context)->total_bytes) / MT_GROUP_SHARE)
 		return true;
 	return group->count >= 4 && mt_os_now_ns() - group->third_ns > MT_GROUP_NS;

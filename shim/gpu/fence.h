@@ -54,7 +54,8 @@ struct mt_group {
  * group can be had. */
 bool mt_fence_add(struct mt_context *context, struct mt_block *block, uint64_t now_ns);
 
-/* The open group is to be closed: full, large, or 20 us after its third block. The lock is held. */
+/* The open group is to be closed: full, large, 20 us after its third block, or at once where the
+ * device has little memory left (mt_device_memory_is_scarce). The lock is held. */
 bool mt_fence_is_due(struct mt_context *context);
 
 /* Records what is not recorded, then asks; the lock is held at the call and at the return, but not

@@ -94,6 +94,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 {
 	struct mt_context *context;
 	struct mt_fit fit;
+	int result;
 
 	if (mt_unlikely(!is_up() || !out_dptr || bytes == 0))
 		return mt_pool_driver()->cuMemAlloc_v2(out_dptr, bytes);
@@ -113,7 +114,11 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes)
 		return MT_CU_SUCCESS;
 	mt_device_memory_measure(context, mt_os_now_ns());
 	mt_device_memory_collect(context, fit.bytes);
-	return mt_block_alloc(context, bytes, fit.bytes, out_dptr);
+	result = mt_block_alloc(context, bytes, fit.bytes, out_dptr);
+	/* What was freed before memory became scarce has no fence yet. */
+	if (mt_unlikely(mt_device_memory_is_scarce(context)))
+		mt_pool_fence_freed();
+	return result;
 }
 
 /* ---- free ---- */

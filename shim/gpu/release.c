@@ -1,12 +1,15 @@
 #include "gpu/release.h"
 
+#include "sys/attr.h"
 #include "sys/os.h"
 #include "gpu/capture.h"
 #include "gpu/fence.h"
 #include "gpu/device_memory.h"
 #include "gpu/wait.h"
 
-#define SETTLE_NS MT_NS_PER_S
+#define SETTLE_NS  MT_NS_PER_S
+#define AWAIT_NS   (50 * MT_NS_PER_MS) /* for other threads */
+#define READERS_NS (5 * MT_NS_PER_MS)
 /* pending for longer, or for ten decays: the driver shall wait for it */
 #define PENDING_MAX_NS (60 * MT_NS_PER_S)
 #define HAND_OVER_MAX  32 /* blocks that one cuMemFree hands over */
@@ -37,6 +40,8 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	if (!is_idle || !stream)
 		return mt_pool_driver()->cuMemFree_v2(base);
 	result = mt_pool_driver()->cuMemFreeAsync(base, stream);
+	if (result == MT_CU_SUCCESS)
+		atomic_store_explicit(&context->has_unsettled, true, memory_order_seq_cst);
 	if (mt_likely(result == MT_CU_SUCCESS) || result == MT_CU_NOT_PERMITTED)
 		return result;
 	if (result == MT_CU_NOT_SUPPORTED)
@@ -44,27 +49,108 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 	return mt_pool_driver()->cuMemFree_v2(base);
 }
 
-/* For a thread that is out of memory, and for ours, which tells what it gave back: until all of the
- * stream's frees are done, SETTLE_NS at most. Some microseconds, unless the driver lets two streams
- * share a queue. */
-static void await_stream(struct mt_context *context, bool is_background)
+/* For a thread that is out of memory or asks how much is free, and for the worker, which tells what
+ * it gave back: until all of the stream's frees are done, most_ns at most. Some microseconds, unless
+ * the driver lets two streams share a queue. */
+static void await_stream(struct mt_context *context, bool is_background, uint64_t most_ns)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);
 	uint64_t start_ns = mt_os_now_ns();
-	int result;
+	int result, answer = MT_CU_NOT_READY;
 	bool was_pushed;
 
 	if (!stream || atomic_load_explicit(&context->is_ending, memory_order_seq_cst))
 		return;
+	/* Before the question: a free that comes meanwhile sets it again. */
+	atomic_store_explicit(&context->has_unsettled, false, memory_order_seq_cst);
 	was_pushed = mt_context_enter(context, true, &result);
 	for (unsigned round = 0;
 	     result == MT_CU_SUCCESS &&
-	     mt_pool_driver()->cuStreamQuery(stream) == MT_CU_NOT_READY &&
-	     mt_os_now_ns() - start_ns < SETTLE_NS &&
+	     (answer = mt_pool_driver()->cuStreamQuery(stream)) == MT_CU_NOT_READY &&
+	     mt_os_now_ns() - start_ns < most_ns &&
 	     !(is_background && atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 	     round++)
 		mt_wait_round(round);
 	mt_context_exit(was_pushed);
+	if (answer == MT_CU_NOT_READY)
+		atomic_store_explicit(&context->has_unsettled, true, memory_order_seq_cst);
+}
+
+void mt_release_await(int device)
+{
+	uint64_t start_ns = mt_os_now_ns();
+
+	for (unsigned round = 0; mt_os_now_ns() - start_ns < AWAIT_NS; round++) {
+		uint32_t givers = 0;
+
+		for (int i = 0; i < MT_POOL_DEVICES; i++)
+			if (device == MT_DEVICE_MEMORY_ANY_DEVICE ||
+			    &mt_pool.devices[i] == mt_pool_device(device))
+				givers += atomic_load_explicit(&mt_pool.devices[i].givers,
+							       memory_order_acquire);
+		if (!givers)
+			return;
+		mt_wait_round(round);
+	}
+}
+
+static MT_COLD void settle_stream(struct mt_context *context)
+{
+	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
+	int cancel, mode;
+
+	if (!mt_context_hold(context, init))
+		return;
+	cancel = mt_wait_uncancelled();
+	mode = mt_capture_relax(mt_pool_driver());
+	if (mode != MT_CAPTURE_NOT_RELAXED || !mt_capture_is_open())
+		await_stream(context, false, AWAIT_NS);
+	mt_capture_restore(mt_pool_driver(), mode);
+	mt_wait_cancellable(cancel);
+	mt_context_drop(context);
+}
+
+uint32_t mt_pool_read_begin(int device)
+{
+	struct mt_pool_device *place = mt_pool_device(device);
+	uint32_t releases;
+
+	atomic_fetch_add_explicit(&place->readers, 1, memory_order_seq_cst);
+	if (mt_unlikely(atomic_load_explicit(&place->givers, memory_order_seq_cst)))
+		mt_release_await(device);
+	releases = atomic_load_explicit(&place->releases, memory_order_seq_cst);
+	MT_EACH_CONTEXT(context)
+	{
+		if (mt_context_device(context) == place &&
+		    atomic_load_explicit(&context->has_unsettled, memory_order_seq_cst))
+			settle_stream(context);
+	}
+	return releases;
+}
+
+bool mt_pool_read_end(int device, uint32_t releases)
+{
+	struct mt_pool_device *place = mt_pool_device(device);
+	bool is_exact = atomic_load_explicit(&place->releases, memory_order_seq_cst) == releases &&
+			!atomic_load_explicit(&place->givers, memory_order_seq_cst);
+
+	atomic_fetch_sub_explicit(&place->readers, 1, memory_order_release);
+	return is_exact;
+}
+
+/* The worker has time: a thread that reads how much is free goes first, so that it waits for one
+ * block alone. */
+static void let_readers_through(struct mt_pool_device *place)
+{
+	uint64_t start_ns = 0;
+
+	for (unsigned round = 0; atomic_load_explicit(&place->readers, memory_order_seq_cst);
+	     round++) {
+		start_ns = start_ns ? start_ns : mt_os_now_ns();
+		if (mt_os_now_ns() - start_ns > READERS_NS)
+			return;
+		mt_wait_round(round);
+	}
 }
 
 /* Nothing runs any more in a context that an error has ended, and where it is current the driver
@@ -201,35 +287,47 @@ static bool is_done(const struct mt_release *rule)
 		atomic_load_explicit(&mt_pool.holds_back, memory_order_relaxed));
 }
 
-static uint64_t give_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
+/* One block; 0 where there is none, or it could not go. */
+static uint64_t give_one(struct mt_context *context, struct mt_release *rule, enum kind kind,
+			 bool *out_is_last)
 {
-	bool is_refused = false, is_done_with = kind <= OWN_DONE;
-	uint64_t given = 0;
+	struct mt_block *block;
+	uint64_t bytes, given = 0;
+	bool is_refused = false;
 
-	if (is_done_with)
-		atomic_fetch_add_explicit(&mt_context_device(context)->givers, 1,
-					  memory_order_relaxed);
-	while (!is_refused && !is_done(rule) && enter(context, rule)) {
-		struct mt_block *block;
-		uint64_t bytes;
-
-		mt_lock_take(&context->lock);
-		block = kind == IDLE ? pick_idle(context, rule) : pick_pending(context, rule, kind);
-		mt_lock_drop(&context->lock);
-		bytes = block ? block->bytes : 0;
-		if (block)
-			given += send(context, block, is_done_with, rule->is_decay, &is_refused);
-		leave_driver();
-		if (!block)
-			break;
+	mt_lock_take(&context->lock);
+	block = kind == IDLE ? pick_idle(context, rule) : pick_pending(context, rule, kind);
+	mt_lock_drop(&context->lock);
+	bytes = block ? block->bytes : 0;
+	if (block) {
+		given = send(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);
 		rule->blocks--;
 		rule->bytes -= bytes < rule->bytes ? bytes : rule->bytes;
 	}
-	if (!is_done_with)
-		return given;
-	atomic_fetch_sub_explicit(&mt_context_device(context)->givers, 1, memory_order_release);
-	if (rule->in_capture || (rule->is_background && given))
-		await_stream(context, rule->is_background);
+	*out_is_last = !block || is_refused;
+	return given;
+}
+
+static uint64_t give_some(struct mt_context *context, struct mt_release *rule, enum kind kind)
+{
+	struct mt_pool_device *place = mt_context_device(context);
+	bool is_last = false, is_done_with = kind <= OWN_DONE;
+	uint64_t given = 0;
+
+	while (!is_last && !is_done(rule) && enter(context, rule)) {
+		if (is_done_with) {
+			if (rule->is_background)
+				let_readers_through(place);
+			atomic_fetch_add_explicit(&place->givers, 1, memory_order_seq_cst);
+			atomic_fetch_add_explicit(&place->releases, 1, memory_order_seq_cst);
+		}
+		given += give_one(context, rule, kind, &is_last);
+		if (is_done_with)
+			atomic_fetch_sub_explicit(&place->givers, 1, memory_order_seq_cst);
+		leave_driver();
+	}
+	if (is_done_with && (rule->in_capture || (rule->is_background && given)))
+		await_stream(context, rule->is_background, SETTLE_NS);
 	return given;
 }
 

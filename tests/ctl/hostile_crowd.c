@@ -6,8 +6,10 @@
  *   an environment of 64
  * MB that nobody has ever touched maps   10,000 executable mappings, below that of the library, of
  *   a file in FOLDER
- * whose path is 31 kB long in maps none   nothing of its own Says "ready" and waits for the end of
- *   its input. */
+ * whose path is 31 kB long in maps none   nothing of its own
+ * repeat  a memory of 60,000 mappings, and a thread that holds its mmap_lock for a part of a second
+ *   again and again
+ * Says "ready" and waits for the end of its input. */
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <pthread.h>
@@ -78,6 +80,37 @@ static void hold(void)
 
 	pthread_create(&thread, NULL, write_mappings, NULL);
 	pthread_create(&thread, NULL, populate, NULL);
+}
+
+static char *held;
+static size_t held_bytes = (size_t)1 << 30;
+
+static void *protect(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		mprotect(held, held_bytes, PROT_NONE);
+		mprotect(held, held_bytes, PROT_READ);
+	}
+	return NULL;
+}
+
+static void hold_repeatedly(void)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	char *many = mmap(NULL, (size_t)60000 * 4096, PROT_READ, flags, -1, 0);
+	pthread_t thread;
+
+	held = mmap(NULL, held_bytes, PROT_READ, flags, -1, 0);
+	if (many == MAP_FAILED || held == MAP_FAILED)
+		fail("mmap");
+	for (int i = 0; i < 60000; i += 2)
+		if (mprotect(many + (size_t)i * 4096, 4096, PROT_READ | PROT_WRITE) != 0)
+			fail("mprotect");
+	madvise(held, held_bytes, MADV_NOHUGEPAGE);
+	if (madvise(held, held_bytes, MADV_POPULATE_READ) != 0)
+		fail("MADV_POPULATE_READ");
+	pthread_create(&thread, NULL, protect, NULL);
 }
 
 static void make_stats(void)
@@ -182,9 +215,11 @@ int main(int argc, char **argv)
 	start_children(atoi(argv[2]) - 1, argv[3]);
 	if (strcmp(argv[3], "hold") == 0)
 		hold();
+	if (strcmp(argv[3], "repeat") == 0)
+		hold_repeatedly();
 	if (strcmp(argv[3], "stats") == 0)
 		make_stats();
-	usleep(300000);
+	usleep(600000);
 	(void)!write(STDOUT_FILENO, "ready\n", 6); /* who holds the memory may allocate nothing */
 	while (read(STDIN_FILENO, &(char){0}, 1) > 0)
 		continue;

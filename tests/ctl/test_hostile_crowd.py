@@ -12,7 +12,7 @@ import urllib.request
 
 import pytest
 
-from people import needs_root, person, stage  # noqa: F401 (fixtures)
+from people import fake_of, home_of, needs_root, person, stage  # noqa: F401 (fixtures)
 
 pytestmark = [needs_root, pytest.mark.slow]
 MB = 1 << 20
@@ -190,3 +190,44 @@ def test_an_mt_dir_that_takes_long_to_follow_is_followed_once(person, crowd, sta
 	assert second_s < first_s / 3
 	# On a busy machine the time for all of them may be over before the last one's path is followed.
 	assert re.search(r'mtshim_processes{state="refused"} [1-9]', text)
+
+
+@pytest.mark.parametrize("way", ["directly", "by_a_link"])
+def test_an_mt_dir_that_leads_through_proc_is_refused_without_a_wait(person, crowd, stage, way):
+	"""To look up a name in /proc/PID/map_files is to wait for the memory of that process."""
+	owner = person(1)
+	holder = crowd(owner, 1, "hold").pid
+	folder = stage.place / "links"
+	folder.mkdir()
+	os.symlink(f"/proc/{holder}/map_files/100000000-100001000", folder / "on")
+	path = folder / "on/x" if way == "by_a_link" else f"/proc/{holder}/map_files/100000000-100001000/x"
+	pid = crowd(owner, 5, "none", MT_DIR=path).pid
+
+	got, seconds = took_within(3, person, "ps")
+
+	assert seconds < 3
+	assert f"process {pid} (crowd): {str(path)[:150]}: refused: it leads through /proc" in got.stderr
+
+
+def test_a_cgroup_that_leads_through_proc_is_not_waited_for(person, crowd, fake_of, home_of):
+	owner = person(1)
+	holder = crowd(owner, 1, "hold").pid
+	group = f"/proc/{holder}/map_files/100000000-100001000"
+	pid = fake_of(owner, home_of(owner), settings={"cgroup": [group, "environment"]}, limit_source=f"{group}/memory.max",
+	              values={"pressure_limit_bytes": 2000, "pressure_used_bytes": 1000}).pid
+
+	for _ in range(5):
+		got, seconds = took(person, "doctor", pid)
+		assert seconds < 1.5
+	assert str(pid) in got.stdout
+
+
+def test_the_waits_for_the_mappings_of_one_process_add_up(person, crowd):
+	"""Each of them is short, and there is one for each of many pieces of its smaps."""
+	pid = crowd(person(1), 1, "repeat").pid
+
+	_, listed_s = took(person, "ps", "--tree", pid)
+	_, trimmed_s = took(person, "trim", "--timeout=2", "--tree", pid)
+
+	assert listed_s < 3
+	assert trimmed_s < 3

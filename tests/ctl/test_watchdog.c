@@ -48,12 +48,12 @@ static void check(void (*work)(const void *, int), size_t most_bytes, const char
 {
 	const struct mt_watchdog watchdog = {work, "some", most_bytes, 300};
 	size_t length = 0;
-	bool stuck = !expected_stuck;
-	char *text = mt_watchdog_run(&watchdog, &length, &stuck);
+	struct mt_watchdog_end end = {.is_stuck = !expected_stuck};
+	char *text = mt_watchdog_run(&watchdog, &length, &end);
 
 	cr_expect_str_eq(text, expected);
 	cr_expect_eq(length, strlen(expected));
-	cr_expect_eq(stuck, expected_stuck);
+	cr_expect_eq(end.is_stuck, expected_stuck);
 	cr_expect(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "no child is left");
 	free(text);
 }
@@ -77,4 +77,16 @@ Test(watchdog, who_waits_or_computes_for_too_long_is_ended)
 Test(watchdog, who_goes_on_writing_has_time)
 {
 	check(say_slowly, 100, "somesomesomesomesomesomesomesome", false);
+}
+
+Test(watchdog, all_waits_of_a_run_are_added_up)
+{
+	const struct mt_watchdog watchdog = {say_slowly, "some", 100, 300};
+	struct mt_watchdog_end end = {0};
+	size_t length = 0;
+
+	free(mt_watchdog_run(&watchdog, &length, &end));
+
+	cr_expect_not(end.is_stuck);
+	cr_expect_geq(end.waited_ms, 4 * MT_WATCHDOG_WAIT_MS / 2);
 }

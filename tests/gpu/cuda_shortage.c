@@ -266,6 +266,91 @@ static void host_small(void)
 	SHOW(cu.cuMemAlloc_v2(&dptr, 990 * MB));
 }
 
+/* ---- kernels that were launched after the free ---- */
+
+/* A kernel of 3 s; no call of the driver alone waits for it. */
+static void launch_delay(void)
+{
+	uint32_t delay_us = 3000000;
+	void *parameters[] = {&delay_us};
+	void *module, *kernel;
+
+	OK(cu.cuModuleLoadData(&module, "any"));
+	OK(cu.cuModuleGetFunction(&kernel, module, "fake_delay"));
+	OK(cu.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL));
+}
+
+/* Too small for a fence of its own on an empty device. */
+static void kernel_small(void)
+{
+	uint64_t dptr;
+
+	(void)take(900 * MB);
+	dptr = take(14 * MB);
+	OK(cu.cuMemFree_v2(dptr));
+	launch_delay();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 94 * MB));
+}
+
+/* The device becomes full after the free. */
+static void kernel_filled(void)
+{
+	uint64_t dptr = take(14 * MB);
+
+	OK(cu.cuMemFree_v2(dptr));
+	(void)take(900 * MB);
+	launch_delay();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 94 * MB));
+}
+
+/* The work of the other context waits for the program. */
+static void kernel_contexts(void)
+{
+	uint64_t dptr;
+	void *other, *waiting, *event;
+
+	(void)take(900 * MB);
+	dptr = take(14 * MB);
+	OK(cu.cuCtxCreate_v2(&other, 0, 0));
+	OK(cu.cuStreamCreate(&waiting, 1));
+	OK(cu.cuEventCreate(&event, 2));
+	OK(cu.cuLaunchHostFunc(waiting, wait_for_release, NULL));
+	OK(cu.cuEventRecord(event, waiting));
+	OK(cu.cuCtxSetCurrent(context));
+	OK(cu.cuMemFree_v2(dptr));
+	OK(cu.cuStreamWaitEvent(stream, event, 0));
+	SHOW(cu.cuMemAlloc_v2(&dptr, 94 * MB));
+}
+
+/* What is asked for fits, its rounded size never will. */
+static void kernel_rounded(void)
+{
+	uint64_t dptr = take(10 * MB);
+
+	OK(cu.cuMemFree_v2(dptr));
+	launch_delay();
+	SHOW(cu.cuMemAlloc_v2(&dptr, 800 * MB));
+}
+
+/* ---- what is free while blocks go back ---- */
+
+static void free_while_blocks_go_back(void)
+{
+	uint64_t blocks[60];
+	size_t free_bytes, total, least = SIZE_MAX;
+	double end;
+
+	for (int i = 0; i < 60; i++)
+		blocks[i] = take(4 * MB);
+	for (int i = 0; i < 60; i++)
+		OK(cu.cuMemFree_v2(blocks[i]));
+	for (end = now_ms() + 1500; now_ms() < end;) {
+		OK(cu.cuMemGetInfo_v2(&free_bytes, &total));
+		least = free_bytes < least ? free_bytes : least;
+	}
+	printf("free: %zu MB\n", least / MB);
+}
+
 static void host_green(void)
 {
 	int (*get)(int, void *, int) =
@@ -377,6 +462,11 @@ static const struct cuda_word words[] = {
 	{"host_small", host_small},
 	{"host_green", host_green},
 	{"host_capture", host_capture},
+	{"kernel_small", kernel_small},
+	{"kernel_filled", kernel_filled},
+	{"kernel_contexts", kernel_contexts},
+	{"kernel_rounded", kernel_rounded},
+	{"free_while_blocks_go_back", free_while_blocks_go_back},
 	{"calls", calls},
 };
 

@@ -15,10 +15,11 @@ def program(compile_c):
 @pytest.fixture
 def same(run, program, fakecuda, env, bare):
 	"""same(word, version, ...): runs the program with and without the shim; the answer, which must be the same."""
-	def compare(word, version, **driver):
+	def compare(word, version, settings=None, **driver):
 		driver = {"MEMORY_MB": 1000, **driver}
+		settings = {"CUDA": "pool", "CUDA_LOW_PCT": 0, **(settings or {})}
 		expected = run([program, word], fakecuda(bare, version, **driver), timeout=30)
-		got = run([program, word], fakecuda(env(CUDA="pool", CUDA_LOW_PCT=0), version, **driver), timeout=30)
+		got = run([program, word], fakecuda(env(**settings), version, **driver), timeout=30)
 		assert expected.returncode == 0 and expected.stdout.endswith("done\n"), expected.stdout + expected.stderr
 		assert (got.stdout, got.returncode) == (expected.stdout, 0), got.stdout + got.stderr
 		return got.stdout
@@ -76,6 +77,28 @@ def test_no_call_waits_for_work_that_waits_for_the_program(same, word, version):
 @pytest.mark.parametrize("version", VERSIONS[:2])
 def test_a_green_context_does_not_wait_for_work_that_waits_for_the_program(same, version):
 	assert "slow" not in same("host_green", version)
+
+
+@pytest.mark.parametrize("version", VERSIONS[:2])
+@pytest.mark.parametrize("word", ["kernel_small", "kernel_filled", "kernel_contexts"])
+@pytest.mark.parametrize("low_pct", [0, 5])
+def test_near_a_full_device_what_was_freed_does_not_wait_for_a_later_kernel(same, word, version, low_pct):
+	"""FREE_WAITS=2: the most that the driver's cuMemFree waits for."""
+	assert same(word, version, {"CUDA_LOW_PCT": low_pct}, FREE_WAITS=2) == "cu.cuMemAlloc_v2(&dptr, 94 * MB): 0\ndone\n"
+
+
+@pytest.mark.parametrize("version", VERSIONS[:2])
+def test_what_was_asked_for_does_not_wait_where_its_rounded_size_does_not_fit(same, version):
+	got = same("kernel_rounded", version, {"CUDA_CONF": "roundup_power2_divisions:2"}, FREE_WAITS=2)
+
+	assert got == "cu.cuMemAlloc_v2(&dptr, 800 * MB): 0\ndone\n"
+
+
+@pytest.mark.parametrize("version", VERSIONS[:2])
+def test_blocks_on_their_way_back_to_the_driver_count_as_free(same, version):
+	got = same("free_while_blocks_go_back", version, {"CUDA_DECAY_MS": 100}, LATENCY_US="cuMemFreeAsync=3000")
+
+	assert got == "free: 1000 MB\ndone\n"
 
 
 @pytest.mark.parametrize("version, count", [("13.0", 34), ("12.8", 34)])

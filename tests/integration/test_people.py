@@ -453,6 +453,35 @@ def test_who_owns_a_sticky_folder_gets_no_file_of_roots_overwritten(person, stag
 	assert codes <= {0, 2}
 
 
+LEASE = """import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644), fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("trap", ["fifo", "lease"])
+def test_output_into_the_folder_of_another_user_waits_for_nobody(person, stage, recorded, trap):
+	"""A FIFO without a reader, and a lease, which the kernel waits for (45 s by default)."""
+	other, root = person(2), person(uid=0)
+	folder = stage.place / "others"
+	folder.mkdir()
+	os.chown(folder, other.uid, other.uid)
+
+	for name, words in recorded(root).items():
+		if trap == "fifo":
+			os.mkfifo(folder / name)
+			os.chown(folder / name, other.uid, other.uid)
+		else:
+			holder = stage.spawn(other.words(["/usr/bin/python3", "-c", LEASE, folder / name]), stage.bare)
+			assert holder.stdout.readline() == "ready\n"
+		got = root.ctl(*words, folder / name, *(["--no-shim", "--", "/bin/true"] if words[0] == "record" else []), timeout=10)
+		assert (name, got.returncode, got.stdout) == (name, 2, "")
+		assert ("is no regular file" if trap == "fifo" else "another process has a lease on it") in got.stderr
+		assert len(got.stderr.splitlines()) == 1
+
+
 # ---- a page and its token ----
 
 def test_another_user_on_loopback_gets_the_page_and_nothing_else(person, stage, wait_for):
