@@ -11,7 +11,8 @@
 /* Where the allocator counts (jemalloc). */
 void mt_allocation_event_took(void);
 
-/* The calling thread has freed a block of 32 MB or more (jemalloc). */
+/* The calling thread has freed a block of 32 MB or more, or realloc has cut off as much (jemalloc).
+ */
 void mt_allocation_event_freed_large(void);
 
 /* Where we count. What the calling thread has ever allocated. */
