@@ -1,9 +1,9 @@
 /* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads:
  * the worker is away meanwhile. unshare and setns: where a user namespace is concerned (and for
- * setns a mount namespace), the kernel refuses both to a process of several threads; a program of
- * one must not become one by the worker. So where they are refused with EINVAL while the worker
- * runs, it ends, they are asked once more, and it begins again. The bare system calls are not seen.
- * Source: unshare(2), setns(2). */
+ * setns a mount or a time namespace), the kernel refuses both to a process of several threads; a
+ * program of one must not become one by the worker. So where they are refused with EINVAL (EUSERS
+ * for a time namespace) while the worker runs, it ends, they are asked once more, and it begins
+ * again. The bare system calls are not seen. Source: unshare(2), setns(2), time_namespaces(7). */
 #include "compat/single_thread.h"
 
 #include <dlfcn.h>
@@ -90,7 +90,7 @@ static bool make_way_for_ids(void)
 
 static bool is_in_the_way(int answer)
 {
-	return answer != 0 && errno == EINVAL && step_aside();
+	return answer != 0 && (errno == EINVAL || errno == EUSERS) && step_aside();
 }
 
 static void come_back(void)

@@ -114,7 +114,7 @@ enum mt_pressure_level {
 #define MT_GC_STATES(X)                                                                            \
 	X(NONE, "none")                                                                            \
 	X(DONE, "done")                                                                            \
-	X(DISABLED, "disabled") /* by gc.disable() */                                              \
+	X(DISABLED, "disabled") /* gc.disable(), gc.set_threshold(0) */                            \
 	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */     \
 	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */             \
 	X(SHARED, "shared")     /* left out: it would copy what is shared with forked processes */

@@ -21,7 +21,8 @@ struct mt_allocation_listener {
 /* Once, before the process has a second thread of ours. listener: never freed. */
 void mt_allocation_event_listen(const struct mt_allocation_listener *listener);
 
-/* Over jemalloc: the calling thread has allocated a MB more; it has freed a block of 32 MB or more. */
+/* Over jemalloc: the calling thread has allocated a MB more; it has freed a block of 32 MB or more,
+ * or realloc has cut off as much. */
 void mt_allocation_event_took(void);
 void mt_allocation_event_freed_large(void);
 

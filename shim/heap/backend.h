@@ -129,7 +129,7 @@ struct mt_backend_hooks {
 	void (*grew)(size_t bytes);
 	/* a thread has allocated MT_BACKEND_TOOK_BYTES; none of the allocator's locks is held */
 	void (*took)(void);
-	/* a thread has freed a block of 32 MB or more; likewise */
+	/* a thread has freed a block of 32 MB or more, or realloc has cut off as much; likewise */
 	void (*freed_large)(void);
 };
 

@@ -95,7 +95,8 @@ static bool libc_is_next(void)
 static bool wants_embedded(const struct mt_config *config)
 {
 	return config->allocator == MT_ALLOCATOR_JEMALLOC ||
-	       (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() && !mt_memlock_is_tight());
+	       (config->allocator == MT_ALLOCATOR_AUTO && libc_is_next() &&
+		!mt_mlockall_is_imported());
 }
 
 static void identify_shadow(void)

@@ -35,9 +35,9 @@ common     += -DMT_JEMALLOC_EVENTS
 shim_flags += -DMT_JEMALLOC_EVENTS
 endif
 
-# Large blocks that are freed (heap/jemalloc_large.c).
-ifeq ($(words $(filter large_dalloc large_salloc,$(jemalloc_defined))),2)
-jemalloc_link := -Wl,--wrap=je_large_dalloc
+# Large blocks that are freed, or shrunk in place (heap/jemalloc_large.c).
+ifeq ($(words $(filter large_dalloc large_ralloc large_salloc,$(jemalloc_defined))),3)
+jemalloc_link := -Wl,--wrap=je_large_dalloc,--wrap=je_large_ralloc
 endif
 
 $(jemalloc_lib): $(jemalloc_archive) shim/heap/jemalloc.mk

@@ -1,5 +1,9 @@
 #include "heap/jemalloc_large.h"
 
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "heap/jemalloc_names.h"
 #include "sys/attr.h"
 
 /* Internal to jemalloc 5: src/large.c. Its callers in other files come here instead (jemalloc.mk).
@@ -7,8 +11,14 @@
 extern size_t je_large_salloc(void *thread, const void *extent) __attribute__((weak));
 extern void __real_je_large_dalloc(void *thread, void *extent) __attribute__((weak));
 void __wrap_je_large_dalloc(void *thread, void *extent);
+extern void *__real_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes,
+				    size_t alignment, bool zero, void *cache, void *hook)
+	__attribute__((weak));
+void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
+			     bool zero, void *cache, void *hook);
 
 static void (*told)(void);
+static _Atomic size_t shrunk_bytes; /* since somebody was told; counter, no ordering */
 
 void mt_jemalloc_large_use(void (*freed)(void))
 {
@@ -22,4 +32,25 @@ void __wrap_je_large_dalloc(void *thread, void *extent)
 	__real_je_large_dalloc(thread, extent);
 	if (mt_unlikely(bytes >= MT_JEMALLOC_LARGE_LEAST) && told)
 		told();
+}
+
+/* Blocks that realloc shrinks in place count together: libc returns what it cuts off each of them,
+ * while it keeps freed blocks of the same size once it has seen one. */
+void *__wrap_je_large_ralloc(void *thread, void *arena, void *block, size_t bytes, size_t alignment,
+			     bool zero, void *cache, void *hook)
+{
+	size_t held = je_malloc_usable_size(block);
+	void *fresh =
+		__real_je_large_ralloc(thread, arena, block, bytes, alignment, zero, cache, hook);
+	size_t cut = fresh == block && bytes < held ? held - bytes : 0;
+
+	if (mt_likely(!cut))
+		return fresh;
+	if (atomic_fetch_add_explicit(&shrunk_bytes, cut, memory_order_relaxed) + cut >=
+		    MT_JEMALLOC_LARGE_LEAST &&
+	    told) {
+		atomic_store_explicit(&shrunk_bytes, 0, memory_order_relaxed);
+		told();
+	}
+	return fresh;
 }

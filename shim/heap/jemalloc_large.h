@@ -1,6 +1,7 @@
-/* heap/jemalloc_large.h -- large blocks that are freed. libc unmaps a block of 32 MB or more when
- * it is freed; jemalloc keeps its pages until somebody purges, and a child or a mapping that wants
- * as much at once may find the limit reached. So somebody is told. */
+/* heap/jemalloc_large.h -- large blocks that are freed, or shrunk in place by realloc. libc unmaps
+ * a block of 32 MB or more when it is freed, and what realloc cuts off. jemalloc keeps the pages
+ * until somebody purges, and a child or a mapping that wants as much at once may find the limit
+ * reached. So somebody is told. */
 #ifndef MT_HEAP_JEMALLOC_LARGE_H
 #define MT_HEAP_JEMALLOC_LARGE_H
 
@@ -9,8 +10,9 @@
 /* bytes: the most that glibc's threshold of mmap comes to */
 #define MT_JEMALLOC_LARGE_LEAST (32u << 20)
 
-/* freed: called by the thread that has freed such a block, with none of jemalloc's locks held.
- * Never called by a version of jemalloc whose functions are others. */
+/* freed: called by the thread that has freed such a block, or whose realloc brings the bytes cut off
+ * since the last call to as many, with none of jemalloc's locks held. Never called by a version of
+ * jemalloc whose functions are others. */
 void mt_jemalloc_large_use(void (*freed)(void));
 
 #endif

@@ -33,6 +33,100 @@ static void drop(char *from, char *to)
 		(void)madvise((void *)first, end - first, MADV_DONTNEED);
 }
 
+static void copy_pieces(char *to, char *from, size_t bytes)
+{
+	for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
+		size_t piece = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+
+		memcpy(to + at, from + at, piece);
+		drop(from + at, from + at + piece);
+	}
+}
+
+/* The kernel moves the pages: nothing is copied, and no page faults again. The old range stays
+ * mapped and empty, as jemalloc expects. By way of an address that the kernel chooses: a call that
+ * names the target unmaps it before it looks at the source, and another thread's mapping could take
+ * its place where the source is then refused. Answers 0 or errno; EFAULT: the source is several
+ * mappings. Source: mremap(2), MREMAP_DONTUNMAP since Linux 5.7. */
+static int move_pages(char *to, char *from, size_t bytes)
+{
+	char *between = mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+
+	if (between == MAP_FAILED)
+		return errno;
+	if (mremap(between, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED)
+		return 0;
+	/* does nothing where the target is still mapped */
+	(void)mmap(to, bytes, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	copy_pieces(to, between, bytes);
+	(void)munmap(between, bytes);
+	return 0;
+}
+
+static bool is_page(const char *address)
+{
+	return (uintptr_t)address % mt_os_page_bytes() == 0;
+}
+
+/* Moves what lies in the first of the source's mappings: a block that was moved once and has grown
+ * in place since is several. The border is found by halves. Returns bytes; 0: none can be moved. */
+static size_t move_first_mapping(char *to, char *from, size_t bytes)
+{
+	size_t page = mt_os_page_bytes();
+	size_t done = 0;
+	size_t piece = bytes;
+
+	for (;;) {
+		int error = move_pages(to + done, from + done, piece);
+
+		if (!error)
+			done += piece;
+		if ((error && error != EFAULT) || piece == page || done == bytes)
+			return done;
+		piece = (piece / 2 + page - 1) / page * page;
+		if (piece > bytes - done)
+			piece = bytes - done;
+	}
+}
+
+/* The kernel keeps the old range apart from its neighbours where it was itself moved there: a fresh
+ * mapping in its place becomes one with them, and the number of mappings stays bounded. */
+static void renew(char *from, size_t bytes)
+{
+	char *fresh = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (fresh != MAP_FAILED &&
+	    mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, from) == MAP_FAILED)
+		(void)munmap(fresh, bytes);
+}
+
+/* A fork in the middle would leave the child the pages where they are between, for ever: it waits.
+ */
+static size_t move_mappings(char *to, char *from, size_t bytes)
+{
+	bool holds_fork = mt_purge_enter_within(PURGE_WAIT_NS);
+	size_t at = 0;
+
+	for (size_t moved = 1; moved && at < bytes; at += moved)
+		moved = move_first_mapping(to + at, from + at, bytes - at);
+	if (at == bytes)
+		renew(from, bytes);
+	if (holds_fork)
+		mt_purge_leave();
+	return at;
+}
+
+static void move(char *to, char *from, size_t bytes)
+{
+	size_t moved = 0;
+
+	if (is_page(from) && is_page(to) && bytes % mt_os_page_bytes() == 0)
+		moved = move_mappings(to, from, bytes);
+	copy_pieces(to + moved, from + moved, bytes - moved);
+}
+
 static unsigned int arena_of(void *block)
 {
 	unsigned int index = UINT_MAX;
@@ -52,26 +146,20 @@ static void purge(unsigned int arena)
 	mt_purge_leave();
 }
 
-/* The allocation comes before the first byte is copied: if it brings the process near a limit, free
- * memory goes back now. */
+/* The allocation comes before the first page is moved: if it brings the process near a limit, free
+ * memory goes back now. It begins at a page, so that its pages can be moved once more. */
 void *mt_jemalloc_move(void *ptr, size_t bytes)
 {
-	size_t held = je_malloc_usable_size(ptr);
-	char *old = ptr;
-	char *fresh = je_malloc(bytes);
 	int kept = errno;
+	/* the flag is jemalloc's MALLOCX_LG_ALIGN */
+	char *fresh = je_mallocx(bytes, __builtin_ctzl(mt_os_page_bytes()));
 	unsigned int arena;
 
 	if (!fresh)
 		return NULL;
-	for (size_t at = 0; at < held; at += PIECE_BYTES) {
-		size_t piece = held - at < PIECE_BYTES ? held - at : PIECE_BYTES;
-
-		memcpy(fresh + at, old + at, piece);
-		drop(old + at, old + at + piece);
-	}
-	arena = arena_of(old);
-	je_free(old);
+	move(fresh, ptr, je_malloc_usable_size(ptr));
+	arena = arena_of(ptr);
+	je_free(ptr);
 	purge(arena);
 	errno = kept;
 	return fresh;

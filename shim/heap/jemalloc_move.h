@@ -1,7 +1,7 @@
-/* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one and
- * keeps the old one's pages, where libc moves the pages (mremap): a Python list of 146 MB reached a
- * peak of 930 MB, and programs that fit their limit were killed. Here each piece of the old block
- * goes back to the kernel once it is copied. */
+/* heap/jemalloc_move.h -- large blocks that grow. jemalloc copies such a block into a new one, and
+ * keeps the old one's pages. Here the kernel moves the pages (mremap), as it does for libc. Where
+ * it cannot, each piece of the old block goes back to the kernel once it is copied. Any thread;
+ * waits up to 10 ms for the purge lock. Holds no lock of jemalloc's. */
 #ifndef MT_HEAP_JEMALLOC_MOVE_H
 #define MT_HEAP_JEMALLOC_MOVE_H
 

@@ -15,6 +15,7 @@ MT_HEAP_KEEPERS(X)
 #undef X
 
 extern void (*je_malloc_message)(void *argument, const char *text);
+void *je_mallocx(size_t size, int flags);
 size_t je_xallocx(void *ptr, size_t size, size_t extra, int flags);
 int je_mallctl(const char *name, void *old, size_t *old_bytes, void *new, size_t new_bytes);
 int je_mallctlnametomib(const char *name, size_t *mib, size_t *mib_length);

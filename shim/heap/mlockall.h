@@ -1,14 +1,15 @@
-/* heap/mlockall.h -- mlockall(2) of a user who may lock little memory: the kernel counts all
- * address space, and jemalloc takes 18 MB of it before the first block. A program that locked
- * itself within the usual 8 MB would be refused over jemalloc. */
+/* heap/mlockall.h -- programs that call mlockall(2): the kernel then locks all that is mapped,
+ * now or later, and jemalloc maps more than it hands out (18 MB before the first block, then up to
+ * 60 % more than the program holds). Within 8 MB, the kernel's default for users, the call would
+ * be refused, and near a memory limit the process killed. */
 #ifndef MT_HEAP_MLOCKALL_H
 #define MT_HEAP_MLOCKALL_H
 
 #include <stdbool.h>
 
-/* Whether an object of the process calls mlockall, the process would fit into RLIMIT_MEMLOCK as it
- * was loaded, and jemalloc would use up what is left. By the objects that are loaded: who finds
- * mlockall by dlsym is not seen. At the first allocation; allocates nothing, keeps errno. */
-bool mt_memlock_is_tight(void);
+/* Whether an object of the process imports mlockall. A program that finds it by dlsym is not seen.
+ * At the first allocation, by one thread; walks the loader's list of objects, allocates nothing,
+ * keeps errno. */
+bool mt_mlockall_is_imported(void);
 
 #endif

@@ -18,6 +18,7 @@
 	X(void *, PyObject_Type, (void *object))                                                   \
 	X(intptr_t, PyList_Size, (void *list))                                                     \
 	X(void *, PyList_GetItem, (void *list, intptr_t index))                                    \
+	X(void *, PyTuple_GetItem, (void *tuple, intptr_t index))                                  \
 	X(void *, PyObject_GetAttrString, (void *object, const char *name))                        \
 	X(void *, PyObject_CallObject, (void *callable, void *arguments))                          \
 	X(void *, PyObject_CallFunction, (void *callable, const char *format, ...))                \
@@ -364,6 +365,23 @@ static bool empty_numba(void)
 	return done;
 }
 
+/* ---- the collector ---- */
+
+/* Who has not imported gc has not set its thresholds. */
+static bool is_first_threshold_zero(void)
+{
+	void *gc = find_module("gc");
+	void *thresholds = call_method(gc, "get_threshold");
+	void *first = thresholds ? checked(api.PyTuple_GetItem(thresholds, 0)) : NULL;
+	int is_other = first ? api.PyObject_IsTrue(first) : 1;
+
+	if (is_other < 0)
+		swallow();
+	drop(thresholds);
+	drop(gc);
+	return is_other == 0;
+}
+
 /* ---- for the outside ---- */
 
 static const struct framework {
@@ -423,6 +441,19 @@ bool mt_python_gpu_empty_torch(void)
 	done = empty_torch();
 	api.PyErr_Restore(type, value, trace);
 	return done;
+}
+
+bool mt_python_gpu_is_gc_off(void)
+{
+	void *type, *value, *trace;
+	bool is_off;
+
+	if (!mt_python_gpu_find())
+		return false;
+	api.PyErr_Fetch(&type, &value, &trace);
+	is_off = is_first_threshold_zero();
+	api.PyErr_Restore(type, value, trace);
+	return is_off;
 }
 
 void mt_python_gpu_read(struct mt_python_gpu_figures *out)

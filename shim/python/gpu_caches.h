@@ -37,6 +37,10 @@ bool mt_python_gpu_empty_torch(void);
 /* What PyTorch's cache holds. */
 void mt_python_gpu_read(struct mt_python_gpu_figures *out);
 
+/* Whether the program has called gc.set_threshold(0), which Python documents as collection
+ * disabled. False where that cannot be told. */
+bool mt_python_gpu_is_gc_off(void);
+
 void mt_python_gpu_fork_child(void);
 
 #endif

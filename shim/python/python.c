@@ -128,7 +128,9 @@ static enum mt_gc_state judge(const struct fork_view *view)
 {
 	if (!view->few_shared || view->forks != mt_shared_pages_forks())
 		return MT_GC_SHARED;
-	return !api.PyGC_IsEnabled || api.PyGC_IsEnabled() ? MT_GC_DONE : MT_GC_DISABLED;
+	if (api.PyGC_IsEnabled && !api.PyGC_IsEnabled())
+		return MT_GC_DISABLED;
+	return mt_python_gpu_is_gc_off() ? MT_GC_DISABLED : MT_GC_DONE;
 }
 
 /* On a thread that holds the GIL. */

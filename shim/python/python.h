@@ -1,7 +1,8 @@
 /* python/python.h -- Python's garbage collector, asked for from outside: only through a pending
  * call, which Python runs on its main thread between two bytecodes, never by taking the GIL from a
- * thread of ours (that can hang at shutdown). A collection honours gc.disable(), and is left out
- * where it would copy pages that are shared with forked processes. Any thread; no lock. */
+ * thread of ours (that can hang at shutdown). A collection honours gc.disable() and
+ * gc.set_threshold(0), and is left out where it would copy pages that are shared with forked
+ * processes. Any thread; no lock. */
 #ifndef MT_PYTHON_H
 #define MT_PYTHON_H
 

@@ -97,6 +97,25 @@ def test_the_worker_is_back_after_it_stepped_aside(run, env, backend):
 	assert (got.returncode, got.stdout) == (0, "2 0\n2\n"), got.stderr
 
 
+def test_a_program_joins_a_time_namespace(run, env, backend):
+	"""As nsenter -T does. Where there is a worker the kernel refuses it with another error than the other namespaces."""
+	script = ("import ctypes, os, time\n"
+	          "held = [bytes(2000) for _ in range(30000)]\n"
+	          "threads = lambda: len(os.listdir('/proc/self/task'))\n"
+	          "end = time.monotonic() + 10\n"
+	          "while threads() < 2 and time.monotonic() < end: time.sleep(0.01)\n"
+	          "libc = ctypes.CDLL(None, use_errno=True)\n"
+	          "assert libc.unshare(0x80) == 0\n"
+	          "namespace = os.open('/proc/self/ns/time_for_children', os.O_RDONLY)\n"
+	          "print(threads(), libc.setns(namespace, 0x80), os.strerror(ctypes.get_errno()))\n")
+	if subprocess.run(["unshare", "-T", "true"], capture_output=True).returncode != 0:
+		pytest.skip("may not make a time namespace here")
+
+	got = run(["/usr/bin/python3", "-c", script], env(), timeout=30)
+
+	assert got.returncode == 0 and got.stdout.startswith("2 0 "), got.stdout + got.stderr
+
+
 def test_a_worker_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backend):
 	"""It made them anew: what it had recorded was lost, and with each time one more mapping stayed in the process."""
 	script = ("import ctypes, os, signal, time\n"

@@ -127,6 +127,7 @@ extern ssize_t __real_write(int fd, const void *from, size_t bytes);
 extern int __real_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
 			unsigned long d);
 extern long __real_sysconf(int name);
+extern void *__real_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...);
 extern long __real_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 extern void *__real_mt_symbol(void *handle, const char *name);
 extern const struct mt_heap_ops *__real_mt_system_plain_ops(void);
@@ -137,6 +138,7 @@ ssize_t __wrap_read(int fd, void *out, size_t bytes);
 ssize_t __wrap_write(int fd, const void *from, size_t bytes);
 int __wrap_prctl(int option, unsigned long a, unsigned long b, unsigned long c, unsigned long d);
 long __wrap_sysconf(int name);
+void *__wrap_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...);
 long __wrap_mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f);
 void *__wrap_mt_symbol(void *handle, const char *name);
 
@@ -388,6 +390,18 @@ long __wrap_sysconf(int name)
 	int code = name == _SC_PAGESIZE ? 0 : whole(fault_of(FN_sysconf));
 
 	return code ? ERRNO(-1) : __real_sysconf(name);
+}
+
+void *__wrap_mremap(void *from, size_t bytes, size_t fresh_bytes, int flags, ...)
+{
+	int code = whole(fault_of(FN_mremap));
+	va_list list;
+	void *to;
+
+	va_start(list, flags);
+	to = va_arg(list, void *);
+	va_end(list);
+	return code ? ERRNO(MAP_FAILED) : __real_mremap(from, bytes, fresh_bytes, flags, to);
 }
 
 /* libc itself has the names that are looked for behind us. */

@@ -138,6 +138,12 @@ static void family(void)
 		grown = INSIST(unsigned char *, "realloc", realloc(grown, bytes));
 		odd += grown[0] != 3 || grown[64] != 67;
 	}
+	for (size_t bytes = 3000000; bytes < 30000000; bytes += 3000000) {
+		grown = INSIST(unsigned char *, "realloc", realloc(grown, bytes));
+		grown[bytes - 1] = (unsigned char)(bytes / 3000000);
+		for (size_t end = 3000000; end <= bytes; end += 3000000)
+			odd += grown[end - 1] != end / 3000000 || grown[64] != 67;
+	}
 	while ((code = posix_memalign(&aligned[0], 4096, 10000)))
 		if (!may_ask_again(&tries, code, ENOMEM))
 			give_up("posix_memalign");

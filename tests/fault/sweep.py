@@ -38,6 +38,7 @@ ALL = "all"
 ERRORS = {line.split()[0]: line.split()[1:] for line in """
 	mmap                ENOMEM EAGAIN EPERM
 	munmap              ENOMEM EINVAL
+	mremap              ENOMEM EFAULT EINVAL EPERM
 	madvise             EINVAL ENOMEM EAGAIN EPERM
 	mprotect            ENOMEM EACCES
 	open                EMFILE ENOENT EACCES

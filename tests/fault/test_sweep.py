@@ -55,7 +55,7 @@ def test_each_call_fails_once_with_each_error(stage, case):
 
 STORMS = """
 	mmap:/3=ENOMEM mmap:1+=ENOMEM mmap:4-60=ENOMEM munmap:1+=ENOMEM mprotect:1+=ENOMEM
-	madvise:1+=EINVAL madvise:/2=EAGAIN
+	madvise:1+=EINVAL madvise:/2=EAGAIN mremap:1+=EINVAL mremap:2+=ENOMEM mremap:/2=ENOMEM mremap:/3=EFAULT
 	sys_openat:1+=EMFILE sys_openat:1+=EPERM sys_openat:/2=EACCES sys_openat:10+=ENFILE sys_open:1+=EACCES open:1+=EMFILE
 	sys_read:1+=EIO sys_read:/2=END sys_read:/3=HALF sys_pread64:1+=EIO sys_pread64:/2=END
 	sys_write:1+=EAGAIN sys_pwrite64:1+=ENOSPC sys_pwrite64:/2=HALF sys_pwrite64:/3=ENOSPC ftruncate:1+=ENOSPC

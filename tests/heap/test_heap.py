@@ -158,3 +158,11 @@ def test_enable_0_is_a_plain_pass_through(puppet, env, mt_dir):
 
 	assert actor.number("status Threads:") == 1
 	assert list(mt_dir.iterdir()) == []
+
+
+def test_large_blocks_that_grow_keep_their_bytes_and_leave_few_mappings(run, env, compile_c):
+	"""Their pages are moved, and the kernel keeps moved pages in mappings of their own; a process may have 65,530."""
+	got = run([compile_c("large_moves.c"), "2", "1500"], env(), timeout=240)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout.split()[1]) < 400, got.stdout

@@ -1,8 +1,10 @@
 /* pressure_spare.c -- 150 MB are freed, and the next moment somebody other than malloc takes as
  * much; three times.
  *
- *   pressure_spare mapping | tmpfs | spawn | fork     exit code 0: nobody was killed
- *   pressure_spare take                               what the spawned child does */
+ *   pressure_spare mapping | tmpfs | spawn | fork [HOW]   exit code 0: nobody was killed
+ *   pressure_spare take                                   what the spawned child does
+ *
+ * HOW: free (default); cut: realloc leaves 1 MB of one block; cuts: 100 kB of each of many. */
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +18,37 @@
 
 extern char **environ;
 
-static void take_large(void)
+static char *blocks[TAKEN / (8 * MB) + 1];
+
+static char *filled(size_t bytes)
 {
-	char *block = malloc(TAKEN);
+	char *block = malloc(bytes);
 
 	if (!block)
 		_exit(3);
-	memset(block, 1, TAKEN);
-	free(block);
+	return memset(block, 1, bytes);
+}
+
+static void free_large(const char *how)
+{
+	size_t count = strcmp(how, "cuts") ? 1 : TAKEN / (8 * MB);
+	size_t kept = strcmp(how, "cuts") ? MB : 100000;
+
+	for (size_t i = 0; i < count; i++)
+		blocks[i] = filled(count == 1 ? TAKEN : 8 * MB);
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(how, "free"))
+			free(blocks[i]);
+		else
+			blocks[i] = realloc(blocks[i], kept);
+}
+
+static void free_rest(const char *how)
+{
+	for (size_t i = 0; strcmp(how, "free") && i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+		free(blocks[i]);
+		blocks[i] = NULL;
+	}
 }
 
 static void take_mapping(void)
@@ -78,6 +103,7 @@ static void take_in_forked(void)
 int main(int argc, char **argv)
 {
 	const struct timespec looked = {.tv_nsec = 300000000};
+	const char *how = argc > 2 ? argv[2] : "free";
 
 	if (argc < 2)
 		return 2;
@@ -88,7 +114,7 @@ int main(int argc, char **argv)
 	free(memset(malloc(100 * MB), 1, 100 * MB)); /* it is no small program, and is looked at */
 	nanosleep(&looked, NULL);
 	for (int i = 0; i < 3; i++) {
-		take_large();
+		free_large(how);
 		if (!strcmp(argv[1], "mapping"))
 			take_mapping();
 		else if (!strcmp(argv[1], "tmpfs"))
@@ -97,6 +123,7 @@ int main(int argc, char **argv)
 			take_in_spawned(argv[0]);
 		else
 			take_in_forked();
+		free_rest(how);
 	}
 	return 0;
 }

@@ -123,6 +123,27 @@ def test_a_block_that_grows_is_never_resident_twice(run, env, limited, compile_c
 	assert got.returncode == 0 and int(got.stdout.split()[1]) < 230, got.stdout + got.stderr
 
 
+def test_a_block_that_grows_is_moved_and_not_copied(run, env, limited, compile_c, backend):
+	"""Three times 200 MB: each page faults once. A copy faulted for all of them again at each step."""
+	group = limited(256)
+
+	got = run([compile_c("pressure_grow.c"), "200"], env(), preexec_fn=group.enter)
+
+	assert got.returncode == 0, got.stderr
+	assert int(got.stdout.split()[3]) < 1.2 * 3 * 200 * MB / os.sysconf("SC_PAGESIZE"), got.stdout
+
+
+@pytest.mark.parametrize("how", ["cut", "cuts"])
+@pytest.mark.parametrize("taker", ["mapping", "fork"])
+def test_what_realloc_cuts_off_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker, how):
+	group = limited(256)
+
+	got = run([compile_c("pressure_spare.c"), taker, how], env(), preexec_fn=group.enter)
+
+	assert got.returncode == 0, got.stderr
+	assert group.read("memory.max_usage_in_bytes") < 200 * MB
+
+
 @pytest.mark.parametrize("taker", ["mapping", "tmpfs", "spawn", "fork"])
 def test_what_was_freed_is_there_for_others_at_once_near_a_limit(run, env, limited, compile_c, backend, taker):
 	"""glibc unmaps a large block when it is freed. What jemalloc kept until the next look got the program, or its child, killed."""

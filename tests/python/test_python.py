@@ -1,10 +1,20 @@
 """Python's own allocator, its environment, and its garbage collector, steered from outside."""
 import json
+import pathlib
 import time
 
 import pytest
 
 PYTHON = "/usr/bin/python3"
+PYENV = pathlib.Path("/root/.pyenv/versions")
+
+
+def python(version):
+	found = sorted(map(str, PYENV.glob(f"{version}.*/bin/python3")))
+	if not found:
+		pytest.skip(f"no Python {version} in {PYENV}")
+	return found[-1]
+
 
 # pymalloc or malloc? The arenas of pymalloc are in what sys._debugmallocstats prints.
 WHICH = r'''
@@ -231,9 +241,10 @@ def test_a_light_trim_collects(cycles, env, control, stats, wait_for, backend_na
 	assert last_record(stats, actor.pid, settings, "request")["gc_state"] == "done"
 
 
-def test_gc_disable_is_respected(cycles, env, control, stats):
+@pytest.mark.parametrize("off", ["gc.disable()", "gc.set_threshold(0)", "gc.set_threshold(0, 10, 10)"])
+def test_a_collector_that_the_program_has_switched_off_is_respected(cycles, env, control, stats, off):
 	settings = env(MIN_MB=0)
-	actor = cycles(settings, "gc.disable()")
+	actor = cycles(settings, off)
 	actor.keep_busy(3)
 
 	control(settings, "trim", actor.pid)
@@ -242,6 +253,25 @@ def test_gc_disable_is_respected(cycles, env, control, stats):
 	assert actor.tell("pass") == 0
 	assert last_record(stats, actor.pid, settings, "request")["gc_state"] == "disabled"
 	assert stats(actor.pid, settings)["gc_count"] == 0
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.12", "3.13", "3.14"])
+def test_a_first_threshold_of_zero_is_respected_by_each_python(run, env, version):
+	"""mt_trim by the program itself: a cleanup that collects."""
+	script = ("import ctypes, gc, sys\n"
+	          "collected = []\n"
+	          "trim = ctypes.PyDLL(None).mt_cleanup_memory\n"
+	          "gc.callbacks.append(lambda phase, info: collected.append(phase))\n"
+	          "def after(*thresholds):\n"
+	          "    gc.set_threshold(*thresholds)\n"
+	          "    collected.clear()\n"
+	          "    trim(1)\n"
+	          "    return 'stop' in collected\n"
+	          "print(after(0), after(700), after(0, 5, 5), after(1, 0, 0), after(1 << 30))\n")
+
+	got = run([python(version), "-c", script], env(MIN_MB=0), timeout=30)
+
+	assert (got.returncode, got.stdout) == (0, "False True False True True\n"), got.stderr
 
 
 def test_a_main_thread_in_a_system_call_is_named_at_once_and_the_heap_still_trimmed(cycles, env, control, stats, wait_for):
