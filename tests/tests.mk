@@ -1,7 +1,7 @@
 # tests/tests.mk -- the test rings. `make check` is what CI runs; each ring has a target of its own.
 # Counting, and the one closing line, is tests/run's work; this file only builds.
 
-.PHONY: check check-unit check-format check-layers check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
+.PHONY: check check-unit check-format check-components check-exports check-hardening check-integration check-clients check-fault check-stress check-bench \
 	check-long check-fast check-asan check-tsan check-valgrind check-aarch64 unit-tests test-packages
 
 # ---- unit tests: the shim's insides as an archive, without the files that define names of libc (else malloc itself would be wrapped in the test) ----
@@ -80,12 +80,12 @@ endif
 
 check: test-packages
 	@$(MAKE) --no-print-directory test-programs
-	@tests/run --build $(B) unit format layers exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
+	@tests/run --build $(B) unit format components exports hardening integration bench clients fault stress suites $(if $(filter 0,$(CUDA)),,fuzz)
 
 check-unit: unit-tests
 	@tests/run --build $(B) unit
 
-check-format check-layers: check-%:
+check-format check-components: check-%:
 	@tests/run $*
 
 check-exports check-hardening: check-%: all
@@ -115,7 +115,7 @@ check-gpu: gpu-programs unsafe-shims
 endif
 
 check-long: test-programs
-	@tests/run --build $(B) --long unit format layers exports hardening integration bench clients fault stress suites
+	@tests/run --build $(B) --long unit format components exports hardening integration bench clients fault stress suites
 
 check-asan check-tsan: check-%:
 	@$(MAKE) --no-print-directory BUILD=$* unit-tests

@@ -15,9 +15,8 @@
  * none. FOREIGN: a link of another user's anywhere in the path; in a folder of everybody's, a thing
  * of another user's; there or in a folder of another user's, a file with more than one name. It is
  * left alone, and not emptied. Links of one's own and of root's are followed: /dev/stdout,
- * last.json -> run7.json. In another user's folder only regular
- * files are written: a FIFO waits for its reader. SYSTEM, without a wait, where another process has a
- * lease on the file. */
+ * last.json -> run7.json. In another user's folder only regular files are written: a FIFO waits for
+ * its reader. SYSTEM, without a wait, where another process has a lease on the file. */
 enum mt_err mt_outfile_open(const char *path, mode_t mode, int *out_fd, struct mt_why *why);
 
 /* By the same rules, to be read, without waiting for the writer of a FIFO. Where there is none it

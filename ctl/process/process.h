@@ -86,8 +86,8 @@ char *mt_process_maps(pid_t pid);
 /* The same for "smaps" and "smaps_rollup"; 1 GB at most. */
 char *mt_process_smaps(pid_t pid, const char *file);
 
-/* From then on (CLOCK_MONOTONIC, ns; UINT64_MAX for never) mt_process_smaps reads nothing: NULL with
- * ETIMEDOUT; one that reads then ends. */
+/* From then on (CLOCK_MONOTONIC, ns; UINT64_MAX for never) mt_process_smaps reads nothing: NULL
+ * with ETIMEDOUT; one that reads then ends. */
 void mt_process_smaps_until(uint64_t until_ns);
 
 /* Any other file of /proc/PID as text, which the kernel writes without waiting for the process:

@@ -27,8 +27,8 @@ struct request {
 };
 
 /* errno comes first, 0 for none: a file that cannot be read is told from an empty one. All of it is
- * read before a byte is written: the kernel takes the mmap_lock again for each piece, and the process
- * could let the child wait a little for each. */
+ * read before a byte is written: the kernel takes the mmap_lock again for each piece, and the
+ * process could let the child wait a little for each. */
 static void copy(const void *argument, int to)
 {
 	const struct request *request = argument;

@@ -27,13 +27,14 @@ struct mt_watchdog_end {
 	/* the child was ended because it wrote nothing for too long, or there could be no child */
 	bool is_stuck;
 	unsigned
-		waited_ms; /* for how long the child slept, all waits together; sampled every 10 ms */
+		/* for how long the child slept, all waits together; sampled every 10 ms */
+		waited_ms;
 };
 
 /* Runs the work, and returns what it has written, ended by a NUL that *length does not count; the
- * caller frees. Each byte that comes gives the child its time anew: work that reads from one process
- * writes at its end. Time that the child waits for a CPU does not count as waiting. One thread may
- * call; not from the work. */
+ * caller frees. Each byte that comes gives the child its time anew: work that reads from one
+ * process writes at its end. Time that the child waits for a CPU does not count as waiting. One
+ * thread may call; not from the work. */
 char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,
 		      struct mt_watchdog_end *out_end);
 

@@ -13,7 +13,8 @@
 #include "sys/saturating.h"
 #include "sys/format.h"
 
-#define ASKED_PAUSE_NS MT_NS_PER_S /* asked cleanups are merged into one in this time */
+/* asked cleanups are merged into one in this time */
+#define ASKED_PAUSE_NS MT_NS_PER_S
 
 static _Atomic uint64_t program_bytes;
 static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */

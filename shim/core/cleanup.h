@@ -26,9 +26,9 @@ uint64_t mt_cleanup_asked_next_ns(void);
 
 /* ---- records ---- */
 
-/* Adds the record of a cleanup that another one stands for. It is made of the last published figures
- * and goes to the file with the next record: rounds may end faster than the process can be measured.
- */
+/* Adds the record of a cleanup that another one stands for. It is made of the last published
+ * figures and goes to the file with the next record: rounds may end faster than the process can be
+ * measured. */
 void mt_cleanup_note_merged(const struct mt_trim_request *request);
 
 /* Adds the record of a release of PyTorch's cache by MT_FRAMEWORK_DECAY_MS. */
@@ -46,8 +46,8 @@ void mt_cleanup_note_program(uint64_t bytes);
 /* Bytes that cleanups outside the worker have returned since the last call. */
 uint64_t mt_cleanup_program_bytes(void);
 
-/* CPU time in ns of the worker's purges since the last call. A record has wall time, which on a busy
- * machine is mostly other programs'. */
+/* CPU time in ns of the worker's purges since the last call. A record has wall time, which on a
+ * busy machine is mostly other programs'. */
 uint64_t mt_cleanup_worker_purge_ns(void);
 
 void mt_cleanup_fork_child(void);

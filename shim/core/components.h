@@ -18,7 +18,8 @@ struct mt_component {
 	const char *name;
 
 	/* The first call of the heap family: settings are read. on: the shim works in this process;
-	 * false: every call passes through. Called once, forwards, with the bootstrap arena serving. */
+	 * false: every call passes through. Called once, forwards, with the bootstrap arena
+	 * serving. */
 	void (*serve)(bool on);
 
 	/* The library's constructor, on the main thread. on: as above. Forwards. */
@@ -31,41 +32,43 @@ struct mt_component {
 	void (*start)(void);
 	void (*finish)(void);
 
-	/* The heap has grown while the worker runs. Any thread of the program, after the allocator has
-	 * returned. */
+	/* The heap has grown while the worker runs. Any thread of the program, after the allocator
+	 * has returned. */
 	void (*grown)(void);
 
-	/* pthread_atfork's handlers: prepare forwards, in the order of sys/lock_ranks.def; parent and
-	 * child backwards. */
+	/* pthread_atfork's handlers: prepare forwards, in the order of sys/lock_ranks.def; parent
+	 * and child backwards. */
 	void (*fork_prepare)(void);
 	void (*fork_parent)(void);
 	void (*fork_child)(void);
 
-	/* One turn of the worker thread, forwards. now_ns: CLOCK_MONOTONIC; bits: enum mt_control_bit,
-	 * those that were set when the turn began. Returns when to come again, in ns of
-	 * CLOCK_MONOTONIC; UINT64_MAX: no time of its own. */
+	/* One turn of the worker thread, forwards. now_ns: CLOCK_MONOTONIC; bits: enum
+	 * mt_control_bit, those that were set when the turn began. Returns when to come again, in
+	 * ns of CLOCK_MONOTONIC; UINT64_MAX: no time of its own. */
 	uint64_t (*tick)(uint64_t now_ns, uint32_t bits);
 
-	/* A request of mtctl. True: it was this component's; the answer is in *out. Worker thread. */
+	/* A request of mtctl. True: it was this component's; the answer is in *out. Worker thread.
+	 */
 	bool (*request)(const struct mt_request *request, enum mt_err *out);
 
-	/* A setting is about to change: anything but MT_ERR_OK refuses it. wanted: the settings as they
-	 * would be; name: of the setting. Worker thread. */
+	/* A setting is about to change: anything but MT_ERR_OK refuses it. wanted: the settings as
+	 * they would be; name: of the setting. Worker thread. */
 	enum mt_err (*check_setting)(const struct mt_config *wanted, const char *name);
 
 	/* Settings have changed. Worker thread. */
 	void (*configure)(void);
 
-	/* A cleanup: prepare_trim backwards, then trim forwards. Any thread outside the allocator; no
-	 * lock is held. */
+	/* A cleanup: prepare_trim backwards, then trim forwards. Any thread outside the allocator;
+	 * no lock is held. */
 	void (*prepare_trim)(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 	void (*trim)(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 
-	/* A cleanup that this component did not decide is over. charged: its cost counts against the
-	 * budget. Worker thread. */
+	/* A cleanup that this component did not decide is over. charged: its cost counts against
+	 * the budget. Worker thread. */
 	void (*cleaned)(const struct mt_stats_record *record, bool charged);
 
-	/* Figures go into the published snapshot. all: whatever they cost. Worker thread, forwards. */
+	/* Figures go into the published snapshot. all: whatever they cost. Worker thread, forwards.
+	 */
 	void (*publish)(bool all);
 
 	/* A reader wants fresh figures: what only the tick measures. Worker thread, forwards. */

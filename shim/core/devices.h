@@ -1,6 +1,6 @@
-/* core/devices.h -- what other components may ask about GPU devices. The answers come from gpu/ once
- * the process uses CUDA. Before that, and in a build without gpu/, they say that nothing is there.
- * Any thread unless a comment says otherwise; no lock. */
+/* core/devices.h -- what other components may ask about GPU devices. The answers come from gpu/
+ * once the process uses CUDA. Before that, and in a build without gpu/, they say that nothing is
+ * there. Any thread unless a comment says otherwise; no lock. */
 #ifndef MT_CORE_DEVICES_H
 #define MT_CORE_DEVICES_H
 
@@ -35,8 +35,8 @@ bool mt_devices_have_context(void);
 bool mt_devices_thread_runs(void);
 
 /* Bytes in use on the devices that this process uses, by everybody: total - free; 0: unknown. here:
- * the calling thread asks the driver, and must be a thread of the program; else our own thread does,
- * within 5 s. */
+ * the calling thread asks the driver, and must be a thread of the program; else our own thread
+ * does, within 5 s. */
 uint64_t mt_devices_used_bytes(bool here);
 
 /* Bytes of device memory that the program holds. The driver is not asked. Worker thread. */

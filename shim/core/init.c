@@ -35,7 +35,8 @@
 #include "sys/raw_clone.h"
 #include "sys/symbol.h"
 
-#define AWAKE_BYTES (4 * MT_MIB) /* a process that touches less does not start its worker */
+/* a process that touches less does not start its worker */
+#define AWAKE_BYTES (4 * MT_MIB)
 
 /* Which version the file is, for a reader that does not run it: what(1), `mtctl doctor`. */
 static const char what[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
@@ -126,9 +127,10 @@ static bool start_heap(char **environment)
 {
 	int (*libcs_clock)(clockid_t, struct timespec *);
 
-	/* At the first allocation, before anybody else registers: our prepare handler then runs last,
-	 * and our others first, so that nobody's handler finds the allocator locked. A constructor
-	 * would be too late for that. Without them a child would wait for locks that nobody holds. */
+	/* At the first allocation, before anybody else registers: our prepare handler then runs
+	 * last, and our others first, so that nobody's handler finds the allocator locked. A
+	 * constructor would be too late for that. Without them a child would wait for locks that
+	 * nobody holds. */
 	if (!may_serve(environment) || pthread_atfork(prepare, parent, child) != 0) {
 		mt_components_serve(false);
 		return false;

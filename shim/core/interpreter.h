@@ -1,5 +1,5 @@
-/* core/interpreter.h -- what other components may ask of the Python interpreter in this process. The
- * answers come from python/. Any thread; no lock. */
+/* core/interpreter.h -- what other components may ask of the Python interpreter in this process.
+ * The answers come from python/. Any thread; no lock. */
 #ifndef MT_CORE_INTERPRETER_H
 #define MT_CORE_INTERPRETER_H
 

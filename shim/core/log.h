@@ -14,9 +14,9 @@
 
 enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
 
-/* From now on these say what is written and where: *level is an enum mt_log_level, read at each line;
- * file_pattern is a path in which %p is the process id, "" for stderr. Both live as long as the
- * process. Before the first call: warn, stderr. */
+/* From now on these say what is written and where: *level is an enum mt_log_level, read at each
+ * line; file_pattern is a path in which %p is the process id, "" for stderr. Both live as long as
+ * the process. Before the first call: warn, stderr. */
 void mt_log_use(const uint64_t *level, const char *file_pattern);
 
 /* A line, with the conversions of sys/format.h. */

@@ -17,8 +17,9 @@
 #include "core/worker.h"
 #include "core/thread.h"
 
-#define STEP_NS     (20 * MT_NS_PER_MS)
-#define BLIND_STEPS 50           /* so often in a row they could not be counted: a second */
+#define STEP_NS (20 * MT_NS_PER_MS)
+/* so often in a row they could not be counted: a second */
+#define BLIND_STEPS 50
 #define STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
 
 static struct mt_thread thread;

@@ -15,8 +15,8 @@
 /* The main thread has ended. Starts a thread: never from inside the allocator. */
 void mt_main_exit_begin(void);
 
-/* Whether the end of the main thread will be noticed. heap/account.c tells: it owns the key destructor
- * that sees it. While it is not watched no thread of ours is started. */
+/* Whether the end of the main thread will be noticed. heap/account.c tells: it owns the key
+ * destructor that sees it. While it is not watched no thread of ours is started. */
 void mt_main_exit_note_watched(bool is_watched);
 bool mt_main_exit_is_watched(void);
 

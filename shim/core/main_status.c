@@ -13,7 +13,8 @@
 #define THREADS_FIELD 20
 #define EXIT_FIELD    52 /* as wait(2) has it */
 
-#define ZOMBIE_TRIES 1000 /* naps of a ms until the kernel has taken the main thread apart */
+/* naps of a ms until the kernel has taken the main thread apart */
+#define ZOMBIE_TRIES 1000
 
 static bool is_zombie(const char *stat)
 {

@@ -1,4 +1,5 @@
-/* core/main_status.h -- what the kernel says of a main thread that has ended. Any thread; no lock. */
+/* core/main_status.h -- what the kernel says of a main thread that has ended. Any thread; no lock.
+ */
 #ifndef MT_CORE_MAIN_STATUS_H
 #define MT_CORE_MAIN_STATUS_H
 
@@ -9,8 +10,8 @@
  * calling thread only own_threads threads are left. Pure. */
 bool mt_main_status_is_last(const char *stat, uint64_t own_threads);
 
-/* Ends the calling thread, and so the process, with the status or the signal of the main thread, where
- * it is the last one. Returns where others are left. */
+/* Ends the calling thread, and so the process, with the status or the signal of the main thread,
+ * where it is the last one. Returns where others are left. */
 void mt_main_status_follow(void);
 
 #endif

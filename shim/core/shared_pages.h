@@ -1,7 +1,7 @@
-/* core/shared_pages.h -- whether pages of this process are shared with forked processes. A collection
- * of Python's garbage writes to the header of each object, and the kernel copies a shared page when
- * it is written to: a cleanup must not make memory more. A process that has never forked nor was
- * forked shares nothing. Any thread; no lock. */
+/* core/shared_pages.h -- whether pages of this process are shared with forked processes. A
+ * collection of Python's garbage writes to the header of each object, and the kernel copies a
+ * shared page when it is written to: a cleanup must not make memory more. A process that has never
+ * forked nor was forked shares nothing. Any thread; no lock. */
 #ifndef MT_CORE_SHARED_PAGES_H
 #define MT_CORE_SHARED_PAGES_H
 
@@ -17,8 +17,8 @@ bool mt_shared_pages_are_few(void);
 /* The same without asking the kernel: false from a fork on until it has been asked. */
 bool mt_shared_pages_are_known_few(void);
 
-/* Forks of this process so far, its own birth by fork included; each counts before and after. A reply
- * of mt_shared_pages_are_few stands while this number is the same. */
+/* Forks of this process so far, its own birth by fork included; each counts before and after. A
+ * reply of mt_shared_pages_are_few stands while this number is the same. */
 uint32_t mt_shared_pages_forks(void);
 
 /* Before a fork, and after it in the parent and in the child. Async-signal-safe. */

@@ -1,6 +1,6 @@
-/* core/state.h -- what the shim is in this process: on or off, of which process, over which allocator.
- * core/init.c and heap/ write it while the process begins; afterwards it changes in forked children
- * alone. Any thread, also inside malloc; no lock. */
+/* core/state.h -- what the shim is in this process: on or off, of which process, over which
+ * allocator. core/init.c and heap/ write it while the process begins; afterwards it changes in
+ * forked children alone. Any thread, also inside malloc; no lock. */
 #ifndef MT_CORE_STATE_H
 #define MT_CORE_STATE_H
 
@@ -13,8 +13,9 @@ bool mt_state_has_started(void);
  * MT_EXCLUDE. */
 bool mt_state_is_on(void);
 
-/* Whether this is the process that the shim started in, or a child that went through fork's handlers.
- * Else our memory is another process's or a copy of it, and the worker in it is no thread of ours. */
+/* Whether this is the process that the shim started in, or a child that went through fork's
+ * handlers. Else our memory is another process's or a copy of it, and the worker in it is no thread
+ * of ours. */
 bool mt_state_is_own_process(void);
 
 /* Whether the embedded jemalloc serves malloc; false until that is known. */

@@ -18,8 +18,8 @@ void mt_sweep_before_making(int folder);
 void mt_sweep_at_tick(uint64_t now_ns);
 
 /* The process ends and has files of its own: removes what children left that a signal ended just
- * before, for up to 20 ms. has_children: it has forked, and does not wait for its turn. On the ending
- * thread. */
+ * before, for up to 20 ms. has_children: it has forked, and does not wait for its turn. On the
+ * ending thread. */
 void mt_sweep_at_end(bool has_children);
 
 #endif

@@ -1,5 +1,5 @@
-/* core/trim_request.h -- what a cleanup is asked to do, and what is known of it while it runs. Plain
- * values; shared by core/cleanup.c and the components' trim hooks. */
+/* core/trim_request.h -- what a cleanup is asked to do, and what is known of it while it runs.
+ * Plain values; shared by core/cleanup.c and the components' trim hooks. */
 #ifndef MT_CORE_TRIM_REQUEST_H
 #define MT_CORE_TRIM_REQUEST_H
 

@@ -24,8 +24,9 @@
 #define STACK_BYTES (256 * 1024)
 #define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
 /* what a thread needs to begin, on a busy machine */
-#define BEGIN_NS  (100 * MT_NS_PER_MS)
-#define KEPT_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API) /* until their cleanup has run */
+#define BEGIN_NS (100 * MT_NS_PER_MS)
+/* until their cleanup has run */
+#define KEPT_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
 static struct mt_thread thread;
 static _Atomic pid_t thread_id; /* 0 before it runs; no ordering */
@@ -74,7 +75,8 @@ static void loop(void)
 	}
 }
 
-/* There may be no room for its beginnings since the start. False: the thread is to leave meanwhile. */
+/* There may be no room for its beginnings since the start. False: the thread is to leave meanwhile.
+ */
 static bool wait_for_room(void)
 {
 	for (;;) {

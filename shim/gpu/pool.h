@@ -144,10 +144,10 @@ uint64_t mt_pool_cached_bytes(int device);
  * is not known, which makes a page's difference. */
 uint64_t mt_pool_withheld_bytes(int device);
 
-/* For a caller that adds mt_pool_withheld_bytes to what the driver has free: a block on its way back
- * to the driver is in neither. begin waits until none is on its way (some microseconds; 100 ms at
- * most), and the worker starts none before the end. end returns false where a block has been on its
- * way meanwhile: the sum may lack it. Each begin has its end. Any thread, no lock held. */
+/* For a caller that adds mt_pool_withheld_bytes to what the driver has free: a block on its way
+ * back to the driver is in neither. begin waits until none is on its way (some microseconds; 100 ms
+ * at most), and the worker starts none before the end. end returns false where a block has been on
+ * its way meanwhile: the sum may lack it. Each begin has its end. Any thread, no lock held. */
 uint32_t mt_pool_read_begin(int device);
 bool mt_pool_read_end(int device, uint32_t releases);
 

@@ -50,8 +50,8 @@ static int free_now(struct mt_context *context, uint64_t base, bool is_idle)
 }
 
 /* For a thread that is out of memory or asks how much is free, and for the worker, which tells what
- * it gave back: until all of the stream's frees are done, most_ns at most. Some microseconds, unless
- * the driver lets two streams share a queue. */
+ * it gave back: until all of the stream's frees are done, most_ns at most. Some microseconds,
+ * unless the driver lets two streams share a queue. */
 static void await_stream(struct mt_context *context, bool is_background, uint64_t most_ns)
 {
 	struct CUstream_st *stream = atomic_load_explicit(&context->stream, memory_order_acquire);

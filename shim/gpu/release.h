@@ -38,8 +38,8 @@ uint64_t mt_release_own_done(struct mt_context *context, struct mt_release *rule
 void mt_release_overdue(struct mt_context *context, uint64_t now_ns);
 bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
 
-/* Waits until no other thread has blocks in hand on their way to the driver: some microseconds, 50 ms
- * at most. device: MT_DEVICE_MEMORY_ANY_DEVICE for all. No lock held. */
+/* Waits until no other thread has blocks in hand on their way to the driver: some microseconds, 50
+ * ms at most. device: MT_DEVICE_MEMORY_ANY_DEVICE for all. No lock held. */
 void mt_release_await(int device);
 
 /* Bytes cached on the device beyond the caps; 0 for none. */

@@ -39,8 +39,8 @@ MT_COLD static bool start(void)
 		return false;
 	}
 	stop_at_exit();
-	/* The driver's own calls go through this thread's descriptors: it must be the program's that
-	 * starts it. */
+	/* The driver's own calls go through this thread's descriptors: it must be the program's
+	 * that starts it. */
 	threads = mt_main_exit_is_watched() && mt_gpu_thread_start();
 	threads = mt_init_start_worker() && threads;
 	atomic_store_explicit(&mt_gpu_is_awake, threads, memory_order_release);

@@ -1,6 +1,7 @@
-/* heap/allocation_event.h -- allocation events of the program: every MB that a thread allocates over
- * jemalloc and every 4 MB over glibc, from inside malloc once its block is made. pressure/ listens: it
- * compares the heap with the limit. Without a listener an event costs one load. Keeps errno. */
+/* heap/allocation_event.h -- allocation events of the program: every MB that a thread allocates
+ * over jemalloc and every 4 MB over glibc, from inside malloc once its block is made. pressure/
+ * listens: it compares the heap with the limit. Without a listener an event costs one load. Keeps
+ * errno. */
 #ifndef MT_HEAP_ALLOCATION_EVENT_H
 #define MT_HEAP_ALLOCATION_EVENT_H
 

@@ -33,8 +33,8 @@ void mt_growth_mapped(size_t bytes)
 	mt_heap_note_growth();
 }
 
-/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when they are.
- */
+/* Live bytes too: they may not have been touched yet, and nothing may be mapped again when they
+ * are. */
 static bool is_large(void)
 {
 	uint64_t least = mt_config()->min_mb * MT_MIB;

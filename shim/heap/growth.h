@@ -8,9 +8,9 @@
  * tells. */
 #define MT_GROWTH_STEP_BYTES (4ull << 20)
 
-/* The heap has grown: starts the worker if the process is large enough by now, else tells it. Called
- * by the thread that allocated, after the allocator has returned: a thread started inside the
- * allocator would wait for a mutex that its own creator holds. */
+/* The heap has grown: starts the worker if the process is large enough by now, else tells it.
+ * Called by the thread that allocated, after the allocator has returned: a thread started inside
+ * the allocator would wait for a mutex that its own creator holds. */
 void mt_growth_note(void);
 
 /* Address space was mapped, inside the allocator: counts, and where it is time has the next

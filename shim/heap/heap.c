@@ -1,5 +1,5 @@
-/* heap/heap.c -- the component: who serves malloc, and what the heap does at fork, in cleanups and at
- * requests of mtctl. */
+/* heap/heap.c -- the component: who serves malloc, and what the heap does at fork, in cleanups and
+ * at requests of mtctl. */
 #include <dlfcn.h>
 #include <strings.h>
 
@@ -64,15 +64,15 @@ static void serve(bool on)
 	hooks.shadowed = mt_heap_is_shadowed();
 	serve_chosen(mt_backend_choose(mt_config(), &hooks));
 	mt_state_note_heap(mt_backend_identity()->allocator,
-			  mt_backend()->counting == MT_COUNTING_OWN);
+			   mt_backend()->counting == MT_COUNTING_OWN);
 	mt_growth_begin();
 }
 
 /* ---- the constructor ---- */
 
-/* No allocation passes through us where malloc is somebody else's, so growth would never be seen: it
- * is now or never. A thread that could do nothing is not started: the program may be a browser, whose
- * malloc is its own and whose sandboxes refuse a process of two threads. */
+/* No allocation passes through us where malloc is somebody else's, so growth would never be seen:
+ * it is now or never. A thread that could do nothing is not started: the program may be a browser,
+ * whose malloc is its own and whose sandboxes refuse a process of two threads. */
 static bool shadowed_has_work(void)
 {
 	const struct mt_config *cfg = mt_config();

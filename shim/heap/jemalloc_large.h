@@ -10,9 +10,9 @@
 /* bytes: the most that glibc's threshold of mmap comes to */
 #define MT_JEMALLOC_LARGE_LEAST (32u << 20)
 
-/* freed: called by the thread that has freed such a block, or whose realloc brings the bytes cut off
- * since the last call to as many, with none of jemalloc's locks held. Never called by a version of
- * jemalloc whose functions are others. */
+/* freed: called by the thread that has freed such a block, or whose realloc brings the bytes cut
+ * off since the last call to as many, with none of jemalloc's locks held. Never called by a version
+ * of jemalloc whose functions are others. */
 void mt_jemalloc_large_use(void (*freed)(void));
 
 #endif

@@ -1,5 +1,5 @@
-/* heap/jemalloc_names.h -- the embedded jemalloc's own functions, as jemalloc.mk renames them, and the
- * members of the heap family that it lacks under the same prefix. */
+/* heap/jemalloc_names.h -- the embedded jemalloc's own functions, as jemalloc.mk renames them, and
+ * the members of the heap family that it lacks under the same prefix. */
 #ifndef MT_HEAP_JEMALLOC_NAMES_H
 #define MT_HEAP_JEMALLOC_NAMES_H
 

@@ -1,5 +1,5 @@
-/* heap/jemalloc_watch.h -- growth of a forked child over the embedded jemalloc, which serves it from
- * inherited memory and maps nothing. */
+/* heap/jemalloc_watch.h -- growth of a forked child over the embedded jemalloc, which serves it
+ * from inherited memory and maps nothing. */
 #ifndef MT_HEAP_JEMALLOC_WATCH_H
 #define MT_HEAP_JEMALLOC_WATCH_H
 

@@ -10,7 +10,8 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-#define UNMERGED_MOST_BYTES (16u << 10) /* in fast bins, that a purge may write to */
+/* in fast bins, that a purge may write to */
+#define UNMERGED_MOST_BYTES (16u << 10)
 
 static struct mt_lock lock = MT_LOCK(cleanup);
 
@@ -65,8 +66,8 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	cleanup->purge_possible = outcome.possible;
 }
 
-/* Python may let us wait, and so may the loader, which is asked for Python: what can go at once goes
- * at once. */
+/* Python may let us wait, and so may the loader, which is asked for Python: what can go at once
+ * goes at once. */
 static bool purges_ahead(const struct mt_trim_request *request)
 {
 	return request->level >= MT_LEVEL_LIGHT && !request->here &&

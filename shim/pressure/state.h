@@ -1,5 +1,5 @@
-/* pressure/state.h -- what one look at memory pressure sees, and what is remembered from look to look.
- * Plain values. */
+/* pressure/state.h -- what one look at memory pressure sees, and what is remembered from look to
+ * look. Plain values. */
 #ifndef MT_PRESSURE_STATE_H
 #define MT_PRESSURE_STATE_H
 

@@ -12,7 +12,8 @@
 #include "sys/os.h"
 
 /* The next tick is far away, and growth must wake the worker; growth since the last tick. seq_cst
- * both: either a thread that grows sees the flag, or the worker sees the growth and wakes itself. */
+ * both: either a thread that grows sees the flag, or the worker sees the growth and wakes itself.
+ */
 static _Atomic bool wants_growth;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */

@@ -12,7 +12,8 @@
 #include "purge/tick.h"
 #include "sys/os.h"
 
-#define MERGED_NS MT_NS_PER_S /* rounds that end within this time are one to MT_GC_ROUNDS=auto */
+/* rounds that end within this time are one to MT_GC_ROUNDS=auto */
+#define MERGED_NS MT_NS_PER_S
 
 static uint64_t rounds_seen;
 static uint64_t timer_ns;                  /* when the next timer round ends; 0 for none */

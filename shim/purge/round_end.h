@@ -11,12 +11,13 @@ void mt_round_end_timer(uint64_t now_ns);
 /* The cleanup signal came: ends a round with MT_ROUND=signal, else runs a heavy cleanup. */
 void mt_round_end_signal(void);
 
-/* Runs the cleanup that rounds since the last call ask for: every due round leaves a record as far as
- * records are kept, and rounds that fall together share one cleanup. Nothing within a second of the
- * last asked cleanup. */
+/* Runs the cleanup that rounds since the last call ask for: every due round leaves a record as far
+ * as records are kept, and rounds that fall together share one cleanup. Nothing within a second of
+ * the last asked cleanup. */
 void mt_round_end_clean(void);
 
-/* When to come again, in ns of CLOCK_MONOTONIC: the timer, or the pause while rounds wait for it. */
+/* When to come again, in ns of CLOCK_MONOTONIC: the timer, or the pause while rounds wait for it.
+ */
 uint64_t mt_round_end_next_ns(void);
 
 void mt_round_end_fork_child(void);

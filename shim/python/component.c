@@ -1,4 +1,5 @@
-/* python/component.c -- the component: collections in cleanups, what came late, and PyTorch's cache. */
+/* python/component.c -- the component: collections in cleanups, what came late, and PyTorch's
+ * cache. */
 #include "core/cleanup.h"
 #include "core/components.h"
 #include "core/control_file.h"
@@ -9,7 +10,8 @@
 #include "python/python.h"
 #include "sys/os.h"
 
-#define OWED_STEP_NS (250 * MT_NS_PER_MS) /* how often an end of captures is looked for */
+/* how often an end of captures is looked for */
+#define OWED_STEP_NS (250 * MT_NS_PER_MS)
 
 static void publish_left(const struct mt_python_outcome *outcome)
 {

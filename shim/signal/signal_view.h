@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* The disposition of the signal, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2 MT_SIGNAL is
- * set and we pass on to the program's own handler, 3 lost (the action was changed by a raw system
- * call), 4 the program ignores the signal, 5 the program's own handler stands and the signal is the
- * program's alone. Asks the kernel. Any thread. */
+/* The disposition of the signal, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2
+ * MT_SIGNAL is set and we pass on to the program's own handler, 3 lost (the action was changed by a
+ * raw system call), 4 the program ignores the signal, 5 the program's own handler stands and the
+ * signal is the program's alone. Asks the kernel. Any thread. */
 enum mt_signal_door {
 	MT_DOOR_NONE,
 	MT_DOOR_OURS,

@@ -1,6 +1,6 @@
 /* sys/cgroup_text.h -- how the kernel writes down where a cgroup is (/proc/PID/cgroup, mountinfo):
- * the parts that both its readers need, core/cgroup_path.c in the shim and ctl/process/limit.c in mtctl,
- * which share no objects. Pure; nothing is allocated. */
+ * the parts that both its readers need, core/cgroup_path.c in the shim and ctl/process/limit.c in
+ * mtctl, which share no objects. Pure; nothing is allocated. */
 #ifndef MT_SYS_CGROUP_TEXT_H
 #define MT_SYS_CGROUP_TEXT_H
 

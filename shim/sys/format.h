@@ -1,6 +1,6 @@
-/* sys/format.h -- a formatter that allocates nothing and does not ask the locale; libc's may do both.
- * Understands %s %d %u %x %c %%, the modifiers l ll z, and %.*s; no widths. Any thread, also inside
- * malloc and in signal handlers. */
+/* sys/format.h -- a formatter that allocates nothing and does not ask the locale; libc's may do
+ * both. Understands %s %d %u %x %c %%, the modifiers l ll z, and %.*s; no widths. Any thread, also
+ * inside malloc and in signal handlers. */
 #ifndef MT_SYS_FORMAT_H
 #define MT_SYS_FORMAT_H
 

@@ -1,7 +1,7 @@
 /* sys/path_walk.h -- the way to a file that somebody has named, without following a symbolic link
  * that another user has made: such a link may lead anywhere by the time it is followed. Its users,
- * core/log.c in the shim and ctl/output/outfile.c in mtctl, share no objects and reach the kernel in
- * different ways. Any thread may call. Nothing is allocated; sets errno. Links of root's and of
+ * core/log.c in the shim and ctl/output/outfile.c in mtctl, share no objects and reach the kernel
+ * in different ways. Any thread may call. Nothing is allocated; sets errno. Links of root's and of
  * one's own are followed, one after the other, each from the folder that was looked at; those of
  * /proc, many of which lead to open files, are followed by the kernel. */
 #ifndef MT_SYS_PATH_WALK_H

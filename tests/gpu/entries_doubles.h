@@ -232,6 +232,18 @@ void mt_pool_note_ooms(int device UNUSED, uint64_t count UNUSED)
 {
 	(void)by_pool("note-oom", 0);
 }
+uint32_t mt_pool_read_begin(int device)
+{
+	(void)device;
+	return 0;
+}
+
+bool mt_pool_read_end(int device, uint32_t releases)
+{
+	(void)device;
+	return releases == 0;
+}
+
 uint64_t mt_pool_withheld_bytes(int device UNUSED)
 {
 	return cached_bytes;

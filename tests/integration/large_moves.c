@@ -1,5 +1,5 @@
-/* large_moves.c -- blocks of 4 MB and more grow by steps that no block has room for in place, and are
- * freed and made again, in some threads; every byte that was written must be there afterwards.
+/* large_moves.c -- blocks of 4 MB and more grow by steps that no block has room for in place, and
+ * are freed and made again, in some threads; every byte that was written must be there afterwards.
  *
  *   large_moves THREADS GROWS     prints the number of mappings after a half and at the end */
 #include <pthread.h>

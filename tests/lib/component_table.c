@@ -1,5 +1,6 @@
 /* component_table.c -- the table of components in unit tests, in the place of
- * shim/core/component_table.c: no row of it takes over malloc, signals or the process's beginning. */
+ * shim/core/component_table.c: no row of it takes over malloc, signals or the process's beginning.
+ */
 #include <stddef.h>
 
 #include "core/components.h"
@@ -22,8 +23,5 @@ const struct mt_component *const mt_component_table[] = {
 #ifndef MT_NO_CUDA
 	&mt_gpu_component,
 #endif
-	&mt_pressure_component,
-	&mt_purge_component,
-	&heap,
-	NULL,
+	&mt_pressure_component, &mt_purge_component, &heap, NULL,
 };
