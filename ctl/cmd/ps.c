@@ -22,7 +22,7 @@ static const char help[] =
 	"every kind that is counted. RANK, where any has one: by RANK, OMPI_COMM_WORLD_RANK, "
 	"PMI_RANK or\n"
 	"SLURM_PROCID of its environment. LIVE and IDLE are what a process has last published: up\n"
-	"to a second ago, or half a minute where nothing moves (mtctl stat asks anew). A process "
+	"to a second ago, or half a minute where nothing moves (mtctl stat asks again). A process "
 	"that is\n"
 	"asleep is too small to be looked after; of one that is refused the file is not believed, "
 	"or its MT_DIR\n"

@@ -232,7 +232,7 @@ struct mt_diagnose_options {
 	int role; /* enum mt_role, see role.h */
 };
 
-/* Looks at `count` processes at once for wish->seconds, or until *stop: fills list[i], of which
+/* Looks at `count` processes at once for options->seconds, or until *stop: fills list[i], of which
  * only `process` is filled in before. What could not be had is left empty. list[0] is told of the
  * tree. */
 void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,

@@ -94,7 +94,7 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 			   tried ? "Ask for" : "Get", (int)facts->process.pid);
 	if (budget && budget[0] == '0' && !budget[1])
 		mt_diagnose_advise(finding,
-				   "Let the reaper work: mtctl set %d budget_pct=3 (it is 0: only "
+				   "Let the worker thread work: mtctl set %d budget_pct=3 (it is 0: only "
 				   "when asked).",
 				   (int)facts->process.pid);
 	else

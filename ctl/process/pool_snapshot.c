@@ -12,7 +12,7 @@
 /* another mtctl may have fetched the file that we have asked for */
 #define TRIES 3
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 static bool is_off(const struct mt_stats_file *file)
 {

@@ -32,7 +32,7 @@ struct mt_watchdog_end {
 };
 
 /* Runs the work, and returns what it has written, ended by a NUL that *length does not count; the
- * caller frees. Each byte that comes gives the child its time anew: work that reads from one
+ * caller frees. Each byte that comes gives the child its time again: work that reads from one
  * process writes at its end. Time that the child waits for a CPU does not count as waiting. One
  * thread may call; not from the work. */
 char *mt_watchdog_run(const struct mt_watchdog *watchdog, size_t *length,

@@ -1,6 +1,6 @@
 /* gpu/entries_mark_non_recyclable.c -- functions after which somebody else knows a block: another
  * process, another device, a network card. Such a block is never handed to another owner; its free
- * is the driver's. The taint comes before the call, so that no moment is left in which it could be
+ * is the driver's. The mark comes before the call, so that no moment is left in which it could be
  * recycled. A block that the program has freed is not exported at all: to the program it is no
  * memory. */
 #include "gpu/entries_work.h"

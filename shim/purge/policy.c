@@ -253,7 +253,7 @@ static double mean(double old, double new)
 	return old > 0 ? (old + new) / 2 : new;
 }
 
-/* The last purge's story is over: what it and the return of its pages cost. What has come back
+/* The last purge is accounted for: what it and the return of its pages cost. What has come back
  * since then may be what purges before it took away (a fall in stages), so each cost is shared
  * among the bytes that it was for. */
 static void learn_cost(struct mt_policy *policy)

@@ -2,9 +2,9 @@
  * give the same plan; no clock, no file, no allocator is looked at here, which is why a table can
  * test it.
  *
- * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Trough (drop of live
- * bytes.h): live bytes of the heap fell by 20 % from their peak and stay down for two ticks; one of
- * the devices' ends a round and purges nothing. Both must pass the gate, max(MT_SLACK_MB,
+ * Idle: what could be purged, at its lowest over the last MT_IDLE_MS. Live drop (live_drop.h): live
+ * bytes of the heap fell by 20 % from their peak and stay down for two ticks; one of the devices'
+ * ends a round and purges nothing. Both must pass the gate, max(MT_SLACK_MB,
  * MT_SLACK_PCT of RSS). Settle: the heap has not moved for MT_SETTLE_MS, whatever is above 1 MB
  * goes, once.
  *

@@ -6,7 +6,7 @@
  * entry functions of ours, and the slot of that number says what the program asked for. So one
  * sigaction call changes handler, flags, mask and view together, for every thread at once. With one
  * entry function and a view beside it, a signal between the two changes would have run a handler
- * without its own mask. A slot is not rewritten while others are free, and the same wish gets the
+ * without its own mask. A slot is not rewritten while others are free, and the same action gets the
  * same slot again; a program of up to SLOTS_COUNT different wishes never has one rewritten.
  *
  * What the program asked for, and what the kernel then holds:
@@ -31,7 +31,7 @@
  * faulthandler chains. All else is a cleanup.
  *
  * In a process whose pid we do not know -- a child of vfork, which shares our memory, or of a bare
- * clone, whose atfork handlers did not run -- the program's wish goes to the kernel as it is and no
+ * clone, whose atfork handlers did not run -- the program's action goes to the kernel as it is and no
  * slot is written; answers are translated all the same. Python's subprocess asks for every signal
  * in its vfork child.
  *
@@ -58,7 +58,7 @@
 #define NAP_NS            50000
 #define ADOPT_TRIES_COUNT 8
 
-/* The flags in which the kernel's copy may differ from the program's wish. All others, and the
+/* The flags in which the kernel's copy may differ from the program's action. All others, and the
  * mask, are the program's own in the kernel too, and are answered as the kernel keeps them (it
  * drops unknown ones). */
 #define DISGUISED_FLAGS ((int)(SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER | SA_RESETHAND))

@@ -30,7 +30,7 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 /* The next sigaction in line, which says what the kernel really holds. In signal.c. */
 int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction *old);
 
-/* From now on `sig` is the cleanup signal; what the kernel holds is taken as the program's wish.
+/* From now on `sig` is the cleanup signal; what the kernel holds is taken as the program's action.
  * shared: a signal to a handler of the program's asks for a cleanup, too. */
 void mt_signal_view_open(int sig, bool shared);
 

@@ -14,7 +14,7 @@
  * known. */
 void mt_raw_clone_mark(void);
 
-/* In a child with fork's handlers: it is no stray, until it is copied in its turn. */
+/* In a child with fork's handlers: it is no raw clone, until it is copied in its turn. */
 void mt_raw_clone_fork_child(void);
 
 /* Any thread; a load or two. */

@@ -82,7 +82,7 @@ bool mt_top_app_poll(struct mt_top_app *app)
 	return true;
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 /* The process that keys are about; NULL: there is none. */
 static const struct mt_top_row *subject(struct mt_top_app *app)

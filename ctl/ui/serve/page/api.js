@@ -39,7 +39,7 @@ export function token() {
 	return sessionStorage.getItem(KEPT);
 }
 
-// The server does not know us, or no longer: it was started anew, with another token.
+// The server does not know us, or no longer: it was started again, with another token.
 export function isLocked(error) {
 	return error instanceof Refused && error.status === 401;
 }

@@ -12,7 +12,7 @@ export class Cleaner {
 	#busy = false;
 	#done;
 
-	// done(pid): called after each answer, to look anew.
+	// done(pid): called after each answer, to look again.
 	constructor(done) {
 		this.#done = done;
 		for (const [level, id] of Object.entries(BUTTONS))

@@ -1,5 +1,5 @@
 // dom.js -- elements made by name. Text becomes text nodes, never markup: what processes say of themselves is hostile.
-// Nodes are kept and changed, not made anew, so that a page left open for days does not grow.
+// Nodes are kept and changed, not made again, so that a page left open for days does not grow.
 
 const SVG = "http://www.w3.org/2000/svg";
 
