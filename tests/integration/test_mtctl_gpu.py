@@ -94,10 +94,10 @@ def test_json_has_every_field_of_every_device(fake, ctl):
 
 def test_a_device_has_the_fields_of_the_accounts(fake, ctl):
 	"""What the pool and the account of kinds keep has a place in the file: one list cannot go without the other."""
-	usage = (ROOT / "shim" / "pool" / "pool.h").read_text()
+	usage = (ROOT / "shim" / "gpu" / "pool.h").read_text()
 	usage = usage[usage.index("struct mt_pool_usage {"):]
 	pool = re.findall(r"^\tuint64_t (\w+);", usage[:usage.index("};")], re.MULTILINE)
-	kinds = re.findall(r"^\tX\((\w+), ", (ROOT / "shim" / "account" / "device.h").read_text(), re.MULTILINE)
+	kinds = re.findall(r"^\tX\((\w+), ", (ROOT / "shim" / "gpu" / "account.h").read_text(), re.MULTILINE)
 	(device,) = json.loads(ctl("stat", fake(**GPU), "--json", "--cached").stdout)["devices"]
 
 	assert pool and kinds
@@ -133,7 +133,7 @@ def test_a_record_that_knows_nothing_of_device_memory_says_so(fake, ctl):
 def test_more_devices_than_there_is_room_for_are_refused(fake, ctl):
 	got = ctl("stat", fake(**dict(GPU, devices_count=17)), "--cached")
 
-	assert got.returncode == USAGE and "sizes in the stats file make no sense" in got.stderr
+	assert got.returncode == USAGE and "counts in the stats file make no sense" in got.stderr
 
 
 def test_figures_at_their_limits_harm_nothing(fake, ctl):
