@@ -8,27 +8,21 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-static bool is_off(const struct mt_stats_file *file)
-{
-	const char *setting = mt_stats_file_setting(file, "pressure");
-
-	return setting && (strcmp(setting, "0") == 0 || strcmp(setting, "off") == 0);
-}
-
 static void print_headline(const struct mt_stats_file *file)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 
 	printf("\n%spressure%s: %s", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end(),
-	       is_off(file) ? "not looked at (MT_PRESSURE=0)"
-			    : mt_stats_word_pressure_level(now->pressure_level));
+	       mt_stats_file_is_off(file, "pressure")
+		       ? "not looked at (MT_PRESSURE=0)"
+		       : mt_stats_word_pressure_level(now->pressure_level));
 	if (now->pressure_limit_bytes)
 		printf("; %s of %s used, %.1f %% (%s)",
 		       mt_text_bytes(now->pressure_used_bytes).text,
 		       mt_text_bytes(now->pressure_limit_bytes).text,
 		       mt_stats_percent(now->pressure_used_bytes, now->pressure_limit_bytes),
 		       *file->head.limit_source ? file->head.limit_source : "?");
-	else if (!is_off(file))
+	else if (!mt_stats_file_is_off(file, "pressure"))
 		fputs("; no limit is known", stdout);
 	putchar('\n');
 }
@@ -51,7 +45,7 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 
 	print_headline(file);
-	if (!is_off(file))
+	if (!mt_stats_file_is_off(file, "pressure"))
 		print_thresholds(file);
 	printf("  %-11swarn %s, critical %s; the container has run into its limit %s\n", "reached",
 	       mt_text_counted(now->pressure_warn_count, "time", "times").text,

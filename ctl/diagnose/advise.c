@@ -13,10 +13,7 @@ const struct mt_stats_snapshot *mt_advise_figures(const struct mt_advise_facts *
 
 uint64_t mt_advise_setting(const struct mt_advise_facts *facts, const char *name)
 {
-	const char *text = mt_stats_file_setting(&facts->look.last, name);
-	uint64_t value;
-
-	return text && mt_text_parse_u64(text, &value) ? value : 0;
+	return mt_stats_file_number(&facts->look.last, name);
 }
 
 bool mt_advise_setting_is(const struct mt_advise_facts *facts, const char *name, const char *word)

@@ -84,8 +84,7 @@ static bool has_fragments_in_the_pool(const struct mt_advise_facts *facts, struc
 static bool keeps_torch_cache(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_snapshot *now = mt_advise_figures(facts);
-	uint64_t unused =
-		mt_diagnose_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes);
+	uint64_t unused = mt_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes);
 
 	if (unused < CACHE_BYTES ||
 	    (double)unused < (double)now->framework_reserved_bytes * CACHE_SHARE ||

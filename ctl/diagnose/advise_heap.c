@@ -22,11 +22,6 @@
 #define ALLOCS_PER_CPU 1e6
 #define SMALL_BYTES    (100 * MT_MIB)
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 static bool is_waste(uint64_t bytes, uint64_t rss)
 {
 	return bytes >= WASTE_BYTES && bytes >= rss / WASTE_SHARE;
@@ -39,7 +34,7 @@ static uint64_t unused_at_peak(const struct mt_advise_facts *facts)
 	uint64_t others =
 		now->rss_file_bytes + now->rss_shmem_bytes + facts->look.samples[0].outside_bytes;
 
-	return mt_diagnose_sat_sub(now->rss_peak_bytes, now->heap_live_peak_bytes + others);
+	return mt_sat_sub(now->rss_peak_bytes, now->heap_live_peak_bytes + others);
 }
 
 /* Rounds ended worse with fewer arenas, so that a program that has rounds is left as it is. */
@@ -93,9 +88,9 @@ static bool is_pinned_by_the_allocator(const struct mt_advise_facts *facts, stru
 	const struct mt_stats_record *record = last_cleanup(&facts->look.last);
 	uint64_t outside =
 		facts->look.samples[0].outside_bytes + facts->look.samples[0].arenas_bytes;
-	uint64_t left = record ? mt_diagnose_sat_sub(record->anon_after_bytes,
-						     record->live_after_bytes + outside)
-			       : 0;
+	uint64_t left =
+		record ? mt_sat_sub(record->anon_after_bytes, record->live_after_bytes + outside)
+		       : 0;
 
 	if (strcmp(head->mode, "system") != 0 || facts->look.has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
@@ -143,7 +138,7 @@ static bool is_purged_in_vain(const struct mt_advise_facts *facts, struct mt_adv
 		 "better left alone",
 		 mt_text_bytes(now->purged_bytes).text,
 		 mt_text_counted(now->purge_count, "purge", "purges").text,
-		 mt_text_bytes(lesser(mt_text_round_u64(back), now->purged_bytes)).text,
+		 mt_text_bytes(mt_diagnose_min(mt_text_round_u64(back), now->purged_bytes)).text,
 		 mt_text_ns(mt_text_round_u64(cost_ns)).text);
 	mt_advise_set(facts, out, "idle_ms", "2000");
 	return true;
@@ -178,9 +173,8 @@ static struct lulls find_lulls(const struct mt_stats_file *file, double most_s)
 
 		if (!now->time_ns || (before && now->time_ns <= before->time_ns))
 			continue;
-		rests = before &&
-			mt_diagnose_sat_sub(now->live_bytes, before->live_bytes) < MT_MIB &&
-			mt_diagnose_sat_sub(before->live_bytes, now->live_bytes) < MT_MIB;
+		rests = before && mt_sat_sub(now->live_bytes, before->live_bytes) < MT_MIB &&
+			mt_sat_sub(before->live_bytes, now->live_bytes) < MT_MIB;
 		if (!rests && begin)
 			end_lull(&lulls, (double)(before->time_ns - begin->time_ns) / 1e9, most_s,
 				 before->idle_bytes);
@@ -235,7 +229,7 @@ static bool is_idle_near_the_limit(const struct mt_advise_facts *facts, struct m
 static bool keeps_python_arenas(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_diagnose_sample *sample = &facts->look.samples[0];
-	uint64_t unused = mt_diagnose_sat_sub(sample->arenas_bytes, sample->arenas_live_bytes);
+	uint64_t unused = mt_sat_sub(sample->arenas_bytes, sample->arenas_live_bytes);
 
 	if (!facts->look.has_pymalloc || !facts->look.arenas_known || !facts->look.samples_count ||
 	    !is_waste(unused, sample->rss_bytes))

@@ -16,8 +16,8 @@
 
 static uint64_t fell_by(const struct mt_stats_record *record)
 {
-	uint64_t live = mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
+	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
+	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
 
 	return live > anon ? live : anon;
 }
@@ -87,7 +87,7 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
 		    !record->gc_collected_count)
 			continue;
-		bytes += mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
+		bytes += mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 		*out_objects += record->gc_collected_count;
 		(*out_count)++;
 	}

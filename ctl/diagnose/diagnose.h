@@ -20,12 +20,7 @@
 #include "ctl/process/stats_file.h"
 #include "ctl/diagnose/trend.h"
 #include "ctl/diagnose/verdicts.def"
-
-/* By how much a lies above b; 0 where it does not. */
-static inline uint64_t mt_diagnose_sat_sub(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
+#include "sys/saturating.h"
 
 struct mt_diagnose_profile;
 
@@ -200,6 +195,12 @@ void mt_diagnose_bytes(struct mt_diagnose_finding *finding, const char *label, c
 		       uint64_t bytes);
 void mt_diagnose_advise(struct mt_diagnose_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* The smaller one. */
+static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
 
 /* A rate for people, "12.3 MB/s", and one with its interval. */
 struct mt_short_text mt_diagnose_rate(double bytes_per_s);

@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "ctl/output/table.h"
 
@@ -34,4 +36,16 @@ void mt_doctor_fact(const char *label, const char *text)
 size_t mt_doctor_warnings(void)
 {
 	return warnings_count;
+}
+
+bool mt_doctor_variable(pid_t pid, const char *name, char *out, size_t out_bytes)
+{
+	const char *value = pid ? NULL : getenv(name);
+
+	if (pid)
+		return mt_process_environ(pid, name, out, out_bytes);
+	if (!value || strlen(value) >= out_bytes)
+		return false;
+	strcpy(out, value);
+	return true;
 }

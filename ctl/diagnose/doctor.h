@@ -19,6 +19,10 @@ size_t mt_doctor_warnings(void);
 /* A line of text with its label, for facts that are neither good nor bad. */
 void mt_doctor_fact(const char *label, const char *text);
 
+/* A variable of the environment of `pid`, or for pid 0 of mtctl, as it is: it may hold what
+ * is not printable. false: it is not set, is longer, or may not be read. */
+bool mt_doctor_variable(pid_t pid, const char *name, char *out, size_t out_bytes);
+
 /* The machine: THP, /dev/shm, MT_DIR, PSI, swap. pid 0: mtctl's own place. */
 void mt_doctor_look_at_machine(pid_t pid);
 

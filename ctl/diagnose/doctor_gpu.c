@@ -10,17 +10,11 @@
 
 #define VALUE_BYTES 4096
 
-/* A variable of the process, or for pid 0 of our own environment, made fit to print. */
-static bool variable(pid_t pid, const char *name, char *out, size_t out_bytes)
+/* The value, fit to print. */
+static bool read_variable(pid_t pid, const char *name, char *out, size_t out_bytes)
 {
-	const char *value = pid ? NULL : getenv(name);
-
-	if (pid && !mt_process_environ(pid, name, out, out_bytes))
+	if (!mt_doctor_variable(pid, name, out, out_bytes))
 		return false;
-	if (!pid && !value)
-		return false;
-	if (value)
-		snprintf(out, out_bytes, "%s", value);
 	mt_text_clean(out, out_bytes);
 	return true;
 }
@@ -77,8 +71,8 @@ static void look_at_world(pid_t pid)
 	char value[VALUE_BYTES];
 	uint64_t ranks;
 
-	if (variable(pid, "WORLD_SIZE", value, sizeof(value)) && mt_text_parse_u64(value, &ranks) &&
-	    ranks > 1)
+	if (read_variable(pid, "WORLD_SIZE", value, sizeof(value)) &&
+	    mt_text_parse_u64(value, &ranks) && ranks > 1)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "WORLD_SIZE is %s: other ranks would wait, so no gc and no release "
 			      "of GPU caches without "
@@ -91,16 +85,16 @@ void mt_doctor_look_at_gpu_environment(pid_t pid)
 	static const char *const confs[] = {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"};
 	char value[VALUE_BYTES];
 
-	if (variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
+	if (read_variable(pid, "PYTORCH_NO_CUDA_MEMORY_CACHING", value, sizeof(value)))
 		mt_doctor_say(MT_FINDING_OK, NULL, "PYTORCH_NO_CUDA_MEMORY_CACHING=%s: %s", value,
 			      strcmp(value, "1") == 0
 				      ? "PyTorch's own cache is off, the pool can serve it"
 				      : "not 1, so PyTorch's own cache counts as on (PyTorch "
 					"before 2.7 turns it off at any value)");
 	for (size_t i = 0; i < sizeof(confs) / sizeof(confs[0]); i++)
-		if (variable(pid, confs[i], value, sizeof(value)))
+		if (read_variable(pid, confs[i], value, sizeof(value)))
 			look_at_alloc_conf(confs[i], value);
-	if (variable(pid, "TF_GPU_ALLOCATOR", value, sizeof(value)) &&
+	if (read_variable(pid, "TF_GPU_ALLOCATOR", value, sizeof(value)) &&
 	    strcmp(value, "cuda_malloc_async") == 0)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "TF_GPU_ALLOCATOR: cuda_malloc_async is out of the pool's reach; a "

@@ -10,24 +10,7 @@
 #include "ctl/process/process_limit.h"
 #include "ctl/output/text.h"
 
-#define NEAR_PERCENT 85.0 /* without a process whose own threshold counts */
-
-static uint64_t number_of(const struct mt_stats_file *file, const char *name)
-{
-	const char *text = mt_stats_file_setting(file, name);
-	uint64_t number = 0;
-
-	return text && mt_text_parse_u64(text, &number) ? number : 0;
-}
-
-static bool is_off(const struct mt_stats_file *file)
-{
-	const char *text = mt_stats_file_setting(file, "pressure");
-
-	return text && (strcmp(text, "0") == 0 || strcmp(text, "off") == 0);
-}
-
-/* ---- the limit ---- */
+#define NEAR_PERCENT 85.0 /* ---- the limit ---- */
 
 static void say_limit(struct mt_limit *memory, double near_percent)
 {
@@ -71,7 +54,8 @@ static void say_given(const struct mt_process *process, const struct mt_stats_fi
 
 static void say_thresholds(const struct mt_stats_file *file)
 {
-	uint64_t warn = number_of(file, "warn_pct"), critical = number_of(file, "crit_pct");
+	uint64_t warn = mt_stats_file_number(file, "warn_pct"),
+		 critical = mt_stats_file_number(file, "crit_pct");
 
 	if (!warn || !critical)
 		return;
@@ -82,14 +66,14 @@ static void say_thresholds(const struct mt_stats_file *file)
 				: NULL,
 		"pressure: warn at %u %%, critical at %u %% of the limit, over again %s lower",
 		(unsigned)warn, (unsigned)critical,
-		mt_text_counted(number_of(file, "clear_pct"), "point", "points").text);
+		mt_text_counted(mt_stats_file_number(file, "clear_pct"), "point", "points").text);
 }
 
 static void say_rss_limit(const struct mt_stats_file *file)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
-	uint64_t limit = number_of(file, "rss_limit_mb") << 20, warn = number_of(file, "warn_pct"),
-		 used;
+	uint64_t limit = mt_stats_file_number(file, "rss_limit_mb") << 20,
+		 warn = mt_stats_file_number(file, "warn_pct"), used;
 	double percent;
 
 	if (now->alarms_count)
@@ -132,8 +116,8 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 	enum mt_err error =
 		process ? mt_process_limit_find(process, file, &memory) : find_from_here(&memory);
 
-	if (file && number_of(file, "warn_pct"))
-		near_percent = (double)number_of(file, "warn_pct");
+	if (file && mt_stats_file_number(file, "warn_pct"))
+		near_percent = (double)mt_stats_file_number(file, "warn_pct");
 	if (error)
 		mt_doctor_say(MT_FINDING_WARN, "mount /proc",
 			      "memory limit: neither cgroup nor /proc/meminfo");
@@ -142,7 +126,7 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 	if (!file)
 		return;
 	say_given(process, file);
-	if (is_off(file))
+	if (mt_stats_file_is_off(file, "pressure"))
 		mt_doctor_say(MT_FINDING_NOTE, "mtctl set PID pressure=1 switches it on",
 			      "pressure: not looked at (MT_PRESSURE=0), nothing is cleaned up when "
 			      "a limit comes near");
@@ -151,26 +135,12 @@ void mt_doctor_look_at_limit(const struct mt_process *process, const struct mt_s
 	say_rss_limit(file);
 }
 
-/* ---- stalls, swap, systemd's protocol ---- */
-
-static bool variable(pid_t pid, const char *name, char *out, size_t out_bytes)
-{
-	const char *value = pid ? NULL : getenv(name);
-
-	if (pid)
-		return mt_process_environ(pid, name, out, out_bytes);
-	if (!value || strlen(value) >= out_bytes)
-		return false;
-	strcpy(out, value);
-	return true;
-}
-
 /* Source: systemd's MEMORY_PRESSURE.md: a path to watch, /dev/null for "do not". */
 static void look_at_watch(pid_t pid)
 {
 	char path[PATH_MAX], reached[PATH_MAX + 64];
 
-	if (!variable(pid, "MEMORY_PRESSURE_WATCH", path, sizeof(path)) || !*path)
+	if (!mt_doctor_variable(pid, "MEMORY_PRESSURE_WATCH", path, sizeof(path)) || !*path)
 		return;
 	snprintf(reached, sizeof(reached), "/proc/%d/root%s", (int)(pid ? pid : getpid()), path);
 	mt_text_clean(path, sizeof(path));

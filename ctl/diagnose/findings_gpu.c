@@ -19,9 +19,7 @@ static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
 
-	return oom && mt_diagnose_sat_sub(facts->last.head.time_ns, oom->time_ns) < OOM_AGE_NS
-		       ? oom
-		       : NULL;
+	return oom && mt_sat_sub(facts->last.head.time_ns, oom->time_ns) < OOM_AGE_NS ? oom : NULL;
 }
 
 /* What a heavy cleanup has given back to the devices and the program has not taken again since:
@@ -35,7 +33,7 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
 
 	if (!facts->trim.done || facts->trim.level != MT_LEVEL_HEAVY || !record->gpu_before_bytes)
 		return 0;
-	return mt_diagnose_sat_sub(record->gpu_before_bytes, after);
+	return mt_sat_sub(record->gpu_before_bytes, after);
 }
 
 static void show_memory(const struct mt_diagnose_facts *facts, struct mt_diagnose_finding *finding)
@@ -103,8 +101,7 @@ static uint64_t stuck_bytes(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 
 	return facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY
-		       ? mt_diagnose_sat_sub(now->framework_reserved_bytes,
-					     now->framework_allocated_bytes)
+		       ? mt_sat_sub(now->framework_reserved_bytes, now->framework_allocated_bytes)
 		       : 0;
 }
 
@@ -163,8 +160,7 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 	const struct mt_stats_oom *oom = last_oom(facts);
 	uint64_t total = facts->last.head.snapshot.gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
-	uint64_t stuck = stuck_bytes(facts),
-		 live = mt_diagnose_sat_sub(last->gpu_allocated_bytes, stuck);
+	uint64_t stuck = stuck_bytes(facts), live = mt_sat_sub(last->gpu_allocated_bytes, stuck);
 	bool full = (oom && oom->cause == MT_OOM_LIVE && stuck < oom->asked_bytes) ||
 		    (total && (double)live >= (double)total * FULL_SHARE &&
 		     !(oom && oom->cause == MT_OOM_CACHE));
@@ -206,8 +202,8 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 /* What a heavy cleanup has given back was PyTorch's cache, and is in use by nobody. */
 static uint64_t pinned_returned(const struct mt_diagnose_facts *facts)
 {
-	return facts->trim.done ? mt_diagnose_sat_sub(facts->trim.record.pinned_before_bytes,
-						      facts->trim.record.pinned_after_bytes)
+	return facts->trim.done ? mt_sat_sub(facts->trim.record.pinned_before_bytes,
+					     facts->trim.record.pinned_after_bytes)
 				: 0;
 }
 
@@ -218,7 +214,7 @@ static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnos
 		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, gpu_pinned_bytes));
 	struct mt_diagnose_finding *finding;
 
-	pinned = mt_diagnose_sat_sub(pinned, pinned_returned(facts));
+	pinned = mt_sat_sub(pinned, pinned_returned(facts));
 	if (pinned < PINNED_BYTES || (double)pinned < (double)last->rss_bytes * PINNED_SHARE)
 		return;
 	finding = mt_diagnose_find(out, MT_VERDICT_PINNED, (double)pinned, 0.85);

@@ -41,10 +41,10 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 	};
 
 	if (facts->trim.done)
-		hoard.returned_bytes = mt_diagnose_sat_sub(
-			mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
-			mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes));
-	hoard.left_bytes = mt_diagnose_sat_sub(hoard.kept_bytes, hoard.returned_bytes);
+		hoard.returned_bytes =
+			mt_sat_sub(mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+				   mt_sat_sub(record->live_before_bytes, record->live_after_bytes));
+	hoard.left_bytes = mt_sat_sub(hoard.kept_bytes, hoard.returned_bytes);
 	return hoard;
 }
 
@@ -156,8 +156,8 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 
 	for (size_t i = 0; facts->classes_first.count && i < facts->classes_last.count; i++) {
 		const struct mt_stats_class *class = &facts->classes_last.list[i];
-		uint64_t grown = mt_diagnose_sat_sub(
-			class->live_count, count_of(&facts->classes_first, class->block_bytes));
+		uint64_t grown = mt_sat_sub(class->live_count,
+					    count_of(&facts->classes_first, class->block_bytes));
 		double bytes = (double)grown * (double)class->block_bytes;
 
 		all += bytes;
@@ -186,7 +186,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	const struct mt_stats_record *record = &facts->trim.record;
 
 	return facts->trim.done && record->gc_collected_count
-		       ? mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes)
+		       ? mt_sat_sub(record->live_before_bytes, record->live_after_bytes)
 		       : 0;
 }
 

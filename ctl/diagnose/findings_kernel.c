@@ -22,7 +22,7 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t bytes = mt_diagnose_sat_sub(
+	uint64_t bytes = mt_sat_sub(
 		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)),
 		last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
@@ -56,8 +56,7 @@ static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis 
 
 static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 {
-	return group->is_v1 ? group->file_bytes
-			    : mt_diagnose_sat_sub(group->file_bytes, group->shmem_bytes);
+	return group->is_v1 ? group->file_bytes : mt_sat_sub(group->file_bytes, group->shmem_bytes);
 }
 
 /* The kernel takes file pages back before it refuses or kills: a full group is no alarm where files
@@ -135,7 +134,7 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
-	bytes = mt_diagnose_sat_sub(bytes, last->gpu_pinned_bytes);
+	bytes = mt_sat_sub(bytes, last->gpu_pinned_bytes);
 	if (!facts->foreign_count || (!is_part(bytes, last->anon_bytes) && !grows))
 		return;
 	finding =
@@ -174,10 +173,9 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 	struct mt_diagnose_finding *finding;
 
 	if (facts->trim.done)
-		unnamed = mt_diagnose_sat_sub(
-			unnamed, mt_diagnose_sat_sub(facts->trim.record.anon_before_bytes,
-						     facts->trim.record.anon_after_bytes));
-	unnamed = mt_diagnose_sat_sub(unnamed, last->gpu_pinned_bytes);
+		unnamed = mt_sat_sub(unnamed, mt_sat_sub(facts->trim.record.anon_before_bytes,
+							 facts->trim.record.anon_after_bytes));
+	unnamed = mt_sat_sub(unnamed, last->gpu_pinned_bytes);
 	bytes = unnamed < huge ? unnamed : huge;
 	if (!is_part(bytes, last->anon_bytes) ||
 	    (double)huge < (double)last->anon_bytes * HUGE_SHARE)
@@ -201,7 +199,7 @@ static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnos
 {
 	const struct mt_process_tree_sums *sums = &facts->tree.last;
 	uint64_t copied = sums->copied_bytes,
-		 grown = mt_diagnose_sat_sub(copied, facts->tree.first.copied_bytes);
+		 grown = mt_sat_sub(copied, facts->tree.first.copied_bytes);
 	struct mt_diagnose_finding *finding;
 
 	if (!facts->tree.known || copied < PART_BYTES ||

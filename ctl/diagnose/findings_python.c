@@ -31,25 +31,21 @@ static uint64_t lately_least(const struct mt_diagnose_facts *facts, size_t offse
 	return least == UINT64_MAX ? 0 : least;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* What the collection has freed. The program goes on while it runs: only what brings a figure below
  * where it has been by itself counts. Small objects in arenas are no part of the heap: there the
  * fall of the anonymous memory counts, as far as so many small objects can be the reason. */
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_record *record = &facts->trim.record;
-	uint64_t live = mt_diagnose_sat_sub(record->live_before_bytes, record->live_after_bytes);
-	uint64_t anon = mt_diagnose_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
+	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
+	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
 	uint64_t live_least = lately_least(facts, offsetof(struct mt_diagnose_sample, live_bytes));
 	uint64_t anon_least = lately_least(facts, offsetof(struct mt_diagnose_sample, anon_bytes));
 
-	live = lesser(live, mt_diagnose_sat_sub(live_least, record->live_after_bytes));
-	anon = lesser(lesser(anon, mt_diagnose_sat_sub(anon_least, record->anon_after_bytes)),
-		      record->gc_collected_count * ARENA_OBJECT_BYTES);
+	live = mt_diagnose_min(live, mt_sat_sub(live_least, record->live_after_bytes));
+	anon = mt_diagnose_min(
+		mt_diagnose_min(anon, mt_sat_sub(anon_least, record->anon_after_bytes)),
+		record->gc_collected_count * ARENA_OBJECT_BYTES);
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
 
@@ -142,8 +138,8 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
 	if (facts->arenas_known)
-		return mt_diagnose_sat_sub(last->arenas_bytes, last->arenas_live_bytes);
-	return mt_diagnose_sat_sub(outside, blocks * OBJECT_BYTES);
+		return mt_sat_sub(last->arenas_bytes, last->arenas_live_bytes);
+	return mt_sat_sub(outside, blocks * OBJECT_BYTES);
 }
 
 /* CPython gives an arena back only when the last object in it has gone. */

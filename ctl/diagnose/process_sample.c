@@ -45,7 +45,7 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_s
 {
 	uint64_t top =
 		from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
-	uint64_t anon = mt_diagnose_sat_sub(to->anon_bytes, to->arenas_bytes);
+	uint64_t anon = mt_sat_sub(to->anon_bytes, to->arenas_bytes);
 
 	to->live_bytes = from->heap_live_bytes;
 	to->idle_bytes = from->heap_idle_bytes;
@@ -53,9 +53,8 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_s
 	to->held_bytes = to->live_bytes + to->arenas_live_bytes;
 	if (top && top < from->heap_live_bytes)
 		top = from->heap_live_bytes;
-	to->outside_bytes = top ? mt_diagnose_sat_sub(anon + to->swap_bytes, top) : 0;
-	to->slack_bytes =
-		mt_diagnose_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
+	to->outside_bytes = top ? mt_sat_sub(anon + to->swap_bytes, top) : 0;
+	to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 
 static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)

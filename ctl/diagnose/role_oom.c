@@ -29,15 +29,14 @@ static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks 
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns",
 		 last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
-		{"free heap between live blocks",
-		 mt_diagnose_sat_sub(last->slack_bytes, last->dirty_bytes)},
+		{"free heap between live blocks", mt_sat_sub(last->slack_bytes, last->dirty_bytes)},
 		{"live objects in Python's arenas", last->arenas_live_bytes},
 		{"free space in Python's arenas",
-		 mt_diagnose_sat_sub(last->arenas_bytes, last->arenas_live_bytes)},
+		 mt_sat_sub(last->arenas_bytes, last->arenas_live_bytes)},
 		{facts->awake ? "anonymous memory outside of the heap" : "anonymous memory",
 		 facts->awake ? last->outside_bytes : last->anon_bytes},
 		{"mapped files", last->file_bytes},
-		{"shared memory", mt_diagnose_sat_sub(last->shmem_bytes, last->gpu_pinned_bytes)},
+		{"shared memory", mt_sat_sub(last->shmem_bytes, last->gpu_pinned_bytes)},
 		{"page-locked memory of the GPU", last->gpu_pinned_bytes},
 		{"swapped out", last->swap_bytes},
 	};
@@ -123,9 +122,9 @@ static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks
 	const struct mt_diagnose_sample *last =
 		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 	const struct mt_stats_record *record = &facts->trim.record;
-	uint64_t bytes = facts->trim.done ? mt_diagnose_sat_sub(record->rss_before_bytes,
-								record->rss_after_bytes)
-					  : last->dirty_bytes;
+	uint64_t bytes = facts->trim.done
+				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
+				 : last->dirty_bytes;
 
 	mt_role_say(
 		out, bytes >= 64 * MT_MIB ? MT_FINDING_WARN : MT_FINDING_OK, "returns_at_once",
@@ -152,7 +151,7 @@ static void check_larger(const struct mt_diagnose_facts *facts,
 			    mt_text_bytes(used + used / 3).text);
 		return;
 	}
-	hours = (double)mt_diagnose_sat_sub(facts->limit.limit_bytes, used) / rss->slope / 3600;
+	hours = (double)mt_sat_sub(facts->limit.limit_bytes, used) / rss->slope / 3600;
 	mt_role_say(
 		out, MT_FINDING_WARN, "larger_limit",
 		"no limit is large enough for what grows: see the verdict",

@@ -12,23 +12,13 @@
 /* another mtctl may have fetched the file that we have asked for */
 #define TRIES 3
 
-/* ---- requests ---- */
-
-static bool is_off(const struct mt_stats_file *file)
-{
-	for (size_t i = 0; i < file->head.settings_count && i < MT_SETTINGS_COUNT; i++)
-		if (strcmp(file->settings[i].name, "cuda") == 0)
-			return strcmp(file->settings[i].value, "off") == 0;
-	return false;
-}
-
 /* Why it has no blocks to tell of; its figures are those from before it was asked. */
 static enum mt_err refuse(const struct mt_stats_file *file, uint64_t error, struct mt_why *why)
 {
 	if (error != MT_ERR_NOT_AVAILABLE)
 		return mt_error_because(why, MT_ERR_SYSTEM, "it could not write its blocks: %s",
 					mt_error_text(error));
-	if (is_off(file))
+	if (mt_stats_file_is_off(file, "cuda"))
 		return mt_error_because(why, MT_ERR_NOT_AVAILABLE,
 					"MT_CUDA=off: device memory is not followed there");
 	return mt_error_because(

@@ -280,6 +280,21 @@ const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *
 	return NULL;
 }
 
+bool mt_stats_file_is_off(const struct mt_stats_file *file, const char *name)
+{
+	const char *value = mt_stats_file_setting(file, name);
+
+	return value && (strcmp(value, "0") == 0 || strcmp(value, "off") == 0);
+}
+
+uint64_t mt_stats_file_number(const struct mt_stats_file *file, const char *name)
+{
+	const char *text = mt_stats_file_setting(file, name);
+	uint64_t value;
+
+	return text && mt_text_parse_u64(text, &value) ? value : 0;
+}
+
 uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 {
 	uint64_t sum = 0;

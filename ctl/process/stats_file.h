@@ -46,6 +46,12 @@ bool mt_stats_file_uses_cuda(const struct mt_stats_head *head);
 const struct mt_stats_alarm *mt_stats_file_alarm(const struct mt_stats_file *file, uint64_t number);
 const struct mt_stats_oom *mt_stats_file_oom(const struct mt_stats_file *file, uint64_t number);
 
+/* Whether the process has this setting, and its value is "0" or "off". */
+bool mt_stats_file_is_off(const struct mt_stats_file *file, const char *name);
+
+/* The value of a setting as a number; 0 where there is none, and where it is a word ("auto"). */
+uint64_t mt_stats_file_number(const struct mt_stats_file *file, const char *name);
+
 /* The value of a setting as text, NULL where the process has none of this name. */
 const char *mt_stats_file_setting(const struct mt_stats_file *file, const char *name);
 

@@ -95,8 +95,6 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)
 {
 	if (name[0] == 'c' && name[1] == 'u')
-		return mt_dlsym_replace_driver
-			       ? mt_dlsym_replace_driver(handle, name, version, caller)
-			       : NULL;
+		return mt_dlsym_replace_driver(handle, name, version, caller);
 	return may_be_heap(name) ? replace_heap(handle, name, version) : NULL;
 }

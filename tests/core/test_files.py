@@ -261,7 +261,7 @@ def test_a_program_in_a_chroot_without_proc(run, env, mt_dir, tmp_path):
 
 def test_there_are_no_files_but_in_memory_and_mtctl_says_so(puppet, env, control):
 	"""mtctl called such a process asleep, and its trim found nothing to do: it does not know."""
-	settings = env(MIN_MB=0, DIR="/proc/mtshim") # no disk is needed for what is not memory
+	settings = env(MIN_MB=0, DIR="/sys/mtshim") # no disk is needed for what is not memory
 	actor = puppet(settings)
 	actor.tell("alloc 100 1000 1000")
 	elsewhere = dict(settings, MT_DIR="/dev/shm/mtshim-of-nobody")
@@ -270,18 +270,18 @@ def test_there_are_no_files_but_in_memory_and_mtctl_says_so(puppet, env, control
 	looked = control(elsewhere, "doctor", actor.pid)
 	about_here = control(settings, "doctor")
 
-	assert asked.returncode == 2 and "MT_DIR=/proc/mtshim is not on a file system in memory" in asked.stderr
-	assert "MT_DIR=/proc/mtshim is not on a file system in memory" in looked.stdout
-	assert "/proc/mtshim: not on a file system in memory" in about_here.stdout
+	assert asked.returncode == 2 and "MT_DIR=/sys/mtshim is not on a file system in memory" in asked.stderr
+	assert "MT_DIR=/sys/mtshim is not on a file system in memory" in looked.stdout
+	assert "/sys/mtshim: not on a file system in memory" in about_here.stdout
 	status, said = actor.end()
-	assert status == 0 and len(said.splitlines()) == 1 and "/proc/mtshim is not on a file system in memory" in said
+	assert status == 0 and len(said.splitlines()) == 1 and "/sys/mtshim is not on a file system in memory" in said
 
 
 @pytest.fixture
 def unusable(mt_dir):
 	"""unusable[what]: a path that the library refuses as MT_DIR, and the reason as mtctl gives it."""
 	(mt_dir / "open").mkdir(mode=0o755)
-	return {"disk": ("/proc/mtshim", "is not on a file system in memory (tmpfs)"),
+	return {"disk": ("/sys/mtshim", "is not on a file system in memory (tmpfs)"),
 	        "open": (mt_dir / "open", "is open to others (mode 700 is wanted)"),
 	        "nowhere": (mt_dir / "no" / "such", "cannot be made: the directory above it does not exist")}
 

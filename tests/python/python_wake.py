@@ -107,7 +107,7 @@ def storm(seconds):
 
 
 def main():
-	gc.set_threshold(0)
+	gc.set_threshold(10 ** 9)
 	gc.callbacks.append(lambda phase, info: collections.append(phase) if phase == "stop" else None)
 	if sys.argv[1] == "busy":
 		busy(20)

@@ -8,7 +8,7 @@ NO_REAPER = {"MIN_MB": 100000}
 TRIM_ELSEWHERE = r'''
 import ctypes, gc, os, time
 libc = ctypes.CDLL(None)
-gc.set_threshold(0)
+gc.set_threshold(10 ** 9)
 collections = []
 gc.callbacks.append(lambda phase, info: collections.append(phase) if phase == "stop" else None)
 def trim_elsewhere():

@@ -6,6 +6,7 @@
 
 #include "ctl/ui/top/compact_number.h"
 #include "ctl/ui/top/sparkline.h"
+#include "sys/saturating.h"
 
 #define METERS_MOST (3 + MT_DEVICES_COUNT)
 #define TWO_METERS  60 /* columns from which on two stand side by side */
@@ -56,13 +57,6 @@ static void draw_title(struct mt_top_canvas *canvas, const struct mt_top_sample 
 	put(canvas, (struct mt_top_at){0, 0, 0}, MT_STYLE_TITLE, left);
 }
 
-/* ---- meters ---- */
-
-static uint64_t minus(uint64_t from, uint64_t what)
-{
-	return from > what ? from - what : 0;
-}
-
 static void say_use(struct meter *meter, uint64_t used_bytes)
 {
 	snprintf(meter->text, sizeof(meter->text), "%.8s/%.8s", mt_top_bytes(used_bytes).text,
@@ -78,7 +72,7 @@ static void fill_memory(struct meter *meter, const struct mt_top_sample *sample)
 	uint64_t used = sample->machine->used_bytes, room = used;
 	const uint64_t wanted[] = {
 		sums->live_bytes, sums->idle_bytes,
-		minus(minus(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
+		mt_sat_sub(mt_sat_sub(sums->rss_bytes, sums->live_bytes), sums->idle_bytes)};
 
 	snprintf(meter->label, sizeof(meter->label), "Mem");
 	meter->total_bytes = sample->machine->total_bytes;

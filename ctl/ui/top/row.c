@@ -1,5 +1,6 @@
 /* ctl/ui/top/row.c -- see row.h. */
 #include "ctl/ui/top/row.h"
+#include "sys/saturating.h"
 
 #include <string.h>
 
@@ -13,21 +14,16 @@ bool mt_top_id_same(struct mt_top_id a, struct mt_top_id b)
 	return a.pid == b.pid && a.start_ticks == b.start_ticks;
 }
 
-static uint64_t minus(uint64_t from, uint64_t what)
-{
-	return from > what ? from - what : 0;
-}
-
 /* What is resident and neither live, nor dirty, nor the allocator's own. Where the allocator counts
  * the pages that hold live blocks, that is what in them is not live, and fresher: the sum of all is
  * taken more rarely. */
 static uint64_t stuck_bytes(const struct mt_stats_snapshot *now)
 {
 	if (now->heap_active_bytes)
-		return minus(now->heap_active_bytes, now->heap_live_bytes);
-	return minus(
-		minus(minus(now->heap_resident_bytes, now->heap_live_bytes), now->heap_dirty_bytes),
-		now->heap_metadata_bytes);
+		return mt_sat_sub(now->heap_active_bytes, now->heap_live_bytes);
+	return mt_sat_sub(mt_sat_sub(mt_sat_sub(now->heap_resident_bytes, now->heap_live_bytes),
+				     now->heap_dirty_bytes),
+			  now->heap_metadata_bytes);
 }
 
 static void fill_sums(struct mt_top_sums *sums, const struct mt_stats_snapshot *now)
