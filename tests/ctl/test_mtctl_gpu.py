@@ -121,7 +121,7 @@ def test_a_record_that_knows_nothing_of_device_memory_says_so(fake, ctl):
 def test_more_devices_than_there_is_room_for_are_refused(fake, ctl):
 	got = ctl("stat", fake(**dict(GPU, devices_count=17)), "--cached")
 
-	assert got.returncode == USAGE and "sizes in the stats file make no sense" in got.stderr
+	assert got.returncode == USAGE and "counts in the stats file make no sense" in got.stderr
 
 
 def test_figures_at_their_limits_harm_nothing(fake, ctl):
@@ -253,7 +253,7 @@ def test_reset_peak_tells_the_peaks_of_gpus_too(fake, ctl):
 	pid = fake(**GPU)
 
 	assert ctl("reset-peak", pid).stdout.endswith(
-		"the peaks start anew: live bytes at 200.0 MB, GPU allocated at 100.0 MB, reserved at 160.0 MB\n")
+		"the peaks start again: live bytes at 200.0 MB, GPU allocated at 100.0 MB, reserved at 160.0 MB\n")
 	assert "GPU" not in ctl("reset-peak", fake()).stdout
 
 
