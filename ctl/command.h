@@ -22,7 +22,7 @@
 	  "is RAM (or the container's limit) running out")                                         \
 	X(round, "round", "PID", "tell a process that a round has ended")                          \
 	X(set, "set", "PID NAME=VALUE", "change a setting of a running process")                   \
-	X(reset_peak, "reset-peak", "PID", "start the peaks of live and GPU bytes again")           \
+	X(reset_peak, "reset-peak", "PID", "start the peaks of live and GPU bytes again")          \
 	X(options, "options", "[--json | --markdown]", "every setting there is")                   \
 	X(presets, "presets", "[--json]", "sets of settings for a role")                           \
 	X(sites, "sites", "PID [options]", "who holds the heap: live bytes by stack")              \

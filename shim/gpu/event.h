@@ -1,8 +1,8 @@
 /* gpu/event.h -- the driver's events behind the fences. Events are made with their context current,
  * kept in a bounded stock of it, and destroyed with it. What lies in a group of another context is
- * deferred: it comes back by way of the pending list, for two contexts' locks are never held at once.
- * All driver calls here are made with no lock held, and with the gate (gpu/capture.h) entered or,
- * queries alone, in relaxed capture mode; mt_events_bury with neither. */
+ * deferred: it comes back by way of the pending list, for two contexts' locks are never held at
+ * once. All driver calls here are made with no lock held, and with the gate (gpu/capture.h) entered
+ * or, queries alone, in relaxed capture mode; mt_events_bury with neither. */
 #ifndef MT_GPU_EVENT_H
 #define MT_GPU_EVENT_H
 

@@ -13,8 +13,8 @@
  * heap family starts the heap, as a call of malloc at that moment would. */
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller);
 
-/* gpu/lookup.c has it, heap/no_driver.c where gpu/ is not built: the answer for names that begin with
- * "cu". */
+/* gpu/lookup.c has it, heap/no_driver.c where gpu/ is not built: the answer for names that begin
+ * with "cu". */
 void *mt_dlsym_replace_driver(void *handle, const char *name, const char *version,
 			      const void *caller);
 

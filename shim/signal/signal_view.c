@@ -31,9 +31,9 @@
  * faulthandler chains. All else is a cleanup.
  *
  * In a process whose pid we do not know -- a child of vfork, which shares our memory, or of a bare
- * clone, whose atfork handlers did not run -- the program's action goes to the kernel as it is and no
- * slot is written; answers are translated all the same. Python's subprocess asks for every signal
- * in its vfork child.
+ * clone, whose atfork handlers did not run -- the program's action goes to the kernel as it is and
+ * no slot is written; answers are translated all the same. Python's subprocess asks for every
+ * signal in its vfork child.
  *
  * Lock: one (signal), over slots and the kernel call that goes with them; nothing is taken under
  * it. It is taken with all signals blocked, so a handler never waits for its own thread, and a
