@@ -2,7 +2,7 @@
  * blocks) of this process: their folder, their names, and the only reads and writes of the first
  * two. No descriptor is kept (programs close them all and reuse the numbers): every access opens,
  * checks that it is still the file we made, and closes. No load or store goes to a mapping of them.
- * Called by the worker, and under the actions lock. Never allocates. */
+ * Called by the worker, and under the cleanup lock. Never allocates. */
 #ifndef MT_CORE_FILES_H
 #define MT_CORE_FILES_H
 

@@ -1,5 +1,5 @@
-/* gpu/entries_work.h -- what the wrappers of entry/cuda*.c share. They keep no state and no policy.
- * Each hands its call on as it is where the shim does nothing (mt_gpu_wake), keeps errno,
+/* gpu/entries_work.h -- what the wrappers of gpu/entries_*.c share. They keep no state and no
+ * policy. Each hands its call on as it is where the shim does nothing (mt_gpu_wake), keeps errno,
  * and hands a NULL output to the driver as it is. No lock of ours is held over a driver call but
  * the capture gate. */
 #ifndef MT_GPU_ENTRIES_WORK_H

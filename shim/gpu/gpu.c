@@ -180,7 +180,7 @@ void mt_gpu_reset_peak(void)
 	mt_device_reset_peak();
 }
 
-/* ---- jobs: their data is static, see gpu_thread.h ---- */
+/* ---- jobs: their data is static, see gpu/thread.h ---- */
 
 static uint64_t job_used_bytes;
 static bool job_flushed;

@@ -46,7 +46,7 @@ static struct sums seen; /* of the living, as they were last looked at */
 
 /* Who moved between the last two full sums. */
 static struct mt_thread_counters *active_threads[ACTIVE_THREADS];
-static unsigned int active_threads_count; /* MOVERS + 1: too many */
+static unsigned int active_threads_count; /* ACTIVE_THREADS + 1: too many */
 static bool is_partial_sum_good;          /* there was a full sum, and nobody was born since */
 
 static pthread_key_t fold_key;

@@ -1,7 +1,7 @@
 /* heap/backend.h -- the real host allocator behind one table of functions. There is one at a time,
  * chosen at the first allocation of the process and never changed afterwards. The functions of the
- * heap family may be called from anywhere a program may call malloc; purge under the actions lock
- * alone, figures from the worker, and of an allocator that counts for itself under the actions lock
+ * heap family may be called from anywhere a program may call malloc; purge under the cleanup lock
+ * alone, figures from the worker, and of an allocator that counts for itself under the cleanup lock
  * too. Rank 1: knows nothing of accounts; who wants to hear of threads and of growth leaves hooks.
  */
 #ifndef MT_HEAP_BACKEND_H

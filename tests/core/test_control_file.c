@@ -25,7 +25,7 @@ static char path[256];
 
 static void begin(void)
 {
-	strcpy(folder, "/dev/shm/mtshim-bell-XXXXXX");
+	strcpy(folder, "/dev/shm/mtshim-control-XXXXXX");
 	cr_assert_not_null(mkdtemp(folder));
 }
 
