@@ -10,12 +10,12 @@ static void load(bool on)
 	mt_raw_fork_start();
 	mt_thread_count_start();
 	if (!on)
-		mt_single_thread_find();
+		mt_single_thread_init();
 }
 
 const struct mt_component mt_compat_component = {
 	.name = "compat",
 	.load = load,
-	.fork_parent = mt_thread_count_forked,
-	.fork_child = mt_thread_count_forked,
+	.fork_parent = mt_thread_count_note_fork,
+	.fork_child = mt_thread_count_note_fork,
 };

@@ -14,6 +14,6 @@ int mt_deepbind_mode(int mode);
 
 /* Finds the next dlopen in line; the word that open_ARCH.S reads stays empty where there is none.
  */
-void mt_deepbind_find(void);
+void mt_deepbind_init(void);
 
 #endif

@@ -20,7 +20,7 @@ dlopen:
 	jmp *%rax
 
 2:	save
-	call mt_deepbind_find
+	call mt_deepbind_init
 	restore
 	movq mt_deepbind_next(%rip), %rax
 	testq %rax, %rax
@@ -38,6 +38,6 @@ dlopen:
 	.size dlopen, . - dlopen
 
 	.hidden mt_deepbind_next
-	.hidden mt_deepbind_find
+	.hidden mt_deepbind_init
 	.hidden mt_deepbind_mode
 #endif

@@ -58,32 +58,32 @@ void mt_raw_fork_start(void)
 			      memory_order_relaxed);
 }
 
-static bool is_shared(void)
+static bool worker_may_purge(void)
 {
 	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process();
 }
 
-static bool hold(void)
+static bool hold_heap(void)
 {
 	int kept = errno;
 	bool held;
 
 	mt_shared_pages_note_fork();
-	held = is_shared() && mt_purge_hold();
+	held = worker_may_purge() && mt_purge_hold();
 	errno = kept;
 	return held;
 }
 
 /* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the
  * answer; NULL: nothing is held. */
-static _Atomic pid_t *hold_asleep(unsigned long *flags)
+static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 {
 	int kept = errno;
 	bool is_taken = *flags & (CLONE_PARENT_SETTID | CLONE_PIDFD);
 	_Atomic pid_t *word;
 
 	mt_shared_pages_note_fork();
-	word = !is_taken && is_shared() ? mt_purge_hold_until_copied() : NULL;
+	word = !is_taken && worker_may_purge() ? mt_purge_hold_until_copied() : NULL;
 	if (word)
 		*flags |= CLONE_PARENT_SETTID;
 	errno = kept;
@@ -91,7 +91,7 @@ static _Atomic pid_t *hold_asleep(unsigned long *flags)
 }
 
 /* Its child has it too. */
-static void release(bool held, bool is_child)
+static void release_heap(bool held, bool is_child)
 {
 	int kept = errno;
 
@@ -115,38 +115,38 @@ MT_EXPORT pid_t _Fork(void)
 		errno = ENOSYS; /* glibc before 2.34 */
 		return -1;
 	}
-	held = hold();
+	held = hold_heap();
 	child = next();
-	release(held, child == 0);
+	release_heap(held, child == 0);
 	return child;
 }
 
 /* What the child of clone() runs; on the maker's stack, of which it has a copy. */
-struct copy_start {
+struct clone_start {
 	int (*start)(void *);
 	void *argument;
 	bool held;
 };
 
-static int run_copy(void *of_maker)
+static int run_child(void *argument_of_parent)
 {
-	const struct copy_start *copy = of_maker;
+	const struct clone_start *copy = argument_of_parent;
 
-	release(copy->held, true);
+	release_heap(copy->held, true);
 	return copy->start(copy->argument);
 }
 
 /* With CLONE_VFORK. */
-static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *stack, int flags,
-				void *const ids[3])
+static MT_COLD int clone_vfork(clone_fn next, struct clone_start *copy, void *stack, int flags,
+			       void *const ids[3])
 {
 	unsigned long all_flags = (unsigned int)flags;
-	_Atomic pid_t *word = hold_asleep(&all_flags);
+	_Atomic pid_t *word = hold_heap_until_id(&all_flags);
 	int child;
 
 	copy->held = word != NULL;
-	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0],
-		     ids[1], ids[2]);
+	child = next(run_child, stack, (int)all_flags, copy,
+		     word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
 	mt_shared_pages_note_fork();
 	if (word)
 		mt_purge_end_copy(child >= 0);
@@ -156,7 +156,7 @@ static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *st
 MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument,
 			 void *parent_tid, void *tls, void *child_tid)
 {
-	struct copy_start copy = {.start = start, .argument = argument};
+	struct clone_start copy = {.start = start, .argument = argument};
 	clone_fn next = atomic_load_explicit(&next_clone, memory_order_relaxed);
 	int child;
 
@@ -165,15 +165,15 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
 	if (flags & CLONE_VFORK)
-		return clone_asleep(next, &copy, stack, flags,
-				    (void *const[]){parent_tid, tls, child_tid});
-	copy.held = hold();
-	child = next(run_copy, stack, flags, &copy, parent_tid, tls, child_tid);
-	release(copy.held, false);
+		return clone_vfork(next, &copy, stack, flags,
+				   (void *const[]){parent_tid, tls, child_tid});
+	copy.held = hold_heap();
+	child = next(run_child, stack, flags, &copy, parent_tid, tls, child_tid);
+	release_heap(copy.held, false);
 	return child;
 }
 
-static bool may_copy(long number)
+static bool is_fork_call(long number)
 {
 #ifdef SYS_fork
 	if (number == SYS_fork)
@@ -209,7 +209,7 @@ static bool shares_memory(long number, long a, long b)
 	return false;
 }
 
-static bool maker_sleeps(long number, long a)
+static bool parent_waits(long number, long a)
 {
 	if (number == SYS_clone3)
 		return ((const struct clone_args *)(uintptr_t)a)->flags & CLONE_VFORK;
@@ -217,11 +217,11 @@ static bool maker_sleeps(long number, long a)
 }
 
 /* The third argument of clone is the word for the id on both machines; clone3 has its own. */
-static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, long e)
+static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d, long e)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
 	unsigned long flags = (unsigned long)a;
-	_Atomic pid_t *word = number == SYS_clone ? hold_asleep(&flags) : NULL;
+	_Atomic pid_t *word = number == SYS_clone ? hold_heap_until_id(&flags) : NULL;
 	long child =
 		next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
 
@@ -233,13 +233,13 @@ static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, lon
 	return child;
 }
 
-static MT_COLD long copy_by_call(long number, long a, long b, long c, long d, long e, long f)
+static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
-	bool held = hold();
+	bool held = hold_heap();
 	long child = next(number, a, b, c, d, e, f);
 
-	release(held, child == 0);
+	release_heap(held, child == 0);
 	return child;
 }
 
@@ -251,8 +251,8 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 
 	if (mt_unlikely(!next))
 		return mt_raw_syscall(number, a, b, c, d, e, f);
-	if (mt_unlikely(may_copy(number)) && !shares_memory(number, a, b))
-		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e)
-					       : copy_by_call(number, a, b, c, d, e, f);
+	if (mt_unlikely(is_fork_call(number)) && !shares_memory(number, a, b))
+		return parent_waits(number, a) ? call_vfork_like(number, a, b, c, d, e)
+					       : call_fork_like(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);
 }

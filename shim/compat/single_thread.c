@@ -55,20 +55,20 @@ static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store is the same; no
 /* A child of _Fork or of the bare system call may be a copy of a process that had a thread in
  * dlopen: it has the loader's lock, and nobody who would give it back. It may change its ids all
  * the same. So there libc's own is taken, without asking. */
-static void *next_function(enum next which)
+static void *next_function(enum next index)
 {
-	void *found = atomic_load_explicit(&next_functions[which], memory_order_relaxed);
+	void *found = atomic_load_explicit(&next_functions[index], memory_order_relaxed);
 
 	if (found)
 		return found;
 	if (mt_state_is_on() && !mt_state_is_own_process())
-		return mt_elf_libc_function(next_names[which]);
-	found = mt_symbol(RTLD_NEXT, next_names[which]);
-	atomic_store_explicit(&next_functions[which], found, memory_order_relaxed);
+		return mt_elf_libc_function(next_names[index]);
+	found = mt_symbol(RTLD_NEXT, next_names[index]);
+	atomic_store_explicit(&next_functions[index], found, memory_order_relaxed);
 	return found;
 }
 
-void mt_single_thread_find(void)
+void mt_single_thread_init(void)
 {
 	for (int i = 0; i < NEXT_COUNT; i++)
 		(void)next_function((enum next)i);
@@ -76,24 +76,24 @@ void mt_single_thread_find(void)
 
 /* ---- the worker ---- */
 
-static bool step_aside(void)
+static bool pause_worker(void)
 {
 	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process() &&
 	       mt_worker_pause();
 }
 
-static bool make_way_for_ids(void)
+static bool pause_worker_for_ids(void)
 {
-	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() &&
-	       step_aside();
+	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_credentials() &&
+	       pause_worker();
 }
 
-static bool is_in_the_way(int answer)
+static bool pause_worker_for_retry(int answer)
 {
-	return answer != 0 && errno == EINVAL && step_aside();
+	return answer != 0 && errno == EINVAL && pause_worker();
 }
 
-static void come_back(void)
+static void resume_worker(void)
 {
 	int kept = errno;
 
@@ -108,9 +108,9 @@ MT_EXPORT int unshare(int flags)
 
 	*(void **)(void *)&next = next_function(NEXT_unshare);
 	answer = next(flags);
-	if (is_in_the_way(answer)) {
+	if (pause_worker_for_retry(answer)) {
 		answer = next(flags);
-		come_back();
+		resume_worker();
 	}
 	return answer;
 }
@@ -122,9 +122,9 @@ MT_EXPORT int setns(int fd, int type)
 
 	*(void **)(void *)&next = next_function(NEXT_setns);
 	answer = next(fd, type);
-	if (is_in_the_way(answer)) {
+	if (pause_worker_for_retry(answer)) {
 		answer = next(fd, type);
-		come_back();
+		resume_worker();
 	}
 	return answer;
 }
@@ -132,14 +132,14 @@ MT_EXPORT int setns(int fd, int type)
 #define X(name, params, args)                                                                      \
 	MT_EXPORT int name params                                                                  \
 	{                                                                                          \
-		bool aside = make_way_for_ids();                                                   \
+		bool paused = pause_worker_for_ids();                                              \
 		int(*next) params;                                                                 \
 		int answer;                                                                        \
                                                                                                    \
 		*(void **)(void *)&next = next_function(NEXT_##name);                              \
 		answer = next args;                                                                \
-		if (aside)                                                                         \
-			come_back();                                                               \
+		if (paused)                                                                        \
+			resume_worker();                                                           \
 		return answer;                                                                     \
 	}
 IDS(X)

@@ -5,6 +5,6 @@
 
 /* Where the shim is off: finds the functions behind ours. They may be called in any child, but the
  * loader may not be asked in any. */
-void mt_single_thread_find(void);
+void mt_single_thread_init(void);
 
 #endif

@@ -50,11 +50,11 @@ static MT_TLS bool has_forked; /* and has not opened the file since */
 /* In a child past fork's handlers the loader may not be asked (compat/single_thread.c). */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
-	bool is_copy = mt_state_is_on() && !mt_state_is_own_process();
-	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name)
-						     : mt_symbol(RTLD_NEXT, name));
+	bool is_raw_child = mt_state_is_on() && !mt_state_is_own_process();
+	open_fn found = (open_fn)(uintptr_t)(is_raw_child ? mt_elf_libc_function(name)
+							  : mt_symbol(RTLD_NEXT, name));
 
-	if (!is_copy)
+	if (!is_raw_child)
 		atomic_store_explicit(next, found, memory_order_relaxed);
 	return found;
 }
@@ -65,21 +65,21 @@ void mt_thread_count_start(void)
 	(void)find("fopen64", &next_fopen64);
 }
 
-void mt_thread_count_forked(void)
+void mt_thread_count_note_fork(void)
 {
 	has_forked = true;
 }
 
 /* The kernel's text without our threads, in a file of memory that is open for reading alone; -1
  * where it cannot be had, or none of them is in it. */
-static int make_text(void)
+static int open_own_stat(void)
 {
 	char text[1024];
 	char own[1024];
 	uint64_t ours = mt_main_exit_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
-	const char *field = length > 0 ? mt_os_stat_at(text, THREADS_FIELD) : NULL;
-	uint64_t count = field ? mt_os_number(field) : 0;
+	const char *field = length > 0 ? mt_os_procstat_at(text, THREADS_FIELD) : NULL;
+	uint64_t count = field ? mt_os_parse_number(field) : 0;
 	size_t bytes;
 	int readable = -1;
 	int fd;
@@ -103,7 +103,7 @@ static int make_text(void)
 }
 
 /* The stream has read nothing yet: it goes on as it is, on another file behind the same number. */
-static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
+static MT_COLD FILE *replace_stat(FILE *file, const char *path, const char *mode)
 {
 	int kept = errno;
 	int number, fd;
@@ -116,7 +116,7 @@ static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 		return file;
 	number = fileno(file);
 	flags = mt_raw_syscall(SYS_fcntl, number, F_GETFD);
-	fd = make_text();
+	fd = open_own_stat();
 	if (fd >= 0) {
 		(void)mt_raw_syscall(SYS_dup3, fd, number,
 				     flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
@@ -130,7 +130,7 @@ static FILE *open_by(open_fn next, const char *path, const char *mode)
 {
 	FILE *file = next(path, mode);
 
-	return mt_unlikely(has_forked) ? answer(file, path, mode) : file;
+	return mt_unlikely(has_forked) ? replace_stat(file, path, mode) : file;
 }
 
 MT_EXPORT FILE *fopen(const char *path, const char *mode)

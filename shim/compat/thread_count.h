@@ -6,6 +6,6 @@
 void mt_thread_count_start(void);
 
 /* After a fork, in the parent and in the child, on the thread that has called it. */
-void mt_thread_count_forked(void);
+void mt_thread_count_note_fork(void);
 
 #endif

@@ -13,22 +13,22 @@
 #include "sys/saturating.h"
 #include "sys/format.h"
 
-#define ASKED_PAUSE_NS MT_NS_PER_S /* asked cleanups are merged into one in this time */
+#define REQUESTED_PAUSE_NS MT_NS_PER_S /* asked cleanups are merged into one in this time */
 
-static _Atomic uint64_t program_bytes;
+static _Atomic uint64_t returned_by_program_bytes;
 static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */
-static uint64_t asked_ended_ns;          /* worker thread; 0: none yet */
+static uint64_t requested_ended_ns;      /* worker thread; 0: none yet */
 
-static const char *const reason_texts[] = {
+static const char *const reason_names[] = {
 #define X(name, text) text,
 	MT_REASONS(X)
 #undef X
 };
-static const char *const level_texts[] = {"purge", "light", "heavy"};
+static const char *const level_names[] = {"purge", "light", "heavy"};
 
 /* A cleanup that nobody asked for: of several processes that train together, one that collects or
  * flushes lets all others wait. */
-static bool spares_ranks(const struct mt_trim_request *request)
+static bool skips_for_ranks(const struct mt_trim_request *request)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
@@ -91,12 +91,12 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 /* One line that grep finds; MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_record *record)
 {
-	static const char *const gc_texts[] = {
+	static const char *const gc_names[] = {
 #define X(name, text) text,
 		MT_GC_STATES(X)
 #undef X
 	};
-	static const char *const gpu_texts[] = {
+	static const char *const gpu_names[] = {
 #define X(name, text) text,
 		MT_GPU_STATES(X)
 #undef X
@@ -113,17 +113,17 @@ static void print_profile(const struct mt_stats_record *record)
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
-		     reason_texts[record->reason], level_texts[record->level],
+		     reason_names[record->reason], level_names[record->level],
 		     (unsigned long long)record->round, mt_state_allocator(), result,
 		     (unsigned long long)record->rss_before_bytes,
 		     (unsigned long long)record->rss_after_bytes,
 		     (unsigned long long)record->anon_before_bytes,
 		     (unsigned long long)record->anon_after_bytes,
 		     (unsigned long long)record->duration_ns / 1000,
-		     (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
+		     (unsigned long long)record->purge_ns / 1000, gc_names[record->gc_state],
 		     (unsigned long long)record->gc_ns / 1000,
 		     (unsigned long long)record->gc_collected_count, record->merged,
-		     gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
+		     gpu_names[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
 		     (unsigned long long)record->gpu_after_bytes,
 		     (unsigned long long)record->pinned_before_bytes,
 		     (unsigned long long)record->pinned_after_bytes,
@@ -169,7 +169,7 @@ static void finish_record(struct mt_stats_record *record)
 }
 
 /* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
-static uint32_t judge(const struct mt_cleanup *cleanup, uint64_t purged)
+static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {
 	const struct mt_stats_record *record = &cleanup->record;
 	bool without_gc = record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
@@ -186,21 +186,21 @@ static uint32_t judge(const struct mt_cleanup *cleanup, uint64_t purged)
 void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out)
 {
 	struct mt_cleanup cleanup = {.record = new_record(request),
-				     .spares_ranks = spares_ranks(request)};
+				     .skips_for_ranks = skips_for_ranks(request)};
 	struct mt_stats_record *record = &cleanup.record;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
 	int kept = errno;
 
-	if (cleanup.spares_ranks)
+	if (cleanup.skips_for_ranks)
 		record->gpu_state = MT_GPU_RANKS;
 	mt_components_trim(request, &cleanup);
 	finish_record(record);
 	record->duration_ns = mt_os_now_ns() - began;
 	purged = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	record->result = judge(&cleanup, purged);
+	record->result = result_of(&cleanup, purged);
 	if (request->here)
-		mt_cleanup_note_program(purged);
+		mt_cleanup_add_program_bytes(purged);
 	else
 		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
 					  memory_order_relaxed);
@@ -211,23 +211,23 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_recor
 	errno = kept;
 }
 
-void mt_cleanup_run_asked(const struct mt_trim_request *request)
+void mt_cleanup_run_requested(const struct mt_trim_request *request)
 {
 	struct mt_stats_record record;
 
 	mt_cleanup_run(request, &record);
 	mt_components_cleaned(&record, false);
-	asked_ended_ns = mt_os_now_ns();
+	requested_ended_ns = mt_os_now_ns();
 }
 
-uint64_t mt_cleanup_asked_next_ns(void)
+uint64_t mt_cleanup_requested_next_ns(void)
 {
-	return asked_ended_ns ? asked_ended_ns + ASKED_PAUSE_NS : 0;
+	return requested_ended_ns ? requested_ended_ns + REQUESTED_PAUSE_NS : 0;
 }
 
-bool mt_cleanup_asked_may_run(uint64_t now_ns)
+bool mt_cleanup_requested_may_run(uint64_t now_ns)
 {
-	return now_ns >= mt_cleanup_asked_next_ns();
+	return now_ns >= mt_cleanup_requested_next_ns();
 }
 
 void mt_cleanup_note_merged(const struct mt_trim_request *request)
@@ -286,24 +286,24 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 				counts[MT_LEVEL_HEAVY]);
 }
 
-uint64_t mt_cleanup_program_bytes(void)
+uint64_t mt_cleanup_take_program_bytes(void)
 {
-	return atomic_exchange_explicit(&program_bytes, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
 }
 
-uint64_t mt_cleanup_worker_purge_ns(void)
+uint64_t mt_cleanup_take_worker_purge_ns(void)
 {
 	return atomic_exchange_explicit(&worker_purge_ns, 0, memory_order_relaxed);
 }
 
-void mt_cleanup_note_program(uint64_t bytes)
+void mt_cleanup_add_program_bytes(uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&program_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&returned_by_program_bytes, bytes, memory_order_relaxed);
 }
 
 void mt_cleanup_fork_child(void)
 {
 	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
-	asked_ended_ns = 0;
-	atomic_store_explicit(&program_bytes, 0, memory_order_relaxed);
+	requested_ended_ns = 0;
+	atomic_store_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
 }

@@ -16,13 +16,13 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_recor
 /* ---- cleanups that somebody asked for: one a second. Worker thread. ---- */
 
 /* Runs one and tells the components of it (cleaned, not charged). */
-void mt_cleanup_run_asked(const struct mt_trim_request *request);
+void mt_cleanup_run_requested(const struct mt_trim_request *request);
 
 /* Whether a second has passed since the last one ended. */
-bool mt_cleanup_asked_may_run(uint64_t now_ns);
+bool mt_cleanup_requested_may_run(uint64_t now_ns);
 
 /* When that second is over, in ns of CLOCK_MONOTONIC. */
-uint64_t mt_cleanup_asked_next_ns(void);
+uint64_t mt_cleanup_requested_next_ns(void);
 
 /* ---- records ---- */
 
@@ -41,14 +41,14 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);
 /* ---- what the purge policy must know ---- */
 
 /* Threads of the program have returned memory by themselves (direct reclaim). Any thread. */
-void mt_cleanup_note_program(uint64_t bytes);
+void mt_cleanup_add_program_bytes(uint64_t bytes);
 
 /* Bytes that cleanups outside the worker have returned since the last call. */
-uint64_t mt_cleanup_program_bytes(void);
+uint64_t mt_cleanup_take_program_bytes(void);
 
 /* CPU time in ns of the worker's purges since the last call. A record has wall time, which on a busy
  * machine is mostly other programs'. */
-uint64_t mt_cleanup_worker_purge_ns(void);
+uint64_t mt_cleanup_take_worker_purge_ns(void);
 
 void mt_cleanup_fork_child(void);
 

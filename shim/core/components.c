@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 static size_t count(void)
 {
@@ -110,8 +111,7 @@ uint64_t mt_components_tick(uint32_t bits)
 					   ? mt_component_table[i]->tick(mt_os_now_ns(), bits)
 					   : UINT64_MAX;
 
-		if (next_ns < earliest_ns)
-			earliest_ns = next_ns;
+		earliest_ns = mt_min_u64(earliest_ns, next_ns);
 	}
 	return earliest_ns;
 }

@@ -52,7 +52,7 @@ static_assert(sizeof(struct mt_config) <= UINT16_MAX, "offsets are 16 bits wide"
 static_assert(COUNT(aliases) <= UINT8_MAX, "origin_alias is a byte");
 
 /* What an environment holds for us: pointers into it, NULL where it is silent. */
-struct findings {
+struct entries_found {
 	const char *own[MT_OPTION_COUNT];
 	const char *alias[COUNT(aliases)];
 	bool own_failed[MT_OPTION_COUNT];
@@ -64,11 +64,11 @@ static struct mt_launch_env facts;
 static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
 
 /* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
-#define COMPLAINTS_MAX 32u
+#define ERRORS_MAX 32u
 static struct {
-	char lines[COMPLAINTS_MAX][MT_CONFIG_ERROR_MAX];
+	char lines[ERRORS_MAX][MT_CONFIG_ERROR_MAX];
 	unsigned count; /* may pass COMPLAINTS_MAX */
-} complaints;
+} errors;
 
 const struct mt_option_row *mt_config_row(enum mt_option option)
 {
@@ -145,7 +145,7 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 }
 
 /* Of a name that stands twice the first counts, as for getenv. */
-static void note_entry(const char *entry, struct findings *found, mt_config_complain complain)
+static void note_entry(const char *entry, struct entries_found *found, mt_config_report report)
 {
 	const char *equals = strchr(entry, '=');
 	size_t length = equals == NULL ? 0 : (size_t)(equals - entry);
@@ -154,7 +154,7 @@ static void note_entry(const char *entry, struct findings *found, mt_config_comp
 	if (length >= 3 && memcmp(entry, "MT_", 3) == 0) {
 		option = find_option(entry + 3, length - 3, false);
 		if (option == MT_OPTION_COUNT)
-			mt_config_error_name(entry, length, complain);
+			mt_config_error_name(entry, length, report);
 		else if (found->own[option] == NULL)
 			found->own[option] = equals + 1;
 		return;
@@ -178,7 +178,7 @@ static void apply_preset(struct mt_config *out)
 			(void)store(out, presets[i].option, presets[i].value, MT_ORIGIN_PRESET);
 }
 
-static void apply(struct findings *found, struct mt_config *out)
+static void apply(struct entries_found *found, struct mt_config *out)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++) {
 		if (found->alias[i] == NULL)
@@ -194,26 +194,26 @@ static void apply(struct findings *found, struct mt_config *out)
 							  MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
 }
 
-static void complain_value(const struct mt_refusal *refusal, const struct mt_config *out,
-			   mt_config_complain complain)
+static void report_value(const struct mt_rejected_value *refusal, const struct mt_config *out,
+			 mt_config_report report)
 {
-	char standing[MT_TEXT_MAX];
+	char kept[MT_TEXT_MAX];
 
-	mt_config_format(out, refusal->option, standing, sizeof(standing));
-	mt_config_error_value(refusal, standing, complain);
+	mt_config_format(out, refusal->option, kept, sizeof(kept));
+	mt_config_error_value(refusal, kept, report);
 }
 
 /* After everything is applied: only then is it known what is taken instead. */
-static void complain_values(const struct findings *found, const struct mt_config *out,
-			    mt_config_complain complain)
+static void report_values(const struct entries_found *found, const struct mt_config *out,
+			  mt_config_report report)
 {
 	char label[48] = "MT_";
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			complain_value(&(struct mt_refusal){aliases[i].name, found->alias[i],
-							    aliases[i].option},
-				       out, complain);
+			report_value(&(struct mt_rejected_value){aliases[i].name, found->alias[i],
+								 aliases[i].option},
+				     out, report);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
 
@@ -222,15 +222,15 @@ static void complain_values(const struct findings *found, const struct mt_config
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		complain_value(&(struct mt_refusal){label, found->own[option], option}, out,
-			       complain);
+		report_value(&(struct mt_rejected_value){label, found->own[option], option}, out,
+			     report);
 	}
 }
 
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_complain complain)
+		     mt_config_report report)
 {
-	struct findings found;
+	struct entries_found found;
 
 	memset(&found, 0, sizeof(found));
 	mt_config_defaults(out);
@@ -238,21 +238,20 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 	 * all entries. */
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
 		if (**environ_list == 'M' || **environ_list == 'N')
-			note_entry(*environ_list, &found, complain);
+			note_entry(*environ_list, &found, report);
 	if (found.own[MT_OPTION_preset] != NULL &&
 	    store(out, MT_OPTION_preset, found.own[MT_OPTION_preset], MT_ORIGIN_ENVIRONMENT) ==
 		    MT_ERR_OK)
 		apply_preset(out);
 	apply(&found, out);
-	complain_values(&found, out, complain);
+	report_values(&found, out, report);
 }
 
-static void keep_complaint(const char *line)
+static void queue_error(const char *line)
 {
-	if (complaints.count < COMPLAINTS_MAX)
-		(void)mt_format(complaints.lines[complaints.count], MT_CONFIG_ERROR_MAX, "%s",
-				line);
-	complaints.count++;
+	if (errors.count < ERRORS_MAX)
+		(void)mt_format(errors.lines[errors.count], MT_CONFIG_ERROR_MAX, "%s", line);
+	errors.count++;
 }
 
 const struct mt_launch_env *mt_launch_env(void)
@@ -264,16 +263,16 @@ void mt_config_read(const char *const *environ_list)
 {
 	struct mt_config read;
 
-	complaints.count = 0;
-	mt_config_parse(environ_list, &read, keep_complaint);
+	errors.count = 0;
+	mt_config_parse(environ_list, &read, queue_error);
 	mt_launch_env_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	atomic_store_explicit(&live_filled, true, memory_order_release);
 	mt_log_use(&live.log_level, live.log);
-	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)
-		mt_log(MT_LOG_WARN, "%s", complaints.lines[i]);
-	if (complaints.count > COMPLAINTS_MAX)
-		mt_log(MT_LOG_WARN, "and %u more", complaints.count - COMPLAINTS_MAX);
+	for (unsigned i = 0; i < errors.count && i < ERRORS_MAX; i++)
+		mt_log(MT_LOG_WARN, "%s", errors.lines[i]);
+	if (errors.count > ERRORS_MAX)
+		mt_log(MT_LOG_WARN, "and %u more", errors.count - ERRORS_MAX);
 }
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)

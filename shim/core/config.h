@@ -68,7 +68,7 @@ void mt_config_defaults(struct mt_config *out);
  * complained about together with the nearest one that does (edit distance at most 3). Pure but for
  * the complaints. */
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_complain complain);
+		     mt_config_report complain);
 
 /* Reads the facts of an environment. Pure. */
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out);

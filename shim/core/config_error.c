@@ -6,6 +6,7 @@
 
 #include "core/config_option.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
 #define SHOWN_MAX    60 /* bytes of a name or value that are repeated to the user */
 #define NAME_MAX_LEN 40 /* no setting is longer: what is, resembles none */
@@ -68,8 +69,8 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 	}
 }
 
-MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const char *standing,
-				   mt_config_complain complain)
+MT_COLD void mt_config_error_value(const struct mt_rejected_value *refusal, const char *kept,
+				   mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
@@ -78,21 +79,16 @@ MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const char 
 
 	quote(refusal->value, strlen(refusal->value), shown);
 	describe(mt_config_row(refusal->option), wanted, sizeof(wanted));
-	quote(standing, strlen(standing), taken);
+	quote(kept, strlen(kept), taken);
 	(void)mt_format(line, sizeof(line), "%s=%s: %snot %s; %s is taken", refusal->label, shown,
 			*refusal->value == '\0' ? "empty, " : "", wanted,
 			*taken == '\0' ? "no value" : taken);
-	complain(line);
-}
-
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
+	report(line);
 }
 
 /* Edit distance in which swapping two neighbours is one edit (optimal string alignment), whatever
  * the case. Three rows of the usual table are enough. Both at most NAME_MAX_LEN long. */
-static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length)
+static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned rows[3][NAME_MAX_LEN + 1];
 
@@ -108,10 +104,11 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
 			char x = mt_ascii_lower(a[i - 1]);
 			char y = mt_ascii_lower(b[j - 1]);
 
-			row[j] = least(above[j - 1] + (x != y), least(above[j], row[j - 1]) + 1);
+			row[j] = (unsigned)mt_min_u64(above[j - 1] + (x != y),
+						      mt_min_u64(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
 			    y == mt_ascii_lower(a[i - 2]))
-				row[j] = least(row[j], twice_above[j - 2] + 1);
+				row[j] = (unsigned)mt_min_u64(row[j], twice_above[j - 2] + 1);
 		}
 	}
 	return rows[a_length % 3][b_length];
@@ -119,7 +116,8 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
 
 /* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another
  * name. Two letters are the least that say anything. */
-static unsigned continues(const char *name, size_t length, const char *known, size_t known_length)
+static unsigned extra_length(const char *name, size_t length, const char *known,
+			     size_t known_length)
 {
 	if (length < 2 || known_length < length || known_length > NAME_MAX_LEN)
 		return UINT_MAX;
@@ -131,14 +129,14 @@ static unsigned continues(const char *name, size_t length, const char *known, si
 
 /* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for
  * none. */
-static const char *continued(const char *name, size_t length)
+static const char *find_by_prefix(const char *name, size_t length)
 {
 	const char *best = NULL;
 	unsigned best_more = UINT_MAX;
 
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		const char *known = mt_config_row(option)->name;
-		unsigned more = continues(name, length, known, strlen(known));
+		unsigned more = extra_length(name, length, known, strlen(known));
 
 		if (more < best_more) {
 			best = known;
@@ -150,7 +148,7 @@ static const char *continued(const char *name, size_t length)
 
 /* The setting that the user may have meant by a name that none begins with; NULL for none. Half of
  * a name must be right, or every name of three letters would resemble every other. */
-static const char *nearest(const char *name, size_t length)
+static const char *find_nearest(const char *name, size_t length)
 {
 	const char *best = NULL;
 	unsigned best_distance = DISTANCE_MAX + 1;
@@ -165,7 +163,7 @@ static const char *nearest(const char *name, size_t length)
 
 		if (known_length > NAME_MAX_LEN)
 			continue;
-		edits = distance(name, length, known, known_length);
+		edits = edit_distance(name, length, known, known_length);
 		if (edits < best_distance && edits <= longer / 2) {
 			best = known;
 			best_distance = edits;
@@ -174,25 +172,25 @@ static const char *nearest(const char *name, size_t length)
 	return best;
 }
 
-MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_complain complain)
+MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
 	char capitals[NAME_MAX_LEN + 1];
-	const char *meant = continued(name + 3, length - 3);
+	const char *suggestion = find_by_prefix(name + 3, length - 3);
 	size_t i = 0;
 
 	quote(name, length, shown);
-	if (meant == NULL)
-		meant = nearest(name + 3, length - 3);
-	if (meant == NULL) {
+	if (suggestion == NULL)
+		suggestion = find_nearest(name + 3, length - 3);
+	if (suggestion == NULL) {
 		(void)mt_format(line, sizeof(line), "%s: no such setting", shown);
 	} else {
-		for (; meant[i] != '\0'; i++)
-			capitals[i] = mt_ascii_upper(meant[i]);
+		for (; suggestion[i] != '\0'; i++)
+			capitals[i] = mt_ascii_upper(suggestion[i]);
 		capitals[i] = '\0';
 		(void)mt_format(line, sizeof(line), "%s: no such setting; did you mean MT_%s?",
 				shown, capitals);
 	}
-	complain(line);
+	report(line);
 }

@@ -10,7 +10,7 @@
 
 #define MT_CONFIG_ERROR_MAX 384 /* bytes of a line, with its NUL */
 
-struct mt_refusal {
+struct mt_rejected_value {
 	const char *label; /* the variable that said it, ours or an alias */
 	const char *value;
 	enum mt_option option;
@@ -18,11 +18,11 @@ struct mt_refusal {
 
 /* "NAME=VALUE: not a whole number from 0 to 9; 3 is taken", where 3 is `standing`: the value that
  * stays, as a user would write it. */
-void mt_config_error_value(const struct mt_refusal *refusal, const char *standing,
-			   mt_config_complain complain);
+void mt_config_error_value(const struct mt_rejected_value *refusal, const char *standing,
+			   mt_config_report complain);
 
 /* "MT_X: no such setting", with the nearest one where there is one. name is length bytes long and
  * begins with MT_. */
-void mt_config_error_name(const char *name, size_t length, mt_config_complain complain);
+void mt_config_error_name(const char *name, size_t length, mt_config_report complain);
 
 #endif

@@ -16,10 +16,10 @@ static _Atomic uint32_t private_word;
  * sets a bit and then reads which word is slept on, the worker writes which one and then reads the
  * bits. So either it sees the bit, or its word is rung. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
-static uint64_t seen_seq;
+static uint64_t last_seq;
 
 /* Our own memory: no page of it can vanish. */
-static void ring_private(void)
+static void wake_private(void)
 {
 	atomic_fetch_add(&private_word, 1);
 	mt_os_futex_wake(&private_word, 1, MT_FUTEX_SHARED);
@@ -34,11 +34,11 @@ void mt_control_notify(uint32_t bits)
 	if ((old & bits) == bits)
 		return;
 	word = atomic_load(&word_at);
-	if (word != &private_word && mt_os_futex_bump_wake(word) == 0)
+	if (word != &private_word && mt_os_futex_add_wake(word) == 0)
 		return;
 	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this
 	 * operation: then a worker that sleeps already hears the plain one. */
-	ring_private();
+	wake_private();
 	if (word != &private_word)
 		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
 }
@@ -58,7 +58,7 @@ static bool uses_file(void)
 	return atomic_load_explicit(&word_at, memory_order_relaxed) != &private_word;
 }
 
-uint32_t mt_control_word(void)
+uint32_t mt_control_read_word(void)
 {
 	struct mt_control_file file;
 
@@ -71,12 +71,12 @@ uint32_t mt_control_word(void)
 	return atomic_load_explicit(&private_word, memory_order_acquire);
 }
 
-uint32_t mt_control_bits(void)
+uint32_t mt_control_pending_bits(void)
 {
 	return atomic_load(&bits_set);
 }
 
-void mt_control_clear(uint32_t bits)
+void mt_control_clear_bits(uint32_t bits)
 {
 	atomic_fetch_and_explicit(&bits_set, ~bits, memory_order_acq_rel);
 }
@@ -93,7 +93,7 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 		atomic_store(&word_at, &private_word);
 }
 
-bool mt_control_request(struct mt_request *out)
+bool mt_control_read_request(struct mt_request *out)
 {
 	struct mt_control_file file;
 
@@ -101,9 +101,9 @@ bool mt_control_request(struct mt_request *out)
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
 	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||
-	    file.request.seq == seen_seq)
+	    file.request.seq == last_seq)
 		return false;
-	seen_seq = file.request.seq;
+	last_seq = file.request.seq;
 	if (file.request.kind == MT_REQUEST_NONE)
 		return false;
 	*out = file.request;
@@ -120,5 +120,5 @@ void mt_control_fork_child(void)
 {
 	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
 	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);
-	seen_seq = 0;
+	last_seq = 0;
 }

@@ -31,11 +31,11 @@ void mt_control_use_file(bool keep);
 
 /* The word as it is now, to be given to mt_control_wait. Taken before looking at bits and requests.
  */
-uint32_t mt_control_word(void);
+uint32_t mt_control_read_word(void);
 
 /* The bits that are set, and which of them to take. */
-uint32_t mt_control_bits(void);
-void mt_control_clear(uint32_t bits);
+uint32_t mt_control_pending_bits(void);
+void mt_control_clear_bits(uint32_t bits);
 
 /* Sleeps until somebody rings, the word is no longer `word`, or the time is over. */
 void mt_control_wait(uint32_t word, uint64_t timeout_ns);
@@ -43,7 +43,7 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns);
 /* The next request from the control file, checked: false where there is none that is new. One that
  * this shim does not know, as a newer mtctl may ask for it, comes as MT_REQUEST_COUNT. */
 struct mt_request;
-bool mt_control_request(struct mt_request *out);
+bool mt_control_read_request(struct mt_request *out);
 
 /* In a forked child: the file is the parent's, and so are its bits. */
 void mt_control_fork_child(void);

@@ -8,12 +8,13 @@
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
-#define COUNT_NS (60 * MT_NS_PER_S)
-#define CPUS_MAX 8192 /* as many as a kernel is built for */
+#define RECOUNT_NS (60 * MT_NS_PER_S)
+#define CPUS_MAX   8192 /* as many as a kernel is built for */
 
-static uint64_t counted; /* CPUs */
-static uint64_t counted_ns;
+static uint64_t counted_cpus; /* CPUs */
+static uint64_t counted_at_ns;
 
 bool mt_load_parse(const char *text, uint64_t *out_thousandths)
 {
@@ -41,7 +42,7 @@ bool mt_load_parse(const char *text, uint64_t *out_thousandths)
 
 /* ---- CPUs ---- */
 
-static uint64_t affinity_count(void)
+static uint64_t count_affinity(void)
 {
 	static unsigned char mask[CPUS_MAX / 8];
 	uint64_t count = 0;
@@ -82,7 +83,7 @@ static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t 
 }
 
 /* The smallest of all quotas from its own group upwards, in whole CPUs. */
-static uint64_t quota_count(const char *root, uint64_t most)
+static uint64_t min_quota_count(const char *root, uint64_t max_count)
 {
 	static struct mt_cgroup_path place;
 
@@ -97,22 +98,22 @@ static uint64_t quota_count(const char *root, uint64_t most)
 			    !quota || !period)
 				continue;
 			count = quota / period + (quota % period != 0);
-			most = count < most ? count : most;
+			max_count = mt_min_u64(max_count, count);
 		}
 	}
-	return most;
+	return max_count;
 }
 
-void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out)
+void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 {
 	char path[256 + 32];
 	char text[64];
 
-	if (!counted || now_ns - counted_ns >= COUNT_NS) {
-		counted = quota_count(root, affinity_count());
-		counted_ns = now_ns;
+	if (!counted_cpus || now_ns - counted_at_ns >= RECOUNT_NS) {
+		counted_cpus = min_quota_count(root, count_affinity());
+		counted_at_ns = now_ns;
 	}
-	out->cpus_count = counted;
+	out->cpus_count = counted_cpus;
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
 	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 &&
@@ -126,5 +127,5 @@ uint64_t mt_load_process_cpu_ns(void)
 
 void mt_load_fork_child(void)
 {
-	counted = 0;
+	counted_cpus = 0;
 }

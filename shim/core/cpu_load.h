@@ -16,7 +16,7 @@ struct mt_load {
 };
 
 /* root stands before every path ("" but in tests). now_ns: of a clock that does not go back. */
-void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out);
+void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
 
 /* "0.48 0.37 0.80 1/93 6653": the first, in thousandths. Pure. */
 bool mt_load_parse(const char *text, uint64_t *out_thousandths);

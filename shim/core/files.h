@@ -18,20 +18,20 @@
  * close. Only on a file system in memory. NOT_AVAILABLE: on another one; FOREIGN: somebody else's;
  * SYSTEM. May wait for the disk or the network that the way to the folder leads over: no lock held.
  */
-enum mt_err mt_files_open(const struct mt_config *config, int *out_folder);
+enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder);
 
 /* The folder again, in a process that has made its files: checked and opened, without a word where
  * that fails. */
-enum mt_err mt_files_open_made(int *out_folder);
+enum mt_err mt_files_reopen_folder(int *out_folder);
 
 /* Makes both files in the folder that was opened. Under the publish lock. On failure the shim runs
  * without. */
 enum mt_err mt_files_make(int folder, uint64_t *out_start_ticks, uint64_t *out_pidns);
 
 /* Says once, by a line of the log, why the last call of the two failed. No lock held. */
-void mt_files_tell(void);
+void mt_files_log_failure(void);
 
-bool mt_files_made(void);
+bool mt_files_exist(void);
 
 /* Maps the control file's futex word; only for the kernel's use, see core/control_file.h. NULL
  * where there is none. */
@@ -55,23 +55,23 @@ ssize_t mt_files_read_control(void *out, size_t bytes);
  * of the pool, NAME.blocks. One at a time. begin: the name of a file that is not there yet, for the
  * caller to make; the folder is checked again. end: if that file is `whole`, it takes the place of
  * the last one of its kind; else it goes. drop: the last one goes. */
-enum mt_product { MT_PRODUCT_HEAP, MT_PRODUCT_BLOCKS, MT_PRODUCT_COUNT };
-enum mt_err mt_files_begin_product(char *out, size_t out_bytes);
-enum mt_err mt_files_end_product(enum mt_product product, bool whole);
-void mt_files_drop_product(enum mt_product product);
+enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_COUNT };
+enum mt_err mt_files_begin_dump(char *out, size_t out_bytes);
+enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole);
+void mt_files_remove_dump(enum mt_dump dump);
 
 /* Unlinks them all. */
 void mt_files_remove(void);
 
 /* The same in a process that is about to leave by _exit(2). Async-signal-safe, no lock. What
  * another thread of ours makes at the same moment stays, for a sweep (core/sweep.h). */
-void mt_files_abandon(void);
+void mt_files_unlink_at_exit(void);
 
 /* For a process that has made none: those of its name were left by the program that it was before
  * its exec, which keeps pid and start time. 8 to 15 us. */
 void mt_files_remove_inherited(const struct mt_config *config);
 
 /* In a forked child: the files are the parent's. */
-void mt_files_forget(void);
+void mt_files_fork_child(void);
 
 #endif

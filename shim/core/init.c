@@ -35,13 +35,13 @@
 #include "sys/raw_clone.h"
 #include "sys/symbol.h"
 
-#define AWAKE_BYTES (4 * MT_MIB) /* a process that touches less does not start its worker */
+#define WORKER_BYTES (4 * MT_MIB) /* a process that touches less does not start its worker */
 
 /* Which version the file is, for a reader that does not run it: what(1), `mtctl doctor`. */
-static const char what[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
+static const char version_string[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
 
 /* And has not called exec since: there is no program that this process was before. */
-static bool forked;
+static bool is_forked_child;
 static _Atomic bool has_children; /* flag, no ordering */
 
 /* ---- the first call ---- */
@@ -78,7 +78,7 @@ static const char *program_name(char *out, size_t out_bytes)
 extern const char own_allocator_type[] __attribute__((visibility("hidden")));
 
 /* Whether another copy of this library was loaded before. */
-static bool is_second(void)
+static bool is_second_copy(void)
 {
 	const void *first = mt_symbol(RTLD_DEFAULT, "mt_allocator_type");
 
@@ -89,16 +89,16 @@ static bool is_second(void)
  * starts it chooses its environment: our settings name files to be written. With another libc
  * nothing of ours has been tried. Of two copies of us the first serves: both would answer the same
  * signal, and write the same files. */
-static bool may_serve(char **environment)
+static bool should_work(char **environment)
 {
 	char comm[32];
 
 	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
 		return false;
-	mt_log_learn_stderr();
+	mt_log_init_stderr();
 	mt_config_read((const char *const *)environment);
 	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) &&
-	       !is_second();
+	       !is_second_copy();
 }
 
 static void prepare(void)
@@ -111,14 +111,14 @@ static void parent(void)
 {
 	if (mt_state_is_on())
 		mt_components_fork_parent();
-	mt_lock_check_outside("the end of fork");
+	mt_lock_check_foreign_call("the end of fork");
 }
 
 static void child(void)
 {
 	if (mt_state_is_on())
 		mt_components_fork_child();
-	mt_lock_check_outside("the end of fork");
+	mt_lock_check_foreign_call("the end of fork");
 }
 
 /* Answers whether the shim works in this process. */
@@ -129,13 +129,13 @@ static bool start_heap(char **environment)
 	/* At the first allocation, before anybody else registers: our prepare handler then runs last,
 	 * and our others first, so that nobody's handler finds the allocator locked. A constructor
 	 * would be too late for that. Without them a child would wait for locks that nobody holds. */
-	if (!may_serve(environment) || pthread_atfork(prepare, parent, child) != 0) {
+	if (!should_work(environment) || pthread_atfork(prepare, parent, child) != 0) {
 		mt_components_serve(false);
 		return false;
 	}
 	*(void **)(void *)&libcs_clock = mt_elf_libc_function("clock_gettime");
-	mt_os_use_clock(libcs_clock);
-	mt_thread_learn();
+	mt_os_set_clock(libcs_clock);
+	mt_thread_init();
 	mt_state_note_process();
 	mt_components_serve(true);
 	return true;
@@ -158,7 +158,7 @@ void mt_init_start_heap(void)
 	start_once(false);
 }
 
-void mt_init_must_start_heap(void)
+void mt_init_force_start_heap(void)
 {
 	start_once(true);
 }
@@ -202,7 +202,7 @@ static void fork_child(void)
 	mt_main_exit_fork_child();
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
-	forked = true;
+	is_forked_child = true;
 	atomic_store_explicit(&has_children, false, memory_order_relaxed);
 }
 
@@ -210,7 +210,7 @@ static void load(bool is_on)
 {
 	mt_exit_hooks_start();
 	if (is_on)
-		mt_main_thread_know();
+		mt_main_thread_init();
 }
 
 const struct mt_component mt_core_component = {
@@ -226,7 +226,7 @@ const struct mt_component mt_core_component = {
 /* Before other constructors where the loader lets us; the heap may have started long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
-	mt_symbol_follow();
+	mt_symbol_use_next_dlsym();
 	mt_init_start_heap();
 	mt_components_load(mt_state_is_on());
 }
@@ -238,17 +238,17 @@ __attribute__((constructor(101))) static void begin(void)
  * program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing:
  * what it may ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the
  * kernel. */
-static bool may_have_been_awake(void)
+static bool may_own_files(void)
 {
 	uint64_t least = mt_config()->min_mb;
 	struct rusage usage;
 
-	if (forked)
+	if (is_forked_child)
 		return mt_worker_is_running();
 	if (mt_worker_is_running() || !least)
 		return true;
 	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
-	       (uint64_t)usage.ru_minflt >= AWAKE_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
+	       (uint64_t)usage.ru_minflt >= WORKER_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 __attribute__((destructor)) static void end(void)
@@ -258,5 +258,5 @@ __attribute__((destructor)) static void end(void)
 	mt_components_stop();
 	if (mt_worker_is_running())
 		mt_sweep_at_end(atomic_load_explicit(&has_children, memory_order_relaxed));
-	mt_publish_end(mt_config(), may_have_been_awake());
+	mt_publish_end(mt_config(), may_own_files());
 }

@@ -14,7 +14,7 @@ void mt_init_start_heap(void);
 
 /* The same where the bootstrap arena cannot wait any more: the environment is read from where the
  * kernel has put it. */
-void mt_init_must_start_heap(void);
+void mt_init_force_start_heap(void);
 
 /* Whether the embedded jemalloc serves malloc; starts the heap if that is not known yet. False while
  * it starts. */

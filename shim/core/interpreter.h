@@ -26,7 +26,7 @@ bool mt_interpreter_is_running(void);
 bool mt_interpreter_collect_soon(void (*flush_thread)(void));
 
 /* Makes a queued collection known to the interpreter. Worker thread. */
-void mt_interpreter_hurry(void);
+void mt_interpreter_expedite(void);
 
 /* Bytes that PyTorch's cache held unused on a device at the last look; 0: nobody looks. */
 uint64_t mt_interpreter_framework_idle_bytes(int device);

@@ -25,13 +25,13 @@ static const char *value_of(const char *entry, const char *name)
 }
 
 /* Set, and to another word than this one, under which the framework does what it does unasked. */
-static bool is_other(const char *value, const char *usual)
+static bool is_not(const char *value, const char *usual)
 {
 	return *value != '\0' && strcmp(value, usual) != 0;
 }
 
 /* Whole or not at all: a name that is cut is another one. */
-static void keep_text(const char *value, mt_text out)
+static void copy_text(const char *value, mt_text out)
 {
 	size_t length = strlen(value);
 
@@ -49,14 +49,14 @@ static bool is_rank(const char *value, size_t out_bytes)
 
 /* The place of this entry's name in the list of variables, the count of them for any other entry.
  */
-static size_t rank_place(const char *entry, const char **value)
+static size_t rank_index(const char *entry, const char **value)
 {
-	size_t place = 0;
+	size_t index = 0;
 
-	for (; place < RANKS_COUNT; place++)
-		if ((*value = value_of(entry, rank_variables[place])))
+	for (; index < RANKS_COUNT; index++)
+		if ((*value = value_of(entry, rank_variables[index])))
 			break;
-	return place;
+	return index;
 }
 
 /* Of two variables the one that stands first in the list counts; of one that is there twice, the
@@ -64,13 +64,13 @@ static size_t rank_place(const char *entry, const char **value)
 static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
 {
 	const char *value;
-	size_t place = rank_place(entry, &value);
+	size_t index = rank_index(entry, &value);
 
-	if (place >= *best || !is_rank(value, sizeof(out->rank)))
+	if (index >= *best || !is_rank(value, sizeof(out->rank)))
 		return;
-	*best = place;
+	*best = index;
 	(void)mt_format(out->rank, sizeof(out->rank), "%s", value);
-	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[place]);
+	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[index]);
 }
 
 static void note_entry(const char *entry, struct mt_launch_env *out)
@@ -78,17 +78,17 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 	const char *value;
 
 	if ((value = value_of(entry, "WORLD_SIZE")))
-		out->world_size = mt_os_number(value);
+		out->world_size = mt_os_parse_number(value);
 	else if ((value = value_of(entry, "PYTORCH_NO_CUDA_MEMORY_CACHING")))
 		out->torch_without_cache = strcmp(value, "1") == 0;
 	else if ((value = value_of(entry, "XLA_PYTHON_CLIENT_ALLOCATOR")))
-		out->jax_without_bfc = is_other(value, "default") && is_other(value, "bfc");
+		out->jax_without_bfc = is_not(value, "default") && is_not(value, "bfc");
 	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
-		keep_text(value, out->pressure_watch);
+		copy_text(value, out->pressure_watch);
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WRITE")))
-		keep_text(value, out->pressure_write);
+		copy_text(value, out->pressure_write);
 }
 
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)

@@ -27,7 +27,7 @@
 
 /* Keeps a line one line, and from steering a terminal: control characters, also the C1 set as UTF-8
  * (C2 80..9F). */
-static void scrub(char *text, size_t length)
+static void escape_controls(char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)text[i];
@@ -40,7 +40,7 @@ static void scrub(char *text, size_t length)
 }
 
 /* Marks that something is missing, without leaving half a character behind. */
-static size_t mark_cut(char *line, size_t length)
+static size_t append_ellipsis(char *line, size_t length)
 {
 	length -= 3;
 	while (length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80)
@@ -51,7 +51,7 @@ static size_t mark_cut(char *line, size_t length)
 
 /* For a walk. What reads links may be no call that a sandbox knows: links are not followed in one.
  */
-static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
+static long walk_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if ((number == SYS_readlinkat || number == SYS_fstatfs) && mt_log_is_sandboxed()) {
 		errno = EPERM;
@@ -68,18 +68,17 @@ static bool is_trusted(int fd, int folder)
 	struct stat seen;
 	struct stat beside;
 
-	if (mt_os_look_at_fd(fd, &seen) != 0)
+	if (mt_os_fstat(fd, &seen) != 0)
 		return false;
 	if (S_ISCHR(seen.st_mode))
 		return true;
-	return mt_os_look_at_fd(folder, &beside) == 0 &&
-	       mt_walk_may_write(&seen, &beside, geteuid());
+	return mt_os_fstat(folder, &beside) == 0 && mt_walk_may_write(&seen, &beside, geteuid());
 }
 
 /* The last link of all is not followed, whoever made it. -1: errno says why. */
 static int open_walked(char *path, size_t room, int flags)
 {
-	struct mt_walk walk = {.call = ask_kernel,
+	struct mt_walk walk = {.call = walk_syscall,
 			       .own = geteuid(),
 			       .text = path,
 			       .room = room,
@@ -128,7 +127,7 @@ static int open_file(const char *pattern, int pid)
 
 /* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a
  * pipe that has no reader any more is not written to. Where the kernel cannot say, it is tried. */
-static bool fd_takes_a_line(int fd)
+static bool fd_is_writable(int fd)
 {
 	struct pollfd poll = {.fd = fd, .events = POLLOUT};
 	struct timespec none = {0};
@@ -151,7 +150,7 @@ static void write_line(int fd, const char *line, size_t length)
 	int raised = 0;
 	bool is_blocked;
 
-	if (!fd_takes_a_line(fd))
+	if (!fd_is_writable(fd))
 		return;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGPIPE);
@@ -185,14 +184,14 @@ static void write_to_stderr(const char *text, size_t length)
 }
 
 /* Once a process: the line that was meant for the file follows. */
-static void tell_unopened(const char *pattern, int pid, int reason)
+static void warn_unopened(const char *pattern, int pid, int reason)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag is_told = ATOMIC_FLAG_INIT;
 	char line[LINE_BYTES];
 	size_t length;
 
 	/* a flag alone, no ordering */
-	if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+	if (atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
 		return;
 	length = mt_format(
 		line, sizeof(line) - 1,
@@ -200,19 +199,19 @@ static void tell_unopened(const char *pattern, int pid, int reason)
 		"taken",
 		pid, pattern,
 		reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
-	scrub(line, length);
+	escape_controls(line, length);
 	line[length++] = '\n';
 	write_to_stderr(line, length);
 }
 
 /* Apart from mt_log, so that a line below the level costs no stack. */
 static const uint64_t default_level = MT_LOG_WARN;
-static const uint64_t *wanted_level = &default_level;
+static const uint64_t *active_level = &default_level;
 static const char *pattern = "";
 
 void mt_log_use(const uint64_t *level, const char *file_pattern)
 {
-	wanted_level = level;
+	active_level = level;
 	pattern = file_pattern;
 }
 
@@ -227,12 +226,12 @@ MT_COLD static void log_line(const char *word, const char *format, va_list list)
 	length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
 	length += mt_format_list(line + length, sizeof(line) - length, format, list, &is_cut);
 	if (is_cut)
-		length = mark_cut(line, length);
-	scrub(line, length);
+		length = append_ellipsis(line, length);
+	escape_controls(line, length);
 	line[length++] = '\n';
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
-		tell_unopened(pattern, pid, errno);
+		warn_unopened(pattern, pid, errno);
 	if (file < 0) {
 		write_to_stderr(line, length);
 		return;
@@ -248,7 +247,7 @@ void mt_log(enum mt_log_level level, const char *format, ...)
 	int saved_errno = errno;
 
 	/* The worker may be setting it: the old or the new one will do, no ordering. */
-	if (level > MT_LOG_DEBUG || level > __atomic_load_n(wanted_level, __ATOMIC_RELAXED))
+	if (level > MT_LOG_DEBUG || level > __atomic_load_n(active_level, __ATOMIC_RELAXED))
 		return;
 	va_start(list, format);
 	log_line(words[level], format, list);

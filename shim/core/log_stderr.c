@@ -25,11 +25,11 @@ struct target {
 };
 
 /* Written once before any line, read by every thread. */
-static bool learnt;
+static bool is_initialized;
 static bool has_stderr;
 static struct target at_start;
 
-static MT_TLS bool stands_apart;
+static MT_TLS bool has_private_fds;
 
 static struct target target_of(const struct stat *seen, int access)
 {
@@ -47,7 +47,7 @@ static bool is_same(const struct target *one, const struct target *other)
 /* A log file is opened for writing alone, data for reading too. A terminal is open for both. A
  * socket is a client's: who is told by inetd or systemd to talk to it there does not expect lines
  * of others. */
-static bool takes_lines(const struct target *target)
+static bool accepts_lines(const struct target *target)
 {
 	if (S_ISSOCK(target->kind))
 		return false;
@@ -58,35 +58,36 @@ static bool takes_lines(const struct target *target)
 
 static bool is_stderr(const struct target *target)
 {
-	return takes_lines(target) && (!learnt || (has_stderr && is_same(target, &at_start)));
+	return accepts_lines(target) &&
+	       (!is_initialized || (has_stderr && is_same(target, &at_start)));
 }
 
-static bool look_at_own(struct target *out)
+static bool read_own_target(struct target *out)
 {
 	struct stat seen;
 	long flags;
 
-	if (mt_os_look_at_fd(STDERR_FILENO, &seen) != 0)
+	if (mt_os_fstat(STDERR_FILENO, &seen) != 0)
 		return false;
 	flags = mt_raw_syscall(SYS_fcntl, STDERR_FILENO, F_GETFL);
 	*out = target_of(&seen, flags < 0 ? -1 : (int)flags & O_ACCMODE);
 	return true;
 }
 
-void mt_log_learn_stderr(void)
+void mt_log_init_stderr(void)
 {
 	int kept = errno;
 
-	has_stderr = look_at_own(&at_start);
-	learnt = true;
+	has_stderr = read_own_target(&at_start);
+	is_initialized = true;
 	errno = kept;
 }
 
 /* ---- a thread with descriptors of its own ---- */
 
-void mt_log_stand_apart(void)
+void mt_log_use_private_fds(void)
 {
-	stands_apart = true;
+	has_private_fds = true;
 }
 
 bool mt_log_is_sandboxed(void)
@@ -100,7 +101,7 @@ bool mt_log_is_sandboxed(void)
 /* The program's own open file, which shares its place in the file: what is appended past that place
  * the program writes over. Also a pipe of the user that the process was before, which cannot be
  * opened again. By system calls that a sandbox may not know (Linux 5.3, 5.6). */
-static int borrow(void)
+static int dup_from_program(void)
 {
 	int process;
 	int fd;
@@ -116,20 +117,20 @@ static int borrow(void)
 }
 
 /* Source: proc(5), fdinfo: "flags:", in octal, whose last digit has the access mode. */
-static int access_of_programs(void)
+static int read_program_access(void)
 {
 	char text[512];
 
 	if (mt_os_read_file("/proc/self/fdinfo/2", text, sizeof(text)) <= 0 ||
 	    strstr(text, "flags:") == NULL)
 		return -1;
-	return (int)(mt_os_keyed_number(text, "flags:") % 10) & O_ACCMODE;
+	return (int)(mt_os_parse_keyed_number(text, "flags:") % 10) & O_ACCMODE;
 }
 
 /* Looked at before it is opened, since to open a device may be to do something with it, and after,
  * since the program may have put another file there. Not blocking: it may be a FIFO whose reader
  * has gone. */
-static int open_programs(void)
+static int open_program_stderr(void)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	struct stat seen;
@@ -137,18 +138,18 @@ static int open_programs(void)
 	int access;
 	int fd;
 
-	if (mt_os_look("/proc/self/fd/2", &seen) != 0)
+	if (mt_os_stat("/proc/self/fd/2", &seen) != 0)
 		return -1;
-	access = access_of_programs();
+	access = read_program_access();
 	target = target_of(&seen, access);
 	if (!is_stderr(&target))
 		return -1;
-	fd = borrow();
+	fd = dup_from_program();
 	if (fd < 0)
 		fd = (int)mt_raw_syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
 	if (fd < 0)
 		return -1;
-	if (mt_os_look_at_fd(fd, &seen) == 0) {
+	if (mt_os_fstat(fd, &seen) == 0) {
 		target = target_of(&seen, access);
 		if (is_stderr(&target))
 			return fd;
@@ -161,13 +162,13 @@ int mt_log_open_stderr(void)
 {
 	struct target target;
 
-	if (stands_apart)
-		return open_programs();
-	return look_at_own(&target) && is_stderr(&target) ? STDERR_FILENO : -1;
+	if (has_private_fds)
+		return open_program_stderr();
+	return read_own_target(&target) && is_stderr(&target) ? STDERR_FILENO : -1;
 }
 
 void mt_log_close_stderr(int fd)
 {
-	if (stands_apart)
+	if (has_private_fds)
 		mt_os_close(fd);
 }

@@ -7,13 +7,13 @@
 
 /* Remembers what stderr is; called once, by the first call of the process, before any line. A
  * forked child inherits it. Without it any descriptor 2 is stderr. */
-void mt_log_learn_stderr(void);
+void mt_log_init_stderr(void);
 
 /* The calling thread has a descriptor table of its own, without stderr: its lines reach it by way
  * of /proc. */
-void mt_log_stand_apart(void);
+void mt_log_use_private_fds(void);
 
-/* The descriptor of stderr, as mt_log_learn_stderr saw it. -1: descriptor 2 is closed, or another
+/* The descriptor of stderr, as mt_log_init_stderr saw it. -1: descriptor 2 is closed, or another
  * file than at the start, or of a kind that is not written to (see log.h). */
 int mt_log_open_stderr(void);
 

@@ -17,37 +17,25 @@
 #include "core/worker.h"
 #include "core/thread.h"
 
-#define STEP_NS     (20 * MT_NS_PER_MS)
-#define BLIND_STEPS 50           /* so often in a row they could not be counted: a second */
-#define STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
+#define STEP_NS      (20 * MT_NS_PER_MS)
+#define FAILURES_MAX 50           /* so often in a row they could not be counted: a second */
+#define STACK_BYTES  (8 * MT_MIB) /* the program's exit handlers run on it */
 
 static struct mt_thread thread;
-static sigset_t programs_mask; /* of the main thread */
+static sigset_t main_mask; /* of the main thread */
 
 uint64_t mt_main_exit_own_threads(void)
 {
 	return (uint64_t)mt_worker_is_running() + mt_devices_thread_runs() +
-	       mt_thread_runs(&thread);
-}
-
-static void nap_for(uint64_t span_ns)
-{
-	static _Atomic uint32_t nobody_rings;
-
-	(void)mt_os_futex_wait(&nobody_rings, 0, span_ns, MT_FUTEX_PRIVATE);
-}
-
-static void nap(void)
-{
-	nap_for(STEP_NS);
+	       mt_thread_is_running(&thread);
 }
 
 /* True when nobody is left; false when they could not be counted for a while. */
-static bool see_the_last_go(void)
+static bool wait_until_last(void)
 {
-	unsigned int blind = 0;
+	unsigned int failures = 0;
 
-	while (blind < BLIND_STEPS || mt_devices_thread_runs()) {
+	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
 		/* Ours first: one that starts in between is then somebody to wait for, not one who
 		 * is missing. */
 		uint64_t own = (uint64_t)mt_worker_is_running() + mt_devices_thread_runs();
@@ -56,8 +44,8 @@ static bool see_the_last_go(void)
 
 		if (known && mt_main_status_is_last(text, own))
 			return true;
-		blind = known ? 0 : blind + 1;
-		nap();
+		failures = known ? 0 : failures + 1;
+		mt_os_sleep_ns(STEP_NS);
 	}
 	return false;
 }
@@ -65,38 +53,38 @@ static bool see_the_last_go(void)
 /* libc has its last thread call exit, which flushes stdout: not the worker, which has no
  * descriptors. So it is gone before this thread is; the last nap is for where the kernel may not be
  * asked whether it is. */
-static void let_worker_go(void)
+static void stop_worker(void)
 {
-	mt_worker_leave();
-	while (mt_worker_is_leaving())
-		nap();
-	nap();
+	mt_worker_stop();
+	while (mt_worker_is_alive())
+		mt_os_sleep_ns(STEP_NS);
+	mt_os_sleep_ns(STEP_NS);
 }
 
-static void *wait_for_last(void *unused)
+static void *thread_main(void *unused)
 {
-	if (see_the_last_go()) {
+	if (wait_until_last()) {
 		/* No signal of the program's was for us; the handlers of its end are its own. */
-		pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
+		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
 		exit(0);
 	}
 	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no "
 			    "cleanups from now on");
-	let_worker_go();
+	stop_worker();
 	return unused;
 }
 
-void mt_main_exit_begin(void)
+void mt_main_exit_handle(void)
 {
 	mt_main_thread_forget();
-	pthread_sigmask(SIG_SETMASK, NULL, &programs_mask);
-	if (!mt_thread_start(&thread, wait_for_last, STACK_BYTES))
-		let_worker_go();
+	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
+	if (!mt_thread_start(&thread, thread_main, STACK_BYTES))
+		stop_worker();
 }
 
 void mt_main_exit_fork_child(void)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 }
 
 /* flag, no ordering: the threads that read it are the main thread, or were started by it */

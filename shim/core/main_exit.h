@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* The main thread has ended. Starts a thread: never from inside the allocator. */
-void mt_main_exit_begin(void);
+void mt_main_exit_handle(void);
 
 /* Whether the end of the main thread will be noticed. heap/account.c tells: it owns the key destructor
  * that sees it. While it is not watched no thread of ours is started. */

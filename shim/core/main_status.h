@@ -11,6 +11,6 @@ bool mt_main_status_is_last(const char *stat, uint64_t own_threads);
 
 /* Ends the calling thread, and so the process, with the status or the signal of the main thread, where
  * it is the last one. Returns where others are left. */
-void mt_main_status_follow(void);
+void mt_main_status_exit_with(void);
 
 #endif

@@ -36,6 +36,6 @@ enum mt_origin {
 
 /* Called for each complaint while parsing, with one line without newline, e.g.
  * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
-typedef void (*mt_config_complain)(const char *line);
+typedef void (*mt_config_report)(const char *line);
 
 #endif

@@ -28,7 +28,7 @@ void mt_publish_write(void);
 
 /* The same after a cleanup, with a sample where the last such is old enough: the one before may be
  * of the tick that found it necessary, and the next seconds away. */
-void mt_publish_write_cleaned(void);
+void mt_publish_write_after_cleanup(void);
 
 /* Numbers the record, keeps it, writes it. */
 void mt_publish_record(struct mt_stats_record *record);
@@ -40,34 +40,34 @@ void mt_publish_keep_record(struct mt_stats_record *record);
 void mt_publish_skip_records(uint64_t count);
 
 /* Settings have changed. */
-void mt_publish_settings(const struct mt_config *config);
+void mt_publish_set_settings(const struct mt_config *config);
 
 /* What became of PYTHONMALLOC; may come before mt_publish_start. */
-void mt_publish_python(const char *text);
+void mt_publish_set_python(const char *text);
 
 /* How CUDA is dealt with here, and the driver's version. */
-void mt_publish_cuda(const char *text, uint32_t driver_version);
+void mt_publish_set_cuda(const char *text, uint32_t driver_version);
 
 /* The table of devices; it goes to the file with the next write. */
-void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count);
+void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t count);
 
 /* Numbers the report, keeps it, writes it. */
-void mt_publish_oom(struct mt_stats_oom *oom);
+void mt_publish_add_oom(struct mt_stats_oom *oom);
 
 /* Likewise, of MT_RSS_LIMIT_MB. */
-void mt_publish_alarm(struct mt_stats_alarm *alarm);
+void mt_publish_add_alarm(struct mt_stats_alarm *alarm);
 
 /* The table of size classes, written at once. count: at most MT_CLASSES_COUNT. */
-void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
+void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count);
 
 /* What files.h says of products, under the lock: between begin and end the file is written, without
  * it. After the end of the process nothing is put in place any more. */
-enum mt_err mt_publish_begin_product(char *out, size_t out_bytes);
-enum mt_err mt_publish_end_product(enum mt_product product, bool whole);
-void mt_publish_drop_product(enum mt_product product);
+enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes);
+enum mt_err mt_publish_end_dump(enum mt_dump dump, bool whole);
+void mt_publish_remove_dump(enum mt_dump dump);
 
 /* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
-void mt_publish_limit_source(const char *text);
+void mt_publish_set_limit_source(const char *text);
 
 /* The files go. inherited: where this process has made none, also those that the program before its
  * exec may have left. */

@@ -41,7 +41,7 @@ bool mt_rights_compare(const char *status, const char *other)
 	return true;
 }
 
-bool mt_rights_alike(pid_t thread)
+bool mt_rights_are_equal(pid_t thread)
 {
 	char own[STATUS_BYTES], other[STATUS_BYTES], path[64];
 

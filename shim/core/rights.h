@@ -10,7 +10,7 @@
 
 /* False: it may not, or nobody can tell (no /proc, a list of groups longer than our room, a
  * filter). */
-bool mt_rights_alike(pid_t thread);
+bool mt_rights_are_equal(pid_t thread);
 
 /* The same of what two /proc/.../status say. Pure. */
 bool mt_rights_compare(const char *status, const char *other);

@@ -35,7 +35,7 @@ bool mt_shared_pages_are_few(void)
 		return true;
 	if (began < atomic_load_explicit(&again_ns, memory_order_relaxed))
 		return false;
-	if (mt_rss_read_shared(&bytes) && bytes <= MT_SHARED_PAGES_MOST) {
+	if (mt_rss_read_shared(&bytes) && bytes <= MT_SHARED_PAGES_MAX_BYTES) {
 		atomic_store_explicit(&few_at, now, memory_order_relaxed);
 		return true;
 	}

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MT_SHARED_PAGES_MOST (2u << 20) /* bytes: next to nothing */
+#define MT_SHARED_PAGES_MAX_BYTES (2u << 20) /* bytes: next to nothing */
 
-/* Whether MT_SHARED_PAGES_MOST bytes or less are shared now. The kernel is asked after a fork, and
+/* Whether MT_SHARED_PAGES_MAX_BYTES bytes or less are shared now. The kernel is asked after a fork, and
  * its reply stands until the next one. False where the kernel cannot tell. Opens a file. */
 bool mt_shared_pages_are_few(void);
 

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* folder: a descriptor from mt_files_open. */
-void mt_sweep_before_making(int folder);
+/* folder: a descriptor from mt_files_open_folder. */
+void mt_sweep_at_start(int folder);
 
 /* At each tick. All processes that share a folder sweep it once in 2 s together; 1,000 living ones
  * cost 3 ms then. Up to 20 ms at a time; what is left is for the next tick. */

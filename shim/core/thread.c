@@ -21,20 +21,20 @@ extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __att
 
 #define LARGE_STACK_BYTES (8 * MT_MIB)
 /* address space that must be left to start in */
-#define ROOM_BYTES (32 * MT_MIB)
+#define RESERVE_BYTES (32 * MT_MIB)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 
 /* With hardly any address space left, the allocator's own beginnings in a new thread fail, and
  * jemalloc does not survive that: then better no thread yet. */
-bool mt_thread_has_room(void)
+bool mt_thread_has_address_space(void)
 {
-	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			  -1, 0);
+	void *area = mmap(NULL, RESERVE_BYTES, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (area == MAP_FAILED)
 		return false;
-	munmap(area, ROOM_BYTES);
+	munmap(area, RESERVE_BYTES);
 	return true;
 }
 
@@ -62,8 +62,8 @@ struct schedule {
 	int policy;        /* -1: not known */
 };
 
-static struct schedule at_load;
-static long priority_at_load;
+static struct schedule initial_schedule;
+static long initial_priority;
 
 static void read_schedule(struct schedule *out)
 {
@@ -79,36 +79,36 @@ static long read_priority(void)
 	return mt_raw_syscall(SYS_getpriority, PRIO_PROCESS, 0);
 }
 
-void mt_thread_learn(void)
+void mt_thread_init(void)
 {
 	size_t sum = 0;
 	int kept = errno;
 
 	(void)mt_loader_iterate(add_tls, &sum);
 	tls_bytes = sum;
-	read_schedule(&at_load);
-	priority_at_load = read_priority();
+	read_schedule(&initial_schedule);
+	initial_priority = read_priority();
 	errno = kept;
 }
 
 /* What differs between the calling thread and the process at its load. Nothing is set that does
  * not: services are run under filters that kill at sched_setaffinity or setpriority. */
-enum { WANT_CPUS = 1, WANT_POLICY = 2 };
+enum { CHANGE_CPUS = 1, CHANGE_POLICY = 2 };
 
-static int find_wants(void)
+static int find_changes(void)
 {
 	struct schedule now;
-	int wants = 0;
+	int changes = 0;
 
 	read_schedule(&now);
-	if (at_load.cpus_bytes && &pthread_attr_setaffinity_np &&
-	    (now.cpus_bytes != at_load.cpus_bytes ||
-	     memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
-		wants |= WANT_CPUS;
+	if (initial_schedule.cpus_bytes && &pthread_attr_setaffinity_np &&
+	    (now.cpus_bytes != initial_schedule.cpus_bytes ||
+	     memcmp(now.cpus, initial_schedule.cpus, now.cpus_bytes) != 0))
+		changes |= CHANGE_CPUS;
 	if (now.policy == SCHED_FIFO || now.policy == SCHED_RR ||
-	    (at_load.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
-		wants |= WANT_POLICY;
-	return wants;
+	    (initial_schedule.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
+		changes |= CHANGE_POLICY;
+	return changes;
 }
 
 /* To SCHED_OTHER, the only one that libc takes besides the real-time policies.
@@ -125,17 +125,17 @@ static void set_policy(pthread_attr_t *attr)
 
 /* A nice value of the program's thread is ours too, until here. Without privileges it can only be
  * raised. */
-static void *begin(void *argument)
+static void *thread_main(void *argument)
 {
 	struct mt_thread *thread = argument;
 
-	if (priority_at_load > 0 && read_priority() != priority_at_load)
-		(void)mt_raw_syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
+	if (initial_priority > 0 && read_priority() != initial_priority)
+		(void)mt_raw_syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - initial_priority);
 	return thread->run(NULL);
 }
 
 /* 0, or the error. */
-static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
+static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 {
 	pthread_attr_t attr;
 	pthread_t id;
@@ -144,15 +144,16 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
 	if (answer)
 		return answer;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (wants & WANT_POLICY)
+	if (changes & CHANGE_POLICY)
 		set_policy(&attr);
 	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to
 	 * run. */
-	if (wants & WANT_CPUS)
-		(void)pthread_attr_setaffinity_np(&attr, at_load.cpus_bytes,
-						  (const cpu_set_t *)(const void *)at_load.cpus);
+	if (changes & CHANGE_CPUS)
+		(void)pthread_attr_setaffinity_np(
+			&attr, initial_schedule.cpus_bytes,
+			(const cpu_set_t *)(const void *)initial_schedule.cpus);
 	(void)pthread_attr_setstacksize(&attr, stack_bytes);
-	answer = pthread_create(&id, &attr, begin, thread);
+	answer = pthread_create(&id, &attr, thread_main, thread);
 	pthread_attr_destroy(&attr);
 	return answer;
 }
@@ -161,16 +162,16 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
  * (a cpuset that has none of them any more), and libc may want a larger stack. */
 static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
 {
-	int wants = find_wants();
-	int answer = create(thread, stack_bytes, wants);
+	int changes = find_changes();
+	int answer = create(thread, stack_bytes, changes);
 
 	if (answer == EINVAL)
-		answer = create(thread, LARGE_STACK_BYTES, wants);
-	if ((answer == EPERM || answer == EINVAL) && wants == (WANT_CPUS | WANT_POLICY))
-		answer = create(thread, stack_bytes, WANT_CPUS);
-	if ((answer == EPERM || answer == EINVAL) && (wants & WANT_POLICY))
-		answer = create(thread, stack_bytes, WANT_POLICY);
-	if ((answer == EPERM || answer == EINVAL) && wants)
+		answer = create(thread, LARGE_STACK_BYTES, changes);
+	if ((answer == EPERM || answer == EINVAL) && changes == (CHANGE_CPUS | CHANGE_POLICY))
+		answer = create(thread, stack_bytes, CHANGE_CPUS);
+	if ((answer == EPERM || answer == EINVAL) && (changes & CHANGE_POLICY))
+		answer = create(thread, stack_bytes, CHANGE_POLICY);
+	if ((answer == EPERM || answer == EINVAL) && changes)
 		answer = create(thread, stack_bytes, 0);
 	return answer;
 }
@@ -183,7 +184,7 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 	int answer = ENOMEM;
 
 	sigfillset(&all);
-	if (mt_thread_has_room())
+	if (mt_thread_has_address_space())
 		answer = pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!answer) {
 		answer = create_as_allowed(thread, stack_bytes);
@@ -213,24 +214,24 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 	return started;
 }
 
-bool mt_thread_runs(const struct mt_thread *thread)
+bool mt_thread_is_running(const struct mt_thread *thread)
 {
 	return atomic_load_explicit(&thread->state, memory_order_acquire) == STATE_RUNS;
 }
 
-void mt_thread_forget(struct mt_thread *thread)
+void mt_thread_reset(struct mt_thread *thread)
 {
 	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
 }
 
-static MT_TLS bool is_ours;
+static MT_TLS bool is_shim_thread;
 
 void mt_thread_mark_ours(void)
 {
-	is_ours = true;
+	is_shim_thread = true;
 }
 
 bool mt_thread_is_ours(void)
 {
-	return is_ours;
+	return is_shim_thread;
 }

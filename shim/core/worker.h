@@ -16,11 +16,11 @@ bool mt_worker_is_running(void);
 
 /* Ends the thread soon, and lets none be started again in this process. True until it has left the
  * kernel's list, too. Any thread but the worker. */
-void mt_worker_leave(void);
-bool mt_worker_is_leaving(void);
+void mt_worker_stop(void);
+bool mt_worker_is_alive(void);
 
 /* Whether the thread may change its ids as the caller may. */
-bool mt_worker_has_same_rights(void);
+bool mt_worker_has_same_credentials(void);
 
 /* Ends the thread for a while and waits for that, 2 s at most: true where it is gone. Then
  * mt_worker_resume, always. */

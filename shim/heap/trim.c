@@ -24,9 +24,9 @@ static uint64_t live_bytes(void)
 		(void)mt_account_read(&totals);
 		return totals.live_bytes;
 	}
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	(void)mt_backend()->figures(&figures);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return figures.live_bytes;
 }
 
@@ -50,14 +50,14 @@ static void purge(const struct mt_trim_request *request, struct mt_cleanup *clea
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	if (request->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	outcome.possible = true;
 	if (!mt_heap_purge_copies(true))
 		mt_backend()->purge(&outcome);
 	mt_allocation_event_purged();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	cleanup->purge_cpu_ns += mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "core/cgroup_path.h"
 #include "sys/format.h"
 
@@ -12,7 +13,7 @@
 #define FIND_NS    (60 * MT_NS_PER_S) /* a process is rarely moved */
 #define LIMITS_NS  (5 * MT_NS_PER_S)
 /* files that fail again and again must not have us search at each look */
-#define REPAIR_NS  MT_NS_PER_S
+#define RETRY_NS   MT_NS_PER_S
 #define FILE_BYTES 32 /* of a file's name, with its slash */
 
 /* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from
@@ -42,7 +43,7 @@ struct group {
 };
 
 static struct list {
-	struct mt_cgroup_path place;
+	struct mt_cgroup_path position;
 	const struct version *version;
 	struct group groups[GROUPS_MAX]; /* its own first, then those above */
 	size_t count;
@@ -66,7 +67,7 @@ static bool reaches(uint64_t used, uint64_t limit, uint64_t pct)
 	return (unsigned __int128)used * 100 >= (unsigned __int128)limit * pct;
 }
 
-static bool is_nearer(uint64_t used, uint64_t limit, const struct mt_cgroup_look *than)
+static bool is_closer_to_limit(uint64_t used, uint64_t limit, const struct mt_cgroup_sample *than)
 {
 	return !than->limit_bytes || (unsigned __int128)used * than->limit_bytes >
 					     (unsigned __int128)than->used_bytes * limit;
@@ -76,7 +77,7 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 {
 	char number[64];
 
-	return mt_cgroup_path_read(&list.place, length, file, number, sizeof(number)) &&
+	return mt_cgroup_path_read(&list.position, length, file, number, sizeof(number)) &&
 	       mt_cgroup_path_number(number, out);
 }
 
@@ -84,21 +85,18 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 {
 	char path[256 + FILE_BYTES];
-	char *line = text;
+	const char *found;
+	char *line;
 	uint64_t kilobytes;
 	size_t digits;
 
 	(void)mt_format(path, sizeof(path), "%s/proc/meminfo", root);
 	if (mt_os_read_file(path, text, sizeof(text)) <= 0)
 		return false;
-	while (line && strncmp(line, key, strlen(key)) != 0) {
-		line = strchr(line, '\n');
-		if (line)
-			line++;
-	}
-	if (!line)
+	found = mt_os_find_line(text, key);
+	if (!found)
 		return false;
-	line += strlen(key);
+	line = text + (found - text);
 	line += strspn(line, " ");
 	digits = strcspn(line, " \n");
 	if (strncmp(line + digits, " kB", 3) != 0)
@@ -122,36 +120,36 @@ static void add_group(size_t length)
  * release_agent is there alone. */
 static bool is_root(size_t length)
 {
-	return length == list.place.mount_length &&
-	       mt_cgroup_path_has(&list.place, length, "release_agent");
+	return length == list.position.mount_length &&
+	       mt_cgroup_path_has(&list.position, length, "release_agent");
 }
 
 /* MT_CGROUP: that directory, and those above as long as they are groups. */
 static bool find_given(const char *root, const char *directory)
 {
-	static bool told;
+	static bool is_told;
 	size_t length;
 
-	if (mt_cgroup_path_given(root, directory, &list.place)) {
+	if (mt_cgroup_path_given(root, directory, &list.position)) {
 		for (size_t i = 0; i < 2 && !list.count; i++) {
 			list.version = &versions[i];
-			length = list.place.length;
+			length = list.position.length;
 			while (length &&
-			       mt_cgroup_path_has(&list.place, length, list.version->usage)) {
+			       mt_cgroup_path_has(&list.position, length, list.version->usage)) {
 				add_group(length);
-				length = mt_cgroup_path_parent(&list.place, length);
+				length = mt_cgroup_path_parent(&list.position, length);
 			}
 		}
 		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
-				list.place.directory);
+				list.position.directory);
 	}
-	if (!list.count && !told)
+	if (!list.count && !is_told)
 		mt_log(MT_LOG_WARN,
 		       "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; "
 		       "the process's own "
 		       "cgroup is taken",
 		       directory);
-	told |= !list.count;
+	is_told |= !list.count;
 	return list.count > 0;
 }
 
@@ -163,15 +161,15 @@ static void find_own(const char *root)
 
 	pressure_directory[0] = 0;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
-		if (!mt_cgroup_path_find(root, controllers[i], &list.place))
+		if (!mt_cgroup_path_find(root, controllers[i], &list.position))
 			continue;
 		list.version = &versions[i];
 		if (i == 0)
 			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
-					list.place.directory);
-		for (size_t length = list.place.length; length;
-		     length = mt_cgroup_path_parent(&list.place, length))
-			if (mt_cgroup_path_has(&list.place, length, list.version->usage) &&
+					list.position.directory);
+		for (size_t length = list.position.length; length;
+		     length = mt_cgroup_path_parent(&list.position, length))
+			if (mt_cgroup_path_has(&list.position, length, list.version->usage) &&
 			    !is_root(length))
 				add_group(length);
 	}
@@ -183,7 +181,7 @@ static void keep_events(const struct list *before)
 	for (size_t i = 0; i < list.count; i++)
 		for (size_t j = 0; j < before->count; j++)
 			if (list.groups[i].length == before->groups[j].length &&
-			    memcmp(list.place.directory, before->place.directory,
+			    memcmp(list.position.directory, before->position.directory,
 				   list.groups[i].length) == 0) {
 				list.groups[i].events_count = before->groups[j].events_count;
 				list.groups[i].events_seen = before->groups[j].events_seen;
@@ -258,19 +256,19 @@ static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 	return setting;
 }
 
-static void offer(const struct group *group, uint64_t used, uint64_t limit, const char *file,
-		  uint64_t exact_pct, struct mt_cgroup_look *out)
+static void consider_limit(const struct group *group, uint64_t used, uint64_t limit,
+			   const char *file, uint64_t exact_pct, struct mt_cgroup_sample *out)
 {
 	uint64_t inactive;
 	bool exact = false;
 
 	if (reaches(used, limit, exact_pct) &&
-	    mt_cgroup_path_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
+	    mt_cgroup_path_read(&list.position, group->length, "memory.stat", text, sizeof(text)) &&
 	    mt_cgroup_path_keyed(text, list.version->inactive, &inactive)) {
-		used -= inactive < used ? inactive : used;
+		used = mt_sat_sub(used, inactive);
 		exact = true;
 	}
-	if (!is_nearer(used, limit, out))
+	if (!is_closer_to_limit(used, limit, out))
 		return;
 	out->used_bytes = used;
 	out->limit_bytes = limit;
@@ -278,7 +276,7 @@ static void offer(const struct group *group, uint64_t used, uint64_t limit, cons
 	out->exact = exact;
 	if (file)
 		(void)mt_format(source, sizeof(source), "%.*s/%s", (int)group->length,
-				list.place.directory, file);
+				list.position.directory, file);
 	else
 		(void)mt_format(source, sizeof(source), "MT_LIMIT_MB");
 }
@@ -291,14 +289,15 @@ static bool read_events(size_t length, uint64_t *out)
 	uint64_t max = 0, high = 0;
 	bool found;
 
-	if (!mt_cgroup_path_read(&list.place, length, file[0], lines, sizeof(lines)) &&
-	    (!file[1] || !mt_cgroup_path_read(&list.place, length, file[1], lines, sizeof(lines))))
+	if (!mt_cgroup_path_read(&list.position, length, file[0], lines, sizeof(lines)) &&
+	    (!file[1] ||
+	     !mt_cgroup_path_read(&list.position, length, file[1], lines, sizeof(lines))))
 		return false;
 	if (!file[1])
 		return mt_cgroup_path_number(lines, out);
 	found = mt_cgroup_path_keyed(lines, "max ", &max);
 	found |= mt_cgroup_path_keyed(lines, "high ", &high);
-	*out = max > UINT64_MAX - high ? UINT64_MAX : max + high;
+	*out = mt_sat_add(max, high);
 	return found;
 }
 
@@ -310,16 +309,15 @@ static bool count_events(struct group *group)
 	if (!read_events(group->length, &now))
 		return false;
 	if (now > from && (group->events_seen || !events_began))
-		events_count = now - from > UINT64_MAX - events_count ? UINT64_MAX
-								      : events_count + (now - from);
+		events_count = mt_sat_add(events_count, now - from);
 	group->events_count = now;
 	group->events_seen = true;
 	return true;
 }
 
 /* False: a file that was there when the groups were found is not, or holds no number. */
-static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
-			   struct mt_cgroup_look *out)
+static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
+			struct mt_cgroup_sample *out)
 {
 	bool is_whole = true, has_events = false, all_events = true;
 
@@ -335,7 +333,7 @@ static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			is_whole = false;
 			continue;
 		}
-		offer(group, used, limit, file, exact_pct, out);
+		consider_limit(group, used, limit, file, exact_pct, out);
 		if (group->limit_bytes) {
 			bool read = count_events(group);
 
@@ -351,7 +349,7 @@ static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
 /* What the kernel could have at once counts as used here, so that it is an upper bound; but for
  * what it keeps for itself, which MemAvailable counts as used, some hundredths at most: hence the
  * sixteenth below. */
-static bool bound_of_machine(uint64_t *out)
+static bool machine_upper_bound(uint64_t *out)
 {
 	struct sysinfo info;
 
@@ -361,8 +359,8 @@ static bool bound_of_machine(uint64_t *out)
 	return true;
 }
 
-static void look_at_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
-			    struct mt_cgroup_look *out)
+static void read_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
+			 struct mt_cgroup_sample *out)
 {
 	uint64_t total = list.machine_bytes, limit = cfg->limit_mb * MT_MIB;
 	bool is_setting = limit && limit < total;
@@ -372,11 +370,11 @@ static void look_at_machine(const char *root, const struct mt_config *cfg, uint6
 	if (!total)
 		return;
 	limit = is_setting ? limit : total;
-	known = bound_of_machine(&bound);
+	known = machine_upper_bound(&bound);
 	if (!known || reaches(bound + total / 16, limit, exact_pct)) {
 		out->exact = read_meminfo(root, "MemAvailable:", &available);
 		if (out->exact)
-			bound = available < total ? total - available : 0;
+			bound = mt_sat_sub(total, available);
 	}
 	if (!known && !out->exact)
 		return;
@@ -385,21 +383,21 @@ static void look_at_machine(const char *root, const struct mt_config *cfg, uint6
 	(void)mt_format(source, sizeof(source), "%s", is_setting ? "MT_LIMIT_MB" : "/proc/meminfo");
 }
 
-void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns,
-		    uint64_t exact_pct, struct mt_cgroup_look *out)
+void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_ns,
+		    uint64_t exact_pct, struct mt_cgroup_sample *out)
 {
 	if (!list.is_found || now_ns - list.found_ns >= FIND_NS ||
 	    (now_ns - list.limits_ns >= LIMITS_NS && !read_limits(now_ns)))
 		find(root, cfg, now_ns);
 	memset(out, 0, sizeof(*out));
 	source[0] = 0;
-	if (!look_at_groups(cfg, exact_pct, out) && now_ns - list.found_ns >= REPAIR_NS) {
+	if (!read_groups(cfg, exact_pct, out) && now_ns - list.found_ns >= RETRY_NS) {
 		memset(out, 0, sizeof(*out));
 		find(root, cfg, now_ns);
-		(void)look_at_groups(cfg, exact_pct, out);
+		(void)read_groups(cfg, exact_pct, out);
 	}
 	if (!out->limit_bytes)
-		look_at_machine(root, cfg, exact_pct, out);
+		read_machine(root, cfg, exact_pct, out);
 	out->events_count = events_count;
 	out->source = source;
 }

@@ -15,7 +15,7 @@
 
 #include "core/config.h"
 
-struct mt_cgroup_look {
+struct mt_cgroup_sample {
 	/* of the limit that is nearest to being reached; an upper bound below exact_pct, else
 	 * without inactive file pages; of the machine: MemTotal - MemAvailable */
 	uint64_t used_bytes;
@@ -37,8 +37,8 @@ struct mt_cgroup_look {
 /* root stands before every path ("" but in tests); cfg: MT_CGROUP, MT_LIMIT_MB. now_ns: of a clock
  * that does not go back. exact_pct: percentage of a limit from which on the exact figure is wanted.
  */
-void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns,
-		    uint64_t exact_pct, struct mt_cgroup_look *out);
+void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_ns,
+		    uint64_t exact_pct, struct mt_cgroup_sample *out);
 
 /* The directory, with root before it, whose memory.pressure speaks for this process, as of the last
  * look: of its group in version 2, also where version 1 has the limits; or MT_CGROUP. "" none.

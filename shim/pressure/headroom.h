@@ -26,11 +26,11 @@ struct mt_heap_size {
 	int64_t fresh_bytes; /* of held_bytes, allocated by the caller since its last look */
 };
 
-struct mt_headroom_look {
+struct mt_headroom_sample {
 	uint64_t now_ns;
-	uint64_t used_bytes;  /* charged to the limit */
-	uint64_t limit_bytes; /* not 0 */
-	uint64_t ring_bytes;  /* growth that asks for another look */
+	uint64_t used_bytes;          /* charged to the limit */
+	uint64_t limit_bytes;         /* not 0 */
+	uint64_t sample_growth_bytes; /* growth that asks for another look */
 	/* used bytes at which Python's garbage is worth a collection; 0: never */
 	uint64_t critical_bytes;
 	uint64_t clear_bytes; /* and below which it was worth it */
@@ -55,30 +55,30 @@ struct mt_ceiling {
 	int64_t outside_bytes;
 	int64_t floor_bytes; /* of them, not free memory of the heap; exact: all */
 	int64_t used_bytes;
-	int64_t ring_at_bytes; /* live and free bytes at which another look is due */
+	int64_t sample_at_bytes; /* live and free bytes at which another look is due */
 	/* live bytes at which Python is asked for a collection; INT64_MAX: never */
 	int64_t critical_bytes;
 	int64_t clear_bytes; /* live bytes below which it is asked at once the next time */
 	bool exact;
-	uint64_t look_ns;
+	uint64_t sample_ns;
 	uint64_t pause_until_ns; /* until then only an eighth of the limit is worth a purge */
 };
 
-struct mt_headroom_left {
+struct mt_reclaimable {
 	/* of all that is charged or will be, what a purge cannot return */
 	int64_t live_bytes;
-	int64_t free_bytes; /* what it can */
-	int64_t room_bytes; /* how much of it may stay: up to the margin below the limit */
+	int64_t free_bytes;    /* what it can */
+	int64_t allowed_bytes; /* how much of it may stay: up to the margin below the limit */
 };
 
-void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now,
-		      struct mt_ceiling *out);
+void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+			struct mt_ceiling *out);
 
-struct mt_headroom_left mt_ceiling_room(const struct mt_ceiling *ceiling,
-					const struct mt_heap_size *heap);
+struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
+					     const struct mt_heap_size *heap);
 
 /* Free memory is to go back now. */
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			  uint64_t now_ns);
 
 #endif

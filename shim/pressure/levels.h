@@ -30,15 +30,15 @@ static inline uint64_t mt_pressure_share_of(uint64_t bytes, uint64_t pct)
 	return bytes / 100 * pct + bytes % 100 * pct / 100;
 }
 
-static inline enum mt_pressure_level mt_pressure_higher(enum mt_pressure_level a,
-							enum mt_pressure_level b)
+static inline enum mt_pressure_level mt_pressure_max_level(enum mt_pressure_level a,
+							   enum mt_pressure_level b)
 {
 	return a > b ? a : b;
 }
 
 /* Sets pressure->levels and what they are made of. seen_used, seen_own, seen_some and
  * seen_psi_known are still of the last look. */
-void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-				const struct mt_config *cfg);
+void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			       const struct mt_config *cfg);
 
 #endif

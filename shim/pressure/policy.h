@@ -40,13 +40,13 @@ struct mt_pressure_plan {
 	/* a level that was not there at the last look; NONE: none */
 	enum mt_pressure_level entered;
 	bool over;        /* there was pressure at the last look, and is none now */
-	bool spared;      /* less than it would be, because of WORLD_SIZE */
+	bool is_reduced;  /* less than it would be, because of WORLD_SIZE */
 	uint64_t next_ns; /* when to look again, CLOCK_MONOTONIC */
 };
 
 /* What a cleanup has brought. */
 struct mt_pressure_outcome {
-	struct mt_pressure_look after; /* own_bytes and devices, now_ns */
+	struct mt_pressure_sample after; /* own_bytes and devices, now_ns */
 	uint64_t returned_bytes;
 	uint64_t gpu_returned_bytes;
 };
@@ -61,18 +61,19 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure);
 
 /* One look. facts: WORLD_SIZE. */
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
-					   const struct mt_pressure_look *now,
+					   const struct mt_pressure_sample *now,
 					   const struct mt_config *cfg,
-					   const struct mt_launch_env *facts);
+					   const struct mt_launch_env *env);
 
 /* After a look: by how much the process may grow until the next one, a quarter of the way to the
  * next threshold. False: no limit that direct reclaim could go by. */
-bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg,
-			       uint64_t *out_ring_bytes);
+bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struct mt_config *cfg,
+			       uint64_t *out_growth_bytes);
 
 /* The plan has been carried out. True: MT_RSS_LIMIT_MB stays reached all the same, and this has not
  * been told yet. */
-bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
-			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg);
+bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
+			      const struct mt_pressure_outcome *outcome,
+			      const struct mt_config *cfg);
 
 #endif

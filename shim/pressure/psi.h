@@ -12,7 +12,7 @@
 
 #include "core/config.h"
 
-struct mt_psi_look {
+struct mt_psi_sample {
 	/* false also for one look when the figures come from another file than those before */
 	bool known;
 	uint64_t some_us; /* "some total=": at least one task waited; ever */
@@ -31,8 +31,8 @@ struct mt_psi_look {
  * MEMORY_PRESSURE_WATCH (root stands before it, too) and _WRITE; opened at the first look, asked
  * from the second on. A watch that breaks is over, without a word. Protocol:
  * https://systemd.io/MEMORY_PRESSURE. */
-void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts,
-		 struct mt_psi_look *out);
+void mt_psi_read(const char *root, const char *group, const struct mt_launch_env *env,
+		 struct mt_psi_sample *out);
 
 /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123": the total of the line that begins with
  * `line`. Pure. */

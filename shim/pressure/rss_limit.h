@@ -12,10 +12,10 @@
  * heap, of other anonymous memory, and what to do about the largest. Pure. resident_known: the
  * allocator tells what of its heap is resident; else what is free and cannot be returned counts as
  * other anonymous memory. */
-void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
-			bool resident_known);
+void mt_rss_limit_attribute(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+			    bool resident_known);
 
 /* Makes the report. Worker thread only, right after a cleanup. */
-void mt_rss_limit_raise(uint64_t limit_bytes);
+void mt_rss_limit_report(uint64_t limit_bytes);
 
 #endif

@@ -17,7 +17,7 @@ struct mt_pressure_device {
 };
 
 /* What one look has seen. */
-struct mt_pressure_look {
+struct mt_pressure_sample {
 	uint64_t now_ns;
 	/* of the nearest limit of container or machine, see pressure/cgroup.h */
 	uint64_t used_bytes;
@@ -35,7 +35,7 @@ struct mt_pressure_look {
 };
 
 /* a cleanup that returns less has returned next to nothing */
-#define MT_PRESSURE_LEAST_BYTES (8 * MT_MIB)
+#define MT_PRESSURE_MIN_BYTES (8 * MT_MIB)
 
 enum mt_pressure_kind {
 	MT_PRESSURE_HOST,
@@ -61,12 +61,12 @@ struct mt_pressure {
 	enum mt_pressure_level device_levels[MT_DEVICES_COUNT];
 	struct mt_pressure_backoff backoffs[MT_PRESSURE_KIND_COUNT];
 	enum mt_pressure_level level; /* the highest of all */
-	bool looked;
+	bool sampled;
 	uint64_t seen_ns;
 	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
 	/* how much more until the next threshold; UINT64_MAX: no limit is known */
-	uint64_t room_bytes;
+	uint64_t growth_bytes;
 	uint64_t next_ns; /* when to look again */
 	bool seen_events_known;
 	uint64_t seen_events_count;

@@ -6,8 +6,8 @@
 
 #include "pressure/policy.h"
 
-struct mt_pressure_sample {
-	const struct mt_pressure_look *look;
+struct mt_pressure_report {
+	const struct mt_pressure_sample *sample;
 	const struct mt_pressure *pressure; /* after mt_pressure_decide */
 	const struct mt_pressure_plan *plan;
 	const char *limit_source; /* of look->limit_bytes */
@@ -18,6 +18,6 @@ struct mt_pressure_sample {
 
 /* "memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs:
  * heavy cleanup". Cut to fit. */
-void mt_pressure_describe(const struct mt_pressure_sample *sample, char *out, size_t out_bytes);
+void mt_pressure_format(const struct mt_pressure_report *report, char *out, size_t out_bytes);
 
 #endif

@@ -11,20 +11,20 @@
 #include <stdint.h>
 
 /* Live bytes are so many now. */
-void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes);
+void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes);
 
 /* The growth, as noted. */
 int64_t mt_unsampled_bytes(void);
 
 /* Free memory has been returned: nothing is unseen. */
-void mt_unsampled_forget(int64_t live_bytes);
+void mt_unsampled_reset(int64_t live_bytes);
 
 /* Wakes the worker and waits until it has looked, so long at most. Where that was without effect
  * nobody waits again before it has: it may have longer work. True: it has looked. */
-bool mt_unsampled_await_look(void (*wake)(void), uint64_t patience_ns);
+bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns);
 
 /* The worker begins to measure, and has measured. */
-void mt_unsampled_begin_look(void);
-void mt_unsampled_end_look(void);
+void mt_unsampled_begin_sample(void);
+void mt_unsampled_end_sample(void);
 
 #endif

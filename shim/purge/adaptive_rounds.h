@@ -23,16 +23,16 @@ struct mt_adaptive_rounds {
 	uint64_t count;                            /* of round ends, ever */
 	/* the lowest since it left the first rung, its last ones there included */
 	uint64_t base_bytes;
-	uint32_t rung;
-	uint32_t held; /* round ends on this rung */
-	uint32_t patience;
+	uint32_t step_index;
+	uint32_t step_rounds; /* round ends on this rung */
+	uint32_t window;
 };
 
 void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive);
 
 /* A round has ended, with so many bytes kept; always read at the same moment, before that round's
  * cleanup. */
-void mt_adaptive_rounds_round(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
+void mt_adaptive_rounds_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
 
 /* Rounds between two light cleanups. */
 uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive);

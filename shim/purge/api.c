@@ -17,7 +17,7 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
+static int64_t run_cleanup(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
 	const struct mt_trim_request request = {
 		.reason = reason, .level = level, .round = round, .here = true};
@@ -49,7 +49,7 @@ MT_EXPORT uint64_t mt_round(void)
 	if (mt_worker_is_running())
 		mt_control_notify(MT_CONTROL_API);
 	else
-		(void)clean(MT_REASON_ROUND, level, round);
+		(void)run_cleanup(MT_REASON_ROUND, level, round);
 	return round;
 }
 
@@ -57,7 +57,7 @@ MT_EXPORT int64_t mt_trim(int level)
 {
 	if (!mt_state_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
 		return -1;
-	return clean(MT_REASON_API, (enum mt_level)level, 0);
+	return run_cleanup(MT_REASON_API, (enum mt_level)level, 0);
 }
 
 MT_EXPORT int mt_stats(struct mt_stats *out)

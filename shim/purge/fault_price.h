@@ -15,7 +15,8 @@ void mt_fault_price_measure(uint64_t *out_small_ns, uint64_t *out_huge_ns,
 /* What one huge fault is charged at, of the one that was measured: where the kernel first had to
  * make room for it (51 ms, seen in a virtual machine, where most took 0.3), it is no price for all
  * of them. */
-uint64_t mt_fault_price_huge_ns(uint64_t measured_ns, uint64_t small_ns, uint64_t small_count);
+uint64_t mt_fault_price_limit_huge_ns(uint64_t measured_ns, uint64_t small_ns,
+				      uint64_t small_count);
 
 /* How much memory is touched for it, some of it at a time, by the sizes of a page and of a huge
  * one. */

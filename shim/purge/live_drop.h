@@ -15,16 +15,16 @@ struct mt_live_drop {
 	uint64_t peak_bytes;
 	/* live at the last drop of live bytes, or when the other kind has ended a round */
 	uint64_t base_bytes;
-	uint32_t low_looks;
+	uint32_t low_samples;
 	bool risen; /* by a quarter since then */
 };
 
 /* What is never held more of than smallest_bytes has no drops of live bytes. One look; true when it
  * completes a drop of live bytes. *out_round, written only then: whether it ends a round. */
-bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes,
-		       bool *out_round);
+bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
+			 uint64_t smallest_bytes, bool *out_round);
 
 /* Another kind has ended a round: what follows of this fall belongs to it. */
-void mt_live_drop_join(struct mt_live_drop *live_drop, uint64_t live_bytes);
+void mt_live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_bytes);
 
 #endif

@@ -17,7 +17,7 @@
 /* to begin with: what 3 % of 10 s are */
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
 /* a purge while the program sleeps is charged with this part of it */
-#define REST_SHARE 4
+#define SLEEP_SHARE 4
 /* the rarest purge that is worth while: every fourth opportunity */
 #define CYCLES_PER_PURGE 4
 #define FIRST_PAUSE_NS   (30 * MT_NS_PER_S)
@@ -32,7 +32,7 @@
 #define BUSY_FAULTS    4096
 #define USAGE_PAUSE_NS MT_NS_PER_S
 /* times what was measured first; more is something else */
-#define DEAREST_FAULT 20
+#define FAULT_COST_MAX_FACTOR 20
 
 void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
 {
@@ -45,12 +45,12 @@ void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uin
 	policy->probe_pause_ns = FIRST_PAUSE_NS;
 }
 
-uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg)
+uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
 	uint64_t share = now->rss_bytes / 100 * cfg->slack_pct;
 
-	return slack > share ? slack : share;
+	return mt_max_u64(slack, share);
 }
 
 static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now,
@@ -59,17 +59,17 @@ static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *n
 	return now->now_ns - policy->moved_ns >= cfg->settle_ms * MT_NS_PER_MS;
 }
 
-bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
+bool mt_policy_needs_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
 			   const struct mt_config *cfg)
 {
 	uint64_t bound = mt_sat_sub(now->anon_bytes, now->live_bytes);
 
-	if (bound >= mt_policy_gate(now, cfg))
+	if (bound >= mt_policy_threshold_bytes(now, cfg))
 		return true;
 	return !policy->settled && bound >= SETTLE_BYTES && is_still(policy, now, cfg);
 }
 
-bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
+bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	bool owing = policy->purged_ns && policy->returned_bytes < policy->purged_bytes;
 
@@ -83,11 +83,6 @@ bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snaps
 }
 
 /* ---- movement, and the tick that follows from it ---- */
-
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
 
 /* A server's timers go on allocating their kilobytes while it lies idle: the longer the tick, the
  * more of them. */
@@ -104,22 +99,19 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 {
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
-	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >=
+	if (mt_abs_diff(now->allocated_bytes, policy->seen_allocated_bytes) >=
 		    moved_allocated_bytes(policy, now) ||
-	    distance(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
-	    distance(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
+	    mt_abs_diff(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
+	    mt_abs_diff(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
 		policy->settled = false;
 		policy->tick_ns = tick;
-	} else if (distance(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
+	} else if (mt_abs_diff(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
 		policy->tick_ns = tick; /* a heap that stands still may settle meanwhile */
 	} else {
 		policy->tick_ns += policy->tick_ns / 4; /* 5 s after half a minute of stillness */
 	}
-	if (policy->tick_ns > LONGEST_TICK_NS)
-		policy->tick_ns = LONGEST_TICK_NS;
-	if (policy->tick_ns < tick)
-		policy->tick_ns = tick;
+	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
 }
 
 static void note_usage(struct mt_policy *policy, const struct mt_snapshot *now)
@@ -173,8 +165,7 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 		struct mt_policy_sample *last = &window[policy->window_count - 1];
 
 		if (now->now_ns - last->time_ns < window_ns / (MT_POLICY_WINDOW_COUNT / 2)) {
-			if (now->dirty_bytes < last->dirty_bytes)
-				last->dirty_bytes = now->dirty_bytes;
+			last->dirty_bytes = mt_min_u64(last->dirty_bytes, now->dirty_bytes);
 			return;
 		}
 	}
@@ -189,8 +180,7 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 	if (policy->window_count == 0 || now->now_ns - policy->window[0].time_ns < window_ns)
 		return 0;
 	for (uint32_t i = 0; i < policy->window_count; i++)
-		if (policy->window[i].dirty_bytes < lowest)
-			lowest = policy->window[i].dirty_bytes;
+		lowest = mt_min_u64(lowest, policy->window[i].dirty_bytes);
 	return lowest;
 }
 
@@ -202,16 +192,16 @@ static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_live_drop_look(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
-				      &heap_round);
+	bool heap = mt_live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
+					&heap_round);
 
-	(void)mt_live_drop_look(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
-				&gpu_round);
+	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
+				  &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
-		mt_live_drop_join(&policy->gpu_live_drop, now->gpu_live_bytes);
+		mt_live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
 	if (gpu_round)
-		mt_live_drop_join(&policy->heap_live_drop, now->live_bytes);
+		mt_live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
 	return heap;
 }
 
@@ -221,7 +211,7 @@ static int64_t balance_limit(const struct mt_config *cfg)
 {
 	int64_t span = (int64_t)(BALANCE_SPAN_NS / 100 * cfg->budget_pct);
 
-	return span > (int64_t)FIRST_BALANCE_NS ? span : (int64_t)FIRST_BALANCE_NS;
+	return mt_max_i64(span, (int64_t)FIRST_BALANCE_NS);
 }
 
 static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
@@ -277,8 +267,7 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
 	if (faults < BUSY_FAULTS * ticks)
 		return;
 	each = system_ns / faults;
-	if (each > policy->first_fault_ns * DEAREST_FAULT)
-		each = policy->first_fault_ns * DEAREST_FAULT;
+	each = mt_min_u64(each, policy->first_fault_ns * FAULT_COST_MAX_FACTOR);
 	if (each > policy->first_fault_ns / 2)
 		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
 }
@@ -310,12 +299,11 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns),
 		    tick && span > tick ? span / tick : 1);
 	learn_parallel(policy, running, span);
-	if (back > policy->purged_bytes)
-		back = policy->purged_bytes;
+	back = mt_min_u64(back, policy->purged_bytes);
 	if (!policy->purged_ns || back <= policy->returned_bytes)
 		return;
 	fresh = back - policy->returned_bytes;
-	ours = fresh < policy->owed_bytes ? fresh : policy->owed_bytes;
+	ours = mt_min_u64(fresh, policy->owed_bytes);
 	cost = return_cost_ns(&policy->costs, fresh, faults);
 	if (policy->parallel > 1)
 		cost = (uint64_t)((double)cost / policy->parallel);
@@ -358,22 +346,21 @@ static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_
 }
 
 /* Expected cost against the budget of the time that one purge has to last. */
-static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now,
-		 const struct mt_config *cfg)
+static bool is_worth_cost(const struct mt_policy *policy, const struct mt_snapshot *now,
+			  const struct mt_config *cfg)
 {
 	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
 	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
 
 	if (!policy->cycle_ns)
 		return true;
-	if (opened > span)
-		span = opened;
+	span = mt_max_u64(span, opened);
 	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
 }
 
 /* Early in the cycle, or when it has been overdue for long: not shortly before the pages are wanted
  * again. */
-static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *now)
+static bool is_good_time(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t opened = now->now_ns - policy->opened_ns;
 
@@ -387,19 +374,16 @@ static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 	int64_t wanted = expected_cost_ns(policy, now);
 
 	/* What no saving can cover is paid for afterwards. */
-	if (wanted > balance_limit(cfg))
-		wanted = balance_limit(cfg);
-	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_timely(policy, now))
+	wanted = mt_min_i64(wanted, balance_limit(cfg));
+	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_good_time(policy, now))
 		return false;
-	if (pays(policy, now, cfg)) {
+	if (is_worth_cost(policy, now, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
 		return true;
 	}
 	if (now->now_ns - policy->purged_ns < policy->probe_pause_ns)
 		return false;
-	policy->probe_pause_ns *= 2;
-	if (policy->probe_pause_ns > LONGEST_PAUSE_NS)
-		policy->probe_pause_ns = LONGEST_PAUSE_NS;
+	policy->probe_pause_ns = mt_min_u64(policy->probe_pause_ns * 2, LONGEST_PAUSE_NS);
 	return true;
 }
 
@@ -425,24 +409,22 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 
 	if (policy->settled || !left || policy->tick_ns <= left)
 		return policy->tick_ns;
-	return left > least ? left : least;
+	return mt_max_u64(left, least);
 }
 
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns)
 {
 	uint64_t others = mt_sat_sub(process_cpu_ns, purge_cpu_ns);
-	uint64_t least = purge_cpu_ns / REST_SHARE;
+	uint64_t least = purge_cpu_ns / SLEEP_SHARE;
 	uint64_t cost =
 		wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns)
 			: purge_cpu_ns;
 
-	if (cost > purge_cpu_ns)
-		return purge_cpu_ns;
-	return cost > least ? cost : least;
+	return mt_max_u64(mt_min_u64(cost, purge_cpu_ns), least);
 }
 
-void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
-		      uint64_t returned_bytes, uint64_t cost_ns, bool charged)
+void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
+			  uint64_t returned_bytes, uint64_t cost_ns, bool charged)
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
@@ -480,7 +462,7 @@ static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 		       struct mt_plan *plan)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
-	uint64_t gate = mt_policy_gate(now, cfg);
+	uint64_t gate = mt_policy_threshold_bytes(now, cfg);
 	bool idle;
 
 	note_dirty(policy, now, window_ns);

@@ -37,7 +37,7 @@ struct mt_snapshot {
 	uint64_t faults_count;    /* minor faults, ever */
 	uint64_t cpu_ns;          /* CPU time of the process, ever */
 	uint64_t system_ns;       /* of that, in the kernel */
-	/* false: the three above were not read, see mt_policy_wants_usage */
+	/* false: the three above were not read, see mt_policy_needs_usage */
 	bool usage_known;
 	uint64_t dirty_bytes; /* what a purge would return */
 	/* false: dirty_bytes was not asked for, only anon - live bounds it */
@@ -117,17 +117,17 @@ void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uin
 
 /* Whether this tick should ask the allocator for its exact figures: only past the gate, or when
  * settling. */
-bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
+bool mt_policy_needs_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
 			   const struct mt_config *cfg);
 
 /* Bytes that are worth a purge. */
-uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg);
+uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg);
 
 /* Whether this tick should read faults and CPU time, for which the kernel goes through all threads:
  * only when there is a return of pages to be charged, or so much growth that the price of a fault
  * can be learned from it; and once a second while something is owed and the process moves, so that
  * what comes back is compared with the recent past. */
-bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snapshot *now);
+bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snapshot *now);
 
 /* One tick. */
 struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapshot *now,
@@ -141,7 +141,7 @@ uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns,
 
 /* A purge has been made, asked for or not; only one that was not asked for is charged to the
  * budget. */
-void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
-		      uint64_t returned_bytes, uint64_t cost_ns, bool charged);
+void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
+			  uint64_t returned_bytes, uint64_t cost_ns, bool charged);
 
 #endif

@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 /* Ends a round where MT_ROUND=timer:N is due. */
-void mt_round_end_timer(uint64_t now_ns);
+void mt_round_end_check_timer(uint64_t now_ns);
 
 /* The cleanup signal came: ends a round with MT_ROUND=signal, else runs a heavy cleanup. */
-void mt_round_end_signal(void);
+void mt_round_end_handle_signal(void);
 
 /* Runs the cleanup that rounds since the last call ask for: every due round leaves a record as far as
  * records are kept, and rounds that fall together share one cleanup. Nothing within a second of the
  * last asked cleanup. */
-void mt_round_end_clean(void);
+void mt_round_end_run_cleanup(void);
 
 /* When to come again, in ns of CLOCK_MONOTONIC: the timer, or the pause while rounds wait for it. */
 uint64_t mt_round_end_next_ns(void);

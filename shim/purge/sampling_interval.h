@@ -16,7 +16,7 @@
 #include "purge/policy.h"
 
 /* The last answer, and what the process looked like then. */
-struct mt_asked {
+struct mt_last_sample {
 	uint64_t at_ns;           /* 0: never */
 	uint64_t cost_ns;         /* CPU time of asking */
 	uint64_t allocated_bytes; /* ever, at that time */
@@ -27,14 +27,14 @@ struct mt_asked {
 
 enum mt_sampling_interval {
 	/* nothing says that there is anything: what is dirty stays unknown */
-	MT_SAMPLING_INTERVAL_NOT,
-	MT_SAMPLING_INTERVAL_STANDS, /* the last answer is good enough */
-	MT_SAMPLING_INTERVAL_NOW
+	MT_SAMPLING_INTERVAL_SKIP,
+	MT_SAMPLING_INTERVAL_REUSE, /* the last answer is good enough */
+	MT_SAMPLING_INTERVAL_READ
 };
 
 /* is_counted: allocated and live bytes are counted, not only told by the allocator when it is
  * asked. */
-enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *asked,
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
 						      const struct mt_policy *policy,
 						      const struct mt_snapshot *now,
 						      const struct mt_config *cfg, bool is_counted);
@@ -42,10 +42,10 @@ enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *ask
 /* Resident minus live is no upper bound where live memory is untouched or swapped out, and as old
  * as the last answer where nobody counts: once a second, or every other where that is dear, the
  * allocator is asked all the same, if anything was freed. */
-bool mt_sampling_interval_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now,
-				     bool is_counted);
+bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
+				     const struct mt_snapshot *now, bool is_counted);
 
 /* The answer, at_ns and all it has come with; dirty_bytes and cost_ns are the caller's. */
-void mt_sampling_interval_note(struct mt_asked *asked, const struct mt_snapshot *now);
+void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
 
 #endif

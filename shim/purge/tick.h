@@ -19,7 +19,7 @@ void mt_tick_refresh(void);
 /* What the process keeps: RSS less what lies unused in the heap, be it dirty pages, caches of
  * threads or holes, which are the purge's business. For round ends, at which RSS itself says mostly
  * whether a purge has just been. */
-uint64_t mt_tick_kept_bytes(void);
+uint64_t mt_tick_in_use_bytes(void);
 
 /* A cleanup that was not the policy's own: its purge is told to the governor. */
 void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged);

@@ -142,13 +142,13 @@ static sighandler_t set_masking(int sig, sighandler_t handler)
 	return sigismember(&old, sig) ? SIG_HOLD : was.sa_handler;
 }
 
-static int interrupt(int sig, int wanted)
+static int interrupt(int sig, int flag)
 {
 	struct sigaction act;
 
 	if (mt_signal_view_change(sig, NULL, &act) < 0)
 		return -1;
-	if (wanted)
+	if (flag)
 		act.sa_flags &= ~SA_RESTART;
 	else
 		act.sa_flags |= SA_RESTART;
@@ -173,7 +173,7 @@ static bool belongs_to_java(int sig)
 	return sig == SIGUSR2 && mt_loader_iterate(is_java, NULL) != 0;
 }
 
-static void say_java(void)
+static void warn_java(void)
 {
 	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no "
 			    "cleanup signal here");
@@ -181,7 +181,7 @@ static void say_java(void)
 
 /* The settings admit any number that can be caught. But one by which a user ends or stops a
  * program, or that the kernel sends for reasons of its own, is not given another meaning. */
-static bool can_serve(int sig)
+static bool is_supported(int sig)
 {
 	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
 }
@@ -193,28 +193,28 @@ void mt_signal_start(void)
 	next_find();
 	if (sig == 0)
 		return;
-	if (!can_serve(sig))
+	if (!is_supported(sig))
 		mt_log(MT_LOG_WARN,
 		       "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here",
 		       sig);
 	else if (belongs_to_java(sig))
-		say_java();
+		warn_java();
 	else
 		mt_signal_view_open(sig,
 				    mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
 }
 
-enum mt_signal_door mt_signal_door(void)
+enum mt_signal_disposition mt_signal_disposition(void)
 {
 	int sig = mt_signal_view_number();
 
 	/* Java's launcher loads libjvm long after the start. */
 	if (belongs_to_java(sig)) {
 		mt_signal_view_close(sig);
-		say_java();
-		return MT_DOOR_NONE;
+		warn_java();
+		return MT_DISPOSITION_NONE;
 	}
-	return mt_signal_view_door(sig);
+	return mt_signal_view_disposition(sig);
 }
 
 /* ---- the exported functions ---- */
@@ -231,7 +231,7 @@ SETTERS(X)
 MT_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 MT_EXPORT int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 MT_EXPORT int sigignore(int sig);
-MT_EXPORT int siginterrupt(int sig, int wanted);
+MT_EXPORT int siginterrupt(int sig, int flag);
 
 /* A libc that lacks a name is given the meaning too, for any signal. */
 #define X(name, meaning)                                                                           \
@@ -267,13 +267,13 @@ int sigignore(int sig)
 	return is_ours(sig) || !other ? mt_signal_view_change(sig, &act, NULL) : other(sig);
 }
 
-int siginterrupt(int sig, int wanted)
+int siginterrupt(int sig, int flag)
 {
 	interrupt_function other = (interrupt_function)next_function(NEXT_siginterrupt);
-	int result = is_ours(sig) || !other ? interrupt(sig, wanted) : other(sig, wanted);
+	int result = is_ours(sig) || !other ? interrupt(sig, flag) : other(sig, flag);
 
 	/* Remembered for every signal: which one is ours is not known before the start. */
-	if (result == 0 && wanted)
+	if (result == 0 && flag)
 		atomic_fetch_or(&interrupting, bit_of(sig));
 	else if (result == 0)
 		atomic_fetch_and(&interrupting, ~bit_of(sig));
@@ -289,7 +289,7 @@ static void publish(bool all)
 
 	if (!all)
 		return;
-	state = (uint64_t)mt_signal_door();
+	state = (uint64_t)mt_signal_disposition();
 	mt_publish_lock()->signal_door = state;
 	mt_publish_unlock();
 }

@@ -10,6 +10,6 @@
 void mt_signal_start(void);
 
 /* How the signal is dispositioned now. Asks the kernel. Any thread. */
-enum mt_signal_door mt_signal_door(void);
+enum mt_signal_disposition mt_signal_disposition(void);
 
 #endif

@@ -55,13 +55,13 @@
 
 #define KERNEL_MASK_BYTES 8 /* what rt_sigprocmask takes where _NSIG is 65 */
 #define SPINS_COUNT       64
-#define NAP_NS            50000
+#define SLEEP_NS          50000
 #define ADOPT_TRIES_COUNT 8
 
 /* The flags in which the kernel's copy may differ from the program's wish. All others, and the
  * mask, are the program's own in the kernel too, and are answered as the kernel keeps them (it
  * drops unknown ones). */
-#define DISGUISED_FLAGS ((int)(SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER | SA_RESETHAND))
+#define REPLACED_FLAGS ((int)(SA_SIGINFO | SA_RESTART | SA_ONSTACK | SA_NODEFER | SA_RESETHAND))
 
 _Static_assert(_NSIG / 8 == KERNEL_MASK_BYTES, "the kernel's signal mask is 64 bits here");
 
@@ -81,15 +81,15 @@ enum { SLOTS_COUNT = 0 SLOTS(X) };
 #undef X
 
 static struct slot slots[SLOTS_COUNT];
-static unsigned slots_used;    /* under the lock */
-static unsigned slot_standing; /* the one that went to the kernel last; under the lock */
+static unsigned slots_used;   /* under the lock */
+static unsigned slot_current; /* the one that went to the kernel last; under the lock */
 /* the cleanup signal; 0 before the start and when there is none */
 static _Atomic int number;
 /* with handlers of the program's; written once, before `number` */
 static bool is_shared;
-static _Atomic pid_t home_pid; /* the process that the slots belong to */
+static _Atomic pid_t owner_pid; /* the process that the slots belong to */
 /* the last other process that changed the signal through us */
-static _Atomic pid_t raw_clone_pid;
+static _Atomic pid_t other_pid;
 static atomic_bool locked; /* acquire when taken, release when given back */
 
 static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context);
@@ -130,9 +130,9 @@ static void mask_restore(uint64_t old)
 		mask_change(SIG_SETMASK, old, NULL);
 }
 
-static void lock_take(uint64_t *old_mask)
+static void lock(uint64_t *old_mask)
 {
-	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const struct timespec pause = {.tv_nsec = SLEEP_NS};
 
 	mask_change(SIG_SETMASK, ~UINT64_C(0), old_mask);
 	mt_lock_check_enter(MT_RANK_signal);
@@ -141,10 +141,10 @@ static void lock_take(uint64_t *old_mask)
 	for (unsigned spins = 0; atomic_exchange_explicit(&locked, true, memory_order_acquire);
 	     spins++)
 		if (spins >= SPINS_COUNT)
-			mt_raw_syscall(SYS_nanosleep, &nap, NULL);
+			mt_raw_syscall(SYS_nanosleep, &pause, NULL);
 }
 
-static void lock_give(uint64_t old_mask)
+static void unlock(uint64_t old_mask)
 {
 	atomic_store_explicit(&locked, false, memory_order_release);
 	mt_lock_check_leave(MT_RANK_signal);
@@ -179,12 +179,12 @@ static unsigned slot_for(info_handler handler, int flags, bool untouched)
 		slots_used++;
 	else if (i == slots_used)
 		/* the one that has gone unused longest, or nearly */
-		i = (slot_standing + 1) % SLOTS_COUNT;
+		i = (slot_current + 1) % SLOTS_COUNT;
 	atomic_store(&slots[i].flags, flags);
 	atomic_store(&slots[i].untouched, untouched);
 	atomic_store(&slots[i].handler, handler);
 	atomic_store(&slots[i].armed, handler && (flags & (int)SA_RESETHAND));
-	slot_standing = i;
+	slot_current = i;
 	return i;
 }
 
@@ -195,14 +195,14 @@ static bool needs_entry(const struct sigaction *want)
 }
 
 /* What the kernel gets so that `want` comes true; under the lock. */
-static struct sigaction disguise(const struct sigaction *want, bool untouched)
+static struct sigaction to_kernel_view(const struct sigaction *want, bool untouched)
 {
 	struct sigaction given = *want;
 
 	if (!needs_entry(want))
 		return given;
 	given.sa_sigaction =
-		entries[slot_for(want->sa_sigaction, want->sa_flags & DISGUISED_FLAGS, untouched)];
+		entries[slot_for(want->sa_sigaction, want->sa_flags & REPLACED_FLAGS, untouched)];
 	given.sa_flags = (want->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
 	if (want->sa_handler == SIG_DFL)
 		given.sa_flags = (given.sa_flags & ~SA_NODEFER) | SA_RESTART | SA_ONSTACK;
@@ -211,7 +211,7 @@ static struct sigaction disguise(const struct sigaction *want, bool untouched)
 
 /* Turns what the kernel said into what it would have said without us. A handler that somebody set
  * by a raw system call is not ours and stays as it is. */
-static void reveal(struct sigaction *seen)
+static void to_program_view(struct sigaction *seen)
 {
 	const struct slot *slot = slot_behind(seen);
 
@@ -222,7 +222,7 @@ static void reveal(struct sigaction *seen)
 		return;
 	}
 	seen->sa_sigaction = atomic_load(&slot->handler);
-	seen->sa_flags = (seen->sa_flags & ~DISGUISED_FLAGS) | atomic_load(&slot->flags);
+	seen->sa_flags = (seen->sa_flags & ~REPLACED_FLAGS) | atomic_load(&slot->flags);
 }
 
 /* ---- the program's view: everything below goes through here ---- */
@@ -232,19 +232,19 @@ int mt_signal_view_number(void)
 	return atomic_load_explicit(&number, memory_order_acquire);
 }
 
-static bool at_home(void)
+static bool is_owner_process(void)
 {
-	return mt_os_getpid() == atomic_load(&home_pid);
+	return mt_os_getpid() == atomic_load(&owner_pid);
 }
 
 /* Also for signals that are not ours, where there is nothing to reveal. */
-static int change_away(int sig, const struct sigaction *act, struct sigaction *old)
+static int change_in_other_process(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	if (act)
-		atomic_store(&raw_clone_pid, mt_os_getpid());
+		atomic_store(&other_pid, mt_os_getpid());
 	if (mt_signal_next_change(sig, act, old) < 0)
 		return -1;
-	reveal(old);
+	to_program_view(old);
 	return 0;
 }
 
@@ -258,16 +258,16 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 
 	if (act)
 		given = *act;
-	if (sig != mt_signal_view_number() || !at_home()) {
-		result = change_away(sig, act ? &given : NULL, &was);
+	if (sig != mt_signal_view_number() || !is_owner_process()) {
+		result = change_in_other_process(sig, act ? &given : NULL, &was);
 	} else {
-		lock_take(&mask);
+		lock(&mask);
 		if (act)
-			given = disguise(&given, false);
+			given = to_kernel_view(&given, false);
 		result = mt_signal_next_change(sig, act ? &given : NULL, &was);
 		if (result == 0)
-			reveal(&was);
-		lock_give(mask);
+			to_program_view(&was);
+		unlock(mask);
 	}
 	if (result == 0 && old)
 		*old = was;
@@ -278,16 +278,16 @@ int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction
 
 /* After a one-shot handler the program's view is SIG_DFL with the old flags and mask: so the kernel
  * leaves it. */
-static void one_shot_end(const struct slot *slot, int sig, bool home)
+static void one_shot_end(const struct slot *slot, int sig, bool is_owner)
 {
 	struct sigaction seen;
 
 	if (mt_signal_next_change(sig, NULL, &seen) < 0 || slot_behind(&seen) != slot)
 		return;
-	reveal(&seen);
+	to_program_view(&seen);
 	seen.sa_handler = SIG_DFL;
-	if (home)
-		seen = disguise(&seen, false);
+	if (is_owner)
+		seen = to_kernel_view(&seen, false);
 	mt_signal_next_change(sig, &seen, NULL);
 }
 
@@ -296,21 +296,21 @@ static bool one_shot_take(struct slot *slot, int sig)
 {
 	uint64_t mask;
 
-	if (!at_home()) { /* the slot may be our parent's, whose shot is still to come */
+	if (!is_owner_process()) { /* the slot may be our parent's, whose shot is still to come */
 		one_shot_end(slot, sig, false);
 		return true;
 	}
 	if (!atomic_exchange(&slot->armed, false))
 		return false;
-	lock_take(&mask);
+	lock(&mask);
 	/* armed again: another thread has set it again meanwhile, and that stands */
 	if (!atomic_load(&slot->armed))
 		one_shot_end(slot, sig, true);
-	lock_give(mask);
+	unlock(mask);
 	return true;
 }
 
-static bool means_to_die(const struct slot *slot, const siginfo_t *info)
+static bool is_self_sent(const struct slot *slot, const siginfo_t *info)
 {
 	/* in others si_pid may mean something else */
 	bool is_sent = info->si_code == SI_TKILL || info->si_code == SI_USER;
@@ -340,7 +340,7 @@ static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context)
 	int kept = errno;
 	info_handler handler = atomic_load(&slot->handler);
 
-	if (!handler && means_to_die(slot, info)) {
+	if (!handler && is_self_sent(slot, info)) {
 		die(sig);
 		errno = kept;
 		return;
@@ -361,7 +361,7 @@ static void deliver(struct slot *slot, int sig, siginfo_t *info, void *context)
 /* Takes the kernel's view as the program's; under the lock. Another thread may be inside libc's
  * sigaction, on its way from before the start: if what we replaced is not what we looked at, what
  * we replaced is looked at. */
-static void adopt(int sig)
+static void take_over(int sig)
 {
 	struct sigaction seen, given, was;
 
@@ -371,7 +371,7 @@ static void adopt(int sig)
 	     tries++) {
 		/* exec leaves no flags, and libc sets at least one in all that it sets, on x86-64
 		 * at least. */
-		given = disguise(&seen, seen.sa_handler == SIG_DFL && seen.sa_flags == 0);
+		given = to_kernel_view(&seen, seen.sa_handler == SIG_DFL && seen.sa_flags == 0);
 		if (mt_signal_next_change(sig, &given, &was) < 0)
 			return;
 		if (was.sa_sigaction == seen.sa_sigaction && was.sa_flags == seen.sa_flags)
@@ -384,12 +384,12 @@ void mt_signal_view_open(int sig, bool shared)
 {
 	uint64_t mask;
 
-	lock_take(&mask);
-	atomic_store(&home_pid, mt_os_getpid());
+	lock(&mask);
+	atomic_store(&owner_pid, mt_os_getpid());
 	is_shared = shared;
 	atomic_store(&number, sig);
-	adopt(sig);
-	lock_give(mask);
+	take_over(sig);
+	unlock(mask);
 }
 
 void mt_signal_view_close(int sig)
@@ -397,14 +397,14 @@ void mt_signal_view_close(int sig)
 	struct sigaction seen;
 	uint64_t mask;
 
-	lock_take(&mask);
+	lock(&mask);
 	if (atomic_load(&number) == sig && mt_signal_next_change(sig, NULL, &seen) == 0 &&
 	    slot_behind(&seen)) {
-		reveal(&seen);
+		to_program_view(&seen);
 		mt_signal_next_change(sig, &seen, NULL);
 	}
 	atomic_store(&number, 0);
-	lock_give(mask);
+	unlock(mask);
 }
 
 void mt_signal_view_fork_child(void)
@@ -416,32 +416,32 @@ void mt_signal_view_fork_child(void)
 	/* Whoever held it is no thread of this process; another atfork handler cannot have it,
 	 * being away from home. */
 	atomic_store(&locked, false);
-	if (sig == 0 || self == atomic_load(&home_pid))
+	if (sig == 0 || self == atomic_load(&owner_pid))
 		return;
-	lock_take(&mask);
-	atomic_store(&home_pid, self);
+	lock(&mask);
+	atomic_store(&owner_pid, self);
 	/* Somebody else's atfork handler came before us and changed the signal while we were not at
 	 * home. */
-	if (atomic_load(&raw_clone_pid) == self)
-		adopt(sig);
-	lock_give(mask);
+	if (atomic_load(&other_pid) == self)
+		take_over(sig);
+	unlock(mask);
 }
 
-/* Asks the kernel; the part of mt_signal_door that needs slots. */
-enum mt_signal_door mt_signal_view_door(int sig)
+/* Asks the kernel; the part of mt_signal_disposition that needs slots. */
+enum mt_signal_disposition mt_signal_view_disposition(int sig)
 {
 	const struct slot *slot;
 	struct sigaction seen;
 
-	mt_lock_check_outside("sigaction");
+	mt_lock_check_foreign_call("sigaction");
 	if (sig == 0 || mt_signal_next_change(sig, NULL, &seen) < 0)
-		return MT_DOOR_NONE;
+		return MT_DISPOSITION_NONE;
 	if (seen.sa_handler == SIG_IGN)
-		return MT_DOOR_IGNORED;
+		return MT_DISPOSITION_IGNORED;
 	slot = slot_behind(&seen);
 	if (!slot && !needs_entry(&seen))
-		return MT_DOOR_PROGRAM;
+		return MT_DISPOSITION_PROGRAM;
 	if (!slot)
-		return MT_DOOR_LOST;
-	return atomic_load(&slot->handler) ? MT_DOOR_PASSING : MT_DOOR_OURS;
+		return MT_DISPOSITION_LOST;
+	return atomic_load(&slot->handler) ? MT_DISPOSITION_SHARED : MT_DISPOSITION_OURS;
 }

@@ -11,13 +11,13 @@
  * set and we pass on to the program's own handler, 3 lost (the action was changed by a raw system
  * call), 4 the program ignores the signal, 5 the program's own handler stands and the signal is the
  * program's alone. Asks the kernel. Any thread. */
-enum mt_signal_door {
-	MT_DOOR_NONE,
-	MT_DOOR_OURS,
-	MT_DOOR_PASSING,
-	MT_DOOR_LOST,
-	MT_DOOR_IGNORED,
-	MT_DOOR_PROGRAM
+enum mt_signal_disposition {
+	MT_DISPOSITION_NONE,
+	MT_DISPOSITION_OURS,
+	MT_DISPOSITION_SHARED,
+	MT_DISPOSITION_LOST,
+	MT_DISPOSITION_IGNORED,
+	MT_DISPOSITION_PROGRAM
 };
 
 /* The cleanup signal; 0 before mt_signal_view_open, when there is none, and after
@@ -40,7 +40,7 @@ void mt_signal_view_close(int sig);
 /* In a forked child: nothing is inherited but the handlers, which stay right. */
 void mt_signal_view_fork_child(void);
 
-/* mt_signal_door, for a signal that nobody else claims. */
-enum mt_signal_door mt_signal_view_door(int sig);
+/* mt_signal_disposition, for a signal that nobody else claims. */
+enum mt_signal_disposition mt_signal_view_disposition(int sig);
 
 #endif

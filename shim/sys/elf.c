@@ -151,8 +151,8 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 }
 
 /* Takes what fits into *found; true when nothing can fit better. */
-static bool take(const struct mt_elf_object *object, const struct tables *tables, uint32_t index,
-		 enum fit fit, void **found)
+static bool keep_match(const struct mt_elf_object *object, const struct tables *tables,
+		       uint32_t index, enum fit fit, void **found)
 {
 	if (fit == FIT_EXACT || (fit == FIT_OLD && !*found))
 		*found = (void *)(object->base + tables->symbols[index].st_value);
@@ -180,7 +180,8 @@ static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct t
 		uint32_t word = chain[index - first];
 
 		if ((word | 1) == (hash | 1) &&
-		    take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+		    keep_match(object, tables, index, fit_of(tables, index, symbol, version),
+			       &found))
 			break;
 		if (word & 1)
 			break;
@@ -203,7 +204,8 @@ static void *find_by_hash(const struct mt_elf_object *object, const struct table
 	}
 	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index;
 	     index = chain[index])
-		if (take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+		if (keep_match(object, tables, index, fit_of(tables, index, symbol, version),
+			       &found))
 			break;
 	return found;
 }
@@ -225,34 +227,34 @@ static bool is_named(const struct mt_elf_object *object, const struct tables *ta
 
 /* ---- questions ---- */
 
-struct question {
+struct path_query {
 	const char *glob;
 	char *path;
 	size_t path_bytes;
 };
 
-static bool ask_object(const struct mt_elf_object *object, void *context)
+static bool match_path(const struct mt_elf_object *object, void *context)
 {
-	struct question *question = context;
+	struct path_query *path_query = context;
 	struct tables tables;
 	size_t i = 0;
 
-	if (!read_tables(object, &tables) || !is_named(object, &tables, question->glob))
+	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->glob))
 		return false;
 	for (; object->path[i]; i++) {
-		if (i + 1 >= question->path_bytes)
+		if (i + 1 >= path_query->path_bytes)
 			return false;
-		question->path[i] = object->path[i];
+		path_query->path[i] = object->path[i];
 	}
-	question->path[i] = '\0';
+	path_query->path[i] = '\0';
 	return true;
 }
 
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
 {
-	struct question question = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
+	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
 
-	return out_bytes && mt_elf_walk(ask_object, &question);
+	return out_bytes && mt_elf_walk(match_path, &path_query);
 }
 
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
@@ -261,59 +263,59 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
 }
 
-struct ownership {
+struct libc_query {
 	const char *name;
 	void *found;
 	const char *path;
 };
 
-static bool ask_libc(const struct mt_elf_object *object, void *context)
+static bool match_libc(const struct mt_elf_object *object, void *context)
 {
-	struct ownership *ownership = context;
+	struct libc_query *libc_query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_libc(object, &tables))
 		return false;
-	ownership->found = find_in(object, &tables, ownership->name, NULL);
-	ownership->path = object->path;
-	return ownership->found != NULL;
+	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
+	libc_query->path = object->path;
+	return libc_query->found != NULL;
 }
 
 const char *mt_elf_libc_path(const char *name, const void *function)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
 	if (function)
-		(void)mt_elf_walk_first(ask_libc, &ownership);
-	return function && ownership.found == function ? ownership.path : NULL;
+		(void)mt_elf_walk_first(match_libc, &libc_query);
+	return function && libc_query.found == function ? libc_query.path : NULL;
 }
 
 void *mt_elf_libc_function(const char *name)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
-	(void)mt_elf_walk_first(ask_libc, &ownership);
-	return ownership.found;
+	(void)mt_elf_walk_first(match_libc, &libc_query);
+	return libc_query.found;
 }
 
 /* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
-static bool ask_libc_single(const struct mt_elf_object *object, void *context)
+static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {
-	struct ownership *ownership = context;
+	struct libc_query *libc_query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
 		return false;
-	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
 	return true;
 }
 
-bool mt_elf_is_libcs(const char *name, const void *function)
+bool mt_elf_is_libc_function(const char *name, const void *function)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
-	(void)mt_elf_walk_first(ask_libc_single, &ownership);
-	return function && ownership.found == function;
+	(void)mt_elf_walk_first(match_first_libc, &libc_query);
+	return function && libc_query.found == function;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -325,7 +327,7 @@ static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 	return 1;
 }
 
-unsigned long long mt_elf_loads(void)
+unsigned long long mt_elf_load_count(void)
 {
 	unsigned long long loads = 0;
 
@@ -414,7 +416,7 @@ mt_dlvsym_fn mt_elf_dlvsym(void)
 	return real;
 }
 
-MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
+MT_COLD void mt_elf_forward_to(void *by_name, void *by_version)
 {
 	if (by_version)
 		atomic_store_explicit(&mt_elf_real_dlvsym, by_version, memory_order_relaxed);
@@ -422,7 +424,7 @@ MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
 		atomic_store_explicit(&mt_elf_real_dlsym, by_name, memory_order_relaxed);
 }
 
-void *mt_elf_ask(void *handle, const char *name, const char *version)
+void *mt_elf_look_up(void *handle, const char *name, const char *version)
 {
 	mt_dlsym_fn by_name = mt_elf_dlsym();
 	mt_dlvsym_fn by_version = mt_elf_dlvsym();

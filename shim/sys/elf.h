@@ -20,7 +20,7 @@ bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 const char *mt_elf_libc_path(const char *name, const void *function);
 
 /* Whether libc.so.6 has this very function under this name, which it may not have at all. */
-bool mt_elf_is_libcs(const char *name, const void *function);
+bool mt_elf_is_libc_function(const char *name, const void *function);
 
 /* libc's own function of this name, whoever stands before libc; NULL where it has none, or chooses
  * it by an ifunc resolver. */
@@ -28,7 +28,7 @@ void *mt_elf_libc_function(const char *name);
 
 /* Objects ever loaded into this process (dlpi_adds): tells whether a look at them would show
  * anything new. */
-unsigned long long mt_elf_loads(void);
+unsigned long long mt_elf_load_count(void);
 
 /* The dlsym and dlvsym behind us: libc's own, looked for in one walk at the first use and then
  * kept; NULL where there is none. Two threads may both look: they store the same. Works even before
@@ -40,9 +40,9 @@ mt_dlsym_fn mt_elf_dlsym(void);
 mt_dlvsym_fn mt_elf_dlvsym(void);
 
 /* From now on these are in their places; NULL leaves the one that is there. For sys/symbol.c. */
-void mt_elf_hand_on(void *by_name, void *by_version);
+void mt_elf_forward_to(void *by_name, void *by_version);
 
 /* The real dlsym (version NULL) or dlvsym, asked by us. */
-void *mt_elf_ask(void *handle, const char *name, const char *version);
+void *mt_elf_look_up(void *handle, const char *name, const char *version);
 
 #endif

@@ -23,19 +23,19 @@ struct mt_lazy_symbols {
 	}
 
 /* Whether the table may be read. */
-static inline bool mt_lazy_symbols_is_there(const struct mt_lazy_symbols *found)
+static inline bool mt_lazy_symbols_are_ready(const struct mt_lazy_symbols *found)
 {
 	return atomic_load_explicit(&found->is_there, memory_order_acquire);
 }
 
-static inline void mt_lazy_symbols_keep(struct mt_lazy_symbols *found, void *table,
-					const void *fresh, size_t bytes)
+static inline void mt_lazy_symbols_store(struct mt_lazy_symbols *found, void *table,
+					 const void *fresh, size_t bytes)
 {
-	mt_lock_take(&found->lock);
+	mt_lock_lock(&found->lock);
 	if (!atomic_load_explicit(&found->is_there, memory_order_relaxed))
 		memcpy(table, fresh, bytes);
 	atomic_store_explicit(&found->is_there, true, memory_order_release);
-	mt_lock_drop(&found->lock);
+	mt_lock_unlock(&found->lock);
 }
 
 /* In a forked child: who was writing is not there any more; the table is written again then. */

@@ -19,7 +19,7 @@ static int try_once(struct mt_lock *lock)
 						       memory_order_acquire, memory_order_relaxed);
 }
 
-void mt_lock_take_slow(struct mt_lock *lock)
+void mt_lock_lock_slow(struct mt_lock *lock)
 {
 	int waits = 0;
 
@@ -38,7 +38,7 @@ void mt_lock_take_slow(struct mt_lock *lock)
 	}
 }
 
-bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns)
+bool mt_lock_lock_within(struct mt_lock *lock, uint64_t span_ns)
 {
 	uint64_t until = mt_os_now_ns() + span_ns;
 	uint64_t now;
@@ -51,8 +51,8 @@ bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns)
 			return false;
 		(void)mt_os_futex_wait(&lock->word, 2, until - now, MT_FUTEX_PRIVATE);
 	}
-	mt_lock_check_take(lock, lock->rank);
-	mt_lock_check_taken(lock);
+	mt_lock_check_lock(lock, lock->rank);
+	mt_lock_check_locked(lock);
 	return true;
 }
 
@@ -61,18 +61,17 @@ void mt_lock_wake(struct mt_lock *lock)
 	mt_os_futex_wake(&lock->word, 1, MT_FUTEX_PRIVATE);
 }
 
-#define HAND_OVER_NAPS 20
-#define HAND_OVER_NS   (50 * 1000ull)
+#define YIELD_SLEEPS 20
+#define YIELD_NS     (50 * 1000ull)
 
-void mt_lock_hand_over(struct mt_lock *lock)
+void mt_lock_unlock_and_yield(struct mt_lock *lock)
 {
-	_Atomic uint32_t nobody = 0;
 	/* A hint, no ordering: 2 is "somebody sleeps". */
 	int is_awaited = atomic_load_explicit(&lock->word, memory_order_relaxed) == 2;
 
-	mt_lock_drop(lock);
-	for (int nap = 0; is_awaited && nap < HAND_OVER_NAPS; nap++) {
-		(void)mt_os_futex_wait(&nobody, 0, HAND_OVER_NS, MT_FUTEX_PRIVATE);
+	mt_lock_unlock(lock);
+	for (int sleeps = 0; is_awaited && sleeps < YIELD_SLEEPS; sleeps++) {
+		mt_os_sleep_ns(YIELD_NS);
 		if (atomic_load_explicit(&lock->word, memory_order_relaxed) != 0)
 			break;
 	}

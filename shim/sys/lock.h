@@ -35,14 +35,14 @@ _Static_assert(sizeof(struct mt_lock) == 4, "a release build pays nothing for th
 	}
 #endif
 
-void mt_lock_take_slow(struct mt_lock *lock);
+void mt_lock_lock_slow(struct mt_lock *lock);
 void mt_lock_wake(struct mt_lock *lock);
 
 /* For who would rather go without it than wait for longer. False: it is not held. */
-bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns);
+bool mt_lock_lock_within(struct mt_lock *lock, uint64_t span_ns);
 
 /* For one that was zeroed, among others of its kind. */
-static inline void mt_lock_name(struct mt_lock *lock, enum mt_lock_rank rank)
+static inline void mt_lock_set_rank(struct mt_lock *lock, enum mt_lock_rank rank)
 {
 #ifdef MT_DEBUG
 	lock->rank = rank;
@@ -52,21 +52,21 @@ static inline void mt_lock_name(struct mt_lock *lock, enum mt_lock_rank rank)
 #endif
 }
 
-static inline void mt_lock_take(struct mt_lock *lock)
+static inline void mt_lock_lock(struct mt_lock *lock)
 {
 	uint32_t expected = 0;
 
-	mt_lock_check_take(lock, lock->rank);
-	/* acquire: pairs with the release in mt_lock_drop */
+	mt_lock_check_lock(lock, lock->rank);
+	/* acquire: pairs with the release in mt_lock_unlock */
 	if (!atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1,
 						     memory_order_acquire, memory_order_relaxed))
-		mt_lock_take_slow(lock);
-	mt_lock_check_taken(lock);
+		mt_lock_lock_slow(lock);
+	mt_lock_check_locked(lock);
 }
 
-static inline void mt_lock_drop(struct mt_lock *lock)
+static inline void mt_lock_unlock(struct mt_lock *lock)
 {
-	mt_lock_check_drop(lock, lock->rank);
+	mt_lock_check_unlock(lock, lock->rank);
 	if (atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2)
 		mt_lock_wake(lock);
 }
@@ -74,7 +74,7 @@ static inline void mt_lock_drop(struct mt_lock *lock)
 /* For who takes it again at once: drops it, and gives whoever sleeps for it the time to get it
  * first. Some 60 us where anybody does; nothing else. No other lock is held that a program's
  * threads wait for. */
-void mt_lock_hand_over(struct mt_lock *lock);
+void mt_lock_unlock_and_yield(struct mt_lock *lock);
 
 /* In a forked child: the holder may not exist any more. */
 static inline void mt_lock_reset(struct mt_lock *lock)

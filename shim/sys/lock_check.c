@@ -17,13 +17,13 @@
 #ifdef __has_include
 #if __has_include(<valgrind/helgrind.h>)
 #include <valgrind/helgrind.h>
-#define TELL_TAKEN(lock)    VALGRIND_HG_MUTEX_LOCK_POST((void *)(uintptr_t)(lock))
-#define TELL_DROPPING(lock) VALGRIND_HG_MUTEX_UNLOCK_PRE((void *)(uintptr_t)(lock))
+#define TELL_LOCKED(lock)    VALGRIND_HG_MUTEX_LOCK_POST((void *)(uintptr_t)(lock))
+#define TELL_UNLOCKING(lock) VALGRIND_HG_MUTEX_UNLOCK_PRE((void *)(uintptr_t)(lock))
 #endif
 #endif
-#ifndef TELL_TAKEN
-#define TELL_TAKEN(lock)    ((void)(lock))
-#define TELL_DROPPING(lock) ((void)(lock))
+#ifndef TELL_LOCKED
+#define TELL_LOCKED(lock)    ((void)(lock))
+#define TELL_UNLOCKING(lock) ((void)(lock))
 #endif
 
 #define DEPTH 16 /* locks of one thread; the longest way down has 5 */
@@ -54,11 +54,11 @@ struct stack {
 };
 static MT_TLS struct stack stack;
 
-static MT_COLD _Noreturn void die(const char *what, const char *first, const char *then,
+static MT_COLD _Noreturn void die(const char *action, const char *first, const char *then,
 				  const char *second)
 {
 	char line[200];
-	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first,
+	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", action, first,
 				  then, second);
 
 	(void)!mt_raw_syscall(SYS_write, STDERR_FILENO, line, length);
@@ -127,23 +127,23 @@ static void check_order(const void *lock, uint32_t rank)
 	}
 }
 
-void mt_lock_check_take(const void *lock, uint32_t rank)
+void mt_lock_check_lock(const void *lock, uint32_t rank)
 {
 	check_order(lock, rank);
 	push(lock, rank);
 }
 
-void mt_lock_check_taken(const void *lock)
+void mt_lock_check_locked(const void *lock)
 {
-	TELL_TAKEN(lock);
+	TELL_LOCKED(lock);
 }
 
-void mt_lock_check_drop(const void *lock, uint32_t rank)
+void mt_lock_check_unlock(const void *lock, uint32_t rank)
 {
 	if (!remove_last(lock, rank))
 		die("drops", rows[rank < MT_RANK_COUNT ? rank : MT_RANK_NONE].name,
 		    ", which this thread does not hold", "");
-	TELL_DROPPING(lock);
+	TELL_UNLOCKING(lock);
 }
 
 void mt_lock_check_reset(const void *lock)
@@ -151,14 +151,14 @@ void mt_lock_check_reset(const void *lock)
 	for (uint32_t at = stack.count; at-- > 0;)
 		if (rank_at(at) != MT_RANK_NONE && stack.at[at].lock == lock) {
 			remove_at(at);
-			TELL_DROPPING(lock);
+			TELL_UNLOCKING(lock);
 			return;
 		}
 }
 
 void mt_lock_check_enter(enum mt_lock_rank rank)
 {
-	mt_lock_check_take(NULL, rank);
+	mt_lock_check_lock(NULL, rank);
 }
 
 void mt_lock_check_leave(enum mt_lock_rank rank)
@@ -167,18 +167,18 @@ void mt_lock_check_leave(enum mt_lock_rank rank)
 		die("leaves", rows[rank].name, ", which this thread has not entered", "");
 }
 
-void mt_lock_check_outside(const char *what)
+void mt_lock_check_foreign_call(const char *action)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held == HELD_OURS)
-			die("holds", rows[rank_at(at)].name, " over ", what);
+			die("holds", rows[rank_at(at)].name, " over ", action);
 }
 
-void mt_lock_check_wait(const char *what)
+void mt_lock_check_wait(const char *action)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE)
-			die("holds", rows[rank_at(at)].name, " while it waits for ", what);
+			die("holds", rows[rank_at(at)].name, " while it waits for ", action);
 }
 
 #endif

@@ -19,9 +19,9 @@ enum mt_lock_rank {
 #ifdef MT_DEBUG
 
 /* Before this thread waits for the lock, after it has got it, before it drops it. */
-void mt_lock_check_take(const void *lock, uint32_t rank);
-void mt_lock_check_taken(const void *lock);
-void mt_lock_check_drop(const void *lock, uint32_t rank);
+void mt_lock_check_lock(const void *lock, uint32_t rank);
+void mt_lock_check_locked(const void *lock);
+void mt_lock_check_unlock(const void *lock, uint32_t rank);
 
 /* In a forked child: it is held by nobody any more. */
 void mt_lock_check_reset(const void *lock);
@@ -31,21 +31,21 @@ void mt_lock_check_enter(enum mt_lock_rank rank);
 void mt_lock_check_leave(enum mt_lock_rank rank);
 
 /* Other people's code is about to run: nothing is held that may not be (OURS in the table). */
-void mt_lock_check_outside(const char *what);
+void mt_lock_check_foreign_call(const char *what);
 
 /* This thread is about to wait for others: nothing at all is held. */
 void mt_lock_check_wait(const char *what);
 
 #else
 
-#define mt_lock_check_take(lock, rank) ((void)0)
-#define mt_lock_check_taken(lock)      ((void)0)
-#define mt_lock_check_drop(lock, rank) ((void)0)
-#define mt_lock_check_reset(lock)      ((void)0)
-#define mt_lock_check_enter(rank)      ((void)0)
-#define mt_lock_check_leave(rank)      ((void)0)
-#define mt_lock_check_outside(what)    ((void)0)
-#define mt_lock_check_wait(what)       ((void)0)
+#define mt_lock_check_lock(lock, rank)   ((void)0)
+#define mt_lock_check_locked(lock)       ((void)0)
+#define mt_lock_check_unlock(lock, rank) ((void)0)
+#define mt_lock_check_reset(lock)        ((void)0)
+#define mt_lock_check_enter(rank)        ((void)0)
+#define mt_lock_check_leave(rank)        ((void)0)
+#define mt_lock_check_foreign_call(what) ((void)0)
+#define mt_lock_check_wait(what)         ((void)0)
 
 #endif
 

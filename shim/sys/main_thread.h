@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 /* Finds the word; on the main thread, nothing on any other. */
-void mt_main_thread_know(void);
+void mt_main_thread_init(void);
 
 /* In a forked child, whose main thread is the caller. Makes no system call. own_pid: of the child.
  */

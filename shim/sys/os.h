@@ -39,7 +39,7 @@ uint64_t mt_os_process_cpu_ns(void);
 
 /* libc's own clock_gettime, found past whoever stands before it: mt_os_clock asks it from now on.
  * Before that, and with NULL, the kernel is asked by a system call. */
-void mt_os_use_clock(int (*libcs)(clockid_t clock, struct timespec *out));
+void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out));
 
 /* clock_gettime(2) itself. */
 int mt_os_clock(clockid_t clock, struct timespec *out);
@@ -55,11 +55,12 @@ pid_t mt_os_getpid(void);
  * it is no busy one. */
 int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns,
 		     enum mt_futex_scope scope);
+void mt_os_sleep_ns(uint64_t span_ns);
 void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope);
 
 /* Adds 1 to the word and wakes one sleeper, all in the kernel: a vanished page is an answer
  * (EFAULT), not a SIGBUS. */
-int mt_os_futex_bump_wake(_Atomic uint32_t *word);
+int mt_os_futex_add_wake(_Atomic uint32_t *word);
 
 /* open, close, read and write at an offset, as the bare system calls: libc's are cancellation
  * points, and a thread that is cancelled inside malloc would take a lock with it. Answers as the
@@ -73,32 +74,34 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
 /* stat, lstat and fstat as the bare system calls, for another reason: libfaketime's wait for a
  * semaphore, which is not there yet when a thread of ours asks early, and not there any more when
  * the process ends. Answer 0, or -errno. */
-int mt_os_look(const char *path, struct stat *out);
-int mt_os_look_at_link(const char *path, struct stat *out);
-int mt_os_look_at_fd(int fd, struct stat *out);
+int mt_os_stat(const char *path, struct stat *out);
+int mt_os_lstat(const char *path, struct stat *out);
+int mt_os_fstat(int fd, struct stat *out);
 
 /* Whether a file may grow to so many bytes by RLIMIT_FSIZE, which a sandbox sets to nothing. What
  * is written beyond it ends the program by SIGXFSZ; mt_os_write_at answers -EFBIG before that. */
-bool mt_os_file_may_reach(uint64_t bytes);
+bool mt_os_file_size_is_allowed(uint64_t bytes);
 
 /* Reads at most out_bytes - 1 of a file from its start and ends them with NUL. Answers the length,
  * or -errno. */
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 
 /* The whole number at text (decimal, after spaces and tabs); 0 where there is none. */
-uint64_t mt_os_number(const char *text);
+uint64_t mt_os_parse_number(const char *text);
 
 /* The number after the line that starts with key ("VmHWM:"), in its own unit; 0 where there is no
  * such line. */
-uint64_t mt_os_keyed_number(const char *text, const char *key);
+const char *mt_os_find_line(const char *text, const char *key);
+uint64_t mt_os_read_number(const char *path);
+uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
 
 /* Where a field stands in the text of a /proc/PID/stat, by its number in proc(5), from 3 on; NULL
  * where there is none. */
-const char *mt_os_stat_at(const char *stat, int number);
+const char *mt_os_procstat_at(const char *stat, int number);
 
 /* Such a field as a number, 0 where there is none; and one of this process, 0 where it cannot be
  * read. */
-uint64_t mt_os_stat_field_of(const char *stat, int number);
-uint64_t mt_os_stat_field(int number);
+uint64_t mt_os_procstat_number(const char *stat, int number);
+uint64_t mt_os_own_procstat_number(int number);
 
 #endif

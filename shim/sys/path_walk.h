@@ -42,7 +42,7 @@ static inline long mt_walk_open(const struct mt_walk *walk, int folder, const ch
 	return walk->call(SYS_openat, folder, (long)(uintptr_t)name, flags | O_CLOEXEC, 0, 0, 0);
 }
 
-static inline int mt_walk_look(const struct mt_walk *walk, int fd, struct stat *out)
+static inline int mt_walk_fstat(const struct mt_walk *walk, int fd, struct stat *out)
 {
 	return (int)walk->call(SYS_fstat, fd, (long)(uintptr_t)out, 0, 0, 0, 0);
 }
@@ -113,8 +113,8 @@ static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
 	if (owner == 0)
 		return true;
 	root = mt_walk_open(walk, AT_FDCWD, "/", O_PATH | O_DIRECTORY);
-	known = root >= 0 && mt_walk_look(walk, (int)root, &top) == 0 &&
-		mt_walk_look(walk, walk->folder, &folder) == 0;
+	known = root >= 0 && mt_walk_fstat(walk, (int)root, &top) == 0 &&
+		mt_walk_fstat(walk, walk->folder, &folder) == 0;
 	mt_walk_close(walk, (int)root);
 	return known && top.st_uid == owner && !(folder.st_mode & (S_IWOTH | S_IWGRP));
 }
@@ -128,7 +128,7 @@ static inline enum mt_walk_end mt_walk_follow(struct mt_walk *walk, int link, co
 	struct stat seen;
 	struct statfs system;
 
-	if (mt_walk_look(walk, link, &seen) != 0 ||
+	if (mt_walk_fstat(walk, link, &seen) != 0 ||
 	    walk->call(SYS_fstatfs, link, (long)(uintptr_t)&system, 0, 0, 0, 0) != 0)
 		return MT_WALK_FAILED;
 	errno = ELOOP;
@@ -153,7 +153,7 @@ static inline bool mt_walk_step(struct mt_walk *walk, char *rest)
 	struct stat seen;
 	int link;
 
-	if (fd < 0 || mt_walk_look(walk, (int)fd, &seen) != 0 || !S_ISLNK(seen.st_mode)) {
+	if (fd < 0 || mt_walk_fstat(walk, (int)fd, &seen) != 0 || !S_ISLNK(seen.st_mode)) {
 		walk->name = rest;
 		return mt_walk_enter(walk, fd);
 	}

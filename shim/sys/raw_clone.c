@@ -53,7 +53,7 @@ bool mt_raw_clone_is_child(void)
 	return word && atomic_load_explicit(word, memory_order_relaxed) == 0;
 }
 
-bool mt_raw_clone_left_behind(pid_t thread)
+bool mt_raw_clone_was_worker(pid_t thread)
 {
 	return mt_raw_clone_is_child() &&
 	       thread == atomic_load_explicit(&worker, memory_order_relaxed);

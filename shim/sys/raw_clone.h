@@ -22,6 +22,6 @@ bool mt_raw_clone_is_child(void);
 
 /* Whether this thread of the process that we are a copy of was the worker: what it holds here,
  * nobody will give back. */
-bool mt_raw_clone_left_behind(pid_t thread);
+bool mt_raw_clone_was_worker(pid_t thread);
 
 #endif

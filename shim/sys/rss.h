@@ -30,7 +30,7 @@ bool mt_rss_read_full(struct mt_rss_full *out);
 /* For a thread with a table of descriptors of its own: from now on it keeps statm open for its
  * quick looks, which saves two thirds of their cost. Nobody else may ever be given that number, nor
  * close it. */
-void mt_rss_keep_open(void);
+void mt_rss_keep_statm_open(void);
 
 /* The full look at a file that is written like /proc/self/status. */
 bool mt_rss_read_status(const char *path, struct mt_rss_full *out);
@@ -52,5 +52,6 @@ bool mt_rss_read_usage(struct mt_rss_usage *out);
 /* The mode of transparent huge pages for anonymous memory. */
 enum mt_thp { MT_THP_NEVER, MT_THP_MADVISE, MT_THP_ALWAYS };
 enum mt_thp mt_rss_thp(void);
+uint64_t mt_rss_huge_page_bytes(void);
 
 #endif

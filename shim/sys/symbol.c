@@ -17,7 +17,7 @@ void *mt_symbol(void *handle, const char *name)
 	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
 	void *found;
 
-	mt_lock_check_outside("the loader");
+	mt_lock_check_foreign_call("the loader");
 	found = find ? find(handle, name) : dlsym(handle, name);
 	/* No tail call: dlsym takes the place that it returns to for its caller's. */
 	__asm__ volatile("" : "+r"(found));
@@ -41,7 +41,7 @@ static bool is_libcs(const void *function)
 	return false;
 }
 
-MT_COLD void mt_symbol_follow(void)
+MT_COLD void mt_symbol_use_next_dlsym(void)
 {
 	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
 	void *by_version = mt_symbol(RTLD_NEXT, "dlvsym");
@@ -50,5 +50,5 @@ MT_COLD void mt_symbol_follow(void)
 	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
 	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
-	mt_elf_hand_on(by_name, is_libcs(by_version) ? NULL : by_version);
+	mt_elf_forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }

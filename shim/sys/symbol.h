@@ -11,6 +11,6 @@ void *mt_symbol(void *handle, const char *name);
 /* Once, from the constructor: another library's dlsym that comes after ours in line (a vGPU
  * limiter's, say) is from now on the one that the program's calls, and our binding of the driver,
  * are handed on to: as they would be without us. */
-void mt_symbol_follow(void);
+void mt_symbol_use_next_dlsym(void);
 
 #endif

@@ -17,7 +17,7 @@ static void begin_load(void)
 
 	begin();
 	now_ns = 1000 * S;
-	mt_load_look(root, now_ns, &out);
+	mt_load_read(root, now_ns, &out);
 	real_count = out.cpus_count;
 	mt_load_fork_child();
 }
@@ -29,7 +29,7 @@ static struct mt_load look(void)
 	struct mt_load out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_load_look(root, now_ns, &out);
+	mt_load_read(root, now_ns, &out);
 	return out;
 }
 

@@ -81,7 +81,7 @@ Test(policy_budget, purges_again_two_hours_after_a_day_of_pressure)
 	sim_allocate(&sim, MIB(100));
 	after = sim_look(&sim);
 	/* its cleanups were not held back, but charged */
-	mt_policy_purged(&sim.policy, &after, 0, SECONDS(3000), true);
+	mt_policy_note_purge(&sim.policy, &after, 0, SECONDS(3000), true);
 	for (int i = 0; i < 120; i++)
 		sim_play(&sim, &step);
 	cr_expect_geq(sim.purges_count, 1);

@@ -36,7 +36,7 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void
 
 static void *end_at_once(void *unused)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 	ended = true;
 	return unused;
 }
@@ -51,7 +51,7 @@ static void *stay(void *unused)
 Test(thread, runs_once_however_often_it_is_started)
 {
 	cr_expect(mt_thread_start(&thread, stay, STACK_BYTES));
-	cr_expect(mt_thread_runs(&thread));
+	cr_expect(mt_thread_is_running(&thread));
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
 	cr_expect_not(ended);
 	ended = true;
@@ -62,6 +62,6 @@ Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run)
 	holds_the_starter = true;
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
 	cr_expect_not(
-		mt_thread_runs(&thread),
+		mt_thread_is_running(&thread),
 		"nobody could be started in its place, and its end would be waited for in vain");
 }

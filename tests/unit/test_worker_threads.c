@@ -188,7 +188,7 @@ static void *request(void *unused)
 		strcpy(file->request.name, "tick_ms");
 		strcpy(file->request.value, seq % 2 ? "10" : "20");
 		file->request.seq = seq;
-		mt_os_futex_bump_wake((_Atomic uint32_t *)(void *)&file->word);
+		mt_os_futex_add_wake((_Atomic uint32_t *)(void *)&file->word);
 		atomic_fetch_add(&requests, 1);
 		usleep(5000);
 	}
