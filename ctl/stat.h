@@ -19,7 +19,7 @@ json_t *mt_stat_json(const struct mt_target *target);
 json_t *mt_stat_settings_json(const struct mt_stats_file *file);
 
 /* One cleanup. */
-json_t *mt_stat_record_json(const struct mt_stats_record *record);
+json_t *mt_stat_record_json(const struct mt_stats_cleanup *record);
 
 void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_view *view);
 
@@ -30,7 +30,7 @@ void mt_stat_print_gpu(const struct mt_stats_file *file);
 void mt_stat_print_pressure(const struct mt_stats_file *file);
 
 /* Why a cleanup for pressure was made: "critical 91.2 %, limit, stall"; "-" for any other one. */
-struct mt_figure mt_stat_pressure_text(const struct mt_stats_record *record);
+struct mt_figure mt_stat_pressure_text(const struct mt_stats_cleanup *record);
 
 /* --oom: the last out-of-memory reports of devices and those of MT_RSS_LIMIT_MB in full, the newest
  * last. */

@@ -76,7 +76,7 @@ void mt_stat_print_pressure(const struct mt_stats_file *file)
 		       "alarms", mt_text_counted(file->head.alarms_count, "time", "times").text);
 }
 
-struct mt_figure mt_stat_pressure_text(const struct mt_stats_record *record)
+struct mt_figure mt_stat_pressure_text(const struct mt_stats_cleanup *record)
 {
 	struct mt_figure text = {"-"};
 	const char *word;

@@ -156,12 +156,12 @@ enum mt_err mt_statsfile_read_head(int fd, struct mt_stats_head *out, struct mt_
 	return error;
 }
 
-static void clean_records(struct mt_stats_record *records)
+static void clean_records(struct mt_stats_cleanup *records)
 {
-	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
-		struct mt_stats_record *record = &records[slot];
+	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
+		struct mt_stats_cleanup *record = &records[slot];
 
-		if (!record->number || (record->number - 1) % MT_RECORDS_COUNT != slot)
+		if (!record->number || (record->number - 1) % MT_CLEANUPS_COUNT != slot)
 			memset(record, 0, sizeof(*record));
 		else if (record->result > MT_NULL_RESULT)
 			record->result = MT_NULL_RESULT;
@@ -258,24 +258,25 @@ enum mt_err mt_statsfile_read(int fd, struct mt_stats_file *out, struct mt_why *
 	return error;
 }
 
-const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *file, uint64_t number)
+const struct mt_stats_cleanup *mt_statsfile_record(const struct mt_stats_file *file,
+						   uint64_t number)
 {
-	const struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
+	const struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
 
 	return number && record->number == number ? record : NULL;
 }
 
-const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file,
-							     uint64_t seq)
+const struct mt_stats_cleanup *mt_statsfile_record_of_request(const struct mt_stats_file *file,
+							      uint64_t seq)
 {
-	const struct mt_stats_record *found = NULL;
+	const struct mt_stats_cleanup *found = NULL;
 
-	for (size_t slot = 0; slot < MT_RECORDS_COUNT && seq; slot++)
+	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT && seq; slot++)
 		if (file->records[slot].number && file->records[slot].request_seq == seq &&
 		    (!found || file->records[slot].number > found->number))
 			found = &file->records[slot];
 	/* At most once around the ring, whatever the file says. */
-	for (size_t step = 0; step < MT_RECORDS_COUNT && found && found->merged == 1; step++)
+	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
 		found = mt_statsfile_record(file, found->number + 1);
 	return found;
 }
@@ -303,7 +304,7 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
-bool mt_statsfile_has_freed(const struct mt_stats_record *record)
+bool mt_statsfile_has_freed(const struct mt_stats_cleanup *record)
 {
 	return record->result == 1 &&
 	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
@@ -312,7 +313,7 @@ bool mt_statsfile_has_freed(const struct mt_stats_record *record)
 		fell(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-const char *mt_statsfile_outcome(const struct mt_stats_record *record)
+const char *mt_statsfile_outcome(const struct mt_stats_cleanup *record)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
 					    "nothing could be trimmed"};

@@ -33,10 +33,10 @@ uint64_t mt_statsfile_checksum(const void *words, size_t bytes);
 
 /* The record of this number, or of this request; NULL where it is gone or was never there. A record
  * that was merged into the next one is answered by that one. */
-const struct mt_stats_record *mt_statsfile_record(const struct mt_stats_file *file,
-						  uint64_t number);
-const struct mt_stats_record *mt_statsfile_record_of_request(const struct mt_stats_file *file,
-							     uint64_t seq);
+const struct mt_stats_cleanup *mt_statsfile_record(const struct mt_stats_file *file,
+						   uint64_t number);
+const struct mt_stats_cleanup *mt_statsfile_record_of_request(const struct mt_stats_file *file,
+							      uint64_t seq);
 
 /* Words for the numbers of a record; "?" for what is out of range. */
 const char *mt_statsfile_reason(uint32_t reason);
@@ -46,8 +46,8 @@ const char *mt_statsfile_gc_state(uint32_t state);
 /* What a cleanup came to, for people: its result, but "freed" only where RSS, its anonymous part or
  * the memory of a device fell by 1 MB at least. A page or two go back in any moment, and say
  * nothing of the cleanup. */
-const char *mt_statsfile_outcome(const struct mt_stats_record *record);
-bool mt_statsfile_has_freed(const struct mt_stats_record *record);
+const char *mt_statsfile_outcome(const struct mt_stats_cleanup *record);
+bool mt_statsfile_has_freed(const struct mt_stats_cleanup *record);
 
 const char *mt_statsfile_door(uint64_t door);
 const char *mt_statsfile_gpu_state(uint32_t state);

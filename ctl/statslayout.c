@@ -13,7 +13,7 @@
 /* What was appended since version 4 began. */
 #define DEVICE_TEXTS (sizeof(struct mt_stats_device) - offsetof(struct mt_stats_device, name))
 #define DEVICE_FIRST (offsetof(struct mt_stats_device, nvml_age_ms) + DEVICE_TEXTS)
-#define RECORD_FIRST offsetof(struct mt_stats_record, pinned_before_bytes)
+#define RECORD_FIRST offsetof(struct mt_stats_cleanup, pinned_before_bytes)
 
 /* A table behind the settings, in the order of the file. */
 struct table {

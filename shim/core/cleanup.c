@@ -37,7 +37,7 @@ static bool skips_for_ranks(const struct mt_trim_request *request)
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
-static void count(const struct mt_stats_record *record, uint64_t purged)
+static void count(const struct mt_stats_cleanup *record, uint64_t purged)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
@@ -63,7 +63,7 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 
 /* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no
  * pressure. */
-static const char *describe_pressure(const struct mt_stats_record *record, char *out,
+static const char *describe_pressure(const struct mt_stats_cleanup *record, char *out,
 				     size_t out_bytes)
 {
 	static const char *const levels[] = {"none", "warn", "critical"};
@@ -89,7 +89,7 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 }
 
 /* One line that grep finds; MT_PROFILE=1. */
-static void print_profile(const struct mt_stats_record *record)
+static void print_profile(const struct mt_stats_cleanup *record)
 {
 	static const char *const gc_names[] = {
 #define X(name, text) text,
@@ -133,12 +133,12 @@ static void print_profile(const struct mt_stats_record *record)
 		     describe_pressure(record, pressure, sizeof(pressure)));
 }
 
-static struct mt_stats_record new_record(const struct mt_trim_request *request)
+static struct mt_stats_cleanup new_record(const struct mt_trim_request *request)
 {
 	struct mt_rss_full before = {0};
 
 	(void)mt_rss_read_full(&before);
-	return (struct mt_stats_record){
+	return (struct mt_stats_cleanup){
 		.time_ns = mt_os_realtime_ns(),
 		.reason = request->reason,
 		.level = request->level,
@@ -153,7 +153,7 @@ static struct mt_stats_record new_record(const struct mt_trim_request *request)
 	};
 }
 
-static void finish_record(struct mt_stats_record *record)
+static void finish_record(struct mt_stats_cleanup *record)
 {
 	struct mt_rss_full after = {0};
 
@@ -171,7 +171,7 @@ static void finish_record(struct mt_stats_record *record)
 /* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
 static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {
-	const struct mt_stats_record *record = &cleanup->record;
+	const struct mt_stats_cleanup *record = &cleanup->record;
 	bool without_gc = record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
 
 	if (!cleanup->purge_possible && without_gc && record->gpu_state != MT_GPU_DONE)
@@ -183,11 +183,11 @@ static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 		mt_sat_sub(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out)
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out)
 {
 	struct mt_cleanup cleanup = {.record = new_record(request),
 				     .skips_for_ranks = skips_for_ranks(request)};
-	struct mt_stats_record *record = &cleanup.record;
+	struct mt_stats_cleanup *record = &cleanup.record;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
 	int kept = errno;
@@ -205,7 +205,7 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_recor
 		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
 					  memory_order_relaxed);
 	count(record, purged);
-	mt_publish_record(record);
+	mt_publish_add_cleanup(record);
 	print_profile(record);
 	*out = *record;
 	errno = kept;
@@ -213,7 +213,7 @@ void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_recor
 
 void mt_cleanup_run_requested(const struct mt_trim_request *request)
 {
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(request, &record);
 	mt_components_cleaned(&record, false);
@@ -232,7 +232,7 @@ bool mt_cleanup_requested_may_run(uint64_t now_ns)
 
 void mt_cleanup_note_merged(const struct mt_trim_request *request)
 {
-	struct mt_stats_record record = {
+	struct mt_stats_cleanup record = {
 		.time_ns = mt_os_realtime_ns(),
 		.reason = request->reason,
 		.level = request->level,
@@ -247,7 +247,7 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	record.live_before_bytes = record.live_after_bytes = seen->heap_live_bytes;
 	mt_publish_unlock();
 	count(&record, 0);
-	mt_publish_keep_record(&record);
+	mt_publish_queue_cleanup(&record);
 	print_profile(&record);
 }
 
@@ -256,7 +256,7 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 {
 	const struct mt_trim_request request = {.reason = MT_REASON_FRAMEWORK,
 						.level = MT_LEVEL_HEAVY};
-	struct mt_stats_record record = new_record(&request);
+	struct mt_stats_cleanup record = new_record(&request);
 	struct mt_stats_snapshot *figures;
 
 	finish_record(&record);
@@ -271,7 +271,7 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 	figures->gpu_framework_count++;
 	record.live_before_bytes = record.live_after_bytes = figures->heap_live_bytes;
 	mt_publish_unlock();
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	print_profile(&record);
 }
 
@@ -282,8 +282,8 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 	figures->light_count += counts[MT_LEVEL_LIGHT];
 	figures->heavy_count += counts[MT_LEVEL_HEAVY];
 	mt_publish_unlock();
-	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] +
-				counts[MT_LEVEL_HEAVY]);
+	mt_publish_skip_cleanups(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] +
+				 counts[MT_LEVEL_HEAVY]);
 }
 
 uint64_t mt_cleanup_take_program_bytes(void)

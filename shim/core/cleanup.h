@@ -11,7 +11,7 @@
 #include "core/trim_request.h"
 
 /* Cleans up and fills *out: a record that is numbered and published. */
-void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out);
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out);
 
 /* ---- cleanups that somebody asked for: one a second. Worker thread. ---- */
 

@@ -63,7 +63,7 @@ struct mt_component {
 
 	/* A cleanup that this component did not decide is over. charged: its cost counts against the
 	 * budget. Worker thread. */
-	void (*cleaned)(const struct mt_stats_record *record, bool charged);
+	void (*cleaned)(const struct mt_stats_cleanup *record, bool charged);
 
 	/* Figures go into the published snapshot. all: whatever they cost. Worker thread, forwards. */
 	void (*publish)(bool all);
@@ -93,7 +93,7 @@ void mt_components_fork_parent(void);
 void mt_components_fork_child(void);
 void mt_components_configure(void);
 void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
-void mt_components_cleaned(const struct mt_stats_record *record, bool charged);
+void mt_components_cleaned(const struct mt_stats_cleanup *record, bool charged);
 void mt_components_publish(bool all);
 void mt_components_refresh(void);
 void mt_components_reset_peak(void);

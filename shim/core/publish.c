@@ -88,7 +88,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->version = MT_STATS_VERSION;
 	head->head_bytes = sizeof(*head);
 	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
-	head->record_bytes = sizeof(struct mt_stats_record);
+	head->record_bytes = sizeof(struct mt_stats_cleanup);
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->device_bytes = sizeof(struct mt_stats_device);
 	head->oom_bytes = sizeof(struct mt_stats_oom);
@@ -305,12 +305,12 @@ void mt_publish_write_after_cleanup(void)
 	write_figures(true);
 }
 
-static void add_cleanup(struct mt_stats_record *record)
+static void add_cleanup(struct mt_stats_cleanup *record)
 {
 	record->number = ++file.head.records_count;
 	if (!record->merged)
 		file.head.cleanups_count[record->reason]++;
-	file.records[(record->number - 1) % MT_RECORDS_COUNT] = *record;
+	file.records[(record->number - 1) % MT_CLEANUPS_COUNT] = *record;
 	unwritten_count++;
 }
 
@@ -321,21 +321,21 @@ static struct mt_piece cleanups_piece(size_t slot, size_t count)
 					 slot * sizeof(file.records[0])};
 }
 
-void mt_publish_keep_record(struct mt_stats_record *record)
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *record)
 {
 	mt_lock_lock(&lock);
 	add_cleanup(record);
 	mt_lock_unlock(&lock);
 }
 
-void mt_publish_skip_records(uint64_t count)
+void mt_publish_skip_cleanups(uint64_t count)
 {
 	mt_lock_lock(&lock);
 	file.head.records_count += count;
 	mt_lock_unlock(&lock);
 }
 
-void mt_publish_record(struct mt_stats_record *record)
+void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
 {
 	struct mt_piece pieces[3];
 	size_t count; /* to write, from `first` on around the end of the ring */
@@ -344,9 +344,9 @@ void mt_publish_record(struct mt_stats_record *record)
 
 	mt_lock_lock(&lock);
 	add_cleanup(record);
-	count = unwritten_count < MT_RECORDS_COUNT ? unwritten_count : MT_RECORDS_COUNT;
-	first = (record->number - count) % MT_RECORDS_COUNT;
-	tail = MT_RECORDS_COUNT - first < count ? MT_RECORDS_COUNT - first : count;
+	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
+	first = (record->number - count) % MT_CLEANUPS_COUNT;
+	tail = MT_CLEANUPS_COUNT - first < count ? MT_CLEANUPS_COUNT - first : count;
 	/* The records first: a reader that sees the new head finds them. */
 	pieces[0] = cleanups_piece(first, tail);
 	pieces[1] = cleanups_piece(0, count - tail);

@@ -31,13 +31,13 @@ void mt_publish_write(void);
 void mt_publish_write_after_cleanup(void);
 
 /* Numbers the record, keeps it, writes it. */
-void mt_publish_record(struct mt_stats_record *record);
+void mt_publish_add_cleanup(struct mt_stats_cleanup *record);
 
 /* Numbers the record and keeps it; it is written with the next one that is. */
-void mt_publish_keep_record(struct mt_stats_record *record);
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *record);
 
-/* Passes over the numbers of records that at least MT_RECORDS_COUNT others are about to follow. */
-void mt_publish_skip_records(uint64_t count);
+/* Passes over the numbers of records that at least MT_CLEANUPS_COUNT others are about to follow. */
+void mt_publish_skip_cleanups(uint64_t count);
 
 /* Settings have changed. */
 void mt_publish_set_settings(const struct mt_config *config);

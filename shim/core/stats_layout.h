@@ -55,7 +55,7 @@
 #define MT_STATS_VERSION 4u
 /* that mtctl reads: 4 has only appended to it */
 #define MT_STATS_VERSION_OLDEST 3u
-#define MT_RECORDS_COUNT        64u /* last cleanups kept */
+#define MT_CLEANUPS_COUNT       64u /* last cleanups kept */
 /* ring of samples; their step grows, so that it spans 15 minutes */
 #define MT_SAMPLES_COUNT 1024u
 /* room for settings; settings_count of them are filled */
@@ -100,7 +100,7 @@ enum mt_reason {
 /* heap only; + gc; + GPU caches */
 enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT };
 
-/* Where pressure comes from: bits of mt_stats_record.pressure_sources. */
+/* Where pressure comes from: bits of mt_stats_cleanup.pressure_sources. */
 #define MT_PRESSURE_SOURCES(X)                                                                     \
 	X(LIMIT, "limit") /* the nearest limit of the container or machine, or MT_LIMIT_MB */      \
 	X(EVENTS,                                                                                  \
@@ -153,7 +153,7 @@ enum mt_gpu_state {
 #undef X
 };
 
-/* Whose caches Python emptied in a cleanup: bits of mt_stats_record.frameworks. */
+/* Whose caches Python emptied in a cleanup: bits of mt_stats_cleanup.frameworks. */
 enum mt_framework_bit {
 	MT_FRAMEWORK_TORCH = 1u << 0,
 	MT_FRAMEWORK_CUPY = 1u << 1,
@@ -181,8 +181,8 @@ struct mt_stats_snapshot {
 };
 
 /* One action: what it was and what it did, in bytes measured before and after. */
-struct mt_stats_record {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_RECORDS_COUNT */
+struct mt_stats_cleanup {
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_CLEANUPS_COUNT */
 	uint64_t number;
 	uint64_t time_ns;     /* CLOCK_REALTIME at its start */
 	uint64_t duration_ns; /* of the whole action */
@@ -370,7 +370,7 @@ struct mt_stats_file {
 	struct mt_stats_oom ooms[MT_OOMS_COUNT];
 	struct mt_stats_alarm alarms[MT_ALARMS_COUNT];
 	struct mt_stats_class classes[MT_CLASSES_COUNT];
-	struct mt_stats_record records[MT_RECORDS_COUNT];
+	struct mt_stats_cleanup records[MT_CLEANUPS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
 

@@ -23,13 +23,13 @@ struct mt_trim_request {
 	uint64_t request_seq;
 	bool here;      /* the caller is a thread of the program: gc may run in it */
 	bool flush_gpu; /* GPU caches too, whatever the level */
-	bool is_retry;   /* makes up for caches that an earlier cleanup left because of a capture */
+	bool is_retry;  /* makes up for caches that an earlier cleanup left because of a capture */
 	struct mt_trim_pressure pressure;
 };
 
 struct mt_cleanup {
-	struct mt_stats_record record;
-	bool skips_for_ranks;     /* several processes train together: no collection, no flush */
+	struct mt_stats_cleanup record;
+	bool skips_for_ranks;  /* several processes train together: no collection, no flush */
 	bool caches_left;      /* python/: caches of frameworks were left because of a capture */
 	bool was_purged;       /* heap/: in prepare_trim already */
 	bool purge_possible;   /* heap/: the allocator has a way to return memory */

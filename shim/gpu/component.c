@@ -39,7 +39,7 @@ static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanu
 /* After Python: what its frameworks return lies in our pool. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 
 	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;

@@ -45,7 +45,7 @@ bool mt_heap_purge_copies(bool may_ask)
 
 static void purge(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 	struct mt_purge_outcome outcome = {0};
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
@@ -84,7 +84,7 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 }
 
 /* Whether nothing can have been freed since prepare_trim. */
-static bool is_unchanged(const struct mt_stats_record *record)
+static bool is_unchanged(const struct mt_stats_cleanup *record)
 {
 	return (record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED) &&
 	       record->gpu_state == MT_GPU_NONE;

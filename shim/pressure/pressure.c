@@ -198,7 +198,7 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 
 /* ---- acting ---- */
 
-static void count_cleanup(const struct mt_stats_record *record)
+static void count_cleanup(const struct mt_stats_cleanup *record)
 {
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
@@ -222,7 +222,7 @@ static void run_cleanup(const struct mt_pressure_plan *plan,
 	};
 	struct mt_pressure_outcome outcome = {.after = *before};
 	struct mt_rss_quick rss = {0};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	count_cleanup(&record);

@@ -21,7 +21,7 @@ static int64_t run_cleanup(enum mt_reason reason, enum mt_level level, uint64_t 
 {
 	const struct mt_trim_request request = {
 		.reason = reason, .level = level, .round = round, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	if (record.result == MT_NULL_RESULT)

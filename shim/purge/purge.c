@@ -81,7 +81,7 @@ static void stop(void)
 {
 	const struct mt_trim_request wanted = {
 		.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	if (mt_config()->exit_cleanup)
 		mt_cleanup_run(&wanted, &record);

@@ -24,13 +24,13 @@ static uint64_t adaptive_ns;               /* when it was told of a round end; 0
 static void run_due(const struct mt_trim_request *due, const uint64_t *merged_counts,
 		    uint64_t count)
 {
-	uint64_t first = count > MT_RECORDS_COUNT ? count - MT_RECORDS_COUNT : 0;
-	const struct mt_trim_request *last = &due[(count - 1) % MT_RECORDS_COUNT];
+	uint64_t first = count > MT_CLEANUPS_COUNT ? count - MT_CLEANUPS_COUNT : 0;
+	const struct mt_trim_request *last = &due[(count - 1) % MT_CLEANUPS_COUNT];
 	enum mt_level level = merged_counts[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
 
 	mt_cleanup_count_merged(merged_counts);
 	for (uint64_t i = first; i + 1 < count; i++) {
-		const struct mt_trim_request *merged = &due[i % MT_RECORDS_COUNT];
+		const struct mt_trim_request *merged = &due[i % MT_CLEANUPS_COUNT];
 
 		mt_cleanup_note_merged(merged);
 		level = merged->level > level ? merged->level : level;
@@ -78,8 +78,8 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 void mt_round_end_run_cleanup(void)
 {
 	const struct mt_config *cfg = mt_config();
-	struct mt_trim_request due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
-	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};         /* and how many came before them */
+	struct mt_trim_request due[MT_CLEANUPS_COUNT] = {{0}}; /* those that records are kept of */
+	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
 	uint64_t count = 0;
 	uint64_t last;
 	uint64_t step;
@@ -90,12 +90,12 @@ void mt_round_end_run_cleanup(void)
 	last = mt_rounds_count();
 	step = gc_step(cfg, rounds_handled < last);
 	while (rounds_handled < last) {
-		struct mt_trim_request *slot = &due[count % MT_RECORDS_COUNT];
+		struct mt_trim_request *slot = &due[count % MT_CLEANUPS_COUNT];
 		enum mt_level level;
 
 		if (!mt_rounds_due(++rounds_handled, step, cfg, &level))
 			continue;
-		if (count++ >= MT_RECORDS_COUNT)
+		if (count++ >= MT_CLEANUPS_COUNT)
 			merged_counts[slot->level]++;
 		*slot = (struct mt_trim_request){
 			.reason = MT_REASON_ROUND, .level = level, .round = rounds_handled};

@@ -259,7 +259,7 @@ void mt_tick_reset_peak(void)
 
 /* ---- act ---- */
 
-static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns, bool charged)
+static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns, bool charged)
 {
 	struct mt_snapshot after = read_sample(true);
 
@@ -274,7 +274,7 @@ static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns,
 	written_ns = after.now_ns;
 }
 
-void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
 {
 	note_cleanup(record, mt_cleanup_take_worker_purge_ns(), charged);
 }
@@ -284,7 +284,7 @@ static void purge(enum mt_reason reason)
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
 	uint64_t began_ns = mt_os_now_ns();
 	uint64_t cpu_ns = mt_load_process_cpu_ns();
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);

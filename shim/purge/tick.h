@@ -22,7 +22,7 @@ void mt_tick_refresh(void);
 uint64_t mt_tick_in_use_bytes(void);
 
 /* A cleanup that was not the policy's own: its purge is told to the governor. */
-void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged);
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged);
 
 void mt_tick_reset_peak(void);
 

@@ -33,7 +33,7 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 		.cuda_used = mt_devices_are_used(),
 		.is_retry = request->is_retry,
 	};
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 	struct mt_python_outcome outcome;
 
 	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)

@@ -541,7 +541,7 @@ Test(publish, fills_the_head)
 	read_back();
 	cr_expect_eq(read_stats.head.version, MT_STATS_VERSION);
 	cr_expect_eq(read_stats.head.head_bytes, sizeof(struct mt_stats_head));
-	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_record));
+	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_cleanup));
 	cr_expect_eq(read_stats.head.sample_bytes, sizeof(struct mt_stats_sample));
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
@@ -600,16 +600,16 @@ Test(publish, writes_the_snapshot_and_as_samples_one_in_a_while_and_one_after_a_
 Test(publish, keeps_the_last_records_under_their_numbers)
 {
 	publish();
-	for (uint64_t i = 1; i <= MT_RECORDS_COUNT + 5; i++) {
-		struct mt_stats_record record = {.rss_before_bytes = i * 10};
+	for (uint64_t i = 1; i <= MT_CLEANUPS_COUNT + 5; i++) {
+		struct mt_stats_cleanup record = {.rss_before_bytes = i * 10};
 
-		mt_publish_record(&record);
+		mt_publish_add_cleanup(&record);
 		cr_expect_eq(record.number, i);
 	}
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, MT_RECORDS_COUNT + 5);
-	for (uint64_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
-		uint64_t number = slot < 5 ? MT_RECORDS_COUNT + slot + 1 : slot + 1;
+	cr_expect_eq(read_stats.head.records_count, MT_CLEANUPS_COUNT + 5);
+	for (uint64_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
+		uint64_t number = slot < 5 ? MT_CLEANUPS_COUNT + slot + 1 : slot + 1;
 
 		cr_expect_eq(read_stats.records[slot].number, number);
 		cr_expect_eq(read_stats.records[slot].rss_before_bytes, number * 10);
@@ -620,14 +620,14 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 {
 	const struct mt_publish_identity identity = {
 		.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
-	struct mt_stats_record record = {0};
+	struct mt_stats_cleanup record = {0};
 
 	strcpy(config.dir, "/proc/nowhere");
 	mt_publish_start(&config, &identity);
 	mt_publish_lock()->rss_bytes = 5;
 	mt_publish_unlock();
 	mt_publish_write();
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	mt_publish_set_settings(&config);
 	cr_expect_eq(record.number, 1);
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 5);
@@ -638,10 +638,10 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 
 Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 {
-	struct mt_stats_record record = {0};
+	struct mt_stats_cleanup record = {0};
 
 	publish();
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	mt_publish_fork_prepare();
 	mt_publish_fork_child(); /* as in the child: this process plays it */
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 0);
@@ -650,6 +650,6 @@ Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 	mt_publish_end(&config, false);
 	read_back();
 	cr_expect_eq(read_stats.head.records_count, 1);
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	cr_expect_eq(record.number, 1, "records are counted from one");
 }

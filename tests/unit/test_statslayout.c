@@ -79,7 +79,7 @@ static void make_grown(void)
 	append_table(good.ooms, MT_OOMS_COUNT, sizeof(good.ooms[0]), 0);
 	append_table(good.alarms, MT_ALARMS_COUNT, sizeof(good.alarms[0]), 0);
 	append_table(good.classes, MT_CLASSES_COUNT, sizeof(good.classes[0]), 0);
-	append_table(good.records, MT_RECORDS_COUNT, sizeof(good.records[0]), 0);
+	append_table(good.records, MT_CLEANUPS_COUNT, sizeof(good.records[0]), 0);
 	append_table(good.samples, MT_SAMPLES_COUNT, sizeof(good.samples[0]), 0);
 }
 
@@ -157,7 +157,7 @@ Test(statslayout, what_was_appended_since_the_version_began_is_0_in_a_file_of_be
 	strcpy(good.devices[0].name, "a GPU");
 	good.head.devices_count = 1;
 	good.head.device_bytes -= sizeof(uint64_t);
-	good.head.record_bytes = offsetof(struct mt_stats_record, pinned_before_bytes);
+	good.head.record_bytes = offsetof(struct mt_stats_cleanup, pinned_before_bytes);
 	cr_assert(mt_statslayout_can_be(&good.head));
 	append(&good.devices[0], offsetof(struct mt_stats_device, nvml_age_ms));
 	append(good.devices[0].name, TEXTS);

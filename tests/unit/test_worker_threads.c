@@ -115,7 +115,7 @@ static void *clean(void *unused)
 {
 	const struct mt_trim_request order = {
 		.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	while (!atomic_load(&over)) {
 		mt_cleanup_run(&order, &record);
