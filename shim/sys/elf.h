@@ -1,8 +1,8 @@
-/* sys/elf.h -- finds symbols in the loaded objects without calling dlsym, since the shim exports its
- * own dlsym. Reads dl_iterate_phdr(3), DT_GNU_HASH (or DT_HASH) and DT_VERSYM. Owns the addresses
- * of libc's dlsym and dlvsym. Any thread may call, before any constructor too. Takes the gate of
- * sys/loader.h, no other lock of the shim. Never allocates, never changes errno, never runs an
- * ifunc resolver: symbols that need one are not found. */
+/* sys/elf.h -- finds symbols in the loaded objects without calling dlsym, since the shim exports
+ * its own dlsym. Reads dl_iterate_phdr(3), DT_GNU_HASH (or DT_HASH) and DT_VERSYM. Owns the
+ * addresses of libc's dlsym and dlvsym. Any thread may call, before any constructor too. Takes the
+ * gate of sys/loader.h, no other lock of the shim. Never allocates, never changes errno, never runs
+ * an ifunc resolver: symbols that need one are not found. */
 #ifndef MT_SYS_ELF_H
 #define MT_SYS_ELF_H
 
@@ -15,8 +15,8 @@
  * fit. */
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes);
 
-/* Returns libc's path where libc's symbol `name` has exactly this address; else NULL. Costs far less
- * than dladdr(3), which compares the address with every symbol of the object. */
+/* Returns libc's path where libc's symbol `name` has exactly this address; else NULL. Costs far
+ * less than dladdr(3), which compares the address with every symbol of the object. */
 const char *mt_elf_libc_path(const char *name, const void *function);
 
 /* Returns whether `function` is the symbol `name` of libc.so.6. False where libc.so.6 has no such
@@ -33,14 +33,15 @@ unsigned long long mt_elf_load_count(void);
 
 /* Return libc's dlsym and dlvsym, or NULL where there is none. The first call searches, later calls
  * read a word. Concurrent first calls store the same value. Safe before the loader has relocated
- * this library, and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the words. */
+ * this library, and inside the start of a sanitizer's runtime. heap/dlsym_ARCH.S reads the
+ * words. */
 typedef void *(*mt_dlsym_fn)(void *handle, const char *name);
 typedef void *(*mt_dlvsym_fn)(void *handle, const char *name, const char *version);
 mt_dlsym_fn mt_elf_dlsym(void);
 mt_dlvsym_fn mt_elf_dlvsym(void);
 
-/* Makes later calls of mt_elf_dlsym and mt_elf_dlvsym return these functions. NULL keeps the present
- * one. Only sys/symbol.c calls this, from the constructor. */
+/* Makes later calls of mt_elf_dlsym and mt_elf_dlvsym return these functions. NULL keeps the
+ * present one. Only sys/symbol.c calls this, from the constructor. */
 void mt_elf_forward_to(void *by_name, void *by_version);
 
 /* Calls the real dlsym (version: NULL) or dlvsym with the shim as the caller. handle: as for

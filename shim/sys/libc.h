@@ -1,6 +1,6 @@
-/* sys/libc.h -- which libc this process runs on. The library is built for glibc; a musl program that
- * preloads it must still run, so functions that musl lacks are weak references and the shim stays
- * off there. Any thread may call. Takes no lock, keeps no state, never allocates. */
+/* sys/libc.h -- which libc this process runs on. The library is built for glibc; a musl program
+ * that preloads it must still run, so functions that musl lacks are weak references and the shim
+ * stays off there. Any thread may call. Takes no lock, keeps no state, never allocates. */
 #ifndef MT_SYS_LIBC_H
 #define MT_SYS_LIBC_H
 
@@ -10,7 +10,8 @@
 
 /* Number of pthread keys whose values glibc stores inside the thread descriptor, so that
  * pthread_setspecific cannot fail for them. For other keys glibc allocates memory, which the
- * allocator cannot serve while it registers a thread. Source: PTHREAD_KEY_2NDLEVEL_SIZE of glibc. */
+ * allocator cannot serve while it registers a thread. Source: PTHREAD_KEY_2NDLEVEL_SIZE of
+ * glibc. */
 #define MT_LIBC_INNER_KEYS 32
 
 extern __typeof__(gnu_get_libc_version) gnu_get_libc_version __attribute__((weak));

@@ -1,10 +1,10 @@
-/* sys/loader.h -- keeps fork and the dynamic loader apart. dl_iterate_phdr and dlopen hold a lock of
- * libc (dl_load_write_lock). fork does not reset it: a child that is forked meanwhile hangs at its
- * next dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception. Threads of the shim would bring
- * this race into single-threaded programs. So each section of the shim that calls the loader is
- * bracketed, fork waits for it to end, and it waits for fork.
- * Any thread may call, with no lock of the shim held; sections nest. Owns one gate (rank loader).
- * Both waits have a time limit: the gate never blocks a program for good. */
+/* sys/loader.h -- keeps fork and the dynamic loader apart. dl_iterate_phdr and dlopen hold a lock
+ * of libc (dl_load_write_lock). fork does not reset it: a child that is forked meanwhile hangs at
+ * its next dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception. Threads of the shim would
+ * bring this race into single-threaded programs. So each section of the shim that calls the loader
+ * is bracketed, fork waits for it to end, and it waits for fork. Any thread may call, with no lock
+ * of the shim held; sections nest. Owns one gate (rank loader). Both waits have a time limit: the
+ * gate never blocks a program for good. */
 #ifndef MT_SYS_LOADER_H
 #define MT_SYS_LOADER_H
 

@@ -1,7 +1,7 @@
-/* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state but the
- * pointer to libc's clock_gettime. Any thread may call, also inside malloc and in signal handlers.
- * Takes no lock, never allocates, keeps no descriptor, never changes errno: errors are return
- * values. */
+/* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state but
+ * the pointer to libc's clock_gettime. Any thread may call, also inside malloc and in signal
+ * handlers. Takes no lock, never allocates, keeps no descriptor, never changes errno: errors are
+ * return values. */
 #ifndef MT_SYS_OS_H
 #define MT_SYS_OS_H
 
@@ -39,8 +39,8 @@ uint64_t mt_os_realtime_ns(void);    /* CLOCK_REALTIME */
 uint64_t mt_os_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t mt_os_process_cpu_ns(void); /* CPU time of all threads */
 
-/* Sets the function that all clocks above call: libc's own clock_gettime. libfaketime interposes it,
- * fakes the time and allocates. NULL, the initial value: the system call. */
+/* Sets the function that all clocks above call: libc's own clock_gettime. libfaketime interposes
+ * it, fakes the time and allocates. NULL, the initial value: the system call. */
 void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out));
 
 /* clock_gettime(2), past any library that interposes it. */
@@ -57,9 +57,9 @@ pid_t mt_os_getpid(void);
 
 /* ---- futexes ---- */
 
-/* Sleeps while *word == expected, up to timeout_ns; UINT64_MAX: no limit. Returns 0 when woken, else
- * the errno: ETIMEDOUT, EAGAIN (*word differed), EINTR, EFAULT (the page is gone). Where a sandbox
- * refuses futexes it sleeps up to 10 ms, so that a loop around it does not spin. */
+/* Sleeps while *word == expected, up to timeout_ns; UINT64_MAX: no limit. Returns 0 when woken,
+ * else the errno: ETIMEDOUT, EAGAIN (*word differed), EINTR, EFAULT (the page is gone). Where a
+ * sandbox refuses futexes it sleeps up to 10 ms, so that a loop around it does not spin. */
 int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns,
 		     enum mt_futex_scope scope);
 
@@ -69,8 +69,8 @@ void mt_os_sleep_ns(uint64_t span_ns);
 /* Wakes up to count threads that sleep on word. */
 void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope);
 
-/* Adds 1 to *word and wakes one thread, all in the kernel (FUTEX_WAKE_OP). Returns 0 or the errno: a
- * page that was truncated is EFAULT, where a store would raise SIGBUS. */
+/* Adds 1 to *word and wakes one thread, all in the kernel (FUTEX_WAKE_OP). Returns 0 or the errno:
+ * a page that was truncated is EFAULT, where a store would raise SIGBUS. */
 int mt_os_futex_add_wake(_Atomic uint32_t *word);
 
 /* ---- files ---- */
@@ -84,8 +84,8 @@ void mt_os_close(int fd);
 ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
 
-/* stat, lstat and fstat as bare system calls. libfaketime's wait for a semaphore that exists neither
- * early in the process nor at its end. Return 0, or -errno. */
+/* stat, lstat and fstat as bare system calls. libfaketime's wait for a semaphore that exists
+ * neither early in the process nor at its end. Return 0, or -errno. */
 int mt_os_stat(const char *path, struct stat *out);
 int mt_os_lstat(const char *path, struct stat *out);
 int mt_os_fstat(int fd, struct stat *out);

@@ -10,8 +10,9 @@
  * result of dlopen. */
 void *mt_symbol(void *handle, const char *name);
 
-/* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's dlsym
- * where one follows the shim in load order (a vGPU limiter). Called once, from the constructor. */
+/* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's
+ * dlsym where one follows the shim in load order (a vGPU limiter). Called once, from the
+ * constructor. */
 void mt_symbol_use_next_dlsym(void);
 
 #endif
