@@ -7,7 +7,7 @@
 
 #define FIRST_WINDOW 4
 #define FLAT_BYTES   (8 * MT_MIB)
-#define FLAT_SHARE   50 /* a fiftieth: 2 % */
+#define FLAT_SHARE   50 /* 1/50: 2 % */
 
 static const uint64_t steps[] = {1, 2, 5};
 #define LAST_STEP (sizeof(steps) / sizeof(steps[0]) - 1)
@@ -28,7 +28,7 @@ static bool is_close_to(uint64_t low, uint64_t high)
 	return high - low <= mt_max_u64(low / FLAT_SHARE, FLAT_BYTES);
 }
 
-/* Of the last `patience` round ends; *out_low is the lowest of them. */
+/* Compares the last `window` round ends. *out_low: the lowest of them. */
 static bool is_flat(const struct mt_adaptive_rounds *adaptive, uint64_t *out_low)
 {
 	uint64_t low = UINT64_MAX;

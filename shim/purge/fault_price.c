@@ -7,12 +7,11 @@
 #include "sys/rss.h"
 #include "sys/saturating.h"
 
-#define BATCHES     4 /* the cheapest counts: the others were disturbed */
+#define BATCHES     4 /* the fastest batch counts: the others were disturbed */
 #define BATCH_PAGES 32
 #define SMALL_PAGES (BATCHES * BATCH_PAGES)
-#define ASSUMED_NS  1000 /* where nothing could be measured */
-/* With pages of 64 kB a huge one is 512 MB: nobody's memory shall jump by that for a measurement.
- */
+#define ASSUMED_NS  1000 /* used where nothing can be measured */
+/* A huge page of 512 MB (base pages of 64 KiB) is not touched for a measurement. */
 #define LARGEST_TIMED_BYTES (4 * MT_MIB)
 
 static uint64_t touch_ns(volatile unsigned char *at, uint64_t step, uint64_t count)
@@ -39,8 +38,8 @@ size_t mt_fault_price_sample_bytes(uint64_t page_bytes, uint64_t huge_bytes)
 	return mt_max_u64(small, huge);
 }
 
-/* At once, where the kernel gives one; the price of the small ones that it stands for where it is
- * too large to be tried. */
+/* Measures a huge page where the kernel gives one at the first touch. Where it is too large,
+ * returns the cost of the small pages in its place. */
 static uint64_t huge_ns(unsigned char *area, size_t bytes, uint64_t huge, uint64_t small_ns)
 {
 	uint64_t small_count = huge / mt_os_page_bytes();

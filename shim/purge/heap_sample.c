@@ -7,20 +7,21 @@
 #include "purge/sampling_interval.h"
 #include "sys/rss.h"
 
-/* glibc: less between resident and live says nothing about what it counts as free */
+/* glibc: below this difference of resident and live bytes, walk its lists of free chunks */
 #define WALK_BYTES MT_MIB
 
 static struct mt_heap_figures heap;
 static struct mt_last_sample last;
-/* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+/* part of anon - live that a trim did not return; used where the allocator does not tell dirty
+ * bytes */
 static uint64_t kept_bytes;
 
-/* By glibc's own count of what is free: */
+/* glibc's own count of free bytes: */
 static uint64_t free_bytes;
-static uint64_t kept_free_bytes; /* what a trim has already gone through stays counted */
+static uint64_t kept_free_bytes; /* free bytes that a trim has visited; glibc still counts them */
 
-/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as
- * in use. */
+/* Returns the anonymous memory at the start, which counts as in use: before the first purge nothing
+ * tells it from dirty memory. */
 static uint64_t first_anon_bytes(void)
 {
 	struct mt_rss_quick rss = {0};
@@ -37,7 +38,8 @@ void mt_heap_sample_start(void)
 	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
 }
 
-/* What a trim left does not become dirty again when it grows again. */
+/* Lowers kept_bytes with the difference: what a trim left and the program then used does not become
+ * dirty by growing again. */
 static void lower_kept(const struct mt_snapshot *now)
 {
 	uint64_t between = mt_sat_sub(now->anon_bytes, now->live_bytes);
@@ -46,9 +48,9 @@ static void lower_kept(const struct mt_snapshot *now)
 		kept_bytes = between;
 }
 
-/* glibc: what lies between resident and live beyond what the last trim left there. Where that is
- * nothing, what it counts as free, less what the last trim has gone through (it stays counted) and
- * what may have been taken since. */
+/* For glibc. Dirty bytes are the resident bytes above live ones, beyond what the last trim left.
+ * Where there are none they are the free bytes that glibc counts, minus those that the last trim
+ * visited and those that may be reused since. */
 static void read_chunks(struct mt_snapshot *now)
 {
 	uint64_t between;
@@ -57,8 +59,8 @@ static void read_chunks(struct mt_snapshot *now)
 	lower_kept(now);
 	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
-	/* It walks through all free chunks under each arena's lock: only where there is no other
-	 * way to know. */
+	/* glibc walks all free chunks under the lock of each arena: only where nothing cheaper
+	 * tells. */
 	if (between < WALK_BYTES && mt_sampling_interval_is_overdue(&last, now, true) &&
 	    mt_backend()->figures(&heap)) {
 		if (heap.free_bytes < kept_free_bytes)
@@ -82,8 +84,9 @@ static bool read_figures(bool all)
 	return (!all && backend->pages && backend->pages(&heap)) || backend->figures(&heap);
 }
 
-/* Asked of the allocator; or what lies between resident and live, where live may be all unknown and
- * what has come since the last purge stands in. Nothing, where there is no way to purge. */
+/* Asks the allocator. Where it does not tell, the difference of resident and live bytes counts.
+ * Where live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
+ * unknown where no purge is possible. */
 void mt_heap_sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
@@ -116,7 +119,7 @@ void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *poli
 	enum mt_sampling_interval sampling = mt_sampling_interval_decide(
 		&last, policy, now, mt_config(), counting != MT_COUNTING_NONE);
 
-	/* there asking is mere arithmetic */
+	/* for chunks a read is only arithmetic */
 	if (sampling == MT_SAMPLING_INTERVAL_REUSE && counting != MT_COUNTING_CHUNKS) {
 		now->dirty_known = true;
 		now->dirty_bytes = last.dirty_bytes;

@@ -4,8 +4,8 @@
 
 #define LOW_SAMPLES 2
 
-/* A quarter, and a quarter of the smallest peak where the base is next to nothing, as that of a
- * device often is. */
+/* By a quarter of the base, but at least a quarter of the smallest peak: the base of a device is
+ * often close to 0. */
 static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes,
 		      uint64_t smallest_bytes)
 {
@@ -32,7 +32,7 @@ bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
 	*out_round = live_drop->risen;
 	live_drop->risen = false;
 	live_drop->low_samples = 0;
-	live_drop->peak_bytes = live_bytes; /* the next fall is counted from there */
+	live_drop->peak_bytes = live_bytes; /* the next drop starts from here */
 	live_drop->base_bytes = live_bytes;
 	return true;
 }

@@ -12,8 +12,9 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-/* The next tick is far away, and growth must wake the worker; growth since the last tick. seq_cst
- * both: either a thread that grows sees the flag, or the worker sees the growth and wakes itself. */
+/* wants: the next tick is far away, so growth must wake the worker. has_grown: growth since the
+ * last tick. seq_cst both: either the growing thread sees the flag, or the worker sees the growth
+ * and wakes itself. */
 static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */

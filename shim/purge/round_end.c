@@ -12,15 +12,15 @@
 #include "purge/tick.h"
 #include "sys/os.h"
 
-#define MERGED_NS MT_NS_PER_S /* rounds that end within this time are one to MT_GC_ROUNDS=auto */
+/* rounds that end within this time are one round end for MT_GC_ROUNDS=auto */
+#define MERGED_NS MT_NS_PER_S
 
 static uint64_t rounds_handled;
-static uint64_t timer_ns;                  /* when the next timer round ends; 0 for none */
-static struct mt_adaptive_rounds adaptive; /* of MT_GC_ROUNDS=auto */
-static uint64_t adaptive_ns;               /* when it was told of a round end; 0: never */
+static uint64_t timer_ns;                  /* when the next timer round ends; 0: no timer */
+static struct mt_adaptive_rounds adaptive; /* for MT_GC_ROUNDS=auto */
+static uint64_t adaptive_ns;               /* when it received a round end; 0: never */
 
-/* The last of the due rounds stands for all of them, at the highest level that one of them asks
- * for. */
+/* Merges the due rounds into the last one, at the highest level that one of them requests. */
 static void run_due(const struct mt_trim_request *due, const uint64_t *merged_counts,
 		    uint64_t count)
 {
@@ -39,7 +39,7 @@ static void run_due(const struct mt_trim_request *due, const uint64_t *merged_co
 		.reason = MT_REASON_ROUND, .level = level, .round = last->round});
 }
 
-/* Rounds that fall together are one round end to the adaptive rounds too. */
+/* Gives a round end to MT_GC_ROUNDS=auto; rounds that end together count once. */
 static void note_adaptive(void)
 {
 	uint64_t now = mt_os_now_ns();
@@ -58,7 +58,8 @@ static void note_adaptive(void)
 	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
 }
 
-/* Rounds between two light cleanups, 0 for none: as set, or as the adaptive rounds has it. */
+/* Returns the rounds between two light cleanups, 0: never; as set, or as MT_GC_ROUNDS=auto
+ * decides. */
 static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 {
 	bool is_adaptive = cfg->gc_rounds == MT_COUNT_AUTO;
@@ -72,14 +73,15 @@ static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 	return is_adaptive ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
-/* Every due round leaves a record, as far as records are kept; those that fall together are merged
- * into the last. The bit is taken before the rounds are counted: one that ends later rings again.
- */
+/* Publishes every due round, up to MT_CLEANUPS_COUNT; rounds that end together are merged into the
+ * last. Clears the bit before it counts the rounds: a round that ends later sets it again. */
 void mt_round_end_run_cleanup(void)
 {
 	const struct mt_config *cfg = mt_config();
-	struct mt_trim_request due[MT_CLEANUPS_COUNT] = {{0}}; /* those that records are kept of */
-	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};          /* and how many came before them */
+	/* the last ones, which are published */
+	struct mt_trim_request due[MT_CLEANUPS_COUNT] = {{0}};
+	/* by level, how many came before them */
+	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};
 	uint64_t count = 0;
 	uint64_t last;
 	uint64_t step;

@@ -18,35 +18,35 @@
 #include "core/publish.h"
 #include "core/sweep.h"
 
-/* /proc/self/status is read at most this often between cleanups */
+/* shortest time between two reads of /proc/self/status, cleanups aside */
 #define STATUS_NS (5 * MT_NS_PER_S)
-/* and that often where nothing has moved: only the signal door may have */
+/* the same while the process does not change: only the signal's disposition may */
 #define IDLE_STATUS_NS (60 * MT_NS_PER_S)
-/* figures are written that often; who wants fresh ones asks */
+/* time between two writes of figures to the file; a request writes at once */
 #define WRITE_NS (900 * MT_NS_PER_MS)
-/* and that often where nothing has moved */
+/* the same while the process does not change */
 #define IDLE_WRITE_NS (30 * MT_NS_PER_S)
-/* all threads' counters are added up at least that often */
+/* longest time between two sums over the counters of all threads */
 #define FULL_SUM_NS MT_NS_PER_S
-/* and that often where nothing has moved: every third of the longest ticks */
+/* the same while the process does not change: every third of the longest ticks */
 #define IDLE_FULL_SUM_NS (11 * MT_NS_PER_S)
-/* those are added up in some microseconds, always */
+/* up to this number of threads the sum is always complete: it costs microseconds */
 #define FEW_THREADS 64
 #define MOVED_BYTES MT_MIB
-/* the tick is never shorter than that many times its cost */
+/* a tick lasts at least this many times its CPU time */
 #define TICK_COST_SHARE 100
 
 static struct mt_policy policy;
 static uint64_t started_ns;
 static uint64_t status_read_ns;
-static struct mt_snapshot status_sample; /* what statm said then */
+static struct mt_snapshot status_sample; /* figures of statm at that time */
 static uint64_t written_ns;
 
-static struct mt_account_totals totals; /* as of the last look */
-static bool is_counted;                 /* there are such totals */
-/* and they are of all threads, not of those alone that usually move */
+static struct mt_account_totals totals; /* as of the last sample */
+static bool is_counted;                 /* the shim counts these totals */
+/* totals covers all threads, not only the active ones */
 static bool is_full_sum;
-static struct mt_snapshot last_full_sum; /* what it looked like when they last were */
+static struct mt_snapshot last_full_sum; /* the process at the last complete sum */
 
 void mt_tick_start(void)
 {
@@ -72,15 +72,14 @@ void mt_tick_start(void)
 	mt_publish_write();
 }
 
-/* ---- sense ---- */
+/* ---- reading the process ---- */
 
 static bool is_close(uint64_t a, uint64_t b)
 {
 	return mt_abs_diff(a, b) < MOVED_BYTES;
 }
 
-/* Nothing that a partial sum shows has changed since all threads were added up, not by a page nor
- * by a byte. */
+/* Returns whether nothing in a partial sum has changed since the last complete one. */
 static bool is_unchanged(const struct mt_snapshot *now)
 {
 	return now->rss_bytes == last_full_sum.rss_bytes &&
@@ -89,10 +88,10 @@ static bool is_unchanged(const struct mt_snapshot *now)
 	       totals.live_bytes == last_full_sum.live_bytes;
 }
 
-/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else
- * in a tick: where nothing moves, by what can be had for less, only those are looked at that did
- * lately. Not while bytes are watched that may be worth a purge. A block that is freed moves
- * nothing else, and may be found some seconds later for this. */
+/* Reads only the threads that were active lately, where cheaper figures show no change. The
+ * counters of hundreds of threads lie in as many cache lines and cost more than the rest of a tick.
+ * Not while the dirty bytes may be worth a purge. A free alone changes no cheap figure: it may be
+ * noticed some seconds later. */
 static bool use_partial_sum(const struct mt_snapshot *now)
 {
 	uint64_t since = now->now_ns - last_full_sum.now_ns;
@@ -119,7 +118,7 @@ static void read_account(struct mt_snapshot *now, bool all)
 static struct mt_snapshot read_sample(bool all)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
-	/* a look that fails leaves the one before: nothing is not what there is */
+	/* static: a failed read keeps the last values */
 	static struct mt_rss_quick rss;
 
 	(void)mt_rss_read_quick(&rss);
@@ -142,7 +141,7 @@ static void read_usage(struct mt_snapshot *now)
 	now->system_ns = usage.system_ns;
 }
 
-/* All there is, for whoever wants to read it. */
+/* Reads every figure, for a reader that asked for it. */
 static struct mt_snapshot read_all(void)
 {
 	struct mt_snapshot now = read_sample(true);
@@ -191,8 +190,7 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 		to->heap_live_peak_bytes = to->heap_live_bytes;
 	to->heap_alloc_count = heap->alloc_count;
 	to->heap_free_count = heap->free_count;
-	/* What only stands in for a figure that nobody has is good enough to act on, not to be
-	 * told. */
+	/* An estimate is good enough for a decision, not for publication. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
 		to->heap_dirty_bytes =
@@ -213,7 +211,7 @@ static void fill(const struct mt_snapshot *now, bool with_status)
 	bool known = false;
 
 	if (with_status) {
-		known = mt_rss_read_full(&rss); /* no lock is held while the kernel is asked */
+		known = mt_rss_read_full(&rss); /* before the lock: the read is a system call */
 		status_read_ns = now->now_ns;
 		status_sample = *now;
 	}
@@ -247,7 +245,7 @@ uint64_t mt_tick_in_use_bytes(void)
 	uint64_t unused = mt_sat_sub(mt_heap_sample_figures()->resident_bytes, now.live_bytes);
 
 	unused = mt_max_u64(unused, now.dirty_bytes);
-	/* What the allocator calls dirty or resident may never have been touched. */
+	/* Pages that the allocator calls dirty or resident may never have been touched. */
 	return mt_sat_sub(now.rss_bytes, mt_min_u64(unused, most));
 }
 
@@ -257,7 +255,7 @@ void mt_tick_reset_peak(void)
 	mt_publish_unlock();
 }
 
-/* ---- act ---- */
+/* ---- cleanups ---- */
 
 static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns, bool charged)
 {
@@ -304,8 +302,7 @@ static void note_cost(uint64_t cost_ns)
 	mt_publish_unlock();
 }
 
-/* The program has trimmed by itself: the governor must not take the pages' return for its own cost.
- */
+/* Notes memory that the program returned itself: its page faults are not charged to the policy. */
 static void note_program_cleanup(struct mt_snapshot *now)
 {
 	uint64_t bytes = mt_cleanup_take_program_bytes();
@@ -317,7 +314,7 @@ static void note_program_cleanup(struct mt_snapshot *now)
 	mt_policy_note_purge(&policy, now, bytes, 0, false);
 }
 
-/* Why it was purged, or not; MT_LOG_LEVEL=debug. */
+/* Logs the reason for the decision, at MT_LOG_LEVEL=debug. */
 static void log_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
 {
 	if (!policy.open && !plan->purge)
@@ -334,7 +331,7 @@ static void log_decision(const struct mt_snapshot *now, const struct mt_plan *pl
 	       plan->purge ? "purge" : "wait");
 }
 
-/* Figures of devices have no sign of movement: by time alone. */
+/* Changes of device figures do not show in the heap: with a device, writes go by time alone. */
 static bool is_write_due(const struct mt_snapshot *now)
 {
 	bool still = policy.moved_ns < written_ns && !mt_devices_are_used();
@@ -372,7 +369,7 @@ uint64_t mt_tick_run(bool grown)
 		(void)mt_rounds_end();
 	log_decision(&now, &plan);
 	publish(&now, plan.round);
-	/* a sandbox may refuse this clock from some moment on */
+	/* mt_sat_sub: a sandbox may refuse this clock at any time */
 	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
 	note_cost(cost_ns);
 	if (plan.purge)
