@@ -9,16 +9,16 @@
 #include "core/cgroup_path.h"
 #include "sys/format.h"
 
-#define GROUPS_MAX 16                 /* nested ones; those above are left out */
-#define FIND_NS    (60 * MT_NS_PER_S) /* a process is rarely moved */
+#define GROUPS_MAX 16                 /* nested cgroups; further ancestors are ignored */
+#define FIND_NS    (60 * MT_NS_PER_S) /* a process rarely moves to another cgroup */
 #define LIMITS_NS  (5 * MT_NS_PER_S)
-/* files that fail again and again must not have us search at each look */
+/* shortest time between two searches after failed reads */
 #define RETRY_NS   MT_NS_PER_S
 #define FILE_BYTES 32 /* of a file's name, with its slash */
 
-/* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from
- * 5.2 on) are those of its own limits; the others count what happens to its neighbours below the
- * same parent, too. */
+/* Sources: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. memory.events.local, since Linux
+ * 5.2, counts the events of the cgroup's own limits; memory.events also counts those of its
+ * descendants. */
 struct version {
 	const char *usage, *inactive;
 	const char *limits[2], *events[2];
@@ -35,8 +35,8 @@ static const struct version versions[] = {
 };
 
 struct group {
-	size_t length;        /* of its path in place.directory */
-	uint64_t limit_bytes; /* the smallest of its own; 0 none */
+	size_t length;        /* of its path in position.directory */
+	uint64_t limit_bytes; /* the smallest of its own limits; 0: none */
 	const char *limit_file;
 	uint64_t events_count; /* as last read */
 	bool events_seen;
@@ -45,7 +45,7 @@ struct group {
 static struct list {
 	struct mt_cgroup_path position;
 	const struct version *version;
-	struct group groups[GROUPS_MAX]; /* its own first, then those above */
+	struct group groups[GROUPS_MAX]; /* the process's own first, then its ancestors */
 	size_t count;
 	uint64_t machine_bytes; /* MemTotal; 0 unknown */
 	uint64_t found_ns;
@@ -53,12 +53,12 @@ static struct list {
 	bool is_found;
 } list;
 
-/* what the groups' counters have risen by, and what they stood at when first found */
+/* total rise of the cgroups' event counters, and whether a first value was read */
 static uint64_t events_count;
 static bool events_began;
 static char pressure_directory[MT_CGROUP_PATH_BYTES];
 static char source[MT_CGROUP_PATH_BYTES + FILE_BYTES];
-static char text[8192]; /* memory.stat is the longest, 2 to 3 kB */
+static char text[8192]; /* memory.stat is the longest file, 2 to 3 kB */
 
 /* ---- figures ---- */
 
@@ -108,7 +108,7 @@ static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 	return true;
 }
 
-/* ---- where ---- */
+/* ---- finding the cgroups ---- */
 
 static void add_group(size_t length)
 {
@@ -116,15 +116,15 @@ static void add_group(size_t length)
 		list.groups[list.count++] = (struct group){.length = length};
 }
 
-/* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst:
- * release_agent is there alone. */
+/* Returns whether it is the root of version 1, which has figures of the whole machine and no limit.
+ * Only the root has release_agent. Source: cgroups.rst of the kernel. */
 static bool is_root(size_t length)
 {
 	return length == list.position.mount_length &&
 	       mt_cgroup_path_has(&list.position, length, "release_agent");
 }
 
-/* MT_CGROUP: that directory, and those above as long as they are groups. */
+/* Uses the directory MT_CGROUP, and its ancestors as long as they are cgroups. */
 static bool find_given(const char *root, const char *directory)
 {
 	static bool is_told;
@@ -153,8 +153,8 @@ static bool find_given(const char *root, const char *directory)
 	return list.count > 0;
 }
 
-/* Its own. The memory controller is in one hierarchy alone, version 2 or version 1. Groups that a
- * container cannot see, and those that have no such controller, are passed over on the way up. */
+/* Uses the process's own cgroup. The memory controller is in one hierarchy only, of version 2 or
+ * version 1. Skips ancestors that a container cannot see, or that lack the controller. */
 static void find_own(const char *root)
 {
 	static const char *const controllers[] = {NULL, "memory"};
@@ -175,7 +175,8 @@ static void find_own(const char *root)
 	}
 }
 
-/* What was counted in a group stays counted: a process that moves has not run into anything. */
+/* Keeps the last event count of cgroups that stay in the list: a process that moves has not reached
+ * a limit. */
 static void keep_events(const struct list *before)
 {
 	for (size_t i = 0; i < list.count; i++)
@@ -190,14 +191,14 @@ static void keep_events(const struct list *before)
 
 /* ---- limits ---- */
 
-/* "max", nearly 2^63 (version 1), and whatever the machine does not have, are no limits. */
+/* Reads a limit. Ignores "max", version 1's value near 2^63, and all above the machine's memory. */
 static bool read_limit(size_t length, const char *file, uint64_t *out)
 {
 	return read_number(length, file, out) && *out &&
 	       *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
 }
 
-/* False: one that had a limit has none any more, as where the group is gone. */
+/* Returns false where a cgroup that had a limit has none now, as after its removal. */
 static bool read_limits(uint64_t now_ns)
 {
 	bool is_whole = true;
@@ -238,9 +239,9 @@ static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
 	(void)read_limits(now_ns);
 }
 
-/* ---- looking ---- */
+/* ---- reading the usage ---- */
 
-/* Its own group is also held to MT_LIMIT_MB. */
+/* Returns the limit of a cgroup; for the process's own also MT_LIMIT_MB. */
 static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 			 const char **out_file)
 {
@@ -281,7 +282,7 @@ static void consider_limit(const struct group *group, uint64_t used, uint64_t li
 		(void)mt_format(source, sizeof(source), "MT_LIMIT_MB");
 }
 
-/* Version 2: the lines max and high, version 1: the number alone. */
+/* Reads max and high of version 2, or the single number of version 1. */
 static bool read_events(size_t length, uint64_t *out)
 {
 	const char *const *file = list.version->events;
@@ -301,7 +302,7 @@ static bool read_events(size_t length, uint64_t *out)
 	return found;
 }
 
-/* Only what a counter rises by is added: groups come and go, and a v1 counter can be set back. */
+/* Adds only the rise of a counter: cgroups come and go, and a counter of version 1 can be reset. */
 static bool count_events(struct group *group)
 {
 	uint64_t now, from = group->events_seen ? group->events_count : 0;
@@ -315,7 +316,7 @@ static bool count_events(struct group *group)
 	return true;
 }
 
-/* False: a file that was there when the groups were found is not, or holds no number. */
+/* Returns false where a file that existed at the search is gone or holds no number. */
 static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			struct mt_cgroup_sample *out)
 {
@@ -346,15 +347,15 @@ static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
 	return is_whole;
 }
 
-/* What the kernel could have at once counts as used here, so that it is an upper bound; but for
- * what it keeps for itself, which MemAvailable counts as used, some hundredths at most: hence the
- * sixteenth below. */
+/* Returns an upper bound: memory that the kernel could reclaim counts as used. MemAvailable also
+ * counts the kernel's own reserve as used, a few hundredths at most; so the caller adds a
+ * sixteenth. */
 static bool machine_upper_bound(uint64_t *out)
 {
 	struct sysinfo info;
 
 	if (sysinfo(&info) != 0 || info.totalram * (uint64_t)info.mem_unit != list.machine_bytes)
-		return false; /* a container that is shown a machine of its own */
+		return false; /* a container with figures of its own in /proc */
 	*out = list.machine_bytes - info.freeram * (uint64_t)info.mem_unit;
 	return true;
 }

@@ -18,26 +18,28 @@
 #include "heap/trim.h"
 #include "pressure/unsampled.h"
 
-#define STEP_BYTES      ((int64_t)MT_MIB)
-#define RECLAIM_WAIT_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
-/* where a free would wait: it is going back already */
+#define STEP_BYTES ((int64_t)MT_MIB)
+/* how long a thread waits for another one that returns memory */
+#define RECLAIM_WAIT_NS (100 * MT_NS_PER_MS)
+/* the same for a thread in free: the memory is being returned already */
 #define FREE_WAIT_NS    (10 * MT_NS_PER_MS)
-#define WAIT_FACTOR_MAX 10 /* times that, for a large block */
-/* allocated before the worker's first look: who does that waits for it */
+#define WAIT_FACTOR_MAX 10 /* multiple of RECLAIM_WAIT_NS for a large block */
+/* allocated before the worker's first sample; a thread that reaches it waits for the sample */
 #define INITIAL_BYTES ((int64_t)(64 * MT_MIB))
-/* of the limit: threads do not wait for looks at a smaller distance */
+/* share of the limit: at a smaller distance threads wait for no sample */
 #define MIN_SAFE_SHARE 32
-/* of the limit: no more stays when a large block is freed */
+/* share of the limit: free memory above it is returned when a large block is freed */
 #define FREE_MAX_SHARE 8
-/* of the limit: a smaller fall of live bytes is memory that is turned over */
+/* share of the limit: a smaller fall of live bytes is memory that is reused */
 #define TURNOVER_SHARE 64
-/* over glibc a thread tells every 4 MB: before the look, and before now */
+/* over glibc a thread reports every 4 MB: once before the sample and once before now */
 #define UNREPORTED_BYTES ((int64_t)(8 * MT_MIB))
-/* between two collections while the limit stays near */
-#define COLLECT_NS      (10 * MT_NS_PER_S)
-#define SAMPLE_PAUSE_NS (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
+/* shortest time between two requests for a collection while the limit stays close */
+#define COLLECT_NS (10 * MT_NS_PER_S)
+/* shortest time between two samples that growth requests */
+#define SAMPLE_PAUSE_NS (10 * MT_NS_PER_MS)
 
-/* The ceiling, word by word: a thread that reads words of two looks compares a little too early or
+/* The ceiling, in words: a thread that reads words of two samples compares a little too early or
  * too late. No ordering. */
 #define CEILING_WORDS (sizeof(struct mt_ceiling) / sizeof(uint64_t))
 static_assert(sizeof(struct mt_ceiling) % sizeof(uint64_t) == 0, "it is copied by words");
@@ -45,14 +47,14 @@ static _Atomic uint64_t ceiling_words[CEILING_WORDS];
 
 static _Atomic bool has_ceiling; /* there is a ceiling; no ordering */
 static _Atomic int64_t
-	countdown_bytes; /* to allocate until somebody compares; counter, no ordering */
+	countdown_bytes; /* bytes to allocate until the next comparison; counter, no ordering */
 static _Atomic bool sample_requested;    /* no ordering: the control file has its own */
-static _Atomic bool memory_was_returned; /* since the last look began; no ordering */
+static _Atomic bool memory_was_returned; /* since the last sample began; no ordering */
 static _Atomic uint64_t runs_count;      /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
-/* when Python may be asked again while the limit stays near; no ordering */
+/* when Python may be asked again while the limit stays close; no ordering */
 static _Atomic uint64_t collect_ns;
-static struct mt_headroom headroom; /* the worker's */
+static struct mt_headroom headroom; /* worker thread */
 
 static struct mt_ceiling read_ceiling(void)
 {
@@ -118,8 +120,8 @@ bool mt_reclaim_count(uint64_t allocated_bytes)
 	       atomic_fetch_sub_explicit(&countdown_bytes, bytes, memory_order_relaxed) <= bytes;
 }
 
-/* How much more may be allocated before only another look could tell whether the limit is reached.
- */
+/* Returns how many bytes may be allocated before only a new sample can tell whether the limit is
+ * reached. */
 static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left)
 {
 	int64_t used = mt_max_i64(ceiling->used_bytes, left->live_bytes);
@@ -135,8 +137,8 @@ static void set_countdown(int64_t countdown)
 	atomic_store_explicit(&countdown_bytes, countdown, memory_order_relaxed);
 }
 
-/* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the
- * pages that they lie in. */
+/* The heap grows by no more than is allocated. Half of it, since blocks are smaller than the pages
+ * that they lie in. */
 static void update_countdown(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left)
 {
 	int64_t to_allowed = left->allowed_bytes - left->free_bytes;
@@ -156,7 +158,8 @@ static void request_sample(void)
 	mt_control_notify(MT_CONTROL_GROWTH);
 }
 
-/* Where free memory is only reckoned, all of it is taken for returned until the next look. */
+/* Counts a return of memory. Where free memory is only estimated, all of it counts as returned
+ * until the next sample. */
 static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 		     uint64_t began_ns)
 {
@@ -172,7 +175,8 @@ static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimab
 	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
 }
 
-/* Who has allocated little comes back with the next MB; a large block is there at once. */
+/* Returns how long to wait: a thread with little new memory comes back with the next MB, a large
+ * block counts at once. */
 static uint64_t wait_ns(uint64_t fresh_bytes)
 {
 	uint64_t times = fresh_bytes / MT_MIB;
@@ -198,9 +202,9 @@ static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimabl
 	request_sample();
 }
 
-/* What no purge can return may be Python's garbage, and the worker may come too late to ask for it:
- * a program that fills the room to its limit in a tenth of a second was killed on a busy machine.
- * Once each time that the limit comes near, then at a distance. */
+/* Asks Python to collect garbage, once each time that the limit comes close, and then every
+ * COLLECT_NS. The worker may be too late: a program can fill the rest of its limit within a tenth
+ * of a second (docs/decisions/0001). */
 static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			    uint64_t now)
 {
@@ -216,8 +220,8 @@ static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_re
 		request_sample();
 }
 
-/* A new worker has yet to look: on a busy machine that may come after a program has filled its
- * limit. */
+/* Waits for the first sample of a new worker: on a busy machine the program could fill its limit
+ * before. */
 static bool is_limit_known(void)
 {
 	if (read_ceiling().limit_bytes)
@@ -227,7 +231,7 @@ static bool is_limit_known(void)
 	       read_ceiling().limit_bytes;
 }
 
-/* Before a large block much may have been freed. */
+/* Much may have been freed before a large block was allocated. */
 static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 {
 	if (heap->fresh_bytes >= 2 * step_bytes)
@@ -235,8 +239,8 @@ static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 	mt_unsampled_add(heap->held_bytes, step_bytes);
 }
 
-/* The heap's pages may have come to be believed since the look: they are compared with what a look
- * measured in pages alone. */
+/* Reads the heap. Its pages may be known only since the sample: they are compared only with a
+ * sample in pages. */
 static bool read_reclaimable(uint64_t fresh_bytes, struct mt_ceiling *ceiling,
 			     struct mt_reclaimable *out)
 {
@@ -262,7 +266,7 @@ static void compare(uint64_t fresh_bytes)
 		return;
 	if (!read_reclaimable(fresh_bytes, &ceiling, &left))
 		return;
-	/* The look that is under way may have measured before. */
+	/* Twice: a sample that is under way may have measured before. */
 	for (int i = 0; i < 2 && !mt_thread_is_ours() && safe_bytes(&ceiling, &left) <= 0 &&
 			mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS);
 	     i++)
@@ -271,8 +275,8 @@ static void compare(uint64_t fresh_bytes)
 	update_countdown(&ceiling, &left);
 	if (!mt_thread_is_ours())
 		collect_garbage(&ceiling, &left, now);
-	/* Half of the room may stay: who is at the ceiling would be there again with the next MB.
-	 */
+	/* Half of the allowed bytes may stay, else the thread would be here again with the next
+	 * MB. */
 	if (mt_ceiling_is_passed(&ceiling, &left, now))
 		reclaim(&ceiling, &left, (uint64_t)left.allowed_bytes / 2, wait_ns(fresh_bytes));
 	else if (left.live_bytes + left.free_bytes >= ceiling.sample_at_bytes &&
@@ -284,14 +288,15 @@ MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 {
 	int kept = errno;
 
-	/* A fork waits for who is in the loader, no longer than a walk takes. */
+	/* A fork waits for threads inside the loader, no longer than a walk takes: no reclaim
+	 * there. */
 	if (!mt_thread_is_ours() && !mt_loader_is_inside())
 		compare(fresh_bytes);
 	errno = kept;
 }
 
-/* What an unmapped block would leave to others is theirs. A program whose free memory is little
- * beside its limit keeps it: it will use it again. */
+/* Returns free memory that an unmapped block would have left to other processes. A small amount
+ * beside the limit stays: the program will use it again. */
 static void reclaim_after_free(void)
 {
 	struct mt_ceiling ceiling;
@@ -320,7 +325,7 @@ void mt_reclaim_note_purge(void)
 	set(&memory_was_returned, true);
 }
 
-/* ---- the worker ---- */
+/* ---- worker thread ---- */
 
 bool mt_reclaim_wants_sample(void)
 {

@@ -3,14 +3,14 @@
 #include "sys/os.h"
 #include "sys/saturating.h"
 
-#define WINDOW_NS        MT_NS_PER_S /* twice that is remembered */
+#define WINDOW_NS        MT_NS_PER_S /* outside bytes of two windows count */
 #define MIN_PAUSE_NS     (100 * MT_NS_PER_MS)
 #define MAX_PAUSE_NS     (2 * MT_NS_PER_S)
 #define MARGIN_SHARE     32
 #define MIN_MARGIN_BYTES ((int64_t)(4 * MT_MIB))
 /* less free memory is not worth a purge */
 #define MIN_PURGE_BYTES ((int64_t)MT_MIB)
-/* of the limit, free: worth one whatever the last one returned */
+/* share of the limit: that much free memory is purged even in a pause */
 #define LARGE_SHARE 8
 
 static void restart(struct mt_headroom *headroom, int64_t outside, int64_t floor, uint64_t now_ns)
@@ -31,8 +31,8 @@ static void track_outside(struct mt_headroom *headroom, int64_t outside, uint64_
 	headroom->floor_bytes = mt_min_i64(headroom->floor_bytes, outside);
 }
 
-/* Used bytes tell what a purge has returned, less what was touched since. Without that, a program
- * that frees and takes the same pages would be purged each time it has freed them. */
+/* Judges a purge by the used bytes, which tell what it returned minus what was touched since.
+ * Without this, a program that frees and reuses the same pages would be purged after each free. */
 static void update_pause(struct mt_headroom *headroom, const struct mt_headroom_sample *now)
 {
 	int64_t expected =
@@ -46,9 +46,9 @@ static void update_pause(struct mt_headroom *headroom, const struct mt_headroom_
 		headroom->pause_ns = mt_min_u64(longer, MAX_PAUSE_NS);
 }
 
-/* No more of the heap is resident than there is anonymous memory. What is more may still be
- * touched, or never: the end of a size class, an array that is hardly used. So in exact figures it
- * counts as to be touched for no longer than the window. */
+/* Returns the bytes charged outside the heap. The resident part of the heap is no larger than the
+ * anonymous memory; the rest may be touched later or never (the end of a size class, a sparse
+ * array). So with exact figures it counts as future use only for the window. */
 static int64_t compute_outside(const struct mt_headroom *headroom,
 			       const struct mt_headroom_sample *now)
 {
@@ -101,8 +101,8 @@ void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_s
 struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
 					     const struct mt_heap_size *heap)
 {
-	/* Where the caller has just allocated, it may have freed before: what was used at the look
-	 * is still there. */
+	/* The caller may have freed memory before it allocated: the used bytes of the sample still
+	 * include it. */
 	int64_t seen = ceiling->used_bytes - (heap->held_bytes - heap->fresh_bytes);
 	int64_t margin = mt_max_i64(ceiling->limit_bytes / MARGIN_SHARE, MIN_MARGIN_BYTES);
 	int64_t outside =

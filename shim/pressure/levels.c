@@ -3,12 +3,12 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-#define STALL_SPAN_NS MT_NS_PER_S /* shorter ones say little */
-/* thousandths of the time that tasks wait; left at half of it */
+#define STALL_SPAN_NS MT_NS_PER_S /* a shorter span gives no reliable share */
+/* thousandths of the time in which tasks wait; the level is left at half of it */
 #define STALL_WARN     100u
 #define STALL_CRITICAL 200u
 
-/* One that is kept down to nothing would never be over: half of it then. */
+/* A level that is kept down to 0 would never end: half of the entry threshold then. */
 static uint64_t keep_threshold(uint64_t entered_pct, uint64_t clear_pct)
 {
 	uint64_t pct = mt_sat_sub(entered_pct, clear_pct);
@@ -37,7 +37,7 @@ static enum mt_pressure_level level_at(uint64_t value, uint64_t warn, uint64_t c
 				 : MT_PRESSURE_NONE;
 }
 
-/* What value says, unless the old level is still kept. */
+/* Returns the level that the value enters, or the old level while it is kept. */
 static enum mt_pressure_level with_hysteresis(enum mt_pressure_level old,
 					      enum mt_pressure_level enters,
 					      enum mt_pressure_level keeps)
@@ -62,8 +62,8 @@ static enum mt_pressure_level level_of(enum mt_pressure_level old, uint64_t used
 	return with_hysteresis(old, enters, keeps);
 }
 
-/* Where nothing is known it may be. A container whose file cache runs into the limit all the time
- * is not short of memory. */
+/* Returns true where the limit is unknown. A container whose file cache fills its limit all the
+ * time is not short of memory. */
 static bool may_be_half_used(const struct mt_pressure_sample *now)
 {
 	return !now->limit_bytes ||
@@ -77,12 +77,12 @@ static void update_limit(struct mt_pressure *pressure, const struct mt_pressure_
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_LIMIT];
 	enum mt_pressure_level seen = level_of(*level, now->used_bytes, now->limit_bytes, &at);
 
-	/* An upper bound can only end it. */
+	/* an upper bound never raises the level */
 	if (now->exact || seen < *level)
 		*level = seen;
 }
 
-/* An event says nothing of how long it lasts: a cooldown. */
+/* An event tells no duration: it counts for one cooldown. */
 static bool is_recent(uint64_t event_ns, uint64_t now_ns, const struct mt_config *cfg)
 {
 	return event_ns && now_ns - event_ns < cfg->cooldown_ms * MT_NS_PER_MS;
@@ -128,8 +128,8 @@ static void update_stall(struct mt_pressure *pressure, const struct mt_pressure_
 	pressure->stall_thousandths = share;
 }
 
-/* A trigger on a PSI file that an unprivileged process has set fires falsely once: only the total
- * tells. */
+/* An unprivileged trigger on a PSI file fires once without cause: only a risen total confirms
+ * it. */
 static void update_watch(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 			 const struct mt_config *cfg)
 {

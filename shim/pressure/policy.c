@@ -4,18 +4,18 @@
 #include "sys/os.h"
 #include "pressure/levels.h"
 
-#define FAR_NS    (5 * MT_NS_PER_S) /* under half of the limit */
-#define NEARER_NS MT_NS_PER_S       /* from half on */
-/* from where a level would be left on */
+#define FAR_NS    (5 * MT_NS_PER_S) /* time between samples below half of the limit */
+#define NEARER_NS MT_NS_PER_S       /* from half of the limit on */
+/* from the usage at which a level is left */
 #define NEAR_NS          (250 * MT_NS_PER_MS)
-#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while it grows fast */
+#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while usage grows fast */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
-/* looks in a pause that has been lengthened */
+/* samples in a lengthened pause */
 #define PAUSE_LOOKS 40
-/* less between two looks is no growth */
+/* a smaller difference between two samples is no growth */
 #define GROWTH_BYTES MT_MIB
 
-/* ---- stories ---- */
+/* ---- the pause between cleanups ---- */
 
 static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
 {
@@ -33,13 +33,13 @@ static uint64_t devices_used(const struct mt_pressure_sample *sample)
 	return sum;
 }
 
-/* What a cleanup for this kind lowers. */
+/* Returns the figure that a cleanup of this kind lowers. */
 static uint64_t affected_bytes(enum mt_pressure_kind kind, const struct mt_pressure_sample *sample)
 {
 	return kind == MT_PRESSURE_GPU ? devices_used(sample) : sample->own_bytes;
 }
 
-/* Less than that is next to nothing. */
+/* Returns the bytes from which on a cleanup counts as effective. */
 static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_sample *sample,
 			    const struct mt_config *cfg)
 {
@@ -65,7 +65,7 @@ static uint64_t double_pause(uint64_t pause_ns, const struct mt_config *cfg)
 	return mt_min_u64(pause_ns * 2, mt_max_u64(longest, LONGEST_PAUSE_NS));
 }
 
-/* Whether what the last cleanup returned is back, and so was not worth its cost. */
+/* Lengthens the pause where the memory that the last cleanup returned is back. */
 static void check_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
 			 const struct mt_pressure_sample *now, const struct mt_config *cfg)
 {
@@ -79,8 +79,8 @@ static void check_return(struct mt_pressure_backoff *backoff, enum mt_pressure_k
 	}
 }
 
-/* An episode ends with its level, and the next one is cleaned at once; but not where that has just
- * been of no use. */
+/* When the level ends, the next pressure causes a cleanup at once, except where the last cleanup
+ * had no effect. */
 static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level,
 		       uint64_t now_ns, const struct mt_config *cfg)
 {
@@ -111,7 +111,7 @@ static void update_backoffs(struct mt_pressure *pressure, const struct mt_pressu
 	}
 }
 
-/* ---- who asks for a cleanup ---- */
+/* ---- which kinds cause a cleanup ---- */
 
 static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_sample *now,
 		   const struct mt_config *cfg)
@@ -126,7 +126,7 @@ static bool is_enabled(enum mt_pressure_kind kind, const struct mt_config *cfg)
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
-/* What one kind adds to the plan. */
+/* Adds one kind of pressure to the plan. */
 static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind,
 		     struct mt_pressure_plan *plan)
 {
@@ -143,8 +143,8 @@ static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind k
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
 }
 
-/* Of processes that train together, one that collects or waits for its device lets all others wait.
- */
+/* Reduces the cleanup where several processes train together: one that collects, or waits for its
+ * device, makes all others wait. */
 static void reduce_for_ranks(struct mt_pressure_plan *plan)
 {
 	if (plan->cleanup == MT_LEVEL_PURGE && !plan->flush_gpu)
@@ -153,7 +153,7 @@ static void reduce_for_ranks(struct mt_pressure_plan *plan)
 	plan->cleanup = MT_LEVEL_PURGE;
 	plan->flush_gpu = false;
 	if (plan->kinds == 1u << MT_PRESSURE_GPU)
-		plan->clean = false; /* the heap is no help to a device */
+		plan->clean = false; /* purging the heap does not help a device */
 }
 
 static void keep_closest(struct mt_pressure_plan *plan, uint64_t used, uint64_t limit)
@@ -195,10 +195,9 @@ static void select_kinds(const struct mt_pressure *pressure, const struct mt_pre
 	set_closest(plan, now, cfg);
 }
 
-/* ---- when to look again ---- */
+/* ---- when to sample again ---- */
 
-/* How one kind stands: how soon it wants to be sampled at, and how much more it may grow until the
- * next threshold. */
+/* For one kind: the time until the next sample, and the growth until the next threshold. */
 struct horizon {
 	uint64_t pace_ns;
 	uint64_t growth_bytes;
@@ -228,8 +227,7 @@ static uint64_t tick_of(const struct mt_config *cfg)
 	return mt_min_u64(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
 }
 
-/* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a
- * second. */
+/* Samples less often in a lengthened pause, since cleanups have no effect then. */
 static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns,
 			const struct mt_config *cfg)
 {
@@ -240,7 +238,7 @@ static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace
 	return mt_max_u64(slow_ns, tick_of(cfg));
 }
 
-/* Three looks before the room is used up, if it goes on as since the last one. */
+/* Returns the time for three samples before the growth is used up, at the present rate. */
 static uint64_t time_until_full(uint64_t growth, uint64_t grown, uint64_t span_ns)
 {
 	if (grown < GROWTH_BYTES || !span_ns || growth == UINT64_MAX)
@@ -283,9 +281,9 @@ static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sam
 	plan->next_ns = pressure->next_ns;
 }
 
-/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB)
- * nothing is left to be saved, and where the kernel does not tell how much of it are pages of
- * files, most may be. */
+/* Only the host's limit counts: the kernel kills no process for MT_RSS_LIMIT_MB. Beyond a limit
+ * (MT_LIMIT_MB) nothing can be saved. Where the kernel does not tell the share of file pages, most
+ * of the usage may be theirs. */
 bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struct mt_config *cfg,
 			       uint64_t *out_growth_bytes)
 {
@@ -304,7 +302,7 @@ bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struc
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
 {
 	uint64_t grown = mt_sat_sub(own_bytes, pressure->seen_own_bytes);
-	/* Together with what else wakes the worker about now. */
+	/* allows a sample together with another wake-up about this time */
 	uint64_t slack = (pressure->next_ns - pressure->seen_ns) / 10;
 
 	return !pressure->sampled || now_ns + slack >= pressure->next_ns ||
@@ -317,7 +315,7 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
 							       : pressure->next_ns;
 }
 
-/* ---- one look ---- */
+/* ---- one sample ---- */
 
 static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *plan)
 {
@@ -389,7 +387,7 @@ bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pres
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
 	pressure->seen_used_bytes = mt_sat_sub(pressure->seen_used_bytes, outcome->returned_bytes);
-	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* whether it has helped */
+	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* to see its effect */
 	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;
 	pressure->alarmed = true;

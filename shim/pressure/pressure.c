@@ -1,5 +1,5 @@
-/* pressure/pressure.c -- the component: looks at the limits of the container, the machine and the
- * devices, and acts when one comes near. Worker thread only. */
+/* pressure/pressure.c -- the component: samples the limits of the container, the machine and the
+ * devices, and cleans up when usage comes close. Worker thread only. */
 
 #include <string.h>
 
@@ -23,19 +23,19 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-/* the driver is asked at most this often */
+/* shortest time between two requests to the driver */
 #define DEVICES_NS MT_NS_PER_S
-/* a level that comes and goes is told at this distance at most */
+/* shortest time between two warnings about the same level */
 #define LOG_PAUSE_NS (60 * MT_NS_PER_S)
-#define HEAP_READS   3 /* at most, for figures of one moment */
+#define HEAP_READS   3 /* most attempts to read all figures at one moment */
 
 static struct mt_pressure pressure;
-/* of the watched file, seen by a look that decided nothing */
+/* an event of the watched file in a sample without a decision */
 static bool deferred_event;
 static uint64_t devices_ns; /* when the driver was asked last */
 static uint64_t logged_ns[MT_PRESSURE_LEVEL_COUNT];
 
-/* What goes into the snapshot beside what the policy sees. */
+/* One sample, with the figures for the stats file that the policy does not need. */
 struct sample {
 	struct mt_pressure_sample input;
 	struct mt_rss_quick rss;
@@ -46,10 +46,9 @@ struct sample {
 	uint64_t cpu_ns;
 };
 
-/* ---- the look ---- */
+/* ---- reading ---- */
 
-/* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will
- * do. */
+/* Swapped memory changes slowly: without MT_RSS_LIMIT_MB the figure of the last tick serves. */
 static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick *quick)
 {
 	struct mt_rss_full full;
@@ -62,7 +61,8 @@ static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick 
 	return quick->rss_bytes + swap;
 }
 
-/* As the tick has published them; near a limit the worker may have nothing to tick for. */
+/* Reads the devices as published; near a limit the worker may not tick, so it publishes them
+ * first. */
 static void read_devices(struct mt_pressure_sample *out)
 {
 	const struct mt_stats_device *rows;
@@ -82,7 +82,7 @@ static void read_devices(struct mt_pressure_sample *out)
 	}
 }
 
-/* Limit, process and heap at one moment: not while the heap grows by a MB in between. */
+/* Reads limit, process and heap until the heap does not grow by 1 MB in between. */
 static void read_memory(struct sample *out, bool exact_figures, struct mt_cgroup_sample *cgroup)
 {
 	struct mt_heap_size before = {0};
@@ -101,7 +101,7 @@ static void read_memory(struct sample *out, bool exact_figures, struct mt_cgroup
 	}
 }
 
-/* exactly: less than all may not be left out, however far the limit seems. */
+/* exact_figures: read the exact usage, however far the limit seems. */
 static void read_sample(struct sample *out, bool exact_figures)
 {
 	const struct mt_config *cfg = mt_config();
@@ -133,7 +133,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 	out->cpu_ns = mt_load_process_cpu_ns();
 }
 
-/* ---- what is told ---- */
+/* ---- publishing and logging ---- */
 
 static void fill(const struct sample *sample)
 {
@@ -163,7 +163,7 @@ static void count_levels(enum mt_pressure_level before, const struct mt_pressure
 	mt_publish_unlock();
 }
 
-/* A program that goes up and down all day fills no log. */
+/* Warns only every LOG_PAUSE_NS about a level that comes and goes. */
 static enum mt_log_level log_level(const struct mt_pressure_plan *plan, uint64_t now_ns)
 {
 	uint64_t *told = &logged_ns[plan->entered];
@@ -196,7 +196,7 @@ static void log_plan(const struct sample *sample, const struct mt_pressure_plan 
 	mt_log(log_level(plan, sample->input.now_ns), "%s", line);
 }
 
-/* ---- acting ---- */
+/* ---- cleanups ---- */
 
 static void count_cleanup(const struct mt_stats_cleanup *record)
 {
@@ -208,8 +208,7 @@ static void count_cleanup(const struct mt_stats_cleanup *record)
 	mt_publish_unlock();
 }
 
-/* The budget does not hold it back, and is charged for it: what the program's other purges may
- * cost is that much less. */
+/* Runs the cleanup. The purge budget does not limit it, but is charged for it. */
 static void run_cleanup(const struct mt_pressure_plan *plan,
 			const struct mt_pressure_sample *before)
 {
@@ -246,8 +245,8 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-/* How far the program may grow until the next look. Of several processes that train together none
- * is to wait for one that collects. */
+/* Tells direct reclaim how far the program may grow until the next sample. Where several processes
+ * train together, none waits for a collection. */
 static void limit_growth(const struct sample *sample, bool purged)
 {
 	const struct mt_pressure_sample *now = &sample->input;
@@ -272,8 +271,8 @@ static void limit_growth(const struct sample *sample, bool purged)
 		mt_reclaim_disable();
 }
 
-/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and
- * asks the kernel nothing. */
+/* Prepares a collection by a thread near the limit, which opens no file and calls no loader. Last
+ * in a sample, since the loader may block. */
 static void prepare_collection(void)
 {
 	if (pressure.level && mt_interpreter_is_running())
@@ -302,7 +301,7 @@ static void sample_and_act(void)
 	else
 		mt_reclaim_run_on_worker();
 	prepare_collection();
-	if (before || pressure.level) /* else it goes with the next tick */
+	if (before || pressure.level) /* else the next tick writes it */
 		mt_publish_write();
 }
 

@@ -20,7 +20,7 @@
 #define PSI_BYTES     512 /* two lines of some 70 bytes */
 #define PAYLOAD_BYTES (MT_TEXT_MAX / 4 * 3)
 #define DRAIN_BYTES   1024
-/* in one look: who writes faster than that is read on at the next */
+/* reads in one sample; the rest waits for the next one */
 #define DRAIN_READS 64
 
 enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
@@ -28,13 +28,13 @@ enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
 static struct watch {
 	enum watch_kind kind;
 	int fd;
-	dev_t device; /* what fd was opened on */
+	dev_t device; /* identity of the file behind fd */
 	ino_t inode;
 	unsigned char payload[PAYLOAD_BYTES]; /* MEMORY_PRESSURE_WRITE */
 	size_t payload_bytes;
 } watch;
 
-/* the file whose totals the last look told; empty: none yet */
+/* the file of the last totals; "": none yet */
 static char last_path[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 
 /* ---- text ---- */
@@ -91,7 +91,7 @@ int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes)
 			if (written < length / 4 * 3 - padding)
 				out[written++] = (unsigned char)(bits >> shift);
 			else if (bits >> shift & 0xff)
-				return -1; /* bits where the padding says that there are none */
+				return -1; /* bits that the padding excludes */
 		bits = 0;
 	}
 	return (int)written;
@@ -130,8 +130,8 @@ static bool read_watched_totals(struct mt_psi_sample *out)
 	return parse_totals(text, out);
 }
 
-/* A process is moved, a group's file fails: the totals of two files have nothing to do with each
- * other. */
+/* Discards totals that come from another file than the last ones: after a move, or a failed
+ * read. */
 static void check_same_file(const char *path, struct mt_psi_sample *out)
 {
 	if (last_path[0] && strcmp(path, last_path) != 0)
@@ -139,7 +139,7 @@ static void check_same_file(const char *path, struct mt_psi_sample *out)
 	(void)mt_format(last_path, sizeof(last_path), "%s", path);
 }
 
-/* The first of them that tells something; what was watched has no path here. */
+/* Returns the first file with totals. The watched file has no path here. */
 static const char *find_totals(const char *root, const char *group, char *path, size_t path_bytes,
 			       struct mt_psi_sample *out)
 {
@@ -161,8 +161,8 @@ static void end_watch(void)
 	watch.kind = WATCH_NONE;
 }
 
-/* Only the kernel's own files are written to: what else lies there is somebody's data. Without a
- * trigger those tell nothing. */
+/* Writes the trigger to a PSI file of the kernel, never to another file, which holds somebody's
+ * data. A PSI file without a trigger never signals. */
 static bool set_trigger(int fd)
 {
 	struct statfs where;
@@ -189,8 +189,8 @@ static int open_psi(const char *path)
 	return fd;
 }
 
-/* Opened for writing as well, so that it does not end with its first writer (`echo >fifo`). The
- * note goes to who reads besides us; there may be nobody, and then it would only come back. */
+/* Opens the FIFO for writing too, so that it does not end with its first writer (`echo >fifo`).
+ * Writes the payload only where another process reads, else it would come back. */
 static int open_fifo(const char *path)
 {
 	int writer = watch.payload_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0)
@@ -228,7 +228,8 @@ static int open_socket(const char *path)
 	return fd;
 }
 
-/* What is neither of the three is not watched: /dev/null says so on purpose. */
+/* Watches a PSI file, a FIFO or a socket. Anything else means no watch: /dev/null does so on
+ * purpose. */
 static void begin_watch(const char *root, const struct mt_launch_env *env)
 {
 	char path[2 * MT_TEXT_MAX];
@@ -251,7 +252,7 @@ static void begin_watch(const char *root, const struct mt_launch_env *env)
 		watch.fd = open_socket(path);
 	}
 	if (watch.kind != WATCH_NONE && watch.fd < 0)
-		/* the listener's queue is full: at the next look */
+		/* the listener's queue is full: try at the next sample */
 		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE;
 	if (watch.kind == WATCH_NONE || watch.kind == WATCH_NEW)
 		return;
@@ -261,8 +262,8 @@ static void begin_watch(const char *root, const struct mt_launch_env *env)
 	watch.inode = seen.st_ino;
 }
 
-/* Where the kernel is too old to give the worker a table of its own, the program may close our
- * descriptor and be given its number: what it has there is not ours to read. */
+/* Checks the descriptor. On old kernels the worker shares the descriptor table: the program may
+ * close it and reuse its number for a file of its own. */
 static bool is_still_ours(void)
 {
 	struct stat seen;
@@ -271,7 +272,8 @@ static bool is_still_ours(void)
 	       seen.st_ino == watch.inode;
 }
 
-/* Reads all there is. True: something was there. What we wrote into a pipe ourselves is nothing. */
+/* Reads everything. Returns whether there was something besides the payload that this process
+ * wrote. */
 static bool drain(bool *out_ended)
 {
 	unsigned char bytes[DRAIN_BYTES];
@@ -310,7 +312,7 @@ static bool read_event(void)
 	if (mt_raw_syscall(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
 		return false;
 	if (watch.kind == WATCH_PSI) {
-		/* of a group that is gone: POLLPRI and POLLERR, for ever */
+		/* a removed cgroup signals POLLPRI and POLLERR for ever */
 		ended = (poll_fd.revents & ~POLLPRI) != 0;
 		event = !ended;
 	} else {
@@ -328,7 +330,7 @@ void mt_psi_read(const char *root, const char *group, const struct mt_launch_env
 	const char *found;
 
 	memset(out, 0, sizeof(*out));
-	/* What was written is left to its reader until the next look. */
+	/* The payload just written is left to its reader until the next sample. */
 	if (watch.kind == WATCH_NEW)
 		begin_watch(root, env);
 	else if (watch.kind != WATCH_NONE)

@@ -10,7 +10,7 @@
 #define MB(bytes)     ((unsigned long long)((bytes) / MT_MIB))
 #define THREADS_FIELD 20 /* proc(5), num_threads */
 
-/* ---- who holds what ---- */
+/* ---- memory by owner ---- */
 
 static void fill_shares(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
 			bool resident_known)
@@ -57,7 +57,7 @@ static const char *choose_advice(const struct mt_stats_alarm *alarm, bool reside
 	};
 	const struct share *largest = &shares[0];
 
-	/* It is among the others too, under a name that says nothing. */
+	/* It is part of the other shares too, whose advice would not fit. */
 	if (alarm->gpu_pinned_bytes > alarm->rss_bytes / 3)
 		return "page-locked for CUDA: pin less (pin_memory, prefetch_factor of data "
 		       "loaders)";
@@ -77,7 +77,7 @@ void mt_rss_limit_attribute(struct mt_stats_alarm *alarm, const struct mt_stats_
 
 /* ---- the report ---- */
 
-/* Each line can be found by rss-limit. */
+/* Each line contains "rss-limit", for grep. */
 static void print(const struct mt_stats_alarm *alarm)
 {
 	mt_log(MT_LOG_WARN,

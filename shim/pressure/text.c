@@ -6,7 +6,7 @@
 
 #define MB(bytes) ((unsigned long long)((bytes) / MT_MIB))
 
-/* Text that is added to, piece by piece. */
+/* A text to which pieces are appended. */
 struct line {
 	char *at;
 	size_t left;
@@ -28,7 +28,7 @@ static const char *separator(struct line *line)
 	return text;
 }
 
-/* 873 is 87.3 %. */
+/* Returns the share in thousandths: 873 is 87.3 %. */
 static unsigned long long thousandths(uint64_t used, uint64_t limit)
 {
 	return limit ? (unsigned long long)((double)used / (double)limit * 1000) : 0;

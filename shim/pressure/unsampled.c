@@ -5,15 +5,15 @@
 
 #include "sys/os.h"
 
-/* Rises since the last look began, and since the one began that is under way; live bytes from where
- * the next one counts. No ordering: two threads that note at once count a rise of a MB twice, or
- * once less. */
+/* Growth since the last sample began, growth since the sample that is under way began, and live
+ * bytes at the last call. No ordering: two threads that call at once may count a MB twice or not at
+ * all. */
 static _Atomic int64_t growth_bytes;
 static _Atomic int64_t growth_next_bytes;
 static _Atomic int64_t base_bytes;
 
 static _Atomic uint32_t samples_count; /* futex */
-/* of looks, at which somebody waited without effect; no ordering */
+/* samples_count + 1 at a wait that timed out; no ordering */
 static _Atomic uint32_t timed_out_sample;
 
 void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes)

@@ -338,8 +338,7 @@ static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot 
 }
 
 /* Returns the expected cost of a purge and of the faults after it: as learned, else as if all pages
- * came back one by one. The purge itself costs about a sixth of the faults (docs/design.md, section
- * 7). */
+ * came back one by one. The purge itself costs about a sixth of the faults. */
 static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	double first = (double)policy->costs.fault_ns / (double)policy->costs.page_bytes * 7 / 6;
