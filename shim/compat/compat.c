@@ -1,5 +1,5 @@
-/* compat/compat.c -- the component: what only unusual programs need. Each file of this folder names
- * them. */
+/* compat/compat.c -- the component: wrappers that only unusual programs need. Each file of this
+ * folder names them. */
 #include "compat/raw_fork.h"
 #include "compat/single_thread.h"
 #include "compat/thread_count.h"

@@ -9,7 +9,7 @@
 #include "sys/symbol.h"
 #include "core/init.h"
 
-/* entry/open_ARCH.S jumps there: not static. Goes from NULL to the one right value; relaxed. */
+/* Not static: deepbind_ARCH.S jumps there. Changes once, from NULL to its value; relaxed. */
 extern _Atomic(void *) mt_deepbind_next;
 _Atomic(void *) mt_deepbind_next;
 
@@ -25,9 +25,8 @@ static void log_once(void)
 
 	/* a flag alone, no ordering */
 	if (!atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
-		mt_log(MT_LOG_INFO, "dlopen: RTLD_DEEPBIND is left out, since libraries so bound "
-				    "mix libc's allocator "
-				    "with this one; MT_ALLOCATOR=system keeps it");
+		mt_log(MT_LOG_INFO, "dlopen: removing RTLD_DEEPBIND, which would mix libc's "
+				    "allocator with this one; MT_ALLOCATOR=system keeps it");
 }
 
 MT_COLD int mt_deepbind_mode(int mode)

@@ -1,4 +1,4 @@
-/* compat/deepbind_aarch64.S -- as open_x86_64.S. x0 file, w1 mode. */
+/* compat/deepbind_aarch64.S -- as deepbind_x86_64.S. x0 file, w1 mode. */
 #include "sys/asm.h"
 
 #if defined(__aarch64__)

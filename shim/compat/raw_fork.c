@@ -1,15 +1,18 @@
-/* compat/raw_fork.c -- a child that is made past fork's handlers: by _Fork, by clone, by the bare
- * system call, as sandboxes and container tools do. A program of one thread may allocate in it. The
- * worker does not come along, but its half-done purge would: so the heap stands still meanwhile.
- * Those that share our memory (CLONE_VM, vfork) need nothing; a system call that is made without
- * libc is not seen. CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls
- * exec, which may be hours. There the heap stands still until the kernel has written the copy's id,
- * which it does as soon as the copy is made. Where the program has the id written for itself
- * (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), there is no word for ours: the heap is not held. Also
- * in signal handlers, where _Fork is allowed: nothing of ours that a program's thread may hold for
- * long is waited for. clone and syscall are here without the ellipsis of their prototypes, which
- * would keep us from passing a call on untouched: so under names of our own, which the assembler
- * replaces. Source: clone(2), clone3(2), _Fork(3). */
+/* compat/raw_fork.c -- wraps _Fork, clone and syscall for children that are made without fork's
+ * handlers, as sandboxes and container tools do. A child of a program with one thread may allocate.
+ * The worker thread does not exist in it, but a purge that the worker has half done would: so the
+ * wrappers keep the worker from changing the heap during the call. A child that shares the memory
+ * (CLONE_VM, vfork) needs nothing. A system call made without libc is not seen.
+ *
+ * With CLONE_VFORK but not CLONE_VM the parent sleeps until the child ends or calls exec, which may
+ * take hours. There the heap is held only until the kernel has written the child's id, right after
+ * the copy. Where the program uses that id itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), the
+ * heap is not held.
+ *
+ * Also called in signal handlers, where _Fork is allowed: never waits for a lock that a thread of
+ * the program may hold for long. clone and syscall are variadic in libc's headers, which would
+ * prevent passing a call on unchanged: so they have other names here, which the assembler replaces.
+ * Source: clone(2), clone3(2), _Fork(3). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -42,8 +45,8 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 
 typedef pid_t (*fork_fn)(void);
 
-/* Found once: these are called in handlers, and in children of a process that had a thread in the
- * loader, where dlsym may not be asked. No ordering. */
+/* Looked up once: the wrappers run in signal handlers, and in children of a process with a thread
+ * inside the loader, where dlsym must not be called. No ordering. */
 static _Atomic(fork_fn) next_fork;
 static _Atomic(clone_fn) next_clone;
 static _Atomic(syscall_fn) next_syscall;
@@ -74,8 +77,8 @@ static bool hold_heap(void)
 	return held;
 }
 
-/* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the
- * answer; NULL: nothing is held. */
+/* For a parent that sleeps: adds the flag by which the kernel writes the child's id into the
+ * result. NULL: the heap is not held. */
 static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 {
 	int kept = errno;
@@ -90,7 +93,7 @@ static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 	return word;
 }
 
-/* Its child has it too. */
+/* In parent and child: the child has a copy of the held lock. */
 static void release_heap(bool held, bool is_child)
 {
 	int kept = errno;
@@ -121,7 +124,7 @@ MT_EXPORT pid_t _Fork(void)
 	return child;
 }
 
-/* What the child of clone() runs; on the maker's stack, of which it has a copy. */
+/* The child of clone() runs this, on its copy of the parent's stack. */
 struct clone_start {
 	int (*start)(void *);
 	void *argument;
@@ -136,7 +139,7 @@ static int run_child(void *argument_of_parent)
 	return copy->start(copy->argument);
 }
 
-/* With CLONE_VFORK. */
+/* clone() with CLONE_VFORK. */
 static MT_COLD int clone_vfork(clone_fn next, struct clone_start *copy, void *stack, int flags,
 			       void *const ids[3])
 {
@@ -182,9 +185,9 @@ static bool is_fork_call(long number)
 	return number == SYS_clone || number == SYS_clone3;
 }
 
-/* A bad pointer is the kernel's to refuse. Asked by a futex that waits for no time, which every
- * sandbox knows; its word must be aligned, and a pointer that is not is passed on as one that
- * cannot be read. */
+/* Returns whether the kernel can read the argument of clone3: it must report a bad pointer itself.
+ * Tested by a futex wait without a timeout, which every sandbox allows. The futex word must be
+ * aligned; a misaligned pointer counts as unreadable and is passed on. */
 static bool is_readable(const struct clone_args *wanted)
 {
 	const struct timespec none = {0};
@@ -216,7 +219,8 @@ static bool parent_waits(long number, long a)
 	return number == SYS_clone && (a & CLONE_VFORK);
 }
 
-/* The third argument of clone is the word for the id on both machines; clone3 has its own. */
+/* The third argument of clone is the address for the id on both architectures; clone3 has its
+ * own. */
 static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d, long e)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
@@ -243,8 +247,8 @@ static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, 
 	return child;
 }
 
-/* Every other call passes with nothing but a look at its number; before the constructor it goes
- * straight to the kernel. */
+/* Passes every other call on after a look at its number. Before the constructor it makes the system
+ * call itself. */
 MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);

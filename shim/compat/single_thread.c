@@ -1,9 +1,8 @@
-/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads:
- * the worker is away meanwhile. unshare and setns: where a user namespace is concerned (and for
- * setns a mount namespace), the kernel refuses both to a process of several threads; a program of
- * one must not become one by the worker. So where they are refused with EINVAL while the worker
- * runs, it ends, they are asked once more, and it begins again. The bare system calls are not seen.
- * Source: unshare(2), setns(2). */
+/* compat/single_thread.c -- pauses the worker thread for calls that need a process of one thread.
+ * unshare and setns: for a user namespace (setns also for a mount namespace) the kernel refuses a
+ * process of several threads with EINVAL. So where they fail with EINVAL while the worker runs, it
+ * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Used by:
+ * unshare(1), sandboxes such as bubblewrap. Source: unshare(2), setns(2). */
 #include "compat/single_thread.h"
 
 #include <dlfcn.h>
@@ -20,11 +19,11 @@
 MT_EXPORT int unshare(int flags);
 MT_EXPORT int setns(int fd, int type);
 
-/* Ids: libc has every thread change its own, and aborts where one may not what another may. The
- * program's may by capabilities that it has kept or taken for itself alone (PR_SET_KEEPCAPS,
- * capset), or may not by a filter of its own; so where the worker's rights are others, or cannot be
- * told, it is away meanwhile. Not whenever ids change: a file server does that for each request,
- * and it would wait for the end of a thread, which may be a purge, and pay for another one. */
+/* Ids: libc has every thread change its own ids, and aborts the process where the kernel refuses
+ * one thread and not another. A thread may have other rights than the worker by capabilities
+ * (PR_SET_KEEPCAPS, capset) or a seccomp filter. So where the worker's credentials differ, or are
+ * unknown, the worker is paused. Not at each change of ids: a file server changes them for every
+ * request, and would wait for the worker's purge each time. */
 #define IDS(X)                                                                                     \
 	X(setuid, (uid_t id), (id))                                                                \
 	X(setgid, (gid_t id), (id))                                                                \
@@ -40,7 +39,7 @@ MT_EXPORT int setns(int fd, int type);
 IDS(X)
 #undef X
 
-/* ---- the functions behind ours ---- */
+/* ---- the next functions in line ---- */
 
 #define X(name, params, args) NEXT_##name,
 enum next { NEXT_unshare, NEXT_setns, IDS(X) NEXT_COUNT };
@@ -50,11 +49,11 @@ enum next { NEXT_unshare, NEXT_setns, IDS(X) NEXT_COUNT };
 static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", IDS(X)};
 #undef X
 
-static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store is the same; no ordering */
+static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store has the same value; no ordering */
 
-/* A child of _Fork or of the bare system call may be a copy of a process that had a thread in
- * dlopen: it has the loader's lock, and nobody who would give it back. It may change its ids all
- * the same. So there libc's own is taken, without asking. */
+/* A child of _Fork or of the bare system call may be a copy of a process with a thread inside
+ * dlopen: it then holds the loader's lock for ever. Such a child may still change its ids. So there
+ * libc's own function is used, without the loader. */
 static void *next_function(enum next index)
 {
 	void *found = atomic_load_explicit(&next_functions[index], memory_order_relaxed);

@@ -53,7 +53,7 @@ static enum mt_err fail(const char *what, const char *path, int code)
 
 static enum mt_err fail_owner(void)
 {
-	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)",
+	mt_format(failure, sizeof(failure), "%s is not private to this user (wanted: owner %u, mode 0700)",
 		  folder, (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }

@@ -195,8 +195,8 @@ static void warn_unopened(const char *pattern, int pid, int reason)
 		return;
 	length = mt_format(
 		line, sizeof(line) - 1,
-		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); stderr is "
-		"taken",
+		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); using "
+		"stderr",
 		pid, pattern,
 		reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
 	escape_controls(line, length);

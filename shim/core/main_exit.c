@@ -68,7 +68,7 @@ static void *thread_main(void *unused)
 		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
 		exit(0);
 	}
-	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no "
+	mt_log(MT_LOG_INFO, "the main thread has ended and the threads cannot be counted: no "
 			    "cleanups from now on");
 	stop_worker();
 	return unused;

@@ -190,7 +190,7 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 		answer = create_as_allowed(thread, stack_bytes);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (answer)
-			mt_log(MT_LOG_INFO, "no thread to be had yet (error %d)", answer);
+			mt_log(MT_LOG_INFO, "cannot start a thread yet (error %d)", answer);
 	}
 	errno = kept;
 	return answer == 0;

@@ -145,9 +145,8 @@ static bool find_given(const char *root, const char *directory)
 	}
 	if (!list.count && !is_told)
 		mt_log(MT_LOG_WARN,
-		       "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; "
-		       "the process's own "
-		       "cgroup is taken",
+		       "MT_CGROUP=%s: has neither memory.current nor memory.usage_in_bytes; using "
+		       "the process's own cgroup",
 		       directory);
 	is_told |= !list.count;
 	return list.count > 0;

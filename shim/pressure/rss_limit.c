@@ -93,7 +93,8 @@ static void print(const struct mt_stats_alarm *alarm)
 	       MB(alarm->heap_live_bytes), MB(alarm->heap_dirty_bytes),
 	       MB(alarm->heap_pinned_bytes), MB(alarm->heap_metadata_bytes));
 	mt_log(MT_LOG_WARN,
-	       "rss-limit: besides: other anonymous memory %llu MB, files %llu MB, shared memory "
+	       "rss-limit: outside the heap: other anonymous memory %llu MB, files %llu MB, shared "
+	       "memory "
 	       "%llu MB, page-locked for "
 	       "CUDA %llu MB, %llu threads",
 	       MB(alarm->other_anon_bytes), MB(alarm->file_bytes), MB(alarm->shmem_bytes),

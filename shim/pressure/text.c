@@ -63,12 +63,12 @@ static void add_signs(struct line *line, const struct mt_pressure_report *report
 	unsigned long long load = report->load_thousandths / 100;
 
 	if (levels[MT_PRESSURE_EVENTS])
-		APPEND(line, "%sthe container has run into its limit", separator(line));
+		APPEND(line, "%sthe container has reached its limit", separator(line));
 	if (levels[MT_PRESSURE_STALL])
 		APPEND(line, "%stasks wait for memory %llu.%llu %% of the time", separator(line),
 		       stall / 10, stall % 10);
 	if (levels[MT_PRESSURE_WATCH])
-		APPEND(line, "%sMEMORY_PRESSURE_WATCH has told so", separator(line));
+		APPEND(line, "%sMEMORY_PRESSURE_WATCH signals pressure", separator(line));
 	if (report->cpus_count)
 		APPEND(line, "%sload %llu.%llu on %llu CPUs", separator(line), load / 10, load % 10,
 		       (unsigned long long)report->cpus_count);
@@ -79,13 +79,13 @@ static const char *action(const struct mt_pressure_plan *plan)
 	if (plan->over)
 		return "";
 	if (plan->is_reduced)
-		return plan->clean ? ": purge alone, since WORLD_SIZE says that others would wait"
-				   : ": left alone, since WORLD_SIZE says that others would wait";
+		return plan->clean ? ": purge only, since other processes of WORLD_SIZE would wait"
+				   : ": no cleanup, since other processes of WORLD_SIZE would wait";
 	if (!plan->clean)
-		return ": nothing until the last cleanup's pause is over";
+		return ": no cleanup until the pause after the last one ends";
 	if (plan->cleanup == MT_LEVEL_HEAVY)
 		return ": heavy cleanup";
-	return plan->flush_gpu ? ": purge, and idle device blocks go back" : ": purge";
+	return plan->flush_gpu ? ": purge, release of idle device blocks" : ": purge";
 }
 
 void mt_pressure_format(const struct mt_pressure_report *report, char *out, size_t out_bytes)

@@ -53,7 +53,7 @@ static void note_adaptive(void)
 	figures = mt_publish_lock();
 	mt_adaptive_rounds_add(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
-	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds",
+	mt_log(MT_LOG_DEBUG, "round end: %llu kB in use, a light cleanup every %llu rounds",
 	       (unsigned long long)(bytes / 1024),
 	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
 }

@@ -178,8 +178,8 @@ static bool belongs_to_java(int sig)
 
 static void warn_java(void)
 {
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no "
-			    "cleanup signal here");
+	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the JVM in this process uses this signal; no cleanup "
+			    "signal here");
 }
 
 /* The settings accept any signal that can be caught. A signal that users send to end or stop a
@@ -198,8 +198,7 @@ void mt_signal_start(void)
 		return;
 	if (!is_supported(sig))
 		mt_log(MT_LOG_WARN,
-		       "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here",
-		       sig);
+		       "MT_SIGNAL=%d: must be USR1, USR2 or RTMIN+n; no cleanup signal here", sig);
 	else if (belongs_to_java(sig))
 		warn_java();
 	else

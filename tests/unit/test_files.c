@@ -182,7 +182,7 @@ Test(files, refuse_a_folder_that_others_can_enter)
 {
 	cr_assert_eq(mkdir(folder, 0700), 0);
 	cr_assert_eq(chmod(folder, 0750), 0);
-	expect_refused(MT_ERR_FOREIGN, "is not ours alone");
+	expect_refused(MT_ERR_FOREIGN, "is not private to this user");
 }
 
 Test(files, refuse_a_folder_of_somebody_else)
@@ -195,7 +195,7 @@ Test(files, refuse_a_folder_of_somebody_else)
 		cr_assert_eq(mkdir(folder, 0700), 0);
 		cr_assert_eq(chown(folder, 4711, 4711), 0);
 	}
-	expect_refused(MT_ERR_FOREIGN, "is not ours alone");
+	expect_refused(MT_ERR_FOREIGN, "is not private to this user");
 }
 
 Test(files, refuse_a_folder_behind_a_symlink)

@@ -43,17 +43,17 @@ Test(pressure_text, names_each_thing_that_is_done)
 	plan.cleanup = MT_LEVEL_PURGE;
 	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge");
 	plan.flush_gpu = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, and idle device "
-	       "blocks go back");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, release of "
+	       "idle device blocks");
 	plan.clean = false;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): nothing until the last "
-	       "cleanup's pause is over");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): no cleanup until the "
+	       "pause after the last one ends");
 	plan.is_reduced = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): left alone, since "
-	       "WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): no cleanup, since "
+	       "other processes of WORLD_SIZE would wait");
 	plan.clean = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge alone, since "
-	       "WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge only, since "
+	       "other processes of WORLD_SIZE would wait");
 }
 
 Test(pressure_text, names_what_else_tells_of_pressure)
@@ -64,9 +64,9 @@ Test(pressure_text, names_what_else_tells_of_pressure)
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
 	pressure.levels[MT_PRESSURE_WATCH] = MT_PRESSURE_WARN;
 	pressure.stall_thousandths = 142;
-	expect("memory pressure: the container has run into its limit, tasks wait for memory 14.2 "
+	expect("memory pressure: the container has reached its limit, tasks wait for memory 14.2 "
 	       "% of the time, "
-	       "MEMORY_PRESSURE_WATCH has told so: heavy cleanup");
+	       "MEMORY_PRESSURE_WATCH signals pressure: heavy cleanup");
 }
 
 Test(pressure_text, names_the_own_limit)
