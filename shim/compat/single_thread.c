@@ -1,8 +1,8 @@
 /* compat/single_thread.c -- pauses the worker thread for calls that need a process of one thread.
  * unshare and setns: for a user namespace (setns also for a mount namespace) the kernel refuses a
  * process of several threads with EINVAL. So where they fail with EINVAL while the worker runs, it
- * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Used by:
- * unshare(1), sandboxes such as bubblewrap. Source: unshare(2), setns(2). */
+ * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Source:
+ * unshare(2), setns(2). */
 #include "compat/single_thread.h"
 
 #include <dlfcn.h>

@@ -9,7 +9,7 @@
 #include "sys/os.h"
 #include "sys/format.h"
 
-#define LINE_BYTES 8192 /* a longer line is none of a cgroup whose path has room */
+#define LINE_BYTES 8192 /* a longer line cannot name a cgroup whose path fits */
 
 /* ---- numbers ---- */
 
@@ -38,8 +38,8 @@ bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 
 /* ---- lines ---- */
 
-/* Gives each line, without its newline, to take until that has had enough. A file without an end in
- * a newline, too. */
+/* Passes each line, without its newline, to visit until that returns true. Also a last line without
+ * a newline. */
 static void each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
 {
 	static char text[LINE_BYTES];
@@ -77,7 +77,7 @@ static void each_line(const char *path, bool (*visit)(char *line, void *context)
 		mt_os_close(fd);
 }
 
-/* The next word of a line, ended by NUL; "" at its end. */
+/* Returns the next word of a line, ended by NUL; "" at the end of the line. */
 static char *next_word(char **at)
 {
 	char *word = *at;
@@ -88,12 +88,12 @@ static char *next_word(char **at)
 	return word;
 }
 
-/* ---- the place ---- */
+/* ---- finding the cgroup ---- */
 
 struct search {
 	const char *root;
 	const char *controller;
-	char path[MT_CGROUP_PATH_BYTES]; /* in its hierarchy */
+	char path[MT_CGROUP_PATH_BYTES]; /* of the cgroup in its hierarchy */
 	struct mt_cgroup_path *out;
 	bool found;
 };
@@ -188,7 +188,7 @@ bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgr
 	return true;
 }
 
-/* ---- its groups ---- */
+/* ---- the cgroup and its ancestors ---- */
 
 size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length)
 {

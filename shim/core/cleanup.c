@@ -13,7 +13,7 @@
 #include "sys/saturating.h"
 #include "sys/format.h"
 
-#define REQUESTED_PAUSE_NS MT_NS_PER_S /* asked cleanups are merged into one in this time */
+#define REQUESTED_PAUSE_NS MT_NS_PER_S /* requested cleanups within this time are merged */
 
 static _Atomic uint64_t returned_by_program_bytes;
 static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */
@@ -26,8 +26,8 @@ static const char *const reason_names[] = {
 };
 static const char *const level_names[] = {"purge", "light", "heavy"};
 
-/* A cleanup that nobody asked for: of several processes that train together, one that collects or
- * flushes lets all others wait. */
+/* Returns whether a cleanup without a request skips collection and flush: of several processes that
+ * train together, one that collects or flushes makes all others wait. */
 static bool skips_for_ranks(const struct mt_trim_request *request)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
@@ -61,7 +61,7 @@ static void count(const struct mt_stats_cleanup *record, uint64_t purged)
 	mt_publish_unlock();
 }
 
-/* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no
+/* Formats " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; "" without
  * pressure. */
 static const char *describe_pressure(const struct mt_stats_cleanup *record, char *out,
 				     size_t out_bytes)
@@ -88,7 +88,7 @@ static const char *describe_pressure(const struct mt_stats_cleanup *record, char
 	return out;
 }
 
-/* One line that grep finds; MT_PROFILE=1. */
+/* Logs the cleanup as one line, for grep, with MT_PROFILE=1. */
 static void print_profile(const struct mt_stats_cleanup *record)
 {
 	static const char *const gc_names[] = {
@@ -157,8 +157,7 @@ static void finish_record(struct mt_stats_cleanup *record)
 {
 	struct mt_rss_full after = {0};
 
-	/* With one of the two readings missing (no descriptor to be had) nothing is known to have
-	 * been freed. */
+	/* Where a reading failed (no descriptor left) no memory counts as returned. */
 	if (record->rss_before_bytes && mt_rss_read_full(&after)) {
 		record->rss_after_bytes = after.rss_bytes;
 		record->anon_after_bytes = after.anon_bytes;
@@ -168,7 +167,8 @@ static void finish_record(struct mt_stats_cleanup *record)
 	}
 }
 
-/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
+/* Judges by bytes, not return codes: a trim that claims success and returned no page has freed
+ * nothing. */
 static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {
 	const struct mt_stats_cleanup *record = &cleanup->record;
@@ -260,7 +260,7 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 	struct mt_stats_snapshot *figures;
 
 	finish_record(&record);
-	record.time_ns -= duration_ns; /* it is over */
+	record.time_ns -= duration_ns; /* the release has ended already */
 	record.duration_ns = duration_ns;
 	record.gpu_before_bytes = gpu_before_bytes;
 	record.gpu_after_bytes = gpu_after_bytes;

@@ -1,4 +1,4 @@
-/* core/components.c -- the loops over the table of components. */
+/* core/components.c -- calls the hooks of all components. */
 #include "core/components.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* config.c -- the table, the live copy, and how the environment becomes a struct mt_config. See
- * config.h. */
+/* core/config.c -- the table of settings, the live copy, and the parser of the environment.
+ * Contract: core/config.h. */
 #include "core/config.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static const struct {
 };
 
 static const struct {
-	const char *preset; /* with _ where the word for users has - */
+	const char *preset; /* with _ for the user's - */
 	enum mt_option option;
 	const char *value;
 } presets[] = {
@@ -51,7 +51,7 @@ static const struct {
 static_assert(sizeof(struct mt_config) <= UINT16_MAX, "offsets are 16 bits wide");
 static_assert(COUNT(aliases) <= UINT8_MAX, "origin_alias is a byte");
 
-/* What an environment holds for us: pointers into it, NULL where it is silent. */
+/* The environment's values for the settings: pointers into it; NULL: unset. */
 struct entries_found {
 	const char *own[MT_OPTION_COUNT];
 	const char *alias[COUNT(aliases)];
@@ -61,13 +61,13 @@ struct entries_found {
 
 static struct mt_config live;
 static struct mt_launch_env facts;
-static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
+static _Atomic bool live_filled; /* release after live is filled; acquire in mt_config */
 
-/* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
+/* Errors found by mt_config_read, logged once MT_LOG and MT_LOG_LEVEL are known. */
 #define ERRORS_MAX 32u
 static struct {
 	char lines[ERRORS_MAX][MT_CONFIG_ERROR_MAX];
-	unsigned count; /* may pass COMPLAINTS_MAX */
+	unsigned count; /* may exceed ERRORS_MAX */
 } errors;
 
 const struct mt_option_row *mt_config_row(enum mt_option option)
@@ -80,7 +80,7 @@ const char *mt_config_name(enum mt_option option)
 	return (unsigned)option < MT_OPTION_COUNT ? rows[option].name : NULL;
 }
 
-/* Parses and stores; on error nothing is touched. */
+/* Parses and stores a value. On an error *config stays as it is. */
 static enum mt_err store(struct mt_config *config, enum mt_option option, const char *text,
 			 enum mt_origin origin)
 {
@@ -93,7 +93,7 @@ static enum mt_err store(struct mt_config *config, enum mt_option option, const 
 		return err;
 	if (row->kind == MT_KIND_text)
 		memcpy(field, text, strlen(text) + 1);
-	else /* one store: readers of the live copy load it plainly at any moment */
+	else /* one store: readers of the live copy load it at any moment */
 		__atomic_store_n((uint64_t *)(void *)field, value, __ATOMIC_RELAXED);
 	config->origin[option] = (uint8_t)origin;
 	return MT_ERR_OK;
@@ -110,7 +110,7 @@ void mt_config_defaults(struct mt_config *out)
 	}
 }
 
-/* Threads that come here together all write the same bytes: nobody has read the environment yet. */
+/* Concurrent threads write the same bytes: the environment is not read yet. */
 MT_COLD static void fill_live(void)
 {
 	struct mt_config defaults;
@@ -127,7 +127,7 @@ const struct mt_config *mt_config(void)
 	return &live;
 }
 
-/* The option of a name without its MT_; MT_OPTION_COUNT for none. */
+/* Returns the option of a name without MT_; MT_OPTION_COUNT for none. */
 static enum mt_option find_option(const char *name, size_t length, bool any_case)
 {
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
@@ -144,7 +144,7 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 	return MT_OPTION_COUNT;
 }
 
-/* Of a name that stands twice the first counts, as for getenv. */
+/* Of two entries with one name the first counts, as for getenv(3). */
 static void note_entry(const char *entry, struct entries_found *found, mt_config_report report)
 {
 	const char *equals = strchr(entry, '=');
@@ -203,7 +203,7 @@ static void report_value(const struct mt_rejected_value *refusal, const struct m
 	mt_config_error_value(refusal, kept, report);
 }
 
-/* After everything is applied: only then is it known what is taken instead. */
+/* Runs after all values are applied: only then is the effective value known. */
 static void report_values(const struct entries_found *found, const struct mt_config *out,
 			  mt_config_report report)
 {
@@ -234,8 +234,7 @@ void mt_config_parse(const char *const *environ_list, struct mt_config *out,
 
 	memset(&found, 0, sizeof(found));
 	mt_config_defaults(out);
-	/* Every process under the shim comes by here, before main: the first letter spares nearly
-	 * all entries. */
+	/* Runs in every process before main: the first letter excludes most entries cheaply. */
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
 		if (**environ_list == 'M' || **environ_list == 'N')
 			note_entry(*environ_list, &found, report);
@@ -292,7 +291,7 @@ enum mt_err mt_config_set(struct mt_config *config, const char *name, const char
 
 enum mt_err mt_config_set_live(const char *name, const char *value)
 {
-	(void)mt_config(); /* a set before the first read must not be lost to the defaults */
+	(void)mt_config(); /* else the defaults would overwrite this value later */
 	return mt_config_set(&live, name, value);
 }
 

@@ -1,4 +1,4 @@
-/* complaint.c -- the words for settings that cannot be taken. See complaint.h. */
+/* core/config_error.c -- warnings about rejected settings. Contract: core/config_error.h. */
 #include "core/config_error.h"
 
 #include <limits.h>
@@ -9,10 +9,10 @@
 #include "sys/saturating.h"
 
 #define SHOWN_MAX    60 /* bytes of a name or value that are repeated to the user */
-#define NAME_MAX_LEN 40 /* no setting is longer: what is, resembles none */
+#define NAME_MAX_LEN 40 /* no setting is longer: a longer name resembles none */
 #define DISTANCE_MAX 3u
 
-/* Repeats somebody's text so that it stays on its line and cannot steer a terminal. */
+/* Copies text so that it stays on one line and cannot control a terminal. */
 static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 {
 	size_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
@@ -22,7 +22,7 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
-/* What the kind wants, to stand after "not ". */
+/* Describes the valid values, to follow "not ". */
 static void describe(const struct mt_option_row *row, char *out, size_t out_bytes)
 {
 	size_t used;
@@ -86,8 +86,8 @@ MT_COLD void mt_config_error_value(const struct mt_rejected_value *refusal, cons
 	report(line);
 }
 
-/* Edit distance in which swapping two neighbours is one edit (optimal string alignment), whatever
- * the case. Three rows of the usual table are enough. Both at most NAME_MAX_LEN long. */
+/* Returns the edit distance, without regard to case. A swap of neighbours is one edit (optimal
+ * string alignment), so three rows of the table suffice. Both lengths: up to NAME_MAX_LEN. */
 static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned rows[3][NAME_MAX_LEN + 1];
@@ -114,8 +114,8 @@ static unsigned edit_distance(const char *a, size_t a_length, const char *b, siz
 	return rows[a_length % 3][b_length];
 }
 
-/* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another
- * name. Two letters are the least that say anything. */
+/* Returns how much longer the known name is, where it begins with `name`; else UINT_MAX. `name`
+ * needs at least two letters. */
 static unsigned extra_length(const char *name, size_t length, const char *known,
 			     size_t known_length)
 {
@@ -127,8 +127,8 @@ static unsigned extra_length(const char *name, size_t length, const char *known,
 	return (unsigned)(known_length - length);
 }
 
-/* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for
- * none. */
+/* Returns the shortest setting that begins with this name; NULL for none. So MT_IDLE suggests
+ * MT_IDLE_MS, not MT_ONLY. */
 static const char *find_by_prefix(const char *name, size_t length)
 {
 	const char *best = NULL;
@@ -146,8 +146,8 @@ static const char *find_by_prefix(const char *name, size_t length)
 	return best;
 }
 
-/* The setting that the user may have meant by a name that none begins with; NULL for none. Half of
- * a name must be right, or every name of three letters would resemble every other. */
+/* Returns the setting with the smallest edit distance; NULL for none. Half of the name must match,
+ * else every name of three letters would resemble every other. */
 static const char *find_nearest(const char *name, size_t length)
 {
 	const char *best = NULL;

@@ -12,13 +12,13 @@
 
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;
-/* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings
- * sets a bit and then reads which word is slept on, the worker writes which one and then reads the
- * bits. So either it sees the bit, or its word is rung. */
+/* The word on which the worker sleeps; a signal handler may read it at any moment. seq_cst with the
+ * bits: a notifier sets a bit and then reads which word it is, the worker writes which word it is
+ * and then reads the bits. So either the worker sees the bit, or its word is woken. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
 static uint64_t last_seq;
 
-/* Our own memory: no page of it can vanish. */
+/* In the shim's own memory, which cannot be truncated. */
 static void wake_private(void)
 {
 	atomic_fetch_add(&private_word, 1);
@@ -27,7 +27,7 @@ static void wake_private(void)
 
 void mt_control_notify(uint32_t bits)
 {
-	/* What was stored before the ring is seen by who takes the bit. */
+	/* Release: stores before the notification are visible to the thread that sees the bit. */
 	uint32_t old = atomic_fetch_or(&bits_set, bits);
 	_Atomic uint32_t *word;
 
@@ -36,8 +36,8 @@ void mt_control_notify(uint32_t bits)
 	word = atomic_load(&word_at);
 	if (word != &private_word && mt_os_futex_add_wake(word) == 0)
 		return;
-	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this
-	 * operation: then a worker that sleeps already hears the plain one. */
+	/* There is no file, or it is gone, and the worker falls back to this word too. Or a sandbox
+	 * refuses FUTEX_WAKE_OP: then a plain wake ends the present sleep. */
 	wake_private();
 	if (word != &private_word)
 		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
@@ -88,7 +88,7 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 
 	mt_lock_check_wait("the bell");
 	answer = mt_os_futex_wait(at, word, timeout_ns, MT_FUTEX_SHARED);
-	/* Truncated under us: the kernel says so instead of a SIGBUS. */
+	/* The file was truncated: the kernel returns EFAULT where a load would raise SIGBUS. */
 	if (answer == EFAULT && at != &private_word)
 		atomic_store(&word_at, &private_word);
 }
@@ -97,7 +97,7 @@ bool mt_control_read_request(struct mt_request *out)
 {
 	struct mt_control_file file;
 
-	/* Also where the word could not be mapped: then it is seen by and by, at the next tick. */
+	/* Also where the word could not be mapped: the next tick then reads the request. */
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
 	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||

@@ -11,15 +11,15 @@
 #include "sys/saturating.h"
 
 #define RECOUNT_NS (60 * MT_NS_PER_S)
-#define CPUS_MAX   8192 /* as many as a kernel is built for */
+#define CPUS_MAX   8192 /* the largest number that a kernel supports */
 
-static uint64_t counted_cpus; /* CPUs */
+static uint64_t counted_cpus;
 static uint64_t counted_at_ns;
 
 bool mt_load_parse(const char *text, uint64_t *out_thousandths)
 {
 	uint64_t value = 0;
-	int decimals = -1; /* seen behind the point */
+	int decimals = -1; /* number of digits after the point; -1: no point yet */
 	const char *at = text;
 
 	for (; (*at >= '0' && *at <= '9') || (*at == '.' && decimals < 0 && at > text); at++) {
@@ -55,7 +55,8 @@ static uint64_t count_affinity(void)
 	return count ? count : 1;
 }
 
-/* "max 100000", "150000 100000": microseconds of CPU time in so many. */
+/* cpu.max: "max 100000" or "150000 100000", microseconds of CPU time in each period of
+ * microseconds. */
 static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
 		    uint64_t *out_period)
 {
@@ -70,7 +71,7 @@ static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t 
 	       mt_cgroup_path_number(blank + 1, out_period);
 }
 
-/* A quota of -1 is none. */
+/* A quota of -1 means no quota; the parser rejects it. */
 static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
 		    uint64_t *out_period)
 {
@@ -82,7 +83,7 @@ static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t 
 	       mt_cgroup_path_number(period, out_period);
 }
 
-/* The smallest of all quotas from its own group upwards, in whole CPUs. */
+/* Returns the smallest quota of the cgroup and its ancestors, in whole CPUs, up to max_count. */
 static uint64_t min_quota_count(const char *root, uint64_t max_count)
 {
 	static struct mt_cgroup_path place;

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* release/acquire with what gpu/ has set up before. */
+/* release/acquire with the state that gpu/ set up before */
 static _Atomic(const struct mt_devices_ops *) device_ops;
 
 static const struct mt_devices_ops *get(void)

@@ -1,8 +1,8 @@
-/* core/exit_hooks.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of
- * multiprocessing ends so. Our files go first; what ends by a signal or by a bare system call
- * leaves them to a sweep (core/sweep.h). _exit is called in signal handlers and in children of
- * vfork, which run on their parent's memory: async-signal-safe, no lock, and nothing is done in a
- * process that is not the one that made the files. */
+/* core/exit_hooks.c -- wraps _exit, _Exit and quick_exit, which skip the destructor, to unlink the
+ * files first. Every worker process of Python's multiprocessing ends so. A process that ends by a
+ * signal or a bare system call leaves its files to a sweep (core/sweep.h). _exit is called in
+ * signal handlers and in vfork children, which run on the parent's memory. So the wrappers are
+ * async-signal-safe, take no lock, and do nothing in a process that did not make the files. */
 #include "core/exit_hooks.h"
 
 #include <dlfcn.h>
@@ -31,8 +31,8 @@ static const char *const names[EXIT_COUNT] = {EXITS(X)};
 
 typedef void (*exit_fn)(int status);
 
-/* Found once: in a handler, and in a child of a process that had a thread in the loader, dlsym may
- * not be asked. No ordering. */
+/* Looked up once: dlsym must not be called in a signal handler, nor in a child of a process with a
+ * thread inside the loader. No ordering. */
 static _Atomic(exit_fn) next_exits[EXIT_COUNT];
 
 void mt_exit_hooks_start(void)

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h> /* rename alone */
+#include <stdio.h> /* for rename */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 #include "core/stats_layout.h"
 #include "sys/format.h"
 
-/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+/* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
 extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));
 
 #define PATH_BYTES   512
@@ -29,19 +29,19 @@ struct own_file {
 
 static struct own_file stats_file;
 static struct own_file control_file;
-static struct own_file dumps[MT_DUMP_COUNT]; /* the last ones; no path where there is none */
-static char new_path[PATH_BYTES];            /* the one that is being written */
+static struct own_file dumps[MT_DUMP_COUNT]; /* the last dumps; path "": none */
+static char new_path[PATH_BYTES];            /* path of the dump that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
-static MT_TLS int control_fd; /* in the worker's own table of descriptors, plus one; 0: none kept */
-static bool dump_begun;       /* fresh_path may be there */
-/* written under the publish lock; the worker reads its control file without it */
+static MT_TLS int control_fd; /* descriptor in the worker's own table, plus one; 0: none */
+static bool dump_begun;       /* a file may exist at new_path */
+/* written under the publish lock; the worker reads it without */
 static _Atomic bool files_exist;
-static bool failure_logged; /* a forked child has nothing new to say */
+static bool failure_logged; /* inherited by forked children, which do not repeat the warning */
 
-/* The last failure, for mt_files_log_failure; only the thread that makes the files touches it. */
+/* The last failure; only the thread that makes the files uses it. */
 static char failure[PATH_BYTES + 100];
-static uid_t opened_by; /* the user as whom the folder was looked up */
+static uid_t opened_by; /* the effective user when the folder was opened */
 
 static const char *const dump_suffixes[] = {[MT_DUMP_HEAP] = "heap", [MT_DUMP_BLOCKS] = "blocks"};
 
@@ -53,22 +53,22 @@ static enum mt_err fail(const char *what, const char *path, int code)
 
 static enum mt_err fail_owner(void)
 {
-	mt_format(failure, sizeof(failure), "%s is not private to this user (wanted: owner %u, mode 0700)",
-		  folder, (unsigned)geteuid());
+	mt_format(failure, sizeof(failure),
+		  "%s is not private to this user (wanted: owner %u, mode 0700)", folder,
+		  (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }
 
 void mt_files_log_failure(void)
 {
-	/* A program that has just become another user is not told of what its former one may write
-	 * to. */
+	/* Not after a change of user: the former user's folder is then no error. */
 	if (failure[0] && !failure_logged && geteuid() == opened_by)
 		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
 	failure_logged = failure_logged || failure[0];
 	failure[0] = 0;
 }
 
-/* Where the folder is, or is to be made. */
+/* Reads the file system of the folder, or of the directory in which it will be made. */
 static int stat_file_system(struct statfs *out)
 {
 	char path[FOLDER_BYTES];
@@ -87,9 +87,8 @@ static int stat_file_system(struct statfs *out)
 	return code;
 }
 
-/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its
- * end: the file system may be frozen, or its server gone. Nothing there is made, opened or written.
- */
+/* Accepts only file systems in memory. On a disk or a network, a thread of the program would wait
+ * for I/O in a write, a fork or exit: the file system may be frozen, or its server down. */
 static enum mt_err check_in_memory(void)
 {
 	struct statfs where;
@@ -104,7 +103,7 @@ static enum mt_err check_in_memory(void)
 	return MT_ERR_NOT_AVAILABLE;
 }
 
-/* Ours, a folder, and closed to everyone else: or not used at all. */
+/* Opens the folder where this user owns it and no other user may enter it. */
 static enum mt_err open_checked(int *out_fd)
 {
 	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -156,7 +155,7 @@ static uint64_t pid_namespace(void)
 	return mt_os_stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
 }
 
-/* 0, or the errno. */
+/* Returns 0 or the errno. */
 static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes,
 		     off_t size)
 {
@@ -179,8 +178,8 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 	return (size_t)written == first_bytes ? 0 : ENOSPC;
 }
 
-/* In the folder that was checked, whatever its name leads to by now: where others may rename in the
- * folder above it, they could put a link there after the check. */
+/* Makes a file through the descriptor of the checked folder: other users may rename its path to a
+ * link after the check. */
 static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes,
 			     off_t size)
 {
@@ -188,8 +187,8 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	int code;
 	int fd;
 
-	/* One that is there already is a dead process's of the same name, or planted: never reused.
-	 */
+	/* An existing file belongs to an ended process of the same name, or another user planted
+	 * it: never reused. */
 	(void)unlinkat(at, name, 0);
 	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -202,8 +201,8 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	return fail("cannot write", file->path, code);
 }
 
-/* A regular file: the number of a removed one may be given at once to the pipe that was put in its
- * place. */
+/* Returns whether this is the file that the process made. Compares the kind too: the inode number
+ * of an unlinked file may be reused for a FIFO in its place. */
 static bool is_file(const struct stat *seen, const struct own_file *file)
 {
 	return S_ISREG(seen->st_mode) && seen->st_dev == file->device &&
@@ -237,7 +236,7 @@ static void set_folder(const struct mt_config *config)
 		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
 }
 
-/* What the program before our exec has left under the same name. */
+/* Unlinks dumps that the program before an exec left under the same name. */
 static void remove_dumps(int at, uint64_t ticks, uint64_t pidns)
 {
 	char path[PATH_BYTES];
@@ -289,7 +288,7 @@ enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns
 	format_path(new_path, "fresh", ticks, pidns);
 	remove_dumps(at, ticks, pidns);
 	answer = make_files(at);
-	/* release: pairs with mt_files_unlink_at_exit's acquire, which reads the names */
+	/* release: pairs with the acquire in mt_files_unlink_at_exit, which reads the names */
 	atomic_store_explicit(&files_exist, answer == MT_ERR_OK, memory_order_release);
 	*out_start_ticks = ticks;
 	*out_pidns = pidns;
@@ -302,7 +301,7 @@ enum mt_err mt_files_reopen_folder(int *out_folder)
 	int kept = errno;
 	enum mt_err answer = files_exist ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
 
-	failure[0] = 0; /* nobody has to hear of it */
+	failure[0] = 0; /* the failure is not logged */
 	errno = kept;
 	return answer;
 }
@@ -376,7 +375,7 @@ ssize_t mt_files_read_control(void *out, size_t bytes)
 	return got;
 }
 
-/* ---- what is asked for ---- */
+/* ---- dumps ---- */
 
 enum mt_err mt_files_begin_dump(char *out, size_t out_bytes)
 {
@@ -393,8 +392,7 @@ enum mt_err mt_files_begin_dump(char *out, size_t out_bytes)
 	return answer;
 }
 
-/* What lies there is what the caller of begin has made, and no other file may have taken its place
- * since. */
+/* Returns whether the file is the one that the caller of begin made. */
 static bool is_new_dump(int fd, struct own_file *out)
 {
 	struct stat seen;
@@ -433,7 +431,7 @@ enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole)
 	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
-/* Without a descriptor: a program that has used up all of its own ends like any other. */
+/* Needs no descriptor: a program may have used up all of its own. */
 static void unlink_own(const struct own_file *file)
 {
 	struct stat seen;
@@ -458,7 +456,7 @@ static void unlink_all(void)
 	unlink_own(&control_file);
 	for (int i = 0; i < MT_DUMP_COUNT; i++)
 		unlink_own(&dumps[i]);
-	if (dump_begun) /* the worker writes it while the program ends */
+	if (dump_begun) /* the worker may be writing it while the process ends */
 		(void)unlink(new_path);
 }
 

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Set once, before the process has a second thread of ours; no ordering. */
+/* Set once, before the shim starts a thread; no ordering. */
 static _Atomic(const struct mt_interpreter_ops *) interpreter_ops;
 
 static const struct mt_interpreter_ops *get(void)

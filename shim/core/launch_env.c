@@ -1,4 +1,4 @@
-/* config_facts.c -- what other programs' variables tell us. See config.h. */
+/* core/launch_env.c -- reads variables of other programs. Contract: core/config.h. */
 #include "core/config.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const rank_variables[] = {
 
 #define RANKS_COUNT (sizeof(rank_variables) / sizeof(rank_variables[0]))
 
-/* The value of an entry that begins with name and an equals sign; NULL for any other. */
+/* Returns the value of an entry NAME=VALUE with this name; NULL for another entry. */
 static const char *value_of(const char *entry, const char *name)
 {
 	size_t length = strlen(name);
@@ -24,13 +24,13 @@ static const char *value_of(const char *entry, const char *name)
 									 : NULL;
 }
 
-/* Set, and to another word than this one, under which the framework does what it does unasked. */
+/* Returns whether the value is set and differs from the framework's default. */
 static bool is_not(const char *value, const char *usual)
 {
 	return *value != '\0' && strcmp(value, usual) != 0;
 }
 
-/* Whole or not at all: a name that is cut is another one. */
+/* Copies a text that fits; a truncated path would name another file. */
 static void copy_text(const char *value, mt_text out)
 {
 	size_t length = strlen(value);
@@ -39,7 +39,7 @@ static void copy_text(const char *value, mt_text out)
 		memcpy(out, value, length + 1);
 }
 
-/* Decimal digits alone, and few enough that `out_bytes` hold them all. */
+/* Returns whether the value is decimal digits that fit into out_bytes. */
 static bool is_rank(const char *value, size_t out_bytes)
 {
 	size_t digits = strspn(value, "0123456789");
@@ -47,8 +47,7 @@ static bool is_rank(const char *value, size_t out_bytes)
 	return digits > 0 && digits < out_bytes && value[digits] == '\0';
 }
 
-/* The place of this entry's name in the list of variables, the count of them for any other entry.
- */
+/* Returns the index of this entry's variable; RANKS_COUNT for another entry. */
 static size_t rank_index(const char *entry, const char **value)
 {
 	size_t index = 0;
@@ -59,8 +58,8 @@ static size_t rank_index(const char *entry, const char **value)
 	return index;
 }
 
-/* Of two variables the one that stands first in the list counts; of one that is there twice, the
- * first entry, as for getenv. */
+/* Of two variables the one with the lower index counts; of two entries with one name the first, as
+ * for getenv(3). */
 static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
 {
 	const char *value;

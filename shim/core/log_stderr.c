@@ -1,6 +1,6 @@
-/* log_stderr.c -- descriptor 2 as stderr, and when it is not. Daemons close it, and the next file
- * that they open has its number: a database, a socket. A line of ours in there breaks the program.
- * See log_stderr.h. */
+/* core/log_stderr.c -- decides whether descriptor 2 is stderr. A daemon closes it, and the next
+ * file that it opens has its number: a line of the shim would damage a database or a protocol.
+ * Contract: core/log_stderr.h. */
 #include "core/log_stderr.h"
 
 #include <errno.h>
@@ -13,18 +13,17 @@
 #include "sys/raw_syscall.h"
 #include "sys/os.h"
 
-/* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so
- * the numbers alone. */
+/* The identity of an open file, without values that change (size, position). */
 struct target {
 	dev_t device;
 	ino_t inode;
-	/* of a device file: a terminal's place in its file system may be given again */
+	/* of a device file: a pseudo-terminal's inode number may be reused */
 	dev_t special;
 	mode_t kind;
 	int access; /* O_RDONLY, O_WRONLY or O_RDWR; -1: not known */
 };
 
-/* Written once before any line, read by every thread. */
+/* Written once, before the first line; read by all threads. */
 static bool is_initialized;
 static bool has_stderr;
 static struct target at_start;
@@ -44,9 +43,9 @@ static bool is_same(const struct target *one, const struct target *other)
 	       one->access == other->access;
 }
 
-/* A log file is opened for writing alone, data for reading too. A terminal is open for both. A
- * socket is a client's: who is told by inetd or systemd to talk to it there does not expect lines
- * of others. */
+/* Returns whether the file may be stderr. A log file is open for writing only; a data file also for
+ * reading; a terminal for both. A socket belongs to a client: one that inetd or systemd connected
+ * expects no log lines. */
 static bool accepts_lines(const struct target *target)
 {
 	if (S_ISSOCK(target->kind))
@@ -83,7 +82,7 @@ void mt_log_init_stderr(void)
 	errno = kept;
 }
 
-/* ---- a thread with descriptors of its own ---- */
+/* ---- a thread with its own descriptor table ---- */
 
 void mt_log_use_private_fds(void)
 {
@@ -98,9 +97,9 @@ bool mt_log_is_sandboxed(void)
 	       strstr(status, "\nSeccomp:\t0") == NULL;
 }
 
-/* The program's own open file, which shares its place in the file: what is appended past that place
- * the program writes over. Also a pipe of the user that the process was before, which cannot be
- * opened again. By system calls that a sandbox may not know (Linux 5.3, 5.6). */
+/* Duplicates the program's descriptor, with its file position: a line appended elsewhere would be
+ * overwritten by the program. Also works for a pipe of a former user, which cannot be opened again.
+ * Uses system calls that a sandbox may not know (Linux 5.3, 5.6). */
 static int dup_from_program(void)
 {
 	int process;
@@ -127,9 +126,9 @@ static int read_program_access(void)
 	return (int)(mt_os_parse_keyed_number(text, "flags:") % 10) & O_ACCMODE;
 }
 
-/* Looked at before it is opened, since to open a device may be to do something with it, and after,
- * since the program may have put another file there. Not blocking: it may be a FIFO whose reader
- * has gone. */
+/* Opens the program's stderr. Checks the file before, since opening a device may have an effect,
+ * and after, since the program may replace it meanwhile. Not blocking: it may be a FIFO without a
+ * reader. */
 static int open_program_stderr(void)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;

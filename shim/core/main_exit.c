@@ -18,7 +18,7 @@
 #include "core/thread.h"
 
 #define STEP_NS      (20 * MT_NS_PER_MS)
-#define FAILURES_MAX 50           /* so often in a row they could not be counted: a second */
+#define FAILURES_MAX 50           /* failed counts in a row before it gives up: one second */
 #define STACK_BYTES  (8 * MT_MIB) /* the program's exit handlers run on it */
 
 static struct mt_thread thread;
@@ -30,14 +30,15 @@ uint64_t mt_main_exit_own_threads(void)
 	       mt_thread_is_running(&thread);
 }
 
-/* True when nobody is left; false when they could not be counted for a while. */
+/* Waits until only threads of the shim are left. Returns false where they could not be counted for
+ * a second. */
 static bool wait_until_last(void)
 {
 	unsigned int failures = 0;
 
 	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
-		/* Ours first: one that starts in between is then somebody to wait for, not one who
-		 * is missing. */
+		/* The shim's threads first: one that starts in between then counts as a thread to
+		 * wait for. */
 		uint64_t own = (uint64_t)mt_worker_is_running() + mt_devices_thread_runs();
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
@@ -50,9 +51,9 @@ static bool wait_until_last(void)
 	return false;
 }
 
-/* libc has its last thread call exit, which flushes stdout: not the worker, which has no
- * descriptors. So it is gone before this thread is; the last nap is for where the kernel may not be
- * asked whether it is. */
+/* Ends the worker before this thread. libc has its last thread call exit, which flushes stdout, and
+ * the worker has no descriptors. The last sleep is for sandboxes in which the worker's end cannot
+ * be seen. */
 static void stop_worker(void)
 {
 	mt_worker_stop();
@@ -64,7 +65,8 @@ static void stop_worker(void)
 static void *thread_main(void *unused)
 {
 	if (wait_until_last()) {
-		/* No signal of the program's was for us; the handlers of its end are its own. */
+		/* The shim's threads block all signals; the program's exit handlers run with its
+		 * own mask. */
 		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
 		exit(0);
 	}
@@ -87,7 +89,7 @@ void mt_main_exit_fork_child(void)
 	mt_thread_reset(&thread);
 }
 
-/* flag, no ordering: the threads that read it are the main thread, or were started by it */
+/* flag, no ordering: only the main thread and threads that it started read it */
 static _Atomic bool is_watched;
 
 void mt_main_exit_note_watched(bool watched)

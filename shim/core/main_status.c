@@ -11,9 +11,9 @@
 /* Source: proc(5). */
 #define STATE_FIELD   3
 #define THREADS_FIELD 20
-#define EXIT_FIELD    52 /* as wait(2) has it */
+#define EXIT_FIELD    52 /* in the format of wait(2) */
 
-#define ZOMBIE_TRIES 1000 /* naps of a ms until the kernel has taken the main thread apart */
+#define ZOMBIE_TRIES 1000 /* sleeps of 1 ms until the kernel marks the main thread as a zombie */
 
 static bool is_zombie(const char *stat)
 {
@@ -32,7 +32,8 @@ bool mt_main_status_is_last(const char *stat, uint64_t own_threads)
 	return is_zombie(stat) && count > 0 && count <= 2 + own_threads;
 }
 
-/* A seccomp filter that kills one thread ends a process of one thread by the signal. */
+/* Ends the process by a signal: a seccomp filter that kills the only thread of a process does
+ * so. */
 static void raise_default(int sig)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -60,7 +61,7 @@ void mt_main_status_exit_with(void)
 	status = mt_os_procstat_number(text, EXIT_FIELD);
 	if (status & 0x7f)
 		raise_default((int)(status & 0x7f));
-	/* Newer kernels take the status of the last thread for that of the process, older ones the
-	 * main thread's. */
+	/* Newer kernels use the last thread's exit status for the process, older ones the main
+	 * thread's. */
 	mt_raw_syscall(SYS_exit, status >> 8 & 0xff);
 }

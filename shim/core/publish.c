@@ -11,17 +11,17 @@
 #include "core/sweep.h"
 #include "sys/format.h"
 
-/* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
+/* 1024 samples then span 15 minutes, or half of that where a cleanup follows each */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
 
-static struct mt_lock lock = MT_LOCK(publish); /* all below */
+static struct mt_lock lock = MT_LOCK(publish); /* protects all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
 static uint64_t cleanup_sampled_ns; /* of the last sample after a cleanup */
-static uint64_t unwritten_count;    /* records that are kept, and not in the file */
-/* known before the files are, and in forked children too */
+static uint64_t unwritten_count;    /* cleanups that are stored but not in the file yet */
+/* set before the files exist, and inherited by forked children */
 static char python_text[sizeof(file.head.python)];
-/* the process ends: a worker that is only just starting must leave no files behind */
+/* the process ends: a worker that is just starting must make no files */
 static bool has_ended;
 
 static struct mt_piece head_piece(void)
@@ -44,7 +44,7 @@ static void fill_settings(const struct mt_config *config)
 	file.head.settings_count = MT_OPTION_COUNT;
 }
 
-/* Half a pair would be another setting ("narenas:1" of "narenas:16"). */
+/* Truncates at a comma: half a pair would be another setting ("narenas:1" of "narenas:16"). */
 static void fill_conf(const char *conf, char *out, size_t out_bytes)
 {
 	static const char more[] = ",...";
@@ -58,10 +58,10 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last ? last : out, more, sizeof(more));
 }
 
-/* The stack lies at a place that tells one exec from the next only where it is chosen at random:
- * not under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where
- * the machine does without. By files: a sandbox may kill whoever makes a system call that it does
- * not know. */
+/* Returns the start of the stack, which tells one exec from the next where it is random; else 0. It
+ * is not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or
+ * where the machine disables it. Reads files: a sandbox may kill a process for an unknown system
+ * call. */
 static uint64_t random_stack_start(void)
 {
 	char machine[16], personality[16];
@@ -79,8 +79,8 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	struct mt_stats_head *head = &file.head;
 	int folder = -1;
 
-	/* A worker that begins again has them, whoever the process is by now: what was made as one
-	 * user stays his. */
+	/* A worker that starts again has the files already; they stay with the user who made
+	 * them. */
 	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
 		mt_sweep_at_start(folder);
 	mt_lock_lock(&lock);
@@ -97,7 +97,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
-	/* not this thread's name */
+	/* the process's name, not this thread's */
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm));
 	head->comm[strcspn(head->comm, "\n")] = 0;
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
@@ -338,7 +338,8 @@ void mt_publish_skip_cleanups(uint64_t count)
 void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
 {
 	struct mt_piece pieces[3];
-	size_t count; /* to write, from `first` on around the end of the ring */
+	/* cleanups to write, from `first` on, around the end of the circular buffer */
+	size_t count;
 	size_t first;
 	size_t tail;
 
@@ -347,11 +348,11 @@ void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
 	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
 	first = (record->number - count) % MT_CLEANUPS_COUNT;
 	tail = MT_CLEANUPS_COUNT - first < count ? MT_CLEANUPS_COUNT - first : count;
-	/* The records first: a reader that sees the new head finds them. */
+	/* The cleanups before the head: a reader that sees the new head finds them. */
 	pieces[0] = cleanups_piece(first, tail);
 	pieces[1] = cleanups_piece(0, count - tail);
 	pieces[2] = head_piece();
-	/* What could not be written (a full file system) goes with the next. */
+	/* After a failed write (a full file system) the next call writes them. */
 	if (mt_files_write_stats(pieces, 3) == MT_ERR_OK)
 		unwritten_count = 0;
 	mt_lock_unlock(&lock);
@@ -381,9 +382,9 @@ void mt_publish_fork_parent(void)
 void mt_publish_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	/* else it was never touched, and a child's pages are not worth dirtying */
+	/* else the pages are untouched, and a child should not copy them */
 	if (file.head.magic)
-		/* a slot is written again before its number is told */
+		/* the slots may stay: each is written before the head names its number */
 		memset(&file.head, 0, sizeof(file.head));
 	sampled_ns = cleanup_sampled_ns = 0;
 	unwritten_count = 0;

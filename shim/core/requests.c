@@ -17,7 +17,7 @@ static void trim(const struct mt_request *request)
 	mt_cleanup_run_requested(&wanted);
 }
 
-/* A setting that cannot be followed is not taken over either. */
+/* A component may reject a setting, which is then not stored. */
 static enum mt_err set(const struct mt_request *request)
 {
 	struct mt_config wanted = *mt_config();
@@ -46,7 +46,8 @@ static enum mt_err carry_out(const struct mt_request *request)
 	case MT_REQUEST_PUBLISH:
 		return MT_ERR_OK;
 	default:
-		/* MT_ERR_OLDER where none knows it: said, so that nobody waits without effect */
+		/* MT_ERR_OLDER where no component knows it, so that mtctl does not wait for a
+		 * result */
 		return mt_components_request(request);
 	}
 }

@@ -17,9 +17,9 @@
 #include "sys/format.h"
 
 #define STEP_S 2 /* between two sweeps of a folder */
-/* of one, after which the rest waits for the next tick */
+/* longest time of one sweep; the next tick continues */
 #define SWEEP_MAX_NS (20 * MT_NS_PER_MS)
-/* so many living owners are looked at closely each time */
+/* up to this number of live owners are all checked each time */
 #define CHECK_ALL_COUNT 64
 
 /* Source: proc(5). */
@@ -27,7 +27,7 @@
 #define THREADS_FIELD 20
 #define START_FIELD   22
 
-/* As getdents64(2) writes it. */
+/* The format of getdents64(2). */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -45,14 +45,14 @@ struct sweep {
 	uint64_t pidns;
 	uint64_t began_ns, now_s;
 	uint32_t live_count;
-	struct owner last; /* whose files mostly follow one another */
+	struct owner last; /* the files of one owner mostly follow one another */
 	bool last_is_gone;
 };
 
 static uint64_t next_ns;
 static bool is_unfinished;
 
-/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h), and nothing else ---- */
+/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h) ---- */
 
 static bool parse_number(const char **text, uint64_t *out, char after)
 {
@@ -85,10 +85,10 @@ static bool parse_name(const char *name, struct owner *out)
 	return false;
 }
 
-/* ---- who lives ---- */
+/* ---- live owners ---- */
 
-/* Start times count from the boot of the reader's time namespace (time_namespaces(7)): for a living
- * process in another one than ours we read another start time than it did. */
+/* Returns whether start times of that process can be compared: they count from the boot time of the
+ * reader's time namespace (time_namespaces(7)). */
 static bool has_same_boot_time(uint64_t pid)
 {
 	struct stat ours, theirs;
@@ -99,8 +99,8 @@ static bool has_same_boot_time(uint64_t pid)
 	       ours.st_ino == theirs.st_ino;
 }
 
-/* Another process by now, or one that only waits for its parent to hear of its end: a zombie, none
- * of whose threads runs on. */
+/* Returns whether the owner has ended: the pid belongs to another process, or it is a zombie
+ * without other threads. */
 static bool has_ended(const struct owner *owner)
 {
 	char path[64], text[1024];
@@ -115,8 +115,8 @@ static bool has_ended(const struct owner *owner)
 	return (*state == 'Z' || *state == 'X') && mt_os_procstat_number(text, THREADS_FIELD) <= 1;
 }
 
-/* A process of another user may be hidden in /proc (hidepid), and this one may have become another
- * user's. */
+/* Also asks kill(2): /proc may hide processes of other users (hidepid), and this one may have
+ * changed its user. */
 static bool is_missing(uint64_t pid)
 {
 	struct stat seen;
@@ -127,8 +127,9 @@ static bool is_missing(uint64_t pid)
 	       errno == ESRCH;
 }
 
-/* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every
- * second, of those after them every third: drawn again each time, so that each has its turn. */
+/* Selects the owners to check, since a check reads a file of /proc. All of the first
+ * CHECK_ALL_COUNT, every second of the next ones, every third after them. Selects others each time,
+ * so that each has its turn. */
 static bool is_selected(struct sweep *sweep, uint64_t pid)
 {
 	uint32_t among = 1 + sweep->live_count++ / CHECK_ALL_COUNT;
@@ -147,7 +148,8 @@ static bool owner_is_gone(struct sweep *sweep, const struct owner *owner)
 	return sweep->last_is_gone;
 }
 
-/* /proc may be missing, or of another pid namespace: then everybody would seem dead. */
+/* Returns false where /proc is missing or shows another pid namespace: all owners would seem
+ * ended. */
 static bool proc_is_usable(uint64_t *out_pidns)
 {
 	struct stat space;
@@ -163,9 +165,9 @@ static bool proc_is_usable(uint64_t *out_pidns)
 
 /* ---- the folder ---- */
 
-/* Of all who share the folder one sweeps at a time. When the last sweep was is the folder's access
- * time, in whole seconds: one with a fraction is the kernel's, which says when somebody has listed
- * it. */
+/* Returns whether this process sweeps now: of all processes that share the folder one does every
+ * STEP_S. The folder's access time is the time of the last sweep, in whole seconds. A fraction
+ * means that the kernel set it when a process listed the folder. */
 static bool claim_turn(struct sweep *sweep)
 {
 	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
@@ -181,7 +183,7 @@ static bool claim_turn(struct sweep *sweep)
 	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
 }
 
-/* False: the time is over. */
+/* Returns false where the time is over. */
 static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 {
 	for (long at = 0; at < bytes;) {

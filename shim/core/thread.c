@@ -16,17 +16,17 @@
 #include "core/log.h"
 #include "sys/os.h"
 
-/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+/* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
 extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __attribute__((weak));
 
 #define LARGE_STACK_BYTES (8 * MT_MIB)
-/* address space that must be left to start in */
+/* address space that must be free to start a thread */
 #define RESERVE_BYTES (32 * MT_MIB)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 
-/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and
- * jemalloc does not survive that: then better no thread yet. */
+/* Without address space the allocator's first calls in a new thread fail, and jemalloc then
+ * crashes: better no thread yet. */
 bool mt_thread_has_address_space(void)
 {
 	void *area = mmap(NULL, RESERVE_BYTES, PROT_NONE,
@@ -38,7 +38,7 @@ bool mt_thread_has_address_space(void)
 	return true;
 }
 
-/* libc puts the thread-local memory of all libraries that were loaded with the program on each
+/* libc reserves the thread-local storage of all libraries loaded at the start on each thread's
  * stack. */
 static size_t tls_bytes;
 
@@ -51,15 +51,15 @@ static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
 	return 0;
 }
 
-/* How a thread is scheduled. A thread of the program's that is pinned to a CPU, or runs only when
- * nobody else wants to, may be the one that starts ours, which would then wait for that CPU with
- * the purge lock held: forks of the program waited 950 ms. */
-#define CPUS_BYTES 1024 /* 8,192 CPUs; the kernel says EINVAL where it has more */
+/* The scheduling of a thread. The program's thread that starts a thread of the shim may be pinned
+ * to a CPU or run at SCHED_IDLE. The shim's thread must not inherit that: it would wait for the CPU
+ * with the purge lock held, and forks of the program would wait for it. */
+#define CPUS_BYTES 1024 /* for 8,192 CPUs; the kernel returns EINVAL where it has more */
 
 struct schedule {
 	uint8_t cpus[CPUS_BYTES];
-	size_t cpus_bytes; /* 0: not known */
-	int policy;        /* -1: not known */
+	size_t cpus_bytes; /* 0: unknown */
+	int policy;        /* -1: unknown */
 };
 
 static struct schedule initial_schedule;
@@ -73,7 +73,7 @@ static void read_schedule(struct schedule *out)
 	out->policy = (int)mt_raw_syscall(SYS_sched_getscheduler, 0);
 }
 
-/* 20 less the nice value (getpriority(2), NOTES); -1 where the kernel does not tell. */
+/* Returns 20 minus the nice value (getpriority(2), NOTES); -1 where it is unknown. */
 static long read_priority(void)
 {
 	return mt_raw_syscall(SYS_getpriority, PRIO_PROCESS, 0);
@@ -91,8 +91,8 @@ void mt_thread_init(void)
 	errno = kept;
 }
 
-/* What differs between the calling thread and the process at its load. Nothing is set that does
- * not: services are run under filters that kill at sched_setaffinity or setpriority. */
+/* Returns what differs between the calling thread and the initial schedule. Only that is set:
+ * services run under filters that kill a process at sched_setaffinity or setpriority. */
 enum { CHANGE_CPUS = 1, CHANGE_POLICY = 2 };
 
 static int find_changes(void)
@@ -111,9 +111,9 @@ static int find_changes(void)
 	return changes;
 }
 
-/* To SCHED_OTHER, the only one that libc takes besides the real-time policies.
- * PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and
- * the kernel hands the caller's on. */
+/* Sets SCHED_OTHER, the only policy that libc accepts besides the real-time ones.
+ * PTHREAD_EXPLICIT_SCHED alone does not suffice: without a policy in the attributes glibc sets
+ * none, and the thread inherits it. */
 static void set_policy(pthread_attr_t *attr)
 {
 	const struct sched_param normal = {0};
@@ -123,8 +123,8 @@ static void set_policy(pthread_attr_t *attr)
 	(void)pthread_attr_setschedparam(attr, &normal);
 }
 
-/* A nice value of the program's thread is ours too, until here. Without privileges it can only be
- * raised. */
+/* Resets the nice value, which the thread inherits from the program's thread. Without privileges it
+ * can only rise. */
 static void *thread_main(void *argument)
 {
 	struct mt_thread *thread = argument;
@@ -134,7 +134,7 @@ static void *thread_main(void *argument)
 	return thread->run(NULL);
 }
 
-/* 0, or the error. */
+/* Returns 0 or the error. */
 static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 {
 	pthread_attr_t attr;
@@ -146,8 +146,7 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (changes & CHANGE_POLICY)
 		set_policy(&attr);
-	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to
-	 * run. */
+	/* Set before the thread runs: on the inherited CPU it may never run. */
 	if (changes & CHANGE_CPUS)
 		(void)pthread_attr_setaffinity_np(
 			&attr, initial_schedule.cpus_bytes,
@@ -158,8 +157,8 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 	return answer;
 }
 
-/* The kernel may refuse a policy (without privileges that of SCHED_IDLE is not left again) and CPUs
- * (a cpuset that has none of them any more), and libc may want a larger stack. */
+/* Retries without what the kernel or libc refuses: a policy (leaving SCHED_IDLE needs privileges),
+ * CPUs (a cpuset without them), or the small stack. */
 static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
 {
 	int changes = find_changes();
@@ -206,7 +205,7 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 		return expected == STATE_RUNS;
 	thread->run = run;
 	started = start(thread, stack_bytes + tls_bytes);
-	/* One that has ended by now has said so already: it would be believed to run for ever. */
+	/* A thread that has ended already has reset the state: it must not count as running. */
 	expected = STATE_STARTING;
 	(void)atomic_compare_exchange_strong_explicit(&thread->state, &expected,
 						      started ? STATE_RUNS : STATE_NONE,

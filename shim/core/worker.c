@@ -23,22 +23,22 @@
 
 #define STACK_BYTES (256 * 1024)
 #define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
-/* what a thread needs to begin, on a busy machine */
+/* time for a thread to start on a busy machine */
 #define START_NS      (100 * MT_NS_PER_MS)
-#define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API) /* until their cleanup has run */
+#define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API) /* cleared when their cleanup runs */
 
 static struct mt_thread thread;
 static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
-static _Atomic bool is_stopping; /* release/acquire: notified after it is set */
+static _Atomic bool is_stopping; /* release/acquire: the worker is notified after it is set */
 
 bool mt_worker_is_running(void)
 {
 	return mt_thread_is_running(&thread);
 }
 
-/* The exit system call of the main thread alone runs no handler of ours, and the kernel ends the
- * process with its last thread: that must not be ours. Others of the program's may go on, without
- * cleanups. */
+/* Handles the exit system call of the main thread, which runs no handler. The kernel ends the
+ * process with its last thread, which must not be the worker. Other threads of the program may go
+ * on, without cleanups. */
 static bool main_thread_has_exited(void)
 {
 	if (!mt_main_thread_has_ended())
@@ -59,7 +59,7 @@ static void loop(void)
 {
 	for (;;) {
 		uint32_t word = mt_control_read_word();
-		/* once: one that is set later stays for the next turn */
+		/* read once: a later bit stays for the next turn */
 		uint32_t bits = mt_control_pending_bits();
 		uint64_t next_ns;
 		uint64_t now_ns;
@@ -74,7 +74,8 @@ static void loop(void)
 	}
 }
 
-/* There may be no room for its beginnings since the start. False: the thread is to leave meanwhile. */
+/* Waits for address space, which may be missing since the start. Returns false where the worker
+ * must stop. */
 static bool wait_for_address_space(void)
 {
 	for (;;) {
@@ -96,8 +97,9 @@ static void *thread_main(void *unused)
 	mt_raw_clone_mark();
 	mt_thread_mark_ours();
 	(void)prctl(PR_SET_NAME, "mtshim");
-	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never
-	 * one that the program is just given, nor closes. Older kernels refuse, and go without. */
+	/* An own, empty descriptor table: a number that the worker uses for a moment is never one
+	 * that the program gets or closes. Older kernels refuse: the worker then shares the
+	 * table. */
 	has_private_fds = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
 	if (has_private_fds) {
 		mt_log_use_private_fds();
@@ -112,7 +114,7 @@ static void *thread_main(void *unused)
 	mt_components_finish();
 	if (mt_main_thread_has_ended())
 		mt_main_status_exit_with();
-	/* one that is set wakes no second time, and the next of us may have to leave as well */
+	/* a set bit wakes no worker, and the next one may have to stop too */
 	mt_control_clear_bits(MT_CONTROL_EXIT);
 	mt_thread_reset(&thread);
 	return NULL;
@@ -137,7 +139,7 @@ bool mt_worker_is_alive(void)
 {
 	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
 
-	/* Between its start and its first own words it has no number yet. */
+	/* Between its start and its first statements it has no id yet. */
 	return mt_worker_is_running() ||
 	       (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
 }
@@ -166,10 +168,10 @@ bool mt_worker_pause(void)
 	return false;
 }
 
-/* One that is still on its way out stays out until the process grows. */
+/* A worker that is still ending is not replaced until the process grows. */
 void mt_worker_resume(void)
 {
-	if (!mt_worker_is_alive()) /* the next one tells its own */
+	if (!mt_worker_is_alive()) /* the next worker sets its own id */
 		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
 	atomic_store_explicit(&is_stopping, false, memory_order_release);
 	(void)mt_worker_start();

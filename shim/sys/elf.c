@@ -1,6 +1,6 @@
-/* sys/elf.c -- see sys/elf.h; the walk, and what this code may not lean on, are in sys/elf_walk.c.
- * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the LSB's
- * symbol versioning. */
+/* sys/elf.c -- contract: sys/elf.h. What this code must not use before relocation: sys/elf_walk.c.
+ * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the symbol
+ * versioning of the LSB. */
 #include "sys/elf.h"
 
 #include <elf.h>
@@ -12,7 +12,8 @@
 #include "sys/elf_walk.h"
 #include "sys/loader.h"
 
-/* The oldest version of libc on each architecture: dlsym's until it moved from libdl into libc. */
+/* The oldest symbol version of each architecture: dlsym has it until glibc 2.34 moves dlsym from
+ * libdl into libc. */
 #if defined(__x86_64__)
 #define BASE_VERSION "GLIBC_2.2.5"
 #elif defined(__aarch64__)
@@ -24,7 +25,7 @@
 
 #define VERSION_HIDDEN 0x8000u
 
-/* What of an object's dynamic section is needed; NULL where it has none. */
+/* The tables of an object's dynamic section; NULL where one is missing. */
 struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -35,7 +36,7 @@ struct tables {
 	const char *soname;
 };
 
-/* ---- text: libc's functions may not be there yet ---- */
+/* ---- text: libc's functions may not be relocated yet ---- */
 
 static bool is_same(const char *one, const char *other)
 {
@@ -131,7 +132,7 @@ static const char *version_name(const struct tables *tables, unsigned index)
 
 enum fit { FIT_NONE, FIT_OLD, FIT_EXACT };
 
-/* A hidden version is one that only binaries linked against it long ago ask for. */
+/* A hidden version serves only binaries that were linked against it. */
 static enum fit fit_of(const struct tables *tables, uint32_t index, const char *symbol,
 		       const char *version)
 {
@@ -150,7 +151,7 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 	return name && is_same(name, version) ? FIT_EXACT : FIT_NONE;
 }
 
-/* Takes what fits into *found; true when nothing can fit better. */
+/* Stores a match in *found. Returns true where no better match is possible. */
 static bool keep_match(const struct mt_elf_object *object, const struct tables *tables,
 		       uint32_t index, enum fit fit, void **found)
 {
@@ -225,7 +226,7 @@ static bool is_named(const struct mt_elf_object *object, const struct tables *ta
 	       is_match(glob, last_part(object->path));
 }
 
-/* ---- questions ---- */
+/* ---- searches ---- */
 
 struct path_query {
 	const char *glob;
@@ -298,7 +299,7 @@ void *mt_elf_libc_function(const char *name)
 	return libc_query.found;
 }
 
-/* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
+/* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
 static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {
 	struct libc_query *libc_query = context;
@@ -337,10 +338,9 @@ unsigned long long mt_elf_load_count(void)
 
 /* ---- libc's dlsym and dlvsym ---- */
 
-/* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has.
- * Words that go from NULL to the one right value, and perhaps once more, in our constructor, to
- * another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps
- * there. */
+/* libc's functions: of version GLIBC_2.34, else libdl's oldest, else any. Each word changes from
+ * NULL to its value, and perhaps once more, in the constructor, to another library's function. All
+ * threads store the same values: relaxed. Not static: heap/dlsym_ARCH.S jumps there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;
@@ -375,7 +375,8 @@ static bool discover_in(const struct mt_elf_object *object, void *context)
 	consider(object, &tables, MERGED_VERSION, RANK_MERGED, discovery);
 	consider(object, &tables, BASE_VERSION, RANK_BASE, discovery);
 	consider(object, &tables, NULL, RANK_ANY, discovery);
-	/* Where libc has none, the walk goes on to libdl, which came with the program too. */
+	/* Where libc has none the walk continues to libdl, which was loaded with the program
+	 * too. */
 	return discovery->rank >= RANK_BASE;
 }
 

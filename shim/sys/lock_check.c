@@ -1,4 +1,4 @@
-/* lock_check.c -- see lock_check.h. Nothing of it is in a release build. */
+/* sys/lock_check.c -- contract: sys/lock_check.h. Empty in release builds. */
 #include "sys/raw_syscall.h"
 #include "sys/lock_check.h"
 
@@ -12,8 +12,8 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 
-/* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees
- * in which order they are taken with jemalloc's and libc's (make check-helgrind). */
+/* Helgrind does not know futexes. Where its header is installed it is told of each lock and unlock,
+ * and checks their order with the locks of jemalloc and libc (make check-helgrind). */
 #ifdef __has_include
 #if __has_include(<valgrind/helgrind.h>)
 #include <valgrind/helgrind.h>
@@ -26,7 +26,7 @@
 #define TELL_UNLOCKING(lock) ((void)(lock))
 #endif
 
-#define DEPTH 16 /* locks of one thread; the longest way down has 5 */
+#define DEPTH 16 /* locks of one thread; the longest nesting has 5 */
 
 enum held { HELD_OURS, HELD_OUTSIDE, HELD_SHARED };
 
@@ -39,16 +39,16 @@ static const struct {
 #undef X
 };
 
-/* What this thread holds. A handler may come between any two steps, take and drop, and must find
- * and leave it whole. So an entry goes by three steps in (count, lock, rank) and out (HOLE, free,
- * count): one of rank 0 below the count is just coming or going, and is nobody else's to touch;
- * holes are closed from the top, by whoever finds them there. */
+/* The locks that this thread holds. A signal handler may run between any two steps, and must find
+ * and leave a consistent list. So an entry is added in three steps (count, lock, rank) and removed
+ * in three (HOLE, free, count). An entry of rank 0 below the count is being added or removed, and
+ * other code leaves it alone. Holes are closed from the top by any caller. */
 #define HOLE UINT32_MAX
 
 struct stack {
 	_Atomic uint32_t count;
 	struct {
-		const void *lock; /* NULL: no struct mt_lock */
+		const void *lock; /* NULL: a gate */
 		_Atomic uint32_t rank;
 	} at[DEPTH];
 };
@@ -65,7 +65,7 @@ static MT_COLD _Noreturn void die(const char *action, const char *first, const c
 	abort();
 }
 
-/* The rank of an entry that is one; NONE for the others. */
+/* Returns the rank of an entry; NONE for a hole or an incomplete entry. */
 static uint32_t rank_at(uint32_t at)
 {
 	uint32_t rank = atomic_load(&stack.at[at].rank);
@@ -92,13 +92,12 @@ static void remove_at(uint32_t at)
 	while ((count = atomic_load(&stack.count)) > 0 &&
 	       atomic_load(&stack.at[count - 1].rank) == HOLE) {
 		atomic_store(&stack.at[count - 1].rank, MT_RANK_NONE);
-		/* Else a handler has closed this one and others, and the entry is above the count.
-		 */
+		/* On failure a signal handler has closed this hole and others. */
 		(void)atomic_compare_exchange_strong(&stack.count, &count, count - 1);
 	}
 }
 
-/* The last one that is the same; false: it is not held. */
+/* Removes the newest entry of this lock and rank. Returns false where there is none. */
 static bool remove_last(const void *lock, uint32_t rank)
 {
 	for (uint32_t at = stack.count; at-- > 0;)
@@ -109,7 +108,7 @@ static bool remove_last(const void *lock, uint32_t rank)
 	return false;
 }
 
-/* The new one must stand below all that is held. */
+/* Checks that the new lock stands below all held ones in the table. */
 static void check_order(const void *lock, uint32_t rank)
 {
 	if (rank == MT_RANK_NONE || rank >= MT_RANK_COUNT)

@@ -10,10 +10,10 @@
 #include "sys/raw_syscall.h"
 #include "sys/os.h"
 
-/* The kernel writes 0; no ordering: nothing follows from it but a look at the process. NULL: not
- * known. */
+/* The kernel writes 0. No ordering: a reader only inspects the process afterwards. NULL:
+ * unknown. */
 static const _Atomic uint32_t *_Atomic word;
-static ptrdiff_t offset; /* of the word in libc's descriptor of its thread; 0: not known */
+static ptrdiff_t offset; /* of the word from libc's thread descriptor; 0: unknown */
 
 static void set_word(ptrdiff_t offset_from_self, pid_t id)
 {
@@ -21,7 +21,7 @@ static void set_word(ptrdiff_t offset_from_self, pid_t id)
 		(const _Atomic uint32_t *)(const void *)((const char *)pthread_self() +
 							 offset_from_self);
 
-	/* What does not hold the thread's id now is another word. */
+	/* A word that does not hold the thread's id is another one. */
 	atomic_store_explicit(
 		&word, atomic_load_explicit(at, memory_order_relaxed) == (uint32_t)id ? at : NULL,
 		memory_order_relaxed);

@@ -68,7 +68,7 @@ uint64_t mt_os_page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A sandbox may answer an error, and who asks may be in malloc. */
+/* A sandbox may return an error, and the caller may be inside malloc: keeps errno. */
 static pid_t own_id(long number)
 {
 	int kept = errno;
@@ -90,8 +90,8 @@ pid_t mt_os_getpid(void)
 
 #define REFUSED_SLEEP_NS (10 * MT_NS_PER_MS)
 
-/* A sandbox may refuse futexes, or some of their operations. Who waits does so in a loop, which
- * would then never rest. */
+/* Sleeps where a sandbox refused the futex call: the caller waits in a loop, which would otherwise
+ * spin. */
 static void sleep_if_refused(int answer, uint64_t timeout_ns)
 {
 	uint64_t span_ns = timeout_ns < REFUSED_SLEEP_NS ? timeout_ns : REFUSED_SLEEP_NS;
@@ -142,8 +142,8 @@ int mt_os_futex_add_wake(_Atomic uint32_t *word)
 {
 	int kept = errno;
 	int answer = 0;
-	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0")
-	 * never happens. */
+	/* *word += 1, then wake one waiter. The second wake (where the old value < 0) never
+	 * happens. */
 	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 
 	if (mt_raw_syscall(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
@@ -232,7 +232,7 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0;
-	/* Not blocking: a path may come from a setting, and be a FIFO. */
+	/* Not blocking: a path from a setting may name a FIFO. */
 	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	out[0] = 0;
@@ -240,7 +240,7 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 		return fd;
 	while (length < out_bytes - 1) {
 		int kept = errno;
-		/* Not at an offset: the kernel would make up a file of /proc again for it. */
+		/* Not pread: for another offset the kernel generates a file of /proc again. */
 		ssize_t got = keep_errno(
 			mt_raw_syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
 
@@ -294,7 +294,7 @@ uint64_t mt_os_read_number(const char *path)
 
 const char *mt_os_procstat_at(const char *stat, int number)
 {
-	const char *at = strrchr(stat, ')'); /* the name before it may hold anything */
+	const char *at = strrchr(stat, ')'); /* the name before it may contain any character */
 
 	for (int field = 2; at && field < number; field++) {
 		at = strchr(at, ' ');

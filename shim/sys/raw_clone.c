@@ -6,10 +6,10 @@
 
 #include "sys/os.h"
 
-/* The word of the page: not 0 in the process that marked it. release/acquire with the word behind
- * it. */
+/* The first word of the page: not 0 in the process that marked it. release/acquire with the content
+ * of the page. */
 static _Atomic(_Atomic uint32_t *) mark;
-/* 0: nobody has marked this process; release, pairs with the acquire of who looks */
+/* 0: not marked; release, pairs with the readers' acquire */
 static _Atomic pid_t worker;
 
 static _Atomic uint32_t *map_mark(void)

@@ -4,7 +4,7 @@
 
 #include "sys/raw_syscall_asm.h"
 
-/* what the kernel answers from -MOST_ERRNO to -1 is an error */
+/* a result from -ERRNO_MAX to -1 is an error */
 #define ERRNO_MAX 4095
 
 long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f)

@@ -17,7 +17,7 @@ static const char *skip_word(const char *at)
 	return at;
 }
 
-static MT_TLS int statm_fd; /* of this thread's own table, plus one; 0: none kept */
+static MT_TLS int statm_fd; /* descriptor in this thread's own table, plus one; 0: none */
 
 void mt_rss_keep_statm_open(void)
 {
@@ -59,11 +59,11 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	return true;
 }
 
-#define MARK       "\nVm" /* begins the first line that speaks of memory */
+#define MARK       "\nVm" /* begins the first line about memory */
 #define MARK_BYTES 3
 
-/* The lines of status that speak of memory. Before them stands the list of groups, which may be
- * longer than any room: what has been read of it makes place. */
+/* Reads the lines of status about memory. The list of groups before them may exceed any buffer:
+ * text that was searched is dropped. */
 static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
 {
 	size_t length = 0;
@@ -118,8 +118,8 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 	return true;
 }
 
-/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is
- * shared at most half. */
+/* Pss_Anon counts a page divided by the number of processes that map it: a shared page counts for
+ * half at most. */
 bool mt_rss_read_shared(uint64_t *out_bytes)
 {
 	char text[2048];
