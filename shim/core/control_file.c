@@ -86,7 +86,7 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 	_Atomic uint32_t *at = atomic_load_explicit(&word_at, memory_order_acquire);
 	int answer;
 
-	mt_lock_check_wait("the bell");
+	mt_lock_check_wait("the control file");
 	answer = mt_os_futex_wait(at, word, timeout_ns, MT_FUTEX_SHARED);
 	/* The file was truncated: the kernel returns EFAULT where a load would raise SIGBUS. */
 	if (answer == EFAULT && at != &private_word)

@@ -56,7 +56,7 @@
 /* that mtctl reads: 4 has only appended to it */
 #define MT_STATS_VERSION_OLDEST 3u
 #define MT_CLEANUPS_COUNT       64u /* last cleanups kept */
-/* ring of samples; their step grows, so that it spans 15 minutes */
+/* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u
 /* room for settings; settings_count of them are filled */
 #define MT_SETTINGS_COUNT 64u

@@ -1,5 +1,5 @@
-/* test_adaptive.c -- worker/adaptive rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round ends,
- * and the step after each. */
+/* test_adaptive_rounds.c -- purge/adaptive_rounds: MT_GC_ROUNDS=auto. Rows of what is kept at round
+ * ends, and the step after each. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -27,14 +27,14 @@ static const struct row rows[] = {
 	{"2 % of 4 GB and 1 MB",         {4000, 4081, 4000, 4081, 4000, 4081, 4000, 4081},   "", "11111111"},
 	{"it grows from the start",      {300, 310, 320, 330, 340, 350, 360, 370},           "", "11111111"},
 	{"it falls, and then is flat",   {900, 700, 500, 300, 300, 300, 300, 300, 300, 300, 300}, "", "11111122225"},
-	{"it climbs on the second rung", {300, 300, 300, 300, 300, 309, 309, 309},           "", "11122111"},
+	{"it rises from the second step", {300, 300, 300, 300, 300, 309, 309, 309},           "", "11122111"},
 	{"it climbs on the last",        {300, 300, 300, 300, 300, 300, 300, 300, 300, 309}, "", "1112222551"},
 	{"it falls on the last",         {300, 300, 300, 300, 300, 300, 300, 300, 300, 100, 104}, "", "11122225555"},
-	{"garbage piles up on the second rung", {300, 300, 300, 300, 330, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300},
+	{"garbage accumulates at the second step", {300, 300, 300, 300, 330, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300},
 	 "", "111211111111222"},
 	{"slowly, and past 8 MB in the end", {300, 302, 304, 306, 308, 309, 309, 309},       "", "11122111"},
 	{"pressure at the start",        {300, 300, 300, 300, 300, 300, 300, 300},           "pp", "11111222"},
-	{"pressure on the second rung",  {300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "....p", "1112111122"},
+	{"pressure at the second step",  {300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "....p", "1112111122"},
 	{"pressure on the last",         {300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "........p", "1112222511112"},
 	{"pressure at each second",      {300, 300, 300, 300, 300, 300, 300, 300},           "p.p.p.p.", "11111111"},
 	{"nothing at all",               {0, 0, 0, 0, 0, 0, 0, 0},                           "", "11122225"},
@@ -77,7 +77,7 @@ static uint64_t share_of_step(uint64_t step, uint64_t growth_bytes)
 	return seen;
 }
 
-Test(adaptive, a_leak_keeps_it_on_the_first_rung_however_slow)
+Test(adaptive, a_leak_keeps_the_first_step_however_slow)
 {
 	/* 2 % become more as it grows: now and then it tries again. */
 	cr_expect_geq(share_of_step(1, MIB(20)), 900);
@@ -119,7 +119,7 @@ Test(adaptive, climbs_again_once_what_has_grown_is_flat)
 		mt_adaptive_rounds_add(&adaptive, MIB(300), false);
 	mt_adaptive_rounds_add(&adaptive, MIB(900), false);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
-	for (int i = 0; i < 17; i++) /* the patience has doubled */
+	for (int i = 0; i < 17; i++) /* the window has doubled */
 		mt_adaptive_rounds_add(&adaptive, MIB(900), false);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
 }

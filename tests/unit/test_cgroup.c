@@ -327,7 +327,7 @@ Test(cgroup, without_any_cgroup_the_machine_is_what_counts)
 	cr_expect_str_empty(mt_cgroup_directory());
 }
 
-Test(cgroup, the_machine_is_asked_cheaply_while_it_has_room)
+Test(cgroup, the_machine_is_read_cheaply_while_memory_is_free)
 {
 	struct sysinfo info;
 	uint64_t total;

@@ -1,5 +1,5 @@
-/* test_control.c -- worker/control file: rings before, with and after a control file, and requests
- * that nobody should believe. */
+/* test_control_file.c -- core/control_file: wake-ups before, with and after a control file, and
+ * requests that nobody should believe. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +108,7 @@ static uint64_t woken_after_ns(uint32_t bits)
 	return slept;
 }
 
-Test(control, a_ring_before_there_is_a_worker_waits_for_it)
+Test(control, a_notification_before_there_is_a_worker_waits_for_it)
 {
 	uint32_t word = mt_control_read_word();
 
@@ -118,7 +118,7 @@ Test(control, a_ring_before_there_is_a_worker_waits_for_it)
 	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_API | MT_CONTROL_SIGNAL);
 	cr_expect_neq(mt_control_read_word(), word);
 	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S,
-		     "who looked before the ring does not sleep");
+		     "a worker that read the word before the notification does not sleep");
 	mt_control_clear_bits(MT_CONTROL_API);
 	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_SIGNAL);
 	mt_control_clear_bits(MT_CONTROL_SIGNAL | MT_CONTROL_GC);
@@ -132,7 +132,7 @@ Test(control, sleeps_until_the_time_is_over)
 	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 }
 
-Test(control, ten_thousand_rings_are_one_wake)
+Test(control, ten_thousand_notifications_are_one_wake)
 {
 	uint32_t word;
 
@@ -181,7 +181,7 @@ static void ring_in_handler(int number)
 	mt_control_notify(MT_CONTROL_SIGNAL);
 }
 
-Test(control, may_be_rung_from_a_handler_that_interrupts_a_sleep)
+Test(control, may_be_notified_from_a_handler_that_interrupts_a_sleep)
 {
 	struct sigaction action = {.sa_handler = ring_in_handler};
 	const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
@@ -192,9 +192,9 @@ Test(control, may_be_rung_from_a_handler_that_interrupts_a_sleep)
 	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_SIGNAL);
 }
 
-/* ---- a control file that goes away ---- */
+/* ---- a control file that is removed ---- */
 
-Test(control, a_ring_at_a_vanished_page_reaches_the_private_word)
+Test(control, a_notification_at_a_vanished_page_reaches_the_private_word)
 {
 	uint32_t word = mt_control_read_word();
 
@@ -277,7 +277,7 @@ Test(control, takes_each_request_once)
 	}
 }
 
-Test(control, a_truncated_file_asks_for_nothing)
+Test(control, a_truncated_file_requests_nothing)
 {
 	const struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 	struct mt_request out;
@@ -368,7 +368,7 @@ Test(control, lives_through_noise)
 			dice = dice * 6364136223846793005ull + 1442695040888963407ull;
 			((unsigned char *)&file)[at] = (unsigned char)(dice >> 56);
 		}
-		if (i % 2) { /* past the first door */
+		if (i % 2) { /* past the first check */
 			file.magic = MT_CONTROL_MAGIC;
 			file.version = MT_STATS_VERSION;
 			file.request.kind %= 8;
@@ -409,7 +409,7 @@ Test(control, a_forked_child_has_neither_its_parents_bits_nor_its_file)
 	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 }
 
-/* By its name it could not be read any more, and rings from outside would be missed. */
+/* By its name it could not be read any more, and wake-ups from outside would be missed. */
 Test(control, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
 {
 	struct mt_control_file *file;

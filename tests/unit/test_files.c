@@ -355,7 +355,7 @@ Test(files, live_on_when_they_are_deleted)
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 	cr_expect_eq(errno, ERANGE);
-	cr_expect_not(is_there(path_of("stats")), "and not made anew");
+	cr_expect_not(is_there(path_of("stats")), "and not made again");
 }
 
 Test(files, live_on_when_they_are_truncated)

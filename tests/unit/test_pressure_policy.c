@@ -1,5 +1,5 @@
-/* test_pressure_policy.c -- worker/pressure_policy as a table: each row is a story told in steps,
- * with what the policy is to do at each. Pure code, so that a story of an hour takes no time.
+/* test_pressure_policy.c -- pressure/policy as a table: each row is a sequence of steps,
+ * with what the policy is to do at each. Pure code, so that an hour takes no time.
  *
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless
  * the step says +TIME.
@@ -253,7 +253,7 @@ static const struct row {
 	 "ram=100 own=100: - next=5000 | +60s own=820: - next=250"},
 };
 
-/* ---- telling a story ---- */
+/* ---- running a sequence ---- */
 
 struct teller {
 	const struct row *row;
@@ -578,24 +578,24 @@ Test(pressure_policy, is_due_for_growth_towards_the_own_limit)
 
 /* ---- by how much the process may grow until then ---- */
 
-static void expect_ring(uint64_t used_mb, uint64_t ring_mb)
+static void expect_sample_growth(uint64_t used_mb, uint64_t growth_mb)
 {
 	const struct mt_pressure_sample now = {
 		.used_bytes = used_mb * MB, .limit_bytes = 1000 * MB, .exact = true};
 	uint64_t ring_bytes;
 
 	cr_assert(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes));
-	cr_expect_eq(ring_bytes / MB, ring_mb, "%llu MB", (unsigned long long)(ring_bytes / MB));
+	cr_expect_eq(ring_bytes / MB, growth_mb, "%llu MB", (unsigned long long)(ring_bytes / MB));
 }
 
 Test(pressure_policy, wants_another_look_after_a_quarter_of_the_way_to_the_next_threshold)
 {
 	look_once("", "ram=100: -");
 
-	expect_ring(450, 100);
-	expect_ring(870, 7);
-	expect_ring(900, 25);
-	expect_ring(960, 10);
+	expect_sample_growth(450, 100);
+	expect_sample_growth(870, 7);
+	expect_sample_growth(900, 25);
+	expect_sample_growth(960, 10);
 }
 
 Test(pressure_policy, limits_no_growth_where_no_limit_counts)

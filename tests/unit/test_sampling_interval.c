@@ -1,5 +1,5 @@
-/* test_sampling.c -- worker/asking: the allocator is asked as rarely as can be, and nothing is
- * missed for it. */
+/* test_sampling_interval.c -- purge/sampling_interval: the allocator is read as rarely as can be,
+ * and nothing is missed for it. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"
@@ -51,7 +51,7 @@ Test(sampling, asks_when_it_never_has)
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
+Test(sampling, fragmentation_is_not_read_again_at_every_tick)
 {
 	uint64_t count = 0;
 
@@ -69,7 +69,7 @@ Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
 	cr_expect_geq(count, 25, "and not never: fragments may have become free pages");
 }
 
-Test(sampling, a_cheap_answer_is_asked_for_at_every_tick)
+Test(sampling, a_cheap_sample_is_read_at_every_tick)
 {
 	begin(2000);
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
@@ -87,7 +87,7 @@ Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, an_idle_heap_is_asked_about_at_once_however_dear_it_is)
+Test(sampling, an_idle_heap_is_read_at_once_however_expensive_that_is)
 {
 	begin(DEAR);
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
@@ -95,7 +95,7 @@ Test(sampling, an_idle_heap_is_asked_about_at_once_however_dear_it_is)
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, what_passes_the_gate_is_asked_for_at_every_tick)
+Test(sampling, dirty_bytes_above_the_threshold_are_read_at_every_tick)
 {
 	begin(DEAR);
 	asked.dirty_bytes = GATE;

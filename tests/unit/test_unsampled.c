@@ -74,7 +74,7 @@ Test(unseen, memory_that_was_returned_makes_all_seen)
 	cr_assert_eq(mt_unsampled_bytes(), 10 * MB);
 }
 
-Test(unseen, who_waits_in_vain_does_not_wait_again_before_a_look)
+Test(unseen, a_thread_whose_wait_timed_out_does_not_wait_again_before_a_sample)
 {
 	uint64_t began;
 
