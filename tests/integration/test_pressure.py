@@ -181,7 +181,7 @@ def test_of_several_ranks_none_collects(spawn, env, files, mt_dir, wait_for, awa
 	assert stats_raw.figures(mt_dir, process.pid)["gc_count"] == 0
 	process.stdin.close()
 	assert process.wait(timeout=10) == 0
-	assert "purge alone, since WORLD_SIZE says" in process.stderr.read()
+	assert "purge only, since other processes of WORLD_SIZE" in process.stderr.read()
 
 
 FORKING = r'''
@@ -324,7 +324,7 @@ def test_of_several_ranks_none_touches_its_device(device, mt_dir):
 	time.sleep(7)
 
 	assert one.number("pass") >= 224 and not pressures(mt_dir, one.pid)
-	assert "left alone, since WORLD_SIZE" in one.end()[1]
+	assert "no cleanup, since other processes of WORLD_SIZE" in one.end()[1]
 
 
 # ---- what it costs ----
