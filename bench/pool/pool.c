@@ -158,8 +158,8 @@ static void calibrate(void)
 		uint64_t begin = mt_os_now_ns(), middle, end, sum = 0;
 
 		for (int i = 0; i < 5000; i++) {
-			mt_lock_take(&lock);
-			mt_lock_drop(&lock);
+			mt_lock_lock(&lock);
+			mt_lock_unlock(&lock);
 		}
 		middle = mt_os_now_ns();
 		for (int i = 0; i < 5000; i++)

@@ -121,7 +121,7 @@ static void add_number(struct mt_table *table, uint64_t number)
 }
 
 /* Bytes in use before and after, and whose caches were emptied, or why not. */
-static void add_record_gpu(struct mt_table *table, const struct mt_stats_record *record)
+static void add_record_gpu(struct mt_table *table, const struct mt_stats_cleanup *record)
 {
 	char caches[64];
 	const char *word;
@@ -139,7 +139,7 @@ static void add_record_gpu(struct mt_table *table, const struct mt_stats_record 
 	mt_table_add(table, caches);
 }
 
-static void add_record(struct mt_table *table, const struct mt_stats_record *record)
+static void add_record(struct mt_table *table, const struct mt_stats_cleanup *record)
 {
 	static const char *const results[] = {"nothing", "little", "-"};
 	char gc[64];
@@ -168,7 +168,7 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 	bool found = false;
 
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct mt_stats_record *record =
+		const struct mt_stats_cleanup *record =
 			mt_stats_file_record(file, file->head.records_count - i);
 
 		found |= record && record->pressure_sources;
@@ -182,7 +182,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 					      "ROUND",   "RESULT", "RSS BEFORE", "AFTER",
 					      "CHANGE",  "TOOK",   "GC",         NULL};
 	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
-	uint64_t last = file->head.records_count, shown = all ? MT_RECORDS_COUNT : RECORDS_SHOWN;
+	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : RECORDS_SHOWN;
 	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
 	char sides[16];
 	struct mt_table *table;
@@ -202,7 +202,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 	if (pressed)
 		mt_table_add(table, "PRESSURE");
 	for (uint64_t i = shown; i-- > 0;) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, last - i);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - i);
 
 		if (record)
 			add_record(table, record);

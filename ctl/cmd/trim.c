@@ -51,7 +51,7 @@ static void add_layer(struct mt_table *table, const char *layer, uint64_t before
 	mt_table_add(table, mt_text_change(before, after).text);
 }
 
-static void print_gc(const struct mt_stats_record *record)
+static void print_gc(const struct mt_stats_cleanup *record)
 {
 	if (record->gc_state == MT_GC_DONE)
 		printf("  gc collected %s in %s\n",
@@ -70,7 +70,7 @@ static void print_gc(const struct mt_stats_record *record)
 }
 
 /* Whose caches were emptied, or why none were. */
-static void print_gpu(const struct mt_stats_record *record)
+static void print_gpu(const struct mt_stats_cleanup *record)
 {
 	const char *word;
 	uint32_t bit;
@@ -88,7 +88,7 @@ static void print_gpu(const struct mt_stats_record *record)
 	putchar('\n');
 }
 
-static void print_record(const struct mt_process *process, const struct mt_stats_record *record)
+static void print_record(const struct mt_process *process, const struct mt_stats_cleanup *record)
 {
 	struct mt_table *table = mt_table_new("lrrr");
 

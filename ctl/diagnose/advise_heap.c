@@ -67,10 +67,10 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 	return true;
 }
 
-static const struct mt_stats_record *last_cleanup(const struct mt_stats_file *file)
+static const struct mt_stats_cleanup *last_cleanup(const struct mt_stats_file *file)
 {
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
 
 		if (!record)
 			return NULL;
@@ -85,7 +85,7 @@ static const struct mt_stats_record *last_cleanup(const struct mt_stats_file *fi
 static bool is_pinned_by_the_allocator(const struct mt_advise_facts *facts, struct mt_advice *out)
 {
 	const struct mt_stats_head *head = &facts->look.last.head;
-	const struct mt_stats_record *record = last_cleanup(&facts->look.last);
+	const struct mt_stats_cleanup *record = last_cleanup(&facts->look.last);
 	uint64_t outside =
 		facts->look.samples[0].outside_bytes + facts->look.samples[0].arenas_bytes;
 	uint64_t left =

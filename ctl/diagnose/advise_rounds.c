@@ -14,7 +14,7 @@
 #define VAIN_LEAST    5         /* cleanups in a row */
 #define VAIN_NS       20000000u /* each */
 
-static uint64_t fell_by(const struct mt_stats_record *record)
+static uint64_t fell_by(const struct mt_stats_cleanup *record)
 {
 	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
@@ -32,13 +32,13 @@ static int compare_gaps(const void *a, const void *b)
 /* How many drops of live bytes there are among the records, and how far apart on the median. */
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
-	double gaps[MT_RECORDS_COUNT];
+	double gaps[MT_CLEANUPS_COUNT];
 	uint64_t before_ns = 0, last = file->head.records_count;
-	uint64_t back = last < MT_RECORDS_COUNT ? last : MT_RECORDS_COUNT;
+	uint64_t back = last < MT_CLEANUPS_COUNT ? last : MT_CLEANUPS_COUNT;
 	size_t count = 0;
 
 	while (back-- > 0) { /* not up to `last`: a forged one may be the largest number there is */
-		const struct mt_stats_record *record = mt_stats_file_record(file, last - back);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
 
 		if (!record || record->reason != MT_REASON_LIVE_DROP)
 			continue;
@@ -81,8 +81,8 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 	uint64_t bytes = 0;
 
 	*out_objects = *out_count = 0;
-	for (size_t i = 0; i < MT_RECORDS_COUNT; i++) {
-		const struct mt_stats_record *record = &file->records[i];
+	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
+		const struct mt_stats_cleanup *record = &file->records[i];
 
 		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
 		    !record->gc_collected_count)
@@ -129,7 +129,7 @@ static bool collects_in_vain(const struct mt_advise_facts *facts, struct mt_advi
 	    !mt_advise_setting(facts, "gc_rounds"))
 		return false;
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
 
 		if (!record)
 			break;

@@ -101,7 +101,7 @@ struct mt_diagnose_tree {
 struct mt_diagnose_trim {
 	bool asked, done;
 	enum mt_level level;
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 	/* in use on the devices some time after it: what the program has taken back */
 	uint64_t gpu_later_bytes;
 	char why_not[160];

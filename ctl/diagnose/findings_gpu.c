@@ -26,7 +26,7 @@ static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts
  * what a training step uses and frees comes back with the next one. */
 uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t after = record->gpu_after_bytes > facts->trim.gpu_later_bytes
 				 ? record->gpu_after_bytes
 				 : facts->trim.gpu_later_bytes;

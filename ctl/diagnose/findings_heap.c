@@ -32,7 +32,7 @@ struct hoard {
 
 static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
 		.kept_bytes =
 			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes)),
@@ -184,7 +184,7 @@ static bool came_down_before(const struct mt_diagnose_facts *facts, const struct
 
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 
 	return facts->trim.done && record->gc_collected_count
 		       ? mt_sat_sub(record->live_before_bytes, record->live_after_bytes)

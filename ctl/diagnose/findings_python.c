@@ -36,7 +36,7 @@ static uint64_t lately_least(const struct mt_diagnose_facts *facts, size_t offse
  * fall of the anonymous memory counts, as far as so many small objects can be the reason. */
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
 	uint64_t live_least = lately_least(facts, offsetof(struct mt_diagnose_sample, live_bytes));
@@ -52,7 +52,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell,
 			    struct mt_diagnose_finding *finding)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 
 	mt_diagnose_bytes(finding, "freed by one collection", "gc_freed_bytes", fell);
 	mt_diagnose_show(finding, "objects", "gc_collected_count",
@@ -67,7 +67,7 @@ static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell
 
 static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 	bool collected =
 		facts->trim.done && record->gc_state == MT_GC_DONE && record->gc_collected_count;
 	uint64_t fell = collected ? freed_by_gc(facts) : 0;

@@ -194,7 +194,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 {
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};
 	struct mt_stats_file *file = mt_error_check_memory(malloc(sizeof(*file)));
-	const struct mt_stats_record *record = NULL;
+	const struct mt_stats_cleanup *record = NULL;
 	struct mt_control_call call;
 	struct mt_stats_head head;
 	struct mt_why why = {""};

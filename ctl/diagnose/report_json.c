@@ -71,7 +71,7 @@ static json_t *trends_json(const struct mt_diagnosis *diagnosis)
 
 static json_t *trim_json(const struct mt_diagnose_trim *trim)
 {
-	const struct mt_stats_record *record = &trim->record;
+	const struct mt_stats_cleanup *record = &trim->record;
 	json_t *object = json_object();
 
 	if (!trim->done) {

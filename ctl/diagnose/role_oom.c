@@ -121,7 +121,7 @@ static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks
 {
 	const struct mt_diagnose_sample *last =
 		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
-	const struct mt_stats_record *record = &facts->trim.record;
+	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t bytes = facts->trim.done
 				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
 				 : last->dirty_bytes;

@@ -72,7 +72,7 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 {
 	const struct mt_stats_file *file = &recorder->target.file;
 	uint64_t last = file->head.records_count;
-	uint64_t first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT + 1 : 1;
+	uint64_t first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT + 1 : 1;
 
 	if (watched->records_seen + 1 < first && !watched->is_older) {
 		json_t *line = mt_recorder_line("lost", watched->process.pid, now_ns);
@@ -83,7 +83,7 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 	if (first <= watched->records_seen)
 		first = watched->records_seen + 1;
 	for (uint64_t number = first; number <= last && number >= first; number++) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
 		json_t *line, *facts;
 
 		if (!record || record->time_ns < recorder->began_ns)

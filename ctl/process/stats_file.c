@@ -40,7 +40,7 @@ static bool is_own_layout(const struct mt_stats_head *head)
 {
 	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
 	       head->fields_count == sizeof(head->snapshot) / sizeof(uint64_t) &&
-	       head->record_bytes == sizeof(struct mt_stats_record) &&
+	       head->record_bytes == sizeof(struct mt_stats_cleanup) &&
 	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
 	       head->device_bytes == sizeof(struct mt_stats_device) &&
 	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
@@ -137,12 +137,12 @@ enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt
 	return error;
 }
 
-static void clean_records(struct mt_stats_record *records)
+static void clean_records(struct mt_stats_cleanup *records)
 {
-	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
-		struct mt_stats_record *record = &records[slot];
+	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
+		struct mt_stats_cleanup *record = &records[slot];
 
-		if (!record->number || (record->number - 1) % MT_RECORDS_COUNT != slot)
+		if (!record->number || (record->number - 1) % MT_CLEANUPS_COUNT != slot)
 			memset(record, 0, sizeof(*record));
 		else if (record->result > MT_NULL_RESULT)
 			record->result = MT_NULL_RESULT;
@@ -230,25 +230,25 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 	return error;
 }
 
-const struct mt_stats_record *mt_stats_file_record(const struct mt_stats_file *file,
-						   uint64_t number)
+const struct mt_stats_cleanup *mt_stats_file_record(const struct mt_stats_file *file,
+						    uint64_t number)
 {
-	const struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
+	const struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
 
 	return number && record->number == number ? record : NULL;
 }
 
-const struct mt_stats_record *mt_stats_file_record_of_request(const struct mt_stats_file *file,
-							      uint64_t seq)
+const struct mt_stats_cleanup *mt_stats_file_record_of_request(const struct mt_stats_file *file,
+							       uint64_t seq)
 {
-	const struct mt_stats_record *found = NULL;
+	const struct mt_stats_cleanup *found = NULL;
 
-	for (size_t slot = 0; slot < MT_RECORDS_COUNT && seq; slot++)
+	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT && seq; slot++)
 		if (file->records[slot].number && file->records[slot].request_seq == seq &&
 		    (!found || file->records[slot].number > found->number))
 			found = &file->records[slot];
 	/* At most once around the ring, whatever the file says. */
-	for (size_t step = 0; step < MT_RECORDS_COUNT && found && found->merged == 1; step++)
+	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
 		found = mt_stats_file_record(file, found->number + 1);
 	return found;
 }

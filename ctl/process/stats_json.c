@@ -48,7 +48,7 @@ static json_t *frameworks_json(uint32_t frameworks)
 }
 
 /* null where it was no pressure. */
-static json_t *pressure_json(const struct mt_stats_record *record)
+static json_t *pressure_json(const struct mt_stats_cleanup *record)
 {
 	bool known = record->pressure_limit_bytes != 0;
 	json_t *object, *sources;
@@ -72,24 +72,24 @@ static json_t *pressure_json(const struct mt_stats_record *record)
 	return object;
 }
 
-json_t *mt_stats_json_cleanup(const struct mt_stats_record *record)
+json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *record)
 {
 	static const struct number numbers[] = {
-		NUMBER(mt_stats_record, number),
-		NUMBER(mt_stats_record, time_ns),
-		NUMBER(mt_stats_record, duration_ns),
-		NUMBER(mt_stats_record, purge_ns),
-		NUMBER(mt_stats_record, gc_ns),
-		NUMBER(mt_stats_record, gc_collected_count),
-		NUMBER(mt_stats_record, round),
-		NUMBER(mt_stats_record, request_seq),
-		NUMBER(mt_stats_record, rss_before_bytes),
-		NUMBER(mt_stats_record, rss_after_bytes),
-		NUMBER(mt_stats_record, anon_before_bytes),
-		NUMBER(mt_stats_record, anon_after_bytes),
-		NUMBER(mt_stats_record, live_before_bytes),
-		NUMBER(mt_stats_record, live_after_bytes),
-		NUMBER(mt_stats_record, longest_hold_ns),
+		NUMBER(mt_stats_cleanup, number),
+		NUMBER(mt_stats_cleanup, time_ns),
+		NUMBER(mt_stats_cleanup, duration_ns),
+		NUMBER(mt_stats_cleanup, purge_ns),
+		NUMBER(mt_stats_cleanup, gc_ns),
+		NUMBER(mt_stats_cleanup, gc_collected_count),
+		NUMBER(mt_stats_cleanup, round),
+		NUMBER(mt_stats_cleanup, request_seq),
+		NUMBER(mt_stats_cleanup, rss_before_bytes),
+		NUMBER(mt_stats_cleanup, rss_after_bytes),
+		NUMBER(mt_stats_cleanup, anon_before_bytes),
+		NUMBER(mt_stats_cleanup, anon_after_bytes),
+		NUMBER(mt_stats_cleanup, live_before_bytes),
+		NUMBER(mt_stats_cleanup, live_after_bytes),
+		NUMBER(mt_stats_cleanup, longest_hold_ns),
 	};
 	json_t *object = json_object();
 
@@ -117,10 +117,10 @@ static json_t *records_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
 	uint64_t last = file->head.records_count,
-		 first = last > MT_RECORDS_COUNT ? last - MT_RECORDS_COUNT : 0;
+		 first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
 
 		if (record)
 			mt_json_append(array, mt_stats_json_cleanup(record));

@@ -29,7 +29,7 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
-bool mt_stats_has_freed(const struct mt_stats_record *record)
+bool mt_stats_has_freed(const struct mt_stats_cleanup *record)
 {
 	return record->result == 1 &&
 	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
@@ -38,7 +38,7 @@ bool mt_stats_has_freed(const struct mt_stats_record *record)
 		fell(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-const char *mt_stats_word_outcome(const struct mt_stats_record *record)
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
 					    "nothing could be trimmed"};
@@ -137,7 +137,7 @@ double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)
 	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
 }
 
-struct mt_short_text mt_stats_word_pressure(const struct mt_stats_record *record)
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *record)
 {
 	struct mt_short_text text = {"-"};
 	const char *word;

@@ -23,10 +23,10 @@ const char *mt_stats_word_framework(size_t place, uint32_t *out_bit);
 
 /* Whether a cleanup returned 1 MB or more: of RSS, of its anonymous part, or of the memory of a
  * device. Less says nothing: a page or two go back at any moment. */
-bool mt_stats_has_freed(const struct mt_stats_record *record);
+bool mt_stats_has_freed(const struct mt_stats_cleanup *record);
 
 /* The result of a cleanup: "freed" only where mt_stats_has_freed. */
-const char *mt_stats_word_outcome(const struct mt_stats_record *record);
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record);
 
 /* Who receives SIGUSR1: signal_door of a snapshot. */
 const char *mt_stats_word_signal_door(uint64_t door);
@@ -45,7 +45,7 @@ const char *mt_stats_word_pressure_source(size_t bit);
 double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes);
 
 /* Why a cleanup for pressure was made: "critical 91.2 %, limit, stall"; "-" for any other one. */
-struct mt_short_text mt_stats_word_pressure(const struct mt_stats_record *record);
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *record);
 
 /* Why the process can write no heap profile, as a sentence with what to do; NULL: it can. */
 const char *mt_stats_word_profile_refusal(const struct mt_stats_head *head);

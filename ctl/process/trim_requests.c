@@ -117,7 +117,7 @@ static void look(struct mt_trim_requests *requests, struct one *one)
  * replied to at once, and the record of the one that does its work follows when that has run. */
 static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 {
-	const struct mt_stats_record *record = NULL;
+	const struct mt_stats_cleanup *record = NULL;
 	struct mt_why why;
 
 	/* The head is tried first: mt_target_read waits for a file that is no valid one. */

@@ -27,7 +27,7 @@ struct mt_trim_answer {
 	/* the process has refused, with this number of error.def; 0: it has not */
 	uint64_t request_error;
 	bool has_record;
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 };
 
 /* `list` must stay until mt_trim_requests_free. Sends nothing yet. */

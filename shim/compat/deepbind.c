@@ -9,25 +9,24 @@
 #include "sys/symbol.h"
 #include "core/init.h"
 
-/* entry/open_ARCH.S jumps there: not static. Goes from NULL to the one right value; relaxed. */
+/* Not static: deepbind_ARCH.S jumps there. Changes once, from NULL to its value; relaxed. */
 extern _Atomic(void *) mt_deepbind_next;
 _Atomic(void *) mt_deepbind_next;
 
-MT_COLD void mt_deepbind_find(void)
+MT_COLD void mt_deepbind_init(void)
 {
 	atomic_store_explicit(&mt_deepbind_next, mt_symbol(RTLD_NEXT, "dlopen"),
 			      memory_order_relaxed);
 }
 
-static void tell(void)
+static void log_once(void)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag is_told = ATOMIC_FLAG_INIT;
 
 	/* a flag alone, no ordering */
-	if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
-		mt_log(MT_LOG_INFO, "dlopen: RTLD_DEEPBIND is left out, since libraries so bound "
-				    "mix libc's allocator "
-				    "with this one; MT_ALLOCATOR=system keeps it");
+	if (!atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
+		mt_log(MT_LOG_INFO, "dlopen: removing RTLD_DEEPBIND, which would mix libc's "
+				    "allocator with this one; MT_ALLOCATOR=system keeps it");
 }
 
 MT_COLD int mt_deepbind_mode(int mode)
@@ -35,7 +34,7 @@ MT_COLD int mt_deepbind_mode(int mode)
 	int kept = errno;
 
 	if (mt_init_uses_jemalloc()) {
-		tell();
+		log_once();
 		mode &= ~RTLD_DEEPBIND;
 	}
 	errno = kept;

@@ -1,19 +1,18 @@
-/* compat/deepbind.h -- dlopen, wrapped for one flag. A library that is opened with RTLD_DEEPBIND
- * binds malloc to libc's, past whoever was preloaded, while libc's own strdup, getline and the like
- * hand it blocks of ours: the first free of one kills the program (so it is with any preloaded
- * allocator; sanitizers refuse such a dlopen). So over the embedded allocator the flag is left out,
- * which a line at level info tells. MT_ALLOCATOR=system keeps it: there all blocks are libc's.
- * Everything else is a jump to the next dlopen, with the caller's return address, by which the
- * loader finds namespace and search path (open_ARCH.S). */
+/* compat/deepbind.h -- wraps dlopen to leave out the flag RTLD_DEEPBIND over the embedded
+ * allocator. A library opened with it binds malloc to libc's, past every preloaded allocator.
+ * libc's strdup and getline still return blocks of the preloaded one, and the library's first free
+ * of such a block crashes (PHP opens its modules so). Logged at level info. MT_ALLOCATOR=system
+ * keeps the flag, since all blocks are libc's there. Any thread may call. Owns the address of the
+ * next dlopen. Takes no lock. Other calls jump to the next dlopen with the caller's return address,
+ * by which the loader finds namespace and search path (deepbind_ARCH.S). */
 #ifndef MT_COMPAT_DEEPBIND_H
 #define MT_COMPAT_DEEPBIND_H
 
-/* The mode with which a library is to be opened instead of one that has RTLD_DEEPBIND. Keeps errno.
- */
+/* Returns the mode to open with, for a mode that has RTLD_DEEPBIND. Keeps errno. */
 int mt_deepbind_mode(int mode);
 
-/* Finds the next dlopen in line; the word that open_ARCH.S reads stays empty where there is none.
- */
-void mt_deepbind_find(void);
+/* Finds the next dlopen in line. The word that deepbind_ARCH.S reads stays NULL where there is
+ * none. */
+void mt_deepbind_init(void);
 
 #endif

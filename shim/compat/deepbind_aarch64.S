@@ -1,4 +1,4 @@
-/* compat/deepbind_aarch64.S -- as open_x86_64.S. x0 file, w1 mode. */
+/* compat/deepbind_aarch64.S -- as deepbind_x86_64.S. x0 file, w1 mode. */
 #include "sys/asm.h"
 
 #if defined(__aarch64__)
@@ -17,7 +17,7 @@ dlopen:
 	br x16
 
 2:	save
-	bl mt_deepbind_find
+	bl mt_deepbind_init
 	restore
 	load_real mt_deepbind_next
 	cbz x16, 4f
@@ -36,6 +36,6 @@ dlopen:
 	.size dlopen, . - dlopen
 
 	.hidden mt_deepbind_next
-	.hidden mt_deepbind_find
+	.hidden mt_deepbind_init
 	.hidden mt_deepbind_mode
 #endif

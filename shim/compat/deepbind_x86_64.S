@@ -1,5 +1,5 @@
-/* compat/deepbind_x86_64.S -- dlopen, exported without a version as dlsym is (heap/dlsym_x86_64.S says why in
- * assembler). What it is for: compat/deepbind.h. rdi file, esi mode. */
+/* compat/deepbind_x86_64.S -- dlopen, exported without a version as dlsym is. heap/dlsym_x86_64.S says
+ * why it is in assembler, compat/deepbind.h what it is for. rdi: file, esi: mode. */
 #include "sys/asm.h"
 
 #if defined(__x86_64__)
@@ -20,7 +20,7 @@ dlopen:
 	jmp *%rax
 
 2:	save
-	call mt_deepbind_find
+	call mt_deepbind_init
 	restore
 	movq mt_deepbind_next(%rip), %rax
 	testq %rax, %rax
@@ -38,6 +38,6 @@ dlopen:
 	.size dlopen, . - dlopen
 
 	.hidden mt_deepbind_next
-	.hidden mt_deepbind_find
+	.hidden mt_deepbind_init
 	.hidden mt_deepbind_mode
 #endif

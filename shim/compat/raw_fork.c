@@ -1,15 +1,18 @@
-/* compat/raw_fork.c -- a child that is made past fork's handlers: by _Fork, by clone, by the bare
- * system call, as sandboxes and container tools do. A program of one thread may allocate in it. The
- * worker does not come along, but its half-done purge would: so the heap stands still meanwhile.
- * Those that share our memory (CLONE_VM, vfork) need nothing; a system call that is made without
- * libc is not seen. CLONE_VFORK without CLONE_VM: the maker sleeps until the copy ends or calls
- * exec, which may be hours. There the heap stands still until the kernel has written the copy's id,
- * which it does as soon as the copy is made. Where the program has the id written for itself
- * (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), there is no word for ours: the heap is not held. Also
- * in signal handlers, where _Fork is allowed: nothing of ours that a program's thread may hold for
- * long is waited for. clone and syscall are here without the ellipsis of their prototypes, which
- * would keep us from passing a call on untouched: so under names of our own, which the assembler
- * replaces. Source: clone(2), clone3(2), _Fork(3). */
+/* compat/raw_fork.c -- wraps _Fork, clone and syscall for children that are made without fork's
+ * handlers, as sandboxes and container tools do. A child of a program with one thread may allocate.
+ * The worker thread does not exist in it, but a purge that the worker has half done would: so the
+ * wrappers keep the worker from changing the heap during the call. A child that shares the memory
+ * (CLONE_VM, vfork) needs nothing. A system call made without libc is not seen.
+ *
+ * With CLONE_VFORK but not CLONE_VM the parent sleeps until the child ends or calls exec, which may
+ * take hours. There the heap is held only until the kernel has written the child's id, right after
+ * the copy. Where the program uses that id itself (CLONE_PARENT_SETTID, CLONE_PIDFD; clone3), the
+ * heap is not held.
+ *
+ * Also called in signal handlers, where _Fork is allowed: never waits for a lock that a thread of
+ * the program may hold for long. clone and syscall are variadic in libc's headers, which would
+ * prevent passing a call on unchanged: so they have other names here, which the assembler replaces.
+ * Source: clone(2), clone3(2), _Fork(3). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
@@ -42,8 +45,8 @@ MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e,
 
 typedef pid_t (*fork_fn)(void);
 
-/* Found once: these are called in handlers, and in children of a process that had a thread in the
- * loader, where dlsym may not be asked. No ordering. */
+/* Looked up once: the wrappers run in signal handlers, and in children of a process with a thread
+ * inside the loader, where dlsym must not be called. No ordering. */
 static _Atomic(fork_fn) next_fork;
 static _Atomic(clone_fn) next_clone;
 static _Atomic(syscall_fn) next_syscall;
@@ -58,40 +61,40 @@ void mt_raw_fork_start(void)
 			      memory_order_relaxed);
 }
 
-static bool is_shared(void)
+static bool worker_may_purge(void)
 {
 	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process();
 }
 
-static bool hold(void)
+static bool hold_heap(void)
 {
 	int kept = errno;
 	bool held;
 
 	mt_shared_pages_note_fork();
-	held = is_shared() && mt_purge_hold();
+	held = worker_may_purge() && mt_purge_hold();
 	errno = kept;
 	return held;
 }
 
-/* For a maker that sleeps: adds to its flags what makes the kernel write the word that is the
- * answer; NULL: nothing is held. */
-static _Atomic pid_t *hold_asleep(unsigned long *flags)
+/* For a parent that sleeps: adds the flag by which the kernel writes the child's id into the
+ * result. NULL: the heap is not held. */
+static _Atomic pid_t *hold_heap_until_id(unsigned long *flags)
 {
 	int kept = errno;
 	bool is_taken = *flags & (CLONE_PARENT_SETTID | CLONE_PIDFD);
 	_Atomic pid_t *word;
 
 	mt_shared_pages_note_fork();
-	word = !is_taken && is_shared() ? mt_purge_hold_until_copied() : NULL;
+	word = !is_taken && worker_may_purge() ? mt_purge_hold_until_copied() : NULL;
 	if (word)
 		*flags |= CLONE_PARENT_SETTID;
 	errno = kept;
 	return word;
 }
 
-/* Its child has it too. */
-static void release(bool held, bool is_child)
+/* In parent and child: the child has a copy of the held lock. */
+static void release_heap(bool held, bool is_child)
 {
 	int kept = errno;
 
@@ -115,38 +118,38 @@ MT_EXPORT pid_t _Fork(void)
 		errno = ENOSYS; /* glibc before 2.34 */
 		return -1;
 	}
-	held = hold();
+	held = hold_heap();
 	child = next();
-	release(held, child == 0);
+	release_heap(held, child == 0);
 	return child;
 }
 
-/* What the child of clone() runs; on the maker's stack, of which it has a copy. */
-struct copy_start {
+/* The child of clone() runs this, on its copy of the parent's stack. */
+struct clone_start {
 	int (*start)(void *);
 	void *argument;
 	bool held;
 };
 
-static int run_copy(void *of_maker)
+static int run_child(void *argument_of_parent)
 {
-	const struct copy_start *copy = of_maker;
+	const struct clone_start *copy = argument_of_parent;
 
-	release(copy->held, true);
+	release_heap(copy->held, true);
 	return copy->start(copy->argument);
 }
 
-/* With CLONE_VFORK. */
-static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *stack, int flags,
-				void *const ids[3])
+/* clone() with CLONE_VFORK. */
+static MT_COLD int clone_vfork(clone_fn next, struct clone_start *copy, void *stack, int flags,
+			       void *const ids[3])
 {
 	unsigned long all_flags = (unsigned int)flags;
-	_Atomic pid_t *word = hold_asleep(&all_flags);
+	_Atomic pid_t *word = hold_heap_until_id(&all_flags);
 	int child;
 
 	copy->held = word != NULL;
-	child = next(run_copy, stack, (int)all_flags, copy, word ? (void *)(uintptr_t)word : ids[0],
-		     ids[1], ids[2]);
+	child = next(run_child, stack, (int)all_flags, copy,
+		     word ? (void *)(uintptr_t)word : ids[0], ids[1], ids[2]);
 	mt_shared_pages_note_fork();
 	if (word)
 		mt_purge_end_copy(child >= 0);
@@ -156,7 +159,7 @@ static MT_COLD int clone_asleep(clone_fn next, struct copy_start *copy, void *st
 MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *argument,
 			 void *parent_tid, void *tls, void *child_tid)
 {
-	struct copy_start copy = {.start = start, .argument = argument};
+	struct clone_start copy = {.start = start, .argument = argument};
 	clone_fn next = atomic_load_explicit(&next_clone, memory_order_relaxed);
 	int child;
 
@@ -165,15 +168,15 @@ MT_EXPORT int wrap_clone(int (*start)(void *), void *stack, int flags, void *arg
 	if ((flags & CLONE_VM) || !start)
 		return next(start, stack, flags, argument, parent_tid, tls, child_tid);
 	if (flags & CLONE_VFORK)
-		return clone_asleep(next, &copy, stack, flags,
-				    (void *const[]){parent_tid, tls, child_tid});
-	copy.held = hold();
-	child = next(run_copy, stack, flags, &copy, parent_tid, tls, child_tid);
-	release(copy.held, false);
+		return clone_vfork(next, &copy, stack, flags,
+				   (void *const[]){parent_tid, tls, child_tid});
+	copy.held = hold_heap();
+	child = next(run_child, stack, flags, &copy, parent_tid, tls, child_tid);
+	release_heap(copy.held, false);
 	return child;
 }
 
-static bool may_copy(long number)
+static bool is_fork_call(long number)
 {
 #ifdef SYS_fork
 	if (number == SYS_fork)
@@ -182,9 +185,9 @@ static bool may_copy(long number)
 	return number == SYS_clone || number == SYS_clone3;
 }
 
-/* A bad pointer is the kernel's to refuse. Asked by a futex that waits for no time, which every
- * sandbox knows; its word must be aligned, and a pointer that is not is passed on as one that
- * cannot be read. */
+/* Returns whether the kernel can read the argument of clone3: it must report a bad pointer itself.
+ * Tested by a futex wait without a timeout, which every sandbox allows. The futex word must be
+ * aligned; a misaligned pointer counts as unreadable and is passed on. */
 static bool is_readable(const struct clone_args *wanted)
 {
 	const struct timespec none = {0};
@@ -209,19 +212,20 @@ static bool shares_memory(long number, long a, long b)
 	return false;
 }
 
-static bool maker_sleeps(long number, long a)
+static bool parent_waits(long number, long a)
 {
 	if (number == SYS_clone3)
 		return ((const struct clone_args *)(uintptr_t)a)->flags & CLONE_VFORK;
 	return number == SYS_clone && (a & CLONE_VFORK);
 }
 
-/* The third argument of clone is the word for the id on both machines; clone3 has its own. */
-static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, long e)
+/* The third argument of clone is the address for the id on both architectures; clone3 has its
+ * own. */
+static MT_COLD long call_vfork_like(long number, long a, long b, long c, long d, long e)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
 	unsigned long flags = (unsigned long)a;
-	_Atomic pid_t *word = number == SYS_clone ? hold_asleep(&flags) : NULL;
+	_Atomic pid_t *word = number == SYS_clone ? hold_heap_until_id(&flags) : NULL;
 	long child =
 		next(number, word ? (long)flags : a, b, word ? (long)(uintptr_t)word : c, d, e, 0);
 
@@ -233,26 +237,26 @@ static MT_COLD long copy_asleep(long number, long a, long b, long c, long d, lon
 	return child;
 }
 
-static MT_COLD long copy_by_call(long number, long a, long b, long c, long d, long e, long f)
+static MT_COLD long call_fork_like(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
-	bool held = hold();
+	bool held = hold_heap();
 	long child = next(number, a, b, c, d, e, f);
 
-	release(held, child == 0);
+	release_heap(held, child == 0);
 	return child;
 }
 
-/* Every other call passes with nothing but a look at its number; before the constructor it goes
- * straight to the kernel. */
+/* Passes every other call on after a look at its number. Before the constructor it makes the system
+ * call itself. */
 MT_EXPORT long wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	syscall_fn next = atomic_load_explicit(&next_syscall, memory_order_relaxed);
 
 	if (mt_unlikely(!next))
 		return mt_raw_syscall(number, a, b, c, d, e, f);
-	if (mt_unlikely(may_copy(number)) && !shares_memory(number, a, b))
-		return maker_sleeps(number, a) ? copy_asleep(number, a, b, c, d, e)
-					       : copy_by_call(number, a, b, c, d, e, f);
+	if (mt_unlikely(is_fork_call(number)) && !shares_memory(number, a, b))
+		return parent_waits(number, a) ? call_vfork_like(number, a, b, c, d, e)
+					       : call_fork_like(number, a, b, c, d, e, f);
 	return next(number, a, b, c, d, e, f);
 }

@@ -1,9 +1,8 @@
-/* compat/single_thread.c -- what the kernel or libc takes amiss of a process of several threads:
- * the worker is away meanwhile. unshare and setns: where a user namespace is concerned (and for
- * setns a mount or a time namespace), the kernel refuses both to a process of several threads; a
- * program of one must not become one by the worker. So where they are refused with EINVAL (EUSERS
- * for a time namespace) while the worker runs, it ends, they are asked once more, and it begins
- * again. The bare system calls are not seen. Source: unshare(2), setns(2), time_namespaces(7). */
+/* compat/single_thread.c -- pauses the worker thread for calls that need a process of one thread.
+ * unshare and setns: for a user namespace (setns also for a mount namespace) the kernel refuses a
+ * process of several threads with EINVAL. So where they fail with EINVAL while the worker runs, it
+ * ends, the call is repeated, and the worker starts again. Bare system calls are not seen. Source:
+ * unshare(2), setns(2). */
 #include "compat/single_thread.h"
 
 #include <dlfcn.h>
@@ -20,11 +19,11 @@
 MT_EXPORT int unshare(int flags);
 MT_EXPORT int setns(int fd, int type);
 
-/* Ids: libc has every thread change its own, and aborts where one may not what another may. The
- * program's may by capabilities that it has kept or taken for itself alone (PR_SET_KEEPCAPS,
- * capset), or may not by a filter of its own; so where the worker's rights are others, or cannot be
- * told, it is away meanwhile. Not whenever ids change: a file server does that for each request,
- * and it would wait for the end of a thread, which may be a purge, and pay for another one. */
+/* Ids: libc has every thread change its own ids, and aborts the process where the kernel refuses
+ * one thread and not another. A thread may have other rights than the worker by capabilities
+ * (PR_SET_KEEPCAPS, capset) or a seccomp filter. So where the worker's credentials differ, or are
+ * unknown, the worker is paused. Not at each change of ids: a file server changes them for every
+ * request, and would wait for the worker's purge each time. */
 #define IDS(X)                                                                                     \
 	X(setuid, (uid_t id), (id))                                                                \
 	X(setgid, (gid_t id), (id))                                                                \
@@ -40,7 +39,7 @@ MT_EXPORT int setns(int fd, int type);
 IDS(X)
 #undef X
 
-/* ---- the functions behind ours ---- */
+/* ---- the next functions in line ---- */
 
 #define X(name, params, args) NEXT_##name,
 enum next { NEXT_unshare, NEXT_setns, IDS(X) NEXT_COUNT };
@@ -50,25 +49,25 @@ enum next { NEXT_unshare, NEXT_setns, IDS(X) NEXT_COUNT };
 static const char *const next_names[NEXT_COUNT] = {"unshare", "setns", IDS(X)};
 #undef X
 
-static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store is the same; no ordering */
+static _Atomic(void *) next_functions[NEXT_COUNT]; /* each store has the same value; no ordering */
 
-/* A child of _Fork or of the bare system call may be a copy of a process that had a thread in
- * dlopen: it has the loader's lock, and nobody who would give it back. It may change its ids all
- * the same. So there libc's own is taken, without asking. */
-static void *next_function(enum next which)
+/* A child of _Fork or of the bare system call may be a copy of a process with a thread inside
+ * dlopen: it then holds the loader's lock for ever. Such a child may still change its ids. So there
+ * libc's own function is used, without the loader. */
+static void *next_function(enum next index)
 {
-	void *found = atomic_load_explicit(&next_functions[which], memory_order_relaxed);
+	void *found = atomic_load_explicit(&next_functions[index], memory_order_relaxed);
 
 	if (found)
 		return found;
 	if (mt_state_is_on() && !mt_state_is_own_process())
-		return mt_elf_libc_function(next_names[which]);
-	found = mt_symbol(RTLD_NEXT, next_names[which]);
-	atomic_store_explicit(&next_functions[which], found, memory_order_relaxed);
+		return mt_elf_libc_function(next_names[index]);
+	found = mt_symbol(RTLD_NEXT, next_names[index]);
+	atomic_store_explicit(&next_functions[index], found, memory_order_relaxed);
 	return found;
 }
 
-void mt_single_thread_find(void)
+void mt_single_thread_init(void)
 {
 	for (int i = 0; i < NEXT_COUNT; i++)
 		(void)next_function((enum next)i);
@@ -76,24 +75,24 @@ void mt_single_thread_find(void)
 
 /* ---- the worker ---- */
 
-static bool step_aside(void)
+static bool pause_worker(void)
 {
 	return mt_state_is_on() && mt_worker_is_running() && mt_state_is_own_process() &&
 	       mt_worker_pause();
 }
 
-static bool make_way_for_ids(void)
+static bool pause_worker_for_ids(void)
 {
-	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_rights() &&
-	       step_aside();
+	return mt_state_is_on() && mt_worker_is_running() && !mt_worker_has_same_credentials() &&
+	       pause_worker();
 }
 
-static bool is_in_the_way(int answer)
+static bool pause_worker_for_retry(int answer)
 {
-	return answer != 0 && (errno == EINVAL || errno == EUSERS) && step_aside();
+	return answer != 0 && (errno == EINVAL || errno == EUSERS) && pause_worker();
 }
 
-static void come_back(void)
+static void resume_worker(void)
 {
 	int kept = errno;
 
@@ -108,9 +107,9 @@ MT_EXPORT int unshare(int flags)
 
 	*(void **)(void *)&next = next_function(NEXT_unshare);
 	answer = next(flags);
-	if (is_in_the_way(answer)) {
+	if (pause_worker_for_retry(answer)) {
 		answer = next(flags);
-		come_back();
+		resume_worker();
 	}
 	return answer;
 }
@@ -122,9 +121,9 @@ MT_EXPORT int setns(int fd, int type)
 
 	*(void **)(void *)&next = next_function(NEXT_setns);
 	answer = next(fd, type);
-	if (is_in_the_way(answer)) {
+	if (pause_worker_for_retry(answer)) {
 		answer = next(fd, type);
-		come_back();
+		resume_worker();
 	}
 	return answer;
 }
@@ -132,14 +131,14 @@ MT_EXPORT int setns(int fd, int type)
 #define X(name, params, args)                                                                      \
 	MT_EXPORT int name params                                                                  \
 	{                                                                                          \
-		bool aside = make_way_for_ids();                                                   \
+		bool paused = pause_worker_for_ids();                                              \
 		int(*next) params;                                                                 \
 		int answer;                                                                        \
                                                                                                    \
 		*(void **)(void *)&next = next_function(NEXT_##name);                              \
 		answer = next args;                                                                \
-		if (aside)                                                                         \
-			come_back();                                                               \
+		if (paused)                                                                        \
+			resume_worker();                                                           \
 		return answer;                                                                     \
 	}
 IDS(X)

@@ -1,10 +1,11 @@
-/* compat/single_thread.h -- what core/init.c asks of compat/single_thread.c; its functions are
- * those of libc that it stands before. */
+/* compat/single_thread.h -- wraps functions of libc that need a process of one thread, or equal
+ * credentials in all threads: they run while the worker thread is paused. Any thread may call. Owns
+ * the addresses of the next functions. Takes no lock. */
 #ifndef MT_COMPAT_SINGLE_THREAD_H
 #define MT_COMPAT_SINGLE_THREAD_H
 
-/* Where the shim is off: finds the functions behind ours. They may be called in any child, but the
- * loader may not be asked in any. */
-void mt_single_thread_find(void);
+/* Finds the next functions in line, where the shim is off. The wrappers may be called in any child,
+ * where the loader may not be called. */
+void mt_single_thread_init(void);
 
 #endif

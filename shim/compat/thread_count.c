@@ -1,10 +1,10 @@
-/* compat/thread_count.c -- fopen, for one file and one reader. Python 3.12 and later open
- * /proc/self/stat in the parent right after a fork, read its field num_threads, and warn the user
- * of "multi-threaded, use of fork() may lead to deadlocks" where it is not 1. Fork's handlers see
- * to our threads (core/init.c), so for this question they do not count: the thread of Python's that
- * has forked finds them left out of that field when it next opens the file. Every other reader, and
- * every other call, gets the kernel's own text. docs/decisions/0002 has what else was tried.
- * Source: warn_about_fork_with_threads in Modules/posixmodule.c of CPython 3.12 to 3.14. */
+/* compat/thread_count.c -- wraps fopen for one file and one reader. Python 3.12 and later open
+ * /proc/self/stat in the parent right after a fork, read num_threads, and warn of "multi-threaded,
+ * use of fork() may lead to deadlocks" where it is not 1. Fork's handlers take care of the shim's
+ * threads (core/init.c), so this check must not count them. The thread of Python that forked sees
+ * num_threads without them at its next open of the file. Every other reader and call gets the
+ * kernel's text. Decision: docs/decisions/0002. Source: warn_about_fork_with_threads in
+ * Modules/posixmodule.c of CPython 3.12 to 3.14. */
 #include "compat/thread_count.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@
 #define THREADS_FIELD 20 /* proc(5) */
 
 #ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8u /* Linux 6.3; some machines refuse a file without it */
+#define MFD_NOEXEC_SEAL 8u /* Linux 6.3; some systems refuse a memfd without it */
 #endif
 
 typedef FILE *(*open_fn)(const char *path, const char *mode);
@@ -41,20 +41,20 @@ typedef FILE *(*open_fn)(const char *path, const char *mode);
 MT_EXPORT FILE *fopen(const char *path, const char *mode);
 MT_EXPORT FILE *fopen64(const char *path, const char *mode);
 
-/* Each store is the same; no ordering. */
+/* Each store has the same value; no ordering. */
 static _Atomic(open_fn) next_fopen;
 static _Atomic(open_fn) next_fopen64;
 
 static MT_TLS bool has_forked; /* and has not opened the file since */
 
-/* In a child past fork's handlers the loader may not be asked (compat/single_thread.c). */
+/* In a child without fork's handlers the loader must not be called (compat/single_thread.c). */
 static MT_COLD open_fn find(const char *name, _Atomic(open_fn) *next)
 {
-	bool is_copy = mt_state_is_on() && !mt_state_is_own_process();
-	open_fn found = (open_fn)(uintptr_t)(is_copy ? mt_elf_libc_function(name)
-						     : mt_symbol(RTLD_NEXT, name));
+	bool is_raw_child = mt_state_is_on() && !mt_state_is_own_process();
+	open_fn found = (open_fn)(uintptr_t)(is_raw_child ? mt_elf_libc_function(name)
+							  : mt_symbol(RTLD_NEXT, name));
 
-	if (!is_copy)
+	if (!is_raw_child)
 		atomic_store_explicit(next, found, memory_order_relaxed);
 	return found;
 }
@@ -65,21 +65,21 @@ void mt_thread_count_start(void)
 	(void)find("fopen64", &next_fopen64);
 }
 
-void mt_thread_count_forked(void)
+void mt_thread_count_note_fork(void)
 {
 	has_forked = true;
 }
 
-/* The kernel's text without our threads, in a file of memory that is open for reading alone; -1
- * where it cannot be had, or none of them is in it. */
-static int make_text(void)
+/* Returns a descriptor, open for reading, of a memfd with the kernel's text without the shim's
+ * threads. Returns -1 where that fails or the text has none of them. */
+static int open_own_stat(void)
 {
 	char text[1024];
 	char own[1024];
 	uint64_t ours = mt_main_exit_own_threads();
 	ssize_t length = mt_os_read_file(STAT_PATH, text, sizeof(text));
-	const char *field = length > 0 ? mt_os_stat_at(text, THREADS_FIELD) : NULL;
-	uint64_t count = field ? mt_os_number(field) : 0;
+	const char *field = length > 0 ? mt_os_procstat_at(text, THREADS_FIELD) : NULL;
+	uint64_t count = field ? mt_os_parse_number(field) : 0;
 	size_t bytes;
 	int readable = -1;
 	int fd;
@@ -102,8 +102,8 @@ static int make_text(void)
 	return readable;
 }
 
-/* The stream has read nothing yet: it goes on as it is, on another file behind the same number. */
-static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
+/* Replaces the file behind the stream, which has read nothing yet, under the same descriptor. */
+static MT_COLD FILE *replace_stat(FILE *file, const char *path, const char *mode)
 {
 	int kept = errno;
 	int number, fd;
@@ -116,7 +116,7 @@ static MT_COLD FILE *answer(FILE *file, const char *path, const char *mode)
 		return file;
 	number = fileno(file);
 	flags = mt_raw_syscall(SYS_fcntl, number, F_GETFD);
-	fd = make_text();
+	fd = open_own_stat();
 	if (fd >= 0) {
 		(void)mt_raw_syscall(SYS_dup3, fd, number,
 				     flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
@@ -130,7 +130,7 @@ static FILE *open_by(open_fn next, const char *path, const char *mode)
 {
 	FILE *file = next(path, mode);
 
-	return mt_unlikely(has_forked) ? answer(file, path, mode) : file;
+	return mt_unlikely(has_forked) ? replace_stat(file, path, mode) : file;
 }
 
 MT_EXPORT FILE *fopen(const char *path, const char *mode)
@@ -140,7 +140,7 @@ MT_EXPORT FILE *fopen(const char *path, const char *mode)
 	return open_by(mt_likely(next) ? next : find("fopen", &next_fopen), path, mode);
 }
 
-/* The same function on a machine of 64 bits; a libc may not have the name. */
+/* The same function on 64-bit systems; a libc may lack the name. */
 MT_EXPORT FILE *fopen64(const char *path, const char *mode)
 {
 	open_fn next = atomic_load_explicit(&next_fopen64, memory_order_relaxed);

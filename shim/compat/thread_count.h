@@ -1,11 +1,13 @@
-/* compat/thread_count.h -- how many threads a program finds in itself after a fork. Rank 5. */
+/* compat/thread_count.h -- wraps fopen to hide the shim's threads from Python's check of
+ * num_threads after a fork. Any thread may call. Owns the addresses of the next functions. Takes no
+ * lock. */
 #ifndef MT_COMPAT_THREAD_COUNT_H
 #define MT_COMPAT_THREAD_COUNT_H
 
-/* Once, from the constructor: finds the functions behind ours. */
+/* Finds the next functions in line. Called once, from the constructor. */
 void mt_thread_count_start(void);
 
-/* After a fork, in the parent and in the child, on the thread that has called it. */
-void mt_thread_count_forked(void);
+/* Notes a fork, in the parent and in the child, on the thread that called it. */
+void mt_thread_count_note_fork(void);
 
 #endif

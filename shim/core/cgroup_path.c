@@ -9,7 +9,7 @@
 #include "sys/os.h"
 #include "sys/format.h"
 
-#define LINE_BYTES 8192 /* a longer line is none of a cgroup whose path has room */
+#define LINE_BYTES 8192 /* a longer line cannot name a cgroup whose path fits */
 
 /* ---- numbers ---- */
 
@@ -31,29 +31,24 @@ bool mt_cgroup_path_number(const char *text, uint64_t *out)
 
 bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out)
 {
-	size_t length = strlen(key);
+	const char *value = mt_os_find_line(text, key);
 
-	while (text && strncmp(text, key, length) != 0) {
-		text = strchr(text, '\n');
-		if (text)
-			text++;
-	}
-	return text && mt_cgroup_path_number(text + length, out);
+	return value && mt_cgroup_path_number(value, out);
 }
 
 /* ---- lines ---- */
 
-/* Gives each line, without its newline, to take until that has had enough. A file without an end in
- * a newline, too. */
-static void each_line(const char *path, bool (*take)(char *line, void *context), void *context)
+/* Passes each line, without its newline, to visit until that returns true. Also a last line without
+ * a newline. */
+static void each_line(const char *path, bool (*visit)(char *line, void *context), void *context)
 {
 	static char text[LINE_BYTES];
 	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
-	bool skips = false, enough = false;
+	bool skips_line = false, is_done = false;
 	uint64_t offset = 0;
 	size_t length = 0;
 
-	while (fd >= 0 && !enough) {
+	while (fd >= 0 && !is_done) {
 		ssize_t got = mt_os_read_at(fd, text + length, sizeof(text) - 1 - length, offset);
 		char *line = text, *end;
 
@@ -63,26 +58,26 @@ static void each_line(const char *path, bool (*take)(char *line, void *context),
 			break;
 		offset += (uint64_t)got;
 		length += (size_t)got;
-		for (; !enough && (end = memchr(line, '\n', length)); line = end + 1) {
+		for (; !is_done && (end = memchr(line, '\n', length)); line = end + 1) {
 			*end = 0;
-			enough = !skips && take(line, context);
-			skips = false;
+			is_done = !skips_line && visit(line, context);
+			skips_line = false;
 			length -= (size_t)(end + 1 - line);
 		}
 		memmove(text, line, length);
 		if (length == sizeof(text) - 1) {
-			skips = true;
+			skips_line = true;
 			length = 0;
 		}
 	}
 	text[length] = 0;
-	if (length && !enough && !skips)
-		(void)take(text, context);
+	if (length && !is_done && !skips_line)
+		(void)visit(text, context);
 	if (fd >= 0)
 		mt_os_close(fd);
 }
 
-/* The next word of a line, ended by NUL; "" at its end. */
+/* Returns the next word of a line, ended by NUL; "" at the end of the line. */
 static char *next_word(char **at)
 {
 	char *word = *at;
@@ -93,18 +88,18 @@ static char *next_word(char **at)
 	return word;
 }
 
-/* ---- the place ---- */
+/* ---- finding the cgroup ---- */
 
 struct search {
 	const char *root;
 	const char *controller;
-	char path[MT_CGROUP_PATH_BYTES]; /* in its hierarchy */
+	char path[MT_CGROUP_PATH_BYTES]; /* of the cgroup in its hierarchy */
 	struct mt_cgroup_path *out;
 	bool found;
 };
 
 /* "4:memory:/path"; "0::/path" is version 2. */
-static bool take_path(char *line, void *context)
+static bool parse_cgroup_line(char *line, void *context)
 {
 	struct search *search = context;
 	char *controllers = strchr(line, ':');
@@ -121,8 +116,8 @@ static bool take_path(char *line, void *context)
 	return true;
 }
 
-static bool set_place(struct mt_cgroup_path *out, const char *root, const char *mount,
-		      const char *below)
+static bool set_directory(struct mt_cgroup_path *out, const char *root, const char *mount,
+			  const char *below)
 {
 	if (strlen(root) + strlen(mount) + strlen(below) >= sizeof(out->directory))
 		return false;
@@ -133,7 +128,7 @@ static bool set_place(struct mt_cgroup_path *out, const char *root, const char *
 }
 
 /* "36 25 0:31 ROOT MOUNT options optional... - TYPE source superoptions". */
-static bool take_mount(char *line, void *context)
+static bool parse_mount_line(char *line, void *context)
 {
 	struct search *search = context;
 	char *rest = strstr(line, " - ");
@@ -160,7 +155,8 @@ static bool take_mount(char *line, void *context)
 		return false;
 	below = mt_cgroup_path_below(search->path, mount_root);
 	if (below || !search->found)
-		search->found |= set_place(search->out, search->root, mount, below ? below : "");
+		search->found |=
+			set_directory(search->out, search->root, mount, below ? below : "");
 	return below != NULL;
 }
 
@@ -174,48 +170,48 @@ bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgr
 	search.out = out;
 	search.found = false;
 	(void)mt_format(path, sizeof(path), "%s/proc/self/cgroup", root);
-	each_line(path, take_path, &search);
+	each_line(path, parse_cgroup_line, &search);
 	if (!search.found)
 		return false;
 	search.found = false;
 	(void)mt_format(path, sizeof(path), "%s/proc/self/mountinfo", root);
-	each_line(path, take_mount, &search);
+	each_line(path, parse_mount_line, &search);
 	return search.found;
 }
 
 bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out)
 {
-	if (*directory != '/' || !set_place(out, root, "", directory))
+	if (*directory != '/' || !set_directory(out, root, "", directory))
 		return false;
 	while (out->length > out->mount_length && out->directory[out->length - 1] == '/')
 		out->directory[--out->length] = 0;
 	return true;
 }
 
-/* ---- its groups ---- */
+/* ---- the cgroup and its ancestors ---- */
 
-size_t mt_cgroup_path_parent(const struct mt_cgroup_path *place, size_t length)
+size_t mt_cgroup_path_parent(const struct mt_cgroup_path *position, size_t length)
 {
-	if (length <= place->mount_length)
+	if (length <= position->mount_length)
 		return 0;
-	while (length > place->mount_length && place->directory[length - 1] != '/')
+	while (length > position->mount_length && position->directory[length - 1] != '/')
 		length--;
-	while (length > place->mount_length && place->directory[length - 1] == '/')
+	while (length > position->mount_length && position->directory[length - 1] == '/')
 		length--;
 	return length;
 }
 
-static const char *path_of(const struct mt_cgroup_path *place, size_t length, const char *file)
+static const char *path_of(const struct mt_cgroup_path *position, size_t length, const char *file)
 {
 	static char path[MT_CGROUP_PATH_BYTES + 64];
 
-	(void)mt_format(path, sizeof(path), "%.*s/%s", (int)length, place->directory, file);
+	(void)mt_format(path, sizeof(path), "%.*s/%s", (int)length, position->directory, file);
 	return path;
 }
 
-bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file)
+bool mt_cgroup_path_has(const struct mt_cgroup_path *position, size_t length, const char *file)
 {
-	int fd = mt_os_open(path_of(place, length, file),
+	int fd = mt_os_open(path_of(position, length, file),
 			    O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	if (fd >= 0)
@@ -223,8 +219,8 @@ bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const
 	return fd >= 0;
 }
 
-bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
+bool mt_cgroup_path_read(const struct mt_cgroup_path *position, size_t length, const char *file,
 			 char *out, size_t out_bytes)
 {
-	return mt_os_read_file(path_of(place, length, file), out, out_bytes) > 0;
+	return mt_os_read_file(path_of(position, length, file), out, out_bytes) > 0;
 }

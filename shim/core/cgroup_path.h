@@ -1,6 +1,6 @@
-/* core/cgroup_path.h -- where this process lies in a hierarchy of cgroups, and how the small files
- * there are read. Read-only, keeps no descriptor, allocates nothing. For the worker alone: there is
- * one buffer for lines. */
+/* core/cgroup_path.h -- finds this process's cgroup in a hierarchy and reads the small files of it
+ * and of its ancestors. Owns one static buffer. Only the worker thread may call, unless a comment
+ * says pure. Takes no lock, never writes a file, never allocates, keeps no descriptor. */
 #ifndef MT_CORE_CGROUP_PATH_H
 #define MT_CORE_CGROUP_PATH_H
 
@@ -11,36 +11,40 @@
 #define MT_CGROUP_PATH_BYTES 4096
 
 struct mt_cgroup_path {
-	/* of its group; may be gone, or hidden from a container: those above may still be there */
+	/* of the cgroup; it may be removed, or hidden from a container whose ancestors are not */
 	char directory[MT_CGROUP_PATH_BYTES];
 	size_t length;
-	/* of the part that is the mount point: what lies above it cannot be seen */
+	/* length of the mount point, the highest directory that can be read */
 	size_t mount_length;
 };
 
-/* By /proc/self/cgroup and /proc/self/mountinfo (root stands before every path). controller: of
- * version 1, NULL for version 2. A mount that does not show the group stands for it: so a container
- * sees its own. False, *out undefined: it is in none. */
+/* Finds the cgroup by /proc/self/cgroup and /proc/self/mountinfo. root: a prefix of every path, ""
+ * except in tests. controller: of cgroup version 1; NULL for version 2. Where no mount shows the
+ * cgroup, a mount of the hierarchy stands for it, as in a container. Returns false where the
+ * process is in no such hierarchy; *out is then undefined. */
 bool mt_cgroup_path_find(const char *root, const char *controller, struct mt_cgroup_path *out);
 
-/* A place that is given by its directory. False where the path does not begin with a slash, or is
+/* Sets *out to a given directory. Returns false where the path does not begin with a slash, or is
  * too long. */
 bool mt_cgroup_path_given(const char *root, const char *directory, struct mt_cgroup_path *out);
 
-/* The length of the group above the one whose path has this length; 0 at the mount point. */
+/* Returns the length of the parent's path, for a cgroup whose path has this length; 0 at the mount
+ * point. Pure. */
 size_t mt_cgroup_path_parent(const struct mt_cgroup_path *place, size_t length);
 
-/* A file of the group whose path has this length: whether it is there; its text. False: nothing
- * could be read. */
+/* Returns whether the cgroup whose path has this length has a file of this name. */
 bool mt_cgroup_path_has(const struct mt_cgroup_path *place, size_t length, const char *file);
+
+/* Reads such a file: up to out_bytes - 1 bytes and a NUL. Returns false where nothing is read. */
 bool mt_cgroup_path_read(const struct mt_cgroup_path *place, size_t length, const char *file,
 			 char *out, size_t out_bytes);
 
-/* A number that stands alone, up to the end of the line; what has no room is UINT64_MAX. False,
- * *out untouched: else. Pure. */
+/* Parses a decimal number that ends with its line; a larger one is UINT64_MAX. Returns false, and
+ * leaves *out as it is, for any other text. Pure. */
 bool mt_cgroup_path_number(const char *text, uint64_t *out);
 
-/* The number of the line "key NUMBER"; key with what separates it. Pure. */
+/* Parses the number after key, in the line that starts with key. key: with its separator, as
+ * "inactive_file ". Returns false where there is no such line. Pure. */
 bool mt_cgroup_path_keyed(const char *text, const char *key, uint64_t *out);
 
 #endif

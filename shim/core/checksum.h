@@ -1,6 +1,7 @@
-/* core/checksum.h -- FNV-1a, 64 bit, by 8-byte words: the checksum of our files, for who writes and
- * who reads them. It finds what was cut or is half written; it keeps nobody from forging. Source:
- * http://www.isthe.com/chongo/tech/comp/fnv/, with words instead of bytes. */
+/* core/checksum.h -- the checksum of the shim's files: FNV-1a, 64 bit, over 8-byte words. Writer
+ * and reader share it. Any thread may call. Takes no lock, owns no state. It detects truncated and
+ * half-written files, never a forged one. Source: http://www.isthe.com/chongo/tech/comp/fnv/, with
+ * words in the place of bytes. */
 #ifndef MT_CORE_CHECKSUM_H
 #define MT_CORE_CHECKSUM_H
 
@@ -10,7 +11,8 @@
 
 #define MT_CHECKSUM_START 0xcbf29ce484222325ull
 
-/* Goes on from `sum`; bytes behind the last whole word do not count. */
+/* Returns the checksum of `bytes` bytes at words, continued from `sum`: MT_CHECKSUM_START at first.
+ * Bytes after the last whole word do not count. */
 static inline uint64_t mt_checksum(uint64_t sum, const void *words, size_t bytes)
 {
 	const unsigned char *at = words;

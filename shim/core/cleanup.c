@@ -13,23 +13,23 @@
 #include "sys/saturating.h"
 #include "sys/format.h"
 
-/* asked cleanups are merged into one in this time */
-#define ASKED_PAUSE_NS MT_NS_PER_S
+/* requested cleanups within this time are merged */
+#define REQUESTED_PAUSE_NS MT_NS_PER_S
 
-static _Atomic uint64_t program_bytes;
+static _Atomic uint64_t returned_by_program_bytes;
 static _Atomic uint64_t worker_purge_ns; /* counter, no ordering */
-static uint64_t asked_ended_ns;          /* worker thread; 0: none yet */
+static uint64_t requested_ended_ns;      /* worker thread; 0: none yet */
 
-static const char *const reason_texts[] = {
+static const char *const reason_names[] = {
 #define X(name, text) text,
 	MT_REASONS(X)
 #undef X
 };
-static const char *const level_texts[] = {"purge", "light", "heavy"};
+static const char *const level_names[] = {"purge", "light", "heavy"};
 
-/* A cleanup that nobody asked for: of several processes that train together, one that collects or
- * flushes lets all others wait. */
-static bool spares_ranks(const struct mt_trim_request *request)
+/* Returns whether a cleanup without a request skips collection and flush: of several processes that
+ * train together, one that collects or flushes makes all others wait. */
+static bool skips_for_ranks(const struct mt_trim_request *request)
 {
 	enum mt_round_mode mode = mt_round_mode_of(mt_config()->round);
 
@@ -38,7 +38,7 @@ static bool spares_ranks(const struct mt_trim_request *request)
 	       (mode == MT_ROUND_TIMER || mode == MT_ROUND_AUTO);
 }
 
-static void count(const struct mt_stats_record *record, uint64_t purged)
+static void count(const struct mt_stats_cleanup *record, uint64_t purged)
 {
 	struct mt_stats_snapshot *figures = mt_publish_lock();
 
@@ -62,9 +62,9 @@ static void count(const struct mt_stats_record *record, uint64_t purged)
 	mt_publish_unlock();
 }
 
-/* " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; nothing where it was no
+/* Formats " pressure=critical sources=limit,events used_bytes=1 limit_bytes=2"; "" without
  * pressure. */
-static const char *describe_pressure(const struct mt_stats_record *record, char *out,
+static const char *describe_pressure(const struct mt_stats_cleanup *record, char *out,
 				     size_t out_bytes)
 {
 	static const char *const levels[] = {"none", "warn", "critical"};
@@ -89,15 +89,15 @@ static const char *describe_pressure(const struct mt_stats_record *record, char 
 	return out;
 }
 
-/* One line that grep finds; MT_PROFILE=1. */
-static void print_profile(const struct mt_stats_record *record)
+/* Logs the cleanup as one line, for grep, with MT_PROFILE=1. */
+static void print_profile(const struct mt_stats_cleanup *record)
 {
-	static const char *const gc_texts[] = {
+	static const char *const gc_names[] = {
 #define X(name, text) text,
 		MT_GC_STATES(X)
 #undef X
 	};
-	static const char *const gpu_texts[] = {
+	static const char *const gpu_names[] = {
 #define X(name, text) text,
 		MT_GPU_STATES(X)
 #undef X
@@ -114,17 +114,17 @@ static void print_profile(const struct mt_stats_record *record)
 		     "gc_collected=%llu merged=%u gpu=%s gpu_before_bytes=%llu "
 		     "gpu_after_bytes=%llu pinned_before_bytes=%llu pinned_after_bytes=%llu "
 		     "frameworks=%s%s%s%s",
-		     reason_texts[record->reason], level_texts[record->level],
+		     reason_names[record->reason], level_names[record->level],
 		     (unsigned long long)record->round, mt_state_allocator(), result,
 		     (unsigned long long)record->rss_before_bytes,
 		     (unsigned long long)record->rss_after_bytes,
 		     (unsigned long long)record->anon_before_bytes,
 		     (unsigned long long)record->anon_after_bytes,
 		     (unsigned long long)record->duration_ns / 1000,
-		     (unsigned long long)record->purge_ns / 1000, gc_texts[record->gc_state],
+		     (unsigned long long)record->purge_ns / 1000, gc_names[record->gc_state],
 		     (unsigned long long)record->gc_ns / 1000,
 		     (unsigned long long)record->gc_collected_count, record->merged,
-		     gpu_texts[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
+		     gpu_names[record->gpu_state], (unsigned long long)record->gpu_before_bytes,
 		     (unsigned long long)record->gpu_after_bytes,
 		     (unsigned long long)record->pinned_before_bytes,
 		     (unsigned long long)record->pinned_after_bytes,
@@ -134,12 +134,12 @@ static void print_profile(const struct mt_stats_record *record)
 		     describe_pressure(record, pressure, sizeof(pressure)));
 }
 
-static struct mt_stats_record new_record(const struct mt_trim_request *request)
+static struct mt_stats_cleanup new_record(const struct mt_trim_request *request)
 {
 	struct mt_rss_full before = {0};
 
 	(void)mt_rss_read_full(&before);
-	return (struct mt_stats_record){
+	return (struct mt_stats_cleanup){
 		.time_ns = mt_os_realtime_ns(),
 		.reason = request->reason,
 		.level = request->level,
@@ -154,12 +154,11 @@ static struct mt_stats_record new_record(const struct mt_trim_request *request)
 	};
 }
 
-static void finish_record(struct mt_stats_record *record)
+static void finish_record(struct mt_stats_cleanup *record)
 {
 	struct mt_rss_full after = {0};
 
-	/* With one of the two readings missing (no descriptor to be had) nothing is known to have
-	 * been freed. */
+	/* Where a reading failed (no descriptor left) no memory counts as returned. */
 	if (record->rss_before_bytes && mt_rss_read_full(&after)) {
 		record->rss_after_bytes = after.rss_bytes;
 		record->anon_after_bytes = after.anon_bytes;
@@ -169,10 +168,11 @@ static void finish_record(struct mt_stats_record *record)
 	}
 }
 
-/* Bytes, not return codes: a trim that claims success and returned no page has freed nothing. */
-static uint32_t judge(const struct mt_cleanup *cleanup, uint64_t purged)
+/* Judges by bytes, not return codes: a trim that claims success and returned no page has freed
+ * nothing. */
+static uint32_t result_of(const struct mt_cleanup *cleanup, uint64_t purged)
 {
-	const struct mt_stats_record *record = &cleanup->record;
+	const struct mt_stats_cleanup *record = &cleanup->record;
 	bool without_gc = record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED;
 
 	if (!cleanup->purge_possible && without_gc && record->gpu_state != MT_GPU_DONE)
@@ -184,56 +184,56 @@ static uint32_t judge(const struct mt_cleanup *cleanup, uint64_t purged)
 		mt_sat_sub(record->pinned_before_bytes, record->pinned_after_bytes));
 }
 
-void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out)
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out)
 {
 	struct mt_cleanup cleanup = {.record = new_record(request),
-				     .spares_ranks = spares_ranks(request)};
-	struct mt_stats_record *record = &cleanup.record;
+				     .skips_for_ranks = skips_for_ranks(request)};
+	struct mt_stats_cleanup *record = &cleanup.record;
 	uint64_t began = mt_os_now_ns();
 	uint64_t purged;
 	int kept = errno;
 
-	if (cleanup.spares_ranks)
+	if (cleanup.skips_for_ranks)
 		record->gpu_state = MT_GPU_RANKS;
 	mt_components_trim(request, &cleanup);
 	finish_record(record);
 	record->duration_ns = mt_os_now_ns() - began;
 	purged = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	record->result = judge(&cleanup, purged);
+	record->result = result_of(&cleanup, purged);
 	if (request->here)
-		mt_cleanup_note_program(purged);
+		mt_cleanup_add_program_bytes(purged);
 	else
 		atomic_fetch_add_explicit(&worker_purge_ns, cleanup.purge_cpu_ns,
 					  memory_order_relaxed);
 	count(record, purged);
-	mt_publish_record(record);
+	mt_publish_add_cleanup(record);
 	print_profile(record);
 	*out = *record;
 	errno = kept;
 }
 
-void mt_cleanup_run_asked(const struct mt_trim_request *request)
+void mt_cleanup_run_requested(const struct mt_trim_request *request)
 {
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(request, &record);
 	mt_components_cleaned(&record, false);
-	asked_ended_ns = mt_os_now_ns();
+	requested_ended_ns = mt_os_now_ns();
 }
 
-uint64_t mt_cleanup_asked_next_ns(void)
+uint64_t mt_cleanup_requested_next_ns(void)
 {
-	return asked_ended_ns ? asked_ended_ns + ASKED_PAUSE_NS : 0;
+	return requested_ended_ns ? requested_ended_ns + REQUESTED_PAUSE_NS : 0;
 }
 
-bool mt_cleanup_asked_may_run(uint64_t now_ns)
+bool mt_cleanup_requested_may_run(uint64_t now_ns)
 {
-	return now_ns >= mt_cleanup_asked_next_ns();
+	return now_ns >= mt_cleanup_requested_next_ns();
 }
 
 void mt_cleanup_note_merged(const struct mt_trim_request *request)
 {
-	struct mt_stats_record record = {
+	struct mt_stats_cleanup record = {
 		.time_ns = mt_os_realtime_ns(),
 		.reason = request->reason,
 		.level = request->level,
@@ -248,7 +248,7 @@ void mt_cleanup_note_merged(const struct mt_trim_request *request)
 	record.live_before_bytes = record.live_after_bytes = seen->heap_live_bytes;
 	mt_publish_unlock();
 	count(&record, 0);
-	mt_publish_keep_record(&record);
+	mt_publish_queue_cleanup(&record);
 	print_profile(&record);
 }
 
@@ -257,11 +257,11 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 {
 	const struct mt_trim_request request = {.reason = MT_REASON_FRAMEWORK,
 						.level = MT_LEVEL_HEAVY};
-	struct mt_stats_record record = new_record(&request);
+	struct mt_stats_cleanup record = new_record(&request);
 	struct mt_stats_snapshot *figures;
 
 	finish_record(&record);
-	record.time_ns -= duration_ns; /* it is over */
+	record.time_ns -= duration_ns; /* the release has ended already */
 	record.duration_ns = duration_ns;
 	record.gpu_before_bytes = gpu_before_bytes;
 	record.gpu_after_bytes = gpu_after_bytes;
@@ -272,7 +272,7 @@ void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_byte
 	figures->gpu_framework_count++;
 	record.live_before_bytes = record.live_after_bytes = figures->heap_live_bytes;
 	mt_publish_unlock();
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	print_profile(&record);
 }
 
@@ -283,28 +283,28 @@ void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT])
 	figures->light_count += counts[MT_LEVEL_LIGHT];
 	figures->heavy_count += counts[MT_LEVEL_HEAVY];
 	mt_publish_unlock();
-	mt_publish_skip_records(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] +
-				counts[MT_LEVEL_HEAVY]);
+	mt_publish_skip_cleanups(counts[MT_LEVEL_PURGE] + counts[MT_LEVEL_LIGHT] +
+				 counts[MT_LEVEL_HEAVY]);
 }
 
-uint64_t mt_cleanup_program_bytes(void)
+uint64_t mt_cleanup_take_program_bytes(void)
 {
-	return atomic_exchange_explicit(&program_bytes, 0, memory_order_relaxed);
+	return atomic_exchange_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
 }
 
-uint64_t mt_cleanup_worker_purge_ns(void)
+uint64_t mt_cleanup_take_worker_purge_ns(void)
 {
 	return atomic_exchange_explicit(&worker_purge_ns, 0, memory_order_relaxed);
 }
 
-void mt_cleanup_note_program(uint64_t bytes)
+void mt_cleanup_add_program_bytes(uint64_t bytes)
 {
-	atomic_fetch_add_explicit(&program_bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&returned_by_program_bytes, bytes, memory_order_relaxed);
 }
 
 void mt_cleanup_fork_child(void)
 {
 	atomic_store_explicit(&worker_purge_ns, 0, memory_order_relaxed);
-	asked_ended_ns = 0;
-	atomic_store_explicit(&program_bytes, 0, memory_order_relaxed);
+	requested_ended_ns = 0;
+	atomic_store_explicit(&returned_by_program_bytes, 0, memory_order_relaxed);
 }

@@ -1,6 +1,7 @@
-/* core/cleanup.h -- runs a cleanup through the components' trim hooks, and keeps its record: memory
- * before and after, duration, reason. Any thread outside the allocator may call unless a comment
- * says otherwise. Keeps errno. Takes no lock of its own. */
+/* core/cleanup.h -- runs cleanups through the components' trim hooks and publishes each one's
+ * result: memory before and after, duration, reason. Owns the counters below. Any thread may call,
+ * outside the allocator, unless a comment names the worker thread. Takes the publish lock, no lock
+ * of its own. Keeps errno. */
 #ifndef MT_CORE_CLEANUP_H
 #define MT_CORE_CLEANUP_H
 
@@ -10,46 +11,49 @@
 #include "core/stats_layout.h"
 #include "core/trim_request.h"
 
-/* Cleans up and fills *out: a record that is numbered and published. */
-void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_record *out);
+/* Runs a cleanup in the calling thread. *out: the published result, with its number. */
+void mt_cleanup_run(const struct mt_trim_request *request, struct mt_stats_cleanup *out);
 
-/* ---- cleanups that somebody asked for: one a second. Worker thread. ---- */
+/* ---- requested cleanups (mtctl, signal, rounds): up to one a second; worker thread ---- */
 
-/* Runs one and tells the components of it (cleaned, not charged). */
-void mt_cleanup_run_asked(const struct mt_trim_request *request);
+/* Runs a requested cleanup and calls the components' cleaned hooks, with charged = false. */
+void mt_cleanup_run_requested(const struct mt_trim_request *request);
 
-/* Whether a second has passed since the last one ended. */
-bool mt_cleanup_asked_may_run(uint64_t now_ns);
+/* Returns whether a second has passed since the last requested cleanup ended. now_ns:
+ * CLOCK_MONOTONIC. */
+bool mt_cleanup_requested_may_run(uint64_t now_ns);
 
-/* When that second is over, in ns of CLOCK_MONOTONIC. */
-uint64_t mt_cleanup_asked_next_ns(void);
+/* Returns the time at which that second ends, in ns of CLOCK_MONOTONIC; 0 before the first one. */
+uint64_t mt_cleanup_requested_next_ns(void);
 
-/* ---- records ---- */
+/* ---- cleanups that are published without a run ---- */
 
-/* Adds the record of a cleanup that another one stands for. It is made of the last published
- * figures and goes to the file with the next record: rounds may end faster than the process can be
- * measured. */
+/* Publishes a request that is merged into a later cleanup, with the figures published last. The
+ * stats file receives it together with that cleanup. */
 void mt_cleanup_note_merged(const struct mt_trim_request *request);
 
-/* Adds the record of a release of PyTorch's cache by MT_FRAMEWORK_DECAY_MS. */
+/* Publishes a release of PyTorch's device cache (MT_FRAMEWORK_DECAY_MS). gpu_before_bytes,
+ * gpu_after_bytes: device memory in use. */
 void mt_cleanup_add_framework(uint64_t gpu_before_bytes, uint64_t gpu_after_bytes,
 			      uint64_t duration_ns);
 
-/* Counts merged cleanups of which no record is kept: so many of each level. */
+/* Counts merged requests that are not published one by one. counts: by level. */
 void mt_cleanup_count_merged(const uint64_t counts[MT_LEVEL_COUNT]);
 
-/* ---- what the purge policy must know ---- */
+/* ---- counters for the purge policy ---- */
 
-/* Threads of the program have returned memory by themselves (direct reclaim). Any thread. */
-void mt_cleanup_note_program(uint64_t bytes);
+/* Adds bytes that a thread of the program returned to the kernel itself (direct reclaim,
+ * mt_trim). */
+void mt_cleanup_add_program_bytes(uint64_t bytes);
 
-/* Bytes that cleanups outside the worker have returned since the last call. */
-uint64_t mt_cleanup_program_bytes(void);
+/* Returns those bytes since the last call, and resets them. */
+uint64_t mt_cleanup_take_program_bytes(void);
 
-/* CPU time in ns of the worker's purges since the last call. A record has wall time, which on a
- * busy machine is mostly other programs'. */
-uint64_t mt_cleanup_worker_purge_ns(void);
+/* Returns the CPU time in ns of the worker's purges since the last call, and resets it. Wall time
+ * would charge other programs' work to the shim on a busy machine. */
+uint64_t mt_cleanup_take_worker_purge_ns(void);
 
+/* Resets the counters in a forked child. */
 void mt_cleanup_fork_child(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/component_table.c -- the one list of components, in order. */
+/* core/component_table.c -- the table of components, in order. */
 #include <stddef.h>
 
 #include "core/components.h"
@@ -12,9 +12,9 @@ extern const struct mt_component mt_purge_component;
 extern const struct mt_component mt_python_component;
 extern const struct mt_component mt_signal_component;
 
-/* Python first: what its frameworks return lies in the device pool, and what it collects in the
- * heap. Pressure before purge: near a limit it decides first. The heap last: it takes the
- * allocator's locks in fork, and what the others have freed is there for its purge. */
+/* Python first: its frameworks return device memory to the pool, and its collection frees heap
+ * memory. Pressure before purge: near a limit it decides first. The heap last: it takes the
+ * allocator's locks in fork, and purges what the others have freed. */
 const struct mt_component *const mt_component_table[] = {
 	&mt_python_component,
 #ifndef MT_NO_CUDA

@@ -1,9 +1,10 @@
-/* core/components.c -- the loops over the table of components. */
+/* core/components.c -- calls the hooks of all components. */
 #include "core/components.h"
 
 #include <stddef.h>
 
 #include "sys/os.h"
+#include "sys/saturating.h"
 
 static size_t count(void)
 {
@@ -79,7 +80,7 @@ void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup
 	FORWARDS(trim, request, cleanup)
 }
 
-void mt_components_cleaned(const struct mt_stats_record *record, bool charged)
+void mt_components_cleaned(const struct mt_stats_cleanup *record, bool charged)
 {
 	FORWARDS(cleaned, record, charged)
 }
@@ -110,8 +111,7 @@ uint64_t mt_components_tick(uint32_t bits)
 					   ? mt_component_table[i]->tick(mt_os_now_ns(), bits)
 					   : UINT64_MAX;
 
-		if (next_ns < earliest_ns)
-			earliest_ns = next_ns;
+		earliest_ns = mt_min_u64(earliest_ns, next_ns);
 	}
 	return earliest_ns;
 }

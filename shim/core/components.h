@@ -1,9 +1,10 @@
-/* core/components.h -- what a component offers to the rest of the shim: one row of hooks. The table
- * of all rows is in core/component_table.c; nothing else knows every component. A component calls
- * another one only through the functions below, or through heap/, core/ and sys/ where
- * scripts/check-components allows it.
+/* core/components.h -- the hooks that each component offers, and the loops that call them. The
+ * table of all components is in core/component_table.c; no other file knows every component. A
+ * component calls another one only through the functions below, or through heap/, core/ and sys/
+ * where scripts/check-components allows it. Owns no state and takes no lock. Each hook names its
+ * thread.
  *
- * Order: "forwards" is the order of the table, "backwards" the opposite. Each hook may be NULL. */
+ * "Forwards" is the order of the table, "backwards" the opposite. Each hook may be NULL. */
 #ifndef MT_CORE_COMPONENTS_H
 #define MT_CORE_COMPONENTS_H
 
@@ -17,74 +18,75 @@
 struct mt_component {
 	const char *name;
 
-	/* The first call of the heap family: settings are read. on: the shim works in this process;
-	 * false: every call passes through. Called once, forwards, with the bootstrap arena
-	 * serving. */
+	/* Starts the component at the process's first call of the malloc family, after the settings
+	 * are read. on: the shim works in this process; false: every call passes through. Once,
+	 * forwards. The bootstrap arena serves allocations meanwhile. */
 	void (*serve)(bool on);
 
-	/* The library's constructor, on the main thread. on: as above. Forwards. */
+	/* Runs in the library's constructor, on the main thread. on: as above. Forwards. */
 	void (*load)(bool on);
 
-	/* Before the worker thread is started, on the thread that starts it. Forwards. */
+	/* Runs before the worker thread starts, on the thread that starts it. Forwards. */
 	void (*before_start)(void);
 
-	/* The worker thread has begun, and before it leaves. On the worker thread, forwards. */
+	/* Run on the worker thread when it begins, and before it ends. Forwards. */
 	void (*start)(void);
 	void (*finish)(void);
 
-	/* The heap has grown while the worker runs. Any thread of the program, after the allocator
-	 * has returned. */
+	/* Runs when the heap has grown while the worker runs: on the thread that allocated, after
+	 * the allocator has returned. */
 	void (*grown)(void);
 
-	/* pthread_atfork's handlers: prepare forwards, in the order of sys/lock_ranks.def; parent
-	 * and child backwards. */
+	/* pthread_atfork handlers: prepare forwards, in the order of sys/lock_ranks.def; parent and
+	 * child backwards. */
 	void (*fork_prepare)(void);
 	void (*fork_parent)(void);
 	void (*fork_child)(void);
 
-	/* One turn of the worker thread, forwards. now_ns: CLOCK_MONOTONIC; bits: enum
-	 * mt_control_bit, those that were set when the turn began. Returns when to come again, in
-	 * ns of CLOCK_MONOTONIC; UINT64_MAX: no time of its own. */
+	/* Runs in each turn of the worker thread, forwards. now_ns: CLOCK_MONOTONIC. bits: enum
+	 * mt_control_bit, as set when the turn began. Returns when to run again, in ns of
+	 * CLOCK_MONOTONIC; UINT64_MAX: at any turn. */
 	uint64_t (*tick)(uint64_t now_ns, uint32_t bits);
 
-	/* A request of mtctl. True: it was this component's; the answer is in *out. Worker thread.
-	 */
+	/* Handles a request of mtctl. Returns true where the request belongs to this component;
+	 * *out is then the result. Worker thread. */
 	bool (*request)(const struct mt_request *request, enum mt_err *out);
 
-	/* A setting is about to change: anything but MT_ERR_OK refuses it. wanted: the settings as
-	 * they would be; name: of the setting. Worker thread. */
+	/* Checks a new setting before it is stored; any result but MT_ERR_OK rejects it. wanted:
+	 * all settings with the new one. name: the changed one. Worker thread. */
 	enum mt_err (*check_setting)(const struct mt_config *wanted, const char *name);
 
-	/* Settings have changed. Worker thread. */
+	/* Runs after settings have changed. Worker thread. */
 	void (*configure)(void);
 
-	/* A cleanup: prepare_trim backwards, then trim forwards. Any thread outside the allocator;
-	 * no lock is held. */
+	/* Clean up: prepare_trim backwards, then trim forwards. Any thread outside the allocator,
+	 * with no lock held. */
 	void (*prepare_trim)(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 	void (*trim)(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
 
-	/* A cleanup that this component did not decide is over. charged: its cost counts against
-	 * the budget. Worker thread. */
-	void (*cleaned)(const struct mt_stats_record *record, bool charged);
+	/* Runs after a cleanup that the purge policy did not decide. charged: its cost counts
+	 * against the budget. Worker thread. */
+	void (*cleaned)(const struct mt_stats_cleanup *record, bool charged);
 
-	/* Figures go into the published snapshot. all: whatever they cost. Worker thread, forwards.
-	 */
+	/* Writes the component's figures into the published snapshot. all: also the expensive ones.
+	 * Worker thread, forwards. */
 	void (*publish)(bool all);
 
-	/* A reader wants fresh figures: what only the tick measures. Worker thread, forwards. */
+	/* Measures fresh figures for a reader that asked for them. Worker thread, forwards. */
 	void (*refresh)(void);
 
-	/* `mtctl reset-peak`. Worker thread. */
+	/* Resets peaks, for `mtctl reset-peak`. Worker thread. */
 	void (*reset_peak)(void);
 
-	/* The process ends through exit handlers. On the ending thread, forwards. */
+	/* Runs when the process ends through exit handlers: on the ending thread, forwards. */
 	void (*stop)(void);
 };
 
-/* The table: core/component_table.c. Ended by NULL. */
+/* The table, ended by NULL. Defined in core/component_table.c. */
 extern const struct mt_component *const mt_component_table[];
 
-/* Calls a hook of every component that has it. Callers: as the hook says. */
+/* Call the hook of the same name of every component that has it, on the thread that the hook
+ * names. */
 void mt_components_serve(bool on);
 void mt_components_load(bool on);
 void mt_components_before_start(void);
@@ -96,19 +98,21 @@ void mt_components_fork_parent(void);
 void mt_components_fork_child(void);
 void mt_components_configure(void);
 void mt_components_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup);
-void mt_components_cleaned(const struct mt_stats_record *record, bool charged);
+void mt_components_cleaned(const struct mt_stats_cleanup *record, bool charged);
 void mt_components_publish(bool all);
 void mt_components_refresh(void);
 void mt_components_reset_peak(void);
 void mt_components_stop(void);
 
-/* The earliest time that a component wants to come again, in ns of CLOCK_MONOTONIC. */
+/* Calls every tick hook. Returns the earliest time at which one wants to run again, in ns of
+ * CLOCK_MONOTONIC; UINT64_MAX: none. */
 uint64_t mt_components_tick(uint32_t bits);
 
-/* The first component that knows the request carries it out. MT_ERR_OLDER: none knows it. */
+/* Has the first component that knows the request carry it out, and returns its result.
+ * MT_ERR_OLDER: no component knows it. */
 enum mt_err mt_components_request(const struct mt_request *request);
 
-/* MT_ERR_OK, or the first refusal. */
+/* Returns MT_ERR_OK, or the first error of a check_setting hook. */
 enum mt_err mt_components_check_setting(const struct mt_config *wanted, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* config.c -- the table, the live copy, and how the environment becomes a struct mt_config. See
- * config.h. */
+/* core/config.c -- the table of settings, the live copy, and the parser of the environment.
+ * Contract: core/config.h. */
 #include "core/config.h"
 
 #include <assert.h>
@@ -37,7 +37,7 @@ static const struct {
 };
 
 static const struct {
-	const char *preset; /* with _ where the word for users has - */
+	const char *preset; /* with _ for the user's - */
 	enum mt_option option;
 	const char *value;
 } presets[] = {
@@ -51,8 +51,8 @@ static const struct {
 static_assert(sizeof(struct mt_config) <= UINT16_MAX, "offsets are 16 bits wide");
 static_assert(COUNT(aliases) <= UINT8_MAX, "origin_alias is a byte");
 
-/* What an environment holds for us: pointers into it, NULL where it is silent. */
-struct findings {
+/* The environment's values for the settings: pointers into it; NULL: unset. */
+struct entries_found {
 	const char *own[MT_OPTION_COUNT];
 	const char *alias[COUNT(aliases)];
 	bool own_failed[MT_OPTION_COUNT];
@@ -61,14 +61,14 @@ struct findings {
 
 static struct mt_config live;
 static struct mt_launch_env facts;
-static _Atomic bool live_filled; /* released after live has its defaults; acquired by mt_config */
+static _Atomic bool live_filled; /* release after live is filled; acquire in mt_config */
 
-/* Complaints of mt_config_read: they may go out only once MT_LOG and MT_LOG_LEVEL are known. */
-#define COMPLAINTS_MAX 32u
+/* Errors found by mt_config_read, logged once MT_LOG and MT_LOG_LEVEL are known. */
+#define ERRORS_MAX 32u
 static struct {
-	char lines[COMPLAINTS_MAX][MT_CONFIG_ERROR_MAX];
-	unsigned count; /* may pass COMPLAINTS_MAX */
-} complaints;
+	char lines[ERRORS_MAX][MT_CONFIG_ERROR_MAX];
+	unsigned count; /* may exceed ERRORS_MAX */
+} errors;
 
 const struct mt_option_row *mt_config_row(enum mt_option option)
 {
@@ -80,7 +80,7 @@ const char *mt_config_name(enum mt_option option)
 	return (unsigned)option < MT_OPTION_COUNT ? rows[option].name : NULL;
 }
 
-/* Parses and stores; on error nothing is touched. */
+/* Parses and stores a value. On an error *config stays as it is. */
 static enum mt_err store(struct mt_config *config, enum mt_option option, const char *text,
 			 enum mt_origin origin)
 {
@@ -93,7 +93,7 @@ static enum mt_err store(struct mt_config *config, enum mt_option option, const 
 		return err;
 	if (row->kind == MT_KIND_text)
 		memcpy(field, text, strlen(text) + 1);
-	else /* one store: readers of the live copy load it plainly at any moment */
+	else /* one store: readers of the live copy load it at any moment */
 		__atomic_store_n((uint64_t *)(void *)field, value, __ATOMIC_RELAXED);
 	config->origin[option] = (uint8_t)origin;
 	return MT_ERR_OK;
@@ -110,7 +110,7 @@ void mt_config_defaults(struct mt_config *out)
 	}
 }
 
-/* Threads that come here together all write the same bytes: nobody has read the environment yet. */
+/* Concurrent threads write the same bytes: the environment is not read yet. */
 MT_COLD static void fill_live(void)
 {
 	struct mt_config defaults;
@@ -127,7 +127,7 @@ const struct mt_config *mt_config(void)
 	return &live;
 }
 
-/* The option of a name without its MT_; MT_OPTION_COUNT for none. */
+/* Returns the option of a name without MT_; MT_OPTION_COUNT for none. */
 static enum mt_option find_option(const char *name, size_t length, bool any_case)
 {
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
@@ -144,8 +144,8 @@ static enum mt_option find_option(const char *name, size_t length, bool any_case
 	return MT_OPTION_COUNT;
 }
 
-/* Of a name that stands twice the first counts, as for getenv. */
-static void note_entry(const char *entry, struct findings *found, mt_config_complain complain)
+/* Of two entries with one name the first counts, as for getenv(3). */
+static void note_entry(const char *entry, struct entries_found *found, mt_config_report report)
 {
 	const char *equals = strchr(entry, '=');
 	size_t length = equals == NULL ? 0 : (size_t)(equals - entry);
@@ -154,7 +154,7 @@ static void note_entry(const char *entry, struct findings *found, mt_config_comp
 	if (length >= 3 && memcmp(entry, "MT_", 3) == 0) {
 		option = find_option(entry + 3, length - 3, false);
 		if (option == MT_OPTION_COUNT)
-			mt_config_error_name(entry, length, complain);
+			mt_config_error_name(entry, length, report);
 		else if (found->own[option] == NULL)
 			found->own[option] = equals + 1;
 		return;
@@ -178,7 +178,7 @@ static void apply_preset(struct mt_config *out)
 			(void)store(out, presets[i].option, presets[i].value, MT_ORIGIN_PRESET);
 }
 
-static void apply(struct findings *found, struct mt_config *out)
+static void apply(struct entries_found *found, struct mt_config *out)
 {
 	for (size_t i = 0; i < COUNT(aliases); i++) {
 		if (found->alias[i] == NULL)
@@ -194,26 +194,26 @@ static void apply(struct findings *found, struct mt_config *out)
 							  MT_ORIGIN_ENVIRONMENT) != MT_ERR_OK;
 }
 
-static void complain_value(const struct mt_refusal *refusal, const struct mt_config *out,
-			   mt_config_complain complain)
+static void report_value(const struct mt_rejected_value *refusal, const struct mt_config *out,
+			 mt_config_report report)
 {
-	char standing[MT_TEXT_MAX];
+	char kept[MT_TEXT_MAX];
 
-	mt_config_format(out, refusal->option, standing, sizeof(standing));
-	mt_config_error_value(refusal, standing, complain);
+	mt_config_format(out, refusal->option, kept, sizeof(kept));
+	mt_config_error_value(refusal, kept, report);
 }
 
-/* After everything is applied: only then is it known what is taken instead. */
-static void complain_values(const struct findings *found, const struct mt_config *out,
-			    mt_config_complain complain)
+/* Runs after all values are applied: only then is the effective value known. */
+static void report_values(const struct entries_found *found, const struct mt_config *out,
+			  mt_config_report report)
 {
 	char label[48] = "MT_";
 
 	for (size_t i = 0; i < COUNT(aliases); i++)
 		if (found->alias_failed[i])
-			complain_value(&(struct mt_refusal){aliases[i].name, found->alias[i],
-							    aliases[i].option},
-				       out, complain);
+			report_value(&(struct mt_rejected_value){aliases[i].name, found->alias[i],
+								 aliases[i].option},
+				     out, report);
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		size_t i = 0;
 
@@ -222,37 +222,35 @@ static void complain_values(const struct findings *found, const struct mt_config
 		for (; rows[option].name[i] != '\0' && i + 4 < sizeof(label); i++)
 			label[3 + i] = mt_ascii_upper(rows[option].name[i]);
 		label[3 + i] = '\0';
-		complain_value(&(struct mt_refusal){label, found->own[option], option}, out,
-			       complain);
+		report_value(&(struct mt_rejected_value){label, found->own[option], option}, out,
+			     report);
 	}
 }
 
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_complain complain)
+		     mt_config_report report)
 {
-	struct findings found;
+	struct entries_found found;
 
 	memset(&found, 0, sizeof(found));
 	mt_config_defaults(out);
-	/* Every process under the shim comes by here, before main: the first letter spares nearly
-	 * all entries. */
+	/* Runs in every process before main: the first letter excludes most entries cheaply. */
 	for (; environ_list != NULL && *environ_list != NULL; environ_list++)
 		if (**environ_list == 'M' || **environ_list == 'N')
-			note_entry(*environ_list, &found, complain);
+			note_entry(*environ_list, &found, report);
 	if (found.own[MT_OPTION_preset] != NULL &&
 	    store(out, MT_OPTION_preset, found.own[MT_OPTION_preset], MT_ORIGIN_ENVIRONMENT) ==
 		    MT_ERR_OK)
 		apply_preset(out);
 	apply(&found, out);
-	complain_values(&found, out, complain);
+	report_values(&found, out, report);
 }
 
-static void keep_complaint(const char *line)
+static void queue_error(const char *line)
 {
-	if (complaints.count < COMPLAINTS_MAX)
-		(void)mt_format(complaints.lines[complaints.count], MT_CONFIG_ERROR_MAX, "%s",
-				line);
-	complaints.count++;
+	if (errors.count < ERRORS_MAX)
+		(void)mt_format(errors.lines[errors.count], MT_CONFIG_ERROR_MAX, "%s", line);
+	errors.count++;
 }
 
 const struct mt_launch_env *mt_launch_env(void)
@@ -264,16 +262,16 @@ void mt_config_read(const char *const *environ_list)
 {
 	struct mt_config read;
 
-	complaints.count = 0;
-	mt_config_parse(environ_list, &read, keep_complaint);
+	errors.count = 0;
+	mt_config_parse(environ_list, &read, queue_error);
 	mt_launch_env_parse(environ_list, &facts);
 	memcpy(&live, &read, sizeof(live));
 	atomic_store_explicit(&live_filled, true, memory_order_release);
 	mt_log_use(&live.log_level, live.log);
-	for (unsigned i = 0; i < complaints.count && i < COMPLAINTS_MAX; i++)
-		mt_log(MT_LOG_WARN, "%s", complaints.lines[i]);
-	if (complaints.count > COMPLAINTS_MAX)
-		mt_log(MT_LOG_WARN, "and %u more", complaints.count - COMPLAINTS_MAX);
+	for (unsigned i = 0; i < errors.count && i < ERRORS_MAX; i++)
+		mt_log(MT_LOG_WARN, "%s", errors.lines[i]);
+	if (errors.count > ERRORS_MAX)
+		mt_log(MT_LOG_WARN, "and %u more", errors.count - ERRORS_MAX);
 }
 
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value)
@@ -293,7 +291,7 @@ enum mt_err mt_config_set(struct mt_config *config, const char *name, const char
 
 enum mt_err mt_config_set_live(const char *name, const char *value)
 {
-	(void)mt_config(); /* a set before the first read must not be lost to the defaults */
+	(void)mt_config(); /* else the defaults would overwrite this value later */
 	return mt_config_set(&live, name, value);
 }
 

@@ -1,8 +1,8 @@
 /* core/config.h -- the settings: parsed once from the environment, changed later only by
- * mt_config_set. Owner: one live copy, mt_config(). Written before any thread of ours exists,
- * afterwards by the worker alone; every number is read with a plain aligned load, so a reader sees
- * the old or the new value. Never allocates, never calls getenv (races with setenv crashed others):
- * it walks the environ it is given. Rank 0; no lock. */
+ * mt_config_set_live. Owns the one live copy, and what other variables tell. Any thread may read
+ * it. It is written before a thread of the shim exists, then only by the worker thread. Each number
+ * is one aligned word, so a reader sees the old or the new value. Takes no lock. Never allocates.
+ * Never calls getenv, which races with the program's setenv: it reads the environ it is given. */
 #ifndef MT_CORE_CONFIG_H
 #define MT_CORE_CONFIG_H
 
@@ -32,75 +32,77 @@ struct mt_config {
 	uint8_t origin_alias[MT_OPTION_COUNT];
 };
 
-/* Who numbers the processes of a job, the most particular first: torchrun numbers what it starts
- * below a task of SLURM's, and so does mpirun within an allocation, whose processes all inherit the
- * SLURM_PROCID of the batch script. */
+/* The variables that hold a process's rank, by precedence. A launcher that runs inside a task of
+ * another one comes first: torchrun within SLURM, mpirun within an allocation, whose processes all
+ * inherit the SLURM_PROCID of the batch script. */
 #define MT_RANK_VARIABLES(X) X(RANK) X(OMPI_COMM_WORLD_RANK) X(PMI_RANK) X(SLURM_PROCID)
 
-/* What the environment says to other programs and what we go by, read once with the settings. */
+/* Variables of other programs that the shim reads, once, together with the settings. */
 struct mt_launch_env {
-	/* WORLD_SIZE: how many processes train together; 0 where it says nothing */
+	/* WORLD_SIZE: how many processes train together; 0: unset */
 	uint64_t world_size;
-	/* PYTORCH_NO_CUDA_MEMORY_CACHING is 1. PyTorch before 2.7 takes any value for it; there we
-	 * count where we could pool */
+	/* PYTORCH_NO_CUDA_MEMORY_CACHING is 1. PyTorch before 2.7 accepts any value: there the pool
+	 * stays off although it could serve */
 	bool torch_without_cache;
 	/* XLA_PYTHON_CLIENT_ALLOCATOR names another allocator than BFC */
 	bool jax_without_bfc;
 	bool tensorflow_without_bfc; /* TF_GPU_ALLOCATOR, likewise */
-	/* MEMORY_PRESSURE_WATCH: the file, pipe or socket that tells of pressure; "" none */
+	/* MEMORY_PRESSURE_WATCH: the file, FIFO or socket that signals pressure; "": unset */
 	mt_text pressure_watch;
-	/* MEMORY_PRESSURE_WRITE: base64 of what is to be written into it once */
+	/* MEMORY_PRESSURE_WRITE: base64 of the bytes to write into it once */
 	mt_text pressure_write;
-	/* its place among the processes that train together, digits alone; "" none */
+	/* rank among the processes that train together, digits only; "": unset */
 	char rank[16];
-	/* the variable that says so: the first of MT_RANK_VARIABLES that holds a number */
+	/* the variable that holds it: the first of MT_RANK_VARIABLES with a number */
 	char rank_source[32];
 };
 
-/* The one live copy. Defaults until mt_config_read has run. */
+/* Returns the live copy. It holds the defaults until mt_config_read has run. */
 const struct mt_config *mt_config(void);
 
 /* Fills *out with the defaults. */
 void mt_config_defaults(struct mt_config *out);
 
-/* Parses an environment into *out: defaults, then preset, then aliases, then MT_*. A value that is
- * not valid is complained about and leaves what was there. An MT_ name that does not exist is
- * complained about together with the nearest one that does (edit distance at most 3). Pure but for
- * the complaints. */
+/* Parses an environment into *out: defaults, then the preset, then aliases, then MT_*. Reports each
+ * invalid value, which leaves the earlier one in place. Reports each unknown MT_ name with the
+ * nearest known one (edit distance up to 3). environ_list: ended by NULL. Pure except for the
+ * reports. */
 void mt_config_parse(const char *const *environ_list, struct mt_config *out,
-		     mt_config_complain complain);
+		     mt_config_report complain);
 
-/* Reads the facts of an environment. Pure. */
+/* Reads the variables of other programs from an environment. Pure. */
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out);
 
-/* The facts that mt_config_read has found; all 0 before. */
+/* Returns the values that mt_config_read found; all 0 before. */
 const struct mt_launch_env *mt_launch_env(void);
 
-/* mt_config_parse and mt_launch_env_parse into the live copies; complaints go to the log as
- * warnings. */
+/* Parses both into the live copies, and logs the reports as warnings. Called once, before a thread
+ * of the shim exists. */
 void mt_config_read(const char *const *environ_list);
 
-/* Sets one setting (name as in options.def or as MT_NAME, in any case) to a value a user would
- * write. UNKNOWN, START_ONLY, INVALID or RANGE; on error *config is untouched. */
+/* Sets one setting. name: as in options.def or MT_NAME, in any case. value: as a user would write
+ * it. Returns MT_ERR_UNKNOWN, MT_ERR_START_ONLY, MT_ERR_INVALID or MT_ERR_RANGE, and then leaves
+ * *config as it is. */
 enum mt_err mt_config_set(struct mt_config *config, const char *name, const char *value);
 
-/* mt_config_set on the live copy; only the worker may call it. */
+/* mt_config_set on the live copy. Worker thread. */
 enum mt_err mt_config_set_live(const char *name, const char *value);
 
-/* Writes a setting's value as a user would write it ("timer:30", "on", "USR1"), cut to fit, always
- * ended by NUL. */
+/* Formats a setting's value as a user would write it ("timer:30", "on", "USR1"), cut to out_bytes
+ * with a NUL. */
 void mt_config_format(const struct mt_config *config, enum mt_option option, char *out,
 		      size_t out_bytes);
 
-/* Writes where it came from: "default", "preset client", "MALLOC_ARENA_MAX", "environment", "mtctl
- * set". */
+/* Formats where a value came from: "default", "preset client", "MALLOC_ARENA_MAX", "environment" or
+ * "mtctl set". */
 void mt_config_format_origin(const struct mt_config *config, enum mt_option option, char *out,
 			     size_t out_bytes);
 
-/* The setting's name as in options.def; NULL past the end. */
+/* Returns the setting's name as in options.def; NULL past the end. */
 const char *mt_config_name(enum mt_option option);
 
-/* Whether a program of this name is one that MT_ENABLE, MT_ONLY and MT_EXCLUDE let us work in. */
+/* Returns whether MT_ENABLE, MT_ONLY and MT_EXCLUDE let the shim work in a program of this name or
+ * path. Pure. */
 bool mt_program_filter_admits(const struct mt_config *config, const char *program);
 
 #endif

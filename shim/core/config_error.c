@@ -1,4 +1,4 @@
-/* complaint.c -- the words for settings that cannot be taken. See complaint.h. */
+/* core/config_error.c -- warnings about rejected settings. Contract: core/config_error.h. */
 #include "core/config_error.h"
 
 #include <limits.h>
@@ -6,12 +6,13 @@
 
 #include "core/config_option.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
 #define SHOWN_MAX    60 /* bytes of a name or value that are repeated to the user */
-#define NAME_MAX_LEN 40 /* no setting is longer: what is, resembles none */
+#define NAME_MAX_LEN 40 /* no setting is longer: a longer name resembles none */
 #define DISTANCE_MAX 3u
 
-/* Repeats somebody's text so that it stays on its line and cannot steer a terminal. */
+/* Copies text so that it stays on one line and cannot control a terminal. */
 static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 {
 	size_t shown = length < SHOWN_MAX ? length : SHOWN_MAX;
@@ -21,7 +22,7 @@ static void quote(const char *text, size_t length, char out[SHOWN_MAX + 4])
 	memcpy(out + shown, length > shown ? "..." : "", length > shown ? 4 : 1);
 }
 
-/* What the kind wants, to stand after "not ". */
+/* Describes the valid values, to follow "not ". */
 static void describe(const struct mt_option_row *row, char *out, size_t out_bytes)
 {
 	size_t used;
@@ -68,8 +69,8 @@ static void describe(const struct mt_option_row *row, char *out, size_t out_byte
 	}
 }
 
-MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const char *standing,
-				   mt_config_complain complain)
+MT_COLD void mt_config_error_value(const struct mt_rejected_value *refusal, const char *kept,
+				   mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
@@ -78,21 +79,16 @@ MT_COLD void mt_config_error_value(const struct mt_refusal *refusal, const char 
 
 	quote(refusal->value, strlen(refusal->value), shown);
 	describe(mt_config_row(refusal->option), wanted, sizeof(wanted));
-	quote(standing, strlen(standing), taken);
+	quote(kept, strlen(kept), taken);
 	(void)mt_format(line, sizeof(line), "%s=%s: %snot %s; %s is taken", refusal->label, shown,
 			*refusal->value == '\0' ? "empty, " : "", wanted,
 			*taken == '\0' ? "no value" : taken);
-	complain(line);
+	report(line);
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-	return a < b ? a : b;
-}
-
-/* Edit distance in which swapping two neighbours is one edit (optimal string alignment), whatever
- * the case. Three rows of the usual table are enough. Both at most NAME_MAX_LEN long. */
-static unsigned distance(const char *a, size_t a_length, const char *b, size_t b_length)
+/* Returns the edit distance, without regard to case. A swap of neighbours is one edit (optimal
+ * string alignment), so three rows of the table suffice. Both lengths: up to NAME_MAX_LEN. */
+static unsigned edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
 	unsigned rows[3][NAME_MAX_LEN + 1];
 
@@ -108,18 +104,20 @@ static unsigned distance(const char *a, size_t a_length, const char *b, size_t b
 			char x = mt_ascii_lower(a[i - 1]);
 			char y = mt_ascii_lower(b[j - 1]);
 
-			row[j] = least(above[j - 1] + (x != y), least(above[j], row[j - 1]) + 1);
+			row[j] = (unsigned)mt_min_u64(above[j - 1] + (x != y),
+						      mt_min_u64(above[j], row[j - 1]) + 1);
 			if (i > 1 && j > 1 && x == mt_ascii_lower(b[j - 2]) &&
 			    y == mt_ascii_lower(a[i - 2]))
-				row[j] = least(row[j], twice_above[j - 2] + 1);
+				row[j] = (unsigned)mt_min_u64(row[j], twice_above[j - 2] + 1);
 		}
 	}
 	return rows[a_length % 3][b_length];
 }
 
-/* How much longer a setting is whose name goes on where this one ends; UINT_MAX: it is another
- * name. Two letters are the least that say anything. */
-static unsigned continues(const char *name, size_t length, const char *known, size_t known_length)
+/* Returns how much longer the known name is, where it begins with `name`; else UINT_MAX. `name`
+ * needs at least two letters. */
+static unsigned extra_length(const char *name, size_t length, const char *known,
+			     size_t known_length)
 {
 	if (length < 2 || known_length < length || known_length > NAME_MAX_LEN)
 		return UINT_MAX;
@@ -129,16 +127,16 @@ static unsigned continues(const char *name, size_t length, const char *known, si
 	return (unsigned)(known_length - length);
 }
 
-/* The shortest setting that begins with this name: MT_IDLE is not a mistyped MT_ONLY. NULL for
- * none. */
-static const char *continued(const char *name, size_t length)
+/* Returns the shortest setting that begins with this name; NULL for none. So MT_IDLE suggests
+ * MT_IDLE_MS, not MT_ONLY. */
+static const char *find_by_prefix(const char *name, size_t length)
 {
 	const char *best = NULL;
 	unsigned best_more = UINT_MAX;
 
 	for (unsigned option = 0; option < MT_OPTION_COUNT; option++) {
 		const char *known = mt_config_row(option)->name;
-		unsigned more = continues(name, length, known, strlen(known));
+		unsigned more = extra_length(name, length, known, strlen(known));
 
 		if (more < best_more) {
 			best = known;
@@ -148,9 +146,9 @@ static const char *continued(const char *name, size_t length)
 	return best;
 }
 
-/* The setting that the user may have meant by a name that none begins with; NULL for none. Half of
- * a name must be right, or every name of three letters would resemble every other. */
-static const char *nearest(const char *name, size_t length)
+/* Returns the setting with the smallest edit distance; NULL for none. Half of the name must match,
+ * else every name of three letters would resemble every other. */
+static const char *find_nearest(const char *name, size_t length)
 {
 	const char *best = NULL;
 	unsigned best_distance = DISTANCE_MAX + 1;
@@ -165,7 +163,7 @@ static const char *nearest(const char *name, size_t length)
 
 		if (known_length > NAME_MAX_LEN)
 			continue;
-		edits = distance(name, length, known, known_length);
+		edits = edit_distance(name, length, known, known_length);
 		if (edits < best_distance && edits <= longer / 2) {
 			best = known;
 			best_distance = edits;
@@ -174,25 +172,25 @@ static const char *nearest(const char *name, size_t length)
 	return best;
 }
 
-MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_complain complain)
+MT_COLD void mt_config_error_name(const char *name, size_t length, mt_config_report report)
 {
 	char line[MT_CONFIG_ERROR_MAX];
 	char shown[SHOWN_MAX + 4];
 	char capitals[NAME_MAX_LEN + 1];
-	const char *meant = continued(name + 3, length - 3);
+	const char *suggestion = find_by_prefix(name + 3, length - 3);
 	size_t i = 0;
 
 	quote(name, length, shown);
-	if (meant == NULL)
-		meant = nearest(name + 3, length - 3);
-	if (meant == NULL) {
+	if (suggestion == NULL)
+		suggestion = find_nearest(name + 3, length - 3);
+	if (suggestion == NULL) {
 		(void)mt_format(line, sizeof(line), "%s: no such setting", shown);
 	} else {
-		for (; meant[i] != '\0'; i++)
-			capitals[i] = mt_ascii_upper(meant[i]);
+		for (; suggestion[i] != '\0'; i++)
+			capitals[i] = mt_ascii_upper(suggestion[i]);
 		capitals[i] = '\0';
 		(void)mt_format(line, sizeof(line), "%s: no such setting; did you mean MT_%s?",
 				shown, capitals);
 	}
-	complain(line);
+	report(line);
 }

@@ -1,7 +1,7 @@
-/* core/config_option.h -- the table of settings as data, and how one value is read and written.
- * Owner: config.c has the table; config_value.c knows the kinds. For config*.c and complaint.c
- * alone: everybody else reads struct mt_config. Nothing here allocates, takes a lock, or looks at
- * the locale. */
+/* core/config_option.h -- the table of settings as data, and the parser and formatter of one value.
+ * config.c owns the table; config_value.c knows the kinds. Only config*.c include it; other files
+ * read struct mt_config. Any thread may call. Takes no lock, never allocates, never reads the
+ * locale. */
 #ifndef MT_CORE_CONFIG_OPTION_H
 #define MT_CORE_CONFIG_OPTION_H
 
@@ -34,19 +34,18 @@ struct mt_option_row {
 	bool is_live;
 };
 
-/* The row of an option; option must be below MT_OPTION_COUNT. */
+/* Returns the row of an option below MT_OPTION_COUNT. */
 const struct mt_option_row *mt_config_row(enum mt_option option);
 
-/* Reads a value. INVALID: not of the kind's form; RANGE: of the form, but outside of what is
- * allowed (a text: too long). *out is written on success only, and not for a text, which is its own
- * value. */
+/* Parses a value. Returns MT_ERR_INVALID for a malformed value, and MT_ERR_RANGE for one outside
+ * min..max or a text that is too long. *out: written only on success, and not for a text. */
 enum mt_err mt_config_value_parse(const struct mt_option_row *row, const char *text, uint64_t *out);
 
-/* The inverse, for every kind but text; always ended by NUL. */
+/* Formats a value as a user would write it, cut to out_bytes with a NUL. Not for a text. */
 void mt_config_value_format(const struct mt_option_row *row, uint64_t value, char *out,
 			    size_t out_bytes);
 
-/* ASCII only: tolower(3) asks the locale. */
+/* ASCII only: tolower(3) and toupper(3) read the locale. */
 static inline char mt_ascii_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;

@@ -1,4 +1,5 @@
-/* config_value.c -- one value of each kind, from text and back. See config_option.h. */
+/* core/config_value.c -- parses and formats one value of each kind. Contract:
+ * core/config_option.h. */
 #include "core/config_option.h"
 
 #include <signal.h>
@@ -7,10 +8,10 @@
 #include "core/log.h"
 #include "sys/format.h"
 
-/* odd ones are true */
+/* words at odd positions are true */
 static const char *const bool_words[] = {"0", "1", "off", "on", "no", "yes", "false", "true"};
 
-/* Whether text starts with word, whatever the case; *rest is what follows. */
+/* Returns whether text starts with word, without regard to case; *rest is the text after it. */
 static bool text_begins(const char *text, const char *word, const char **rest)
 {
 	for (; *word != '\0'; text++, word++)
@@ -27,7 +28,7 @@ static bool text_is(const char *text, const char *word)
 	return text_begins(text, word, &rest) && *rest == '\0';
 }
 
-/* Decimal digits and nothing else: strtoul takes signs, blanks and a locale. */
+/* Accepts decimal digits only: strtoul(3) accepts signs and blanks, and reads the locale. */
 static enum mt_err parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	uint64_t value = 0;
@@ -49,7 +50,7 @@ static enum mt_err parse_number(const char *text, uint64_t min, uint64_t max, ui
 	return MT_ERR_OK;
 }
 
-/* At least one digit before the point and, where there is one, one to three behind it. */
+/* Accepts digits, and optionally a point with one to three digits after it. */
 static enum mt_err parse_decimal(const char *text, uint64_t min, uint64_t max, uint64_t *out)
 {
 	char digits[32];
@@ -107,8 +108,8 @@ static enum mt_err parse_choice(const char *words, const char *text, uint64_t *o
 	}
 }
 
-/* A signal whose handler may stand in for the program's fate: not one that cannot be caught, that
- * reports a fault or a child, or that libc keeps for itself (the two below SIGRTMIN). */
+/* Returns whether a handler for the signal makes sense: not for one that cannot be caught, that
+ * reports a fault or a child, or that libc reserves (the two below SIGRTMIN). */
 static bool signal_is_sensible(uint64_t number)
 {
 	switch (number) {
@@ -230,7 +231,7 @@ static void format_choice(const char *words, uint64_t position, char *out, size_
 	(void)mt_format(out, out_bytes, "%.*s", (int)strcspn(word, "|"), word);
 }
 
-/* "1.0", "0.25": at least one decimal, and no zeros behind the others. */
+/* "1.0", "0.25": at least one decimal, without trailing zeros. */
 static void format_decimal(uint64_t thousandths, char *out, size_t out_bytes)
 {
 	char places[4] = {(char)('0' + thousandths / 100 % 10), (char)('0' + thousandths / 10 % 10),

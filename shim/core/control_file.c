@@ -12,14 +12,14 @@
 
 static _Atomic uint32_t bits_set;
 static _Atomic uint32_t private_word;
-/* Which word is slept on; a handler may read it at any moment. seq_cst with the bits: who rings
- * sets a bit and then reads which word is slept on, the worker writes which one and then reads the
- * bits. So either it sees the bit, or its word is rung. */
+/* The word on which the worker sleeps; a signal handler may read it at any moment. seq_cst with the
+ * bits: a notifier sets a bit and then reads which word it is, the worker writes which word it is
+ * and then reads the bits. So either the worker sees the bit, or its word is woken. */
 static _Atomic uint32_t *_Atomic word_at = &private_word;
-static uint64_t seen_seq;
+static uint64_t last_seq;
 
-/* Our own memory: no page of it can vanish. */
-static void ring_private(void)
+/* In the shim's own memory, which cannot be truncated. */
+static void wake_private(void)
 {
 	atomic_fetch_add(&private_word, 1);
 	mt_os_futex_wake(&private_word, 1, MT_FUTEX_SHARED);
@@ -27,18 +27,18 @@ static void ring_private(void)
 
 void mt_control_notify(uint32_t bits)
 {
-	/* What was stored before the ring is seen by who takes the bit. */
+	/* Release: stores before the notification are visible to the thread that sees the bit. */
 	uint32_t old = atomic_fetch_or(&bits_set, bits);
 	_Atomic uint32_t *word;
 
 	if ((old & bits) == bits)
 		return;
 	word = atomic_load(&word_at);
-	if (word != &private_word && mt_os_futex_bump_wake(word) == 0)
+	if (word != &private_word && mt_os_futex_add_wake(word) == 0)
 		return;
-	/* There is no file, or it is gone: so does the worker fall back. Or a sandbox refuses this
-	 * operation: then a worker that sleeps already hears the plain one. */
-	ring_private();
+	/* There is no file, or it is gone, and the worker falls back to this word too. Or a sandbox
+	 * refuses FUTEX_WAKE_OP: then a plain wake ends the present sleep. */
+	wake_private();
 	if (word != &private_word)
 		mt_os_futex_wake(word, 1, MT_FUTEX_SHARED);
 }
@@ -58,7 +58,7 @@ static bool uses_file(void)
 	return atomic_load_explicit(&word_at, memory_order_relaxed) != &private_word;
 }
 
-uint32_t mt_control_word(void)
+uint32_t mt_control_read_word(void)
 {
 	struct mt_control_file file;
 
@@ -71,12 +71,12 @@ uint32_t mt_control_word(void)
 	return atomic_load_explicit(&private_word, memory_order_acquire);
 }
 
-uint32_t mt_control_bits(void)
+uint32_t mt_control_pending_bits(void)
 {
 	return atomic_load(&bits_set);
 }
 
-void mt_control_clear(uint32_t bits)
+void mt_control_clear_bits(uint32_t bits)
 {
 	atomic_fetch_and_explicit(&bits_set, ~bits, memory_order_acq_rel);
 }
@@ -88,22 +88,22 @@ void mt_control_wait(uint32_t word, uint64_t timeout_ns)
 
 	mt_lock_check_wait("the control file");
 	answer = mt_os_futex_wait(at, word, timeout_ns, MT_FUTEX_SHARED);
-	/* Truncated under us: the kernel says so instead of a SIGBUS. */
+	/* The file was truncated: the kernel returns EFAULT where a load would raise SIGBUS. */
 	if (answer == EFAULT && at != &private_word)
 		atomic_store(&word_at, &private_word);
 }
 
-bool mt_control_request(struct mt_request *out)
+bool mt_control_read_request(struct mt_request *out)
 {
 	struct mt_control_file file;
 
-	/* Also where the word could not be mapped: then it is seen by and by, at the next tick. */
+	/* Also where the word could not be mapped: the next tick then reads the request. */
 	if (mt_files_read_control(&file, sizeof(file)) != (ssize_t)sizeof(file))
 		return false;
 	if (file.magic != MT_CONTROL_MAGIC || file.version != MT_STATS_VERSION ||
-	    file.request.seq == seen_seq)
+	    file.request.seq == last_seq)
 		return false;
-	seen_seq = file.request.seq;
+	last_seq = file.request.seq;
 	if (file.request.kind == MT_REQUEST_NONE)
 		return false;
 	*out = file.request;
@@ -120,5 +120,5 @@ void mt_control_fork_child(void)
 {
 	atomic_store_explicit(&word_at, &private_word, memory_order_relaxed);
 	atomic_store_explicit(&bits_set, 0, memory_order_relaxed);
-	seen_seq = 0;
+	last_seq = 0;
 }

@@ -1,9 +1,8 @@
-/* core/control_file.h -- how anybody wakes the worker: request bits in our own memory, and one
- * futex word. mt_control_notify is async-signal-safe, takes no lock, keeps errno, and may be called
- * from any thread or handler, also when there is no worker (the bit waits for one). The word lies
- * in the control file once there is one, so that mtctl can ring it too; it is only ever touched by
- * the kernel (FUTEX_WAKE_OP, FUTEX_WAIT) and by pread, since a load from a truncated file would be
- * SIGBUS. */
+/* core/control_file.h -- wakes the worker thread and hands it requests. Owns the pending bits, and
+ * the futex word on which the worker sleeps. Once the control file exists the word lies in it, so
+ * that mtctl can wake the worker too. Any thread may call mt_control_notify; the worker thread
+ * calls the rest. Takes no lock. Never loads from or stores to the mapped file, where a truncated
+ * page raises SIGBUS: only the kernel (FUTEX_WAKE_OP, FUTEX_WAIT) and pread access it. */
 #ifndef MT_CORE_CONTROL_FILE_H
 #define MT_CORE_CONTROL_FILE_H
 
@@ -11,41 +10,44 @@
 #include <stdint.h>
 
 enum mt_control_bit {
-	MT_CONTROL_SIGNAL = 1u << 0, /* the cleanup signal came */
-	MT_CONTROL_API = 1u << 1,    /* mt_trim or mt_round was called */
-	MT_CONTROL_GC = 1u << 2,     /* a pending call has run */
-	MT_CONTROL_GROWTH = 1u << 3, /* the heap has mapped more */
-	MT_CONTROL_EXIT = 1u << 4,   /* the worker is to end */
+	MT_CONTROL_SIGNAL = 1u << 0, /* the cleanup signal was delivered */
+	MT_CONTROL_API = 1u << 1,    /* a thread called mt_trim or mt_round */
+	MT_CONTROL_GC = 1u << 2,     /* a pending call of Python has run */
+	MT_CONTROL_GROWTH = 1u << 3, /* the heap has mapped more memory */
+	MT_CONTROL_EXIT = 1u << 4,   /* the worker must end */
 	MT_CONTROL_OOM = 1u << 5     /* a device is out of memory */
 };
 
-/* Sets the bits and wakes the worker. Bits that are set already ring no second time: 10,000 signals
- * a second are one wake-up until the worker has taken the bit. */
+/* Sets bits and wakes the worker. bits: of enum mt_control_bit. Makes no system call where all of
+ * them are set already, so a burst of signals wakes the worker once. Without a worker the bits wait
+ * for one. Any thread and any signal handler; keeps errno. */
 void mt_control_notify(uint32_t bits);
 
-/* ---- for the worker alone ---- */
+/* ---- worker thread ---- */
 
-/* From now on the word in the control file is rung too, where there is one. keep: the caller has
- * descriptors of its own, and may keep one for it. */
+/* Sleeps on the word in the control file from now on, where there is one. keep: keep the file open,
+ * for a thread with its own descriptor table. */
 void mt_control_use_file(bool keep);
 
-/* The word as it is now, to be given to mt_control_wait. Taken before looking at bits and requests.
- */
-uint32_t mt_control_word(void);
+/* Returns the word, for mt_control_wait. Read it before the bits and the requests: a notification
+ * that comes later then ends the wait. */
+uint32_t mt_control_read_word(void);
 
-/* The bits that are set, and which of them to take. */
-uint32_t mt_control_bits(void);
-void mt_control_clear(uint32_t bits);
+/* Returns the bits that are set. */
+uint32_t mt_control_pending_bits(void);
 
-/* Sleeps until somebody rings, the word is no longer `word`, or the time is over. */
+/* Clears bits. A later notification sets them again. */
+void mt_control_clear_bits(uint32_t bits);
+
+/* Sleeps until a notification, until the word differs from `word`, or for timeout_ns. */
 void mt_control_wait(uint32_t word, uint64_t timeout_ns);
 
-/* The next request from the control file, checked: false where there is none that is new. One that
- * this shim does not know, as a newer mtctl may ask for it, comes as MT_REQUEST_COUNT. */
+/* Reads the next request from the control file into *out and checks it. Returns false where there
+ * is no new one. A kind that this version does not know is MT_REQUEST_COUNT. */
 struct mt_request;
-bool mt_control_request(struct mt_request *out);
+bool mt_control_read_request(struct mt_request *out);
 
-/* In a forked child: the file is the parent's, and so are its bits. */
+/* Resets the module in a forked child: the file and the bits are the parent's. */
 void mt_control_fork_child(void);
 
 #endif

@@ -8,17 +8,18 @@
 #include "sys/os.h"
 #include "core/cgroup_path.h"
 #include "sys/format.h"
+#include "sys/saturating.h"
 
-#define COUNT_NS (60 * MT_NS_PER_S)
-#define CPUS_MAX 8192 /* as many as a kernel is built for */
+#define RECOUNT_NS (60 * MT_NS_PER_S)
+#define CPUS_MAX   8192 /* the largest number that a kernel supports */
 
-static uint64_t counted; /* CPUs */
-static uint64_t counted_ns;
+static uint64_t counted_cpus;
+static uint64_t counted_at_ns;
 
 bool mt_load_parse(const char *text, uint64_t *out_thousandths)
 {
 	uint64_t value = 0;
-	int decimals = -1; /* seen behind the point */
+	int decimals = -1; /* number of digits after the point; -1: no point yet */
 	const char *at = text;
 
 	for (; (*at >= '0' && *at <= '9') || (*at == '.' && decimals < 0 && at > text); at++) {
@@ -41,7 +42,7 @@ bool mt_load_parse(const char *text, uint64_t *out_thousandths)
 
 /* ---- CPUs ---- */
 
-static uint64_t affinity_count(void)
+static uint64_t count_affinity(void)
 {
 	static unsigned char mask[CPUS_MAX / 8];
 	uint64_t count = 0;
@@ -54,7 +55,8 @@ static uint64_t affinity_count(void)
 	return count ? count : 1;
 }
 
-/* "max 100000", "150000 100000": microseconds of CPU time in so many. */
+/* cpu.max: "max 100000" or "150000 100000", microseconds of CPU time in each period of
+ * microseconds. */
 static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
 		    uint64_t *out_period)
 {
@@ -69,7 +71,7 @@ static bool read_v2(const struct mt_cgroup_path *place, size_t length, uint64_t 
 	       mt_cgroup_path_number(blank + 1, out_period);
 }
 
-/* A quota of -1 is none. */
+/* A quota of -1 means no quota; the parser rejects it. */
 static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t *out_quota,
 		    uint64_t *out_period)
 {
@@ -81,8 +83,8 @@ static bool read_v1(const struct mt_cgroup_path *place, size_t length, uint64_t 
 	       mt_cgroup_path_number(period, out_period);
 }
 
-/* The smallest of all quotas from its own group upwards, in whole CPUs. */
-static uint64_t quota_count(const char *root, uint64_t most)
+/* Returns the smallest quota of the cgroup and its ancestors, in whole CPUs, up to max_count. */
+static uint64_t min_quota_count(const char *root, uint64_t max_count)
 {
 	static struct mt_cgroup_path place;
 
@@ -97,22 +99,22 @@ static uint64_t quota_count(const char *root, uint64_t most)
 			    !quota || !period)
 				continue;
 			count = quota / period + (quota % period != 0);
-			most = count < most ? count : most;
+			max_count = mt_min_u64(max_count, count);
 		}
 	}
-	return most;
+	return max_count;
 }
 
-void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out)
+void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out)
 {
 	char path[256 + 32];
 	char text[64];
 
-	if (!counted || now_ns - counted_ns >= COUNT_NS) {
-		counted = quota_count(root, affinity_count());
-		counted_ns = now_ns;
+	if (!counted_cpus || now_ns - counted_at_ns >= RECOUNT_NS) {
+		counted_cpus = min_quota_count(root, count_affinity());
+		counted_at_ns = now_ns;
 	}
-	out->cpus_count = counted;
+	out->cpus_count = counted_cpus;
 	out->load_thousandths = 0;
 	(void)mt_format(path, sizeof(path), "%s/proc/loadavg", root);
 	out->known = mt_os_read_file(path, text, sizeof(text)) > 0 &&
@@ -126,5 +128,5 @@ uint64_t mt_load_process_cpu_ns(void)
 
 void mt_load_fork_child(void)
 {
-	counted = 0;
+	counted_cpus = 0;
 }

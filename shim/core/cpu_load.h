@@ -1,6 +1,6 @@
-/* core/cpu_load.h -- how busy the machine is, and how much of it this process may have. Read-only,
- * allocates nothing. For the worker alone; its state is the number of CPUs, counted again every
- * minute. */
+/* core/cpu_load.h -- reads the load of the machine and the number of CPUs that this process may
+ * use. Owns the number of CPUs, which it counts again every minute. Only the worker thread may
+ * call. Takes no lock, never allocates, never writes a file. */
 #ifndef MT_CORE_CPU_LOAD_H
 #define MT_CORE_CPU_LOAD_H
 
@@ -8,22 +8,23 @@
 #include <stdint.h>
 
 struct mt_load {
-	bool known;
+	bool known;                /* load_thousandths was read */
 	uint64_t load_thousandths; /* load average of the machine over one minute */
-	/* that the main thread may run on; not more than a quota of CPU time comes to, rounded up
-	 */
+	/* in the main thread's affinity mask, up to the cgroup's CPU quota, rounded up */
 	uint64_t cpus_count;
 };
 
-/* root stands before every path ("" but in tests). now_ns: of a clock that does not go back. */
-void mt_load_look(const char *root, uint64_t now_ns, struct mt_load *out);
+/* Fills *out. root: a prefix of every path, "" except in tests. now_ns: CLOCK_MONOTONIC. */
+void mt_load_read(const char *root, uint64_t now_ns, struct mt_load *out);
 
-/* "0.48 0.37 0.80 1/93 6653": the first, in thousandths. Pure. */
+/* Parses the first number of /proc/loadavg ("0.48 0.37 0.80 1/93 6653") into thousandths. Returns
+ * false for other text. Pure. */
 bool mt_load_parse(const char *text, uint64_t *out_thousandths);
 
-/* CPU time of all threads of the process, ever; 0 unknown. */
+/* Returns the CPU time in ns of all threads of the process since its start; 0: unknown. */
 uint64_t mt_load_process_cpu_ns(void);
 
+/* Forgets the number of CPUs, in a forked child. */
 void mt_load_fork_child(void);
 
 #endif

@@ -3,17 +3,17 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* release/acquire with what gpu/ has set up before. */
-static _Atomic(const struct mt_devices_ops *) given;
+/* release/acquire with the state that gpu/ set up before */
+static _Atomic(const struct mt_devices_ops *) device_ops;
 
 static const struct mt_devices_ops *get(void)
 {
-	return atomic_load_explicit(&given, memory_order_acquire);
+	return atomic_load_explicit(&device_ops, memory_order_acquire);
 }
 
 void mt_devices_set(const struct mt_devices_ops *ops)
 {
-	atomic_store_explicit(&given, ops, memory_order_release);
+	atomic_store_explicit(&device_ops, ops, memory_order_release);
 }
 
 bool mt_devices_are_used(void)

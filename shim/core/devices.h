@@ -1,6 +1,7 @@
-/* core/devices.h -- what other components may ask about GPU devices. The answers come from gpu/
- * once the process uses CUDA. Before that, and in a build without gpu/, they say that nothing is
- * there. Any thread unless a comment says otherwise; no lock. */
+/* core/devices.h -- what other components may ask about GPU devices. Owns a pointer to the
+ * functions of gpu/, which reply once the process uses CUDA. Before that, and in a build without
+ * gpu/, every reply is "none". Any thread may call unless a comment names the worker thread. Takes
+ * no lock. */
 #ifndef MT_CORE_DEVICES_H
 #define MT_CORE_DEVICES_H
 
@@ -19,30 +20,32 @@ struct mt_devices_ops {
 	uint32_t (*rows)(const struct mt_stats_device **out);
 };
 
-/* gpu/ answers from now on. ops: never freed. */
+/* Makes gpu/ reply from now on. ops: must live as long as the process. */
 void mt_devices_set(const struct mt_devices_ops *ops);
 
-/* CUDA has started in this process, not in its parent. */
+/* Returns whether CUDA has started in this process, and not only in its parent. */
 bool mt_devices_are_used(void);
 
-/* A stream capture is open in this process. */
+/* Returns whether a stream capture is open in this process. */
 bool mt_devices_are_capturing(void);
 
-/* The calling thread, one of the program's, has a current context. */
+/* Returns whether the calling thread, a thread of the program, has a current context. */
 bool mt_devices_have_context(void);
 
-/* The thread that calls the driver for us runs. */
+/* Returns whether the shim's thread that calls the driver runs. */
 bool mt_devices_thread_runs(void);
 
-/* Bytes in use on the devices that this process uses, by everybody: total - free; 0: unknown. here:
- * the calling thread asks the driver, and must be a thread of the program; else our own thread
- * does, within 5 s. */
+/* Returns the bytes in use, by all processes, on the devices that this process uses: total - free;
+ * 0: unknown. here: the calling thread, one of the program, asks the driver; else the shim's driver
+ * thread does, within 5 s. */
 uint64_t mt_devices_used_bytes(bool here);
 
-/* Bytes of device memory that the program holds. The driver is not asked. Worker thread. */
+/* Returns the bytes of device memory that the program holds, without a call of the driver. Worker
+ * thread. */
 uint64_t mt_devices_live_bytes(void);
 
-/* The table of devices as it was published last, and its number of rows. Worker thread. */
+/* Sets *out to the table of devices as published last and returns its number of rows. Worker
+ * thread. */
 uint32_t mt_devices_rows(const struct mt_stats_device **out);
 
 #endif

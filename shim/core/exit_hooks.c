@@ -1,8 +1,8 @@
-/* core/exit_hooks.c -- ends without our destructor: _exit, _Exit and quick_exit. Every worker of
- * multiprocessing ends so. Our files go first; what ends by a signal or by a bare system call
- * leaves them to a sweep (core/sweep.h). _exit is called in signal handlers and in children of
- * vfork, which run on their parent's memory: async-signal-safe, no lock, and nothing is done in a
- * process that is not the one that made the files. */
+/* core/exit_hooks.c -- wraps _exit, _Exit and quick_exit, which skip the destructor, to unlink the
+ * files first. Every worker process of Python's multiprocessing ends so. A process that ends by a
+ * signal or a bare system call leaves its files to a sweep (core/sweep.h). _exit is called in
+ * signal handlers and in vfork children, which run on the parent's memory. So the wrappers are
+ * async-signal-safe, take no lock, and do nothing in a process that did not make the files. */
 #include "core/exit_hooks.h"
 
 #include <dlfcn.h>
@@ -15,42 +15,42 @@
 #include "core/state.h"
 #include "core/files.h"
 
-#define ENDS(X) X(_exit) X(_Exit) X(quick_exit)
+#define EXITS(X) X(_exit) X(_Exit) X(quick_exit)
 
 #define X(name) MT_EXPORT _Noreturn void name(int status);
-ENDS(X)
+EXITS(X)
 #undef X
 
 #define X(name) END_##name,
-enum end { ENDS(X) END_COUNT };
+enum exit_function { EXITS(X) EXIT_COUNT };
 #undef X
 
 #define X(name) #name,
-static const char *const names[END_COUNT] = {ENDS(X)};
+static const char *const names[EXIT_COUNT] = {EXITS(X)};
 #undef X
 
-typedef void (*end_fn)(int status);
+typedef void (*exit_fn)(int status);
 
-/* Found once: in a handler, and in a child of a process that had a thread in the loader, dlsym may
- * not be asked. No ordering. */
-static _Atomic(end_fn) next_ends[END_COUNT];
+/* Looked up once: dlsym must not be called in a signal handler, nor in a child of a process with a
+ * thread inside the loader. No ordering. */
+static _Atomic(exit_fn) next_exits[EXIT_COUNT];
 
 void mt_exit_hooks_start(void)
 {
-	for (int i = 0; i < END_COUNT; i++)
-		atomic_store_explicit(&next_ends[i],
-				      (end_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]),
+	for (int i = 0; i < EXIT_COUNT; i++)
+		atomic_store_explicit(&next_exits[i],
+				      (exit_fn)(uintptr_t)mt_symbol(RTLD_NEXT, names[i]),
 				      memory_order_relaxed);
 }
 
-static _Noreturn void leave(enum end end, int status)
+static _Noreturn void exit_by(enum exit_function exit_function, int status)
 {
-	end_fn next = atomic_load_explicit(&next_ends[end], memory_order_relaxed);
+	exit_fn next = atomic_load_explicit(&next_exits[exit_function], memory_order_relaxed);
 
 	if (mt_state_is_on() && mt_state_is_own_process())
-		mt_files_abandon();
+		mt_files_unlink_at_exit();
 	if (!next)
-		next = (end_fn)(uintptr_t)mt_elf_libc_function(names[end]);
+		next = (exit_fn)(uintptr_t)mt_elf_libc_function(names[exit_function]);
 	if (next) /* libc has all three */
 		next(status);
 	__builtin_trap();
@@ -59,7 +59,7 @@ static _Noreturn void leave(enum end end, int status)
 #define X(name)                                                                                    \
 	MT_EXPORT _Noreturn void name(int status)                                                  \
 	{                                                                                          \
-		leave(END_##name, status);                                                         \
+		exit_by(END_##name, status);                                                       \
 	}
-ENDS(X)
+EXITS(X)
 #undef X

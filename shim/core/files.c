@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h> /* rename alone */
+#include <stdio.h> /* for rename */
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 #include "core/stats_layout.h"
 #include "sys/format.h"
 
-/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+/* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
 extern __typeof__(strerrorname_np) strerrorname_np __attribute__((weak));
 
 #define PATH_BYTES   512
@@ -29,22 +29,21 @@ struct own_file {
 
 static struct own_file stats_file;
 static struct own_file control_file;
-static struct own_file products[MT_PRODUCT_COUNT]; /* the last ones; no path where there is none */
-static char fresh_path[PATH_BYTES];                /* the one that is being written */
+static struct own_file dumps[MT_DUMP_COUNT]; /* the last dumps; path "": none */
+static char new_path[PATH_BYTES];            /* path of the dump that is being written */
 static char folder[FOLDER_BYTES];
 static void *mapped_area;
-static MT_TLS int control_fd; /* in the worker's own table of descriptors, plus one; 0: none kept */
-static bool product_begun;    /* fresh_path may be there */
-/* written under the publish lock; the worker reads its control file without it */
-static _Atomic bool made;
-static bool complained; /* a forked child has nothing new to say */
+static MT_TLS int control_fd; /* descriptor in the worker's own table, plus one; 0: none */
+static bool dump_begun;       /* a file may exist at new_path */
+/* written under the publish lock; the worker reads it without */
+static _Atomic bool files_exist;
+static bool failure_logged; /* inherited by forked children, which do not repeat the warning */
 
-/* The last failure, for mt_files_tell; only the thread that makes the files touches it. */
+/* The last failure; only the thread that makes the files uses it. */
 static char failure[PATH_BYTES + 100];
-static uid_t opened_by; /* the user as whom the folder was looked up */
+static uid_t opened_by; /* the effective user when the folder was opened */
 
-static const char *const product_ends[] = {
-	[MT_PRODUCT_HEAP] = "heap", [MT_PRODUCT_BLOCKS] = "blocks"};
+static const char *const dump_suffixes[] = {[MT_DUMP_HEAP] = "heap", [MT_DUMP_BLOCKS] = "blocks"};
 
 static enum mt_err fail(const char *what, const char *path, int code)
 {
@@ -52,25 +51,25 @@ static enum mt_err fail(const char *what, const char *path, int code)
 	return MT_ERR_SYSTEM;
 }
 
-static enum mt_err fail_foreign(void)
+static enum mt_err fail_owner(void)
 {
-	mt_format(failure, sizeof(failure), "%s is not ours alone (wanted: owner %u, mode 0700)",
-		  folder, (unsigned)geteuid());
+	mt_format(failure, sizeof(failure),
+		  "%s is not private to this user (wanted: owner %u, mode 0700)", folder,
+		  (unsigned)geteuid());
 	return MT_ERR_FOREIGN;
 }
 
-void mt_files_tell(void)
+void mt_files_log_failure(void)
 {
-	/* A program that has just become another user is not told of what its former one may write
-	 * to. */
-	if (failure[0] && !complained && geteuid() == opened_by)
+	/* Not after a change of user: the former user's folder is then no error. */
+	if (failure[0] && !failure_logged && geteuid() == opened_by)
 		mt_log(MT_LOG_WARN, "%s; running without stats file", failure);
-	complained = complained || failure[0];
+	failure_logged = failure_logged || failure[0];
 	failure[0] = 0;
 }
 
-/* Where the folder is, or is to be made. */
-static int look_at_file_system(struct statfs *out)
+/* Reads the file system of the folder, or of the directory in which it will be made. */
+static int stat_file_system(struct statfs *out)
 {
 	char path[FOLDER_BYTES];
 	char *slash;
@@ -88,13 +87,12 @@ static int look_at_file_system(struct statfs *out)
 	return code;
 }
 
-/* On a disk or a network a thread of the program would wait for I/O in a write, a fork, or at its
- * end: the file system may be frozen, or its server gone. Nothing there is made, opened or written.
- */
-static enum mt_err check_memory(void)
+/* Accepts only file systems in memory. On a disk or a network, a thread of the program would wait
+ * for I/O in a write, a fork or exit: the file system may be frozen, or its server down. */
+static enum mt_err check_in_memory(void)
 {
 	struct statfs where;
-	int code = look_at_file_system(&where);
+	int code = stat_file_system(&where);
 
 	if (code)
 		return fail("cannot make", folder, code);
@@ -105,7 +103,7 @@ static enum mt_err check_memory(void)
 	return MT_ERR_NOT_AVAILABLE;
 }
 
-/* Ours, a folder, and closed to everyone else: or not used at all. */
+/* Opens the folder where this user owns it and no other user may enter it. */
 static enum mt_err open_checked(int *out_fd)
 {
 	int fd = mt_os_open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -114,18 +112,18 @@ static enum mt_err open_checked(int *out_fd)
 
 	if (fd < 0)
 		return fail("cannot use", folder, -fd);
-	code = -mt_os_look_at_fd(fd, &seen);
+	code = -mt_os_fstat(fd, &seen);
 	if (!code && seen.st_uid == geteuid() && !(seen.st_mode & 077)) {
 		*out_fd = fd;
 		return MT_ERR_OK;
 	}
 	mt_os_close(fd);
-	return code ? fail("cannot use", folder, code) : fail_foreign();
+	return code ? fail("cannot use", folder, code) : fail_owner();
 }
 
 static enum mt_err open_folder(int *out_fd)
 {
-	enum mt_err answer = check_memory();
+	enum mt_err answer = check_in_memory();
 
 	if (answer != MT_ERR_OK)
 		return answer;
@@ -147,17 +145,17 @@ static enum mt_err check_folder(void)
 /* Source: proc(5), starttime. */
 static uint64_t start_ticks(void)
 {
-	return mt_os_stat_field(22);
+	return mt_os_own_procstat_number(22);
 }
 
 static uint64_t pid_namespace(void)
 {
 	struct stat seen;
 
-	return mt_os_look("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
+	return mt_os_stat("/proc/self/ns/pid", &seen) == 0 ? (uint64_t)seen.st_ino : 0;
 }
 
-/* 0, or the errno. */
+/* Returns 0 or the errno. */
 static int fill_file(int fd, struct own_file *file, const void *first, size_t first_bytes,
 		     off_t size)
 {
@@ -165,9 +163,9 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 	ssize_t written;
 	int code;
 
-	if (!mt_os_file_may_reach((uint64_t)size))
+	if (!mt_os_file_size_is_allowed((uint64_t)size))
 		return EFBIG;
-	code = -mt_os_look_at_fd(fd, &seen);
+	code = -mt_os_fstat(fd, &seen);
 	if (code)
 		return code;
 	if (ftruncate(fd, size) != 0)
@@ -180,8 +178,8 @@ static int fill_file(int fd, struct own_file *file, const void *first, size_t fi
 	return (size_t)written == first_bytes ? 0 : ENOSPC;
 }
 
-/* In the folder that was checked, whatever its name leads to by now: where others may rename in the
- * folder above it, they could put a link there after the check. */
+/* Makes a file through the descriptor of the checked folder: other users may rename its path to a
+ * link after the check. */
 static enum mt_err make_file(int at, struct own_file *file, const void *first, size_t first_bytes,
 			     off_t size)
 {
@@ -189,8 +187,8 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	int code;
 	int fd;
 
-	/* One that is there already is a dead process's of the same name, or planted: never reused.
-	 */
+	/* An existing file belongs to an ended process of the same name, or another user planted
+	 * it: never reused. */
 	(void)unlinkat(at, name, 0);
 	fd = mt_os_open_at(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -203,8 +201,8 @@ static enum mt_err make_file(int at, struct own_file *file, const void *first, s
 	return fail("cannot write", file->path, code);
 }
 
-/* A regular file: the number of a removed one may be given at once to the pipe that was put in its
- * place. */
+/* Returns whether this is the file that the process made. Compares the kind too: the inode number
+ * of an unlinked file may be reused for a FIFO in its place. */
 static bool is_file(const struct stat *seen, const struct own_file *file)
 {
 	return S_ISREG(seen->st_mode) && seen->st_dev == file->device &&
@@ -218,19 +216,19 @@ static int open_own(const struct own_file *file, int flags)
 
 	if (fd < 0)
 		return -1;
-	if (mt_os_look_at_fd(fd, &seen) == 0 && is_file(&seen, file))
+	if (mt_os_fstat(fd, &seen) == 0 && is_file(&seen, file))
 		return fd;
 	mt_os_close(fd);
 	return -1;
 }
 
-static void name_file(char path[PATH_BYTES], const char *end, uint64_t ticks, uint64_t space)
+static void format_path(char path[PATH_BYTES], const char *suffix, uint64_t ticks, uint64_t pidns)
 {
 	mt_format(path, PATH_BYTES, "%s/%d-%llu-%llu.%s", folder, (int)mt_os_getpid(),
-		  (unsigned long long)ticks, (unsigned long long)space, end);
+		  (unsigned long long)ticks, (unsigned long long)pidns, suffix);
 }
 
-static void name_folder(const struct mt_config *config)
+static void set_folder(const struct mt_config *config)
 {
 	if (config->dir[0])
 		mt_format(folder, sizeof(folder), "%s", config->dir);
@@ -238,24 +236,24 @@ static void name_folder(const struct mt_config *config)
 		mt_format(folder, sizeof(folder), "/dev/shm/mtshim-%u", (unsigned)geteuid());
 }
 
-/* What the program before our exec has left under the same name. */
-static void remove_products(int at, uint64_t ticks, uint64_t space)
+/* Unlinks dumps that the program before an exec left under the same name. */
+static void remove_dumps(int at, uint64_t ticks, uint64_t pidns)
 {
 	char path[PATH_BYTES];
 
-	for (int i = 0; i < MT_PRODUCT_COUNT; i++) {
-		name_file(path, product_ends[i], ticks, space);
+	for (int i = 0; i < MT_DUMP_COUNT; i++) {
+		format_path(path, dump_suffixes[i], ticks, pidns);
 		(void)unlinkat(at, strrchr(path, '/') + 1, 0);
 	}
-	(void)unlinkat(at, strrchr(fresh_path, '/') + 1, 0);
+	(void)unlinkat(at, strrchr(new_path, '/') + 1, 0);
 }
 
-static enum mt_err make_both(int at)
+static enum mt_err make_files(int at)
 {
-	static const struct mt_control_file fresh = {.magic = MT_CONTROL_MAGIC,
-						     .version = MT_STATS_VERSION};
+	static const struct mt_control_file new_file = {.magic = MT_CONTROL_MAGIC,
+							.version = MT_STATS_VERSION};
 	uint64_t zero = 0;
-	enum mt_err answer = make_file(at, &control_file, &fresh, sizeof(fresh), 4096);
+	enum mt_err answer = make_file(at, &control_file, &new_file, sizeof(new_file), 4096);
 
 	if (answer != MT_ERR_OK)
 		return answer;
@@ -266,13 +264,13 @@ static enum mt_err make_both(int at)
 	return answer;
 }
 
-enum mt_err mt_files_open(const struct mt_config *config, int *out_folder)
+enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder)
 {
 	int kept = errno;
 	enum mt_err answer;
 
 	opened_by = geteuid();
-	name_folder(config);
+	set_folder(config);
 	answer = open_folder(out_folder);
 	errno = kept;
 	return answer;
@@ -281,43 +279,43 @@ enum mt_err mt_files_open(const struct mt_config *config, int *out_folder)
 enum mt_err mt_files_make(int at, uint64_t *out_start_ticks, uint64_t *out_pidns)
 {
 	uint64_t ticks = start_ticks();
-	uint64_t space = pid_namespace();
+	uint64_t pidns = pid_namespace();
 	int kept = errno;
 	enum mt_err answer;
 
-	name_file(stats_file.path, "stats", ticks, space);
-	name_file(control_file.path, "bell", ticks, space);
-	name_file(fresh_path, "fresh", ticks, space);
-	remove_products(at, ticks, space);
-	answer = make_both(at);
-	/* release: pairs with mt_files_abandon's acquire, which reads the names */
-	atomic_store_explicit(&made, answer == MT_ERR_OK, memory_order_release);
+	format_path(stats_file.path, "stats", ticks, pidns);
+	format_path(control_file.path, "bell", ticks, pidns);
+	format_path(new_path, "fresh", ticks, pidns);
+	remove_dumps(at, ticks, pidns);
+	answer = make_files(at);
+	/* release: pairs with the acquire in mt_files_unlink_at_exit, which reads the names */
+	atomic_store_explicit(&files_exist, answer == MT_ERR_OK, memory_order_release);
 	*out_start_ticks = ticks;
-	*out_pidns = space;
+	*out_pidns = pidns;
 	errno = kept;
 	return answer;
 }
 
-enum mt_err mt_files_open_made(int *out_folder)
+enum mt_err mt_files_reopen_folder(int *out_folder)
 {
 	int kept = errno;
-	enum mt_err answer = made ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
+	enum mt_err answer = files_exist ? open_checked(out_folder) : MT_ERR_NOT_AVAILABLE;
 
-	failure[0] = 0; /* nobody has to hear of it */
+	failure[0] = 0; /* the failure is not logged */
 	errno = kept;
 	return answer;
 }
 
-bool mt_files_made(void)
+bool mt_files_exist(void)
 {
-	return made;
+	return files_exist;
 }
 
 _Atomic uint32_t *mt_files_map_word(void)
 {
 	int kept = errno;
 	void *area = mapped_area ? mapped_area : MAP_FAILED;
-	int fd = made && !mapped_area ? open_own(&control_file, O_RDWR) : -1;
+	int fd = files_exist && !mapped_area ? open_own(&control_file, O_RDWR) : -1;
 
 	if (fd >= 0) {
 		area = mmap(NULL, sizeof(struct mt_control_file), PROT_READ | PROT_WRITE,
@@ -337,7 +335,7 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 	enum mt_err answer = MT_ERR_OK;
 	int fd;
 
-	if (!made)
+	if (!files_exist)
 		return MT_ERR_NOT_AVAILABLE;
 	fd = open_own(&stats_file, O_WRONLY);
 	if (fd < 0)
@@ -355,7 +353,7 @@ enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count)
 void mt_files_keep_control_open(void)
 {
 	int kept = errno;
-	int fd = made ? open_own(&control_file, O_RDONLY) : -1;
+	int fd = files_exist ? open_own(&control_file, O_RDONLY) : -1;
 
 	control_fd = fd < 0 ? 0 : fd + 1;
 	errno = kept;
@@ -365,7 +363,9 @@ ssize_t mt_files_read_control(void *out, size_t bytes)
 {
 	int kept = errno;
 	ssize_t got = -1;
-	int fd = !made ? -1 : control_fd ? control_fd - 1 : open_own(&control_file, O_RDONLY);
+	int fd = !files_exist ? -1
+		 : control_fd ? control_fd - 1
+			      : open_own(&control_file, O_RDONLY);
 
 	if (fd >= 0)
 		got = mt_os_read_at(fd, out, bytes, 0);
@@ -375,30 +375,29 @@ ssize_t mt_files_read_control(void *out, size_t bytes)
 	return got;
 }
 
-/* ---- what is asked for ---- */
+/* ---- dumps ---- */
 
-enum mt_err mt_files_begin_product(char *out, size_t out_bytes)
+enum mt_err mt_files_begin_dump(char *out, size_t out_bytes)
 {
 	int kept = errno;
 	enum mt_err answer = MT_ERR_NOT_AVAILABLE;
 
-	if (made && check_folder() == MT_ERR_OK) {
-		(void)unlink(fresh_path);
-		mt_format(out, out_bytes, "%s", fresh_path);
-		product_begun = true;
+	if (files_exist && check_folder() == MT_ERR_OK) {
+		(void)unlink(new_path);
+		mt_format(out, out_bytes, "%s", new_path);
+		dump_begun = true;
 		answer = MT_ERR_OK;
 	}
 	errno = kept;
 	return answer;
 }
 
-/* What lies there is what the caller of begin has made, and no other file may have taken its place
- * since. */
-static bool is_ours(int fd, struct own_file *out)
+/* Returns whether the file is the one that the caller of begin made. */
+static bool is_new_dump(int fd, struct own_file *out)
 {
 	struct stat seen;
 
-	if (fd < 0 || mt_os_look_at_fd(fd, &seen) != 0 || !S_ISREG(seen.st_mode) ||
+	if (fd < 0 || mt_os_fstat(fd, &seen) != 0 || !S_ISREG(seen.st_mode) ||
 	    seen.st_uid != geteuid() || (seen.st_mode & 0777) != 0600 || seen.st_size == 0)
 		return false;
 	out->device = seen.st_dev;
@@ -406,105 +405,105 @@ static bool is_ours(int fd, struct own_file *out)
 	return true;
 }
 
-enum mt_err mt_files_end_product(enum mt_product product, bool whole)
+enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole)
 {
 	int kept = errno;
-	struct own_file fresh = {{0}, 0, 0};
+	struct own_file new_file = {{0}, 0, 0};
 	int fd = -1;
 	bool placed = false;
 
-	if (made && whole)
-		fd = mt_os_open(fresh_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
-	if (is_ours(fd, &fresh)) {
-		mt_format(fresh.path, PATH_BYTES, "%.*s.%s",
+	if (files_exist && whole)
+		fd = mt_os_open(new_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0);
+	if (is_new_dump(fd, &new_file)) {
+		mt_format(new_file.path, PATH_BYTES, "%.*s.%s",
 			  (int)(strlen(stats_file.path) - strlen(".stats")), stats_file.path,
-			  product_ends[product]);
-		placed = rename(fresh_path, fresh.path) == 0;
+			  dump_suffixes[dump]);
+		placed = rename(new_path, new_file.path) == 0;
 	}
 	if (fd >= 0)
 		mt_os_close(fd);
 	if (placed)
-		products[product] = fresh;
+		dumps[dump] = new_file;
 	else
-		(void)unlink(fresh_path);
-	product_begun = false;
+		(void)unlink(new_path);
+	dump_begun = false;
 	errno = kept;
 	return placed ? MT_ERR_OK : MT_ERR_SYSTEM;
 }
 
-/* Without a descriptor: a program that has used up all of its own ends like any other. */
-static void remove_own(const struct own_file *file)
+/* Needs no descriptor: a program may have used up all of its own. */
+static void unlink_own(const struct own_file *file)
 {
 	struct stat seen;
 
-	if (file->path[0] && mt_os_look_at_link(file->path, &seen) == 0 && is_file(&seen, file))
+	if (file->path[0] && mt_os_lstat(file->path, &seen) == 0 && is_file(&seen, file))
 		(void)unlink(file->path);
 }
 
-void mt_files_drop_product(enum mt_product product)
+void mt_files_remove_dump(enum mt_dump dump)
 {
 	int kept = errno;
 
-	if (made)
-		remove_own(&products[product]);
-	products[product].path[0] = 0;
+	if (files_exist)
+		unlink_own(&dumps[dump]);
+	dumps[dump].path[0] = 0;
 	errno = kept;
 }
 
-static void remove_all(void)
+static void unlink_all(void)
 {
-	remove_own(&stats_file);
-	remove_own(&control_file);
-	for (int i = 0; i < MT_PRODUCT_COUNT; i++)
-		remove_own(&products[i]);
-	if (product_begun) /* the worker writes it while the program ends */
-		(void)unlink(fresh_path);
+	unlink_own(&stats_file);
+	unlink_own(&control_file);
+	for (int i = 0; i < MT_DUMP_COUNT; i++)
+		unlink_own(&dumps[i]);
+	if (dump_begun) /* the worker may be writing it while the process ends */
+		(void)unlink(new_path);
 }
 
 void mt_files_remove(void)
 {
 	int kept = errno;
 
-	if (made)
-		remove_all();
-	made = false;
+	if (files_exist)
+		unlink_all();
+	files_exist = false;
 	errno = kept;
 }
 
-void mt_files_abandon(void)
+void mt_files_unlink_at_exit(void)
 {
-	if (atomic_load_explicit(&made, memory_order_acquire))
-		remove_all();
+	if (atomic_load_explicit(&files_exist, memory_order_acquire))
+		unlink_all();
 }
 
 void mt_files_remove_inherited(const struct mt_config *config)
 {
-	static const char *const ends[] = {"stats", "bell", "heap", "blocks", "fresh"};
+	static const char *const suffixes[] = {"stats", "bell", "heap", "blocks", "fresh"};
 	char path[PATH_BYTES];
 	struct stat seen;
 	int kept = errno;
 
-	name_folder(config);
-	if (check_memory() == MT_ERR_OK && mt_os_look_at_link(folder, &seen) == 0 &&
+	set_folder(config);
+	if (check_in_memory() == MT_ERR_OK && mt_os_lstat(folder, &seen) == 0 &&
 	    S_ISDIR(seen.st_mode) && seen.st_uid == geteuid()) {
-		uint64_t ticks = start_ticks(), space = pid_namespace();
+		uint64_t ticks = start_ticks(), pidns = pid_namespace();
 
-		for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
-			name_file(path, ends[i], ticks, space);
+		for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+			format_path(path, suffixes[i], ticks, pidns);
 			(void)unlink(path);
 		}
 	}
 	errno = kept;
 }
 
-void mt_files_forget(void)
+void mt_files_fork_child(void)
 {
 	if (mapped_area)
 		munmap(mapped_area, sizeof(struct mt_control_file));
 	mapped_area = NULL;
-	memset(products, 0, sizeof(products));
-	product_begun = false;
+	memset(dumps, 0, sizeof(dumps));
+	dump_begun = false;
 	control_fd = 0;
 	failure[0] = 0;
-	made = false;
+	files_exist = false;
 }

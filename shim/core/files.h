@@ -1,8 +1,9 @@
-/* core/files.h -- the stats file, the control file and what is written on request (heap profile,
- * blocks) of this process: their folder, their names, and the only reads and writes of the first
- * two. No descriptor is kept (programs close them all and reuse the numbers): every access opens,
- * checks that it is still the file we made, and closes. No load or store goes to a mapping of them.
- * Called by the worker, and under the cleanup lock. Never allocates. */
+/* core/files.h -- the files of this process: the stats file, the control file and the dumps that
+ * mtctl requests (heap profile, device blocks). Owns their folder and names. The worker thread and
+ * callers that hold the publish lock may call, unless a comment says otherwise. Takes no lock.
+ * Keeps errno. Never allocates, never reads or writes a mapping of a file. Keeps no descriptor
+ * open, since programs close all of them and reuse the numbers: each access opens the file, checks
+ * that it is the one this process made, and closes it. */
 #ifndef MT_CORE_FILES_H
 #define MT_CORE_FILES_H
 
@@ -14,30 +15,30 @@
 #include "sys/attr.h"
 #include "core/config.h"
 
-/* Makes the folder where it is missing, checks it and opens it; *out_folder is the caller's to
- * close. Only on a file system in memory. NOT_AVAILABLE: on another one; FOREIGN: somebody else's;
- * SYSTEM. May wait for the disk or the network that the way to the folder leads over: no lock held.
- */
-enum mt_err mt_files_open(const struct mt_config *config, int *out_folder);
+/* Makes the folder where it is missing, checks it and opens it. *out_folder: a descriptor that the
+ * caller closes. Returns MT_ERR_NOT_AVAILABLE where the file system is not in memory,
+ * MT_ERR_FOREIGN where another user owns or can enter the folder, else MT_ERR_SYSTEM. May wait for
+ * the file systems on the path: hold no lock. */
+enum mt_err mt_files_open_folder(const struct mt_config *config, int *out_folder);
 
-/* The folder again, in a process that has made its files: checked and opened, without a word where
- * that fails. */
-enum mt_err mt_files_open_made(int *out_folder);
+/* As mt_files_open_folder, in a process whose files exist; a failure is not logged. */
+enum mt_err mt_files_reopen_folder(int *out_folder);
 
-/* Makes both files in the folder that was opened. Under the publish lock. On failure the shim runs
- * without. */
+/* Makes the stats file and the control file in an open folder. Hold the publish lock. On an error
+ * neither exists and the shim runs without them. */
 enum mt_err mt_files_make(int folder, uint64_t *out_start_ticks, uint64_t *out_pidns);
 
-/* Says once, by a line of the log, why the last call of the two failed. No lock held. */
-void mt_files_tell(void);
+/* Logs, once in a process, why mt_files_open_folder or mt_files_make failed. Hold no lock. */
+void mt_files_log_failure(void);
 
-bool mt_files_made(void);
+/* Returns whether both files exist. Any thread. */
+bool mt_files_exist(void);
 
-/* Maps the control file's futex word; only for the kernel's use, see core/control_file.h. NULL
- * where there is none. */
+/* Maps the control file and returns the address of its futex word, for futex calls only; NULL where
+ * there is none. */
 _Atomic uint32_t *mt_files_map_word(void);
 
-/* Up to three pieces written with one open. A piece of 0 bytes is left out. */
+/* Writes up to three pieces of the stats file with one open. A piece of 0 bytes is skipped. */
 struct mt_piece {
 	const void *from;
 	size_t bytes;
@@ -45,33 +46,42 @@ struct mt_piece {
 };
 enum mt_err mt_files_write_stats(const struct mt_piece *pieces, int count);
 
-/* Reads the control file from its start; the bytes read, or -1. keep: from now on by one
- * descriptor, instead of opening it each time (which was most of what a wake-up cost). Only where
- * the caller has a table of descriptors of its own, and reads alone. */
+/* Keeps the control file open for reads by the calling thread, which must have its own descriptor
+ * table. Makes a wake-up much cheaper. */
 void mt_files_keep_control_open(void);
+
+/* Reads the control file from its start. Returns the number of bytes read, or -1. */
 ssize_t mt_files_read_control(void *out, size_t bytes);
 
-/* What is made when it is asked for, beside the stats file: the heap profile, NAME.heap; the blocks
- * of the pool, NAME.blocks. One at a time. begin: the name of a file that is not there yet, for the
- * caller to make; the folder is checked again. end: if that file is `whole`, it takes the place of
- * the last one of its kind; else it goes. drop: the last one goes. */
-enum mt_product { MT_PRODUCT_HEAP, MT_PRODUCT_BLOCKS, MT_PRODUCT_COUNT };
-enum mt_err mt_files_begin_product(char *out, size_t out_bytes);
-enum mt_err mt_files_end_product(enum mt_product product, bool whole);
-void mt_files_drop_product(enum mt_product product);
+/* ---- dumps: files beside the stats file, NAME.heap and NAME.blocks, written on request ---- */
 
-/* Unlinks them all. */
+enum mt_dump { MT_DUMP_HEAP, MT_DUMP_BLOCKS, MT_DUMP_COUNT };
+
+/* Begins a dump: checks the folder and sets out to the path of a file that the caller makes. One
+ * dump at a time. Returns MT_ERR_NOT_AVAILABLE where the files do not exist. */
+enum mt_err mt_files_begin_dump(char *out, size_t out_bytes);
+
+/* Ends it. whole: renames the file to its final name, over the last dump of its kind; else unlinks
+ * it. Returns MT_ERR_SYSTEM where it is not in place. */
+enum mt_err mt_files_end_dump(enum mt_dump dump, bool whole);
+
+/* Unlinks the last dump of a kind. */
+void mt_files_remove_dump(enum mt_dump dump);
+
+/* ---- the end of the process ---- */
+
+/* Unlinks all files of this process. */
 void mt_files_remove(void);
 
-/* The same in a process that is about to leave by _exit(2). Async-signal-safe, no lock. What
- * another thread of ours makes at the same moment stays, for a sweep (core/sweep.h). */
-void mt_files_abandon(void);
+/* As mt_files_remove, before _exit(2). Async-signal-safe. A file that another thread makes
+ * meanwhile stays until a sweep (core/sweep.h). */
+void mt_files_unlink_at_exit(void);
 
-/* For a process that has made none: those of its name were left by the program that it was before
- * its exec, which keeps pid and start time. 8 to 15 us. */
+/* Unlinks the files that the program before an exec left under this process's name: exec keeps pid
+ * and start time. For a process that has made none. */
 void mt_files_remove_inherited(const struct mt_config *config);
 
-/* In a forked child: the files are the parent's. */
-void mt_files_forget(void);
+/* Forgets the files in a forked child: they are the parent's. */
+void mt_files_fork_child(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* core/init.c -- the order of everything: first call, constructor, fork, end. */
+/* core/init.c -- first call, constructor, fork and end of the shim in a process. */
 #include "core/init.h"
 
 #include <dlfcn.h>
@@ -35,14 +35,14 @@
 #include "sys/raw_clone.h"
 #include "sys/symbol.h"
 
-/* a process that touches less does not start its worker */
-#define AWAKE_BYTES (4 * MT_MIB)
+/* a process that touches less memory does not start its worker */
+#define WORKER_BYTES (4 * MT_MIB)
 
-/* Which version the file is, for a reader that does not run it: what(1), `mtctl doctor`. */
-static const char what[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
+/* The version of the file, for what(1) and `mtctl doctor`, which do not run it. */
+static const char version_string[] __attribute__((used)) = "@(#)libmtshim.so " MT_VERSION;
 
-/* And has not called exec since: there is no program that this process was before. */
-static bool forked;
+/* This process was forked and has not called exec since: no earlier program made files. */
+static bool is_forked_child;
 static _Atomic bool has_children; /* flag, no ordering */
 
 /* ---- the first call ---- */
@@ -50,11 +50,11 @@ static _Atomic bool has_children; /* flag, no ordering */
 extern void *__libc_stack_end __attribute__((weak));
 extern __typeof__(__libc_single_threaded) __libc_single_threaded __attribute__((weak));
 
-/* libc sets environ after a program's preinit_array, which may ask for any amount of memory: until
- * then it is where the kernel has put it, behind argc, the arguments and a NULL. NULL while the
- * bootstrap arena will do (a sanitizer's runtime may be in its own beginnings), and while the
- * loader still relocates: libc begins after that, and so can we. Source: System V ABI, initial
- * process stack; __libc_early_init of glibc 2.34. */
+/* Returns the environment, or NULL where the bootstrap arena must still serve. libc sets environ
+ * after the program's preinit_array, which may allocate any amount. Until then the environment is
+ * on the initial stack, after argc, the arguments and a NULL. NULL while the arena has space (a
+ * sanitizer's runtime may be starting), and while the loader still relocates: libc is initialized
+ * after that. Source: System V ABI, initial process stack; __libc_early_init of glibc 2.34. */
 static char **find_environment(bool must)
 {
 	bool is_early = !environ && must && &__libc_single_threaded && __libc_single_threaded;
@@ -71,35 +71,36 @@ static const char *program_name(char *out, size_t out_bytes)
 	if (program_invocation_short_name && program_invocation_short_name[0])
 		return program_invocation_short_name;
 	memset(out, 0, out_bytes);
-	(void)prctl(PR_GET_NAME, out); /* libc has not set the names yet */
+	(void)prctl(PR_GET_NAME, out); /* libc has not set the name yet */
 	return out;
 }
 
-/* purge/api.c has it: the address of our own exported function, whatever its name is bound to. */
+/* The address of this library's exported function, even where another library interposes its name;
+ * from purge/api.c. */
 extern const char own_allocator_type[] __attribute__((visibility("hidden")));
 
-/* Whether another copy of this library was loaded before. */
-static bool is_second(void)
+/* Returns whether another copy of this library was loaded before. */
+static bool is_second_copy(void)
 {
 	const void *first = mt_symbol(RTLD_DEFAULT, "mt_allocator_type");
 
 	return first && first != (const void *)own_allocator_type;
 }
 
-/* A program that a file gives privileges is entered by way of /etc/ld.so.preload alone, and whoever
- * starts it chooses its environment: our settings name files to be written. With another libc
- * nothing of ours has been tried. Of two copies of us the first serves: both would answer the same
- * signal, and write the same files. */
-static bool may_serve(char **environment)
+/* Returns whether the shim works in this process. Not in a setuid program, which loads it through
+ * /etc/ld.so.preload: its user controls the environment, and settings name files to write. Not on
+ * another libc than glibc. Of two copies of the library the first one works: both would serve one
+ * signal and write the same files. */
+static bool should_work(char **environment)
 {
 	char comm[32];
 
 	if (getauxval(AT_SECURE) || !mt_libc_is_glibc())
 		return false;
-	mt_log_learn_stderr();
+	mt_log_init_stderr();
 	mt_config_read((const char *const *)environment);
 	return mt_program_filter_admits(mt_config(), program_name(comm, sizeof(comm))) &&
-	       !is_second();
+	       !is_second_copy();
 }
 
 static void prepare(void)
@@ -112,32 +113,32 @@ static void parent(void)
 {
 	if (mt_state_is_on())
 		mt_components_fork_parent();
-	mt_lock_check_outside("the end of fork");
+	mt_lock_check_foreign_call("the end of fork");
 }
 
 static void child(void)
 {
 	if (mt_state_is_on())
 		mt_components_fork_child();
-	mt_lock_check_outside("the end of fork");
+	mt_lock_check_foreign_call("the end of fork");
 }
 
-/* Answers whether the shim works in this process. */
+/* Returns whether the shim works in this process. */
 static bool start_heap(char **environment)
 {
 	int (*libcs_clock)(clockid_t, struct timespec *);
 
-	/* At the first allocation, before anybody else registers: our prepare handler then runs
-	 * last, and our others first, so that nobody's handler finds the allocator locked. A
-	 * constructor would be too late for that. Without them a child would wait for locks that
-	 * nobody holds. */
-	if (!may_serve(environment) || pthread_atfork(prepare, parent, child) != 0) {
+	/* Registered at the first allocation, before any other library: the prepare handler then
+	 * runs last and the others first, so no handler finds the allocator locked. The constructor
+	 * would be too late. Without the handlers a child would wait for locks that no thread
+	 * holds. */
+	if (!should_work(environment) || pthread_atfork(prepare, parent, child) != 0) {
 		mt_components_serve(false);
 		return false;
 	}
 	*(void **)(void *)&libcs_clock = mt_elf_libc_function("clock_gettime");
-	mt_os_use_clock(libcs_clock);
-	mt_thread_learn();
+	mt_os_set_clock(libcs_clock);
+	mt_thread_init();
 	mt_state_note_process();
 	mt_components_serve(true);
 	return true;
@@ -148,7 +149,7 @@ static void start_once(bool must)
 	char **environment;
 	int kept = errno;
 
-	/* Before the settings can be read the bootstrap arena serves. */
+	/* Until the settings can be read the bootstrap arena serves. */
 	if (mt_state_has_begun() || !(environment = find_environment(must)) || !mt_state_begin())
 		return;
 	mt_state_finish(start_heap(environment));
@@ -160,7 +161,7 @@ void mt_init_start_heap(void)
 	start_once(false);
 }
 
-void mt_init_must_start_heap(void)
+void mt_init_force_start_heap(void)
 {
 	start_once(true);
 }
@@ -176,7 +177,7 @@ bool mt_init_start_worker(void)
 	return mt_main_exit_is_watched() && mt_worker_start();
 }
 
-/* ---- core's own part of fork: the locks of publish and loader ---- */
+/* ---- core's own fork handlers: the locks publish and loader ---- */
 
 static void fork_prepare(void)
 {
@@ -191,8 +192,7 @@ static void fork_parent(void)
 	atomic_store_explicit(&has_children, true, memory_order_relaxed);
 }
 
-/* Everything that needed the parent's threads is forgotten; the worker starts again when the child
- * grows. */
+/* Resets all state about the parent's threads. The worker starts again when the child grows. */
 static void fork_child(void)
 {
 	mt_loader_fork_child();
@@ -204,7 +204,7 @@ static void fork_child(void)
 	mt_main_exit_fork_child();
 	mt_state_note_process();
 	mt_main_thread_fork_child(mt_os_getpid());
-	forked = true;
+	is_forked_child = true;
 	atomic_store_explicit(&has_children, false, memory_order_relaxed);
 }
 
@@ -212,7 +212,7 @@ static void load(bool is_on)
 {
 	mt_exit_hooks_start();
 	if (is_on)
-		mt_main_thread_know();
+		mt_main_thread_init();
 }
 
 const struct mt_component mt_core_component = {
@@ -225,32 +225,32 @@ const struct mt_component mt_core_component = {
 
 /* ---- constructor and end ---- */
 
-/* Before other constructors where the loader lets us; the heap may have started long before. */
+/* Priority 101: before other constructors where the loader allows it. The heap may have started
+ * long before. */
 __attribute__((constructor(101))) static void begin(void)
 {
-	mt_symbol_follow();
+	mt_symbol_use_next_dlsym();
 	mt_init_start_heap();
 	mt_components_load(mt_state_is_on());
 }
 
-/* Whether this process, or the program that it was before its exec, may have had files. The kernel
- * keeps the highest resident size and the count of faults over an exec, and one look at both is 0.4
- * us. A child of vfork inherits its parent's size, but has not touched what it takes to be looked
- * at. Who woke without either (memory that was never touched, huge pages, CUDA) and is another
- * program now leaves its files to a sweep. A forked child has been nobody before, and asks nothing:
- * what it may ask can be little by now (a seccomp filter). Source: getrusage(2), exec_mmap in the
+/* Returns whether this process, or the program before its exec, may own files. The kernel keeps
+ * peak resident size and fault count over an exec, and reading them is cheap. A vfork child
+ * inherits the peak but has few faults. A process that started its worker without either (untouched
+ * memory, huge pages, CUDA) and then called exec leaves its files to a sweep. A forked child makes
+ * no system call here, since a seccomp filter may forbid it. Source: getrusage(2), exec_mmap of the
  * kernel. */
-static bool may_have_been_awake(void)
+static bool may_own_files(void)
 {
 	uint64_t least = mt_config()->min_mb;
 	struct rusage usage;
 
-	if (forked)
+	if (is_forked_child)
 		return mt_worker_is_running();
 	if (mt_worker_is_running() || !least)
 		return true;
 	return getrusage(RUSAGE_SELF, &usage) == 0 && (uint64_t)usage.ru_maxrss >= least * 1024 &&
-	       (uint64_t)usage.ru_minflt >= AWAKE_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
+	       (uint64_t)usage.ru_minflt >= WORKER_BYTES / (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 __attribute__((destructor)) static void end(void)
@@ -260,5 +260,5 @@ __attribute__((destructor)) static void end(void)
 	mt_components_stop();
 	if (mt_worker_is_running())
 		mt_sweep_at_end(atomic_load_explicit(&has_children, memory_order_relaxed));
-	mt_publish_end(mt_config(), may_have_been_awake());
+	mt_publish_end(mt_config(), may_own_files());
 }

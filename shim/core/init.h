@@ -1,5 +1,6 @@
-/* core/init.h -- the beginning, fork and end of the shim in a process: the order in which the
- * components' hooks run. */
+/* core/init.h -- starts, forks and ends the shim in a process: calls the components' hooks in
+ * order. Owns the pthread_atfork handlers, the constructor and the destructor. Any thread may call.
+ * Takes no lock of its own. Keeps errno. */
 #ifndef MT_CORE_INIT_H
 #define MT_CORE_INIT_H
 
@@ -7,22 +8,20 @@
 
 #include "core/state.h"
 
-/* The first call of the process: reads the settings and has heap/ choose an allocator. Nothing
- * where libc has not set environ yet, or after the first time. Any thread; calls that come from
- * inside it are served by the bootstrap arena. Keeps errno. */
+/* Reads the settings and has heap/ choose an allocator, once. Does nothing while libc has not set
+ * environ, and on later calls. The bootstrap arena serves allocations that it makes itself. */
 void mt_init_start_heap(void);
 
-/* The same where the bootstrap arena cannot wait any more: the environment is read from where the
- * kernel has put it. */
-void mt_init_must_start_heap(void);
+/* As mt_init_start_heap, where the bootstrap arena is full: before libc sets environ it reads the
+ * environment from the initial stack. */
+void mt_init_force_start_heap(void);
 
-/* Whether the embedded jemalloc serves malloc; starts the heap if that is not known yet. False
- * while it starts. */
+/* Starts the heap where that is not done, and returns whether the embedded jemalloc serves malloc.
+ * False while the heap starts. */
 bool mt_init_uses_jemalloc(void);
 
-/* Starts the worker thread where a later end of the main thread will be noticed: a thread of ours
- * that does not hear of it would keep the process alive. Never from inside the allocator. True: it
- * runs. */
+/* Starts the worker thread, unless the end of the main thread would go unnoticed: the worker would
+ * then keep the process alive. Returns whether it runs. Never call it inside the allocator. */
 bool mt_init_start_worker(void);
 
 #endif

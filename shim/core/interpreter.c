@@ -3,17 +3,17 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* Set once, before the process has a second thread of ours; no ordering. */
-static _Atomic(const struct mt_interpreter_ops *) given;
+/* Set once, before the shim starts a thread; no ordering. */
+static _Atomic(const struct mt_interpreter_ops *) interpreter_ops;
 
 static const struct mt_interpreter_ops *get(void)
 {
-	return atomic_load_explicit(&given, memory_order_relaxed);
+	return atomic_load_explicit(&interpreter_ops, memory_order_relaxed);
 }
 
 void mt_interpreter_set(const struct mt_interpreter_ops *ops)
 {
-	atomic_store_explicit(&given, ops, memory_order_relaxed);
+	atomic_store_explicit(&interpreter_ops, ops, memory_order_relaxed);
 }
 
 bool mt_interpreter_is_running(void)
@@ -26,7 +26,7 @@ bool mt_interpreter_collect_soon(void (*flush_thread)(void))
 	return get() && get()->collect_soon(flush_thread);
 }
 
-void mt_interpreter_hurry(void)
+void mt_interpreter_expedite(void)
 {
 	if (get())
 		get()->hurry();

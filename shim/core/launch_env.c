@@ -1,4 +1,4 @@
-/* config_facts.c -- what other programs' variables tell us. See config.h. */
+/* core/launch_env.c -- reads variables of other programs. Contract: core/config.h. */
 #include "core/config.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static const char *const rank_variables[] = {
 
 #define RANKS_COUNT (sizeof(rank_variables) / sizeof(rank_variables[0]))
 
-/* The value of an entry that begins with name and an equals sign; NULL for any other. */
+/* Returns the value of an entry NAME=VALUE with this name; NULL for another entry. */
 static const char *value_of(const char *entry, const char *name)
 {
 	size_t length = strlen(name);
@@ -24,14 +24,14 @@ static const char *value_of(const char *entry, const char *name)
 									 : NULL;
 }
 
-/* Set, and to another word than this one, under which the framework does what it does unasked. */
-static bool is_other(const char *value, const char *usual)
+/* Returns whether the value is set and differs from the framework's default. */
+static bool is_not(const char *value, const char *usual)
 {
 	return *value != '\0' && strcmp(value, usual) != 0;
 }
 
-/* Whole or not at all: a name that is cut is another one. */
-static void keep_text(const char *value, mt_text out)
+/* Copies a text that fits; a truncated path would name another file. */
+static void copy_text(const char *value, mt_text out)
 {
 	size_t length = strlen(value);
 
@@ -39,7 +39,7 @@ static void keep_text(const char *value, mt_text out)
 		memcpy(out, value, length + 1);
 }
 
-/* Decimal digits alone, and few enough that `out_bytes` hold them all. */
+/* Returns whether the value is decimal digits that fit into out_bytes. */
 static bool is_rank(const char *value, size_t out_bytes)
 {
 	size_t digits = strspn(value, "0123456789");
@@ -47,30 +47,29 @@ static bool is_rank(const char *value, size_t out_bytes)
 	return digits > 0 && digits < out_bytes && value[digits] == '\0';
 }
 
-/* The place of this entry's name in the list of variables, the count of them for any other entry.
- */
-static size_t rank_place(const char *entry, const char **value)
+/* Returns the index of this entry's variable; RANKS_COUNT for another entry. */
+static size_t rank_index(const char *entry, const char **value)
 {
-	size_t place = 0;
+	size_t index = 0;
 
-	for (; place < RANKS_COUNT; place++)
-		if ((*value = value_of(entry, rank_variables[place])))
+	for (; index < RANKS_COUNT; index++)
+		if ((*value = value_of(entry, rank_variables[index])))
 			break;
-	return place;
+	return index;
 }
 
-/* Of two variables the one that stands first in the list counts; of one that is there twice, the
- * first entry, as for getenv. */
+/* Of two variables the one with the lower index counts; of two entries with one name the first, as
+ * for getenv(3). */
 static void note_rank(const char *entry, size_t *best, struct mt_launch_env *out)
 {
 	const char *value;
-	size_t place = rank_place(entry, &value);
+	size_t index = rank_index(entry, &value);
 
-	if (place >= *best || !is_rank(value, sizeof(out->rank)))
+	if (index >= *best || !is_rank(value, sizeof(out->rank)))
 		return;
-	*best = place;
+	*best = index;
 	(void)mt_format(out->rank, sizeof(out->rank), "%s", value);
-	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[place]);
+	(void)mt_format(out->rank_source, sizeof(out->rank_source), "%s", rank_variables[index]);
 }
 
 static void note_entry(const char *entry, struct mt_launch_env *out)
@@ -78,17 +77,17 @@ static void note_entry(const char *entry, struct mt_launch_env *out)
 	const char *value;
 
 	if ((value = value_of(entry, "WORLD_SIZE")))
-		out->world_size = mt_os_number(value);
+		out->world_size = mt_os_parse_number(value);
 	else if ((value = value_of(entry, "PYTORCH_NO_CUDA_MEMORY_CACHING")))
 		out->torch_without_cache = strcmp(value, "1") == 0;
 	else if ((value = value_of(entry, "XLA_PYTHON_CLIENT_ALLOCATOR")))
-		out->jax_without_bfc = is_other(value, "default") && is_other(value, "bfc");
+		out->jax_without_bfc = is_not(value, "default") && is_not(value, "bfc");
 	else if ((value = value_of(entry, "TF_GPU_ALLOCATOR")))
 		out->tensorflow_without_bfc = strcmp(value, "cuda_malloc_async") == 0;
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WATCH")))
-		keep_text(value, out->pressure_watch);
+		copy_text(value, out->pressure_watch);
 	else if ((value = value_of(entry, "MEMORY_PRESSURE_WRITE")))
-		keep_text(value, out->pressure_write);
+		copy_text(value, out->pressure_write);
 }
 
 void mt_launch_env_parse(const char *const *environ_list, struct mt_launch_env *out)

@@ -25,9 +25,9 @@
 #define PATH_BYTES          256u /* of MT_LOG */
 #define NUMBER_BYTES        16u  /* of a process id, with its NUL */
 
-/* Keeps a line one line, and from steering a terminal: control characters, also the C1 set as UTF-8
- * (C2 80..9F). */
-static void scrub(char *text, size_t length)
+/* Replaces control characters, so that the text stays on one line and cannot control a terminal.
+ * Also the C1 set in UTF-8 (C2 80..9F). */
+static void escape_controls(char *text, size_t length)
 {
 	for (size_t i = 0; i < length; i++) {
 		unsigned char c = (unsigned char)text[i];
@@ -39,8 +39,8 @@ static void scrub(char *text, size_t length)
 	}
 }
 
-/* Marks that something is missing, without leaving half a character behind. */
-static size_t mark_cut(char *line, size_t length)
+/* Ends a truncated line with "...", without half a UTF-8 character before it. */
+static size_t append_ellipsis(char *line, size_t length)
 {
 	length -= 3;
 	while (length > 0 && ((unsigned char)line[length] & 0xc0) == 0x80)
@@ -49,9 +49,9 @@ static size_t mark_cut(char *line, size_t length)
 	return length + 3;
 }
 
-/* For a walk. What reads links may be no call that a sandbox knows: links are not followed in one.
- */
-static long ask_kernel(long number, long a, long b, long c, long d, long e, long f)
+/* Makes a system call for mt_walk. A sandbox may not know readlinkat: there links are not
+ * followed. */
+static long walk_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if ((number == SYS_readlinkat || number == SYS_fstatfs) && mt_log_is_sandboxed()) {
 		errno = EPERM;
@@ -60,26 +60,25 @@ static long ask_kernel(long number, long a, long b, long c, long d, long e, long
 	return mt_raw_syscall_call(number, a, b, c, d, e, f);
 }
 
-/* Another user could have made the file first, to read our lines, or have linked one of ours there,
- * to have them written into it: the kernel's fs.protected_regular and protected_hardlinks, which
- * may be off. */
+/* Returns whether a file may receive lines. Another user could have made it first, to read them, or
+ * hard-linked a file of this user there, to have it overwritten. The kernel's fs.protected_regular
+ * and fs.protected_hardlinks may be off. */
 static bool is_trusted(int fd, int folder)
 {
 	struct stat seen;
 	struct stat beside;
 
-	if (mt_os_look_at_fd(fd, &seen) != 0)
+	if (mt_os_fstat(fd, &seen) != 0)
 		return false;
 	if (S_ISCHR(seen.st_mode))
 		return true;
-	return mt_os_look_at_fd(folder, &beside) == 0 &&
-	       mt_walk_may_write(&seen, &beside, geteuid());
+	return mt_os_fstat(folder, &beside) == 0 && mt_walk_may_write(&seen, &beside, geteuid());
 }
 
-/* The last link of all is not followed, whoever made it. -1: errno says why. */
+/* Never follows a link in the last component. Returns -1 with errno on failure. */
 static int open_walked(char *path, size_t room, int flags)
 {
-	struct mt_walk walk = {.call = ask_kernel,
+	struct mt_walk walk = {.call = walk_syscall,
 			       .own = geteuid(),
 			       .text = path,
 			       .room = room,
@@ -98,15 +97,15 @@ static int open_walked(char *path, size_t room, int flags)
 	return fd;
 }
 
-/* MT_LOG, opened for one line; -1 when there is none or it cannot be opened. Raw system calls here
- * and below: libc's open, write and close are cancellation points, and a thread that unwinds out of
- * malloc leaves it broken. */
+/* Opens MT_LOG for one line; -1 where it is unset or cannot be opened. Bare system calls here and
+ * below: libc's open, write and close are cancellation points, and a thread that is cancelled
+ * inside malloc leaves it broken. */
 static int open_file(const char *pattern, int pid)
 {
-	/* Not blocking: a FIFO without a reader would stop the program in open. */
+	/* Not blocking: open would wait for the reader of a FIFO. */
 	const int flags =
 		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-	char path[4 * PATH_BYTES]; /* with room for what links say */
+	char path[4 * PATH_BYTES]; /* with space for the targets of links */
 	size_t length = 0;
 
 	if (*pattern == '\0')
@@ -126,9 +125,9 @@ static int open_file(const char *pattern, int pid)
 	return open_walked(path, sizeof(path), flags);
 }
 
-/* Whether a line can be written now: nobody's thread waits for a reader of the shim's lines, and a
- * pipe that has no reader any more is not written to. Where the kernel cannot say, it is tried. */
-static bool fd_takes_a_line(int fd)
+/* Returns whether a write would not block: a thread of the program never waits for the reader of
+ * the log, and a pipe without a reader gets no line. True where poll fails. */
+static bool fd_is_writable(int fd)
 {
 	struct pollfd poll = {.fd = fd, .events = POLLOUT};
 	struct timespec none = {0};
@@ -138,9 +137,8 @@ static bool fd_takes_a_line(int fd)
 	return (poll.revents & (POLLOUT | POLLERR | POLLNVAL)) == POLLOUT;
 }
 
-/* What comes of a line that cannot be written must not end the program: the reader may still leave
- * between the poll and the write (SIGPIPE), and the file may have grown to what RLIMIT_FSIZE allows
- * (SIGXFSZ). */
+/* Writes a line. A failed write must not end the program: the reader may leave between poll and
+ * write (SIGPIPE), and the file may have reached RLIMIT_FSIZE (SIGXFSZ). */
 static void write_line(int fd, const char *line, size_t length)
 {
 	struct timespec none = {0};
@@ -151,7 +149,7 @@ static void write_line(int fd, const char *line, size_t length)
 	int raised = 0;
 	bool is_blocked;
 
-	if (!fd_takes_a_line(fd))
+	if (!fd_is_writable(fd))
 		return;
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGPIPE);
@@ -184,35 +182,35 @@ static void write_to_stderr(const char *text, size_t length)
 	mt_log_close_stderr(fd);
 }
 
-/* Once a process: the line that was meant for the file follows. */
-static void tell_unopened(const char *pattern, int pid, int reason)
+/* Warns once in a process; the line for the file follows on stderr. */
+static void warn_unopened(const char *pattern, int pid, int reason)
 {
-	static atomic_flag told = ATOMIC_FLAG_INIT;
+	static atomic_flag is_told = ATOMIC_FLAG_INIT;
 	char line[LINE_BYTES];
 	size_t length;
 
 	/* a flag alone, no ordering */
-	if (atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+	if (atomic_flag_test_and_set_explicit(&is_told, memory_order_relaxed))
 		return;
 	length = mt_format(
 		line, sizeof(line) - 1,
-		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); stderr is "
-		"taken",
+		"mtshim[%d]: warn: MT_LOG=%s: cannot be opened for writing (%serrno %d); using "
+		"stderr",
 		pid, pattern,
 		reason == EPERM ? "another user's, or a file of more than one name: " : "", reason);
-	scrub(line, length);
+	escape_controls(line, length);
 	line[length++] = '\n';
 	write_to_stderr(line, length);
 }
 
-/* Apart from mt_log, so that a line below the level costs no stack. */
+/* Not inlined into mt_log: a line below the level needs no stack for a buffer. */
 static const uint64_t default_level = MT_LOG_WARN;
-static const uint64_t *wanted_level = &default_level;
+static const uint64_t *active_level = &default_level;
 static const char *pattern = "";
 
 void mt_log_use(const uint64_t *level, const char *file_pattern)
 {
-	wanted_level = level;
+	active_level = level;
 	pattern = file_pattern;
 }
 
@@ -227,12 +225,12 @@ MT_COLD static void log_line(const char *word, const char *format, va_list list)
 	length = mt_format(line, sizeof(line), "mtshim[%d]: %s", pid, word);
 	length += mt_format_list(line + length, sizeof(line) - length, format, list, &is_cut);
 	if (is_cut)
-		length = mark_cut(line, length);
-	scrub(line, length);
+		length = append_ellipsis(line, length);
+	escape_controls(line, length);
 	line[length++] = '\n';
 	file = open_file(pattern, pid);
 	if (file < 0 && *pattern != '\0')
-		tell_unopened(pattern, pid, errno);
+		warn_unopened(pattern, pid, errno);
 	if (file < 0) {
 		write_to_stderr(line, length);
 		return;
@@ -247,8 +245,8 @@ void mt_log(enum mt_log_level level, const char *format, ...)
 	va_list list;
 	int saved_errno = errno;
 
-	/* The worker may be setting it: the old or the new one will do, no ordering. */
-	if (level > MT_LOG_DEBUG || level > __atomic_load_n(wanted_level, __ATOMIC_RELAXED))
+	/* The worker may change it meanwhile: either value is right, no ordering. */
+	if (level > MT_LOG_DEBUG || level > __atomic_load_n(active_level, __ATOMIC_RELAXED))
 		return;
 	va_start(list, format);
 	log_line(words[level], format, list);

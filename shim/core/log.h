@@ -1,10 +1,9 @@
-/* core/log.h -- the shim's own lines: one write(2) each, "mtshim[PID]: LEVEL: text", to stderr or
- * to MT_LOG. stderr is the file that descriptor 2 led to when the process began: nothing is written
- * to another file that has that number by now, to a socket, or to a file or block device that is
- * open for reading too. Any thread may call, at any moment, also inside malloc; not in a signal
- * handler. Takes no lock, allocates nothing, keeps no descriptor (programs close them all and reuse
- * the numbers), keeps errno. Lines longer than 1000 bytes are cut. Reads
- * no settings: core/config.c gives them. */
+/* core/log.h -- writes the shim's log lines, one write(2) each, to stderr or to the file MT_LOG:
+ * "mtshim[PID]: LEVEL: text". stderr is the file that was descriptor 2 at the start of the process.
+ * Never writes to another file that has this number later, to a socket, or to a file or block
+ * device that is also open for reading. Any thread may call, also inside malloc; not in a signal
+ * handler. Takes no lock, allocates nothing, keeps no descriptor, keeps errno. Cuts lines at 1000
+ * bytes. core/config.c sets level and file; this module reads no settings. */
 #ifndef MT_CORE_LOG_H
 #define MT_CORE_LOG_H
 
@@ -14,18 +13,19 @@
 
 enum mt_log_level { MT_LOG_ERROR, MT_LOG_WARN, MT_LOG_INFO, MT_LOG_DEBUG };
 
-/* From now on these say what is written and where: *level is an enum mt_log_level, read at each
- * line; file_pattern is a path in which %p is the process id, "" for stderr. Both live as long as
- * the process. Before the first call: warn, stderr. */
+/* Sets what is written and where. level: points to an enum mt_log_level that each line reads.
+ * file_pattern: a path in which %p is the process id; "": stderr. Both must live as long as the
+ * process. Before the first call: level warn, stderr. */
 void mt_log_use(const uint64_t *level, const char *file_pattern);
 
-/* A line, with the conversions of sys/format.h. */
+/* Writes a line if level is enabled. format: conversions of sys/format.h. */
 void mt_log(enum mt_log_level level, const char *format, ...) MT_PRINTF(2, 3);
 
-/* A line that was asked for (MT_PROFILE=1), whatever the level: "mtshim[PID]: text". */
+/* Writes a line at any level, without the level's name: for output that a setting requests
+ * (MT_PROFILE=1). */
 void mt_log_plain(const char *format, ...) MT_PRINTF(1, 2);
 
-/* Text of an allocator as it is, to stderr, whatever MT_LOG says. */
+/* Writes text to stderr unchanged, even with MT_LOG set: messages of the allocator. */
 void mt_log_raw(const char *text);
 
 #endif

@@ -1,6 +1,6 @@
-/* log_stderr.c -- descriptor 2 as stderr, and when it is not. Daemons close it, and the next file
- * that they open has its number: a database, a socket. A line of ours in there breaks the program.
- * See log_stderr.h. */
+/* core/log_stderr.c -- decides whether descriptor 2 is stderr. A daemon closes it, and the next
+ * file that it opens has its number: a line of the shim would damage a database or a protocol.
+ * Contract: core/log_stderr.h. */
 #include "core/log_stderr.h"
 
 #include <errno.h>
@@ -13,23 +13,22 @@
 #include "sys/raw_syscall.h"
 #include "sys/os.h"
 
-/* What a descriptor leads to. The size of a disk or the place of a terminal says nothing of it, so
- * the numbers alone. */
+/* The identity of an open file, without values that change (size, position). */
 struct target {
 	dev_t device;
 	ino_t inode;
-	/* of a device file: a terminal's place in its file system may be given again */
+	/* of a device file: a pseudo-terminal's inode number may be reused */
 	dev_t special;
 	mode_t kind;
 	int access; /* O_RDONLY, O_WRONLY or O_RDWR; -1: not known */
 };
 
-/* Written once before any line, read by every thread. */
-static bool learnt;
+/* Written once, before the first line; read by all threads. */
+static bool is_initialized;
 static bool has_stderr;
 static struct target at_start;
 
-static MT_TLS bool stands_apart;
+static MT_TLS bool has_private_fds;
 
 static struct target target_of(const struct stat *seen, int access)
 {
@@ -44,10 +43,10 @@ static bool is_same(const struct target *one, const struct target *other)
 	       one->access == other->access;
 }
 
-/* A log file is opened for writing alone, data for reading too. A terminal is open for both. A
- * socket is a client's: who is told by inetd or systemd to talk to it there does not expect lines
- * of others. */
-static bool takes_lines(const struct target *target)
+/* Returns whether the file may be stderr. A log file is open for writing only; a data file also for
+ * reading; a terminal for both. A socket belongs to a client: one that inetd or systemd connected
+ * expects no log lines. */
+static bool accepts_lines(const struct target *target)
 {
 	if (S_ISSOCK(target->kind))
 		return false;
@@ -58,35 +57,36 @@ static bool takes_lines(const struct target *target)
 
 static bool is_stderr(const struct target *target)
 {
-	return takes_lines(target) && (!learnt || (has_stderr && is_same(target, &at_start)));
+	return accepts_lines(target) &&
+	       (!is_initialized || (has_stderr && is_same(target, &at_start)));
 }
 
-static bool look_at_own(struct target *out)
+static bool read_own_target(struct target *out)
 {
 	struct stat seen;
 	long flags;
 
-	if (mt_os_look_at_fd(STDERR_FILENO, &seen) != 0)
+	if (mt_os_fstat(STDERR_FILENO, &seen) != 0)
 		return false;
 	flags = mt_raw_syscall(SYS_fcntl, STDERR_FILENO, F_GETFL);
 	*out = target_of(&seen, flags < 0 ? -1 : (int)flags & O_ACCMODE);
 	return true;
 }
 
-void mt_log_learn_stderr(void)
+void mt_log_init_stderr(void)
 {
 	int kept = errno;
 
-	has_stderr = look_at_own(&at_start);
-	learnt = true;
+	has_stderr = read_own_target(&at_start);
+	is_initialized = true;
 	errno = kept;
 }
 
-/* ---- a thread with descriptors of its own ---- */
+/* ---- a thread with its own descriptor table ---- */
 
-void mt_log_stand_apart(void)
+void mt_log_use_private_fds(void)
 {
-	stands_apart = true;
+	has_private_fds = true;
 }
 
 bool mt_log_is_sandboxed(void)
@@ -97,10 +97,10 @@ bool mt_log_is_sandboxed(void)
 	       strstr(status, "\nSeccomp:\t0") == NULL;
 }
 
-/* The program's own open file, which shares its place in the file: what is appended past that place
- * the program writes over. Also a pipe of the user that the process was before, which cannot be
- * opened again. By system calls that a sandbox may not know (Linux 5.3, 5.6). */
-static int borrow(void)
+/* Duplicates the program's descriptor, with its file position: a line appended elsewhere would be
+ * overwritten by the program. Also works for a pipe of a former user, which cannot be opened again.
+ * Uses system calls that a sandbox may not know (Linux 5.3, 5.6). */
+static int dup_from_program(void)
 {
 	int process;
 	int fd;
@@ -116,20 +116,20 @@ static int borrow(void)
 }
 
 /* Source: proc(5), fdinfo: "flags:", in octal, whose last digit has the access mode. */
-static int access_of_programs(void)
+static int read_program_access(void)
 {
 	char text[512];
 
 	if (mt_os_read_file("/proc/self/fdinfo/2", text, sizeof(text)) <= 0 ||
 	    strstr(text, "flags:") == NULL)
 		return -1;
-	return (int)(mt_os_keyed_number(text, "flags:") % 10) & O_ACCMODE;
+	return (int)(mt_os_parse_keyed_number(text, "flags:") % 10) & O_ACCMODE;
 }
 
-/* Looked at before it is opened, since to open a device may be to do something with it, and after,
- * since the program may have put another file there. Not blocking: it may be a FIFO whose reader
- * has gone. */
-static int open_programs(void)
+/* Opens the program's stderr. Checks the file before, since opening a device may have an effect,
+ * and after, since the program may replace it meanwhile. Not blocking: it may be a FIFO without a
+ * reader. */
+static int open_program_stderr(void)
 {
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	struct stat seen;
@@ -137,18 +137,18 @@ static int open_programs(void)
 	int access;
 	int fd;
 
-	if (mt_os_look("/proc/self/fd/2", &seen) != 0)
+	if (mt_os_stat("/proc/self/fd/2", &seen) != 0)
 		return -1;
-	access = access_of_programs();
+	access = read_program_access();
 	target = target_of(&seen, access);
 	if (!is_stderr(&target))
 		return -1;
-	fd = borrow();
+	fd = dup_from_program();
 	if (fd < 0)
 		fd = (int)mt_raw_syscall(SYS_openat, AT_FDCWD, "/proc/self/fd/2", flags);
 	if (fd < 0)
 		return -1;
-	if (mt_os_look_at_fd(fd, &seen) == 0) {
+	if (mt_os_fstat(fd, &seen) == 0) {
 		target = target_of(&seen, access);
 		if (is_stderr(&target))
 			return fd;
@@ -161,13 +161,13 @@ int mt_log_open_stderr(void)
 {
 	struct target target;
 
-	if (stands_apart)
-		return open_programs();
-	return look_at_own(&target) && is_stderr(&target) ? STDERR_FILENO : -1;
+	if (has_private_fds)
+		return open_program_stderr();
+	return read_own_target(&target) && is_stderr(&target) ? STDERR_FILENO : -1;
 }
 
 void mt_log_close_stderr(int fd)
 {
-	if (stands_apart)
+	if (has_private_fds)
 		mt_os_close(fd);
 }

@@ -1,28 +1,28 @@
-/* core/log_stderr.h -- which descriptor a line for stderr goes to. A part of log.c.
- * Any thread, also inside malloc; bare system calls, no lock, no allocation. May change errno. */
+/* core/log_stderr.h -- finds the descriptor for a line on stderr, for core/log.c. Owns the identity
+ * of the file that was descriptor 2 at the start. Any thread may call, also inside malloc. Takes no
+ * lock, never allocates. May change errno. */
 #ifndef MT_CORE_LOG_STDERR_H
 #define MT_CORE_LOG_STDERR_H
 
 #include <stdbool.h>
 
-/* Remembers what stderr is; called once, by the first call of the process, before any line. A
- * forked child inherits it. Without it any descriptor 2 is stderr. */
-void mt_log_learn_stderr(void);
+/* Remembers which file descriptor 2 is. Called once, before the first line; a forked child inherits
+ * it. Before the call any file on descriptor 2 is stderr. */
+void mt_log_init_stderr(void);
 
-/* The calling thread has a descriptor table of its own, without stderr: its lines reach it by way
- * of /proc. */
-void mt_log_stand_apart(void);
+/* Tells that the calling thread has its own descriptor table, without stderr: its lines go through
+ * /proc. */
+void mt_log_use_private_fds(void);
 
-/* The descriptor of stderr, as mt_log_learn_stderr saw it. -1: descriptor 2 is closed, or another
- * file than at the start, or of a kind that is not written to (see log.h). */
+/* Returns the descriptor of stderr. Returns -1 where descriptor 2 is closed, is another file than
+ * at the start, or is of a kind that log.h excludes. */
 int mt_log_open_stderr(void);
 
-/* fd: an answer of mt_log_open_stderr. Closes it where that has opened it. */
+/* Closes a descriptor that mt_log_open_stderr opened. fd: its result. */
 void mt_log_close_stderr(int fd);
 
-/* Whether the calling thread has a seccomp filter, or that cannot be told: then no system call is
- * made that a filter may not know. Read from /proc, since asking the kernel by prctl may itself be
- * forbidden. */
+/* Returns whether the calling thread has, or may have, a seccomp filter: then avoid system calls
+ * that the filter may not know. Reads /proc, since the filter may forbid prctl. */
 bool mt_log_is_sandboxed(void);
 
 #endif

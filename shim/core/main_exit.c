@@ -18,89 +18,79 @@
 #include "core/thread.h"
 
 #define STEP_NS (20 * MT_NS_PER_MS)
-/* so often in a row they could not be counted: a second */
-#define BLIND_STEPS 50
-#define STACK_BYTES (8 * MT_MIB) /* the program's exit handlers run on it */
+/* failed counts in a row before it gives up: one second */
+#define FAILURES_MAX 50
+#define STACK_BYTES  (8 * MT_MIB) /* the program's exit handlers run on it */
 
 static struct mt_thread thread;
-static sigset_t programs_mask; /* of the main thread */
+static sigset_t main_mask; /* of the main thread */
 
 uint64_t mt_main_exit_own_threads(void)
 {
 	return (uint64_t)mt_worker_is_running() + mt_devices_thread_runs() +
-	       mt_thread_runs(&thread);
+	       mt_thread_is_running(&thread);
 }
 
-static void nap_for(uint64_t span_ns)
+/* Waits until only threads of the shim are left. Returns false where they could not be counted for
+ * a second. */
+static bool wait_until_last(void)
 {
-	static _Atomic uint32_t nobody_rings;
+	unsigned int failures = 0;
 
-	(void)mt_os_futex_wait(&nobody_rings, 0, span_ns, MT_FUTEX_PRIVATE);
-}
-
-static void nap(void)
-{
-	nap_for(STEP_NS);
-}
-
-/* True when nobody is left; false when they could not be counted for a while. */
-static bool see_the_last_go(void)
-{
-	unsigned int blind = 0;
-
-	while (blind < BLIND_STEPS || mt_devices_thread_runs()) {
-		/* Ours first: one that starts in between is then somebody to wait for, not one who
-		 * is missing. */
+	while (failures < FAILURES_MAX || mt_devices_thread_runs()) {
+		/* The shim's threads first: one that starts in between then counts as a thread to
+		 * wait for. */
 		uint64_t own = (uint64_t)mt_worker_is_running() + mt_devices_thread_runs();
 		char text[1024];
 		bool known = mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0;
 
 		if (known && mt_main_status_is_last(text, own))
 			return true;
-		blind = known ? 0 : blind + 1;
-		nap();
+		failures = known ? 0 : failures + 1;
+		mt_os_sleep_ns(STEP_NS);
 	}
 	return false;
 }
 
-/* libc has its last thread call exit, which flushes stdout: not the worker, which has no
- * descriptors. So it is gone before this thread is; the last nap is for where the kernel may not be
- * asked whether it is. */
-static void let_worker_go(void)
+/* Ends the worker before this thread. libc has its last thread call exit, which flushes stdout, and
+ * the worker has no descriptors. The last sleep is for sandboxes in which the worker's end cannot
+ * be seen. */
+static void stop_worker(void)
 {
-	mt_worker_leave();
-	while (mt_worker_is_leaving())
-		nap();
-	nap();
+	mt_worker_stop();
+	while (mt_worker_is_alive())
+		mt_os_sleep_ns(STEP_NS);
+	mt_os_sleep_ns(STEP_NS);
 }
 
-static void *wait_for_last(void *unused)
+static void *thread_main(void *unused)
 {
-	if (see_the_last_go()) {
-		/* No signal of the program's was for us; the handlers of its end are its own. */
-		pthread_sigmask(SIG_SETMASK, &programs_mask, NULL);
+	if (wait_until_last()) {
+		/* The shim's threads block all signals; the program's exit handlers run with its
+		 * own mask. */
+		pthread_sigmask(SIG_SETMASK, &main_mask, NULL);
 		exit(0);
 	}
-	mt_log(MT_LOG_INFO, "the main thread has ended, and nobody can be counted here: no "
+	mt_log(MT_LOG_INFO, "the main thread has ended and the threads cannot be counted: no "
 			    "cleanups from now on");
-	let_worker_go();
+	stop_worker();
 	return unused;
 }
 
-void mt_main_exit_begin(void)
+void mt_main_exit_handle(void)
 {
 	mt_main_thread_forget();
-	pthread_sigmask(SIG_SETMASK, NULL, &programs_mask);
-	if (!mt_thread_start(&thread, wait_for_last, STACK_BYTES))
-		let_worker_go();
+	pthread_sigmask(SIG_SETMASK, NULL, &main_mask);
+	if (!mt_thread_start(&thread, thread_main, STACK_BYTES))
+		stop_worker();
 }
 
 void mt_main_exit_fork_child(void)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 }
 
-/* flag, no ordering: the threads that read it are the main thread, or were started by it */
+/* flag, no ordering: only the main thread and threads that it started read it */
 static _Atomic bool is_watched;
 
 void mt_main_exit_note_watched(bool watched)

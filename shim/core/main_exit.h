@@ -1,29 +1,29 @@
-/* core/main_exit.h -- a program whose main thread has ended by pthread_exit. libc ends a process
- * with its last thread, and ours would count as one: so one more thread waits until nobody else is
- * left, and does what libc would have done. Where the threads cannot be counted (no /proc, no
- * descriptor to be had) ours end instead, and libc does its own counting: a program that would go
- * on is never ended, and one that would end does. Any thread; once. A main thread that makes the
- * exit system call by itself, or that a seccomp filter kills, is another matter: no handler of the
- * program's end runs then, and the kernel ends the process with its last thread. There the worker
- * leaves (worker.c). */
+/* core/main_exit.h -- ends a process whose main thread ended by pthread_exit. libc ends a process
+ * with its last thread, and the shim's threads count. So one more thread waits until only threads
+ * of the shim are left, and then calls exit(0) as libc does. Where it cannot count the threads, the
+ * shim's threads end instead, and libc ends the process itself. So a program that would go on is
+ * never ended. Any thread may call. Owns that thread. Takes no lock.
+ * A main thread that makes the exit system call, or that a seccomp filter kills, is handled by
+ * core/worker.c: no exit handler runs then. */
 #ifndef MT_CORE_MAIN_EXIT_H
 #define MT_CORE_MAIN_EXIT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The main thread has ended. Starts a thread: never from inside the allocator. */
-void mt_main_exit_begin(void);
+/* Starts the waiting thread. Called once, on the main thread while it ends. Never call it inside
+ * the allocator. */
+void mt_main_exit_handle(void);
 
-/* Whether the end of the main thread will be noticed. heap/account.c tells: it owns the key
- * destructor that sees it. While it is not watched no thread of ours is started. */
+/* Tells whether the end of the main thread will be noticed: heap/account.c owns the key destructor
+ * for it. While it is not watched the shim starts no thread. */
 void mt_main_exit_note_watched(bool is_watched);
 bool mt_main_exit_is_watched(void);
 
-/* How many threads of ours the kernel counts in this process. */
+/* Returns how many of the process's threads belong to the shim. */
 uint64_t mt_main_exit_own_threads(void);
 
-/* In a child, which has no such thread. */
+/* Forgets the thread in a forked child, where it does not exist. */
 void mt_main_exit_fork_child(void);
 
 #endif

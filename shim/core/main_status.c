@@ -11,14 +11,14 @@
 /* Source: proc(5). */
 #define STATE_FIELD   3
 #define THREADS_FIELD 20
-#define EXIT_FIELD    52 /* as wait(2) has it */
+#define EXIT_FIELD    52 /* in the format of wait(2) */
 
-/* naps of a ms until the kernel has taken the main thread apart */
+/* sleeps of 1 ms until the kernel marks the main thread as a zombie */
 #define ZOMBIE_TRIES 1000
 
 static bool is_zombie(const char *stat)
 {
-	const char *state = mt_os_stat_at(stat, STATE_FIELD);
+	const char *state = mt_os_procstat_at(stat, STATE_FIELD);
 
 	return state && (*state == 'Z' || *state == 'X');
 }
@@ -27,21 +27,15 @@ static bool is_zombie(const char *stat)
  * destructors run. */
 bool mt_main_status_is_last(const char *stat, uint64_t own_threads)
 {
-	const char *threads = mt_os_stat_at(stat, THREADS_FIELD);
-	uint64_t count = threads ? mt_os_number(threads) : 0;
+	const char *threads = mt_os_procstat_at(stat, THREADS_FIELD);
+	uint64_t count = threads ? mt_os_parse_number(threads) : 0;
 
 	return is_zombie(stat) && count > 0 && count <= 2 + own_threads;
 }
 
-static void nap(void)
-{
-	static _Atomic uint32_t nobody_rings;
-
-	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
-}
-
-/* A seccomp filter that kills one thread ends a process of one thread by the signal. */
-static void die_by(int sig)
+/* Ends the process by a signal: a seccomp filter that kills the only thread of a process does
+ * so. */
+static void raise_default(int sig)
 {
 	const struct sigaction plain = {.sa_handler = SIG_DFL};
 	sigset_t only;
@@ -53,7 +47,7 @@ static void die_by(int sig)
 	(void)mt_raw_syscall(SYS_tgkill, mt_os_getpid(), mt_os_gettid(), sig);
 }
 
-void mt_main_status_follow(void)
+void mt_main_status_exit_with(void)
 {
 	char text[1024] = "";
 	uint64_t status;
@@ -61,14 +55,14 @@ void mt_main_status_follow(void)
 	for (int tries = 0; tries < ZOMBIE_TRIES && !is_zombie(text); tries++) {
 		if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0)
 			return;
-		nap();
+		mt_os_sleep_ns(MT_NS_PER_MS);
 	}
 	if (!mt_main_status_is_last(text, mt_devices_thread_runs()))
 		return;
-	status = mt_os_stat_field_of(text, EXIT_FIELD);
+	status = mt_os_procstat_number(text, EXIT_FIELD);
 	if (status & 0x7f)
-		die_by((int)(status & 0x7f));
-	/* Newer kernels take the status of the last thread for that of the process, older ones the
-	 * main thread's. */
+		raise_default((int)(status & 0x7f));
+	/* Newer kernels use the last thread's exit status for the process, older ones the main
+	 * thread's. */
 	mt_raw_syscall(SYS_exit, status >> 8 & 0xff);
 }

@@ -1,4 +1,5 @@
-/* core/option.h -- the names of the settings and of their choices, from core/options.def. */
+/* core/option.h -- the settings and their choices as enums, from core/options.def. Plain values:
+ * any thread may use them; no lock, no state. */
 #ifndef MT_CORE_OPTION_H
 #define MT_CORE_OPTION_H
 
@@ -20,7 +21,7 @@ enum mt_switch_choice { MT_SWITCH_AUTO, MT_SWITCH_ON, MT_SWITCH_OFF };
 enum mt_cuda_choice { MT_CUDA_AUTO, MT_CUDA_POOL, MT_CUDA_ACCOUNT, MT_CUDA_OFF };
 enum mt_prof_choice { MT_PROF_NONE, MT_PROF_READY, MT_PROF_OFF, MT_PROF_ON };
 
-/* Where a value came from; alias carries the index of the alias in MT_ALIASES. */
+/* Where a value came from. */
 enum mt_origin {
 	MT_ORIGIN_DEFAULT,
 	MT_ORIGIN_PRESET,
@@ -29,13 +30,13 @@ enum mt_origin {
 	MT_ORIGIN_SET
 };
 
-#define MT_COUNT_AUTO UINT64_MAX /* "auto" of a count */
+#define MT_COUNT_AUTO UINT64_MAX /* the value "auto" of a count */
 
 #define mt_round_mode_of(round)    ((enum mt_round_mode)((round)&0xff))
 #define mt_round_seconds_of(round) ((uint64_t)(round) >> 8)
 
-/* Called for each complaint while parsing, with one line without newline, e.g.
+/* Receives each warning of the parser: one line without a newline, for instance
  * "MT_GC_ROUNDS=-3: not a whole number from 0 to 1000000; 0 is taken". */
-typedef void (*mt_config_complain)(const char *line);
+typedef void (*mt_config_report)(const char *line);
 
 #endif

@@ -1,12 +1,11 @@
-/* config_admits.c -- in which programs the shim works at all: MT_ENABLE, MT_ONLY, MT_EXCLUDE. See
- * config.h. */
+/* core/program_filter.c -- MT_ENABLE, MT_ONLY and MT_EXCLUDE: in which programs the shim works.
+ * Contract: core/config.h. */
 #include "core/config.h"
 
 #include <string.h>
 
-/* * and ? alone, over a pattern of length bytes: fnmatch(3) may allocate and asks the locale. Goes
- *   back to the last
- * star only, which is enough for these two. */
+/* Matches text with a pattern of `length` bytes that may contain * and ?. fnmatch(3) may allocate
+ * and reads the locale. Backtracks to the last star only, which suffices for these two. */
 static bool glob_matches(const char *pattern, size_t length, const char *text)
 {
 	size_t at = 0;
@@ -32,8 +31,8 @@ static bool glob_matches(const char *pattern, size_t length, const char *text)
 	return at == length;
 }
 
-/* Whether one of the globs in a list matches; *out_count is how many there are. Blanks around one
- * do not count. */
+/* Returns whether a glob of the list matches. *out_count: number of globs. Ignores blanks around a
+ * glob. */
 static bool list_matches(const char *list, const char *program, unsigned *out_count)
 {
 	bool matches = false;

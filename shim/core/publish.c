@@ -11,18 +11,18 @@
 #include "core/sweep.h"
 #include "sys/format.h"
 
-/* 1024 samples then span 15 minutes; half of it where each is followed by a cleanup */
+/* 1024 samples then span 15 minutes, or half of that where a cleanup follows each */
 #define SAMPLE_STEP_NS (900 * MT_NS_PER_MS)
 
-static struct mt_lock lock = MT_LOCK(publish); /* all below */
+static struct mt_lock lock = MT_LOCK(publish); /* protects all below */
 static struct mt_stats_file file;
 static uint64_t sampled_ns;
-static uint64_t cleaned_ns;      /* of the last sample after a cleanup */
-static uint64_t unwritten_count; /* records that are kept, and not in the file */
-/* known before the files are, and in forked children too */
+static uint64_t cleanup_sampled_ns; /* of the last sample after a cleanup */
+static uint64_t unwritten_count;    /* cleanups that are stored but not in the file yet */
+/* set before the files exist, and inherited by forked children */
 static char python_text[sizeof(file.head.python)];
-/* the process ends: a worker that is only just starting must leave no files behind */
-static bool ended;
+/* the process ends: a worker that is just starting must make no files */
+static bool has_ended;
 
 static struct mt_piece head_piece(void)
 {
@@ -44,7 +44,7 @@ static void fill_settings(const struct mt_config *config)
 	file.head.settings_count = MT_OPTION_COUNT;
 }
 
-/* Half a pair would be another setting ("narenas:1" of "narenas:16"). */
+/* Truncates at a comma: half a pair would be another setting ("narenas:1" of "narenas:16"). */
 static void fill_conf(const char *conf, char *out, size_t out_bytes)
 {
 	static const char more[] = ",...";
@@ -58,10 +58,10 @@ static void fill_conf(const char *conf, char *out, size_t out_bytes)
 	memcpy(last ? last : out, more, sizeof(more));
 }
 
-/* The stack lies at a place that tells one exec from the next only where it is chosen at random:
- * not under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), nor where
- * the machine does without. By files: a sandbox may kill whoever makes a system call that it does
- * not know. */
+/* Returns the start of the stack, which tells one exec from the next where it is random; else 0. It
+ * is not random under setarch -R or a debugger (ADDR_NO_RANDOMIZE, 0x0040000 of personality(2)), or
+ * where the machine disables it. Reads files: a sandbox may kill a process for an unknown system
+ * call. */
 static uint64_t random_stack_start(void)
 {
 	char machine[16], personality[16];
@@ -71,7 +71,7 @@ static uint64_t random_stack_start(void)
 	    mt_os_read_file("/proc/self/personality", personality, sizeof(personality)) < 8 ||
 	    strchr("4567cdef", personality[3]))
 		return 0;
-	return mt_os_stat_field(28);
+	return mt_os_own_procstat_number(28);
 }
 
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity)
@@ -79,16 +79,16 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	struct mt_stats_head *head = &file.head;
 	int folder = -1;
 
-	/* A worker that begins again has them, whoever the process is by now: what was made as one
-	 * user stays his. */
-	if (!mt_files_made() && mt_files_open(config, &folder) == MT_ERR_OK)
-		mt_sweep_before_making(folder);
-	mt_lock_take(&lock);
+	/* A worker that starts again has the files already; they stay with the user who made
+	 * them. */
+	if (!mt_files_exist() && mt_files_open_folder(config, &folder) == MT_ERR_OK)
+		mt_sweep_at_start(folder);
+	mt_lock_lock(&lock);
 	head->magic = MT_STATS_MAGIC;
 	head->version = MT_STATS_VERSION;
 	head->head_bytes = sizeof(*head);
 	head->fields_count = sizeof(head->snapshot) / sizeof(uint64_t);
-	head->record_bytes = sizeof(struct mt_stats_record);
+	head->record_bytes = sizeof(struct mt_stats_cleanup);
 	head->sample_bytes = sizeof(struct mt_stats_sample);
 	head->device_bytes = sizeof(struct mt_stats_device);
 	head->oom_bytes = sizeof(struct mt_stats_oom);
@@ -97,7 +97,7 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	head->pid = (uint64_t)mt_os_getpid();
 	head->stack_start = random_stack_start();
 	mt_format(head->shim_version, sizeof(head->shim_version), "%s", MT_VERSION);
-	/* not this thread's name */
+	/* the process's name, not this thread's */
 	(void)mt_os_read_file("/proc/self/comm", head->comm, sizeof(head->comm));
 	head->comm[strcspn(head->comm, "\n")] = 0;
 	mt_format(head->allocator, sizeof(head->allocator), "%s", identity->allocator);
@@ -109,45 +109,45 @@ void mt_publish_start(const struct mt_config *config, const struct mt_publish_id
 	mt_format(head->rank_source, sizeof(head->rank_source), "%s", mt_launch_env()->rank_source);
 	memcpy(head->python, python_text, sizeof(head->python));
 	fill_settings(config);
-	if (!ended && folder >= 0)
+	if (!has_ended && folder >= 0)
 		(void)mt_files_make(folder, &head->start_ticks, &head->pidns);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	if (folder >= 0)
 		mt_os_close(folder);
-	mt_files_tell();
-	mt_publish_settings(config);
+	mt_files_log_failure();
+	mt_publish_set_settings(config);
 }
 
-void mt_publish_settings(const struct mt_config *config)
+void mt_publish_set_settings(const struct mt_config *config)
 {
 	struct mt_piece pieces[2];
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	fill_settings(config);
 	pieces[0] = head_piece();
 	pieces[1] = (struct mt_piece){file.settings, sizeof(file.settings),
 				      offsetof(struct mt_stats_file, settings)};
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_python(const char *text)
+void mt_publish_set_python(const char *text)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	(void)mt_format(python_text, sizeof(python_text), "%s", text);
 	memcpy(file.head.python, python_text, sizeof(python_text));
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 struct mt_stats_snapshot *mt_publish_lock(void)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	return &file.head.snapshot;
 }
 
 void mt_publish_unlock(void)
 {
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 static struct mt_piece sample_piece(uint64_t now, bool cleaned)
@@ -155,10 +155,10 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 	const struct mt_stats_snapshot *from = &file.head.snapshot;
 	size_t slot;
 
-	if (now - (cleaned ? cleaned_ns : sampled_ns) < SAMPLE_STEP_NS)
+	if (now - (cleaned ? cleanup_sampled_ns : sampled_ns) < SAMPLE_STEP_NS)
 		return (struct mt_piece){NULL, 0, 0};
 	if (cleaned)
-		cleaned_ns = now;
+		cleanup_sampled_ns = now;
 	sampled_ns = now;
 	slot = file.head.samples_count++ % MT_SAMPLES_COUNT;
 	file.samples[slot] = (struct mt_stats_sample){
@@ -178,28 +178,28 @@ static struct mt_piece sample_piece(uint64_t now, bool cleaned)
 					 slot * sizeof(file.samples[0])};
 }
 
-void mt_publish_cuda(const char *text, uint32_t driver_version)
+void mt_publish_set_cuda(const char *text, uint32_t driver_version)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	(void)mt_format(file.head.cuda, sizeof(file.head.cuda), "%s", text);
 	file.head.driver_version = driver_version;
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count)
+void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t count)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	memcpy(file.devices, devices, count * sizeof(*devices));
 	file.head.devices_count = count;
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_oom(struct mt_stats_oom *oom)
+void mt_publish_add_oom(struct mt_stats_oom *oom)
 {
 	struct mt_piece pieces[2];
 	size_t slot;
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	oom->number = ++file.head.ooms_count;
 	slot = (oom->number - 1) % MT_OOMS_COUNT;
 	file.ooms[slot] = *oom;
@@ -208,15 +208,15 @@ void mt_publish_oom(struct mt_stats_oom *oom)
 					      slot * sizeof(file.ooms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_alarm(struct mt_stats_alarm *alarm)
+void mt_publish_add_alarm(struct mt_stats_alarm *alarm)
 {
 	struct mt_piece pieces[2];
 	size_t slot;
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	alarm->number = ++file.head.alarms_count;
 	slot = (alarm->number - 1) % MT_ALARMS_COUNT;
 	file.alarms[slot] = *alarm;
@@ -226,14 +226,14 @@ void mt_publish_alarm(struct mt_stats_alarm *alarm)
 					      slot * sizeof(file.alarms[0])};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
+void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count)
 {
 	struct mt_piece pieces[2];
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	memcpy(file.classes, classes, count * sizeof(*classes));
 	file.head.classes_count = count;
 	file.head.classes_time_ns = mt_os_realtime_ns();
@@ -241,152 +241,153 @@ void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count)
 				      offsetof(struct mt_stats_file, classes)};
 	pieces[1] = head_piece();
 	(void)mt_files_write_stats(pieces, 2);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-enum mt_err mt_publish_begin_product(char *out, size_t out_bytes)
+enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes)
 {
 	enum mt_err answer;
 
-	mt_lock_take(&lock);
-	answer = mt_files_begin_product(out, out_bytes);
-	mt_lock_drop(&lock);
-	mt_files_tell();
+	mt_lock_lock(&lock);
+	answer = mt_files_begin_dump(out, out_bytes);
+	mt_lock_unlock(&lock);
+	mt_files_log_failure();
 	return answer;
 }
 
-enum mt_err mt_publish_end_product(enum mt_product product, bool whole)
+enum mt_err mt_publish_end_dump(enum mt_dump product, bool whole)
 {
 	enum mt_err answer;
 
-	mt_lock_take(&lock);
-	answer = mt_files_end_product(product, whole);
-	if (answer == MT_ERR_OK && product == MT_PRODUCT_HEAP)
+	mt_lock_lock(&lock);
+	answer = mt_files_end_dump(product, whole);
+	if (answer == MT_ERR_OK && product == MT_DUMP_HEAP)
 		file.head.snapshot.prof_dumps_count++;
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return answer;
 }
 
-void mt_publish_drop_product(enum mt_product product)
+void mt_publish_remove_dump(enum mt_dump product)
 {
-	mt_lock_take(&lock);
-	mt_files_drop_product(product);
-	mt_lock_drop(&lock);
+	mt_lock_lock(&lock);
+	mt_files_remove_dump(product);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_limit_source(const char *text)
+void mt_publish_set_limit_source(const char *text)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	(void)mt_format(file.head.limit_source, sizeof(file.head.limit_source), "%s", text);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-static void write_out(bool cleaned)
+static void write_figures(bool cleaned)
 {
 	struct mt_piece pieces[3];
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	pieces[1] = sample_piece(mt_os_now_ns(), cleaned);
 	pieces[2] =
 		(struct mt_piece){file.devices, file.head.devices_count * sizeof(file.devices[0]),
 				  offsetof(struct mt_stats_file, devices)};
 	pieces[0] = head_piece();
 	(void)mt_files_write_stats(pieces, 3);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 void mt_publish_write(void)
 {
-	write_out(false);
+	write_figures(false);
 }
 
-void mt_publish_write_cleaned(void)
+void mt_publish_write_after_cleanup(void)
 {
-	write_out(true);
+	write_figures(true);
 }
 
-static void keep_record(struct mt_stats_record *record)
+static void add_cleanup(struct mt_stats_cleanup *record)
 {
 	record->number = ++file.head.records_count;
 	if (!record->merged)
 		file.head.cleanups_count[record->reason]++;
-	file.records[(record->number - 1) % MT_RECORDS_COUNT] = *record;
+	file.records[(record->number - 1) % MT_CLEANUPS_COUNT] = *record;
 	unwritten_count++;
 }
 
-static struct mt_piece records_piece(size_t slot, size_t count)
+static struct mt_piece cleanups_piece(size_t slot, size_t count)
 {
 	return (struct mt_piece){&file.records[slot], count * sizeof(file.records[0]),
 				 offsetof(struct mt_stats_file, records) +
 					 slot * sizeof(file.records[0])};
 }
 
-void mt_publish_keep_record(struct mt_stats_record *record)
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *record)
 {
-	mt_lock_take(&lock);
-	keep_record(record);
-	mt_lock_drop(&lock);
+	mt_lock_lock(&lock);
+	add_cleanup(record);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_skip_records(uint64_t count)
+void mt_publish_skip_cleanups(uint64_t count)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	file.head.records_count += count;
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
-void mt_publish_record(struct mt_stats_record *record)
+void mt_publish_add_cleanup(struct mt_stats_cleanup *record)
 {
 	struct mt_piece pieces[3];
-	size_t count; /* to write, from `first` on around the end of the ring */
+	/* cleanups to write, from `first` on, around the end of the circular buffer */
+	size_t count;
 	size_t first;
 	size_t tail;
 
-	mt_lock_take(&lock);
-	keep_record(record);
-	count = unwritten_count < MT_RECORDS_COUNT ? unwritten_count : MT_RECORDS_COUNT;
-	first = (record->number - count) % MT_RECORDS_COUNT;
-	tail = MT_RECORDS_COUNT - first < count ? MT_RECORDS_COUNT - first : count;
-	/* The records first: a reader that sees the new head finds them. */
-	pieces[0] = records_piece(first, tail);
-	pieces[1] = records_piece(0, count - tail);
+	mt_lock_lock(&lock);
+	add_cleanup(record);
+	count = unwritten_count < MT_CLEANUPS_COUNT ? unwritten_count : MT_CLEANUPS_COUNT;
+	first = (record->number - count) % MT_CLEANUPS_COUNT;
+	tail = MT_CLEANUPS_COUNT - first < count ? MT_CLEANUPS_COUNT - first : count;
+	/* The cleanups before the head: a reader that sees the new head finds them. */
+	pieces[0] = cleanups_piece(first, tail);
+	pieces[1] = cleanups_piece(0, count - tail);
 	pieces[2] = head_piece();
-	/* What could not be written (a full file system) goes with the next. */
+	/* After a failed write (a full file system) the next call writes them. */
 	if (mt_files_write_stats(pieces, 3) == MT_ERR_OK)
 		unwritten_count = 0;
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 void mt_publish_end(const struct mt_config *config, bool inherited)
 {
-	mt_lock_take(&lock);
-	ended = true;
-	inherited = inherited && !mt_files_made();
+	mt_lock_lock(&lock);
+	has_ended = true;
+	inherited = inherited && !mt_files_exist();
 	mt_files_remove();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	if (inherited)
 		mt_files_remove_inherited(config);
 }
 
 void mt_publish_fork_prepare(void)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 }
 
 void mt_publish_fork_parent(void)
 {
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 void mt_publish_fork_child(void)
 {
 	mt_lock_reset(&lock);
-	/* else it was never touched, and a child's pages are not worth dirtying */
+	/* else the pages are untouched, and a child should not copy them */
 	if (file.head.magic)
-		/* a slot is written again before its number is told */
+		/* the slots may stay: each is written before the head names its number */
 		memset(&file.head, 0, sizeof(file.head));
-	sampled_ns = cleaned_ns = 0;
+	sampled_ns = cleanup_sampled_ns = 0;
 	unwritten_count = 0;
-	ended = false;
-	mt_files_forget();
+	has_ended = false;
+	mt_files_fork_child();
 }

@@ -1,6 +1,7 @@
-/* core/publish.h -- the figures of this process as mtctl sees them: one copy in memory, written
- * whole or in part to the stats file. All calls under the publish lock (held over the write of a
- * few kB, never over anything else). */
+/* core/publish.h -- the figures of this process that mtctl reads. Owns one copy of the stats file
+ * in memory, and writes it to the file in whole or in part. Any thread may call, outside the
+ * allocator. Each function takes the publish lock (rank publish) unless its comment says otherwise,
+ * and holds it over the write of a few kB, never over a call of foreign code. */
 #ifndef MT_CORE_PUBLISH_H
 #define MT_CORE_PUBLISH_H
 
@@ -11,67 +12,70 @@
 #include "core/files.h"
 #include "core/stats_layout.h"
 
+/* Texts for the fields of the same names in struct mt_stats_head. */
 struct mt_publish_identity {
 	const char *allocator, *evidence, *mode, *conf;
 };
 
-/* Makes the files and fills the head. Text is copied. */
+/* Makes the files and fills the head. Copies the texts. Worker thread. */
 void mt_publish_start(const struct mt_config *config, const struct mt_publish_identity *identity);
 
-/* The one snapshot, between lock and unlock. */
+/* Takes the lock and returns the snapshot, to read or write until mt_publish_unlock. */
 struct mt_stats_snapshot *mt_publish_lock(void);
 void mt_publish_unlock(void);
 
-/* The snapshot as it is now goes to the file; a sample too, when the last one is old enough. Takes
- * the lock itself. */
+/* Writes the snapshot to the file; also a sample, where the last one is 0.9 s old. */
 void mt_publish_write(void);
 
-/* The same after a cleanup, with a sample where the last such is old enough: the one before may be
- * of the tick that found it necessary, and the next seconds away. */
-void mt_publish_write_cleaned(void);
+/* As mt_publish_write, after a cleanup: writes a sample where the last one after a cleanup is 0.9 s
+ * old. An ordinary sample may show the memory just before the cleanup. */
+void mt_publish_write_after_cleanup(void);
 
-/* Numbers the record, keeps it, writes it. */
-void mt_publish_record(struct mt_stats_record *record);
+/* Numbers the result of a cleanup, stores it, and writes it to the file. */
+void mt_publish_add_cleanup(struct mt_stats_cleanup *record);
 
-/* Numbers the record and keeps it; it is written with the next one that is. */
-void mt_publish_keep_record(struct mt_stats_record *record);
+/* As mt_publish_add_cleanup, but leaves the write to the next call of that function. */
+void mt_publish_queue_cleanup(struct mt_stats_cleanup *record);
 
-/* Passes over the numbers of records that at least MT_RECORDS_COUNT others are about to follow. */
-void mt_publish_skip_records(uint64_t count);
+/* Skips `count` numbers, of cleanups that MT_CLEANUPS_COUNT later ones overwrite at once. */
+void mt_publish_skip_cleanups(uint64_t count);
 
-/* Settings have changed. */
-void mt_publish_settings(const struct mt_config *config);
+/* Copies the settings and writes them to the file. */
+void mt_publish_set_settings(const struct mt_config *config);
 
-/* What became of PYTHONMALLOC; may come before mt_publish_start. */
-void mt_publish_python(const char *text);
+/* Sets the head's field `python`. May be called before mt_publish_start. */
+void mt_publish_set_python(const char *text);
 
-/* How CUDA is dealt with here, and the driver's version. */
-void mt_publish_cuda(const char *text, uint32_t driver_version);
+/* Sets the head's field `cuda`. driver_version: 1000 * major + 10 * minor. */
+void mt_publish_set_cuda(const char *text, uint32_t driver_version);
 
-/* The table of devices; it goes to the file with the next write. */
-void mt_publish_devices(const struct mt_stats_device *devices, uint32_t count);
+/* Copies the table of devices, for the next write. count: up to MT_DEVICES_COUNT. */
+void mt_publish_set_devices(const struct mt_stats_device *devices, uint32_t count);
 
-/* Numbers the report, keeps it, writes it. */
-void mt_publish_oom(struct mt_stats_oom *oom);
+/* Numbers a report about device memory, stores it, and writes it to the file. */
+void mt_publish_add_oom(struct mt_stats_oom *oom);
 
-/* Likewise, of MT_RSS_LIMIT_MB. */
-void mt_publish_alarm(struct mt_stats_alarm *alarm);
+/* Numbers a report about MT_RSS_LIMIT_MB, stores it, and writes it to the file. */
+void mt_publish_add_alarm(struct mt_stats_alarm *alarm);
 
-/* The table of size classes, written at once. count: at most MT_CLASSES_COUNT. */
-void mt_publish_classes(const struct mt_stats_class *classes, uint32_t count);
+/* Copies the table of size classes and writes it to the file. count: up to MT_CLASSES_COUNT. */
+void mt_publish_set_classes(const struct mt_stats_class *classes, uint32_t count);
 
-/* What files.h says of products, under the lock: between begin and end the file is written, without
- * it. After the end of the process nothing is put in place any more. */
-enum mt_err mt_publish_begin_product(char *out, size_t out_bytes);
-enum mt_err mt_publish_end_product(enum mt_product product, bool whole);
-void mt_publish_drop_product(enum mt_product product);
+/* mt_files_begin_dump, mt_files_end_dump and mt_files_remove_dump under the lock. The caller writes
+ * the dump between begin and end, without the lock. After mt_publish_end no dump is put in
+ * place. */
+enum mt_err mt_publish_begin_dump(char *out, size_t out_bytes);
+enum mt_err mt_publish_end_dump(enum mt_dump dump, bool whole);
+void mt_publish_remove_dump(enum mt_dump dump);
 
-/* The file or setting that holds pressure_limit_bytes; it goes to the file with the next write. */
-void mt_publish_limit_source(const char *text);
+/* Sets the file or setting that defines pressure_limit_bytes, for the next write. */
+void mt_publish_set_limit_source(const char *text);
 
-/* The files go. inherited: where this process has made none, also those that the program before its
- * exec may have left. */
+/* Unlinks the files for good. inherited: where this process made none, also those that the program
+ * before its exec may have left. */
 void mt_publish_end(const struct mt_config *config, bool inherited);
+
+/* pthread_atfork handlers: prepare takes the lock, parent releases it, child resets the module. */
 void mt_publish_fork_prepare(void);
 void mt_publish_fork_parent(void);
 void mt_publish_fork_child(void);

@@ -14,10 +14,10 @@ static void trim(const struct mt_request *request)
 		.request_seq = request->seq,
 	};
 
-	mt_cleanup_run_asked(&wanted);
+	mt_cleanup_run_requested(&wanted);
 }
 
-/* A setting that cannot be followed is not taken over either. */
+/* A component may reject a setting, which is then not stored. */
 static enum mt_err set(const struct mt_request *request)
 {
 	struct mt_config wanted = *mt_config();
@@ -27,7 +27,7 @@ static enum mt_err set(const struct mt_request *request)
 		answer = mt_components_check_setting(&wanted, request->name);
 	if (answer == MT_ERR_OK)
 		answer = mt_config_set_live(request->name, request->value);
-	mt_publish_settings(mt_config());
+	mt_publish_set_settings(mt_config());
 	mt_components_configure();
 	return answer;
 }
@@ -46,7 +46,8 @@ static enum mt_err carry_out(const struct mt_request *request)
 	case MT_REQUEST_PUBLISH:
 		return MT_ERR_OK;
 	default:
-		/* MT_ERR_OLDER where none knows it: said, so that nobody waits without effect */
+		/* MT_ERR_OLDER where no component knows it, so that mtctl does not wait for a
+		 * result */
 		return mt_components_request(request);
 	}
 }
@@ -57,7 +58,7 @@ void mt_requests_answer(void)
 	struct mt_request request;
 	enum mt_err answer;
 
-	if (!mt_control_request(&request))
+	if (!mt_control_read_request(&request))
 		return;
 	answer = carry_out(&request);
 	mt_components_refresh();

@@ -8,8 +8,8 @@
 
 #define STATUS_BYTES 4096
 
-/* What follows a key, up to the end of its line; NULL where there is no such line, or only its
- * beginning. */
+/* Returns the text after a key, up to the end of its line; NULL where the line is missing or
+ * truncated. */
 static const char *find_line(const char *status, const char *key, size_t *out_length)
 {
 	const char *at = strstr(status, key);
@@ -22,8 +22,8 @@ static const char *find_line(const char *status, const char *key, size_t *out_le
 	return at;
 }
 
-/* Source: proc(5); setuid(2) and its kin look at ids and effective capabilities, and take these
- * from the permitted. Two filters may differ where their numbers do not. */
+/* Source: proc(5). setuid(2) and similar calls depend on ids and effective capabilities, which come
+ * from the permitted ones. Two seccomp filters may differ although their modes are equal. */
 bool mt_rights_compare(const char *status, const char *other)
 {
 	static const char *const keys[] = {
@@ -41,7 +41,7 @@ bool mt_rights_compare(const char *status, const char *other)
 	return true;
 }
 
-bool mt_rights_alike(pid_t thread)
+bool mt_rights_are_equal(pid_t thread)
 {
 	char own[STATUS_BYTES], other[STATUS_BYTES], path[64];
 

@@ -1,18 +1,19 @@
-/* core/rights.h -- whether another thread of this process may change its ids as the caller may.
- * Each thread has ids, capabilities and a seccomp filter of its own, and libc, which changes all
- * threads' ids, ends the process where one is refused what another is not. Two reads of /proc; any
- * thread, no lock, keeps errno. */
+/* core/rights.h -- compares the credentials of two threads. Each thread has its own ids,
+ * capabilities and seccomp filter. libc's setuid changes the ids of every thread, and aborts the
+ * process where the kernel refuses one thread what it grants another. Any thread may call. Takes no
+ * lock, owns no state, keeps errno. */
 #ifndef MT_CORE_RIGHTS_H
 #define MT_CORE_RIGHTS_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* False: it may not, or nobody can tell (no /proc, a list of groups longer than our room, a
- * filter). */
-bool mt_rights_alike(pid_t thread);
+/* Returns whether `thread` may change its ids exactly as the calling thread may. False also where
+ * that is unknown: no /proc, a very long list of groups, or a seccomp filter. Reads two files of
+ * /proc. */
+bool mt_rights_are_equal(pid_t thread);
 
-/* The same of what two /proc/.../status say. Pure. */
+/* The same for two texts of /proc/PID/task/TID/status. Pure. */
 bool mt_rights_compare(const char *status, const char *other);
 
 #endif

@@ -5,14 +5,14 @@
 #include "sys/os.h"
 #include "sys/rss.h"
 
-/* a reply that there are many stands for that many times what it cost */
+/* a reply "many" is valid for this many times its cost */
 #define PAUSE_SHARE 100
 
-/* Counters, no ordering: a reply that comes too late is one that asks again. Who trims under the
- * purge lock reads `forks` there, and a fork counts before it takes that lock. */
+/* Counters, no ordering: a late value only asks the kernel again. A purge reads `forks` under the
+ * purge lock, and a fork counts before it takes that lock. */
 static _Atomic uint32_t forks;
-static _Atomic uint32_t few_at;   /* the fork after which few were shared; 0 before any */
-static _Atomic uint64_t again_ns; /* before that the kernel is not asked: there were many */
+static _Atomic uint32_t few_at;   /* number of forks when few pages were shared; 0: before any */
+static _Atomic uint64_t again_ns; /* the kernel is not asked before this time */
 
 uint32_t mt_shared_pages_forks(void)
 {
@@ -35,7 +35,7 @@ bool mt_shared_pages_are_few(void)
 		return true;
 	if (began < atomic_load_explicit(&again_ns, memory_order_relaxed))
 		return false;
-	if (mt_rss_read_shared(&bytes) && bytes <= MT_SHARED_PAGES_MOST) {
+	if (mt_rss_read_shared(&bytes) && bytes <= MT_SHARED_PAGES_MAX_BYTES) {
 		atomic_store_explicit(&few_at, now, memory_order_relaxed);
 		return true;
 	}

@@ -7,11 +7,11 @@
 #include "sys/raw_clone.h"
 
 enum start { START_NONE, START_UNDER_WAY, START_DONE };
-static _Atomic int start; /* enum start; release/acquire with what the start has set up */
+static _Atomic int start; /* enum start; release/acquire with the state that the start sets up */
 static bool on;
 static bool is_over_jemalloc;
 static const char *allocator = "unknown";
-/* A vforked or bare-cloned child runs our code on the parent's memory: known by its pid. */
+/* the process that the shim belongs to; a vfork child or raw clone differs in it */
 static pid_t own_pid;
 
 bool mt_state_begin(void)
@@ -48,8 +48,9 @@ void mt_state_note_process(void)
 	own_pid = mt_os_getpid();
 }
 
-/* A vforked child runs our code on its parent's memory, a bare clone on a copy of it: known by the
- * pid, but for one that is the first process of its namespace as its parent is of its own. */
+/* A vfork child runs on its parent's memory, a raw clone on a copy of it: both have another pid.
+ * Except where parent and child are each the first process of a pid namespace: hence the second
+ * test. */
 bool mt_state_is_own_process(void)
 {
 	return mt_os_getpid() == own_pid && !mt_raw_clone_is_child();

@@ -1,38 +1,41 @@
-/* core/state.h -- what the shim is in this process: on or off, of which process, over which
- * allocator. core/init.c and heap/ write it while the process begins; afterwards it changes in
- * forked children alone. Any thread, also inside malloc; no lock. */
+/* core/state.h -- the state of the shim in this process: on or off, the process that it belongs to,
+ * and the allocator behind it. Owns those values. core/init.c and heap/ write them while the
+ * process starts; later only a forked child changes them. Any thread may call, also inside malloc.
+ * Takes no lock, never allocates. */
 #ifndef MT_CORE_STATE_H
 #define MT_CORE_STATE_H
 
 #include <stdbool.h>
 
-/* Whether the start is over. */
+/* Returns whether the start of the shim is complete. */
 bool mt_state_has_started(void);
 
-/* Whether the shim does anything here: false before its start, and with MT_ENABLE=0, MT_ONLY,
- * MT_EXCLUDE. */
+/* Returns whether the shim works in this process. False before its start, and where MT_ENABLE,
+ * MT_ONLY or MT_EXCLUDE switch it off. */
 bool mt_state_is_on(void);
 
-/* Whether this is the process that the shim started in, or a child that went through fork's
- * handlers. Else our memory is another process's or a copy of it, and the worker in it is no thread
- * of ours. */
+/* Returns whether this is the process in which the shim started, or a child made through fork's
+ * handlers. False in a vfork child, which runs on its parent's memory, and in a raw clone, which
+ * has a copy of it: the worker thread is not a thread of these. */
 bool mt_state_is_own_process(void);
 
-/* Whether the embedded jemalloc serves malloc; false until that is known. */
+/* Returns whether the embedded jemalloc serves malloc; false until that is decided. */
 bool mt_state_is_jemalloc(void);
 
-/* The name of the allocator that serves malloc; "unknown" before the start. */
+/* Returns the name of the allocator that serves malloc; "unknown" before the start. */
 const char *mt_state_allocator(void);
 
-/* heap/ tells, once, while it starts. allocator: never freed. */
+/* Sets the allocator. Called once, by heap/ while it starts. allocator: must live as long as the
+ * process. */
 void mt_state_note_heap(const char *allocator, bool is_jemalloc);
 
-/* For core/init.c. begin: true for one caller, once. finish: the start is over, release. */
+/* For core/init.c. mt_state_begin returns true to exactly one caller, which starts the shim and
+ * then calls mt_state_finish. */
 bool mt_state_begin(void);
 bool mt_state_has_begun(void);
 void mt_state_finish(bool is_on);
 
-/* This is our process from now on. */
+/* Makes the calling process the one that the shim belongs to. */
 void mt_state_note_process(void);
 
 #endif

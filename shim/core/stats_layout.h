@@ -39,11 +39,11 @@
 #define MT_STATS_IS_MEMORY(type)                                                                   \
 	((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
-#define MT_STATS_MAGIC   0x31737461747374ull /* "tstats1" */
-#define MT_CONTROL_MAGIC 0x316c6c6562746dull /* "mtbell1" */
-#define MT_STATS_VERSION 4u
-#define MT_RECORDS_COUNT 64u /* last cleanups kept */
-/* ring of samples; their step grows, so that it spans 15 minutes */
+#define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
+#define MT_CONTROL_MAGIC  0x316c6c6562746dull /* "mtbell1" */
+#define MT_STATS_VERSION  4u
+#define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
+/* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u
 /* room for settings; settings_count of them are filled */
 #define MT_SETTINGS_COUNT 64u
@@ -63,20 +63,20 @@
 
 /* Why a cleanup ran. */
 #define MT_REASONS(X)                                                                              \
-	X(IDLE, "idle")               /* idle bytes past the gate */                               \
-	X(LIVE_DROP, "trough")        /* live bytes fell and stayed down */                        \
-	X(SETTLE, "settle")           /* the heap has not moved for long */                        \
+	X(IDLE, "idle")               /* idle bytes reach the threshold */                         \
+	X(LIVE_DROP, "trough")        /* live bytes dropped */                                     \
+	X(SETTLE, "settle")           /* the heap is idle for MT_SETTLE_MS */                      \
 	X(ROUND, "round")             /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */                          \
 	X(SIGNAL, "signal")           /* SIGUSR1 */                                                \
 	X(REQUEST, "request")         /* mtctl trim */                                             \
 	X(API, "api")                 /* mt_trim() */                                              \
-	X(MALLOC_TRIM, "malloc_trim") /* the program trims by itself */                            \
-	X(LATE_GC, "late_gc")         /* a collection came after its cleanup */                    \
+	X(MALLOC_TRIM, "malloc_trim") /* the program called malloc_trim */                         \
+	X(LATE_GC, "late_gc")         /* a collection ran after its cleanup */                     \
 	X(EXIT, "exit")               /* MT_EXIT_CLEANUP */                                        \
 	X(FRAMEWORK, "framework")     /* MT_FRAMEWORK_DECAY_MS */                                  \
-	X(CAPTURE, "capture")         /* what a cleanup left out during a capture */               \
-	X(PRESSURE, "pressure")       /* a limit comes near */                                     \
-	X(RSS_LIMIT, "rss_limit")     /* MT_RSS_LIMIT_MB comes near */
+	X(CAPTURE, "capture")         /* retries after a stream capture */                         \
+	X(PRESSURE, "pressure")       /* usage is near a limit */                                  \
+	X(RSS_LIMIT, "rss_limit")     /* RSS is near MT_RSS_LIMIT_MB */
 
 enum mt_reason {
 #define X(name, text) MT_REASON_##name,
@@ -87,13 +87,13 @@ enum mt_reason {
 /* heap only; + gc; + GPU caches */
 enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT };
 
-/* Where pressure comes from: bits of mt_stats_record.pressure_sources. */
+/* Where pressure comes from: bits of mt_stats_cleanup.pressure_sources. */
 #define MT_PRESSURE_SOURCES(X)                                                                     \
 	X(LIMIT, "limit") /* the nearest limit of the container or machine, or MT_LIMIT_MB */      \
 	X(EVENTS,                                                                                  \
 	  "events")       /* the container has just run into its limit (memory.events, failcnt) */ \
 	X(STALL, "stall") /* tasks wait for memory: PSI, verified by its total */                  \
-	X(WATCH, "watch") /* MEMORY_PRESSURE_WATCH has told so */                                  \
+	X(WATCH, "watch") /* MEMORY_PRESSURE_WATCH signals it */                                   \
 	X(DEVICE, "device") /* the memory of a GPU */                                              \
 	X(RSS, "rss")       /* MT_RSS_LIMIT_MB */
 
@@ -110,14 +110,14 @@ enum mt_pressure_level {
 	MT_PRESSURE_LEVEL_COUNT
 };
 
-/* What became of Python's gc in a cleanup. */
+/* The outcome of Python's gc in a cleanup. */
 #define MT_GC_STATES(X)                                                                            \
 	X(NONE, "none")                                                                            \
 	X(DONE, "done")                                                                            \
-	X(DISABLED, "disabled") /* gc.disable(), gc.set_threshold(0) */                            \
-	X(LATE, "late")         /* the main thread is busy in C; it runs when it comes back */     \
-	X(BLOCKED, "blocked")   /* the main thread waits in a system call; likewise */             \
-	X(SHARED, "shared")     /* left out: it would copy what is shared with forked processes */
+	X(DISABLED, "disabled") /* by gc.disable() */                                              \
+	X(LATE, "late")         /* the main thread runs C code; gc runs after that */              \
+	X(BLOCKED, "blocked")   /* the main thread waits in a system call */                       \
+	X(SHARED, "shared")     /* skipped: it would copy pages shared with forks */
 
 enum mt_gc_state {
 #define X(name, text) MT_GC_##name,
@@ -125,9 +125,8 @@ enum mt_gc_state {
 #undef X
 };
 
-/* What became of the GPU caches in a cleanup: nothing to do here or not asked; done; a stream was
- * capturing, so that they were left alone; left alone because other ranks would wait (WORLD_SIZE).
- */
+/* The outcome of a flush of GPU caches in a cleanup: none to flush or not requested; done; skipped
+ * during a stream capture; skipped because other ranks would wait (WORLD_SIZE). */
 #define MT_GPU_STATES(X)                                                                           \
 	X(NONE, "none")                                                                            \
 	X(DONE, "done")                                                                            \
@@ -140,7 +139,7 @@ enum mt_gpu_state {
 #undef X
 };
 
-/* Whose caches Python emptied in a cleanup: bits of mt_stats_record.frameworks. */
+/* Frameworks whose caches Python emptied in a cleanup: bits of mt_stats_cleanup.frameworks. */
 enum mt_framework_bit {
 	MT_FRAMEWORK_TORCH = 1u << 0,
 	MT_FRAMEWORK_CUPY = 1u << 1,
@@ -167,42 +166,42 @@ struct mt_stats_snapshot {
 #undef X
 };
 
-/* One action: what it was and what it did, in bytes measured before and after. */
-struct mt_stats_record {
-	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_RECORDS_COUNT */
+/* One cleanup: its cause and its effect, in bytes measured before and after. */
+struct mt_stats_cleanup {
+	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_CLEANUPS_COUNT */
 	uint64_t number;
 	uint64_t time_ns;     /* CLOCK_REALTIME at its start */
-	uint64_t duration_ns; /* of the whole action */
+	uint64_t duration_ns; /* of the whole cleanup */
 	uint64_t purge_ns;    /* of its purge */
 	uint64_t gc_ns;       /* of its collection */
 	uint64_t gc_collected_count;
-	uint64_t round;       /* the round that asked, 0 for none */
-	uint64_t request_seq; /* the request that asked, 0 for none */
+	uint64_t round;       /* the round that requested it, 0: none */
+	uint64_t request_seq; /* the request of mtctl, 0: none */
 	uint64_t rss_before_bytes;
 	uint64_t rss_after_bytes;
 	uint64_t anon_before_bytes;
 	uint64_t anon_after_bytes;
 	uint64_t live_before_bytes;
 	uint64_t live_after_bytes;
-	/* longest single arena purge, an upper bound of another thread's stall; 0 unknown */
+	/* longest purge of one arena: bounds the stall of another thread; 0: unknown */
 	uint64_t longest_hold_ns;
-	/* used on the devices that this process has contexts on (total - free), 0 unknown */
+	/* in use on the devices with a context of this process (total - free), 0: unknown */
 	uint64_t gpu_before_bytes;
-	uint64_t gpu_after_bytes; /* by other processes too, whose own changes then show here */
+	uint64_t gpu_after_bytes; /* includes changes by other processes */
 	uint32_t reason;          /* enum mt_reason */
 	uint32_t level;           /* enum mt_level */
 	uint32_t result;          /* 1 freed, 0 nothing, MT_NULL_RESULT */
 	uint32_t gc_state;        /* enum mt_gc_state */
-	uint32_t merged;          /* 1: coalesced with the record after it, which did the work */
+	uint32_t merged;          /* 1: merged into the next cleanup, which did the work */
 	uint32_t gpu_state;       /* enum mt_gpu_state */
-	uint32_t frameworks;      /* enum mt_framework_bit, of those whose caches were emptied */
-	/* bits 1 << enum mt_pressure_source that asked, 0: it was no pressure */
+	uint32_t frameworks;      /* enum mt_framework_bit: caches that were emptied */
+	/* bits 1 << enum mt_pressure_source that caused it, 0: no pressure */
 	uint32_t pressure_sources;
 	uint64_t pressure_level; /* enum mt_pressure_level */
-	/* of the source that is nearest to its limit, when it asked; 0 unknown */
+	/* of the source nearest to its limit, before the cleanup; 0: unknown */
 	uint64_t pressure_used_bytes;
 	uint64_t pressure_limit_bytes;
-	/* page-locked host memory of CUDA; 0: none, or not looked at */
+	/* page-locked host memory of CUDA; 0: none, or not read */
 	uint64_t pinned_before_bytes;
 	uint64_t pinned_after_bytes;
 };
@@ -218,7 +217,7 @@ struct mt_stats_device {
 	char mode[16]; /* "pool", "account", "off" */
 };
 
-/* A device was out of memory: the facts as the failing thread found them. */
+/* A failed device allocation, as the failing thread saw it. */
 struct mt_stats_oom {
 	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_OOMS_COUNT */
 	uint64_t number;
@@ -231,14 +230,14 @@ struct mt_stats_oom {
 	uint64_t reserved_bytes;     /* held from the driver, of every kind */
 	uint64_t idle_bytes;         /* cached by the pool, pending included */
 	uint64_t largest_idle_bytes; /* largest idle block */
-	/* held unused by PyTorch's own cache when it was last looked at; 0 unknown */
+	/* unused in PyTorch's own cache at the last reading; 0: unknown */
 	uint64_t framework_idle_bytes;
 	uint64_t reserved_peak_bytes;
 	uint64_t num_alloc_retries;
 	uint64_t num_ooms;     /* on the device, this one included */
 	uint64_t others_bytes; /* other processes on the device, by NVML */
 	uint64_t others_count;
-	/* errors before this one that went without a report of their own */
+	/* earlier errors without a report of their own */
 	uint64_t unreported_count;
 	uint32_t others_known; /* 1: NVML answered */
 	uint32_t cause;        /* enum mt_oom_cause */
@@ -246,7 +245,7 @@ struct mt_stats_oom {
 	char advice[160];
 };
 
-/* MT_RSS_LIMIT_MB was reached: who held what at that time, after a heavy cleanup. */
+/* MT_RSS_LIMIT_MB is reached: the memory by owner, after a heavy cleanup. */
 struct mt_stats_alarm {
 	/* 1, 2, ...; 0: empty slot. Slot is (number - 1) % MT_ALARMS_COUNT */
 	uint64_t number;
@@ -259,8 +258,8 @@ struct mt_stats_alarm {
 	uint64_t swap_bytes;
 	uint64_t heap_live_bytes;  /* held by the program */
 	uint64_t heap_dirty_bytes; /* free, could still be returned */
-	/* free, but in pages or slabs that hold live blocks too: resident - live - dirty - metadata
-	 */
+	/* free, but in pages or slabs that hold live blocks too: resident - live - dirty -
+	 * metadata */
 	uint64_t heap_pinned_bytes;
 	uint64_t heap_metadata_bytes;
 	/* anonymous memory outside of the heap: stacks, mmap, other allocators, Python's arenas */
@@ -285,7 +284,7 @@ struct mt_stats_sample {
 	uint64_t dirty_bytes;
 	uint64_t gpu_reserved_bytes;
 	uint64_t gpu_allocated_bytes;
-	/* so that a picture of the ring can mark rounds and pressure */
+	/* for plots that mark rounds and pressure */
 	uint64_t rounds_count;
 	uint64_t pressure_level;
 };
@@ -306,11 +305,11 @@ struct mt_stats_head {
 	uint32_t sample_bytes;
 	uint32_t settings_count;
 	uint32_t device_bytes;
-	uint32_t devices_count; /* filled places of devices */
+	uint32_t devices_count; /* filled rows of devices */
 	uint32_t oom_bytes;
 	uint32_t alarm_bytes;
 	uint32_t class_bytes;
-	/* filled places of classes; 0: never asked for, or the allocator cannot tell */
+	/* filled rows of classes; 0: not requested, or unknown to the allocator */
 	uint32_t classes_count;
 	uint32_t classes_zero;
 	/* CUDA version of the driver, 1000 * major + 10 * minor; 0 not used or unknown */
@@ -321,7 +320,7 @@ struct mt_stats_head {
 	char shim_version[16];
 	char comm[32];
 	char allocator[32]; /* jemalloc, glibc, tcmalloc, mimalloc, musl, unknown */
-	/* the file that owns the bound malloc, and how it is reached */
+	/* the file that defines malloc, and how it was found */
 	char evidence[160];
 	char mode[32]; /* "jemalloc", "system", "shadowed" */
 	/* the embedded jemalloc's effective conf; where not all of it fits, ",..." ends it */
@@ -330,17 +329,17 @@ struct mt_stats_head {
 	/* "" not used, "off", "pool", or "account: PyTorch's caching allocator sits on top" */
 	char cuda[64];
 	uint64_t time_ns;         /* CLOCK_REALTIME of the snapshot */
-	uint64_t records_count;   /* number of the last record */
+	uint64_t records_count;   /* number of the last cleanup */
 	uint64_t samples_count;   /* samples ever written; slot is (n - 1) % MT_SAMPLES_COUNT */
 	uint64_t ooms_count;      /* number of the last out-of-memory report */
 	uint64_t alarms_count;    /* number of the last alarm */
 	uint64_t classes_time_ns; /* CLOCK_REALTIME at which the size classes were asked for */
 	char limit_source[128];   /* the file or setting that holds pressure_limit_bytes */
-	uint64_t world_size;      /* WORLD_SIZE; 0: it says nothing */
-	/* its place among the processes that train together, digits alone; "": none */
+	uint64_t world_size;      /* WORLD_SIZE; 0: unset */
+	/* rank among the processes that train together, digits only; "": none */
 	char rank[16];
-	char rank_source[32]; /* the variable that says so: RANK, SLURM_PROCID, ... */
-	/* cleanups by enum mt_reason; merged ones count as what did their work */
+	char rank_source[32]; /* the variable that holds it: RANK, SLURM_PROCID, ... */
+	/* cleanups by enum mt_reason, without merged ones */
 	uint64_t cleanups_count[MT_REASONS_COUNT];
 	/* field 28 of /proc/self/stat, a random place that every exec chooses again: tells what the
 	 * process runs from what it ran before, under the same pid and start; 0 not random */
@@ -357,7 +356,7 @@ struct mt_stats_file {
 	struct mt_stats_oom ooms[MT_OOMS_COUNT];
 	struct mt_stats_alarm alarms[MT_ALARMS_COUNT];
 	struct mt_stats_class classes[MT_CLASSES_COUNT];
-	struct mt_stats_record records[MT_RECORDS_COUNT];
+	struct mt_stats_cleanup records[MT_CLEANUPS_COUNT];
 	struct mt_stats_sample samples[MT_SAMPLES_COUNT];
 };
 

@@ -17,17 +17,17 @@
 #include "sys/format.h"
 
 #define STEP_S 2 /* between two sweeps of a folder */
-/* of one, after which the rest waits for the next tick */
-#define LONGEST_NS (20 * MT_NS_PER_MS)
-/* so many living owners are looked at closely each time */
-#define FEW 64
+/* longest time of one sweep; the next tick continues */
+#define SWEEP_MAX_NS (20 * MT_NS_PER_MS)
+/* up to this number of live owners are all checked each time */
+#define CHECK_ALL_COUNT 64
 
 /* Source: proc(5). */
 #define STATE_FIELD   3
 #define THREADS_FIELD 20
 #define START_FIELD   22
 
-/* As getdents64(2) writes it. */
+/* The format of getdents64(2). */
 struct entry {
 	uint64_t inode;
 	int64_t offset;
@@ -44,17 +44,17 @@ struct sweep {
 	int folder;
 	uint64_t pidns;
 	uint64_t began_ns, now_s;
-	uint32_t living_count;
-	struct owner last; /* whose files mostly follow one another */
+	uint32_t live_count;
+	struct owner last; /* the files of one owner mostly follow one another */
 	bool last_is_gone;
 };
 
 static uint64_t next_ns;
 static bool is_unfinished;
 
-/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h), and nothing else ---- */
+/* ---- names: PID-STARTTIME-PIDNS.KIND (core/stats_layout.h) ---- */
 
-static bool take_number(const char **text, uint64_t *out, char after)
+static bool parse_number(const char **text, uint64_t *out, char after)
 {
 	const char *at = *text;
 	uint64_t value = 0;
@@ -76,8 +76,8 @@ static bool parse_name(const char *name, struct owner *out)
 {
 	static const char *const kinds[] = {"stats", "bell", "heap", "blocks", "fresh"};
 
-	if (!take_number(&name, &out->pid, '-') || !take_number(&name, &out->start_ticks, '-') ||
-	    !take_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
+	if (!parse_number(&name, &out->pid, '-') || !parse_number(&name, &out->start_ticks, '-') ||
+	    !parse_number(&name, &out->pidns, '.') || out->pid < 1 || out->pid > INT_MAX)
 		return false;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(name, kinds[i]) == 0)
@@ -85,22 +85,22 @@ static bool parse_name(const char *name, struct owner *out)
 	return false;
 }
 
-/* ---- who lives ---- */
+/* ---- live owners ---- */
 
-/* Start times count from the boot of the reader's time namespace (time_namespaces(7)): for a living
- * process in another one than ours we read another start time than it did. */
-static bool is_in_our_time(uint64_t pid)
+/* Returns whether start times of that process can be compared: they count from the boot time of the
+ * reader's time namespace (time_namespaces(7)). */
+static bool has_same_boot_time(uint64_t pid)
 {
 	struct stat ours, theirs;
 	char path[64];
 
 	mt_format(path, sizeof(path), "/proc/%llu/ns/time", (unsigned long long)pid);
-	return mt_os_look("/proc/self/ns/time", &ours) != 0 || mt_os_look(path, &theirs) != 0 ||
+	return mt_os_stat("/proc/self/ns/time", &ours) != 0 || mt_os_stat(path, &theirs) != 0 ||
 	       ours.st_ino == theirs.st_ino;
 }
 
-/* Another process by now, or one that only waits for its parent to hear of its end: a zombie, none
- * of whose threads runs on. */
+/* Returns whether the owner has ended: the pid belongs to another process, or it is a zombie
+ * without other threads. */
 static bool has_ended(const struct owner *owner)
 {
 	char path[64], text[1024];
@@ -108,54 +108,56 @@ static bool has_ended(const struct owner *owner)
 
 	mt_format(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)owner->pid);
 	if (mt_os_read_file(path, text, sizeof(text)) <= 0 ||
-	    !(state = mt_os_stat_at(text, STATE_FIELD)))
+	    !(state = mt_os_procstat_at(text, STATE_FIELD)))
 		return false;
-	if (mt_os_stat_field_of(text, START_FIELD) != owner->start_ticks)
-		return is_in_our_time(owner->pid);
-	return (*state == 'Z' || *state == 'X') && mt_os_stat_field_of(text, THREADS_FIELD) <= 1;
+	if (mt_os_procstat_number(text, START_FIELD) != owner->start_ticks)
+		return has_same_boot_time(owner->pid);
+	return (*state == 'Z' || *state == 'X') && mt_os_procstat_number(text, THREADS_FIELD) <= 1;
 }
 
-/* A process of another user may be hidden in /proc (hidepid), and this one may have become another
- * user's. */
+/* Also asks kill(2): /proc may hide processes of other users (hidepid), and this one may have
+ * changed its user. */
 static bool is_missing(uint64_t pid)
 {
 	struct stat seen;
 	char path[32];
 
 	mt_format(path, sizeof(path), "/proc/%llu", (unsigned long long)pid);
-	return mt_os_look(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 &&
+	return mt_os_stat(path, &seen) == -ENOENT && mt_raw_syscall(SYS_kill, pid, 0) != 0 &&
 	       errno == ESRCH;
 }
 
-/* To look closely is to read a file of /proc, 8 us. Of the first FEW all are, of the next FEW every
- * second, of those after them every third: drawn again each time, so that each has its turn. */
-static bool is_drawn(struct sweep *sweep, uint64_t pid)
+/* Selects the owners to check, since a check reads a file of /proc. All of the first
+ * CHECK_ALL_COUNT, every second of the next ones, every third after them. Selects others each time,
+ * so that each has its turn. */
+static bool is_selected(struct sweep *sweep, uint64_t pid)
 {
-	uint32_t among = 1 + sweep->living_count++ / FEW;
+	uint32_t among = 1 + sweep->live_count++ / CHECK_ALL_COUNT;
 	uint64_t mixed = (pid + sweep->now_s * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
 
 	return (mixed >> 32) % among == 0;
 }
 
-static bool is_gone(struct sweep *sweep, const struct owner *owner)
+static bool owner_is_gone(struct sweep *sweep, const struct owner *owner)
 {
 	if (owner->pid == sweep->last.pid && owner->start_ticks == sweep->last.start_ticks)
 		return sweep->last_is_gone;
 	sweep->last = *owner;
 	sweep->last_is_gone =
-		is_missing(owner->pid) || (is_drawn(sweep, owner->pid) && has_ended(owner));
+		is_missing(owner->pid) || (is_selected(sweep, owner->pid) && has_ended(owner));
 	return sweep->last_is_gone;
 }
 
-/* /proc may be missing, or of another pid namespace: then everybody would seem dead. */
-static bool proc_is_ours(uint64_t *out_pidns)
+/* Returns false where /proc is missing or shows another pid namespace: all owners would seem
+ * ended. */
+static bool proc_is_usable(uint64_t *out_pidns)
 {
 	struct stat space;
 	char text[1024];
 
 	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
-	    mt_os_number(text) != (uint64_t)mt_os_getpid() ||
-	    mt_os_look("/proc/self/ns/pid", &space) != 0)
+	    mt_os_parse_number(text) != (uint64_t)mt_os_getpid() ||
+	    mt_os_stat("/proc/self/ns/pid", &space) != 0)
 		return false;
 	*out_pidns = space.st_ino;
 	return true;
@@ -163,16 +165,16 @@ static bool proc_is_ours(uint64_t *out_pidns)
 
 /* ---- the folder ---- */
 
-/* Of all who share the folder one sweeps at a time. When the last sweep was is the folder's access
- * time, in whole seconds: one with a fraction is the kernel's, which says when somebody has listed
- * it. */
-static bool take_turn(struct sweep *sweep)
+/* Returns whether this process sweeps now: of all processes that share the folder one does every
+ * STEP_S. The folder's access time is the time of the last sweep, in whole seconds. A fraction
+ * means that the kernel set it when a process listed the folder. */
+static bool claim_turn(struct sweep *sweep)
 {
 	struct timespec times[2] = {{.tv_sec = (time_t)sweep->now_s}, {.tv_nsec = UTIME_OMIT}};
 	struct stat seen;
 	uint64_t since;
 
-	if (mt_os_look_at_fd(sweep->folder, &seen) != 0)
+	if (mt_os_fstat(sweep->folder, &seen) != 0)
 		return false;
 	/* huge where the clock was set back */
 	since = sweep->now_s - (uint64_t)seen.st_atim.tv_sec;
@@ -181,7 +183,7 @@ static bool take_turn(struct sweep *sweep)
 	return mt_raw_syscall(SYS_utimensat, sweep->folder, NULL, times, 0) == 0;
 }
 
-/* False: the time is over. */
+/* Returns false where the time is over. */
 static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 {
 	for (long at = 0; at < bytes;) {
@@ -189,11 +191,11 @@ static bool sweep_entries(struct sweep *sweep, const char *entries, long bytes)
 		struct owner owner;
 
 		if (parse_name(entry->name, &owner) && owner.pidns == sweep->pidns &&
-		    is_gone(sweep, &owner))
+		    owner_is_gone(sweep, &owner))
 			(void)unlinkat(sweep->folder, entry->name, 0);
 		at += entry->bytes;
 	}
-	return mt_os_now_ns() - sweep->began_ns < LONGEST_NS;
+	return mt_os_now_ns() - sweep->began_ns < SWEEP_MAX_NS;
 }
 
 static void run(int folder, bool at_once)
@@ -206,7 +208,7 @@ static void run(int folder, bool at_once)
 	long bytes;
 
 	is_unfinished = false;
-	if ((!goes_on && !take_turn(&sweep)) || !proc_is_ours(&sweep.pidns))
+	if ((!goes_on && !claim_turn(&sweep)) || !proc_is_usable(&sweep.pidns))
 		return;
 	do
 		bytes = mt_raw_syscall(SYS_getdents64, folder, entries, sizeof(entries));
@@ -214,7 +216,7 @@ static void run(int folder, bool at_once)
 	is_unfinished = bytes > 0;
 }
 
-void mt_sweep_before_making(int folder)
+void mt_sweep_at_start(int folder)
 {
 	int kept = errno;
 
@@ -230,7 +232,7 @@ void mt_sweep_at_tick(uint64_t now_ns)
 	if (now_ns < next_ns && !is_unfinished)
 		return;
 	next_ns = now_ns + STEP_S * MT_NS_PER_S;
-	if (mt_files_open_made(&folder) == MT_ERR_OK) {
+	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
 		run(folder, false);
 		mt_os_close(folder);
 	}
@@ -242,7 +244,7 @@ void mt_sweep_at_end(bool has_children)
 	int kept = errno;
 	int folder = -1;
 
-	if (mt_files_open_made(&folder) == MT_ERR_OK) {
+	if (mt_files_reopen_folder(&folder) == MT_ERR_OK) {
 		run(folder, has_children);
 		mt_os_close(folder);
 	}

@@ -16,29 +16,29 @@
 #include "core/log.h"
 #include "sys/os.h"
 
-/* glibc's alone: musl's loader would not start a program for want of it (sys/libc.h). */
+/* Weak: musl lacks it, and its loader rejects a missing symbol (sys/libc.h). */
 extern __typeof__(pthread_attr_setaffinity_np) pthread_attr_setaffinity_np __attribute__((weak));
 
 #define LARGE_STACK_BYTES (8 * MT_MIB)
-/* address space that must be left to start in */
-#define ROOM_BYTES (32 * MT_MIB)
+/* address space that must be free to start a thread */
+#define RESERVE_BYTES (32 * MT_MIB)
 
 enum state { STATE_NONE, STATE_STARTING, STATE_RUNS };
 
-/* With hardly any address space left, the allocator's own beginnings in a new thread fail, and
- * jemalloc does not survive that: then better no thread yet. */
-bool mt_thread_has_room(void)
+/* Without address space the allocator's first calls in a new thread fail, and jemalloc then
+ * crashes: better no thread yet. */
+bool mt_thread_has_address_space(void)
 {
-	void *area = mmap(NULL, ROOM_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-			  -1, 0);
+	void *area = mmap(NULL, RESERVE_BYTES, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (area == MAP_FAILED)
 		return false;
-	munmap(area, ROOM_BYTES);
+	munmap(area, RESERVE_BYTES);
 	return true;
 }
 
-/* libc puts the thread-local memory of all libraries that were loaded with the program on each
+/* libc reserves the thread-local storage of all libraries loaded at the start on each thread's
  * stack. */
 static size_t tls_bytes;
 
@@ -51,19 +51,20 @@ static int add_tls(struct dl_phdr_info *info, size_t bytes, void *sum)
 	return 0;
 }
 
-/* How a thread is scheduled. A thread of the program's that is pinned to a CPU, or runs only when
- * nobody else wants to, may be the one that starts ours, which would then wait for that CPU with
- * the purge lock held: forks of the program waited 950 ms. */
-#define CPUS_BYTES 1024 /* 8,192 CPUs; the kernel says EINVAL where it has more */
+/* The scheduling of a thread. The program's thread that starts a thread of the shim may be pinned
+ * to a CPU or run at SCHED_IDLE. The shim's thread must not inherit that: it would wait for the CPU
+ * with the purge lock held, and forks of the program would wait for it. */
+/* for 8,192 CPUs; the kernel returns EINVAL where it has more */
+#define CPUS_BYTES 1024
 
 struct schedule {
 	uint8_t cpus[CPUS_BYTES];
-	size_t cpus_bytes; /* 0: not known */
-	int policy;        /* -1: not known */
+	size_t cpus_bytes; /* 0: unknown */
+	int policy;        /* -1: unknown */
 };
 
-static struct schedule at_load;
-static long priority_at_load;
+static struct schedule initial_schedule;
+static long initial_priority;
 
 static void read_schedule(struct schedule *out)
 {
@@ -73,47 +74,47 @@ static void read_schedule(struct schedule *out)
 	out->policy = (int)mt_raw_syscall(SYS_sched_getscheduler, 0);
 }
 
-/* 20 less the nice value (getpriority(2), NOTES); -1 where the kernel does not tell. */
+/* Returns 20 minus the nice value (getpriority(2), NOTES); -1 where it is unknown. */
 static long read_priority(void)
 {
 	return mt_raw_syscall(SYS_getpriority, PRIO_PROCESS, 0);
 }
 
-void mt_thread_learn(void)
+void mt_thread_init(void)
 {
 	size_t sum = 0;
 	int kept = errno;
 
 	(void)mt_loader_iterate(add_tls, &sum);
 	tls_bytes = sum;
-	read_schedule(&at_load);
-	priority_at_load = read_priority();
+	read_schedule(&initial_schedule);
+	initial_priority = read_priority();
 	errno = kept;
 }
 
-/* What differs between the calling thread and the process at its load. Nothing is set that does
- * not: services are run under filters that kill at sched_setaffinity or setpriority. */
-enum { WANT_CPUS = 1, WANT_POLICY = 2 };
+/* Returns what differs between the calling thread and the initial schedule. Only that is set:
+ * services run under filters that kill a process at sched_setaffinity or setpriority. */
+enum { CHANGE_CPUS = 1, CHANGE_POLICY = 2 };
 
-static int find_wants(void)
+static int find_changes(void)
 {
 	struct schedule now;
-	int wants = 0;
+	int changes = 0;
 
 	read_schedule(&now);
-	if (at_load.cpus_bytes && &pthread_attr_setaffinity_np &&
-	    (now.cpus_bytes != at_load.cpus_bytes ||
-	     memcmp(now.cpus, at_load.cpus, now.cpus_bytes) != 0))
-		wants |= WANT_CPUS;
+	if (initial_schedule.cpus_bytes && &pthread_attr_setaffinity_np &&
+	    (now.cpus_bytes != initial_schedule.cpus_bytes ||
+	     memcmp(now.cpus, initial_schedule.cpus, now.cpus_bytes) != 0))
+		changes |= CHANGE_CPUS;
 	if (now.policy == SCHED_FIFO || now.policy == SCHED_RR ||
-	    (at_load.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
-		wants |= WANT_POLICY;
-	return wants;
+	    (initial_schedule.policy == SCHED_OTHER && now.policy != SCHED_OTHER))
+		changes |= CHANGE_POLICY;
+	return changes;
 }
 
-/* To SCHED_OTHER, the only one that libc takes besides the real-time policies.
- * PTHREAD_EXPLICIT_SCHED alone would not do: with no policy in the attributes glibc sets none, and
- * the kernel hands the caller's on. */
+/* Sets SCHED_OTHER, the only policy that libc accepts besides the real-time ones.
+ * PTHREAD_EXPLICIT_SCHED alone does not suffice: without a policy in the attributes glibc sets
+ * none, and the thread inherits it. */
 static void set_policy(pthread_attr_t *attr)
 {
 	const struct sched_param normal = {0};
@@ -123,19 +124,19 @@ static void set_policy(pthread_attr_t *attr)
 	(void)pthread_attr_setschedparam(attr, &normal);
 }
 
-/* A nice value of the program's thread is ours too, until here. Without privileges it can only be
- * raised. */
-static void *begin(void *argument)
+/* Resets the nice value, which the thread inherits from the program's thread. Without privileges it
+ * can only rise. */
+static void *thread_main(void *argument)
 {
 	struct mt_thread *thread = argument;
 
-	if (priority_at_load > 0 && read_priority() != priority_at_load)
-		(void)mt_raw_syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - priority_at_load);
+	if (initial_priority > 0 && read_priority() != initial_priority)
+		(void)mt_raw_syscall(SYS_setpriority, PRIO_PROCESS, 0, 20 - initial_priority);
 	return thread->run(NULL);
 }
 
-/* 0, or the error. */
-static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
+/* Returns 0 or the error. */
+static int create(struct mt_thread *thread, size_t stack_bytes, int changes)
 {
 	pthread_attr_t attr;
 	pthread_t id;
@@ -144,33 +145,33 @@ static int create(struct mt_thread *thread, size_t stack_bytes, int wants)
 	if (answer)
 		return answer;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (wants & WANT_POLICY)
+	if (changes & CHANGE_POLICY)
 		set_policy(&attr);
-	/* By the starter, while the thread is held: on the CPU that it inherits it may never get to
-	 * run. */
-	if (wants & WANT_CPUS)
-		(void)pthread_attr_setaffinity_np(&attr, at_load.cpus_bytes,
-						  (const cpu_set_t *)(const void *)at_load.cpus);
+	/* Set before the thread runs: on the inherited CPU it may never run. */
+	if (changes & CHANGE_CPUS)
+		(void)pthread_attr_setaffinity_np(
+			&attr, initial_schedule.cpus_bytes,
+			(const cpu_set_t *)(const void *)initial_schedule.cpus);
 	(void)pthread_attr_setstacksize(&attr, stack_bytes);
-	answer = pthread_create(&id, &attr, begin, thread);
+	answer = pthread_create(&id, &attr, thread_main, thread);
 	pthread_attr_destroy(&attr);
 	return answer;
 }
 
-/* The kernel may refuse a policy (without privileges that of SCHED_IDLE is not left again) and CPUs
- * (a cpuset that has none of them any more), and libc may want a larger stack. */
+/* Retries without what the kernel or libc refuses: a policy (leaving SCHED_IDLE needs privileges),
+ * CPUs (a cpuset without them), or the small stack. */
 static int create_as_allowed(struct mt_thread *thread, size_t stack_bytes)
 {
-	int wants = find_wants();
-	int answer = create(thread, stack_bytes, wants);
+	int changes = find_changes();
+	int answer = create(thread, stack_bytes, changes);
 
 	if (answer == EINVAL)
-		answer = create(thread, LARGE_STACK_BYTES, wants);
-	if ((answer == EPERM || answer == EINVAL) && wants == (WANT_CPUS | WANT_POLICY))
-		answer = create(thread, stack_bytes, WANT_CPUS);
-	if ((answer == EPERM || answer == EINVAL) && (wants & WANT_POLICY))
-		answer = create(thread, stack_bytes, WANT_POLICY);
-	if ((answer == EPERM || answer == EINVAL) && wants)
+		answer = create(thread, LARGE_STACK_BYTES, changes);
+	if ((answer == EPERM || answer == EINVAL) && changes == (CHANGE_CPUS | CHANGE_POLICY))
+		answer = create(thread, stack_bytes, CHANGE_CPUS);
+	if ((answer == EPERM || answer == EINVAL) && (changes & CHANGE_POLICY))
+		answer = create(thread, stack_bytes, CHANGE_POLICY);
+	if ((answer == EPERM || answer == EINVAL) && changes)
 		answer = create(thread, stack_bytes, 0);
 	return answer;
 }
@@ -183,13 +184,13 @@ static bool start(struct mt_thread *thread, size_t stack_bytes)
 	int answer = ENOMEM;
 
 	sigfillset(&all);
-	if (mt_thread_has_room())
+	if (mt_thread_has_address_space())
 		answer = pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (!answer) {
 		answer = create_as_allowed(thread, stack_bytes);
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (answer)
-			mt_log(MT_LOG_INFO, "no thread to be had yet (error %d)", answer);
+			mt_log(MT_LOG_INFO, "cannot start a thread yet (error %d)", answer);
 	}
 	errno = kept;
 	return answer == 0;
@@ -205,7 +206,7 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 		return expected == STATE_RUNS;
 	thread->run = run;
 	started = start(thread, stack_bytes + tls_bytes);
-	/* One that has ended by now has said so already: it would be believed to run for ever. */
+	/* A thread that has ended already has reset the state: it must not count as running. */
 	expected = STATE_STARTING;
 	(void)atomic_compare_exchange_strong_explicit(&thread->state, &expected,
 						      started ? STATE_RUNS : STATE_NONE,
@@ -213,24 +214,24 @@ bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stac
 	return started;
 }
 
-bool mt_thread_runs(const struct mt_thread *thread)
+bool mt_thread_is_running(const struct mt_thread *thread)
 {
 	return atomic_load_explicit(&thread->state, memory_order_acquire) == STATE_RUNS;
 }
 
-void mt_thread_forget(struct mt_thread *thread)
+void mt_thread_reset(struct mt_thread *thread)
 {
 	atomic_store_explicit(&thread->state, STATE_NONE, memory_order_relaxed);
 }
 
-static MT_TLS bool is_ours;
+static MT_TLS bool is_shim_thread;
 
 void mt_thread_mark_ours(void)
 {
-	is_ours = true;
+	is_shim_thread = true;
 }
 
 bool mt_thread_is_ours(void)
 {
-	return is_ours;
+	return is_shim_thread;
 }

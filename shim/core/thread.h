@@ -1,38 +1,40 @@
-/* core/thread.h -- how a thread of ours is started: once, detached, all signals blocked, room for
- * its beginnings. It runs where and as the process did when it was loaded, not as whichever thread
- * of the program starts it: CPUs, policy and nice value are those of mt_thread_learn as far as the
- * kernel allows; never a real-time policy. Allocates (pthread_create): never from inside an
- * allocator, a driver call or dlsym. Keeps errno. */
+/* core/thread.h -- starts the shim's threads: detached, with all signals blocked. A thread gets the
+ * CPU affinity, scheduling policy and nice value that the process had when the library was loaded,
+ * as far as the kernel allows. It never gets those of the program's thread that starts it, and
+ * never a real-time policy. Owns those values. Any thread may call. Takes no lock. Keeps errno.
+ * mt_thread_start allocates (pthread_create): never call it inside an allocator, a driver call or
+ * dlsym. */
 #ifndef MT_CORE_THREAD_H
 #define MT_CORE_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zero: none has been started. */
+/* All 0: not started. */
 struct mt_thread {
 	_Atomic int state;
-	void *(*run)(void *); /* written by the starter before the thread begins */
+	void *(*run)(void *); /* written before the thread begins */
 };
 
-/* Before any is started, where the loader may be asked: how much of a stack is not for its thread,
- * and on which CPUs and by which policy the caller runs. */
-void mt_thread_learn(void);
+/* Reads the calling thread's scheduling, and the stack bytes that thread-local storage needs.
+ * Called once, before the first mt_thread_start. Calls the loader. */
+void mt_thread_init(void);
 
-/* Once, from whatever thread; nothing when it runs. False when it could not be had, or another
- * thread is just starting it: a later call tries again. */
+/* Starts a thread that calls run(NULL); does nothing where it runs. stack_bytes: stack for run,
+ * without thread-local storage. Returns false where the system refuses, or another thread is
+ * starting it: call again later. */
 bool mt_thread_start(struct mt_thread *thread, void *(*run)(void *), size_t stack_bytes);
 
-bool mt_thread_runs(const struct mt_thread *thread);
+bool mt_thread_is_running(const struct mt_thread *thread);
 
-/* In a forked child, which has none of its parent's threads; and by the thread, as the last that it
- * does. */
-void mt_thread_forget(struct mt_thread *thread);
+/* Marks the thread as not started. Called in a forked child, and by the thread itself as its last
+ * step. */
+void mt_thread_reset(struct mt_thread *thread);
 
-/* Whether there is address space left for a thread's beginnings. */
-bool mt_thread_has_room(void);
+/* Returns whether there is enough address space for a new thread's first allocations. */
+bool mt_thread_has_address_space(void);
 
-/* The calling thread is one of ours, from now on; and whether it is. */
+/* Marks the calling thread as a thread of the shim; returns whether it is one. */
 void mt_thread_mark_ours(void);
 bool mt_thread_is_ours(void);
 

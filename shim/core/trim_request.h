@@ -1,5 +1,6 @@
-/* core/trim_request.h -- what a cleanup is asked to do, and what is known of it while it runs.
- * Plain values; shared by core/cleanup.c and the components' trim hooks. */
+/* core/trim_request.h -- a request for a cleanup, and its state while it runs. Plain values, shared
+ * by core/cleanup.c and the components' trim hooks. No lock: the thread that runs the cleanup owns
+ * them. */
 #ifndef MT_CORE_TRIM_REQUEST_H
 #define MT_CORE_TRIM_REQUEST_H
 
@@ -8,7 +9,7 @@
 
 #include "core/stats_layout.h"
 
-/* Why memory pressure asked: see the fields of the record. */
+/* The memory pressure behind a request: the fields of struct mt_stats_cleanup of the same names. */
 struct mt_trim_pressure {
 	uint32_t sources;
 	enum mt_pressure_level level;
@@ -21,24 +22,24 @@ struct mt_trim_request {
 	enum mt_level level;
 	uint64_t round;
 	uint64_t request_seq;
-	bool here;      /* the caller is a thread of the program: gc may run in it */
-	bool flush_gpu; /* GPU caches too, whatever the level */
-	bool made_up;   /* makes up for caches that an earlier cleanup left because of a capture */
+	bool here;      /* a thread of the program runs it: Python may collect in this thread */
+	bool flush_gpu; /* empty GPU caches too, at any level */
+	bool is_retry;  /* empties caches that an earlier cleanup left because of a capture */
 	struct mt_trim_pressure pressure;
 };
 
 struct mt_cleanup {
-	struct mt_stats_record record;
-	bool spares_ranks;     /* several processes train together: no collection, no flush */
-	bool caches_left;      /* python/: caches of frameworks were left because of a capture */
-	bool was_purged;       /* heap/: in prepare_trim already */
-	bool purge_possible;   /* heap/: the allocator has a way to return memory */
+	struct mt_stats_cleanup record;
+	bool skips_for_ranks;  /* several processes train together: no collection, no flush */
+	bool caches_left;      /* python/: a capture kept it from emptying framework caches */
+	bool was_purged;       /* heap/: prepare_trim has purged already */
+	bool purge_possible;   /* heap/: the allocator can return memory */
 	uint64_t purge_cpu_ns; /* heap/: CPU time of the purges */
-	void (*flush_thread)(
-		void); /* heap/: empties the calling thread's allocator cache; or NULL */
+	/* heap/: empties the calling thread's allocator cache; may be NULL */
+	void (*flush_thread)(void);
 };
 
-/* Whether the request reaches the caches of GPU devices. */
+/* Returns whether the request includes the caches of GPU devices. */
 static inline bool mt_trim_reaches_devices(const struct mt_trim_request *request)
 {
 	return request->level == MT_LEVEL_HEAVY || request->flush_gpu;

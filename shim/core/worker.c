@@ -23,51 +23,51 @@
 
 #define STACK_BYTES (256 * 1024)
 #define PAUSE_NS    (2 * MT_NS_PER_S) /* a purge of many GB may take that long */
-/* what a thread needs to begin, on a busy machine */
-#define BEGIN_NS (100 * MT_NS_PER_MS)
-/* until their cleanup has run */
-#define KEPT_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
+/* time for a thread to start on a busy machine */
+#define START_NS (100 * MT_NS_PER_MS)
+/* cleared when their cleanup runs */
+#define DEFERRED_BITS (MT_CONTROL_SIGNAL | MT_CONTROL_API)
 
 static struct mt_thread thread;
-static _Atomic pid_t thread_id; /* 0 before it runs; no ordering */
-static _Atomic bool leaves;     /* release/acquire: notified after it is set */
+static _Atomic pid_t thread_id;  /* 0 before it runs; no ordering */
+static _Atomic bool is_stopping; /* release/acquire: the worker is notified after it is set */
 
 bool mt_worker_is_running(void)
 {
-	return mt_thread_runs(&thread);
+	return mt_thread_is_running(&thread);
 }
 
-/* The exit system call of the main thread alone runs no handler of ours, and the kernel ends the
- * process with its last thread: that must not be ours. Others of the program's may go on, without
- * cleanups. */
-static bool main_has_left(void)
+/* Handles the exit system call of the main thread, which runs no handler. The kernel ends the
+ * process with its last thread, which must not be the worker. Other threads of the program may go
+ * on, without cleanups. */
+static bool main_thread_has_exited(void)
 {
 	if (!mt_main_thread_has_ended())
 		return false;
-	atomic_store_explicit(&leaves, true, memory_order_release);
+	atomic_store_explicit(&is_stopping, true, memory_order_release);
 	mt_log(MT_LOG_INFO,
 	       "the main thread has ended by the exit system call: no cleanups from now on");
 	mt_publish_end(mt_config(), false);
 	return true;
 }
 
-static bool is_to_leave(void)
+static bool must_stop(void)
 {
-	return atomic_load_explicit(&leaves, memory_order_acquire) || main_has_left();
+	return atomic_load_explicit(&is_stopping, memory_order_acquire) || main_thread_has_exited();
 }
 
 static void loop(void)
 {
 	for (;;) {
-		uint32_t word = mt_control_word();
-		/* once: one that is set later stays for the next turn */
-		uint32_t bits = mt_control_bits();
+		uint32_t word = mt_control_read_word();
+		/* read once: a later bit stays for the next turn */
+		uint32_t bits = mt_control_pending_bits();
 		uint64_t next_ns;
 		uint64_t now_ns;
 
-		if (is_to_leave())
+		if (must_stop())
 			return;
-		mt_control_clear(bits & ~(uint32_t)KEPT_BITS);
+		mt_control_clear_bits(bits & ~(uint32_t)DEFERRED_BITS);
 		mt_requests_answer();
 		next_ns = mt_components_tick(bits);
 		now_ns = mt_os_now_ns();
@@ -75,16 +75,16 @@ static void loop(void)
 	}
 }
 
-/* There may be no room for its beginnings since the start. False: the thread is to leave meanwhile.
- */
-static bool wait_for_room(void)
+/* Waits for address space, which may be missing since the start. Returns false where the worker
+ * must stop. */
+static bool wait_for_address_space(void)
 {
 	for (;;) {
-		uint32_t word = mt_control_word();
+		uint32_t word = mt_control_read_word();
 
-		if (is_to_leave())
+		if (must_stop())
 			return false;
-		if (mt_thread_has_room())
+		if (mt_thread_has_address_space())
 			return true;
 		mt_control_wait(word, MT_NS_PER_S);
 	}
@@ -92,101 +92,95 @@ static bool wait_for_room(void)
 
 static void *thread_main(void *unused)
 {
-	bool apart;
+	bool has_private_fds;
 
 	(void)unused;
 	mt_raw_clone_mark();
 	mt_thread_mark_ours();
 	(void)prctl(PR_SET_NAME, "mtshim");
-	/* A table of descriptors of its own, and empty: a number that we hold for a moment is never
-	 * one that the program is just given, nor closes. Older kernels refuse, and go without. */
-	apart = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
-	if (apart) {
-		mt_log_stand_apart();
-		mt_rss_keep_open();
+	/* An own, empty descriptor table: a number that the worker uses for a moment is never one
+	 * that the program gets or closes. Older kernels refuse: the worker then shares the
+	 * table. */
+	has_private_fds = mt_raw_syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+	if (has_private_fds) {
+		mt_log_use_private_fds();
+		mt_rss_keep_statm_open();
 	}
 	atomic_store_explicit(&thread_id, mt_os_gettid(), memory_order_relaxed);
-	if (wait_for_room()) {
+	if (wait_for_address_space()) {
 		mt_components_start();
-		mt_control_use_file(apart);
+		mt_control_use_file(has_private_fds);
 		loop();
 	}
 	mt_components_finish();
 	if (mt_main_thread_has_ended())
-		mt_main_status_follow();
-	/* one that is set wakes no second time, and the next of us may have to leave as well */
-	mt_control_clear(MT_CONTROL_EXIT);
-	mt_thread_forget(&thread);
+		mt_main_status_exit_with();
+	/* a set bit wakes no worker, and the next one may have to stop too */
+	mt_control_clear_bits(MT_CONTROL_EXIT);
+	mt_thread_reset(&thread);
 	return NULL;
 }
 
 bool mt_worker_start(void)
 {
-	if (atomic_load_explicit(&leaves, memory_order_acquire))
+	if (atomic_load_explicit(&is_stopping, memory_order_acquire))
 		return false;
 	if (!mt_worker_is_running())
 		mt_components_before_start();
 	return mt_thread_start(&thread, thread_main, STACK_BYTES);
 }
 
-void mt_worker_leave(void)
+void mt_worker_stop(void)
 {
-	atomic_store_explicit(&leaves, true, memory_order_release);
+	atomic_store_explicit(&is_stopping, true, memory_order_release);
 	mt_control_notify(MT_CONTROL_EXIT);
 }
 
-bool mt_worker_is_leaving(void)
+bool mt_worker_is_alive(void)
 {
 	pid_t id = atomic_load_explicit(&thread_id, memory_order_relaxed);
 
-	/* Between its start and its first own words it has no number yet. */
+	/* Between its start and its first statements it has no id yet. */
 	return mt_worker_is_running() ||
 	       (id && mt_raw_syscall(SYS_tgkill, mt_os_getpid(), id, 0) == 0);
 }
 
-static void nap(void)
+bool mt_worker_has_same_credentials(void)
 {
-	static _Atomic uint32_t nobody_notifies;
-
-	(void)mt_os_futex_wait(&nobody_notifies, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
-}
-
-bool mt_worker_has_same_rights(void)
-{
-	uint64_t until = mt_os_now_ns() + BEGIN_NS;
+	uint64_t until = mt_os_now_ns() + START_NS;
 	pid_t id;
 
 	while (!(id = atomic_load_explicit(&thread_id, memory_order_relaxed)) &&
 	       mt_os_now_ns() < until)
-		nap();
-	return id && mt_rights_alike(id);
+		mt_os_sleep_ns(MT_NS_PER_MS);
+	return id && mt_rights_are_equal(id);
 }
 
 bool mt_worker_pause(void)
 {
 	uint64_t until = mt_os_now_ns() + PAUSE_NS;
 
-	mt_worker_leave();
-	while (mt_worker_is_leaving() && mt_os_now_ns() < until)
-		nap();
-	if (!mt_worker_is_leaving())
+	mt_worker_stop();
+	while (mt_worker_is_alive() && mt_os_now_ns() < until)
+		mt_os_sleep_ns(MT_NS_PER_MS);
+	if (!mt_worker_is_alive())
 		return true;
 	mt_worker_resume();
 	return false;
 }
 
-/* One that is still on its way out stays out until the process grows. */
+/* A worker that is still ending is not replaced until the process grows. */
 void mt_worker_resume(void)
 {
-	if (!mt_worker_is_leaving()) /* the next one tells its own */
+	if (!mt_worker_is_alive()) /* the next worker sets its own id */
 		atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&leaves, false, memory_order_release);
+	atomic_store_explicit(&is_stopping, false, memory_order_release);
 	(void)mt_worker_start();
 }
 
 void mt_worker_fork_child(void)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 	atomic_store_explicit(&thread_id, 0, memory_order_relaxed);
-	atomic_store_explicit(&leaves, false, memory_order_relaxed);
+	atomic_store_explicit(&is_stopping, false, memory_order_relaxed);
 }

@@ -1,5 +1,6 @@
-/* core/worker.h -- the worker thread: it sleeps on the control file, answers requests of mtctl, and
- * runs the components' ticks. All signals blocked, small stack. */
+/* core/worker.h -- the worker thread: it sleeps on the control file, carries out mtctl's requests
+ * and runs the components' ticks. Owns that thread. Any thread may call, unless a comment says
+ * otherwise. Takes no lock. */
 #ifndef MT_CORE_WORKER_H
 #define MT_CORE_WORKER_H
 
@@ -7,27 +8,30 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Starts the thread, once; nothing when it runs or is being started. Allocates (pthread_create):
- * never from inside the allocator. False when the thread could not be had; a later call tries
- * again. */
+/* Starts the thread; does nothing where it runs or is being started. Allocates (pthread_create):
+ * never call it inside the allocator. Returns false where the thread cannot be started; a later
+ * call tries again. */
 bool mt_worker_start(void);
 
 bool mt_worker_is_running(void);
 
-/* Ends the thread soon, and lets none be started again in this process. True until it has left the
- * kernel's list, too. Any thread but the worker. */
-void mt_worker_leave(void);
-bool mt_worker_is_leaving(void);
+/* Tells the thread to end, and lets no other one start in this process. Not on the worker
+ * thread. */
+void mt_worker_stop(void);
 
-/* Whether the thread may change its ids as the caller may. */
-bool mt_worker_has_same_rights(void);
+/* Returns whether the kernel still lists the thread. */
+bool mt_worker_is_alive(void);
 
-/* Ends the thread for a while and waits for that, 2 s at most: true where it is gone. Then
- * mt_worker_resume, always. */
+/* Returns whether the worker may change its ids exactly as the calling thread may. Waits up to 0.1
+ * s for a worker that is just starting. */
+bool mt_worker_has_same_credentials(void);
+
+/* Ends the thread for a while and waits up to 2 s for its end. Returns true where it is gone: then
+ * call mt_worker_resume. Where it returns false the worker goes on. */
 bool mt_worker_pause(void);
 void mt_worker_resume(void);
 
-/* In a forked child: there is no thread, and everything it knew is of the parent. */
+/* Resets the module in a forked child, where the thread does not exist. */
 void mt_worker_fork_child(void);
 
 #endif

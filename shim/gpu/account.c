@@ -133,7 +133,7 @@ static struct table carry(void)
 
 static void leave(struct table emptied)
 {
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 	if (emptied.count && emptied.buckets != first_buckets)
 		(void)munmap(emptied.buckets, emptied.count * sizeof(struct node *));
 }
@@ -151,13 +151,13 @@ static void widen(void)
 	struct table wider = {.count = 0};
 	uint64_t count;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	count = record_count > table.count && old.count == 0 ? table.count * 2 : 0;
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 	if (count == 0 || !(wider.buckets = map(count * sizeof(struct node *))))
 		return;
 	wider.count = count;
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	if (old.count == 0 && table.count * 2 == count) {
 		old = table;
 		old_carried = 0;
@@ -200,16 +200,16 @@ static bool reserve(void)
 	struct node *slab;
 	bool got;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	got = try_reserve();
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 	if (got || !(slab = map(SLAB_BYTES)))
 		return got;
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	for (size_t i = 0; i < NODES_PER_SLAB; i++)
 		give_node(&slab[i]);
 	got = try_reserve();
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 	return got;
 }
 
@@ -223,10 +223,10 @@ bool mt_device_reserve(void)
 
 void mt_device_cancel(void)
 {
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	if (reserved_count > 0)
 		reserved_count--;
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 /* ---- records ---- */
@@ -271,10 +271,10 @@ static void insert(const struct mt_device_record *record, bool is_new)
 	struct node **stale;
 	struct node *node;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	/* The child of a fork between reserve and here has forgotten all rooms. */
 	if (reserved_count == 0) {
-		mt_lock_drop(&device_lock);
+		mt_lock_unlock(&device_lock);
 		return;
 	}
 	stale = find(space_of(record->kind), record->key);
@@ -305,7 +305,7 @@ bool mt_device_take(enum mt_device_kind kind, uint64_t key, struct mt_device_rec
 	struct node **at;
 	struct table emptied;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	at = find(space_of(kind), key);
 	if (at) {
 		struct node *node = unchain(at);
@@ -371,11 +371,11 @@ void mt_device_retained(uint64_t handle)
 {
 	struct node *memory;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	memory = node_at(MT_DEVICE_vmm, handle);
 	if (memory)
 		memory->handles++;
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 void mt_device_map(uint64_t dptr, uint64_t bytes, uint64_t handle)
@@ -383,10 +383,10 @@ void mt_device_map(uint64_t dptr, uint64_t bytes, uint64_t handle)
 	struct node *memory, *mapping;
 	struct node **stale;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	memory = reserved_count > 0 ? node_at(MT_DEVICE_vmm, handle) : NULL;
 	if (!memory) {
-		mt_lock_drop(&device_lock);
+		mt_lock_unlock(&device_lock);
 		mt_device_cancel();
 		return;
 	}
@@ -408,12 +408,12 @@ void mt_device_unmap(uint64_t dptr, uint64_t bytes)
 	uint64_t end = dptr + bytes;
 	struct node **at;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	while (dptr < end && (at = find(MAPPING, dptr)) != NULL) {
 		dptr += (*at)->record.bytes;
 		unmap(at);
 	}
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 uint64_t mt_device_release(uint64_t handle)
@@ -421,14 +421,14 @@ uint64_t mt_device_release(uint64_t handle)
 	struct node *memory;
 	uint64_t number = 0;
 
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	memory = node_at(MT_DEVICE_vmm, handle);
 	if (memory) {
 		number = memory->memory;
 		if (--memory->handles == 0)
 			move(MT_DEVICE_vmm, handle, true, number);
 	}
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 	return number;
 }
 
@@ -438,7 +438,7 @@ void mt_device_released(uint64_t handle, uint64_t number, bool is_done)
 
 	if (number == 0)
 		return;
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	memory = node_at(RELEASED, number);
 	held = node_at(MT_DEVICE_vmm, handle);
 	if (is_done && memory && memory->mappings == 0) {
@@ -449,7 +449,7 @@ void mt_device_released(uint64_t handle, uint64_t number, bool is_done)
 	} else if (!is_done && held && held->memory == number) {
 		held->handles++;
 	}
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 static void forget_in(const struct table *in, uint64_t context)
@@ -468,27 +468,27 @@ void mt_device_forget(uint64_t context)
 {
 	if (context == 0)
 		return;
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	forget_in(&table, context);
 	forget_in(&old, context);
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 /* ---- figures ---- */
 
 void mt_device_usage(int device, struct mt_device_usage *out)
 {
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	*out = *usage_of(device);
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 void mt_device_reset_peak(void)
 {
-	mt_lock_take(&device_lock);
+	mt_lock_lock(&device_lock);
 	for (int i = 0; i < MT_DEVICE_DEVICES; i++)
 		memcpy(usage[i].peak_bytes, usage[i].live_bytes, sizeof(usage[i].peak_bytes));
-	mt_lock_drop(&device_lock);
+	mt_lock_unlock(&device_lock);
 }
 
 void mt_device_fork_child(void)

@@ -53,10 +53,10 @@ static MT_COLD void drop_deferred(struct mt_block *stale)
 
 	if (!other)
 		return;
-	mt_lock_take(&other->lock);
+	mt_lock_lock(&other->lock);
 	if (atomic_load_explicit(&stale->context, memory_order_relaxed) == other)
 		mt_block_alloc_drop(other, stale);
-	mt_lock_drop(&other->lock);
+	mt_lock_unlock(&other->lock);
 }
 
 /* The driver has given us this block. */
@@ -66,9 +66,9 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 	uint64_t now_ns = mt_os_coarse_ns();
 
 	mt_device_memory_taken(mt_context_device(context), block->bytes);
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	if (atomic_load_explicit(&context->init, memory_order_relaxed) != init) {
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		mt_block_release(block);
 		return;
 	}
@@ -86,7 +86,7 @@ static void enter_record(struct mt_context *context, uint32_t init, struct mt_bl
 		mt_block_alloc_drop(context, stale);
 		stale = NULL;
 	}
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	if (stale)
 		drop_deferred(stale);
 }

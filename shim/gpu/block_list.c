@@ -18,7 +18,7 @@ struct hold {
 
 static void take(struct hold *hold, struct mt_context *context)
 {
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	hold->context = context;
 	hold->began_ns = mt_os_now_ns();
 }
@@ -34,7 +34,7 @@ static void drop(struct hold *hold, struct mt_block_list *list)
 	held_ns = mt_os_now_ns() - hold->began_ns;
 	/* A hint, no ordering: 2 is "somebody sleeps". */
 	is_awaited = atomic_load_explicit(&context->lock.word, memory_order_relaxed) == 2;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	hold->context = NULL;
 	if (held_ns > list->longest_hold_ns)
 		list->longest_hold_ns = held_ns;

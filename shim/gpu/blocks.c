@@ -135,11 +135,11 @@ static MT_COLD struct mt_block *find_surely(struct shard *shard, uint64_t key, u
 {
 	struct mt_block *block;
 
-	mt_lock_take(&shard->lock);
+	mt_lock_lock(&shard->lock);
 	block = load(chain_of(shard, key));
 	while (block && base_of(block) != base)
 		block = load(&block->chain);
-	mt_lock_drop(&shard->lock);
+	mt_lock_unlock(&shard->lock);
 	return block;
 }
 
@@ -167,7 +167,7 @@ struct mt_block *mt_blocks_insert(struct mt_block *block)
 	struct mt_block *stale;
 	_Atomic(struct mt_block *) *link;
 
-	mt_lock_take(&shard->lock);
+	mt_lock_lock(&shard->lock);
 	link = chain_of(shard, key);
 	store(&block->chain, load(link));
 	store(link, block);
@@ -179,7 +179,7 @@ struct mt_block *mt_blocks_insert(struct mt_block *block)
 	else if (++shard->count >
 		 (FIRST_BUCKETS << (shape_of(shard) >> 32)) + (uint32_t)shape_of(shard))
 		grow(shard);
-	mt_lock_drop(&shard->lock);
+	mt_lock_unlock(&shard->lock);
 	return stale;
 }
 
@@ -190,7 +190,7 @@ bool mt_blocks_remove(struct mt_block *block)
 	struct mt_block *at;
 	_Atomic(struct mt_block *) *link;
 
-	mt_lock_take(&shard->lock);
+	mt_lock_lock(&shard->lock);
 	link = chain_of(shard, key);
 	while ((at = load(link)) != NULL && at != block)
 		link = &at->chain;
@@ -198,7 +198,7 @@ bool mt_blocks_remove(struct mt_block *block)
 		store(link, load(&block->chain));
 		shard->count--;
 	}
-	mt_lock_drop(&shard->lock);
+	mt_lock_unlock(&shard->lock);
 	return at != NULL;
 }
 
@@ -206,14 +206,14 @@ MT_COLD struct mt_block_walk mt_blocks_walk_start(void)
 {
 	struct mt_block_walk walk = {NULL, NULL, NULL};
 
-	mt_lock_take(&records.lock);
+	mt_lock_lock(&records.lock);
 	walk.chunk = records.chunks;
 	/* The newest chunk is the first, and filled as far as `fresh`. */
 	if (walk.chunk) {
 		walk.at = walk.chunk->objects;
 		walk.end = records.fresh;
 	}
-	mt_lock_drop(&records.lock);
+	mt_lock_unlock(&records.lock);
 	return walk;
 }
 
@@ -246,7 +246,7 @@ MT_COLD void mt_blocks_forget(void)
 {
 	memset((void *)shards, 0, sizeof(shards));
 	for (unsigned i = 0; i < SHARDS; i++)
-		mt_lock_name(&shards[i].lock, MT_RANK_shard);
+		mt_lock_set_rank(&shards[i].lock, MT_RANK_shard);
 	mt_slab_forget(&records);
 }
 

@@ -197,10 +197,10 @@ static void keep(const struct mt_driver *driver, struct CUstream_st *stream, boo
 		return;
 	*capture = name(stream, is_ptsz);
 	capture->context = context_of(driver, capture->stream);
-	mt_lock_take(&captures_lock);
+	mt_lock_lock(&captures_lock);
 	capture->next = captures;
 	captures = capture;
-	mt_lock_drop(&captures_lock);
+	mt_lock_unlock(&captures_lock);
 }
 
 void mt_capture_after_begin(const struct mt_driver *driver, struct CUstream_st *stream,
@@ -250,7 +250,7 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 {
 	struct capture *gone = NULL, *next;
 
-	mt_lock_take(&captures_lock);
+	mt_lock_lock(&captures_lock);
 	for (struct capture **link = &captures; *link && most > 0;) {
 		struct capture *capture = *link;
 
@@ -263,7 +263,7 @@ static void forget(bool (*matches)(const struct capture *capture, const struct c
 		gone = capture;
 		most--;
 	}
-	mt_lock_drop(&captures_lock);
+	mt_lock_unlock(&captures_lock);
 	for (; gone; gone = next) {
 		next = gone->next;
 		mt_slab_free(&capture_slab, gone);
@@ -301,11 +301,11 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 
 static void mark(const struct CUstream_st *stream, bool is_dying)
 {
-	mt_lock_take(&captures_lock);
+	mt_lock_lock(&captures_lock);
 	for (struct capture *capture = captures; capture; capture = capture->next)
 		if (capture->stream == stream)
 			capture->is_dying = is_dying;
-	mt_lock_drop(&captures_lock);
+	mt_lock_unlock(&captures_lock);
 }
 
 void mt_capture_stream_dies(struct CUstream_st *stream)
@@ -347,10 +347,10 @@ bool mt_capture_is_abandoned(void)
 	if (!mt_capture_is_open() || mt_capture_is_ending())
 		return false;
 	forget(is_of_ended_thread, NULL, UINT32_MAX);
-	mt_lock_take(&captures_lock);
+	mt_lock_lock(&captures_lock);
 	for (const struct capture *capture = captures; capture; capture = capture->next)
 		left += has_ended(capture);
-	mt_lock_drop(&captures_lock);
+	mt_lock_unlock(&captures_lock);
 	/* Also those that are just beginning count. */
 	return left > 0 && left == atomic_load_explicit(&raised, memory_order_acquire);
 }

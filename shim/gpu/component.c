@@ -30,7 +30,7 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 
 static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	if (cleanup->spares_ranks || !mt_trim_reaches_devices(request))
+	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
 	cleanup->record.gpu_before_bytes = mt_gpu_used(request->here);
 	cleanup->record.pinned_before_bytes = mt_gpu_pinned_bytes();
@@ -39,9 +39,9 @@ static void prepare_trim(const struct mt_trim_request *request, struct mt_cleanu
 /* After Python: what its frameworks return lies in our pool. */
 static void trim(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 
-	if (cleanup->spares_ranks || !mt_trim_reaches_devices(request))
+	if (cleanup->skips_for_ranks || !mt_trim_reaches_devices(request))
 		return;
 	record->gpu_state = mt_gpu_flush(request->here);
 	if (record->gpu_state == MT_GPU_NONE && record->frameworks)

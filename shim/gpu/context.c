@@ -47,7 +47,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 	if (found || !handle)
 		return found;
 	measure(mt_pool_device(device), device);
-	mt_lock_take(&slots_lock);
+	mt_lock_lock(&slots_lock);
 	found = mt_context_find(handle);
 	for (struct mt_context *slot = mt_pool.contexts;
 	     !found && slot < mt_pool.contexts + MT_CONTEXTS; slot++) {
@@ -56,7 +56,7 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		if (atomic_load_explicit(&slot->handle, memory_order_relaxed))
 			continue;
 		found = slot;
-		mt_lock_take(&slot->lock);
+		mt_lock_lock(&slot->lock);
 		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
@@ -69,11 +69,11 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
 		/* release: pairs with find's acquire, what stands above is whole */
 		atomic_store_explicit(&slot->handle, handle, memory_order_release);
-		mt_lock_drop(&slot->lock);
+		mt_lock_unlock(&slot->lock);
 		if (count > atomic_load_explicit(&mt_pool.contexts_count, memory_order_relaxed))
 			atomic_store_explicit(&mt_pool.contexts_count, count, memory_order_release);
 	}
-	mt_lock_drop(&slots_lock);
+	mt_lock_unlock(&slots_lock);
 	if (!found)
 		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 	return found;
@@ -208,20 +208,20 @@ bool mt_context_hold(struct mt_context *context, uint32_t init)
 {
 	bool is_alive;
 
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	is_alive = atomic_load_explicit(&context->handle, memory_order_relaxed) &&
 		   atomic_load_explicit(&context->init, memory_order_relaxed) == init;
 	if (is_alive)
 		context->users++;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	return is_alive;
 }
 
 void mt_context_drop(struct mt_context *context)
 {
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	context->users--;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 }
 
 bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
@@ -356,20 +356,20 @@ static void fold(struct mt_context *context)
 static bool lock_single(struct mt_context *context, uint32_t init)
 {
 	for (unsigned round = 0;; round++) {
-		mt_lock_take(&slots_lock);
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&slots_lock);
+		mt_lock_lock(&context->lock);
 		if (!atomic_load_explicit(&context->handle, memory_order_relaxed) ||
 		    atomic_load_explicit(&context->init, memory_order_relaxed) != init)
 			break;
 		atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
 		if (context->users == 0)
 			return true;
-		mt_lock_drop(&context->lock);
-		mt_lock_drop(&slots_lock);
+		mt_lock_unlock(&context->lock);
+		mt_lock_unlock(&slots_lock);
 		mt_wait_round(round);
 	}
-	mt_lock_drop(&context->lock);
-	mt_lock_drop(&slots_lock);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&slots_lock);
 	return false;
 }
 
@@ -396,8 +396,8 @@ MT_COLD struct mt_block *mt_context_forget(struct mt_context *context, bool dest
 	fold(context);
 	atomic_fetch_add_explicit(&context->init, 1, memory_order_relaxed);
 	atomic_store_explicit(&context->handle, NULL, memory_order_release);
-	mt_lock_drop(&context->lock);
-	mt_lock_drop(&slots_lock);
+	mt_lock_unlock(&context->lock);
+	mt_lock_unlock(&slots_lock);
 	mt_events_bury(dead, destroys_events);
 	mt_wait_cancellable(cancel);
 	return forgetting.cached;

@@ -135,7 +135,7 @@ extern struct mt_pool mt_pool;
 
 static inline const struct mt_driver *mt_pool_driver(void)
 {
-	mt_lock_check_outside("a driver call");
+	mt_lock_check_foreign_call("a driver call");
 	return atomic_load_explicit(&mt_pool.driver, memory_order_acquire);
 }
 

@@ -128,9 +128,9 @@ MT_COLD void mt_pool_context_rests(struct CUctx_st *handle)
 		return;
 	atomic_store_explicit(&context->is_ending, true, memory_order_seq_cst);
 	for (unsigned round = 0; users && mt_os_now_ns() - start_ns < REST_NS; round++) {
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		users = context->users;
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		if (users)
 			mt_wait_round(round);
 	}

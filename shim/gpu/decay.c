@@ -21,10 +21,10 @@ static bool is_up(void)
 /* Asks the `most` oldest groups; the context is held. */
 static void settle_oldest(struct mt_context *context, unsigned most)
 {
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	(void)mt_fence_close(context);
 	mt_fence_poll(context, most);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 }
 
 /* Which of the context's idle blocks are due. A capture that is open here is abandoned. */
@@ -62,7 +62,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 	uint64_t next = UINT64_MAX, soon;
 	const struct mt_group *oldest;
 
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	if (context->idle_line.first) {
 		uint64_t freed_ns = context->idle_line.first->since_ns;
 		uint64_t age_ms = now_ns > freed_ns ? (now_ns - freed_ns) / MT_NS_PER_MS : 0;
@@ -80,7 +80,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
 	if (oldest && next > soon)
 		next = soon;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	return most == 0 && next > AGAIN_MS ? AGAIN_MS : next;
 }
 

@@ -274,11 +274,11 @@ static void give_ready(struct mt_context *context, uint64_t start_ns)
 	struct mt_release all = MT_RELEASE_ALL;
 
 	all.in_capture = true;
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	(void)mt_fence_close(context);
 	mt_fence_poll(context, UINT32_MAX);
 	mt_fence_poll_own(context);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	give_idle(context, start_ns);
 	if (atomic_load_explicit(&context->is_gone, memory_order_relaxed))
 		(void)mt_release_pending(context, &all, false);
@@ -324,9 +324,9 @@ static bool is_hopeful(const struct mt_shortage *shortage)
 	{
 		if (is || !is_on(context, shortage->device))
 			continue;
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		is = mt_fence_is_hopeful(context, shortage->start_ns);
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 	}
 	return is;
 }

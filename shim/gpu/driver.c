@@ -49,7 +49,7 @@ struct binding {
 
 /* release by who publishes, acquire by readers */
 static _Atomic(struct binding *) bound;
-/* mt_elf_loads() when no libcuda was found; a hint, no ordering */
+/* mt_elf_load_count() when no libcuda was found; a hint, no ordering */
 static _Atomic unsigned long long nothing_at_loads;
 static _Atomic int version;
 static _Atomic bool used, forked, deinitialized; /* flags that only ever rise, no ordering */
@@ -144,7 +144,7 @@ static MT_COLD struct binding *bind_now(void)
 
 	if (binds)
 		return NULL;
-	loads = mt_elf_loads();
+	loads = mt_elf_load_count();
 	if (loads == atomic_load_explicit(&nothing_at_loads, memory_order_relaxed))
 		return NULL;
 	binds = true;
@@ -163,7 +163,7 @@ static struct binding *binding(void)
 {
 	struct binding *now = atomic_load_explicit(&bound, memory_order_acquire);
 
-	mt_lock_check_outside("a driver call");
+	mt_lock_check_foreign_call("a driver call");
 	return mt_likely(now) ? now : bind_now();
 }
 

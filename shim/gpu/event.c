@@ -23,10 +23,10 @@ static bool put(struct mt_context *context, struct mt_event *event)
 
 static void to_pending(struct mt_event *event)
 {
-	mt_lock_take(&pending_lock);
+	mt_lock_lock(&pending_lock);
 	event->next = atomic_load_explicit(&pending, memory_order_relaxed);
 	atomic_store_explicit(&pending, event, memory_order_relaxed);
-	mt_lock_drop(&pending_lock);
+	mt_lock_unlock(&pending_lock);
 }
 
 struct mt_event *mt_events_take_stock(struct mt_context *context)
@@ -75,11 +75,11 @@ static void bring_home(struct mt_event *event)
 		mt_slab_free(&event_slab, event);
 		return;
 	}
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	is_kept = put(context, event);
 	if (!is_kept)
 		unlink_all(context, event);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	if (!is_kept) {
 		(void)mt_pool_driver()->cuEventDestroy_v2(event->event);
 		mt_slab_free(&event_slab, event);
@@ -93,10 +93,10 @@ void mt_events_bring_home(void)
 
 	if (mt_likely(!atomic_load_explicit(&pending, memory_order_relaxed)))
 		return;
-	mt_lock_take(&pending_lock);
+	mt_lock_lock(&pending_lock);
 	list = atomic_load_explicit(&pending, memory_order_relaxed);
 	atomic_store_explicit(&pending, NULL, memory_order_relaxed);
-	mt_lock_drop(&pending_lock);
+	mt_lock_unlock(&pending_lock);
 	for (; list; list = next) {
 		next = list->next;
 		bring_home(list);
@@ -126,13 +126,13 @@ static MT_COLD enum mt_fence_answer create(struct mt_context *context, struct mt
 	event->next = NULL;
 	event->is_deferred = false;
 	event->init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	event->all_prev = NULL;
 	event->all_next = context->events;
 	if (context->events)
 		context->events->all_prev = event;
 	context->events = event;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	*out = event;
 	return MT_FENCE_DONE;
 }
@@ -169,25 +169,25 @@ static enum mt_fence_answer record_deferred(struct mt_context *other, struct mt_
 	enum mt_fence_answer answer;
 	struct mt_event *event;
 
-	mt_lock_take(&other->lock);
+	mt_lock_lock(&other->lock);
 	if (!atomic_load_explicit(&other->handle, memory_order_relaxed) || is_gone(other)) {
-		mt_lock_drop(&other->lock);
+		mt_lock_unlock(&other->lock);
 		return MT_FENCE_DONE;
 	}
 	if (atomic_load_explicit(&other->is_broken, memory_order_relaxed)) {
 		/* It may still run work and cannot be fenced. */
-		mt_lock_drop(&other->lock);
+		mt_lock_unlock(&other->lock);
 		return MT_FENCE_LOST;
 	}
 	other->users++;
 	event = mt_events_take_stock(other);
-	mt_lock_drop(&other->lock);
+	mt_lock_unlock(&other->lock);
 	answer = record_one(other, event, list);
-	mt_lock_take(&other->lock);
+	mt_lock_lock(&other->lock);
 	if (*list != before)
 		(*list)->is_deferred = true;
 	other->users--;
-	mt_lock_drop(&other->lock);
+	mt_lock_unlock(&other->lock);
 	return answer == MT_FENCE_LOST && is_gone(other) ? MT_FENCE_DONE : answer;
 }
 

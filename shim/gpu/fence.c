@@ -219,7 +219,7 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	context->users++;
 	if (!group->is_recorded)
 		own = mt_events_take_stock(context);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	cancel = mt_wait_uncancelled();
 	if (mt_capture_enter()) {
 		answer = ask(context, group, own, only_record);
@@ -228,7 +228,7 @@ static enum mt_fence_answer settle(struct mt_context *context, struct mt_group *
 	} else if (group->is_recorded && !mt_capture_is_ending()) {
 		answer = ask_in_capture(context, group, only_record);
 	}
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	mt_wait_cancellable(cancel);
 	context->users--;
 	group->is_busy = false;
@@ -298,9 +298,9 @@ void mt_fence_poll_own(struct mt_context *context)
 			return;
 		group->is_busy = true;
 		context->users++;
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		group->is_own_done = is_own_event_done(context, group->events);
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		context->users--;
 		group->is_busy = false;
 		next = group->next;

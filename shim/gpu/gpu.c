@@ -84,7 +84,7 @@ static bool start(void)
 	fill_settings(&settings);
 	apply_conf(&settings, true);
 	mt_pool_start(driver, &settings);
-	loads_seen = mt_elf_loads();
+	loads_seen = mt_elf_load_count();
 	return true;
 }
 
@@ -291,7 +291,7 @@ static bool has_live(void)
 /* A framework may have been loaded since: its cache then lies on top of ours. */
 static void look_at_loads(void)
 {
-	unsigned long long loads = mt_elf_loads();
+	unsigned long long loads = mt_elf_load_count();
 
 	if (loads == loads_seen)
 		return;

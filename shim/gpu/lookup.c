@@ -127,7 +127,7 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	handle = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 	if (!handle)
 		return NULL;
-	found = mt_elf_ask(handle, name, version);
+	found = mt_elf_look_up(handle, name, version);
 	(void)dlclose(handle);
 	return found;
 }
@@ -137,7 +137,7 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller,
 			    int index)
 {
-	void *real = mt_elf_ask(handle, name, version);
+	void *real = mt_elf_look_up(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
 		real = ask_scope_of(caller, name, version);

@@ -111,7 +111,7 @@ static bool is_host_namespace(void)
 {
 	struct stat seen;
 
-	return mt_os_look("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
+	return mt_os_stat("/proc/self/ns/pid", &seen) == 0 && seen.st_ino == HOST_PIDNS;
 }
 
 static bool ask(const char *pci, struct mt_nvml_usage *out)

@@ -90,7 +90,7 @@ static void settle(struct mt_oom_failure *final)
 	mt_pool_note_ooms((int) final->facts.device, final->errors_count);
 	mt_pool_usage((int) final->facts.device, &pool);
 	final->facts.num_ooms = pool.num_ooms;
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	turn = get_stage() == STAGE_NONE && (!reported_ns || now - reported_ns >= REPORT_PAUSE_NS);
 	if (turn) {
 		reported_ns = now;
@@ -101,7 +101,7 @@ static void settle(struct mt_oom_failure *final)
 	} else {
 		unreported_count += final->errors_count;
 	}
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	if (turn)
 		mt_control_notify(MT_CONTROL_OOM);
 }
@@ -123,11 +123,11 @@ void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_
 	facts.total_bytes = total_bytes;
 	(void)mt_format(facts.function, sizeof(facts.function), "%s", function);
 	gather(&facts);
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	settles = mt_oom_open_fail(&open_errors, (uint32_t)mt_os_gettid(), &facts, mt_os_now_ns(),
 				   &final);
 	note_count();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	if (settles)
 		settle(&final);
 	mt_control_notify(MT_CONTROL_OOM); /* the worker's sleep is to end with its time */
@@ -139,12 +139,12 @@ void mt_oom_note_success(uint64_t bytes, int device)
 	bool overcome = false;
 	bool found;
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	found = mt_oom_open_succeed(&open_errors, (uint32_t)mt_os_gettid(),
 				    (uint64_t)(device < 0 ? 0 : device), bytes, &settled,
 				    &overcome);
 	note_count();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	if (found && overcome)
 		mt_pool_note_retry((int)settled.facts.device);
 	else if (found)
@@ -159,10 +159,10 @@ static void expire(uint64_t now_ns, bool all)
 	bool found = true;
 
 	while (found) {
-		mt_lock_take(&lock);
+		mt_lock_lock(&lock);
 		found = mt_oom_open_expire(&open_errors, now_ns, all, &final);
 		note_count();
-		mt_lock_drop(&lock);
+		mt_lock_unlock(&lock);
 		if (found)
 			settle(&final);
 	}
@@ -175,9 +175,9 @@ uint64_t mt_oom_tick(uint64_t now_ns)
 	if (!mt_oom_is_open())
 		return UINT64_MAX;
 	expire(now_ns, false);
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	next_ns = mt_oom_open_next_ns(&open_errors);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return next_ns;
 }
 
@@ -257,20 +257,20 @@ static bool find_waiting(struct mt_stats_oom *out, bool take)
 {
 	bool found;
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	*out = waiting;
 	found = get_stage() == STAGE_WAITING;
 	if (found && take)
 		set_stage(STAGE_TELLING);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return found;
 }
 
 static void note_told(void)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	set_stage(STAGE_NONE);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	mt_os_futex_wake(&stage, INT_MAX, MT_FUTEX_PRIVATE);
 }
 
@@ -294,7 +294,7 @@ static void tell(struct mt_stats_oom *oom, const struct mt_nvml_usage *others)
 	oom->framework_idle_bytes = mt_interpreter_framework_idle_bytes((int)oom->device);
 	mt_oom_judge(oom, mt_config()->frag_gb);
 	print(oom);
-	mt_publish_oom(oom);
+	mt_publish_add_oom(oom);
 }
 
 void mt_oom_finish(bool at_end)

@@ -25,10 +25,10 @@ static bool is_up(void)
  * takes. The lock is held at the call and at the return, but not between. */
 static void let_finish(struct mt_context *context)
 {
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	for (int i = 0; i < 16; i++)
 		mt_os_relax();
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 }
 
 /* A fitting block that is ready, or one made so, if its work is done. The lock is held, but not all
@@ -58,14 +58,14 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	uint64_t now_ns = mt_os_coarse_ns();
 	struct mt_block *block;
 
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	if (mt_unlikely(!context->idle)) {
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		return false;
 	}
 	block = find(context, fit);
 	if (!block) {
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		return false;
 	}
 	mt_bins_remove(context->idle, block);
@@ -75,7 +75,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_counter_add(&context->counters.hits, 1);
 	mt_block_alloc_hand_out(context, block, bytes, now_ns);
 	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	return true;
 }
 
@@ -135,14 +135,14 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 		context = atomic_load_explicit(&block->context, memory_order_relaxed);
 		if (!context)
 			continue; /* it is on its way out: look again */
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
 		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr &&
 		    block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 	}
 }
 
@@ -166,11 +166,11 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	take_back(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	result = mt_pool_driver()->cuMemFree_v2(dptr);
 	if (result == MT_CU_SUCCESS)
 		mt_device_memory_freed(mt_context_device(context), block->bytes);
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	if (result != MT_CU_SUCCESS &&
 	    atomic_load_explicit(&context->init, memory_order_relaxed) == init) {
@@ -185,7 +185,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 		atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 		block->state = MT_BLOCK_UNUSED;
 	}
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	if (block)
 		mt_block_release(block);
 	mt_context_note_call(context, result);
@@ -246,7 +246,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 	if (!block)
 		return false;
 	if (mt_unlikely(block->state != MT_BLOCK_LIVE)) {
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		*out_result = may_call ? MT_CU_INVALID_VALUE : MT_CU_NOT_PERMITTED;
 		return true;
 	}
@@ -261,7 +261,7 @@ bool mt_pool_take_back(uint64_t dptr, int *out_result)
 		mt_fence_poll(context, 2);
 	}
 	is_overdue = !is_fenced || mt_release_is_overdue(context, now_ns);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	if (mt_unlikely(is_overdue))
 		mt_release_overdue(context, now_ns);
 	*out_result = MT_CU_SUCCESS;
@@ -278,9 +278,9 @@ void mt_pool_fence_freed(void)
 
 		if (!mt_counter(&context->counters.pending) || !mt_context_hold(context, init))
 			continue;
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		(void)mt_fence_close(context);
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		mt_context_drop(context);
 	}
 }
@@ -296,7 +296,7 @@ bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached)
 		return false;
 	*out_bytes = block->asked_bytes;
 	*out_cached = block->state != MT_BLOCK_LIVE;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	return true;
 }
 
@@ -313,11 +313,11 @@ static void look_inside(struct mt_block *block, void *data)
 
 	if (!context || inside->dptr < base)
 		return;
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
 	    inside->dptr >= block->base && inside->dptr - block->base < block->bytes)
 		inside->base = block->base;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 }
 
 MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
@@ -333,7 +333,7 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 	if (!block)
 		return;
 	block->is_non_recyclable = true;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 }
 
 MT_COLD bool mt_pool_release(uint64_t dptr)
@@ -348,6 +348,6 @@ MT_COLD bool mt_pool_release(uint64_t dptr)
 		mt_block_alloc_drop(context, block);
 	}
 	if (block)
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 	return is_live;
 }

@@ -34,7 +34,7 @@ static void forget_everything(void)
 	memset((void *)mt_pool.devices, 0, sizeof(mt_pool.devices));
 	memset((void *)mt_pool.contexts, 0, sizeof(mt_pool.contexts));
 	for (unsigned i = 0; i < MT_CONTEXTS; i++)
-		mt_lock_name(&mt_pool.contexts[i].lock, MT_RANK_context);
+		mt_lock_set_rank(&mt_pool.contexts[i].lock, MT_RANK_context);
 	atomic_store_explicit(&mt_pool.contexts_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&mt_pool.is_mixed, false, memory_order_relaxed);
 	mt_contexts_forget_lock();

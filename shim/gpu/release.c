@@ -20,11 +20,11 @@ static bool take_in(struct mt_context *context, struct mt_block *block)
 {
 	bool is_in;
 
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	is_in = mt_fence_add(context, block, mt_os_coarse_ns());
 	if (is_in)
 		(void)mt_blocks_insert(block);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	return is_in;
 }
 
@@ -192,7 +192,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	else if (mt_context_is_sticky(result))
 		/* else: that one block is lost, the fences are as good as before */
 		mt_context_note(context, result);
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	mt_counter_add(&context->counters.driver_frees, 1);
 	mt_context_note_held(context, block, false);
 	if (result == MT_CU_SUCCESS) {
@@ -201,7 +201,7 @@ static uint64_t send(struct mt_context *context, struct mt_block *block, bool is
 	}
 	atomic_store_explicit(&block->context, NULL, memory_order_relaxed);
 	block->state = MT_BLOCK_UNUSED;
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	mt_block_release(block);
 	return result == MT_CU_SUCCESS ? bytes : 0;
 }
@@ -295,9 +295,9 @@ static uint64_t give_one(struct mt_context *context, struct mt_release *rule, en
 	uint64_t bytes, given = 0;
 	bool is_refused = false;
 
-	mt_lock_take(&context->lock);
+	mt_lock_lock(&context->lock);
 	block = kind == IDLE ? pick_idle(context, rule) : pick_pending(context, rule, kind);
-	mt_lock_drop(&context->lock);
+	mt_lock_unlock(&context->lock);
 	bytes = block ? block->bytes : 0;
 	if (block) {
 		given = send(context, block, kind <= OWN_DONE, rule->is_decay, &is_refused);

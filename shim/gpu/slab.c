@@ -26,7 +26,7 @@ void *mt_slab_map(size_t bytes)
 	bytes = (bytes + 63) & ~(size_t)63;
 	if (bytes >= PIECE_BYTES / 4)
 		return map(bytes);
-	mt_lock_take(&piece_lock);
+	mt_lock_lock(&piece_lock);
 	if ((size_t)(piece_end - piece) < bytes) {
 		char *next = map(PIECE_BYTES);
 
@@ -39,7 +39,7 @@ void *mt_slab_map(size_t bytes)
 		at = piece;
 		piece += bytes;
 	}
-	mt_lock_drop(&piece_lock);
+	mt_lock_unlock(&piece_lock);
 	return at;
 }
 
@@ -63,7 +63,7 @@ void *mt_slab_alloc(struct mt_slab *slab)
 {
 	void *object = NULL;
 
-	mt_lock_take(&slab->lock);
+	mt_lock_lock(&slab->lock);
 	if (slab->spare) {
 		object = slab->spare;
 		slab->spare = *(void **)object;
@@ -75,16 +75,16 @@ void *mt_slab_alloc(struct mt_slab *slab)
 			slab->fresh += slab->object_bytes;
 		}
 	}
-	mt_lock_drop(&slab->lock);
+	mt_lock_unlock(&slab->lock);
 	return object;
 }
 
 void mt_slab_free(struct mt_slab *slab, void *object)
 {
-	mt_lock_take(&slab->lock);
+	mt_lock_lock(&slab->lock);
 	*(void **)object = slab->spare;
 	slab->spare = object;
-	mt_lock_drop(&slab->lock);
+	mt_lock_unlock(&slab->lock);
 }
 
 void mt_slab_forget(struct mt_slab *slab)

@@ -164,12 +164,12 @@ enum mt_err mt_gpu_snapshot_write(void)
 {
 	char path[PATH_BYTES];
 	int kept = errno;
-	enum mt_err answer = mt_publish_begin_product(path, sizeof(path));
+	enum mt_err answer = mt_publish_begin_dump(path, sizeof(path));
 	enum mt_err placed;
 
 	if (answer == MT_ERR_OK) {
 		answer = write_file(path);
-		placed = mt_publish_end_product(MT_PRODUCT_BLOCKS, answer == MT_ERR_OK);
+		placed = mt_publish_end_dump(MT_DUMP_BLOCKS, answer == MT_ERR_OK);
 		answer = answer == MT_ERR_OK ? placed : answer;
 	}
 	if (answer == MT_ERR_OK)
@@ -184,7 +184,7 @@ uint64_t mt_gpu_snapshot_tick(uint64_t now_ns)
 		return UINT64_MAX;
 	if (now_ns < placed_ns + FETCH_NS)
 		return placed_ns + FETCH_NS;
-	mt_publish_drop_product(MT_PRODUCT_BLOCKS);
+	mt_publish_remove_dump(MT_DUMP_BLOCKS);
 	placed_ns = 0;
 	return UINT64_MAX;
 }

@@ -214,12 +214,12 @@ static void tell_how(void)
 {
 	static unsigned long long loads_seen;
 	static const char *text;
-	unsigned long long loads = mt_elf_loads();
+	unsigned long long loads = mt_elf_load_count();
 
 	if (!text || loads != loads_seen)
 		text = mt_frameworks_look().text;
 	loads_seen = loads;
-	mt_publish_cuda(text, (uint32_t)mt_driver_version());
+	mt_publish_set_cuda(text, (uint32_t)mt_driver_version());
 }
 
 void mt_gpu_stats_publish(bool full)
@@ -233,7 +233,7 @@ void mt_gpu_stats_publish(bool full)
 	fill_rows();
 	if (full)
 		tell_how();
-	mt_publish_devices(rows, (uint32_t)seen.count);
+	mt_publish_set_devices(rows, (uint32_t)seen.count);
 	to = mt_publish_lock();
 	clear_sums(to);
 	for (int i = 0; i < seen.count; i++)

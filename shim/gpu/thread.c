@@ -74,7 +74,7 @@ bool mt_gpu_thread_start(void)
 
 bool mt_gpu_thread_runs(void)
 {
-	return mt_thread_runs(&thread);
+	return mt_thread_is_running(&thread);
 }
 
 static bool wait_done(uint64_t patience_ns)
@@ -128,6 +128,6 @@ bool mt_gpu_thread_stop(void)
 
 void mt_gpu_thread_fork_child(void)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 	atomic_store_explicit(&job_state, JOB_NONE, memory_order_relaxed);
 }

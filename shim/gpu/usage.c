@@ -73,10 +73,10 @@ void mt_pool_usage(int number, struct mt_pool_usage *out)
 		if (!lies_on(context, device))
 			continue;
 		add(out, &context->counters);
-		mt_lock_take(&context->lock);
+		mt_lock_lock(&context->lock);
 		if (context->idle)
 			largest = mt_bins_largest(context->idle);
-		mt_lock_drop(&context->lock);
+		mt_lock_unlock(&context->lock);
 		if (largest > out->largest_idle_bytes)
 			out->largest_idle_bytes = largest;
 	}

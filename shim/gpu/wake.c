@@ -50,6 +50,6 @@ MT_COLD static bool start(void)
 
 bool mt_gpu_wake(void)
 {
-	mt_lock_check_outside("the end of the entry before");
+	mt_lock_check_foreign_call("the end of the entry before");
 	return atomic_load_explicit(&mt_gpu_is_awake, memory_order_acquire) || start();
 }

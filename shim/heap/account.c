@@ -152,12 +152,12 @@ static void fold_thread(void *value)
 	/* outside the lock: may ask the allocator */
 	bool known = read_cell(cell, &allocated, &freed);
 
-	mt_lock_take(&list_lock);
+	mt_lock_lock(&list_lock);
 	if (cell->linked)
 		unlink_cell(cell);
 	if (known)
 		fold_cell(cell, allocated, freed);
-	mt_lock_drop(&list_lock);
+	mt_lock_unlock(&list_lock);
 	if (++cell->rounds < DESTRUCTOR_ROUNDS)
 		(void)pthread_setspecific(fold_key, cell);
 	if (cell->rounds == 1 && cell->is_main && main_ended)
@@ -242,9 +242,9 @@ void mt_account_thread_born(const void *counters)
 	/* A cell that nobody would take out again is not linked: what this thread holds goes
 	 * uncounted. */
 	if (remember(cell)) {
-		mt_lock_take(&list_lock);
+		mt_lock_lock(&list_lock);
 		link_cell(cell);
-		mt_lock_drop(&list_lock);
+		mt_lock_unlock(&list_lock);
 	}
 	errno = kept;
 }
@@ -314,12 +314,12 @@ bool mt_account_read(struct mt_account_totals *out)
 
 	if (!known)
 		return false;
-	mt_lock_take(&list_lock);
+	mt_lock_lock(&list_lock);
 	known = look_at_all();
 	is_partial_sum_good = known && active_threads_count <= ACTIVE_THREADS;
 	if (known)
 		add_up(out);
-	mt_lock_drop(&list_lock);
+	mt_lock_unlock(&list_lock);
 	return known;
 }
 
@@ -327,24 +327,24 @@ bool mt_account_partial_sum(struct mt_account_totals *out)
 {
 	bool good;
 
-	mt_lock_take(&list_lock);
+	mt_lock_lock(&list_lock);
 	good = is_partial_sum_good;
 	for (unsigned int i = 0; good && i < active_threads_count; i++)
 		good = look_at(active_threads[i]);
 	if (good)
 		add_up(out);
-	mt_lock_drop(&list_lock);
+	mt_lock_unlock(&list_lock);
 	return good;
 }
 
 void mt_account_fork_prepare(void)
 {
-	mt_lock_take(&list_lock);
+	mt_lock_lock(&list_lock);
 }
 
 void mt_account_fork_parent(void)
 {
-	mt_lock_drop(&list_lock);
+	mt_lock_unlock(&list_lock);
 }
 
 /* The other threads do not exist in the child, and libc hands their stacks, in which their cells

@@ -87,9 +87,9 @@ static MT_COLD void *replace_heap(void *handle, const char *name, const char *ve
 	if (!own || !is_relocated())
 		return NULL;
 	kept = errno;
-	real = mt_init_uses_jemalloc() ? mt_elf_ask(handle, name, version) : NULL;
+	real = mt_init_uses_jemalloc() ? mt_elf_look_up(handle, name, version) : NULL;
 	errno = kept;
-	return real && mt_elf_is_libcs(name, real) ? (void *)(uintptr_t)own : NULL;
+	return real && mt_elf_is_libc_function(name, real) ? (void *)(uintptr_t)own : NULL;
 }
 
 void *mt_dlsym_replace(void *handle, const char *name, const char *version, const void *caller)

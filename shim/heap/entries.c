@@ -14,7 +14,7 @@
 static MT_COLD void start(void)
 {
 	if (mt_bootstrap_is_scarce())
-		mt_init_must_start_heap();
+		mt_init_force_start_heap();
 	else
 		mt_init_start_heap();
 }
@@ -37,7 +37,7 @@ static struct mt_heap_ops serving = {
 	MT_EXPORT type name params;                                                                \
 	MT_EXPORT type name params                                                                 \
 	{                                                                                          \
-		mt_lock_check_outside(#name);                                                      \
+		mt_lock_check_foreign_call(#name);                                                 \
 		return serving.name args;                                                          \
 	}
 MT_HEAP_MAKERS(X)

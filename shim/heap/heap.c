@@ -32,7 +32,7 @@ static void thread_born(void *counters)
 static void serve_chosen(const struct mt_backend *backend)
 {
 	if (backend->counting == MT_COUNTING_OWN) {
-		mt_account_start(mt_jemalloc_counters, mt_main_exit_begin);
+		mt_account_start(mt_jemalloc_counters, mt_main_exit_handle);
 		if (mt_jemalloc_begins()) {
 			mt_heap_serve_jemalloc();
 			return;
@@ -40,11 +40,11 @@ static void serve_chosen(const struct mt_backend *backend)
 		backend = mt_backend_fall_back(mt_config());
 	}
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		mt_account_start(NULL, mt_main_exit_begin);
+		mt_account_start(NULL, mt_main_exit_handle);
 		mt_heap_serve(mt_counted_ops());
 		return;
 	}
-	mt_account_watch_main(mt_main_exit_begin);
+	mt_account_watch_main(mt_main_exit_handle);
 	mt_heap_serve(mt_backend_is_shadowed() ? mt_heap_shadowed_ops() : mt_uncounted_ops());
 }
 

@@ -31,7 +31,7 @@ MT_EXPORT int malloc_trim(size_t pad)
 {
 	const struct mt_trim_request request = {
 		.reason = MT_REASON_MALLOC_TRIM, .level = MT_LEVEL_PURGE, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 	int (*next)(size_t);
 
 	mt_init_start_heap();

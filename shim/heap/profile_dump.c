@@ -39,7 +39,7 @@ enum mt_err mt_heap_profile_classes(void)
 	for (uint32_t i = 0; i < count; i++)
 		table[i] = (struct mt_stats_class){.block_bytes = found[i].block_bytes,
 						   .live_count = found[i].live_count};
-	mt_publish_classes(table, count);
+	mt_publish_set_classes(table, count);
 	return MT_ERR_OK;
 }
 
@@ -53,10 +53,10 @@ enum mt_err mt_heap_profile_profile(void)
 	enum mt_err placed;
 
 	if (answer == MT_ERR_OK)
-		answer = mt_publish_begin_product(path, sizeof(path));
+		answer = mt_publish_begin_dump(path, sizeof(path));
 	if (answer != MT_ERR_OK)
 		return answer;
 	answer = profiler->dump(path);
-	placed = mt_publish_end_product(MT_PRODUCT_HEAP, answer == MT_ERR_OK);
+	placed = mt_publish_end_dump(MT_DUMP_HEAP, answer == MT_ERR_OK);
 	return answer != MT_ERR_OK ? answer : placed;
 }

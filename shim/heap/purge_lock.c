@@ -41,13 +41,13 @@ static void wait_for_copy(void)
 
 void mt_purge_enter(void)
 {
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	wait_for_copy();
 }
 
 bool mt_purge_enter_within(uint64_t span_ns)
 {
-	if (!mt_lock_take_within(&lock, span_ns))
+	if (!mt_lock_lock_within(&lock, span_ns))
 		return false;
 	wait_for_copy();
 	return true;
@@ -55,21 +55,21 @@ bool mt_purge_enter_within(uint64_t span_ns)
 
 void mt_purge_leave(void)
 {
-	mt_lock_hand_over(&lock);
+	mt_lock_unlock_and_yield(&lock);
 }
 
 bool mt_purge_hold(void)
 {
-	return mt_lock_take_within(&lock, WAIT_NS);
+	return mt_lock_lock_within(&lock, WAIT_NS);
 }
 
 _Atomic pid_t *mt_purge_hold_until_copied(void)
 {
-	if (!mt_lock_take_within(&lock, WAIT_NS))
+	if (!mt_lock_lock_within(&lock, WAIT_NS))
 		return NULL;
 	wait_for_copy();
 	atomic_store_explicit(&copied, 0, memory_order_relaxed);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return &copied;
 }
 
@@ -81,7 +81,7 @@ void mt_purge_end_copy(bool made)
 
 void mt_purge_release(void)
 {
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 }
 
 void mt_purge_forget(void)

@@ -25,9 +25,9 @@ static uint64_t live_bytes(void)
 		(void)mt_account_read(&totals);
 		return totals.live_bytes;
 	}
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	(void)mt_backend()->figures(&figures);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return figures.live_bytes;
 }
 
@@ -46,19 +46,19 @@ bool mt_heap_purge_copies(bool may_ask)
 
 static void purge(const struct mt_trim_request *request, struct mt_cleanup *cleanup)
 {
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 	struct mt_purge_outcome outcome = {0};
 	uint64_t began = mt_os_now_ns();
 	uint64_t began_cpu = mt_os_thread_cpu_ns();
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	if (request->here && mt_backend()->flush_thread)
 		mt_backend()->flush_thread();
 	outcome.possible = true;
 	if (!mt_heap_purge_copies(true))
 		mt_backend()->purge(&outcome);
 	mt_allocation_event_purged();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	record->purge_ns += mt_os_now_ns() - began;
 	cleanup->purge_cpu_ns += mt_sat_sub(mt_os_thread_cpu_ns(), began_cpu);
 	if (outcome.longest_hold_ns > record->longest_hold_ns)
@@ -85,7 +85,7 @@ void mt_heap_prepare_trim(const struct mt_trim_request *request, struct mt_clean
 }
 
 /* Whether nothing can have been freed since prepare_trim. */
-static bool is_unchanged(const struct mt_stats_record *record)
+static bool is_unchanged(const struct mt_stats_cleanup *record)
 {
 	return (record->gc_state == MT_GC_NONE || record->gc_state == MT_GC_SHARED) &&
 	       record->gpu_state == MT_GPU_NONE;

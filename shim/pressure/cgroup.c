@@ -5,19 +5,21 @@
 
 #include "core/log.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "core/cgroup_path.h"
 #include "sys/format.h"
 
-#define GROUPS_MAX 16                 /* nested ones; those above are left out */
-#define FIND_NS    (60 * MT_NS_PER_S) /* a process is rarely moved */
+/* nested cgroups; further ancestors are ignored */
+#define GROUPS_MAX 16
+#define FIND_NS    (60 * MT_NS_PER_S) /* a process rarely moves to another cgroup */
 #define LIMITS_NS  (5 * MT_NS_PER_S)
-/* files that fail again and again must not have us search at each look */
-#define REPAIR_NS  MT_NS_PER_S
+/* shortest time between two searches after failed reads */
+#define RETRY_NS   MT_NS_PER_S
 #define FILE_BYTES 32 /* of a file's name, with its slash */
 
-/* Source: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. The local events of a group (from
- * 5.2 on) are those of its own limits; the others count what happens to its neighbours below the
- * same parent, too. */
+/* Sources: cgroup-v2.rst and cgroup-v1/memory.rst of the kernel. memory.events.local, since Linux
+ * 5.2, counts the events of the cgroup's own limits; memory.events also counts those of its
+ * descendants. */
 struct version {
 	const char *usage, *inactive;
 	const char *limits[2], *events[2];
@@ -34,17 +36,17 @@ static const struct version versions[] = {
 };
 
 struct group {
-	size_t length;        /* of its path in place.directory */
-	uint64_t limit_bytes; /* the smallest of its own; 0 none */
+	size_t length;        /* of its path in position.directory */
+	uint64_t limit_bytes; /* the smallest of its own limits; 0: none */
 	const char *limit_file;
 	uint64_t events_count; /* as last read */
 	bool events_seen;
 };
 
 static struct list {
-	struct mt_cgroup_path place;
+	struct mt_cgroup_path position;
 	const struct version *version;
-	struct group groups[GROUPS_MAX]; /* its own first, then those above */
+	struct group groups[GROUPS_MAX]; /* the process's own first, then its ancestors */
 	size_t count;
 	uint64_t machine_bytes; /* MemTotal; 0 unknown */
 	uint64_t found_ns;
@@ -52,12 +54,12 @@ static struct list {
 	bool is_found;
 } list;
 
-/* what the groups' counters have risen by, and what they stood at when first found */
+/* total rise of the cgroups' event counters, and whether a first value was read */
 static uint64_t events_count;
 static bool events_began;
 static char pressure_directory[MT_CGROUP_PATH_BYTES];
 static char source[MT_CGROUP_PATH_BYTES + FILE_BYTES];
-static char text[8192]; /* memory.stat is the longest, 2 to 3 kB */
+static char text[8192]; /* memory.stat is the longest file, 2 to 3 kB */
 
 /* ---- figures ---- */
 
@@ -66,7 +68,7 @@ static bool reaches(uint64_t used, uint64_t limit, uint64_t pct)
 	return (unsigned __int128)used * 100 >= (unsigned __int128)limit * pct;
 }
 
-static bool is_nearer(uint64_t used, uint64_t limit, const struct mt_cgroup_look *than)
+static bool is_closer_to_limit(uint64_t used, uint64_t limit, const struct mt_cgroup_sample *than)
 {
 	return !than->limit_bytes || (unsigned __int128)used * than->limit_bytes >
 					     (unsigned __int128)than->used_bytes * limit;
@@ -76,7 +78,7 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 {
 	char number[64];
 
-	return mt_cgroup_path_read(&list.place, length, file, number, sizeof(number)) &&
+	return mt_cgroup_path_read(&list.position, length, file, number, sizeof(number)) &&
 	       mt_cgroup_path_number(number, out);
 }
 
@@ -84,21 +86,18 @@ static bool read_number(size_t length, const char *file, uint64_t *out)
 static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 {
 	char path[256 + FILE_BYTES];
-	char *line = text;
+	const char *found;
+	char *line;
 	uint64_t kilobytes;
 	size_t digits;
 
 	(void)mt_format(path, sizeof(path), "%s/proc/meminfo", root);
 	if (mt_os_read_file(path, text, sizeof(text)) <= 0)
 		return false;
-	while (line && strncmp(line, key, strlen(key)) != 0) {
-		line = strchr(line, '\n');
-		if (line)
-			line++;
-	}
-	if (!line)
+	found = mt_os_find_line(text, key);
+	if (!found)
 		return false;
-	line += strlen(key);
+	line = text + (found - text);
 	line += strspn(line, " ");
 	digits = strcspn(line, " \n");
 	if (strncmp(line + digits, " kB", 3) != 0)
@@ -110,7 +109,7 @@ static bool read_meminfo(const char *root, const char *key, uint64_t *out_bytes)
 	return true;
 }
 
-/* ---- where ---- */
+/* ---- finding the cgroups ---- */
 
 static void add_group(size_t length)
 {
@@ -118,72 +117,72 @@ static void add_group(size_t length)
 		list.groups[list.count++] = (struct group){.length = length};
 }
 
-/* The root of version 1 has figures of the whole machine, and no limit. Source: cgroups.rst:
- * release_agent is there alone. */
+/* Returns whether it is the root of version 1, which has figures of the whole machine and no limit.
+ * Only the root has release_agent. Source: cgroups.rst of the kernel. */
 static bool is_root(size_t length)
 {
-	return length == list.place.mount_length &&
-	       mt_cgroup_path_has(&list.place, length, "release_agent");
+	return length == list.position.mount_length &&
+	       mt_cgroup_path_has(&list.position, length, "release_agent");
 }
 
-/* MT_CGROUP: that directory, and those above as long as they are groups. */
+/* Uses the directory MT_CGROUP, and its ancestors as long as they are cgroups. */
 static bool find_given(const char *root, const char *directory)
 {
-	static bool told;
+	static bool is_told;
 	size_t length;
 
-	if (mt_cgroup_path_given(root, directory, &list.place)) {
+	if (mt_cgroup_path_given(root, directory, &list.position)) {
 		for (size_t i = 0; i < 2 && !list.count; i++) {
 			list.version = &versions[i];
-			length = list.place.length;
+			length = list.position.length;
 			while (length &&
-			       mt_cgroup_path_has(&list.place, length, list.version->usage)) {
+			       mt_cgroup_path_has(&list.position, length, list.version->usage)) {
 				add_group(length);
-				length = mt_cgroup_path_parent(&list.place, length);
+				length = mt_cgroup_path_parent(&list.position, length);
 			}
 		}
 		(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
-				list.place.directory);
+				list.position.directory);
 	}
-	if (!list.count && !told)
+	if (!list.count && !is_told)
 		mt_log(MT_LOG_WARN,
-		       "MT_CGROUP=%s: neither memory.current nor memory.usage_in_bytes is there; "
-		       "the process's own "
-		       "cgroup is taken",
+		       "MT_CGROUP=%s: has neither memory.current nor memory.usage_in_bytes; using "
+		       "the process's own cgroup",
 		       directory);
-	told |= !list.count;
+	is_told |= !list.count;
 	return list.count > 0;
 }
 
-/* Its own. The memory controller is in one hierarchy alone, version 2 or version 1. Groups that a
- * container cannot see, and those that have no such controller, are passed over on the way up. */
+/* Uses the process's own cgroup. The memory controller is in one hierarchy only, of version 2 or
+ * version 1. Skips ancestors that a container cannot see, or that lack the controller. */
 static void find_own(const char *root)
 {
 	static const char *const controllers[] = {NULL, "memory"};
 
 	pressure_directory[0] = 0;
 	for (size_t i = 0; i < 2 && !list.count; i++) {
-		if (!mt_cgroup_path_find(root, controllers[i], &list.place))
+		if (!mt_cgroup_path_find(root, controllers[i], &list.position))
 			continue;
 		list.version = &versions[i];
 		if (i == 0)
 			(void)mt_format(pressure_directory, sizeof(pressure_directory), "%s",
-					list.place.directory);
-		for (size_t length = list.place.length; length;
-		     length = mt_cgroup_path_parent(&list.place, length))
-			if (mt_cgroup_path_has(&list.place, length, list.version->usage) &&
+					list.position.directory);
+		for (size_t length = list.position.length; length;
+		     length = mt_cgroup_path_parent(&list.position, length))
+			if (mt_cgroup_path_has(&list.position, length, list.version->usage) &&
 			    !is_root(length))
 				add_group(length);
 	}
 }
 
-/* What was counted in a group stays counted: a process that moves has not run into anything. */
+/* Keeps the last event count of cgroups that stay in the list: a process that moves has not reached
+ * a limit. */
 static void keep_events(const struct list *before)
 {
 	for (size_t i = 0; i < list.count; i++)
 		for (size_t j = 0; j < before->count; j++)
 			if (list.groups[i].length == before->groups[j].length &&
-			    memcmp(list.place.directory, before->place.directory,
+			    memcmp(list.position.directory, before->position.directory,
 				   list.groups[i].length) == 0) {
 				list.groups[i].events_count = before->groups[j].events_count;
 				list.groups[i].events_seen = before->groups[j].events_seen;
@@ -192,14 +191,14 @@ static void keep_events(const struct list *before)
 
 /* ---- limits ---- */
 
-/* "max", nearly 2^63 (version 1), and whatever the machine does not have, are no limits. */
+/* Reads a limit. Ignores "max", version 1's value near 2^63, and all above the machine's memory. */
 static bool read_limit(size_t length, const char *file, uint64_t *out)
 {
 	return read_number(length, file, out) && *out &&
 	       *out < (list.machine_bytes ? list.machine_bytes : UINT64_MAX / 4);
 }
 
-/* False: one that had a limit has none any more, as where the group is gone. */
+/* Returns false where a cgroup that had a limit has none now, as after its removal. */
 static bool read_limits(uint64_t now_ns)
 {
 	bool is_whole = true;
@@ -240,9 +239,9 @@ static void find(const char *root, const struct mt_config *cfg, uint64_t now_ns)
 	(void)read_limits(now_ns);
 }
 
-/* ---- looking ---- */
+/* ---- reading the usage ---- */
 
-/* Its own group is also held to MT_LIMIT_MB. */
+/* Returns the limit of a cgroup; for the process's own also MT_LIMIT_MB. */
 static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 			 const char **out_file)
 {
@@ -258,19 +257,19 @@ static uint64_t limit_of(const struct group *group, const struct mt_config *cfg,
 	return setting;
 }
 
-static void offer(const struct group *group, uint64_t used, uint64_t limit, const char *file,
-		  uint64_t exact_pct, struct mt_cgroup_look *out)
+static void consider_limit(const struct group *group, uint64_t used, uint64_t limit,
+			   const char *file, uint64_t exact_pct, struct mt_cgroup_sample *out)
 {
 	uint64_t inactive;
 	bool exact = false;
 
 	if (reaches(used, limit, exact_pct) &&
-	    mt_cgroup_path_read(&list.place, group->length, "memory.stat", text, sizeof(text)) &&
+	    mt_cgroup_path_read(&list.position, group->length, "memory.stat", text, sizeof(text)) &&
 	    mt_cgroup_path_keyed(text, list.version->inactive, &inactive)) {
-		used -= inactive < used ? inactive : used;
+		used = mt_sat_sub(used, inactive);
 		exact = true;
 	}
-	if (!is_nearer(used, limit, out))
+	if (!is_closer_to_limit(used, limit, out))
 		return;
 	out->used_bytes = used;
 	out->limit_bytes = limit;
@@ -278,12 +277,12 @@ static void offer(const struct group *group, uint64_t used, uint64_t limit, cons
 	out->exact = exact;
 	if (file)
 		(void)mt_format(source, sizeof(source), "%.*s/%s", (int)group->length,
-				list.place.directory, file);
+				list.position.directory, file);
 	else
 		(void)mt_format(source, sizeof(source), "MT_LIMIT_MB");
 }
 
-/* Version 2: the lines max and high, version 1: the number alone. */
+/* Reads max and high of version 2, or the single number of version 1. */
 static bool read_events(size_t length, uint64_t *out)
 {
 	const char *const *file = list.version->events;
@@ -291,18 +290,19 @@ static bool read_events(size_t length, uint64_t *out)
 	uint64_t max = 0, high = 0;
 	bool found;
 
-	if (!mt_cgroup_path_read(&list.place, length, file[0], lines, sizeof(lines)) &&
-	    (!file[1] || !mt_cgroup_path_read(&list.place, length, file[1], lines, sizeof(lines))))
+	if (!mt_cgroup_path_read(&list.position, length, file[0], lines, sizeof(lines)) &&
+	    (!file[1] ||
+	     !mt_cgroup_path_read(&list.position, length, file[1], lines, sizeof(lines))))
 		return false;
 	if (!file[1])
 		return mt_cgroup_path_number(lines, out);
 	found = mt_cgroup_path_keyed(lines, "max ", &max);
 	found |= mt_cgroup_path_keyed(lines, "high ", &high);
-	*out = max > UINT64_MAX - high ? UINT64_MAX : max + high;
+	*out = mt_sat_add(max, high);
 	return found;
 }
 
-/* Only what a counter rises by is added: groups come and go, and a v1 counter can be set back. */
+/* Adds only the rise of a counter: cgroups come and go, and a counter of version 1 can be reset. */
 static bool count_events(struct group *group)
 {
 	uint64_t now, from = group->events_seen ? group->events_count : 0;
@@ -310,16 +310,15 @@ static bool count_events(struct group *group)
 	if (!read_events(group->length, &now))
 		return false;
 	if (now > from && (group->events_seen || !events_began))
-		events_count = now - from > UINT64_MAX - events_count ? UINT64_MAX
-								      : events_count + (now - from);
+		events_count = mt_sat_add(events_count, now - from);
 	group->events_count = now;
 	group->events_seen = true;
 	return true;
 }
 
-/* False: a file that was there when the groups were found is not, or holds no number. */
-static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
-			   struct mt_cgroup_look *out)
+/* Returns false where a file that existed at the search is gone or holds no number. */
+static bool read_groups(const struct mt_config *cfg, uint64_t exact_pct,
+			struct mt_cgroup_sample *out)
 {
 	bool is_whole = true, has_events = false, all_events = true;
 
@@ -335,7 +334,7 @@ static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
 			is_whole = false;
 			continue;
 		}
-		offer(group, used, limit, file, exact_pct, out);
+		consider_limit(group, used, limit, file, exact_pct, out);
 		if (group->limit_bytes) {
 			bool read = count_events(group);
 
@@ -348,21 +347,21 @@ static bool look_at_groups(const struct mt_config *cfg, uint64_t exact_pct,
 	return is_whole;
 }
 
-/* What the kernel could have at once counts as used here, so that it is an upper bound; but for
- * what it keeps for itself, which MemAvailable counts as used, some hundredths at most: hence the
- * sixteenth below. */
-static bool bound_of_machine(uint64_t *out)
+/* Returns an upper bound: memory that the kernel could reclaim counts as used. MemAvailable also
+ * counts the kernel's own reserve as used, a few hundredths at most; so the caller adds a
+ * sixteenth. */
+static bool machine_upper_bound(uint64_t *out)
 {
 	struct sysinfo info;
 
 	if (sysinfo(&info) != 0 || info.totalram * (uint64_t)info.mem_unit != list.machine_bytes)
-		return false; /* a container that is shown a machine of its own */
+		return false; /* a container with figures of its own in /proc */
 	*out = list.machine_bytes - info.freeram * (uint64_t)info.mem_unit;
 	return true;
 }
 
-static void look_at_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
-			    struct mt_cgroup_look *out)
+static void read_machine(const char *root, const struct mt_config *cfg, uint64_t exact_pct,
+			 struct mt_cgroup_sample *out)
 {
 	uint64_t total = list.machine_bytes, limit = cfg->limit_mb * MT_MIB;
 	bool is_setting = limit && limit < total;
@@ -372,11 +371,11 @@ static void look_at_machine(const char *root, const struct mt_config *cfg, uint6
 	if (!total)
 		return;
 	limit = is_setting ? limit : total;
-	known = bound_of_machine(&bound);
+	known = machine_upper_bound(&bound);
 	if (!known || reaches(bound + total / 16, limit, exact_pct)) {
 		out->exact = read_meminfo(root, "MemAvailable:", &available);
 		if (out->exact)
-			bound = available < total ? total - available : 0;
+			bound = mt_sat_sub(total, available);
 	}
 	if (!known && !out->exact)
 		return;
@@ -385,21 +384,21 @@ static void look_at_machine(const char *root, const struct mt_config *cfg, uint6
 	(void)mt_format(source, sizeof(source), "%s", is_setting ? "MT_LIMIT_MB" : "/proc/meminfo");
 }
 
-void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns,
-		    uint64_t exact_pct, struct mt_cgroup_look *out)
+void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_ns,
+		    uint64_t exact_pct, struct mt_cgroup_sample *out)
 {
 	if (!list.is_found || now_ns - list.found_ns >= FIND_NS ||
 	    (now_ns - list.limits_ns >= LIMITS_NS && !read_limits(now_ns)))
 		find(root, cfg, now_ns);
 	memset(out, 0, sizeof(*out));
 	source[0] = 0;
-	if (!look_at_groups(cfg, exact_pct, out) && now_ns - list.found_ns >= REPAIR_NS) {
+	if (!read_groups(cfg, exact_pct, out) && now_ns - list.found_ns >= RETRY_NS) {
 		memset(out, 0, sizeof(*out));
 		find(root, cfg, now_ns);
-		(void)look_at_groups(cfg, exact_pct, out);
+		(void)read_groups(cfg, exact_pct, out);
 	}
 	if (!out->limit_bytes)
-		look_at_machine(root, cfg, exact_pct, out);
+		read_machine(root, cfg, exact_pct, out);
 	out->events_count = events_count;
 	out->source = source;
 }

@@ -1,12 +1,12 @@
-/* pressure/cgroup.h -- the memory limits that this process lives under, and what is used of them:
- * cgroup v2 (memory.max and memory.high of its own group and of all above), v1
- * (memory.limit_in_bytes), MT_LIMIT_MB, else the machine's memory. Read-only, opens and closes what
- * it reads, allocates nothing. For the worker alone; its state is the list of those groups, found
- * again every minute and whenever reading one fails, with their limits, read again every 5 s.
+/* pressure/cgroup.h -- reads the memory limits of this process and their usage: cgroup v2
+ * (memory.max and memory.high of its cgroup and all ancestors), cgroup v1 (memory.limit_in_bytes),
+ * MT_LIMIT_MB, else the machine's memory. Owns the list of those cgroups, found again every minute
+ * and after a failed read, with their limits, read again every 5 s. Only the worker thread may
+ * call. Takes no lock, never writes a file, never allocates, keeps no descriptor.
  *
- * Looking must be cheap while there is nothing to see. So what is dear (memory.stat, which makes a
- * v2 kernel add up its counters; /proc/meminfo) is read only where the cheap upper bound
- * (memory.current; total - free of sysinfo(2)) has reached the percentage given. */
+ * A reading far from the limit must be cheap. memory.stat makes a v2 kernel flush its counters, and
+ * /proc/meminfo is expensive too. So both are read only where a cheap upper bound (memory.current;
+ * total - free of sysinfo(2)) reaches the given percentage. */
 #ifndef MT_PRESSURE_CGROUP_H
 #define MT_PRESSURE_CGROUP_H
 
@@ -15,36 +15,39 @@
 
 #include "core/config.h"
 
-struct mt_cgroup_look {
-	/* of the limit that is nearest to being reached; an upper bound below exact_pct, else
-	 * without inactive file pages; of the machine: MemTotal - MemAvailable */
+struct mt_cgroup_sample {
+	/* usage of the limit that is closest to being reached. Below exact_pct an upper bound, else
+	 * without inactive file pages; for the machine MemTotal - MemAvailable */
 	uint64_t used_bytes;
-	/* 0: nothing is known. What the machine does not have is no limit */
+	/* 0: unknown. A limit above the machine's memory is ignored */
 	uint64_t limit_bytes;
-	/* false: the machine's memory, or MT_LIMIT_MB of it. MT_LIMIT_MB in a group is held against
-	 * the group's usage, and this is true */
+	/* the limit is for a cgroup; also where MT_LIMIT_MB limits the cgroup's usage. false: for
+	 * the machine's memory, or MT_LIMIT_MB of it */
 	bool is_cgroup;
-	/* false at or above exact_pct: there is no memory.stat, used_bytes is the upper bound */
+	/* false: used_bytes is the upper bound; at or above exact_pct where memory.stat is
+	 * missing */
 	bool exact;
 	bool events_known;
-	/* memory.events max + high (the local ones, where there are) of those groups that have a
-	 * limit, v1: failcnt; ever. Never falls; does not rise because the process was moved */
+	/* memory.events.local max + high of the cgroups with a limit (memory.events before Linux
+	 * 5.2; v1: failcnt), in total. It never falls, and does not rise when the process moves to
+	 * another cgroup */
 	uint64_t events_count;
-	/* the file or setting that holds the limit; stays until the next look */
+	/* the file or setting that defines the limit; valid until the next call */
 	const char *source;
 };
 
-/* root stands before every path ("" but in tests); cfg: MT_CGROUP, MT_LIMIT_MB. now_ns: of a clock
- * that does not go back. exact_pct: percentage of a limit from which on the exact figure is wanted.
- */
-void mt_cgroup_look(const char *root, const struct mt_config *cfg, uint64_t now_ns,
-		    uint64_t exact_pct, struct mt_cgroup_look *out);
+/* Fills *out. root: a prefix of every path, "" except in tests. cfg: MT_CGROUP, MT_LIMIT_MB.
+ * now_ns: CLOCK_MONOTONIC. exact_pct: percentage of a limit from which on the exact usage is
+ * needed. */
+void mt_cgroup_read(const char *root, const struct mt_config *cfg, uint64_t now_ns,
+		    uint64_t exact_pct, struct mt_cgroup_sample *out);
 
-/* The directory, with root before it, whose memory.pressure speaks for this process, as of the last
- * look: of its group in version 2, also where version 1 has the limits; or MT_CGROUP. "" none.
- * Stays until the next look. */
+/* Returns the directory, with root, whose memory.pressure describes this process, as of the last
+ * mt_cgroup_read: that of its cgroup in version 2, even where version 1 has the limits; or
+ * MT_CGROUP. "": none. Valid until the next call. */
 const char *mt_cgroup_directory(void);
 
+/* Forgets the cgroups in a forked child. */
 void mt_cgroup_fork_child(void);
 
 #endif

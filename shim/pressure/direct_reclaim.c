@@ -10,6 +10,7 @@
 #include "sys/attr.h"
 #include "sys/loader.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 #include "core/cleanup.h"
 #include "core/control_file.h"
 #include "core/interpreter.h"
@@ -17,40 +18,43 @@
 #include "heap/trim.h"
 #include "pressure/unsampled.h"
 
-#define STEP_BYTES  ((int64_t)MT_MIB)
-#define PATIENCE_NS (100 * MT_NS_PER_MS) /* for who returns memory at the moment */
-/* where a free would wait: it is going back already */
-#define SPARE_PATIENCE_NS (10 * MT_NS_PER_MS)
-#define MOST_PATIENCE     10 /* times that, for a large block */
-/* allocated before the worker's first look: who does that waits for it */
-#define FIRST_BYTES ((int64_t)(64 * MT_MIB))
-/* of the limit: threads do not wait for looks at a smaller distance */
-#define SAFE_SHARE 32
-/* of the limit: no more stays when a large block is freed */
-#define SPARED_SHARE 8
-/* of the limit: a smaller fall of live bytes is memory that is turned over */
-#define STEP_SHARE 64
-/* over glibc a thread tells every 4 MB: before the look, and before now */
-#define UNTOLD_BYTES ((int64_t)(8 * MT_MIB))
-/* between two collections while the limit stays near */
+#define STEP_BYTES ((int64_t)MT_MIB)
+/* how long a thread waits for another one that returns memory */
+#define RECLAIM_WAIT_NS (100 * MT_NS_PER_MS)
+/* the same for a thread in free: the memory is being returned already */
+#define FREE_WAIT_NS    (10 * MT_NS_PER_MS)
+#define WAIT_FACTOR_MAX 10 /* multiple of RECLAIM_WAIT_NS for a large block */
+/* allocated before the worker's first sample; a thread that reaches it waits for the sample */
+#define INITIAL_BYTES ((int64_t)(64 * MT_MIB))
+/* share of the limit: at a smaller distance threads wait for no sample */
+#define MIN_SAFE_SHARE 32
+/* share of the limit: free memory above it is returned when a large block is freed */
+#define FREE_MAX_SHARE 8
+/* share of the limit: a smaller fall of live bytes is memory that is reused */
+#define TURNOVER_SHARE 64
+/* over glibc a thread reports every 4 MB: once before the sample and once before now */
+#define UNREPORTED_BYTES ((int64_t)(8 * MT_MIB))
+/* shortest time between two requests for a collection while the limit stays close */
 #define COLLECT_NS (10 * MT_NS_PER_S)
-#define RING_NS    (10 * MT_NS_PER_MS) /* between two looks that growth asks for */
+/* shortest time between two samples that growth requests */
+#define SAMPLE_PAUSE_NS (10 * MT_NS_PER_MS)
 
-/* The ceiling, word by word: a thread that reads words of two looks compares a little too early or
+/* The ceiling, in words: a thread that reads words of two samples compares a little too early or
  * too late. No ordering. */
 #define CEILING_WORDS (sizeof(struct mt_ceiling) / sizeof(uint64_t))
 static_assert(sizeof(struct mt_ceiling) % sizeof(uint64_t) == 0, "it is copied by words");
-static _Atomic uint64_t shared[CEILING_WORDS];
+static _Atomic uint64_t ceiling_words[CEILING_WORDS];
 
-static _Atomic bool is_limited;     /* there is a ceiling; no ordering */
-static _Atomic int64_t left_bytes;  /* to allocate until somebody compares; counter, no ordering */
-static _Atomic bool has_rung;       /* no ordering: the control file has its own */
-static _Atomic bool was_purged;     /* since the last look began; no ordering */
-static _Atomic uint64_t runs_count; /* counters, no ordering */
+static _Atomic bool has_ceiling; /* there is a ceiling; no ordering */
+static _Atomic int64_t
+	countdown_bytes; /* bytes to allocate until the next comparison; counter, no ordering */
+static _Atomic bool sample_requested;    /* no ordering: the control file has its own */
+static _Atomic bool memory_was_returned; /* since the last sample began; no ordering */
+static _Atomic uint64_t runs_count;      /* counters, no ordering */
 static _Atomic uint64_t runs_ns;
-/* when Python may be asked again while the limit stays near; no ordering */
+/* when Python may be asked again while the limit stays close; no ordering */
 static _Atomic uint64_t collect_ns;
-static struct mt_headroom headroom; /* the worker's */
+static struct mt_headroom headroom; /* worker thread */
 
 static struct mt_ceiling read_ceiling(void)
 {
@@ -58,7 +62,7 @@ static struct mt_ceiling read_ceiling(void)
 	struct mt_ceiling ceiling;
 
 	for (size_t i = 0; i < CEILING_WORDS; i++)
-		words[i] = atomic_load_explicit(&shared[i], memory_order_relaxed);
+		words[i] = atomic_load_explicit(&ceiling_words[i], memory_order_relaxed);
 	memcpy(&ceiling, words, sizeof(ceiling));
 	return ceiling;
 }
@@ -69,7 +73,7 @@ static void write_ceiling(const struct mt_ceiling *ceiling)
 
 	memcpy(words, ceiling, sizeof(words));
 	for (size_t i = 0; i < CEILING_WORDS; i++)
-		atomic_store_explicit(&shared[i], words[i], memory_order_relaxed);
+		atomic_store_explicit(&ceiling_words[i], words[i], memory_order_relaxed);
 }
 
 static bool is_set(_Atomic bool *flag)
@@ -108,140 +112,137 @@ bool mt_reclaim_read_heap(struct mt_heap_size *out)
 
 /* ---- comparing ---- */
 
-bool mt_reclaim_note(uint64_t allocated_bytes)
+bool mt_reclaim_count(uint64_t allocated_bytes)
 {
 	int64_t bytes = (int64_t)allocated_bytes;
 
-	return is_set(&is_limited) &&
-	       atomic_fetch_sub_explicit(&left_bytes, bytes, memory_order_relaxed) <= bytes;
+	return is_set(&has_ceiling) &&
+	       atomic_fetch_sub_explicit(&countdown_bytes, bytes, memory_order_relaxed) <= bytes;
 }
 
-/* How much more may be allocated before only another look could tell whether the limit is reached.
- */
-static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room)
+/* Returns how many bytes may be allocated before only a new sample can tell whether the limit is
+ * reached. */
+static int64_t safe_bytes(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left)
 {
-	int64_t used =
-		ceiling->used_bytes > room->live_bytes ? ceiling->used_bytes : room->live_bytes;
-	int64_t most = room->live_bytes + room->room_bytes - used - UNTOLD_BYTES;
+	int64_t used = mt_max_i64(ceiling->used_bytes, left->live_bytes);
+	int64_t most = left->live_bytes + left->allowed_bytes - used - UNREPORTED_BYTES;
 
 	if (ceiling->exact)
 		return INT64_MAX;
-	if (most < ceiling->limit_bytes / SAFE_SHARE)
-		most = ceiling->limit_bytes / SAFE_SHARE;
-	return most - mt_unsampled_bytes();
+	return mt_max_i64(most, ceiling->limit_bytes / MIN_SAFE_SHARE) - mt_unsampled_bytes();
 }
 
-static int64_t least_of(int64_t a, int64_t b)
+static void set_countdown(int64_t countdown)
 {
-	return a < b ? a : b;
+	atomic_store_explicit(&countdown_bytes, countdown, memory_order_relaxed);
 }
 
-static void start_left(int64_t left)
+/* The heap grows by no more than is allocated. Half of it, since blocks are smaller than the pages
+ * that they lie in. */
+static void update_countdown(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left)
 {
-	atomic_store_explicit(&left_bytes, left, memory_order_relaxed);
-}
-
-/* The heap does not grow by more than is allocated; half of it, since blocks are smaller than the
- * pages that they lie in. */
-static void set_left(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room)
-{
-	int64_t to_room = room->room_bytes - room->free_bytes;
-	int64_t to_ring = ceiling->ring_at_bytes - room->live_bytes - room->free_bytes;
-	int64_t to_critical = ceiling->critical_bytes - room->live_bytes;
-	int64_t left = least_of(least_of(to_room, to_ring), safe_bytes(ceiling, room)) / 2;
+	int64_t to_allowed = left->allowed_bytes - left->free_bytes;
+	int64_t to_sample = ceiling->sample_at_bytes - left->live_bytes - left->free_bytes;
+	int64_t to_critical = ceiling->critical_bytes - left->live_bytes;
+	int64_t countdown =
+		mt_min_i64(mt_min_i64(to_allowed, to_sample), safe_bytes(ceiling, left)) / 2;
 
 	if (to_critical > 0)
-		left = least_of(left, to_critical / 2);
-	start_left(left > STEP_BYTES ? left : STEP_BYTES);
+		countdown = mt_min_i64(countdown, to_critical / 2);
+	set_countdown(mt_max_i64(countdown, STEP_BYTES));
 }
 
-static void ring(void)
+static void request_sample(void)
 {
-	set(&has_rung, true);
+	set(&sample_requested, true);
 	mt_control_notify(MT_CONTROL_GROWTH);
 }
 
-/* Where free memory is only reckoned, all of it is taken for returned until the next look. */
-static void note_run(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+/* Counts a return of memory. Where free memory is only estimated, all of it counts as returned
+ * until the next sample. */
+static void note_run(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 		     uint64_t began_ns)
 {
 	struct mt_ceiling lower = *ceiling;
 
 	if (!ceiling->exact) {
 		lower.outside_bytes = ceiling->floor_bytes;
-		lower.used_bytes = room->live_bytes;
+		lower.used_bytes = left->live_bytes;
 		write_ceiling(&lower);
-		mt_unsampled_forget(room->live_bytes - ceiling->floor_bytes);
+		mt_unsampled_reset(left->live_bytes - ceiling->floor_bytes);
 	}
 	atomic_fetch_add_explicit(&runs_count, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&runs_ns, mt_os_now_ns() - began_ns, memory_order_relaxed);
 }
 
-/* Who has allocated little comes back with the next MB; a large block is there at once. */
-static uint64_t patience_ns(uint64_t fresh_bytes)
+/* Returns how long to wait: a thread with little new memory comes back with the next MB, a large
+ * block counts at once. */
+static uint64_t wait_ns(uint64_t fresh_bytes)
 {
 	uint64_t times = fresh_bytes / MT_MIB;
 
-	return PATIENCE_NS * (times < 1 ? 1 : times > MOST_PATIENCE ? MOST_PATIENCE : times);
+	return RECLAIM_WAIT_NS * (times < 1                 ? 1
+				  : times > WAIT_FACTOR_MAX ? WAIT_FACTOR_MAX
+							    : times);
 }
 
-static void reclaim(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
-		    uint64_t keep_bytes, uint64_t patience)
+static void reclaim(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
+		    uint64_t keep_bytes, uint64_t timeout_ns)
 {
 	uint64_t began_ns = mt_os_now_ns();
 	struct mt_heap_size after;
 
 	if (mt_heap_purge_copies(false) ||
-	    mt_backend()->reclaim(keep_bytes, patience) != MT_RECLAIMED_SOME)
+	    mt_backend()->reclaim(keep_bytes, timeout_ns) != MT_RECLAIMED_SOME)
 		return;
 	mt_reclaim_note_purge();
-	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < room->free_bytes)
-		mt_cleanup_note_program((uint64_t)(room->free_bytes - after.free_bytes));
-	note_run(ceiling, room, began_ns);
-	ring();
+	if (ceiling->exact && mt_reclaim_read_heap(&after) && after.free_bytes < left->free_bytes)
+		mt_cleanup_add_program_bytes((uint64_t)(left->free_bytes - after.free_bytes));
+	note_run(ceiling, left, began_ns);
+	request_sample();
 }
 
-/* What no purge can return may be Python's garbage, and the worker may come too late to ask for it:
- * a program that fills the room to its limit in a tenth of a second was killed on a busy machine.
- * Once each time that the limit comes near, then at a distance. */
-static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+/* Asks Python to collect garbage, once each time that the limit comes close, and then every
+ * COLLECT_NS. The worker may be too late: a program can fill the rest of its limit within a tenth
+ * of a second (docs/decisions/0001). */
+static void collect_garbage(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			    uint64_t now)
 {
 	uint64_t due = atomic_load_explicit(&collect_ns, memory_order_relaxed);
 
-	if (room->live_bytes < ceiling->clear_bytes && due)
+	if (left->live_bytes < ceiling->clear_bytes && due)
 		atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
-	if (room->live_bytes < ceiling->critical_bytes || now < due)
+	if (left->live_bytes < ceiling->critical_bytes || now < due)
 		return;
 	if (atomic_compare_exchange_strong_explicit(&collect_ns, &due, now + COLLECT_NS,
 						    memory_order_relaxed, memory_order_relaxed) &&
 	    mt_interpreter_collect_soon(mt_backend()->flush_thread))
-		ring();
+		request_sample();
 }
 
-/* A new worker has yet to look: on a busy machine that may come after a program has filled its
- * limit. */
+/* Waits for the first sample of a new worker: on a busy machine the program could fill its limit
+ * before. */
 static bool is_limit_known(void)
 {
 	if (read_ceiling().limit_bytes)
 		return true;
-	start_left(FIRST_BYTES);
-	return !mt_thread_is_ours() && mt_unsampled_await_look(ring, PATIENCE_NS) &&
+	set_countdown(INITIAL_BYTES);
+	return !mt_thread_is_ours() && mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS) &&
 	       read_ceiling().limit_bytes;
 }
 
-/* Before a large block much may have been freed. */
+/* Much may have been freed before a large block was allocated. */
 static void note_live(const struct mt_heap_size *heap, int64_t step_bytes)
 {
 	if (heap->fresh_bytes >= 2 * step_bytes)
-		mt_unsampled_note(heap->held_bytes - heap->fresh_bytes, step_bytes);
-	mt_unsampled_note(heap->held_bytes, step_bytes);
+		mt_unsampled_add(heap->held_bytes - heap->fresh_bytes, step_bytes);
+	mt_unsampled_add(heap->held_bytes, step_bytes);
 }
 
-/* The heap's pages may have come to be believed since the look: they are compared with what a look
- * measured in pages alone. */
-static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling,
-		      struct mt_headroom_left *out)
+/* Reads the heap. Its pages may be known only since the sample: they are compared only with a
+ * sample in pages. */
+static bool read_reclaimable(uint64_t fresh_bytes, struct mt_ceiling *ceiling,
+			     struct mt_reclaimable *out)
 {
 	struct mt_heap_size heap;
 
@@ -250,8 +251,8 @@ static bool read_room(uint64_t fresh_bytes, struct mt_ceiling *ceiling,
 		return false;
 	heap.fresh_bytes = (int64_t)fresh_bytes;
 	if (!heap.exact)
-		note_live(&heap, ceiling->limit_bytes / STEP_SHARE);
-	*out = mt_ceiling_room(ceiling, &heap);
+		note_live(&heap, ceiling->limit_bytes / TURNOVER_SHARE);
+	*out = mt_ceiling_reclaimable(ceiling, &heap);
 	return true;
 }
 
@@ -259,119 +260,120 @@ static void compare(uint64_t fresh_bytes)
 {
 	uint64_t now = mt_os_now_ns();
 	struct mt_ceiling ceiling;
-	struct mt_headroom_left room;
+	struct mt_reclaimable left;
 
 	if (!is_limit_known())
 		return;
-	if (!read_room(fresh_bytes, &ceiling, &room))
+	if (!read_reclaimable(fresh_bytes, &ceiling, &left))
 		return;
-	/* The look that is under way may have measured before. */
-	for (int i = 0; i < 2 && !mt_thread_is_ours() && safe_bytes(&ceiling, &room) <= 0 &&
-			mt_unsampled_await_look(ring, PATIENCE_NS);
+	/* Twice: a sample that is under way may have measured before. */
+	for (int i = 0; i < 2 && !mt_thread_is_ours() && safe_bytes(&ceiling, &left) <= 0 &&
+			mt_unsampled_await_sample(request_sample, RECLAIM_WAIT_NS);
 	     i++)
-		if (!read_room(fresh_bytes, &ceiling, &room))
+		if (!read_reclaimable(fresh_bytes, &ceiling, &left))
 			return;
-	set_left(&ceiling, &room);
+	update_countdown(&ceiling, &left);
 	if (!mt_thread_is_ours())
-		collect_garbage(&ceiling, &room, now);
-	/* Half of the room may stay: who is at the ceiling would be there again with the next MB.
-	 */
-	if (mt_ceiling_is_passed(&ceiling, &room, now))
-		reclaim(&ceiling, &room, (uint64_t)room.room_bytes / 2, patience_ns(fresh_bytes));
-	else if (room.live_bytes + room.free_bytes >= ceiling.ring_at_bytes &&
-		 now - ceiling.look_ns >= RING_NS)
-		ring();
+		collect_garbage(&ceiling, &left, now);
+	/* Half of the allowed bytes may stay, else the thread would be here again with the next
+	 * MB. */
+	if (mt_ceiling_is_passed(&ceiling, &left, now))
+		reclaim(&ceiling, &left, (uint64_t)left.allowed_bytes / 2, wait_ns(fresh_bytes));
+	else if (left.live_bytes + left.free_bytes >= ceiling.sample_at_bytes &&
+		 now - ceiling.sample_ns >= SAMPLE_PAUSE_NS)
+		request_sample();
 }
 
 MT_COLD void mt_reclaim_run(uint64_t fresh_bytes)
 {
 	int kept = errno;
 
-	/* A fork waits for who is in the loader, no longer than a walk takes. */
+	/* A fork waits for threads inside the loader, no longer than a walk takes: no reclaim
+	 * there. */
 	if (!mt_thread_is_ours() && !mt_loader_is_inside())
 		compare(fresh_bytes);
 	errno = kept;
 }
 
-/* What an unmapped block would leave to others is theirs. A program whose free memory is little
- * beside its limit keeps it: it will use it again. */
-static void spare(void)
+/* Returns free memory that an unmapped block would have left to other processes. A small amount
+ * beside the limit stays: the program will use it again. */
+static void reclaim_after_free(void)
 {
 	struct mt_ceiling ceiling;
-	struct mt_headroom_left room;
+	struct mt_reclaimable left;
 	int64_t most;
 
-	if (!read_room(0, &ceiling, &room) || !ceiling.exact)
+	if (!read_reclaimable(0, &ceiling, &left) || !ceiling.exact)
 		return;
-	most = least_of(ceiling.limit_bytes / SPARED_SHARE,
-			ceiling.limit_bytes - room.live_bytes - room.free_bytes);
-	if (room.free_bytes > most && room.free_bytes >= STEP_BYTES)
-		reclaim(&ceiling, &room, most > 0 ? (uint64_t)most / 2 : 0, SPARE_PATIENCE_NS);
+	most = mt_min_i64(ceiling.limit_bytes / FREE_MAX_SHARE,
+			  ceiling.limit_bytes - left.live_bytes - left.free_bytes);
+	if (left.free_bytes > most && left.free_bytes >= STEP_BYTES)
+		reclaim(&ceiling, &left, most > 0 ? (uint64_t)most / 2 : 0, FREE_WAIT_NS);
 }
 
-MT_COLD void mt_reclaim_spare(void)
+MT_COLD void mt_reclaim_after_large_free(void)
 {
 	int kept = errno;
 
-	if (is_set(&is_limited) && !mt_thread_is_ours() && !mt_loader_is_inside())
-		spare();
+	if (is_set(&has_ceiling) && !mt_thread_is_ours() && !mt_loader_is_inside())
+		reclaim_after_free();
 	errno = kept;
 }
 
 void mt_reclaim_note_purge(void)
 {
-	set(&was_purged, true);
+	set(&memory_was_returned, true);
 }
 
-/* ---- the worker ---- */
+/* ---- worker thread ---- */
 
-bool mt_reclaim_has_notified(void)
+bool mt_reclaim_wants_sample(void)
 {
-	return is_set(&has_rung);
+	return is_set(&sample_requested);
 }
 
-void mt_reclaim_expect_look(void)
+void mt_reclaim_expect_sample(void)
 {
 	const struct mt_ceiling unknown = {0};
 
 	write_ceiling(&unknown);
-	start_left(FIRST_BYTES);
-	set(&is_limited, true);
+	set_countdown(INITIAL_BYTES);
+	set(&has_ceiling, true);
 }
 
-bool mt_reclaim_begin_look(void)
+bool mt_reclaim_begin_sample(void)
 {
-	set(&has_rung, false);
-	mt_unsampled_begin_look();
-	return atomic_exchange_explicit(&was_purged, false, memory_order_relaxed);
+	set(&sample_requested, false);
+	mt_unsampled_begin_sample();
+	return atomic_exchange_explicit(&memory_was_returned, false, memory_order_relaxed);
 }
 
-void mt_reclaim_look(const struct mt_headroom_look *look)
+void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample)
 {
 	struct mt_ceiling ceiling;
 
-	mt_headroom_look(&headroom, look, &ceiling);
+	mt_headroom_update(&headroom, sample, &ceiling);
 	write_ceiling(&ceiling);
-	set(&is_limited, true);
-	start_left(STEP_BYTES);
-	mt_unsampled_end_look();
+	set(&has_ceiling, true);
+	set_countdown(STEP_BYTES);
+	mt_unsampled_end_sample();
 }
 
-void mt_reclaim_check(void)
+void mt_reclaim_run_on_worker(void)
 {
-	if (is_set(&is_limited))
+	if (is_set(&has_ceiling))
 		compare(0);
 }
 
-void mt_reclaim_off(void)
+void mt_reclaim_disable(void)
 {
-	set(&is_limited, false);
-	set(&has_rung, false);
-	mt_unsampled_end_look();
+	set(&has_ceiling, false);
+	set(&sample_requested, false);
+	mt_unsampled_end_sample();
 	headroom = (struct mt_headroom){0};
 }
 
-void mt_reclaim_read(uint64_t *out_count, uint64_t *out_ns)
+void mt_reclaim_read_counters(uint64_t *out_count, uint64_t *out_ns)
 {
 	*out_count = atomic_load_explicit(&runs_count, memory_order_relaxed);
 	*out_ns = atomic_load_explicit(&runs_ns, memory_order_relaxed);
@@ -379,8 +381,8 @@ void mt_reclaim_read(uint64_t *out_count, uint64_t *out_ns)
 
 void mt_reclaim_fork_child(void)
 {
-	mt_reclaim_off();
-	set(&was_purged, false);
+	mt_reclaim_disable();
+	set(&memory_was_returned, false);
 	atomic_store_explicit(&collect_ns, 0, memory_order_relaxed);
 	atomic_store_explicit(&runs_count, 0, memory_order_relaxed);
 	atomic_store_explicit(&runs_ns, 0, memory_order_relaxed);

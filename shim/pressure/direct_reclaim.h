@@ -1,11 +1,11 @@
-/* pressure/direct_reclaim.h -- direct reclaim: a thread whose allocations bring the process near a
- * limit returns the heap's free memory itself, before it goes on, as the kernel has it done for its
- * own limits. The worker's looks say where the limit is (headroom.h). Between two looks each thread
- * compares the heap with that after about every MB that it has allocated. One thread returns memory
- * at a time; the others wait for it, up to 100 ms for each MB that they allocate while too much is
- * still to go, a second for a block. Over glibc they also wait for the worker's look where only
- * that can tell whether the limit is reached (unseen.h). Opens no file, allocates nothing. Lock:
- * the purge lock (heap/purge_lock.h). */
+/* pressure/direct_reclaim.h -- direct reclaim: a thread that allocates close to a limit returns the
+ * heap's free memory to the kernel itself, as the kernel does for its own limits. The worker's
+ * samples tell how close the limit is (pressure/headroom.h). Between samples each thread compares
+ * the heap with the last one, after about every MB that it allocates. One thread returns memory at
+ * a time. The others wait for it: up to 100 ms for each MB that they allocate, and up to 1 s. Over
+ * glibc they also wait for a sample where only that can tell whether the limit is reached
+ * (pressure/unsampled.h). Owns the copy of the ceiling that threads read. Takes the purge lock
+ * (heap/purge_lock.h). Opens no file, allocates nothing. Decision: docs/decisions/0001. */
 #ifndef MT_PRESSURE_DIRECT_RECLAIM_H
 #define MT_PRESSURE_DIRECT_RECLAIM_H
 
@@ -14,53 +14,53 @@
 
 #include "pressure/headroom.h"
 
-/* ---- any thread, also from inside malloc once the block is made ---- */
+/* ---- any thread, at the end of a malloc or free call ---- */
 
-/* The calling thread has allocated so many bytes more. True: mt_reclaim_run is due. */
-bool mt_reclaim_note(uint64_t allocated_bytes);
+/* Counts bytes that the calling thread has allocated. Returns whether mt_reclaim_run is due. */
+bool mt_reclaim_count(uint64_t allocated_bytes);
 
-/* Returns free memory if the limit asks for it, and wakes the worker where another look is due.
- * fresh_bytes: what the calling thread has allocated since it was last here. Keeps errno. Not in a
- * child that runs on its parent's memory. */
+/* Compares the heap with the limit: returns free memory, or wakes the worker for a sample.
+ * fresh_bytes: allocated by the calling thread since its last check. Keeps errno. Never call it in
+ * a child that runs on its parent's memory. */
 void mt_reclaim_run(uint64_t fresh_bytes);
 
-/* The calling thread has freed a large block. Returns free memory where somebody else who took as
- * much would pass the limit, or where it is more than an eighth of the limit. Keeps errno. */
-void mt_reclaim_spare(void);
+/* Called after a large block was freed. Returns free memory of more than 1/8 of the limit, or so
+ * much that an equal allocation elsewhere would pass the limit. Keeps errno. */
+void mt_reclaim_after_large_free(void);
 
-/* Free memory has been returned by somebody: the next look begins to measure again. */
+/* Notes that free memory was returned: the next sample starts a new measurement. */
 void mt_reclaim_note_purge(void);
 
-/* ---- the worker ---- */
+/* ---- worker thread ---- */
 
-/* Before it is started: a thread that has allocated 64 MB until its first look waits for that, 100
- * ms at most. */
-void mt_reclaim_expect_look(void);
+/* Called before the worker starts, on the starting thread: a thread that allocates 64 MB before the
+ * first sample waits for it, up to 100 ms. */
+void mt_reclaim_expect_sample(void);
 
-/* Growth has asked for a look since the last one. */
-bool mt_reclaim_has_notified(void);
+/* Returns whether growth has requested a sample since the last one began. */
+bool mt_reclaim_wants_sample(void);
 
-/* A look begins to measure: growth that asks, and memory that is returned, from here on is for the
- * next one, since nobody can tell on which side of the measurement it was. Answers whether free
- * memory has been returned since the last look began. */
-bool mt_reclaim_begin_look(void);
+/* Begins a sample: later requests, and memory returned later, belong to the next one, since the
+ * measurement may have missed them. Returns whether free memory was returned since the last sample
+ * began. */
+bool mt_reclaim_begin_sample(void);
 
-/* The heap as it is now. False: its size is not known. */
+/* Reads the size of the heap. Returns false where it is unknown. */
 bool mt_reclaim_read_heap(struct mt_heap_size *out);
 
-/* A look has measured: from here on threads go by it. */
-void mt_reclaim_look(const struct mt_headroom_look *look);
+/* Ends a sample: threads compare with it from now on. */
+void mt_reclaim_set_ceiling(const struct mt_headroom_sample *sample);
 
-/* The same as mt_reclaim_run for the worker. Any free memory may have become too much, since others
- * grow as well. */
-void mt_reclaim_check(void);
+/* As mt_reclaim_run, on the worker thread: free memory may be too much after growth elsewhere. */
+void mt_reclaim_run_on_worker(void);
 
-/* No limit is known, or the worker leaves: nobody compares. */
-void mt_reclaim_off(void);
+/* Stops the comparison: no limit is known, or the worker ends. */
+void mt_reclaim_disable(void);
 
-/* How often memory was returned so, and the time it took. */
-void mt_reclaim_read(uint64_t *out_count, uint64_t *out_ns);
+/* Reads how often free memory was returned, and the total time in ns. */
+void mt_reclaim_read_counters(uint64_t *out_count, uint64_t *out_ns);
 
+/* Resets the module in a forked child. */
 void mt_reclaim_fork_child(void);
 
 #endif

@@ -1,26 +1,17 @@
 #include "pressure/headroom.h"
 
 #include "sys/os.h"
+#include "sys/saturating.h"
 
-#define WINDOW_NS          MT_NS_PER_S /* twice that is remembered */
-#define SHORTEST_PAUSE_NS  (100 * MT_NS_PER_MS)
-#define LONGEST_PAUSE_NS   (2 * MT_NS_PER_S)
-#define MARGIN_SHARE       32
-#define LEAST_MARGIN_BYTES ((int64_t)(4 * MT_MIB))
+#define WINDOW_NS        MT_NS_PER_S /* outside bytes of two windows count */
+#define MIN_PAUSE_NS     (100 * MT_NS_PER_MS)
+#define MAX_PAUSE_NS     (2 * MT_NS_PER_S)
+#define MARGIN_SHARE     32
+#define MIN_MARGIN_BYTES ((int64_t)(4 * MT_MIB))
 /* less free memory is not worth a purge */
-#define LEAST_BYTES ((int64_t)MT_MIB)
-/* of the limit, free: worth one whatever the last one returned */
-#define LEAP_SHARE 8
-
-static int64_t max_of(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t min_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
+#define MIN_PURGE_BYTES ((int64_t)MT_MIB)
+/* share of the limit: that much free memory is purged even in a pause */
+#define LARGE_SHARE 8
 
 static void restart(struct mt_headroom *headroom, int64_t outside, int64_t floor, uint64_t now_ns)
 {
@@ -29,107 +20,108 @@ static void restart(struct mt_headroom *headroom, int64_t outside, int64_t floor
 	headroom->window_ns = now_ns;
 }
 
-static void remember(struct mt_headroom *headroom, int64_t outside, uint64_t now_ns)
+static void track_outside(struct mt_headroom *headroom, int64_t outside, uint64_t now_ns)
 {
 	if (now_ns - headroom->window_ns >= WINDOW_NS) {
 		headroom->older_bytes = headroom->recent_bytes;
 		headroom->recent_bytes = outside;
 		headroom->window_ns = now_ns;
 	}
-	headroom->recent_bytes = max_of(headroom->recent_bytes, outside);
-	headroom->floor_bytes = min_of(headroom->floor_bytes, outside);
+	headroom->recent_bytes = mt_max_i64(headroom->recent_bytes, outside);
+	headroom->floor_bytes = mt_min_i64(headroom->floor_bytes, outside);
 }
 
-/* Used bytes tell what a purge has returned, less what was touched since. Without that, a program
- * that frees and takes the same pages would be purged each time it has freed them. */
-static void judge_purge(struct mt_headroom *headroom, const struct mt_headroom_look *now)
+/* Judges a purge by the used bytes, which tell what it returned minus what was touched since.
+ * Without this, a program that frees and reuses the same pages would be purged after each free. */
+static void update_pause(struct mt_headroom *headroom, const struct mt_headroom_sample *now)
 {
 	int64_t expected =
-		max_of(headroom->recent_bytes, headroom->older_bytes) - headroom->floor_bytes;
+		mt_max_i64(headroom->recent_bytes, headroom->older_bytes) - headroom->floor_bytes;
 	int64_t returned = (int64_t)headroom->used_bytes - (int64_t)now->used_bytes;
-	uint64_t longer = headroom->pause_ns ? headroom->pause_ns * 2 : SHORTEST_PAUSE_NS;
+	uint64_t longer = headroom->pause_ns ? headroom->pause_ns * 2 : MIN_PAUSE_NS;
 
 	if (returned >= expected / 2)
 		headroom->pause_ns = 0;
 	else
-		headroom->pause_ns = longer < LONGEST_PAUSE_NS ? longer : LONGEST_PAUSE_NS;
+		headroom->pause_ns = mt_min_u64(longer, MAX_PAUSE_NS);
 }
 
-/* No more of the heap is resident than there is anonymous memory. What is more may still be
- * touched, or never: the end of a size class, an array that is hardly used. So in exact figures it
- * counts as to be touched for no longer than the window. */
-static int64_t outside_of(const struct mt_headroom *headroom, const struct mt_headroom_look *now)
+/* Returns the bytes charged outside the heap. The resident part of the heap is no larger than the
+ * anonymous memory; the rest may be touched later or never (the end of a size class, a sparse
+ * array). So with exact figures it counts as future use only for the window. */
+static int64_t compute_outside(const struct mt_headroom *headroom,
+			       const struct mt_headroom_sample *now)
 {
 	int64_t heap = now->heap.held_bytes + now->heap.free_bytes;
 	bool is_plain = headroom->known && headroom->exact && now->heap.exact;
 
 	return (int64_t)now->used_bytes -
-	       (is_plain ? heap : min_of(heap, (int64_t)now->anon_bytes));
+	       (is_plain ? heap : mt_min_i64(heap, (int64_t)now->anon_bytes));
 }
 
-static void take_in(struct mt_headroom *headroom, const struct mt_headroom_look *now,
-		    int64_t outside)
+static void update_outside(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+			   int64_t outside)
 {
 	if (!headroom->known || headroom->exact != now->heap.exact) {
 		restart(headroom, outside, (int64_t)now->used_bytes - (int64_t)now->anon_bytes,
 			now->now_ns);
 	} else if (now->purged && !now->heap.exact) {
-		judge_purge(headroom, now);
+		update_pause(headroom, now);
 		restart(headroom, outside, outside, now->now_ns);
 	} else {
-		remember(headroom, outside, now->now_ns);
+		track_outside(headroom, outside, now->now_ns);
 	}
 	headroom->known = true;
 	headroom->exact = now->heap.exact;
 	headroom->used_bytes = now->used_bytes;
 }
 
-void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now,
-		      struct mt_ceiling *out)
+void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+			struct mt_ceiling *out)
 {
 	int64_t outside;
 
-	take_in(headroom, now, outside_of(headroom, now));
-	outside = max_of(headroom->recent_bytes, headroom->older_bytes);
+	update_outside(headroom, now, compute_outside(headroom, now));
+	outside = mt_max_i64(headroom->recent_bytes, headroom->older_bytes);
 	*out = (struct mt_ceiling){
 		.limit_bytes = (int64_t)now->limit_bytes,
 		.outside_bytes = outside,
 		.floor_bytes = now->heap.exact ? outside : headroom->floor_bytes,
 		.used_bytes = (int64_t)now->used_bytes,
-		.ring_at_bytes = outside + now->heap.held_bytes + now->heap.free_bytes +
-				 (int64_t)now->ring_bytes,
+		.sample_at_bytes = outside + now->heap.held_bytes + now->heap.free_bytes +
+				   (int64_t)now->sample_growth_bytes,
 		.critical_bytes = now->critical_bytes ? (int64_t)now->critical_bytes : INT64_MAX,
 		.clear_bytes = (int64_t)now->clear_bytes,
 		.exact = now->heap.exact,
-		.look_ns = now->now_ns,
+		.sample_ns = now->now_ns,
 		.pause_until_ns = now->now_ns + headroom->pause_ns,
 	};
 }
 
-struct mt_headroom_left mt_ceiling_room(const struct mt_ceiling *ceiling,
-					const struct mt_heap_size *heap)
+struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
+					     const struct mt_heap_size *heap)
 {
-	/* Where the caller has just allocated, it may have freed before: what was used at the look
-	 * is still there. */
+	/* The caller may have freed memory before it allocated: the used bytes of the sample still
+	 * include it. */
 	int64_t seen = ceiling->used_bytes - (heap->held_bytes - heap->fresh_bytes);
-	int64_t margin = max_of(ceiling->limit_bytes / MARGIN_SHARE, LEAST_MARGIN_BYTES);
+	int64_t margin = mt_max_i64(ceiling->limit_bytes / MARGIN_SHARE, MIN_MARGIN_BYTES);
 	int64_t outside =
-		heap->exact ? ceiling->outside_bytes : max_of(ceiling->outside_bytes, seen);
-	struct mt_headroom_left room = {
+		heap->exact ? ceiling->outside_bytes : mt_max_i64(ceiling->outside_bytes, seen);
+	struct mt_reclaimable left = {
 		.live_bytes = ceiling->floor_bytes + heap->held_bytes,
-		.free_bytes =
-			heap->exact ? heap->free_bytes : max_of(outside - ceiling->floor_bytes, 0),
+		.free_bytes = heap->exact ? heap->free_bytes
+					  : mt_max_i64(outside - ceiling->floor_bytes, 0),
 	};
 
-	room.room_bytes = max_of(ceiling->limit_bytes - margin - room.live_bytes, 0);
-	return room;
+	left.allowed_bytes = mt_max_i64(ceiling->limit_bytes - margin - left.live_bytes, 0);
+	return left;
 }
 
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			  uint64_t now_ns)
 {
 	if (now_ns < ceiling->pause_until_ns &&
-	    room->free_bytes < ceiling->limit_bytes / LEAP_SHARE)
+	    left->free_bytes < ceiling->limit_bytes / LARGE_SHARE)
 		return false;
-	return room->free_bytes >= LEAST_BYTES && room->free_bytes > room->room_bytes;
+	return left->free_bytes >= MIN_PURGE_BYTES && left->free_bytes > left->allowed_bytes;
 }

@@ -1,84 +1,89 @@
-/* pressure/headroom.h -- how much free memory the heap may keep beside a limit. Pure.
+/* pressure/headroom.h -- computes how much free memory the heap may keep below a limit. Pure: owns
+ * no state but struct mt_headroom. Any thread may call with its own values. Takes no lock.
  *
- * A look finds what the limit is charged for outside the heap: used bytes less the bytes of the
- * heap. With it, any thread can tell from the heap alone how near the limit is, without opening a
- * file. Memory that is allocated and not touched yet is in the heap's bytes and not in the used
- * ones: for a moment it makes the outside look smaller. So the largest value of the last two
+ * A sample gives the bytes that the limit charges outside the heap: used bytes minus the bytes of
+ * the heap. With them any thread can tell from the heap alone how close the limit is, without
+ * opening a file. Memory that is allocated but not touched is in the heap's bytes, not in the used
+ * bytes, and makes the outside bytes too small for a moment. So the largest value of the last two
  * seconds counts.
  *
- * Over jemalloc the heap's bytes are its active and its free resident pages, and both are exact.
- * Elsewhere only live bytes are known. Then free memory looks like memory outside the heap, and the
- * least outside bytes seen since a purge tell how much is not free.
+ * Over jemalloc the heap's bytes are its active pages and its free resident pages; both are exact.
+ * Over other allocators only live bytes are known, and free memory looks like outside memory. There
+ * the smallest outside bytes since a purge (the floor) tell how much is not free memory.
  *
- * The margin, 1/32 of the limit and at least 4 MB, is for what no look has seen yet: growth outside
- * the heap, a MB for each thread that allocates, page tables, and pages that the kernel has not
- * taken off the limit yet. */
+ * The margin below the limit is 1/32 of it, and at least 4 MB. It covers what no sample has seen:
+ * growth outside the heap, a MB for each thread that allocates, page tables, and freed pages that
+ * the kernel still charges. */
 #ifndef MT_PRESSURE_HEADROOM_H
 #define MT_PRESSURE_HEADROOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The size of the heap. */
 struct mt_heap_size {
 	bool exact;
 	int64_t held_bytes;  /* exact: active pages; else live bytes */
 	int64_t free_bytes;  /* exact: free and resident; else 0 */
-	int64_t fresh_bytes; /* of held_bytes, allocated by the caller since its last look */
+	int64_t fresh_bytes; /* of held_bytes, allocated by the caller since its last check */
 };
 
-struct mt_headroom_look {
+struct mt_headroom_sample {
 	uint64_t now_ns;
-	uint64_t used_bytes;  /* charged to the limit */
-	uint64_t limit_bytes; /* not 0 */
-	uint64_t ring_bytes;  /* growth that asks for another look */
-	/* used bytes at which Python's garbage is worth a collection; 0: never */
+	uint64_t used_bytes;          /* charged to the limit */
+	uint64_t limit_bytes;         /* not 0 */
+	uint64_t sample_growth_bytes; /* growth after which another sample is due */
+	/* used bytes from which on Python is asked to collect garbage; 0: never */
 	uint64_t critical_bytes;
-	uint64_t clear_bytes; /* and below which it was worth it */
+	uint64_t clear_bytes; /* used bytes below which the next crossing asks again at once */
 	uint64_t anon_bytes;  /* anonymous resident memory of the process */
 	struct mt_heap_size heap;
-	bool purged; /* free memory has been returned since the last look */
+	bool purged; /* free memory was returned since the last sample */
 };
 
-/* Remembered from look to look; all 0 to begin with. */
+/* The state between samples; all 0 at first. */
 struct mt_headroom {
 	bool known, exact;
 	uint64_t window_ns; /* when recent_bytes began */
 	int64_t recent_bytes, older_bytes;
 	int64_t floor_bytes;
 	uint64_t used_bytes;
-	uint64_t pause_ns; /* after a purge without effect; not exact alone */
+	uint64_t pause_ns; /* after a purge without effect; only where not exact */
 };
 
-/* What threads go by until the next look. */
+/* What threads compare the heap with until the next sample. */
 struct mt_ceiling {
 	int64_t limit_bytes; /* 0: there is no limit */
 	int64_t outside_bytes;
-	int64_t floor_bytes; /* of them, not free memory of the heap; exact: all */
+	int64_t floor_bytes; /* of outside_bytes, not free memory of the heap; exact: all */
 	int64_t used_bytes;
-	int64_t ring_at_bytes; /* live and free bytes at which another look is due */
-	/* live bytes at which Python is asked for a collection; INT64_MAX: never */
+	int64_t sample_at_bytes; /* live and free bytes at which another sample is due */
+	/* live bytes from which on Python is asked to collect; INT64_MAX: never */
 	int64_t critical_bytes;
-	int64_t clear_bytes; /* live bytes below which it is asked at once the next time */
+	int64_t clear_bytes; /* live bytes below which the next crossing asks again at once */
 	bool exact;
-	uint64_t look_ns;
-	uint64_t pause_until_ns; /* until then only an eighth of the limit is worth a purge */
+	uint64_t sample_ns;
+	uint64_t pause_until_ns; /* until then only free memory of 1/8 of the limit is purged */
 };
 
-struct mt_headroom_left {
-	/* of all that is charged or will be, what a purge cannot return */
+/* What a purge can return. */
+struct mt_reclaimable {
+	/* charged bytes, or soon to be charged, that a purge cannot return */
 	int64_t live_bytes;
-	int64_t free_bytes; /* what it can */
-	int64_t room_bytes; /* how much of it may stay: up to the margin below the limit */
+	int64_t free_bytes;    /* bytes that it can return */
+	int64_t allowed_bytes; /* of them, how many may stay below the limit and its margin */
 };
 
-void mt_headroom_look(struct mt_headroom *headroom, const struct mt_headroom_look *now,
-		      struct mt_ceiling *out);
+/* Adds a sample and sets *out for the threads. */
+void mt_headroom_update(struct mt_headroom *headroom, const struct mt_headroom_sample *now,
+			struct mt_ceiling *out);
 
-struct mt_headroom_left mt_ceiling_room(const struct mt_ceiling *ceiling,
-					const struct mt_heap_size *heap);
+/* Returns what a purge could return now. heap: as read now. */
+struct mt_reclaimable mt_ceiling_reclaimable(const struct mt_ceiling *ceiling,
+					     const struct mt_heap_size *heap);
 
-/* Free memory is to go back now. */
-bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_headroom_left *room,
+/* Returns whether free memory must be returned now. now_ns: CLOCK_MONOTONIC. */
+bool mt_ceiling_is_passed(const struct mt_ceiling *ceiling, const struct mt_reclaimable *left,
 			  uint64_t now_ns);
 
 #endif

@@ -3,13 +3,13 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-#define STALL_SPAN_NS MT_NS_PER_S /* shorter ones say little */
-/* thousandths of the time that tasks wait; left at half of it */
+#define STALL_SPAN_NS MT_NS_PER_S /* a shorter span gives no reliable share */
+/* thousandths of the time in which tasks wait; the level is left at half of it */
 #define STALL_WARN     100u
 #define STALL_CRITICAL 200u
 
-/* One that is kept down to nothing would never be over: half of it then. */
-static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
+/* A level that is kept down to 0 would never end: half of the entry threshold then. */
+static uint64_t keep_threshold(uint64_t entered_pct, uint64_t clear_pct)
 {
 	uint64_t pct = mt_sat_sub(entered_pct, clear_pct);
 
@@ -19,32 +19,32 @@ static uint64_t kept_at(uint64_t entered_pct, uint64_t clear_pct)
 struct mt_pressure_thresholds mt_pressure_limit_thresholds(const struct mt_config *cfg)
 {
 	return (struct mt_pressure_thresholds){cfg->warn_pct, cfg->crit_pct,
-					       kept_at(cfg->warn_pct, cfg->clear_pct),
-					       kept_at(cfg->crit_pct, cfg->clear_pct)};
+					       keep_threshold(cfg->warn_pct, cfg->clear_pct),
+					       keep_threshold(cfg->crit_pct, cfg->clear_pct)};
 }
 
 struct mt_pressure_thresholds mt_pressure_own_thresholds(const struct mt_config *cfg)
 {
 	return (struct mt_pressure_thresholds){cfg->warn_pct, 100,
-					       kept_at(cfg->warn_pct, cfg->clear_pct),
-					       kept_at(100, cfg->clear_pct)};
+					       keep_threshold(cfg->warn_pct, cfg->clear_pct),
+					       keep_threshold(100, cfg->clear_pct)};
 }
 
-static enum mt_pressure_level entered_at(uint64_t value, uint64_t warn, uint64_t critical)
+static enum mt_pressure_level level_at(uint64_t value, uint64_t warn, uint64_t critical)
 {
 	return value >= critical ? MT_PRESSURE_CRITICAL
 	       : value >= warn   ? MT_PRESSURE_WARN
 				 : MT_PRESSURE_NONE;
 }
 
-/* What value says, unless the old level is still kept. */
+/* Returns the level that the value enters, or the old level while it is kept. */
 static enum mt_pressure_level with_hysteresis(enum mt_pressure_level old,
 					      enum mt_pressure_level enters,
 					      enum mt_pressure_level keeps)
 {
 	enum mt_pressure_level kept = keeps < old ? keeps : old;
 
-	return mt_pressure_higher(enters, kept);
+	return mt_pressure_max_level(enters, kept);
 }
 
 static enum mt_pressure_level level_of(enum mt_pressure_level old, uint64_t used, uint64_t limit,
@@ -55,53 +55,53 @@ static enum mt_pressure_level level_of(enum mt_pressure_level old, uint64_t used
 
 	if (!limit)
 		return MT_PRESSURE_NONE;
-	enters = entered_at(used, mt_pressure_share_of(limit, at->warn),
-			    mt_pressure_share_of(limit, at->critical));
-	keeps = entered_at(used, mt_pressure_share_of(limit, at->keep_warn),
-			   mt_pressure_share_of(limit, at->keep_critical));
+	enters = level_at(used, mt_pressure_share_of(limit, at->warn),
+			  mt_pressure_share_of(limit, at->critical));
+	keeps = level_at(used, mt_pressure_share_of(limit, at->keep_warn),
+			 mt_pressure_share_of(limit, at->keep_critical));
 	return with_hysteresis(old, enters, keeps);
 }
 
-/* Where nothing is known it may be. A container whose file cache runs into the limit all the time
- * is not short of memory. */
-static bool may_be_half_used(const struct mt_pressure_look *now)
+/* Returns true where the limit is unknown. A container whose file cache fills its limit all the
+ * time is not short of memory. */
+static bool may_be_half_used(const struct mt_pressure_sample *now)
 {
 	return !now->limit_bytes ||
 	       now->used_bytes >= mt_pressure_share_of(now->limit_bytes, MT_PRESSURE_HALF_PCT);
 }
 
-static void look_at_limit(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			  const struct mt_config *cfg)
+static void update_limit(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			 const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_LIMIT];
 	enum mt_pressure_level seen = level_of(*level, now->used_bytes, now->limit_bytes, &at);
 
-	/* An upper bound can only end it. */
+	/* an upper bound never raises the level */
 	if (now->exact || seen < *level)
 		*level = seen;
 }
 
-/* An event says nothing of how long it lasts: a cooldown. */
-static bool still_holds(uint64_t event_ns, uint64_t now_ns, const struct mt_config *cfg)
+/* An event tells no duration: it counts for one cooldown. */
+static bool is_recent(uint64_t event_ns, uint64_t now_ns, const struct mt_config *cfg)
 {
 	return event_ns && now_ns - event_ns < cfg->cooldown_ms * MT_NS_PER_MS;
 }
 
-static void look_at_events(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			   const struct mt_config *cfg)
+static void update_events(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			  const struct mt_config *cfg)
 {
 	if (now->events_known && pressure->seen_events_known &&
 	    now->events_count > pressure->seen_events_count && may_be_half_used(now))
 		pressure->events_ns = now->now_ns;
 	pressure->seen_events_known = now->events_known;
 	pressure->seen_events_count = now->events_count;
-	pressure->levels[MT_PRESSURE_EVENTS] = still_holds(pressure->events_ns, now->now_ns, cfg)
+	pressure->levels[MT_PRESSURE_EVENTS] = is_recent(pressure->events_ns, now->now_ns, cfg)
 						       ? MT_PRESSURE_CRITICAL
 						       : MT_PRESSURE_NONE;
 }
 
-static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure_look *now)
+static void update_stall(struct mt_pressure *pressure, const struct mt_pressure_sample *now)
 {
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_STALL];
 	uint64_t span = now->now_ns - pressure->stall_ns;
@@ -119,8 +119,8 @@ static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure
 	if (span < STALL_SPAN_NS)
 		return;
 	share = (now->some_us - pressure->stall_some_us) * 1000 / (span / 1000);
-	*level = with_hysteresis(*level, entered_at(share, STALL_WARN, STALL_CRITICAL),
-				 entered_at(share, STALL_WARN / 2, STALL_CRITICAL / 2));
+	*level = with_hysteresis(*level, level_at(share, STALL_WARN, STALL_CRITICAL),
+				 level_at(share, STALL_WARN / 2, STALL_CRITICAL / 2));
 	if (*level == MT_PRESSURE_CRITICAL && !may_be_half_used(now))
 		*level = MT_PRESSURE_WARN;
 	pressure->stall_ns = now->now_ns;
@@ -128,10 +128,10 @@ static void look_at_stall(struct mt_pressure *pressure, const struct mt_pressure
 	pressure->stall_thousandths = share;
 }
 
-/* A trigger on a PSI file that an unprivileged process has set fires falsely once: only the total
- * tells. */
-static void look_at_watch(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			  const struct mt_config *cfg)
+/* An unprivileged trigger on a PSI file fires once without cause: only a risen total confirms
+ * it. */
+static void update_watch(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			 const struct mt_config *cfg)
 {
 	bool risen =
 		now->psi_known && pressure->seen_psi_known && now->some_us > pressure->seen_some_us;
@@ -142,13 +142,13 @@ static void look_at_watch(struct mt_pressure *pressure, const struct mt_pressure
 						? MT_PRESSURE_WARN
 						: MT_PRESSURE_CRITICAL;
 	}
-	pressure->levels[MT_PRESSURE_WATCH] = still_holds(pressure->watch_ns, now->now_ns, cfg)
+	pressure->levels[MT_PRESSURE_WATCH] = is_recent(pressure->watch_ns, now->now_ns, cfg)
 						      ? pressure->watch_level
 						      : MT_PRESSURE_NONE;
 }
 
-static void look_at_devices(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			    const struct mt_config *cfg)
+static void update_devices(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			   const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
 	enum mt_pressure_level highest = MT_PRESSURE_NONE;
@@ -160,13 +160,13 @@ static void look_at_devices(struct mt_pressure *pressure, const struct mt_pressu
 		*level = i < now->devices_count
 				 ? level_of(*level, device->used_bytes, device->total_bytes, &at)
 				 : MT_PRESSURE_NONE;
-		highest = mt_pressure_higher(highest, *level);
+		highest = mt_pressure_max_level(highest, *level);
 	}
 	pressure->levels[MT_PRESSURE_DEVICE] = highest;
 }
 
-static void look_at_own(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			const struct mt_config *cfg)
+static void update_own(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+		       const struct mt_config *cfg)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_own_thresholds(cfg);
 	enum mt_pressure_level *level = &pressure->levels[MT_PRESSURE_RSS];
@@ -178,13 +178,13 @@ static void look_at_own(struct mt_pressure *pressure, const struct mt_pressure_l
 
 /* ---- all of them ---- */
 
-void mt_pressure_look_at_levels(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-				const struct mt_config *cfg)
+void mt_pressure_update_levels(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			       const struct mt_config *cfg)
 {
-	look_at_limit(pressure, now, cfg);
-	look_at_events(pressure, now, cfg);
-	look_at_stall(pressure, now);
-	look_at_watch(pressure, now, cfg);
-	look_at_devices(pressure, now, cfg);
-	look_at_own(pressure, now, cfg);
+	update_limit(pressure, now, cfg);
+	update_events(pressure, now, cfg);
+	update_stall(pressure, now);
+	update_watch(pressure, now, cfg);
+	update_devices(pressure, now, cfg);
+	update_own(pressure, now, cfg);
 }

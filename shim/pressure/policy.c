@@ -4,24 +4,19 @@
 #include "sys/os.h"
 #include "pressure/levels.h"
 
-#define FAR_NS    (5 * MT_NS_PER_S) /* under half of the limit */
-#define NEARER_NS MT_NS_PER_S       /* from half on */
-/* from where a level would be left on */
+/* time between samples below half of the limit */
+#define FAR_NS    (5 * MT_NS_PER_S)
+#define NEARER_NS MT_NS_PER_S /* from half of the limit on */
+/* from the usage at which a level is left */
 #define NEAR_NS          (250 * MT_NS_PER_MS)
-#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while it grows fast */
+#define SOONEST_NS       (20 * MT_NS_PER_MS) /* while usage grows fast */
 #define LONGEST_PAUSE_NS (300 * MT_NS_PER_S)
-/* looks in a pause that has been lengthened */
+/* samples in a lengthened pause */
 #define PAUSE_LOOKS 40
-#define LEAST_BYTES MT_PRESSURE_LEAST_BYTES
-/* less between two looks is no growth */
+/* a smaller difference between two samples is no growth */
 #define GROWTH_BYTES MT_MIB
 
-static uint64_t lower(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* ---- stories ---- */
+/* ---- the pause between cleanups ---- */
 
 static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
 {
@@ -30,34 +25,33 @@ static enum mt_pressure_kind kind_of(enum mt_pressure_source source)
 					    : MT_PRESSURE_HOST;
 }
 
-static uint64_t devices_used(const struct mt_pressure_look *look)
+static uint64_t devices_used(const struct mt_pressure_sample *sample)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < look->devices_count; i++)
-		sum += look->devices[i].used_bytes;
+	for (uint32_t i = 0; i < sample->devices_count; i++)
+		sum += sample->devices[i].used_bytes;
 	return sum;
 }
 
-/* What a cleanup for this kind lowers. */
-static uint64_t lowered_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look)
+/* Returns the figure that a cleanup of this kind lowers. */
+static uint64_t affected_bytes(enum mt_pressure_kind kind, const struct mt_pressure_sample *sample)
 {
-	return kind == MT_PRESSURE_GPU ? devices_used(look) : look->own_bytes;
+	return kind == MT_PRESSURE_GPU ? devices_used(sample) : sample->own_bytes;
 }
 
-/* Less than that is next to nothing. */
-static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_look *look,
+/* Returns the bytes from which on a cleanup counts as effective. */
+static uint64_t least_bytes(enum mt_pressure_kind kind, const struct mt_pressure_sample *sample,
 			    const struct mt_config *cfg)
 {
-	uint64_t limit = kind == MT_PRESSURE_OWN ? mt_pressure_own_limit(cfg) : look->limit_bytes;
+	uint64_t limit = kind == MT_PRESSURE_OWN ? mt_pressure_own_limit(cfg) : sample->limit_bytes;
 
 	if (kind == MT_PRESSURE_GPU) {
 		limit = 0;
-		for (uint32_t i = 0; i < look->devices_count; i++)
-			limit = look->devices[i].total_bytes > limit ? look->devices[i].total_bytes
-								     : limit;
+		for (uint32_t i = 0; i < sample->devices_count; i++)
+			limit = mt_max_u64(limit, sample->devices[i].total_bytes);
 	}
-	return limit / 100 > LEAST_BYTES ? limit / 100 : LEAST_BYTES;
+	return mt_max_u64(limit / 100, MT_PRESSURE_MIN_BYTES);
 }
 
 static uint64_t pause_of(const struct mt_pressure_backoff *backoff, const struct mt_config *cfg)
@@ -65,31 +59,29 @@ static uint64_t pause_of(const struct mt_pressure_backoff *backoff, const struct
 	return backoff->pause_ns ? backoff->pause_ns : cfg->cooldown_ms * MT_NS_PER_MS;
 }
 
-static uint64_t doubled(uint64_t pause_ns, const struct mt_config *cfg)
+static uint64_t double_pause(uint64_t pause_ns, const struct mt_config *cfg)
 {
 	uint64_t longest = cfg->cooldown_ms * MT_NS_PER_MS;
 
-	if (longest < LONGEST_PAUSE_NS)
-		longest = LONGEST_PAUSE_NS;
-	return lower(pause_ns * 2, longest);
+	return mt_min_u64(pause_ns * 2, mt_max_u64(longest, LONGEST_PAUSE_NS));
 }
 
-/* Whether what the last cleanup returned is back, and so was not worth its cost. */
-static void judge_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
-			 const struct mt_pressure_look *now, const struct mt_config *cfg)
+/* Lengthens the pause where the memory that the last cleanup returned is back. */
+static void check_return(struct mt_pressure_backoff *backoff, enum mt_pressure_kind kind,
+			 const struct mt_pressure_sample *now, const struct mt_config *cfg)
 {
 	if (!backoff->returned_bytes)
 		return;
-	if (lowered_bytes(kind, now) >= backoff->after_bytes + backoff->returned_bytes / 2) {
-		backoff->pause_ns = doubled(backoff->earlier_pause_ns, cfg);
+	if (affected_bytes(kind, now) >= backoff->after_bytes + backoff->returned_bytes / 2) {
+		backoff->pause_ns = double_pause(backoff->earlier_pause_ns, cfg);
 		backoff->returned_bytes = 0;
 	} else if (now->now_ns - backoff->cleaned_ns >= cfg->cooldown_ms * MT_NS_PER_MS) {
 		backoff->returned_bytes = 0;
 	}
 }
 
-/* An episode ends with its level, and the next one is cleaned at once; but not where that has just
- * been of no use. */
+/* When the level ends, the next pressure causes a cleanup at once, except where the last cleanup
+ * had no effect. */
 static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_level level,
 		       uint64_t now_ns, const struct mt_config *cfg)
 {
@@ -104,25 +96,25 @@ static void note_level(struct mt_pressure_backoff *backoff, enum mt_pressure_lev
 		backoff->pause_ns = 0;
 }
 
-static void tell_stories(struct mt_pressure *pressure, const struct mt_pressure_look *now,
-			 const struct mt_config *cfg)
+static void update_backoffs(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			    const struct mt_config *cfg)
 {
 	enum mt_pressure_level levels[MT_PRESSURE_KIND_COUNT] = {MT_PRESSURE_NONE};
 
 	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++) {
 		enum mt_pressure_kind kind = kind_of((enum mt_pressure_source)i);
 
-		levels[kind] = mt_pressure_higher(levels[kind], pressure->levels[i]);
+		levels[kind] = mt_pressure_max_level(levels[kind], pressure->levels[i]);
 	}
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
-		judge_return(&pressure->backoffs[i], (enum mt_pressure_kind)i, now, cfg);
+		check_return(&pressure->backoffs[i], (enum mt_pressure_kind)i, now, cfg);
 		note_level(&pressure->backoffs[i], levels[i], now->now_ns, cfg);
 	}
 }
 
-/* ---- who asks for a cleanup ---- */
+/* ---- which kinds cause a cleanup ---- */
 
-static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_look *now,
+static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pressure_sample *now,
 		   const struct mt_config *cfg)
 {
 	return !backoff->cleaned_ns ||
@@ -130,19 +122,19 @@ static bool is_due(const struct mt_pressure_backoff *backoff, const struct mt_pr
 	       backoff->level > backoff->cleaned_level;
 }
 
-static bool is_minded(enum mt_pressure_kind kind, const struct mt_config *cfg)
+static bool is_enabled(enum mt_pressure_kind kind, const struct mt_config *cfg)
 {
 	return kind == MT_PRESSURE_OWN ? cfg->rss_limit_mb != 0 : cfg->pressure != 0;
 }
 
-/* What one kind adds to the plan. */
+/* Adds one kind of pressure to the plan. */
 static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind kind,
 		     struct mt_pressure_plan *plan)
 {
 	enum mt_pressure_level level = pressure->backoffs[kind].level;
 
 	plan->kinds |= 1u << kind;
-	plan->level = mt_pressure_higher(plan->level, level);
+	plan->level = mt_pressure_max_level(plan->level, level);
 	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
 		if (kind_of((enum mt_pressure_source)i) == kind && pressure->levels[i])
 			plan->sources |= 1u << i;
@@ -152,20 +144,20 @@ static void add_kind(const struct mt_pressure *pressure, enum mt_pressure_kind k
 	plan->flush_gpu = plan->flush_gpu || kind == MT_PRESSURE_GPU;
 }
 
-/* Of processes that train together, one that collects or waits for its device lets all others wait.
- */
-static void spare_ranks(struct mt_pressure_plan *plan)
+/* Reduces the cleanup where several processes train together: one that collects, or waits for its
+ * device, makes all others wait. */
+static void reduce_for_ranks(struct mt_pressure_plan *plan)
 {
 	if (plan->cleanup == MT_LEVEL_PURGE && !plan->flush_gpu)
 		return;
-	plan->spared = true;
+	plan->is_reduced = true;
 	plan->cleanup = MT_LEVEL_PURGE;
 	plan->flush_gpu = false;
 	if (plan->kinds == 1u << MT_PRESSURE_GPU)
-		plan->clean = false; /* the heap is no help to a device */
+		plan->clean = false; /* purging the heap does not help a device */
 }
 
-static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t limit)
+static void keep_closest(struct mt_pressure_plan *plan, uint64_t used, uint64_t limit)
 {
 	if (limit &&
 	    (!plan->limit_bytes ||
@@ -175,46 +167,45 @@ static void take_nearer(struct mt_pressure_plan *plan, uint64_t used, uint64_t l
 	}
 }
 
-static void name_nearest(struct mt_pressure_plan *plan, const struct mt_pressure_look *now,
-			 const struct mt_config *cfg)
+static void set_closest(struct mt_pressure_plan *plan, const struct mt_pressure_sample *now,
+			const struct mt_config *cfg)
 {
 	if (plan->kinds & 1u << MT_PRESSURE_HOST)
-		take_nearer(plan, now->used_bytes, now->limit_bytes);
+		keep_closest(plan, now->used_bytes, now->limit_bytes);
 	if (plan->kinds & 1u << MT_PRESSURE_OWN)
-		take_nearer(plan, now->own_bytes, mt_pressure_own_limit(cfg));
+		keep_closest(plan, now->own_bytes, mt_pressure_own_limit(cfg));
 	for (uint32_t i = 0; plan->kinds & 1u << MT_PRESSURE_GPU && i < now->devices_count; i++)
-		take_nearer(plan, now->devices[i].used_bytes, now->devices[i].total_bytes);
+		keep_closest(plan, now->devices[i].used_bytes, now->devices[i].total_bytes);
 }
 
-static void ask_kinds(const struct mt_pressure *pressure, const struct mt_pressure_look *now,
-		      const struct mt_config *cfg, const struct mt_launch_env *facts,
-		      struct mt_pressure_plan *plan)
+static void select_kinds(const struct mt_pressure *pressure, const struct mt_pressure_sample *now,
+			 const struct mt_config *cfg, const struct mt_launch_env *env,
+			 struct mt_pressure_plan *plan)
 {
 	for (int i = 0; i < MT_PRESSURE_KIND_COUNT; i++) {
 		enum mt_pressure_kind kind = (enum mt_pressure_kind)i;
 
-		if (pressure->backoffs[i].level && is_minded(kind, cfg) &&
+		if (pressure->backoffs[i].level && is_enabled(kind, cfg) &&
 		    is_due(&pressure->backoffs[i], now, cfg))
 			add_kind(pressure, kind, plan);
 	}
 	plan->reason =
 		plan->kinds == 1u << MT_PRESSURE_OWN ? MT_REASON_RSS_LIMIT : MT_REASON_PRESSURE;
-	if (facts->world_size > 1)
-		spare_ranks(plan);
-	name_nearest(plan, now, cfg);
+	if (env->world_size > 1)
+		reduce_for_ranks(plan);
+	set_closest(plan, now, cfg);
 }
 
-/* ---- when to look again ---- */
+/* ---- when to sample again ---- */
 
-/* How one kind stands: how soon it wants to be looked at, and how much more it may grow until the
- * next threshold. */
+/* For one kind: the time until the next sample, and the growth until the next threshold. */
 struct horizon {
 	uint64_t pace_ns;
-	uint64_t room_bytes;
+	uint64_t growth_bytes;
 };
 
-static struct horizon horizon_of(uint64_t used, uint64_t limit,
-				 const struct mt_pressure_thresholds *at)
+static struct horizon compute_horizon(uint64_t used, uint64_t limit,
+				      const struct mt_pressure_thresholds *at)
 {
 	struct horizon out = {FAR_NS, UINT64_MAX};
 
@@ -224,77 +215,78 @@ static struct horizon horizon_of(uint64_t used, uint64_t limit,
 		out.pace_ns = NEAR_NS;
 	else if (used >= mt_pressure_share_of(limit, MT_PRESSURE_HALF_PCT))
 		out.pace_ns = NEARER_NS;
-	out.room_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->warn), used);
-	if (!out.room_bytes)
-		out.room_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->critical), used);
-	if (!out.room_bytes)
-		out.room_bytes = mt_sat_sub(limit, used);
+	out.growth_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->warn), used);
+	if (!out.growth_bytes)
+		out.growth_bytes = mt_sat_sub(mt_pressure_share_of(limit, at->critical), used);
+	if (!out.growth_bytes)
+		out.growth_bytes = mt_sat_sub(limit, used);
 	return out;
 }
 
 static uint64_t tick_of(const struct mt_config *cfg)
 {
-	return lower(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
+	return mt_min_u64(cfg->tick_ms * MT_NS_PER_MS, NEAR_NS);
 }
 
-/* A pause that has been lengthened, since cleaning is of no use, is no time to look ten times a
- * second. */
+/* Samples less often in a lengthened pause, since cleanups have no effect then. */
 static uint64_t pace_of(const struct mt_pressure_backoff *backoff, uint64_t pace_ns,
 			const struct mt_config *cfg)
 {
-	uint64_t lazy = lower(backoff->pause_ns / PAUSE_LOOKS, NEARER_NS);
+	uint64_t slow_ns = mt_min_u64(backoff->pause_ns / PAUSE_LOOKS, NEARER_NS);
 
 	if (!backoff->level)
 		return pace_ns;
-	return lazy > tick_of(cfg) ? lazy : tick_of(cfg);
+	return mt_max_u64(slow_ns, tick_of(cfg));
 }
 
-/* Three looks before the room is used up, if it goes on as since the last one. */
-static uint64_t time_until_full(uint64_t room, uint64_t grown, uint64_t span_ns)
+/* Returns the time for three samples before the growth is used up, at the present rate. */
+static uint64_t time_until_full(uint64_t growth, uint64_t grown, uint64_t span_ns)
 {
-	if (grown < GROWTH_BYTES || !span_ns || room == UINT64_MAX)
+	if (grown < GROWTH_BYTES || !span_ns || growth == UINT64_MAX)
 		return UINT64_MAX;
-	return (uint64_t)((double)room / (double)grown * (double)span_ns / 3);
+	return (uint64_t)((double)growth / (double)grown * (double)span_ns / 3);
 }
 
-static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_look *now,
+static void plan_next(struct mt_pressure *pressure, const struct mt_pressure_sample *now,
 		      const struct mt_config *cfg, struct mt_pressure_plan *plan)
 {
 	const struct mt_pressure_thresholds limits = mt_pressure_limit_thresholds(cfg);
 	const struct mt_pressure_thresholds owns = mt_pressure_own_thresholds(cfg);
-	struct horizon host = horizon_of(now->used_bytes, now->limit_bytes, &limits);
+	struct horizon host = compute_horizon(now->used_bytes, now->limit_bytes, &limits);
 	struct horizon gpu = {FAR_NS, UINT64_MAX};
-	struct horizon own = horizon_of(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
-	uint64_t span = pressure->looked ? now->now_ns - pressure->seen_ns : 0;
+	struct horizon own = compute_horizon(now->own_bytes, mt_pressure_own_limit(cfg), &owns);
+	uint64_t span = pressure->sampled ? now->now_ns - pressure->seen_ns : 0;
 	uint64_t pace = pace_of(&pressure->backoffs[MT_PRESSURE_OWN], own.pace_ns, cfg);
-	uint64_t soon = time_until_full(own.room_bytes,
+	uint64_t soon = time_until_full(own.growth_bytes,
 					mt_sat_sub(now->own_bytes, pressure->seen_own_bytes), span);
 
 	for (uint32_t i = 0; i < now->devices_count; i++)
-		gpu.pace_ns = lower(gpu.pace_ns, horizon_of(now->devices[i].used_bytes,
-							    now->devices[i].total_bytes, &limits)
-							 .pace_ns);
-	pressure->room_bytes = own.room_bytes;
+		gpu.pace_ns = mt_min_u64(gpu.pace_ns,
+					 compute_horizon(now->devices[i].used_bytes,
+							 now->devices[i].total_bytes, &limits)
+						 .pace_ns);
+	pressure->growth_bytes = own.growth_bytes;
 	if (cfg->pressure) {
-		pace = lower(pace,
-			     pace_of(&pressure->backoffs[MT_PRESSURE_HOST], host.pace_ns, cfg));
-		pace = lower(pace, pace_of(&pressure->backoffs[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
-		soon = lower(soon,
-			     time_until_full(host.room_bytes,
-					     mt_sat_sub(now->used_bytes, pressure->seen_used_bytes),
-					     span));
-		pressure->room_bytes = lower(host.room_bytes, own.room_bytes);
+		pace = mt_min_u64(
+			pace, pace_of(&pressure->backoffs[MT_PRESSURE_HOST], host.pace_ns, cfg));
+		pace = mt_min_u64(pace,
+				  pace_of(&pressure->backoffs[MT_PRESSURE_GPU], gpu.pace_ns, cfg));
+		soon = mt_min_u64(soon, time_until_full(host.growth_bytes,
+							mt_sat_sub(now->used_bytes,
+								   pressure->seen_used_bytes),
+							span));
+		pressure->growth_bytes = mt_min_u64(host.growth_bytes, own.growth_bytes);
 	}
-	soon = soon > SOONEST_NS ? soon : SOONEST_NS;
-	pressure->next_ns = now->now_ns + lower(pace, soon);
+	soon = mt_max_u64(soon, SOONEST_NS);
+	pressure->next_ns = now->now_ns + mt_min_u64(pace, soon);
 	plan->next_ns = pressure->next_ns;
 }
 
-/* Of the host's limit alone, since nobody is killed for the own one. Beyond a limit (MT_LIMIT_MB)
- * nothing is left to be saved, and where the kernel does not tell how much of it are pages of
- * files, most may be. */
-bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct mt_config *cfg,
-			       uint64_t *out_ring_bytes)
+/* Only the host's limit counts: the kernel kills no process for MT_RSS_LIMIT_MB. Beyond a limit
+ * (MT_LIMIT_MB) nothing can be saved. Where the kernel does not tell the share of file pages, most
+ * of the usage may be theirs. */
+bool mt_pressure_limits_growth(const struct mt_pressure_sample *now, const struct mt_config *cfg,
+			       uint64_t *out_growth_bytes)
 {
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(cfg);
 	bool is_vague =
@@ -303,18 +295,19 @@ bool mt_pressure_limits_growth(const struct mt_pressure_look *now, const struct 
 
 	if (!cfg->pressure || now->limit_bytes <= now->used_bytes || is_vague)
 		return false;
-	*out_ring_bytes = horizon_of(now->used_bytes, now->limit_bytes, &at).room_bytes / 4;
+	*out_growth_bytes =
+		compute_horizon(now->used_bytes, now->limit_bytes, &at).growth_bytes / 4;
 	return true;
 }
 
 bool mt_pressure_is_due(const struct mt_pressure *pressure, uint64_t now_ns, uint64_t own_bytes)
 {
 	uint64_t grown = mt_sat_sub(own_bytes, pressure->seen_own_bytes);
-	/* Together with what else wakes the worker about now. */
+	/* allows a sample together with another wake-up about this time */
 	uint64_t slack = (pressure->next_ns - pressure->seen_ns) / 10;
 
-	return !pressure->looked || now_ns + slack >= pressure->next_ns ||
-	       (grown >= GROWTH_BYTES && grown >= pressure->room_bytes / 4);
+	return !pressure->sampled || now_ns + slack >= pressure->next_ns ||
+	       (grown >= GROWTH_BYTES && grown >= pressure->growth_bytes / 4);
 }
 
 uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
@@ -323,14 +316,14 @@ uint64_t mt_pressure_wake_ns(const struct mt_pressure *pressure)
 							       : pressure->next_ns;
 }
 
-/* ---- one look ---- */
+/* ---- one sample ---- */
 
 static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *plan)
 {
 	enum mt_pressure_level level = MT_PRESSURE_NONE;
 
 	for (int i = 0; i < MT_PRESSURE_SOURCE_COUNT; i++)
-		level = mt_pressure_higher(level, pressure->levels[i]);
+		level = mt_pressure_max_level(level, pressure->levels[i]);
 	if (level > pressure->level)
 		plan->entered = level;
 	plan->over = pressure->level && !level;
@@ -338,18 +331,18 @@ static void note_overall(struct mt_pressure *pressure, struct mt_pressure_plan *
 }
 
 struct mt_pressure_plan mt_pressure_decide(struct mt_pressure *pressure,
-					   const struct mt_pressure_look *now,
+					   const struct mt_pressure_sample *now,
 					   const struct mt_config *cfg,
-					   const struct mt_launch_env *facts)
+					   const struct mt_launch_env *env)
 {
 	struct mt_pressure_plan plan = {.cleanup = MT_LEVEL_PURGE};
 
-	mt_pressure_look_at_levels(pressure, now, cfg);
+	mt_pressure_update_levels(pressure, now, cfg);
 	note_overall(pressure, &plan);
-	tell_stories(pressure, now, cfg);
-	ask_kinds(pressure, now, cfg, facts, &plan);
+	update_backoffs(pressure, now, cfg);
+	select_kinds(pressure, now, cfg, env, &plan);
 	plan_next(pressure, now, cfg, &plan);
-	pressure->looked = true;
+	pressure->sampled = true;
 	pressure->seen_ns = now->now_ns;
 	pressure->seen_used_bytes = now->used_bytes;
 	pressure->seen_own_bytes = now->own_bytes;
@@ -368,12 +361,13 @@ static void note_cleanup(struct mt_pressure_backoff *backoff, enum mt_pressure_k
 	    outcome->after.now_ns - backoff->cleaned_ns >= pause_of(backoff, cfg))
 		backoff->cleaned_level = backoff->level;
 	else
-		backoff->cleaned_level = mt_pressure_higher(backoff->cleaned_level, backoff->level);
+		backoff->cleaned_level =
+			mt_pressure_max_level(backoff->cleaned_level, backoff->level);
 	backoff->cleaned_ns = outcome->after.now_ns;
-	backoff->after_bytes = lowered_bytes(kind, &outcome->after);
+	backoff->after_bytes = affected_bytes(kind, &outcome->after);
 	backoff->earlier_pause_ns = pause_of(backoff, cfg);
 	if (returned < least_bytes(kind, &outcome->after, cfg)) {
-		backoff->pause_ns = doubled(backoff->earlier_pause_ns, cfg);
+		backoff->pause_ns = double_pause(backoff->earlier_pause_ns, cfg);
 		backoff->returned_bytes = 0;
 	} else {
 		backoff->pause_ns = 0;
@@ -381,8 +375,9 @@ static void note_cleanup(struct mt_pressure_backoff *backoff, enum mt_pressure_k
 	}
 }
 
-bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
-			 const struct mt_pressure_outcome *outcome, const struct mt_config *cfg)
+bool mt_pressure_note_cleanup(struct mt_pressure *pressure, const struct mt_pressure_plan *plan,
+			      const struct mt_pressure_outcome *outcome,
+			      const struct mt_config *cfg)
 {
 	bool own = plan->kinds & 1u << MT_PRESSURE_OWN;
 
@@ -393,7 +388,7 @@ bool mt_pressure_cleaned(struct mt_pressure *pressure, const struct mt_pressure_
 	pressure->seen_own_bytes = outcome->after.own_bytes;
 	pressure->seen_ns = outcome->after.now_ns;
 	pressure->seen_used_bytes = mt_sat_sub(pressure->seen_used_bytes, outcome->returned_bytes);
-	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* whether it has helped */
+	pressure->next_ns = outcome->after.now_ns + tick_of(cfg); /* to see its effect */
 	if (!own || pressure->alarmed || outcome->after.own_bytes < mt_pressure_own_limit(cfg))
 		return false;
 	pressure->alarmed = true;

@@ -1,5 +1,5 @@
-/* pressure/pressure.c -- the component: looks at the limits of the container, the machine and the
- * devices, and acts when one comes near. Worker thread only. */
+/* pressure/pressure.c -- the component: samples the limits of the container, the machine and the
+ * devices, and cleans up when usage comes close. Worker thread only. */
 
 #include <string.h>
 
@@ -23,21 +23,21 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-/* the driver is asked at most this often */
+/* shortest time between two requests to the driver */
 #define DEVICES_NS MT_NS_PER_S
-/* a level that comes and goes is told at this distance at most */
-#define TELL_PAUSE_NS (60 * MT_NS_PER_S)
-#define HEAP_LOOKS    3 /* at most, for figures of one moment */
+/* shortest time between two warnings about the same level */
+#define LOG_PAUSE_NS (60 * MT_NS_PER_S)
+#define HEAP_READS   3 /* most attempts to read all figures at one moment */
 
 static struct mt_pressure pressure;
-/* of the watched file, seen by a look that decided nothing */
-static bool unanswered_event;
+/* an event of the watched file in a sample without a decision */
+static bool deferred_event;
 static uint64_t devices_ns; /* when the driver was asked last */
-static uint64_t told_ns[MT_PRESSURE_LEVEL_COUNT];
+static uint64_t logged_ns[MT_PRESSURE_LEVEL_COUNT];
 
-/* What goes into the snapshot beside what the policy sees. */
+/* One sample, with the figures for the stats file that the policy does not need. */
 struct sample {
-	struct mt_pressure_look look;
+	struct mt_pressure_sample input;
 	struct mt_rss_quick rss;
 	bool heap_known;
 	struct mt_heap_size heap;
@@ -46,10 +46,9 @@ struct sample {
 	uint64_t cpu_ns;
 };
 
-/* ---- the look ---- */
+/* ---- reading ---- */
 
-/* Swapped memory changes slowly: where no limit of our own depends on it, the tick's last look will
- * do. */
+/* Swapped memory changes slowly: without MT_RSS_LIMIT_MB the figure of the last tick serves. */
 static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick *quick)
 {
 	struct mt_rss_full full;
@@ -62,8 +61,9 @@ static uint64_t read_own(const struct mt_config *cfg, const struct mt_rss_quick 
 	return quick->rss_bytes + swap;
 }
 
-/* As the tick has published them; near a limit the worker may have nothing to tick for. */
-static void read_devices(struct mt_pressure_look *out)
+/* Reads the devices as published; near a limit the worker may not tick, so it publishes them
+ * first. */
+static void read_devices(struct mt_pressure_sample *out)
 {
 	const struct mt_stats_device *rows;
 
@@ -82,16 +82,16 @@ static void read_devices(struct mt_pressure_look *out)
 	}
 }
 
-/* Limit, process and heap at one moment: not while the heap grows by a MB in between. */
-static void look_at_memory(struct sample *out, bool exactly, struct mt_cgroup_look *cgroup)
+/* Reads limit, process and heap until the heap does not grow by 1 MB in between. */
+static void read_memory(struct sample *out, bool exact_figures, struct mt_cgroup_sample *cgroup)
 {
 	struct mt_heap_size before = {0};
 	int64_t grown;
 
-	for (int i = 0; i < HEAP_LOOKS; i++) {
+	for (int i = 0; i < HEAP_READS; i++) {
 		(void)mt_reclaim_read_heap(&before);
-		mt_cgroup_look("", mt_config(), mt_os_now_ns(), exactly ? 0 : MT_PRESSURE_HALF_PCT,
-			       cgroup);
+		mt_cgroup_read("", mt_config(), mt_os_now_ns(),
+			       exact_figures ? 0 : MT_PRESSURE_HALF_PCT, cgroup);
 		(void)mt_rss_read_quick(&out->rss);
 		out->heap_known = mt_reclaim_read_heap(&out->heap);
 		grown = out->heap.held_bytes + out->heap.free_bytes - before.held_bytes -
@@ -101,20 +101,20 @@ static void look_at_memory(struct sample *out, bool exactly, struct mt_cgroup_lo
 	}
 }
 
-/* exactly: less than all may not be left out, however far the limit seems. */
-static void look(struct sample *out, bool exactly)
+/* exact_figures: read the exact usage, however far the limit seems. */
+static void read_sample(struct sample *out, bool exact_figures)
 {
 	const struct mt_config *cfg = mt_config();
-	struct mt_cgroup_look cgroup = {0};
-	struct mt_psi_look psi = {0};
+	struct mt_cgroup_sample cgroup = {0};
+	struct mt_psi_sample psi = {0};
 	struct mt_load load = {0};
 	uint64_t now = mt_os_now_ns();
 
 	memset(out, 0, sizeof(*out));
-	look_at_memory(out, exactly, &cgroup);
-	mt_psi_look("", mt_cgroup_directory(), mt_launch_env(), &psi);
-	mt_load_look("", now, &load);
-	out->look = (struct mt_pressure_look){
+	read_memory(out, exact_figures, &cgroup);
+	mt_psi_read("", mt_cgroup_directory(), mt_launch_env(), &psi);
+	mt_load_read("", now, &load);
+	out->input = (struct mt_pressure_sample){
 		.now_ns = now,
 		.used_bytes = cgroup.used_bytes,
 		.limit_bytes = cgroup.limit_bytes,
@@ -126,21 +126,21 @@ static void look(struct sample *out, bool exactly)
 		.event = psi.event,
 		.event_is_psi = psi.event_is_psi,
 	};
-	read_devices(&out->look);
-	out->look.own_bytes = read_own(cfg, &out->rss);
+	read_devices(&out->input);
+	out->input.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
 	out->cpu_ns = mt_load_process_cpu_ns();
 }
 
-/* ---- what is told ---- */
+/* ---- publishing and logging ---- */
 
 static void fill(const struct sample *sample)
 {
-	const struct mt_pressure_look *from = &sample->look;
+	const struct mt_pressure_sample *from = &sample->input;
 	struct mt_stats_snapshot *to;
 
-	mt_publish_limit_source(sample->limit_source);
+	mt_publish_set_limit_source(sample->limit_source);
 	to = mt_publish_lock();
 	to->pressure_level = pressure.level;
 	to->pressure_used_bytes = from->used_bytes;
@@ -150,7 +150,7 @@ static void fill(const struct sample *sample)
 	to->cpu_ns = sample->cpu_ns;
 	to->load_thousandths = sample->load.load_thousandths;
 	to->cpus_count = sample->load.cpus_count;
-	mt_reclaim_read(&to->pressure_wait_count, &to->pressure_wait_ns);
+	mt_reclaim_read_counters(&to->pressure_wait_count, &to->pressure_wait_ns);
 	mt_publish_unlock();
 }
 
@@ -163,22 +163,22 @@ static void count_levels(enum mt_pressure_level before, const struct mt_pressure
 	mt_publish_unlock();
 }
 
-/* A program that goes up and down all day fills no log. */
-static enum mt_log_level loudness(const struct mt_pressure_plan *plan, uint64_t now_ns)
+/* Warns only every LOG_PAUSE_NS about a level that comes and goes. */
+static enum mt_log_level log_level(const struct mt_pressure_plan *plan, uint64_t now_ns)
 {
-	uint64_t *told = &told_ns[plan->entered];
+	uint64_t *told = &logged_ns[plan->entered];
 
-	if (plan->over || (*told && now_ns - *told < TELL_PAUSE_NS))
+	if (plan->over || (*told && now_ns - *told < LOG_PAUSE_NS))
 		return MT_LOG_INFO;
 	*told = now_ns;
 	return MT_LOG_WARN;
 }
 
-static void tell(const struct sample *sample, const struct mt_pressure_plan *plan)
+static void log_plan(const struct sample *sample, const struct mt_pressure_plan *plan)
 {
 	const struct mt_config *cfg = mt_config();
-	const struct mt_pressure_sample words = {
-		.look = &sample->look,
+	const struct mt_pressure_report report = {
+		.sample = &sample->input,
 		.pressure = &pressure,
 		.plan = plan,
 		.limit_source = sample->limit_source,
@@ -192,13 +192,13 @@ static void tell(const struct sample *sample, const struct mt_pressure_plan *pla
 		return;
 	if (!cfg->pressure && !pressure.levels[MT_PRESSURE_RSS])
 		return;
-	mt_pressure_describe(&words, line, sizeof(line));
-	mt_log(loudness(plan, sample->look.now_ns), "%s", line);
+	mt_pressure_format(&report, line, sizeof(line));
+	mt_log(log_level(plan, sample->input.now_ns), "%s", line);
 }
 
-/* ---- acting ---- */
+/* ---- cleanups ---- */
 
-static void count_cleanup(const struct mt_stats_record *record)
+static void count_cleanup(const struct mt_stats_cleanup *record)
 {
 	struct mt_stats_snapshot *to = mt_publish_lock();
 
@@ -208,9 +208,9 @@ static void count_cleanup(const struct mt_stats_record *record)
 	mt_publish_unlock();
 }
 
-/* The budget does not hold it back, and is charged for it: what the program's other purges may
- * cost is that much less. */
-static void carry_out(const struct mt_pressure_plan *plan, const struct mt_pressure_look *before)
+/* Runs the cleanup. The purge budget does not limit it, but is charged for it. */
+static void run_cleanup(const struct mt_pressure_plan *plan,
+			const struct mt_pressure_sample *before)
 {
 	const struct mt_config *cfg = mt_config();
 	const struct mt_trim_request request = {
@@ -221,7 +221,7 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	};
 	struct mt_pressure_outcome outcome = {.after = *before};
 	struct mt_rss_quick rss = {0};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	count_cleanup(&record);
@@ -232,8 +232,8 @@ static void carry_out(const struct mt_pressure_plan *plan, const struct mt_press
 	read_devices(&outcome.after);
 	outcome.returned_bytes = mt_sat_sub(record.anon_before_bytes, record.anon_after_bytes);
 	outcome.gpu_returned_bytes = mt_sat_sub(record.gpu_before_bytes, record.gpu_after_bytes);
-	if (mt_pressure_cleaned(&pressure, plan, &outcome, cfg))
-		mt_rss_limit_raise(mt_pressure_own_limit(cfg));
+	if (mt_pressure_note_cleanup(&pressure, plan, &outcome, cfg))
+		mt_rss_limit_report(mt_pressure_own_limit(cfg));
 }
 
 static bool is_due(uint64_t now_ns)
@@ -245,14 +245,14 @@ static bool is_due(uint64_t now_ns)
 	return mt_pressure_is_due(&pressure, now_ns, own);
 }
 
-/* How far the program may grow until the next look. Of several processes that train together none
- * is to wait for one that collects. */
+/* Tells direct reclaim how far the program may grow until the next sample. Where several processes
+ * train together, none waits for a collection. */
 static void limit_growth(const struct sample *sample, bool purged)
 {
-	const struct mt_pressure_look *now = &sample->look;
+	const struct mt_pressure_sample *now = &sample->input;
 	const struct mt_pressure_thresholds at = mt_pressure_limit_thresholds(mt_config());
 	bool may_collect = mt_launch_env()->world_size <= 1;
-	struct mt_headroom_look look = {
+	struct mt_headroom_sample growth = {
 		.now_ns = now->now_ns,
 		.used_bytes = now->used_bytes,
 		.limit_bytes = now->limit_bytes,
@@ -264,51 +264,52 @@ static void limit_growth(const struct sample *sample, bool purged)
 		.purged = purged,
 	};
 
-	if (sample->heap_known && mt_pressure_limits_growth(now, mt_config(), &look.ring_bytes))
-		mt_reclaim_look(&look);
+	if (sample->heap_known &&
+	    mt_pressure_limits_growth(now, mt_config(), &growth.sample_growth_bytes))
+		mt_reclaim_set_ceiling(&growth);
 	else
-		mt_reclaim_off();
+		mt_reclaim_disable();
 }
 
-/* Last in a look, since the loader may let us wait: a thread near the limit looks nothing up and
- * asks the kernel nothing. */
+/* Prepares a collection by a thread near the limit, which opens no file and calls no loader. Last
+ * in a sample, since the loader may block. */
 static void prepare_collection(void)
 {
 	if (pressure.level && mt_interpreter_is_running())
 		(void)mt_shared_pages_are_few();
-	mt_interpreter_hurry();
+	mt_interpreter_expedite();
 }
 
-static void look_and_act(void)
+static void sample_and_act(void)
 {
 	enum mt_pressure_level before = pressure.level;
-	bool has_rung = mt_reclaim_has_notified();
-	bool purged = mt_reclaim_begin_look();
+	bool sample_requested = mt_reclaim_wants_sample();
+	bool purged = mt_reclaim_begin_sample();
 	struct mt_pressure_plan plan;
 	struct sample sample;
 
-	look(&sample, has_rung);
-	sample.look.event |= unanswered_event;
-	unanswered_event = false;
-	plan = mt_pressure_decide(&pressure, &sample.look, mt_config(), mt_launch_env());
+	read_sample(&sample, sample_requested);
+	sample.input.event |= deferred_event;
+	deferred_event = false;
+	plan = mt_pressure_decide(&pressure, &sample.input, mt_config(), mt_launch_env());
 	limit_growth(&sample, purged);
 	fill(&sample);
 	count_levels(before, &plan);
-	tell(&sample, &plan);
+	log_plan(&sample, &plan);
 	if (plan.clean)
-		carry_out(&plan, &sample.look);
+		run_cleanup(&plan, &sample.input);
 	else
-		mt_reclaim_check();
+		mt_reclaim_run_on_worker();
 	prepare_collection();
-	if (before || pressure.level) /* else it goes with the next tick */
+	if (before || pressure.level) /* else the next tick writes it */
 		mt_publish_write();
 }
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	(void)bits;
-	if (mt_reclaim_has_notified() || is_due(now_ns))
-		look_and_act();
+	if (mt_reclaim_wants_sample() || is_due(now_ns))
+		sample_and_act();
 	return mt_pressure_wake_ns(&pressure);
 }
 
@@ -316,17 +317,17 @@ static void refresh(void)
 {
 	struct sample sample;
 
-	look(&sample, false);
-	unanswered_event |= sample.look.event;
+	read_sample(&sample, false);
+	deferred_event |= sample.input.event;
 	fill(&sample);
 }
 
 static void fork_child(void)
 {
 	memset(&pressure, 0, sizeof(pressure));
-	memset(told_ns, 0, sizeof(told_ns));
+	memset(logged_ns, 0, sizeof(logged_ns));
 	mt_reclaim_fork_child();
-	unanswered_event = false;
+	deferred_event = false;
 	devices_ns = 0;
 	mt_cgroup_fork_child();
 	mt_psi_fork_child();
@@ -336,9 +337,9 @@ static void fork_child(void)
 static void serve(bool on)
 {
 	static const struct mt_allocation_listener listener = {
-		.note = mt_reclaim_note,
+		.note = mt_reclaim_count,
 		.run = mt_reclaim_run,
-		.freed_large = mt_reclaim_spare,
+		.freed_large = mt_reclaim_after_large_free,
 		.purged = mt_reclaim_note_purge,
 	};
 
@@ -349,8 +350,8 @@ static void serve(bool on)
 const struct mt_component mt_pressure_component = {
 	.name = "pressure",
 	.serve = serve,
-	.before_start = mt_reclaim_expect_look,
-	.finish = mt_reclaim_off,
+	.before_start = mt_reclaim_expect_sample,
+	.finish = mt_reclaim_disable,
 	.fork_child = fork_child,
 	.tick = tick,
 	.refresh = refresh,

@@ -17,10 +17,10 @@
 #include "core/cgroup_path.h"
 #include "sys/format.h"
 
-#define PSI_BYTES   512 /* two lines of some 70 bytes */
-#define NOTE_BYTES  (MT_TEXT_MAX / 4 * 3)
-#define DRAIN_BYTES 1024
-/* in one look: who writes faster than that is read on at the next */
+#define PSI_BYTES     512 /* two lines of some 70 bytes */
+#define PAYLOAD_BYTES (MT_TEXT_MAX / 4 * 3)
+#define DRAIN_BYTES   1024
+/* reads in one sample; the rest waits for the next one */
 #define DRAIN_READS 64
 
 enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
@@ -28,14 +28,14 @@ enum watch_kind { WATCH_NEW, WATCH_NONE, WATCH_PSI, WATCH_FIFO, WATCH_SOCKET };
 static struct watch {
 	enum watch_kind kind;
 	int fd;
-	dev_t device; /* what fd was opened on */
+	dev_t device; /* identity of the file behind fd */
 	ino_t inode;
-	unsigned char note[NOTE_BYTES]; /* MEMORY_PRESSURE_WRITE */
-	size_t note_bytes;
+	unsigned char payload[PAYLOAD_BYTES]; /* MEMORY_PRESSURE_WRITE */
+	size_t payload_bytes;
 } watch;
 
-/* the file whose totals the last look told; empty: none yet */
-static char compared[PSI_BYTES + MT_CGROUP_PATH_BYTES];
+/* the file of the last totals; "": none yet */
+static char last_path[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 
 /* ---- text ---- */
 
@@ -91,7 +91,7 @@ int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes)
 			if (written < length / 4 * 3 - padding)
 				out[written++] = (unsigned char)(bits >> shift);
 			else if (bits >> shift & 0xff)
-				return -1; /* bits where the padding says that there are none */
+				return -1; /* bits that the padding excludes */
 		bits = 0;
 	}
 	return (int)written;
@@ -99,7 +99,7 @@ int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes)
 
 /* ---- totals ---- */
 
-static bool take_totals(const char *text, struct mt_psi_look *out)
+static bool parse_totals(const char *text, struct mt_psi_sample *out)
 {
 	uint64_t some, full = 0;
 
@@ -112,14 +112,14 @@ static bool take_totals(const char *text, struct mt_psi_look *out)
 	return true;
 }
 
-static bool read_totals(const char *path, struct mt_psi_look *out)
+static bool read_totals(const char *path, struct mt_psi_sample *out)
 {
 	char text[PSI_BYTES];
 
-	return mt_os_read_file(path, text, sizeof(text)) > 0 && take_totals(text, out);
+	return mt_os_read_file(path, text, sizeof(text)) > 0 && parse_totals(text, out);
 }
 
-static bool read_watched_totals(struct mt_psi_look *out)
+static bool read_watched_totals(struct mt_psi_sample *out)
 {
 	char text[PSI_BYTES];
 	ssize_t got = mt_os_read_at(watch.fd, text, sizeof(text) - 1, 0);
@@ -127,21 +127,21 @@ static bool read_watched_totals(struct mt_psi_look *out)
 	if (got <= 0)
 		return false;
 	text[got] = 0;
-	return take_totals(text, out);
+	return parse_totals(text, out);
 }
 
-/* A process is moved, a group's file fails: the totals of two files have nothing to do with each
- * other. */
-static void compare_with_own_kind(const char *path, struct mt_psi_look *out)
+/* Discards totals that come from another file than the last ones: after a move, or a failed
+ * read. */
+static void check_same_file(const char *path, struct mt_psi_sample *out)
 {
-	if (compared[0] && strcmp(path, compared) != 0)
+	if (last_path[0] && strcmp(path, last_path) != 0)
 		out->known = false;
-	(void)mt_format(compared, sizeof(compared), "%s", path);
+	(void)mt_format(last_path, sizeof(last_path), "%s", path);
 }
 
-/* The first of them that tells something; what was watched has no path here. */
+/* Returns the first file with totals. The watched file has no path here. */
 static const char *find_totals(const char *root, const char *group, char *path, size_t path_bytes,
-			       struct mt_psi_look *out)
+			       struct mt_psi_sample *out)
 {
 	if (watch.kind == WATCH_PSI && read_watched_totals(out))
 		return "watched";
@@ -161,8 +161,8 @@ static void end_watch(void)
 	watch.kind = WATCH_NONE;
 }
 
-/* Only the kernel's own files are written to: what else lies there is somebody's data. Without a
- * trigger those tell nothing. */
+/* Writes the trigger to a PSI file of the kernel, never to another file, which holds somebody's
+ * data. A PSI file without a trigger never signals. */
 static bool set_trigger(int fd)
 {
 	struct statfs where;
@@ -171,13 +171,13 @@ static bool set_trigger(int fd)
 		return false;
 	if (where.f_type != PROC_SUPER_MAGIC && where.f_type != CGROUP2_SUPER_MAGIC)
 		return true;
-	return watch.note_bytes &&
-	       write(fd, watch.note, watch.note_bytes) == (ssize_t)watch.note_bytes;
+	return watch.payload_bytes &&
+	       write(fd, watch.payload, watch.payload_bytes) == (ssize_t)watch.payload_bytes;
 }
 
 static int open_psi(const char *path)
 {
-	struct mt_psi_look unused;
+	struct mt_psi_sample unused;
 	int fd = mt_os_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
 
 	if (fd == -EACCES || fd == -EROFS)
@@ -189,18 +189,18 @@ static int open_psi(const char *path)
 	return fd;
 }
 
-/* Opened for writing as well, so that it does not end with its first writer (`echo >fifo`). The
- * note goes to who reads besides us; there may be nobody, and then it would only come back. */
+/* Opens the FIFO for writing too, so that it does not end with its first writer (`echo >fifo`).
+ * Writes the payload only where another process reads, else it would come back. */
 static int open_fifo(const char *path)
 {
-	int writer =
-		watch.note_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0) : -ENXIO;
+	int writer = watch.payload_bytes ? mt_os_open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0)
+					 : -ENXIO;
 	int fd = mt_os_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0);
 
 	if (fd == -EACCES)
 		fd = mt_os_open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC, 0);
-	if (writer < 0 || fd < 0 || write(writer, watch.note, watch.note_bytes) < 0)
-		watch.note_bytes = 0;
+	if (writer < 0 || fd < 0 || write(writer, watch.payload, watch.payload_bytes) < 0)
+		watch.payload_bytes = 0;
 	if (writer >= 0)
 		mt_os_close(writer);
 	return fd;
@@ -223,22 +223,23 @@ static int open_socket(const char *path)
 		mt_os_close(fd);
 		return -reason;
 	}
-	if (watch.note_bytes)
-		(void)send(fd, watch.note, watch.note_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (watch.payload_bytes)
+		(void)send(fd, watch.payload, watch.payload_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	return fd;
 }
 
-/* What is neither of the three is not watched: /dev/null says so on purpose. */
-static void begin_watch(const char *root, const struct mt_launch_env *facts)
+/* Watches a PSI file, a FIFO or a socket. Anything else means no watch: /dev/null does so on
+ * purpose. */
+static void begin_watch(const char *root, const struct mt_launch_env *env)
 {
 	char path[2 * MT_TEXT_MAX];
 	struct stat seen;
-	int length = mt_psi_base64(facts->pressure_write, watch.note, sizeof(watch.note));
+	int length = mt_psi_base64(env->pressure_write, watch.payload, sizeof(watch.payload));
 
 	watch.kind = WATCH_NONE;
-	watch.note_bytes = length > 0 ? (size_t)length : 0;
-	(void)mt_format(path, sizeof(path), "%s%s", root, facts->pressure_watch);
-	if (facts->pressure_watch[0] != '/' || mt_os_look(path, &seen) != 0)
+	watch.payload_bytes = length > 0 ? (size_t)length : 0;
+	(void)mt_format(path, sizeof(path), "%s%s", root, env->pressure_watch);
+	if (env->pressure_watch[0] != '/' || mt_os_stat(path, &seen) != 0)
 		return;
 	if (S_ISREG(seen.st_mode)) {
 		watch.kind = WATCH_PSI;
@@ -251,27 +252,28 @@ static void begin_watch(const char *root, const struct mt_launch_env *facts)
 		watch.fd = open_socket(path);
 	}
 	if (watch.kind != WATCH_NONE && watch.fd < 0)
-		/* the listener's queue is full: at the next look */
+		/* the listener's queue is full: try at the next sample */
 		watch.kind = watch.fd == -EAGAIN ? WATCH_NEW : WATCH_NONE;
 	if (watch.kind == WATCH_NONE || watch.kind == WATCH_NEW)
 		return;
-	if (mt_os_look_at_fd(watch.fd, &seen) != 0)
+	if (mt_os_fstat(watch.fd, &seen) != 0)
 		end_watch();
 	watch.device = seen.st_dev;
 	watch.inode = seen.st_ino;
 }
 
-/* Where the kernel is too old to give the worker a table of its own, the program may close our
- * descriptor and be given its number: what it has there is not ours to read. */
+/* Checks the descriptor. On old kernels the worker shares the descriptor table: the program may
+ * close it and reuse its number for a file of its own. */
 static bool is_still_ours(void)
 {
 	struct stat seen;
 
-	return mt_os_look_at_fd(watch.fd, &seen) == 0 && seen.st_dev == watch.device &&
+	return mt_os_fstat(watch.fd, &seen) == 0 && seen.st_dev == watch.device &&
 	       seen.st_ino == watch.inode;
 }
 
-/* Reads all there is. True: something was there. What we wrote into a pipe ourselves is nothing. */
+/* Reads everything. Returns whether there was something besides the payload that this process
+ * wrote. */
 static bool drain(bool *out_ended)
 {
 	unsigned char bytes[DRAIN_BYTES];
@@ -280,23 +282,23 @@ static bool drain(bool *out_ended)
 	*out_ended = false;
 	for (int reads = 0; reads < DRAIN_READS; reads++) {
 		ssize_t got = read(watch.fd, bytes, sizeof(bytes));
-		bool is_note;
+		bool is_own_payload;
 
 		if (got < 0 && errno == EINTR)
 			continue;
 		*out_ended = got == 0 || (got < 0 && errno != EAGAIN);
 		if (got <= 0)
 			break;
-		is_note = watch.kind == WATCH_FIFO && watch.note_bytes &&
-			  (size_t)got >= watch.note_bytes &&
-			  memcmp(bytes, watch.note, watch.note_bytes) == 0;
-		any |= !is_note || (size_t)got > watch.note_bytes;
-		watch.note_bytes = 0;
+		is_own_payload = watch.kind == WATCH_FIFO && watch.payload_bytes &&
+				 (size_t)got >= watch.payload_bytes &&
+				 memcmp(bytes, watch.payload, watch.payload_bytes) == 0;
+		any |= !is_own_payload || (size_t)got > watch.payload_bytes;
+		watch.payload_bytes = 0;
 	}
 	return any;
 }
 
-static bool take_event(void)
+static bool read_event(void)
 {
 	struct pollfd poll_fd = {.fd = watch.fd,
 				 .events = watch.kind == WATCH_PSI ? POLLPRI : POLLIN};
@@ -310,7 +312,7 @@ static bool take_event(void)
 	if (mt_raw_syscall(SYS_ppoll, &poll_fd, 1, &at_once, NULL, 0) <= 0)
 		return false;
 	if (watch.kind == WATCH_PSI) {
-		/* of a group that is gone: POLLPRI and POLLERR, for ever */
+		/* a removed cgroup signals POLLPRI and POLLERR for ever */
 		ended = (poll_fd.revents & ~POLLPRI) != 0;
 		event = !ended;
 	} else {
@@ -321,26 +323,26 @@ static bool take_event(void)
 	return event;
 }
 
-void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts,
-		 struct mt_psi_look *out)
+void mt_psi_read(const char *root, const char *group, const struct mt_launch_env *env,
+		 struct mt_psi_sample *out)
 {
 	char path[PSI_BYTES + MT_CGROUP_PATH_BYTES];
 	const char *found;
 
 	memset(out, 0, sizeof(*out));
-	/* What was written is left to its reader until the next look. */
+	/* The payload just written is left to its reader until the next sample. */
 	if (watch.kind == WATCH_NEW)
-		begin_watch(root, facts);
+		begin_watch(root, env);
 	else if (watch.kind != WATCH_NONE)
-		out->event = take_event();
+		out->event = read_event();
 	found = find_totals(root, group, path, sizeof(path), out);
 	out->event_is_psi = watch.kind == WATCH_PSI && found && found != path;
 	if (found)
-		compare_with_own_kind(found, out);
+		check_same_file(found, out);
 }
 
 void mt_psi_fork_child(void)
 {
 	watch.kind = WATCH_NEW;
-	compared[0] = 0;
+	last_path[0] = 0;
 }

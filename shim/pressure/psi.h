@@ -1,8 +1,8 @@
-/* pressure/psi.h -- how long tasks have waited for memory: pressure stall information of the
- * cgroup, else of the machine; and systemd's protocol, by which a service manager hands a program a
- * file, pipe or socket to watch. Read-only but for what the protocol asks to be written. For the
- * worker alone, whose table of descriptors is its own: the one that is kept for the watch lies
- * there. Never waits, allocates nothing. */
+/* pressure/psi.h -- reads pressure stall information: how long tasks of the cgroup, or else of the
+ * machine, waited for memory. Also implements systemd's protocol by which a service manager passes
+ * a program a file, FIFO or socket to watch. Owns the descriptor of that file, in the worker's own
+ * descriptor table. Only the worker thread may call. Takes no lock, never blocks, never allocates.
+ * Writes only the bytes that the protocol requires. Source: https://systemd.io/MEMORY_PRESSURE. */
 #ifndef MT_PRESSURE_PSI_H
 #define MT_PRESSURE_PSI_H
 
@@ -12,37 +12,35 @@
 
 #include "core/config.h"
 
-struct mt_psi_look {
-	/* false also for one look when the figures come from another file than those before */
+struct mt_psi_sample {
+	/* some_us and full_us are valid; false for one sample after the file changed */
 	bool known;
-	uint64_t some_us; /* "some total=": at least one task waited; ever */
-	uint64_t full_us; /* "full total=": all did */
-	/* the watched file has told of pressure since the last look. An unprivileged trigger tells
-	 * so once falsely: a PSI file's event counts only where some_us has risen, which the policy
-	 * checks */
+	uint64_t some_us; /* "some total=": at least one task waited, in total */
+	uint64_t full_us; /* "full total=": all tasks waited */
+	/* the watched file signaled pressure since the last sample. An unprivileged PSI trigger
+	 * fires once without cause: the policy counts an event of a PSI file only where some_us has
+	 * risen */
 	bool event;
-	/* the watched file is a PSI file, so that the totals above can verify it: they are then its
-	 * own */
+	/* the watched file is a PSI file, and the totals above are its own */
 	bool event_is_psi;
 };
 
-/* group: directory of the cgroup as mt_cgroup_directory gives it, "" for the machine's
- * /proc/pressure/memory, which is taken too where the group tells nothing. facts:
- * MEMORY_PRESSURE_WATCH (root stands before it, too) and _WRITE; opened at the first look, asked
- * from the second on. A watch that breaks is over, without a word. Protocol:
- * https://systemd.io/MEMORY_PRESSURE. */
-void mt_psi_look(const char *root, const char *group, const struct mt_launch_env *facts,
-		 struct mt_psi_look *out);
+/* Fills *out. root: a prefix of every path, "" except in tests. group: the cgroup's directory from
+ * mt_cgroup_directory; "", or a group without a PSI file, means /proc/pressure/memory. env:
+ * MEMORY_PRESSURE_WATCH and _WRITE. The first call opens the watched file, later ones poll it. A
+ * watch that fails ends without a message. */
+void mt_psi_read(const char *root, const char *group, const struct mt_launch_env *env,
+		 struct mt_psi_sample *out);
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123": the total of the line that begins with
- * `line`. Pure. */
+/* Parses the total of the line that begins with `line`, in us, from text such as "some avg10=0.00
+ * avg60=0.00 avg300=0.00 total=123". Returns false where there is none. Pure. */
 bool mt_psi_parse(const char *text, const char *line, uint64_t *out_us);
 
-/* Decodes what is strictly base64 (RFC 4648, padded, nothing else in it) and fits. The length, or
- * -1: *out undefined. Pure. */
+/* Decodes strict base64 (RFC 4648, padded, no other characters). Returns the length, or -1 for
+ * other text or where it exceeds out_bytes; *out is then undefined. Pure. */
 int mt_psi_base64(const char *text, unsigned char *out, size_t out_bytes);
 
-/* The descriptor was the parent's worker's. */
+/* Forgets the watched file in a forked child: the descriptor was the parent's worker's. */
 void mt_psi_fork_child(void);
 
 #endif

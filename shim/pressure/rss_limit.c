@@ -10,10 +10,10 @@
 #define MB(bytes)     ((unsigned long long)((bytes) / MT_MIB))
 #define THREADS_FIELD 20 /* proc(5), num_threads */
 
-/* ---- who holds what ---- */
+/* ---- memory by owner ---- */
 
-static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
-		      bool resident_known)
+static void fill_shares(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+			bool resident_known)
 {
 	uint64_t heap;
 
@@ -28,14 +28,14 @@ static void share_out(struct mt_stats_alarm *alarm, const struct mt_stats_snapsh
 	alarm->gpu_pinned_bytes = figures->gpu_pinned_bytes;
 }
 
-struct holder {
+struct share {
 	uint64_t bytes;
 	const char *advice;
 };
 
-static const char *find_advice(const struct mt_stats_alarm *alarm, bool resident_known)
+static const char *choose_advice(const struct mt_stats_alarm *alarm, bool resident_known)
 {
-	const struct holder profile[] = {
+	const struct share shares[] = {
 		{alarm->heap_live_bytes, "the program holds it: mtctl diagnose tells whether it "
 					 "grows, mtctl sites which code it "
 					 "comes from (MT_PROF=1)"},
@@ -55,29 +55,29 @@ static const char *find_advice(const struct mt_stats_alarm *alarm, bool resident
 		{alarm->shmem_bytes,
 		 "shared memory: see /dev/shm, and how many workers hand data on through it"},
 	};
-	const struct holder *most = &profile[0];
+	const struct share *largest = &shares[0];
 
-	/* It is among the others too, under a name that says nothing. */
+	/* It is part of the other shares too, whose advice would not fit. */
 	if (alarm->gpu_pinned_bytes > alarm->rss_bytes / 3)
 		return "page-locked for CUDA: pin less (pin_memory, prefetch_factor of data "
 		       "loaders)";
-	for (size_t i = 1; i < sizeof(profile) / sizeof(profile[0]); i++)
-		if (profile[i].bytes > most->bytes)
-			most = &profile[i];
-	return most->advice;
+	for (size_t i = 1; i < sizeof(shares) / sizeof(shares[0]); i++)
+		if (shares[i].bytes > largest->bytes)
+			largest = &shares[i];
+	return largest->advice;
 }
 
-void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
-			bool resident_known)
+void mt_rss_limit_attribute(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+			    bool resident_known)
 {
-	share_out(alarm, figures, resident_known);
+	fill_shares(alarm, figures, resident_known);
 	(void)mt_format(alarm->advice, sizeof(alarm->advice), "%s",
-			find_advice(alarm, resident_known));
+			choose_advice(alarm, resident_known));
 }
 
 /* ---- the report ---- */
 
-/* Each line can be found by rss-limit. */
+/* Each line contains "rss-limit", for grep. */
 static void print(const struct mt_stats_alarm *alarm)
 {
 	mt_log(MT_LOG_WARN,
@@ -93,7 +93,8 @@ static void print(const struct mt_stats_alarm *alarm)
 	       MB(alarm->heap_live_bytes), MB(alarm->heap_dirty_bytes),
 	       MB(alarm->heap_pinned_bytes), MB(alarm->heap_metadata_bytes));
 	mt_log(MT_LOG_WARN,
-	       "rss-limit: besides: other anonymous memory %llu MB, files %llu MB, shared memory "
+	       "rss-limit: outside the heap: other anonymous memory %llu MB, files %llu MB, shared "
+	       "memory "
 	       "%llu MB, page-locked for "
 	       "CUDA %llu MB, %llu threads",
 	       MB(alarm->other_anon_bytes), MB(alarm->file_bytes), MB(alarm->shmem_bytes),
@@ -101,7 +102,7 @@ static void print(const struct mt_stats_alarm *alarm)
 	mt_log(MT_LOG_WARN, "rss-limit: what to do: %s", alarm->advice);
 }
 
-void mt_rss_limit_raise(uint64_t limit_bytes)
+void mt_rss_limit_report(uint64_t limit_bytes)
 {
 	struct mt_stats_alarm alarm = {.time_ns = mt_os_realtime_ns(), .limit_bytes = limit_bytes};
 	const struct mt_stats_snapshot *figures;
@@ -114,10 +115,10 @@ void mt_rss_limit_raise(uint64_t limit_bytes)
 	alarm.file_bytes = full.file_bytes;
 	alarm.shmem_bytes = full.shmem_bytes;
 	alarm.swap_bytes = full.swap_bytes;
-	alarm.threads_count = mt_os_stat_field(THREADS_FIELD);
+	alarm.threads_count = mt_os_own_procstat_number(THREADS_FIELD);
 	figures = mt_publish_lock();
-	mt_rss_limit_judge(&alarm, figures, figures->heap_resident_bytes != 0);
+	mt_rss_limit_attribute(&alarm, figures, figures->heap_resident_bytes != 0);
 	mt_publish_unlock();
 	print(&alarm);
-	mt_publish_alarm(&alarm);
+	mt_publish_add_alarm(&alarm);
 }

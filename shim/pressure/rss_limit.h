@@ -1,5 +1,6 @@
-/* pressure/rss_limit.h -- MT_RSS_LIMIT_MB is reached, and a cleanup has not helped: who holds what,
- * on the log and in the stats file. */
+/* pressure/rss_limit.h -- reports that MT_RSS_LIMIT_MB is still reached after a cleanup: the memory
+ * by owner, in the log and in the stats file. Owns no state. Only the worker thread may call. Takes
+ * the publish lock. */
 #ifndef MT_PRESSURE_RSS_LIMIT_H
 #define MT_PRESSURE_RSS_LIMIT_H
 
@@ -8,14 +9,13 @@
 
 #include "core/stats_layout.h"
 
-/* From what the kernel says (rss, anon, file, shmem, swap) and the snapshot says: the shares of the
- * heap, of other anonymous memory, and what to do about the largest. Pure. resident_known: the
- * allocator tells what of its heap is resident; else what is free and cannot be returned counts as
- * other anonymous memory. */
-void mt_rss_limit_judge(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
-			bool resident_known);
+/* Fills the heap's shares, the other anonymous memory, and the advice. alarm: rss, anon, file,
+ * shmem and swap bytes are set. resident_known: the allocator tells how much of the heap is
+ * resident; else free memory that cannot be returned counts as other anonymous memory. Pure. */
+void mt_rss_limit_attribute(struct mt_stats_alarm *alarm, const struct mt_stats_snapshot *figures,
+			    bool resident_known);
 
-/* Makes the report. Worker thread only, right after a cleanup. */
-void mt_rss_limit_raise(uint64_t limit_bytes);
+/* Reads the process, logs and publishes the report. Call it right after a cleanup. */
+void mt_rss_limit_report(uint64_t limit_bytes);
 
 #endif

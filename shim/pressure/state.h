@@ -1,5 +1,5 @@
-/* pressure/state.h -- what one look at memory pressure sees, and what is remembered from look to
- * look. Plain values. */
+/* pressure/state.h -- a sample of memory pressure, and the state between samples. Plain values
+ * without a lock; the worker thread owns them. */
 #ifndef MT_PRESSURE_STATE_H
 #define MT_PRESSURE_STATE_H
 
@@ -16,26 +16,26 @@ struct mt_pressure_device {
 	uint64_t total_bytes; /* 0 unknown */
 };
 
-/* What one look has seen. */
-struct mt_pressure_look {
+/* One sample. */
+struct mt_pressure_sample {
 	uint64_t now_ns;
-	/* of the nearest limit of container or machine, see pressure/cgroup.h */
+	/* of the closest limit of container or machine, see pressure/cgroup.h */
 	uint64_t used_bytes;
-	uint64_t limit_bytes; /* 0: nothing is known */
-	bool exact;           /* false: used_bytes is an upper bound, which enters no level */
+	uint64_t limit_bytes; /* 0: unknown */
+	bool exact;           /* false: used_bytes is an upper bound, which never raises a level */
 	bool events_known;
-	uint64_t events_count; /* ever */
+	uint64_t events_count; /* in total */
 	bool psi_known;
-	uint64_t some_us;   /* ever */
-	bool event;         /* the watched file has told of pressure */
-	bool event_is_psi;  /* and only a risen some_us makes it true */
+	uint64_t some_us;   /* in total */
+	bool event;         /* the watched file signaled pressure */
+	bool event_is_psi;  /* the event counts only where some_us has risen */
 	uint64_t own_bytes; /* resident and swapped */
 	uint32_t devices_count;
 	struct mt_pressure_device devices[MT_DEVICES_COUNT];
 };
 
-/* a cleanup that returns less has returned next to nothing */
-#define MT_PRESSURE_LEAST_BYTES (8 * MT_MIB)
+/* a cleanup that returns less counts as one without effect */
+#define MT_PRESSURE_MIN_BYTES (8 * MT_MIB)
 
 enum mt_pressure_kind {
 	MT_PRESSURE_HOST,
@@ -44,41 +44,42 @@ enum mt_pressure_kind {
 	MT_PRESSURE_KIND_COUNT
 };
 
-/* The cleanups of one kind. */
+/* The pause between cleanups of one kind. */
 struct mt_pressure_backoff {
 	enum mt_pressure_level level;
-	enum mt_pressure_level cleaned_level; /* highest that has had a cleanup in this episode */
-	uint64_t cleaned_ns;                  /* 0: none yet */
-	uint64_t pause_ns;                    /* after it; 0: MT_COOLDOWN_MS */
-	uint64_t earlier_pause_ns;            /* before it: doubled when its pages come back */
-	uint64_t returned_bytes; /* what it returned and may still come back; 0: that is over */
-	uint64_t after_bytes;    /* of the figure that it was to lower, right after it */
+	enum mt_pressure_level
+		cleaned_level;     /* highest level with a cleanup since pressure began */
+	uint64_t cleaned_ns;       /* 0: none yet */
+	uint64_t pause_ns;         /* after it; 0: MT_COOLDOWN_MS */
+	uint64_t earlier_pause_ns; /* before it: doubled when its pages come back */
+	uint64_t returned_bytes;   /* returned and watched for a return; 0: no longer */
+	uint64_t after_bytes;      /* of the figure that it lowers, right after it */
 };
 
-/* All that is remembered from look to look; zero to begin with. */
+/* The state between samples; all 0 at first. */
 struct mt_pressure {
 	enum mt_pressure_level levels[MT_PRESSURE_SOURCE_COUNT];
 	enum mt_pressure_level device_levels[MT_DEVICES_COUNT];
 	struct mt_pressure_backoff backoffs[MT_PRESSURE_KIND_COUNT];
 	enum mt_pressure_level level; /* the highest of all */
-	bool looked;
+	bool sampled;
 	uint64_t seen_ns;
 	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
-	/* how much more until the next threshold; UINT64_MAX: no limit is known */
-	uint64_t room_bytes;
-	uint64_t next_ns; /* when to look again */
+	/* growth until the next threshold; UINT64_MAX: no limit is known */
+	uint64_t growth_bytes;
+	uint64_t next_ns; /* when to sample again */
 	bool seen_events_known;
 	uint64_t seen_events_count;
-	uint64_t events_ns; /* when they last grew, 0 never */
-	uint64_t watch_ns;  /* when the watched file last told of pressure, 0 never */
+	uint64_t events_ns; /* when they last grew; 0: never */
+	uint64_t watch_ns;  /* when the watched file last signaled; 0: never */
 	enum mt_pressure_level watch_level;
 	bool seen_psi_known;
 	uint64_t seen_some_us;
 	uint64_t stall_ns; /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
-	bool alarmed;               /* until the own memory is below warn again */
+	bool alarmed;               /* reported; until the own memory is below warn again */
 };
 
 #endif

@@ -1,4 +1,5 @@
-/* pressure/text.h -- what the log says of pressure: figures first. Pure. */
+/* pressure/text.h -- formats the log line about memory pressure. Pure: owns no state. Any thread
+ * may call. Takes no lock, never allocates. */
 #ifndef MT_PRESSURE_TEXT_H
 #define MT_PRESSURE_TEXT_H
 
@@ -6,18 +7,18 @@
 
 #include "pressure/policy.h"
 
-struct mt_pressure_sample {
-	const struct mt_pressure_look *look;
+struct mt_pressure_report {
+	const struct mt_pressure_sample *sample;
 	const struct mt_pressure *pressure; /* after mt_pressure_decide */
 	const struct mt_pressure_plan *plan;
-	const char *limit_source; /* of look->limit_bytes */
+	const char *limit_source; /* of sample->limit_bytes */
 	uint64_t own_limit_bytes; /* 0 none */
 	uint64_t load_thousandths;
 	uint64_t cpus_count; /* 0 unknown */
 };
 
-/* "memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs:
- * heavy cleanup". Cut to fit. */
-void mt_pressure_describe(const struct mt_pressure_sample *sample, char *out, size_t out_bytes);
+/* Formats, cut to out_bytes with a NUL: "memory pressure: RAM at 87.3 % of 512 MB
+ * (/a/b/memory.max), GPU 0 at 91.2 %, load 1.9 on 2 CPUs: heavy cleanup". */
+void mt_pressure_format(const struct mt_pressure_report *report, char *out, size_t out_bytes);
 
 #endif

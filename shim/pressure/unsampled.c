@@ -5,67 +5,67 @@
 
 #include "sys/os.h"
 
-/* Rises since the last look began, and since the one began that is under way; live bytes from where
- * the next one counts. No ordering: two threads that note at once count a rise of a MB twice, or
- * once less. */
-static _Atomic int64_t rises_bytes;
-static _Atomic int64_t rises_next_bytes;
-static _Atomic int64_t from_bytes;
+/* Growth since the last sample began, growth since the sample that is under way began, and live
+ * bytes at the last call. No ordering: two threads that call at once may count a MB twice or not at
+ * all. */
+static _Atomic int64_t growth_bytes;
+static _Atomic int64_t growth_next_bytes;
+static _Atomic int64_t base_bytes;
 
-static _Atomic uint32_t looks_count; /* futex */
-/* of looks, at which somebody waited without effect; no ordering */
-static _Atomic uint32_t vain_count;
+static _Atomic uint32_t samples_count; /* futex */
+/* samples_count + 1 at a wait that timed out; no ordering */
+static _Atomic uint32_t timed_out_sample;
 
-void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes)
+void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes)
 {
-	int64_t from = atomic_load_explicit(&from_bytes, memory_order_relaxed);
+	int64_t base = atomic_load_explicit(&base_bytes, memory_order_relaxed);
 
-	if (live_bytes > from) {
-		atomic_fetch_add_explicit(&rises_bytes, live_bytes - from, memory_order_relaxed);
-		atomic_fetch_add_explicit(&rises_next_bytes, live_bytes - from,
+	if (live_bytes > base) {
+		atomic_fetch_add_explicit(&growth_bytes, live_bytes - base, memory_order_relaxed);
+		atomic_fetch_add_explicit(&growth_next_bytes, live_bytes - base,
 					  memory_order_relaxed);
-	} else if (live_bytes > from - step_bytes) {
+	} else if (live_bytes > base - step_bytes) {
 		return;
 	}
-	atomic_store_explicit(&from_bytes, live_bytes, memory_order_relaxed);
+	atomic_store_explicit(&base_bytes, live_bytes, memory_order_relaxed);
 }
 
 int64_t mt_unsampled_bytes(void)
 {
-	return atomic_load_explicit(&rises_bytes, memory_order_relaxed);
+	return atomic_load_explicit(&growth_bytes, memory_order_relaxed);
 }
 
-void mt_unsampled_forget(int64_t live_bytes)
+void mt_unsampled_reset(int64_t live_bytes)
 {
-	atomic_store_explicit(&rises_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&rises_next_bytes, 0, memory_order_relaxed);
-	atomic_store_explicit(&from_bytes, live_bytes, memory_order_relaxed);
+	atomic_store_explicit(&growth_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&growth_next_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&base_bytes, live_bytes, memory_order_relaxed);
 }
 
-bool mt_unsampled_await_look(void (*wake)(void), uint64_t patience_ns)
+bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns)
 {
-	uint32_t looks = atomic_load_explicit(&looks_count, memory_order_acquire);
+	uint32_t samples = atomic_load_explicit(&samples_count, memory_order_acquire);
 
-	if (looks + 1 == atomic_load_explicit(&vain_count, memory_order_relaxed))
+	if (samples + 1 == atomic_load_explicit(&timed_out_sample, memory_order_relaxed))
 		return false;
 	wake();
-	(void)mt_os_futex_wait(&looks_count, looks, patience_ns, MT_FUTEX_PRIVATE);
-	if (looks != atomic_load_explicit(&looks_count, memory_order_acquire))
+	(void)mt_os_futex_wait(&samples_count, samples, timeout_ns, MT_FUTEX_PRIVATE);
+	if (samples != atomic_load_explicit(&samples_count, memory_order_acquire))
 		return true;
-	atomic_store_explicit(&vain_count, looks + 1, memory_order_relaxed);
+	atomic_store_explicit(&timed_out_sample, samples + 1, memory_order_relaxed);
 	return false;
 }
 
-void mt_unsampled_begin_look(void)
+void mt_unsampled_begin_sample(void)
 {
-	atomic_store_explicit(&rises_next_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&growth_next_bytes, 0, memory_order_relaxed);
 }
 
-void mt_unsampled_end_look(void)
+void mt_unsampled_end_sample(void)
 {
-	atomic_store_explicit(&rises_bytes,
-			      atomic_load_explicit(&rises_next_bytes, memory_order_relaxed),
+	atomic_store_explicit(&growth_bytes,
+			      atomic_load_explicit(&growth_next_bytes, memory_order_relaxed),
 			      memory_order_relaxed);
-	atomic_fetch_add_explicit(&looks_count, 1, memory_order_release);
-	mt_os_futex_wake(&looks_count, INT_MAX, MT_FUTEX_PRIVATE);
+	atomic_fetch_add_explicit(&samples_count, 1, memory_order_release);
+	mt_os_futex_wake(&samples_count, INT_MAX, MT_FUTEX_PRIVATE);
 }

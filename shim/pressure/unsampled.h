@@ -1,30 +1,30 @@
-/* pressure/unsampled.h -- growth that no look has seen, where the footprint of the heap is not
- * known: over glibc only live bytes are, and what is allocated may lie beside the free memory or in
- * it. So for all that is known, the process has grown since the last look by every rise of live
- * bytes. A thread by which that would reach the limit waits for the next look. Falls of less than a
- * small step count for nothing, nor do the rises after them: a program that turns memory over would
- * wait all the time. Any thread, but where it says the worker. Takes no lock. */
+/* pressure/unsampled.h -- growth of the heap since the last pressure sample, where the heap's
+ * footprint is unknown. Over glibc only live bytes are known, and an allocation may lie beside free
+ * memory or in it. So every rise of live bytes counts as growth. A thread whose growth would reach
+ * the limit waits for the next sample. A fall smaller than a step is ignored together with the rise
+ * after it: a program that frees and allocates again would wait all the time. Owns those counters.
+ * Any thread may call, unless a comment names the worker thread. Takes no lock. */
 #ifndef MT_PRESSURE_UNSAMPLED_H
 #define MT_PRESSURE_UNSAMPLED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Live bytes are so many now. */
-void mt_unsampled_note(int64_t live_bytes, int64_t step_bytes);
+/* Adds the rise of live bytes since the last call. step_bytes: smaller falls are ignored. */
+void mt_unsampled_add(int64_t live_bytes, int64_t step_bytes);
 
-/* The growth, as noted. */
+/* Returns the growth since the last sample began. */
 int64_t mt_unsampled_bytes(void);
 
-/* Free memory has been returned: nothing is unseen. */
-void mt_unsampled_forget(int64_t live_bytes);
+/* Resets the growth, after free memory was returned. */
+void mt_unsampled_reset(int64_t live_bytes);
 
-/* Wakes the worker and waits until it has looked, so long at most. Where that was without effect
- * nobody waits again before it has: it may have longer work. True: it has looked. */
-bool mt_unsampled_await_look(void (*wake)(void), uint64_t patience_ns);
+/* Calls wake, then waits up to timeout_ns for the worker's next sample. Returns whether it came.
+ * After a wait without result no thread waits again before that sample: the worker may be busy. */
+bool mt_unsampled_await_sample(void (*wake)(void), uint64_t timeout_ns);
 
-/* The worker begins to measure, and has measured. */
-void mt_unsampled_begin_look(void);
-void mt_unsampled_end_look(void);
+/* Called when a sample begins and ends. Worker thread. */
+void mt_unsampled_begin_sample(void);
+void mt_unsampled_end_sample(void);
 
 #endif

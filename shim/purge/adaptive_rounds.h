@@ -1,15 +1,15 @@
-/* purge/adaptive_rounds.h -- MT_GC_ROUNDS=auto: a light cleanup every 1, 2 or 5 rounds. Pure.
- * Worker thread only.
+/* purge/adaptive_rounds.h -- MT_GC_ROUNDS=auto: chooses a light cleanup every 1, 2 or 5 rounds.
+ * Pure: owns no state but struct mt_adaptive_rounds. Only the worker thread may call. Takes no
+ * lock.
  *
- * It climbs a rung when what the process keeps at round ends has been flat for as many of them as
- * it has patience for: highest less lowest within max(2 %, 8 MB). Not a slope: that of a few round
- * ends says less than their span, and the patience makes the span a slope. It is 4 round ends at
- * first and doubles, up to 64, each time that a climb turns out to have been wrong, so that a leak
- * of 200 kB a round ends on the first rung. After 64 on the last rung it is 4 again.
+ * The step rises when the bytes in use at round ends stay flat over the window: highest minus
+ * lowest is up to max(2 %, 8 MB). The window is 4 round ends at first. It doubles, up to 64, each
+ * time a rise turns out to be wrong, so that even a slow leak keeps the first step. After 64 round
+ * ends on the last step it is 4 again.
  *
- * It is back on the first at once under pressure, or when a round end lies by more than that above
- * the lowest since it left the first rung: garbage that piles up between cleanups counts as well as
- * growth. */
+ * The step falls to the first one under memory pressure, or when a round end exceeds the lowest one
+ * since the first step by more than that tolerance. So both growth and garbage that accumulates
+ * between cleanups count. */
 #ifndef MT_PURGE_ADAPTIVE_ROUNDS_H
 #define MT_PURGE_ADAPTIVE_ROUNDS_H
 
@@ -19,22 +19,23 @@
 #define MT_ADAPTIVE_ROUNDS_LONGEST 64 /* round ends */
 
 struct mt_adaptive_rounds {
-	uint64_t ends[MT_ADAPTIVE_ROUNDS_LONGEST]; /* a ring of bytes */
-	uint64_t count;                            /* of round ends, ever */
-	/* the lowest since it left the first rung, its last ones there included */
+	uint64_t ends[MT_ADAPTIVE_ROUNDS_LONGEST]; /* circular buffer of bytes in use */
+	uint64_t count;                            /* of round ends, in total */
+	/* the lowest round end since the first step, including its last window */
 	uint64_t base_bytes;
-	uint32_t rung;
-	uint32_t held; /* round ends on this rung */
-	uint32_t patience;
+	uint32_t step_index;
+	uint32_t step_rounds; /* round ends with this step */
+	uint32_t window;      /* round ends that must be flat */
 };
 
+/* Sets the first step. */
 void mt_adaptive_rounds_start(struct mt_adaptive_rounds *adaptive);
 
-/* A round has ended, with so many bytes kept; always read at the same moment, before that round's
- * cleanup. */
-void mt_adaptive_rounds_round(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
+/* Adds a round end. bytes: in use, always measured before that round's cleanup. pressure: memory is
+ * short. */
+void mt_adaptive_rounds_add(struct mt_adaptive_rounds *adaptive, uint64_t bytes, bool pressure);
 
-/* Rounds between two light cleanups. */
+/* Returns the rounds between two light cleanups: 1, 2 or 5. */
 uint64_t mt_adaptive_rounds_step(const struct mt_adaptive_rounds *adaptive);
 
 #endif

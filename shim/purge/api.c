@@ -17,11 +17,11 @@
 #include "sys/rss.h"
 #include "core/publish.h"
 
-static int64_t clean(enum mt_reason reason, enum mt_level level, uint64_t round)
+static int64_t run_cleanup(enum mt_reason reason, enum mt_level level, uint64_t round)
 {
 	const struct mt_trim_request request = {
 		.reason = reason, .level = level, .round = round, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	if (record.result == MT_NULL_RESULT)
@@ -40,16 +40,15 @@ MT_EXPORT uint64_t mt_round(void)
 	if (!mt_state_is_on())
 		return 0;
 	round = mt_rounds_end();
-	/* The worker's adaptive rounds wants to see every round end, and is on its first rung where
-	 * there is no worker. */
+	/* MT_GC_ROUNDS=auto needs every round end; without a worker it uses its first step. */
 	if (!mt_rounds_due(round, cfg->gc_rounds == MT_COUNT_AUTO ? 1 : cfg->gc_rounds, cfg,
 			   &level))
 		return round;
-	/* A process too small for a worker cleans up by itself. */
+	/* A process without a worker thread runs the cleanup in this thread. */
 	if (mt_worker_is_running())
 		mt_control_notify(MT_CONTROL_API);
 	else
-		(void)clean(MT_REASON_ROUND, level, round);
+		(void)run_cleanup(MT_REASON_ROUND, level, round);
 	return round;
 }
 
@@ -57,7 +56,7 @@ MT_EXPORT int64_t mt_trim(int level)
 {
 	if (!mt_state_is_on() || level < 0 || level >= MT_LEVEL_COUNT)
 		return -1;
-	return clean(MT_REASON_API, (enum mt_level)level, 0);
+	return run_cleanup(MT_REASON_API, (enum mt_level)level, 0);
 }
 
 MT_EXPORT int mt_stats(struct mt_stats *out)
@@ -80,7 +79,7 @@ MT_EXPORT int mt_stats(struct mt_stats *out)
 	now.rounds_count = mt_rounds_count();
 	figures = mt_publish_lock();
 	if (!counted)
-		/* the allocator's own, as of the last look */
+		/* the allocator's figure, as of the last tick */
 		now.live_bytes = figures->heap_live_bytes;
 	now.light_count = figures->light_count;
 	now.heavy_count = figures->heavy_count;
@@ -110,6 +109,6 @@ MT_EXPORT int mt_try_trim(void)
 	return bytes > 0 ? 1 : (int)bytes;
 }
 
-/* For core/init.c: the address of this function, whatever its name is bound to. */
+/* For core/init.c: the address of this function, even where another library interposes its name. */
 extern __typeof__(mt_allocator_type) own_allocator_type
 	__attribute__((alias("mt_allocator_type"), visibility("hidden")));

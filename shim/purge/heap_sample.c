@@ -7,20 +7,21 @@
 #include "purge/sampling_interval.h"
 #include "sys/rss.h"
 
-/* glibc: less between resident and live says nothing about what it counts as free */
-#define LOOK_BYTES MT_MIB
+/* glibc: below this difference of resident and live bytes, walk its lists of free chunks */
+#define WALK_BYTES MT_MIB
 
 static struct mt_heap_figures heap;
-static struct mt_asked asked;
-/* of anon - live: what a trim did not return, where dirty bytes cannot be asked */
+static struct mt_last_sample last;
+/* part of anon - live that a trim did not return; used where the allocator does not tell dirty
+ * bytes */
 static uint64_t kept_bytes;
 
-/* By glibc's own count of what is free: */
+/* glibc's own count of free bytes: */
 static uint64_t free_bytes;
-static uint64_t kept_free_bytes; /* what a trim has already gone through stays counted */
+static uint64_t kept_free_bytes; /* free bytes that a trim has visited; glibc still counts them */
 
-/* Before any purge nothing tells what is dirty from what is in use: what is there by now counts as
- * in use. */
+/* Returns the anonymous memory at the start, which counts as in use: before the first purge nothing
+ * tells it from dirty memory. */
 static uint64_t first_anon_bytes(void)
 {
 	struct mt_rss_quick rss = {0};
@@ -32,12 +33,13 @@ static uint64_t first_anon_bytes(void)
 void mt_heap_sample_start(void)
 {
 	memset(&heap, 0, sizeof(heap));
-	memset(&asked, 0, sizeof(asked));
+	memset(&last, 0, sizeof(last));
 	free_bytes = kept_free_bytes = 0;
 	kept_bytes = mt_backend()->live_unknown ? first_anon_bytes() : 0;
 }
 
-/* What a trim left does not become dirty again when it grows again. */
+/* Lowers kept_bytes with the difference: what a trim left and the program then used does not become
+ * dirty by growing again. */
 static void lower_kept(const struct mt_snapshot *now)
 {
 	uint64_t between = mt_sat_sub(now->anon_bytes, now->live_bytes);
@@ -46,33 +48,33 @@ static void lower_kept(const struct mt_snapshot *now)
 		kept_bytes = between;
 }
 
-/* glibc: what lies between resident and live beyond what the last trim left there. Where that is
- * nothing, what it counts as free, less what the last trim has gone through (it stays counted) and
- * what may have been taken since. */
-static void ask_chunks(struct mt_snapshot *now)
+/* For glibc. Dirty bytes are the resident bytes above live ones, beyond what the last trim left.
+ * Where there are none they are the free bytes that glibc counts, minus those that the last trim
+ * visited and those that may be reused since. */
+static void read_chunks(struct mt_snapshot *now)
 {
 	uint64_t between;
-	uint64_t taken;
+	uint64_t reused;
 
 	lower_kept(now);
 	between = mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
 	now->dirty_known = true;
-	/* It walks through all free chunks under each arena's lock: only where there is no other
-	 * way to know. */
-	if (between < LOOK_BYTES && mt_sampling_interval_is_overdue(&asked, now, true) &&
+	/* glibc walks all free chunks under the lock of each arena: only where nothing cheaper
+	 * tells. */
+	if (between < WALK_BYTES && mt_sampling_interval_is_overdue(&last, now, true) &&
 	    mt_backend()->figures(&heap)) {
 		if (heap.free_bytes < kept_free_bytes)
 			kept_free_bytes = heap.free_bytes;
 		free_bytes = heap.free_bytes - kept_free_bytes;
-		mt_sampling_interval_note(&asked, now);
+		mt_sampling_interval_note(&last, now);
 	}
-	taken = mt_sat_sub(now->allocated_bytes, asked.allocated_bytes);
-	now->dirty_bytes = mt_sat_sub(free_bytes, taken);
+	reused = mt_sat_sub(now->allocated_bytes, last.allocated_bytes);
+	now->dirty_bytes = mt_sat_sub(free_bytes, reused);
 	if (now->dirty_bytes > now->anon_bytes)
 		now->dirty_bytes = now->anon_bytes;
 	if (now->dirty_bytes < between)
 		now->dirty_bytes = between;
-	asked.dirty_bytes = now->dirty_bytes;
+	last.dirty_bytes = now->dirty_bytes;
 }
 
 static bool read_figures(bool all)
@@ -82,22 +84,23 @@ static bool read_figures(bool all)
 	return (!all && backend->pages && backend->pages(&heap)) || backend->figures(&heap);
 }
 
-/* Asked of the allocator; or what lies between resident and live, where live may be all unknown and
- * what has come since the last purge stands in. Nothing, where there is no way to purge. */
-void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
+/* Asks the allocator. Where it does not tell, the difference of resident and live bytes counts.
+ * Where live bytes are unknown too, the growth since the last purge counts. Leaves dirty bytes
+ * unknown where no purge is possible. */
+void mt_heap_sample_read(struct mt_snapshot *now, bool all)
 {
 	const struct mt_backend *backend = mt_backend();
 	uint64_t began_ns;
 
 	if (backend->counting == MT_COUNTING_CHUNKS) {
-		ask_chunks(now);
+		read_chunks(now);
 		return;
 	}
 	began_ns = mt_os_thread_cpu_ns();
 	if (!read_figures(all) && (!backend->live_unknown || backend->purge_impossible))
 		return;
 	if (!all)
-		asked.cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
+		last.cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
 	if (backend->counting == MT_COUNTING_NONE)
 		now->live_bytes = heap.live_bytes;
 	lower_kept(now);
@@ -106,42 +109,42 @@ void mt_heap_sample_ask(struct mt_snapshot *now, bool all)
 		backend->figures_show_dirty
 			? heap.dirty_bytes
 			: mt_sat_sub(mt_sat_sub(now->anon_bytes, now->live_bytes), kept_bytes);
-	mt_sampling_interval_note(&asked, now);
-	asked.dirty_bytes = now->dirty_bytes;
+	mt_sampling_interval_note(&last, now);
+	last.dirty_bytes = now->dirty_bytes;
 }
 
-void mt_heap_sample_look(struct mt_snapshot *now, const struct mt_policy *policy)
+void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy)
 {
 	enum mt_counting counting = mt_backend()->counting;
 	enum mt_sampling_interval sampling = mt_sampling_interval_decide(
-		&asked, policy, now, mt_config(), counting != MT_COUNTING_NONE);
+		&last, policy, now, mt_config(), counting != MT_COUNTING_NONE);
 
-	/* there asking is mere arithmetic */
-	if (sampling == MT_SAMPLING_INTERVAL_STANDS && counting != MT_COUNTING_CHUNKS) {
+	/* for chunks a read is only arithmetic */
+	if (sampling == MT_SAMPLING_INTERVAL_REUSE && counting != MT_COUNTING_CHUNKS) {
 		now->dirty_known = true;
-		now->dirty_bytes = asked.dirty_bytes;
-	} else if (sampling != MT_SAMPLING_INTERVAL_NOT) {
-		mt_heap_sample_ask(now, false);
+		now->dirty_bytes = last.dirty_bytes;
+	} else if (sampling != MT_SAMPLING_INTERVAL_SKIP) {
+		mt_heap_sample_read(now, false);
 	}
 }
 
-void mt_heap_sample_forget(void)
+void mt_heap_sample_invalidate(void)
 {
 	kept_bytes = UINT64_MAX;
 	kept_free_bytes = UINT64_MAX;
 	free_bytes = 0;
-	asked.dirty_bytes = 0;
-	asked.at_ns = 0;
+	last.dirty_bytes = 0;
+	last.at_ns = 0;
 }
 
 void mt_heap_sample_note_trim(struct mt_snapshot *after)
 {
-	mt_heap_sample_forget();
+	mt_heap_sample_invalidate();
 	if (mt_backend()->counting == MT_COUNTING_CHUNKS && mt_backend()->figures(&heap)) {
 		kept_free_bytes = heap.free_bytes;
-		mt_sampling_interval_note(&asked, after);
+		mt_sampling_interval_note(&last, after);
 	}
-	mt_heap_sample_ask(after, true);
+	mt_heap_sample_read(after, true);
 }
 
 const struct mt_heap_figures *mt_heap_sample_figures(void)
@@ -149,7 +152,7 @@ const struct mt_heap_figures *mt_heap_sample_figures(void)
 	return &heap;
 }
 
-uint64_t mt_heap_sample_last_bytes(void)
+uint64_t mt_heap_sample_dirty_bytes(void)
 {
-	return asked.dirty_bytes;
+	return last.dirty_bytes;
 }

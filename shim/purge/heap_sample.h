@@ -1,29 +1,31 @@
-/* purge/heap_sample.h -- what a purge would return, found out as cheaply as the backend allows; and
- * the allocator's other figures, as of the last time that anybody wanted them. Worker thread only;
- * keeps its state in this file. */
+/* purge/heap_sample.h -- measures the bytes that a purge would return (dirty bytes), as cheaply as
+ * the allocator allows, and keeps the allocator's other figures. Owns the last results. Only the
+ * worker thread may call. Takes no lock of the shim; the allocator may take its own. */
 #ifndef MT_PURGE_HEAP_SAMPLE_H
 #define MT_PURGE_HEAP_SAMPLE_H
 
 #include "heap/backend.h"
 #include "purge/policy.h"
 
+/* Resets the results, when the worker thread starts. */
 void mt_heap_sample_start(void);
 
-/* Fills dirty_bytes where asking is due or the last answer stands (purge/sampling_interval.h), else
- * leaves it unknown. */
-void mt_heap_sample_look(struct mt_snapshot *now, const struct mt_policy *policy);
+/* Sets now->dirty_bytes and dirty_known where a measurement is due or the last one is still valid
+ * (purge/sampling_interval.h). Else leaves dirty_known false. */
+void mt_heap_sample_update(struct mt_snapshot *now, const struct mt_policy *policy);
 
-/* Asks now. all: every figure, for whoever wants to read them. */
-void mt_heap_sample_ask(struct mt_snapshot *now, bool all);
+/* Measures now. all: read every figure of the allocator, whatever that costs. */
+void mt_heap_sample_read(struct mt_snapshot *now, bool all);
 
-/* A trim has gone through all there was; after: what the process looks like since. Asks again. */
+/* Notes that a purge of this thread has gone through the whole heap, and measures again. after: the
+ * process after the purge. */
 void mt_heap_sample_note_trim(struct mt_snapshot *after);
 
-/* The same, of one that somebody else has made: the next look will find what it left. */
-void mt_heap_sample_forget(void);
+/* Discards the last results, after a purge by another thread. */
+void mt_heap_sample_invalidate(void);
 
-/* As of the last answers. */
+/* Return the last results: all figures, and the dirty bytes. */
 const struct mt_heap_figures *mt_heap_sample_figures(void);
-uint64_t mt_heap_sample_last_bytes(void);
+uint64_t mt_heap_sample_dirty_bytes(void);
 
 #endif

@@ -1,20 +1,21 @@
 #include "purge/live_drop.h"
 
-#define LOW_LOOKS 2
+#include "sys/saturating.h"
 
-/* A quarter, and a quarter of the smallest peak where the base is next to nothing, as that of a
- * device often is. */
+#define LOW_SAMPLES 2
+
+/* By a quarter of the base, but at least a quarter of the smallest peak: the base of a device is
+ * often close to 0. */
 static bool has_risen(const struct mt_live_drop *live_drop, uint64_t live_bytes,
 		      uint64_t smallest_bytes)
 {
-	uint64_t least =
-		live_drop->base_bytes > smallest_bytes ? live_drop->base_bytes : smallest_bytes;
+	uint64_t min_bytes = mt_max_u64(live_drop->base_bytes, smallest_bytes);
 
-	return live_bytes > live_drop->base_bytes + least / 4;
+	return live_bytes > live_drop->base_bytes + min_bytes / 4;
 }
 
-bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint64_t smallest_bytes,
-		       bool *out_round)
+bool mt_live_drop_update(struct mt_live_drop *live_drop, uint64_t live_bytes,
+			 uint64_t smallest_bytes, bool *out_round)
 {
 	uint64_t peak = live_drop->peak_bytes;
 
@@ -23,20 +24,20 @@ bool mt_live_drop_look(struct mt_live_drop *live_drop, uint64_t live_bytes, uint
 	if (live_bytes > peak)
 		live_drop->peak_bytes = live_bytes;
 	if (peak < smallest_bytes || live_bytes > peak - peak / 5) {
-		live_drop->low_looks = 0;
+		live_drop->low_samples = 0;
 		return false;
 	}
-	if (++live_drop->low_looks < LOW_LOOKS)
+	if (++live_drop->low_samples < LOW_SAMPLES)
 		return false;
 	*out_round = live_drop->risen;
 	live_drop->risen = false;
-	live_drop->low_looks = 0;
-	live_drop->peak_bytes = live_bytes; /* the next fall is counted from there */
+	live_drop->low_samples = 0;
+	live_drop->peak_bytes = live_bytes; /* the next drop starts from here */
 	live_drop->base_bytes = live_bytes;
 	return true;
 }
 
-void mt_live_drop_join(struct mt_live_drop *live_drop, uint64_t live_bytes)
+void mt_live_drop_end_round(struct mt_live_drop *live_drop, uint64_t live_bytes)
 {
 	live_drop->risen = false;
 	live_drop->base_bytes = live_bytes;

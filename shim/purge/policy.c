@@ -6,33 +6,33 @@
 #include "sys/os.h"
 
 #define LONGEST_TICK_NS (5 * MT_NS_PER_S)
-/* less than that in a tick is no movement */
+/* a smaller difference between ticks is no change */
 #define MOVED_BYTES MT_MIB
-/* of what is allocated, in a longer tick, that much in each such span */
+/* in a longer tick, that much allocation for each such span */
 #define MOVED_SPAN_NS MT_NS_PER_S
-/* worth a purge once nothing moves */
+/* dirty bytes worth a purge once the heap has settled */
 #define SETTLE_BYTES MT_MIB
-/* the budget of this span is the most that can be saved up */
+/* the balance saves up to the budget of this span */
 #define BALANCE_SPAN_NS (3600 * MT_NS_PER_S)
-/* to begin with: what 3 % of 10 s are */
+/* the initial balance: 3 % of 10 s */
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
-/* a purge while the program sleeps is charged with this part of it */
-#define REST_SHARE 4
-/* the rarest purge that is worth while: every fourth opportunity */
+/* a purge while the program sleeps is charged with 1/4 of its cost */
+#define SLEEP_SHARE 4
+/* a purge must be worth its cost once in so many opportunities */
 #define CYCLES_PER_PURGE 4
 #define FIRST_PAUSE_NS   (30 * MT_NS_PER_S)
 #define LONGEST_PAUSE_NS (600 * MT_NS_PER_S)
-/* less returned by a purge is not worth remembering */
+/* a purge that returns less is not used for learning */
 #define BACKOFF_BYTES (8 * MT_MIB)
 /* a smaller heap has no drops of live bytes */
 #define LIVE_DROP_BYTES (16 * MT_MIB)
-/* nor has a device that less is held of */
+/* the same for the memory held on devices */
 #define GPU_LIVE_DROP_BYTES (16 * MT_MIB)
-/* in one tick: system time is then mostly theirs */
+/* faults in one tick: system time is then mostly theirs */
 #define BUSY_FAULTS    4096
 #define USAGE_PAUSE_NS MT_NS_PER_S
-/* times what was measured first; more is something else */
-#define DEAREST_FAULT 20
+/* highest cost of a fault, in units of the first measurement */
+#define FAULT_COST_MAX_FACTOR 20
 
 void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uint64_t now_ns)
 {
@@ -45,12 +45,12 @@ void mt_policy_start(struct mt_policy *policy, const struct mt_costs *costs, uin
 	policy->probe_pause_ns = FIRST_PAUSE_NS;
 }
 
-uint64_t mt_policy_gate(const struct mt_snapshot *now, const struct mt_config *cfg)
+uint64_t mt_policy_threshold_bytes(const struct mt_snapshot *now, const struct mt_config *cfg)
 {
 	uint64_t slack = cfg->slack_mb * MT_MIB;
 	uint64_t share = now->rss_bytes / 100 * cfg->slack_pct;
 
-	return slack > share ? slack : share;
+	return mt_max_u64(slack, share);
 }
 
 static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *now,
@@ -59,17 +59,17 @@ static bool is_still(const struct mt_policy *policy, const struct mt_snapshot *n
 	return now->now_ns - policy->moved_ns >= cfg->settle_ms * MT_NS_PER_MS;
 }
 
-bool mt_policy_wants_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
+bool mt_policy_needs_dirty(const struct mt_policy *policy, const struct mt_snapshot *now,
 			   const struct mt_config *cfg)
 {
 	uint64_t bound = mt_sat_sub(now->anon_bytes, now->live_bytes);
 
-	if (bound >= mt_policy_gate(now, cfg))
+	if (bound >= mt_policy_threshold_bytes(now, cfg))
 		return true;
 	return !policy->settled && bound >= SETTLE_BYTES && is_still(policy, now, cfg);
 }
 
-bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
+bool mt_policy_needs_usage(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	bool owing = policy->purged_ns && policy->returned_bytes < policy->purged_bytes;
 
@@ -82,15 +82,10 @@ bool mt_policy_wants_usage(const struct mt_policy *policy, const struct mt_snaps
 	       now->now_ns - policy->seen_usage_ns >= USAGE_PAUSE_NS;
 }
 
-/* ---- movement, and the tick that follows from it ---- */
+/* ---- changes of the process, and the length of a tick ---- */
 
-static uint64_t distance(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
-/* A server's timers go on allocating their kilobytes while it lies idle: the longer the tick, the
- * more of them. */
+/* Returns how much allocation is a change: an idle server's timers go on allocating kilobytes, more
+ * of them in a longer tick. */
 static uint64_t moved_allocated_bytes(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t tick = now->now_ns - policy->seen_ns;
@@ -104,22 +99,20 @@ static void note_movement(struct mt_policy *policy, const struct mt_snapshot *no
 {
 	uint64_t tick = cfg->tick_ms * MT_NS_PER_MS;
 
-	if (distance(now->allocated_bytes, policy->seen_allocated_bytes) >=
+	if (mt_abs_diff(now->allocated_bytes, policy->seen_allocated_bytes) >=
 		    moved_allocated_bytes(policy, now) ||
-	    distance(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
-	    distance(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
+	    mt_abs_diff(now->live_bytes, policy->seen_live_bytes) >= MOVED_BYTES ||
+	    mt_abs_diff(now->rss_bytes, policy->seen_rss_bytes) >= MOVED_BYTES) {
 		policy->moved_ns = now->now_ns;
 		policy->settled = false;
 		policy->tick_ns = tick;
-	} else if (distance(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
-		policy->tick_ns = tick; /* a heap that stands still may settle meanwhile */
+	} else if (mt_abs_diff(now->gpu_live_bytes, policy->seen_gpu_live_bytes) >= MOVED_BYTES) {
+		policy->tick_ns = tick; /* the heap may settle meanwhile */
 	} else {
-		policy->tick_ns += policy->tick_ns / 4; /* 5 s after half a minute of stillness */
+		/* reaches 5 s after half a minute without a change */
+		policy->tick_ns += policy->tick_ns / 4;
 	}
-	if (policy->tick_ns > LONGEST_TICK_NS)
-		policy->tick_ns = LONGEST_TICK_NS;
-	if (policy->tick_ns < tick)
-		policy->tick_ns = tick;
+	policy->tick_ns = mt_max_u64(mt_min_u64(policy->tick_ns, LONGEST_TICK_NS), tick);
 }
 
 static void note_usage(struct mt_policy *policy, const struct mt_snapshot *now)
@@ -144,15 +137,16 @@ static void note_seen(struct mt_policy *policy, const struct mt_snapshot *now)
 
 /* ---- idle bytes ---- */
 
-/* The program has allocated, since the last tick, enough to have had half of the dirty pages in
- * use: between two ticks nothing else would show that a buffer came and went. */
+/* Returns whether the program allocated, since the last tick, enough to have used half of the dirty
+ * pages: no other figure shows a buffer that came and went between two ticks. */
 static bool is_burst(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	return mt_sat_sub(now->allocated_bytes, policy->seen_allocated_bytes) >=
 	       now->dirty_bytes / 2;
 }
 
-/* Keeps one sample older than the window, so that the window is known to be covered. */
+/* Adds a sample to the idle window. Keeps one sample older than the window, which shows that the
+ * window is covered. */
 static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, uint64_t window_ns)
 {
 	struct mt_policy_sample *window = policy->window;
@@ -167,14 +161,13 @@ static void note_dirty(struct mt_policy *policy, const struct mt_snapshot *now, 
 		policy->window_count -= drop;
 		memmove(window, window + drop, policy->window_count * sizeof(*window));
 	}
-	/* Ticks much shorter than the window share a sample, or the window would never be covered.
-	 */
+	/* Ticks much shorter than the window share a sample, else the buffer would never cover
+	 * it. */
 	if (policy->window_count) {
 		struct mt_policy_sample *last = &window[policy->window_count - 1];
 
 		if (now->now_ns - last->time_ns < window_ns / (MT_POLICY_WINDOW_COUNT / 2)) {
-			if (now->dirty_bytes < last->dirty_bytes)
-				last->dirty_bytes = now->dirty_bytes;
+			last->dirty_bytes = mt_min_u64(last->dirty_bytes, now->dirty_bytes);
 			return;
 		}
 	}
@@ -189,39 +182,38 @@ static uint64_t idle_bytes(const struct mt_policy *policy, const struct mt_snaps
 	if (policy->window_count == 0 || now->now_ns - policy->window[0].time_ns < window_ns)
 		return 0;
 	for (uint32_t i = 0; i < policy->window_count; i++)
-		if (policy->window[i].dirty_bytes < lowest)
-			lowest = policy->window[i].dirty_bytes;
+		lowest = mt_min_u64(lowest, policy->window[i].dirty_bytes);
 	return lowest;
 }
 
 /* ---- drops of live bytes ---- */
 
-/* True when the heap has reached one. *out_round: one of either kind has ended a round. */
+/* Returns whether the heap has dropped. *out_round: heap or device memory has ended a round. */
 static bool reaches_live_drop(struct mt_policy *policy, const struct mt_snapshot *now,
 			      bool *out_round)
 {
 	bool heap_round = false;
 	bool gpu_round = false;
-	bool heap = mt_live_drop_look(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
-				      &heap_round);
+	bool heap = mt_live_drop_update(&policy->heap_live_drop, now->live_bytes, LIVE_DROP_BYTES,
+					&heap_round);
 
-	(void)mt_live_drop_look(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
-				&gpu_round);
+	(void)mt_live_drop_update(&policy->gpu_live_drop, now->gpu_live_bytes, GPU_LIVE_DROP_BYTES,
+				  &gpu_round);
 	*out_round = heap_round || gpu_round;
 	if (heap_round)
-		mt_live_drop_join(&policy->gpu_live_drop, now->gpu_live_bytes);
+		mt_live_drop_end_round(&policy->gpu_live_drop, now->gpu_live_bytes);
 	if (gpu_round)
-		mt_live_drop_join(&policy->heap_live_drop, now->live_bytes);
+		mt_live_drop_end_round(&policy->heap_live_drop, now->live_bytes);
 	return heap;
 }
 
-/* ---- governor ---- */
+/* ---- budget ---- */
 
 static int64_t balance_limit(const struct mt_config *cfg)
 {
 	int64_t span = (int64_t)(BALANCE_SPAN_NS / 100 * cfg->budget_pct);
 
-	return span > (int64_t)FIRST_BALANCE_NS ? span : (int64_t)FIRST_BALANCE_NS;
+	return mt_max_i64(span, (int64_t)FIRST_BALANCE_NS);
 }
 
 static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
@@ -230,13 +222,13 @@ static void accrue(struct mt_policy *policy, const struct mt_snapshot *now,
 	policy->balance_ns += (int64_t)((now->now_ns - policy->seen_ns) / 100 * cfg->budget_pct);
 	if (policy->balance_ns > balance_limit(cfg))
 		policy->balance_ns = balance_limit(cfg);
-	/* What pressure has had cleaned is charged without limit: an hour later, not days, purges
-	 * are made again. */
+	/* Cleanups by pressure are charged without limit: after an hour at most, purges run
+	 * again. */
 	if (policy->balance_ns < -balance_limit(cfg))
 		policy->balance_ns = -balance_limit(cfg);
 }
 
-/* What it cost that bytes came back by so many faults: where there were fewer faults than small
+/* Returns the cost of `faults` page faults that brought `bytes` back. With fewer faults than small
  * pages, the rest came by huge pages. */
 static uint64_t return_cost_ns(const struct mt_costs *costs, uint64_t bytes, uint64_t faults)
 {
@@ -253,9 +245,9 @@ static double mean(double old, double new)
 	return old > 0 ? (old + new) / 2 : new;
 }
 
-/* The last purge is accounted for: what it and the return of its pages cost. What has come back
- * since then may be what purges before it took away (a fall in stages), so each cost is shared
- * among the bytes that it was for. */
+/* Learns the cost of the last purge, once its pages are back or it is superseded. Pages that came
+ * back may be those of earlier purges (a fall in stages), so each cost is divided by the bytes it
+ * was for. */
 static void learn_cost(struct mt_policy *policy)
 {
 	if (!policy->learned && policy->last_bytes) {
@@ -267,8 +259,8 @@ static void learn_cost(struct mt_policy *policy)
 	policy->learned = true;
 }
 
-/* What a fault costs was measured once, and is corrected by every tick that was full of them: in a
- * virtual machine a page that the host has taken back costs several times as much. */
+/* Corrects the cost of a fault by each tick that was full of faults. In a virtual machine whose
+ * host reclaims freed pages, a fault costs several times a first touch. */
 static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t system_ns,
 			uint64_t ticks)
 {
@@ -277,22 +269,21 @@ static void learn_fault(struct mt_policy *policy, uint64_t faults, uint64_t syst
 	if (faults < BUSY_FAULTS * ticks)
 		return;
 	each = system_ns / faults;
-	if (each > policy->first_fault_ns * DEAREST_FAULT)
-		each = policy->first_fault_ns * DEAREST_FAULT;
+	each = mt_min_u64(each, policy->first_fault_ns * FAULT_COST_MAX_FACTOR);
 	if (each > policy->first_fault_ns / 2)
 		policy->costs.fault_ns = (policy->costs.fault_ns + each) / 2;
 }
 
-/* How many threads of the program run at a time, 1 or more, while it runs. A span that was slept
- * through in part does not tell: then it is what those said that were not. */
+/* Learns how many threads of the program run at the same time, from spans in which more than one
+ * ran. A span in which the program slept tells nothing. */
 static void learn_parallel(struct mt_policy *policy, uint64_t running_ns, uint64_t span_ns)
 {
 	if (running_ns > span_ns && span_ns)
 		policy->parallel = mean(policy->parallel, (double)running_ns / (double)span_ns);
 }
 
-/* Charges what has come back since it was last charged, as the wall time that it took: threads that
- * run at the same time take their faults at the same time. */
+/* Charges the pages that came back since the last charge, as wall time: threads that run in
+ * parallel take their faults in parallel. */
 static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t back = mt_sat_sub(now->rss_bytes, policy->purged_rss_bytes);
@@ -301,8 +292,8 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	uint64_t tick = mt_sat_sub(now->now_ns, policy->seen_ns);
 	uint64_t running = mt_sat_sub(now->cpu_ns, policy->seen_cpu_ns);
 	uint64_t cost;
-	uint64_t fresh; /* bytes that came back since the last time */
-	uint64_t ours;  /* of them, taken away by a purge that nobody had asked for */
+	uint64_t fresh; /* bytes that came back since the last charge */
+	uint64_t ours;  /* of them, purged by this policy */
 	double share;
 
 	if (!now->usage_known)
@@ -310,12 +301,11 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	learn_fault(policy, faults, mt_sat_sub(now->system_ns, policy->seen_system_ns),
 		    tick && span > tick ? span / tick : 1);
 	learn_parallel(policy, running, span);
-	if (back > policy->purged_bytes)
-		back = policy->purged_bytes;
+	back = mt_min_u64(back, policy->purged_bytes);
 	if (!policy->purged_ns || back <= policy->returned_bytes)
 		return;
 	fresh = back - policy->returned_bytes;
-	ours = fresh < policy->owed_bytes ? fresh : policy->owed_bytes;
+	ours = mt_min_u64(fresh, policy->owed_bytes);
 	cost = return_cost_ns(&policy->costs, fresh, faults);
 	if (policy->parallel > 1)
 		cost = (uint64_t)((double)cost / policy->parallel);
@@ -328,8 +318,8 @@ static void charge_returns(struct mt_policy *policy, const struct mt_snapshot *n
 	policy->returned_bytes = back;
 }
 
-/* An opportunity opens when there is something to purge, and is over when it was purged or the
- * program has taken half of it back. */
+/* Opens an opportunity when there is something to purge. It closes with the purge, or when the
+ * program has reused half of it. */
 static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot *now,
 			     bool something, bool burst)
 {
@@ -347,8 +337,8 @@ static void note_opportunity(struct mt_policy *policy, const struct mt_snapshot 
 	learn_cost(policy);
 }
 
-/* What a purge and the return of its pages would cost: as learned, or before that as if all came
- * back, by small pages. A purge was measured at a sixth of the faults that follow it. */
+/* Returns the expected cost of a purge and of the faults after it: as learned, else as if all pages
+ * came back one by one. The purge itself costs about a sixth of the faults. */
 static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	double first = (double)policy->costs.fault_ns / (double)policy->costs.page_bytes * 7 / 6;
@@ -357,23 +347,22 @@ static int64_t expected_cost_ns(const struct mt_policy *policy, const struct mt_
 			 (double)now->dirty_bytes);
 }
 
-/* Expected cost against the budget of the time that one purge has to last. */
-static bool pays(const struct mt_policy *policy, const struct mt_snapshot *now,
-		 const struct mt_config *cfg)
+/* Compares the expected cost with the budget of the time for which one purge must last. */
+static bool is_worth_cost(const struct mt_policy *policy, const struct mt_snapshot *now,
+			  const struct mt_config *cfg)
 {
 	uint64_t opened = policy->open ? now->now_ns - policy->opened_ns : 0;
 	uint64_t span = policy->cycle_ns * CYCLES_PER_PURGE;
 
 	if (!policy->cycle_ns)
 		return true;
-	if (opened > span)
-		span = opened;
+	span = mt_max_u64(span, opened);
 	return expected_cost_ns(policy, now) <= (int64_t)(span / 100 * cfg->budget_pct);
 }
 
-/* Early in the cycle, or when it has been overdue for long: not shortly before the pages are wanted
- * again. */
-static bool is_timely(const struct mt_policy *policy, const struct mt_snapshot *now)
+/* Returns whether it is early in the cycle, or long after its usual end: not shortly before the
+ * program reuses the pages. */
+static bool is_good_time(const struct mt_policy *policy, const struct mt_snapshot *now)
 {
 	uint64_t opened = now->now_ns - policy->opened_ns;
 
@@ -386,27 +375,24 @@ static bool may_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 {
 	int64_t wanted = expected_cost_ns(policy, now);
 
-	/* What no saving can cover is paid for afterwards. */
-	if (wanted > balance_limit(cfg))
-		wanted = balance_limit(cfg);
-	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_timely(policy, now))
+	/* A cost above the largest balance is paid off afterwards. */
+	wanted = mt_min_i64(wanted, balance_limit(cfg));
+	if (!cfg->budget_pct || policy->balance_ns < wanted || !is_good_time(policy, now))
 		return false;
-	if (pays(policy, now, cfg)) {
+	if (is_worth_cost(policy, now, cfg)) {
 		policy->probe_pause_ns = FIRST_PAUSE_NS;
 		return true;
 	}
 	if (now->now_ns - policy->purged_ns < policy->probe_pause_ns)
 		return false;
-	policy->probe_pause_ns *= 2;
-	if (policy->probe_pause_ns > LONGEST_PAUSE_NS)
-		policy->probe_pause_ns = LONGEST_PAUSE_NS;
+	policy->probe_pause_ns = mt_min_u64(policy->probe_pause_ns * 2, LONGEST_PAUSE_NS);
 	return true;
 }
 
-/* A heap that has come to rest need not wait until a purge is saved for: it may be owed, on top of
- * what the settle time itself gives, and is paid off before the next one. So the budget holds for a
- * program that rests every minute, and one that has just begun, or whose purges were dear, is
- * purged when it falls idle. That the time is good the rest shows. */
+/* A settled heap need not wait until the balance covers a purge: it may borrow the budget of the
+ * settle time, and pays it back before the next one. So the budget holds for a program that rests
+ * every minute, and a young or expensive process is still purged when it goes idle. The rest itself
+ * shows that the time is good. */
 static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot *now,
 		       const struct mt_config *cfg)
 {
@@ -416,7 +402,7 @@ static bool may_settle(const struct mt_policy *policy, const struct mt_snapshot 
 	       cfg->budget_pct && policy->balance_ns >= -most_owed_ns;
 }
 
-/* The end of the settle time is not slept through: a stretched tick ends with it. */
+/* Shortens a long tick so that it ends with the settle time. */
 static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_snapshot *now,
 			     const struct mt_config *cfg)
 {
@@ -425,24 +411,22 @@ static uint64_t next_tick_ns(const struct mt_policy *policy, const struct mt_sna
 
 	if (policy->settled || !left || policy->tick_ns <= left)
 		return policy->tick_ns;
-	return left > least ? left : least;
+	return mt_max_u64(left, least);
 }
 
 uint64_t mt_policy_purge_cost_ns(uint64_t purge_cpu_ns, uint64_t process_cpu_ns, uint64_t wall_ns)
 {
 	uint64_t others = mt_sat_sub(process_cpu_ns, purge_cpu_ns);
-	uint64_t least = purge_cpu_ns / REST_SHARE;
+	uint64_t least = purge_cpu_ns / SLEEP_SHARE;
 	uint64_t cost =
 		wall_ns ? (uint64_t)((double)purge_cpu_ns * (double)others / (double)wall_ns)
 			: purge_cpu_ns;
 
-	if (cost > purge_cpu_ns)
-		return purge_cpu_ns;
-	return cost > least ? cost : least;
+	return mt_max_u64(mt_min_u64(cost, purge_cpu_ns), least);
 }
 
-void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
-		      uint64_t returned_bytes, uint64_t cost_ns, bool charged)
+void mt_policy_note_purge(struct mt_policy *policy, const struct mt_snapshot *after,
+			  uint64_t returned_bytes, uint64_t cost_ns, bool charged)
 {
 	if (charged)
 		policy->balance_ns -= (int64_t)cost_ns;
@@ -452,16 +436,14 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 	policy->idle_bytes = 0;
 	policy->seen_rss_bytes = after->rss_bytes;
 	note_usage(policy, after);
-	/* A purge that found next to nothing, right after another one say, teaches nothing about
-	 * what bytes cost. */
+	/* A purge that returned very little teaches nothing about the cost of bytes. */
 	if (returned_bytes < BACKOFF_BYTES)
 		return;
 	learn_cost(policy);
 	if (charged)
 		policy->owed_bytes += returned_bytes;
 	policy->purged_ns = after->now_ns;
-	/* What earlier purges took away may still come back: a fall in stages is purged in stages.
-	 */
+	/* Pages of earlier purges may still come back: a fall in stages is purged in stages. */
 	policy->purged_bytes =
 		mt_sat_sub(policy->purged_bytes, policy->returned_bytes) + returned_bytes;
 	policy->last_bytes = returned_bytes;
@@ -474,19 +456,19 @@ void mt_policy_purged(struct mt_policy *policy, const struct mt_snapshot *after,
 
 /* ---- one tick ---- */
 
-/* What freed memory there is, and whether it is time to give it back. */
+/* Measures the idle bytes and decides whether to purge them. */
 static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 		       const struct mt_config *cfg, bool live_drop, bool burst,
 		       struct mt_plan *plan)
 {
 	uint64_t window_ns = cfg->idle_ms * MT_NS_PER_MS;
-	uint64_t gate = mt_policy_gate(now, cfg);
+	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
 	bool idle;
 
 	note_dirty(policy, now, window_ns);
 	policy->idle_bytes = idle_bytes(policy, now, window_ns);
-	live_drop = live_drop && now->dirty_bytes >= gate;
-	idle = policy->idle_bytes >= gate;
+	live_drop = live_drop && now->dirty_bytes >= threshold;
+	idle = policy->idle_bytes >= threshold;
 	note_opportunity(policy, now, live_drop || idle, burst);
 	if (live_drop || idle) {
 		plan->reason = live_drop ? MT_REASON_LIVE_DROP : MT_REASON_IDLE;
@@ -496,8 +478,8 @@ static void plan_purge(struct mt_policy *policy, const struct mt_snapshot *now,
 		plan->reason = MT_REASON_SETTLE;
 		plan->purge = policy->settled = true;
 	}
-	/* A window that is filling must not wait for a stretched tick. */
-	if (plan->purge || (now->dirty_bytes >= gate && policy->idle_bytes == 0))
+	/* While the window fills, ticks stay short. */
+	if (plan->purge || (now->dirty_bytes >= threshold && policy->idle_bytes == 0))
 		policy->tick_ns = cfg->tick_ms * MT_NS_PER_MS;
 }
 
@@ -508,7 +490,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 	bool burst;
 	bool live_drop;
 
-	if (!policy->ticked) { /* what the process did before is not this tick's */
+	if (!policy->ticked) { /* earlier activity does not belong to this tick */
 		policy->ticked = true;
 		note_usage(policy, now);
 	}

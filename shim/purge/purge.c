@@ -10,18 +10,19 @@
 #include "purge/rounds.h"
 #include "purge/tick.h"
 #include "sys/os.h"
+#include "sys/saturating.h"
 
-/* The next tick is far away, and growth must wake the worker; growth since the last tick. seq_cst
- * both: either a thread that grows sees the flag, or the worker sees the growth and wakes itself.
- */
-static _Atomic bool wants_growth;
+/* wants: the next tick is far away, so growth must wake the worker. has_grown: growth since the
+ * last tick. seq_cst both: either the growing thread sees the flag, or the worker sees the growth
+ * and wakes itself. */
+static _Atomic bool growth_wakes_worker;
 static _Atomic bool has_grown;
 static uint64_t next_tick_ns; /* worker thread */
 
 static void grown(void)
 {
 	atomic_store(&has_grown, true);
-	if (atomic_load(&wants_growth))
+	if (atomic_load(&growth_wakes_worker))
 		mt_control_notify(MT_CONTROL_GROWTH);
 }
 
@@ -35,12 +36,13 @@ static void run_tick(bool has_grown_much)
 	next_tick_ns = now_ns + mt_tick_run(has_grown_much);
 }
 
-static void listen_to_growth(void)
+static void arm_growth_wakeup(void)
 {
 	uint64_t soon_ns = mt_os_now_ns() + 2 * mt_config()->tick_ms * MT_NS_PER_MS;
 
-	atomic_store(&wants_growth, next_tick_ns > soon_ns);
-	if (atomic_load(&has_grown) && atomic_load_explicit(&wants_growth, memory_order_relaxed))
+	atomic_store(&growth_wakes_worker, next_tick_ns > soon_ns);
+	if (atomic_load(&has_grown) &&
+	    atomic_load_explicit(&growth_wakes_worker, memory_order_relaxed))
 		mt_control_notify(MT_CONTROL_GROWTH);
 }
 
@@ -48,17 +50,17 @@ static uint64_t tick(uint64_t now_ns, uint32_t bits)
 {
 	uint64_t next_ns;
 
-	atomic_store_explicit(&wants_growth, false, memory_order_relaxed);
-	if ((bits & MT_CONTROL_SIGNAL) && mt_cleanup_asked_may_run(now_ns)) {
-		mt_control_clear(MT_CONTROL_SIGNAL);
-		mt_round_end_signal();
+	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
+	if ((bits & MT_CONTROL_SIGNAL) && mt_cleanup_requested_may_run(now_ns)) {
+		mt_control_clear_bits(MT_CONTROL_SIGNAL);
+		mt_round_end_handle_signal();
 	}
-	mt_round_end_timer(now_ns);
+	mt_round_end_check_timer(now_ns);
 	run_tick(bits & MT_CONTROL_GROWTH);
-	mt_round_end_clean();
-	listen_to_growth();
+	mt_round_end_run_cleanup();
+	arm_growth_wakeup();
 	next_ns = mt_round_end_next_ns();
-	return next_ns < next_tick_ns ? next_ns : next_tick_ns;
+	return mt_min_u64(next_ns, next_tick_ns);
 }
 
 static void start(void)
@@ -80,7 +82,7 @@ static void stop(void)
 {
 	const struct mt_trim_request wanted = {
 		.reason = MT_REASON_EXIT, .level = MT_LEVEL_LIGHT, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	if (mt_config()->exit_cleanup)
 		mt_cleanup_run(&wanted, &record);
@@ -90,7 +92,7 @@ static void fork_child(void)
 {
 	mt_rounds_fork_child();
 	mt_round_end_fork_child();
-	atomic_store_explicit(&wants_growth, false, memory_order_relaxed);
+	atomic_store_explicit(&growth_wakes_worker, false, memory_order_relaxed);
 	atomic_store_explicit(&has_grown, false, memory_order_relaxed);
 }
 

@@ -12,99 +12,101 @@
 #include "purge/tick.h"
 #include "sys/os.h"
 
-/* rounds that end within this time are one to MT_GC_ROUNDS=auto */
+/* rounds that end within this time are one round end for MT_GC_ROUNDS=auto */
 #define MERGED_NS MT_NS_PER_S
 
-static uint64_t rounds_seen;
-static uint64_t timer_ns;                  /* when the next timer round ends; 0 for none */
-static struct mt_adaptive_rounds adaptive; /* of MT_GC_ROUNDS=auto */
-static uint64_t noted_ns;                  /* when it was told of a round end; 0: never */
+static uint64_t rounds_handled;
+static uint64_t timer_ns;                  /* when the next timer round ends; 0: no timer */
+static struct mt_adaptive_rounds adaptive; /* for MT_GC_ROUNDS=auto */
+static uint64_t adaptive_ns;               /* when it received a round end; 0: never */
 
-/* The last of the due rounds stands for all of them, at the highest level that one of them asks
- * for. */
-static void clean_due(const struct mt_trim_request *due, const uint64_t *older, uint64_t count)
+/* Merges the due rounds into the last one, at the highest level that one of them requests. */
+static void run_due(const struct mt_trim_request *due, const uint64_t *merged_counts,
+		    uint64_t count)
 {
-	uint64_t first = count > MT_RECORDS_COUNT ? count - MT_RECORDS_COUNT : 0;
-	const struct mt_trim_request *last = &due[(count - 1) % MT_RECORDS_COUNT];
-	enum mt_level level = older[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
+	uint64_t first = count > MT_CLEANUPS_COUNT ? count - MT_CLEANUPS_COUNT : 0;
+	const struct mt_trim_request *last = &due[(count - 1) % MT_CLEANUPS_COUNT];
+	enum mt_level level = merged_counts[MT_LEVEL_HEAVY] ? MT_LEVEL_HEAVY : last->level;
 
-	mt_cleanup_count_merged(older);
+	mt_cleanup_count_merged(merged_counts);
 	for (uint64_t i = first; i + 1 < count; i++) {
-		const struct mt_trim_request *merged = &due[i % MT_RECORDS_COUNT];
+		const struct mt_trim_request *merged = &due[i % MT_CLEANUPS_COUNT];
 
 		mt_cleanup_note_merged(merged);
 		level = merged->level > level ? merged->level : level;
 	}
-	mt_cleanup_run_asked(&(struct mt_trim_request){
+	mt_cleanup_run_requested(&(struct mt_trim_request){
 		.reason = MT_REASON_ROUND, .level = level, .round = last->round});
 }
 
-/* Rounds that fall together are one round end to the adaptive rounds too. */
+/* Gives a round end to MT_GC_ROUNDS=auto; rounds that end together count once. */
 static void note_adaptive(void)
 {
 	uint64_t now = mt_os_now_ns();
 	uint64_t bytes;
 	struct mt_stats_snapshot *figures;
 
-	if (noted_ns && now - noted_ns < MERGED_NS)
+	if (adaptive_ns && now - adaptive_ns < MERGED_NS)
 		return;
-	noted_ns = now;
-	bytes = mt_tick_kept_bytes();
+	adaptive_ns = now;
+	bytes = mt_tick_in_use_bytes();
 	figures = mt_publish_lock();
-	mt_adaptive_rounds_round(&adaptive, bytes, figures->pressure_level > 0);
+	mt_adaptive_rounds_add(&adaptive, bytes, figures->pressure_level > 0);
 	mt_publish_unlock();
-	mt_log(MT_LOG_DEBUG, "round end: %llu kB kept, a light cleanup every %llu rounds",
+	mt_log(MT_LOG_DEBUG, "round end: %llu kB in use, a light cleanup every %llu rounds",
 	       (unsigned long long)(bytes / 1024),
 	       (unsigned long long)mt_adaptive_rounds_step(&adaptive));
 }
 
-/* Rounds between two light cleanups, 0 for none: as set, or as the adaptive rounds has it. */
+/* Returns the rounds between two light cleanups, 0: never; as set, or as MT_GC_ROUNDS=auto
+ * decides. */
 static uint64_t gc_step(const struct mt_config *cfg, bool rounds_ended)
 {
-	bool climbs = cfg->gc_rounds == MT_COUNT_AUTO;
+	bool is_adaptive = cfg->gc_rounds == MT_COUNT_AUTO;
 
-	if (!climbs || !adaptive.patience)
+	if (!is_adaptive || !adaptive.window)
 		mt_adaptive_rounds_start(&adaptive);
-	if (climbs && rounds_ended)
+	if (is_adaptive && rounds_ended)
 		note_adaptive();
-	mt_publish_lock()->gc_rounds_step = climbs ? mt_adaptive_rounds_step(&adaptive) : 0;
+	mt_publish_lock()->gc_rounds_step = is_adaptive ? mt_adaptive_rounds_step(&adaptive) : 0;
 	mt_publish_unlock();
-	return climbs ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
+	return is_adaptive ? mt_adaptive_rounds_step(&adaptive) : cfg->gc_rounds;
 }
 
-/* Every due round leaves a record, as far as records are kept; those that fall together are merged
- * into the last. The bit is taken before the rounds are counted: one that ends later rings again.
- */
-void mt_round_end_clean(void)
+/* Publishes every due round, up to MT_CLEANUPS_COUNT; rounds that end together are merged into the
+ * last. Clears the bit before it counts the rounds: a round that ends later sets it again. */
+void mt_round_end_run_cleanup(void)
 {
 	const struct mt_config *cfg = mt_config();
-	struct mt_trim_request due[MT_RECORDS_COUNT] = {{0}}; /* those that records are kept of */
-	uint64_t older[MT_LEVEL_COUNT] = {0};                 /* and how many came before them */
+	/* the last ones, which are published */
+	struct mt_trim_request due[MT_CLEANUPS_COUNT] = {{0}};
+	/* by level, how many came before them */
+	uint64_t merged_counts[MT_LEVEL_COUNT] = {0};
 	uint64_t count = 0;
 	uint64_t last;
 	uint64_t step;
 
-	if (!mt_cleanup_asked_may_run(mt_os_now_ns()))
+	if (!mt_cleanup_requested_may_run(mt_os_now_ns()))
 		return;
-	mt_control_clear(MT_CONTROL_API);
+	mt_control_clear_bits(MT_CONTROL_API);
 	last = mt_rounds_count();
-	step = gc_step(cfg, rounds_seen < last);
-	while (rounds_seen < last) {
-		struct mt_trim_request *slot = &due[count % MT_RECORDS_COUNT];
+	step = gc_step(cfg, rounds_handled < last);
+	while (rounds_handled < last) {
+		struct mt_trim_request *slot = &due[count % MT_CLEANUPS_COUNT];
 		enum mt_level level;
 
-		if (!mt_rounds_due(++rounds_seen, step, cfg, &level))
+		if (!mt_rounds_due(++rounds_handled, step, cfg, &level))
 			continue;
-		if (count++ >= MT_RECORDS_COUNT)
-			older[slot->level]++;
+		if (count++ >= MT_CLEANUPS_COUNT)
+			merged_counts[slot->level]++;
 		*slot = (struct mt_trim_request){
-			.reason = MT_REASON_ROUND, .level = level, .round = rounds_seen};
+			.reason = MT_REASON_ROUND, .level = level, .round = rounds_handled};
 	}
 	if (count)
-		clean_due(due, older, count);
+		run_due(due, merged_counts, count);
 }
 
-void mt_round_end_timer(uint64_t now)
+void mt_round_end_check_timer(uint64_t now)
 {
 	const struct mt_config *cfg = mt_config();
 	uint64_t span = mt_round_seconds_of(cfg->round) * MT_NS_PER_S;
@@ -121,7 +123,7 @@ void mt_round_end_timer(uint64_t now)
 	}
 }
 
-void mt_round_end_signal(void)
+void mt_round_end_handle_signal(void)
 {
 	const struct mt_trim_request request = {.reason = MT_REASON_SIGNAL,
 						.level = MT_LEVEL_HEAVY};
@@ -129,24 +131,24 @@ void mt_round_end_signal(void)
 	if (mt_round_mode_of(mt_config()->round) == MT_ROUND_SIGNAL)
 		(void)mt_rounds_end();
 	else
-		mt_cleanup_run_asked(&request);
+		mt_cleanup_run_requested(&request);
 }
 
 uint64_t mt_round_end_next_ns(void)
 {
 	uint64_t next_ns = timer_ns ? timer_ns : UINT64_MAX;
-	bool waits = (mt_control_bits() & (MT_CONTROL_SIGNAL | MT_CONTROL_API)) ||
-		     rounds_seen < mt_rounds_count();
+	bool waits = (mt_control_pending_bits() & (MT_CONTROL_SIGNAL | MT_CONTROL_API)) ||
+		     rounds_handled < mt_rounds_count();
 
-	if (waits && mt_cleanup_asked_next_ns() < next_ns)
-		next_ns = mt_cleanup_asked_next_ns();
+	if (waits && mt_cleanup_requested_next_ns() < next_ns)
+		next_ns = mt_cleanup_requested_next_ns();
 	return next_ns;
 }
 
 void mt_round_end_fork_child(void)
 {
-	rounds_seen = 0;
+	rounds_handled = 0;
 	timer_ns = 0;
 	mt_adaptive_rounds_start(&adaptive);
-	noted_ns = 0;
+	adaptive_ns = 0;
 }

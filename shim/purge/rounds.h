@@ -1,6 +1,5 @@
-/* purge/rounds.h -- which round asks for which cleanup. Rounds count from 1; every Nth is light,
- * where N may be the adaptive rounds's (adaptive rounds.h), every Mth heavy, and a heavy one stands
- * for the light one of the same round. */
+/* purge/rounds.h -- counts rounds of the program's work, from 1, and tells which round requests
+ * which cleanup. Owns the counter. Any thread and any signal handler may call. Takes no lock. */
 #ifndef MT_PURGE_ROUNDS_H
 #define MT_PURGE_ROUNDS_H
 
@@ -10,17 +9,18 @@
 #include "core/config.h"
 #include "core/stats_layout.h"
 
-/* One more round has ended; its number. Any thread, lock-free, async-signal-safe. */
+/* Ends a round and returns its number. */
 uint64_t mt_rounds_end(void);
 
-/* Rounds that have ended so far. */
+/* Returns the number of rounds that have ended. */
 uint64_t mt_rounds_count(void);
 
-/* Whether a round asks for a cleanup, and for which. gc_step: rounds between two light ones, 0 for
- * never. Pure. */
+/* Returns whether a round requests a cleanup; *out_level is then its level. gc_step: rounds between
+ * two light cleanups, 0: never. A heavy cleanup of the same round replaces a light one. Pure. */
 bool mt_rounds_due(uint64_t round, uint64_t gc_step, const struct mt_config *cfg,
 		   enum mt_level *out_level);
 
+/* Resets the counter in a forked child. */
 void mt_rounds_fork_child(void);
 
 #endif

@@ -3,14 +3,14 @@
 #include "sys/saturating.h"
 #include "sys/os.h"
 
-/* a question that nothing calls for is put that often, or as seldom as it is dear */
+/* bounds of the time between samples that are due by age alone */
 #define OVERDUE_NS MT_NS_PER_S
 #define LONGEST_NS (2 * MT_NS_PER_S)
-/* freed since, to be worth a question that nothing else calls for */
+/* bytes freed since the last sample that make one due by age */
 #define OVERDUE_BYTES MT_MIB
-/* answers that find nothing stand for that many times what they cost: 0.005 % of time */
+/* a result below the threshold is valid for this many times its cost: 0.005 % of the time */
 #define PAUSE_SHARE 20000
-/* of the gate: what the bound may rise before that */
+/* share of the threshold by which the bound may rise before that */
 #define RISE_SHARE 4
 
 static uint64_t freed_bytes(const struct mt_snapshot *now)
@@ -23,61 +23,62 @@ static uint64_t bound_bytes(const struct mt_snapshot *now)
 	return mt_sat_sub(now->anon_bytes, now->live_bytes);
 }
 
-static uint64_t pause_ns(const struct mt_asked *asked)
+static uint64_t pause_ns(const struct mt_last_sample *last)
 {
-	uint64_t pause = asked->cost_ns * PAUSE_SHARE;
+	uint64_t pause = last->cost_ns * PAUSE_SHARE;
 
 	return pause < LONGEST_NS ? pause : LONGEST_NS;
 }
 
-bool mt_sampling_interval_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now,
-				     bool is_counted)
+bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
+				     const struct mt_snapshot *now, bool is_counted)
 {
-	uint64_t pause = pause_ns(asked);
+	uint64_t pause = pause_ns(last);
 
-	if (now->now_ns - asked->at_ns < (pause > OVERDUE_NS ? pause : OVERDUE_NS))
+	if (now->now_ns - last->at_ns < (pause > OVERDUE_NS ? pause : OVERDUE_NS))
 		return false;
-	return !is_counted || mt_sat_sub(freed_bytes(now), asked->freed_bytes) >= OVERDUE_BYTES;
+	return !is_counted || mt_sat_sub(freed_bytes(now), last->freed_bytes) >= OVERDUE_BYTES;
 }
 
-/* By the bound, or because of what was told: what was worth a purge then is watched until it is
- * purged or taken. */
-static bool is_wanted(const struct mt_asked *asked, const struct mt_policy *policy,
+/* Returns whether the bound, or the last result, reaches the threshold: dirty bytes worth a purge
+ * are watched until they are purged or reused. */
+static bool is_wanted(const struct mt_last_sample *last, const struct mt_policy *policy,
 		      const struct mt_snapshot *now, const struct mt_config *cfg)
 {
-	struct mt_snapshot told = *now;
+	struct mt_snapshot last_result = *now;
 
-	told.live_bytes = 0;
-	told.anon_bytes = asked->dirty_bytes;
-	return mt_policy_wants_dirty(policy, now, cfg) || mt_policy_wants_dirty(policy, &told, cfg);
+	last_result.live_bytes = 0;
+	last_result.anon_bytes = last->dirty_bytes;
+	return mt_policy_needs_dirty(policy, now, cfg) ||
+	       mt_policy_needs_dirty(policy, &last_result, cfg);
 }
 
-enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *asked,
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
 						      const struct mt_policy *policy,
 						      const struct mt_snapshot *now,
 						      const struct mt_config *cfg, bool is_counted)
 {
-	uint64_t gate = mt_policy_gate(now, cfg);
+	uint64_t threshold = mt_policy_threshold_bytes(now, cfg);
 
-	if (!is_wanted(asked, policy, now, cfg) &&
-	    !mt_sampling_interval_is_overdue(asked, now, is_counted))
-		return MT_SAMPLING_INTERVAL_NOT;
-	if (!asked->at_ns)
-		return MT_SAMPLING_INTERVAL_NOW;
-	if (is_counted && now->allocated_bytes == asked->allocated_bytes &&
-	    freed_bytes(now) == asked->freed_bytes)
-		return MT_SAMPLING_INTERVAL_STANDS;
-	if (asked->dirty_bytes >= gate ||
-	    bound_bytes(now) >= asked->bound_bytes + gate / RISE_SHARE)
-		return MT_SAMPLING_INTERVAL_NOW;
-	return now->now_ns - asked->at_ns < pause_ns(asked) ? MT_SAMPLING_INTERVAL_STANDS
-							    : MT_SAMPLING_INTERVAL_NOW;
+	if (!is_wanted(last, policy, now, cfg) &&
+	    !mt_sampling_interval_is_overdue(last, now, is_counted))
+		return MT_SAMPLING_INTERVAL_SKIP;
+	if (!last->at_ns)
+		return MT_SAMPLING_INTERVAL_READ;
+	if (is_counted && now->allocated_bytes == last->allocated_bytes &&
+	    freed_bytes(now) == last->freed_bytes)
+		return MT_SAMPLING_INTERVAL_REUSE;
+	if (last->dirty_bytes >= threshold ||
+	    bound_bytes(now) >= last->bound_bytes + threshold / RISE_SHARE)
+		return MT_SAMPLING_INTERVAL_READ;
+	return now->now_ns - last->at_ns < pause_ns(last) ? MT_SAMPLING_INTERVAL_REUSE
+							  : MT_SAMPLING_INTERVAL_READ;
 }
 
-void mt_sampling_interval_note(struct mt_asked *asked, const struct mt_snapshot *now)
+void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now)
 {
-	asked->at_ns = now->now_ns;
-	asked->allocated_bytes = now->allocated_bytes;
-	asked->freed_bytes = freed_bytes(now);
-	asked->bound_bytes = bound_bytes(now);
+	last->at_ns = now->now_ns;
+	last->allocated_bytes = now->allocated_bytes;
+	last->freed_bytes = freed_bytes(now);
+	last->bound_bytes = bound_bytes(now);
 }

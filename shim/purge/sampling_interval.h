@@ -1,11 +1,12 @@
-/* purge/sampling_interval.h -- when to ask the allocator what is dirty. Pure, as policy.h is.
+/* purge/sampling_interval.h -- decides when to ask the allocator for its dirty bytes. Pure: owns no
+ * state but struct mt_last_sample. Only the worker thread may call. Takes no lock.
  *
- * The policy says whether there may be something (resident minus live bytes pass the gate, say). In
- * a heap that is fragmented for good they always do, and the answer is always the same: so an
- * answer that found less than the gate stands for a while that goes by what asking costs, two
- * seconds at most, unless the bound has risen since; and for as long as nobody has allocated or
- * freed. An answer that passes the gate is asked for again at every tick: a window is being filled,
- * and it must not miss that the program takes the pages back. */
+ * A sample is due when the upper bound (anonymous resident minus live bytes) reaches the purge
+ * threshold. A fragmented heap always has a high bound, and each sample gives the same result. So a
+ * result below the threshold stays valid for up to two seconds, by the cost of a sample, unless the
+ * bound rises; and for as long as the program neither allocates nor frees. A result above the
+ * threshold is renewed at every tick, since the idle window must see the program reuse its
+ * pages. */
 #ifndef MT_PURGE_SAMPLING_INTERVAL_H
 #define MT_PURGE_SAMPLING_INTERVAL_H
 
@@ -15,37 +16,36 @@
 #include "core/config.h"
 #include "purge/policy.h"
 
-/* The last answer, and what the process looked like then. */
-struct mt_asked {
-	uint64_t at_ns;           /* 0: never */
-	uint64_t cost_ns;         /* CPU time of asking */
-	uint64_t allocated_bytes; /* ever, at that time */
+/* The last sample, and the process at that time. */
+struct mt_last_sample {
+	uint64_t at_ns;           /* CLOCK_MONOTONIC; 0: none yet */
+	uint64_t cost_ns;         /* CPU time of the sample */
+	uint64_t allocated_bytes; /* in total, at that time */
 	uint64_t freed_bytes;
-	uint64_t bound_bytes; /* anon minus live bytes */
-	uint64_t dirty_bytes; /* what came of it */
+	uint64_t bound_bytes; /* anonymous resident minus live bytes */
+	uint64_t dirty_bytes; /* the result */
 };
 
 enum mt_sampling_interval {
-	/* nothing says that there is anything: what is dirty stays unknown */
-	MT_SAMPLING_INTERVAL_NOT,
-	MT_SAMPLING_INTERVAL_STANDS, /* the last answer is good enough */
-	MT_SAMPLING_INTERVAL_NOW
+	MT_SAMPLING_INTERVAL_SKIP,  /* nothing to purge is likely: dirty bytes stay unknown */
+	MT_SAMPLING_INTERVAL_REUSE, /* the last result is still valid */
+	MT_SAMPLING_INTERVAL_READ   /* ask the allocator */
 };
 
-/* is_counted: allocated and live bytes are counted, not only told by the allocator when it is
- * asked. */
-enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_asked *asked,
+/* Decides for this tick. is_counted: the shim counts allocated and live bytes itself; else they are
+ * as old as the last sample. */
+enum mt_sampling_interval mt_sampling_interval_decide(const struct mt_last_sample *last,
 						      const struct mt_policy *policy,
 						      const struct mt_snapshot *now,
 						      const struct mt_config *cfg, bool is_counted);
 
-/* Resident minus live is no upper bound where live memory is untouched or swapped out, and as old
- * as the last answer where nobody counts: once a second, or every other where that is dear, the
- * allocator is asked all the same, if anything was freed. */
-bool mt_sampling_interval_is_overdue(const struct mt_asked *asked, const struct mt_snapshot *now,
-				     bool is_counted);
+/* Returns whether a sample is due because of its age: one second, or two where it is expensive, and
+ * only if memory was freed. The bound is too low where live memory is untouched or swapped out, and
+ * outdated where the shim does not count. */
+bool mt_sampling_interval_is_overdue(const struct mt_last_sample *last,
+				     const struct mt_snapshot *now, bool is_counted);
 
-/* The answer, at_ns and all it has come with; dirty_bytes and cost_ns are the caller's. */
-void mt_sampling_interval_note(struct mt_asked *asked, const struct mt_snapshot *now);
+/* Stores a new sample. The caller sets dirty_bytes and cost_ns. */
+void mt_sampling_interval_note(struct mt_last_sample *last, const struct mt_snapshot *now);
 
 #endif

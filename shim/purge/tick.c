@@ -18,49 +18,49 @@
 #include "core/publish.h"
 #include "core/sweep.h"
 
-/* /proc/self/status is read at most this often between cleanups */
-#define FULL_LOOK_NS (5 * MT_NS_PER_S)
-/* and that often where nothing has moved: only the signal door may have */
-#define STILL_LOOK_NS (60 * MT_NS_PER_S)
-/* figures are written that often; who wants fresh ones asks */
+/* shortest time between two reads of /proc/self/status, cleanups aside */
+#define STATUS_NS (5 * MT_NS_PER_S)
+/* the same while the process does not change: only the signal's disposition may */
+#define IDLE_STATUS_NS (60 * MT_NS_PER_S)
+/* time between two writes of figures to the file; a request writes at once */
 #define WRITE_NS (900 * MT_NS_PER_MS)
-/* and that often where nothing has moved */
-#define STILL_WRITE_NS (30 * MT_NS_PER_S)
-/* all threads' counters are added up at least that often */
-#define ADD_NS MT_NS_PER_S
-/* and that often where nothing has moved: every third of the longest ticks */
-#define STILL_ADD_NS (11 * MT_NS_PER_S)
-/* those are added up in some microseconds, always */
+/* the same while the process does not change */
+#define IDLE_WRITE_NS (30 * MT_NS_PER_S)
+/* longest time between two sums over the counters of all threads */
+#define FULL_SUM_NS MT_NS_PER_S
+/* the same while the process does not change: every third of the longest ticks */
+#define IDLE_FULL_SUM_NS (11 * MT_NS_PER_S)
+/* up to this number of threads the sum is always complete: it costs microseconds */
 #define FEW_THREADS 64
 #define MOVED_BYTES MT_MIB
-/* the tick is never shorter than that many times its cost */
+/* a tick lasts at least this many times its CPU time */
 #define TICK_COST_SHARE 100
 
 static struct mt_policy policy;
-static uint64_t woke_ns;
-static uint64_t full_look_ns;
-static struct mt_snapshot full_look_at; /* what statm said then */
+static uint64_t started_ns;
+static uint64_t status_read_ns;
+static struct mt_snapshot status_sample; /* figures of statm at that time */
 static uint64_t written_ns;
 
-static struct mt_account_totals totals; /* as of the last look */
-static bool is_counted;                 /* there are such totals */
-/* and they are of all threads, not of those alone that usually move */
-static bool is_added_up;
-static struct mt_snapshot added_at; /* what it looked like when they last were */
+static struct mt_account_totals totals; /* as of the last sample */
+static bool is_counted;                 /* the shim counts these totals */
+/* totals covers all threads, not only the active ones */
+static bool is_full_sum;
+static struct mt_snapshot last_full_sum; /* the process at the last complete sum */
 
 void mt_tick_start(void)
 {
-	const struct mt_backend_identity *who = mt_backend_identity();
+	const struct mt_backend_identity *backend = mt_backend_identity();
 	const struct mt_publish_identity identity = {
-		.allocator = who->allocator,
-		.evidence = who->evidence,
-		.mode = who->mode,
-		.conf = who->conf,
+		.allocator = backend->allocator,
+		.evidence = backend->evidence,
+		.mode = backend->mode,
+		.conf = backend->conf,
 	};
 	struct mt_costs costs = {.page_bytes = mt_os_page_bytes()};
 
-	woke_ns = mt_os_now_ns();
-	full_look_ns = 0;
+	started_ns = mt_os_now_ns();
+	status_read_ns = 0;
 	written_ns = 0;
 	mt_heap_sample_start();
 	mt_fault_price_measure(&costs.fault_ns, &costs.huge_fault_ns, &costs.huge_page_bytes);
@@ -72,63 +72,64 @@ void mt_tick_start(void)
 	mt_publish_write();
 }
 
-/* ---- sense ---- */
+/* ---- reading the process ---- */
 
-static bool is_near(uint64_t a, uint64_t b)
+static bool is_close(uint64_t a, uint64_t b)
 {
-	return mt_sat_sub(a, b) + mt_sat_sub(b, a) < MOVED_BYTES;
+	return mt_abs_diff(a, b) < MOVED_BYTES;
 }
 
-/* Nothing that a partial sum shows has changed since all threads were added up, not by a page nor
- * by a byte. */
-static bool is_as_added(const struct mt_snapshot *now)
+/* Returns whether nothing in a partial sum has changed since the last complete one. */
+static bool is_unchanged(const struct mt_snapshot *now)
 {
-	return now->rss_bytes == added_at.rss_bytes && now->anon_bytes == added_at.anon_bytes &&
-	       totals.allocated_bytes == added_at.allocated_bytes &&
-	       totals.live_bytes == added_at.live_bytes;
+	return now->rss_bytes == last_full_sum.rss_bytes &&
+	       now->anon_bytes == last_full_sum.anon_bytes &&
+	       totals.allocated_bytes == last_full_sum.allocated_bytes &&
+	       totals.live_bytes == last_full_sum.live_bytes;
 }
 
-/* The counters of hundreds of threads lie in as many places of memory, and cost more than all else
- * in a tick: where nothing moves, by what can be had for less, only those are looked at that did
- * lately. Not while bytes are watched that may be worth a purge. A block that is freed moves
- * nothing else, and may be found some seconds later for this. */
-static bool can_partial_sum(const struct mt_snapshot *now)
+/* Reads only the threads that were active lately, where cheaper figures show no change. The
+ * counters of hundreds of threads lie in as many cache lines and cost more than the rest of a tick.
+ * Not while the dirty bytes may be worth a purge. A free alone changes no cheap figure: it may be
+ * noticed some seconds later. */
+static bool use_partial_sum(const struct mt_snapshot *now)
 {
-	uint64_t since = now->now_ns - added_at.now_ns;
+	uint64_t since = now->now_ns - last_full_sum.now_ns;
 
-	return is_counted && totals.threads_count > FEW_THREADS && since < STILL_ADD_NS &&
-	       is_near(now->rss_bytes, added_at.rss_bytes) &&
-	       mt_heap_sample_last_bytes() < mt_policy_gate(now, mt_config()) &&
-	       mt_account_partial_sum(&totals) && is_near(totals.live_bytes, added_at.live_bytes) &&
-	       (since < ADD_NS || is_as_added(now));
+	return is_counted && totals.threads_count > FEW_THREADS && since < IDLE_FULL_SUM_NS &&
+	       is_close(now->rss_bytes, last_full_sum.rss_bytes) &&
+	       mt_heap_sample_dirty_bytes() < mt_policy_threshold_bytes(now, mt_config()) &&
+	       mt_account_partial_sum(&totals) &&
+	       is_close(totals.live_bytes, last_full_sum.live_bytes) &&
+	       (since < FULL_SUM_NS || is_unchanged(now));
 }
 
-static void sense_account(struct mt_snapshot *now, bool all)
+static void read_account(struct mt_snapshot *now, bool all)
 {
-	is_added_up = all || !can_partial_sum(now);
-	if (is_added_up)
+	is_full_sum = all || !use_partial_sum(now);
+	if (is_full_sum)
 		is_counted = mt_account_read(&totals);
 	now->live_bytes = is_counted ? totals.live_bytes : mt_heap_sample_figures()->live_bytes;
 	now->allocated_bytes = is_counted ? totals.allocated_bytes : 0;
-	if (is_added_up)
-		added_at = *now;
+	if (is_full_sum)
+		last_full_sum = *now;
 }
 
-static struct mt_snapshot sense_cheap(bool all)
+static struct mt_snapshot read_sample(bool all)
 {
 	struct mt_snapshot now = {.now_ns = mt_os_now_ns()};
-	/* a look that fails leaves the one before: nothing is not what there is */
+	/* static: a failed read keeps the last values */
 	static struct mt_rss_quick rss;
 
 	(void)mt_rss_read_quick(&rss);
 	now.rss_bytes = rss.rss_bytes;
 	now.anon_bytes = rss.anon_bytes;
-	sense_account(&now, all);
+	read_account(&now, all);
 	now.gpu_live_bytes = mt_devices_live_bytes();
 	return now;
 }
 
-static void sense_usage(struct mt_snapshot *now)
+static void read_usage(struct mt_snapshot *now)
 {
 	struct mt_rss_usage usage;
 
@@ -140,28 +141,29 @@ static void sense_usage(struct mt_snapshot *now)
 	now->system_ns = usage.system_ns;
 }
 
-/* All there is, for whoever wants to read it. */
-static struct mt_snapshot sense_all(void)
+/* Reads every figure, for a reader that asked for it. */
+static struct mt_snapshot read_all(void)
 {
-	struct mt_snapshot now = sense_cheap(true);
+	struct mt_snapshot now = read_sample(true);
 
-	sense_usage(&now);
-	mt_heap_sample_ask(&now, true);
+	read_usage(&now);
+	mt_heap_sample_read(&now, true);
 	return now;
 }
 
-static bool is_full_look_due(const struct mt_snapshot *now)
+static bool is_status_due(const struct mt_snapshot *now)
 {
-	uint64_t since = now->now_ns - full_look_ns;
+	uint64_t since = now->now_ns - status_read_ns;
 
-	if (now->rss_bytes == full_look_at.rss_bytes && now->anon_bytes == full_look_at.anon_bytes)
-		return since >= STILL_LOOK_NS;
-	return since >= FULL_LOOK_NS;
+	if (now->rss_bytes == status_sample.rss_bytes &&
+	    now->anon_bytes == status_sample.anon_bytes)
+		return since >= IDLE_STATUS_NS;
+	return since >= STATUS_NS;
 }
 
 /* ---- stats ---- */
 
-static void fill_full_look(struct mt_stats_snapshot *to, const struct mt_rss_full *rss)
+static void fill_status(struct mt_stats_snapshot *to, const struct mt_rss_full *rss)
 {
 	to->rss_peak_bytes = rss->peak_bytes;
 	to->rss_anon_bytes = rss->anon_bytes;
@@ -184,16 +186,15 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 		to->heap_allocated_bytes = totals.allocated_bytes;
 		to->heap_freed_bytes = totals.freed_bytes;
 	}
-	if (is_added_up && to->heap_live_bytes > to->heap_live_peak_bytes)
+	if (is_full_sum && to->heap_live_bytes > to->heap_live_peak_bytes)
 		to->heap_live_peak_bytes = to->heap_live_bytes;
 	to->heap_alloc_count = heap->alloc_count;
 	to->heap_free_count = heap->free_count;
-	/* What only stands in for a figure that nobody has is good enough to act on, not to be
-	 * told. */
+	/* An estimate is good enough for a decision, not for publication. */
 	if (!mt_backend()->live_unknown) {
 		to->heap_idle_bytes = policy.idle_bytes;
 		to->heap_dirty_bytes =
-			now->dirty_known ? now->dirty_bytes : mt_heap_sample_last_bytes();
+			now->dirty_known ? now->dirty_bytes : mt_heap_sample_dirty_bytes();
 	}
 	to->heap_active_bytes = heap->active_bytes;
 	to->heap_resident_bytes = heap->resident_bytes;
@@ -203,22 +204,22 @@ static void fill_heap(struct mt_stats_snapshot *to, const struct mt_snapshot *no
 	to->heap_arenas_count = heap->arenas_count;
 }
 
-static void fill(const struct mt_snapshot *now, bool fully)
+static void fill(const struct mt_snapshot *now, bool with_status)
 {
 	struct mt_stats_snapshot *to;
 	struct mt_rss_full rss;
 	bool known = false;
 
-	if (fully) {
-		known = mt_rss_read_full(&rss); /* no lock is held while the kernel is asked */
-		full_look_ns = now->now_ns;
-		full_look_at = *now;
+	if (with_status) {
+		known = mt_rss_read_full(&rss); /* before the lock: the read is a system call */
+		status_read_ns = now->now_ns;
+		status_sample = *now;
 	}
 	to = mt_publish_lock();
 	fill_heap(to, now);
 	if (known)
-		fill_full_look(to, &rss);
-	to->uptime_ms = (now->now_ns - woke_ns) / MT_NS_PER_MS;
+		fill_status(to, &rss);
+	to->uptime_ms = (now->now_ns - started_ns) / MT_NS_PER_MS;
 	to->tick_ms = policy.tick_ns / MT_NS_PER_MS;
 	to->refault_count = policy.refaults_count;
 	to->refault_cost_ns = policy.refault_cost_ns;
@@ -231,22 +232,21 @@ static void fill(const struct mt_snapshot *now, bool fully)
 
 void mt_tick_refresh(void)
 {
-	struct mt_snapshot now = sense_all();
+	struct mt_snapshot now = read_all();
 
 	mt_components_publish(true);
 	fill(&now, true);
 }
 
-uint64_t mt_tick_kept_bytes(void)
+uint64_t mt_tick_in_use_bytes(void)
 {
-	struct mt_snapshot now = sense_all();
+	struct mt_snapshot now = read_all();
 	uint64_t most = mt_sat_sub(now.anon_bytes, now.live_bytes);
 	uint64_t unused = mt_sat_sub(mt_heap_sample_figures()->resident_bytes, now.live_bytes);
 
-	if (unused < now.dirty_bytes)
-		unused = now.dirty_bytes;
-	/* What the allocator calls dirty or resident may never have been touched. */
-	return mt_sat_sub(now.rss_bytes, unused < most ? unused : most);
+	unused = mt_max_u64(unused, now.dirty_bytes);
+	/* Pages that the allocator calls dirty or resident may never have been touched. */
+	return mt_sat_sub(now.rss_bytes, mt_min_u64(unused, most));
 }
 
 void mt_tick_reset_peak(void)
@@ -255,26 +255,26 @@ void mt_tick_reset_peak(void)
 	mt_publish_unlock();
 }
 
-/* ---- act ---- */
+/* ---- cleanups ---- */
 
-static void note_cleanup(const struct mt_stats_record *record, uint64_t cost_ns, bool charged)
+static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns, bool charged)
 {
-	struct mt_snapshot after = sense_cheap(true);
+	struct mt_snapshot after = read_sample(true);
 
-	sense_usage(&after);
+	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
-	mt_policy_purged(&policy, &after,
-			 mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes), cost_ns,
-			 charged);
+	mt_policy_note_purge(&policy, &after,
+			     mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+			     cost_ns, charged);
 	mt_components_publish(true);
 	fill(&after, true);
-	mt_publish_write_cleaned();
+	mt_publish_write_after_cleanup();
 	written_ns = after.now_ns;
 }
 
-void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged)
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
 {
-	note_cleanup(record, mt_cleanup_worker_purge_ns(), charged);
+	note_cleanup(record, mt_cleanup_take_worker_purge_ns(), charged);
 }
 
 static void purge(enum mt_reason reason)
@@ -282,12 +282,12 @@ static void purge(enum mt_reason reason)
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
 	uint64_t began_ns = mt_os_now_ns();
 	uint64_t cpu_ns = mt_load_process_cpu_ns();
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	mt_cleanup_run(&request, &record);
 	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
 	note_cleanup(&record,
-		     mt_policy_purge_cost_ns(mt_cleanup_worker_purge_ns(), cpu_ns,
+		     mt_policy_purge_cost_ns(mt_cleanup_take_worker_purge_ns(), cpu_ns,
 					     mt_os_now_ns() - began_ns),
 		     true);
 }
@@ -302,21 +302,20 @@ static void note_cost(uint64_t cost_ns)
 	mt_publish_unlock();
 }
 
-/* The program has trimmed by itself: the governor must not take the pages' return for its own cost.
- */
-static void note_foreign_cleanup(struct mt_snapshot *now)
+/* Notes memory that the program returned itself: its page faults are not charged to the policy. */
+static void note_program_cleanup(struct mt_snapshot *now)
 {
-	uint64_t bytes = mt_cleanup_program_bytes();
+	uint64_t bytes = mt_cleanup_take_program_bytes();
 
 	if (!bytes)
 		return;
-	sense_usage(now);
-	mt_heap_sample_forget();
-	mt_policy_purged(&policy, now, bytes, 0, false);
+	read_usage(now);
+	mt_heap_sample_invalidate();
+	mt_policy_note_purge(&policy, now, bytes, 0, false);
 }
 
-/* Why it was purged, or not; MT_LOG_LEVEL=debug. */
-static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
+/* Logs the reason for the decision, at MT_LOG_LEVEL=debug. */
+static void log_decision(const struct mt_snapshot *now, const struct mt_plan *plan)
 {
 	if (!policy.open && !plan->purge)
 		return;
@@ -332,12 +331,12 @@ static void tell_decision(const struct mt_snapshot *now, const struct mt_plan *p
 	       plan->purge ? "purge" : "wait");
 }
 
-/* Figures of devices have no sign of movement: by time alone. */
+/* Changes of device figures do not show in the heap: with a device, writes go by time alone. */
 static bool is_write_due(const struct mt_snapshot *now)
 {
 	bool still = policy.moved_ns < written_ns && !mt_devices_are_used();
 
-	return now->now_ns - written_ns >= (still ? STILL_WRITE_NS : WRITE_NS);
+	return now->now_ns - written_ns >= (still ? IDLE_WRITE_NS : WRITE_NS);
 }
 
 static void publish(const struct mt_snapshot *now, bool urgent)
@@ -345,7 +344,7 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 	bool due = urgent || is_write_due(now);
 
 	mt_components_publish(due);
-	fill(now, is_full_look_due(now));
+	fill(now, is_status_due(now));
 	if (!due)
 		return;
 	mt_publish_write();
@@ -355,27 +354,26 @@ static void publish(const struct mt_snapshot *now, bool urgent)
 uint64_t mt_tick_run(bool grown)
 {
 	uint64_t began_ns = mt_os_thread_cpu_ns();
-	struct mt_snapshot now = sense_cheap(grown);
+	struct mt_snapshot now = read_sample(grown);
 	struct mt_plan plan;
 	uint64_t cost_ns;
 
-	note_foreign_cleanup(&now);
+	note_program_cleanup(&now);
 	if (grown)
 		policy.tick_ns = 0;
-	if (!now.usage_known && mt_policy_wants_usage(&policy, &now))
-		sense_usage(&now);
-	mt_heap_sample_look(&now, &policy);
+	if (!now.usage_known && mt_policy_needs_usage(&policy, &now))
+		read_usage(&now);
+	mt_heap_sample_update(&now, &policy);
 	plan = mt_policy_decide(&policy, &now, mt_config());
 	if (plan.round && mt_round_mode_of(mt_config()->round) == MT_ROUND_AUTO)
 		(void)mt_rounds_end();
-	tell_decision(&now, &plan);
+	log_decision(&now, &plan);
 	publish(&now, plan.round);
-	/* a sandbox may refuse this clock from some moment on */
+	/* mt_sat_sub: a sandbox may refuse this clock at any time */
 	cost_ns = mt_sat_sub(mt_os_thread_cpu_ns(), began_ns);
 	note_cost(cost_ns);
 	if (plan.purge)
 		purge(plan.reason);
 	mt_sweep_at_tick(now.now_ns);
-	return plan.next_tick_ns > cost_ns * TICK_COST_SHARE ? plan.next_tick_ns
-							     : cost_ns * TICK_COST_SHARE;
+	return mt_max_u64(plan.next_tick_ns, cost_ns * TICK_COST_SHARE);
 }

@@ -1,4 +1,5 @@
-/* purge/tick.h -- one look at the process, and what follows from it. Worker thread only. */
+/* purge/tick.h -- one tick of the purge policy: reads the process, decides, purges, publishes. Owns
+ * the policy's state. Only the worker thread may call. Takes the publish lock. */
 #ifndef MT_PURGE_TICK_H
 #define MT_PURGE_TICK_H
 
@@ -7,23 +8,26 @@
 
 #include "core/stats_layout.h"
 
-/* The thread has just started: measures what faults cost, makes the files. */
+/* Starts the module with the worker thread: measures the cost of a page fault and makes the
+ * files. */
 void mt_tick_start(void);
 
-/* Sense, policy, perhaps a purge, stats. Answers ns until the next tick. */
+/* Runs a tick. grown: the heap has just grown. Returns the ns until the next tick. */
 uint64_t mt_tick_run(bool grown);
 
-/* Fresh figures in the snapshot, without deciding anything. */
+/* Publishes fresh figures, without a decision. */
 void mt_tick_refresh(void);
 
-/* What the process keeps: RSS less what lies unused in the heap, be it dirty pages, caches of
- * threads or holes, which are the purge's business. For round ends, at which RSS itself says mostly
- * whether a purge has just been. */
-uint64_t mt_tick_kept_bytes(void);
+/* Returns the bytes that the process uses: RSS minus the unused part of the heap, which is dirty
+ * pages, thread caches and holes. For round ends: RSS would mostly tell whether a purge has just
+ * run. */
+uint64_t mt_tick_in_use_bytes(void);
 
-/* A cleanup that was not the policy's own: its purge is told to the governor. */
-void mt_tick_note_cleanup(const struct mt_stats_record *record, bool charged);
+/* Tells the policy about a cleanup that it did not decide. charged: its cost counts against the
+ * budget. */
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged);
 
+/* Resets the peak of live bytes. */
 void mt_tick_reset_peak(void);
 
 #endif

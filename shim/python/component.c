@@ -33,12 +33,12 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 		.here = request->here,
 		.empty_frameworks = request->level == MT_LEVEL_HEAVY,
 		.cuda_used = mt_devices_are_used(),
-		.made_up = request->made_up,
+		.is_retry = request->is_retry,
 	};
-	struct mt_stats_record *record = &cleanup->record;
+	struct mt_stats_cleanup *record = &cleanup->record;
 	struct mt_python_outcome outcome;
 
-	if (cleanup->spares_ranks || request->level < MT_LEVEL_LIGHT)
+	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
 		return;
 	mt_python_collect(&options, &outcome);
 	if (outcome.figures_known)
@@ -59,17 +59,17 @@ static void clean_late(void)
 	if (!mt_python_came_late(&late))
 		return;
 	request.flush_gpu = late.asked_frameworks;
-	mt_cleanup_run_asked(&request);
+	mt_cleanup_run_requested(&request);
 }
 
 /* Once for each: where captures follow one another there may be no good moment. */
 static void clean_owed(void)
 {
 	const struct mt_trim_request request = {
-		.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .made_up = true};
+		.reason = MT_REASON_CAPTURE, .level = MT_LEVEL_HEAVY, .is_retry = true};
 
 	if (!mt_devices_are_capturing() && mt_python_take_owed())
-		mt_cleanup_run_asked(&request);
+		mt_cleanup_run_requested(&request);
 }
 
 static uint64_t tick(uint64_t now_ns, uint32_t bits)

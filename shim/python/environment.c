@@ -180,7 +180,7 @@ static MT_COLD char *answer_python_malloc(getenv_fn next)
 	if (!mt_state_is_on() || !mt_symbol(RTLD_DEFAULT, "Py_IsInitialized"))
 		return set;
 	against = objection(set);
-	mt_publish_python(against ? against : "PYTHONMALLOC=malloc is answered");
+	mt_publish_set_python(against ? against : "PYTHONMALLOC=malloc is answered");
 	return against ? set : answer;
 }
 

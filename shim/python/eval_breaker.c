@@ -70,7 +70,7 @@ static size_t learn_offset(void (*signal)(void *))
 /* "3.11.2 (main, ...". */
 static bool is_known(const char *version)
 {
-	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_number(version + 2) : 0;
+	uint64_t minor = strncmp(version, "3.", 2) == 0 ? mt_os_parse_number(version + 2) : 0;
 
 	return minor >= OLDEST_MINOR && minor <= NEWEST_MINOR;
 }
@@ -89,10 +89,10 @@ static void find_api(void)
 {
 	struct wake_api fresh = {.breaker_offset = 0};
 
-	if (mt_lazy_symbols_is_there(&found_api))
+	if (mt_lazy_symbols_are_ready(&found_api))
 		return;
 	look_for_api(&fresh);
-	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 }
 
 static enum mt_main_state look_at_main(void)
@@ -102,7 +102,7 @@ static enum mt_main_state look_at_main(void)
 
 	/* Of a process the state there is its first thread's. Source: do_task_stat() of Linux. */
 	if (mt_os_read_file("/proc/self/stat", text, sizeof(text)) <= 0 ||
-	    !(state = mt_os_stat_at(text, 3)))
+	    !(state = mt_os_procstat_at(text, 3)))
 		return MT_MAIN_UNKNOWN;
 	return *state == 'S' || *state == 'D' ? MT_MAIN_WAITS : MT_MAIN_RUNS;
 }
@@ -118,18 +118,18 @@ enum mt_main_state mt_python_wake(const _Atomic uint32_t *call, uint32_t queued)
 	if (state == MT_MAIN_WAITS || !api.breaker_offset)
 		return state;
 	interpreter = api.PyInterpreterState_Main();
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	if (interpreter && atomic_load(call) == queued)
 		__atomic_store_n((int *)(void *)(interpreter + api.breaker_offset), 1,
 				 __ATOMIC_RELAXED);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return state;
 }
 
 void mt_python_wake_end(void)
 {
-	mt_lock_take(&lock);
-	mt_lock_drop(&lock);
+	mt_lock_lock(&lock);
+	mt_lock_unlock(&lock);
 }
 
 void mt_python_wake_fork_child(void)

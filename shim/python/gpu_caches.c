@@ -62,11 +62,11 @@ bool mt_python_gpu_find(void)
 {
 	struct gpu_api fresh;
 
-	if (mt_lazy_symbols_is_there(&found_api))
+	if (mt_lazy_symbols_are_ready(&found_api))
 		return true;
 	if (!look_for_api(&fresh))
 		return false;
-	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 	return true;
 }
 
@@ -419,7 +419,7 @@ uint32_t mt_python_gpu_empty(bool cuda_used, uint32_t *out_left)
 	uint32_t left = 0;
 
 	*out_left = 0;
-	if (!mt_lazy_symbols_is_there(&found_api))
+	if (!mt_lazy_symbols_are_ready(&found_api))
 		return 0;
 	api.PyErr_Fetch(&type, &value, &trace);
 	for (size_t i = 0; i < sizeof(frameworks) / sizeof(frameworks[0]); i++)
@@ -435,7 +435,7 @@ bool mt_python_gpu_empty_torch(void)
 	void *type, *value, *trace;
 	bool done;
 
-	if (!mt_lazy_symbols_is_there(&found_api) || mt_devices_are_capturing())
+	if (!mt_lazy_symbols_are_ready(&found_api) || mt_devices_are_capturing())
 		return false;
 	api.PyErr_Fetch(&type, &value, &trace);
 	done = empty_torch();
@@ -461,7 +461,7 @@ void mt_python_gpu_read(struct mt_python_gpu_figures *out)
 	void *type, *value, *trace;
 
 	memset(out, 0, sizeof(*out));
-	if (!mt_lazy_symbols_is_there(&found_api))
+	if (!mt_lazy_symbols_are_ready(&found_api))
 		return;
 	api.PyErr_Fetch(&type, &value, &trace);
 	read_torch(out);

@@ -85,11 +85,11 @@ static bool find_api(void)
 {
 	struct python_api fresh = {.Py_IsInitialized = NULL};
 
-	if (mt_lazy_symbols_is_there(&found_api))
+	if (mt_lazy_symbols_are_ready(&found_api))
 		return true;
 	if (!look_for_api(&fresh))
 		return false;
-	mt_lazy_symbols_keep(&found_api, &api, &fresh, sizeof(api));
+	mt_lazy_symbols_store(&found_api, &api, &fresh, sizeof(api));
 	return true;
 }
 
@@ -140,7 +140,7 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 	uint64_t began = mt_os_now_ns();
 	intptr_t collected = 0;
 
-	mt_lock_check_outside("Python");
+	mt_lock_check_foreign_call("Python");
 	memset(out, 0, sizeof(*out));
 	out->state = judge(view);
 	if (out->state == MT_GC_DONE)
@@ -151,7 +151,7 @@ static void collect_now(const struct mt_python_options *options, const struct fo
 	out->asked_frameworks = options->empty_frameworks;
 	if (options->empty_frameworks)
 		out->frameworks = mt_python_gpu_empty(options->cuda_used, &out->frameworks_left);
-	if (out->frameworks_left && !options->made_up) {
+	if (out->frameworks_left && !options->is_retry) {
 		atomic_store_explicit(&owes_caches, true, memory_order_relaxed);
 		mt_control_notify(MT_CONTROL_GC);
 	}
@@ -294,7 +294,7 @@ bool mt_python_collect_soon(void (*flush_thread)(void))
 				       .few_shared = mt_shared_pages_are_known_few()};
 
 	/* is_running finds nothing new here: its table is there. */
-	if (!view.few_shared || !mt_lazy_symbols_is_there(&found_api) || !mt_python_is_running() ||
+	if (!view.few_shared || !mt_lazy_symbols_are_ready(&found_api) || !mt_python_is_running() ||
 	    !take_call())
 		return false;
 	call.options = (struct mt_python_options){.flush_thread = flush_thread};

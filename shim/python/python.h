@@ -35,7 +35,7 @@ struct mt_python_options {
 	bool empty_frameworks;
 	bool cuda_used; /* see python/gpu_caches.h */
 	/* for caches that an earlier one has left: those left now are not owed again */
-	bool made_up;
+	bool is_retry;
 };
 
 /* Whether there is a Python here that can be asked. */

@@ -1,10 +1,10 @@
-/* signal/signal.c -- the sigaction family, wrapped for the cleanup signal alone; every other number
- * passes straight to the next function in line. Contract: signal/signal.h; what the program's view
- * is, and how it is kept: signal_view.c.
+/* signal/signal.c -- wraps the sigaction family for the cleanup signal; calls for any other signal
+ * go straight to the next function in line. Contract: signal/signal.h. The program's view of the
+ * signal: signal_view.c.
  *
- * libc's own signal(), sigset() and their kin call sigaction inside libc, where we are not in line.
- * So each is written here once more over the view, for our signal, with the meaning that its man
- * page gives it. */
+ * libc's signal(), sigset() and similar functions call sigaction inside libc, which bypasses this
+ * library. So each is implemented here on the view, for the cleanup signal, as its man page
+ * describes it. */
 #include "signal/signal.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ typedef sighandler_t (*set_function)(int, sighandler_t);
 typedef int (*ignore_function)(int);
 typedef int (*interrupt_function)(int, int);
 
-/* The functions of the shape of signal(): name, and what it means. */
+/* Functions with the prototype of signal(): name, implementation. */
 #define SETTERS(X)                                                                                 \
 	X(signal, set_bsd)                                                                         \
 	X(bsd_signal, set_bsd)                                                                     \
@@ -38,7 +38,8 @@ typedef int (*interrupt_function)(int, int);
 	X(__sysv_signal, set_sysv)                                                                 \
 	X(sigset, set_masking)
 
-/* The others. sigaction is last: next_find fills in this order, so who sees it sees them all. */
+/* Other functions. sigaction is last: next_find fills in this order, so a thread that sees it sees
+ * all of them. */
 #define OTHERS(X)                                                                                  \
 	X(sigignore, unused)                                                                       \
 	X(siginterrupt, unused)                                                                    \
@@ -58,15 +59,15 @@ static const char *const next_names[NEXT_COUNT] = {
 #undef X
 };
 
-/* NULL until found, and for names that this libc does not have. */
+/* NULL before the search, and for names that this libc lacks */
 static _Atomic(any_function) next[NEXT_COUNT];
 
-/* Signals for which siginterrupt(sig, 1) was said: signal() then does not restart. */
+/* Signals with siginterrupt(sig, 1): signal() sets no SA_RESTART for them. */
 static _Atomic uint64_t interrupting;
 
-/* Two threads may do this at once: both store the same. dlsym is not for handlers; mt_signal_start
- * comes before any handler but those that an earlier constructor set through a function below,
- * which itself has been here. */
+/* Concurrent calls store the same values. dlsym is not async-signal-safe; mt_signal_start runs
+ * before any handler, except handlers that an earlier constructor set through a function below,
+ * which has called this. */
 static MT_COLD void next_find(void)
 {
 	for (unsigned i = 0; i < NEXT_COUNT; i++)
@@ -90,7 +91,7 @@ int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction
 	return -1;
 }
 
-/* ---- what libc's functions mean, over the view ---- */
+/* ---- libc's functions, on the view ---- */
 
 static sighandler_t refuse(void)
 {
@@ -114,20 +115,22 @@ static sighandler_t set(int sig, sighandler_t handler, int flags, bool masks_its
 	return mt_signal_view_change(sig, &act, &old) < 0 ? SIG_ERR : old.sa_handler;
 }
 
-/* BSD: the handler stays, system calls restart unless siginterrupt said otherwise. */
+/* BSD semantics: the handler stays installed, and system calls restart unless siginterrupt said
+ * otherwise. */
 static sighandler_t set_bsd(int sig, sighandler_t handler)
 {
 	return set(sig, handler, atomic_load(&interrupting) & bit_of(sig) ? 0 : SA_RESTART, true);
 }
 
-/* System V: once, not blocked meanwhile, and system calls end early. */
+/* System V semantics: the handler runs once, the signal is not blocked meanwhile, and system calls
+ * return EINTR. */
 static sighandler_t set_sysv(int sig, sighandler_t handler)
 {
 	return set(sig, handler, (int)(SA_RESETHAND | SA_NODEFER | SA_INTERRUPT), false);
 }
 
-/* sigset(): SIG_HOLD only blocks, everything else unblocks; the answer is SIG_HOLD where it was
- * blocked before. glibc takes SIG_ERR for a handler here. */
+/* sigset(): SIG_HOLD only blocks the signal, other handlers unblock it. Returns SIG_HOLD where it
+ * was blocked. glibc accepts SIG_ERR as a handler here. */
 static sighandler_t set_masking(int sig, sighandler_t handler)
 {
 	const bool hold = handler == SIG_HOLD;
@@ -142,20 +145,20 @@ static sighandler_t set_masking(int sig, sighandler_t handler)
 	return sigismember(&old, sig) ? SIG_HOLD : was.sa_handler;
 }
 
-static int interrupt(int sig, int wanted)
+static int interrupt(int sig, int flag)
 {
 	struct sigaction act;
 
 	if (mt_signal_view_change(sig, NULL, &act) < 0)
 		return -1;
-	if (wanted)
+	if (flag)
 		act.sa_flags &= ~SA_RESTART;
 	else
 		act.sa_flags |= SA_RESTART;
 	return mt_signal_view_change(sig, &act, NULL);
 }
 
-/* ---- start and door ---- */
+/* ---- start, and the disposition ---- */
 
 static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
 {
@@ -167,21 +170,21 @@ static int is_java(struct dl_phdr_info *info, size_t bytes, void *unused)
 	return name && strncmp(name, "libjvm.so", strlen("libjvm.so")) == 0;
 }
 
-/* The Java machine stops its threads with SIGUSR2: each of those would be a cleanup. */
+/* The JVM suspends its threads with SIGUSR2: each of those signals would be a cleanup. */
 static bool belongs_to_java(int sig)
 {
 	return sig == SIGUSR2 && mt_loader_iterate(is_java, NULL) != 0;
 }
 
-static void say_java(void)
+static void warn_java(void)
 {
-	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the Java machine in this process uses it itself; no "
-			    "cleanup signal here");
+	mt_log(MT_LOG_WARN, "MT_SIGNAL=USR2: the JVM in this process uses this signal; no cleanup "
+			    "signal here");
 }
 
-/* The settings admit any number that can be caught. But one by which a user ends or stops a
- * program, or that the kernel sends for reasons of its own, is not given another meaning. */
-static bool can_serve(int sig)
+/* The settings accept any signal that can be caught. A signal that users send to end or stop a
+ * program, or that the kernel sends, keeps its meaning. */
+static bool is_supported(int sig)
 {
 	return sig == SIGUSR1 || sig == SIGUSR2 || (sig >= SIGRTMIN && sig <= SIGRTMAX);
 }
@@ -193,28 +196,27 @@ void mt_signal_start(void)
 	next_find();
 	if (sig == 0)
 		return;
-	if (!can_serve(sig))
+	if (!is_supported(sig))
 		mt_log(MT_LOG_WARN,
-		       "MT_SIGNAL=%d: only USR1, USR2 and RTMIN+n will do; no cleanup signal here",
-		       sig);
+		       "MT_SIGNAL=%d: must be USR1, USR2 or RTMIN+n; no cleanup signal here", sig);
 	else if (belongs_to_java(sig))
-		say_java();
+		warn_java();
 	else
 		mt_signal_view_open(sig,
 				    mt_config()->origin[MT_OPTION_signal] != MT_ORIGIN_DEFAULT);
 }
 
-enum mt_signal_door mt_signal_door(void)
+enum mt_signal_disposition mt_signal_disposition(void)
 {
 	int sig = mt_signal_view_number();
 
-	/* Java's launcher loads libjvm long after the start. */
+	/* The Java launcher loads libjvm long after the start. */
 	if (belongs_to_java(sig)) {
 		mt_signal_view_close(sig);
-		say_java();
-		return MT_DOOR_NONE;
+		warn_java();
+		return MT_DISPOSITION_NONE;
 	}
-	return mt_signal_view_door(sig);
+	return mt_signal_view_disposition(sig);
 }
 
 /* ---- the exported functions ---- */
@@ -231,9 +233,9 @@ SETTERS(X)
 MT_EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 MT_EXPORT int __sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 MT_EXPORT int sigignore(int sig);
-MT_EXPORT int siginterrupt(int sig, int wanted);
+MT_EXPORT int siginterrupt(int sig, int flag);
 
-/* A libc that lacks a name is given the meaning too, for any signal. */
+/* Where libc lacks a name, the implementation here serves every signal. */
 #define X(name, meaning)                                                                           \
 	sighandler_t name(int sig, sighandler_t handler)                                           \
 	{                                                                                          \
@@ -267,29 +269,28 @@ int sigignore(int sig)
 	return is_ours(sig) || !other ? mt_signal_view_change(sig, &act, NULL) : other(sig);
 }
 
-int siginterrupt(int sig, int wanted)
+int siginterrupt(int sig, int flag)
 {
 	interrupt_function other = (interrupt_function)next_function(NEXT_siginterrupt);
-	int result = is_ours(sig) || !other ? interrupt(sig, wanted) : other(sig, wanted);
+	int result = is_ours(sig) || !other ? interrupt(sig, flag) : other(sig, flag);
 
-	/* Remembered for every signal: which one is ours is not known before the start. */
-	if (result == 0 && wanted)
+	/* For every signal: the cleanup signal is not known before the start. */
+	if (result == 0 && flag)
 		atomic_fetch_or(&interrupting, bit_of(sig));
 	else if (result == 0)
 		atomic_fetch_and(&interrupting, ~bit_of(sig));
 	return result;
 }
 
-/* The kernel, and a sigaction that stands in line behind ours, are asked before the publish lock is
- * taken: that library's fork handler may take locks of its own before ours waits for the publish
- * lock. */
+/* Reads the disposition before it takes the publish lock: another library's sigaction may take
+ * locks that its fork handler also takes before ours waits for the publish lock. */
 static void publish(bool all)
 {
 	uint64_t state;
 
 	if (!all)
 		return;
-	state = (uint64_t)mt_signal_door();
+	state = (uint64_t)mt_signal_disposition();
 	mt_publish_lock()->signal_door = state;
 	mt_publish_unlock();
 }

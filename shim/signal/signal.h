@@ -1,15 +1,17 @@
-/* signal/signal.h -- the cleanup signal (MT_SIGNAL), and the program's view of it. See signal.c for
- * the rules. */
+/* signal/signal.h -- the cleanup signal (MT_SIGNAL): wraps the sigaction family for that one
+ * signal. Any thread may call unless a comment says otherwise. Owns the addresses of the next
+ * functions in line; signal/signal_view.h owns the program's view. Takes the signal lock. */
 #ifndef MT_SIGNAL_H
 #define MT_SIGNAL_H
 
 #include "signal/signal_view.h"
 
-/* Puts our handler into the kernel where the program's view of the signal is SIG_DFL. Called once,
- * from the constructor, after the settings are read; does nothing when MT_SIGNAL is none. */
+/* Installs the shim's handler where the program's action is SIG_DFL. Called once, from the
+ * constructor, after the settings are read. Does nothing where MT_SIGNAL is none. */
 void mt_signal_start(void);
 
-/* How the signal is dispositioned now. Asks the kernel. Any thread. */
-enum mt_signal_door mt_signal_door(void);
+/* Returns the present disposition of the cleanup signal. Asks the kernel, through the next
+ * sigaction in line: hold no lock. */
+enum mt_signal_disposition mt_signal_disposition(void);
 
 #endif

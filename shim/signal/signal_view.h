@@ -1,46 +1,43 @@
-/* signal/signal_view.h -- the program's view of the cleanup signal, between signal.c (names and
- * meanings of libc's functions) and the kernel. Any thread, any handler, and a vfork child may
- * call; allocates nothing. */
+/* signal/signal_view.h -- keeps the action that the program set for the cleanup signal apart from
+ * the action that the kernel holds. Owns the slots with the program's actions. Any thread, any
+ * signal handler and a vfork child may call. Takes the signal lock (rank signal), with all signals
+ * blocked. Never allocates. */
 #ifndef MT_SIGNAL_SIGNAL_VIEW_H
 #define MT_SIGNAL_SIGNAL_VIEW_H
 
 #include <signal.h>
 #include <stdbool.h>
 
-/* The disposition of the signal, for stats and doctor: 0 no signal wanted, 1 our handler stands, 2
- * MT_SIGNAL is set and we pass on to the program's own handler, 3 lost (the action was changed by a
- * raw system call), 4 the program ignores the signal, 5 the program's own handler stands and the
- * signal is the program's alone. Asks the kernel. Any thread. */
-enum mt_signal_door {
-	MT_DOOR_NONE,
-	MT_DOOR_OURS,
-	MT_DOOR_PASSING,
-	MT_DOOR_LOST,
-	MT_DOOR_IGNORED,
-	MT_DOOR_PROGRAM
+/* The disposition of the cleanup signal. The values are those of the stats field signal_door. */
+enum mt_signal_disposition {
+	MT_DISPOSITION_NONE,    /* there is no cleanup signal */
+	MT_DISPOSITION_OURS,    /* the shim's handler is installed */
+	MT_DISPOSITION_SHARED,  /* MT_SIGNAL is set: the shim's handler calls the program's */
+	MT_DISPOSITION_LOST,    /* a raw system call replaced the shim's handler */
+	MT_DISPOSITION_IGNORED, /* the program ignores the signal */
+	MT_DISPOSITION_PROGRAM  /* the program's handler is installed, and the shim's is not */
 };
 
-/* The cleanup signal; 0 before mt_signal_view_open, when there is none, and after
- * mt_signal_view_close. */
+/* Returns the cleanup signal; 0 before mt_signal_view_open and after mt_signal_view_close. */
 int mt_signal_view_number(void);
 
-/* sigaction() as the program means it. For any other signal it is the next sigaction in line. */
+/* sigaction(2) as the program sees it. For another signal it calls the next sigaction in line. */
 int mt_signal_view_change(int sig, const struct sigaction *act, struct sigaction *old);
 
-/* The next sigaction in line, which says what the kernel really holds. In signal.c. */
+/* Calls the next sigaction in line, which sees the kernel's action. Defined in signal.c. */
 int mt_signal_next_change(int sig, const struct sigaction *act, struct sigaction *old);
 
-/* From now on `sig` is the cleanup signal; what the kernel holds is taken as the program's action.
- * shared: a signal to a handler of the program's asks for a cleanup, too. */
+/* Makes sig the cleanup signal, and takes the kernel's action for the program's. shared: a signal
+ * to a handler of the program requests a cleanup too. */
 void mt_signal_view_open(int sig, bool shared);
 
-/* Gives the signal back to the program, as if we had never been. */
+/* Gives the signal back to the program: the kernel gets the program's action. */
 void mt_signal_view_close(int sig);
 
-/* In a forked child: nothing is inherited but the handlers, which stay right. */
+/* Takes the slots over in a forked child; the installed action stays. */
 void mt_signal_view_fork_child(void);
 
-/* mt_signal_door, for a signal that nobody else claims. */
-enum mt_signal_door mt_signal_view_door(int sig);
+/* The part of mt_signal_disposition that needs the slots. */
+enum mt_signal_disposition mt_signal_view_disposition(int sig);
 
 #endif

@@ -1,5 +1,6 @@
-/* sys/asm.h -- what the assembler files share. A place that may be jumped to through a pointer begins with LANDING,
- * which is nothing to a processor without branch protection. */
+/* sys/asm.h -- macros of the assembler files: the landing pad of an indirect jump, the jump, and
+ * the notes of an object. Code that may be reached through a pointer begins with LANDING; it is a
+ * no-op without branch protection. */
 #ifndef MT_SYS_ASM_H
 #define MT_SYS_ASM_H
 
@@ -13,8 +14,8 @@
 #error "lookup: no assembler for this architecture"
 #endif
 
-/* What the compiler's objects promise, ours do too: one without the note takes the protection from the whole library, one
- * that has it alone would promise it for the others. */
+/* The note declares branch protection. The linker keeps it only if every object of the library has
+ * it, so it follows the compiler's flags. */
 #if defined(__CET__)
 #define PROPERTY_TYPE  0xc0000002 /* GNU_PROPERTY_X86_FEATURE_1_AND */
 #define PROPERTY_VALUE __CET__    /* 1: IBT, 2: SHSTK */

@@ -1,5 +1,5 @@
-/* sys/attr.h -- compiler attributes and the error enum. Included by everything, includes nothing of
- * ours but a table. */
+/* sys/attr.h -- compiler attributes, the debug assertion and the error enum. Owns no state. Any
+ * thread may use them. Takes no lock. Includes no other header of the shim but a table. */
 #ifndef MT_SYS_ATTR_H
 #define MT_SYS_ATTR_H
 
@@ -18,8 +18,8 @@
 #define MT_TLS          __thread __attribute__((tls_model("initial-exec")))
 #define MT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
-/* Invariants, in debug builds only: what a program or the kernel can cause is checked at run time
- * instead. */
+/* Checks an invariant in debug builds only. Errors that a program or the kernel can cause are
+ * checked at run time instead. */
 #ifdef MT_DEBUG
 #define mt_assert(x) ((x) ? (void)0 : __builtin_trap())
 #else

@@ -1,6 +1,7 @@
-/* sys/cgroup_text.h -- how the kernel writes down where a cgroup is (/proc/PID/cgroup, mountinfo):
- * the parts that both its readers need, core/cgroup_path.c in the shim and ctl/process/limit.c in
- * mtctl, which share no objects. Pure; nothing is allocated. */
+/* sys/cgroup_text.h -- parses the text in which the kernel names cgroups: /proc/PID/cgroup and
+ * mountinfo. core/cgroup_path.c in the shim and ctl/limit.c in mtctl use these inline functions,
+ * since the two share no objects. Any thread may call. Takes no lock, keeps no state, never
+ * allocates. */
 #ifndef MT_SYS_CGROUP_TEXT_H
 #define MT_SYS_CGROUP_TEXT_H
 
@@ -8,7 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* "memory" as a whole word of "cpu,memory". */
+/* Returns whether word is one whole element of a list that commas separate: "memory" is in
+ * "cpu,memory". */
 static inline bool mt_cgroup_has_word(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -23,13 +25,14 @@ static inline bool mt_cgroup_has_word(const char *list, const char *word)
 	return false;
 }
 
+/* Returns whether the three characters at digits are an octal number below 256. */
 static inline bool mt_cgroup_is_octal(const char *digits)
 {
 	return digits[0] >= '0' && digits[0] <= '3' && digits[1] >= '0' && digits[1] <= '7' &&
 	       digits[2] >= '0' && digits[2] <= '7';
 }
 
-/* Blanks in a path are written as \040 and the like. Source: proc(5), mountinfo. */
+/* Replaces the escapes of a mountinfo path (\040 is a space) in place. Source: proc(5). */
 static inline void mt_cgroup_unescape(char *text)
 {
 	char *to = text;
@@ -45,8 +48,9 @@ static inline void mt_cgroup_unescape(char *text)
 	*to = '\0';
 }
 
-/* What is left of a path below a mount that begins at mount_root; NULL: it does not show it. Seen
- * from within a cgroup namespace, what lies outside of it begins with "/..". */
+/* Returns the part of a cgroup's path that lies below mount_root, the root of a mount. Returns NULL
+ * where the mount does not show the cgroup. Inside a cgroup namespace, a path outside the namespace
+ * begins with "/..". */
 static inline const char *mt_cgroup_path_below(const char *path, const char *mount_root)
 {
 	size_t length = strcmp(mount_root, "/") == 0 ? 0 : strlen(mount_root);

@@ -1,6 +1,6 @@
-/* sys/elf.c -- see sys/elf.h; the walk, and what this code may not lean on, are in sys/elf_walk.c.
- * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the LSB's
- * symbol versioning. */
+/* sys/elf.c -- contract: sys/elf.h. What this code must not use before relocation: sys/elf_walk.c.
+ * Sources: System V gABI (DT_HASH), the GNU hash section as binutils writes it, and the symbol
+ * versioning of the LSB. */
 #include "sys/elf.h"
 
 #include <elf.h>
@@ -12,7 +12,8 @@
 #include "sys/elf_walk.h"
 #include "sys/loader.h"
 
-/* The oldest version of libc on each architecture: dlsym's until it moved from libdl into libc. */
+/* The oldest symbol version of each architecture: dlsym has it until glibc 2.34 moves dlsym from
+ * libdl into libc. */
 #if defined(__x86_64__)
 #define BASE_VERSION "GLIBC_2.2.5"
 #elif defined(__aarch64__)
@@ -24,7 +25,7 @@
 
 #define VERSION_HIDDEN 0x8000u
 
-/* What of an object's dynamic section is needed; NULL where it has none. */
+/* The tables of an object's dynamic section; NULL where one is missing. */
 struct tables {
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -35,7 +36,7 @@ struct tables {
 	const char *soname;
 };
 
-/* ---- text: libc's functions may not be there yet ---- */
+/* ---- text: libc's functions may not be relocated yet ---- */
 
 static bool is_same(const char *one, const char *other)
 {
@@ -131,7 +132,7 @@ static const char *version_name(const struct tables *tables, unsigned index)
 
 enum fit { FIT_NONE, FIT_OLD, FIT_EXACT };
 
-/* A hidden version is one that only binaries linked against it long ago ask for. */
+/* A hidden version serves only binaries that were linked against it. */
 static enum fit fit_of(const struct tables *tables, uint32_t index, const char *symbol,
 		       const char *version)
 {
@@ -150,9 +151,9 @@ static enum fit fit_of(const struct tables *tables, uint32_t index, const char *
 	return name && is_same(name, version) ? FIT_EXACT : FIT_NONE;
 }
 
-/* Takes what fits into *found; true when nothing can fit better. */
-static bool take(const struct mt_elf_object *object, const struct tables *tables, uint32_t index,
-		 enum fit fit, void **found)
+/* Stores a match in *found. Returns true where no better match is possible. */
+static bool keep_match(const struct mt_elf_object *object, const struct tables *tables,
+		       uint32_t index, enum fit fit, void **found)
 {
 	if (fit == FIT_EXACT || (fit == FIT_OLD && !*found))
 		*found = (void *)(object->base + tables->symbols[index].st_value);
@@ -180,7 +181,8 @@ static void *find_by_gnu_hash(const struct mt_elf_object *object, const struct t
 		uint32_t word = chain[index - first];
 
 		if ((word | 1) == (hash | 1) &&
-		    take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+		    keep_match(object, tables, index, fit_of(tables, index, symbol, version),
+			       &found))
 			break;
 		if (word & 1)
 			break;
@@ -203,7 +205,8 @@ static void *find_by_hash(const struct mt_elf_object *object, const struct table
 	}
 	for (uint32_t index = bucket_count ? buckets[hash % bucket_count] : 0; index;
 	     index = chain[index])
-		if (take(object, tables, index, fit_of(tables, index, symbol, version), &found))
+		if (keep_match(object, tables, index, fit_of(tables, index, symbol, version),
+			       &found))
 			break;
 	return found;
 }
@@ -223,36 +226,36 @@ static bool is_named(const struct mt_elf_object *object, const struct tables *ta
 	       is_match(glob, last_part(object->path));
 }
 
-/* ---- questions ---- */
+/* ---- searches ---- */
 
-struct question {
+struct path_query {
 	const char *glob;
 	char *path;
 	size_t path_bytes;
 };
 
-static bool ask_object(const struct mt_elf_object *object, void *context)
+static bool match_path(const struct mt_elf_object *object, void *context)
 {
-	struct question *question = context;
+	struct path_query *path_query = context;
 	struct tables tables;
 	size_t i = 0;
 
-	if (!read_tables(object, &tables) || !is_named(object, &tables, question->glob))
+	if (!read_tables(object, &tables) || !is_named(object, &tables, path_query->glob))
 		return false;
 	for (; object->path[i]; i++) {
-		if (i + 1 >= question->path_bytes)
+		if (i + 1 >= path_query->path_bytes)
 			return false;
-		question->path[i] = object->path[i];
+		path_query->path[i] = object->path[i];
 	}
-	question->path[i] = '\0';
+	path_query->path[i] = '\0';
 	return true;
 }
 
 bool mt_elf_path(const char *soname_glob, char *out, size_t out_bytes)
 {
-	struct question question = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
+	struct path_query path_query = {.glob = soname_glob, .path = out, .path_bytes = out_bytes};
 
-	return out_bytes && mt_elf_walk(ask_object, &question);
+	return out_bytes && mt_elf_walk(match_path, &path_query);
 }
 
 static bool is_libc(const struct mt_elf_object *object, const struct tables *tables)
@@ -261,59 +264,59 @@ static bool is_libc(const struct mt_elf_object *object, const struct tables *tab
 	       is_named(object, tables, "ld-musl-*") || is_named(object, tables, "libc.musl-*");
 }
 
-struct ownership {
+struct libc_query {
 	const char *name;
 	void *found;
 	const char *path;
 };
 
-static bool ask_libc(const struct mt_elf_object *object, void *context)
+static bool match_libc(const struct mt_elf_object *object, void *context)
 {
-	struct ownership *ownership = context;
+	struct libc_query *libc_query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_libc(object, &tables))
 		return false;
-	ownership->found = find_in(object, &tables, ownership->name, NULL);
-	ownership->path = object->path;
-	return ownership->found != NULL;
+	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
+	libc_query->path = object->path;
+	return libc_query->found != NULL;
 }
 
 const char *mt_elf_libc_path(const char *name, const void *function)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
 	if (function)
-		(void)mt_elf_walk_first(ask_libc, &ownership);
-	return function && ownership.found == function ? ownership.path : NULL;
+		(void)mt_elf_walk_first(match_libc, &libc_query);
+	return function && libc_query.found == function ? libc_query.path : NULL;
 }
 
 void *mt_elf_libc_function(const char *name)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
-	(void)mt_elf_walk_first(ask_libc, &ownership);
-	return ownership.found;
+	(void)mt_elf_walk_first(match_libc, &libc_query);
+	return libc_query.found;
 }
 
-/* The walk ends at libc.so.6 in any case: what comes behind it may be unloaded meanwhile. */
-static bool ask_libc_single(const struct mt_elf_object *object, void *context)
+/* Always ends the walk at libc.so.6: objects after it may be unloaded meanwhile. */
+static bool match_first_libc(const struct mt_elf_object *object, void *context)
 {
-	struct ownership *ownership = context;
+	struct libc_query *libc_query = context;
 	struct tables tables;
 
 	if (!read_tables(object, &tables) || !is_named(object, &tables, "libc.so.6"))
 		return false;
-	ownership->found = find_in(object, &tables, ownership->name, NULL);
+	libc_query->found = find_in(object, &tables, libc_query->name, NULL);
 	return true;
 }
 
-bool mt_elf_is_libcs(const char *name, const void *function)
+bool mt_elf_is_libc_function(const char *name, const void *function)
 {
-	struct ownership ownership = {.name = name};
+	struct libc_query libc_query = {.name = name};
 
-	(void)mt_elf_walk_first(ask_libc_single, &ownership);
-	return function && ownership.found == function;
+	(void)mt_elf_walk_first(match_first_libc, &libc_query);
+	return function && libc_query.found == function;
 }
 
 static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
@@ -325,7 +328,7 @@ static int count_loads(struct dl_phdr_info *info, size_t bytes, void *context)
 	return 1;
 }
 
-unsigned long long mt_elf_loads(void)
+unsigned long long mt_elf_load_count(void)
 {
 	unsigned long long loads = 0;
 
@@ -335,10 +338,9 @@ unsigned long long mt_elf_loads(void)
 
 /* ---- libc's dlsym and dlvsym ---- */
 
-/* Both by their meaning: the merged version, else libdl's oldest, else whatever this libc has.
- * Words that go from NULL to the one right value, and perhaps once more, in our constructor, to
- * another library's: relaxed, and the same from every thread. Not static: entry/dlsym_ARCH.S jumps
- * there. */
+/* libc's functions: of version GLIBC_2.34, else libdl's oldest, else any. Each word changes from
+ * NULL to its value, and perhaps once more, in the constructor, to another library's function. All
+ * threads store the same values: relaxed. Not static: heap/dlsym_ARCH.S jumps there. */
 extern _Atomic(void *) mt_elf_real_dlsym;
 extern _Atomic(void *) mt_elf_real_dlvsym;
 _Atomic(void *) mt_elf_real_dlsym;
@@ -373,7 +375,8 @@ static bool discover_in(const struct mt_elf_object *object, void *context)
 	consider(object, &tables, MERGED_VERSION, RANK_MERGED, discovery);
 	consider(object, &tables, BASE_VERSION, RANK_BASE, discovery);
 	consider(object, &tables, NULL, RANK_ANY, discovery);
-	/* Where libc has none, the walk goes on to libdl, which came with the program too. */
+	/* Where libc has none the walk continues to libdl, which was loaded with the program
+	 * too. */
 	return discovery->rank >= RANK_BASE;
 }
 
@@ -414,7 +417,7 @@ mt_dlvsym_fn mt_elf_dlvsym(void)
 	return real;
 }
 
-MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
+MT_COLD void mt_elf_forward_to(void *by_name, void *by_version)
 {
 	if (by_version)
 		atomic_store_explicit(&mt_elf_real_dlvsym, by_version, memory_order_relaxed);
@@ -422,7 +425,7 @@ MT_COLD void mt_elf_hand_on(void *by_name, void *by_version)
 		atomic_store_explicit(&mt_elf_real_dlsym, by_name, memory_order_relaxed);
 }
 
-void *mt_elf_ask(void *handle, const char *name, const char *version)
+void *mt_elf_look_up(void *handle, const char *name, const char *version)
 {
 	mt_dlsym_fn by_name = mt_elf_dlsym();
 	mt_dlvsym_fn by_version = mt_elf_dlvsym();

@@ -1,6 +1,6 @@
-/* sys/elf_walk.c -- see sys/elf_walk.h. mt_elf_walk_first and all that sys/elf.c does in it may not
- * need a relocated word or a function of libc; the Makefile compiles these two files so that the
- * compiler adds none by itself. */
+/* sys/elf_walk.c -- contract: sys/elf_walk.h. mt_elf_walk_first, and the code of sys/elf.c that
+ * runs in it, must not use a relocated word or a function of libc. The Makefile compiles both files
+ * so that the compiler adds none. */
 #include "sys/elf_walk.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@
 #include "sys/raw_syscall_asm.h"
 #include "sys/loader.h"
 
-/* Weak only to be asked: before our relocation its word in the GOT is still empty. */
+/* Weak so that its address can be tested: before relocation its GOT entry is empty. */
 extern struct r_debug _r_debug __attribute__((weak));
 extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
 
@@ -49,7 +49,7 @@ bool mt_elf_walk(bool (*visit)(const struct mt_elf_object *object, void *context
 
 /* ---- the list for debuggers: complete before the loader relocates anything ---- */
 
-/* The program's headers as the kernel gave them to the loader. Source: proc(5), auxv. */
+/* Reads the address of the program's headers from the auxiliary vector. Source: proc(5), auxv. */
 static bool read_program_headers(const ElfW(Phdr) * *out_headers, size_t *out_count)
 {
 	static const char path[] = "/proc/self/auxv";
@@ -73,8 +73,8 @@ static bool read_program_headers(const ElfW(Phdr) * *out_headers, size_t *out_co
 	return *out_headers && *out_count;
 }
 
-/* Before our relocation the list is reached through the program, for which the loader has left its
- * address. */
+/* Finds the list through the program's dynamic section, in which the loader stores its address: for
+ * use before this library is relocated. */
 static const struct r_debug *find_list_of_program(void)
 {
 	const ElfW(Phdr) * headers;

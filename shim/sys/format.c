@@ -12,7 +12,7 @@ struct sink {
 };
 
 struct arguments {
-	va_list list; /* in a struct: a va_list that is an array cannot be handed down by address */
+	va_list list; /* in a struct: a va_list that is an array cannot be passed on by address */
 };
 
 enum size { SIZE_INT, SIZE_LONG, SIZE_LONG_LONG, SIZE_SIZE };
@@ -94,8 +94,8 @@ static void put_text(struct sink *sink, const char *text, size_t most)
 	put(sink, text, strnlen(text, most));
 }
 
-/* One conversion, *format behind its %. False, with nothing taken or put, when it is not one of
- * ours. */
+/* Formats one conversion; *format is after its %. Returns false for an unsupported one, with
+ * nothing consumed or written. */
 static bool put_conversion(struct sink *sink, const char **format, struct arguments *arguments)
 {
 	const char *at = *format;
@@ -111,7 +111,7 @@ static bool put_conversion(struct sink *sink, const char **format, struct argume
 		return false;
 	if (has_precision) {
 		number = va_arg(arguments->list, int);
-		/* negative: as if there were none, as for printf */
+		/* negative: no precision, as for printf(3) */
 		most = number < 0 ? SIZE_MAX : (size_t)number;
 	}
 	switch (*at) {
@@ -149,8 +149,7 @@ static void put_format(struct sink *sink, const char *format, struct arguments *
 			break;
 		format++;
 		if (!put_conversion(sink, &format, arguments)) {
-			/* What it would take from the list is unknown, so nothing after it can be
-			 * printed either. */
+			/* Its argument is unknown, so nothing after it can be formatted either. */
 			put(sink, format - 1, strlen(format - 1));
 			break;
 		}

@@ -1,6 +1,7 @@
-/* sys/format.h -- a formatter that allocates nothing and does not ask the locale; libc's may do
- * both. Understands %s %d %u %x %c %%, the modifiers l ll z, and %.*s; no widths. Any thread, also
- * inside malloc and in signal handlers. */
+/* sys/format.h -- formats text as snprintf(3) does, for a subset of its conversions: %s %d %u %x %c
+ * %%, the modifiers l ll z, and %.*s; no widths. Any thread may call, also inside malloc and in
+ * signal handlers. Takes no lock, keeps no state. Never allocates and never reads the locale;
+ * libc's functions may do both. */
 #ifndef MT_SYS_FORMAT_H
 #define MT_SYS_FORMAT_H
 
@@ -10,11 +11,12 @@
 
 #include "sys/attr.h"
 
-/* Writes up to out_bytes - 1 bytes and a NUL; nothing where out_bytes is 0. Returns the length
- * written, without the NUL. */
+/* Writes up to out_bytes - 1 bytes and a NUL to out; nothing where out_bytes is 0. Returns the
+ * length written, without the NUL. */
 size_t mt_format(char *out, size_t out_bytes, const char *format, ...) MT_PRINTF(3, 4);
 
-/* The same from a list, which stays as it is. *out_is_cut: the text did not fit. */
+/* As mt_format, from an argument list, which it does not consume. *out_is_cut: set to whether the
+ * text did not fit. */
 size_t mt_format_list(char *out, size_t out_bytes, const char *format, va_list list,
 		      bool *out_is_cut);
 

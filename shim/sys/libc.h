@@ -1,7 +1,6 @@
-/* sys/libc.h -- whose libc this process has. The library is built for glibc. A program of musl's
- * whose environment preloads it all the same must run as ever: so what musl lacks is only a weak
- * reference of ours (its loader starts no program for want of a symbol), and we serve nothing
- * there. Rank 0. */
+/* sys/libc.h -- which libc this process runs on. The library is built for glibc; a musl program
+ * that preloads it must still run, so functions that musl lacks are weak references and the shim
+ * stays off there. Any thread may call. Takes no lock, keeps no state, never allocates. */
 #ifndef MT_SYS_LIBC_H
 #define MT_SYS_LIBC_H
 
@@ -9,9 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* glibc keeps the values of the first 32 keys inside the thread: setting one cannot fail. For those
- * beyond it asks for memory, which may be refused, and which the allocator cannot have while it
- * learns of a thread. Source: PTHREAD_KEY_2NDLEVEL_SIZE. */
+/* Number of pthread keys whose values glibc stores inside the thread descriptor, so that
+ * pthread_setspecific cannot fail for them. For other keys glibc allocates memory, which the
+ * allocator cannot serve while it registers a thread. Source: PTHREAD_KEY_2NDLEVEL_SIZE of
+ * glibc. */
 #define MT_LIBC_INNER_KEYS 32
 
 extern __typeof__(gnu_get_libc_version) gnu_get_libc_version __attribute__((weak));
@@ -21,7 +21,7 @@ static inline bool mt_libc_is_glibc(void)
 	return gnu_get_libc_version != NULL;
 }
 
-/* 36 for glibc 2.36; 0 where it cannot be told. */
+/* Returns the minor version: 36 for glibc 2.36; 0 where it is unknown. */
 static inline unsigned mt_libc_minor(void)
 {
 	const char *at = mt_libc_is_glibc() ? gnu_get_libc_version() : "";

@@ -8,36 +8,36 @@
 #include "sys/lock_check.h"
 #include "sys/os.h"
 
-/* a walk takes microseconds; whoever never comes back must not stop a fork */
-#define WALK_WAIT_NS (200 * MT_NS_PER_MS)
+/* a walk takes microseconds; a thread that stays inside must not block fork */
+#define INSIDE_WAIT_NS (200 * MT_NS_PER_MS)
 /* a fork copies the page tables of the whole process */
 #define FORK_WAIT_NS (5 * MT_NS_PER_S)
 #define STEP_NS      (MT_NS_PER_MS / 10)
 
-/* seq_cst both: either who walks sees the closed gate, or who closes it sees him. */
-static _Atomic uint32_t walkers_count;
+/* seq_cst both: either the entering thread sees the closed gate, or fork sees that thread. */
+static _Atomic uint32_t inside_count;
 static _Atomic uint32_t gate_closed;
 
-static MT_TLS uint32_t depth; /* of this thread: what it loads may come here again */
+static MT_TLS uint32_t depth; /* of this thread: a loaded library's code may enter again */
 
 void mt_loader_enter(void)
 {
 	uint64_t until = 0;
 
-	mt_lock_check_outside("the loader");
+	mt_lock_check_foreign_call("the loader");
 	if (depth++ > 0)
 		return;
 	for (;;) {
 		uint64_t now;
 
-		atomic_fetch_add(&walkers_count, 1);
+		atomic_fetch_add(&inside_count, 1);
 		if (mt_likely(!atomic_load(&gate_closed)))
 			return;
 		now = mt_os_now_ns();
 		until = until ? until : now + FORK_WAIT_NS;
 		if (now >= until)
 			return;
-		atomic_fetch_sub(&walkers_count, 1);
+		atomic_fetch_sub(&inside_count, 1);
 		(void)mt_os_futex_wait(&gate_closed, 1, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
@@ -45,7 +45,7 @@ void mt_loader_enter(void)
 void mt_loader_leave(void)
 {
 	if (--depth == 0)
-		atomic_fetch_sub(&walkers_count, 1);
+		atomic_fetch_sub(&inside_count, 1);
 }
 
 bool mt_loader_is_inside(void)
@@ -66,7 +66,7 @@ int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void
 	return answer;
 }
 
-/* Not for oneself: what is being loaded may fork. */
+/* Not counting the calling thread: a library may fork while it is loaded. */
 static uint32_t own_count(void)
 {
 	return depth > 0;
@@ -79,14 +79,14 @@ void mt_loader_fork_prepare(void)
 
 	mt_lock_check_enter(MT_RANK_loader);
 	atomic_store(&gate_closed, 1);
-	while ((count = atomic_load(&walkers_count)) > own_count()) {
+	while ((count = atomic_load(&inside_count)) > own_count()) {
 		uint64_t now = mt_os_now_ns();
 
-		until = until ? until : now + WALK_WAIT_NS;
+		until = until ? until : now + INSIDE_WAIT_NS;
 		if (now >= until)
 			break;
-		/* Nobody wakes us: the walk must stay cheap, and a fork is not. */
-		(void)mt_os_futex_wait(&walkers_count, count, STEP_NS, MT_FUTEX_PRIVATE);
+		/* No thread wakes this one: a walk must stay cheap, a fork is expensive anyway. */
+		(void)mt_os_futex_wait(&inside_count, count, STEP_NS, MT_FUTEX_PRIVATE);
 	}
 }
 
@@ -96,9 +96,9 @@ void mt_loader_fork_parent(void)
 	mt_lock_check_leave(MT_RANK_loader);
 }
 
-/* Who had not come back in time is not there any more. */
+/* Threads that were still inside do not exist in the child. */
 void mt_loader_fork_child(void)
 {
-	atomic_store(&walkers_count, own_count());
+	atomic_store(&inside_count, own_count());
 	mt_loader_fork_parent();
 }

@@ -1,10 +1,10 @@
-/* sys/loader.h -- the loader's own lock, and fork. dl_iterate_phdr and dlopen hold a lock of libc's
- * (dl_load_write_lock) that fork neither waits for nor makes again in the child: a child that is
- * forked meanwhile hangs at its next dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception.
- * A program that has one thread knows no such moment; our own threads would bring it along. So
- * whoever of us goes through the loaded objects or loads one says so, and fork waits for him, and
- * he for fork. Any thread; no lock of ours held; nests. Both waits have an end: a program must not
- * stand still for our sake. */
+/* sys/loader.h -- keeps fork and the dynamic loader apart. dl_iterate_phdr and dlopen hold a lock
+ * of libc (dl_load_write_lock). fork does not reset it: a child that is forked meanwhile hangs at
+ * its next dlopen, dl_iterate_phdr or, before glibc 2.35, C++ exception. Threads of the shim would
+ * bring this race into single-threaded programs. So each section of the shim that calls the loader
+ * is bracketed, fork waits for it to end, and it waits for fork. Any thread may call, with no lock
+ * of the shim held; sections nest. Owns one gate (rank loader). Both waits have a time limit: the
+ * gate never blocks a program for good. */
 #ifndef MT_SYS_LOADER_H
 #define MT_SYS_LOADER_H
 
@@ -12,18 +12,20 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Begin and end a section that calls the loader. mt_loader_enter waits up to 5 s for a fork that is
+ * under way. */
 void mt_loader_enter(void);
 void mt_loader_leave(void);
 
-/* Whether the calling thread is between the two. */
+/* Returns whether the calling thread is in such a section. */
 bool mt_loader_is_inside(void);
 
-/* dl_iterate_phdr(3) in between; keeps errno. */
+/* Calls dl_iterate_phdr(3) in such a section and returns its result. Keeps errno. */
 int mt_loader_iterate(int (*visit)(struct dl_phdr_info *info, size_t bytes, void *context),
 		      void *context);
 
-/* Between prepare and the other two no other thread is inside. One thread at a time (the publish
- * lock sees to that). */
+/* pthread_atfork handlers. Prepare closes the gate and waits up to 200 ms for the threads inside;
+ * parent and child open it again. The publish lock serializes the callers. */
 void mt_loader_fork_prepare(void);
 void mt_loader_fork_parent(void);
 void mt_loader_fork_child(void);

@@ -1,7 +1,7 @@
-/* sys/lock.h -- a lock of one word: spins a little, then sleeps in a futex. No allocation, no
- * owner, no recursion. A zeroed struct is an unlocked lock, so that a forked child can make one
- * again; in debug builds it carries its rank too, and is checked at each step (sys/lock_check.h).
- * Not for signal handlers. */
+/* sys/lock.h -- a mutex of one 32-bit word: it spins briefly, then sleeps on a futex. It has no
+ * owner and no recursion. A zeroed struct is an unlocked lock, so a forked child can reset it.
+ * Any thread may call. In debug builds each lock carries a rank and sys/lock_check.h checks the
+ * order. Never allocates. Never call it from a signal handler. */
 #ifndef MT_SYS_LOCK_H
 #define MT_SYS_LOCK_H
 
@@ -12,9 +12,9 @@
 #include "sys/lock_check.h"
 
 struct mt_lock {
-	_Atomic uint32_t word; /* 0 free, 1 held, 2 held and somebody sleeps */
+	_Atomic uint32_t word; /* 0: unlocked; 1: locked; 2: locked, and a thread sleeps on it */
 #ifdef MT_DEBUG
-	uint32_t rank; /* enum mt_lock_rank; written before anybody can take the lock */
+	uint32_t rank; /* enum mt_lock_rank; written before the lock is shared */
 #endif
 };
 
@@ -22,7 +22,7 @@ struct mt_lock {
 _Static_assert(sizeof(struct mt_lock) == 4, "a release build pays nothing for the ranks");
 #endif
 
-/* static struct mt_lock lock = MT_LOCK(publish); the name as in lock_ranks.def. */
+/* Initializer: static struct mt_lock lock = MT_LOCK(publish); name: of sys/lock_ranks.def. */
 #ifdef MT_DEBUG
 #define MT_LOCK(name)                                                                              \
 	{                                                                                          \
@@ -35,14 +35,15 @@ _Static_assert(sizeof(struct mt_lock) == 4, "a release build pays nothing for th
 	}
 #endif
 
-void mt_lock_take_slow(struct mt_lock *lock);
+/* The contended paths of mt_lock_lock and mt_lock_unlock. */
+void mt_lock_lock_slow(struct mt_lock *lock);
 void mt_lock_wake(struct mt_lock *lock);
 
-/* For who would rather go without it than wait for longer. False: it is not held. */
-bool mt_lock_take_within(struct mt_lock *lock, uint64_t span_ns);
+/* As mt_lock_lock, but waits up to span_ns. Returns false where the lock is not taken. */
+bool mt_lock_lock_within(struct mt_lock *lock, uint64_t span_ns);
 
-/* For one that was zeroed, among others of its kind. */
-static inline void mt_lock_name(struct mt_lock *lock, enum mt_lock_rank rank)
+/* Sets the rank of a lock that lies in zeroed memory. */
+static inline void mt_lock_set_rank(struct mt_lock *lock, enum mt_lock_rank rank)
 {
 #ifdef MT_DEBUG
 	lock->rank = rank;
@@ -52,31 +53,33 @@ static inline void mt_lock_name(struct mt_lock *lock, enum mt_lock_rank rank)
 #endif
 }
 
-static inline void mt_lock_take(struct mt_lock *lock)
+/* Takes the lock; waits until it is free. */
+static inline void mt_lock_lock(struct mt_lock *lock)
 {
 	uint32_t expected = 0;
 
-	mt_lock_check_take(lock, lock->rank);
-	/* acquire: pairs with the release in mt_lock_drop */
+	mt_lock_check_lock(lock, lock->rank);
+	/* acquire: pairs with the release in mt_lock_unlock */
 	if (!atomic_compare_exchange_strong_explicit(&lock->word, &expected, 1,
 						     memory_order_acquire, memory_order_relaxed))
-		mt_lock_take_slow(lock);
-	mt_lock_check_taken(lock);
+		mt_lock_lock_slow(lock);
+	mt_lock_check_locked(lock);
 }
 
-static inline void mt_lock_drop(struct mt_lock *lock)
+/* Releases the lock and wakes one sleeping thread. */
+static inline void mt_lock_unlock(struct mt_lock *lock)
 {
-	mt_lock_check_drop(lock, lock->rank);
+	mt_lock_check_unlock(lock, lock->rank);
 	if (atomic_exchange_explicit(&lock->word, 0, memory_order_release) == 2)
 		mt_lock_wake(lock);
 }
 
-/* For who takes it again at once: drops it, and gives whoever sleeps for it the time to get it
- * first. Some 60 us where anybody does; nothing else. No other lock is held that a program's
- * threads wait for. */
-void mt_lock_hand_over(struct mt_lock *lock);
+/* Releases the lock. Where a thread sleeps on it, gives that thread up to 1 ms to take it first, so
+ * that a caller that locks again at once does not starve it. Call it with no other lock held that
+ * threads of the program wait for. */
+void mt_lock_unlock_and_yield(struct mt_lock *lock);
 
-/* In a forked child: the holder may not exist any more. */
+/* Unlocks in a forked child, where the thread that held the lock may not exist. */
 static inline void mt_lock_reset(struct mt_lock *lock)
 {
 	mt_lock_check_reset(lock);

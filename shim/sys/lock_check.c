@@ -1,4 +1,4 @@
-/* lock_check.c -- see lock_check.h. Nothing of it is in a release build. */
+/* sys/lock_check.c -- contract: sys/lock_check.h. Empty in release builds. */
 #include "sys/raw_syscall.h"
 #include "sys/lock_check.h"
 
@@ -12,21 +12,21 @@
 #include "sys/attr.h"
 #include "sys/format.h"
 
-/* Helgrind knows nothing of futexes; where its header is at hand it is told of our locks, and sees
- * in which order they are taken with jemalloc's and libc's (make check-helgrind). */
+/* Helgrind does not know futexes. Where its header is installed it is told of each lock and unlock,
+ * and checks their order with the locks of jemalloc and libc (make check-helgrind). */
 #ifdef __has_include
 #if __has_include(<valgrind/helgrind.h>)
 #include <valgrind/helgrind.h>
-#define TELL_TAKEN(lock)    VALGRIND_HG_MUTEX_LOCK_POST((void *)(uintptr_t)(lock))
-#define TELL_DROPPING(lock) VALGRIND_HG_MUTEX_UNLOCK_PRE((void *)(uintptr_t)(lock))
+#define TELL_LOCKED(lock)    VALGRIND_HG_MUTEX_LOCK_POST((void *)(uintptr_t)(lock))
+#define TELL_UNLOCKING(lock) VALGRIND_HG_MUTEX_UNLOCK_PRE((void *)(uintptr_t)(lock))
 #endif
 #endif
-#ifndef TELL_TAKEN
-#define TELL_TAKEN(lock)    ((void)(lock))
-#define TELL_DROPPING(lock) ((void)(lock))
+#ifndef TELL_LOCKED
+#define TELL_LOCKED(lock)    ((void)(lock))
+#define TELL_UNLOCKING(lock) ((void)(lock))
 #endif
 
-#define DEPTH 16 /* locks of one thread; the longest way down has 5 */
+#define DEPTH 16 /* locks of one thread; the longest nesting has 5 */
 
 enum held { HELD_OURS, HELD_OUTSIDE, HELD_SHARED };
 
@@ -39,33 +39,33 @@ static const struct {
 #undef X
 };
 
-/* What this thread holds. A handler may come between any two steps, take and drop, and must find
- * and leave it whole. So an entry goes by three steps in (count, lock, rank) and out (HOLE, free,
- * count): one of rank 0 below the count is just coming or going, and is nobody else's to touch;
- * holes are closed from the top, by whoever finds them there. */
+/* The locks that this thread holds. A signal handler may run between any two steps, and must find
+ * and leave a consistent list. So an entry is added in three steps (count, lock, rank) and removed
+ * in three (HOLE, free, count). An entry of rank 0 below the count is being added or removed, and
+ * other code leaves it alone. Holes are closed from the top by any caller. */
 #define HOLE UINT32_MAX
 
 struct stack {
 	_Atomic uint32_t count;
 	struct {
-		const void *lock; /* NULL: no struct mt_lock */
+		const void *lock; /* NULL: a gate */
 		_Atomic uint32_t rank;
 	} at[DEPTH];
 };
 static MT_TLS struct stack stack;
 
-static MT_COLD _Noreturn void die(const char *what, const char *first, const char *then,
+static MT_COLD _Noreturn void die(const char *action, const char *first, const char *then,
 				  const char *second)
 {
 	char line[200];
-	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", what, first,
+	size_t length = mt_format(line, sizeof(line), "mtshim: locks: %s %s%s%s\n", action, first,
 				  then, second);
 
 	(void)!mt_raw_syscall(SYS_write, STDERR_FILENO, line, length);
 	abort();
 }
 
-/* The rank of an entry that is one; NONE for the others. */
+/* Returns the rank of an entry; NONE for a hole or an incomplete entry. */
 static uint32_t rank_at(uint32_t at)
 {
 	uint32_t rank = atomic_load(&stack.at[at].rank);
@@ -92,13 +92,12 @@ static void remove_at(uint32_t at)
 	while ((count = atomic_load(&stack.count)) > 0 &&
 	       atomic_load(&stack.at[count - 1].rank) == HOLE) {
 		atomic_store(&stack.at[count - 1].rank, MT_RANK_NONE);
-		/* Else a handler has closed this one and others, and the entry is above the count.
-		 */
+		/* On failure a signal handler has closed this hole and others. */
 		(void)atomic_compare_exchange_strong(&stack.count, &count, count - 1);
 	}
 }
 
-/* The last one that is the same; false: it is not held. */
+/* Removes the newest entry of this lock and rank. Returns false where there is none. */
 static bool remove_last(const void *lock, uint32_t rank)
 {
 	for (uint32_t at = stack.count; at-- > 0;)
@@ -109,7 +108,7 @@ static bool remove_last(const void *lock, uint32_t rank)
 	return false;
 }
 
-/* The new one must stand below all that is held. */
+/* Checks that the new lock stands below all held ones in the table. */
 static void check_order(const void *lock, uint32_t rank)
 {
 	if (rank == MT_RANK_NONE || rank >= MT_RANK_COUNT)
@@ -127,23 +126,23 @@ static void check_order(const void *lock, uint32_t rank)
 	}
 }
 
-void mt_lock_check_take(const void *lock, uint32_t rank)
+void mt_lock_check_lock(const void *lock, uint32_t rank)
 {
 	check_order(lock, rank);
 	push(lock, rank);
 }
 
-void mt_lock_check_taken(const void *lock)
+void mt_lock_check_locked(const void *lock)
 {
-	TELL_TAKEN(lock);
+	TELL_LOCKED(lock);
 }
 
-void mt_lock_check_drop(const void *lock, uint32_t rank)
+void mt_lock_check_unlock(const void *lock, uint32_t rank)
 {
 	if (!remove_last(lock, rank))
 		die("drops", rows[rank < MT_RANK_COUNT ? rank : MT_RANK_NONE].name,
 		    ", which this thread does not hold", "");
-	TELL_DROPPING(lock);
+	TELL_UNLOCKING(lock);
 }
 
 void mt_lock_check_reset(const void *lock)
@@ -151,14 +150,14 @@ void mt_lock_check_reset(const void *lock)
 	for (uint32_t at = stack.count; at-- > 0;)
 		if (rank_at(at) != MT_RANK_NONE && stack.at[at].lock == lock) {
 			remove_at(at);
-			TELL_DROPPING(lock);
+			TELL_UNLOCKING(lock);
 			return;
 		}
 }
 
 void mt_lock_check_enter(enum mt_lock_rank rank)
 {
-	mt_lock_check_take(NULL, rank);
+	mt_lock_check_lock(NULL, rank);
 }
 
 void mt_lock_check_leave(enum mt_lock_rank rank)
@@ -167,18 +166,18 @@ void mt_lock_check_leave(enum mt_lock_rank rank)
 		die("leaves", rows[rank].name, ", which this thread has not entered", "");
 }
 
-void mt_lock_check_outside(const char *what)
+void mt_lock_check_foreign_call(const char *action)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE && rows[rank_at(at)].held == HELD_OURS)
-			die("holds", rows[rank_at(at)].name, " over ", what);
+			die("holds", rows[rank_at(at)].name, " over ", action);
 }
 
-void mt_lock_check_wait(const char *what)
+void mt_lock_check_wait(const char *action)
 {
 	for (uint32_t at = 0; at < stack.count; at++)
 		if (rank_at(at) != MT_RANK_NONE)
-			die("holds", rows[rank_at(at)].name, " while it waits for ", what);
+			die("holds", rows[rank_at(at)].name, " while it waits for ", action);
 }
 
 #endif

@@ -10,23 +10,24 @@
 #include "sys/raw_syscall.h"
 #include "sys/os.h"
 
-/* The kernel writes 0; no ordering: nothing follows from it but a look at the process. NULL: not
- * known. */
+/* The kernel writes 0. No ordering: a reader only inspects the process afterwards. NULL:
+ * unknown. */
 static const _Atomic uint32_t *_Atomic word;
-static ptrdiff_t offset; /* of the word in libc's descriptor of its thread; 0: not known */
+static ptrdiff_t offset; /* of the word from libc's thread descriptor; 0: unknown */
 
-static void use(ptrdiff_t from_self, pid_t id)
+static void set_word(ptrdiff_t offset_from_self, pid_t id)
 {
 	const _Atomic uint32_t *at =
-		(const _Atomic uint32_t *)(const void *)((const char *)pthread_self() + from_self);
+		(const _Atomic uint32_t *)(const void *)((const char *)pthread_self() +
+							 offset_from_self);
 
-	/* What does not hold the thread's id now is another word. */
+	/* A word that does not hold the thread's id is another one. */
 	atomic_store_explicit(
 		&word, atomic_load_explicit(at, memory_order_relaxed) == (uint32_t)id ? at : NULL,
 		memory_order_relaxed);
 }
 
-void mt_main_thread_know(void)
+void mt_main_thread_init(void)
 {
 	int kept = errno;
 	char *at = NULL;
@@ -34,7 +35,7 @@ void mt_main_thread_know(void)
 	if (mt_os_gettid() == mt_os_getpid() &&
 	    mt_raw_syscall(SYS_prctl, PR_GET_TID_ADDRESS, &at) == 0 && at) {
 		offset = at - (char *)pthread_self();
-		use(offset, mt_os_getpid());
+		set_word(offset, mt_os_getpid());
 	}
 	errno = kept;
 }
@@ -42,7 +43,7 @@ void mt_main_thread_know(void)
 void mt_main_thread_fork_child(pid_t own_pid)
 {
 	if (offset)
-		use(offset, own_pid);
+		set_word(offset, own_pid);
 }
 
 void mt_main_thread_forget(void)

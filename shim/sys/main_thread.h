@@ -1,26 +1,26 @@
-/* sys/main_thread.h -- whether the main thread has ended. libc tells the end of a thread by key
- * destructors, but not of one that makes the exit system call by itself. The kernel tells of each:
- * it clears the word that libc has registered for the thread (set_tid_address(2)). Any thread.
- * Takes no lock, allocates nothing. Rank 0. */
+/* sys/main_thread.h -- detects the end of the main thread. Key destructors miss a thread that makes
+ * the exit system call itself. The kernel clears the word that libc registered for the thread
+ * (set_tid_address(2)), so this module reads that word. Owns its address. Any thread may call.
+ * Takes no lock, never allocates. */
 #ifndef MT_SYS_MAIN_THREAD_H
 #define MT_SYS_MAIN_THREAD_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Finds the word; on the main thread, nothing on any other. */
-void mt_main_thread_know(void);
+/* Finds the word. Call it on the main thread; on any other it does nothing. Keeps errno. */
+void mt_main_thread_init(void);
 
-/* In a forked child, whose main thread is the caller. Makes no system call. own_pid: of the child.
- */
+/* Uses the calling thread's word, in a forked child. own_pid: the child's pid. Makes no system
+ * call. */
 void mt_main_thread_fork_child(pid_t own_pid);
 
-/* The main thread ends by libc, which may free the word afterwards: from here on it counts as not
- * ended. */
+/* Stops reading the word: the main thread ends through libc, which may free it. From here on
+ * mt_main_thread_has_ended returns false. */
 void mt_main_thread_forget(void);
 
-/* False as well where the kernel has no name for the word (it is built without
- * CONFIG_CHECKPOINT_RESTORE). A load. */
+/* Returns whether the main thread has ended by the exit system call. False also where the kernel
+ * does not tell the word's address (no CONFIG_CHECKPOINT_RESTORE). Costs one load. */
 bool mt_main_thread_has_ended(void);
 
 #endif

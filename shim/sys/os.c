@@ -12,12 +12,12 @@
 typedef int (*clock_fn)(clockid_t clock, struct timespec *out);
 static _Atomic(clock_fn) libcs_clock; /* no ordering */
 
-static int ask_kernel(clockid_t clock, struct timespec *out)
+static int kernel_clock(clockid_t clock, struct timespec *out)
 {
 	return (int)mt_raw_syscall(SYS_clock_gettime, clock, out);
 }
 
-void mt_os_use_clock(int (*libcs)(clockid_t clock, struct timespec *out))
+void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out))
 {
 	atomic_store_explicit(&libcs_clock, libcs, memory_order_relaxed);
 }
@@ -26,7 +26,7 @@ int mt_os_clock(clockid_t clock, struct timespec *out)
 {
 	clock_fn ask = atomic_load_explicit(&libcs_clock, memory_order_relaxed);
 
-	return ask ? ask(clock, out) : ask_kernel(clock, out);
+	return ask ? ask(clock, out) : kernel_clock(clock, out);
 }
 
 static uint64_t clock_ns(clockid_t clock)
@@ -68,7 +68,7 @@ uint64_t mt_os_page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* A sandbox may answer an error, and who asks may be in malloc. */
+/* A sandbox may return an error, and the caller may be inside malloc: keeps errno. */
 static pid_t own_id(long number)
 {
 	int kept = errno;
@@ -88,13 +88,13 @@ pid_t mt_os_getpid(void)
 	return own_id(SYS_getpid);
 }
 
-#define REFUSED_NAP_NS (10 * MT_NS_PER_MS)
+#define REFUSED_SLEEP_NS (10 * MT_NS_PER_MS)
 
-/* A sandbox may refuse futexes, or some of their operations. Who waits does so in a loop, which
- * would then never rest. */
-static void nap_if_refused(int answer, uint64_t timeout_ns)
+/* Sleeps where a sandbox refused the futex call: the caller waits in a loop, which would otherwise
+ * spin. */
+static void sleep_if_refused(int answer, uint64_t timeout_ns)
 {
-	uint64_t span_ns = timeout_ns < REFUSED_NAP_NS ? timeout_ns : REFUSED_NAP_NS;
+	uint64_t span_ns = timeout_ns < REFUSED_SLEEP_NS ? timeout_ns : REFUSED_SLEEP_NS;
 	struct timespec span = {.tv_nsec = (long)span_ns};
 
 	if (answer && answer != ETIMEDOUT && answer != EAGAIN && answer != EINTR &&
@@ -116,9 +116,16 @@ int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout
 	if (mt_raw_syscall(SYS_futex, word, operation, expected,
 			   timeout_ns == UINT64_MAX ? NULL : &span, NULL, 0) != 0)
 		answer = errno;
-	nap_if_refused(answer, timeout_ns);
+	sleep_if_refused(answer, timeout_ns);
 	errno = kept;
 	return answer;
+}
+
+void mt_os_sleep_ns(uint64_t span_ns)
+{
+	_Atomic uint32_t never_woken = 0;
+
+	(void)mt_os_futex_wait(&never_woken, 0, span_ns, MT_FUTEX_PRIVATE);
 }
 
 void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope)
@@ -131,12 +138,12 @@ void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope sco
 	errno = kept;
 }
 
-int mt_os_futex_bump_wake(_Atomic uint32_t *word)
+int mt_os_futex_add_wake(_Atomic uint32_t *word)
 {
 	int kept = errno;
 	int answer = 0;
-	/* *word += 1; then wake one that waits on word. The second wake (condition "old value < 0")
-	 * never happens. */
+	/* *word += 1, then wake one waiter. The second wake (where the old value < 0) never
+	 * happens. */
 	unsigned int operation = FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0);
 
 	if (mt_raw_syscall(SYS_futex, word, FUTEX_WAKE_OP, 1, 0, word, operation) < 0)
@@ -172,24 +179,24 @@ void mt_os_close(int fd)
 	(void)keep_errno(mt_raw_syscall(SYS_close, fd), kept);
 }
 
-static int look(const char *path, struct stat *out, int flags)
+static int stat_path(const char *path, struct stat *out, int flags)
 {
 	int kept = errno;
 
 	return (int)keep_errno(mt_raw_syscall(SYS_newfstatat, AT_FDCWD, path, out, flags), kept);
 }
 
-int mt_os_look(const char *path, struct stat *out)
+int mt_os_stat(const char *path, struct stat *out)
 {
-	return look(path, out, 0);
+	return stat_path(path, out, 0);
 }
 
-int mt_os_look_at_link(const char *path, struct stat *out)
+int mt_os_lstat(const char *path, struct stat *out)
 {
-	return look(path, out, AT_SYMLINK_NOFOLLOW);
+	return stat_path(path, out, AT_SYMLINK_NOFOLLOW);
 }
 
-int mt_os_look_at_fd(int fd, struct stat *out)
+int mt_os_fstat(int fd, struct stat *out)
 {
 	int kept = errno;
 
@@ -203,21 +210,21 @@ ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 	return keep_errno(mt_raw_syscall(SYS_pread64, fd, out, bytes, offset), kept);
 }
 
-bool mt_os_file_may_reach(uint64_t bytes)
+bool mt_os_file_size_is_allowed(uint64_t bytes)
 {
-	struct rlimit most = {.rlim_cur = RLIM_INFINITY};
+	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 	int kept = errno;
 
-	(void)getrlimit(RLIMIT_FSIZE, &most);
+	(void)getrlimit(RLIMIT_FSIZE, &limit);
 	errno = kept;
-	return bytes <= most.rlim_cur;
+	return bytes <= limit.rlim_cur;
 }
 
 ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 {
 	int kept = errno;
 
-	if (!mt_os_file_may_reach(offset + bytes))
+	if (!mt_os_file_size_is_allowed(offset + bytes))
 		return -EFBIG;
 	return keep_errno(mt_raw_syscall(SYS_pwrite64, fd, from, bytes, offset), kept);
 }
@@ -225,7 +232,7 @@ ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset)
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 {
 	size_t length = 0;
-	/* Not blocking: a path may come from a setting, and be a FIFO. */
+	/* Not blocking: a path from a setting may name a FIFO. */
 	int fd = mt_os_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 
 	out[0] = 0;
@@ -233,7 +240,7 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 		return fd;
 	while (length < out_bytes - 1) {
 		int kept = errno;
-		/* Not at an offset: the kernel would make up a file of /proc again for it. */
+		/* Not pread: for another offset the kernel generates a file of /proc again. */
 		ssize_t got = keep_errno(
 			mt_raw_syscall(SYS_read, fd, out + length, out_bytes - 1 - length), kept);
 
@@ -248,7 +255,7 @@ ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes)
 	return (ssize_t)length;
 }
 
-uint64_t mt_os_number(const char *text)
+uint64_t mt_os_parse_number(const char *text)
 {
 	uint64_t value = 0;
 
@@ -259,23 +266,35 @@ uint64_t mt_os_number(const char *text)
 	return value;
 }
 
-uint64_t mt_os_keyed_number(const char *text, const char *key)
+const char *mt_os_find_line(const char *text, const char *key)
 {
 	size_t length = strlen(key);
 
-	while (text && *text) {
-		if (strncmp(text, key, length) == 0)
-			return mt_os_number(text + length);
+	while (text && strncmp(text, key, length) != 0) {
 		text = strchr(text, '\n');
 		if (text)
 			text++;
 	}
-	return 0;
+	return text ? text + length : NULL;
 }
 
-const char *mt_os_stat_at(const char *stat, int number)
+uint64_t mt_os_parse_keyed_number(const char *text, const char *key)
 {
-	const char *at = strrchr(stat, ')'); /* the name before it may hold anything */
+	const char *value = mt_os_find_line(text, key);
+
+	return value ? mt_os_parse_number(value) : 0;
+}
+
+uint64_t mt_os_read_number(const char *path)
+{
+	char text[32];
+
+	return mt_os_read_file(path, text, sizeof(text)) > 0 ? mt_os_parse_number(text) : 0;
+}
+
+const char *mt_os_procstat_at(const char *stat, int number)
+{
+	const char *at = strrchr(stat, ')'); /* the name before it may contain any character */
 
 	for (int field = 2; at && field < number; field++) {
 		at = strchr(at, ' ');
@@ -285,18 +304,18 @@ const char *mt_os_stat_at(const char *stat, int number)
 	return at;
 }
 
-uint64_t mt_os_stat_field_of(const char *stat, int number)
+uint64_t mt_os_procstat_number(const char *stat, int number)
 {
-	const char *at = mt_os_stat_at(stat, number);
+	const char *at = mt_os_procstat_at(stat, number);
 
-	return at ? mt_os_number(at) : 0;
+	return at ? mt_os_parse_number(at) : 0;
 }
 
-uint64_t mt_os_stat_field(int number)
+uint64_t mt_os_own_procstat_number(int number)
 {
 	char text[1024];
 
 	return mt_os_read_file("/proc/self/stat", text, sizeof(text)) > 0
-		       ? mt_os_stat_field_of(text, number)
+		       ? mt_os_procstat_number(text, number)
 		       : 0;
 }

@@ -1,6 +1,7 @@
-/* sys/os.h -- what the shim asks of the kernel. Nothing here allocates, takes a lock, keeps a
- * descriptor or touches errno: answers are returned, so that every caller can stand inside malloc
- * or a signal handler. */
+/* sys/os.h -- system calls, and the parsers for small files of /proc and /sys. Owns no state but
+ * the pointer to libc's clock_gettime. Any thread may call, also inside malloc and in signal
+ * handlers. Takes no lock, never allocates, keeps no descriptor, never changes errno: errors are
+ * return values. */
 #ifndef MT_SYS_OS_H
 #define MT_SYS_OS_H
 
@@ -19,6 +20,7 @@
 
 enum mt_futex_scope { MT_FUTEX_PRIVATE, MT_FUTEX_SHARED };
 
+/* Tells the CPU that the caller spins. */
 static inline void mt_os_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -28,77 +30,97 @@ static inline void mt_os_relax(void)
 #endif
 }
 
-/* By libc's own clock_gettime, past whoever stands before it: libfaketime lets time stand still,
- * leap, and go back, and asks for memory meanwhile. */
+/* ---- clocks: 0 where the kernel refuses ---- */
+
 uint64_t mt_os_now_ns(void); /* CLOCK_MONOTONIC */
-/* the same as of the kernel's last tick: some ms behind, never ahead, at a quarter of the cost */
+/* CLOCK_MONOTONIC_COARSE: a few ms behind mt_os_now_ns, never ahead of it, and cheaper */
 uint64_t mt_os_coarse_ns(void);
-uint64_t mt_os_realtime_ns(void); /* CLOCK_REALTIME */
-uint64_t mt_os_thread_cpu_ns(void);
-uint64_t mt_os_process_cpu_ns(void);
+uint64_t mt_os_realtime_ns(void);    /* CLOCK_REALTIME */
+uint64_t mt_os_thread_cpu_ns(void);  /* CPU time of the calling thread */
+uint64_t mt_os_process_cpu_ns(void); /* CPU time of all threads */
 
-/* libc's own clock_gettime, found past whoever stands before it: mt_os_clock asks it from now on.
- * Before that, and with NULL, the kernel is asked by a system call. */
-void mt_os_use_clock(int (*libcs)(clockid_t clock, struct timespec *out));
+/* Sets the function that all clocks above call: libc's own clock_gettime. libfaketime interposes
+ * it, fakes the time and allocates. NULL, the initial value: the system call. */
+void mt_os_set_clock(int (*libcs)(clockid_t clock, struct timespec *out));
 
-/* clock_gettime(2) itself. */
+/* clock_gettime(2), past any library that interposes it. */
 int mt_os_clock(clockid_t clock, struct timespec *out);
-/* asked of the kernel: never a constant (4, 16 and 64 kB exist) */
+
+/* ---- the process ---- */
+
+/* Returns the page size in bytes: 4, 16 or 64 KiB. */
 uint64_t mt_os_page_bytes(void);
+
+/* The kernel's ids, by system call: libraries interpose libc's functions and may return others. */
 pid_t mt_os_gettid(void);
-/* what the kernel says: libfaketime stands before libc's, and may say another's */
 pid_t mt_os_getpid(void);
 
-/* Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever). Answers 0 when woken,
- * else the errno: ETIMEDOUT, EAGAIN (it had changed), EINTR, EFAULT (the page behind it is gone).
- * Where the kernel refuses futexes it sleeps some milliseconds all the same, so that a loop around
- * it is no busy one. */
+/* ---- futexes ---- */
+
+/* Sleeps while *word == expected, up to timeout_ns; UINT64_MAX: no limit. Returns 0 when woken,
+ * else the errno: ETIMEDOUT, EAGAIN (*word differed), EINTR, EFAULT (the page is gone). Where a
+ * sandbox refuses futexes it sleeps up to 10 ms, so that a loop around it does not spin. */
 int mt_os_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns,
 		     enum mt_futex_scope scope);
+
+/* Sleeps for span_ns; less where a signal interrupts it. */
+void mt_os_sleep_ns(uint64_t span_ns);
+
+/* Wakes up to count threads that sleep on word. */
 void mt_os_futex_wake(_Atomic uint32_t *word, int count, enum mt_futex_scope scope);
 
-/* Adds 1 to the word and wakes one sleeper, all in the kernel: a vanished page is an answer
- * (EFAULT), not a SIGBUS. */
-int mt_os_futex_bump_wake(_Atomic uint32_t *word);
+/* Adds 1 to *word and wakes one thread, all in the kernel (FUTEX_WAKE_OP). Returns 0 or the errno:
+ * a page that was truncated is EFAULT, where a store would raise SIGBUS. */
+int mt_os_futex_add_wake(_Atomic uint32_t *word);
 
-/* open, close, read and write at an offset, as the bare system calls: libc's are cancellation
- * points, and a thread that is cancelled inside malloc would take a lock with it. Answers as the
- * system call does, or -errno. */
+/* ---- files ---- */
+
+/* open, openat, close, pread and pwrite as bare system calls. libc's are cancellation points: a
+ * thread that is cancelled inside malloc would leave a lock taken. Return the system call's result,
+ * or -errno. */
 int mt_os_open(const char *path, int flags, unsigned int mode);
 int mt_os_open_at(int folder, const char *name, int flags, unsigned int mode);
 void mt_os_close(int fd);
 ssize_t mt_os_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 ssize_t mt_os_write_at(int fd, const void *from, size_t bytes, uint64_t offset);
 
-/* stat, lstat and fstat as the bare system calls, for another reason: libfaketime's wait for a
- * semaphore, which is not there yet when a thread of ours asks early, and not there any more when
- * the process ends. Answer 0, or -errno. */
-int mt_os_look(const char *path, struct stat *out);
-int mt_os_look_at_link(const char *path, struct stat *out);
-int mt_os_look_at_fd(int fd, struct stat *out);
+/* stat, lstat and fstat as bare system calls. libfaketime's wait for a semaphore that exists
+ * neither early in the process nor at its end. Return 0, or -errno. */
+int mt_os_stat(const char *path, struct stat *out);
+int mt_os_lstat(const char *path, struct stat *out);
+int mt_os_fstat(int fd, struct stat *out);
 
-/* Whether a file may grow to so many bytes by RLIMIT_FSIZE, which a sandbox sets to nothing. What
- * is written beyond it ends the program by SIGXFSZ; mt_os_write_at answers -EFBIG before that. */
-bool mt_os_file_may_reach(uint64_t bytes);
+/* Returns whether RLIMIT_FSIZE allows a file of this many bytes. A write beyond the limit raises
+ * SIGXFSZ; mt_os_write_at returns -EFBIG instead. */
+bool mt_os_file_size_is_allowed(uint64_t bytes);
 
-/* Reads at most out_bytes - 1 of a file from its start and ends them with NUL. Answers the length,
- * or -errno. */
+/* Reads up to out_bytes - 1 bytes from the start of a file and adds a NUL. Never blocks on a FIFO.
+ * Returns the length, or -errno; out is then "". */
 ssize_t mt_os_read_file(const char *path, char *out, size_t out_bytes);
 
-/* The whole number at text (decimal, after spaces and tabs); 0 where there is none. */
-uint64_t mt_os_number(const char *text);
+/* ---- text of the kernel's small files; pure ---- */
 
-/* The number after the line that starts with key ("VmHWM:"), in its own unit; 0 where there is no
- * such line. */
-uint64_t mt_os_keyed_number(const char *text, const char *key);
+/* Returns the decimal number at text, after spaces and tabs; 0 where there is none. */
+uint64_t mt_os_parse_number(const char *text);
 
-/* Where a field stands in the text of a /proc/PID/stat, by its number in proc(5), from 3 on; NULL
- * where there is none. */
-const char *mt_os_stat_at(const char *stat, int number);
+/* Returns the text after key, in the first line that starts with key; NULL where no line does. */
+const char *mt_os_find_line(const char *text, const char *key);
 
-/* Such a field as a number, 0 where there is none; and one of this process, 0 where it cannot be
- * read. */
-uint64_t mt_os_stat_field_of(const char *stat, int number);
-uint64_t mt_os_stat_field(int number);
+/* Returns the number that follows key ("VmHWM:") at the start of a line, in the file's own unit; 0
+ * where no line starts with key. */
+uint64_t mt_os_parse_keyed_number(const char *text, const char *key);
+
+/* Returns the number that a file starts with; 0 where it cannot be read. Reads the file. */
+uint64_t mt_os_read_number(const char *path);
+
+/* Returns the start of a field in the text of /proc/PID/stat; NULL where it is missing. number: the
+ * field's number in proc(5), 3 or larger. */
+const char *mt_os_procstat_at(const char *stat, int number);
+
+/* Returns such a field as a number; 0 where it is missing. */
+uint64_t mt_os_procstat_number(const char *stat, int number);
+
+/* Returns a field of /proc/self/stat as a number; 0 where it cannot be read. Reads the file. */
+uint64_t mt_os_own_procstat_number(int number);
 
 #endif

@@ -1,9 +1,9 @@
-/* sys/path_walk.h -- the way to a file that somebody has named, without following a symbolic link
- * that another user has made: such a link may lead anywhere by the time it is followed. Its users,
- * core/log.c in the shim and ctl/output/outfile.c in mtctl, share no objects and reach the kernel
- * in different ways. Any thread may call. Nothing is allocated; sets errno. Links of root's and of
- * one's own are followed, one after the other, each from the folder that was looked at; those of
- * /proc, many of which lead to open files, are followed by the kernel. */
+/* sys/path_walk.h -- opens the directory of a named file without following a symbolic link that
+ * another user made: that user can redirect the link between check and open. Follows links that
+ * root or the caller's user owns, one at a time; the kernel follows those of /proc, many of which
+ * lead to open files. core/log.c in the shim and ctl/outfile.c in mtctl use these inline functions,
+ * since the two share no objects and make system calls in different ways. Any thread may call. Owns
+ * no state but struct mt_walk. Takes no lock, never allocates. Sets errno. */
 #ifndef MT_SYS_PATH_WALK_H
 #define MT_SYS_PATH_WALK_H
 
@@ -21,18 +21,18 @@
 #define MT_WALK_LINKS_MAX  40u    /* as the kernel's own; path_resolution(7) */
 #define MT_WALK_PROC_MAGIC 0x9fa0 /* linux/magic.h */
 
-/* A system call with six arguments, as syscall(2) answers it. */
+/* Makes a system call with six arguments; returns as syscall(2). */
 typedef long (*mt_walk_call)(long number, long a, long b, long c, long d, long e, long f);
 
 struct mt_walk {
 	mt_walk_call call;
-	uid_t own;  /* whose links are followed, beside root's */
-	char *text; /* the path, and room for what its links add to it; the caller's */
+	uid_t own;  /* whose links are followed, besides root's */
+	char *text; /* the path, in the caller's buffer of `room` bytes */
 	size_t room;
-	int folder;     /* so far; the walk closes it */
-	char *name;     /* in `text`: what is left to go from there */
+	int folder;     /* directory reached so far; the walk closes it */
+	char *name;     /* in `text`: the rest of the path */
 	unsigned links; /* followed so far */
-	bool foreign;   /* it ended at a link of another user's */
+	bool foreign;   /* it ended at another user's link */
 };
 
 enum mt_walk_end { MT_WALK_FAILED, MT_WALK_ON, MT_WALK_BY_KERNEL };
@@ -42,7 +42,7 @@ static inline long mt_walk_open(const struct mt_walk *walk, int folder, const ch
 	return walk->call(SYS_openat, folder, (long)(uintptr_t)name, flags | O_CLOEXEC, 0, 0, 0);
 }
 
-static inline int mt_walk_look(const struct mt_walk *walk, int fd, struct stat *out)
+static inline int mt_walk_fstat(const struct mt_walk *walk, int fd, struct stat *out)
 {
 	return (int)walk->call(SYS_fstat, fd, (long)(uintptr_t)out, 0, 0, 0, 0);
 }
@@ -56,7 +56,7 @@ static inline void mt_walk_close(const struct mt_walk *walk, int fd)
 	errno = kept;
 }
 
-/* The walk takes the descriptor over. */
+/* Makes fd the current directory of the walk, which closes the old one. */
 static inline bool mt_walk_enter(struct mt_walk *walk, long fd)
 {
 	if (fd < 0)
@@ -66,7 +66,7 @@ static inline bool mt_walk_enter(struct mt_walk *walk, long fd)
 	return true;
 }
 
-/* To where the path begins, behind its slashes. */
+/* Opens the directory at which the path begins and skips its slashes. */
 static inline bool mt_walk_start(struct mt_walk *walk)
 {
 	bool absolute = *walk->name == '/';
@@ -79,7 +79,7 @@ static inline bool mt_walk_start(struct mt_walk *walk)
 		walk, mt_walk_open(walk, AT_FDCWD, absolute ? "/" : ".", O_PATH | O_DIRECTORY));
 }
 
-/* Puts what the link says before `rest`, NULL where nothing follows. */
+/* Replaces the path by the link's target, followed by `rest`; NULL: no rest. */
 static inline bool mt_walk_splice(struct mt_walk *walk, int link, const char *rest)
 {
 	size_t rest_bytes = rest ? strlen(rest) + 1 : 0;
@@ -100,9 +100,9 @@ static inline bool mt_walk_splice(struct mt_walk *walk, int link, const char *re
 	return true;
 }
 
-/* Root, as seen from here: in a user namespace that does not know root, all that is root's belongs
- * to who owns "/", and so does what is others': there the folder must be one in which not everybody
- * may make links. */
+/* Returns whether owner is root as this user namespace shows it. Where root has no mapping, the
+ * owner of "/" stands for it, and so do all other unmapped users: then the folder must not let
+ * others make links in it. */
 static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
 {
 	struct stat top;
@@ -113,22 +113,22 @@ static inline bool mt_walk_is_roots(const struct mt_walk *walk, uid_t owner)
 	if (owner == 0)
 		return true;
 	root = mt_walk_open(walk, AT_FDCWD, "/", O_PATH | O_DIRECTORY);
-	known = root >= 0 && mt_walk_look(walk, (int)root, &top) == 0 &&
-		mt_walk_look(walk, walk->folder, &folder) == 0;
+	known = root >= 0 && mt_walk_fstat(walk, (int)root, &top) == 0 &&
+		mt_walk_fstat(walk, walk->folder, &folder) == 0;
 	mt_walk_close(walk, (int)root);
 	return known && top.st_uid == owner && !(folder.st_mode & (S_IWOTH | S_IWGRP));
 }
 
-/* From a link, an O_PATH descriptor of the entry walk->name. ON: the path goes on with what it
- * says. BY_KERNEL: it is one of /proc, and may lead to what has no path; the kernel follows it
- * where the entry is opened. FAILED: EPERM and walk->foreign where it is another user's, or has a
- * name beside one that root or the caller gave it. */
+/* Follows a link. link: an O_PATH descriptor of the entry walk->name. Returns ON where the path
+ * goes on with the link's target, BY_KERNEL for a link of /proc, which the kernel follows when the
+ * entry is opened. Returns FAILED with errno; EPERM with walk->foreign where another user owns the
+ * link, or where it has a second hard link. */
 static inline enum mt_walk_end mt_walk_follow(struct mt_walk *walk, int link, const char *rest)
 {
 	struct stat seen;
 	struct statfs system;
 
-	if (mt_walk_look(walk, link, &seen) != 0 ||
+	if (mt_walk_fstat(walk, link, &seen) != 0 ||
 	    walk->call(SYS_fstatfs, link, (long)(uintptr_t)&system, 0, 0, 0, 0) != 0)
 		return MT_WALK_FAILED;
 	errno = ELOOP;
@@ -145,7 +145,7 @@ static inline enum mt_walk_end mt_walk_follow(struct mt_walk *walk, int link, co
 								       : MT_WALK_FAILED;
 }
 
-/* Into the folder that walk->name is; `rest` follows it. */
+/* Enters the directory walk->name; `rest` is the path after it. */
 static inline bool mt_walk_step(struct mt_walk *walk, char *rest)
 {
 	long fd = mt_walk_open(walk, walk->folder, walk->name, O_PATH | O_NOFOLLOW);
@@ -153,7 +153,7 @@ static inline bool mt_walk_step(struct mt_walk *walk, char *rest)
 	struct stat seen;
 	int link;
 
-	if (fd < 0 || mt_walk_look(walk, (int)fd, &seen) != 0 || !S_ISLNK(seen.st_mode)) {
+	if (fd < 0 || mt_walk_fstat(walk, (int)fd, &seen) != 0 || !S_ISLNK(seen.st_mode)) {
 		walk->name = rest;
 		return mt_walk_enter(walk, fd);
 	}
@@ -167,8 +167,9 @@ static inline bool mt_walk_step(struct mt_walk *walk, char *rest)
 	return mt_walk_enter(walk, fd);
 }
 
-/* Goes on until one name is left: walk->name, in walk->folder. A new walk has call, own, text with
- * a path, room, name = text, and folder = -1. false: errno says why. mt_walk_end in both cases. */
+/* Walks until one name is left: walk->name, in the directory walk->folder. The caller sets call,
+ * own, text to a path, room, name = text and folder = -1. Returns false with errno on failure. Call
+ * mt_walk_finish in both cases. */
 static inline bool mt_walk_to_last(struct mt_walk *walk)
 {
 	char *slash;
@@ -185,19 +186,20 @@ static inline bool mt_walk_to_last(struct mt_walk *walk)
 	return true;
 }
 
+/* Closes the directory. */
 static inline void mt_walk_finish(struct mt_walk *walk)
 {
 	mt_walk_close(walk, walk->folder);
 	walk->folder = -1;
 }
 
-/* Whether a file may be written into, by who may be out for it: `folder` is where its name is,
- * `own` the writer. Pure. In a folder where others may make files, its group or everybody, and in
- * one of another user's, a second name may have been given to a file that is to be lost. In the
- * first a file of another user's is there to be read by that user; but the owner of a group's
- * folder is trusted with what is in it, as where the folder is that user's alone. The group's bits
- * are the mask of an ACL, too, so that no group is taken for a private one. Elsewhere the owner
- * says little: a network file system may call us nobody. */
+/* Returns whether the user `own` may write to a file without being tricked. folder: the directory
+ * of its name. Pure. In a folder that others can write to, or that another user owns, a hard link
+ * may lead to a file that must not change. In a folder that everybody can write to, another user
+ * may own the file, to read the output. The owner of a folder for a group is trusted with its
+ * files. The group bits are also the mask of an ACL, so no group counts as private. In other
+ * folders the owner of the file does not matter: a network file system may map this user to
+ * nobody. */
 static inline bool mt_walk_may_write(const struct stat *file, const struct stat *folder, uid_t own)
 {
 	bool everybodys = folder->st_mode & S_IWOTH, shared = folder->st_mode & (S_IWOTH | S_IWGRP);

@@ -6,10 +6,10 @@
 
 #include "sys/os.h"
 
-/* The word of the page: not 0 in the process that marked it. release/acquire with the word behind
- * it. */
+/* The first word of the page: not 0 in the process that marked it. release/acquire with the content
+ * of the page. */
 static _Atomic(_Atomic uint32_t *) mark;
-/* 0: nobody has marked this process; release, pairs with the acquire of who looks */
+/* 0: not marked; release, pairs with the readers' acquire */
 static _Atomic pid_t worker;
 
 static _Atomic uint32_t *map_mark(void)
@@ -53,7 +53,7 @@ bool mt_raw_clone_is_child(void)
 	return word && atomic_load_explicit(word, memory_order_relaxed) == 0;
 }
 
-bool mt_raw_clone_left_behind(pid_t thread)
+bool mt_raw_clone_was_worker(pid_t thread)
 {
 	return mt_raw_clone_is_child() &&
 	       thread == atomic_load_explicit(&worker, memory_order_relaxed);

@@ -4,14 +4,14 @@
 
 #include "sys/raw_syscall_asm.h"
 
-/* what the kernel answers from -MOST_ERRNO to -1 is an error */
-#define MOST_ERRNO 4095
+/* a result from -ERRNO_MAX to -1 is an error */
+#define ERRNO_MAX 4095
 
 long mt_raw_syscall_call(long number, long a, long b, long c, long d, long e, long f)
 {
 	long answer = mt_raw_syscall_asm(number, a, b, c, d, e, f);
 
-	if ((unsigned long)answer < (unsigned long)-MOST_ERRNO)
+	if ((unsigned long)answer < (unsigned long)-ERRNO_MAX)
 		return answer;
 	errno = (int)-answer;
 	return -1;

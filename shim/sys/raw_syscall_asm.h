@@ -1,11 +1,10 @@
-/* sys/raw_syscall_asm.h -- the instruction that enters the kernel, and nothing else: no errno, no
- * relocation, so that it also serves what runs before the loader has relocated us. All others call
- * sys/raw_syscall.h. */
+/* sys/raw_syscall_asm.h -- the system call instruction, without errno and without a relocation, for
+ * code that runs before the loader has relocated this library. Other code uses sys/raw_syscall.h.
+ * Any thread may call. Takes no lock, owns no state. */
 #ifndef MT_SYS_RAW_SYSCALL_ASM_H
 #define MT_SYS_RAW_SYSCALL_ASM_H
 
-/* Answers what the kernel does: an error as its negative number. Sources: the kernel's calling
- * conventions, syscall(2). */
+/* Makes a system call. Returns its result, an error as the negative errno. Source: syscall(2). */
 static inline long mt_raw_syscall_asm(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)

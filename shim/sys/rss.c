@@ -17,9 +17,9 @@ static const char *skip_word(const char *at)
 	return at;
 }
 
-static MT_TLS int statm_fd; /* of this thread's own table, plus one; 0: none kept */
+static MT_TLS int statm_fd; /* descriptor in this thread's own table, plus one; 0: none */
 
-void mt_rss_keep_open(void)
+void mt_rss_keep_statm_open(void)
 {
 	int fd = mt_os_open("/proc/self/statm", O_RDONLY | O_CLOEXEC, 0);
 
@@ -48,22 +48,22 @@ bool mt_rss_read_quick(struct mt_rss_quick *out)
 	/* Source: proc(5), statm: size resident shared text lib data dt, in pages. */
 	if (!read_statm(text, sizeof(text)))
 		return false;
-	mapped = mt_os_number(at);
+	mapped = mt_os_parse_number(at);
 	at = skip_word(at);
-	resident = mt_os_number(at);
+	resident = mt_os_parse_number(at);
 	at = skip_word(at);
-	shared = mt_os_number(at);
+	shared = mt_os_parse_number(at);
 	out->mapped_bytes = mapped * page;
 	out->rss_bytes = resident * page;
 	out->anon_bytes = resident > shared ? (resident - shared) * page : 0;
 	return true;
 }
 
-#define MARK       "\nVm" /* begins the first line that speaks of memory */
+#define MARK       "\nVm" /* begins the first line about memory */
 #define MARK_BYTES 3
 
-/* The lines of status that speak of memory. Before them stands the list of groups, which may be
- * longer than any room: what has been read of it makes place. */
+/* Reads the lines of status about memory. The list of groups before them may exceed any buffer:
+ * text that was searched is dropped. */
 static bool read_memory_lines(const char *path, char *text, size_t text_bytes)
 {
 	size_t length = 0;
@@ -109,17 +109,17 @@ bool mt_rss_read_status(const char *path, struct mt_rss_full *out)
 
 	if (!read_memory_lines(path, text, sizeof(text)) || !strstr(text, "\nVmRSS:"))
 		return false;
-	out->rss_bytes = mt_os_keyed_number(text, "VmRSS:") * 1024;
-	out->peak_bytes = mt_os_keyed_number(text, "VmHWM:") * 1024;
-	out->anon_bytes = mt_os_keyed_number(text, "RssAnon:") * 1024;
-	out->file_bytes = mt_os_keyed_number(text, "RssFile:") * 1024;
-	out->shmem_bytes = mt_os_keyed_number(text, "RssShmem:") * 1024;
-	out->swap_bytes = mt_os_keyed_number(text, "VmSwap:") * 1024;
+	out->rss_bytes = mt_os_parse_keyed_number(text, "VmRSS:") * 1024;
+	out->peak_bytes = mt_os_parse_keyed_number(text, "VmHWM:") * 1024;
+	out->anon_bytes = mt_os_parse_keyed_number(text, "RssAnon:") * 1024;
+	out->file_bytes = mt_os_parse_keyed_number(text, "RssFile:") * 1024;
+	out->shmem_bytes = mt_os_parse_keyed_number(text, "RssShmem:") * 1024;
+	out->swap_bytes = mt_os_parse_keyed_number(text, "VmSwap:") * 1024;
 	return true;
 }
 
-/* Pss_Anon has of each page a share of one through the number of processes that map it: of what is
- * shared at most half. */
+/* Pss_Anon counts a page divided by the number of processes that map it: a shared page counts for
+ * half at most. */
 bool mt_rss_read_shared(uint64_t *out_bytes)
 {
 	char text[2048];
@@ -129,8 +129,8 @@ bool mt_rss_read_shared(uint64_t *out_bytes)
 	if (mt_os_read_file("/proc/self/smaps_rollup", text, sizeof(text)) <= 0 ||
 	    !strstr(text, "\nPss_Anon:"))
 		return false;
-	anon = mt_os_keyed_number(text, "Anonymous:");
-	own = mt_os_keyed_number(text, "Pss_Anon:");
+	anon = mt_os_parse_keyed_number(text, "Anonymous:");
+	own = mt_os_parse_keyed_number(text, "Pss_Anon:");
 	*out_bytes = anon > own ? 2 * (anon - own) * 1024 : 0;
 	return true;
 }
@@ -150,6 +150,11 @@ bool mt_rss_read_usage(struct mt_rss_usage *out)
 	out->system_ns = timeval_ns(&usage.ru_stime);
 	out->cpu_ns = out->system_ns + timeval_ns(&usage.ru_utime);
 	return true;
+}
+
+uint64_t mt_rss_huge_page_bytes(void)
+{
+	return mt_os_read_number("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
 }
 
 enum mt_thp mt_rss_thp(void)

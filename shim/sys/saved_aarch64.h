@@ -1,5 +1,5 @@
-/* sys/saved_aarch64.h -- as saved_x86_64.h; and the word that holds the function to jump to, into x16, by which a
- * `bti c` may be branched to without being called. */
+/* sys/saved_aarch64.h -- as saved_x86_64.h. load_real loads the word with the target into x16: a
+ * branch by x16 may enter a `bti c` landing pad. */
 .macro load_real real
 	adrp x16, \real
 	ldr x16, [x16, #:lo12:\real]

@@ -1,5 +1,6 @@
-/* sys/saved_x86_64.h -- for assembler alone: the arguments of a call that is handed on, kept over a call of ours. Three registers,
- * the most that any of them has; with the return address the stack is aligned again. */
+/* sys/saved_x86_64.h -- assembler macros: save and restore the argument registers of a forwarded
+ * call around a call of the shim. Three registers suffice; with the return address they align the
+ * stack to 16 bytes. */
 .macro save
 	pushq %rdi
 	.cfi_adjust_cfa_offset 8

@@ -8,7 +8,7 @@
 #include "sys/elf.h"
 #include "sys/lock_check.h"
 
-/* libc's, from the moment that the program's calls go elsewhere. */
+/* libc's dlsym, once the program's calls are forwarded to another library's. */
 static _Atomic(mt_dlsym_fn) libcs;
 
 void *mt_symbol(void *handle, const char *name)
@@ -17,14 +17,14 @@ void *mt_symbol(void *handle, const char *name)
 	mt_dlsym_fn find = kept ? kept : mt_elf_dlsym();
 	void *found;
 
-	mt_lock_check_outside("the loader");
+	mt_lock_check_foreign_call("the loader");
 	found = find ? find(handle, name) : dlsym(handle, name);
-	/* No tail call: dlsym takes the place that it returns to for its caller's. */
+	/* No tail call: dlsym takes its return address for the caller. */
 	__asm__ volatile("" : "+r"(found));
 	return found;
 }
 
-/* By the file: libc has its dlsym in several versions. */
+/* By the file of the object: libc has its dlsym in several versions. */
 static bool is_libcs(const void *function)
 {
 	static const char *const names[] = {"libc.so", "libc-",    "libc.musl",
@@ -41,14 +41,15 @@ static bool is_libcs(const void *function)
 	return false;
 }
 
-MT_COLD void mt_symbol_follow(void)
+MT_COLD void mt_symbol_use_next_dlsym(void)
 {
 	void *by_name = mt_symbol(RTLD_NEXT, "dlsym");
 	void *by_version = mt_symbol(RTLD_NEXT, "dlvsym");
 
-	/* Nearly always it is libc's; dladdr would look at each of its symbols to tell so. */
+	/* The common case is libc's; dladdr(3) would compare the address with each of its
+	 * symbols. */
 	if (mt_elf_libc_path("dlsym", by_name) || is_libcs(by_name))
 		return;
 	atomic_store_explicit(&libcs, mt_elf_dlsym(), memory_order_release);
-	mt_elf_hand_on(by_name, is_libcs(by_version) ? NULL : by_version);
+	mt_elf_forward_to(by_name, is_libcs(by_version) ? NULL : by_version);
 }

@@ -1,16 +1,18 @@
-/* sys/symbol.h -- dlsym for our own use: libc's, asked as if by us, so that RTLD_NEXT means "after
- * libmtshim.so". Another preloaded library's dlsym is passed by: one that calls libc's instead of
- * jumping to it would make itself the asker, and what comes after it may be ourselves again, for
- * ever. Any thread; as safe as dlsym. Rank 0. */
+/* sys/symbol.h -- dlsym for the shim's own lookups: libc's function with the shim as the caller, so
+ * that RTLD_NEXT means "after libmtshim.so". Owns one pointer to libc's dlsym. Any thread may call
+ * where dlsym(3) may be called; no lock of the shim may be held. Skips another preloaded library's
+ * dlsym: one that calls libc's instead of jumping to it becomes the caller, and RTLD_NEXT may then
+ * find the shim again, without end. */
 #ifndef MT_SYS_SYMBOL_H
 #define MT_SYS_SYMBOL_H
 
-/* handle: RTLD_DEFAULT, RTLD_NEXT, or what dlopen gave. NULL where there is no such symbol. */
+/* Returns the symbol `name`, or NULL where there is none. handle: RTLD_DEFAULT, RTLD_NEXT, or a
+ * result of dlopen. */
 void *mt_symbol(void *handle, const char *name);
 
-/* Once, from the constructor: another library's dlsym that comes after ours in line (a vGPU
- * limiter's, say) is from now on the one that the program's calls, and our binding of the driver,
- * are handed on to: as they would be without us. */
-void mt_symbol_follow(void);
+/* Forwards the program's dlsym calls, and the binding of the CUDA driver, to another library's
+ * dlsym where one follows the shim in load order (a vGPU limiter). Called once, from the
+ * constructor. */
+void mt_symbol_use_next_dlsym(void);
 
 #endif

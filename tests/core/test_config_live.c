@@ -1,4 +1,4 @@
-/* test_config_live.c -- core/config: the live copy, and where complaints go while it is read. */
+/* test_config_live.c -- core/config: the live copy, and the log lines of its errors. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ Test(config_live, logs_complaints_where_the_same_environment_says)
 	cr_expect_eq(mt_config()->log_level, MT_LOG_ERROR);
 }
 
-Test(config_live, is_read_anew_with_nothing_left_of_before)
+Test(config_live, is_read_again_with_nothing_left_of_before)
 {
 	const char *const first[] = {"MT_ONLY=python*", "MT_GC_ROUNDS=5", NULL};
 	const char *const none[] = {NULL};

@@ -1,5 +1,5 @@
-/* test_control_file.c -- core/control_file: notifications before, with and after a control file,
- * and requests that must not be believed. */
+/* test_control_file.c -- core/control_file: wake-ups before, with and after a control file, and
+ * requests that nobody should believe. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +48,7 @@ static void make_file_kept(bool keep)
 
 	mt_config_defaults(&config);
 	strcpy(config.dir, folder);
-	cr_assert_eq(mt_files_open(&config, &at), MT_ERR_OK);
+	cr_assert_eq(mt_files_open_folder(&config, &at), MT_ERR_OK);
 	cr_assert_eq(mt_files_make(at, &ticks, &space), MT_ERR_OK);
 	close(at);
 	snprintf(path, sizeof(path), "%s/%d-%llu-%llu.bell", folder, (int)getpid(),
@@ -77,7 +77,7 @@ static void ring_from_outside(void)
 		mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	cr_assert_neq(file, MAP_FAILED);
-	cr_expect_eq(mt_os_futex_bump_wake(
+	cr_expect_eq(mt_os_futex_add_wake(
 			     (_Atomic uint32_t *)(void *)((char *)file +
 							  offsetof(struct mt_control_file, word))),
 		     0);
@@ -98,7 +98,7 @@ static void *ring_later(void *bits)
 /* Sleeps, is woken by another thread after 30 ms, and says how long that took. */
 static uint64_t woken_after_ns(uint32_t bits)
 {
-	uint32_t word = mt_control_word();
+	uint32_t word = mt_control_read_word();
 	pthread_t thread;
 	uint64_t slept;
 
@@ -108,55 +108,56 @@ static uint64_t woken_after_ns(uint32_t bits)
 	return slept;
 }
 
-Test(control, a_ring_before_there_is_a_worker_waits_for_it)
+Test(control, a_notification_before_there_is_a_worker_waits_for_it)
 {
-	uint32_t word = mt_control_word();
+	uint32_t word = mt_control_read_word();
 
-	cr_expect_eq(mt_control_bits(), 0);
+	cr_expect_eq(mt_control_pending_bits(), 0);
 	mt_control_notify(MT_CONTROL_API);
 	mt_control_notify(MT_CONTROL_SIGNAL);
-	cr_expect_eq(mt_control_bits(), MT_CONTROL_API | MT_CONTROL_SIGNAL);
-	cr_expect_neq(mt_control_word(), word);
+	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_API | MT_CONTROL_SIGNAL);
+	cr_expect_neq(mt_control_read_word(), word);
 	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S,
-		     "who looked before the ring does not sleep");
-	mt_control_clear(MT_CONTROL_API);
-	cr_expect_eq(mt_control_bits(), MT_CONTROL_SIGNAL);
-	mt_control_clear(MT_CONTROL_SIGNAL | MT_CONTROL_GC);
-	cr_expect_eq(mt_control_bits(), 0);
+		     "a worker that read the word before the notification does not sleep");
+	mt_control_clear_bits(MT_CONTROL_API);
+	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_SIGNAL);
+	mt_control_clear_bits(MT_CONTROL_SIGNAL | MT_CONTROL_GC);
+	cr_expect_eq(mt_control_pending_bits(), 0);
 }
 
 Test(control, sleeps_until_the_time_is_over)
 {
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
+	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 	make_file();
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
+	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 }
 
-Test(control, ten_thousand_rings_are_one_wake)
+Test(control, ten_thousand_notifications_are_one_wake)
 {
 	uint32_t word;
 
 	for (int with_file = 0; with_file < 2; with_file++) {
 		if (with_file)
 			make_file();
-		word = mt_control_word();
+		word = mt_control_read_word();
 		for (int i = 0; i < 10000; i++)
 			mt_control_notify(MT_CONTROL_SIGNAL);
-		cr_expect_eq(mt_control_word(), word + 1);
-		mt_control_clear(MT_CONTROL_SIGNAL);
+		cr_expect_eq(mt_control_read_word(), word + 1);
+		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 		mt_control_notify(MT_CONTROL_SIGNAL);
-		cr_expect_eq(mt_control_word(), word + 2, "and a new one once the bit was taken");
-		mt_control_clear(MT_CONTROL_SIGNAL);
+		cr_expect_eq(mt_control_read_word(), word + 2,
+			     "and a new one once the bit was taken");
+		mt_control_clear_bits(MT_CONTROL_SIGNAL);
 	}
 }
 
 Test(control, wakes_who_sleeps)
 {
 	cr_expect_lt(woken_after_ns(MT_CONTROL_GROWTH), 5 * MT_NS_PER_S, "by the private word");
-	mt_control_clear(MT_CONTROL_GROWTH);
+	mt_control_clear_bits(MT_CONTROL_GROWTH);
 	make_file();
 	cr_expect_lt(woken_after_ns(MT_CONTROL_GROWTH), 5 * MT_NS_PER_S, "by the word in the file");
-	mt_control_clear(MT_CONTROL_GROWTH);
+	mt_control_clear_bits(MT_CONTROL_GROWTH);
 	cr_expect_lt(woken_after_ns(0), 5 * MT_NS_PER_S, "from outside");
 }
 
@@ -169,8 +170,8 @@ Test(control, keeps_errno)
 	cr_assert_eq(truncate(path, 0), 0);
 	errno = ERANGE;
 	mt_control_notify(MT_CONTROL_SIGNAL);
-	(void)mt_control_word();
-	mt_control_wait(mt_control_word(), MT_NS_PER_MS);
+	(void)mt_control_read_word();
+	mt_control_wait(mt_control_read_word(), MT_NS_PER_MS);
 	cr_expect_eq(errno, ERANGE);
 }
 
@@ -180,27 +181,27 @@ static void ring_in_handler(int number)
 	mt_control_notify(MT_CONTROL_SIGNAL);
 }
 
-Test(control, may_be_rung_from_a_handler_that_interrupts_a_sleep)
+Test(control, may_be_notified_from_a_handler_that_interrupts_a_sleep)
 {
 	struct sigaction action = {.sa_handler = ring_in_handler};
 	const struct itimerval soon = {.it_value = {.tv_usec = 30000}};
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &soon, NULL);
-	cr_expect_lt(slept_ns(mt_control_word(), LONG_NS), 5 * MT_NS_PER_S);
-	cr_expect_eq(mt_control_bits(), MT_CONTROL_SIGNAL);
+	cr_expect_lt(slept_ns(mt_control_read_word(), LONG_NS), 5 * MT_NS_PER_S);
+	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_SIGNAL);
 }
 
-/* ---- a control file that goes away ---- */
+/* ---- a control file that is removed ---- */
 
-Test(control, a_ring_at_a_vanished_page_reaches_the_private_word)
+Test(control, a_notification_at_a_vanished_page_reaches_the_private_word)
 {
-	uint32_t word = mt_control_word();
+	uint32_t word = mt_control_read_word();
 
 	make_file();
 	cr_assert_eq(truncate(path, 0), 0);
 	mt_control_notify(MT_CONTROL_API);
-	cr_expect_eq(mt_control_word(), word + 1);
+	cr_expect_eq(mt_control_read_word(), word + 1);
 }
 
 Test(control, falls_back_when_the_file_is_truncated)
@@ -208,10 +209,10 @@ Test(control, falls_back_when_the_file_is_truncated)
 	make_file();
 	cr_assert_eq(truncate(path, 0), 0);
 	mt_control_notify(MT_CONTROL_API); /* no SIGBUS */
-	cr_expect_eq(mt_control_bits(), MT_CONTROL_API);
-	mt_control_clear(MT_CONTROL_API);
-	(void)mt_control_word();
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS,
+	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_API);
+	mt_control_clear_bits(MT_CONTROL_API);
+	(void)mt_control_read_word();
+	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS,
 		      "asleep on a word that is there");
 	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
 }
@@ -221,7 +222,7 @@ Test(control, notices_in_its_sleep_that_the_page_is_gone)
 	uint32_t word;
 
 	make_file();
-	word = mt_control_word();
+	word = mt_control_read_word();
 	cr_assert_eq(truncate(path, 0), 0);
 	cr_expect_lt(slept_ns(word, LONG_NS), 5 * MT_NS_PER_S, "EFAULT is no sleep");
 	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
@@ -232,8 +233,8 @@ Test(control, falls_back_when_the_file_is_replaced_or_deleted)
 	make_file();
 	unlink(path);
 	cr_expect_lt(woken_after_ns(MT_CONTROL_SIGNAL), 5 * MT_NS_PER_S);
-	mt_control_clear(MT_CONTROL_SIGNAL);
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
+	mt_control_clear_bits(MT_CONTROL_SIGNAL);
+	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 }
 
 /* ---- requests ---- */
@@ -263,20 +264,20 @@ Test(control, takes_each_request_once)
 {
 	struct mt_request out = {0};
 
-	cr_expect_not(mt_control_request(&out), "no file");
+	cr_expect_not(mt_control_read_request(&out), "no file");
 	make_file();
-	cr_expect_not(mt_control_request(&out), "none yet");
+	cr_expect_not(mt_control_read_request(&out), "none yet");
 	for (uint64_t seq = 1; seq <= 3; seq++) {
 		const struct mt_control_file file = sound_file(seq, MT_REQUEST_SET, MT_LEVEL_HEAVY);
 
 		write_file(&file);
-		cr_assert(mt_control_request(&out));
+		cr_assert(mt_control_read_request(&out));
 		cr_expect_arr_eq(&out, &file.request, sizeof(out));
-		cr_expect_not(mt_control_request(&out));
+		cr_expect_not(mt_control_read_request(&out));
 	}
 }
 
-Test(control, a_truncated_file_asks_for_nothing)
+Test(control, a_truncated_file_requests_nothing)
 {
 	const struct mt_control_file file = sound_file(1, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 	struct mt_request out;
@@ -284,7 +285,7 @@ Test(control, a_truncated_file_asks_for_nothing)
 	make_file();
 	write_file(&file);
 	cr_assert_eq(truncate(path, (off_t)sizeof(struct mt_control_file) - 1), 0);
-	cr_expect_not(mt_control_request(&out));
+	cr_expect_not(mt_control_read_request(&out));
 }
 
 /* A newer mtctl may ask for what this shim does not know; it used to wait for its answer without
@@ -309,19 +310,19 @@ Test(control, does_nothing_of_what_it_does_not_know_and_says_so)
 	file = sound_file(1, MT_REQUEST_NONE, 0);
 	write_file(&file);
 	memset(&out, 0x5a, sizeof(out));
-	cr_expect_not(mt_control_request(&out));
+	cr_expect_not(mt_control_read_request(&out));
 	cr_expect_eq(out.kind, 0x5a5a5a5a, "written on success only");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		file = sound_file(i + 2, rows[i].kind, rows[i].level);
 		write_file(&file);
-		cr_expect(mt_control_request(&out), "row %zu", i);
+		cr_expect(mt_control_read_request(&out), "row %zu", i);
 		cr_expect_eq(out.kind, MT_REQUEST_COUNT, "row %zu", i);
 		cr_expect_lt(out.level, MT_LEVEL_COUNT, "row %zu", i);
 		cr_expect_eq(out.seq, i + 2, "row %zu", i);
 	}
 	file = sound_file(100, MT_REQUEST_TRIM, MT_LEVEL_HEAVY);
 	write_file(&file);
-	cr_expect(mt_control_request(&out), "and goes on with one that makes sense");
+	cr_expect(mt_control_read_request(&out), "and goes on with one that makes sense");
 }
 
 Test(control, believes_no_file_of_another_make)
@@ -332,11 +333,11 @@ Test(control, believes_no_file_of_another_make)
 	make_file();
 	file.magic ^= 1;
 	write_file(&file);
-	cr_expect_not(mt_control_request(&out));
+	cr_expect_not(mt_control_read_request(&out));
 	file = sound_file(2, MT_REQUEST_TRIM, MT_LEVEL_LIGHT);
 	file.version++;
 	write_file(&file);
-	cr_expect_not(mt_control_request(&out));
+	cr_expect_not(mt_control_read_request(&out));
 }
 
 Test(control, ends_texts_that_have_no_end)
@@ -348,7 +349,7 @@ Test(control, ends_texts_that_have_no_end)
 	memset(file.request.name, 'n', sizeof(file.request.name));
 	memset(file.request.value, 'v', sizeof(file.request.value));
 	write_file(&file);
-	cr_assert(mt_control_request(&out));
+	cr_assert(mt_control_read_request(&out));
 	cr_expect_eq(strnlen(out.name, sizeof(out.name)), sizeof(out.name) - 1);
 	cr_expect_eq(strnlen(out.value, sizeof(out.value)), sizeof(out.value) - 1);
 }
@@ -367,14 +368,14 @@ Test(control, lives_through_noise)
 			dice = dice * 6364136223846793005ull + 1442695040888963407ull;
 			((unsigned char *)&file)[at] = (unsigned char)(dice >> 56);
 		}
-		if (i % 2) { /* past the first door */
+		if (i % 2) { /* past the first check */
 			file.magic = MT_CONTROL_MAGIC;
 			file.version = MT_STATS_VERSION;
 			file.request.kind %= 8;
 			file.request.level %= 4;
 		}
 		write_file(&file);
-		if (!mt_control_request(&out))
+		if (!mt_control_read_request(&out))
 			continue;
 		taken++;
 		cr_expect_gt(out.kind, MT_REQUEST_NONE);
@@ -396,19 +397,19 @@ Test(control, a_forked_child_has_neither_its_parents_bits_nor_its_file)
 	make_file();
 	write_file(&file);
 	mt_control_notify(MT_CONTROL_SIGNAL);
-	word = mt_control_word();
+	word = mt_control_read_word();
 	mt_control_fork_child(); /* as in the child: this process plays it */
-	mt_files_forget();
-	cr_expect_eq(mt_control_bits(), 0);
-	cr_expect_not(mt_control_request(&out));
+	mt_files_fork_child();
+	cr_expect_eq(mt_control_pending_bits(), 0);
+	cr_expect_not(mt_control_read_request(&out));
 	mt_control_notify(MT_CONTROL_API);
-	cr_expect_eq(mt_control_bits(), MT_CONTROL_API);
+	cr_expect_eq(mt_control_pending_bits(), MT_CONTROL_API);
 	ring_from_outside();
-	cr_expect_neq(mt_control_word(), word + 1, "the parent's word");
-	cr_expect_geq(slept_ns(mt_control_word(), SOON_NS), SOON_NS);
+	cr_expect_neq(mt_control_read_word(), word + 1, "the parent's word");
+	cr_expect_geq(slept_ns(mt_control_read_word(), SOON_NS), SOON_NS);
 }
 
-/* By its name it could not be read any more, and rings from outside would be missed. */
+/* By its name it could not be read any more, and wake-ups from outside would be missed. */
 Test(control, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
 {
 	struct mt_control_file *file;
@@ -422,7 +423,7 @@ Test(control, a_file_that_is_kept_open_is_heard_when_its_name_is_gone)
 
 	file->word = 7;
 
-	cr_expect_eq(mt_control_word(), 7u);
+	cr_expect_eq(mt_control_read_word(), 7u);
 	munmap(file, sizeof(*file));
 	close(fd);
 }

@@ -62,13 +62,13 @@ static unsigned log_lines(const char *with)
 static enum mt_err make(void)
 {
 	int at = -1;
-	enum mt_err answer = mt_files_open(&config, &at);
+	enum mt_err answer = mt_files_open_folder(&config, &at);
 
 	if (answer == MT_ERR_OK) {
 		answer = mt_files_make(at, &start_ticks, &pidns);
 		close(at);
 	}
-	mt_files_tell();
+	mt_files_log_failure();
 	return answer;
 }
 
@@ -113,7 +113,7 @@ Test(files, are_named_and_closed_to_others_as_the_layout_says)
 	errno = ERANGE;
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_expect_eq(errno, ERANGE);
-	cr_expect(mt_files_made());
+	cr_expect(mt_files_exist());
 	cr_expect_gt(start_ticks, 0);
 	cr_expect_gt(pidns, 0);
 	cr_expect_eq(look(folder).st_mode & 07777, 0700);
@@ -127,7 +127,7 @@ Test(files, are_named_and_closed_to_others_as_the_layout_says)
 	mt_files_remove();
 	cr_expect_not(is_there(path_of("stats")));
 	cr_expect_not(is_there(path_of("bell")));
-	cr_expect_not(mt_files_made());
+	cr_expect_not(mt_files_exist());
 	cr_expect_eq(log_lines("\n"), 0);
 }
 
@@ -168,7 +168,7 @@ static void expect_refused(enum mt_err answer, const char *line)
 
 	cr_expect_eq(make(), answer);
 	cr_expect_eq(make(), answer);
-	cr_expect_not(mt_files_made());
+	cr_expect_not(mt_files_exist());
 	cr_expect_eq(log_lines(line), 1, "said once: %s", line);
 	cr_expect_eq(log_lines("\n"), 1, "and nothing else");
 	cr_expect_not(is_there(path_of("stats")));
@@ -182,7 +182,7 @@ Test(files, refuse_a_folder_that_others_can_enter)
 {
 	cr_assert_eq(mkdir(folder, 0700), 0);
 	cr_assert_eq(chmod(folder, 0750), 0);
-	expect_refused(MT_ERR_FOREIGN, "is not ours alone");
+	expect_refused(MT_ERR_FOREIGN, "is not private to this user");
 }
 
 Test(files, refuse_a_folder_of_somebody_else)
@@ -195,7 +195,7 @@ Test(files, refuse_a_folder_of_somebody_else)
 		cr_assert_eq(mkdir(folder, 0700), 0);
 		cr_assert_eq(chown(folder, 4711, 4711), 0);
 	}
-	expect_refused(MT_ERR_FOREIGN, "is not ours alone");
+	expect_refused(MT_ERR_FOREIGN, "is not private to this user");
 }
 
 Test(files, refuse_a_folder_behind_a_symlink)
@@ -242,7 +242,7 @@ Test(files, leave_nothing_behind_where_there_is_no_room)
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
 	cr_expect_eq(make(), MT_ERR_SYSTEM);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &none), 0);
-	cr_expect_not(mt_files_made());
+	cr_expect_not(mt_files_exist());
 	cr_expect_eq(log_lines("cannot write"), 1);
 	cr_expect_eq(rmdir(folder), 0, "empty");
 }
@@ -355,7 +355,7 @@ Test(files, live_on_when_they_are_deleted)
 	cr_expect_null(mt_files_map_word());
 	mt_files_remove();
 	cr_expect_eq(errno, ERANGE);
-	cr_expect_not(is_there(path_of("stats")), "and not made anew");
+	cr_expect_not(is_there(path_of("stats")), "and not made again");
 }
 
 Test(files, live_on_when_they_are_truncated)
@@ -378,7 +378,7 @@ static const char *write_profile(const char *text, mode_t mode)
 	static char path[512];
 	int fd;
 
-	cr_assert_eq(mt_files_begin_product(path, sizeof(path)), MT_ERR_OK);
+	cr_assert_eq(mt_files_begin_dump(path, sizeof(path)), MT_ERR_OK);
 	cr_assert_not(is_there(path));
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 	cr_assert_geq(fd, 0);
@@ -393,10 +393,10 @@ Test(files, a_whole_profile_takes_the_place_of_the_last_one)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	write_profile("one", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_OK);
 	cr_expect_eq(look(path_of("heap")).st_size, 3);
 	fresh = write_profile("second", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_OK);
 	cr_expect_eq(look(path_of("heap")).st_size, 6);
 	cr_expect_eq(look(path_of("heap")).st_mode & 07777, 0600);
 	cr_expect_not(is_there(fresh));
@@ -410,16 +410,16 @@ Test(files, a_profile_that_is_not_whole_leaves_the_last_one)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	write_profile("one", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_OK);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_OK);
 	fresh = write_profile("half", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, false), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, false), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_eq(look(path_of("heap")).st_size, 3);
 	fresh = write_profile("", 0600);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM,
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_SYSTEM,
 		     "an empty one is not whole");
 	fresh = write_profile("for all", 0644);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM,
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_SYSTEM,
 		     "nor one that others may read");
 	cr_expect_not(is_there(fresh));
 	mt_files_remove();
@@ -433,13 +433,13 @@ Test(files, a_link_in_the_place_of_a_profile_is_not_followed)
 	cr_assert_eq(make(), MT_ERR_OK);
 	snprintf(victim, sizeof(victim), "%s/victim", root);
 	close(open(victim, O_WRONLY | O_CREAT, 0600));
-	cr_assert_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_OK);
+	cr_assert_eq(mt_files_begin_dump(fresh, sizeof(fresh)), MT_ERR_OK);
 	cr_assert_eq(symlink(victim, fresh), 0);
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_not(is_there(path_of("heap")));
 	cr_assert_eq(symlink(victim, fresh), 0);
-	cr_expect_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_OK);
+	cr_expect_eq(mt_files_begin_dump(fresh, sizeof(fresh)), MT_ERR_OK);
 	cr_expect_not(is_there(fresh), "what was planted is gone before anything is written");
 	cr_expect(is_there(victim));
 	mt_files_remove();
@@ -451,7 +451,7 @@ Test(files, no_profile_goes_into_a_folder_that_was_opened_to_others_since)
 
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_assert_eq(chmod(folder, 0777), 0);
-	cr_expect_eq(mt_files_begin_product(fresh, sizeof(fresh)), MT_ERR_NOT_AVAILABLE);
+	cr_expect_eq(mt_files_begin_dump(fresh, sizeof(fresh)), MT_ERR_NOT_AVAILABLE);
 }
 
 Test(files, a_profile_that_is_finished_after_the_end_is_removed)
@@ -463,7 +463,7 @@ Test(files, a_profile_that_is_finished_after_the_end_is_removed)
 	mt_files_remove();
 	cr_expect_not(is_there(fresh), "nobody may be left to finish it");
 	close(open(fresh, O_WRONLY | O_CREAT | O_EXCL, 0600));
-	cr_expect_eq(mt_files_end_product(MT_PRODUCT_HEAP, true), MT_ERR_SYSTEM);
+	cr_expect_eq(mt_files_end_dump(MT_DUMP_HEAP, true), MT_ERR_SYSTEM);
 	cr_expect_not(is_there(fresh));
 	cr_expect_not(is_there(path_of("heap")));
 }
@@ -472,7 +472,7 @@ Test(files, of_a_parent_are_not_its_childs)
 {
 	cr_assert_eq(make(), MT_ERR_OK);
 	cr_expect_not_null(mt_files_map_word());
-	mt_files_forget();
+	mt_files_fork_child();
 	cr_expect_eq(write_word(1, 0), MT_ERR_NOT_AVAILABLE);
 	mt_files_remove();
 	cr_expect(is_there(path_of("stats")));
@@ -482,7 +482,7 @@ Test(files, of_a_parent_are_not_its_childs)
 Test(files, of_the_program_before_an_exec_are_removed_by_name)
 {
 	cr_assert_eq(make(), MT_ERR_OK);
-	mt_files_forget(); /* as after an exec: they lie there, and nobody knows of them */
+	mt_files_fork_child(); /* as after an exec: they lie there, and nobody knows of them */
 	mt_files_remove_inherited(&config);
 	cr_expect_eq(rmdir(folder), 0, "both files are gone");
 	mt_files_remove_inherited(&config);
@@ -504,7 +504,7 @@ static void publish(void)
 	for (size_t at = 0; at + 11 < sizeof(long_text); at += 11)
 		strcpy(long_text + at, "narenas:16,");
 	mt_publish_start(&config, &identity);
-	cr_assert(mt_files_made());
+	cr_assert(mt_files_exist());
 }
 
 /* The whole file, with its head checked as a reader does. */
@@ -541,7 +541,7 @@ Test(publish, fills_the_head)
 	read_back();
 	cr_expect_eq(read_stats.head.version, MT_STATS_VERSION);
 	cr_expect_eq(read_stats.head.head_bytes, sizeof(struct mt_stats_head));
-	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_record));
+	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_cleanup));
 	cr_expect_eq(read_stats.head.sample_bytes, sizeof(struct mt_stats_sample));
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
@@ -562,7 +562,7 @@ Test(publish, writes_settings_with_where_they_came_from)
 {
 	publish();
 	cr_assert_eq(mt_config_set(&config, "slack_mb", "77"), MT_ERR_OK);
-	mt_publish_settings(&config);
+	mt_publish_set_settings(&config);
 	read_back();
 	cr_expect_eq(read_stats.head.settings_count, MT_OPTION_COUNT);
 	for (int i = 0; i < MT_OPTION_COUNT; i++)
@@ -591,7 +591,7 @@ Test(publish, writes_the_snapshot_and_as_samples_one_in_a_while_and_one_after_a_
 	mt_publish_lock()->rss_bytes = 2;
 	mt_publish_unlock();
 	for (int i = 0; i < 3; i++)
-		mt_publish_write_cleaned();
+		mt_publish_write_after_cleanup();
 	read_back();
 	cr_expect_eq(read_stats.head.samples_count, 2, "and one after a cleanup");
 	cr_expect_eq(read_stats.samples[1].rss_bytes, 2);
@@ -600,16 +600,16 @@ Test(publish, writes_the_snapshot_and_as_samples_one_in_a_while_and_one_after_a_
 Test(publish, keeps_the_last_records_under_their_numbers)
 {
 	publish();
-	for (uint64_t i = 1; i <= MT_RECORDS_COUNT + 5; i++) {
-		struct mt_stats_record record = {.rss_before_bytes = i * 10};
+	for (uint64_t i = 1; i <= MT_CLEANUPS_COUNT + 5; i++) {
+		struct mt_stats_cleanup record = {.rss_before_bytes = i * 10};
 
-		mt_publish_record(&record);
+		mt_publish_add_cleanup(&record);
 		cr_expect_eq(record.number, i);
 	}
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, MT_RECORDS_COUNT + 5);
-	for (uint64_t slot = 0; slot < MT_RECORDS_COUNT; slot++) {
-		uint64_t number = slot < 5 ? MT_RECORDS_COUNT + slot + 1 : slot + 1;
+	cr_expect_eq(read_stats.head.records_count, MT_CLEANUPS_COUNT + 5);
+	for (uint64_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
+		uint64_t number = slot < 5 ? MT_CLEANUPS_COUNT + slot + 1 : slot + 1;
 
 		cr_expect_eq(read_stats.records[slot].number, number);
 		cr_expect_eq(read_stats.records[slot].rss_before_bytes, number * 10);
@@ -620,15 +620,15 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 {
 	const struct mt_publish_identity identity = {
 		.allocator = "glibc", .evidence = "", .mode = "system", .conf = ""};
-	struct mt_stats_record record = {0};
+	struct mt_stats_cleanup record = {0};
 
 	strcpy(config.dir, "/proc/nowhere");
 	mt_publish_start(&config, &identity);
 	mt_publish_lock()->rss_bytes = 5;
 	mt_publish_unlock();
 	mt_publish_write();
-	mt_publish_record(&record);
-	mt_publish_settings(&config);
+	mt_publish_add_cleanup(&record);
+	mt_publish_set_settings(&config);
 	cr_expect_eq(record.number, 1);
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 5);
 	mt_publish_unlock();
@@ -638,10 +638,10 @@ Test(publish, goes_on_in_memory_where_there_are_no_files)
 
 Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 {
-	struct mt_stats_record record = {0};
+	struct mt_stats_cleanup record = {0};
 
 	publish();
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	mt_publish_fork_prepare();
 	mt_publish_fork_child(); /* as in the child: this process plays it */
 	cr_expect_eq(mt_publish_lock()->rss_bytes, 0);
@@ -650,6 +650,6 @@ Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 	mt_publish_end(&config, false);
 	read_back();
 	cr_expect_eq(read_stats.head.records_count, 1);
-	mt_publish_record(&record);
+	mt_publish_add_cleanup(&record);
 	cr_expect_eq(record.number, 1, "records are counted from one");
 }

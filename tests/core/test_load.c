@@ -17,7 +17,7 @@ static void begin_load(void)
 
 	begin();
 	now_ns = 1000 * S;
-	mt_load_look(root, now_ns, &out);
+	mt_load_read(root, now_ns, &out);
 	real_count = out.cpus_count;
 	mt_load_fork_child();
 }
@@ -29,11 +29,11 @@ static struct mt_load look(void)
 	struct mt_load out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_load_look(root, now_ns, &out);
+	mt_load_read(root, now_ns, &out);
 	return out;
 }
 
-static uint64_t count_anew(void)
+static uint64_t recount(void)
 {
 	mt_load_fork_child();
 	return look().cpus_count;
@@ -130,7 +130,7 @@ Test(load, a_quota_of_version_2_is_rounded_up)
 	in_v2("/a");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		put(MOUNT "/a/cpu.max", "%s", rows[i].text);
-		cr_expect_eq(count_anew(), at_most(rows[i].count), "'%s'", rows[i].text);
+		cr_expect_eq(recount(), at_most(rows[i].count), "'%s'", rows[i].text);
 	}
 }
 
@@ -139,10 +139,10 @@ Test(load, the_smallest_quota_of_all_above_counts)
 	in_v2("/a/b");
 	put(MOUNT "/a/cpu.max", "100000 100000\n");
 	put(MOUNT "/a/b/cpu.max", "max 100000\n");
-	cr_expect_eq(count_anew(), 1);
+	cr_expect_eq(recount(), 1);
 	put(MOUNT "/a/cpu.max", "max 100000\n");
 	put(MOUNT "/a/b/cpu.max", "30000 100000\n");
-	cr_expect_eq(count_anew(), 1);
+	cr_expect_eq(recount(), 1);
 }
 
 Test(load, a_quota_of_version_1_counts_as_well)
@@ -154,13 +154,13 @@ Test(load, a_quota_of_version_1_counts_as_well)
 	put("/sys/cpu/job/1/cpu.cfs_period_us", "100000\n");
 	put("/sys/cpu/job/cpu.cfs_quota_us", "-1\n");
 	put("/sys/cpu/job/cpu.cfs_period_us", "100000\n");
-	cr_expect_eq(count_anew(), real_count);
+	cr_expect_eq(recount(), real_count);
 	put("/sys/cpu/job/cpu.cfs_quota_us", "50000\n");
-	cr_expect_eq(count_anew(), 1);
+	cr_expect_eq(recount(), 1);
 	put("/sys/cpu/job/cpu.cfs_quota_us", "150000\n");
-	cr_expect_eq(count_anew(), at_most(2));
+	cr_expect_eq(recount(), at_most(2));
 	put("/sys/cpu/job/1/cpu.cfs_quota_us", "100000\n");
-	cr_expect_eq(count_anew(), 1);
+	cr_expect_eq(recount(), 1);
 }
 
 Test(load, cpus_are_counted_again_every_minute)

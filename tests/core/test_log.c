@@ -221,9 +221,8 @@ Test(log, says_once_that_its_file_cannot_be_opened_and_goes_on_to_stderr)
 	mt_log(MT_LOG_WARN, "one");
 	mt_log(MT_LOG_WARN, "two");
 	cr_expect_null(contents("target"), "a symlink is not followed");
-	cr_expect_not_null(
-		strstr(contents("err"),
-		       "/link: cannot be opened for writing (errno 40); stderr is taken\n"));
+	cr_expect_not_null(strstr(
+		contents("err"), "/link: cannot be opened for writing (errno 40); using stderr\n"));
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: one\nmtshim[")), "%s",
 			   contents("err"));
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: two\n")));
@@ -272,7 +271,7 @@ Test(log, writes_into_no_file_that_another_user_may_have_put_there)
 		  "where nobody else makes files it is one's own doing");
 	cr_expect_not_null(strstr(contents("err"), "/linked: cannot be opened for writing (another "
 						   "user's, or a file of more than one "
-						   "name: errno 1); stderr is taken\n"),
+						   "name: errno 1); using stderr\n"),
 			   "%s", contents("err"));
 	cr_expect_not_null(strstr(contents("err"), prefixed("warn: a line\n")));
 	if (geteuid() != 0)

@@ -17,7 +17,7 @@ static bool is_single(char state, int threads, unsigned int own)
 	return mt_main_status_is_last(text, own);
 }
 
-Test(last, nobody_is_left_but_the_ended_main_thread_who_asks_and_our_own)
+Test(last, only_the_ended_main_thread_the_caller_and_shim_threads_are_left)
 {
 	cr_expect(is_single('Z', 2, 0));
 	cr_expect(is_single('Z', 3, 1));

@@ -48,6 +48,6 @@ Test(rights, are_not_known_of_a_text_that_was_cut)
 
 Test(rights, a_thread_that_is_not_there_has_none)
 {
-	cr_expect_not(mt_rights_alike(0));
-	cr_expect_not(mt_rights_alike(1 << 30));
+	cr_expect_not(mt_rights_are_equal(0));
+	cr_expect_not(mt_rights_are_equal(1 << 30));
 }

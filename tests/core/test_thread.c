@@ -20,7 +20,7 @@ static void nap(void)
 	(void)mt_os_futex_wait(&nobody_rings, 0, MT_NS_PER_MS, MT_FUTEX_PRIVATE);
 }
 
-/* Before libc's: a starter that the kernel lets wait, as it may, between the birth of a thread and
+/* Before libc's: a starter that the kernel lets wait, as it may, between the start of a thread and
  * what it says of it. */
 int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *argument)
 {
@@ -36,7 +36,7 @@ int pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void
 
 static void *end_at_once(void *unused)
 {
-	mt_thread_forget(&thread);
+	mt_thread_reset(&thread);
 	ended = true;
 	return unused;
 }
@@ -51,7 +51,7 @@ static void *stay(void *unused)
 Test(thread, runs_once_however_often_it_is_started)
 {
 	cr_expect(mt_thread_start(&thread, stay, STACK_BYTES));
-	cr_expect(mt_thread_runs(&thread));
+	cr_expect(mt_thread_is_running(&thread));
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
 	cr_expect_not(ended);
 	ended = true;
@@ -62,6 +62,6 @@ Test(thread, one_that_has_ended_before_its_starter_goes_on_does_not_run)
 	holds_the_starter = true;
 	cr_expect(mt_thread_start(&thread, end_at_once, STACK_BYTES));
 	cr_expect_not(
-		mt_thread_runs(&thread),
-		"nobody could be started in its place, and its end would be waited for in vain");
+		mt_thread_is_running(&thread),
+		"no thread could be started in its place, and a wait for its end would not return");
 }

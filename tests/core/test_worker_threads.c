@@ -32,7 +32,7 @@
 
 static char folder[64];
 static atomic_bool over;
-static atomic_ulong lives, cleanups, reads, rings, requests;
+static atomic_ulong lives, cleanups, reads, notifications, requests;
 
 static void thread_born(void *counters)
 {
@@ -81,8 +81,8 @@ static void end(void)
 
 TestSuite(worker_threads, .init = begin, .fini = end, .timeout = 240);
 
-/* ---- what goes on at once; the blocks' content is not touched: jemalloc is not instrumented ----
- */
+/* ---- what goes on at once; the blocks' content is not touched: jemalloc is not instrumented
+ * ---- */
 
 static void *live(void *unused)
 {
@@ -115,7 +115,7 @@ static void *clean(void *unused)
 {
 	const struct mt_trim_request order = {
 		.reason = MT_REASON_API, .level = MT_LEVEL_HEAVY, .here = true};
-	struct mt_stats_record record;
+	struct mt_stats_cleanup record;
 
 	while (!atomic_load(&over)) {
 		mt_cleanup_run(&order, &record);
@@ -139,21 +139,21 @@ static void *look(void *unused)
 	return unused;
 }
 
-static void *ring(void *unused)
+static void *notify(void *unused)
 {
 	while (!atomic_load(&over)) {
 		mt_control_notify(MT_CONTROL_GROWTH);
 		(void)mt_rounds_end();
 		mt_control_notify(MT_CONTROL_API);
 		mt_control_notify(MT_CONTROL_SIGNAL);
-		atomic_fetch_add(&rings, 1);
+		atomic_fetch_add(&notifications, 1);
 		usleep(200);
 	}
 	return unused;
 }
 
-/* As mtctl does it: into the file, then a ring by the word. Of settings only what the worker alone
- * reads. */
+/* As mtctl does it: into the file, then a wake-up by the word. Of settings only what the worker
+ * alone reads. */
 static struct mt_control_file *find_control(void)
 {
 	struct mt_control_file *file = MAP_FAILED;
@@ -188,7 +188,7 @@ static void *request(void *unused)
 		strcpy(file->request.name, "tick_ms");
 		strcpy(file->request.value, seq % 2 ? "10" : "20");
 		file->request.seq = seq;
-		mt_os_futex_bump_wake((_Atomic uint32_t *)(void *)&file->word);
+		mt_os_futex_add_wake((_Atomic uint32_t *)(void *)&file->word);
 		atomic_fetch_add(&requests, 1);
 		usleep(5000);
 	}
@@ -198,7 +198,7 @@ static void *request(void *unused)
 Test(worker_threads, all_at_once)
 {
 	void *(*const jobs[])(void *) = {keep_alive, keep_alive, keep_alive, clean,
-					 look,       ring,       request};
+					 look,       notify,     request};
 	pthread_t threads[sizeof(jobs) / sizeof(jobs[0])];
 	struct mt_account_totals now;
 	uint64_t until;
@@ -217,7 +217,7 @@ Test(worker_threads, all_at_once)
 	cr_expect_gt(atomic_load(&lives), 3);
 	cr_expect_gt(atomic_load(&cleanups), 3);
 	cr_expect_gt(atomic_load(&reads), 3);
-	cr_expect_gt(atomic_load(&rings), 3);
+	cr_expect_gt(atomic_load(&notifications), 3);
 	cr_assert(mt_account_read(&now));
 	cr_expect_gt(now.allocated_bytes, 0);
 	mt_publish_end(mt_config(), false);

@@ -108,7 +108,7 @@ static inline void case_trim(struct mt_diagnose_facts *facts, double anon, doubl
 			     uint64_t collected)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	struct mt_stats_record *record = &facts->trim.record;
+	struct mt_stats_cleanup *record = &facts->trim.record;
 
 	facts->trim.asked = facts->trim.done = true;
 	facts->trim.level = MT_LEVEL_LIGHT;

@@ -62,18 +62,18 @@ static struct mt_stats_snapshot *figures(struct mt_advise_facts *facts)
 	return &facts->look.last.head.snapshot;
 }
 
-static struct mt_stats_record *put_record(struct mt_advise_facts *facts, enum mt_reason reason,
-					  enum mt_level level, double at_s)
+static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum mt_reason reason,
+					   enum mt_level level, double at_s)
 {
 	struct mt_stats_file *file = &facts->look.last;
 	uint64_t number = ++file->head.records_count;
-	struct mt_stats_record *record = &file->records[(number - 1) % MT_RECORDS_COUNT];
+	struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
 
-	*record = (struct mt_stats_record){.number = number,
-					   .time_ns = 1000 * S + (uint64_t)(at_s * 1e9),
-					   .reason = reason,
-					   .level = level,
-					   .result = 1};
+	*record = (struct mt_stats_cleanup){.number = number,
+					    .time_ns = 1000 * S + (uint64_t)(at_s * 1e9),
+					    .reason = reason,
+					    .level = level,
+					    .result = 1};
 	return record;
 }
 
@@ -152,7 +152,7 @@ Test(advise, joins_nothing_to_a_line_for_the_shell_that_the_shell_would_run)
 static struct mt_advise_facts *pinned(void)
 {
 	struct mt_advise_facts *facts = plain();
-	struct mt_stats_record *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
+	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
 	strcpy(facts->look.last.head.mode, "system");
 	strcpy(facts->look.last.head.allocator, "glibc");
@@ -326,7 +326,7 @@ Test(advise, rounds_by_themselves_where_live_drops_show_them)
 static struct mt_advise_facts *garbage(void)
 {
 	struct mt_advise_facts *facts = plain();
-	struct mt_stats_record *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
+	struct mt_stats_cleanup *record = put_record(facts, MT_REASON_REQUEST, MT_LEVEL_LIGHT, 0);
 
 	record->gc_state = MT_GC_DONE;
 	record->gc_collected_count = 100000;

@@ -26,7 +26,7 @@ static void make_good(void)
 	good.head.version = MT_STATS_VERSION;
 	good.head.head_bytes = sizeof(good.head);
 	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
-	good.head.record_bytes = sizeof(struct mt_stats_record);
+	good.head.record_bytes = sizeof(struct mt_stats_cleanup);
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
 	good.head.device_bytes = sizeof(struct mt_stats_device);
 	good.head.oom_bytes = sizeof(struct mt_stats_oom);
@@ -38,7 +38,7 @@ static void make_good(void)
 	strcpy(good.settings[0].name, "gc_rounds");
 	good.head.snapshot.rss_bytes = 42;
 	for (uint64_t number = 7; number <= 70; number++)
-		good.records[(number - 1) % MT_RECORDS_COUNT] = (struct mt_stats_record){
+		good.records[(number - 1) % MT_CLEANUPS_COUNT] = (struct mt_stats_cleanup){
 			.number = number, .request_seq = number + 1000, .result = 1};
 	seal(&good.head);
 }
@@ -322,8 +322,8 @@ Test(statsfile, records_out_of_place_come_back_empty)
 
 Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 {
-	good.records[(68 - 1) % MT_RECORDS_COUNT].merged = 1;
-	good.records[(69 - 1) % MT_RECORDS_COUNT].merged = 1;
+	good.records[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
+	good.records[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_eq(mt_stats_file_record_of_request(&seen, 1068)->number, 70);
 	cr_expect_null(mt_stats_file_record_of_request(&seen, 5));
@@ -332,7 +332,7 @@ Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 
 Test(statsfile, records_that_are_all_merged_end_the_search)
 {
-	for (size_t slot = 0; slot < MT_RECORDS_COUNT; slot++)
+	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++)
 		good.records[slot].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_null(mt_stats_file_record_of_request(&seen, 1010));
@@ -354,7 +354,7 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 /* A process of 20 GB is told "freed" by a single page; who reads that looks no further. */
 Test(statsfile, a_cleanup_that_brought_less_than_a_megabyte_is_not_said_to_have_freed)
 {
-	struct mt_stats_record record = {
+	struct mt_stats_cleanup record = {
 		.result = 1, .rss_before_bytes = 300 << 20, .rss_after_bytes = (299 << 20) + 1};
 
 	cr_expect_str_eq(mt_stats_word_outcome(&record), "freed less than 1 MB");

@@ -133,33 +133,33 @@ static const struct member class_members[] = {
 };
 
 static const struct member record_members[] = {
-	NUMBER(mt_stats_record, number),
-	NUMBER(mt_stats_record, time_ns),
-	NUMBER(mt_stats_record, duration_ns),
-	NUMBER(mt_stats_record, gc_collected_count),
-	NUMBER(mt_stats_record, round),
-	NUMBER(mt_stats_record, request_seq),
-	NUMBER(mt_stats_record, rss_before_bytes),
-	NUMBER(mt_stats_record, rss_after_bytes),
-	NUMBER(mt_stats_record, anon_before_bytes),
-	NUMBER(mt_stats_record, anon_after_bytes),
-	NUMBER(mt_stats_record, live_before_bytes),
-	NUMBER(mt_stats_record, live_after_bytes),
-	NUMBER(mt_stats_record, gpu_before_bytes),
-	NUMBER(mt_stats_record, gpu_after_bytes),
-	NUMBER(mt_stats_record, reason),
-	NUMBER(mt_stats_record, level),
-	NUMBER(mt_stats_record, result),
-	NUMBER(mt_stats_record, gc_state),
-	NUMBER(mt_stats_record, merged),
-	NUMBER(mt_stats_record, gpu_state),
-	NUMBER(mt_stats_record, frameworks),
-	NUMBER(mt_stats_record, pressure_sources),
-	NUMBER(mt_stats_record, pressure_level),
-	NUMBER(mt_stats_record, pressure_used_bytes),
-	NUMBER(mt_stats_record, pressure_limit_bytes),
-	NUMBER(mt_stats_record, pinned_before_bytes),
-	NUMBER(mt_stats_record, pinned_after_bytes),
+	NUMBER(mt_stats_cleanup, number),
+	NUMBER(mt_stats_cleanup, time_ns),
+	NUMBER(mt_stats_cleanup, duration_ns),
+	NUMBER(mt_stats_cleanup, gc_collected_count),
+	NUMBER(mt_stats_cleanup, round),
+	NUMBER(mt_stats_cleanup, request_seq),
+	NUMBER(mt_stats_cleanup, rss_before_bytes),
+	NUMBER(mt_stats_cleanup, rss_after_bytes),
+	NUMBER(mt_stats_cleanup, anon_before_bytes),
+	NUMBER(mt_stats_cleanup, anon_after_bytes),
+	NUMBER(mt_stats_cleanup, live_before_bytes),
+	NUMBER(mt_stats_cleanup, live_after_bytes),
+	NUMBER(mt_stats_cleanup, gpu_before_bytes),
+	NUMBER(mt_stats_cleanup, gpu_after_bytes),
+	NUMBER(mt_stats_cleanup, reason),
+	NUMBER(mt_stats_cleanup, level),
+	NUMBER(mt_stats_cleanup, result),
+	NUMBER(mt_stats_cleanup, gc_state),
+	NUMBER(mt_stats_cleanup, merged),
+	NUMBER(mt_stats_cleanup, gpu_state),
+	NUMBER(mt_stats_cleanup, frameworks),
+	NUMBER(mt_stats_cleanup, pressure_sources),
+	NUMBER(mt_stats_cleanup, pressure_level),
+	NUMBER(mt_stats_cleanup, pressure_used_bytes),
+	NUMBER(mt_stats_cleanup, pressure_limit_bytes),
+	NUMBER(mt_stats_cleanup, pinned_before_bytes),
+	NUMBER(mt_stats_cleanup, pinned_after_bytes),
 };
 
 static const struct member sample_members[] = {
@@ -194,7 +194,7 @@ static const struct member blocks_members[] = {
 #define mt_stats_oom_rows     oom_members
 #define mt_stats_alarm_rows   alarm_members
 #define mt_stats_class_rows   class_members
-#define mt_stats_record_rows  record_members
+#define mt_stats_cleanup_rows record_members
 #define mt_stats_sample_rows  sample_members
 
 static const struct list {
@@ -208,7 +208,7 @@ static const struct list {
 	LIST("oom", ooms, mt_stats_oom),
 	LIST("alarm", alarms, mt_stats_alarm),
 	LIST("class", classes, mt_stats_class),
-	LIST("record", records, mt_stats_record),
+	LIST("record", records, mt_stats_cleanup),
 	LIST("sample", samples, mt_stats_sample),
 };
 
@@ -266,7 +266,7 @@ static void begin(struct mt_stats_file *file)
 	file->head.version = MT_STATS_VERSION;
 	file->head.head_bytes = sizeof(file->head);
 	file->head.fields_count = FIELDS_OWN;
-	file->head.record_bytes = sizeof(struct mt_stats_record);
+	file->head.record_bytes = sizeof(struct mt_stats_cleanup);
 	file->head.sample_bytes = sizeof(struct mt_stats_sample);
 	file->head.device_bytes = sizeof(struct mt_stats_device);
 	file->head.oom_bytes = sizeof(struct mt_stats_oom);

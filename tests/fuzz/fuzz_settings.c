@@ -166,11 +166,11 @@ static void make_control(void)
 	int at = -1;
 
 	mt_files_remove();
-	mt_files_forget();
+	mt_files_fork_child();
 	mt_control_fork_child();
 	mt_config_defaults(&config);
 	snprintf(config.dir, sizeof(config.dir), "%s", fuzz_root());
-	if (mt_files_open(&config, &at) != MT_ERR_OK ||
+	if (mt_files_open_folder(&config, &at) != MT_ERR_OK ||
 	    mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
 	close(at);
@@ -182,7 +182,7 @@ static void make_control(void)
 static void drop_control(void)
 {
 	mt_files_remove();
-	mt_files_forget();
+	mt_files_fork_child();
 	mt_control_fork_child();
 	*control_path = '\0';
 }
@@ -236,8 +236,8 @@ static void ring(const void *bytes, size_t count)
 	if (!*control_path)
 		make_control();
 	put_control(bytes, count);
-	(void)mt_control_word();
-	if (!mt_control_request(&request))
+	(void)mt_control_read_word();
+	if (!mt_control_read_request(&request))
 		return;
 	fuzz_expect(count >= sizeof(struct mt_control_file), "a request out of %zu bytes", count);
 	/* COUNT stands for one that this library does not know: it is answered so. */
@@ -248,7 +248,7 @@ static void ring(const void *bytes, size_t count)
 		    "a name without its end");
 	fuzz_expect(strnlen(request.value, sizeof(request.value)) < sizeof(request.value), "%s",
 		    "a value without its end");
-	fuzz_expect(!mt_control_request(&(struct mt_request){0}), "%s",
+	fuzz_expect(!mt_control_read_request(&(struct mt_request){0}), "%s",
 		    "one request is told twice");
 	if (request.kind == MT_REQUEST_SET)
 		set(&request);
@@ -300,7 +300,7 @@ static void follow_policy(char *text, const struct mt_config *config)
 {
 	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = 4096};
 	static struct mt_policy policy;
-	struct mt_asked asked = {.cost_ns = 100000};
+	struct mt_last_sample asked = {.cost_ns = 100000};
 	struct mt_snapshot now = {.now_ns = 1000 * MT_NS_PER_S};
 
 	memset(&policy, 0, sizeof(policy));
@@ -319,9 +319,9 @@ static void follow_policy(char *text, const struct mt_config *config)
 		now.faults_count += allocated % (1 << 20);
 		now.dirty_bytes = dirty % (1 << 24) * MT_MIB;
 		now.cpu_ns += ms % 1000 * 1000;
-		now.usage_known = mt_policy_wants_usage(&policy, &now);
+		now.usage_known = mt_policy_needs_usage(&policy, &now);
 		now.dirty_known = mt_sampling_interval_decide(&asked, &policy, &now, config,
-							      true) != MT_SAMPLING_INTERVAL_NOT;
+							      true) != MT_SAMPLING_INTERVAL_SKIP;
 		if (now.dirty_known)
 			mt_sampling_interval_note(&asked, &now);
 		plan = mt_policy_decide(&policy, &now, config);
@@ -329,8 +329,8 @@ static void follow_policy(char *text, const struct mt_config *config)
 		fuzz_expect(!plan.purge || plan.reason < MT_REASON_COUNT, "reason %d",
 			    (int)plan.reason);
 		if (plan.purge)
-			mt_policy_purged(&policy, &now, now.dirty_bytes / 2, ms % 100000 * 1000,
-					 true);
+			mt_policy_note_purge(&policy, &now, now.dirty_bytes / 2, ms % 100000 * 1000,
+					     true);
 	}
 }
 

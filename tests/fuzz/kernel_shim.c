@@ -24,9 +24,9 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 
 	mt_cgroup_fork_child();
 	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
-		struct mt_cgroup_look look;
+		struct mt_cgroup_sample look;
 
-		mt_cgroup_look(fuzz_root(), config, seconds[i] * MT_NS_PER_S, exact_pct, &look);
+		mt_cgroup_read(fuzz_root(), config, seconds[i] * MT_NS_PER_S, exact_pct, &look);
 		fuzz_expect(look.events_count >= events, "%llu events after %llu",
 			    (unsigned long long)look.events_count, (unsigned long long)events);
 		fuzz_expect(look.source && strlen(look.source) < 2 * MT_CGROUP_PATH_BYTES, "%s",
@@ -44,12 +44,12 @@ static void look_at_cgroup(const struct mt_config *config, uint64_t exact_pct)
 static void look_at_stalls(const struct mt_launch_env *facts)
 {
 	int next = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-	struct mt_psi_look look;
+	struct mt_psi_sample look;
 
 	close(next);
 	mt_psi_fork_child();
 	for (int turn = 0; turn < 3; turn++) {
-		mt_psi_look(fuzz_root(), mt_cgroup_directory(), facts, &look);
+		mt_psi_read(fuzz_root(), mt_cgroup_directory(), facts, &look);
 		fuzz_expect(look.known || (!look.some_us && !look.full_us) || turn, "%s",
 			    "figures that are not known");
 	}
@@ -80,7 +80,7 @@ void kernel_shim(const struct kernel_options *options)
 	copy(options->note, facts.pressure_write, sizeof(facts.pressure_write));
 	look_at_stalls(&facts);
 	mt_load_fork_child();
-	mt_load_look(fuzz_root(), 1000 * MT_NS_PER_S, &load);
+	mt_load_read(fuzz_root(), 1000 * MT_NS_PER_S, &load);
 	fuzz_expect(load.cpus_count >= 1, "%llu CPUs", (unsigned long long)load.cpus_count);
 	(void)mt_format(path, sizeof(path), "%s/proc/42/status", fuzz_root());
 	(void)mt_rss_read_status(path, &full);
@@ -108,7 +108,7 @@ void kernel_shim_text(const struct fuzz_part *part)
 		(void)mt_load_parse(part->text, &number);
 	} else if (fuzz_is(part, "stat", NULL)) {
 		for (int field = 3; field < 53; field++)
-			(void)mt_os_stat_field_of(part->text, field);
+			(void)mt_os_procstat_number(part->text, field);
 	} else if (fuzz_is(part, "library", NULL)) {
 		mt_frameworks_note(part->text, &seen);
 		for (uint64_t choice = 0; choice < 4; choice++)

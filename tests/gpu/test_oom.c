@@ -86,7 +86,7 @@ static void pause_for(uint64_t span_ns)
 		(void)mt_os_futex_wait(&nobody_rings, 0, until - now, MT_FUTEX_PRIVATE);
 }
 
-void mt_publish_oom(struct mt_stats_oom *oom UNUSED)
+void mt_publish_add_oom(struct mt_stats_oom *oom UNUSED)
 {
 	uint64_t span_ns = telling_ns;
 

@@ -105,23 +105,23 @@ static UNUSED void v1_group(const char *directory, uint64_t used_mb, uint64_t li
 	put_in(directory, "memory.stat", stat);
 }
 
-static UNUSED struct mt_cgroup_look look_at(uint64_t exact_pct)
+static UNUSED struct mt_cgroup_sample look_at(uint64_t exact_pct)
 {
-	struct mt_cgroup_look out;
+	struct mt_cgroup_sample out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_cgroup_look(root, &config, now_ns, exact_pct, &out);
+	mt_cgroup_read(root, &config, now_ns, exact_pct, &out);
 	return out;
 }
 
-static UNUSED struct mt_cgroup_look look(void)
+static UNUSED struct mt_cgroup_sample look(void)
 {
 	return look_at(80);
 }
 
 static UNUSED void expect(uint64_t used_mb, uint64_t limit_mb, const char *source)
 {
-	struct mt_cgroup_look out = look();
+	struct mt_cgroup_sample out = look();
 	const char *seen = strncmp(out.source, root, strlen(root)) == 0 ? out.source + strlen(root)
 									: out.source;
 

@@ -76,7 +76,7 @@ static int fake_enter(enum fake_call call)
 	uint64_t number = atomic_fetch_add(&fake.calls_all, 1) + 1;
 
 	atomic_fetch_add(&fake.calls[call], 1);
-	mt_lock_check_outside("a driver call");
+	mt_lock_check_foreign_call("a driver call");
 	if (fake.on_call)
 		fake.on_call(call);
 	if (number == fake.fail_at) {

@@ -279,7 +279,7 @@ Test(cgroup, in_a_container_the_mount_of_version_1_is_a_group)
 
 Test(cgroup, mt_limit_mb_is_held_against_the_usage_of_its_own_group)
 {
-	struct mt_cgroup_look out;
+	struct mt_cgroup_sample out;
 
 	in_v1("/job/1");
 	v1_group(V1_MOUNT "/job", 9000, 0, 0);
@@ -327,7 +327,7 @@ Test(cgroup, without_any_cgroup_the_machine_is_what_counts)
 	cr_expect_str_empty(mt_cgroup_directory());
 }
 
-Test(cgroup, the_machine_is_asked_cheaply_while_it_has_room)
+Test(cgroup, the_machine_is_read_cheaply_while_memory_is_free)
 {
 	struct sysinfo info;
 	uint64_t total;
@@ -344,7 +344,7 @@ Test(cgroup, the_machine_is_asked_cheaply_while_it_has_room)
 
 Test(cgroup, nothing_readable_is_nothing_known)
 {
-	struct mt_cgroup_look out;
+	struct mt_cgroup_sample out;
 
 	drop("/proc/meminfo");
 	out = look();
@@ -359,9 +359,9 @@ Test(cgroup, nothing_readable_is_nothing_known)
 
 Test(cgroup, this_very_process_has_a_limit_somewhere)
 {
-	struct mt_cgroup_look out;
+	struct mt_cgroup_sample out;
 
-	mt_cgroup_look("", &config, now_ns, 0, &out);
+	mt_cgroup_read("", &config, now_ns, 0, &out);
 	cr_expect_gt(out.limit_bytes, 0);
 	cr_expect_gt(out.used_bytes, 0);
 	cr_expect_leq(out.used_bytes, out.limit_bytes);

@@ -196,7 +196,7 @@ static bool write_to(const char *directory, const char *file, uint64_t value)
 Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 {
 	static struct mt_cgroup_path place;
-	struct mt_cgroup_look out;
+	struct mt_cgroup_sample out;
 	char group[MT_CGROUP_PATH_BYTES + 64];
 	bool is_v1 = mt_cgroup_path_find("", "memory", &place);
 
@@ -213,7 +213,7 @@ Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 		skip("a cgroup can be made here, but has no memory controller, or we may not move");
 		return;
 	}
-	mt_cgroup_look("", &config, now_ns, 0, &out);
+	mt_cgroup_read("", &config, now_ns, 0, &out);
 	cr_expect_eq(out.limit_bytes, 512 * MB);
 	cr_expect(out.is_cgroup && out.exact && out.events_known);
 	cr_expect_gt(out.used_bytes, 0);
@@ -222,7 +222,7 @@ Test(cgroup_changes, a_real_group_is_found_once_this_process_is_in_it)
 	cr_assert(write_to(place.directory, "cgroup.procs", (uint64_t)getpid()));
 	cr_assert_eq(rmdir(group), 0);
 	now_ns += S;
-	mt_cgroup_look("", &config, now_ns, 0, &out);
+	mt_cgroup_read("", &config, now_ns, 0, &out);
 	cr_expect_neq(strncmp(out.source, group, strlen(group)), 0, "it is gone: %s", out.source);
 	cr_expect_gt(out.limit_bytes, 0);
 }
@@ -268,7 +268,7 @@ Test(cgroup_changes, random_bytes_in_any_file_never_lift_a_limit)
 	unsigned char bytes[600];
 
 	for (int turn = 0; turn < 3000; turn++) {
-		struct mt_cgroup_look out;
+		struct mt_cgroup_sample out;
 		size_t bad;
 
 		if (turn % 50 == 0) {

@@ -43,17 +43,17 @@ static const struct mt_backend *start(void)
 static void look_after_free(const struct mt_backend *backend, uint64_t freed_bytes,
 			    uint64_t limit_bytes)
 {
-	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(),
-					.used_bytes = freed_bytes + 6 * MB,
-					.limit_bytes = limit_bytes,
-					.anon_bytes = freed_bytes + 5 * MB};
+	struct mt_headroom_sample look = {.now_ns = mt_os_now_ns(),
+					  .used_bytes = freed_bytes + 6 * MB,
+					  .limit_bytes = limit_bytes,
+					  .anon_bytes = freed_bytes + 5 * MB};
 	struct mt_heap_figures figures;
 
 	cr_assert(backend->figures(&figures));
 	backend->ops->free(memset(backend->ops->malloc(freed_bytes), 1, freed_bytes));
 	cr_assert(mt_reclaim_read_heap(&look.heap));
 	cr_assert(look.heap.exact);
-	mt_reclaim_look(&look);
+	mt_reclaim_set_ceiling(&look);
 }
 
 static uint64_t spared(uint64_t freed_bytes, uint64_t limit_bytes)
@@ -61,8 +61,8 @@ static uint64_t spared(uint64_t freed_bytes, uint64_t limit_bytes)
 	uint64_t count, ns;
 
 	look_after_free(start(), freed_bytes, limit_bytes);
-	mt_reclaim_spare();
-	mt_reclaim_read(&count, &ns);
+	mt_reclaim_after_large_free();
+	mt_reclaim_read_counters(&count, &ns);
 	return count;
 }
 
@@ -85,10 +85,10 @@ Test(reclaim, keeps_little_beside_the_limit)
 Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
 {
 	const struct mt_backend *backend = start();
-	struct mt_headroom_look look = {.now_ns = mt_os_now_ns(),
-					.used_bytes = 56 * MB,
-					.limit_bytes = 64 * MB,
-					.anon_bytes = 55 * MB};
+	struct mt_headroom_sample look = {.now_ns = mt_os_now_ns(),
+					  .used_bytes = 56 * MB,
+					  .limit_bytes = 64 * MB,
+					  .anon_bytes = 55 * MB};
 	struct mt_heap_figures figures;
 	uint64_t count, ns;
 	void *block;
@@ -96,7 +96,7 @@ Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
 	backend->ops->free(memset(backend->ops->malloc(50 * MB), 1, 50 * MB));
 	cr_assert(mt_reclaim_read_heap(&look.heap));
 	cr_assert_not(look.heap.exact);
-	mt_reclaim_look(&look);
+	mt_reclaim_set_ceiling(&look);
 	cr_assert(backend->figures(&figures));
 	cr_assert(mt_reclaim_read_heap(&look.heap));
 	cr_assert(look.heap.exact);
@@ -104,7 +104,7 @@ Test(reclaim, goes_on_where_the_pages_come_to_be_believed_after_the_look)
 	block = backend->ops->malloc(15 * MB);
 	mt_reclaim_run(15 * MB);
 
-	mt_reclaim_read(&count, &ns);
+	mt_reclaim_read_counters(&count, &ns);
 	cr_expect_eq(count, 1);
 	backend->ops->free(block);
 }

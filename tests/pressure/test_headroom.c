@@ -8,14 +8,15 @@
 #define MB ((int64_t)MT_MIB)
 
 static struct mt_headroom headroom;
-static struct mt_headroom_look now;
+static struct mt_headroom_sample now;
 static struct mt_ceiling ceiling;
 
 static void begin(void)
 {
 	headroom = (struct mt_headroom){0};
-	now = (struct mt_headroom_look){
-		.now_ns = MT_NS_PER_S, .limit_bytes = 1000 * MT_MIB, .ring_bytes = 50 * MT_MIB};
+	now = (struct mt_headroom_sample){.now_ns = MT_NS_PER_S,
+					  .limit_bytes = 1000 * MT_MIB,
+					  .sample_growth_bytes = 50 * MT_MIB};
 }
 
 TestSuite(headroom, .init = begin);
@@ -30,7 +31,7 @@ static void look(uint64_t ms, int64_t used_mb, int64_t anon_mb, bool exact, int6
 	now.anon_bytes = (uint64_t)(anon_mb * MB);
 	now.heap = (struct mt_heap_size){
 		.exact = exact, .held_bytes = held_mb * MB, .free_bytes = free_mb * MB};
-	mt_headroom_look(&headroom, &now, &ceiling);
+	mt_headroom_update(&headroom, &now, &ceiling);
 	now.purged = false;
 }
 
@@ -40,7 +41,7 @@ static bool passed(bool exact, int64_t held_mb, int64_t free_mb, int64_t fresh_m
 					  .held_bytes = held_mb * MB,
 					  .free_bytes = free_mb * MB,
 					  .fresh_bytes = fresh_mb * MB};
-	struct mt_headroom_left room = mt_ceiling_room(&ceiling, &heap);
+	struct mt_reclaimable room = mt_ceiling_reclaimable(&ceiling, &heap);
 
 	return mt_ceiling_is_passed(&ceiling, &room, now.now_ns);
 }
@@ -138,5 +139,5 @@ Test(headroom, asks_for_a_look_once_the_process_has_grown)
 {
 	look(0, 600, 590, true, 390, 100);
 
-	cr_expect_eq(ceiling.ring_at_bytes, 650 * MB);
+	cr_expect_eq(ceiling.sample_at_bytes, 650 * MB);
 }

@@ -103,7 +103,7 @@ def test_running_into_the_limit_is_critical_at_once(puppet, env, files, mt_dir, 
 	assert (record["level"], record["pressure_level"]) == ("heavy", 2)
 	assert len(pressures(mt_dir, actor.pid)) == 1, "once within the cooldown"
 	status, errors = actor.end()
-	assert status == 0 and "the container has run into its limit" in errors
+	assert status == 0 and "the container has reached its limit" in errors
 
 
 def test_stall_of_the_group_counts_once_its_total_has_grown(puppet, env, files, mt_dir, awake, wait_for):
@@ -137,7 +137,7 @@ def test_a_watched_pipe_is_believed(puppet, env, files, mt_dir, awake, wait_for,
 		record = wait_for(lambda: pressures(mt_dir, actor.pid, "watch"), SOON_S)[0]
 
 	assert record["level"] == "heavy" and record["rss_before_bytes"] - record["rss_after_bytes"] > 50 * MB
-	assert "MEMORY_PRESSURE_WATCH has told so" in actor.end()[1]
+	assert "MEMORY_PRESSURE_WATCH signals pressure" in actor.end()[1]
 
 
 def test_switched_off_it_only_tells_figures(puppet, env, files, mt_dir, awake, stats):
@@ -181,7 +181,7 @@ def test_of_several_ranks_none_collects(spawn, env, files, mt_dir, wait_for, awa
 	assert stats_raw.figures(mt_dir, process.pid)["gc_count"] == 0
 	process.stdin.close()
 	assert process.wait(timeout=10) == 0
-	assert "purge alone, since WORLD_SIZE says" in process.stderr.read()
+	assert "purge only, since other processes of WORLD_SIZE" in process.stderr.read()
 
 
 FORKING = r'''
@@ -324,7 +324,7 @@ def test_of_several_ranks_none_touches_its_device(device, mt_dir):
 	time.sleep(7)
 
 	assert one.number("pass") >= 224 and not pressures(mt_dir, one.pid)
-	assert "left alone, since WORLD_SIZE" in one.end()[1]
+	assert "no cleanup, since other processes of WORLD_SIZE" in one.end()[1]
 
 
 # ---- what it costs ----

@@ -1,5 +1,5 @@
 /* test_pressure_policy.c -- pressure/policy as a table: each row is a sequence of steps,
- * with what the policy is to do at each. Pure code, so that a story of an hour takes no time.
+ * with what the policy is to do at each. Pure code, so that an hour takes no time.
  *
  * A step is what has changed, a colon, and what is expected. Between two steps 1 s passes unless
  * the step says +TIME.
@@ -249,18 +249,18 @@ static const struct row {
 	 "ram=100: - | +100ms ram=600: - next=20 | +100ms ram=600: - next=1000"},
 	{"devices far: every 5 s", "",
 	 "gpu=100 ram=100: - next=5000 | gpu=600: - next=1000 | gpu=820: - next=250"},
-	{"the own limit is looked at likewise", "rss_limit_mb=1000",
+	{"the own limit is sampled at likewise", "rss_limit_mb=1000",
 	 "ram=100 own=100: - next=5000 | +60s own=820: - next=250"},
 };
 
-/* ---- telling a story ---- */
+/* ---- running a sequence ---- */
 
 struct teller {
 	const struct row *row;
 	struct mt_pressure pressure;
 	struct mt_config cfg;
 	struct mt_launch_env facts;
-	struct mt_pressure_look look;
+	struct mt_pressure_sample look;
 	uint64_t gives_bytes, gpu_gives_bytes;
 	struct mt_pressure_plan plan;
 	bool alarm;
@@ -278,10 +278,10 @@ static void start(const struct row *row)
 	memset(&tell, 0, sizeof(tell));
 	tell.row = row;
 	mt_config_defaults(&tell.cfg);
-	tell.look = (struct mt_pressure_look){.now_ns = 1000 * MT_NS_PER_S,
-					      .limit_bytes = 1000 * MB,
-					      .exact = true,
-					      .own_bytes = 500 * MB};
+	tell.look = (struct mt_pressure_sample){.now_ns = 1000 * MT_NS_PER_S,
+						.limit_bytes = 1000 * MB,
+						.exact = true,
+						.own_bytes = 500 * MB};
 	tell.gives_bytes = 200 * MB;
 	snprintf(text, sizeof(text), "%s", row->settings);
 	while ((word = strsep(&rest, " "))) {
@@ -367,7 +367,7 @@ static void clean(void)
 			lower(tell.gpu_gives_bytes, tell.look.devices[0].used_bytes);
 	}
 	outcome.after = tell.look;
-	tell.alarm = mt_pressure_cleaned(&tell.pressure, &tell.plan, &outcome, &tell.cfg);
+	tell.alarm = mt_pressure_note_cleanup(&tell.pressure, &tell.plan, &outcome, &tell.cfg);
 }
 
 /* ---- what is expected of a step ---- */
@@ -432,7 +432,8 @@ static void expect_word(const char *word, const char *value)
 	else if (strcmp(word, "over") == 0)
 		cr_expect(tell.plan.over, "%s, step %d: not over", tell.row->name, tell.step);
 	else if (strcmp(word, "spared") == 0)
-		cr_expect(tell.plan.spared, "%s, step %d: not spared", tell.row->name, tell.step);
+		cr_expect(tell.plan.is_reduced, "%s, step %d: not spared", tell.row->name,
+			  tell.step);
 	else
 		cr_assert_str_eq(word, "alarm", "%s: what is %s?", tell.row->name, word);
 }
@@ -554,29 +555,29 @@ Test(pressure_policy, is_due_for_growth_towards_the_own_limit)
 
 /* ---- by how much the process may grow until then ---- */
 
-static void expect_ring(uint64_t used_mb, uint64_t ring_mb)
+static void expect_sample_growth(uint64_t used_mb, uint64_t growth_mb)
 {
-	const struct mt_pressure_look now = {
+	const struct mt_pressure_sample now = {
 		.used_bytes = used_mb * MB, .limit_bytes = 1000 * MB, .exact = true};
 	uint64_t ring_bytes;
 
 	cr_assert(mt_pressure_limits_growth(&now, &tell.cfg, &ring_bytes));
-	cr_expect_eq(ring_bytes / MB, ring_mb, "%llu MB", (unsigned long long)(ring_bytes / MB));
+	cr_expect_eq(ring_bytes / MB, growth_mb, "%llu MB", (unsigned long long)(ring_bytes / MB));
 }
 
 Test(pressure_policy, wants_another_look_after_a_quarter_of_the_way_to_the_next_threshold)
 {
 	look_once("", "ram=100: -");
 
-	expect_ring(450, 100);
-	expect_ring(870, 7);
-	expect_ring(900, 25);
-	expect_ring(960, 10);
+	expect_sample_growth(450, 100);
+	expect_sample_growth(870, 7);
+	expect_sample_growth(900, 25);
+	expect_sample_growth(960, 10);
 }
 
 Test(pressure_policy, limits_no_growth_where_no_limit_counts)
 {
-	struct mt_pressure_look now = {
+	struct mt_pressure_sample now = {
 		.used_bytes = 900 * MB, .limit_bytes = 1000 * MB, .exact = true};
 	uint64_t ring_bytes;
 

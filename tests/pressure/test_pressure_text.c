@@ -5,18 +5,18 @@
 #include "sys/os.h"
 #include "pressure/text.h"
 
-static struct mt_pressure_look look;
+static struct mt_pressure_sample look;
 static struct mt_pressure pressure;
 static struct mt_pressure_plan plan;
-static struct mt_pressure_sample sample;
+static struct mt_pressure_report sample;
 
 static void start(void)
 {
-	look = (struct mt_pressure_look){
+	look = (struct mt_pressure_sample){
 		.used_bytes = 447 * MT_MIB, .limit_bytes = 512 * MT_MIB, .exact = true};
 	plan = (struct mt_pressure_plan){.clean = true, .cleanup = MT_LEVEL_HEAVY};
 	sample =
-		(struct mt_pressure_sample){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
+		(struct mt_pressure_report){&look, &pressure, &plan, "/a/b/memory.max", 0, 1900, 2};
 }
 
 TestSuite(pressure_text, .init = start);
@@ -25,7 +25,7 @@ static void expect(const char *wanted)
 {
 	char text[600];
 
-	mt_pressure_describe(&sample, text, sizeof(text));
+	mt_pressure_format(&sample, text, sizeof(text));
 	cr_expect_str_eq(text, wanted, "%s", text);
 }
 
@@ -43,17 +43,17 @@ Test(pressure_text, names_each_thing_that_is_done)
 	plan.cleanup = MT_LEVEL_PURGE;
 	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge");
 	plan.flush_gpu = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, and idle device "
-	       "blocks go back");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge, release of "
+	       "idle device blocks");
 	plan.clean = false;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): nothing until the last "
-	       "cleanup's pause is over");
-	plan.spared = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): left alone, since "
-	       "WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): no cleanup until the "
+	       "pause after the last one ends");
+	plan.is_reduced = true;
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): no cleanup, since "
+	       "other processes of WORLD_SIZE would wait");
 	plan.clean = true;
-	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge alone, since "
-	       "WORLD_SIZE says that others would wait");
+	expect("memory pressure: RAM at 87.3 % of 512 MB (/a/b/memory.max): purge only, since "
+	       "other processes of WORLD_SIZE would wait");
 }
 
 Test(pressure_text, names_what_else_tells_of_pressure)
@@ -64,9 +64,9 @@ Test(pressure_text, names_what_else_tells_of_pressure)
 	pressure.levels[MT_PRESSURE_STALL] = MT_PRESSURE_WARN;
 	pressure.levels[MT_PRESSURE_WATCH] = MT_PRESSURE_WARN;
 	pressure.stall_thousandths = 142;
-	expect("memory pressure: the container has run into its limit, tasks wait for memory 14.2 "
+	expect("memory pressure: the container has reached its limit, tasks wait for memory 14.2 "
 	       "% of the time, "
-	       "MEMORY_PRESSURE_WATCH has told so: heavy cleanup");
+	       "MEMORY_PRESSURE_WATCH signals pressure: heavy cleanup");
 }
 
 Test(pressure_text, names_the_own_limit)
@@ -90,6 +90,6 @@ Test(pressure_text, is_cut_to_fit)
 	char text[32];
 
 	memset(text, 'x', sizeof(text));
-	mt_pressure_describe(&sample, text, sizeof(text));
+	mt_pressure_format(&sample, text, sizeof(text));
 	cr_expect_str_eq(text, "memory pressure: RAM at 87.3 % ");
 }

@@ -26,16 +26,16 @@ static void begin_psi(void)
 
 TestSuite(psi, .init = begin_psi, .fini = end);
 
-static struct mt_psi_look look_of(const char *group)
+static struct mt_psi_sample look_of(const char *group)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 
 	memset(&out, 0x5a, sizeof(out));
-	mt_psi_look(root, group, &facts, &out);
+	mt_psi_read(root, group, &facts, &out);
 	return out;
 }
 
-static struct mt_psi_look look(void)
+static struct mt_psi_sample look(void)
 {
 	return look_of("");
 }
@@ -92,7 +92,7 @@ Test(psi, the_total_is_that_of_its_line)
 
 Test(psi, the_figures_of_the_group_are_taken_before_the_machines)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 
 	put("/proc/pressure/memory", TEXT(1000, 500));
 	put("/group/memory.pressure", TEXT(7, 3));
@@ -133,7 +133,7 @@ Test(psi, totals_of_another_file_are_unknown_for_one_look)
 
 Test(psi, a_kernel_without_it_is_nothing_known)
 {
-	struct mt_psi_look out = look();
+	struct mt_psi_sample out = look();
 
 	cr_expect_not(out.known || out.event || out.event_is_psi);
 	cr_expect(out.some_us == 0 && out.full_us == 0);
@@ -223,7 +223,7 @@ static int make_fifo(void)
 
 Test(psi, a_pipe_tells_of_pressure_once_for_all_that_is_in_it)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 	char byte;
 	int fd = make_fifo();
 
@@ -421,7 +421,7 @@ Test(psi, a_listener_with_a_full_queue_is_tried_again)
 
 Test(psi, totals_are_those_of_the_watched_file)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 
 	put("/proc/pressure/memory", TEXT(1000, 500));
 	put("/group/memory.pressure", TEXT(70, 30));
@@ -467,7 +467,7 @@ Test(psi, what_cannot_be_watched_is_not)
 		strcpy(facts.pressure_watch, names[i]);
 		strcpy(facts.pressure_write, "Zm9vYmFy");
 		for (int turn = 0; turn < 2; turn++) {
-			struct mt_psi_look out = look();
+			struct mt_psi_sample out = look();
 
 			cr_expect(out.known && !out.event && !out.event_is_psi, "%s", names[i]);
 			cr_expect_eq(out.some_us, 1000, "%s", names[i]);
@@ -480,22 +480,22 @@ Test(psi, what_cannot_be_watched_is_not)
 
 Test(psi, a_path_that_depends_on_the_folder_is_not_watched)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 
 	put("/watched", TEXT(7, 3));
 	strcpy(facts.pressure_watch, "watched");
 	cr_assert_eq(chdir(root), 0);
-	mt_psi_look("", "", &facts, &out);
+	mt_psi_read("", "", &facts, &out);
 	cr_expect_not(out.event_is_psi);
 }
 
 Test(psi, the_real_dev_null_says_do_not_watch)
 {
 	unsigned before = open_descriptors();
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 
 	strcpy(facts.pressure_watch, "/dev/null");
-	mt_psi_look("", "", &facts, &out);
+	mt_psi_read("", "", &facts, &out);
 	cr_expect_not(out.event || out.event_is_psi);
 	cr_expect_eq(open_descriptors(), before);
 }
@@ -504,10 +504,10 @@ Test(psi, the_real_dev_null_says_do_not_watch)
  * look. */
 Test(psi, a_trigger_is_set_in_the_kernels_file)
 {
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 	unsigned events = 0;
 
-	mt_psi_look("", "", &facts, &out);
+	mt_psi_read("", "", &facts, &out);
 	if (!out.known) {
 		skip("this kernel has no PSI");
 		return;
@@ -516,7 +516,7 @@ Test(psi, a_trigger_is_set_in_the_kernels_file)
 	strcpy(facts.pressure_watch, "/proc/pressure/memory");
 	strcpy(facts.pressure_write, "c29tZSA5MDAwMDAgMjAwMDAwMAA="); /* some 900000 2000000 */
 	for (int i = 0; i < 20; i++) {
-		mt_psi_look("", "", &facts, &out);
+		mt_psi_read("", "", &facts, &out);
 		events += out.event;
 		cr_expect(out.known);
 	}
@@ -524,12 +524,12 @@ Test(psi, a_trigger_is_set_in_the_kernels_file)
 	cr_expect(out.event_is_psi, "and so it is still watched");
 	mt_psi_fork_child();
 	strcpy(facts.pressure_write, "Zm9vYmFy");
-	mt_psi_look("", "", &facts, &out);
+	mt_psi_read("", "", &facts, &out);
 	cr_expect_not(out.event || out.event_is_psi, "a trigger that the kernel refuses is none");
 	cr_expect(out.known);
 	mt_psi_fork_child();
 	facts.pressure_write[0] = 0;
-	mt_psi_look("", "", &facts, &out);
+	mt_psi_read("", "", &facts, &out);
 	cr_expect_not(out.event || out.event_is_psi, "without a trigger there is nothing to watch");
 }
 
@@ -538,7 +538,7 @@ Test(psi, the_watch_of_a_group_that_is_removed_is_over)
 {
 	static struct mt_cgroup_path place;
 	unsigned before = open_descriptors();
-	struct mt_psi_look out;
+	struct mt_psi_sample out;
 	char group[MT_CGROUP_PATH_BYTES + 32];
 
 	if (mt_cgroup_path_find("", NULL, &place))
@@ -551,11 +551,11 @@ Test(psi, the_watch_of_a_group_that_is_removed_is_over)
 		 group);
 	strcpy(facts.pressure_write, "c29tZSA5MDAwMDAgMjAwMDAwMAA=");
 	for (int i = 0; i < 3; i++)
-		mt_psi_look("", "", &facts, &out);
+		mt_psi_read("", "", &facts, &out);
 	cr_expect(!out.event && out.event_is_psi && out.some_us == 0);
 	cr_assert_eq(rmdir(group), 0);
 	for (int i = 0; i < 3; i++) {
-		mt_psi_look("", "", &facts, &out);
+		mt_psi_read("", "", &facts, &out);
 		cr_expect_not(out.event || out.event_is_psi);
 	}
 	cr_expect(out.known, "the machine's");
@@ -598,7 +598,7 @@ Test(psi, random_bytes_for_figures_are_no_more_than_unknown)
 	for (int turn = 0; turn < 3000; turn++) {
 		char bytes[700];
 		size_t length = (size_t)(rand_r(&seed) % (int)sizeof(bytes));
-		struct mt_psi_look out;
+		struct mt_psi_sample out;
 
 		for (size_t i = 0; i < length; i++)
 			bytes[i] = turn % 2 ? (char)rand_r(&seed)

@@ -96,7 +96,7 @@ static inline void sim_purge(struct sim *sim, bool charged)
 	sim->purge_bytes = bytes;
 	after = sim_look(sim);
 	after.usage_known = true;
-	mt_policy_purged(&sim->policy, &after, bytes, cost, charged);
+	mt_policy_note_purge(&sim->policy, &after, bytes, cost, charged);
 }
 
 static inline void sim_tick(struct sim *sim)
@@ -104,11 +104,11 @@ static inline void sim_tick(struct sim *sim)
 	struct mt_snapshot now = sim_look(sim);
 
 	sim->ticks_count++;
-	now.usage_known = mt_policy_wants_usage(&sim->policy, &now);
+	now.usage_known = mt_policy_needs_usage(&sim->policy, &now);
 	sim->usage_count += now.usage_known;
 	if (!now.usage_known)
 		now.faults_count = now.cpu_ns = now.system_ns = 0;
-	if (mt_policy_wants_dirty(&sim->policy, &now, &sim->cfg)) {
+	if (mt_policy_needs_dirty(&sim->policy, &now, &sim->cfg)) {
 		now.dirty_known = true;
 		now.dirty_bytes = sim->dirty_bytes;
 		sim->asked_count++;

@@ -27,14 +27,14 @@ static const struct row rows[] = {
 	{"2 % of 4 GB and 1 MB",         {4000, 4081, 4000, 4081, 4000, 4081, 4000, 4081},   "", "11111111"},
 	{"it grows from the start",      {300, 310, 320, 330, 340, 350, 360, 370},           "", "11111111"},
 	{"it falls, and then is flat",   {900, 700, 500, 300, 300, 300, 300, 300, 300, 300, 300}, "", "11111122225"},
-	{"it climbs on the second rung", {300, 300, 300, 300, 300, 309, 309, 309},           "", "11122111"},
+	{"it rises from the second step", {300, 300, 300, 300, 300, 309, 309, 309},           "", "11122111"},
 	{"it climbs on the last",        {300, 300, 300, 300, 300, 300, 300, 300, 300, 309}, "", "1112222551"},
 	{"it falls on the last",         {300, 300, 300, 300, 300, 300, 300, 300, 300, 100, 104}, "", "11122225555"},
-	{"garbage piles up on the second rung", {300, 300, 300, 300, 330, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300},
+	{"garbage accumulates at the second step", {300, 300, 300, 300, 330, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300},
 	 "", "111211111111222"},
 	{"slowly, and past 8 MB in the end", {300, 302, 304, 306, 308, 309, 309, 309},       "", "11122111"},
 	{"pressure at the start",        {300, 300, 300, 300, 300, 300, 300, 300},           "pp", "11111222"},
-	{"pressure on the second rung",  {300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "....p", "1112111122"},
+	{"pressure at the second step",  {300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "....p", "1112111122"},
 	{"pressure on the last",         {300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300, 300}, "........p", "1112222511112"},
 	{"pressure at each second",      {300, 300, 300, 300, 300, 300, 300, 300},           "p.p.p.p.", "11111111"},
 	{"nothing at all",               {0, 0, 0, 0, 0, 0, 0, 0},                           "", "11122225"},
@@ -51,8 +51,8 @@ static void expect_row(const struct row *row)
 	mt_adaptive_rounds_start(&adaptive);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	for (size_t i = 0; row->steps[i]; i++) {
-		mt_adaptive_rounds_round(&adaptive, MIB(row->mb[i]),
-					 i < pressure && row->pressure[i] == 'p');
+		mt_adaptive_rounds_add(&adaptive, MIB(row->mb[i]),
+				       i < pressure && row->pressure[i] == 'p');
 		steps[i] = (char)('0' + mt_adaptive_rounds_step(&adaptive));
 	}
 	cr_expect_str_eq(steps, row->steps, "%s", row->name);
@@ -71,13 +71,13 @@ static uint64_t share_of_step(uint64_t step, uint64_t growth_bytes)
 
 	mt_adaptive_rounds_start(&adaptive);
 	for (uint64_t i = 0; i < 2000; i++) {
-		mt_adaptive_rounds_round(&adaptive, MIB(300) + i * growth_bytes, false);
+		mt_adaptive_rounds_add(&adaptive, MIB(300) + i * growth_bytes, false);
 		seen += i >= 1000 && mt_adaptive_rounds_step(&adaptive) == step;
 	}
 	return seen;
 }
 
-Test(adaptive, a_leak_keeps_it_on_the_first_rung_however_slow)
+Test(adaptive, a_leak_keeps_the_first_step_however_slow)
 {
 	/* 2 % become more as it grows: now and then it tries again. */
 	cr_expect_geq(share_of_step(1, MIB(20)), 900);
@@ -90,14 +90,14 @@ Test(adaptive, is_patient_again_after_a_long_time_on_the_last_rung)
 {
 	mt_adaptive_rounds_start(&adaptive);
 	for (uint64_t i = 0; i < 8 * MT_ADAPTIVE_ROUNDS_LONGEST; i++) /* wrong again and again */
-		mt_adaptive_rounds_round(
+		mt_adaptive_rounds_add(
 			&adaptive, MIB(300) + (mt_adaptive_rounds_step(&adaptive) - 1) * MIB(20),
 			false);
-	cr_expect_eq(adaptive.patience, MT_ADAPTIVE_ROUNDS_LONGEST);
+	cr_expect_eq(adaptive.window, MT_ADAPTIVE_ROUNDS_LONGEST);
 	for (int i = 0; i < 4 * MT_ADAPTIVE_ROUNDS_LONGEST; i++)
-		mt_adaptive_rounds_round(&adaptive, MIB(300), false);
+		mt_adaptive_rounds_add(&adaptive, MIB(300), false);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
-	cr_expect_eq(adaptive.patience, 4);
+	cr_expect_eq(adaptive.window, 4);
 }
 
 Test(adaptive, takes_pressure_for_no_mistake_of_its_own)
@@ -105,9 +105,9 @@ Test(adaptive, takes_pressure_for_no_mistake_of_its_own)
 	mt_adaptive_rounds_start(&adaptive);
 	for (int turn = 0; turn < 20; turn++) {
 		for (int i = 0; i < 8; i++)
-			mt_adaptive_rounds_round(&adaptive, MIB(300), false);
+			mt_adaptive_rounds_add(&adaptive, MIB(300), false);
 		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
-		mt_adaptive_rounds_round(&adaptive, MIB(300), true);
+		mt_adaptive_rounds_add(&adaptive, MIB(300), true);
 		cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
 	}
 }
@@ -116,10 +116,10 @@ Test(adaptive, climbs_again_once_what_has_grown_is_flat)
 {
 	mt_adaptive_rounds_start(&adaptive);
 	for (int i = 0; i < 20; i++)
-		mt_adaptive_rounds_round(&adaptive, MIB(300), false);
-	mt_adaptive_rounds_round(&adaptive, MIB(900), false);
+		mt_adaptive_rounds_add(&adaptive, MIB(300), false);
+	mt_adaptive_rounds_add(&adaptive, MIB(900), false);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 1);
-	for (int i = 0; i < 17; i++) /* the patience has doubled */
-		mt_adaptive_rounds_round(&adaptive, MIB(900), false);
+	for (int i = 0; i < 17; i++) /* the window has doubled */
+		mt_adaptive_rounds_add(&adaptive, MIB(900), false);
 	cr_expect_eq(mt_adaptive_rounds_step(&adaptive), 5);
 }

@@ -5,8 +5,8 @@
 
 Test(faults, a_huge_one_that_had_to_wait_for_room_is_no_price_for_all)
 {
-	cr_expect_eq(mt_fault_price_huge_ns(300000, 2500, 512), 300000);
-	cr_expect_eq(mt_fault_price_huge_ns(51000000, 2500, 512), 2500 * 512);
+	cr_expect_eq(mt_fault_price_limit_huge_ns(300000, 2500, 512), 300000);
+	cr_expect_eq(mt_fault_price_limit_huge_ns(51000000, 2500, 512), 2500 * 512);
 }
 
 Test(faults, are_measured_in_sane_bounds)

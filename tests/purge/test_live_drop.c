@@ -95,7 +95,7 @@ Test(live_drop, counts_rounds_of_heap_and_device)
 	}
 }
 
-Test(live_drop, of_a_device_asks_for_no_purge)
+Test(live_drop, of_a_device_causes_no_purge)
 {
 	const struct row row = {"", 50, {{5, 100, 900}, {5, 100, 0}}, 0};
 

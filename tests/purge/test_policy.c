@@ -109,7 +109,7 @@ Test(policy, tells_the_lowest_of_the_window_for_idle)
 	cr_expect_eq(sim.policy.idle_bytes, MIB(602));
 }
 
-Test(policy, purges_only_past_the_longer_window_that_was_asked_for)
+Test(policy, purges_only_past_a_longer_configured_window)
 {
 	uint64_t freed_ns;
 
@@ -324,12 +324,12 @@ Test(policy, movement_brings_the_tick_back)
 		      "it stretches by a quarter in the pauses of 300 ms");
 }
 
-Test(policy, a_ring_for_growth_brings_the_tick_back)
+Test(policy, a_notification_of_growth_shortens_the_tick)
 {
 	begin(MIB(256));
 	sim_pass(&sim, SECONDS(60));
 	cr_expect_eq(sim.plan.next_tick_ns, SECONDS(5));
-	sim.policy.tick_ns = 0; /* as tick.c does when the control file has rung for growth */
+	sim.policy.tick_ns = 0; /* as tick.c does when growth has woken the worker */
 	sim_tick(&sim);
 	cr_expect_eq(sim.plan.next_tick_ns, MS(100));
 }
@@ -349,7 +349,7 @@ Test(policy, a_small_movement_does_not_wake_the_machine)
 	cr_expect_leq(sim.ticks_count - ticks, 721, "40 kB a second are no movement");
 }
 
-Test(policy, keeps_to_the_tick_that_was_asked_for)
+Test(policy, keeps_to_the_configured_tick)
 {
 	begin(MIB(256));
 	sim.cfg.tick_ms = 1000;

@@ -1,4 +1,4 @@
-/* test_policy_budget.c -- purge/policy: the governor. Cleaning costs the program no more than
+/* test_policy_budget.c -- purge/policy: the budget. Cleaning costs the program no more than
  * MT_BUDGET_PCT of its time, by the simulator's own count (policy_sim.h), and what can be afforded
  * is done. */
 #include "policy_sim.h"
@@ -81,7 +81,7 @@ Test(policy_budget, purges_again_two_hours_after_a_day_of_pressure)
 	sim_allocate(&sim, MIB(100));
 	after = sim_look(&sim);
 	/* its cleanups were not held back, but charged */
-	mt_policy_purged(&sim.policy, &after, 0, SECONDS(3000), true);
+	mt_policy_note_purge(&sim.policy, &after, 0, SECONDS(3000), true);
 	for (int i = 0; i < 120; i++)
 		sim_play(&sim, &step);
 	cr_expect_geq(sim.purges_count, 1);
@@ -240,7 +240,7 @@ Test(policy_budget, saves_up_no_more_than_an_hour_of_budget)
 	cr_expect_geq(sim.policy.balance_ns, (int64_t)SECONDS(107));
 }
 
-Test(policy_budget, does_not_charge_what_was_asked_for)
+Test(policy_budget, does_not_charge_requested_purges)
 {
 	int64_t before;
 

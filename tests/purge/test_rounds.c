@@ -106,7 +106,7 @@ Test(rounds, count_from_one_and_lose_none_between_threads)
 	cr_expect_eq(mt_rounds_count(), 40001);
 }
 
-Test(rounds, begin_anew_in_a_forked_child)
+Test(rounds, begin_again_in_a_forked_child)
 {
 	(void)mt_rounds_end();
 	(void)mt_rounds_end();

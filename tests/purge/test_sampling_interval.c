@@ -1,5 +1,5 @@
-/* test_sampling_interval.c -- purge/sampling_interval: the worker samples the allocator as rarely
- * as it can, and misses nothing. */
+/* test_sampling_interval.c -- purge/sampling_interval: the allocator is read as rarely as can be,
+ * and nothing is missed for it. */
 #include "policy_sim.h"
 
 #include "purge/sampling_interval.h"
@@ -12,7 +12,7 @@
  * nothing. */
 static struct mt_policy policy;
 static struct mt_config cfg;
-static struct mt_asked asked;
+static struct mt_last_sample asked;
 static struct mt_snapshot now;
 
 static void begin(uint64_t cost_ns)
@@ -26,7 +26,7 @@ static void begin(uint64_t cost_ns)
 				   .anon_bytes = MIB(480),
 				   .live_bytes = MIB(180),
 				   .allocated_bytes = MIB(1000)};
-	asked = (struct mt_asked){.cost_ns = cost_ns, .dirty_bytes = MIB(2)};
+	asked = (struct mt_last_sample){.cost_ns = cost_ns, .dirty_bytes = MIB(2)};
 	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += MS(100);
 	now.allocated_bytes += MIB(50); /* which has been freed again */
@@ -41,24 +41,24 @@ Test(sampling, does_not_ask_below_the_gate)
 {
 	begin(FAIR);
 	now.anon_bytes = now.rss_bytes = MIB(180) + GATE - 1;
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOT);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_SKIP);
 }
 
 Test(sampling, asks_when_it_never_has)
 {
 	begin(FAIR);
-	asked = (struct mt_asked){0};
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	asked = (struct mt_last_sample){0};
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
+Test(sampling, fragmentation_is_not_read_again_at_every_tick)
 {
 	uint64_t count = 0;
 
 	begin(DEAR);
 	/* a minute of churn that leaves everything as it was */
 	for (int tick = 0; tick < 600; tick++) {
-		if (decide() == MT_SAMPLING_INTERVAL_NOW) {
+		if (decide() == MT_SAMPLING_INTERVAL_READ) {
 			mt_sampling_interval_note(&asked, &now);
 			count++;
 		}
@@ -69,10 +69,10 @@ Test(sampling, what_is_fragmentation_is_not_asked_for_again_at_every_tick)
 	cr_expect_geq(count, 25, "and not never: fragments may have become free pages");
 }
 
-Test(sampling, a_cheap_answer_is_asked_for_at_every_tick)
+Test(sampling, a_cheap_sample_is_read_at_every_tick)
 {
 	begin(2000);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
 Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
@@ -81,25 +81,25 @@ Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
 	now.allocated_bytes -= MIB(50);
 	for (int tick = 0; tick < 100; tick++) {
 		now.now_ns += SECONDS(5);
-		cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_STANDS);
+		cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
 	}
 	now.live_bytes -= 64; /* one block */
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, an_idle_heap_is_asked_about_at_once_however_dear_it_is)
+Test(sampling, an_idle_heap_is_read_at_once_however_expensive_that_is)
 {
 	begin(DEAR);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_STANDS);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
 	now.live_bytes -= GATE / 2; /* dropped, and resident still */
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, what_passes_the_gate_is_asked_for_at_every_tick)
+Test(sampling, dirty_bytes_above_the_threshold_are_read_at_every_tick)
 {
 	begin(DEAR);
 	asked.dirty_bytes = GATE;
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
 Test(sampling, fragments_that_become_free_pages_are_found_within_two_seconds)
@@ -107,7 +107,7 @@ Test(sampling, fragments_that_become_free_pages_are_found_within_two_seconds)
 	begin(DEAR * 100);
 	now.live_bytes -= MIB(1);
 	now.now_ns = asked.at_ns + SECONDS(2);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
 Test(sampling, live_memory_that_is_not_resident_hides_nothing_for_long)
@@ -118,9 +118,9 @@ Test(sampling, live_memory_that_is_not_resident_hides_nothing_for_long)
 	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += MS(900);
 	now.allocated_bytes += MIB(2);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOT);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_SKIP);
 	now.now_ns += MS(100);
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_NOW);
+	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
 Test(sampling, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
@@ -130,5 +130,5 @@ Test(sampling, where_nobody_counts_the_answer_is_never_taken_for_unchanged)
 	mt_sampling_interval_note(&asked, &now);
 	now.now_ns += SECONDS(1);
 	cr_expect_eq(mt_sampling_interval_decide(&asked, &policy, &now, &cfg, false),
-		     MT_SAMPLING_INTERVAL_NOW);
+		     MT_SAMPLING_INTERVAL_READ);
 }

@@ -181,8 +181,8 @@ def test_caches_are_left_when_a_capture_has_begun_before_the_call_runs(actor, co
 	record = records(stats, one, one.settings, "request")[-1]
 	assert (record["gpu_state"], record["frameworks"]) == ("capturing", [])
 
-	made_up = one.tell("end_capture(); nap(0.7)")
+	is_retry = one.tell("end_capture(); nap(0.7)")
 
-	assert made_up == [[], [["device", 0], ["pinned", 0]], NUMBA], "and once it has ended they are emptied, once"
+	assert is_retry == [[], [["device", 0], ["pinned", 0]], NUMBA], "and once it has ended they are emptied, once"
 	record = wait_for(lambda: records(stats, one, one.settings, "capture"))[-1]
 	assert (record["gpu_state"], record["frameworks"]) == ("done", ["cupy", "numba"])

@@ -153,7 +153,7 @@ def test_java_keeps_its_usr2(tmp_path, spawn, compile_c, env, wait_for):
 	door = compile_c("signals_door.c")
 
 	linked = spawn([door, USR2], dict(env(MIN_MB=0, SIGNAL="USR2"), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
-	assert "Java" in linked.stderr.readline()
+	assert "JVM" in linked.stderr.readline()
 	linked.stdin.write("query\n")
 	assert linked.stdout.readline() == "default 0\n"
 	os.kill(linked.pid, USR2)
@@ -163,7 +163,7 @@ def test_java_keeps_its_usr2(tmp_path, spawn, compile_c, env, wait_for):
 	opened = spawn([door, USR2, library], env(MIN_MB=0, SIGNAL="USR2", TICK_MS=20))
 	opened.stdin.write("grow\nopen\n")
 	assert opened.stdout.readline() + opened.stdout.readline() == "default 0\ndefault 0\n"
-	assert "Java" in opened.stderr.readline()
+	assert "JVM" in opened.stderr.readline()
 	os.kill(opened.pid, USR2)
 	assert opened.wait(10) == -USR2
 

@@ -57,14 +57,14 @@ static void expect_death(void (*play)(void), const char *line)
 
 Test(lock, may_be_taken_from_the_top_of_the_table_down)
 {
-	mt_lock_take(&one);
-	mt_lock_take(&outer);
-	mt_lock_take(&inner);
-	mt_lock_drop(&outer); /* in whatever order they go */
-	mt_lock_drop(&inner);
-	mt_lock_take(&outer);
-	mt_lock_drop(&outer);
-	mt_lock_drop(&one);
+	mt_lock_lock(&one);
+	mt_lock_lock(&outer);
+	mt_lock_lock(&inner);
+	mt_lock_unlock(&outer); /* in whatever order they go */
+	mt_lock_unlock(&inner);
+	mt_lock_lock(&outer);
+	mt_lock_unlock(&outer);
+	mt_lock_unlock(&one);
 	mt_lock_check_wait("the end");
 }
 
@@ -72,7 +72,7 @@ Test(lock, of_the_gate_may_be_held_twice_and_over_a_driver_call)
 {
 	mt_lock_check_enter(MT_RANK_gate);
 	mt_lock_check_enter(MT_RANK_gate);
-	mt_lock_check_outside("a driver call");
+	mt_lock_check_foreign_call("a driver call");
 	mt_lock_check_leave(MT_RANK_gate);
 	mt_lock_check_leave(MT_RANK_gate);
 	mt_lock_check_wait("the end");
@@ -82,8 +82,8 @@ Test(lock, of_the_gate_may_be_held_twice_and_over_a_driver_call)
 
 static void take_upwards(void)
 {
-	mt_lock_take(&inner);
-	mt_lock_take(&outer);
+	mt_lock_lock(&inner);
+	mt_lock_lock(&outer);
 }
 
 Test(lock, taken_against_the_order_ends_the_process)
@@ -93,8 +93,8 @@ Test(lock, taken_against_the_order_ends_the_process)
 
 static void take_two(void)
 {
-	mt_lock_take(&one);
-	mt_lock_take(&other);
+	mt_lock_lock(&one);
+	mt_lock_lock(&other);
 }
 
 Test(lock, of_the_same_rank_taken_twice_ends_the_process)
@@ -104,8 +104,8 @@ Test(lock, of_the_same_rank_taken_twice_ends_the_process)
 
 static void take_again(void)
 {
-	mt_lock_take(&one);
-	mt_lock_take(&one);
+	mt_lock_lock(&one);
+	mt_lock_lock(&one);
 }
 
 Test(lock, taken_twice_ends_the_process_instead_of_hanging_it)
@@ -115,7 +115,7 @@ Test(lock, taken_twice_ends_the_process_instead_of_hanging_it)
 
 static void *drop_it(void *lock)
 {
-	mt_lock_drop(lock);
+	mt_lock_unlock(lock);
 	return NULL;
 }
 
@@ -123,7 +123,7 @@ static void drop_by_another(void)
 {
 	pthread_t thread;
 
-	mt_lock_take(&outer);
+	mt_lock_lock(&outer);
 	pthread_create(&thread, NULL, drop_it, &outer);
 	pthread_join(thread, NULL);
 }
@@ -136,9 +136,9 @@ Test(lock, dropped_by_another_thread_ends_the_process)
 
 static void drop_twice(void)
 {
-	mt_lock_take(&outer);
-	mt_lock_drop(&outer);
-	mt_lock_drop(&outer);
+	mt_lock_lock(&outer);
+	mt_lock_unlock(&outer);
+	mt_lock_unlock(&outer);
 }
 
 Test(lock, dropped_twice_ends_the_process)
@@ -148,7 +148,7 @@ Test(lock, dropped_twice_ends_the_process)
 
 static void take_nameless(void)
 {
-	mt_lock_take(&nameless);
+	mt_lock_lock(&nameless);
 }
 
 Test(lock, without_a_rank_is_refused)
@@ -160,8 +160,8 @@ Test(lock, without_a_rank_is_refused)
 static void hold_over_a_call(void)
 {
 	mt_lock_check_enter(MT_RANK_gate);
-	mt_lock_take(&one);
-	mt_lock_check_outside("a driver call");
+	mt_lock_lock(&one);
+	mt_lock_check_foreign_call("a driver call");
 }
 
 Test(lock, held_over_a_driver_call_ends_the_process)
@@ -182,7 +182,7 @@ Test(lock, even_the_gate_held_while_others_are_waited_for_ends_the_process)
 
 static void enter_the_gate_late(void)
 {
-	mt_lock_take(&one);
+	mt_lock_lock(&one);
 	mt_lock_check_enter(MT_RANK_gate);
 }
 
@@ -198,18 +198,18 @@ Test(lock, reset_in_a_forked_child_is_held_by_nobody_there)
 	int status = 0;
 	pid_t child;
 
-	mt_lock_take(&outer);
+	mt_lock_lock(&outer);
 	child = fork();
 	if (child == 0) {
 		mt_lock_reset(&outer);
 		mt_lock_check_wait("the parent");
-		mt_lock_take(&outer);
-		mt_lock_drop(&outer);
+		mt_lock_lock(&outer);
+		mt_lock_unlock(&outer);
 		_exit(7);
 	}
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %x", (unsigned)status);
-	mt_lock_drop(&outer);
+	mt_lock_unlock(&outer);
 }
 
 static atomic_ulong handled;
@@ -240,10 +240,10 @@ Test(lock, is_known_whatever_a_handler_takes_in_between)
 	(void)signal(SIGUSR1, take_in_handler);
 	cr_assert_eq(pthread_create(&thread, NULL, interrupt, &self), 0);
 	for (int i = 0; i < 300000; i++) {
-		mt_lock_take(&outer);
-		mt_lock_take(&inner);
-		mt_lock_drop(&outer);
-		mt_lock_drop(&inner);
+		mt_lock_lock(&outer);
+		mt_lock_lock(&inner);
+		mt_lock_unlock(&outer);
+		mt_lock_unlock(&inner);
 	}
 	pthread_join(thread, NULL);
 	mt_lock_check_wait("the end");
@@ -258,9 +258,9 @@ static unsigned long protected_count;
 static void *count_up(void *unused)
 {
 	for (int i = 0; i < TURNS; i++) {
-		mt_lock_take(&outer);
+		mt_lock_lock(&outer);
 		protected_count++;
-		mt_lock_drop(&outer);
+		mt_lock_unlock(&outer);
 	}
 	return unused;
 }
@@ -288,9 +288,9 @@ static void *want_it(void *unused)
 {
 	while (atomic_load(&holds) < 2)
 		sched_yield();
-	mt_lock_take(&outer);
+	mt_lock_lock(&outer);
 	holds_when_got = atomic_load(&holds);
-	mt_lock_drop(&outer);
+	mt_lock_unlock(&outer);
 	return unused;
 }
 
@@ -301,10 +301,10 @@ Test(lock, handed_over_goes_to_who_waits_before_it_is_taken_again)
 
 	cr_assert_eq(pthread_create(&thread, NULL, want_it, NULL), 0);
 	for (int i = 0; i < HOLDS; i++) {
-		mt_lock_take(&outer);
+		mt_lock_lock(&outer);
 		atomic_fetch_add(&holds, 1);
 		(void)mt_os_futex_wait(&nobody, 0, HOLD_NS, MT_FUTEX_PRIVATE);
-		mt_lock_hand_over(&outer);
+		mt_lock_unlock_and_yield(&outer);
 	}
 	pthread_join(thread, NULL);
 	cr_expect_leq(holds_when_got, HOLDS / 2, "after %d holds", holds_when_got);

@@ -1,4 +1,4 @@
-/* test_lock_within.c -- sys/lock's mt_lock_take_within: a lock that is waited for no longer than
+/* test_lock_within.c -- base/lock's mt_lock_lock_within: a lock that is waited for no longer than
  * that. */
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -14,13 +14,13 @@ static void *hold(void *span_ns)
 {
 	_Atomic uint32_t nobody = 0;
 
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	atomic_store(&holds, 1);
 	if (span_ns)
 		(void)mt_os_futex_wait(&nobody, 0, *(uint64_t *)span_ns, MT_FUTEX_PRIVATE);
 	while (!span_ns && atomic_load(&holds) != 2)
 		mt_os_relax();
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return NULL;
 }
 
@@ -36,10 +36,10 @@ static pthread_t held_by_another(uint64_t *span_ns)
 
 Test(lock_within, is_had_at_once_where_it_is_free)
 {
-	cr_assert(mt_lock_take_within(&lock, 0));
-	mt_lock_drop(&lock);
-	mt_lock_take(&lock);
-	mt_lock_drop(&lock);
+	cr_assert(mt_lock_lock_within(&lock, 0));
+	mt_lock_unlock(&lock);
+	mt_lock_lock(&lock);
+	mt_lock_unlock(&lock);
 }
 
 Test(lock_within, is_given_up_when_the_time_is_over_and_does_no_harm_to_who_holds_it)
@@ -47,12 +47,12 @@ Test(lock_within, is_given_up_when_the_time_is_over_and_does_no_harm_to_who_hold
 	pthread_t thread = held_by_another(NULL);
 	uint64_t began = mt_os_now_ns();
 
-	cr_expect_not(mt_lock_take_within(&lock, 50 * MT_NS_PER_MS));
+	cr_expect_not(mt_lock_lock_within(&lock, 50 * MT_NS_PER_MS));
 	cr_expect_geq(mt_os_now_ns() - began, 50 * MT_NS_PER_MS);
 	atomic_store(&holds, 2);
 	pthread_join(thread, NULL);
-	cr_assert(mt_lock_take_within(&lock, 0));
-	mt_lock_drop(&lock);
+	cr_assert(mt_lock_lock_within(&lock, 0));
+	mt_lock_unlock(&lock);
 }
 
 Test(lock_within, is_had_when_it_is_dropped_in_time)
@@ -60,7 +60,7 @@ Test(lock_within, is_had_when_it_is_dropped_in_time)
 	uint64_t span_ns = 50 * MT_NS_PER_MS;
 	pthread_t thread = held_by_another(&span_ns);
 
-	cr_assert(mt_lock_take_within(&lock, 20 * MT_NS_PER_S));
-	mt_lock_drop(&lock);
+	cr_assert(mt_lock_lock_within(&lock, 20 * MT_NS_PER_S));
+	mt_lock_unlock(&lock);
 	pthread_join(thread, NULL);
 }

@@ -96,8 +96,8 @@ Test(raw_clone, a_child_that_shares_our_memory_is_none)
 
 static int knows_who_stayed(void)
 {
-	return mt_raw_clone_left_behind(atomic_load(&holder)) &&
-	       !mt_raw_clone_left_behind(atomic_load(&holder) + 1);
+	return mt_raw_clone_was_worker(atomic_load(&holder)) &&
+	       !mt_raw_clone_was_worker(atomic_load(&holder) + 1);
 }
 
 Test(raw_clone, a_copy_knows_who_stayed_behind)
@@ -105,25 +105,25 @@ Test(raw_clone, a_copy_knows_who_stayed_behind)
 	atomic_store(&holder, mt_os_gettid());
 	mt_raw_clone_mark();
 
-	cr_expect_not(mt_raw_clone_left_behind(mt_os_gettid()));
+	cr_expect_not(mt_raw_clone_was_worker(mt_os_gettid()));
 	cr_expect_eq(ask_copy(knows_who_stayed), 1);
 }
 
 static void *hold(void *unused)
 {
 	mt_raw_clone_mark();
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
 	atomic_store(&holds, true);
 	usleep(300000);
-	mt_lock_drop(&lock);
+	mt_lock_unlock(&lock);
 	return unused;
 }
 
 static int take_and_drop(void)
 {
-	mt_lock_take(&lock);
-	mt_lock_drop(&lock);
-	mt_lock_take(&lock);
+	mt_lock_lock(&lock);
+	mt_lock_unlock(&lock);
+	mt_lock_lock(&lock);
 	return 7;
 }
 
@@ -136,6 +136,6 @@ Test(raw_clone, a_lock_that_was_held_in_the_copied_process_is_had_in_the_end)
 		usleep(100);
 	cr_expect_eq(ask_copy(take_and_drop), 7);
 	pthread_join(thread, NULL);
-	mt_lock_take(&lock);
-	mt_lock_drop(&lock);
+	mt_lock_lock(&lock);
+	mt_lock_unlock(&lock);
 }

@@ -186,16 +186,16 @@ Test(rss, finds_numbers_in_the_kernels_tables)
 	const char *text = "Name:\tVmRSS: 7\nVmHWM:\t    1234 kB\nVmRSS:\t99 kB\nEmpty:\nLast: "
 			   "18446744073709551615";
 
-	cr_expect_eq(mt_os_keyed_number(text, "VmHWM:"), 1234);
-	cr_expect_eq(mt_os_keyed_number(text, "VmRSS:"), 99,
+	cr_expect_eq(mt_os_parse_keyed_number(text, "VmHWM:"), 1234);
+	cr_expect_eq(mt_os_parse_keyed_number(text, "VmRSS:"), 99,
 		     "a key stands at the start of its line");
-	cr_expect_eq(mt_os_keyed_number(text, "Empty:"), 0);
-	cr_expect_eq(mt_os_keyed_number(text, "Last:"), UINT64_MAX);
-	cr_expect_eq(mt_os_keyed_number(text, "None:"), 0);
-	cr_expect_eq(mt_os_keyed_number("", "None:"), 0);
-	cr_expect_eq(mt_os_number(" \t42 kB"), 42);
-	cr_expect_eq(mt_os_number("kB"), 0);
-	cr_expect_eq(mt_os_number("-5"), 0);
+	cr_expect_eq(mt_os_parse_keyed_number(text, "Empty:"), 0);
+	cr_expect_eq(mt_os_parse_keyed_number(text, "Last:"), UINT64_MAX);
+	cr_expect_eq(mt_os_parse_keyed_number(text, "None:"), 0);
+	cr_expect_eq(mt_os_parse_keyed_number("", "None:"), 0);
+	cr_expect_eq(mt_os_parse_number(" \t42 kB"), 42);
+	cr_expect_eq(mt_os_parse_number("kB"), 0);
+	cr_expect_eq(mt_os_parse_number("-5"), 0);
 }
 
 Test(rss, reads_files_within_the_room_there_is)

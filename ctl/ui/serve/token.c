@@ -76,15 +76,15 @@ static enum mt_err read_line(const char *path, int fd, struct mt_token *out, str
 
 enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why *why)
 {
-	struct mt_token made_up;
-	char line[sizeof(made_up.text) + 1];
+	struct mt_token is_retry;
+	char line[sizeof(is_retry.text) + 1];
 	bool made = false;
 	int fd = -1;
-	enum mt_err error = mt_token_make(&made_up, why);
+	enum mt_err error = mt_token_make(&is_retry, why);
 
 	if (error)
 		return error;
-	snprintf(line, sizeof(line), "%s\n", made_up.text);
+	snprintf(line, sizeof(line), "%s\n", is_retry.text);
 	error = mt_outfile_read_or_make(path, 0600, line, &made, &fd, why);
 	if (error)
 		return error;
@@ -93,7 +93,7 @@ enum mt_err mt_token_file(const char *path, struct mt_token *out, struct mt_why 
 	if (!made && !error)
 		error = read_line(path, fd, out, why);
 	if (made)
-		*out = made_up;
+		*out = is_retry;
 	close(fd);
 	return error;
 }

@@ -102,7 +102,7 @@ static bool fail(struct mt_top_action *action, struct mt_top_outcome *out, enum 
 }
 
 static void tell_record(struct mt_top_action *action, struct mt_top_outcome *out,
-			const struct mt_stats_record *record)
+			const struct mt_stats_cleanup *record)
 {
 	char gpu[120] = "", gc[64] = "";
 
@@ -205,7 +205,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 {
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
-	const struct mt_stats_record *record =
+	const struct mt_stats_cleanup *record =
 		error ? NULL : mt_stats_file_record_of_request(actions->file, action->call.seq);
 
 	if (error)

@@ -21,7 +21,7 @@ static void add_counts(struct mt_top_page *page, const struct mt_stats_snapshot 
 			mt_text_ns(now->refault_cost_ns).text);
 }
 
-static void add_record(struct mt_top_page *page, const struct mt_stats_record *record)
+static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *record)
 {
 	static const char *const results[] = {"nothing", "freed", "-"};
 	struct mt_short_text gc = mt_text_count(record->gc_collected_count);
@@ -59,8 +59,8 @@ void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *f
 			" %5s %-8s %-11s %-5s %-7s %6s %6s %6s %9s %6s %-8s %-6s %s", "NO", "TIME",
 			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
 			"GC", "GPU", "PRESSURE");
-	for (uint64_t back = 0; back < MT_RECORDS_COUNT && back < last; back++) {
-		const struct mt_stats_record *record = mt_stats_file_record(file, last - back);
+	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
+		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
 
 		if (record)
 			add_record(page, record);
