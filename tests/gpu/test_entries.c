@@ -23,9 +23,12 @@ static const struct wrapper wrappers[] = {MT_DRIVER_WRAPPED(X)};
 static unsigned arity(const struct wrapper *w)
 {
 	unsigned count = 1;
+	int depth = 0; /* a pointer to a function has parameters of its own */
 
-	for (const char *at = w->parameters; *at; at++)
-		count += *at == ',';
+	for (const char *at = w->parameters; *at; at++) {
+		depth += (*at == '(') - (*at == ')');
+		count += *at == ',' && depth == 1;
+	}
 	return count;
 }
 
