@@ -111,7 +111,7 @@ early_flags := -fno-stack-protector -fno-builtin -fno-tree-loop-distribute-patte
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o gpu/lookup.o): shim_flags += $(early_flags)
 $(addprefix $(B)/obj/shim/,sys/elf.o sys/elf_walk.o heap/dlsym.o): shim_flags += -fno-sanitize=all
 
-# Written anew only when it differs: CUDA= may change between two runs.
+# Written again only when it differs: CUDA= may change between two runs.
 $(B)/gen/mtshim.map: shim/mtshim.map FORCE
 	@mkdir -p $(@D)
 	@sed $(map_quiet) '$(map_half)' $< >$@.new
@@ -135,7 +135,7 @@ ctl_link  := -pie -Wl,-z,relro,-z,now
 ctl_libs   = $$(pkg-config --libs jansson zlib) -ldl -lm
 
 # Where it looks for the library and its programs: known places below its own prefix (ctl/process/install_dir.c). Only another LIBDIR is
-# compiled in, and what knows it is compiled anew when that changes.
+# compiled in, and what knows it is compiled again when that changes.
 multiarch     := $(shell $(CC) -print-multiarch 2>/dev/null)
 usual_libdirs := $(PREFIX)/lib $(PREFIX)/lib64 $(PREFIX)/lib/$(multiarch)
 odd_libdir    := $(if $(filter $(PREFIX)/bin,$(BINDIR)),$(filter-out $(usual_libdirs),$(LIBDIR)),$(LIBDIR))

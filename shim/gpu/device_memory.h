@@ -28,7 +28,7 @@ bool mt_device_memory_is_scarce(struct mt_context *context);
 /* Before the driver is asked for so many bytes: garbage_collection_threshold. */
 void mt_device_memory_collect(struct mt_context *context, uint64_t bytes);
 
-/* The driver is out of memory: mt_pool_short_begin and its kin, on any device of ours. */
+/* The driver is out of memory: mt_pool_short_begin and the like, on any device of ours. */
 #define MT_DEVICE_MEMORY_ANY_DEVICE (-1)
 bool mt_device_memory_short_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
 bool mt_device_memory_short_next(struct mt_shortage *shortage);

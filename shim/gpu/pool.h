@@ -89,7 +89,7 @@ void mt_pool_start(const struct mt_driver *driver, const struct mt_pool_settings
 void mt_pool_configure(const struct mt_pool_settings *settings);
 
 /* cuMemAlloc. Sizes of 0 and NULL outputs are answered by the driver. The driver out of memory:
- * mt_pool_short_begin and its kin. */
+ * mt_pool_short_begin and the like. */
 int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
 /* cuMemFree of a block of ours; false, and nothing done, for a pointer that is not known: that one
