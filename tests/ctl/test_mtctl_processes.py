@@ -178,7 +178,7 @@ def test_ps_sweeps_the_files_of_the_dead_of_its_own_namespace(fake, ctl, mt_dir)
 	pid = fake()
 	living = files_of(pid, mt_dir, "stats").name
 	_, start, pidns = living.removesuffix(".stats").split("-")
-	dead = [f"{pid}-{int(start) - 1}-{pidns}.stats", f"{pid}-{int(start) - 1}-{pidns}.bell", f"4194305-1-{pidns}.bell"]
+	dead = [f"{pid}-{int(start) - 1}-{pidns}.stats", f"{pid}-{int(start) - 1}-{pidns}.control", f"4194305-1-{pidns}.control"]
 	foreign = [f"{pid}-{int(start) - 1}-{int(pidns) + 1}.stats", "notes.stats", f"{pid}-1-{pidns}.stats.keep",
 	           f" {pid}-1-{pidns}.stats"]
 	for name in dead + foreign:
@@ -188,7 +188,7 @@ def test_ps_sweeps_the_files_of_the_dead_of_its_own_namespace(fake, ctl, mt_dir)
 
 	left = {file.name for file in mt_dir.iterdir()}
 	assert not left & set(dead)
-	assert left == set(foreign) | {living, living.replace(".stats", ".bell")}
+	assert left == set(foreign) | {living, living.replace(".stats", ".control")}
 
 
 # ---- requests against the fake ----
@@ -302,12 +302,12 @@ def test_the_usage_of_trim_names_everything_that_it_takes_in_the_place_of_a_pid(
 		assert "PID | --all | --all-users | --tree PID" in usage
 
 
-def test_the_bell_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):
+def test_the_control_file_is_added_to_and_the_number_goes_up(fake, ctl, mt_dir):
 	pid = fake()
-	bell = files_of(pid, mt_dir, "bell")
+	control = files_of(pid, mt_dir, "control")
 	for expected in (1, 2, 3):
 		ctl("round", pid)
-		_, _, word, seq, kind, *_ = fake_shim.BELL.unpack(bell.read_bytes()[:fake_shim.BELL.size])
+		_, _, word, seq, kind, *_ = fake_shim.CONTROL.unpack(control.read_bytes()[:fake_shim.CONTROL.size])
 		assert (word, seq, kind) == (expected, expected, fake_shim.ROUND)
 
 
@@ -324,16 +324,16 @@ def test_requests_stand_in_line(fake, ctl, mtctl, plain, spawn):
 
 def test_a_lock_that_is_held_is_waited_for_in_vain(fake, ctl, mt_dir):
 	pid = fake()
-	with files_of(pid, mt_dir, "bell").open("rb") as bell:
-		fcntl.flock(bell, fcntl.LOCK_EX)
+	with files_of(pid, mt_dir, "control").open("rb") as control:
+		fcntl.flock(control, fcntl.LOCK_EX)
 		assert ctl("trim", pid, "--timeout=0.2").returncode == NO_ANSWER
 
 
-@pytest.mark.parametrize("spoil", [lambda bell: os.truncate(bell, 0), lambda bell: bell.write_bytes(b"\xff" * 4096),
-                                   lambda bell: bell.write_bytes(bell.read_bytes()[:100])])
-def test_a_spoiled_bell_is_refused_without_harm(fake, ctl, mt_dir, spoil):
+@pytest.mark.parametrize("spoil", [lambda control: os.truncate(control, 0), lambda control: control.write_bytes(b"\xff" * 4096),
+                                   lambda control: control.write_bytes(control.read_bytes()[:100])])
+def test_a_spoiled_control_file_is_refused_without_harm(fake, ctl, mt_dir, spoil):
 	pid = fake()
-	spoil(files_of(pid, mt_dir, "bell"))
+	spoil(files_of(pid, mt_dir, "control"))
 
 	got = ctl("trim", pid, "--timeout=1")
 
