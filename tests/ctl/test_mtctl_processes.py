@@ -25,7 +25,7 @@ def test_stat_knows_every_field_by_its_name(fake, ctl):
 
 	assert set(fake_shim.FIELDS) <= set(seen)
 	assert (seen["pid"], seen["comm"], seen["allocator"], seen["mode"]) == (pid, "python3", "jemalloc", "jemalloc")
-	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_door"]) == (300 * MB, 200 * MB, 1)
+	assert (seen["rss_bytes"], seen["heap_live_bytes"], seen["signal_disposition"]) == (300 * MB, 200 * MB, 1)
 	assert seen["settings"] == [{"name": "gc_rounds", "value": "0", "origin": "default"},
 	                            {"name": "tick_ms", "value": "100", "origin": "environment"}]
 	record = seen["records"][-1]
@@ -398,7 +398,7 @@ def test_doctor_looks_at_a_process(fake, ctl, plain):
 	got = ctl("doctor", fake(environment=dict(plain, MT_TICKMS="5")))
 
 	assert "ok    allocator: jemalloc, mode jemalloc" in got.stdout
-	assert "ok    signal: our handler stands" in got.stdout
+	assert "ok    signal: the handler of the shim is installed" in got.stdout
 	assert re.search(r"settings +tick_ms += 100 +\(environment\)\n", got.stdout) and "gc_rounds" not in got.stdout
 	assert "warn  MT_TICKMS is no setting; did you mean MT_TICK_MS?" in got.stdout and got.returncode == 1
 
@@ -424,14 +424,14 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 
 
-def test_doctor_warns_when_the_signal_door_is_lost(fake, ctl, mt_dir):
+def test_doctor_warns_when_the_signal_disposition_is_lost(fake, ctl, mt_dir):
 	pid = fake(deaf=True)
 	file = files_of(pid, mt_dir, "stats")
 	data = bytearray(file.read_bytes())
 	size = fake_shim.HEAD.size + 8 * len(fake_shim.FIELDS)
-	place = fake_shim.HEAD.size + 8 * fake_shim.FIELDS.index("signal_door")
+	place = fake_shim.HEAD.size + 8 * fake_shim.FIELDS.index("signal_disposition")
 	data[place:place + 8] = (3).to_bytes(8, "little")
 	data[size:size + 8] = fake_shim.checksum(bytes(data[:size])).to_bytes(8, "little")
 	file.write_bytes(data)
 
-	assert "warn  signal door lost" in ctl("doctor", pid).stdout
+	assert "warn  signal: a raw system call has replaced" in ctl("doctor", pid).stdout

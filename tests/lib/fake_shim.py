@@ -73,7 +73,7 @@ class Fake:
 		self.stats = directory / (self.name + ".stats")
 		self.control = directory / (self.name + ".control")
 		self.values = dict.fromkeys(FIELDS, 0) | {"rss_bytes": 300 * MB, "heap_live_bytes": 200 * MB,
-		                                          "heap_idle_bytes": 50 * MB, "signal_door": 1, "uptime_ms": 1234,
+		                                          "heap_idle_bytes": 50 * MB, "signal_disposition": 1, "uptime_ms": 1234,
 		                                          **options.get("values", {})}
 		self.settings = {"gc_rounds": ["0", "default"], "tick_ms": ["100", "environment"], **options.get("settings", {})}
 		self.records = []
