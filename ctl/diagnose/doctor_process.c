@@ -50,15 +50,15 @@ static void look_at_writing(const struct mt_process *process, const struct mt_st
 			      "may be that of two versions");
 }
 
-static void say_door(uint64_t door)
+static void say_disposition(uint64_t disposition)
 {
-	switch (door) {
+	switch (disposition) {
 	case 0:
 		mt_doctor_say(MT_FINDING_OK, NULL,
 			      "signal: none is wanted; `mtctl trim` needs none");
 		break;
 	case 1:
-		mt_doctor_say(MT_FINDING_OK, NULL, "signal: our handler stands");
+		mt_doctor_say(MT_FINDING_OK, NULL, "signal: the handler of the shim is installed");
 		break;
 	case 2:
 		mt_doctor_say(MT_FINDING_OK, NULL,
@@ -67,7 +67,7 @@ static void say_door(uint64_t door)
 		break;
 	case 3:
 		mt_doctor_say(MT_FINDING_WARN, "use `mtctl trim`, or another MT_SIGNAL",
-			      "signal door lost: somebody set a handler by a raw system call");
+			      "signal: a raw system call has replaced the handler of the shim");
 		break;
 	case 5:
 		mt_doctor_say(MT_FINDING_OK, NULL,
@@ -121,7 +121,7 @@ static void look_at_stats(const struct mt_stats_file *file)
 		mt_doctor_say(MT_FINDING_NOTE, "restart the program to get the new one",
 			      "the shim in it is version %s, this mtctl is %s", head->shim_version,
 			      MT_VERSION);
-	say_door(head->snapshot.signal_door);
+	say_disposition(head->snapshot.signal_disposition);
 	if (head->snapshot.gc_late_count)
 		mt_doctor_say(MT_FINDING_NOTE, NULL,
 			      "%s: the main thread was in C code or in a system call",

@@ -4,7 +4,7 @@
  *
  * Parts of an input: %%env (an entry on each line), %%cuda_conf, %%set, %%quantity, %%number,
  * %%name (one on each line); %%program; %%request (lines "kind 3", "level 1", "name ...", "value
- * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawbell; %%policy. */
+ * ...", "seq 5", "magic 0", "version 1", "cut 40"); %%rawcontrol; %%policy. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,7 +174,7 @@ static void make_control(void)
 	    mt_files_make(at, &ticks, &space) != MT_ERR_OK)
 		abort();
 	close(at);
-	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.bell", fuzz_root(),
+	snprintf(control_path, sizeof(control_path), "%s/%d-%llu-%llu.control", fuzz_root(),
 		 (int)getpid(), (unsigned long long)ticks, (unsigned long long)space);
 	mt_control_use_file(false);
 }
@@ -349,7 +349,7 @@ static void take(struct fuzz_part *part, const struct fuzz_parts *all, struct mt
 		read_cuda_conf(part->text);
 	else if (fuzz_is(part, "request", NULL))
 		ring_request(part->text);
-	else if (fuzz_is(part, "rawbell", NULL))
+	else if (fuzz_is(part, "rawcontrol", NULL))
 		ring(part->text, part->bytes);
 	else if (fuzz_is(part, "policy", NULL))
 		follow_policy(part->text, config);
