@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
+#include "gpu/device_memory.h"
 #include "sys/format.h"
 
 /* ---- which devices ---- */
@@ -122,7 +123,7 @@ int mt_gpu_read(struct mt_gpu_device *out, int most)
 	mt_capture_leave();
 	/* It goes through the gate by itself. */
 	for (int i = 0; i < count; i++)
-		(void)mt_pool_memory(devices[i], &out[i].free_bytes, &out[i].total_bytes);
+		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
 	return count;
 }
 
@@ -140,7 +141,7 @@ uint64_t mt_gpu_used_bytes(void)
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
-		if (mt_pool_memory(devices[i], &free_bytes, &total) && total > free_bytes)
+		if (mt_device_memory_read(devices[i], &free_bytes, &total) && total > free_bytes)
 			used += total - free_bytes;
 	}
 	return used;

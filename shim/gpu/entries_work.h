@@ -14,7 +14,10 @@
 #include "gpu/driver.h"
 #include "gpu/entries.h"
 #include "gpu/wake.h"
+#include "gpu/context_lifecycle.h"
 #include "gpu/pool.h"
+#include "gpu/shortage.h"
+#include "gpu/usage.h"
 #include "gpu/oom.h"
 
 /* Whether a wrapper does its work; the first call of all starts the pool. */
@@ -44,10 +47,10 @@ static inline bool mt_cuda_is_on(void)
 		int again_ = MT_CU_OUT_OF_MEMORY;                                                  \
 		struct mt_shortage shortage_;                                                      \
                                                                                                    \
-		if (mt_pool_short_begin(&shortage_, on_device, bytes)) {                           \
-			while (again_ == MT_CU_OUT_OF_MEMORY && mt_pool_short_next(&shortage_))    \
+		if (mt_shortage_begin(&shortage_, on_device, bytes)) {                             \
+			while (again_ == MT_CU_OUT_OF_MEMORY && mt_shortage_next(&shortage_))      \
 				again_ = mt_cuda_call(name, __VA_ARGS__);                          \
-			mt_pool_short_end(&shortage_);                                             \
+			mt_shortage_end(&shortage_);                                               \
 		}                                                                                  \
 		again_;                                                                            \
 	})

@@ -11,8 +11,9 @@
 #include "sys/os.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
-#include "gpu/pool_conf.h"
+#include "gpu/decay.h"
 #include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "gpu/wait.h"
 #include "gpu/snapshot.h"
 #include "gpu/stats.h"
@@ -68,7 +69,7 @@ static void keep_quiet(const char *line)
 /* MT_CUDA_CONF cannot change while the process runs: what was wrong with it is said once. */
 static void apply_conf(struct mt_pool_settings *settings, bool first)
 {
-	mt_pool_conf_parse(mt_config()->cuda_conf, settings, first ? complain : keep_quiet);
+	mt_pool_settings_parse(mt_config()->cuda_conf, settings, first ? complain : keep_quiet);
 }
 
 /* on this thread: the loader may call the program's malloc, which may come back to us */

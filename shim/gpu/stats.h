@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "gpu/account.h"
-#include "gpu/pool.h"
+#include "gpu/usage.h"
 #include "gpu/devices.h"
 #include "gpu/nvml.h"
 #include "core/stats_layout.h"
