@@ -140,7 +140,7 @@ int mt_block_alloc(struct mt_context *context, size_t asked_bytes, size_t bytes,
 	if (result == MT_CU_SUCCESS) {
 		*out_dptr = dptr;
 		if (block) {
-			atomic_store_explicit(&block->base, dptr, memory_order_relaxed);
+			atomic_store_explicit(&block->node.key, dptr, memory_order_relaxed);
 			block->bytes = bytes;
 			block->asked_bytes = asked_bytes;
 			enter_record(context, init, block);

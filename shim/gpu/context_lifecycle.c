@@ -189,8 +189,7 @@ static void release(struct mt_block *cached, bool frees)
 	for (; cached; cached = next) {
 		next = cached->line_next;
 		if (frees)
-			(void)mt_pool_driver()->cuMemFree_v2(
-				atomic_load_explicit(&cached->base, memory_order_relaxed));
+			(void)mt_pool_driver()->cuMemFree_v2(mt_block_base(cached));
 		mt_block_release(cached);
 	}
 }

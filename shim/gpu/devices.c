@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/log.h"
 #include "gpu/driver.h"
 #include "gpu/capture.h"
@@ -14,13 +14,13 @@
 static bool has_allocations(int device)
 {
 	struct mt_pool_usage pool;
-	struct mt_device_usage others;
+	struct mt_unpooled_usage others;
 
 	mt_pool_usage(device, &pool);
 	if (pool.reserved_bytes || pool.alloc_count)
 		return true;
-	mt_device_usage(device, &others);
-	for (int kind = 0; kind < MT_DEVICE_KIND_COUNT; kind++)
+	mt_unpooled_usage(device, &others);
+	for (int kind = 0; kind < MT_UNPOOLED_KIND_COUNT; kind++)
 		if (others.alloc_count[kind])
 			return true;
 	return false;

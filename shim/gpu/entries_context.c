@@ -17,7 +17,7 @@
 static void forget(struct CUctx_st *context)
 {
 	mt_capture_context_dies(context);
-	mt_device_forget((uint64_t)(uintptr_t)context);
+	mt_unpooled_forget_context((uint64_t)(uintptr_t)context);
 }
 
 static int release(int device)

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "core/config.h"
 #include "sys/elf.h"
 #include "sys/lock.h"
@@ -178,7 +178,7 @@ void mt_gpu_reset_peak(void)
 	if (!mt_gpu_is_used())
 		return;
 	mt_pool_reset_peak();
-	mt_device_reset_peak();
+	mt_unpooled_reset_peak();
 }
 
 /* ---- jobs: their data is static, see gpu/thread.h ---- */
@@ -223,14 +223,14 @@ uint64_t mt_gpu_used(bool here)
 
 uint64_t mt_gpu_pinned_bytes(void)
 {
-	struct mt_device_usage usage;
+	struct mt_unpooled_usage usage;
 	uint64_t bytes = 0;
 
 	if (!mt_gpu_is_used())
 		return 0;
 	for (int device = 0; device < (int)MT_DEVICES_COUNT; device++) {
-		mt_device_usage(device, &usage);
-		bytes += usage.live_bytes[MT_DEVICE_pinned];
+		mt_unpooled_usage(device, &usage);
+		bytes += usage.live_bytes[MT_UNPOOLED_pinned];
 	}
 	return bytes;
 }
@@ -393,7 +393,7 @@ void mt_gpu_fork_child(void)
 	mt_driver_fork_child();
 	mt_pool_fork_child();
 	mt_capture_fork_child();
-	mt_device_fork_child();
+	mt_unpooled_fork_child();
 	mt_oom_fork_child();
 	mt_gpu_thread_fork_child();
 	mt_gpu_stats_fork_child();

@@ -132,7 +132,7 @@ static bool take(struct mt_context *context, const struct mt_fit *fit, size_t by
 	mt_context_note_cached(context, block, false);
 	mt_counter_add(&context->counters.hits, 1);
 	mt_block_alloc_hand_out(context, block, bytes, now_ns);
-	*out_dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	*out_dptr = mt_block_base(block);
 	mt_lock_unlock(&context->lock);
 	return true;
 }
@@ -195,8 +195,7 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 			continue; /* it is on its way out: look again */
 		mt_lock_lock(&context->lock);
 		if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-		    atomic_load_explicit(&block->base, memory_order_relaxed) == dptr &&
-		    block->state != MT_BLOCK_LEAVING) {
+		    mt_block_base(block) == dptr && block->state != MT_BLOCK_LEAVING) {
 			*out_context = context;
 			return block;
 		}
@@ -218,7 +217,7 @@ static void take_back(struct mt_context *context, const struct mt_block *block)
 static MT_COLD int free_directly(struct mt_context *context, struct mt_block *block)
 {
 	uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
-	uint64_t dptr = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t dptr = mt_block_base(block);
 	int result;
 
 	take_back(context, block);
@@ -367,14 +366,14 @@ static void look_inside(struct mt_block *block, void *data)
 {
 	struct inside *inside = data;
 	struct mt_context *context = atomic_load_explicit(&block->context, memory_order_relaxed);
-	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t base = mt_block_base(block);
 
 	if (!context || inside->dptr < base)
 		return;
 	mt_lock_lock(&context->lock);
 	if (atomic_load_explicit(&block->context, memory_order_relaxed) == context &&
-	    inside->dptr >= block->base && inside->dptr - block->base < block->bytes)
-		inside->base = block->base;
+	    mt_block_base(block) == base && inside->dptr - base < block->bytes)
+		inside->base = base;
 	mt_lock_unlock(&context->lock);
 }
 

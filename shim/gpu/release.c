@@ -181,7 +181,7 @@ static int send_base(struct mt_context *context, uint64_t base, bool is_idle)
 static uint64_t send(struct mt_context *context, struct mt_block *block, bool is_idle,
 		     bool is_decay, bool *out_refused)
 {
-	uint64_t base = atomic_load_explicit(&block->base, memory_order_relaxed);
+	uint64_t base = mt_block_base(block);
 	uint64_t bytes = block->bytes;
 	int result = send_base(context, base, is_idle);
 

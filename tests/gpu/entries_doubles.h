@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gpu/account.h"
+#include "gpu/unpooled.h"
 #include "gpu/driver.h"
 #include "gpu/wake.h"
 #include "gpu/entries.h"
@@ -412,11 +412,11 @@ static UNUSED void answer(int first, int second)
 	backoff[0] = 0;
 }
 
-static UNUSED uint64_t live(enum mt_device_kind kind, int device)
+static UNUSED uint64_t live(enum mt_unpooled_kind kind, int device)
 {
-	struct mt_device_usage usage;
+	struct mt_unpooled_usage usage;
 
-	mt_device_usage(device, &usage);
+	mt_unpooled_usage(device, &usage);
 	return usage.live_bytes[kind];
 }
 
