@@ -17,7 +17,7 @@
 #include "core/config.h"
 #include "sys/os.h"
 #include "fuzz.h"
-#include "gpu/pool_conf.h"
+#include "gpu/pool_settings.h"
 #include "purge/sampling_interval.h"
 #include "core/control_file.h"
 #include "purge/policy.h"
@@ -137,9 +137,9 @@ static void read_cuda_conf(const char *text)
 {
 	struct mt_pool_settings settings = {.max_split_bytes = 7}, again;
 
-	mt_pool_conf_parse(text, &settings, complain);
+	mt_pool_settings_parse(text, &settings, complain);
 	again = settings;
-	mt_pool_conf_parse(text, &again, complain);
+	mt_pool_settings_parse(text, &again, complain);
 	fuzz_expect(memcmp(&settings, &again, sizeof(settings)) == 0, "%s",
 		    "read twice, it says something else");
 	fuzz_expect(settings.max_split_bytes == 7 || settings.max_split_bytes > 20 * MT_MIB, "%llu",
