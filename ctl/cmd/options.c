@@ -1,6 +1,5 @@
 /* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and
  * documents. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,22 +104,14 @@ static void print_text(void)
 
 int mt_command_options(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"markdown", no_argument, NULL, 'm'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	void (*print)(void) = print_text;
-	int option;
+	bool json = false, markdown = false;
+	const struct mt_option options[] = {
+		{.name = "json", .target = &json}, {.name = "markdown", .target = &markdown}, {0}};
+	const struct mt_command_line line = {"options", NULL, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("options", NULL);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		print = option == 'j' ? print_json : print_markdown;
-	}
-	if (optind != argc)
-		return mt_command_misused("options");
-	print();
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	(json ? print_json : markdown ? print_markdown : print_text)();
 	return MT_EXIT_OK;
 }

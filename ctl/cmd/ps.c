@@ -1,6 +1,5 @@
 /* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them
  * hold. */
-#include <getopt.h>
 #include <stdio.h>
 
 #include "ctl/command.h"
@@ -122,6 +121,11 @@ static void print_pids(const struct mt_process_list *processes)
 		       processes->list[i].process.command);
 }
 
+struct wanted {
+	bool json, pids, tree;
+	const char *pid; /* of --tree=PID */
+};
+
 static int run_tree(const char *pid_text, bool json)
 {
 	pid_t root = 0;
@@ -149,32 +153,35 @@ static int run_list(void (*print)(const struct mt_process_list *))
 	return MT_EXIT_OK;
 }
 
+/* --tree, --tree=PID: the PID may also be the operand. */
+static bool take_tree(const struct mt_option *option, const char *text)
+{
+	struct wanted *wanted = option->target;
+
+	wanted->tree = true;
+	if (text)
+		wanted->pid = text;
+	return true;
+}
+
 int mt_command_ps(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"pids", no_argument, NULL, 'p'},
-						{"tree", optional_argument, NULL, 'r'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	bool json = false, pids = false, tree = false;
-	const char *pid = NULL;
-	int option;
+	struct wanted wanted = {0};
+	const struct mt_option options[] = {
+		{.name = "json", .target = &wanted.json},
+		{.name = "pids", .target = &wanted.pids},
+		{.name = "tree", .target = &wanted, .take = take_tree, .value_optional = true},
+		{0}};
+	const struct mt_command_line line = {"ps", help, NULL, options, 0, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("ps", help);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		json |= option == 'j';
-		pids |= option == 'p';
-		tree |= option == 'r';
-		if (option == 'r' && optarg)
-			pid = optarg;
-	}
-	if (argc - optind > (tree && !pid) || (pids && (json || tree)))
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	if (argc - optind > (wanted.tree && !wanted.pid) ||
+	    (wanted.pids && (wanted.json || wanted.tree)))
 		return mt_command_misused("ps");
-	if (!tree)
-		return run_list(pids ? print_pids : json ? print_json : print_text);
+	if (!wanted.tree)
+		return run_list(wanted.pids ? print_pids : wanted.json ? print_json : print_text);
 	mt_stats_dir_sweep(NULL, 0);
-	return run_tree(pid ? pid : argv[optind], json);
+	return run_tree(wanted.pid ? wanted.pid : argv[optind], wanted.json);
 }
