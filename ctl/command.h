@@ -91,9 +91,9 @@ int mt_command_option(int argc, char **argv, const char *letters, const struct o
 struct mt_option {
 	const char *name;
 	void *target; /* what the option fills in */
-	/* Reads the option's value into the target; text is NULL where the value was left out. Returns
-	 * false for a value that is not valid, after a message. NULL: a switch without a value, which
-	 * sets the bool at target. */
+	/* Reads the option's value into the target; text is NULL where the value was left out.
+	 * Returns false for a value that is not valid, after a message. NULL: a switch without a
+	 * value, which sets the bool at target. */
 	bool (*take)(const struct mt_option *option, const char *text);
 	char letter;         /* 0: none */
 	bool value_optional; /* the value may be left out */
@@ -116,8 +116,8 @@ struct mt_command_line {
 };
 
 /* Reads the options. Returns true where the command is to run: its operands begin at argv[optind],
- * and argv[argc] is NULL. Returns false where it has ended, with the exit code in *out_code: --help,
- * or a wrong use, which is on stderr. */
+ * and argv[argc] is NULL. Returns false where it has ended, with the exit code in *out_code:
+ * --help, or a wrong use, which is on stderr. */
 bool mt_command_line_read(const struct mt_command_line *line, int argc, char **argv, int *out_code);
 
 /* SIGINT, SIGTERM and SIGHUP, blocked for sigtimedwait or signalfd; without those that the caller

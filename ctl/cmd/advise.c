@@ -59,8 +59,7 @@ static void print_json(const struct mt_advise_facts *facts, const struct mt_advi
 		mt_json_set_text(object, "topic", list[i].topic);
 		mt_json_set_text(object, "reason", list[i].reason);
 		mt_json_set_text(object, "environment", list[i].environment);
-		mt_json_set(object, "command",
-			    *list[i].command ? json_string(list[i].command) : json_null());
+		mt_json_set_text_or_null(object, "command", list[i].command);
 		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);

@@ -180,10 +180,8 @@ int mt_command_budget(int argc, char **argv)
 		return code;
 	if (argc == 1)
 		return mt_command_misused("budget");
-	if (mt_budget_make(&model, &budget, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (mt_budget_make(&model, &budget, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	(json ? print_json : print_text)(&budget);
 	return MT_EXIT_OK;
 }

@@ -6,7 +6,7 @@
 #include "ctl/process/limit.h"
 #include "ctl/command.h"
 #include "ctl/output/json.h"
-#include "ctl/process/process.h"
+#include "ctl/process/target.h"
 #include "ctl/output/text.h"
 
 static const char help[] =
@@ -52,14 +52,10 @@ static int check(const char *pid_text, double threshold, bool json)
 	pid_t pid = 0;
 	bool above;
 
-	if (pid_text && mt_process_parse_pid(pid_text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid_text);
+	if (pid_text && mt_target_parse_pid(pid_text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
-	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
+	if (pid && mt_process_find(pid, &process, &why) == MT_ERR_UNKNOWN)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (mt_limit_find("", pid, &memory) != MT_ERR_OK) {
 		mt_error_say("neither a cgroup limit nor /proc/meminfo can be read");
 		return MT_EXIT_USAGE;

@@ -171,14 +171,10 @@ static int run(const char *text, const struct mt_diagnose_options *options)
 	pid_t pid;
 	int code;
 
-	if (mt_process_parse_pid(text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%.60s' is not a process id", text);
+	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
-	if (mt_process_find(pid, &process, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
+	if (mt_process_find(pid, &process, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (options->tree)
 		add_tree(&look, &process);
 	else

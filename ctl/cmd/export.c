@@ -138,10 +138,8 @@ static int run(const struct export *export)
 		return MT_EXIT_OK;
 	}
 	if (mt_textfile_check(&export->file, &why) != MT_ERR_OK ||
-	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK)) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	    (!export->every_ms && write_once(export, &why) != MT_EXIT_OK))
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	return export->every_ms ? write_on(export) : MT_EXIT_OK;
 }
 

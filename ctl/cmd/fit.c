@@ -79,29 +79,17 @@ static const double table_mb[] = {12.3, 100, 250, 500, 1024};
 
 static void add_row(struct mt_table *table, const struct options *options, double model_mb)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "%.1f MB", model_mb);
-	mt_table_add(table, text);
-	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		snprintf(text, sizeof(text), "%ld",
-			 clients_of(options, table_gb[i] * GIB, model_mb * MIB));
-		mt_table_add(table, text);
-	}
+	mt_table_addf(table, "%.1f MB", model_mb);
+	for (size_t i = 0; i < COLUMNS_COUNT; i++)
+		mt_table_addf(table, "%ld", clients_of(options, table_gb[i] * GIB, model_mb * MIB));
 }
 
 static void print_table(const struct options *options)
 {
-	struct mt_table *table = mt_table_new("rrrrr");
+	struct mt_table *table = mt_table_new(">MODEL|>4 GB|>8 GB|>12 GB|>16 GB");
 	double asked = options->model_bytes / MIB;
 	bool added = asked == 0;
-	char text[32];
 
-	mt_table_add(table, "MODEL");
-	for (size_t i = 0; i < COLUMNS_COUNT; i++) {
-		snprintf(text, sizeof(text), "%.0f GB", table_gb[i]);
-		mt_table_add(table, text);
-	}
 	for (size_t i = 0; i < ROWS_COUNT; i++) {
 		if (!added && asked <= table_mb[i]) {
 			if (asked < table_mb[i])
@@ -158,12 +146,10 @@ static void print_json(const struct options *options, const struct fit *fit)
 	json_t *root = json_object();
 	bool asked = options->model_bytes > 0;
 
-	mt_json_set(root, "clients", asked ? mt_json_u64((uint64_t)fit->clients) : json_null());
-	mt_json_set(root, "model_bytes",
-		    asked ? mt_json_u64(mt_text_round_u64(options->model_bytes)) : json_null());
-	mt_json_set(root, "free_bytes",
-		    asked && fit->known ? mt_json_u64(mt_text_round_u64(fit->free_bytes))
-					: json_null());
+	mt_json_set_u64_if(root, "clients", asked, (uint64_t)fit->clients);
+	mt_json_set_u64_if(root, "model_bytes", asked, mt_text_round_u64(options->model_bytes));
+	mt_json_set_u64_if(root, "free_bytes", asked && fit->known,
+			   mt_text_round_u64(fit->free_bytes));
 	mt_json_set(root, "source", asked && fit->known ? json_string(fit->source) : json_null());
 	mt_json_set_u64(root, "share", (uint64_t)options->share);
 	mt_json_set_u64(root, "cap", (uint64_t)options->cap);

@@ -81,19 +81,14 @@ static void print_text(void)
 	size_t count, aliases_count;
 	const struct mt_setting *all = mt_setting_all(&count);
 	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
-	struct mt_table *table = mt_table_new("lllll");
-	const char *heading[] = {"SETTING", "DEFAULT", "CHANGES", "ALLOWED", "MEANING"};
+	struct mt_table *table = mt_table_new("<SETTING|<DEFAULT|<CHANGES|<ALLOWED|<MEANING");
 	char allowed[128];
 
-	for (size_t i = 0; i < 5; i++)
-		mt_table_add(table, heading[i]);
 	for (size_t i = 0; i < count; i++) {
 		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
-		mt_table_add(table, all[i].environment);
-		mt_table_add(table, all[i].initial);
-		mt_table_add(table, all[i].live ? "live" : "start");
-		mt_table_add(table, all[i].kind == MT_SETTING_bool ? "0|1" : allowed);
-		mt_table_add(table, all[i].help);
+		mt_table_add_row(
+			table, all[i].environment, all[i].initial, all[i].live ? "live" : "start",
+			all[i].kind == MT_SETTING_bool ? "0|1" : allowed, all[i].help, NULL);
 	}
 	mt_table_print(table);
 	puts("\nalso known as (MT_* wins):");

@@ -66,19 +66,13 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 	struct mt_why why;
 	pid_t pid;
 
-	if (mt_process_parse_pid(text, &pid) != MT_ERR_OK) {
-		mt_error_say("'%.60s' is not a process id", text);
+	if (mt_target_parse_pid(text, &pid) != MT_EXIT_OK)
 		return MT_EXIT_USAGE;
-	}
 	if ((options->shim && !options->tree ? mt_process_find_shimmed
-					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_NOT_SHIMMED;
-	}
-	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+					     : mt_process_find)(pid, &process, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	mt_launch_nothing(&launch);
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
@@ -110,10 +104,8 @@ static int record_program(char **argv, const struct mt_recorder_options *options
 	struct mt_why why;
 	enum mt_exit code = MT_EXIT_OK;
 
-	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	if (options->shim)
 		code = mt_preload_prepare();
 	if (code == MT_EXIT_OK)

@@ -21,28 +21,15 @@ struct request_command {
 static int ask_process(struct request_command *ask, uint64_t timeout_ms)
 {
 	struct mt_why why;
-	struct mt_control_call call;
 	enum mt_err error =
-		mt_control_file_send(&ask->process, ask->request, timeout_ms, &call, &why);
+		mt_control_file_exchange(&ask->process, ask->request, timeout_ms, &ask->head, &why);
 
-	if (!error)
-		error = mt_control_file_wait(&call, &ask->head, &why);
-	if (error) {
-		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm,
-			     why.text);
-		return mt_error_exit(error);
-	}
-	if (ask->head.snapshot.request_error) {
-		mt_error_say("process %d (%s): %s", (int)ask->process.pid, ask->process.comm,
-			     mt_error_text(ask->head.snapshot.request_error));
-		return MT_EXIT_USAGE;
-	}
-	ask->answered = true;
-	return MT_EXIT_OK;
+	ask->answered = !error;
+	return error ? mt_target_fail(&ask->process, error, &why) : MT_EXIT_OK;
 }
 
-/* Reads "PID [--timeout=S]", sends the request and waits for the reply. Returns the exit code, after
- * a message where it is not MT_EXIT_OK. */
+/* Reads "PID [--timeout=S]", sends the request and waits for the reply. Returns the exit code,
+ * after a message where it is not MT_EXIT_OK. */
 static int run(struct request_command *ask, int argc, char **argv)
 {
 	uint64_t timeout_ms = TIMEOUT_MS;

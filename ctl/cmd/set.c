@@ -20,8 +20,8 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	enum mt_err error;
 
 	if (mt_set_request_why_not(request, &target->file.head)) {
-		mt_error_say("process %d (%s): %s", (int)target->process.pid, target->process.comm,
-			     mt_set_request_why_not(request, &target->file.head));
+		mt_process_say(&target->process,
+			       mt_set_request_why_not(request, &target->file.head));
 		return MT_EXIT_NOTHING;
 	}
 	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
@@ -51,10 +51,8 @@ int mt_command_set(int argc, char **argv)
 
 	if (!mt_command_line_read(&line, argc, argv, &code))
 		return code;
-	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (mt_set_request_parse(argv[optind + 1], &request, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	code = mt_target_open(argv[optind], &target);
 	return code == MT_EXIT_OK ? set(&target, &request) : code;
 }

@@ -33,20 +33,12 @@ struct wanted {
 	const char *pprof;
 };
 
-static int refuse(const struct mt_process *process, enum mt_err error, const struct mt_why *why)
-{
-	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, why->text);
-	return mt_error_exit(error);
-}
-
 static int print(const struct wanted *wanted, const struct mt_sites *sites)
 {
 	struct mt_why why;
 
-	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_USAGE;
-	}
+	if (wanted->pprof && mt_sites_write_pprof(sites, wanted->pprof, &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_USAGE, &why);
 	(wanted->json     ? mt_sites_print_json
 	 : wanted->folded ? mt_sites_print_folded
 			  : mt_sites_print_table)(sites, &wanted->view);
@@ -61,7 +53,7 @@ static int show_live(const struct wanted *wanted)
 	int code;
 
 	if (error)
-		return refuse(wanted->view.process, error, &why);
+		return mt_target_fail(wanted->view.process, error, &why);
 	code = print(wanted, &sites);
 	mt_sites_free(&sites);
 	return code;
@@ -76,11 +68,11 @@ static int show_growth(struct wanted *wanted)
 	int code;
 
 	if (error)
-		return refuse(wanted->view.process, error, &why);
+		return mt_target_fail(wanted->view.process, error, &why);
 	mt_clock_sleep_ms((unsigned)wanted->view.over_ms);
 	error = mt_sites_collect(wanted->view.process, &after, &why);
 	if (error) {
-		code = refuse(wanted->view.process, error, &why);
+		code = mt_target_fail(wanted->view.process, error, &why);
 	} else {
 		wanted->view.over_ms = (mt_clock_now_ns() - began_ns) / 1000000u;
 		mt_sites_growth(&before, &after, &growth);

@@ -76,10 +76,8 @@ static int take_and_show(const char *pid, const struct wanted *wanted)
 	if (code != MT_EXIT_OK)
 		return code;
 	error = mt_pool_snapshot_take(&process, &snapshot, &why);
-	if (error) {
-		mt_error_say("process %d (%s): %s", (int)process.pid, process.comm, why.text);
-		return mt_error_exit(error);
-	}
+	if (error)
+		return mt_target_fail(&process, error, &why);
 	code = show(&snapshot, wanted);
 	mt_pool_snapshot_free(&snapshot);
 	return code;

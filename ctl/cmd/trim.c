@@ -45,10 +45,8 @@ struct trim {
 
 static void add_layer(struct mt_table *table, const char *layer, uint64_t before, uint64_t after)
 {
-	mt_table_add(table, layer);
-	mt_table_add(table, mt_text_bytes(before).text);
-	mt_table_add(table, mt_text_bytes(after).text);
-	mt_table_add(table, mt_text_change(before, after).text);
+	mt_table_add_row(table, layer, mt_text_bytes(before).text, mt_text_bytes(after).text,
+			 mt_text_change(before, after).text, NULL);
 }
 
 static void print_gc(const struct mt_stats_cleanup *record)
@@ -90,15 +88,11 @@ static void print_gpu(const struct mt_stats_cleanup *record)
 
 static void print_record(const struct mt_process *process, const struct mt_stats_cleanup *record)
 {
-	struct mt_table *table = mt_table_new("lrrr");
+	struct mt_table *table = mt_table_new("<|>BEFORE|>AFTER|>CHANGE");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
 	       mt_stats_word_level(record->level), mt_stats_word_outcome(record),
 	       mt_text_ns(record->duration_ns).text);
-	mt_table_add(table, "");
-	mt_table_add(table, "BEFORE");
-	mt_table_add(table, "AFTER");
-	mt_table_add(table, "CHANGE");
 	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
 	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
 	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
@@ -122,7 +116,7 @@ static int finish_one(const struct trim *trim, const struct mt_process *process,
 		mt_json_append(json_object_get(trim->json, "processes"),
 			       mt_trim_json_answer(process, answer));
 	if (refusal)
-		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
+		mt_process_say(process, refusal);
 	else if (answer->error && !trim->json)
 		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
 		       process->comm);
@@ -241,12 +235,10 @@ static int run(const struct trim *trim, const char *pid_text)
 
 	if (trim->all || trim->all_users)
 		return trim_many(trim, 0);
-	if (mt_process_parse_pid(pid_text, &root) != MT_ERR_OK) {
-		mt_error_say("'%s' is not a process id", pid_text);
-		return MT_EXIT_USAGE;
+	if (trim->tree) {
+		code = mt_target_parse_pid(pid_text, &root);
+		return code == MT_EXIT_OK ? trim_tree(trim, root) : code;
 	}
-	if (trim->tree)
-		return trim_tree(trim, root);
 	code = mt_target_find(pid_text, &process);
 	return code == MT_EXIT_OK ? trim_all(trim, &process, 1) : code;
 }
