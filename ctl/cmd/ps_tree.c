@@ -59,11 +59,6 @@ static bool is_fork(const struct mt_member *member)
 	return member->fork.is_fork;
 }
 
-static bool is_head_known(const struct mt_member *member)
-{
-	return member->head_known;
-}
-
 static bool member_uses_cuda(const struct mt_member *member)
 {
 	return member->uses_cuda;
@@ -81,8 +76,8 @@ static const struct column columns[] = {
 	COLUMN(">COPIED", has_forks, is_fork, copied_bytes),
 	COLUMN(">SHM", has_shm, is_memory_known, shm_bytes),
 	COLUMN(">SWAP", has_swap, is_memory_known, swap_bytes),
-	COLUMN(">LIVE", has_heaps, is_head_known, heap_live_bytes),
-	COLUMN(">IDLE", has_heaps, is_head_known, heap_idle_bytes),
+	COLUMN(">LIVE", has_heaps, mt_member_is_awake, heap_live_bytes),
+	COLUMN(">IDLE", has_heaps, mt_member_is_awake, heap_idle_bytes),
 	COLUMN(">GPU", uses_cuda, member_uses_cuda, gpu_bytes),
 };
 #define COLUMNS_COUNT (sizeof(columns) / sizeof(columns[0]))
@@ -111,7 +106,7 @@ static void add_member(struct mt_table *table, const struct mt_process_tree *tre
 
 	mt_process_tree_member_sums(member, &sums);
 	mt_table_addf(table, "%d", (int)member->process.pid);
-	mt_table_add(table, mt_member_state_word(member->state));
+	mt_table_add(table, mt_member_state_word(member));
 	add_figures(table, tree, &sums, member);
 	mt_table_addf(table, "%*s%s%.72s", indent, "", indent ? "\\_ " : "",
 		      member->process.command);
@@ -198,8 +193,8 @@ static json_t *member_json(const struct mt_process_tree *tree, const struct mt_m
 	json_t *object;
 
 	mt_process_tree_member_sums(member, &sums);
-	object = sums_json(&sums, member->memory_known, member->fork.is_fork, member->head_known,
-			   member->uses_cuda);
+	object = sums_json(&sums, member->memory_known, member->fork.is_fork,
+			   mt_member_is_awake(member), member->uses_cuda);
 	mt_json_set_u64(object, "pid", (uint64_t)process->pid);
 	mt_json_set_u64(object, "ppid", (uint64_t)process->parent);
 	mt_json_set_u64_if(object, "parent", member->parent != MT_ANCESTRY_NONE,
@@ -210,7 +205,7 @@ static json_t *member_json(const struct mt_process_tree *tree, const struct mt_m
 	mt_json_set_u64(object, "uid", process->uid);
 	mt_json_set_text(object, "comm", process->comm);
 	mt_json_set_text(object, "command", process->command);
-	mt_json_set_text(object, "state", mt_member_state_word(member->state));
+	mt_json_set_text(object, "state", mt_member_state_word(member));
 	mt_json_set_bool(object, "forked", member->fork.is_fork);
 	return object;
 }
