@@ -1,7 +1,6 @@
 /* ctl/cmd/advise.c -- `mtctl advise`: looks once, hands the facts to the rules, and tells. */
 #include "ctl/diagnose/advise.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +59,7 @@ static void print_json(const struct mt_advise_facts *facts, const struct mt_advi
 		mt_json_set_text(object, "topic", list[i].topic);
 		mt_json_set_text(object, "reason", list[i].reason);
 		mt_json_set_text(object, "environment", list[i].environment);
-		mt_json_set(object, "command",
-			    *list[i].command ? json_string(list[i].command) : json_null());
+		mt_json_set_text_or_null(object, "command", list[i].command);
 		mt_json_append(advice, object);
 	}
 	mt_json_set(root, "advice", advice);
@@ -92,17 +90,10 @@ static int advise(const char *pid, bool json)
 
 int mt_command_advise(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
 	bool json = false;
-	int option;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	const struct mt_command_line line = {"advise", help, NULL, options, 1, 1};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("advise", help);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		json |= option == 'j';
-	}
-	return optind + 1 == argc ? advise(argv[optind], json) : mt_command_misused("advise");
+	return mt_command_line_read(&line, argc, argv, &code) ? advise(argv[optind], json) : code;
 }
