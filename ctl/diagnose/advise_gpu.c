@@ -141,8 +141,7 @@ static bool decays_too_soon(const struct mt_advise_facts *facts, struct mt_advic
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "only %.0f %% of %s allocations came from the pool, and %s went back after %s ms: "
-		 "several times the %s "
-		 "that it ever held",
+		 "several times the %s that it ever held",
 		 100 * hits, mt_text_count(now->gpu_alloc_count).text,
 		 mt_text_bytes(now->gpu_decayed_bytes).text, mt_text_count(decay_ms).text,
 		 mt_text_bytes(now->gpu_reserved_peak_bytes).text);
@@ -161,8 +160,7 @@ static bool does_without_the_pool(const struct mt_advise_facts *facts, struct mt
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "%s of %s allocations of device memory went to the driver, which may wait for the "
-		 "device each time; no "
-		 "framework keeps a cache here",
+		 "device each time; no framework keeps a cache here",
 		 mt_text_count(now->gpu_num_device_alloc).text,
 		 mt_text_count(now->gpu_alloc_count).text);
 	snprintf(out->environment, sizeof(out->environment), "MT_CUDA=auto");

@@ -53,8 +53,7 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "%s threads have spread over %s arenas, each of which keeps free pages of its "
-		 "own: at the peak of %s in "
-		 "RSS %s were live, and %s of heap lay unused",
+		 "own: at the peak of %s in RSS %s were live, and %s of heap lay unused",
 		 mt_text_count(now->threads_count).text, mt_text_count(now->heap_arenas_count).text,
 		 mt_text_bytes(now->rss_peak_bytes).text,
 		 mt_text_bytes(now->heap_live_peak_bytes).text, mt_text_bytes(unused).text);
@@ -95,12 +94,12 @@ static bool is_pinned_by_the_allocator(const struct mt_advise_facts *facts, stru
 	if (strcmp(head->mode, "system") != 0 || facts->look.has_pymalloc || !record ||
 	    !is_waste(left, record->rss_after_bytes))
 		return false;
-	snprintf(out->reason, sizeof(out->reason),
-		 "after the last cleanup %s stayed resident where %s were live: %.20s cannot "
-		 "return what lies between live "
-		 "blocks, and the embedded jemalloc mixes lifetimes less",
-		 mt_text_bytes(record->anon_after_bytes).text,
-		 mt_text_bytes(record->live_after_bytes).text, head->allocator);
+	snprintf(
+		out->reason, sizeof(out->reason),
+		"after the last cleanup %s stayed resident where %s were live: %.20s cannot return "
+		"what lies between live blocks, and the embedded jemalloc mixes lifetimes less",
+		mt_text_bytes(record->anon_after_bytes).text,
+		mt_text_bytes(record->live_after_bytes).text, head->allocator);
 	snprintf(out->environment, sizeof(out->environment), "MT_ALLOCATOR=jemalloc");
 	return true;
 }
@@ -134,8 +133,7 @@ static bool is_purged_in_vain(const struct mt_advise_facts *facts, struct mt_adv
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "of %s that %s returned about %s were taken back, which cost %s in all: what is "
-		 "reused so soon is "
-		 "better left alone",
+		 "reused so soon is better left alone",
 		 mt_text_bytes(now->purged_bytes).text,
 		 mt_text_counted(now->purge_count, "purge", "purges").text,
 		 mt_text_bytes(mt_diagnose_min(mt_text_round_u64(back), now->purged_bytes)).text,
@@ -196,8 +194,7 @@ static bool has_short_lulls(const struct mt_advise_facts *facts, struct mt_advic
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "%zu lulls of %.0f to %.1f s, at the end of each of which %s or more lay idle: "
-		 "they are over before the "
-		 "%.0f s after which all is purged",
+		 "they are over before the %.0f s after which all is purged",
 		 lulls.count, LULL_LEAST_S, lulls.longest_s, mt_text_bytes(lulls.least_bytes).text,
 		 (double)settle_ms / 1000);
 	mt_advise_set(facts, out, "settle_ms", "3000");
@@ -256,8 +253,7 @@ static bool computes_on_small_objects(const struct mt_advise_facts *facts, struc
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "%.1f million allocations a second of CPU time in no more than %s, of which "
-		 "purges have returned %s in "
-		 "%.0f s: Python's own allocator is probably faster",
+		 "purges have returned %s in %.0f s: Python's own allocator is probably faster",
 		 a_second / 1e6, mt_text_bytes(now->rss_peak_bytes).text,
 		 mt_text_bytes(now->purged_bytes).text, mt_advise_seconds(facts));
 	snprintf(out->environment, sizeof(out->environment), "MT_PYTHON_MALLOC=off");

@@ -64,8 +64,7 @@ static bool has_rounds_unsaid(const struct mt_advise_facts *facts, struct mt_adv
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
 		 "live memory fell and stayed down %zu times, %.0f s apart on the median, as at "
-		 "the ends of rounds; "
-		 "Python's collector was never run there",
+		 "the ends of rounds; Python's collector was never run there",
 		 live_drops, gap_s);
 	snprintf(out->environment, sizeof(out->environment), "MT_ROUND=auto MT_GC_ROUNDS=auto");
 	snprintf(out->command, sizeof(out->command),
@@ -106,8 +105,7 @@ static bool leaves_garbage_in_rounds(const struct mt_advise_facts *facts, struct
 	if (!count || bytes / count < FREED_BYTES)
 		return false;
 	snprintf(out->reason, sizeof(out->reason),
-		 "%s freed %s in cycles and %s; %s marked, and none "
-		 "ended with one%s",
+		 "%s freed %s in cycles and %s; %s marked, and none ended with one%s",
 		 mt_text_counted(count, "collection that was asked for",
 				 "collections that were asked for")
 			 .text,

@@ -24,11 +24,11 @@ static void look_at_thp(void)
 	if (!chosen)
 		mt_doctor_say(MT_FINDING_NOTE, NULL, "transparent huge pages: not in this kernel");
 	else if (strncmp(chosen, "[always]", 8) == 0)
-		mt_doctor_say(MT_FINDING_WARN,
-			      "echo madvise > " THP_FILE
-			      "   (the kernel fills holes that a purge made with whole huge "
-			      "pages again)",
-			      "transparent huge pages: always");
+		mt_doctor_say(
+			MT_FINDING_WARN,
+			"echo madvise > " THP_FILE
+			"   (the kernel fills holes that a purge made with whole huge pages again)",
+			"transparent huge pages: always");
 	else
 		mt_doctor_say(MT_FINDING_OK, NULL, "transparent huge pages: %.*s",
 			      (int)strcspn(chosen + 1, "]"), chosen + 1);

@@ -254,8 +254,7 @@ void mt_doctor_look_at_process(const struct mt_process *process)
 			MT_FINDING_NOTE,
 			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
 			"asleep: it carries the shim, but holds too little memory to be looked "
-			"after, or was forked and has "
-			"allocated too little since");
+			"after, or was forked and has allocated too little since");
 	} else {
 		mt_doctor_say(
 			MT_FINDING_WARN,

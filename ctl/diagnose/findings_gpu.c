@@ -225,9 +225,9 @@ static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	mt_diagnose_bytes(finding, "RSS", "rss_bytes", last->rss_bytes);
 	mt_diagnose_advise(finding, "Take fewer batches in flight: a smaller prefetch_factor, "
 				    "fewer workers, or pin_memory=False.");
-	mt_diagnose_advise(finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a "
-				    "heavy cleanup gives them back; "
-				    "before, a few sizes of batches keep that cache small.");
+	mt_diagnose_advise(
+		finding, "PyTorch keeps freed pinned blocks for reuse. From 2.5 on a heavy cleanup "
+			 "gives them back; before, a few sizes of batches keep that cache small.");
 }
 
 void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)

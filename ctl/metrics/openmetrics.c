@@ -291,8 +291,8 @@ static const struct source device_info = {
 		   .type = MT_METRIC_INFO,
 		   .labels = DEVICE ", pci, name, mode",
 		   .help = "a GPU of the process: its place on the machine, and what the shim does "
-			   "with its memory; device is its number "
-			   "in the process, after CUDA_VISIBLE_DEVICES"},
+			   "with its memory; device is its number in the process, after "
+			   "CUDA_VISIBLE_DEVICES"},
 	.write = write_devices,
 };
 

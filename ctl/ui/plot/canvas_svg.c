@@ -37,9 +37,8 @@ static void open_svg(struct mt_canvas *canvas, const struct mt_canvas_options *o
 	fprintf(canvas->out,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-		"viewBox=\"0 0 %.0f %.0f\" "
-		"role=\"img\" "
-		"font-family=\"DejaVu Sans, Verdana, Arial, sans-serif\">\n",
+		"viewBox=\"0 0 %.0f %.0f\" role=\"img\" font-family=\"DejaVu Sans, Verdana, Arial, "
+		"sans-serif\">\n",
 		options->width, options->height, options->width, options->height);
 	put_element(canvas->out, "title", options->title);
 	/* whatever page it stands on */
