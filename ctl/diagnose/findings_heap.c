@@ -34,10 +34,10 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes =
-			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes)),
-		.idle_bytes =
-			mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, idle_bytes)),
+		.kept_bytes = mt_diagnose_minimum(facts, 2,
+						  offsetof(struct mt_diagnose_sample, slack_bytes)),
+		.idle_bytes = mt_diagnose_minimum(facts, 2,
+						  offsetof(struct mt_diagnose_sample, idle_bytes)),
 	};
 
 	if (facts->trim.done)

@@ -23,7 +23,7 @@ static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis 
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t bytes = mt_sat_sub(
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, shmem_bytes)),
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, shmem_bytes)),
 		last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
@@ -130,7 +130,7 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t bytes =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, outside_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_diagnose_finding *finding;
 
@@ -167,8 +167,8 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t unnamed =
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, outside_bytes)) +
-		mt_diagnose_least(facts, offsetof(struct mt_diagnose_sample, slack_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes)) +
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, slack_bytes));
 	uint64_t huge = facts->smaps_known ? facts->smaps.huge_bytes : 0, bytes;
 	struct mt_diagnose_finding *finding;
 
