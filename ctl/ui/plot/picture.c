@@ -65,9 +65,9 @@ static void cut_to(struct mt_canvas *canvas, char *text, double width, const str
 {
 	size_t length = strlen(text);
 
-	if (mt_canvas_width_of(canvas, text, font) <= width)
+	if (mt_canvas_text_width(canvas, text, font) <= width)
 		return;
-	while (length > 3 && mt_canvas_width_of(canvas, text, font) > width) {
+	while (length > 3 && mt_canvas_text_width(canvas, text, font) > width) {
 		length--;
 		while (length > 3 && ((unsigned char)text[length - 3] & 0xc0) == 0x80)
 			length--;
