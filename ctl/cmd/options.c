@@ -1,6 +1,5 @@
 /* ctl/cmd/options.c -- `mtctl options`: the table of settings, for people, programs and
  * documents. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -82,19 +81,14 @@ static void print_text(void)
 	size_t count, aliases_count;
 	const struct mt_setting *all = mt_setting_all(&count);
 	const struct mt_setting_alias *aliases = mt_setting_aliases(&aliases_count);
-	struct mt_table *table = mt_table_new("lllll");
-	const char *heading[] = {"SETTING", "DEFAULT", "CHANGES", "ALLOWED", "MEANING"};
+	struct mt_table *table = mt_table_new("<SETTING|<DEFAULT|<CHANGES|<ALLOWED|<MEANING");
 	char allowed[128];
 
-	for (size_t i = 0; i < 5; i++)
-		mt_table_add(table, heading[i]);
 	for (size_t i = 0; i < count; i++) {
 		mt_setting_allowed(&all[i], allowed, sizeof(allowed));
-		mt_table_add(table, all[i].environment);
-		mt_table_add(table, all[i].initial);
-		mt_table_add(table, all[i].live ? "live" : "start");
-		mt_table_add(table, all[i].kind == MT_SETTING_bool ? "0|1" : allowed);
-		mt_table_add(table, all[i].help);
+		mt_table_add_row(
+			table, all[i].environment, all[i].initial, all[i].live ? "live" : "start",
+			all[i].kind == MT_SETTING_bool ? "0|1" : allowed, all[i].help, NULL);
 	}
 	mt_table_print(table);
 	puts("\nalso known as (MT_* wins):");
@@ -105,22 +99,14 @@ static void print_text(void)
 
 int mt_command_options(int argc, char **argv)
 {
-	static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-						{"markdown", no_argument, NULL, 'm'},
-						{"help", no_argument, NULL, 'h'},
-						{0}};
-	void (*print)(void) = print_text;
-	int option;
+	bool json = false, markdown = false;
+	const struct mt_option options[] = {
+		{.name = "json", .target = &json}, {.name = "markdown", .target = &markdown}, {0}};
+	const struct mt_command_line line = {"options", NULL, NULL, options, 0, 0};
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("options", NULL);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		print = option == 'j' ? print_json : print_markdown;
-	}
-	if (optind != argc)
-		return mt_command_misused("options");
-	print();
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	(json ? print_json : markdown ? print_markdown : print_text)();
 	return MT_EXIT_OK;
 }

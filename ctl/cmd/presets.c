@@ -1,5 +1,4 @@
 /* ctl/cmd/presets.c -- `mtctl presets`: what each MT_PRESET stands for. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,22 +53,15 @@ static void print_text(const struct mt_setting_preset *lines, size_t lines_count
 
 int mt_command_presets(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'}, {"help", no_argument, NULL, 'h'}, {0}};
-	size_t count;
-	const struct mt_setting_preset *lines = mt_setting_presets(&count);
 	bool json = false;
-	int option;
+	const struct mt_option options[] = {{.name = "json", .target = &json}, {0}};
+	const struct mt_command_line line = {"presets", NULL, NULL, options, 0, 0};
+	size_t count;
+	const struct mt_setting_preset *presets = mt_setting_presets(&count);
+	int code;
 
-	while ((option = mt_command_option(argc, argv, "h", options)) != -1) {
-		if (option == 'h')
-			return mt_command_help("presets", NULL);
-		if (option == '?')
-			return MT_EXIT_USAGE;
-		json = true;
-	}
-	if (optind != argc)
-		return mt_command_misused("presets");
-	(json ? print_json : print_text)(lines, count);
+	if (!mt_command_line_read(&line, argc, argv, &code))
+		return code;
+	(json ? print_json : print_text)(presets, count);
 	return MT_EXIT_OK;
 }

@@ -225,19 +225,28 @@ enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_h
 	return error;
 }
 
+enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
+				     uint64_t timeout_ms, struct mt_stats_head *out,
+				     struct mt_why *why)
+{
+	struct mt_control_call call;
+	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
+
+	out->snapshot.request_error = 0;
+	if (!error)
+		error = mt_control_file_wait(&call, out, why);
+	if (!error && out->snapshot.request_error)
+		error = mt_error_because(why, MT_ERR_INVALID, "%s",
+					 mt_error_text(out->snapshot.request_error));
+	return error;
+}
+
 enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request,
 				uint64_t timeout_ms, struct mt_why *why)
 {
-	struct mt_control_call call;
 	struct mt_stats_head head;
-	enum mt_err error = mt_control_file_send(process, request, timeout_ms, &call, why);
 
-	if (!error)
-		error = mt_control_file_wait(&call, &head, why);
-	if (!error && head.snapshot.request_error)
-		error = mt_error_because(why, MT_ERR_INVALID, "%s",
-					 mt_error_text(head.snapshot.request_error));
-	return error;
+	return mt_control_file_exchange(process, request, timeout_ms, &head, why);
 }
 
 bool mt_control_file_refresh(const struct mt_process *process)

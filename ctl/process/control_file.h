@@ -53,6 +53,12 @@ bool mt_control_file_look(struct mt_control_call *call, struct mt_stats_head *ou
  * was asked for. */
 void mt_control_file_drop(struct mt_control_call *call);
 
+/* Sends and waits. A process that has refused the request is INVALID, with its request_error in the
+ * head; for every other error that is 0. */
+enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt_request request,
+				     uint64_t timeout_ms, struct mt_stats_head *out,
+				     struct mt_why *why);
+
 /* Send and wait; a request_error other than OK comes back as the error. */
 enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request,
 				uint64_t timeout_ms, struct mt_why *why);

@@ -60,10 +60,10 @@ void mt_pool_snapshot_sum(const struct mt_blocks_file *blocks, uint64_t device,
 
 /* Calls visit for each device that has blocks or that the process uses, by ordinal; row NULL: its
  * figures are not known. */
+typedef void mt_pool_snapshot_visit(const struct mt_pool_snapshot *snapshot, uint64_t device,
+				    const struct mt_stats_device *row, void *data);
 void mt_pool_snapshot_each_device(const struct mt_pool_snapshot *snapshot, uint64_t device,
-				  void (*visit)(uint64_t device, const struct mt_stats_device *row,
-						void *data),
-				  void *data);
+				  mt_pool_snapshot_visit *visit, void *data);
 
 /* The blocks to be listed, as places in blocks.entries, `largest_first` or in their own order; the
  * caller frees. */

@@ -77,10 +77,8 @@ enum mt_exit mt_preload_prepare(void)
 	struct mt_why why;
 	char *list;
 
-	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK) {
-		mt_error_say("%s", why.text);
-		return MT_EXIT_CANNOT_RUN;
-	}
+	if (mt_preload_find(library, sizeof(library), &why) != MT_ERR_OK)
+		return mt_error_fail(MT_EXIT_CANNOT_RUN, &why);
 	list = mt_preload_list(library, getenv("LD_PRELOAD"));
 	if (setenv("LD_PRELOAD", list, 1) != 0)
 		mt_error_check_memory(NULL);

@@ -35,6 +35,11 @@ enum mt_err mt_process_parse_pid(const char *text, pid_t *out)
 	return MT_ERR_OK;
 }
 
+void mt_process_say(const struct mt_process *process, const char *text)
+{
+	mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, text);
+}
+
 /* Kept open: the way to /proc need not be gone again for every file of thousands. */
 static int proc_directory(void)
 {

@@ -36,6 +36,9 @@ struct mt_process {
 /* A pid from the command line. INVALID with a reason. */
 enum mt_err mt_process_parse_pid(const char *text, pid_t *out);
 
+/* One line on stderr, "mtctl: process 12 (comm): text". */
+void mt_process_say(const struct mt_process *process, const char *text);
+
 /* UNKNOWN: no such process. FOREIGN: its maps may not be read. TIMEOUT: it keeps their reader
  * waiting. A thread's id finds its process. */
 enum mt_err mt_process_find(pid_t pid, struct mt_process *out, struct mt_why *why);

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "ctl/process/clock.h"
 #include "ctl/process/process_cache.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"
@@ -108,7 +108,6 @@ static enum mt_err take_look(const struct mt_process_probe *look,
 static void read_entries(struct mt_process_list *processes, struct mt_process_probe *looks,
 			 size_t count)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000};
 	size_t again = 0;
 
 	for (size_t i = 0; i < count; i++) {
@@ -123,7 +122,7 @@ static void read_entries(struct mt_process_list *processes, struct mt_process_pr
 		}
 	}
 	for (unsigned try = 0; try < TRIES && again; try++) {
-		nanosleep(&pause, NULL);
+		mt_clock_sleep_ms(PAUSE_MS);
 		again = 0;
 		for (size_t i = 0; i < count; i++) {
 			if (looks[i].error == MT_ERR_INVALID)
@@ -237,6 +236,21 @@ void mt_process_list_read(struct mt_process_list *out)
 	find_parents(out);
 	make_order(out);
 	sum_up(out);
+}
+
+static int compare_pid(const void *pid, const void *entry)
+{
+	pid_t wanted = *(const pid_t *)pid,
+	      own = ((const struct mt_process_list_entry *)entry)->process.pid;
+
+	return (wanted > own) - (wanted < own);
+}
+
+const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
+							 pid_t pid)
+{
+	return bsearch(&pid, processes->list, processes->count, sizeof(*processes->list),
+		       compare_pid);
 }
 
 void mt_process_list_free(struct mt_process_list *processes)

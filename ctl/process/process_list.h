@@ -61,6 +61,10 @@ struct mt_process_list {
 void mt_process_list_read(struct mt_process_list *out);
 void mt_process_list_free(struct mt_process_list *processes);
 
+/* The entry of this pid, or NULL. */
+const struct mt_process_list_entry *mt_process_list_find(const struct mt_process_list *processes,
+							 pid_t pid);
+
 /* "asleep", "awake", "refused", "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
 

@@ -5,34 +5,20 @@
 #ifndef MT_CTL_PROCESS_PROCESS_TREE_H
 #define MT_CTL_PROCESS_PROCESS_TREE_H
 
-#include "ctl/process/process.h"
+#include "ctl/process/process_list.h"
 #include "ctl/process/smaps.h"
-#include "ctl/process/ancestry.h"
-#include "core/stats_layout.h"
-
-enum mt_member_state {
-	MT_MEMBER_PLAIN, /* does not carry the shim, or may not be looked into */
-	MT_MEMBER_ASLEEP,
-	MT_MEMBER_AWAKE,
-	/* its stats file is not to be trusted, or its directory can hold none; has been said on
-	 * stderr */
-	MT_MEMBER_REFUSED,
-	MT_MEMBER_STATES_COUNT
-};
 
 struct mt_member {
 	struct mt_process process;
-	size_t parent;  /* its place in the tree, MT_ANCESTRY_NONE for a root */
-	unsigned depth; /* 0 for a root */
-	enum mt_member_state state;
+	enum mt_process_state state; /* of a shimmed one */
+	size_t parent;               /* its place in the tree, MT_ANCESTRY_NONE for a root */
+	unsigned depth;              /* 0 for a root */
 	bool memory_known;
 	/* where memory_known; with the mappings if they were asked for */
 	struct mt_smaps smaps;
 	/* of a member whose parent is one and known; needs the mappings */
 	struct mt_smaps_fork fork;
-	bool head_known;                           /* MT_MEMBER_AWAKE */
-	uint64_t heap_live_bytes, heap_idle_bytes; /* where head_known; */
-	uint64_t gpu_bytes; /* held from the driver, of every kind that is counted */
+	struct mt_process_list_sums heap; /* MT_PROCESS_AWAKE */
 	bool uses_cuda;
 };
 
@@ -76,7 +62,10 @@ void mt_process_tree_free(struct mt_process_tree *tree);
 /* One member's own figures in the shape of the sums; 0 for what is not known of it. */
 void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out);
 
-/* "plain", "asleep", "awake", "refused". */
-const char *mt_member_state_word(enum mt_member_state state);
+bool mt_member_is_awake(const struct mt_member *member);
+
+/* "asleep", "awake" or "refused"; "plain" for one without the shim, and for one that keeps the
+ * reader of its maps waiting. */
+const char *mt_member_state_word(const struct mt_member *member);
 
 #endif

@@ -29,12 +29,6 @@ static void set_numbers(json_t *object, const void *from, const struct number *n
 	}
 }
 
-/* 0 in the file means that nobody knows. */
-static void set_known(json_t *object, const char *name, bool known, uint64_t value)
-{
-	mt_json_set(object, name, known ? mt_json_u64(value) : json_null());
-}
-
 static json_t *frameworks_json(uint32_t frameworks)
 {
 	json_t *array = json_array();
@@ -63,8 +57,8 @@ static json_t *pressure_json(const struct mt_stats_cleanup *record)
 			mt_json_append(sources, json_string(word));
 	mt_json_set_text(object, "level", mt_stats_word_pressure_level(record->pressure_level));
 	mt_json_set(object, "sources", sources);
-	set_known(object, "used_bytes", known, record->pressure_used_bytes);
-	set_known(object, "limit_bytes", known, record->pressure_limit_bytes);
+	mt_json_set_u64_if(object, "used_bytes", known, record->pressure_used_bytes);
+	mt_json_set_u64_if(object, "limit_bytes", known, record->pressure_limit_bytes);
 	mt_json_set(object, "percent",
 		    known ? json_real(mt_stats_percent(record->pressure_used_bytes,
 						       record->pressure_limit_bytes))
@@ -99,12 +93,14 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *record)
 	mt_json_set(object, "result",
 		    record->result == MT_NULL_RESULT ? json_null() : json_integer(record->result));
 	mt_json_set_text(object, "gc_state", mt_stats_word_gc_state(record->gc_state));
-	set_known(object, "gpu_before_bytes", record->gpu_before_bytes, record->gpu_before_bytes);
-	set_known(object, "gpu_after_bytes", record->gpu_before_bytes, record->gpu_after_bytes);
-	set_known(object, "pinned_before_bytes", record->pinned_before_bytes,
-		  record->pinned_before_bytes);
-	set_known(object, "pinned_after_bytes", record->pinned_before_bytes,
-		  record->pinned_after_bytes);
+	mt_json_set_u64_if(object, "gpu_before_bytes", record->gpu_before_bytes,
+			   record->gpu_before_bytes);
+	mt_json_set_u64_if(object, "gpu_after_bytes", record->gpu_before_bytes,
+			   record->gpu_after_bytes);
+	mt_json_set_u64_if(object, "pinned_before_bytes", record->pinned_before_bytes,
+			   record->pinned_before_bytes);
+	mt_json_set_u64_if(object, "pinned_after_bytes", record->pinned_before_bytes,
+			   record->pinned_after_bytes);
 	mt_json_set_text(object, "gpu_state", mt_stats_word_gpu_state(record->gpu_state));
 	mt_json_set(object, "frameworks", frameworks_json(record->frameworks));
 	mt_json_set_bool(object, "merged", record->merged == 1);
@@ -220,8 +216,8 @@ static json_t *oom_json(const struct mt_stats_oom *oom)
 
 	mt_json_set_text(object, "function", oom->function);
 	set_numbers(object, oom, numbers, COUNT(numbers));
-	set_known(object, "others_bytes", known, oom->others_bytes);
-	set_known(object, "others_count", known, oom->others_count);
+	mt_json_set_u64_if(object, "others_bytes", known, oom->others_bytes);
+	mt_json_set_u64_if(object, "others_count", known, oom->others_count);
 	mt_json_set_text(object, "cause", mt_stats_word_oom_cause(oom->cause));
 	mt_json_set_text(object, "advice", oom->advice);
 	return object;
@@ -333,9 +329,9 @@ json_t *mt_stats_json(const struct mt_target *target)
 	mt_json_set_text(root, "cuda", head->cuda);
 	mt_json_set_u64(root, "driver_version", head->driver_version);
 	mt_json_set_text(root, "limit_source", head->limit_source);
-	mt_json_set(root, "rank", *head->rank ? json_string(head->rank) : json_null());
+	mt_json_set_text_or_null(root, "rank", head->rank);
 	mt_json_set_text(root, "rank_source", head->rank_source);
-	set_known(root, "world_size", head->world_size, head->world_size);
+	mt_json_set_u64_if(root, "world_size", head->world_size, head->world_size);
 	mt_json_set_u64(root, "time_ns", head->time_ns);
 	for (size_t i = 0; i < count; i++)
 		mt_json_set_u64(root, fields[i].name,

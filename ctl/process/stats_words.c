@@ -59,12 +59,12 @@ const char *mt_stats_word_gc_state(uint32_t state)
 	return state < MT_GC_COUNT ? words[state] : "?";
 }
 
-const char *mt_stats_word_signal_door(uint64_t door)
+const char *mt_stats_word_disposition(uint64_t disposition)
 {
 	static const char *const words[] = {"none", "ours",    "passed on",
 					    "lost", "ignored", "the program's alone"};
 
-	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
+	return disposition < sizeof(words) / sizeof(words[0]) ? words[disposition] : "?";
 }
 
 const char *mt_stats_word_gpu_state(uint32_t state)

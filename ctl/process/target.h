@@ -40,6 +40,13 @@ enum mt_err mt_target_read_devices(const struct mt_process *process,
  * false: nothing is known. Call mt_stats_dir_forget after the last. */
 bool mt_target_read_near(struct mt_process *process, struct mt_stats_head *out);
 
+/* A pid from the command line; MT_EXIT_USAGE, said on stderr, where the text is none. */
+enum mt_exit mt_target_parse_pid(const char *text, pid_t *out);
+
+/* Prints "process 12 (comm): reason" on stderr, and returns the exit code for the error. */
+enum mt_exit mt_target_fail(const struct mt_process *process, enum mt_err error,
+			    const struct mt_why *why);
+
 /* Finds the process by the text of its pid, and reads its file. Says on stderr what went wrong, and
  * answers the exit code for it; MT_EXIT_NOTHING for a process that is asleep. */
 enum mt_exit mt_target_open(const char *pid, struct mt_target *out);

@@ -38,7 +38,7 @@ json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t 
 
 	mt_json_append(json_object_get(object, "processes"), mt_trim_json_answer(process, answer));
 	if (refusal)
-		mt_error_say("process %d (%s): %s", (int)process->pid, process->comm, refusal);
+		mt_process_say(process, refusal);
 	*out_code = mt_trim_answer_exit(answer);
 	mt_trim_requests_free(requests);
 	return object;

@@ -1,4 +1,4 @@
-#include "gpu/pool_conf.h"
+#include "gpu/pool_settings.h"
 
 #include <string.h>
 
@@ -184,7 +184,7 @@ static const struct {
 	{"garbage_collection_threshold", "a fraction between 0 and 1", set_threshold},
 };
 
-static void say(void (*complain)(const char *line), struct pair pair, const char *what,
+static void say(void (*report)(const char *line), struct pair pair, const char *what,
 		const char *wanted)
 {
 	char name[SHOWN_MAX + 1], value[SHOWN_MAX + 1], line[384];
@@ -192,26 +192,26 @@ static void say(void (*complain)(const char *line), struct pair pair, const char
 	show(pair.name, name);
 	show(pair.value, value);
 	(void)mt_format(line, sizeof(line), "MT_CUDA_CONF: %s:%s: %s%s", name, value, what, wanted);
-	complain(line);
+	report(line);
 }
 
 static void take(struct pair pair, struct mt_pool_settings *settings,
-		 void (*complain)(const char *line))
+		 void (*report)(const char *line))
 {
 	for (size_t i = 0; i < sizeof(understood) / sizeof(understood[0]); i++) {
 		if (!is_word(pair.name, understood[i].name))
 			continue;
 		if (!understood[i].set(pair.value, settings))
-			say(complain, pair, "left out, it is not ", understood[i].wanted);
+			say(report, pair, "left out, it is not ", understood[i].wanted);
 		return;
 	}
 	for (size_t i = 0; i < sizeof(meaningless) / sizeof(meaningless[0]); i++) {
 		if (is_word(pair.name, meaningless[i])) {
-			say(complain, pair, "has no meaning for this pool", "");
+			say(report, pair, "has no meaning for this pool", "");
 			return;
 		}
 	}
-	say(complain, pair, "no such setting", "");
+	say(report, pair, "no such setting", "");
 }
 
 /* The end of a pair: a comma outside brackets. */
@@ -224,8 +224,8 @@ static const char *end_of_pair(const char *at)
 	return at;
 }
 
-MT_COLD void mt_pool_conf_parse(const char *text, struct mt_pool_settings *settings,
-				void (*complain)(const char *line))
+MT_COLD void mt_pool_settings_parse(const char *text, struct mt_pool_settings *settings,
+				    void (*report)(const char *line))
 {
 	while (*text != '\0') {
 		const char *end = end_of_pair(text);
@@ -234,7 +234,7 @@ MT_COLD void mt_pool_conf_parse(const char *text, struct mt_pool_settings *setti
 				    trimmed(colon ? colon + 1 : end, end)};
 
 		if (pair.name.length > 0 || pair.value.length > 0)
-			take(pair, settings, complain);
+			take(pair, settings, report);
 		text = *end == ',' ? end + 1 : end;
 	}
 }

@@ -1,6 +1,6 @@
-/* signals_door.c -- changes what stands for a signal when told to, one word a line, and says what
+/* signals_disposition.c -- changes the disposition of a signal, one word a line, and prints
  * it sees.
- *   signals_door SIGNAL [LIBRARY]    with a library: opens it when told "open" */
+ *   signals_disposition SIGNAL [LIBRARY]    with a library: opens it when told "open" */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
