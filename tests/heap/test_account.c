@@ -327,7 +327,7 @@ Test(account, a_forked_child_without_cells_of_others_does_not_ask_the_allocator)
 	mt_account_thread_born(own_counters);
 	mt_account_fork_prepare();
 	mt_account_fork_child(); /* as in the child: this process plays it */
-	cr_expect_eq(primed, 0, "asking builds the allocator's tables anew, in every child");
+	cr_expect_eq(primed, 0, "asking builds the allocator's tables again, in every child");
 	expect_totals(5000, 1200, 1);
 }
 
