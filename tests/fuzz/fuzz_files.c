@@ -65,9 +65,9 @@ char *__wrap_mt_process_maps(pid_t pid)
 
 /* The fonts of the machine are not what is tried here. */
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font);
+				   const struct mt_font *font);
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font)
+				   const struct mt_font *font)
 {
 	(void)canvas;
 	return (double)strlen(text) * font->size * 0.6;
