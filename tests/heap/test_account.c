@@ -18,7 +18,7 @@ static void count_in(uint64_t bytes)
 	(void)mt_account_bump(&mt_thread_counters.allocated_bytes, bytes);
 }
 
-/* As entry/ does: the thread becomes known with its first use, be it a free. */
+/* As the heap entries do: the thread is counted with its first use, be it a free. */
 static void count_out(uint64_t bytes)
 {
 	if (!mt_account_bump_known(&mt_thread_counters.freed_bytes, bytes))
