@@ -14,7 +14,6 @@
 #include "ctl/output/text.h"
 #include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/trim_json.h"
 #include "ctl/process/trim_requests.h"
 #include "ctl/process/clock.h"
 

@@ -26,9 +26,6 @@ struct mt_launch {
  * been said. */
 enum mt_exit mt_launch_start(char **argv, struct mt_launch *out);
 
-/* For who only looks on: SIGINT, SIGTERM and SIGHUP will end it. */
-void mt_launch_nothing(struct mt_launch *out);
-
 /* Hands signals on until this time (CLOCK_MONOTONIC), or until the program ends. Answers `ended`.
  */
 bool mt_launch_wait(struct mt_launch *launch, uint64_t until_ns);

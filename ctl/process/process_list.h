@@ -8,6 +8,8 @@
 #ifndef MT_CTL_PROCESS_PROCESS_LIST_H
 #define MT_CTL_PROCESS_PROCESS_LIST_H
 
+#include <jansson.h>
+
 #include "ctl/process/process.h"
 #include "ctl/process/stats_file.h"
 #include "ctl/process/ancestry.h"
@@ -67,5 +69,9 @@ const struct mt_process_list_entry *mt_process_list_find(const struct mt_process
 
 /* "asleep", "awake", "refused", "unresponsive". */
 const char *mt_process_state_word(enum mt_process_state state);
+
+/* One object: the processes, their total, and the memory limit that is nearest to being reached,
+ * which it reads from the kernel. The caller owns it. One thread may call. */
+json_t *mt_process_list_json(const struct mt_process_list *processes);
 
 #endif

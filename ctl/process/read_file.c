@@ -106,6 +106,22 @@ char *mt_read_file_stream(const char *path, size_t *length)
 			length);
 }
 
+size_t mt_read_file_at(int fd, void *out, size_t bytes, size_t offset)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (char *)out + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	return done;
+}
+
 bool mt_read_file_number(const char *text, const char *key, uint64_t *out)
 {
 	size_t key_length = strlen(key);

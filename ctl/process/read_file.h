@@ -23,6 +23,9 @@ char *mt_read_file_most(const char *path, size_t most_bytes, size_t *length);
 char *mt_read_file_first(const char *path, size_t bytes, size_t *length);
 char *mt_read_file_stream(const char *path, size_t *length);
 
+/* Reads `bytes` bytes at this place of an open file, less at its end. Returns how many. */
+size_t mt_read_file_at(int fd, void *out, size_t bytes, size_t offset);
+
 /* The number after "key" at the start of a line, as in "VmRSS:    123 kB" or "inactive_file 4096";
  *   false: no such
  * line. No unit is applied. */

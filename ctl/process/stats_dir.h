@@ -45,6 +45,12 @@ void mt_stats_dir_path(char *out, size_t out_bytes);
  * does not say. */
 bool mt_stats_dir_is_in_memory(const char *path);
 
+/* directory: a descriptor of it, or -1 where it does not exist; then parent is a descriptor of the
+ * directory in which a process of user uid would make it, or -1 where that does not exist either.
+ * Returns why the library keeps no files there, as the end of a sentence that the path begins; NULL
+ * where it does, or where the kernel does not say. */
+const char *mt_stats_dir_check(int directory, int parent, uid_t uid);
+
 /* Removes the files of processes that are gone from one's own directory; only those of one's own
  * pid namespace, since nothing is known about the others. Silent. Whoever is in the list, which may
  * be empty and is by pid, lives, and is not asked again. */

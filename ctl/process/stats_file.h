@@ -28,9 +28,6 @@ enum mt_err mt_stats_file_read_devices(int fd, const struct mt_stats_head *head,
 /* Tried once: a write that is in flight is INVALID. */
 enum mt_err mt_stats_file_try_head(int fd, struct mt_stats_head *out, struct mt_why *why);
 
-/* FNV-1a, 64 bit, by 8-byte words. */
-uint64_t mt_stats_file_checksum(const void *words, size_t bytes);
-
 /* The record of this number, or of this request; NULL where it is gone or was never there. A record
  * that was merged into the next one is answered by that one. */
 const struct mt_stats_cleanup *mt_stats_file_record(const struct mt_stats_file *file,

@@ -6,6 +6,13 @@
 
 #define WORTH_BYTES (UINT64_C(1) << 20)
 
+/* The word of this number, "?" where there is none. */
+static const char *word(const char *const *words, size_t count, uint64_t number)
+{
+	return number < count ? words[number] : "?";
+}
+#define WORD(words, number) word(words, sizeof(words) / sizeof((words)[0]), number)
+
 const char *mt_stats_word_reason(uint32_t reason)
 {
 	static const char *const words[] = {
@@ -14,14 +21,14 @@ const char *mt_stats_word_reason(uint32_t reason)
 #undef X
 	};
 
-	return reason < MT_REASON_COUNT ? words[reason] : "?";
+	return WORD(words, reason);
 }
 
 const char *mt_stats_word_level(uint32_t level)
 {
 	static const char *const words[MT_LEVEL_COUNT] = {"purge", "light", "heavy"};
 
-	return level < MT_LEVEL_COUNT ? words[level] : "?";
+	return WORD(words, level);
 }
 
 static bool fell(uint64_t before, uint64_t after)
@@ -56,7 +63,7 @@ const char *mt_stats_word_gc_state(uint32_t state)
 #undef X
 	};
 
-	return state < MT_GC_COUNT ? words[state] : "?";
+	return WORD(words, state);
 }
 
 const char *mt_stats_word_signal_door(uint64_t door)
@@ -64,7 +71,7 @@ const char *mt_stats_word_signal_door(uint64_t door)
 	static const char *const words[] = {"none", "ours",    "passed on",
 					    "lost", "ignored", "the program's alone"};
 
-	return door < sizeof(words) / sizeof(words[0]) ? words[door] : "?";
+	return WORD(words, door);
 }
 
 const char *mt_stats_word_gpu_state(uint32_t state)
@@ -75,7 +82,7 @@ const char *mt_stats_word_gpu_state(uint32_t state)
 #undef X
 	};
 
-	return state < MT_GPU_STATE_COUNT ? words[state] : "?";
+	return WORD(words, state);
 }
 
 const char *mt_stats_word_oom_cause(uint32_t cause)
@@ -86,14 +93,14 @@ const char *mt_stats_word_oom_cause(uint32_t cause)
 #undef X
 	};
 
-	return cause < MT_OOM_CAUSE_COUNT ? words[cause] : "?";
+	return WORD(words, cause);
 }
 
 const char *mt_stats_word_pressure_level(uint64_t level)
 {
 	static const char *const words[MT_PRESSURE_LEVEL_COUNT] = {"none", "warn", "critical"};
 
-	return level < MT_PRESSURE_LEVEL_COUNT ? words[level] : "?";
+	return WORD(words, level);
 }
 
 const char *mt_stats_word_pressure_source(size_t bit)

@@ -1,5 +1,5 @@
 /* ctl/process/trim_json.c -- see trim_json.h. */
-#include "ctl/process/trim_json.h"
+#include "ctl/process/trim_requests.h"
 
 #include "ctl/output/json.h"
 #include "ctl/process/stats_json.h"

@@ -7,6 +7,7 @@
 #ifndef MT_CTL_PROCESS_TRIM_REQUESTS_H
 #define MT_CTL_PROCESS_TRIM_REQUESTS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -48,5 +49,20 @@ const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer);
 /* The exit code for an answer: OK where memory was freed, NOTHING where none was or the process is
  * asleep, else that of the error. */
 enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer);
+
+/* ---- as JSON (trim_json.c); the caller owns each object ---- */
+
+/* An object with an empty array "processes". */
+json_t *mt_trim_json_new(void);
+
+/* One element of "processes": pid, comm, and the record of the cleanup, or "state": "asleep", or
+ * "error" with the refusal. */
+json_t *mt_trim_json_answer(const struct mt_process *process, const struct mt_trim_answer *answer);
+
+/* Asks one process for a cleanup, waits for the answer, and prints a refusal to stderr. level: enum
+ * mt_level. Waits for up to `timeout_ms` for the answer, and some seconds more for the record.
+ * *out_code: the exit code (mt_trim_answer_exit). */
+json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
+		     int *out_code);
 
 #endif

@@ -26,7 +26,6 @@
 #include "ctl/process/pool_snapshot.h"
 #include "ctl/cmd/snapshot.h"
 #include "ctl/cmd/stat.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/stats_json.h"
 #include "ctl/process/stats_dir.h"
 #include "files_drawn.h"

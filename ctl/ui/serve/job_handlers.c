@@ -6,7 +6,7 @@
 
 #include "ctl/output/json.h"
 #include "ctl/process/pool_snapshot.h"
-#include "ctl/process/trim_json.h"
+#include "ctl/process/trim_requests.h"
 
 /* 1.5 MB. All of a million would be 110 MB, of which the server holds a copy for each who asks. */
 #define BLOCKS_MOST 10000u
