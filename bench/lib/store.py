@@ -22,7 +22,7 @@ class State:
 			raise SystemExit(f"another suite is running ({self.folder})") from None
 
 	def begin(self, header):
-		"""Anew. What an earlier suite left is kept as .old."""
+		"""A new one. What an earlier suite left is kept as .old."""
 		if os.path.exists(self.path):
 			os.replace(self.path, self.path + ".old")
 		self.append(header)

@@ -75,7 +75,7 @@ static void print_head(const struct mt_target *target)
 	print_line("python", head->python);
 	print_cuda(head);
 	print_rank(head);
-	printf("%-10s %s\n", "signal", mt_stats_word_signal_door(head->snapshot.signal_door));
+	printf("%-10s %s\n", "signal", mt_stats_word_disposition(head->snapshot.signal_disposition));
 	print_changed_settings(&target->file);
 }
 

@@ -82,8 +82,7 @@ static void print_processes(const struct mt_diagnose_report *told)
 	mt_table_print(table);
 	if (facts[0]->tree.known)
 		printf("  %s %s together (PSS; %s by RSS, which counts shared pages again): %s "
-		       "private, %s shared "
-		       "with their parents, %s copied.\n",
+		       "private, %s shared with their parents, %s copied.\n",
 		       mt_text_counted(facts[0]->tree.count, "process holds", "processes hold")
 			       .text,
 		       mt_text_bytes(sums->pss_bytes).text, mt_text_bytes(sums->rss_bytes).text,

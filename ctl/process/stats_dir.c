@@ -118,7 +118,7 @@ static enum mt_err open_file(int directory, const char *name, int flags, int *ou
 
 static const char *const kinds[] = {
 	[MT_STATS_DIR_STATS] = "stats",
-	[MT_STATS_DIR_CONTROL] = "bell",
+	[MT_STATS_DIR_CONTROL] = "control",
 	[MT_STATS_DIR_HEAP] = "heap",
 	[MT_STATS_DIR_BLOCKS] = "blocks",
 };

@@ -66,12 +66,12 @@ const char *mt_stats_word_gc_state(uint32_t state)
 	return WORD(words, state);
 }
 
-const char *mt_stats_word_signal_door(uint64_t door)
+const char *mt_stats_word_disposition(uint64_t disposition)
 {
 	static const char *const words[] = {"none", "ours",    "passed on",
 					    "lost", "ignored", "the program's alone"};
 
-	return WORD(words, door);
+	return WORD(words, disposition);
 }
 
 const char *mt_stats_word_gpu_state(uint32_t state)

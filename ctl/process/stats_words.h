@@ -28,8 +28,8 @@ bool mt_stats_has_freed(const struct mt_stats_cleanup *record);
 /* The result of a cleanup: "freed" only where mt_stats_has_freed. */
 const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record);
 
-/* Who receives SIGUSR1: signal_door of a snapshot. */
-const char *mt_stats_word_signal_door(uint64_t door);
+/* Who receives SIGUSR1: signal_disposition of a snapshot. */
+const char *mt_stats_word_disposition(uint64_t disposition);
 
 const char *mt_stats_word_oom_cause(uint32_t cause);
 

@@ -1,4 +1,4 @@
-/* ctl/process/trim_json.c -- see trim_json.h. */
+/* ctl/process/trim_json.c -- requests for a cleanup as JSON: see trim_requests.h. */
 #include "ctl/process/trim_requests.h"
 
 #include "ctl/output/json.h"

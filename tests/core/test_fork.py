@@ -109,7 +109,7 @@ def test_the_parents_files_survive_a_childs_end(puppet, env, awake, stats, mt_di
 	actor.process.stdout.readline()
 
 	assert sorted(re.sub(r".*\.", "", file.name) for file in mt_dir.iterdir() if file.name.startswith(f"{actor.pid}-")) \
-		== ["bell", "stats"]
+		== ["control", "stats"]
 	assert stats(actor.pid, settings)["rss_bytes"] > 0
 
 

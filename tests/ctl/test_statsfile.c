@@ -345,7 +345,7 @@ Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)
 	cr_expect_str_eq(mt_stats_word_reason(MT_REASON_COUNT), "?");
 	cr_expect_str_eq(mt_stats_word_level(UINT32_MAX), "?");
 	cr_expect_str_eq(mt_stats_word_gc_state(MT_GC_COUNT), "?");
-	cr_expect_str_eq(mt_stats_word_signal_door(UINT64_MAX), "?");
+	cr_expect_str_eq(mt_stats_word_disposition(UINT64_MAX), "?");
 	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_STATE_COUNT), "?");
 	cr_expect_str_eq(mt_stats_word_gpu_state(MT_GPU_RANKS), "ranks");
 	cr_expect_str_eq(mt_stats_word_oom_cause(MT_OOM_CAUSE_COUNT), "?");

@@ -63,9 +63,9 @@ char *__wrap_mt_process_maps(pid_t pid)
 }
 
 /* The fonts of the machine are not what is tried here. */
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
+double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
 				 const struct mt_font *font);
-double __wrap_mt_canvas_width_of(struct mt_canvas *canvas, const char *text,
+double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
 				 const struct mt_font *font)
 {
 	(void)canvas;
@@ -174,13 +174,13 @@ static void tell_recording_of(const struct mt_target *target)
 	mt_recording_free(&recording);
 }
 
-static void advise(const struct mt_diagnose_facts *look)
+static void advise(const struct mt_diagnose_facts *base)
 {
 	static struct mt_advise_facts facts;
-	struct mt_advice list[MT_ADVICE_MOST];
+	struct mt_advice list[MT_ADVICE_MAX];
 	size_t count;
 
-	facts.look = *look;
+	facts.base = *base;
 	count = mt_advise_judge(&facts, list);
 	for (size_t i = 0; i < count; i++) {
 		fuzz_expect_text("the reason of an advice", list[i].reason, sizeof(list[i].reason));
@@ -388,7 +388,7 @@ static bool is_number(const char **at, char end)
  * the file of another. */
 static bool may_go(const char *name)
 {
-	static const char *const kinds[] = {"stats", "bell", "heap", "blocks", "fresh"};
+	static const char *const kinds[] = {"stats", "control", "heap", "blocks", "fresh"};
 
 	if (!is_number(&name, '-') || !is_number(&name, '-') || !is_number(&name, '.'))
 		return false;

@@ -84,9 +84,4 @@ static UNUSED void drop(const char *path)
 	cr_assert_eq(system(command), 0);
 }
 
-static UNUSED void skip(const char *why)
-{
-	fprintf(stderr, "skipped: %s\n", why);
-}
-
 #endif

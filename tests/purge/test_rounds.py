@@ -103,8 +103,8 @@ def test_the_timer_ends_rounds(puppet, env, awake, stats, wait_for):
 
 
 def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
-	"""A trough of live bytes after a peak is the end of a round."""
-	# A trough is one only where what it leaves is worth a purge.
+	"""A drop of live bytes after a peak is the end of a round."""
+	# A drop counts only where what it leaves is worth a purge.
 	full = env(**{**ROUNDS_ONLY, "SLACK_MB": 16, "SLACK_PCT": 0}, GC_ROUNDS=1, ROUND="auto")
 	actor = puppet(full)
 	awake(actor.pid, full)

@@ -17,10 +17,8 @@ static struct mt_snapshot now;
 
 static void begin(uint64_t cost_ns)
 {
-	const struct mt_costs costs = {.fault_ns = 1600, .page_bytes = PAGE};
-
 	mt_config_defaults(&cfg);
-	mt_policy_start(&policy, &costs, SECONDS(100));
+	mt_policy_start(&policy, PAGE, SECONDS(100));
 	now = (struct mt_snapshot){.now_ns = SECONDS(100),
 				   .rss_bytes = MIB(500),
 				   .anon_bytes = MIB(480),
