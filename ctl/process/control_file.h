@@ -22,8 +22,8 @@ struct mt_control_call {
 /* Takes the lock, writes the request (its seq is filled in here) and rings. NOT_AVAILABLE: asleep.
  * TIMEOUT: another mtctl is waiting for this process (a timeout of 0 tries once). A process that
  * has changed its user is waited for no longer than 1 s. The call is ended by mt_control_file_wait,
- * by mt_control_file_look once that has answered true, or by mt_control_file_drop: one of them must
- * follow. */
+ * by mt_control_file_poll once that has answered true, or by mt_control_file_unlock: one of them
+ * must follow. */
 enum mt_err mt_control_file_send(const struct mt_process *process, struct mt_request request,
 				 uint64_t timeout_ms, struct mt_control_call *out,
 				 struct mt_why *why);
@@ -46,12 +46,12 @@ enum mt_err mt_control_file_wait(struct mt_control_call *call, struct mt_stats_h
 
 /* The same for whoever must not wait: looks once. false: no answer yet, look again in some
  * milliseconds. */
-bool mt_control_file_look(struct mt_control_call *call, struct mt_stats_head *out,
+bool mt_control_file_poll(struct mt_control_call *call, struct mt_stats_head *out,
 			  enum mt_err *error, struct mt_why *why);
 
 /* Gives up the lock without an answer; nothing where none is held. The process may still do what it
  * was asked for. */
-void mt_control_file_drop(struct mt_control_call *call);
+void mt_control_file_unlock(struct mt_control_call *call);
 
 /* Sends and waits. A process that has refused the request is INVALID, with its request_error in the
  * head; for every other error that is 0. */
@@ -60,8 +60,8 @@ enum mt_err mt_control_file_exchange(const struct mt_process *process, struct mt
 				     struct mt_why *why);
 
 /* Send and wait; a request_error other than OK comes back as the error. */
-enum mt_err mt_control_file_ask(const struct mt_process *process, struct mt_request request,
-				uint64_t timeout_ms, struct mt_why *why);
+enum mt_err mt_control_file_request(const struct mt_process *process, struct mt_request request,
+				    uint64_t timeout_ms, struct mt_why *why);
 
 /* Asks for fresh figures and waits a second for them at most: those that are some seconds old are
  * better than a long wait. false: there was no answer. */

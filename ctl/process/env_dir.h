@@ -6,10 +6,10 @@
 
 #include "ctl/process/process.h"
 
-enum mt_env_dir_answer {
-	MT_ENV_DIR_UNASKED,
+enum mt_env_dir_state {
+	MT_ENV_DIR_NOT_READ,
 	/* an environment without a byte, as in the middle of an exec: it is asked for again */
-	MT_ENV_DIR_UNREAD,
+	MT_ENV_DIR_EMPTY,
 	/* MT_DIR is not set or empty, or the environment cannot be read in time */
 	MT_ENV_DIR_NONE,
 	MT_ENV_DIR_NAMED,
@@ -19,15 +19,15 @@ enum mt_env_dir_answer {
 
 /* NAMED: *out is it. Else NONE or COSTLY. An answer holds for 60 s while the process runs the same
  * program (same pid, start and place of the stack). */
-enum mt_env_dir_answer mt_env_dir_find(const struct mt_process *process, char *out,
-				       size_t out_bytes);
+enum mt_env_dir_state mt_env_dir_find(const struct mt_process *process, char *out,
+				      size_t out_bytes);
 
 /* Whether the answer holds for 10 s more. */
 bool mt_env_dir_is_fresh(const struct mt_process *process);
 
 /* What somebody else has read; `path` with NAMED, where an empty one is NONE, as it is to the
  * library. */
-void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_answer answer,
+void mt_env_dir_remember(const struct mt_process *process, enum mt_env_dir_state answer,
 			 const char *path);
 
 #endif

@@ -13,6 +13,6 @@
 bool mt_install_dir_find(const char *name, const char *below, char *out, size_t out_bytes);
 
 /* The places that were looked at, for a person: "beside mtctl, in ../lib or in /opt/lib". */
-const char *mt_install_dir_places(void);
+const char *mt_install_dir_searched(void);
 
 #endif

@@ -75,7 +75,7 @@ bool mt_process_environ(pid_t pid, const char *name, char *out, size_t out_bytes
  * "environ", "cmdline". The first 8 MB, more than an exec takes (6 MB; execve(2)). NULL: not to be
  * read, with errno: ETIMEDOUT where the process keeps its reader waiting for 200 ms
  * (ctl/process/watchdog.h). The caller frees. */
-#define MT_PROCESS_MEMORY_MOST ((size_t)8 << 20)
+#define MT_PROCESS_MEMORY_MAX ((size_t)8 << 20)
 char *mt_process_read_memory(pid_t pid, const char *file, size_t *length);
 
 /* A variable of such a list of entries, each ended by a NUL; the text ends with one. */

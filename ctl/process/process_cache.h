@@ -10,6 +10,6 @@
 
 /* mt_process_probe_all for those of whom not enough is known. By rising pid; what is known of
  * others is forgotten. */
-void mt_process_cache_probe(struct mt_process_probe *looks, size_t count);
+void mt_process_cache_probe(struct mt_process_probe *probes, size_t count);
 
 #endif

@@ -15,7 +15,7 @@ struct mt_process_probe {
 	bool done;         /* known already: it is passed over */
 	enum mt_err error; /* out. FOREIGN: its maps may not be read. TIMEOUT: see below */
 	/* out. FOREIGN: errno. TIMEOUT: EAGAIN where others alone have spent the time */
-	int failed;
+	int errno_value;
 	uint64_t asked_ns; /* for ctl/process/process_cache.h */
 };
 
@@ -23,7 +23,7 @@ struct mt_process_probe {
  * is TIMEOUT; so is, without being asked, each of a user whose processes have cost more than 1 s in
  * this call (0.5 ms a process are free), and everybody once 5 s are spent on such waits. TIMEOUT
  * leaves *process as it is: comm is its command. */
-void mt_process_probe_all(struct mt_process_probe *looks, size_t count);
+void mt_process_probe_all(struct mt_process_probe *probes, size_t count);
 
 /* The share of one user in a look, also spent by the readers of process.h. false: there is none
  * left. */

@@ -14,11 +14,11 @@
 int mt_read_file_open(const char *path);
 
 /* Reads a file whole, as files of /proc are (no size, any length), ended by a NUL that *length does
- * not count. NULL with errno set, EFBIG where it is longer than 64 MB, or than most_bytes. The
+ * not count. NULL with errno set, EFBIG where it is longer than 64 MB, or than max_bytes. The
  * caller frees. _file and _most: regular files alone (a process says where its cgroup is). _stream:
  * of any kind, for a name that the user has typed. */
 char *mt_read_file(const char *path, size_t *length);
-char *mt_read_file_most(const char *path, size_t most_bytes, size_t *length);
+char *mt_read_file_max(const char *path, size_t max_bytes, size_t *length);
 /* no more than so many, and no error where more are there */
 char *mt_read_file_first(const char *path, size_t bytes, size_t *length);
 char *mt_read_file_stream(const char *path, size_t *length);

@@ -10,8 +10,8 @@
 enum mt_err mt_set_request_parse(const char *text, struct mt_request *out, struct mt_why *why);
 
 /* Why this process cannot take it, as a sentence; NULL: it may. */
-const char *mt_set_request_why_not(const struct mt_request *request,
-				   const struct mt_stats_head *head);
+const char *mt_set_request_unavailable(const struct mt_request *request,
+				       const struct mt_stats_head *head);
 
 /* The process has refused, *why says with what: where more is known about that, it is put there. */
 void mt_set_request_explain(const struct mt_request *request, struct mt_why *why);

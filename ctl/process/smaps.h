@@ -32,7 +32,7 @@
 	X(swap_pss_bytes, "SwapPss")                                                               \
 	X(locked_bytes, "Locked")
 
-struct mt_smaps_figures {
+struct mt_smaps_sizes {
 #define X(name, word) uint64_t name;
 	MT_SMAPS_FIELDS(X)
 #undef X
@@ -60,11 +60,11 @@ struct mt_smaps_mapping {
 	bool is_shared; /* MAP_SHARED */
 	bool is_writable;
 	char name[96]; /* path or "[heap]", cut and cleaned; "" for none */
-	struct mt_smaps_figures figures;
+	struct mt_smaps_sizes sizes;
 };
 
 struct mt_smaps {
-	struct mt_smaps_figures total; /* the sum over the mappings */
+	struct mt_smaps_sizes total;   /* the sum over the mappings */
 	struct mt_smaps_mapping *list; /* by address */
 	size_t count;
 	/* where the kernel put its page: the same after a fork, another one after an exec; 0 none
@@ -74,7 +74,7 @@ struct mt_smaps {
 
 /* The process as a whole. UNKNOWN: it is gone, or another one has its pid. FOREIGN: another user's.
  * *out only on success. */
-enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_figures *out,
+enum mt_err mt_smaps_read_total(const struct mt_process *process, struct mt_smaps_sizes *out,
 				struct mt_why *why);
 
 /* Every mapping as well. The caller frees with mt_smaps_free. */
@@ -86,11 +86,11 @@ void mt_smaps_free(struct mt_smaps *smaps);
 void mt_smaps_parse(const char *text, struct mt_smaps *out);
 
 /* The text of /proc/PID/smaps_rollup; false where it has no Rss line. Pure. */
-bool mt_smaps_parse_total(const char *text, struct mt_smaps_figures *out);
+bool mt_smaps_parse_total(const char *text, struct mt_smaps_sizes *out);
 
 /* Of one kind of mapping, all added up. */
 void mt_smaps_sum(const struct mt_smaps *smaps, enum mt_smaps_kind kind,
-		  struct mt_smaps_figures *out);
+		  struct mt_smaps_sizes *out);
 
 /* The kind of a mapping that has this name in maps. */
 enum mt_smaps_kind mt_smaps_kind_of(const char *name, bool is_shared);

@@ -347,7 +347,7 @@ enum mt_err mt_stats_dir_open(const struct mt_process *process, enum mt_stats_di
 {
 	char own[PATH_MAX], paths[3][PATH_MAX] = {"", "", ""};
 	enum mt_err error = MT_ERR_NOT_AVAILABLE;
-	enum mt_env_dir_answer answer;
+	enum mt_env_dir_state answer;
 
 	if (geteuid() != 0 && geteuid() != process->uid)
 		return mt_error_because(why, MT_ERR_FOREIGN, "process %d belongs to another user",

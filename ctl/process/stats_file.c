@@ -113,15 +113,15 @@ enum mt_err mt_stats_file_read_head(int fd, struct mt_stats_head *out, struct mt
 	return error;
 }
 
-static void clean_records(struct mt_stats_cleanup *records)
+static void clean_cleanups(struct mt_stats_cleanup *records)
 {
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
-		struct mt_stats_cleanup *record = &records[slot];
+		struct mt_stats_cleanup *cleanup = &records[slot];
 
-		if (!record->number || (record->number - 1) % MT_CLEANUPS_COUNT != slot)
-			memset(record, 0, sizeof(*record));
-		else if (record->result > MT_NULL_RESULT)
-			record->result = MT_NULL_RESULT;
+		if (!cleanup->number || (cleanup->number - 1) % MT_CLEANUPS_COUNT != slot)
+			memset(cleanup, 0, sizeof(*cleanup));
+		else if (cleanup->result > MT_NULL_RESULT)
+			cleanup->result = MT_NULL_RESULT;
 	}
 }
 
@@ -200,23 +200,23 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 		clean_devices(file->devices, MT_DEVICES_COUNT);
 		clean_ooms(file->ooms);
 		clean_alarms(file->alarms);
-		clean_records(file->records);
+		clean_cleanups(file->records);
 		*out = *file;
 	}
 	free(file);
 	return error;
 }
 
-const struct mt_stats_cleanup *mt_stats_file_record(const struct mt_stats_file *file,
-						    uint64_t number)
+const struct mt_stats_cleanup *mt_stats_file_cleanup(const struct mt_stats_file *file,
+						     uint64_t number)
 {
-	const struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
+	const struct mt_stats_cleanup *cleanup = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
 
-	return number && record->number == number ? record : NULL;
+	return number && cleanup->number == number ? cleanup : NULL;
 }
 
-const struct mt_stats_cleanup *mt_stats_file_record_of_request(const struct mt_stats_file *file,
-							       uint64_t seq)
+const struct mt_stats_cleanup *mt_stats_file_cleanup_of_request(const struct mt_stats_file *file,
+								uint64_t seq)
 {
 	const struct mt_stats_cleanup *found = NULL;
 
@@ -226,7 +226,7 @@ const struct mt_stats_cleanup *mt_stats_file_record_of_request(const struct mt_s
 			found = &file->records[slot];
 	/* At most once around the ring, whatever the file says. */
 	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
-		found = mt_stats_file_record(file, found->number + 1);
+		found = mt_stats_file_cleanup(file, found->number + 1);
 	return found;
 }
 

@@ -17,7 +17,7 @@ json_t *mt_stats_json(const struct mt_target *target);
 json_t *mt_stats_json_settings(const struct mt_stats_file *file);
 
 /* One cleanup. */
-json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *record);
+json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup);
 
 /* Prints the out-of-memory reports of devices and of MT_RSS_LIMIT_MB to stdout, the newest last.
  * indented: several lines, else one. */

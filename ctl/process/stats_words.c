@@ -36,23 +36,23 @@ static bool fell(uint64_t before, uint64_t after)
 	return before > after && before - after >= WORTH_BYTES;
 }
 
-bool mt_stats_has_freed(const struct mt_stats_cleanup *record)
+bool mt_stats_has_freed(const struct mt_stats_cleanup *cleanup)
 {
-	return record->result == 1 &&
-	       (fell(record->rss_before_bytes, record->rss_after_bytes) ||
-		fell(record->anon_before_bytes, record->anon_after_bytes) ||
-		fell(record->gpu_before_bytes, record->gpu_after_bytes) ||
-		fell(record->pinned_before_bytes, record->pinned_after_bytes));
+	return cleanup->result == 1 &&
+	       (fell(cleanup->rss_before_bytes, cleanup->rss_after_bytes) ||
+		fell(cleanup->anon_before_bytes, cleanup->anon_after_bytes) ||
+		fell(cleanup->gpu_before_bytes, cleanup->gpu_after_bytes) ||
+		fell(cleanup->pinned_before_bytes, cleanup->pinned_after_bytes));
 }
 
-const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record)
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup)
 {
 	static const char *const words[] = {"nothing to free", "freed less than 1 MB",
 					    "nothing could be trimmed"};
 
-	if (mt_stats_has_freed(record))
+	if (mt_stats_has_freed(cleanup))
 		return "freed";
-	return record->result <= MT_NULL_RESULT ? words[record->result] : "?";
+	return cleanup->result <= MT_NULL_RESULT ? words[cleanup->result] : "?";
 }
 
 const char *mt_stats_word_gc_state(uint32_t state)
@@ -144,23 +144,23 @@ double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes)
 	return limit_bytes ? 100.0 * (double)used_bytes / (double)limit_bytes : 0;
 }
 
-struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *record)
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup)
 {
 	struct mt_short_text text = {"-"};
 	const char *word;
 	size_t used;
 
-	if (!record->pressure_sources)
+	if (!cleanup->pressure_sources)
 		return text;
 	used = (size_t)snprintf(text.text, sizeof(text.text), "%s",
-				mt_stats_word_pressure_level(record->pressure_level));
-	if (record->pressure_limit_bytes)
+				mt_stats_word_pressure_level(cleanup->pressure_level));
+	if (cleanup->pressure_limit_bytes)
 		used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, " %.1f %%",
-					 mt_stats_percent(record->pressure_used_bytes,
-							  record->pressure_limit_bytes));
+					 mt_stats_percent(cleanup->pressure_used_bytes,
+							  cleanup->pressure_limit_bytes));
 	for (size_t bit = 0;
 	     used < sizeof(text.text) && (word = mt_stats_word_pressure_source(bit)); bit++)
-		if (record->pressure_sources & (1u << bit))
+		if (cleanup->pressure_sources & (1u << bit))
 			used += (size_t)snprintf(text.text + used, sizeof(text.text) - used, ", %s",
 						 word);
 	return text;
@@ -168,7 +168,7 @@ struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *recor
 
 /* ---- the profile ---- */
 
-const char *mt_stats_word_profile_refusal(const struct mt_stats_head *head)
+const char *mt_stats_why_no_profile(const struct mt_stats_head *head)
 {
 	if (head->snapshot.prof_state)
 		return NULL;

@@ -18,15 +18,15 @@ const char *mt_stats_word_gc_state(uint32_t state);
 const char *mt_stats_word_gpu_state(uint32_t state);
 
 /* "torch", "cupy", "numba": the frameworks whose caches a cleanup can empty. *out_bit: the bit of
- * `place` in the frameworks of a record. NULL past the last. */
+ * `place` in the frameworks of a cleanup. NULL past the last. */
 const char *mt_stats_word_framework(size_t place, uint32_t *out_bit);
 
 /* Whether a cleanup returned 1 MB or more: of RSS, of its anonymous part, or of the memory of a
  * device. Less says nothing: a page or two go back at any moment. */
-bool mt_stats_has_freed(const struct mt_stats_cleanup *record);
+bool mt_stats_has_freed(const struct mt_stats_cleanup *cleanup);
 
 /* The result of a cleanup: "freed" only where mt_stats_has_freed. */
-const char *mt_stats_word_outcome(const struct mt_stats_cleanup *record);
+const char *mt_stats_word_outcome(const struct mt_stats_cleanup *cleanup);
 
 /* Who receives SIGUSR1: signal_disposition of a snapshot. */
 const char *mt_stats_word_disposition(uint64_t disposition);
@@ -45,9 +45,9 @@ const char *mt_stats_word_pressure_source(size_t bit);
 double mt_stats_percent(uint64_t used_bytes, uint64_t limit_bytes);
 
 /* Why a cleanup for pressure was made: "critical 91.2 %, limit, stall"; "-" for any other one. */
-struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *record);
+struct mt_short_text mt_stats_word_pressure(const struct mt_stats_cleanup *cleanup);
 
 /* Why the process can write no heap profile, as a sentence with what to do; NULL: it can. */
-const char *mt_stats_word_profile_refusal(const struct mt_stats_head *head);
+const char *mt_stats_why_no_profile(const struct mt_stats_head *head);
 
 #endif

@@ -19,16 +19,16 @@
 
 struct mt_trim_requests; /* opaque: trim_requests.c only */
 
-/* What came of one request. With `error` OK and no record the process has replied without leaving
+/* What came of one request. With `error` OK and no cleanup the process has replied without leaving
  * one, until 3.5 s after the reply or the deadline, whichever is first. */
-struct mt_trim_answer {
+struct mt_trim_reply {
 	/* NOT_AVAILABLE: asleep. TIMEOUT: no reply in time, or another mtctl holds the lock. */
 	enum mt_err error;
 	struct mt_why why; /* for an error */
 	/* the process has refused, with this number of error.def; 0: it has not */
 	uint64_t request_error;
-	bool has_record;
-	struct mt_stats_cleanup record;
+	bool has_cleanup;
+	struct mt_stats_cleanup cleanup;
 };
 
 /* `list` must stay until mt_trim_requests_free. Sends nothing yet. */
@@ -36,32 +36,32 @@ struct mt_trim_requests *mt_trim_requests_new(const struct mt_process *list, siz
 					      uint32_t level, uint64_t timeout_ms);
 
 /* Sends what is not sent, and waits until the answer to request `place` is decided, while the
- * others go on. The answer lives as long as the requests. */
-const struct mt_trim_answer *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place);
+ * others go on. The reply lives as long as the requests. */
+const struct mt_trim_reply *mt_trim_requests_wait(struct mt_trim_requests *requests, size_t place);
 
 /* Gives up all locks. */
 void mt_trim_requests_free(struct mt_trim_requests *requests);
 
 /* Why the process made no cleanup, as a sentence; NULL where it made one, and where it is asleep
- * (NOT_AVAILABLE). The text lives as long as the answer. */
-const char *mt_trim_answer_refusal(const struct mt_trim_answer *answer);
+ * (NOT_AVAILABLE). The text lives as long as the reply. */
+const char *mt_trim_reply_error(const struct mt_trim_reply *reply);
 
-/* The exit code for an answer: OK where memory was freed, NOTHING where none was or the process is
+/* The exit code for an reply: OK where memory was freed, NOTHING where none was or the process is
  * asleep, else that of the error. */
-enum mt_exit mt_trim_answer_exit(const struct mt_trim_answer *answer);
+enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply);
 
 /* ---- as JSON (trim_json.c); the caller owns each object ---- */
 
 /* An object with an empty array "processes". */
 json_t *mt_trim_json_new(void);
 
-/* One element of "processes": pid, comm, and the record of the cleanup, or "state": "asleep", or
- * "error" with the refusal. */
-json_t *mt_trim_json_answer(const struct mt_process *process, const struct mt_trim_answer *answer);
+/* One element of "processes": pid, comm, and the cleanup of the cleanup, or "state": "asleep", or
+ * "error" with the error_text. */
+json_t *mt_trim_json_reply(const struct mt_process *process, const struct mt_trim_reply *reply);
 
-/* Asks one process for a cleanup, waits for the answer, and prints a refusal to stderr. level: enum
- * mt_level. Waits for up to `timeout_ms` for the answer, and some seconds more for the record.
- * *out_code: the exit code (mt_trim_answer_exit). */
+/* Asks one process for a cleanup, waits for the reply, and prints a error_text to stderr. level:
+ * enum mt_level. Waits for up to `timeout_ms` for the reply, and some seconds more for the cleanup.
+ * *out_code: the exit code (mt_trim_reply_exit). */
 json_t *mt_trim_json(const struct mt_process *process, uint32_t level, uint64_t timeout_ms,
 		     int *out_code);
 

@@ -17,9 +17,9 @@ struct mt_watchdog {
 		     /* in the child; may allocate; writes to `to` with mt_watchdog_write */
 		     int to);
 	const void *argument;
-	size_t most_bytes; /* of what it writes; what follows is not read */
+	size_t max_bytes; /* of what it writes; what follows is not read */
 	/* for how long it may compute without writing; it may wait for MT_WATCHDOG_WAIT_MS */
-	unsigned most_ms;
+	unsigned max_ms;
 };
 
 /* What a run has told. */

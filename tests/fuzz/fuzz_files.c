@@ -64,9 +64,9 @@ char *__wrap_mt_process_maps(pid_t pid)
 
 /* The fonts of the machine are not what is tried here. */
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font);
+				   const struct mt_font *font);
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font)
+				   const struct mt_font *font)
 {
 	(void)canvas;
 	return (double)strlen(text) * font->size * 0.6;
@@ -275,7 +275,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 		tell_process_list(&now);
 	if (wants(what, 'r'))
 		tell_recording_of(&now);
-	(void)mt_stats_file_record_of_request(&now.file, now.file.records[1].request_seq);
+	(void)mt_stats_file_cleanup_of_request(&now.file, now.file.records[1].request_seq);
 	if (wants(what, 'd'))
 		diagnose(*has_before ? &before.file : &now.file, &now.file);
 	before = now;
