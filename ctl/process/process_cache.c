@@ -13,7 +13,7 @@
 
 struct cached {
 	struct mt_process process;
-	uint64_t asked_ns;
+	uint64_t read_ns;
 	enum mt_err error;
 	bool looked; /* at its maps */
 	bool named;  /* its command line was read */
@@ -35,7 +35,7 @@ static const struct cached *find_cached(const struct mt_process *process, size_t
 	if (!found || found->process.pid != process->pid ||
 	    found->process.start_ticks != process->start_ticks ||
 	    found->process.stack_start != process->stack_start || !process->stack_start ||
-	    now_ns - found->asked_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
+	    now_ns - found->read_ns > (found->error == MT_ERR_TIMEOUT ? SILENCE_NS : HOLDS_NS))
 		return NULL;
 	return found;
 }
@@ -49,7 +49,7 @@ static void use(struct mt_process_probe *probe, const struct cached *known)
 	    (!probe->maps && known->named)) {
 		probe->done = true;
 		probe->error = known->error;
-		probe->asked_ns = known->asked_ns;
+		probe->read_ns = known->read_ns;
 	}
 	if (!probe->done || known->error == MT_ERR_TIMEOUT)
 		return;
@@ -64,11 +64,11 @@ static void use(struct mt_process_probe *probe, const struct cached *known)
 
 static void keep(const struct mt_process_probe *probe)
 {
-	struct cached known = {*probe->process, probe->asked_ns, probe->error, probe->maps,
+	struct cached known = {*probe->process, probe->read_ns, probe->error, probe->maps,
 			       probe->command || probe->process->shimmed};
 
 	if (probe->error == MT_ERR_TIMEOUT && probe->errno_value == EAGAIN)
-		known.asked_ns = 0;
+		known.read_ns = 0;
 
 	if (now.count == now.room) {
 		now.room = now.room ? now.room * 2 : 256;
@@ -86,7 +86,7 @@ void mt_process_cache_probe(struct mt_process_probe *probes, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		const struct cached *known = find_cached(probes[i].process, &cursor, now_ns);
 
-		probes[i].asked_ns = now_ns;
+		probes[i].read_ns = now_ns;
 		if (known)
 			use(&probes[i], known);
 	}
