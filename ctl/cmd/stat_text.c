@@ -81,7 +81,8 @@ static void print_head(const struct mt_target *target)
 	print_line("python", head->python);
 	print_cuda(head);
 	print_rank(head);
-	printf("%-10s %s\n", "signal", mt_stats_word_disposition(head->snapshot.signal_disposition));
+	printf("%-10s %s\n", "signal",
+	       mt_stats_word_disposition(head->snapshot.signal_disposition));
 	print_changed_settings(&target->file);
 }
 
@@ -169,7 +170,7 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 
 	for (uint64_t i = 0; i < shown; i++) {
 		const struct mt_stats_cleanup *record =
-			mt_stats_file_record(file, file->head.records_count - i);
+			mt_stats_file_cleanup(file, file->head.cleanups_count - i);
 
 		found |= record && record->pressure_sources;
 	}
@@ -182,7 +183,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 					      "ROUND",   "RESULT", "RSS BEFORE", "AFTER",
 					      "CHANGE",  "TOOK",   "GC",         NULL};
 	static const char *const gpu_heading[] = {"GPU BEFORE", "AFTER", "CACHES", NULL};
-	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : RECORDS_SHOWN;
+	uint64_t last = file->head.cleanups_count, shown = all ? MT_CLEANUPS_COUNT : RECORDS_SHOWN;
 	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
 	char sides[16];
 	struct mt_table *table;
@@ -202,7 +203,7 @@ static void print_records(const struct mt_stats_file *file, bool all)
 	if (pressed)
 		mt_table_add(table, "PRESSURE");
 	for (uint64_t i = shown; i-- > 0;) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - i);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - i);
 
 		if (record)
 			add_record(table, record);

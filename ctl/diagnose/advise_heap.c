@@ -69,8 +69,8 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 
 static const struct mt_stats_cleanup *last_cleanup(const struct mt_stats_file *file)
 {
-	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+	for (uint64_t number = file->head.cleanups_count; number; number--) {
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)
 			return NULL;

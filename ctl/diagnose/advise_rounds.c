@@ -33,12 +33,12 @@ static int compare_gaps(const void *a, const void *b)
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
 	double gaps[MT_CLEANUPS_COUNT];
-	uint64_t before_ns = 0, last = file->head.records_count;
+	uint64_t before_ns = 0, last = file->head.cleanups_count;
 	uint64_t back = last < MT_CLEANUPS_COUNT ? last : MT_CLEANUPS_COUNT;
 	size_t count = 0;
 
 	while (back-- > 0) { /* not up to `last`: a forged one may be the largest number there is */
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
 
 		if (!record || record->reason != MT_REASON_LIVE_DROP)
 			continue;
@@ -82,7 +82,7 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 
 	*out_objects = *out_count = 0;
 	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
-		const struct mt_stats_cleanup *record = &file->records[i];
+		const struct mt_stats_cleanup *record = &file->cleanups[i];
 
 		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
 		    !record->gc_collected_count)
@@ -128,8 +128,8 @@ static bool collects_in_vain(const struct mt_advise_facts *facts, struct mt_advi
 	if (mt_advise_setting_is(facts, "gc_rounds", "auto") ||
 	    !mt_advise_setting(facts, "gc_rounds"))
 		return false;
-	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+	for (uint64_t number = file->head.cleanups_count; number; number--) {
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)
 			break;

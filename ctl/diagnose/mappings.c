@@ -210,7 +210,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 		if (try)
 			mt_clock_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
+		record = error ? NULL : mt_stats_file_cleanup_of_request(file, call.seq);
 	}
 	out->done = record != NULL;
 	if (record)

@@ -166,7 +166,7 @@ static void write_cleanups(struct sample *sample, const struct source *source)
 			continue;
 		for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
 			write_reason(sample, &sample->list[i].labels, mt_stats_word_reason(reason),
-				     head->cleanups_count[reason]);
+				     head->cleanups_by_reason[reason]);
 		if (mt_stats_file_other_cleanups(head))
 			write_reason(sample, &sample->list[i].labels, "other",
 				     mt_stats_file_other_cleanups(head));

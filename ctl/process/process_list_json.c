@@ -44,7 +44,7 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set(object, "gpu_bytes",
 		    entry->uses_cuda ? mt_json_u64(entry->own.gpu_bytes) : json_null());
 	mt_json_set(object, "records_count",
-		    awake ? mt_json_u64(entry->head.records_count) : json_null());
+		    awake ? mt_json_u64(entry->head.cleanups_count) : json_null());
 	set_sums(object, "tree", &entry->tree);
 	return object;
 }

@@ -33,10 +33,10 @@ uint64_t mt_stats_file_checksum(const void *words, size_t bytes);
 
 /* The record of this number, or of this request; NULL where it is gone or was never there. A record
  * that was merged into the next one is answered by that one. */
-const struct mt_stats_cleanup *mt_stats_file_record(const struct mt_stats_file *file,
-						    uint64_t number);
-const struct mt_stats_cleanup *mt_stats_file_record_of_request(const struct mt_stats_file *file,
-							       uint64_t seq);
+const struct mt_stats_cleanup *mt_stats_file_cleanup(const struct mt_stats_file *file,
+						     uint64_t number);
+const struct mt_stats_cleanup *mt_stats_file_cleanup_of_request(const struct mt_stats_file *file,
+								uint64_t seq);
 
 /* Whether the process has called a function of libcuda that the shim wraps. */
 bool mt_stats_file_uses_cuda(const struct mt_stats_head *head);

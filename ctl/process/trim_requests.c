@@ -123,7 +123,7 @@ static void look_for_record(struct mt_trim_requests *requests, struct one *one)
 	/* The head is tried first: mt_target_read waits for a file that is no valid one. */
 	if (mt_target_try_head(one->process, &requests->file->head, &why) == MT_ERR_OK &&
 	    mt_target_read(one->process, requests->file, &why) == MT_ERR_OK)
-		record = mt_stats_file_record_of_request(requests->file, one->call.seq);
+		record = mt_stats_file_cleanup_of_request(requests->file, one->call.seq);
 	if (record) {
 		one->answer.record = *record;
 		one->answer.has_record = true;

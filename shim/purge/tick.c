@@ -257,14 +257,14 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
-static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns, bool charged)
+static void note_cleanup(const struct mt_stats_cleanup *cleanup, uint64_t cost_ns, bool charged)
 {
 	struct mt_snapshot after = read_sample(true);
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
 	mt_policy_note_purge(&policy, &after,
-			     mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
 			     cost_ns, charged);
 	mt_components_publish(true);
 	fill(&after, true);
@@ -272,9 +272,9 @@ static void note_cleanup(const struct mt_stats_cleanup *record, uint64_t cost_ns
 	written_ns = after.now_ns;
 }
 
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
 {
-	note_cleanup(record, mt_cleanup_take_worker_purge_ns(), charged);
+	note_cleanup(cleanup, mt_cleanup_take_worker_purge_ns(), charged);
 }
 
 static void purge(enum mt_reason reason)
@@ -282,11 +282,11 @@ static void purge(enum mt_reason reason)
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
 	uint64_t began_ns = mt_os_now_ns();
 	uint64_t cpu_ns = mt_load_process_cpu_ns();
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
+	mt_cleanup_run(&request, &cleanup);
 	cpu_ns = mt_sat_sub(mt_load_process_cpu_ns(), cpu_ns);
-	note_cleanup(&record,
+	note_cleanup(&cleanup,
 		     mt_policy_purge_cost_ns(mt_cleanup_take_worker_purge_ns(), cpu_ns,
 					     mt_os_now_ns() - began_ns),
 		     true);

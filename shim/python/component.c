@@ -35,7 +35,7 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 		.cuda_used = mt_devices_are_used(),
 		.is_retry = request->is_retry,
 	};
-	struct mt_stats_cleanup *record = &cleanup->record;
+	struct mt_stats_cleanup *stats = &cleanup->stats;
 	struct mt_python_outcome outcome;
 
 	if (cleanup->skips_for_ranks || request->level < MT_LEVEL_LIGHT)
@@ -43,10 +43,10 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 	mt_python_collect(&options, &outcome);
 	if (outcome.figures_known)
 		publish_left(&outcome);
-	record->frameworks = outcome.frameworks;
-	record->gc_state = outcome.state;
-	record->gc_ns = outcome.gc_ns;
-	record->gc_collected_count = outcome.collected_count;
+	stats->frameworks = outcome.frameworks;
+	stats->gc_state = outcome.state;
+	stats->gc_ns = outcome.gc_ns;
+	stats->gc_collected_count = outcome.collected_count;
 	cleanup->caches_left = outcome.frameworks_left != 0;
 }
 

@@ -206,7 +206,7 @@ static bool step_record(struct mt_top_actions *actions, struct mt_top_action *ac
 	struct mt_why why;
 	enum mt_err error = mt_target_read(&action->process, actions->file, &why);
 	const struct mt_stats_cleanup *record =
-		error ? NULL : mt_stats_file_record_of_request(actions->file, action->call.seq);
+		error ? NULL : mt_stats_file_cleanup_of_request(actions->file, action->call.seq);
 
 	if (error)
 		return fail(action, out, error, &why);

@@ -52,7 +52,7 @@ static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *
 /* The newest first: it is what one has come for. */
 void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	uint64_t last = file->head.records_count;
+	uint64_t last = file->head.cleanups_count;
 
 	add_counts(page, &file->head.snapshot);
 	mt_top_page_add(page, MT_STYLE_HEADING,
@@ -60,7 +60,7 @@ void mt_top_page_records(struct mt_top_page *page, const struct mt_stats_file *f
 			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
 			"GC", "GPU", "PRESSURE");
 	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
 
 		if (record)
 			add_record(page, record);
