@@ -46,7 +46,7 @@ static void trim(const struct mt_trim_request *request, struct mt_cleanup *clean
 	stats->gpu_state = mt_gpu_flush(request->here);
 	if (stats->gpu_state == MT_GPU_NONE && stats->frameworks)
 		stats->gpu_state = MT_GPU_DONE;
-	if (cleanup->caches_left)
+	if (cleanup->caches_skipped)
 		stats->gpu_state = MT_GPU_CAPTURING;
 	stats->gpu_after_bytes = stats->gpu_before_bytes ? mt_gpu_used(request->here) : 0;
 	stats->pinned_after_bytes = mt_gpu_pinned_bytes();

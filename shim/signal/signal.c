@@ -305,9 +305,9 @@ static void refresh(void)
  * refresh. With SIGUSR2 a JVM may have been loaded. */
 static void publish(bool all)
 {
-	if (all && (mt_signal_view_number() == SIGUSR2 ||
-		    published_changes_count !=
-			    atomic_load_explicit(&changes_count, memory_order_relaxed)))
+	if (all &&
+	    (mt_signal_view_number() == SIGUSR2 ||
+	     published_changes_count != atomic_load_explicit(&changes_count, memory_order_relaxed)))
 		refresh();
 }
 
