@@ -711,6 +711,6 @@ void mt_advise_read(const struct mt_target *target, struct mt_advise_facts *fact
 	facts->base.last = target->file;
 	facts->base.awake = true;
 	mt_diagnose_read_maps(&facts->base);
-	(void)mt_diagnose_look(&facts->base, 0);
+	(void)mt_diagnose_sample_now(&facts->base, 0);
 	read_torch(facts);
 }

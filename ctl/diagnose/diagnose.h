@@ -47,7 +47,7 @@ enum mt_verdict {
  *   held           live in the heap and in arenas: what the program holds
  *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
-#define MT_DIAGNOSE_FIGURES(X) \
+#define MT_DIAGNOSE_FIELDS(X) \
 	X(rss_bytes) \
 	X(anon_bytes) \
 	X(file_bytes) \
@@ -71,7 +71,7 @@ enum mt_verdict {
 struct mt_diagnose_sample {
 	double at_s; /* since the first */
 #define X(name) uint64_t name;
-	MT_DIAGNOSE_FIGURES(X)
+	MT_DIAGNOSE_FIELDS(X)
 #undef X
 };
 
@@ -135,7 +135,7 @@ struct mt_diagnose_classes {
 
 struct mt_diagnose_facts {
 	struct mt_process process;
-	double asked_s;
+	double duration_s;
 	/* neither awake nor asleep: it does not carry the shim, or is not believed */
 	bool awake, asleep, ended, interrupted;
 	/* the last looks in a row at which it did not answer: it is stopped, or hangs */
@@ -172,7 +172,7 @@ struct mt_diagnose_evidence {
 	double value;
 };
 
-struct mt_diagnose_finding {
+struct mt_finding {
 	enum mt_verdict verdict;
 	double bytes;        /* explained; what grows is counted to the horizon */
 	double confidence;   /* 0 to 1 */
@@ -199,23 +199,29 @@ struct mt_diagnosis {
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 	size_t count; /* at least 1: healthy and unknown are findings too */
-	struct mt_diagnose_finding list[MT_VERDICT_COUNT]; /* the first is the verdict */
+	struct mt_finding list[MT_VERDICT_COUNT]; /* the first is the verdict */
 };
 
 /* Judges. Pure. */
 void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
 
-/* For the files that judge: a new finding in the list, and its lines. Too many lines are left out.
- */
-struct mt_diagnose_finding *mt_diagnose_find(struct mt_diagnosis *in, enum mt_verdict verdict,
-					     double bytes, double confidence);
-void mt_diagnose_title(struct mt_diagnose_finding *finding, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-void mt_diagnose_show(struct mt_diagnose_finding *finding, const char *label, const char *name,
-		      double value, const char *format, ...) __attribute__((format(printf, 5, 6)));
-void mt_diagnose_bytes(struct mt_diagnose_finding *finding, const char *label, const char *name,
-		       uint64_t bytes);
-void mt_diagnose_advise(struct mt_diagnose_finding *finding, const char *format, ...)
+/* ---- for findings*.c ---- */
+
+/* Adds a finding of `bytes` explained bytes, with its title in the format of printf. `confidence`
+ * is cut to 0.99. */
+struct mt_finding *mt_finding_add(struct mt_diagnosis *in, enum mt_verdict verdict, double bytes,
+				  double confidence, const char *title, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* Adds a line of evidence, or of advice. Beyond MT_DIAGNOSE_EVIDENCE and _ADVICE lines nothing is
+ * added. */
+void mt_finding_show(struct mt_finding *finding, const char *label, const char *name, double value,
+		     const char *format, ...) __attribute__((format(printf, 5, 6)));
+void mt_finding_bytes(struct mt_finding *finding, const char *label, const char *name,
+		      uint64_t bytes);
+void mt_finding_trend(struct mt_finding *finding, const char *label, const char *name,
+		      const struct mt_trend *trend);
+void mt_finding_advise(struct mt_finding *finding, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* The smaller one. */
@@ -224,10 +230,8 @@ static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* A rate for people, "12.3 MB/s", and one with its interval. */
+/* "12.3 MB/s" */
 struct mt_short_text mt_diagnose_rate(double bytes_per_s);
-void mt_diagnose_show_trend(struct mt_diagnose_finding *finding, const char *label,
-			    const char *name, const struct mt_trend *trend);
 
 /* The smallest value of a figure in the newest samples: `part` 2 for the newer half of them, 4 for
  * the last quarter. `offset` is of struct mt_diagnose_sample. 0: there are no samples. */
@@ -263,19 +267,19 @@ void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
 			 const volatile sig_atomic_t *stop);
 
 /* One look, at_s after the first. False: the process is gone. */
-bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s);
+bool mt_diagnose_sample_now(struct mt_diagnose_facts *facts, double at_s);
 
 /* Parts of it, each of which leaves its part empty where it may not look. The group is read after
  * the limit. */
 void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out);
 void mt_diagnose_read_maps(struct mt_diagnose_facts *facts);
 void mt_diagnose_read_history(struct mt_diagnose_facts *facts); /* once, from facts->first */
-void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out);
 /* What was allocated by whom when the look began; NULL: cannot be had, facts->sites.why_not says
  * why. The end frees it. */
 struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts);
 void mt_diagnose_end_profile(struct mt_diagnose_facts *facts, struct mt_diagnose_profile *profile);
-void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
+void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 #endif

@@ -37,19 +37,19 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 }
 
 static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell,
-			    struct mt_diagnose_finding *finding)
+			    struct mt_finding *finding)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 
-	mt_diagnose_bytes(finding, "freed by one collection", "gc_freed_bytes", fell);
-	mt_diagnose_show(finding, "objects", "gc_collected_count",
-			 (double)record->gc_collected_count, "%s in %s",
-			 mt_text_count(record->gc_collected_count).text,
-			 mt_text_ns(record->gc_ns).text);
-	mt_diagnose_bytes(finding, "live heap before it", "live_before_bytes",
-			  record->live_before_bytes);
-	mt_diagnose_bytes(finding, "live heap after it", "live_after_bytes",
-			  record->live_after_bytes);
+	mt_finding_bytes(finding, "freed by one collection", "gc_freed_bytes", fell);
+	mt_finding_show(finding, "objects", "gc_collected_count",
+			(double)record->gc_collected_count, "%s in %s",
+			mt_text_count(record->gc_collected_count).text,
+			mt_text_ns(record->gc_ns).text);
+	mt_finding_bytes(finding, "live heap before it", "live_before_bytes",
+			 record->live_before_bytes);
+	mt_finding_bytes(finding, "live heap after it", "live_after_bytes",
+			 record->live_after_bytes);
 }
 
 static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
@@ -60,28 +60,28 @@ static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	uint64_t fell = collected ? freed_by_gc(facts) : 0;
 	double share =
 		record->live_before_bytes ? (double)fell / (double)record->live_before_bytes : 1;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 	bool grows = out->live.shape == MT_TREND_GROWS;
 
 	if (fell < CYCLES_BYTES || share < CYCLES_SHARE)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_CYCLES, (double)fell,
-				   fmin(0.95, 0.6 + share));
+	finding =
+		mt_finding_add(out, MT_VERDICT_PYTHON_CYCLES, (double)fell, fmin(0.95, 0.6 + share),
+			       "a collection just freed %s in cycles that waited for it",
+			       mt_text_bytes(fell).text);
 	if (grows) {
 		finding->growth_per_s = out->live.slope * fmin(1, (double)fell / out->live.growth);
 		finding->bytes =
 			fmax(finding->bytes, finding->growth_per_s * MT_DIAGNOSE_HORIZON_S);
 	}
-	mt_diagnose_title(finding, "a collection just freed %s in cycles that waited for it",
-			  mt_text_bytes(fell).text);
 	show_collection(facts, fell, finding);
 	if (grows)
-		mt_diagnose_show_trend(finding, "live heap until then", "live", &out->live);
-	mt_diagnose_advise(finding, "Collect at the end of each round: MT_GC_ROUNDS=1, with rounds "
-				    "marked by mtctl round or mt_round().");
-	mt_diagnose_advise(finding, "Break the cycles: parent pointers as weakref.ref, no frames "
-				    "or exceptions kept (del e, traceback).");
-	mt_diagnose_advise(
+		mt_finding_trend(finding, "live heap until then", "live", &out->live);
+	mt_finding_advise(finding, "Collect at the end of each round: MT_GC_ROUNDS=1, with rounds "
+				   "marked by mtctl round or mt_round().");
+	mt_finding_advise(finding, "Break the cycles: parent pointers as weakref.ref, no frames or "
+				   "exceptions kept (del e, traceback).");
+	mt_finding_advise(
 		finding,
 		"Look at gc.get_threshold(): a high first or third number lets garbage wait.");
 }
@@ -91,26 +91,25 @@ static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnos
 static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 
 	if (!facts->trim.done || facts->trim.record.gc_state != MT_GC_DISABLED ||
 	    trend->shape != MT_TREND_GROWS)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_GC_OFF,
-				   trend->slope * MT_DIAGNOSE_HORIZON_S, trend->confidence * 0.9);
-	finding->growth_per_s = trend->slope;
-	mt_diagnose_title(
-		finding,
+	finding = mt_finding_add(
+		out, MT_VERDICT_PYTHON_GC_OFF, trend->slope * MT_DIAGNOSE_HORIZON_S,
+		trend->confidence * 0.9,
 		"gc.disable() is in force, and live memory grows by %s: garbage in cycles stays",
 		mt_diagnose_rate(trend->slope).text);
-	mt_diagnose_show(finding, "collector", "gc_disabled", 1,
-			 "disabled by the program; the test trim has respected it");
-	mt_diagnose_show_trend(finding, "live heap", "live", trend);
-	mt_diagnose_bytes(finding, "live heap at the end", "heap_live_bytes",
-			  mt_text_round_u64(out->live.last));
-	mt_diagnose_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
-	mt_diagnose_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
-			   (int)facts->process.pid);
+	finding->growth_per_s = trend->slope;
+	mt_finding_show(finding, "collector", "gc_disabled", 1,
+			"disabled by the program; the test trim has respected it");
+	mt_finding_trend(finding, "live heap", "live", trend);
+	mt_finding_bytes(finding, "live heap at the end", "heap_live_bytes",
+			 mt_text_round_u64(out->live.last));
+	mt_finding_advise(finding, "Call gc.enable(), or gc.collect() at the end of each round.");
+	mt_finding_advise(finding, "Run mtctl diagnose %d again then: what still grows is a leak.",
+			  (int)facts->process.pid);
 }
 
 /* What lies free in arenas: read from their pools. Where those may not be read Python counts
@@ -135,41 +134,39 @@ static void find_arenas(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	double confidence;
 	uint64_t bytes = free_in_arenas(facts, &confidence);
-	struct mt_diagnose_finding *finding;
+	struct mt_finding *finding;
 
 	if (!facts->is_python || !facts->has_pymalloc || bytes < ARENAS_BYTES ||
 	    (double)bytes < (double)last->anon_bytes * ARENAS_SHARE)
 		return;
-	finding = mt_diagnose_find(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence);
-	mt_diagnose_title(finding,
-			  "%s lie free in the arenas of Python's own allocator, each of which one "
-			  "object can keep",
-			  mt_text_bytes(bytes).text);
+	finding = mt_finding_add(out, MT_VERDICT_PYTHON_ARENAS, (double)bytes, confidence,
+				 "%s lie free in the arenas of Python's own allocator, each of "
+				 "which one object can keep",
+				 mt_text_bytes(bytes).text);
 	if (facts->arenas_known) {
-		mt_diagnose_bytes(finding, "pools in arenas", "python_arenas_bytes",
-				  last->arenas_bytes);
-		mt_diagnose_show(finding, "live in them", "python_arenas_live_bytes",
-				 (double)last->arenas_live_bytes, "%s (%.0f %%)",
-				 mt_text_bytes(last->arenas_live_bytes).text,
-				 100 * (double)last->arenas_live_bytes /
-					 (double)last->arenas_bytes);
+		mt_finding_bytes(finding, "pools in arenas", "python_arenas_bytes",
+				 last->arenas_bytes);
+		mt_finding_show(finding, "live in them", "python_arenas_live_bytes",
+				(double)last->arenas_live_bytes, "%s (%.0f %%)",
+				mt_text_bytes(last->arenas_live_bytes).text,
+				100 * (double)last->arenas_live_bytes / (double)last->arenas_bytes);
 	} else {
-		mt_diagnose_bytes(finding, "anonymous, outside of the heap", "outside_bytes",
-				  last->outside_bytes);
-		mt_diagnose_show(finding, "objects in them", "python_blocks_count",
-				 (double)facts->last.head.snapshot.python_blocks_count,
-				 "%s of at most %u bytes (0: unknown)",
-				 mt_text_count(facts->last.head.snapshot.python_blocks_count).text,
-				 OBJECT_BYTES);
+		mt_finding_bytes(finding, "anonymous, outside of the heap", "outside_bytes",
+				 last->outside_bytes);
+		mt_finding_show(finding, "objects in them", "python_blocks_count",
+				(double)facts->last.head.snapshot.python_blocks_count,
+				"%s of at most %u bytes (0: unknown)",
+				mt_text_count(facts->last.head.snapshot.python_blocks_count).text,
+				OBJECT_BYTES);
 	}
-	mt_diagnose_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
-	mt_diagnose_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
-	mt_diagnose_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
-			 *facts->last.head.python ? facts->last.head.python
-						  : "PYTHONMALLOC is not set");
-	mt_diagnose_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
-				    "small objects then live in malloc.");
-	mt_diagnose_advise(
+	mt_finding_bytes(finding, "anonymous memory in all", "anon_bytes", last->anon_bytes);
+	mt_finding_bytes(finding, "live heap", "heap_live_bytes", last->live_bytes);
+	mt_finding_show(finding, "small objects", "pymalloc_used", 1, "in pymalloc (%s)",
+			*facts->last.head.python ? facts->last.head.python
+						 : "PYTHONMALLOC is not set");
+	mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on (or PYTHONMALLOC=malloc): "
+				   "small objects then live in malloc.");
+	mt_finding_advise(
 		finding,
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
 }

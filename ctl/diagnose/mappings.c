@@ -174,7 +174,7 @@ void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_dia
 
 /* ---- what is asked of the process ---- */
 
-void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
+void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_CLASSES};
 	struct mt_stats_file *file;
@@ -192,7 +192,7 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 
 /* A request that was merged into a cleanup under way is answered before the record of the one that
  * does its work. */
-void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
+void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out)
 {
 	const struct mt_request request = {.kind = MT_REQUEST_TRIM, .level = level};

@@ -100,7 +100,7 @@ static void refresh(struct mt_diagnose_facts *facts)
 
 /* What the process last said stays where it does not answer: a stopped one is looked at from
  * outside alone. */
-bool mt_diagnose_look(struct mt_diagnose_facts *facts, double at_s)
+bool mt_diagnose_sample_now(struct mt_diagnose_facts *facts, double at_s)
 {
 	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];
 

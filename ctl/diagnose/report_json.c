@@ -4,7 +4,7 @@
 #include "ctl/diagnose/role.h"
 #include "ctl/output/json.h"
 
-static json_t *finding_json(const struct mt_diagnose_finding *finding)
+static json_t *finding_json(const struct mt_finding *finding)
 {
 	json_t *object = json_object(), *figures = json_object(), *evidence = json_array(),
 	       *advice = json_array();
@@ -93,7 +93,7 @@ static json_t *sample_json(const struct mt_diagnose_sample *sample)
 	json_t *object = json_object();
 
 #define X(name) mt_json_set_u64(object, #name, sample->name);
-	MT_DIAGNOSE_FIGURES(X)
+	MT_DIAGNOSE_FIELDS(X)
 #undef X
 	return object;
 }

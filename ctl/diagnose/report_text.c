@@ -6,7 +6,7 @@
 #include "ctl/diagnose/role.h"
 #include "ctl/output/table.h"
 
-static void print_evidence(const struct mt_diagnose_finding *finding)
+static void print_evidence(const struct mt_finding *finding)
 {
 	struct mt_table *table = mt_table_new("ll");
 
@@ -23,7 +23,7 @@ static void print_evidence(const struct mt_diagnose_finding *finding)
 	mt_table_print(table);
 }
 
-static void print_advice(const struct mt_diagnose_finding *finding)
+static void print_advice(const struct mt_finding *finding)
 {
 	if (!finding->advice_count)
 		return;
@@ -43,7 +43,7 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 		return;
 	printf("\n%s  ALSO FOUND%s\n", mt_table_colour(MT_COLOUR_HEAD), mt_table_colour_end());
 	for (size_t i = 1; i < diagnosis->count; i++) {
-		const struct mt_diagnose_finding *finding = &diagnosis->list[i];
+		const struct mt_finding *finding = &diagnosis->list[i];
 
 		printf("  %s: %s (confidence %s)\n", mt_diagnose_word(finding->verdict),
 		       finding->title, how_sure(finding->confidence));
@@ -128,8 +128,8 @@ static void print_checks(const struct mt_checks *checks)
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct mt_check *check = &checks->list[i];
 
-		mt_doctor_say(check->finding, *check->advice ? check->advice : NULL, "%s",
-			      check->text);
+		mt_check_print(check->finding, *check->advice ? check->advice : NULL, "%s",
+			       check->text);
 	}
 }
 
@@ -137,7 +137,7 @@ void mt_diagnose_print_text(const struct mt_diagnose_report *told)
 {
 	const struct mt_diagnose_facts *facts = told->facts[told->worst];
 	const struct mt_diagnosis *diagnosis = told->diagnoses[told->worst];
-	const struct mt_diagnose_finding *first = &diagnosis->list[0];
+	const struct mt_finding *first = &diagnosis->list[0];
 	enum mt_colour colour = first->verdict == MT_VERDICT_HEALTHY   ? MT_COLOUR_OK
 				: first->verdict == MT_VERDICT_UNKNOWN ? MT_COLOUR_NOTE
 								       : MT_COLOUR_WARN;

@@ -19,7 +19,7 @@ enum mt_role {
 #define MT_CHECKS_MOST 24
 
 struct mt_check {
-	enum mt_finding finding;
+	enum mt_check_state finding;
 	char name[40];               /* for scripts */
 	char text[240], advice[240]; /* advice may be "" */
 };
@@ -36,8 +36,9 @@ void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out);
 
 /* One line more; `advice` may be NULL. */
-void mt_role_say(struct mt_checks *to, enum mt_finding finding, const char *name,
-		 const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));
+void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char *name,
+		  const char *advice, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 /* ---- telling: of all processes that were looked at, where `worst` has the verdict ---- */
 

@@ -57,7 +57,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 	struct mt_why why;
 	enum mt_err error;
 
-	facts->asked_s = options->seconds;
+	facts->duration_s = options->seconds;
 	mt_control_file_refresh(&facts->process);
 	error = mt_target_read(&facts->process, &facts->first, &why);
 	facts->awake = error == MT_ERR_OK;
@@ -74,7 +74,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 	facts->silent_count = !mt_control_file_refresh(&facts->process);
 	if (facts->silent_count)
 		return;
-	mt_diagnose_ask_classes(&facts->process, &facts->classes_first);
+	mt_diagnose_read_classes(&facts->process, &facts->classes_first);
 	facts->profile = mt_diagnose_begin_profile(facts);
 }
 
@@ -126,10 +126,10 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 		return;
 	}
 	facts->silent_count = 0;
-	mt_diagnose_ask_classes(&facts->process, &facts->classes_last);
+	mt_diagnose_read_classes(&facts->process, &facts->classes_last);
 	heavy = wants_heavy(facts);
 	if (options->trim)
-		mt_diagnose_ask_trim(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
+		mt_diagnose_trim_now(&facts->process, heavy ? MT_LEVEL_HEAVY : MT_LEVEL_LIGHT,
 				     &facts->trim);
 	if (options->trim && heavy)
 		look_later(facts);
@@ -148,7 +148,7 @@ static void tell_progress(const struct mt_diagnose_facts *facts, size_t count, d
 	if (count > 1)
 		snprintf(many, sizeof(many), " at %zu processes", count);
 	fprintf(stderr, "\rlooking%s: %.0f of %.0f s, RSS %s, live %s (Ctrl-C ends it early) ",
-		many, passed_s, facts->asked_s,
+		many, passed_s, facts->duration_s,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].rss_bytes).text,
 		mt_text_bytes(facts->samples[facts->samples_count - 1].held_bytes).text);
 	fflush(stderr);
@@ -180,7 +180,8 @@ static bool look_at_all(struct mt_diagnose_facts *const *list, size_t count,
 
 	for (size_t i = 0; i < count; i++) {
 		try_to_wake(list[i], options);
-		any |= mt_diagnose_look(list[i], (double)(mt_clock_now_ns() - began_ns) / 1e9);
+		any |= mt_diagnose_sample_now(list[i],
+					      (double)(mt_clock_now_ns() - began_ns) / 1e9);
 	}
 	return any;
 }

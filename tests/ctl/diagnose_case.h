@@ -70,7 +70,7 @@ static inline struct mt_diagnose_facts *case_facts(const struct series *live, do
 	unsigned state = 1;
 
 	facts->awake = true;
-	facts->asked_s = seconds;
+	facts->duration_s = seconds;
 	facts->process.pid = 42;
 	strcpy(facts->last.head.mode, "jemalloc");
 	strcpy(facts->last.head.allocator, "jemalloc");

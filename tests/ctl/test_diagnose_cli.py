@@ -132,7 +132,7 @@ def test_of_one_that_ends_meanwhile_nothing_is_known(mtctl, fake, plain, spawn, 
 	text, _ = look.communicate(timeout=20)
 
 	assert look.returncode == VERDICTS["unknown"]
-	assert text.startswith("unknown: the process ended while it was looked at")
+	assert text.startswith("unknown: the process ended during the diagnosis")
 
 
 def test_ctrl_c_ends_the_look_and_not_the_verdict(mtctl, fake, plain, spawn, looked_at):

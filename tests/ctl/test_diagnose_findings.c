@@ -26,7 +26,7 @@ static enum mt_verdict judge(void)
 	return diagnosis.list[0].verdict;
 }
 
-static const struct mt_diagnose_finding *finding(enum mt_verdict verdict)
+static const struct mt_finding *finding(enum mt_verdict verdict)
 {
 	for (size_t i = 0; i < diagnosis.count; i++)
 		if (diagnosis.list[i].verdict == verdict)
@@ -36,7 +36,7 @@ static const struct mt_diagnose_finding *finding(enum mt_verdict verdict)
 
 static double figure(const char *name)
 {
-	const struct mt_diagnose_finding *first = &diagnosis.list[0];
+	const struct mt_finding *first = &diagnosis.list[0];
 
 	for (size_t i = 0; i < first->evidence_count; i++)
 		if (strcmp(first->evidence[i].name, name) == 0)

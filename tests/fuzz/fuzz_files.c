@@ -65,9 +65,9 @@ char *__wrap_mt_process_maps(pid_t pid)
 
 /* The fonts of the machine are not what is tried here. */
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font);
+				   const struct mt_font *font);
 double __wrap_mt_canvas_text_width(struct mt_canvas *canvas, const char *text,
-				 const struct mt_font *font)
+				   const struct mt_font *font)
 {
 	(void)canvas;
 	return (double)strlen(text) * font->size * 0.6;
@@ -206,7 +206,7 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	memset(&diagnosis, 0, sizeof(diagnosis));
 	facts.process = self;
 	facts.awake = true;
-	facts.asked_s = 60;
+	facts.duration_s = 60;
 	facts.first = *first;
 	facts.last = *last;
 	facts.trim.asked = facts.trim.done = last->records[0].number != 0;
