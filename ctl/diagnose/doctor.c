@@ -18,7 +18,7 @@
 #include "ctl/process/stats_dir.h"
 
 #define THP_FILE "/sys/kernel/mm/transparent_hugepage/enabled"
-/* a stats file is some 80 kB, a process */
+/* a stats file has some 80 kB for each process */
 #define SHM_NEEDED ((uint64_t)1 << 20)
 
 static size_t warnings_count;

@@ -13,8 +13,8 @@
 #include "ctl/output/text.h"
 
 #define SEPARATORS " :"
-/* of names that are none: a process may have a million of them */
-#define NAMES_MOST 20u
+/* unknown names that are listed: a process may have a million of them */
+#define NAMES_MAX 20u
 
 static void check_entry(char *entry, size_t place)
 {
@@ -60,7 +60,7 @@ static void check_preload(void)
 			"LD_PRELOAD: the shim is not in it, programs from here do not carry it");
 }
 
-/* What an allocator's own settings would do here. */
+/* Settings of jemalloc that the shim does not pass on. */
 static void check_conf(void)
 {
 	static const char *const keys[] = {"dirty_decay_ms", "muzzy_decay_ms", "background_thread"};
@@ -86,7 +86,7 @@ static void check_ray(void)
 			       "processes lose the shim");
 }
 
-/* Whether it is one of ours that is none. */
+/* Whether an entry begins with MT_ and is no setting. Prints a warning then. */
 static bool check_name(const char *entry)
 {
 	char name[64];
@@ -109,12 +109,12 @@ void mt_doctor_check_names(const char *list, size_t list_bytes)
 {
 	size_t wrong = 0;
 
-	for (const char *entry = list; entry < list + list_bytes && wrong < NAMES_MOST;
+	for (const char *entry = list; entry < list + list_bytes && wrong < NAMES_MAX;
 	     entry += strlen(entry) + 1)
 		wrong += check_name(entry);
-	if (wrong == NAMES_MOST)
+	if (wrong == NAMES_MAX)
 		mt_check_print(MT_CHECK_WARN, "`mtctl options` lists all settings",
-			       "what follows these %u names is not looked at", NAMES_MOST);
+			       "names after these %u are not checked", NAMES_MAX);
 }
 
 static void check_library(void)

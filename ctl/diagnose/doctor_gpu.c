@@ -1,5 +1,5 @@
 /* ctl/diagnose/doctor_gpu.c -- device memory: how the shim serves it in a process and why, and what
- * lies out of the pool's reach. */
+ * the pool cannot reach. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define VALUE_BYTES 4096
 
-/* The value, fit to print. */
+/* Reads a variable, and makes it printable. */
 static bool read_variable(pid_t pid, const char *name, char *out, size_t out_bytes)
 {
 	if (!mt_doctor_variable(pid, name, out, out_bytes))
@@ -24,7 +24,7 @@ static bool is_one_of(char letter, const char *letters)
 	return letter && strchr(letters, letter);
 }
 
-/* Whether "key:value" stands in a list separated by commas, case and blanks aside; value NULL: any
+/* Whether "key:value" is in a list separated by commas; blanks are ignored. value NULL: any value
  * but False. */
 static bool conf_says(const char *conf, const char *key, const char *value)
 {
@@ -127,7 +127,7 @@ static void check_memory(const struct mt_stats_file *file, const struct mt_stats
 		       low ? "; so little that the pool keeps nothing" : "");
 }
 
-/* Memory that reached the driver by roads past the pool; only counted. */
+/* Memory that was allocated past the pool, and is only counted. */
 static void check_kinds(const struct mt_stats_device *device)
 {
 	const struct {
@@ -195,7 +195,7 @@ void mt_doctor_check_gpu(const struct mt_stats_file *file, bool libcuda_is_mappe
 		       *head->cuda ? head->cuda : "mode unknown", mt_stats_word_driver(head).text);
 	if (!head->driver_version)
 		mt_check_print(MT_CHECK_WARN,
-			       "look with `mtctl stat PID` whether gpu_alloc_count moves",
+			       "see with `mtctl stat PID` whether gpu_alloc_count rises",
 			       "CUDA: the driver's version is not known; was libcuda reached?");
 	for (size_t i = 0; i < head->devices_count; i++) {
 		check_memory(file, &file->devices[i]);

@@ -1,4 +1,4 @@
-/* ctl/diagnose/doctor_pressure.c -- limits, thresholds, and who else tells of pressure. */
+/* ctl/diagnose/doctor_pressure.c -- limits, thresholds, and other sources of pressure. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define NEAR_PERCENT 85.0 /* ---- the limit ---- */
 
-static void say_limit(struct mt_limit *memory, double near_percent)
+static void print_limit(struct mt_limit *memory, double near_percent)
 {
 	double percent = mt_limit_percent(memory);
 	bool near = percent >= near_percent;
@@ -27,7 +27,7 @@ static void say_limit(struct mt_limit *memory, double near_percent)
 		       mt_text_bytes(memory->limit_bytes).text, percent, memory->source);
 }
 
-static void say_no_group(const char *directory)
+static void print_no_cgroup(const char *directory)
 {
 	mt_check_print(MT_CHECK_WARN,
 		       "name the directory of a memory cgroup, with memory.current or "
@@ -35,7 +35,7 @@ static void say_no_group(const char *directory)
 		       "MT_CGROUP: %s is none; the process's own cgroup is taken", directory);
 }
 
-static void say_given(const struct mt_process *process, const struct mt_stats_file *file)
+static void print_given(const struct mt_process *process, const struct mt_stats_file *file)
 {
 	char directory[PATH_MAX];
 	struct mt_limit memory;
@@ -47,13 +47,13 @@ static void say_given(const struct mt_process *process, const struct mt_stats_fi
 	error = mt_limit_find_given(process, directory, &memory);
 	mt_text_clean(directory, sizeof(directory));
 	if (error)
-		say_no_group(directory);
+		print_no_cgroup(directory);
 	else
 		mt_check_print(MT_CHECK_OK, NULL,
 			       "MT_CGROUP: %s and the groups above it are gone by", directory);
 }
 
-static void say_thresholds(const struct mt_stats_file *file)
+static void print_thresholds(const struct mt_stats_file *file)
 {
 	uint64_t warn = mt_stats_file_number(file, "warn_pct"),
 		 critical = mt_stats_file_number(file, "crit_pct");
@@ -70,7 +70,7 @@ static void say_thresholds(const struct mt_stats_file *file)
 		mt_text_counted(mt_stats_file_number(file, "clear_pct"), "point", "points").text);
 }
 
-static void say_rss_limit(const struct mt_stats_file *file)
+static void print_rss_limit(const struct mt_stats_file *file)
 {
 	const struct mt_stats_snapshot *now = &file->head.snapshot;
 	uint64_t limit = mt_stats_file_number(file, "rss_limit_mb") << 20,
@@ -94,7 +94,7 @@ static void say_rss_limit(const struct mt_stats_file *file)
 		       mt_text_bytes(limit).text, percent);
 }
 
-/* What would hold for a program that is started from here. */
+/* The limit of a program that is started from here. */
 static enum mt_err find_from_here(struct mt_limit *out)
 {
 	const char *given = getenv("MT_CGROUP");
@@ -106,7 +106,7 @@ static enum mt_err find_from_here(struct mt_limit *out)
 		return MT_ERR_OK;
 	snprintf(text, sizeof(text), "%s", given);
 	mt_text_clean(text, sizeof(text));
-	say_no_group(text);
+	print_no_cgroup(text);
 	return mt_limit_find("", 0, out);
 }
 
@@ -123,17 +123,17 @@ void mt_doctor_check_limit(const struct mt_process *process, const struct mt_sta
 		mt_check_print(MT_CHECK_WARN, "mount /proc",
 			       "memory limit: neither cgroup nor /proc/meminfo");
 	else
-		say_limit(&memory, near_percent);
+		print_limit(&memory, near_percent);
 	if (!file)
 		return;
-	say_given(process, file);
+	print_given(process, file);
 	if (mt_stats_file_is_off(file, "pressure"))
 		mt_check_print(MT_CHECK_NOTE, "mtctl set PID pressure=1 switches it on",
 			       "pressure: not looked at (MT_PRESSURE=0), nothing is cleaned up "
 			       "when a limit comes near");
 	else
-		say_thresholds(file);
-	say_rss_limit(file);
+		print_thresholds(file);
+	print_rss_limit(file);
 }
 
 /* Source: systemd's MEMORY_PRESSURE.md: a path to watch, /dev/null for "do not". */

@@ -1,5 +1,5 @@
-/* ctl/diagnose/doctor_process.c -- one process: what the shim does there, and what lies out of its
- * reach. */
+/* ctl/diagnose/doctor_process.c -- one process: what the shim does in it, and what it cannot reach.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,9 +34,9 @@ static void check_writing(const struct mt_process *process, const struct mt_stat
 			       "may be that of two versions");
 }
 
-static void say_door(uint64_t door)
+static void print_signal_state(uint64_t signal_state)
 {
-	switch (door) {
+	switch (signal_state) {
 	case 0:
 		mt_check_print(MT_CHECK_OK, NULL,
 			       "signal: none is wanted; `mtctl trim` needs none");
@@ -51,7 +51,7 @@ static void say_door(uint64_t door)
 		break;
 	case 3:
 		mt_check_print(MT_CHECK_WARN, "use `mtctl trim`, or another MT_SIGNAL",
-			       "signal door lost: somebody set a handler by a raw system call");
+			       "signal handler lost: somebody set a handler by a raw system call");
 		break;
 	case 5:
 		mt_check_print(MT_CHECK_OK, NULL,
@@ -64,11 +64,11 @@ static void say_door(uint64_t door)
 	}
 }
 
-/* Those that somebody has chosen: `mtctl options` has the defaults. */
-static void say_settings(const struct mt_stats_file *file)
+/* Prints settings that are not at their defaults: `mtctl options` has those. */
+static void print_settings(const struct mt_stats_file *file)
 {
 	char text[160];
-	size_t said = 0;
+	size_t printed = 0;
 
 	for (size_t i = 0; i < file->head.settings_count; i++) {
 		const struct mt_stats_setting *setting = &file->settings[i];
@@ -77,9 +77,9 @@ static void say_settings(const struct mt_stats_file *file)
 			continue;
 		snprintf(text, sizeof(text), "%-18s = %-14s (%s)", setting->name, setting->value,
 			 setting->origin);
-		mt_doctor_fact(said++ ? "" : "settings", text);
+		mt_doctor_fact(printed++ ? "" : "settings", text);
 	}
-	if (!said && file->head.settings_count)
+	if (!printed && file->head.settings_count)
 		mt_doctor_fact("settings", "all at their defaults");
 }
 
@@ -105,7 +105,7 @@ static void check_stats(const struct mt_stats_file *file)
 		mt_check_print(MT_CHECK_NOTE, "restart the program to get the new one",
 			       "the shim in it is version %s, this mtctl is %s", head->shim_version,
 			       MT_VERSION);
-	say_door(head->snapshot.signal_door);
+	print_signal_state(head->snapshot.signal_door);
 	if (head->snapshot.gc_late_count)
 		mt_check_print(MT_CHECK_NOTE, NULL,
 			       "%s: the main thread was in C code or in a system call",
@@ -134,7 +134,7 @@ struct maps_sums {
 	uint64_t shm_bytes, shm_count;
 };
 
-/* "55d0-55e0 r-xp 00000000 fe:00 123   /path": a file is looked at once, at its first mapping. */
+/* "55d0-55e0 r-xp 00000000 fe:00 123   /path": each file is checked once, at its first mapping. */
 static void check_mapping(char *line, char *last_path, size_t last_bytes, struct maps_sums *sums)
 {
 	uint64_t from, to;
@@ -220,7 +220,7 @@ void mt_doctor_check_process(const struct mt_process *process)
 		check_writing(process, &file->head);
 		mt_doctor_check_gpu(file, maps && strstr(maps, "/libcuda.so"));
 		mt_doctor_check_limit(process, file);
-		say_settings(file);
+		print_settings(file);
 	} else if (error == MT_ERR_NOT_AVAILABLE) {
 		mt_check_print(
 			MT_CHECK_NOTE,

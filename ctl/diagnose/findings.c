@@ -1,5 +1,5 @@
-/* ctl/diagnose/findings.c -- the judgement as a whole: trends, the judges one after another, what
- * nothing explains, ranks. */
+/* ctl/diagnose/findings.c -- trends, the judges one after another, growth without a reason, and
+ * ranks. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,12 +8,12 @@
 
 #include "ctl/diagnose/diagnose.h"
 
-#define LEAST_BYTES ((double)MT_MIB) /* a change below it is none */
-#define LEAST_SHARE 0.001            /* of what there is */
-#define LEAST_PER_S 16384.0          /* 1.4 GB a day */
-/* of the growth of RSS: more of it than this must have a name */
+#define GROWTH_MIN_BYTES ((double)MT_MIB) /* a smaller change does not count */
+#define GROWTH_MIN_SHARE 0.001            /* of the value */
+#define GROWTH_MIN_PER_S 16384.0          /* 1.4 GB a day */
+/* of the growth of RSS: a larger unexplained part is a finding */
 #define UNEXPLAINED_SHARE 0.34
-#define CONFIDENCE_LEAST  0.1
+#define CONFIDENCE_MIN    0.1
 
 const char *mt_diagnose_word(enum mt_verdict verdict)
 {
@@ -139,17 +139,17 @@ static struct mt_trend trend_of(const struct mt_diagnose_facts *facts, size_t of
 	struct mt_trend_point *points =
 		mt_error_check_memory(calloc(facts->samples_count + 1, sizeof(*points)));
 	struct mt_trend trend;
-	double least = LEAST_BYTES, seconds = 0;
+	double least = GROWTH_MIN_BYTES, seconds = 0;
 
 	for (size_t i = 0; i < facts->samples_count; i++) {
 		uint64_t value;
 
 		memcpy(&value, (const char *)&facts->samples[i] + offset, sizeof(value));
 		points[i] = (struct mt_trend_point){facts->samples[i].at_s, (double)value};
-		least = fmax(least, points[i].value * LEAST_SHARE);
+		least = fmax(least, points[i].value * GROWTH_MIN_SHARE);
 		seconds = points[i].at_s - points[0].at_s;
 	}
-	trend = mt_trend_of(points, facts->samples_count, fmax(least, LEAST_PER_S * seconds));
+	trend = mt_trend_of(points, facts->samples_count, fmax(least, GROWTH_MIN_PER_S * seconds));
 	free(points);
 	return trend;
 }
@@ -161,11 +161,11 @@ static void find_trends(const struct mt_diagnose_facts *facts, struct mt_diagnos
 #undef X
 }
 
-/* ---- what nothing explains, and what is left when nothing was found ---- */
+/* ---- growth without a reason; healthy and unknown ---- */
 
-/* What is said of the heap has several names for the same bytes; what is said of the rest adds to
- * it. Free pages gather in the heap until they are worth a purge: that has a reason, and an end,
- * past which it is a hoard. */
+/* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
+ * to it. Free pages that gather below the purge gate are explained, too: beyond it they are a
+ * hoard. */
 static double explained_growth(const struct mt_diagnose_facts *facts,
 			       const struct mt_diagnosis *out)
 {
@@ -184,13 +184,13 @@ static double explained_growth(const struct mt_diagnose_facts *facts,
 	return heap + rest;
 }
 
-/* It sleeps as long as malloc is asked for little: what it holds beyond that comes from elsewhere,
- * as V8's heap does. */
+/* The shim sleeps while malloc has allocated little: other memory comes from elsewhere, such as
+ * V8's heap. */
 static void show_sleep(const struct mt_diagnose_facts *facts, struct mt_finding *finding)
 {
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1,
-				"asleep: malloc has been asked for little (MT_MIN_MB)");
+				"asleep: malloc has allocated little (MT_MIN_MB)");
 }
 
 static void judge_rest(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
@@ -200,8 +200,8 @@ static void judge_rest(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 
 	if (out->rss.shape != MT_TREND_GROWS)
 		return;
-	if (rest < out->rss.slope * UNEXPLAINED_SHARE || rest < LEAST_PER_S ||
-	    rest * out->rss.seconds < LEAST_BYTES)
+	if (rest < out->rss.slope * UNEXPLAINED_SHARE || rest < GROWTH_MIN_PER_S ||
+	    rest * out->rss.seconds < GROWTH_MIN_BYTES)
 		return;
 	finding = mt_finding_add(
 		out, MT_VERDICT_GROWTH, rest * MT_DIAGNOSE_HORIZON_S, out->rss.confidence * 0.7,
@@ -223,13 +223,13 @@ static void judge_rest(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 	show_sleep(facts, finding);
 	if (!facts->process.shimmed)
 		mt_finding_advise(finding,
-				  "Start it under the shim, to be told what of it is live: mtctl "
+				  "Start it under the shim, which counts what of it is live: mtctl "
 				  "run -- %.160s.",
 				  facts->process.command);
 	if (facts->has_pymalloc && !facts->arenas_known)
 		mt_finding_advise(finding, "Restart it with MT_PYTHON_MALLOC=on: Python's own "
 					   "arenas hide what is live in them.");
-	mt_finding_advise(finding, "Look longer: mtctl diagnose %d --for 5m.",
+	mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for 5m.",
 			  (int)facts->process.pid);
 	mt_finding_advise(
 		finding,
@@ -260,7 +260,7 @@ static bool judge_unknown(const struct mt_diagnose_facts *facts, struct mt_diagn
 		mt_finding_bytes(finding, "RSS at the end", "rss_bytes",
 				 facts->samples[facts->samples_count - 1].rss_bytes);
 	if (facts->ended)
-		mt_finding_advise(finding, "Look at its next run while it lasts; MT_PROFILE=1 "
+		mt_finding_advise(finding, "Diagnose its next run before it ends; MT_PROFILE=1 "
 					   "leaves a line for each cleanup.");
 	else if (!facts->process.shimmed)
 		mt_finding_advise(finding, "Start it under the shim: mtctl run -- %.160s.",
@@ -269,7 +269,7 @@ static bool judge_unknown(const struct mt_diagnose_facts *facts, struct mt_diagn
 		mt_finding_advise(finding, "See what mtctl doctor %d says of its files.",
 				  (int)facts->process.pid);
 	else
-		mt_finding_advise(finding, "Look longer: mtctl diagnose %d --for 60.",
+		mt_finding_advise(finding, "Diagnose for longer: mtctl diagnose %d --for 60.",
 				  (int)facts->process.pid);
 	return true;
 }
@@ -304,7 +304,8 @@ static void judge_healthy(const struct mt_diagnose_facts *facts, struct mt_diagn
 		mt_finding_show(finding, "ups and downs", "rounds_seen_count",
 				(double)out->rss.rounds, "%zu", out->rss.rounds);
 	if (!calm)
-		mt_finding_advise(finding, "Look again when it has warmed up: mtctl diagnose %d.",
+		mt_finding_advise(finding,
+				  "Diagnose it again when it has warmed up: mtctl diagnose %d.",
 				  (int)facts->process.pid);
 }
 
@@ -323,8 +324,7 @@ static int by_weight(const void *a, const void *b)
 	return (p < q) - (p > q);
 }
 
-/* What has ended may still have been seen to grow; that it was healthy until then is nothing to
- * say. */
+/* A process that has ended may have grown before. It is never called healthy. */
 void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	size_t kept = 0;
@@ -336,12 +336,12 @@ void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 		mt_diagnose_judge_python(facts, out);
 		mt_diagnose_judge_gpu(facts, out);
 	}
-	if (facts->samples_count) { /* /proc tells that much of everyone */
+	if (facts->samples_count) { /* /proc is enough for these */
 		mt_diagnose_judge_kernel(facts, out);
 		judge_rest(facts, out);
 	}
 	for (size_t i = 0; i < out->count; i++)
-		if (out->list[i].confidence >= CONFIDENCE_LEAST)
+		if (out->list[i].confidence >= CONFIDENCE_MIN)
 			out->list[kept++] = out->list[i];
 	out->count = kept;
 	qsort(out->list, out->count, sizeof(out->list[0]), by_weight);

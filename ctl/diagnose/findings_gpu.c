@@ -6,14 +6,14 @@
 #include "ctl/diagnose/diagnose.h"
 
 #define CACHE_BYTES (64 * MT_MIB)
-/* of what is held from the driver: less is what a training step leaves between its ends */
+/* of the reserved bytes: a training step leaves less between its ends */
 #define CACHE_SHARE  0.40
 #define FULL_SHARE   0.90 /* of the device, by live memory of this process */
 #define PINNED_BYTES (64 * MT_MIB)
 #define PINNED_SHARE 0.25 /* of RSS */
 #define OOM_AGE_NS   ((uint64_t)900 * 1000000000u)
 
-/* The last out-of-memory report, if it is of late. */
+/* The last out-of-memory report, unless it is older than 15 minutes. */
 static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_oom *oom =
@@ -22,8 +22,8 @@ static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts
 	return oom && mt_sat_sub(facts->last.head.time_ns, oom->time_ns) < OOM_AGE_NS ? oom : NULL;
 }
 
-/* What a heavy cleanup has given back to the devices and the program has not taken again since:
- * what a training step uses and frees comes back with the next one. */
+/* Bytes that a heavy cleanup has returned to the devices and the program has not allocated again
+ * since: a training step allocates again what it uses. */
 uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
@@ -94,8 +94,8 @@ static void find_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 			  (int)facts->process.pid);
 }
 
-/* What PyTorch's cache still held unused when a heavy cleanup had just emptied it: segments of
- * which a part is in use. To the driver it is the same as what tensors hold. */
+/* Bytes that PyTorch's cache held unused after a heavy cleanup had emptied it: parts of segments
+ * that are in use. The driver counts them as allocated. */
 static uint64_t stuck_bytes(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
@@ -143,8 +143,8 @@ static void find_fragments(const struct mt_diagnose_facts *facts, struct mt_diag
 			  (int)facts->process.pid);
 }
 
-/* Where a cleanup returned what had grown it was no live tensor, but the cache of a framework that
- * asks the driver for more. */
+/* Less where a cleanup has returned the growth: then it was a framework's cache, not live tensors.
+ */
 static double live_growth_confidence(const struct mt_diagnose_facts *facts,
 				     const struct mt_trend *gpu)
 {
@@ -197,7 +197,7 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 					   "lower precision: no cache can give this back.");
 }
 
-/* What a heavy cleanup has given back was PyTorch's cache, and is in use by nobody. */
+/* Bytes of PyTorch's cache of page-locked memory that a heavy cleanup has returned. */
 static uint64_t pinned_returned(const struct mt_diagnose_facts *facts)
 {
 	return facts->trim.done ? mt_sat_sub(facts->trim.record.pinned_before_bytes,

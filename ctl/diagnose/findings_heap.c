@@ -1,15 +1,15 @@
-/* ctl/diagnose/findings_heap.c -- what the heap tells: hoard and leak. */
+/* ctl/diagnose/findings_heap.c -- findings of the heap: hoard and leak. */
 #include <math.h>
 #include <stdio.h>
 
 #include "ctl/diagnose/diagnose.h"
 
-/* what the worker leaves alone by default is no hoard: MT_SLACK_MB, MT_SLACK_PCT */
+/* the worker keeps less than this by default: MT_SLACK_MB, MT_SLACK_PCT */
 #define HOARD_BYTES (64 * MT_MIB)
 #define HOARD_SHARE 0.10 /* of RSS */
-/* of RSS, where no trim can help: that much before it is worth a word */
+/* of RSS: less is no finding where a trim cannot help */
 #define PINNED_SHARE 0.25
-/* of what the classes have grown: they have a name for it */
+/* of the growth of all classes: enough to name the class */
 #define CLASS_SHARE 0.5
 
 static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
@@ -23,10 +23,10 @@ static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
 /* ---- hoard ---- */
 
 struct hoard {
-	/* between resident and live all the time: not used by the program once */
+	/* resident and not live in all samples of the newer half */
 	uint64_t kept_bytes;
-	uint64_t idle_bytes;     /* the same by the worker's own count */
-	uint64_t returned_bytes; /* by the test trim, beyond what its gc has freed */
+	uint64_t idle_bytes;     /* idle in all of them, as the worker counts */
+	uint64_t returned_bytes; /* by the test trim, less what its collection has freed */
 	uint64_t left_bytes;     /* after it */
 };
 
@@ -102,7 +102,7 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 					   "MT_GC_ROUNDS, so that it goes back by itself.");
 }
 
-/* Pages and slabs in which something lives are not given back, however little it is. */
+/* Pages and slabs with live blocks cannot be returned, however little is live in them. */
 static void find_pinned_pages(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
 			      struct mt_diagnosis *out)
 {
@@ -147,7 +147,7 @@ static uint64_t count_of(const struct mt_diagnose_classes *classes, uint64_t blo
 	return 0;
 }
 
-/* The class that has grown most, and its share of all that have grown. */
+/* The class with the largest growth, and its share of the growth of all classes. */
 static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 {
 	struct grown_class best = {0};
@@ -167,7 +167,7 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 	return best;
 }
 
-/* The process has been as high before, and came down again: then a rise is no proof. */
+/* Whether live bytes have been as high before and came down again: then a rise proves nothing. */
 static bool came_down_before(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;
@@ -196,7 +196,7 @@ static double leak_confidence(const struct mt_diagnose_facts *facts, const struc
 	if (came_down_before(facts, live))
 		confidence *= 0.4;
 	if (facts->trim.done && facts->trim.record.gc_state == MT_GC_DISABLED)
-		confidence *= 0.5; /* cycles that nobody collects look the same */
+		confidence *= 0.5; /* uncollected cycles look the same */
 	return confidence * (back < 1 ? 1 - back : 0);
 }
 
@@ -228,7 +228,7 @@ static void show_sites(const struct mt_diagnose_facts *facts, struct mt_finding 
 		mt_finding_advise(finding, "Look at %.180s: what it allocates is not freed.",
 				  sites->list[0].name);
 	else if (*sites->why_not)
-		mt_finding_advise(finding, "To be told the place that allocates: %.150s.",
+		mt_finding_advise(finding, "To see which function allocates: %.150s.",
 				  sites->why_not);
 }
 
@@ -267,7 +267,7 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 				(double)measure_hoard(facts).returned_bytes, "it returned %s",
 				mt_text_bytes(measure_hoard(facts).returned_bytes).text);
 	if (came_down_before(facts, live))
-		mt_finding_show(finding, "before this look", "came_down_before", 1,
+		mt_finding_show(finding, "before the diagnosis", "came_down_before", 1,
 				"it has been as high, and came down again");
 	show_sites(facts, finding);
 	if (facts->is_python)

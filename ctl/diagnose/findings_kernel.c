@@ -1,12 +1,12 @@
-/* ctl/diagnose/findings_kernel.c -- memory that is no heap's: shared, copied, of files, of other
- * allocators, of huge pages. */
+/* ctl/diagnose/findings_kernel.c -- memory outside the heap: shared, copied, of files, of other
+ * allocators, in huge pages. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
 
-#define PART_BYTES   (48 * MT_MIB) /* below it none of these is worth a word */
+#define PART_BYTES   (48 * MT_MIB) /* less is no finding */
 #define PART_SHARE   0.30          /* of the memory that it is a part of */
 #define GROUP_FULL   0.60          /* of the group's limit is used */
 #define FILE_SHARE   0.50          /* of that, by files */
@@ -18,7 +18,7 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 	return bytes >= PART_BYTES && (double)bytes >= (double)whole * PART_SHARE;
 }
 
-/* Page-locked memory of CUDA is shared memory in the kernel's eyes. */
+/* The kernel counts page-locked memory of CUDA as shared memory. */
 static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
@@ -60,8 +60,7 @@ static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 	return group->is_v1 ? group->file_bytes : mt_sat_sub(group->file_bytes, group->shmem_bytes);
 }
 
-/* The kernel takes file pages back before it refuses or kills: a full group is no alarm where files
- * fill it. */
+/* The kernel reclaims file pages before it refuses an allocation or kills a process. */
 static void find_file_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_group *group = &facts->group;
@@ -102,8 +101,7 @@ static void find_file_cache(const struct mt_diagnose_facts *facts, struct mt_dia
 		"posix_fadvise(POSIX_FADV_DONTNEED) drops pages of files that are done with.");
 }
 
-/* File pages that the process maps; they can go back to their file, but are resident while they are
- * used. */
+/* Mapped file pages. The kernel can reclaim them, but they are resident while they are used. */
 static void find_file_growth(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
@@ -157,8 +155,8 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 			  "MIMALLOC_PURGE_DELAY=0.");
 }
 
-/* In huge pages a word keeps two megabytes. What is live in the heap is none of it; what has a name
- * of its own neither. */
+/* One used word keeps 2 MB resident in a huge page. Live heap bytes, and bytes that another finding
+ * explains, do not count. */
 static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
@@ -206,13 +204,13 @@ static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnos
 		mt_text_counted(facts->tree.forks_count, "forked worker has", "forked workers have")
 			.text);
 	mt_finding_bytes(finding, "copied", "copied_bytes", copied);
-	mt_finding_bytes(finding, "of that, during the look", "copied_grown_bytes", grown);
+	mt_finding_bytes(finding, "of that, during the diagnosis", "copied_grown_bytes", grown);
 	mt_finding_bytes(finding, "still shared", "shared_bytes", sums->shared_bytes);
 	mt_finding_bytes(finding, "all of them together (PSS)", "pss_bytes", sums->pss_bytes);
 	mt_finding_bytes(finding, "all of them by RSS (counted twice)", "family_rss_bytes",
 			 sums->rss_bytes);
 	mt_finding_advise(finding, "Keep what workers read in arrays (numpy, Arrow, torch), not in "
-				   "Python objects: each look at one writes its reference count.");
+				   "Python objects: each use of one writes its reference count.");
 	mt_finding_advise(finding, "Call gc.freeze() before the fork; fork early, before the data "
 				   "is loaded, or put it in shared memory.");
 	mt_finding_advise(finding, "Take fewer workers: each of them pays for its own copy.");

@@ -1,24 +1,24 @@
-/* ctl/diagnose/findings_python.c -- what Python adds: garbage in cycles, a collector that is
- * switched off, arenas. */
+/* ctl/diagnose/findings_python.c -- findings of Python: garbage in cycles, a disabled collector,
+ * arenas. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "ctl/diagnose/diagnose.h"
 
-/* freed by one collection: less is what every program leaves to the next one */
+/* freed by one collection: less is normal in every program */
 #define CYCLES_BYTES (8 * MT_MIB)
 #define CYCLES_SHARE 0.05 /* of what was live */
-/* the largest object of an arena; what is more goes to malloc */
+/* the largest object in an arena; larger ones are malloc's */
 #define OBJECT_BYTES 512u
-/* a collected object with what hangs on it, in arenas */
+/* a collected object with what it refers to, in arenas */
 #define ARENA_OBJECT_BYTES 1024
 #define ARENAS_BYTES       (48 * MT_MIB)
 #define ARENAS_SHARE       0.30 /* of the anonymous memory */
 
-/* What the collection has freed. The program goes on while it runs: only what brings a figure below
- * where it has been by itself counts. Small objects in arenas are no part of the heap: there the
- * fall of the anonymous memory counts, as far as so many small objects can be the reason. */
+/* Bytes that the collection has freed. The program allocates while it runs, so that only a fall
+ * below the minimum of the last quarter of the samples counts. Small objects in arenas are not in
+ * the heap: there the fall of anonymous memory counts, up to 1 kB for each object. */
 static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
@@ -86,8 +86,8 @@ static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnos
 		"Look at gc.get_threshold(): a high first or third number lets garbage wait.");
 }
 
-/* Nothing tells how much of what is live is garbage while nobody collects. Where nothing grows
- * there is none to speak of: many services do well without. */
+/* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
+ * is little, and many services disable the collector. */
 static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
@@ -112,9 +112,8 @@ static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnos
 			  (int)facts->process.pid);
 }
 
-/* What lies free in arenas: read from their pools. Where those may not be read Python counts
- * objects, not bytes: what there is beyond the largest that they can be is free for certain.
- * Without either, all of it may be. */
+/* Free bytes in arenas, read from their pools. Where those cannot be read, Python's count of
+ * objects times the largest size is subtracted. Without a count all of it may be free. */
 static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *out_confidence)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
@@ -128,7 +127,7 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 	return mt_sat_sub(outside, blocks * OBJECT_BYTES);
 }
 
-/* CPython gives an arena back only when the last object in it has gone. */
+/* CPython frees an arena when its last object is freed. */
 static void find_arenas(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];

@@ -1,6 +1,6 @@
-/* ctl/diagnose/growth_sites.c -- who allocates what grows: jemalloc's sampler, switched on for the
- * time of the look where it is ready, and off again; what has grown between a profile at the start
- * and one at the end. */
+/* ctl/diagnose/growth_sites.c -- which call sites allocate what grows. jemalloc's sampler is
+ * switched on between the first and the last sample where it is ready; the profiles from before and
+ * after are compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,7 @@ struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *
 	return NULL;
 }
 
-/* Where a stack begins and who called: the name of the second frame as well tells one user of a
- * helper from another. */
+/* The first two frames of a stack: the second one tells callers of a helper apart. */
 static void describe(const struct mt_site *site, char *out, size_t out_bytes)
 {
 	size_t first = mt_sites_first_frame(site);

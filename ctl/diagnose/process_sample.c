@@ -1,5 +1,4 @@
-/* ctl/diagnose/process_sample.c -- one look at a process: its own figures through the control file,
- * and what /proc says. */
+/* ctl/diagnose/process_sample.c -- one sample of a process: its published values, and /proc. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,10 @@
 #include "ctl/process/target.h"
 #include "ctl/process/read_file.h"
 
-/* looks in a row without an answer: from then on it is asked at every */
-#define SILENT_MOST 2u
-#define SILENT_STEP 16u /* ... look, since each wait is a second */
-/* reading Python's arenas may cost that part of the time at most */
+/* samples in a row without a reply: from then on it gets a request only at every */
+#define SILENT_MAX  2u
+#define SILENT_STEP 16u /* ... sample, since each wait takes a second */
+/* reading Python's arenas takes at most one part in so many of the time */
 #define ARENAS_SHARE 20u
 
 static uint64_t status_bytes(const char *status, const char *key)
@@ -39,8 +38,8 @@ static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
 	return true;
 }
 
-/* The most that the heap can be of what is resident: what its allocator believes to be resident, or
- * has mapped. Where it tells neither, nothing is known to lie outside. */
+/* The upper bound of the heap's resident bytes: what its allocator reports as resident, or as
+ * mapped. Where it reports neither, nothing counts as outside. */
 static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
 {
 	uint64_t top =
@@ -66,7 +65,7 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sa
 	to->rounds_count = from->rounds_count;
 }
 
-/* Many arenas take time to read: then not at every look. */
+/* Many arenas take long to read. Then the last values are used again for a while. */
 static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
 {
 	uint64_t began = mt_clock_now_ns();
@@ -91,15 +90,14 @@ static void refresh(struct mt_diagnose_facts *facts)
 	struct mt_stats_head head;
 	struct mt_why why;
 
-	if (facts->silent_count < SILENT_MOST || facts->samples_count % SILENT_STEP == 0)
+	if (facts->silent_count < SILENT_MAX || facts->samples_count % SILENT_STEP == 0)
 		facts->silent_count =
 			mt_control_file_refresh(&facts->process) ? 0 : facts->silent_count + 1;
 	if (mt_target_read_head(&facts->process, &head, &why) == MT_ERR_OK)
 		facts->last.head = head;
 }
 
-/* What the process last said stays where it does not answer: a stopped one is looked at from
- * outside alone. */
+/* Where the process does not reply, its last published values stay, and only /proc is read. */
 bool mt_diagnose_sample_now(struct mt_diagnose_facts *facts, double at_s)
 {
 	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];

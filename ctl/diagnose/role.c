@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEADROOM_LEAST 0.15 /* of a limit */
-#define LARGE_BLOCK    MT_MIB
-#define THREADS_MANY   64
-#define GPU_FAR        2.0 /* reserved over allocated */
-#define NEAR_PERCENT   85  /* of a limit */
-#define PROFILE_MOST   10
-#define WORKER_SHARE   0.5 /* of the tree's PSS */
+#define HEADROOM_MIN 0.15 /* of a limit must be free */
+#define LARGE_BLOCK  MT_MIB
+#define THREADS_MANY 64
+#define GPU_FAR      2.0 /* reserved divided by allocated */
+#define NEAR_PERCENT 85  /* of a limit */
+#define HOLDERS_MAX  10
+#define WORKER_SHARE 0.5 /* of the tree's PSS */
 
 enum mt_role mt_role_parse(const char *word)
 {
@@ -35,7 +35,7 @@ void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char 
 	struct mt_check *check = &to->list[to->count];
 	va_list arguments;
 
-	if (to->count == MT_CHECKS_MOST)
+	if (to->count == MT_CHECKS_MAX)
 		return;
 	to->count++;
 	check->finding = finding;
@@ -63,7 +63,7 @@ static const struct mt_diagnose_sample *last_of(const struct mt_diagnose_facts *
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
-/* ---- what server and client share ---- */
+/* ---- server and client ---- */
 
 static void check_preset(const struct mt_diagnose_facts *facts, const char *wanted,
 			 struct mt_checks *out)
@@ -100,7 +100,7 @@ static void check_rounds(const struct mt_diagnose_facts *facts, bool every, stru
 			     "no round has ended so far (MT_ROUND=%.40s)", mode);
 	else
 		mt_check_add(out, MT_CHECK_OK, "rounds_known", NULL,
-			     "%s ended, %s of them during this look (MT_ROUND=%.40s)",
+			     "%s ended, %s of them during the diagnosis (MT_ROUND=%.40s)",
 			     mt_text_counted(now, "round has", "rounds have").text,
 			     mt_text_count(now > before ? now - before : 0).text, mode);
 	if (!is_set(step))
@@ -121,7 +121,7 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 	const struct mt_trend *rss = &diagnosis->rss;
 
 	if (rss->shape == MT_TREND_FEW)
-		mt_check_add(out, MT_CHECK_NOTE, "rss_flat", "look longer: --for 60",
+		mt_check_add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
 			     "too little was seen to tell whether RSS is flat");
 	else if (rss->shape == MT_TREND_GROWS)
 		mt_check_add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above",
@@ -142,10 +142,9 @@ static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_chec
 	if (!facts->limit_known)
 		mt_check_add(out, MT_CHECK_NOTE, "headroom", NULL, "no limit could be read");
 	else
-		mt_check_add(out,
-			     percent > 100 * (1 - HEADROOM_LEAST) ? MT_CHECK_WARN : MT_CHECK_OK,
+		mt_check_add(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_CHECK_WARN : MT_CHECK_OK,
 			     "headroom",
-			     percent > 100 * (1 - HEADROOM_LEAST)
+			     percent > 100 * (1 - HEADROOM_MIN)
 				     ? "raise the limit, or see the verdict above"
 				     : NULL,
 			     "%.1f %% of %s used (%.100s)", percent,
@@ -191,7 +190,7 @@ static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks
 			     facts->last.head.allocator);
 }
 
-/* Blocks of a megabyte and more: models, their updates, and buffers of their bytes. */
+/* Blocks of 1 MB and more: models, updates of models, buffers of their bytes. */
 static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_classes *classes = &facts->classes_last;
@@ -344,10 +343,10 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void add_holders(const struct mt_diagnose_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_sample *last = last_of(facts);
-	struct holder list[PROFILE_MOST] = {
+	struct holder list[HOLDERS_MAX] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns",
 		 last->dirty_bytes < last->slack_bytes ? last->dirty_bytes : last->slack_bytes},
@@ -363,8 +362,8 @@ static void say_profile(const struct mt_diagnose_facts *facts, struct mt_checks 
 		{"swapped out", last->swap_bytes},
 	};
 
-	qsort(list, PROFILE_MOST, sizeof(list[0]), by_size);
-	for (size_t i = 0; i < PROFILE_MOST && list[i].bytes >= MT_MIB; i++) {
+	qsort(list, HOLDERS_MAX, sizeof(list[0]), by_size);
+	for (size_t i = 0; i < HOLDERS_MAX && list[i].bytes >= MT_MIB; i++) {
 		char name[40];
 
 		snprintf(name, sizeof(name), "holder_%zu", i + 1);
@@ -456,7 +455,7 @@ static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks
 		mt_text_bytes(bytes).text);
 }
 
-/* What is held now and what grows in an hour, with a quarter to spare. */
+/* Bytes in use now, and their growth in an hour, with a quarter to spare. */
 static void check_larger(const struct mt_diagnose_facts *facts,
 			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
 {
@@ -485,7 +484,7 @@ static void check_oom(const struct mt_diagnose_facts *facts, const struct mt_dia
 		      struct mt_checks *out)
 {
 	check_limit(facts, out);
-	say_profile(facts, out);
+	add_holders(facts, out);
 	check_kills(facts, out);
 	if (facts->awake) {
 		check_reports(facts, out);
@@ -494,7 +493,7 @@ static void check_oom(const struct mt_diagnose_facts *facts, const struct mt_dia
 	check_larger(facts, diagnosis, out);
 }
 
-/* Commands in the advice are there to be copied. */
+/* Puts the process id into commands, so that they can be copied. */
 static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
 {
 	char rest[240], *at = strstr(advice, "PID");

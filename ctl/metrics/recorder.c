@@ -15,9 +15,9 @@
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/ancestry.h"
 
-#define WATCHED_MOST 4096u /* processes of a tree at a time */
-#define STALE_NS     UINT64_C(1000000000)
-#define WAIT_MOST_NS UINT64_C(200000000) /* for answers, all of them together */
+#define WATCHED_MAX 4096u /* processes of a tree at a time */
+#define STALE_NS    UINT64_C(1000000000)
+#define WAIT_MAX_NS UINT64_C(200000000) /* for answers, all of them together */
 
 struct mt_recorder {
 	struct mt_recorder_options options;
@@ -299,12 +299,12 @@ static void find_new_ones(struct mt_recorder *recorder)
 		if ((recorder->options.shim && !list[i].shimmed) || list[i].pid == getpid() ||
 		    is_watched(recorder, &list[i]) || !descends(recorder, list, count, list[i].pid))
 			continue;
-		if (recorder->count < WATCHED_MOST)
+		if (recorder->count < WATCHED_MAX)
 			watch(recorder, &list[i]);
 		else if (!recorder->said)
 			mt_error_say("more than %u processes: those beyond are not recorded",
-				     WATCHED_MOST);
-		recorder->said |= recorder->count >= WATCHED_MOST;
+				     WATCHED_MAX);
+		recorder->said |= recorder->count >= WATCHED_MAX;
 	}
 	free(list);
 }
@@ -364,7 +364,7 @@ static bool is_stale(const struct mt_watched *watched, const struct mt_stats_hea
 bool mt_recorder_sample(struct mt_recorder *recorder)
 {
 	uint64_t half_ns = recorder->options.interval_ns / 2,
-		 wait_ns = half_ns < WAIT_MOST_NS ? half_ns : WAIT_MOST_NS;
+		 wait_ns = half_ns < WAIT_MAX_NS ? half_ns : WAIT_MAX_NS;
 	uint64_t until_ns = mt_clock_now_ns() + wait_ns, now_ns;
 
 	for (size_t i = 0; i < recorder->count; i++)

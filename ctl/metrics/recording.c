@@ -15,7 +15,7 @@ static void *make_room(void *list, size_t count, size_t bytes)
 bool mt_recording_add_sample(struct mt_recording *recording,
 			     const struct mt_recording_sample *sample)
 {
-	if (recording->samples_count >= MT_RECORDING_SAMPLES_MOST)
+	if (recording->samples_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->samples =
 		make_room(recording->samples, recording->samples_count, sizeof(*sample));
@@ -26,7 +26,7 @@ bool mt_recording_add_sample(struct mt_recording *recording,
 bool mt_recording_add_device(struct mt_recording *recording,
 			     const struct mt_recording_device *device)
 {
-	if (recording->devices_count >= MT_RECORDING_SAMPLES_MOST)
+	if (recording->devices_count >= MT_RECORDING_SAMPLES_MAX)
 		return false;
 	recording->devices =
 		make_room(recording->devices, recording->devices_count, sizeof(*device));
@@ -36,7 +36,7 @@ bool mt_recording_add_device(struct mt_recording *recording,
 
 bool mt_recording_add_mark(struct mt_recording *recording, const struct mt_recording_mark *mark)
 {
-	if (recording->marks_count >= MT_RECORDING_MARKS_MOST)
+	if (recording->marks_count >= MT_RECORDING_MARKS_MAX)
 		return false;
 	recording->marks = make_room(recording->marks, recording->marks_count, sizeof(*mark));
 	recording->marks[recording->marks_count++] = *mark;
@@ -55,7 +55,7 @@ struct mt_recording_process *mt_recording_add_process(struct mt_recording *recor
 {
 	struct mt_recording_process *process = find_process(recording, pid);
 
-	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MOST)
+	if (process || recording->processes_count >= MT_RECORDING_PROCESSES_MAX)
 		return process;
 	recording->processes =
 		make_room(recording->processes, recording->processes_count, sizeof(*process));

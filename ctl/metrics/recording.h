@@ -1,7 +1,7 @@
 /* ctl/metrics/recording.h -- what processes held over time, in memory: read from a file of `mtctl
  * record` or of `mtctl stat --json`, or from the ring of a process that runs. What comes back is
  * sorted by time, its text is clean, and its bytes are below 2^60, whatever the file says. Memory
- * is bounded by MT_RECORDING_SAMPLES_MOST and _MARKS_MOST. */
+ * is bounded by MT_RECORDING_SAMPLES_MAX and _MARKS_MAX. */
 #ifndef MT_CTL_METRICS_RECORDING_H
 #define MT_CTL_METRICS_RECORDING_H
 
@@ -14,9 +14,9 @@
 
 #define MT_RECORDING_UNKNOWN UINT64_MAX
 /* six weeks at one a second; more is told, and left out */
-#define MT_RECORDING_SAMPLES_MOST   ((size_t)4 << 20)
-#define MT_RECORDING_MARKS_MOST     ((size_t)1 << 20)
-#define MT_RECORDING_PROCESSES_MOST 4096u
+#define MT_RECORDING_SAMPLES_MAX   ((size_t)4 << 20)
+#define MT_RECORDING_MARKS_MAX     ((size_t)1 << 20)
+#define MT_RECORDING_PROCESSES_MAX 4096u
 
 /* Names in a recording, and in the samples of the ring, where these differ. */
 #define MT_RECORDING_FIGURES(X)                                                                    \

@@ -7,8 +7,8 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/process/stats_json.h"
 
-#define BYTES_MOST (UINT64_C(1) << 60)
-#define TIME_MOST  (UINT64_C(1) << 62) /* the year 2116 */
+#define BYTES_MAX (UINT64_C(1) << 60)
+#define TIME_MAX  (UINT64_C(1) << 62) /* the year 2116 */
 
 /* ---- values ---- */
 
@@ -30,7 +30,7 @@ static bool get(const json_t *object, const char *name, uint64_t most, uint64_t 
 static bool get_time(const json_t *object, uint64_t *out)
 {
 	*out = 0;
-	return get(object, "time_ns", TIME_MOST, out) && *out;
+	return get(object, "time_ns", TIME_MAX, out) && *out;
 }
 
 static void get_text(const json_t *object, const char *name, char *out, size_t out_bytes)
@@ -86,7 +86,7 @@ static bool read_sample(const json_t *object, bool ring, struct mt_recording_sam
 		return false;
 	for (size_t i = 0; i < MT_RECORDING_FIGURES_COUNT; i++) {
 		out->bytes[i] = MT_RECORDING_UNKNOWN;
-		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MOST,
+		if (!get(object, ring ? figures[i].ring_name : figures[i].name, BYTES_MAX,
 			 &out->bytes[i]))
 			return false;
 	}
@@ -105,8 +105,8 @@ static enum mt_err take_devices(struct mt_recording *recording, const json_t *ob
 						     .pid = sample->pid};
 
 		if (!get(one, "ordinal", MT_DEVICES_COUNT - 1, &device.ordinal) ||
-		    !get(one, "allocated_bytes", BYTES_MOST, &device.allocated_bytes) ||
-		    !get(one, "reserved_bytes", BYTES_MOST, &device.reserved_bytes))
+		    !get(one, "allocated_bytes", BYTES_MAX, &device.allocated_bytes) ||
+		    !get(one, "reserved_bytes", BYTES_MAX, &device.reserved_bytes))
 			return unsound(why, "a device");
 		if (!mt_recording_add_device(recording, &device))
 			return mt_error_because(why, MT_ERR_RANGE, "more samples than can be read");
@@ -124,13 +124,13 @@ static enum mt_err take_cleanup(struct mt_recording *recording, const json_t *ob
 
 	rss[0] = rss[1] = live[0] = live[1] = MT_RECORDING_UNKNOWN;
 	if (!get_time(object, &mark.time_ns) || !get(object, "number", INT64_MAX, &mark.number) ||
-	    !get(object, "duration_ns", TIME_MOST, &mark.duration_ns) ||
-	    !get(object, "rss_before_bytes", BYTES_MOST, &rss[MT_RECORDING_BEFORE]) ||
-	    !get(object, "rss_after_bytes", BYTES_MOST, &rss[MT_RECORDING_AFTER]) ||
-	    !get(object, "live_before_bytes", BYTES_MOST, &live[MT_RECORDING_BEFORE]) ||
-	    !get(object, "live_after_bytes", BYTES_MOST, &live[MT_RECORDING_AFTER]) ||
-	    !get(object, "gpu_before_bytes", BYTES_MOST, &gpu_before) ||
-	    !get(object, "gpu_after_bytes", BYTES_MOST, &gpu_after))
+	    !get(object, "duration_ns", TIME_MAX, &mark.duration_ns) ||
+	    !get(object, "rss_before_bytes", BYTES_MAX, &rss[MT_RECORDING_BEFORE]) ||
+	    !get(object, "rss_after_bytes", BYTES_MAX, &rss[MT_RECORDING_AFTER]) ||
+	    !get(object, "live_before_bytes", BYTES_MAX, &live[MT_RECORDING_BEFORE]) ||
+	    !get(object, "live_after_bytes", BYTES_MAX, &live[MT_RECORDING_AFTER]) ||
+	    !get(object, "gpu_before_bytes", BYTES_MAX, &gpu_before) ||
+	    !get(object, "gpu_after_bytes", BYTES_MAX, &gpu_after))
 		return unsound(why, "a cleanup");
 	if (json_is_true(json_object_get(object, "merged")))
 		return MT_ERR_OK;
@@ -190,7 +190,7 @@ static enum mt_err take_sample(struct mt_recording *recording, const json_t *lin
 
 	if (!read_sample(line, false, &sample) ||
 	    sample.bytes[MT_RECORDING_RSS] == MT_RECORDING_UNKNOWN ||
-	    !get(line, "rss_peak_bytes", BYTES_MOST, &peak))
+	    !get(line, "rss_peak_bytes", BYTES_MAX, &peak))
 		return unsound(why, "a sample");
 	if (pid == recording->pid && peak > recording->rss_peak_bytes)
 		recording->rss_peak_bytes = peak;
@@ -218,7 +218,7 @@ static enum mt_err take_end(struct mt_recording *recording, const json_t *line, 
 	uint64_t code = MT_RECORDING_UNKNOWN, signal = MT_RECORDING_UNKNOWN;
 
 	if (!get(line, "exit_code", 255, &code) || !get(line, "signal", 255, &signal) ||
-	    !get(line, "time_ns", TIME_MOST, &recording->ended_ns))
+	    !get(line, "time_ns", TIME_MAX, &recording->ended_ns))
 		return unsound(why, "an end");
 	recording->killed = signal != MT_RECORDING_UNKNOWN;
 	recording->ended = recording->killed || code != MT_RECORDING_UNKNOWN;

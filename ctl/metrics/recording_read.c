@@ -10,11 +10,11 @@
 #include "ctl/process/read_file.h"
 
 /* of a line with the ring of a process and all its settings 0.3 MB */
-#define LINE_MOST ((size_t)4 << 20)
+#define LINE_MAX ((size_t)4 << 20)
 
 struct reader {
 	FILE *file;
-	char *line;            /* room for LINE_MOST */
+	char *line;            /* room for LINE_MAX */
 	size_t length, number; /* of the present line; lines count from 1 */
 	bool ended;            /* with a newline */
 };
@@ -28,7 +28,7 @@ static enum line next_line(struct reader *reader)
 	reader->length = 0;
 	reader->number++;
 	while ((byte = getc_unlocked(reader->file)) != EOF && byte != '\n') {
-		if (reader->length == LINE_MOST)
+		if (reader->length == LINE_MAX)
 			return LINE_TOO_LONG;
 		reader->line[reader->length++] = (char)byte;
 	}
@@ -150,7 +150,7 @@ enum mt_err mt_recording_read(const char *path, struct mt_recording *out, struct
 		fclose(reader.file);
 		return mt_error_because(why, MT_ERR_INVALID, "%.200s: a directory", path);
 	}
-	reader.line = mt_error_check_memory(malloc(LINE_MOST));
+	reader.line = mt_error_check_memory(malloc(LINE_MAX));
 	name_after(path, out);
 	error = read_file(&reader, path, out, why);
 	free(reader.line);

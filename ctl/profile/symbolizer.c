@@ -22,12 +22,12 @@
 #include "ctl/output/error.h"
 #include "ctl/output/text.h"
 
-#define NOBODY       65534
-#define SECONDS_MOST 10u
+#define NOBODY      65534
+#define SECONDS_MAX 10u
 /* more than any program has call sites that allocate; the others get offsets */
-#define NAMES_MOST ((size_t)1 << 18)
+#define NAMES_MAX ((size_t)1 << 18)
 /* of address space: a larger file is read in pieces instead of mapped */
-#define BYTES_MOST ((rlim_t)1 << 30)
+#define BYTES_MAX ((rlim_t)1 << 30)
 
 #ifndef SYS_open
 #define SYS_open 0xffffffffu /* newer architectures have openat alone */
@@ -78,8 +78,8 @@ static void be_first_to_go(void)
  * other nobodies: the kernel makes who changes his user undumpable. */
 static bool give_up_rights(void)
 {
-	const struct rlimit seconds = {SECONDS_MOST, SECONDS_MOST},
-			    bytes = {BYTES_MOST, BYTES_MOST}, core = {0, 0};
+	const struct rlimit seconds = {SECONDS_MAX, SECONDS_MAX}, bytes = {BYTES_MAX, BYTES_MAX},
+			    core = {0, 0};
 
 	(void)setrlimit(RLIMIT_CPU, &seconds);
 	(void)setrlimit(RLIMIT_AS, &bytes);
@@ -184,8 +184,8 @@ static size_t fill_by_child(struct mt_symbols *symbols, const uint64_t *addresse
 void mt_symbolizer_fill(struct mt_symbols *symbols, const uint64_t *addresses, size_t count,
 			char **texts)
 {
-	size_t asked = count < NAMES_MOST ? count : NAMES_MOST, at = 0, bad;
-	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MOST * UINT64_C(1000000000);
+	size_t asked = count < NAMES_MAX ? count : NAMES_MAX, at = 0, bad;
+	uint64_t end_ns = mt_clock_now_ns() + SECONDS_MAX * UINT64_C(1000000000);
 
 	while (at < asked && mt_clock_now_ns() < end_ns) {
 		at += fill_by_child(symbols, addresses + at, asked - at, texts + at, end_ns);

@@ -110,7 +110,7 @@ static inline void case_trim(struct mt_diagnose_facts *facts, double anon, doubl
 	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
 	struct mt_stats_cleanup *record = &facts->trim.record;
 
-	facts->trim.asked = facts->trim.done = true;
+	facts->trim.requested = facts->trim.done = true;
 	facts->trim.level = MT_LEVEL_LIGHT;
 	record->rss_before_bytes = last->rss_bytes;
 	record->rss_after_bytes = last->rss_bytes - (uint64_t)anon;

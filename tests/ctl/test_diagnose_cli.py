@@ -111,7 +111,7 @@ def test_one_that_is_asleep_is_judged_by_what_the_kernel_says(ctl, fake):
 	done = ctl("diagnose", fake(awake=False), LOOK, "--role=server")
 
 	assert done.returncode == 0, done.stdout + done.stderr
-	assert done.stdout.startswith("healthy: RSS flat at ") and "asleep: malloc has been asked for little" in done.stdout
+	assert done.stdout.startswith("healthy: RSS flat at ") and "asleep: malloc has allocated little" in done.stdout
 	assert "heap  " not in done.stdout and "MT_GC_ROUNDS" not in done.stdout, "what is not known is not said"
 	assert "nothing is known of its settings" in done.stdout
 

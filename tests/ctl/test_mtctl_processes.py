@@ -434,4 +434,4 @@ def test_doctor_warns_when_the_signal_door_is_lost(fake, ctl, mt_dir):
 	data[size:size + 8] = fake_shim.checksum(bytes(data[:size])).to_bytes(8, "little")
 	file.write_bytes(data)
 
-	assert "warn  signal door lost" in ctl("doctor", pid).stdout
+	assert "warn  signal handler lost" in ctl("doctor", pid).stdout

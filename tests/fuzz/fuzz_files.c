@@ -209,7 +209,7 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	facts.duration_s = 60;
 	facts.first = *first;
 	facts.last = *last;
-	facts.trim.asked = facts.trim.done = last->records[0].number != 0;
+	facts.trim.requested = facts.trim.done = last->records[0].number != 0;
 	facts.trim.record = last->records[0];
 	memcpy(facts.classes_last.list, last->classes, sizeof(facts.classes_last.list));
 	facts.classes_last.count = last->head.classes_count;

@@ -29,7 +29,7 @@ struct run {
 
 struct comparison {
 	const struct mt_comparison_options *options;
-	struct run runs[MT_COMPARISON_MOST];
+	struct run runs[MT_COMPARISON_MAX];
 	size_t count;
 	bool has_gpu;
 	struct mt_span span;
@@ -208,7 +208,7 @@ static void draw_table(struct mt_canvas *canvas, const struct comparison *compar
 
 static void write_title(const struct comparison *comparison, char *out, size_t out_bytes)
 {
-	char names[MT_COMPARISON_MOST * (sizeof(comparison->runs[0].name) + 2)] = "";
+	char names[MT_COMPARISON_MAX * (sizeof(comparison->runs[0].name) + 2)] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < comparison->count; i++)

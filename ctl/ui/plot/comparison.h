@@ -5,13 +5,13 @@
 
 #include "ctl/metrics/recording.h"
 
-#define MT_COMPARISON_MOST 12u
+#define MT_COMPARISON_MAX 12u
 
 struct mt_comparison_options {
 	const char *path;
-	const char *title;                      /* NULL: the names of the runs */
-	const char *labels[MT_COMPARISON_MOST]; /* NULL: the name of the file */
-	double width, height;                   /* 0: as the picture needs it */
+	const char *title;                     /* NULL: the names of the runs */
+	const char *labels[MT_COMPARISON_MAX]; /* NULL: the name of the file */
+	double width, height;                  /* 0: as the picture needs it */
 };
 
 enum mt_err mt_comparison_draw(const struct mt_recording *runs, size_t count,

@@ -9,11 +9,11 @@
 /* marks of a lane; of more, those that would lie upon another are left out */
 #define MANY 2000u
 /* with more cleanups than this, lines would hide what they cross */
-#define LINES_MOST   60u
-#define FREED_MOST   8u   /* words above the field */
-#define LANE         22.0 /* pixels */
-#define PRESSED_MOST 256u
-#define FREED_LEAST  (UINT64_C(4) << 20)
+#define LINES_MAX   60u
+#define FREED_MAX   8u   /* words above the field */
+#define LANE        22.0 /* pixels */
+#define PRESSED_MAX 256u
+#define FREED_MIN   (UINT64_C(4) << 20)
 
 static const struct mt_shape_look cleanup_looks[MT_LEVEL_COUNT] = {
 	{MT_SHAPE_CIRCLE, 3.5, MT_RGB_FRAME, true},
@@ -74,7 +74,7 @@ struct pressures {
 	struct {
 		uint64_t pid;
 		uint32_t level;
-	} list[PRESSED_MOST];
+	} list[PRESSED_MAX];
 	size_t count;
 };
 
@@ -86,7 +86,7 @@ static uint32_t take_pressure(struct pressures *all, const struct mt_recording_m
 
 	while (i < all->count && all->list[i].pid != mark->pid)
 		i++;
-	if (i == all->count && i < PRESSED_MOST)
+	if (i == all->count && i < PRESSED_MAX)
 		all->list[all->count++].pid = mark->pid;
 	if (i < all->count)
 		all->list[i].level = mark->level;
@@ -135,14 +135,14 @@ void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks
 	size_t at = 0;
 
 	draw_pressure(canvas, marks, box);
-	if (count_of(marks, MT_RECORDING_CLEANUP) > LINES_MOST)
+	if (count_of(marks, MT_RECORDING_CLEANUP) > LINES_MAX)
 		return;
 	mt_canvas_begin(canvas, "guides", NULL);
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at))) {
 		double x = mt_scale_place(&scale, time_of(marks, mark));
 		const struct mt_canvas_point ends[] = {{x, box->top}, {x, box->bottom}};
 
-		if (mark->level >= MT_LEVEL_LIGHT || mark->freed_bytes >= FREED_LEAST)
+		if (mark->level >= MT_LEVEL_LIGHT || mark->freed_bytes >= FREED_MIN)
 			mt_canvas_line(canvas, ends, 2, &paint);
 	}
 	mt_canvas_end(canvas);
@@ -261,7 +261,7 @@ static size_t largest(const struct mt_marks *marks, const struct mt_recording_ma
 				       *mark;
 
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at)))
-		if (mark->freed_bytes >= FREED_LEAST)
+		if (mark->freed_bytes >= FREED_MIN)
 			list[count++] = mark;
 	qsort(list, count, sizeof(*list), by_freed);
 	*out = list;
@@ -282,7 +282,7 @@ bool mt_marks_has_freed(const struct mt_marks *marks)
 	size_t at = 0;
 
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at)))
-		if (mark->freed_bytes >= FREED_LEAST)
+		if (mark->freed_bytes >= FREED_MIN)
 			return true;
 	return false;
 }
@@ -294,11 +294,11 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 	struct mt_scale scale = mt_panel_time_scale(box, marks->span);
 	const struct mt_recording_mark **list;
 	size_t count = largest(marks, &list), drawn = 0;
-	struct mt_box taken[FREED_MOST];
+	struct mt_box taken[FREED_MAX];
 
 	mt_canvas_begin(canvas, "freed", NULL);
 	for (size_t i = 0;
-	     i < count && drawn < FREED_MOST && list[i]->freed_bytes >= list[0]->freed_bytes / 10;
+	     i < count && drawn < FREED_MAX && list[i]->freed_bytes >= list[0]->freed_bytes / 10;
 	     i++) {
 		struct mt_short_text text = mt_text_change(list[i]->freed_bytes, 0);
 		double half = mt_canvas_text_width(canvas, text.text, &font) / 2,

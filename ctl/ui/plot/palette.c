@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#define CORNERS_MOST 16u
+#define CORNERS_MAX 16u
 
 static size_t fill_corners(struct mt_canvas_point at, const struct mt_shape_look *look,
 			   struct mt_canvas_point *out)
@@ -35,7 +35,7 @@ void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
 {
 	const struct mt_paint inside = {look->hollow ? 0xffffffu : look->rgb, 1, 0, MT_DASH_NONE},
 			      edge = {look->rgb, 1, 1.4, MT_DASH_NONE};
-	struct mt_canvas_point corners[CORNERS_MOST + 1];
+	struct mt_canvas_point corners[CORNERS_MAX + 1];
 	size_t count = fill_corners(at, look, corners);
 
 	mt_canvas_area(canvas, corners, count, &inside);

@@ -18,11 +18,11 @@ struct mt_curve {
 	struct mt_shape_look shape; /* on the line here and there, where the radius is not 0 */
 };
 
-#define MT_CURVES_MOST 16u
+#define MT_CURVES_MAX 16u
 
 struct mt_panel {
 	char title[96];
-	struct mt_curve curves[MT_CURVES_MOST];
+	struct mt_curve curves[MT_CURVES_MAX];
 	size_t curves_count;
 	double below_title; /* room between the title and the field, for who writes there */
 	/* of the field itself; the axis stands to the left of it, the title above */

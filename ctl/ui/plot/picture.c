@@ -18,8 +18,8 @@
 #define TIME_HEIGHT  30.0
 #define APART        26.0 /* above each field, for its name; */
 #define FREED_HEIGHT 15.0 /* and below that, for what cleanups brought */
-#define PANELS_MOST  (1 + MT_DEVICES_COUNT)
-#define LEGEND_MOST  (5 + MT_MARKS_LEGEND)
+#define PANELS_MAX   (1 + MT_DEVICES_COUNT)
+#define LEGEND_MAX   (5 + MT_MARKS_LEGEND)
 
 /* How a curve is drawn, there and in the legend. */
 static const struct curve_style {
@@ -41,7 +41,7 @@ struct picture {
 	const struct mt_picture_options *options;
 	struct mt_span span;
 	uint64_t origin_ns;
-	struct mt_panel panels[PANELS_MOST];
+	struct mt_panel panels[PANELS_MAX];
 	size_t panels_count;
 	bool has_heap, has_gpu;
 };
@@ -347,7 +347,7 @@ static void draw(struct mt_canvas *canvas, struct picture *picture, double width
 {
 	const struct mt_marks marks = {picture->recording, picture->options->pid,
 				       picture->origin_ns, &picture->span};
-	struct mt_legend_item items[LEGEND_MOST];
+	struct mt_legend_item items[LEGEND_MAX];
 	size_t count = fill_legend(picture, &marks, items);
 	double end = height - pool_height(picture->options),
 	       bottom = end - TIME_HEIGHT - mt_marks_height(&marks);

@@ -8,13 +8,13 @@
 #include "ctl/ui/plot/pool.h"
 #include "ctl/ui/plot/scale.h"
 
-#define TITLE       54.0 /* with the legend below it */
-#define STRIP       44.0 /* for each device, with the words above it */
-#define BARS        190.0
-#define BARS_SPLIT  0.6 /* of the width for sizes, the rest for ages */
-#define SIZES       MT_POOL_SNAPSHOT_SIZES
-#define AGES        MT_POOL_SNAPSHOT_AGES
-#define STRIPS_MOST 8u
+#define TITLE      54.0 /* with the legend below it */
+#define STRIP      44.0 /* for each device, with the words above it */
+#define BARS       190.0
+#define BARS_SPLIT 0.6 /* of the width for sizes, the rest for ages */
+#define SIZES      MT_POOL_SNAPSHOT_SIZES
+#define AGES       MT_POOL_SNAPSHOT_AGES
+#define STRIPS_MAX 8u
 
 /* Solid is what the program has, striped what it has not. */
 static const struct {
@@ -42,7 +42,7 @@ static size_t devices_of(const struct mt_pool *pool, uint64_t *bytes)
 		bytes[pool->list[i].device] += pool->list[i].held_bytes;
 	for (size_t device = 0; device < MT_DEVICES_COUNT; device++)
 		count += bytes[device] > 0;
-	return count < STRIPS_MOST ? count : STRIPS_MOST;
+	return count < STRIPS_MAX ? count : STRIPS_MAX;
 }
 
 double mt_pool_height(const struct mt_pool *pool)

@@ -32,7 +32,7 @@ static void add(struct mt_ticks *ticks, double at, double shown, const char *uni
 {
 	struct mt_tick *tick;
 
-	if (ticks->count == MT_TICKS_MOST)
+	if (ticks->count == MT_TICKS_MAX)
 		return;
 	tick = &ticks->list[ticks->count++];
 	tick->at = at;
@@ -86,7 +86,7 @@ void mt_ticks_elapsed(double low, double high, size_t wanted, struct mt_ticks *o
 						: "d";
 
 	out->count = 0;
-	for (double i = first; i * step <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
+	for (double i = first; i * step <= high + step * 1e-9 && out->count < MT_TICKS_MAX; i++)
 		add(out, i * step, i * step / unit, name);
 }
 
@@ -105,7 +105,7 @@ static void add_clock(struct mt_ticks *ticks, double at, double realtime, double
 	struct tm broken;
 	const char *format;
 
-	if (ticks->count == MT_TICKS_MOST || !localtime_r(&seconds, &broken))
+	if (ticks->count == MT_TICKS_MAX || !localtime_r(&seconds, &broken))
 		return;
 	format = !broken.tm_hour && !broken.tm_min && !broken.tm_sec ? "%-d %b"
 		 : step < MINUTE                                     ? "%H:%M:%S"
@@ -123,6 +123,6 @@ void mt_ticks_clock(double origin, double low, double high, struct mt_ticks *out
 
 	out->count = 0;
 	for (double i = first;
-	     i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MOST; i++)
+	     i * step - offset - origin <= high + step * 1e-9 && out->count < MT_TICKS_MAX; i++)
 		add_clock(out, i * step - offset - origin, i * step - offset, step);
 }

@@ -12,7 +12,7 @@ struct mt_scale {
 
 double mt_scale_place(const struct mt_scale *scale, double value);
 
-#define MT_TICKS_MOST 32u
+#define MT_TICKS_MAX 32u
 
 struct mt_tick {
 	double at;
@@ -20,7 +20,7 @@ struct mt_tick {
 };
 
 struct mt_ticks {
-	struct mt_tick list[MT_TICKS_MOST];
+	struct mt_tick list[MT_TICKS_MAX];
 	size_t count;
 };
 

@@ -10,7 +10,7 @@
 
 #include "ctl/ui/serve/token.h"
 
-#define MT_ACCESS_NAMES_MOST 16
+#define MT_ACCESS_NAMES_MAX 16
 
 /* What a request needs. */
 enum mt_access_right {
@@ -20,7 +20,7 @@ enum mt_access_right {
 };
 
 struct mt_access {
-	const char *names[MT_ACCESS_NAMES_MOST]; /* the listen address, and --allow-host */
+	const char *names[MT_ACCESS_NAMES_MAX]; /* the listen address, and --allow-host */
 	size_t names_count;
 	struct mt_token token;  /* for everything */
 	struct mt_token reader; /* for figures alone; empty: there is none */

@@ -11,7 +11,7 @@
 
 static void add(struct mt_clients *clients, int fd, void **place)
 {
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_client *client = &clients->list[i];
 
 		if (client->used)
@@ -73,17 +73,17 @@ void mt_clients_expire(struct mt_clients *clients)
 	uint64_t now_ns = mt_clock_now_ns();
 	size_t ending = 0;
 
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_client *client = &clients->list[i];
 
 		if (may_be_put_out(client) && now_ns - client->since_ns > DEADLINE_NS)
 			put_out(client);
 		ending += client->ended;
 	}
-	for (; clients->count - ending > MT_CLIENTS_MOST - ROOM; ending++) {
+	for (; clients->count - ending > MT_CLIENTS_MAX - ROOM; ending++) {
 		struct mt_client *oldest = NULL;
 
-		for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+		for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 			struct mt_client *client = &clients->list[i];
 
 			if (may_be_put_out(client) &&

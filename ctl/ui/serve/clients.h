@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MT_CLIENTS_MOST 256u
+#define MT_CLIENTS_MAX 256u
 
 struct mt_client {
 	int fd;
@@ -21,7 +21,7 @@ struct mt_client {
 };
 
 struct mt_clients {
-	struct mt_client list[MT_CLIENTS_MOST];
+	struct mt_client list[MT_CLIENTS_MAX];
 	size_t count;
 };
 

@@ -19,13 +19,13 @@
 #include "ctl/process/watchdog.h"
 
 #define PIECE_BYTES 65536u
-/* clients, children and a few more: see MT_CLIENTS_MOST */
-#define DESCRIPTORS_MOST 1024
+/* clients, children and a few more: see MT_CLIENTS_MAX */
+#define DESCRIPTORS_MAX 1024
 /* of an answer: five times the longest */
-#define TEXT_MOST ((size_t)8 << 20)
+#define TEXT_MAX ((size_t)8 << 20)
 
 /* 1.5 MB. All of a million would be 110 MB, of which the server holds a copy for each who asks. */
-#define BLOCKS_MOST 10000u
+#define BLOCKS_MAX 10000u
 
 /* ---- what the children do ---- */
 
@@ -91,7 +91,7 @@ static unsigned trim(const struct mt_job_request *order, char **out)
 static unsigned snapshot(const struct mt_job_request *order, char **out)
 {
 	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
-						   .top = BLOCKS_MOST};
+						   .top = BLOCKS_MAX};
 	struct mt_pool_snapshot pool = {0};
 	struct mt_process process;
 	size_t length;
@@ -119,7 +119,7 @@ static void close_sockets(void)
 {
 	struct stat status;
 
-	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS_MOST; fd++)
+	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS_MAX; fd++)
 		if (fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
 			close(fd);
 }
@@ -157,7 +157,7 @@ static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_reque
 		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the server ends");
 		return NULL;
 	}
-	for (size_t i = 0; i < MT_JOBS_MOST; i++) {
+	for (size_t i = 0; i < MT_JOBS_MAX; i++) {
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
 		else if (jobs->list[i].order.pid == order->pid) {
@@ -213,7 +213,7 @@ size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < MT_JOBS_MOST; i++)
+	for (size_t i = 0; i < MT_JOBS_MAX; i++)
 		if (jobs->list[i].connection && !jobs->list[i].ended)
 			out[count++] = (struct pollfd){.fd = jobs->list[i].fd, .events = POLLIN};
 	return count;
@@ -258,14 +258,14 @@ static bool read_more(struct mt_job *job)
 
 void mt_jobs_run(struct mt_jobs *jobs)
 {
-	for (size_t i = 0; i < MT_JOBS_MOST && jobs->count; i++) {
+	for (size_t i = 0; i < MT_JOBS_MAX && jobs->count; i++) {
 		struct mt_job *job = &jobs->list[i];
 
 		if (!job->connection || job->ended)
 			continue;
 		if (!read_more(job))
 			end(job, false);
-		else if (job->bytes > TEXT_MOST || mt_clock_now_ns() >= job->deadline_ns)
+		else if (job->bytes > TEXT_MAX || mt_clock_now_ns() >= job->deadline_ns)
 			end(job, true);
 	}
 }
@@ -303,7 +303,7 @@ void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job)
 void mt_jobs_stop(struct mt_jobs *jobs)
 {
 	jobs->stopped = true;
-	for (size_t i = 0; i < MT_JOBS_MOST; i++)
+	for (size_t i = 0; i < MT_JOBS_MAX; i++)
 		if (jobs->list[i].connection && !jobs->list[i].ended)
 			end(&jobs->list[i], true);
 }

@@ -10,7 +10,7 @@
 #include "ctl/process/process.h"
 #include "ctl/ui/serve/response.h"
 
-#define MT_JOBS_MOST 16u
+#define MT_JOBS_MAX 16u
 
 enum mt_job_kind {
 	MT_JOB_TRIM,     /* `mtctl trim PID --json` */
@@ -36,7 +36,7 @@ struct mt_job {
 };
 
 struct mt_jobs {
-	struct mt_job list[MT_JOBS_MOST];
+	struct mt_job list[MT_JOBS_MAX];
 	size_t count;
 	/* there will be no more: libmicrohttpd aborts where it is to end with a suspended
 	 * connection */
@@ -56,7 +56,7 @@ void mt_jobs_begin_child(void);
 struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
 			     struct MHD_Connection *connection, struct mt_response *out_refusal);
 
-/* For poll: fills at most MT_JOBS_MOST places, answers how many. */
+/* For poll: fills at most MT_JOBS_MAX places, answers how many. */
 size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out);
 
 /* Reads what has come, kills whose time is over, and resumes the connections of those that have

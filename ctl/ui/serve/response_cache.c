@@ -19,7 +19,7 @@
 #define SHARE       4u /* what took one to make is good for four at least */
 #define PIECE_BYTES 65536u
 #define DEADLINE_NS (30 * UINT64_C(1000000000))
-#define TEXT_MOST   ((size_t)256 << 20)
+#define TEXT_MAX    ((size_t)256 << 20)
 
 static void drop(struct mt_response *answer)
 {
@@ -87,7 +87,7 @@ static void give(struct mt_response_cache *cache, struct mt_response_cache_entry
 	figure->wanted = false;
 	figure->until_ns =
 		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++) {
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
 
 		if (!waiter->connection || waiter->figure != figure || waiter->resumed)
@@ -144,7 +144,7 @@ static struct mt_response_cache_entry *find_place(struct mt_response_cache *cach
 
 	if (ask.form != MT_READER_PROCESS)
 		return &cache->list[ask.form];
-	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MOST; i++) {
+	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MAX; i++) {
 		struct mt_response_cache_entry *one = &cache->list[i];
 
 		if (one->ask.pid == ask.pid)
@@ -158,7 +158,7 @@ static struct mt_response_cache_entry *find_place(struct mt_response_cache *cach
 
 static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *cache)
 {
-	for (size_t i = 0; i < MT_CLIENTS_MOST; i++)
+	for (size_t i = 0; i < MT_CLIENTS_MAX; i++)
 		if (!cache->waiters[i].connection)
 			return &cache->waiters[i];
 	return NULL;
@@ -221,7 +221,7 @@ static bool read_more(struct mt_response_cache *cache)
 		}
 		got = read(cache->from, cache->text + cache->bytes, PIECE_BYTES);
 		cache->bytes += got > 0 ? (size_t)got : 0;
-	} while (got > 0 && cache->bytes < TEXT_MOST);
+	} while (got > 0 && cache->bytes < TEXT_MAX);
 	return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
@@ -245,9 +245,9 @@ static void take_text(struct mt_response_cache *cache)
 
 static void ask_next(struct mt_response_cache *cache)
 {
-	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MOST && !cache->asked; tried++) {
+	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MAX && !cache->asked; tried++) {
 		struct mt_response_cache_entry *figure =
-			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MOST];
+			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MAX];
 
 		if (!figure->wanted)
 			continue;
@@ -268,7 +268,7 @@ static void expire(struct mt_response_cache *cache)
 {
 	uint64_t now_ns = mt_clock_now_ns();
 
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++) {
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++) {
 		struct mt_response_cache_entry *one = &cache->list[i];
 
 		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
@@ -297,7 +297,7 @@ void mt_response_cache_stop(struct mt_response_cache *cache)
 {
 	cache->stopped = true;
 	fail(cache);
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++)
 		if (cache->list[i].wanted)
 			give_up(cache, &cache->list[i]);
 }
@@ -306,6 +306,6 @@ void mt_response_cache_free(struct mt_response_cache *cache)
 {
 	end_reader(cache);
 	free(cache->text);
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MOST; i++)
+	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++)
 		drop(&cache->list[i].answer);
 }

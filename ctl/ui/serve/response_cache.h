@@ -14,8 +14,8 @@
 #include "ctl/ui/serve/clients.h"
 #include "ctl/ui/serve/reader.h"
 
-#define MT_RESPONSE_CACHE_PROCESSES_MOST 16u
-#define MT_RESPONSE_CACHE_MOST           (MT_READER_PROCESS + MT_RESPONSE_CACHE_PROCESSES_MOST)
+#define MT_RESPONSE_CACHE_PROCESSES_MAX 16u
+#define MT_RESPONSE_CACHE_MAX           (MT_READER_PROCESS + MT_RESPONSE_CACHE_PROCESSES_MAX)
 
 /* The first are of all processes, by their form; each other is of one. */
 struct mt_response_cache_entry {
@@ -36,8 +36,8 @@ struct mt_response_cache_waiter {
 
 struct mt_response_cache {
 	uint64_t interval_ms; /* for how long an answer is shared */
-	struct mt_response_cache_entry list[MT_RESPONSE_CACHE_MOST];
-	struct mt_response_cache_waiter waiters[MT_CLIENTS_MOST];
+	struct mt_response_cache_entry list[MT_RESPONSE_CACHE_MAX];
+	struct mt_response_cache_waiter waiters[MT_CLIENTS_MAX];
 	struct mt_response_cache_entry *asked; /* what the reader is at; NULL: it waits */
 	uint64_t deadline_ns;                  /* of that */
 	size_t next;                           /* in `list`: everybody has a turn */

@@ -162,7 +162,7 @@ static struct mt_response check_request(struct request *request, const char *url
 
 	if (why)
 		return mt_response_error(MHD_HTTP_FORBIDDEN, why);
-	if (strlen(url) > MT_SERVER_URL_MOST)
+	if (strlen(url) > MT_SERVER_URL_MAX)
 		return mt_response_error(MHD_HTTP_URI_TOO_LONG, "no path here is so long");
 	if (!route && !mt_page_find(url))
 		return mt_response_error(MHD_HTTP_NOT_FOUND, "there is nothing of this name");
@@ -186,7 +186,7 @@ static struct mt_response check_length(struct request *request)
 	if (MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
 					MHD_HTTP_HEADER_TRANSFER_ENCODING))
 		return mt_response_last(MHD_HTTP_LENGTH_REQUIRED, "a body needs a Content-Length");
-	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MOST))
+	if (length && (!mt_text_parse_u64(length, &bytes) || bytes > MT_SERVER_BODY_MAX))
 		return mt_response_last(MHD_HTTP_CONTENT_TOO_LARGE,
 					"nothing here takes so long a body");
 	return (struct mt_response){0};
@@ -291,7 +291,7 @@ struct MHD_Daemon *mt_server_start(struct mt_server *server, int listener)
 {
 	const struct MHD_OptionItem options[] = {
 		{MHD_OPTION_LISTEN_SOCKET, listener, NULL},
-		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MOST, NULL},
+		{MHD_OPTION_CONNECTION_LIMIT, MT_CLIENTS_MAX, NULL},
 		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_S, NULL},
 		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)MT_SERVER_BUFFER_BYTES, NULL},
 		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},

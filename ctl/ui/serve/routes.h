@@ -9,8 +9,8 @@
 #include "ctl/ui/serve/jobs.h"
 
 /* Of a request: bytes that are longer are refused. A connection's buffer holds its whole head. */
-#define MT_SERVER_URL_MOST     1024u
-#define MT_SERVER_BODY_MOST    4096u
+#define MT_SERVER_URL_MAX      1024u
+#define MT_SERVER_BODY_MAX     4096u
 #define MT_SERVER_BUFFER_BYTES ((size_t)16 << 10)
 
 struct mt_server {

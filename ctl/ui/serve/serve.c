@@ -75,8 +75,8 @@ struct loop {
 /* false: said why. */
 static bool add_host(struct mt_access *access_rules, const char *name)
 {
-	if (access_rules->names_count == MT_ACCESS_NAMES_MOST - 1) {
-		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MOST - 1);
+	if (access_rules->names_count == MT_ACCESS_NAMES_MAX - 1) {
+		mt_error_say("--allow-host can be given %u times", MT_ACCESS_NAMES_MAX - 1);
 		return false;
 	}
 	access_rules->names[access_rules->names_count++] = name;
@@ -140,8 +140,8 @@ static int timeout_ms(const struct loop *loop)
 /* One turn. false: a signal asks it to end. */
 static bool turn(struct loop *loop, int most_ms)
 {
-	struct pollfd list[3 + MT_JOBS_MOST] = {{.fd = loop->signals, .events = POLLIN},
-						{.fd = loop->epoll, .events = POLLIN}};
+	struct pollfd list[3 + MT_JOBS_MAX] = {{.fd = loop->signals, .events = POLLIN},
+					       {.fd = loop->epoll, .events = POLLIN}};
 	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
