@@ -27,9 +27,9 @@ Test(scale, places_values_between_the_ends)
 {
 	const struct mt_scale scale = {0, 100, 400, 50};
 
-	cr_expect_float_eq(mt_scale_place(&scale, 0), 400, 1e-9);
-	cr_expect_float_eq(mt_scale_place(&scale, 100), 50, 1e-9);
-	cr_expect_float_eq(mt_scale_place(&scale, 50), 225, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 0), 400, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 100), 50, 1e-9);
+	cr_expect_float_eq(mt_scale_position(&scale, 50), 225, 1e-9);
 }
 
 Test(scale, bytes_are_round_in_one_unit_and_end_above_the_highest)

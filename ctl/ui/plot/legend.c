@@ -3,7 +3,7 @@
 
 #define ROW   20.0
 #define APART 22.0 /* between items */
-#define GAP   7.0  /* between a sample and its words */
+#define GAP   7.0  /* between a symbol and its text */
 
 static double swatch_width(const struct mt_legend_item *item)
 {

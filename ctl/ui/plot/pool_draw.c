@@ -9,25 +9,25 @@
 #include "ctl/ui/plot/scale.h"
 
 #define TITLE      54.0 /* with the legend below it */
-#define STRIP      44.0 /* for each device, with the words above it */
+#define STRIP      44.0 /* for each device, with the text above it */
 #define BARS       190.0
 #define BARS_SPLIT 0.6 /* of the width for sizes, the rest for ages */
 #define SIZES      MT_POOL_SNAPSHOT_SIZES
 #define AGES       MT_POOL_SNAPSHOT_AGES
 #define STRIPS_MAX 8u
 
-/* Solid is what the program has, striped what it has not. */
+/* Live and exported blocks are solid, free ones striped. */
 static const struct {
 	struct mt_paint paint;
 	double step;
-} looks[MT_BLOCKS_STATES] = {
+} styles[MT_BLOCKS_STATES] = {
 	[MT_BLOCKS_LIVE] = {{MT_RGB_GREEN, 0.75, 0, MT_DASH_NONE}, 1e9},
 	[MT_BLOCKS_EXPORTED] = {{MT_RGB_BLUE, 0.8, 0, MT_DASH_NONE}, 1e9},
 	[MT_BLOCKS_PENDING] = {{MT_RGB_PURPLE, 0.55, 0, MT_DASH_NONE}, 4},
 	[MT_BLOCKS_IDLE] = {{MT_RGB_ORANGE, 0.4, 0, MT_DASH_NONE}, 7},
 };
 
-/* Bytes by state of each bar. */
+/* A bar: bytes by state. */
 struct bar {
 	uint64_t bytes[MT_BLOCKS_STATES];
 	char label[24];
@@ -59,13 +59,12 @@ static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsig
 	const struct mt_paint edge = {0xffffff, 1, 0.8, MT_DASH_NONE};
 	const struct mt_canvas_point right[] = {{box->right, box->top}, {box->right, box->bottom}};
 
-	mt_hatch_draw(canvas, box, &looks[state].paint, looks[state].step);
+	mt_hatch_draw(canvas, box, &styles[state].paint, styles[state].step);
 	if (box->right - box->left > 3)
 		mt_canvas_line(canvas, right, 2, &edge);
 }
 
-/* Blocks of one state that are less than a pixel long are drawn together: there may be a million of
- * them. */
+/* Blocks of one state shorter than a pixel are drawn together: there may be a million. */
 static void draw_strip(struct mt_canvas *canvas, const struct mt_pool *pool,
 		       const struct mt_box *box, unsigned device)
 {
@@ -143,12 +142,12 @@ static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		if (!bar->bytes[state])
 			continue;
-		box.bottom = mt_scale_place(scale, sum);
+		box.bottom = mt_scale_position(scale, sum);
 		sum += (double)bar->bytes[state];
-		box.top = mt_scale_place(scale, sum);
+		box.top = mt_scale_position(scale, sum);
 		mt_canvas_begin(canvas, mt_blocks_file_state(state),
 				mt_text_bytes(bar->bytes[state]).text);
-		mt_hatch_draw(canvas, &box, &looks[state].paint, looks[state].step);
+		mt_hatch_draw(canvas, &box, &styles[state].paint, styles[state].step);
 		mt_canvas_end(canvas);
 	}
 }
@@ -169,7 +168,7 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 	mt_ticks_bytes(high, 4, &ticks);
 	scale = (struct mt_scale){0, ticks.list[ticks.count - 1].at, box->bottom, box->top};
 	for (size_t i = 0; i < ticks.count; i++) {
-		double y = mt_scale_place(&scale, ticks.list[i].at);
+		double y = mt_scale_position(&scale, ticks.list[i].at);
 		const struct mt_canvas_point ends[] = {{box->left, y}, {box->right, y}};
 
 		mt_canvas_line(canvas, ends, 2, i ? &grid : &frame);
@@ -201,7 +200,8 @@ static void name_size(struct bar *bar, size_t size)
 	snprintf(bar->label, sizeof(bar->label), "%u %s", 1u << size % 10, units[size / 10]);
 }
 
-/* From the smallest size that there is to the largest; *out has room for all. */
+/* Fills bars from the smallest size to the largest one. *out has room for all sizes. Returns how
+ * many. */
 static size_t sort_by_size(const struct mt_pool *pool, struct bar *out)
 {
 	size_t first = SIZES, last = 0;
@@ -239,7 +239,7 @@ static void sort_by_age(const struct mt_pool *pool, struct bar *out)
 		snprintf(out[age].label, sizeof(out[age].label), "%s", names[age]);
 }
 
-/* ---- all of it ---- */
+/* ---- the whole drawing ---- */
 
 static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 		      const struct mt_box *box)
@@ -252,8 +252,8 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++)
 		items[state] = (struct mt_legend_item){.text = mt_blocks_file_state(state),
 						       .kind = MT_LEGEND_HATCH,
-						       .paint = looks[state].paint,
-						       .step = looks[state].step};
+						       .paint = styles[state].paint,
+						       .step = styles[state].step};
 	snprintf(text, sizeof(text), "GPU pool at %.8s: %s", mt_text_clock(pool->time_ns).text,
 		 mt_text_counted(pool->count, "block", "blocks").text);
 	if (pool->left_out_count)

@@ -8,15 +8,15 @@
 #define MINUTE       60.0
 #define HOUR         3600.0
 #define DAY          86400.0
-#define CLOCK_WANTED 9 /* times of day are wide */
+#define CLOCK_WANTED 9 /* ticks with times of day, which are wide */
 
-double mt_scale_place(const struct mt_scale *scale, double value)
+double mt_scale_position(const struct mt_scale *scale, double value)
 {
 	return scale->from +
 	       (value - scale->low) / (scale->high - scale->low) * (scale->to - scale->from);
 }
 
-/* The least of 1, 2, 5, 10, 20, ... that is not below. */
+/* The smallest of 1, 2, 5, 10, 20, ... that is not below `least`. */
 static double nice_above(double least)
 {
 	double power = pow(10, floor(log10(least)));
@@ -50,7 +50,7 @@ void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out)
 
 	if (!(high >= unit))
 		high = unit;
-	/* 1,500 MB rather than 1.46 GB. */
+	/* 1,500 MB rather than 1.46 GB */
 	while (high >= 2000 * unit && name + 1 < sizeof(units) / sizeof(units[0])) {
 		unit *= 1024;
 		name++;
@@ -62,7 +62,7 @@ void mt_ticks_bytes(double high, size_t wanted, struct mt_ticks *out)
 		add(out, (double)i * step * unit, (double)i * step, units[name]);
 }
 
-/* Steps of time that people count in. */
+/* Round steps of time. */
 static double time_step(double least)
 {
 	static const double steps[] = {

@@ -21,10 +21,10 @@
 #define PIECE_BYTES 65536u
 /* clients, children and a few more: see MT_CLIENTS_MAX */
 #define DESCRIPTORS_MAX 1024
-/* of an answer: five times the longest */
+/* of a reply: five times the longest */
 #define TEXT_MAX ((size_t)8 << 20)
 
-/* 1.5 MB. All of a million would be 110 MB, of which the server holds a copy for each who asks. */
+/* 1.5 MB. A million blocks would be 110 MB, with a copy for each client. */
 #define BLOCKS_MAX 10000u
 
 /* ---- what the children do ---- */
@@ -69,26 +69,26 @@ static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
 	return error == MT_ERR_NOT_AVAILABLE ? MHD_HTTP_NOT_FOUND : status_of(mt_error_exit(error));
 }
 
-static unsigned trim(const struct mt_job_request *order, char **out)
+static unsigned trim(const struct mt_job_request *request, char **out)
 {
 	struct mt_process process;
 	json_t *answer, *error;
 	struct mt_why why;
-	enum mt_err refused = mt_job_find(order->pid, &process, &why);
+	enum mt_err refused = mt_job_find(request->pid, &process, &why);
 	int code;
 
 	if (refused)
 		return refuse(refused, &why, out);
-	answer = mt_trim_json(&process, order->level, MT_TRIM_TIMEOUT_MS, &code);
+	answer = mt_trim_json(&process, request->level, MT_TRIM_TIMEOUT_MS, &code);
 	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
-	/* As in every other refusal. */
+	/* as in every other refusal */
 	if (status_of(code) != MHD_HTTP_OK && error)
 		mt_json_set(answer, "error", json_incref(error));
 	*out = text_of(answer);
 	return status_of(code);
 }
 
-static unsigned snapshot(const struct mt_job_request *order, char **out)
+static unsigned snapshot(const struct mt_job_request *request, char **out)
 {
 	const struct mt_pool_snapshot_view view = {.device = MT_POOL_SNAPSHOT_ALL,
 						   .top = BLOCKS_MAX};
@@ -97,7 +97,7 @@ static unsigned snapshot(const struct mt_job_request *order, char **out)
 	size_t length;
 	FILE *file;
 	struct mt_why why;
-	enum mt_err error = mt_job_find(order->pid, &process, &why);
+	enum mt_err error = mt_job_find(request->pid, &process, &why);
 
 	if (!error)
 		error = mt_pool_snapshot_take(&process, &pool, &why);
@@ -113,8 +113,8 @@ static unsigned snapshot(const struct mt_job_request *order, char **out)
 
 /* ---- the child ---- */
 
-/* Else connections that the server closes would stay open. Other descriptors are of shared code,
- * which may want them. */
+/* Otherwise connections that the server closes would stay open. Other descriptors belong to shared
+ * code, which may need them. */
 static void close_sockets(void)
 {
 	struct stat status;
@@ -134,13 +134,13 @@ void mt_jobs_begin_child(void)
 	close_sockets();
 }
 
-static _Noreturn void child(const struct mt_job_request *order, int to)
+static _Noreturn void child(const struct mt_job_request *request, int to)
 {
 	unsigned status;
 	char *text = NULL;
 
 	mt_jobs_begin_child();
-	status = (order->kind == MT_JOB_TRIM ? trim : snapshot)(order, &text);
+	status = (request->kind == MT_JOB_TRIM ? trim : snapshot)(request, &text);
 	mt_watchdog_write(to, &status, sizeof(status));
 	mt_watchdog_write(to, text, strlen(text));
 	_exit(0);
@@ -148,7 +148,7 @@ static _Noreturn void child(const struct mt_job_request *order, int to)
 
 /* ---- the server ---- */
 
-static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_request *order,
+static struct mt_job *find_entry(struct mt_jobs *jobs, const struct mt_job_request *request,
 				 struct mt_response *out_refusal)
 {
 	struct mt_job *place = NULL;
@@ -160,7 +160,7 @@ static struct mt_job *find_place(struct mt_jobs *jobs, const struct mt_job_reque
 	for (size_t i = 0; i < MT_JOBS_MAX; i++) {
 		if (!jobs->list[i].connection)
 			place = &jobs->list[i];
-		else if (jobs->list[i].order.pid == order->pid) {
+		else if (jobs->list[i].request.pid == request->pid) {
 			*out_refusal = mt_response_error(
 				MHD_HTTP_CONFLICT, "another request of this process is under way");
 			return NULL;
@@ -181,7 +181,7 @@ static bool start_child(struct mt_job *job)
 	(void)fcntl(ends[0], F_SETFL, O_NONBLOCK);
 	job->child = fork();
 	if (job->child == 0)
-		child(&job->order, ends[1]);
+		child(&job->request, ends[1]);
 	close(ends[1]);
 	job->fd = ends[0];
 	if (job->child < 0)
@@ -189,14 +189,14 @@ static bool start_child(struct mt_job *job)
 	return job->child > 0;
 }
 
-struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *order,
+struct mt_job *mt_jobs_start(struct mt_jobs *jobs, const struct mt_job_request *request,
 			     struct MHD_Connection *connection, struct mt_response *out_refusal)
 {
-	struct mt_job *job = find_place(jobs, order, out_refusal);
+	struct mt_job *job = find_entry(jobs, request, out_refusal);
 
 	if (!job)
 		return NULL;
-	*job = (struct mt_job){.order = *order};
+	*job = (struct mt_job){.request = *request};
 	job->deadline_ns = mt_clock_now_ns() + MT_JOB_TIMEOUT_MS * UINT64_C(1000000);
 	if (!start_child(job)) {
 		*out_refusal = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -219,8 +219,8 @@ size_t mt_jobs_poll(const struct mt_jobs *jobs, struct pollfd *out)
 	return count;
 }
 
-/* Half an answer is none: of who was killed, or died, nothing is kept. */
-static void reap(struct mt_job *job, bool killed)
+/* Ends the child. The text of a child that failed or was killed is dropped. */
+static void collect(struct mt_job *job, bool killed)
 {
 	int status = -1;
 
@@ -236,11 +236,11 @@ static void reap(struct mt_job *job, bool killed)
 
 static void end(struct mt_job *job, bool killed)
 {
-	reap(job, killed);
+	collect(job, killed);
 	MHD_resume_connection(job->connection);
 }
 
-/* false: there will not be more. */
+/* Returns false at the end. */
 static bool read_more(struct mt_job *job)
 {
 	ssize_t got;
@@ -270,7 +270,7 @@ void mt_jobs_run(struct mt_jobs *jobs)
 	}
 }
 
-struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
+struct mt_response mt_job_result(struct mt_jobs *jobs, struct mt_job *job)
 {
 	unsigned status;
 	size_t length = job->bytes - sizeof(status);
@@ -291,10 +291,10 @@ struct mt_response mt_job_take(struct mt_jobs *jobs, struct mt_job *job)
 	return answer;
 }
 
-void mt_job_drop(struct mt_jobs *jobs, struct mt_job *job)
+void mt_job_cancel(struct mt_jobs *jobs, struct mt_job *job)
 {
 	if (!job->ended)
-		reap(job, true);
+		collect(job, true);
 	free(job->text);
 	*job = (struct mt_job){0};
 	jobs->count--;

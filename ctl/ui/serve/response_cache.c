@@ -16,7 +16,7 @@
 #include "ctl/ui/serve/jobs.h"
 #include "ctl/process/watchdog.h"
 
-#define SHARE       4u /* what took one to make is good for four at least */
+#define SHARE       4u /* a reply is valid for at least this many times its cost */
 #define PIECE_BYTES 65536u
 #define DEADLINE_NS (30 * UINT64_C(1000000000))
 #define TEXT_MAX    ((size_t)256 << 20)
@@ -32,25 +32,25 @@ static void drop(struct mt_response *answer)
 
 static bool start_reader(struct mt_response_cache *cache)
 {
-	int asks[2], answers[2];
+	int requests[2], answers[2];
 
-	if (pipe2(asks, O_CLOEXEC) != 0)
+	if (pipe2(requests, O_CLOEXEC) != 0)
 		return false;
 	if (pipe2(answers, O_CLOEXEC) != 0) {
-		close(asks[0]);
-		close(asks[1]);
+		close(requests[0]);
+		close(requests[1]);
 		return false;
 	}
 	cache->reader = fork();
 	if (cache->reader == 0) {
-		close(asks[1]);
+		close(requests[1]);
 		close(answers[0]);
 		mt_jobs_begin_child();
-		mt_reader_run(asks[0], answers[1], cache->interval_ms);
+		mt_reader_run(requests[0], answers[1], cache->interval_ms);
 	}
-	close(asks[0]);
+	close(requests[0]);
 	close(answers[1]);
-	cache->to = asks[1];
+	cache->to = requests[1];
 	cache->from = answers[0];
 	(void)fcntl(cache->from, F_SETFL, O_NONBLOCK);
 	if (cache->reader > 0)
@@ -73,45 +73,46 @@ static void end_reader(struct mt_response_cache *cache)
 	cache->reader = 0;
 }
 
-/* ---- who waits ---- */
+/* ---- waiting connections ---- */
 
-/* It is there, be it an error: all who wait for it may go on. */
-static void give(struct mt_response_cache *cache, struct mt_response_cache_entry *figure,
-		 struct mt_response answer, uint64_t cost_ns)
+/* Stores a reply, which may be an error, and resumes all connections that wait for it. */
+static void deliver(struct mt_response_cache *cache, struct mt_response_cache_entry *entry,
+		    struct mt_response answer, uint64_t cost_ns)
 {
 	uint64_t good_ns = cache->interval_ms * UINT64_C(1000000);
 
-	drop(&figure->answer);
-	figure->answer = answer;
-	figure->answer.kept = true;
-	figure->wanted = false;
-	figure->until_ns =
+	drop(&entry->answer);
+	entry->answer = answer;
+	entry->answer.kept = true;
+	entry->wanted = false;
+	entry->until_ns =
 		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
 
-		if (!waiter->connection || waiter->figure != figure || waiter->resumed)
+		if (!waiter->connection || waiter->entry != entry || waiter->resumed)
 			continue;
 		waiter->resumed = true;
 		MHD_resume_connection(waiter->connection);
 	}
 }
 
-static void give_up(struct mt_response_cache *cache, struct mt_response_cache_entry *figure)
+static void deliver_failure(struct mt_response_cache *cache, struct mt_response_cache_entry *entry)
 {
-	give(cache, figure,
-	     mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"), 0);
+	deliver(cache, entry,
+		mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"),
+		0);
 }
 
-static void fail(struct mt_response_cache *cache)
+static void stop_reading(struct mt_response_cache *cache)
 {
-	struct mt_response_cache_entry *asked = cache->asked;
+	struct mt_response_cache_entry *current = cache->current;
 
 	end_reader(cache);
-	cache->asked = NULL;
+	cache->current = NULL;
 	cache->bytes = 0;
-	if (asked)
-		give_up(cache, asked);
+	if (current)
+		deliver_failure(cache, current);
 }
 
 static struct mt_response make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
@@ -137,19 +138,19 @@ static struct mt_response make_answer(enum mt_reader_form form, const struct mt_
 
 /* ---- the server ---- */
 
-static struct mt_response_cache_entry *find_place(struct mt_response_cache *cache,
-						  struct mt_reader_ask ask)
+static struct mt_response_cache_entry *find_entry(struct mt_response_cache *cache,
+						  struct mt_reader_request request)
 {
 	struct mt_response_cache_entry *oldest = NULL;
 
-	if (ask.form != MT_READER_PROCESS)
-		return &cache->list[ask.form];
+	if (request.form != MT_READER_PROCESS)
+		return &cache->list[request.form];
 	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MAX; i++) {
 		struct mt_response_cache_entry *one = &cache->list[i];
 
-		if (one->ask.pid == ask.pid)
+		if (one->request.pid == request.pid)
 			return one;
-		if (!one->waiting && !one->wanted && one != cache->asked &&
+		if (!one->waiting && !one->wanted && one != cache->current &&
 		    (!oldest || one->until_ns < oldest->until_ns))
 			oldest = one;
 	}
@@ -164,24 +165,25 @@ static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *ca
 	return NULL;
 }
 
-struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct mt_reader_ask ask,
+struct mt_response mt_response_cache_get(struct mt_response_cache *cache,
+					 struct mt_reader_request request,
 					 struct MHD_Connection *connection,
 					 struct mt_response_cache_waiter **out_waiter)
 {
-	struct mt_response_cache_entry *figure = find_place(cache, ask);
+	struct mt_response_cache_entry *entry = find_entry(cache, request);
 	struct mt_response_cache_waiter *waiter = find_waiter(cache);
 
-	if (!figure || !waiter || cache->stopped)
+	if (!entry || !waiter || cache->stopped)
 		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
 					 "too many requests are under way, or the server ends");
-	if (figure->ask.pid != ask.pid)
-		drop(&figure->answer);
-	figure->ask = ask;
-	if (figure->answer.response && mt_clock_now_ns() < figure->until_ns)
-		return figure->answer;
-	figure->wanted |= figure != cache->asked;
-	figure->waiting++;
-	*waiter = (struct mt_response_cache_waiter){connection, figure, false};
+	if (entry->request.pid != request.pid)
+		drop(&entry->answer);
+	entry->request = request;
+	if (entry->answer.response && mt_clock_now_ns() < entry->until_ns)
+		return entry->answer;
+	entry->wanted |= entry != cache->current;
+	entry->waiting++;
+	*waiter = (struct mt_response_cache_waiter){connection, entry, false};
 	*out_waiter = waiter;
 	MHD_suspend_connection(connection);
 	return (struct mt_response){0};
@@ -189,13 +191,13 @@ struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct
 
 void mt_response_cache_leave(struct mt_response_cache_waiter *waiter)
 {
-	waiter->figure->waiting--;
+	waiter->entry->waiting--;
 	*waiter = (struct mt_response_cache_waiter){0};
 }
 
 struct mt_response mt_response_cache_take(struct mt_response_cache_waiter *waiter)
 {
-	struct mt_response answer = waiter->figure->answer;
+	struct mt_response answer = waiter->entry->answer;
 
 	mt_response_cache_leave(waiter);
 	return answer;
@@ -209,7 +211,7 @@ size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct poll
 	return 1;
 }
 
-/* false: the reader has ended, or says what cannot be. */
+/* Returns false where the reader has ended, or has written too much. */
 static bool read_more(struct mt_response_cache *cache)
 {
 	ssize_t got;
@@ -227,39 +229,40 @@ static bool read_more(struct mt_response_cache *cache)
 
 static void take_text(struct mt_response_cache *cache)
 {
-	struct mt_response_cache_entry *asked = cache->asked;
+	struct mt_response_cache_entry *current = cache->current;
 	struct mt_reader_head head;
 
-	if (!asked || cache->bytes < sizeof(head))
+	if (!current || cache->bytes < sizeof(head))
 		return;
 	memcpy(&head, cache->text, sizeof(head));
 	if (cache->bytes - sizeof(head) < head.bytes)
 		return;
-	cache->asked = NULL;
-	give(cache, asked, make_answer(asked->ask.form, &head, cache->text + sizeof(head)),
-	     head.cost_ns);
+	cache->current = NULL;
+	deliver(cache, current,
+		make_answer(current->request.form, &head, cache->text + sizeof(head)),
+		head.cost_ns);
 	free(cache->text);
 	cache->text = NULL;
 	cache->bytes = cache->room = 0;
 }
 
-static void ask_next(struct mt_response_cache *cache)
+static void send_next(struct mt_response_cache *cache)
 {
-	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MAX && !cache->asked; tried++) {
-		struct mt_response_cache_entry *figure =
+	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MAX && !cache->current; tried++) {
+		struct mt_response_cache_entry *entry =
 			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MAX];
 
-		if (!figure->wanted)
+		if (!entry->wanted)
 			continue;
-		figure->wanted = false;
+		entry->wanted = false;
 		if ((!cache->reader && !start_reader(cache)) ||
-		    write(cache->to, &figure->ask, sizeof(figure->ask)) !=
-			    (ssize_t)sizeof(figure->ask)) {
+		    write(cache->to, &entry->request, sizeof(entry->request)) !=
+			    (ssize_t)sizeof(entry->request)) {
 			end_reader(cache);
-			give_up(cache, figure);
+			deliver_failure(cache, entry);
 			continue;
 		}
-		cache->asked = figure;
+		cache->current = entry;
 		cache->deadline_ns = mt_clock_now_ns() + DEADLINE_NS;
 	}
 }
@@ -278,28 +281,28 @@ static void expire(struct mt_response_cache *cache)
 
 void mt_response_cache_run(struct mt_response_cache *cache)
 {
-	bool goes_on = !cache->reader || read_more(cache);
+	bool is_alive = !cache->reader || read_more(cache);
 
 	take_text(cache);
-	if (!goes_on)
-		fail(cache);
-	if (cache->asked && mt_clock_now_ns() >= cache->deadline_ns)
-		fail(cache);
+	if (!is_alive)
+		stop_reading(cache);
+	if (cache->current && mt_clock_now_ns() >= cache->deadline_ns)
+		stop_reading(cache);
 }
 
-void mt_response_cache_ask(struct mt_response_cache *cache)
+void mt_response_cache_send_next(struct mt_response_cache *cache)
 {
-	ask_next(cache);
+	send_next(cache);
 	expire(cache);
 }
 
 void mt_response_cache_stop(struct mt_response_cache *cache)
 {
 	cache->stopped = true;
-	fail(cache);
+	stop_reading(cache);
 	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++)
 		if (cache->list[i].wanted)
-			give_up(cache, &cache->list[i]);
+			deliver_failure(cache, &cache->list[i]);
 }
 
 void mt_response_cache_free(struct mt_response_cache *cache)

@@ -1,9 +1,8 @@
-/* ctl/ui/serve/response_cache.h -- the answers that are figures, shared by all who ask within a
- * short while: a thousand requests a second read /proc and the stats files no more often than one
- * does. Everything is as the processes last wrote it; none is woken. A child process reads
- * (ctl/ui/serve/reader.h), the connections of who asks wait for it, and nobody else does. Where
- * reading takes long (thousands of processes) it is done more rarely: a fifth of the time at most
- * goes there. */
+/* ctl/ui/serve/response_cache.h -- replies with figures, shared by all clients for a short while: a
+ * thousand requests per second read /proc and the stats files as often as one does. No process is
+ * woken. A child process reads (reader.h), and only connections that need its result wait. Where
+ * reading takes long (thousands of processes) it is done less often: it takes a fifth of the time
+ * at most. */
 #ifndef MT_CTL_UI_SERVE_RESPONSE_CACHE_H
 #define MT_CTL_UI_SERVE_RESPONSE_CACHE_H
 
@@ -17,58 +16,58 @@
 #define MT_RESPONSE_CACHE_PROCESSES_MAX 16u
 #define MT_RESPONSE_CACHE_MAX           (MT_READER_PROCESS + MT_RESPONSE_CACHE_PROCESSES_MAX)
 
-/* The first are of all processes, by their form; each other is of one. */
+/* The first entries are of all processes, by form; each other one is of one process. */
 struct mt_response_cache_entry {
-	struct mt_reader_ask ask;
-	bool wanted;       /* and not asked for yet */
-	uint64_t until_ns; /* CLOCK_MONOTONIC: for how long its answer is good */
+	struct mt_reader_request request;
+	bool wanted;       /* and not sent to the reader yet */
+	uint64_t until_ns; /* CLOCK_MONOTONIC: the reply is valid until then */
 	struct mt_response answer;
-	size_t waiting; /* connections that have not taken it yet */
+	size_t waiting; /* connections that wait for it */
 };
 
-/* Of a connection that waits, from mt_response_cache_get to mt_response_cache_take or
- * mt_response_cache_leave. */
+/* A waiting connection, from mt_response_cache_get to _take or _leave. */
 struct mt_response_cache_waiter {
-	struct MHD_Connection *connection; /* NULL: free */
-	struct mt_response_cache_entry *figure;
+	struct MHD_Connection *connection; /* NULL: unused */
+	struct mt_response_cache_entry *entry;
 	bool resumed;
 };
 
 struct mt_response_cache {
-	uint64_t interval_ms; /* for how long an answer is shared */
+	uint64_t interval_ms; /* how long a reply is shared */
 	struct mt_response_cache_entry list[MT_RESPONSE_CACHE_MAX];
 	struct mt_response_cache_waiter waiters[MT_CLIENTS_MAX];
-	struct mt_response_cache_entry *asked; /* what the reader is at; NULL: it waits */
-	uint64_t deadline_ns;                  /* of that */
-	size_t next;                           /* in `list`: everybody has a turn */
-	pid_t reader;                          /* 0: none */
+	struct mt_response_cache_entry *current; /* that the reader works on; NULL: none */
+	uint64_t deadline_ns;                    /* of that request */
+	size_t next;                             /* in `list`: entries take turns */
+	pid_t reader;                            /* 0: none */
 	int to, from;
-	char *text; /* what has come of its answer */
+	char *text; /* what the reader has written so far */
 	size_t bytes, room;
 	bool stopped;
 };
 
-/* The answer, or no response: the connection is suspended then, and *out_waiter is its place in the
- * line. Once it is resumed, take answers. */
-struct mt_response mt_response_cache_get(struct mt_response_cache *cache, struct mt_reader_ask ask,
+/* Returns the reply; or no response, where the connection is suspended with its entry in
+ * *out_waiter. Once it is resumed, mt_response_cache_take returns the reply. */
+struct mt_response mt_response_cache_get(struct mt_response_cache *cache,
+					 struct mt_reader_request request,
 					 struct MHD_Connection *connection,
 					 struct mt_response_cache_waiter **out_waiter);
 struct mt_response mt_response_cache_take(struct mt_response_cache_waiter *waiter);
 
-/* The same where nobody wants to know any more. */
+/* Gives up waiting, where the client has gone. */
 void mt_response_cache_leave(struct mt_response_cache_waiter *waiter);
 
-/* For poll: fills one place at most, returns how many. */
+/* Fills up to one entry for poll, and returns how many. */
 size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct pollfd *out);
 
-/* Reads what has come, ends a reader that has taken 30 s, and resumes who waits for what is there.
- */
+/* Reads what the reader has written, ends a reader that has taken 30 s, and resumes connections
+ * whose reply is there. */
 void mt_response_cache_run(struct mt_response_cache *cache);
 
-/* Asks for what is wanted next; forgets what is out of date, to give its memory back. */
-void mt_response_cache_ask(struct mt_response_cache *cache);
+/* Sends the next request to the reader, and frees replies that are out of date. */
+void mt_response_cache_send_next(struct mt_response_cache *cache);
 
-/* Ends the reader at once. Who waits is answered with 503. */
+/* Ends the reader. Waiting connections get 503. */
 void mt_response_cache_stop(struct mt_response_cache *cache);
 void mt_response_cache_free(struct mt_response_cache *cache);
 
