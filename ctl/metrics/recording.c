@@ -1,10 +1,10 @@
-/* ctl/metrics/recording.c -- see recording.h: what is kept, and how it grows. */
+/* ctl/metrics/recording.c -- see recording.h: storage and order. */
 #include "ctl/metrics/recording.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more of `bytes` each; powers of two, so that it is moved seldom. */
+/* Makes room for one more element of `bytes`. Capacities are powers of two. */
 static void *make_room(void *list, size_t count, size_t bytes)
 {
 	if (count & (count - 1) || count == 1)
@@ -74,7 +74,7 @@ static int by_time(const void *a, const void *b)
 {
 	uint64_t left, right;
 
-	/* time_ns is the first member of samples and of devices. */
+	/* time_ns is the first member of samples and of devices */
 	memcpy(&left, a, sizeof(left));
 	memcpy(&right, b, sizeof(right));
 	return (left > right) - (left < right);

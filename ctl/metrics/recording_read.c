@@ -1,5 +1,5 @@
-/* ctl/metrics/recording_read.c -- reads the files: a recording line by line, or what `mtctl stat
- * --json` has printed, once or again and again (--watch). */
+/* ctl/metrics/recording_read.c -- reads files: a recording line by line, or the output of `mtctl
+ * stat --json`, once or repeated (--watch). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +9,13 @@
 #include "ctl/metrics/recording.h"
 #include "ctl/process/read_file.h"
 
-/* of a line with the ring of a process and all its settings 0.3 MB */
+/* a line with the ring and all settings of a process has 0.3 MB */
 #define LINE_MAX ((size_t)4 << 20)
 
 struct reader {
 	FILE *file;
 	char *line;            /* room for LINE_MAX */
-	size_t length, number; /* of the present line; lines count from 1 */
+	size_t length, number; /* of the present line; the first line is 1 */
 	bool ended;            /* with a newline */
 };
 
@@ -65,8 +65,8 @@ static enum mt_err take(struct mt_recording *recording, const char *text, size_t
 	return result;
 }
 
-/* Up to the first line that is not sound. A last one without its newline is what a recorder that
- * was killed leaves. */
+/* Reads up to the first invalid line. A last line without a newline is what a killed recorder
+ * leaves. */
 static enum mt_err read_lines(struct reader *reader, struct mt_recording *recording,
 			      struct mt_why *why)
 {
