@@ -1,13 +1,13 @@
 /* ctl/diagnose/diagnose.h -- `mtctl diagnose`: the facts that are collected, the findings in them,
- * and how they are printed.
+ * and how they are printed. For one thread.
  *
- *  sampling.c collects facts, and is the only part that knows a process. findings*.c judge them:
- *    pure, without clock or file. report_text.c and report_json.c print. The structs of this file
- *    are all that they share.
+ * sampling.c collects facts, and is the only part that knows a process. findings*.c judge them:
+ * pure, without clock or file. report_text.c and report_json.c print. They share only these
+ * structs.
  *
- *  Findings are ranked by explained bytes times confidence. Growth counts as the bytes that it
- *    reaches in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that
- *    does not grow. For one thread. */
+ * Findings are ranked by explained bytes times confidence. Growth counts as the bytes that it
+ * reaches in MT_DIAGNOSE_HORIZON_S at its present rate, so that a leak outranks a cache that does
+ * not grow. */
 #ifndef MT_CTL_DIAGNOSE_DIAGNOSE_H
 #define MT_CTL_DIAGNOSE_DIAGNOSE_H
 
@@ -40,12 +40,12 @@ enum mt_verdict {
 #define MT_MIB                 ((uint64_t)1 << 20)
 
 /* One sample of a process: /proc/PID/status, and its own published values.
- *    slack          resident in the heap and not live
- *    outside        anonymous memory outside the heap and Python's arenas, as far as the
- *      allocator can tell
- *    arenas         of Python's own allocator; 0: it has none, or they cannot be read
- *    held           live in the heap and in arenas: what the program holds
- *    gpu_allocated, gpu_reserved: of every kind that is counted */
+ *   slack          resident in the heap and not live
+ *   outside        anonymous memory outside the heap and Python's arenas, as far as the allocator
+ *                  reports it
+ *   arenas         of Python's own allocator; 0: it has none, or they cannot be read
+ *   held           live in the heap and in arenas: what the program holds
+ *   gpu_allocated, gpu_reserved: of every kind that is counted */
 /* clang-format off */
 #define MT_DIAGNOSE_FIELDS(X) \
 	X(rss_bytes) \
@@ -243,13 +243,17 @@ uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part,
 void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
 void mt_diagnose_judge_python(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
 void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts);
 void mt_diagnose_judge_kernel(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
+
+/* Returns the device memory that a heavy test trim has returned and the program has not allocated
+ * again since; 0 without such a trim. */
+uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts);
 
 /* Returns the weight of the verdict: explained bytes times confidence; 1 for healthy, 0 for
  * unknown. The process with the largest weight has the verdict of a tree. */
 double mt_diagnose_weight(const struct mt_diagnosis *diagnosis);
 
+/* The word and the exit code of a verdict, from verdicts.def. */
 const char *mt_diagnose_word(enum mt_verdict verdict);
 int mt_diagnose_exit_code(enum mt_verdict verdict);
 

@@ -128,7 +128,7 @@ static void check_directory(void)
 			       S_ISDIR(status.st_mode) ? "a directory" : "no directory",
 			       (unsigned)status.st_uid);
 	else if (status.st_mode & 077)
-		mt_check_print(MT_CHECK_WARN, "chmod 700 it: others may look into it, or worse",
+		mt_check_print(MT_CHECK_WARN, "chmod 700 it: others may read it, or write to it",
 			       "%s: mode %03o", path, (unsigned)(status.st_mode & 0777));
 	else
 		mt_check_print(MT_CHECK_OK, NULL, "%s: yours, mode %03o", path,

@@ -225,8 +225,8 @@ void mt_doctor_check_process(const struct mt_process *process)
 		mt_check_print(
 			MT_CHECK_NOTE,
 			"MT_MIN_MB=0 wakes it at once, MT_LOG_LEVEL=info says how it is loaded",
-			"asleep: it carries the shim, but holds too little memory to be looked "
-			"after, or was forked and has allocated too little since");
+			"asleep: it carries the shim, but holds too little memory, or was forked "
+			"and has allocated too little since");
 	} else {
 		mt_check_print(
 			MT_CHECK_WARN,

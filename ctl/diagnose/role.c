@@ -122,7 +122,7 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 
 	if (rss->shape == MT_TREND_FEW)
 		mt_check_add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
-			     "too little was seen to tell whether RSS is flat");
+			     "too few samples to decide whether RSS is flat");
 	else if (rss->shape == MT_TREND_GROWS)
 		mt_check_add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above",
 			     "RSS grows by %s%s", mt_diagnose_rate(rss->slope).text,
@@ -209,7 +209,7 @@ static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_
 	}
 	if (!classes->count)
 		mt_check_add(out, MT_CHECK_NOTE, "large_blocks", NULL,
-			     "this allocator does not tell how many large blocks are live");
+			     "this allocator does not report how many large blocks are live");
 	else if (!most)
 		mt_check_add(out, MT_CHECK_OK, "large_blocks", NULL,
 			     "no live block of 1 MB or more");
@@ -305,7 +305,7 @@ static void check_workers(const struct mt_diagnose_facts *facts, struct mt_check
 	else
 		mt_check_add(out, most ? MT_CHECK_NOTE : MT_CHECK_OK, "workers",
 			     most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl "
-				    "diagnose PID --tree tells each"
+				    "diagnose PID --tree lists each"
 				  : NULL,
 			     "%s %s (PSS), %s of it copied from the parent",
 			     mt_text_counted(tree->count - 1, "child process holds",

@@ -1,11 +1,10 @@
 /* ctl/diagnose/trend.h -- decides whether a figure grows. Pure, but for memory.
  *
- *  The rate is the estimator of Theil and Sen: the median of the slopes between all pairs of
- *    points, with the 95 % interval that Kendall's statistic gives (P. K. Sen, 1968). One step or a
- *    few outliers do not move it as they move a line of least squares. A figure that rises and
- *    falls in rounds is judged by its minima alone, one for each round. Growth must continue: a
- *    rise that ends (a warm-up) or happens once (a step) is told apart by the levels of the parts
- *    of the time. */
+ * The rate is the estimator of Theil and Sen: the median of the slopes between all pairs of points,
+ * with the 95 % interval that Kendall's statistic gives (P. K. Sen, 1968). One step or a few
+ * outliers do not move it as they move a line of least squares. A figure that rises and falls in
+ * rounds is judged by its minima alone, one for each round. Growth must continue: the levels of the
+ * parts of the time show a rise that ends (a warm-up), or that happens once (a step). */
 #ifndef MT_CTL_DIAGNOSE_TREND_H
 #define MT_CTL_DIAGNOSE_TREND_H
 

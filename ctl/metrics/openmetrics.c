@@ -168,18 +168,18 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_build",
 		    .type = MT_METRIC_INFO,
 		    .labels = "version",
-		    .help = "the mtctl that tells all this"},
+		    .help = "the version of mtctl that wrote this page"},
 	 .write_page = write_build},
 	{.metric = {.name = "mtshim_processes",
 		    .labels = "state",
 		    .help = "shimmed processes: awake; asleep, since they are small; refused, "
-			    "since what their file says is not believed or their MT_DIR can hold "
-			    "no file; unresponsive, since their mappings cannot be read in time: "
-			    "these may be without the shim"},
+			    "since their stats file is invalid or their MT_DIR can hold none; "
+			    "unresponsive, since their mappings cannot be read in time: these may "
+			    "be without the shim"},
 	 .write_page = write_states},
-	{.metric = {.name = "mtshim_processes_left_out",
-		    .help = "shimmed processes of which nothing is told here, since 500 larger "
-			    "ones are"},
+	{.metric =
+		 {.name = "mtshim_processes_left_out",
+		  .help = "shimmed processes that are left out, since 500 larger ones are listed"},
 	 .write_page = write_left_out},
 	{.metric = {.name = "mtshim_up",
 		    .labels = PROCESS,
@@ -212,7 +212,7 @@ static const struct source fixed[] = {
 	{.metric = {.name = "mtshim_rss_bytes",
 		    .unit = "bytes",
 		    .labels = PROCESS,
-		    .help = "resident set, as the kernel has it at the moment of asking"},
+		    .help = "resident set size by the kernel, at the time of the request"},
 	 .write = write_rss,
 	 .always = true},
 };

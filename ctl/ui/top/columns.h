@@ -12,7 +12,7 @@
 #define MT_TOP_COLUMNS(X)                                                                          \
 	X(PID, "pid", "PID", 7, 0, false, "process")                                               \
 	X(RANK, "rank", "RANK", 4, 5, false,                                                       \
-	  "its place among processes that train together, where it says so")                       \
+	  "its place among processes that train together, if it has one")                          \
 	X(RSS, "rss", "RSS", 5, 0, true,                                                           \
 	  "resident memory; of a folded row, and where a tree is sorted, with all below it")       \
 	X(LIVE, "live", "LIVE", 5, 1, true, "heap bytes that the program holds")                   \

@@ -219,7 +219,7 @@ static void add_unknown(const struct mt_top_details *details, struct mt_top_page
 	if (details->row.state == MT_PROCESS_ASLEEP)
 		mt_top_page_add(page, MT_STYLE_PLAIN,
 				" asleep: it holds less than MT_MIN_MB of anonymous memory, and "
-				"says nothing of itself yet");
+				"has not published anything yet");
 	else
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }
