@@ -45,7 +45,7 @@ static double figure(const char *name)
 }
 
 /* Each row is a process as a doctor would be told of it. */
-Test(findings, name_the_disease_of_the_heap)
+Test(findings, name_the_problem_of_the_heap)
 {
 	static const struct {
 		const char *name;
@@ -230,7 +230,7 @@ Test(findings, the_class_that_grew_is_in_the_title)
 	cr_expect_eq((uint64_t)figure("grown_class_bytes"), 300000 * 1024);
 }
 
-Test(findings, the_site_that_grew_most_is_what_to_look_at)
+Test(findings, the_site_that_grew_most_is_in_the_advice)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
 	facts->sites = (struct mt_diagnose_sites){
@@ -256,7 +256,8 @@ Test(findings, what_was_as_high_before_and_came_down_is_trusted_less)
 	cr_expect(diagnosis.list[0].confidence < plain * 0.5);
 }
 
-Test(findings, what_fell_just_before_the_look_is_trusted_less_and_what_was_never_as_high_is_not)
+Test(findings,
+     what_fell_just_before_the_diagnosis_is_trusted_less_and_what_was_never_as_high_is_not)
 {
 	double fallen, plain;
 
@@ -341,7 +342,7 @@ Test(findings, a_disabled_collector_counts_only_where_memory_grows)
 
 /* Where the arenas can be read how full they are decides, and where they cannot the number of
  * objects in them. */
-Test(findings, arenas_that_are_full_are_no_disease)
+Test(findings, full_arenas_are_no_finding)
 {
 	static const struct {
 		double arenas_mb, live_mb;

@@ -133,7 +133,7 @@ Test(places, resident_shared_memory_is_named)
 	cr_expect_eq(judge(), MT_VERDICT_SHM);
 }
 
-Test(places, files_that_fill_a_container_are_nothing_to_fear)
+Test(places, files_that_fill_a_container_are_named_as_file_cache)
 {
 	static const struct {
 		double limit_mb, usage_mb, file_mb, anon_mb;
@@ -170,7 +170,7 @@ Test(places, memory_outside_of_the_heap_is_another_allocators_where_there_is_one
 	cr_expect_eq(judge(), MT_VERDICT_PRIVATE);
 }
 
-Test(places, huge_pages_that_nobody_fills_are_named)
+Test(places, huge_pages_that_are_not_used_are_named)
 {
 	case_add(facts, outside_bytes, 200 * MB);
 	facts->smaps_known = true;
@@ -210,7 +210,7 @@ static void make_pool(unsigned char *header, uint32_t count, uint32_t class, uin
 	memcpy(header + 36, words, sizeof(words));
 }
 
-Test(places, a_pools_header_tells_what_is_live_in_it)
+Test(places, the_live_objects_of_a_pool_are_read_from_its_header)
 {
 	unsigned char header[MT_PYMALLOC_HEADER_BYTES];
 	uint64_t live = 0;
@@ -319,14 +319,6 @@ Test(places, when_memory_is_out_the_largest_holder_comes_first)
 		  check("holder_1")->text);
 	cr_expect(strstr(check("holder_2")->text, "live blocks") != NULL, "%s",
 		  check("holder_2")->text);
-}
-
-Test(places, there_are_three_roles)
-{
-	cr_expect_eq(mt_role_parse("server"), MT_ROLE_SERVER);
-	cr_expect_eq(mt_role_parse("client"), MT_ROLE_CLIENT);
-	cr_expect_eq(mt_role_parse("oom"), MT_ROLE_OOM);
-	cr_expect_eq(mt_role_parse("king"), MT_ROLE_NONE);
 }
 
 static void put_number(const char *directory, const char *name, const char *text)

@@ -19,7 +19,7 @@ static void fill_ring(uint64_t count)
 			.time_ns = 2000 * SECOND - (count - n) * 9 * SECOND / 10, .live_bytes = n};
 }
 
-Test(diagnose_sample, the_history_reaches_to_the_moment_of_the_look)
+Test(diagnose_sample, the_history_reaches_to_the_first_sample)
 {
 	const struct mt_trend_point *last;
 

@@ -63,7 +63,7 @@ Test(serve_clients, a_request_has_its_time_and_no_more)
 	cr_expect_not(is_out(waiting), "it is we who let it wait");
 }
 
-Test(serve_clients, the_time_starts_anew_with_every_answer)
+Test(serve_clients, the_time_restarts_with_every_reply)
 {
 	struct mt_clients clients = {0};
 	int ours;
@@ -78,7 +78,7 @@ Test(serve_clients, the_time_starts_anew_with_every_answer)
 	cr_expect_not(client->waits);
 }
 
-Test(serve_clients, where_places_run_out_the_oldest_go)
+Test(serve_clients, where_connections_run_out_the_oldest_are_closed)
 {
 	struct mt_clients clients = {0};
 	struct mt_client *all[MT_CLIENTS_MAX];
@@ -102,7 +102,7 @@ Test(serve_clients, where_places_run_out_the_oldest_go)
 	cr_expect_not(is_out(ours[0]));
 }
 
-Test(serve_clients, a_place_is_used_again)
+Test(serve_clients, a_closed_connection_makes_room)
 {
 	struct mt_clients clients = {0};
 	int ours;

@@ -78,7 +78,7 @@ Test(top_canvas, a_trend_starts_at_zero_and_ends_at_the_highest)
 	mt_top_canvas_free(&canvas);
 }
 
-Test(top_canvas, history_before_the_first_look_is_blank)
+Test(top_canvas, history_before_the_first_update_is_blank)
 {
 	struct mt_top_point spread[6];
 
@@ -228,7 +228,7 @@ Test(top_canvas, a_prompt_takes_printable_keys_as_far_as_there_is_room)
 	cr_expect_eq(mt_top_prompt_key(&prompt, MT_KEY_ESCAPE, 4), MT_PROMPT_CANCELLED);
 }
 
-Test(top_canvas, a_question_is_answered_by_y_single)
+Test(top_canvas, a_question_is_accepted_by_y_alone)
 {
 	struct mt_top_prompt prompt = {.kind = MT_PROMPT_HEAVY};
 

@@ -135,9 +135,3 @@ Test(top_columns, eighty_columns_show_the_last_cleanup_and_160_show_all)
 	for (int i = 0; i < MT_COLUMNS_COUNT; i++)
 		cr_expect(layout.width[i], "%s", mt_top_column((enum mt_top_column)i)->name);
 }
-
-Test(top_columns, columns_are_found_by_their_names)
-{
-	cr_expect_eq(mt_top_column_find("gpu-idle"), MT_COLUMN_GPU_IDLE);
-	cr_expect_eq(mt_top_column_find("GPU"), MT_COLUMNS_COUNT);
-}

@@ -156,7 +156,7 @@ Test(top_model, a_reused_pid_is_another_process)
 	mt_top_model_end(&model);
 }
 
-Test(top_model, a_circle_of_parents_ends)
+Test(top_model, a_cycle_of_parents_ends)
 {
 	struct mt_top_row *rows;
 	size_t count;
