@@ -73,7 +73,7 @@ static int print_help(void)
 
 struct look {
 	size_t count;
-	struct mt_diagnose_facts **facts;
+	struct mt_facts **facts;
 	struct mt_diagnosis **diagnoses;
 };
 

@@ -68,7 +68,7 @@ enum mt_verdict {
 	X(rounds_count)
 /* clang-format on */
 
-struct mt_diagnose_sample {
+struct mt_sample {
 	double at_s; /* seconds since the first sample */
 #define X(name) uint64_t name;
 	MT_DIAGNOSE_FIELDS(X)
@@ -133,7 +133,7 @@ struct mt_diagnose_classes {
 	size_t count;
 };
 
-struct mt_diagnose_facts {
+struct mt_facts {
 	struct mt_process process;
 	double duration_s;
 	/* neither awake nor asleep: it does not carry the shim, or its file is refused */
@@ -146,7 +146,7 @@ struct mt_diagnose_facts {
 	/* CLOCK_MONOTONIC of the last reading, and its duration */
 	uint64_t arenas_read_ns, arenas_cost_ns;
 	size_t samples_count;
-	struct mt_diagnose_sample samples[MT_DIAGNOSE_SAMPLES];
+	struct mt_sample samples[MT_DIAGNOSE_SAMPLES];
 	/* live bytes before the first sample, from the ring of the stats file; at_s is negative */
 	size_t history_count;
 	struct mt_trend_point history[MT_SAMPLES_COUNT];
@@ -204,7 +204,7 @@ struct mt_diagnosis {
 };
 
 /* Fills *out with the trends and findings of the facts. Pure; allocates memory while it runs. */
-void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* ---- for findings*.c ---- */
 
@@ -235,19 +235,19 @@ static inline uint64_t mt_diagnose_min(uint64_t a, uint64_t b)
 struct mt_short_text mt_diagnose_rate(double bytes_per_s);
 
 /* The smallest value of a figure in the newest samples: `part` 2 for the newer half of them, 4 for
- * the last quarter. `offset` is of struct mt_diagnose_sample. 0: there are no samples. */
-uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part, size_t offset);
+ * the last quarter. `offset` is of struct mt_sample. 0: there are no samples. */
+uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset);
 
 /* Each adds the findings of its field to *out. All need at least one sample; heap, Python and GPU
  * also an awake process. */
-void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_python(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
-void mt_diagnose_judge_kernel(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out);
+void mt_diagnose_judge_kernel(const struct mt_facts *facts, struct mt_diagnosis *out);
 
 /* Returns the device memory that a heavy test trim has returned and the program has not allocated
  * again since; 0 without such a trim. */
-uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts);
+uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts);
 
 /* Returns the weight of the verdict: explained bytes times confidence; 1 for healthy, 0 for
  * unknown. The process with the largest weight has the verdict of a tree. */
@@ -269,26 +269,26 @@ struct mt_diagnose_options {
  * which only `process` is set before. What cannot be read stays empty. list[0] also gets the sums
  * of its tree. Sends requests to the processes (publish, size classes, profile, trim), and waits
  * for replies. Blocks. */
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop);
 
 /* Takes one sample, at_s seconds after the first. Returns false where the process has ended, or
  * where the facts are full. */
-bool mt_diagnose_sample_now(struct mt_diagnose_facts *facts, double at_s);
+bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s);
 
 /* Each fills one part of the facts, and leaves it empty where it may not read. The group is read
  * after the limit. */
-void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out);
-void mt_diagnose_read_maps(struct mt_diagnose_facts *facts);
-void mt_diagnose_read_history(struct mt_diagnose_facts *facts); /* once, from facts->first */
+void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out);
+void mt_diagnose_read_maps(struct mt_facts *facts);
+void mt_diagnose_read_history(struct mt_facts *facts); /* once, from facts->first */
 void mt_diagnose_trim_now(const struct mt_process *process, enum mt_level level,
 			  struct mt_diagnose_trim *out);
 /* Takes a heap profile at the start and switches the sampler on where it is ready. NULL:
  * facts->sites.why_not says why there is none. mt_diagnose_end_profile takes a second one, fills
  * facts->sites with the growth, switches the sampler off and frees; NULL is allowed. */
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts);
-void mt_diagnose_end_profile(struct mt_diagnose_facts *facts, struct mt_diagnose_profile *profile);
+struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts);
+void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile);
 void mt_diagnose_read_classes(const struct mt_process *process, struct mt_diagnose_classes *out);
 
 #endif

@@ -118,7 +118,7 @@ void mt_finding_trend(struct mt_finding *finding, const char *label, const char 
 			trend->rounds ? ", by the lowest point of each round" : "");
 }
 
-uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part, size_t offset)
+uint64_t mt_diagnose_minimum(const struct mt_facts *facts, size_t part, size_t offset)
 {
 	uint64_t least = UINT64_MAX;
 
@@ -134,7 +134,7 @@ uint64_t mt_diagnose_minimum(const struct mt_diagnose_facts *facts, size_t part,
 
 /* ---- trends ---- */
 
-static struct mt_trend trend_of(const struct mt_diagnose_facts *facts, size_t offset)
+static struct mt_trend trend_of(const struct mt_facts *facts, size_t offset)
 {
 	struct mt_trend_point *points =
 		mt_error_check_memory(calloc(facts->samples_count + 1, sizeof(*points)));
@@ -154,9 +154,9 @@ static struct mt_trend trend_of(const struct mt_diagnose_facts *facts, size_t of
 	return trend;
 }
 
-static void find_trends(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_trends(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-#define X(name, figure) out->name = trend_of(facts, offsetof(struct mt_diagnose_sample, figure));
+#define X(name, figure) out->name = trend_of(facts, offsetof(struct mt_sample, figure));
 	MT_DIAGNOSE_TRENDS(X)
 #undef X
 }
@@ -166,8 +166,7 @@ static void find_trends(const struct mt_diagnose_facts *facts, struct mt_diagnos
 /* Findings of the heap explain the same bytes, so that the largest counts; other findings are added
  * to it. Free pages that gather below the purge gate are explained, too: beyond it they are a
  * hoard. */
-static double explained_growth(const struct mt_diagnose_facts *facts,
-			       const struct mt_diagnosis *out)
+static double explained_growth(const struct mt_facts *facts, const struct mt_diagnosis *out)
 {
 	bool is_embedded = facts->last.head.snapshot.heap_resident_bytes != 0;
 	double heap = 0, rest = is_embedded ? fmax(out->slack.slope, 0) : 0;
@@ -186,14 +185,14 @@ static double explained_growth(const struct mt_diagnose_facts *facts,
 
 /* The shim sleeps while malloc has allocated little: other memory comes from elsewhere, such as
  * V8's heap. */
-static void show_sleep(const struct mt_diagnose_facts *facts, struct mt_finding *finding)
+static void show_sleep(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	if (facts->asleep)
 		mt_finding_show(finding, "the shim", "asleep", 1,
 				"asleep: malloc has allocated little (MT_MIN_MB)");
 }
 
-static void judge_rest(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void judge_rest(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 	double explained = explained_growth(facts, out), rest = out->rss.slope - explained;
@@ -236,7 +235,7 @@ static void judge_rest(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 		"Look for memory mapped past malloc: mmap in libraries, thread stacks, JIT code.");
 }
 
-static bool judge_unknown(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static bool judge_unknown(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct mt_finding *finding;
 
@@ -274,7 +273,7 @@ static bool judge_unknown(const struct mt_diagnose_facts *facts, struct mt_diagn
 	return true;
 }
 
-static void judge_healthy(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void judge_healthy(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	static const char *const shapes[] = {
 		"unknown",
@@ -283,7 +282,7 @@ static void judge_healthy(const struct mt_diagnose_facts *facts, struct mt_diagn
 		"rose at first, and has been flat since",
 		"rose once, and has been flat since",
 		"falls"};
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	bool calm = out->rss.shape == MT_TREND_FLAT || out->rss.shape == MT_TREND_FALLS;
 	struct mt_finding *finding =
 		mt_finding_add(out, MT_VERDICT_HEALTHY, 0, out->rss.confidence * (calm ? 1 : 0.7),
@@ -325,7 +324,7 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* A process that has ended may have grown before. It is never called healthy. */
-void mt_diagnose_judge(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	size_t kept = 0;
 

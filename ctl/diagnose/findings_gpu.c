@@ -14,7 +14,7 @@
 #define OOM_AGE_NS   ((uint64_t)900 * 1000000000u)
 
 /* The last out-of-memory report, unless it is older than 15 minutes. */
-static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts)
+static const struct mt_stats_oom *last_oom(const struct mt_facts *facts)
 {
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
@@ -24,7 +24,7 @@ static const struct mt_stats_oom *last_oom(const struct mt_diagnose_facts *facts
 
 /* Bytes that a heavy cleanup has returned to the devices and the program has not allocated again
  * since: a training step allocates again what it uses. */
-uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
+uint64_t mt_diagnose_gpu_returned(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t after = record->gpu_after_bytes > facts->trim.gpu_later_bytes
@@ -36,10 +36,10 @@ uint64_t mt_diagnose_gpu_returned(const struct mt_diagnose_facts *facts)
 	return mt_sat_sub(record->gpu_before_bytes, after);
 }
 
-static void show_memory(const struct mt_diagnose_facts *facts, struct mt_finding *finding)
+static void show_memory(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 
 	mt_finding_bytes(finding, "reserved from the driver", "gpu_reserved_bytes",
 			 last->gpu_reserved_bytes);
@@ -50,11 +50,10 @@ static void show_memory(const struct mt_diagnose_facts *facts, struct mt_finding
 			mt_text_bytes(now->gpu_total_bytes).text);
 }
 
-static void find_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t idle =
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, gpu_idle_bytes));
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t idle = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_idle_bytes));
 	uint64_t returned = mt_diagnose_gpu_returned(facts),
 		 bytes = returned > idle ? returned : idle;
 	bool tried = facts->trim.done && facts->trim.level == MT_LEVEL_HEAVY;
@@ -96,7 +95,7 @@ static void find_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosi
 
 /* Bytes that PyTorch's cache held unused after a heavy cleanup had emptied it: parts of segments
  * that are in use. The driver counts them as allocated. */
-static uint64_t stuck_bytes(const struct mt_diagnose_facts *facts)
+static uint64_t stuck_bytes(const struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 
@@ -105,7 +104,7 @@ static uint64_t stuck_bytes(const struct mt_diagnose_facts *facts)
 		       : 0;
 }
 
-static void find_fragments(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_fragments(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_oom *oom = last_oom(facts);
 	struct mt_finding *finding;
@@ -145,17 +144,16 @@ static void find_fragments(const struct mt_diagnose_facts *facts, struct mt_diag
 
 /* Less where a cleanup has returned the growth: then it was a framework's cache, not live tensors.
  */
-static double live_growth_confidence(const struct mt_diagnose_facts *facts,
-				     const struct mt_trend *gpu)
+static double live_growth_confidence(const struct mt_facts *facts, const struct mt_trend *gpu)
 {
 	double back = (double)mt_diagnose_gpu_returned(facts) / gpu->growth;
 
 	return gpu->confidence * (back < 1 ? 1 - back : 0);
 }
 
-static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_live(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	const struct mt_stats_oom *oom = last_oom(facts);
 	uint64_t total = facts->last.head.snapshot.gpu_total_bytes;
 	bool grows = out->gpu.shape == MT_TREND_GROWS;
@@ -198,18 +196,18 @@ static void find_live(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 }
 
 /* Bytes of PyTorch's cache of page-locked memory that a heavy cleanup has returned. */
-static uint64_t pinned_returned(const struct mt_diagnose_facts *facts)
+static uint64_t pinned_returned(const struct mt_facts *facts)
 {
 	return facts->trim.done ? mt_sat_sub(facts->trim.record.pinned_before_bytes,
 					     facts->trim.record.pinned_after_bytes)
 				: 0;
 }
 
-static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_pinned(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t pinned = mt_diagnose_minimum(
-		facts, 2, offsetof(struct mt_diagnose_sample, gpu_pinned_bytes));
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t pinned =
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, gpu_pinned_bytes));
 	struct mt_finding *finding;
 
 	pinned = mt_sat_sub(pinned, pinned_returned(facts));
@@ -228,7 +226,7 @@ static void find_pinned(const struct mt_diagnose_facts *facts, struct mt_diagnos
 			 "gives them back; before, a few sizes of batches keep that cache small.");
 }
 
-void mt_diagnose_judge_gpu(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_gpu(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	if (!mt_stats_file_uses_cuda(&facts->last.head))
 		return;

@@ -12,7 +12,7 @@
 /* of the growth of all classes: enough to name the class */
 #define CLASS_SHARE 0.5
 
-static uint64_t gate_bytes(const struct mt_diagnose_facts *facts)
+static uint64_t gate_bytes(const struct mt_facts *facts)
 {
 	uint64_t share = (uint64_t)((double)facts->samples[facts->samples_count - 1].rss_bytes *
 				    HOARD_SHARE);
@@ -30,14 +30,13 @@ struct hoard {
 	uint64_t left_bytes;     /* after it */
 };
 
-static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
+static struct hoard measure_hoard(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	struct hoard hoard = {
-		.kept_bytes = mt_diagnose_minimum(facts, 2,
-						  offsetof(struct mt_diagnose_sample, slack_bytes)),
-		.idle_bytes = mt_diagnose_minimum(facts, 2,
-						  offsetof(struct mt_diagnose_sample, idle_bytes)),
+		.kept_bytes =
+			mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes)),
+		.idle_bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, idle_bytes)),
 	};
 
 	if (facts->trim.done)
@@ -48,10 +47,10 @@ static struct hoard measure_hoard(const struct mt_diagnose_facts *facts)
 	return hoard;
 }
 
-static void show_hoard(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+static void show_hoard(const struct mt_facts *facts, const struct hoard *hoard,
 		       struct mt_finding *finding)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 
 	if (facts->trim.done)
 		mt_finding_bytes(finding, "a trim just returned", "trim_returned_bytes",
@@ -66,7 +65,7 @@ static void show_hoard(const struct mt_diagnose_facts *facts, const struct hoard
 			facts->last.head.allocator, facts->last.head.mode);
 }
 
-static void find_returnable(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+static void find_returnable(const struct mt_facts *facts, const struct hoard *hoard,
 			    struct mt_diagnosis *out)
 {
 	const char *budget = mt_stats_file_setting(&facts->last, "budget_pct");
@@ -103,7 +102,7 @@ static void find_returnable(const struct mt_diagnose_facts *facts, const struct 
 }
 
 /* Pages and slabs with live blocks cannot be returned, however little is live in them. */
-static void find_pinned_pages(const struct mt_diagnose_facts *facts, const struct hoard *hoard,
+static void find_pinned_pages(const struct mt_facts *facts, const struct hoard *hoard,
 			      struct mt_diagnosis *out)
 {
 	uint64_t rss = facts->samples[facts->samples_count - 1].rss_bytes;
@@ -148,7 +147,7 @@ static uint64_t count_of(const struct mt_diagnose_classes *classes, uint64_t blo
 }
 
 /* The class with the largest growth, and its share of the growth of all classes. */
-static struct grown_class find_class(const struct mt_diagnose_facts *facts)
+static struct grown_class find_class(const struct mt_facts *facts)
 {
 	struct grown_class best = {0};
 	double all = 0;
@@ -168,7 +167,7 @@ static struct grown_class find_class(const struct mt_diagnose_facts *facts)
 }
 
 /* Whether live bytes have been as high before and came down again: then a rise proves nothing. */
-static bool came_down_before(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
+static bool came_down_before(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double highest = 0;
 
@@ -180,7 +179,7 @@ static bool came_down_before(const struct mt_diagnose_facts *facts, const struct
 	return highest >= live->last && highest - live->lowest >= live->growth;
 }
 
-static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
+static uint64_t freed_by_gc(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 
@@ -189,7 +188,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 		       : 0;
 }
 
-static double leak_confidence(const struct mt_diagnose_facts *facts, const struct mt_trend *live)
+static double leak_confidence(const struct mt_facts *facts, const struct mt_trend *live)
 {
 	double confidence = live->confidence, back = (double)freed_by_gc(facts) / live->growth;
 
@@ -212,7 +211,7 @@ static void show_classes(const struct grown_class *class, struct mt_finding *fin
 			class->share * 100);
 }
 
-static void show_sites(const struct mt_diagnose_facts *facts, struct mt_finding *finding)
+static void show_sites(const struct mt_facts *facts, struct mt_finding *finding)
 {
 	const struct mt_diagnose_sites *sites = &facts->sites;
 
@@ -232,7 +231,7 @@ static void show_sites(const struct mt_diagnose_facts *facts, struct mt_finding 
 				  sites->why_not);
 }
 
-static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_leak(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *live = &out->live;
 	struct grown_class class = find_class(facts);
@@ -277,7 +276,7 @@ static void find_leak(const struct mt_diagnose_facts *facts, struct mt_diagnosis
 				   "grow. No allocator can give it back.");
 }
 
-void mt_diagnose_judge_heap(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_heap(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	struct hoard hoard = measure_hoard(facts);
 	size_t before = out->count;

@@ -19,12 +19,12 @@ static bool is_part(uint64_t bytes, uint64_t whole)
 }
 
 /* The kernel counts page-locked memory of CUDA as shared memory. */
-static void find_shm(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_shm(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t bytes = mt_sat_sub(
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, shmem_bytes)),
-		last->gpu_pinned_bytes);
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t bytes =
+		mt_sat_sub(mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, shmem_bytes)),
+			   last->gpu_pinned_bytes);
 	bool grows = out->shmem.shape == MT_TREND_GROWS;
 	struct mt_finding *finding;
 
@@ -61,7 +61,7 @@ static uint64_t group_file_bytes(const struct mt_diagnose_group *group)
 }
 
 /* The kernel reclaims file pages before it refuses an allocation or kills a process. */
-static void find_file_cache(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_file_cache(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_diagnose_group *group = &facts->group;
 	uint64_t files = group_file_bytes(group);
@@ -102,9 +102,9 @@ static void find_file_cache(const struct mt_diagnose_facts *facts, struct mt_dia
 }
 
 /* Mapped file pages. The kernel can reclaim them, but they are resident while they are used. */
-static void find_file_growth(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_file_growth(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	struct mt_finding *finding;
 
 	if (out->file.shape != MT_TREND_GROWS || out->rss.shape != MT_TREND_GROWS)
@@ -121,11 +121,10 @@ static void find_file_growth(const struct mt_diagnose_facts *facts, struct mt_di
 				   "madvise(MADV_DONTNEED) drops those that are done with.");
 }
 
-static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_private(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t bytes =
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t bytes = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	bool grows = out->outside.shape == MT_TREND_GROWS;
 	struct mt_finding *finding;
 
@@ -157,12 +156,12 @@ static void find_private(const struct mt_diagnose_facts *facts, struct mt_diagno
 
 /* One used word keeps 2 MB resident in a huge page. Live heap bytes, and bytes that another finding
  * explains, do not count. */
-static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_huge_pages(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	uint64_t unnamed =
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes)) +
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, slack_bytes));
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes)) +
+		mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, slack_bytes));
 	uint64_t huge = facts->smaps_known ? facts->smaps.huge_bytes : 0, bytes;
 	struct mt_finding *finding;
 
@@ -188,7 +187,7 @@ static void find_huge_pages(const struct mt_diagnose_facts *facts, struct mt_dia
 				   "what is filled densely.");
 }
 
-static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_copies(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_process_tree_sums *sums = &facts->tree.last;
 	uint64_t copied = sums->copied_bytes,
@@ -216,7 +215,7 @@ static void find_copies(const struct mt_diagnose_facts *facts, struct mt_diagnos
 	mt_finding_advise(finding, "Take fewer workers: each of them pays for its own copy.");
 }
 
-void mt_diagnose_judge_kernel(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_kernel(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	find_shm(facts, out);
 	find_file_cache(facts, out);

@@ -19,15 +19,13 @@
 /* Bytes that the collection has freed. The program allocates while it runs, so that only a fall
  * below the minimum of the last quarter of the samples counts. Small objects in arenas are not in
  * the heap: there the fall of anonymous memory counts, up to 1 kB for each object. */
-static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
+static uint64_t freed_by_gc(const struct mt_facts *facts)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t live = mt_sat_sub(record->live_before_bytes, record->live_after_bytes);
 	uint64_t anon = mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes);
-	uint64_t live_least =
-		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, live_bytes));
-	uint64_t anon_least =
-		mt_diagnose_minimum(facts, 4, offsetof(struct mt_diagnose_sample, anon_bytes));
+	uint64_t live_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, live_bytes));
+	uint64_t anon_least = mt_diagnose_minimum(facts, 4, offsetof(struct mt_sample, anon_bytes));
 
 	live = mt_diagnose_min(live, mt_sat_sub(live_least, record->live_after_bytes));
 	anon = mt_diagnose_min(
@@ -36,8 +34,7 @@ static uint64_t freed_by_gc(const struct mt_diagnose_facts *facts)
 	return facts->has_pymalloc && anon > live ? anon : live;
 }
 
-static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell,
-			    struct mt_finding *finding)
+static void show_collection(const struct mt_facts *facts, uint64_t fell, struct mt_finding *finding)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 
@@ -52,7 +49,7 @@ static void show_collection(const struct mt_diagnose_facts *facts, uint64_t fell
 			 record->live_after_bytes);
 }
 
-static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_cycles(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	bool collected =
@@ -88,7 +85,7 @@ static void find_cycles(const struct mt_diagnose_facts *facts, struct mt_diagnos
 
 /* Without collections nobody knows how much of the live bytes is garbage. Where nothing grows there
  * is little, and many services disable the collector. */
-static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_gc_off(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	const struct mt_trend *trend = &out->live;
 	struct mt_finding *finding;
@@ -114,11 +111,10 @@ static void find_gc_off(const struct mt_diagnose_facts *facts, struct mt_diagnos
 
 /* Free bytes in arenas, read from their pools. Where those cannot be read, Python's count of
  * objects times the largest size is subtracted. Without a count all of it may be free. */
-static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *out_confidence)
+static uint64_t free_in_arenas(const struct mt_facts *facts, double *out_confidence)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
-	uint64_t outside =
-		mt_diagnose_minimum(facts, 2, offsetof(struct mt_diagnose_sample, outside_bytes));
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
+	uint64_t outside = mt_diagnose_minimum(facts, 2, offsetof(struct mt_sample, outside_bytes));
 	uint64_t blocks = facts->trim.done ? facts->last.head.snapshot.python_blocks_count : 0;
 
 	*out_confidence = facts->arenas_known ? 0.9 : blocks ? 0.85 : 0.3;
@@ -128,9 +124,9 @@ static uint64_t free_in_arenas(const struct mt_diagnose_facts *facts, double *ou
 }
 
 /* CPython frees an arena when its last object is freed. */
-static void find_arenas(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+static void find_arenas(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
-	const struct mt_diagnose_sample *last = &facts->samples[facts->samples_count - 1];
+	const struct mt_sample *last = &facts->samples[facts->samples_count - 1];
 	double confidence;
 	uint64_t bytes = free_in_arenas(facts, &confidence);
 	struct mt_finding *finding;
@@ -170,7 +166,7 @@ static void find_arenas(const struct mt_diagnose_facts *facts, struct mt_diagnos
 		"Until then: drop what lives long in one go, so that whole arenas become free.");
 }
 
-void mt_diagnose_judge_python(const struct mt_diagnose_facts *facts, struct mt_diagnosis *out)
+void mt_diagnose_judge_python(const struct mt_facts *facts, struct mt_diagnosis *out)
 {
 	find_cycles(facts, out);
 	find_gc_off(facts, out);

@@ -25,7 +25,7 @@ static enum mt_err switch_profiler(const struct mt_process *process, const char 
 	return mt_control_file_ask(process, request, SET_TIMEOUT_MS, why);
 }
 
-struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_diagnose_facts *facts)
+struct mt_diagnose_profile *mt_diagnose_begin_profile(struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->first.head.snapshot;
 	struct mt_diagnose_profile *profile = mt_error_check_memory(calloc(1, sizeof(*profile)));
@@ -74,7 +74,7 @@ static void note_growth(const struct mt_sites *grown, struct mt_diagnose_sites *
 	}
 }
 
-void mt_diagnose_end_profile(struct mt_diagnose_facts *facts, struct mt_diagnose_profile *profile)
+void mt_diagnose_end_profile(struct mt_facts *facts, struct mt_diagnose_profile *profile)
 {
 	struct mt_sites after, grown;
 	struct mt_why why;

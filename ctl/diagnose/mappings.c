@@ -48,7 +48,7 @@ const struct mt_diagnose_carrier *mt_diagnose_carrier(const char *path)
 }
 
 /* The allocator that serves malloc is not listed: the shim's evidence names its file. */
-static void note_file(struct mt_diagnose_facts *facts, const char *path)
+static void note_file(struct mt_facts *facts, const char *path)
 {
 	const struct mt_diagnose_carrier *carrier = mt_diagnose_carrier(path);
 	const char *base = mt_text_basename(path),
@@ -66,7 +66,7 @@ static void note_file(struct mt_diagnose_facts *facts, const char *path)
 }
 
 /* Whether small objects are in pymalloc: neither the shim nor the user has chosen malloc. */
-static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
+static bool uses_pymalloc(const struct mt_facts *facts)
 {
 	char value[32];
 
@@ -76,7 +76,7 @@ static bool uses_pymalloc(const struct mt_diagnose_facts *facts)
 	       !*value || strncmp(value, "pymalloc", 8) == 0 || strcmp(value, "default") == 0;
 }
 
-void mt_diagnose_read_maps(struct mt_diagnose_facts *facts)
+void mt_diagnose_read_maps(struct mt_facts *facts)
 {
 	char *maps = mt_process_maps(facts->process.pid), *saved = NULL, last[512] = "";
 
@@ -155,7 +155,7 @@ static void read_v1(struct mt_diagnose_group *to)
 	to->max_count = number_in(at, "memory.failcnt", NULL);
 }
 
-void mt_diagnose_read_group(const struct mt_diagnose_facts *facts, struct mt_diagnose_group *out)
+void mt_diagnose_read_group(const struct mt_facts *facts, struct mt_diagnose_group *out)
 {
 	memset(out, 0, sizeof(*out));
 	if (!mt_process_limit_directory(&facts->process, facts->awake ? &facts->last : NULL,

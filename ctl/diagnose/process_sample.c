@@ -23,7 +23,7 @@ static uint64_t status_bytes(const char *status, const char *key)
 	return mt_read_file_number(status, key, &kilobytes) ? kilobytes * 1024 : 0;
 }
 
-static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
+static bool read_status(pid_t pid, struct mt_sample *to)
 {
 	char *status = mt_process_read(pid, "status", NULL);
 
@@ -40,7 +40,7 @@ static bool read_status(pid_t pid, struct mt_diagnose_sample *to)
 
 /* The upper bound of the heap's resident bytes: what its allocator reports as resident, or as
  * mapped. Where it reports neither, nothing counts as outside. */
-static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+static void fill_heap(const struct mt_stats_snapshot *from, struct mt_sample *to)
 {
 	uint64_t top =
 		from->heap_resident_bytes ? from->heap_resident_bytes : from->heap_mapped_bytes;
@@ -56,7 +56,7 @@ static void fill_heap(const struct mt_stats_snapshot *from, struct mt_diagnose_s
 	to->slack_bytes = mt_sat_sub(top && top < anon ? top : anon, from->heap_live_bytes);
 }
 
-static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sample *to)
+static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_sample *to)
 {
 	to->gpu_allocated_bytes = from->gpu_allocated_bytes + from->gpu_other_bytes;
 	to->gpu_reserved_bytes = from->gpu_reserved_bytes + from->gpu_other_bytes;
@@ -66,7 +66,7 @@ static void fill_gpu(const struct mt_stats_snapshot *from, struct mt_diagnose_sa
 }
 
 /* Many arenas take long to read. Then the last values are used again for a while. */
-static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_sample *to)
+static void fill_arenas(struct mt_facts *facts, struct mt_sample *to)
 {
 	uint64_t began = mt_clock_now_ns();
 	struct mt_pymalloc arenas;
@@ -85,7 +85,7 @@ static void fill_arenas(struct mt_diagnose_facts *facts, struct mt_diagnose_samp
 	to->arenas_live_bytes = arenas.live_bytes;
 }
 
-static void refresh(struct mt_diagnose_facts *facts)
+static void refresh(struct mt_facts *facts)
 {
 	struct mt_stats_head head;
 	struct mt_why why;
@@ -98,9 +98,9 @@ static void refresh(struct mt_diagnose_facts *facts)
 }
 
 /* Where the process does not reply, its last published values stay, and only /proc is read. */
-bool mt_diagnose_sample_now(struct mt_diagnose_facts *facts, double at_s)
+bool mt_diagnose_sample_now(struct mt_facts *facts, double at_s)
 {
-	struct mt_diagnose_sample *to = &facts->samples[facts->samples_count];
+	struct mt_sample *to = &facts->samples[facts->samples_count];
 
 	if (facts->ended || facts->samples_count == MT_DIAGNOSE_SAMPLES)
 		return false;

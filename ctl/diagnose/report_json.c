@@ -88,7 +88,7 @@ static json_t *trim_json(const struct mt_diagnose_trim *trim)
 	return object;
 }
 
-static json_t *sample_json(const struct mt_diagnose_sample *sample)
+static json_t *sample_json(const struct mt_sample *sample)
 {
 	json_t *object = json_object();
 
@@ -136,11 +136,10 @@ static json_t *sites_json(const struct mt_diagnose_sites *sites)
 	return array;
 }
 
-static json_t *process_json(const struct mt_diagnose_facts *facts,
-			    const struct mt_diagnosis *diagnosis)
+static json_t *process_json(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	json_t *root = json_object(), *findings = json_array();
-	const struct mt_diagnose_sample *last =
+	const struct mt_sample *last =
 		&facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 
 	mt_json_set_u64(root, "pid", (uint64_t)facts->process.pid);

@@ -54,7 +54,7 @@ static void print_others(const struct mt_diagnosis *diagnosis)
 /* One line for each process of a tree. */
 static void print_processes(const struct mt_diagnose_report *report)
 {
-	struct mt_diagnose_facts *const *facts = report->facts;
+	struct mt_facts *const *facts = report->facts;
 	struct mt_diagnosis *const *diagnoses = report->diagnoses;
 	const struct mt_process_tree_sums *sums = &facts[0]->tree.last;
 	struct mt_table *table = mt_table_new("rlrrrl");
@@ -64,7 +64,7 @@ static void print_processes(const struct mt_diagnose_report *report)
 	for (size_t i = 0; i < sizeof(heading) / sizeof(heading[0]); i++)
 		mt_table_add(table, heading[i]);
 	for (size_t i = 0; i < report->count; i++) {
-		const struct mt_diagnose_sample *last =
+		const struct mt_sample *last =
 			&facts[i]->samples[facts[i]->samples_count ? facts[i]->samples_count - 1
 								   : 0];
 		bool gone = facts[i]->ended && diagnoses[i]->list[0].verdict == MT_VERDICT_UNKNOWN;
@@ -97,8 +97,7 @@ static void print_processes(const struct mt_diagnose_report *report)
 }
 
 /* How the samples were taken, and how sure the verdict is. */
-static void print_sampling(const struct mt_diagnose_facts *facts,
-			   const struct mt_diagnosis *diagnosis)
+static void print_sampling(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis)
 {
 	double seconds = facts->samples_count ? facts->samples[facts->samples_count - 1].at_s : 0;
 
@@ -135,7 +134,7 @@ static void print_checks(const struct mt_checks *checks)
 
 void mt_diagnose_print_text(const struct mt_diagnose_report *report)
 {
-	const struct mt_diagnose_facts *facts = report->facts[report->worst];
+	const struct mt_facts *facts = report->facts[report->worst];
 	const struct mt_diagnosis *diagnosis = report->diagnoses[report->worst];
 	const struct mt_finding *first = &diagnosis->list[0];
 	enum mt_colour colour = first->verdict == MT_VERDICT_HEALTHY   ? MT_COLOUR_OK

@@ -46,7 +46,7 @@ void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char 
 	va_end(arguments);
 }
 
-static const char *setting(const struct mt_diagnose_facts *facts, const char *name)
+static const char *setting(const struct mt_facts *facts, const char *name)
 {
 	const char *value = mt_stats_file_setting(&facts->last, name);
 
@@ -58,15 +58,14 @@ static bool is_set(const char *value)
 	return *value && strcmp(value, "0") != 0 && strcmp(value, "none") != 0;
 }
 
-static const struct mt_diagnose_sample *last_of(const struct mt_diagnose_facts *facts)
+static const struct mt_sample *last_of(const struct mt_facts *facts)
 {
 	return &facts->samples[facts->samples_count ? facts->samples_count - 1 : 0];
 }
 
 /* ---- server and client ---- */
 
-static void check_preset(const struct mt_diagnose_facts *facts, const char *wanted,
-			 struct mt_checks *out)
+static void check_preset(const struct mt_facts *facts, const char *wanted, struct mt_checks *out)
 {
 	const char *preset = setting(facts, "preset");
 	char advice[96];
@@ -79,7 +78,7 @@ static void check_preset(const struct mt_diagnose_facts *facts, const char *want
 		mt_check_add(out, MT_CHECK_NOTE, "preset", advice, "no preset is set");
 }
 
-static void check_rounds(const struct mt_diagnose_facts *facts, bool every, struct mt_checks *out)
+static void check_rounds(const struct mt_facts *facts, bool every, struct mt_checks *out)
 {
 	uint64_t before = facts->first.head.snapshot.rounds_count,
 		 now = facts->last.head.snapshot.rounds_count;
@@ -134,7 +133,7 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 			     mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
-static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_headroom(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_limit *limit = &facts->limit;
 	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
@@ -151,7 +150,7 @@ static void check_headroom(const struct mt_diagnose_facts *facts, struct mt_chec
 			     mt_text_bytes(limit->limit_bytes).text, limit->source);
 }
 
-static void check_pressure(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_pressure(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	bool critical = now->pressure_critical_count != 0;
@@ -170,7 +169,7 @@ static void check_pressure(const struct mt_diagnose_facts *facts, struct mt_chec
 
 /* ---- server ---- */
 
-static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_arenas(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const char *arenas = setting(facts, "arena_max");
 	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
@@ -191,7 +190,7 @@ static void check_arenas(const struct mt_diagnose_facts *facts, struct mt_checks
 }
 
 /* Blocks of 1 MB and more: models, updates of models, buffers of their bytes. */
-static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_large_blocks(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_classes *classes = &facts->classes_last;
 	const struct mt_stats_class *most = NULL;
@@ -227,7 +226,7 @@ static void check_large_blocks(const struct mt_diagnose_facts *facts, struct mt_
 			     mt_text_bytes(most->block_bytes).text);
 }
 
-static void check_threads(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_threads(const struct mt_facts *facts, struct mt_checks *out)
 {
 	uint64_t threads = facts->last.head.snapshot.threads_count;
 
@@ -238,8 +237,8 @@ static void check_threads(const struct mt_diagnose_facts *facts, struct mt_check
 		     "%s", mt_text_counted(threads, "thread", "threads").text);
 }
 
-static void check_server(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+static void check_server(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	if (facts->awake) {
 		check_preset(facts, "server", out);
@@ -255,9 +254,9 @@ static void check_server(const struct mt_diagnose_facts *facts,
 
 /* ---- client ---- */
 
-static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_gpu(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
+	const struct mt_sample *last = last_of(facts);
 	uint64_t returned = mt_diagnose_gpu_returned(facts);
 	const char *empties = setting(facts, "cuda_empty_cache"),
 		   *heavy = setting(facts, "heavy_rounds");
@@ -293,7 +292,7 @@ static void check_gpu(const struct mt_diagnose_facts *facts, struct mt_checks *o
 		     "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
 }
 
-static void check_workers(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_workers(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_tree *tree = &facts->tree;
 	uint64_t own = facts->smaps_known ? facts->smaps.pss_bytes : 0;
@@ -315,8 +314,8 @@ static void check_workers(const struct mt_diagnose_facts *facts, struct mt_check
 			     mt_text_bytes(tree->last.copied_bytes).text);
 }
 
-static void check_client(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+static void check_client(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	if (facts->awake) {
 		check_preset(facts, "client", out);
@@ -343,9 +342,9 @@ static int by_size(const void *a, const void *b)
 	return (x->bytes < y->bytes) - (x->bytes > y->bytes);
 }
 
-static void add_holders(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void add_holders(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
+	const struct mt_sample *last = last_of(facts);
 	struct holder list[HOLDERS_MAX] = {
 		{"live blocks of the heap", last->live_bytes},
 		{"free heap that a purge returns",
@@ -374,7 +373,7 @@ static void add_holders(const struct mt_diagnose_facts *facts, struct mt_checks 
 	}
 }
 
-static void check_limit(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_limit(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_limit *limit = &facts->limit;
 	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
@@ -388,7 +387,7 @@ static void check_limit(const struct mt_diagnose_facts *facts, struct mt_checks 
 		     mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
 }
 
-static void check_kills(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_kills(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_diagnose_group *group = &facts->group;
 
@@ -408,7 +407,7 @@ static void check_kills(const struct mt_diagnose_facts *facts, struct mt_checks 
 		     group->is_v1 ? "memory.failcnt" : "memory.events max");
 }
 
-static void check_reports(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
 {
 	const struct mt_stats_oom *oom =
 		mt_stats_file_oom(&facts->last, facts->last.head.ooms_count);
@@ -438,9 +437,9 @@ static void check_reports(const struct mt_diagnose_facts *facts, struct mt_check
 		mt_check_add(out, MT_CHECK_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
 }
 
-static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks *out)
+static void check_return(const struct mt_facts *facts, struct mt_checks *out)
 {
-	const struct mt_diagnose_sample *last = last_of(facts);
+	const struct mt_sample *last = last_of(facts);
 	const struct mt_stats_cleanup *record = &facts->trim.record;
 	uint64_t bytes = facts->trim.done
 				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
@@ -456,8 +455,8 @@ static void check_return(const struct mt_diagnose_facts *facts, struct mt_checks
 }
 
 /* Bytes in use now, and their growth in an hour, with a quarter to spare. */
-static void check_larger(const struct mt_diagnose_facts *facts,
-			 const struct mt_diagnosis *diagnosis, struct mt_checks *out)
+static void check_larger(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
+			 struct mt_checks *out)
 {
 	const struct mt_trend *rss = &diagnosis->rss;
 	uint64_t used = facts->limit.used_bytes;
@@ -480,7 +479,7 @@ static void check_larger(const struct mt_diagnose_facts *facts,
 		1024.0 * (double)MT_MIB / rss->slope / 3600);
 }
 
-static void check_oom(const struct mt_diagnose_facts *facts, const struct mt_diagnosis *diagnosis,
+static void check_oom(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
 		      struct mt_checks *out)
 {
 	check_limit(facts, out);
@@ -504,7 +503,7 @@ static void put_pid(char *advice, size_t advice_bytes, pid_t pid)
 	snprintf(at, advice_bytes - (size_t)(at - advice), "%d%s", (int)pid, rest);
 }
 
-void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
+void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out)
 {
 	memset(out, 0, sizeof(*out));

@@ -32,7 +32,7 @@ struct mt_checks {
 /* Returns the role of this name; MT_ROLE_NONE: there is none. */
 enum mt_role mt_role_parse(const char *word);
 
-void mt_role_check(enum mt_role role, const struct mt_diagnose_facts *facts,
+void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out);
 
 /* Adds one line in the format of printf; `advice` may be NULL. A full list stays as it is. */
@@ -43,7 +43,7 @@ void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char 
 /* ---- reports ---- */
 
 struct mt_diagnose_report {
-	struct mt_diagnose_facts *const *facts;
+	struct mt_facts *const *facts;
 	struct mt_diagnosis *const *diagnoses;
 	size_t count, worst;
 	struct mt_checks checks; /* empty without --role */

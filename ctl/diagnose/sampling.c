@@ -21,7 +21,7 @@
 #define RETAKE_MS 1500u
 
 /* Live bytes of the last 15 minutes, from the ring of the stats file. */
-void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
+void mt_diagnose_read_history(struct mt_facts *facts)
 {
 	const struct mt_stats_file *file = &facts->first;
 	uint64_t now = file->head.time_ns;
@@ -37,7 +37,7 @@ void mt_diagnose_read_history(struct mt_diagnose_facts *facts)
 	}
 }
 
-static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_sums *out)
+static void read_tree(struct mt_facts *facts, struct mt_process_tree_sums *out)
 {
 	struct mt_process_tree tree;
 	struct mt_why why;
@@ -52,7 +52,7 @@ static void read_tree(struct mt_diagnose_facts *facts, struct mt_process_tree_su
 	mt_process_tree_free(&tree);
 }
 
-static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+static void begin(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	enum mt_err error;
@@ -80,7 +80,7 @@ static void begin(struct mt_diagnose_facts *facts, const struct mt_diagnose_opti
 
 /* ---- the end ---- */
 
-static bool wants_heavy(const struct mt_diagnose_facts *facts)
+static bool wants_heavy(const struct mt_facts *facts)
 {
 	return facts->samples_count && mt_stats_file_uses_cuda(&facts->last.head) &&
 	       facts->samples[facts->samples_count - 1].gpu_reserved_bytes >= HEAVY_BYTES;
@@ -88,7 +88,7 @@ static bool wants_heavy(const struct mt_diagnose_facts *facts)
 
 /* Device memory in use a while after the cleanup: a working program allocates again what it uses.
  */
-static void sample_later(struct mt_diagnose_facts *facts)
+static void sample_later(struct mt_facts *facts)
 {
 	const struct mt_stats_snapshot *now = &facts->last.head.snapshot;
 	struct mt_why why;
@@ -100,7 +100,7 @@ static void sample_later(struct mt_diagnose_facts *facts)
 		facts->trim.gpu_later_bytes = now->gpu_total_bytes - now->gpu_free_bytes;
 }
 
-static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+static void end(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	struct mt_why why;
 	bool heavy;
@@ -141,7 +141,7 @@ static void end(struct mt_diagnose_facts *facts, const struct mt_diagnose_option
 
 /* ---- the samples ---- */
 
-static void print_progress(const struct mt_diagnose_facts *facts, size_t count, double passed_s)
+static void print_progress(const struct mt_facts *facts, size_t count, double passed_s)
 {
 	char many[48] = "";
 
@@ -166,7 +166,7 @@ static uint64_t step_ns(double seconds)
 
 /* A process that wakes up meanwhile is sampled from there on: nobody has counted what it held
  * before. */
-static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnose_options *options)
+static void try_to_wake(struct mt_facts *facts, const struct mt_diagnose_options *options)
 {
 	if (facts->awake || facts->ended || !facts->process.shimmed)
 		return;
@@ -175,7 +175,7 @@ static void try_to_wake(struct mt_diagnose_facts *facts, const struct mt_diagnos
 		facts->samples_count = 0;
 }
 
-static bool sample_all(struct mt_diagnose_facts *const *list, size_t count,
+static bool sample_all(struct mt_facts *const *list, size_t count,
 		       const struct mt_diagnose_options *options, uint64_t began_ns)
 {
 	bool any = false;
@@ -188,7 +188,7 @@ static bool sample_all(struct mt_diagnose_facts *const *list, size_t count,
 	return any;
 }
 
-static void sample_until_end(struct mt_diagnose_facts *const *list, size_t count,
+static void sample_until_end(struct mt_facts *const *list, size_t count,
 			     const struct mt_diagnose_options *options,
 			     const volatile sig_atomic_t *stop)
 {
@@ -206,7 +206,7 @@ static void sample_until_end(struct mt_diagnose_facts *const *list, size_t count
 	}
 }
 
-void mt_diagnose_collect(struct mt_diagnose_facts *const *list, size_t count,
+void mt_diagnose_collect(struct mt_facts *const *list, size_t count,
 			 const struct mt_diagnose_options *options,
 			 const volatile sig_atomic_t *stop)
 {

@@ -5,7 +5,7 @@
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
-static struct mt_diagnose_facts *facts;
+static struct mt_facts *facts;
 
 static void forget(void)
 {
@@ -171,7 +171,7 @@ Test(findings, a_buffer_that_is_in_use_now_and_then_is_no_hoard)
 	look_at((struct series){SHAPE_SAWTOOTH, 100 * MB, 400 * MB, 10, 0});
 	/* What the program does not hold stays resident: 500 MB all the time. */
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 
 		at->anon_bytes = (uint64_t)(515 * MB);
 		at->rss_bytes = (uint64_t)(520 * MB);
@@ -186,7 +186,7 @@ Test(findings, growth_outside_of_the_heap_is_growth)
 {
 	look_at((struct series){SHAPE_FLAT, 100 * MB, 0, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 5 * MB);
 
 		at->outside_bytes += grown;
@@ -203,7 +203,7 @@ Test(findings, a_leak_and_other_growth_are_both_named)
 {
 	look_at((struct series){SHAPE_RAMP, 100 * MB, 5 * MB, 0, 0});
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 20 * MB);
 
 		at->outside_bytes += grown;
@@ -380,7 +380,7 @@ Test(findings, objects_that_leak_in_arenas_are_a_leak)
 	be_python(true);
 	facts->arenas_known = true;
 	for (size_t i = 0; i < facts->samples_count; i++) {
-		struct mt_diagnose_sample *at = &facts->samples[i];
+		struct mt_sample *at = &facts->samples[i];
 		uint64_t grown = (uint64_t)(at->at_s * 3 * MB);
 
 		at->arenas_bytes = at->arenas_live_bytes = grown;

@@ -10,7 +10,7 @@
 #include "diagnose_case.h"
 
 static struct mt_diagnosis diagnosis;
-static struct mt_diagnose_facts *facts;
+static struct mt_facts *facts;
 static struct mt_checks checks;
 
 static void forget(void)

@@ -6,7 +6,7 @@
 
 #define SECOND 1000000000ull
 
-static struct mt_diagnose_facts facts;
+static struct mt_facts facts;
 
 /* A ring that has gone round: the sample with the number n, counted from 0, is 900 ms younger than
  * the one before. */

@@ -29,14 +29,12 @@ static char answer[ANSWER_MOST + 1];
 
 /* No child is made (fuzz.mk: --wrap): there is no process here to be asked for, and the machine's
  * own are not what is tried, and must not be trimmed. */
-struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
-						struct mt_reader_request request,
-						struct MHD_Connection *connection,
-						struct mt_response_cache_waiter **out_waiter);
-struct mt_response __wrap_mt_response_cache_get(struct mt_response_cache *cache,
-						struct mt_reader_request request,
-						struct MHD_Connection *connection,
-						struct mt_response_cache_waiter **out_waiter)
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
+				       struct MHD_Connection *connection,
+				       struct mt_cache_waiter **out_waiter);
+struct mt_response __wrap_mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
+				       struct MHD_Connection *connection,
+				       struct mt_cache_waiter **out_waiter)
 {
 	(void)cache;
 	(void)connection;

@@ -70,7 +70,7 @@ static void look_at_names(const struct mt_process *process)
 
 static void diagnose(const struct mt_process *process)
 {
-	struct mt_diagnose_facts *facts = calloc(1, sizeof(*facts));
+	struct mt_facts *facts = calloc(1, sizeof(*facts));
 
 	if (!facts)
 		abort();

@@ -155,13 +155,13 @@ static size_t list_columns(const struct comparison *comparison, enum column *out
 }
 
 static void draw_row(struct mt_canvas *canvas, const struct comparison *comparison,
-		     const struct run *run, struct mt_canvas_point at)
+		     const struct run *run, struct mt_point at)
 {
 	const struct mt_font name = {12, true, MT_RGB_TEXT, MT_ANCHOR_START},
 			     plain = {12, false, MT_RGB_TEXT, MT_ANCHOR_END};
 	const struct mt_paint line = {MT_RGB_GRID, 1, 1, MT_DASH_NONE};
 	double right = comparison->memory.box.right, step;
-	const struct mt_canvas_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
+	const struct mt_point ends[] = {{at.x, at.y + 7}, {right, at.y + 7}};
 	static const char *const names[] = {
 		[PEAK] = "peak RSS",          [MEAN] = "mean RSS", [END] = "RSS at the end",
 		[GPU] = "peak GPU, reserved", [TIME] = "time",     [CLEANUPS] = "cleanups",
@@ -172,8 +172,8 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 
 	step = (right - at.x) * 0.78 / (double)count;
 	if (run) {
-		mt_legend_swatch(canvas, (struct mt_canvas_point){at.x, at.y - 4}, &run->style);
-		mt_canvas_text(canvas, (struct mt_canvas_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
+		mt_legend_swatch(canvas, (struct mt_point){at.x, at.y - 4}, &run->style);
+		mt_canvas_text(canvas, (struct mt_point){at.x + MT_LEGEND_SWATCH + 9, at.y},
 			       run->name, &name);
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -181,17 +181,16 @@ static void draw_row(struct mt_canvas *canvas, const struct comparison *comparis
 			write_cell(comparison, run, columns[i], text, sizeof(text));
 		else
 			snprintf(text, sizeof(text), "%s", names[columns[i]]);
-		mt_canvas_text(
-			canvas,
-			(struct mt_canvas_point){right - step * (double)(count - 1 - i), at.y},
-			text, &plain);
+		mt_canvas_text(canvas,
+			       (struct mt_point){right - step * (double)(count - 1 - i), at.y},
+			       text, &plain);
 	}
 	mt_canvas_line(canvas, ends, 2, &line);
 }
 
 static void draw_table(struct mt_canvas *canvas, const struct comparison *comparison, double top)
 {
-	struct mt_canvas_point at = {MT_PICTURE_MARGIN, top + 14};
+	struct mt_point at = {MT_PICTURE_MARGIN, top + 14};
 
 	mt_canvas_begin(canvas, "table", NULL);
 	draw_row(canvas, comparison, NULL, at);

@@ -17,7 +17,7 @@ struct mt_legend_item {
 
 /* Draws the symbol of an item; `at` is the middle of its left side. */
 #define MT_LEGEND_SWATCH 30.0
-void mt_legend_swatch(struct mt_canvas *canvas, struct mt_canvas_point at,
+void mt_legend_swatch(struct mt_canvas *canvas, struct mt_point at,
 		      const struct mt_legend_item *item);
 
 /* Draws items from the upper left corner of the box in rows of its width. Returns the y below the

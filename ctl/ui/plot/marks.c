@@ -140,7 +140,7 @@ void mt_marks_draw_behind(struct mt_canvas *canvas, const struct mt_marks *marks
 	mt_canvas_begin(canvas, "guides", NULL);
 	while ((mark = next(marks, MT_RECORDING_CLEANUP, &at))) {
 		double x = mt_scale_position(&scale, time_of(marks, mark));
-		const struct mt_canvas_point ends[] = {{x, box->top}, {x, box->bottom}};
+		const struct mt_point ends[] = {{x, box->top}, {x, box->bottom}};
 
 		if (mark->level >= MT_LEVEL_LIGHT || mark->freed_bytes >= FREED_MIN)
 			mt_canvas_line(canvas, ends, 2, &paint);
@@ -165,7 +165,7 @@ static void describe(const struct mt_recording_mark *mark, char *out, size_t out
 }
 
 static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *mark,
-		      struct mt_canvas_point at)
+		      struct mt_point at)
 {
 	static const char *const names[MT_LEVEL_COUNT] = {
 		"mark cleanup purge", "mark cleanup light", "mark cleanup heavy"};
@@ -179,7 +179,7 @@ static void draw_mark(struct mt_canvas *canvas, const struct mt_recording_mark *
 }
 
 static void draw_round_number(struct mt_canvas *canvas, const struct mt_recording_mark *mark,
-			      struct mt_canvas_point at, double *free_from)
+			      struct mt_point at, double *free_from)
 {
 	const struct mt_font font = {9.5, false, MT_RGB_SOFT, MT_ANCHOR_START};
 	char text[24];
@@ -187,7 +187,7 @@ static void draw_round_number(struct mt_canvas *canvas, const struct mt_recordin
 	snprintf(text, sizeof(text), "%" PRIu64, mark->number);
 	if (at.x < *free_from)
 		return;
-	mt_canvas_text(canvas, (struct mt_canvas_point){at.x + 4, at.y + 3.5}, text, &font);
+	mt_canvas_text(canvas, (struct mt_point){at.x + 4, at.y + 3.5}, text, &font);
 	*free_from = at.x + mt_canvas_text_width(canvas, text, &font) + 14;
 }
 
@@ -201,7 +201,7 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
 	const struct mt_recording_mark *mark, *after;
 	size_t at = 0, ahead;
 
-	mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
+	mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4},
 		       kind == MT_RECORDING_ROUND ? "rounds" : "cleanups", &font);
 	while ((mark = next(marks, kind, &at))) {
 		double x = mt_scale_position(&scale, time_of(marks, mark));
@@ -209,13 +209,13 @@ static void draw_lane(struct mt_canvas *canvas, const struct mt_marks *marks,
 		if (crowded && x - last < 1)
 			continue;
 		last = x;
-		draw_mark(canvas, mark, (struct mt_canvas_point){x, y});
+		draw_mark(canvas, mark, (struct mt_point){x, y});
 		ahead = at;
 		after = kind == MT_RECORDING_ROUND ? next(marks, kind, &ahead) : NULL;
 		/* A number is drawn where it does not touch the next mark. */
 		if (kind == MT_RECORDING_ROUND &&
 		    (!after || mt_scale_position(&scale, time_of(marks, after)) - x > 26))
-			draw_round_number(canvas, mark, (struct mt_canvas_point){x, y}, &free_from);
+			draw_round_number(canvas, mark, (struct mt_point){x, y}, &free_from);
 	}
 }
 
@@ -308,7 +308,7 @@ void mt_marks_draw_freed(struct mt_canvas *canvas, const struct mt_marks *marks,
 		if (!has_room(taken, drawn, x - half, x + half))
 			continue;
 		taken[drawn++] = (struct mt_box){x - half, 0, x + half, 0};
-		mt_canvas_text(canvas, (struct mt_canvas_point){x, box->top - 7}, text.text, &font);
+		mt_canvas_text(canvas, (struct mt_point){x, box->top - 7}, text.text, &font);
 	}
 	mt_canvas_end(canvas);
 	free(list);

@@ -5,8 +5,8 @@
 
 #define CORNERS_MAX 16u
 
-static size_t fill_corners(struct mt_canvas_point at, const struct mt_shape_style *style,
-			   struct mt_canvas_point *out)
+static size_t fill_corners(struct mt_point at, const struct mt_shape_style *style,
+			   struct mt_point *out)
 {
 	/* Corners by their angle in eighths of a turn from the right, clockwise. A bar is a thin
 	 * box. */
@@ -30,12 +30,11 @@ static size_t fill_corners(struct mt_canvas_point at, const struct mt_shape_styl
 	return count;
 }
 
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
-		   const struct mt_shape_style *style)
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_point at, const struct mt_shape_style *style)
 {
 	const struct mt_paint inside = {style->hollow ? 0xffffffu : style->rgb, 1, 0, MT_DASH_NONE},
 			      edge = {style->rgb, 1, 1.4, MT_DASH_NONE};
-	struct mt_canvas_point corners[CORNERS_MAX + 1];
+	struct mt_point corners[CORNERS_MAX + 1];
 	size_t count = fill_corners(at, style, corners);
 
 	mt_canvas_area(canvas, corners, count, &inside);
@@ -47,10 +46,10 @@ void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
 void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const struct mt_paint *paint,
 		   double step)
 {
-	const struct mt_canvas_point corners[] = {{box->left, box->top},
-						  {box->right, box->top},
-						  {box->right, box->bottom},
-						  {box->left, box->bottom}};
+	const struct mt_point corners[] = {{box->left, box->top},
+					   {box->right, box->top},
+					   {box->right, box->bottom},
+					   {box->left, box->bottom}};
 	const struct mt_paint stripe = {paint->rgb, 0.55, 0.8, MT_DASH_NONE};
 	double height = box->bottom - box->top;
 
@@ -59,8 +58,8 @@ void mt_hatch_draw(struct mt_canvas *canvas, const struct mt_box *box, const str
 	for (double x = box->left + step / 2; x < box->right + height; x += step) {
 		double above = x > box->right ? x - box->right : 0,
 		       below = x - height < box->left ? x - box->left : height;
-		const struct mt_canvas_point ends[] = {{x - above, box->top + above},
-						       {x - below, box->top + below}};
+		const struct mt_point ends[] = {{x - above, box->top + above},
+						{x - below, box->top + below}};
 
 		mt_canvas_line(canvas, ends, 2, &stripe);
 	}

@@ -38,7 +38,7 @@ struct mt_shape_style {
 	uint32_t rgb;
 	bool hollow;
 };
-void mt_shape_draw(struct mt_canvas *canvas, struct mt_canvas_point at,
+void mt_shape_draw(struct mt_canvas *canvas, struct mt_point at,
 		   const struct mt_shape_style *style);
 
 /* Draws a box filled with colour, with slanted stripes `step` pixels apart. */

@@ -24,10 +24,10 @@ static struct mt_scale byte_scale(const struct mt_panel *panel, struct mt_ticks 
 				 panel->box.top};
 }
 
-static void draw_line(struct mt_canvas *canvas, struct mt_canvas_point from,
-		      struct mt_canvas_point to, const struct mt_paint *paint)
+static void draw_line(struct mt_canvas *canvas, struct mt_point from, struct mt_point to,
+		      const struct mt_paint *paint)
 {
-	const struct mt_canvas_point ends[] = {from, to};
+	const struct mt_point ends[] = {from, to};
 
 	mt_canvas_line(canvas, ends, 2, paint);
 }
@@ -46,15 +46,14 @@ void mt_panel_draw_field(struct mt_canvas *canvas, const struct mt_panel *panel)
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_position(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_canvas_point){box->left, y},
-			  (struct mt_canvas_point){box->right, y}, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
-			       ticks.list[i].label, &label);
+		draw_line(canvas, (struct mt_point){box->left, y}, (struct mt_point){box->right, y},
+			  i ? &grid : &frame);
+		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
+			       &label);
 	}
-	draw_line(canvas, (struct mt_canvas_point){box->left, box->top},
-		  (struct mt_canvas_point){box->left, box->bottom}, &frame);
-	mt_canvas_text(canvas,
-		       (struct mt_canvas_point){box->left, box->top - 7 - panel->below_title},
+	draw_line(canvas, (struct mt_point){box->left, box->top},
+		  (struct mt_point){box->left, box->bottom}, &frame);
+	mt_canvas_text(canvas, (struct mt_point){box->left, box->top - 7 - panel->below_title},
 		       panel->title, &title);
 	mt_canvas_end(canvas);
 }
@@ -67,24 +66,23 @@ struct pen {
 	struct mt_scale x, y;
 	size_t columns;
 	struct mt_point *thinned;
-	struct mt_canvas_point *points; /* twice as many: along the line, and back along the base */
+	struct mt_point *points; /* twice as many: along the line, and back along the base */
 };
 
-static size_t scale_points(struct pen *pen, const struct mt_series *part,
-			   struct mt_canvas_point *out)
+static size_t scale_points(struct pen *pen, const struct mt_series *part, struct mt_point *out)
 {
 	size_t count = mt_series_thin(part, pen->x.low, pen->x.high, pen->columns, pen->thinned);
 
 	for (size_t i = 0; i < count; i++)
-		out[i] = (struct mt_canvas_point){mt_scale_position(&pen->x, pen->thinned[i].x),
-						  mt_scale_position(&pen->y, pen->thinned[i].y)};
+		out[i] = (struct mt_point){mt_scale_position(&pen->x, pen->thinned[i].x),
+					   mt_scale_position(&pen->y, pen->thinned[i].y)};
 	return count;
 }
 
-static void reverse(struct mt_canvas_point *points, size_t count)
+static void reverse(struct mt_point *points, size_t count)
 {
 	for (size_t i = 0; i < count / 2; i++) {
-		struct mt_canvas_point kept = points[i];
+		struct mt_point kept = points[i];
 
 		points[i] = points[count - 1 - i];
 		points[count - 1 - i] = kept;
@@ -100,9 +98,8 @@ static void draw_area(struct pen *pen, const struct mt_curve *curve, const struc
 	if (back) {
 		reverse(pen->points + count, back);
 	} else {
-		pen->points[count] =
-			(struct mt_canvas_point){pen->points[count - 1].x, pen->y.from};
-		pen->points[count + 1] = (struct mt_canvas_point){pen->points[0].x, pen->y.from};
+		pen->points[count] = (struct mt_point){pen->points[count - 1].x, pen->y.from};
+		pen->points[count + 1] = (struct mt_point){pen->points[0].x, pen->y.from};
 		back = 2;
 	}
 	mt_canvas_area(pen->canvas, pen->points, count + back, &fill);
@@ -115,14 +112,13 @@ static void draw_shapes(struct pen *pen, const struct mt_curve *curve, size_t co
 
 	for (size_t i = 1; i < count; i++)
 		for (; next <= pen->points[i].x; next += SHAPE_APART) {
-			const struct mt_canvas_point *a = &pen->points[i - 1], *b = &pen->points[i];
+			const struct mt_point *a = &pen->points[i - 1], *b = &pen->points[i];
 			double part = b->x > a->x ? (next - a->x) / (b->x - a->x) : 1;
 
 			if (next >= a->x)
-				mt_shape_draw(
-					pen->canvas,
-					(struct mt_canvas_point){next, a->y + part * (b->y - a->y)},
-					&curve->shape);
+				mt_shape_draw(pen->canvas,
+					      (struct mt_point){next, a->y + part * (b->y - a->y)},
+					      &curve->shape);
 		}
 }
 
@@ -137,8 +133,7 @@ static void draw_part(struct pen *pen, const struct mt_curve *curve, size_t firs
 		base = (struct mt_series){curve->base.list + first, count};
 	points = scale_points(pen, &part, pen->points);
 	if (points == 1) /* a single sample is a short line, to be visible */
-		pen->points[points++] =
-			(struct mt_canvas_point){pen->points[0].x + 2, pen->points[0].y};
+		pen->points[points++] = (struct mt_point){pen->points[0].x + 2, pen->points[0].y};
 	mt_canvas_line(pen->canvas, pen->points, points, &curve->paint);
 	if (curve->shape.radius > 0)
 		draw_shapes(pen, curve, points);
@@ -202,15 +197,13 @@ void mt_panel_draw_time(struct mt_canvas *canvas, const struct mt_box *box, doub
 		mt_ticks_elapsed(span->low, span->high,
 				 (size_t)fmax(3, fmin(12, (box->right - box->left) / 90)), &ticks);
 	mt_canvas_begin(canvas, "axis time", NULL);
-	draw_line(canvas, (struct mt_canvas_point){box->left, y},
-		  (struct mt_canvas_point){box->right, y}, &frame);
+	draw_line(canvas, (struct mt_point){box->left, y}, (struct mt_point){box->right, y},
+		  &frame);
 	for (size_t i = 0; i < ticks.count; i++) {
 		double x = mt_scale_position(&scale, ticks.list[i].at);
 
-		draw_line(canvas, (struct mt_canvas_point){x, y},
-			  (struct mt_canvas_point){x, y + 4}, &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){x, y + 17}, ticks.list[i].label,
-			       &font);
+		draw_line(canvas, (struct mt_point){x, y}, (struct mt_point){x, y + 4}, &frame);
+		mt_canvas_text(canvas, (struct mt_point){x, y + 17}, ticks.list[i].label, &font);
 	}
 	mt_canvas_end(canvas);
 }

@@ -100,10 +100,10 @@ void mt_picture_draw_title(struct mt_canvas *canvas, double width, const char *t
 	mt_canvas_begin(canvas, "title", NULL);
 	snprintf(text, sizeof(text), "%s", title);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &large);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 32}, text, &large);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 32}, text, &large);
 	snprintf(text, sizeof(text), "%s", below);
 	cut_to(canvas, text, width - 2 * MT_PICTURE_MARGIN, &small);
-	mt_canvas_text(canvas, (struct mt_canvas_point){MT_PICTURE_MARGIN, 52}, text, &small);
+	mt_canvas_text(canvas, (struct mt_point){MT_PICTURE_MARGIN, 52}, text, &small);
 	mt_canvas_end(canvas);
 }
 

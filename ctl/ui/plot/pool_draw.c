@@ -57,7 +57,7 @@ double mt_pool_height(const struct mt_pool *pool)
 static void draw_block(struct mt_canvas *canvas, const struct mt_box *box, unsigned state)
 {
 	const struct mt_paint edge = {0xffffff, 1, 0.8, MT_DASH_NONE};
-	const struct mt_canvas_point right[] = {{box->right, box->top}, {box->right, box->bottom}};
+	const struct mt_point right[] = {{box->right, box->top}, {box->right, box->bottom}};
 
 	mt_hatch_draw(canvas, box, &styles[state].paint, styles[state].step);
 	if (box->right - box->left > 3)
@@ -111,7 +111,7 @@ static double draw_strips(struct mt_canvas *canvas, const struct mt_pool *pool,
 		snprintf(text, sizeof(text), "GPU %u: %s in blocks, the largest of each kind first",
 			 device, mt_text_bytes(bytes[device]).text);
 		mt_canvas_begin(canvas, "strip", NULL);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left, top + 10}, text, &font);
+		mt_canvas_text(canvas, (struct mt_point){box->left, top + 10}, text, &font);
 		draw_strip(canvas, pool, &strip, device);
 		mt_canvas_end(canvas);
 		top += STRIP;
@@ -136,8 +136,7 @@ static void draw_bar(struct mt_canvas *canvas, const struct bar *bar, struct mt_
 	const struct mt_font font = {10, false, MT_RGB_TEXT, MT_ANCHOR_MIDDLE};
 	double sum = 0;
 
-	mt_canvas_text(canvas,
-		       (struct mt_canvas_point){(box.left + box.right) / 2, scale->from + 15},
+	mt_canvas_text(canvas, (struct mt_point){(box.left + box.right) / 2, scale->from + 15},
 		       bar->label, &font);
 	for (unsigned state = 0; state < MT_BLOCKS_STATES; state++) {
 		if (!bar->bytes[state])
@@ -169,11 +168,11 @@ static void draw_bars(struct mt_canvas *canvas, const struct bar *bars, size_t c
 	scale = (struct mt_scale){0, ticks.list[ticks.count - 1].at, box->bottom, box->top};
 	for (size_t i = 0; i < ticks.count; i++) {
 		double y = mt_scale_position(&scale, ticks.list[i].at);
-		const struct mt_canvas_point ends[] = {{box->left, y}, {box->right, y}};
+		const struct mt_point ends[] = {{box->left, y}, {box->right, y}};
 
 		mt_canvas_line(canvas, ends, 2, i ? &grid : &frame);
-		mt_canvas_text(canvas, (struct mt_canvas_point){box->left - 8, y + 4},
-			       ticks.list[i].label, &label);
+		mt_canvas_text(canvas, (struct mt_point){box->left - 8, y + 4}, ticks.list[i].label,
+			       &label);
 	}
 	for (size_t i = 0; i < count; i++) {
 		double middle = box->left + step * ((double)i + 0.5);
@@ -259,7 +258,7 @@ static void draw_head(struct mt_canvas *canvas, const struct mt_pool *pool,
 	if (pool->left_out_count)
 		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", and %s left out",
 			 mt_text_counted(pool->left_out_count, "that was", "that were").text);
-	mt_canvas_text(canvas, (struct mt_canvas_point){box->left, box->top + 12}, text, &bold);
+	mt_canvas_text(canvas, (struct mt_point){box->left, box->top + 12}, text, &bold);
 	(void)mt_legend_draw(canvas, &row, items, MT_BLOCKS_STATES);
 }
 
@@ -274,9 +273,9 @@ void mt_pool_draw(struct mt_canvas *canvas, const struct mt_pool *pool, const st
 	mt_canvas_begin(canvas, "pool", NULL);
 	draw_head(canvas, pool, box);
 	top = draw_strips(canvas, pool, box, box->top + TITLE);
-	mt_canvas_text(canvas, (struct mt_canvas_point){sizes.left, top + 16},
+	mt_canvas_text(canvas, (struct mt_point){sizes.left, top + 16},
 		       "Held in blocks from this size on", &bold);
-	mt_canvas_text(canvas, (struct mt_canvas_point){ages.left, top + 16},
+	mt_canvas_text(canvas, (struct mt_point){ages.left, top + 16},
 		       "Held, by time since taken or freed", &bold);
 	sizes.top = ages.top = top + 28;
 	mt_canvas_begin(canvas, "sizes", NULL);

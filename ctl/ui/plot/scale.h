@@ -5,6 +5,11 @@
 
 #include <stddef.h>
 
+/* A point of a series (seconds, bytes) or of a picture (pixels). */
+struct mt_point {
+	double x, y;
+};
+
 struct mt_scale {
 	double low, high; /* values; high > low */
 	double from, to;  /* their positions */

@@ -4,10 +4,7 @@
 #define MT_CTL_UI_PLOT_SERIES_H
 
 #include "ctl/metrics/recording.h"
-
-struct mt_point {
-	double x, y;
-};
+#include "ctl/ui/plot/scale.h"
 
 struct mt_series {
 	struct mt_point *list;

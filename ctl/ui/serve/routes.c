@@ -14,9 +14,9 @@
 struct request {
 	struct mt_server *server;
 	struct MHD_Connection *connection;
-	struct mt_job *job;                      /* that it waits for */
-	struct mt_response_cache_waiter *waiter; /* that it waits with, for figures */
-	pid_t pid;                               /* of the path, 0: none */
+	struct mt_job *job;             /* that it waits for */
+	struct mt_cache_waiter *waiter; /* that it waits with, for figures */
+	pid_t pid;                      /* of the path, 0: none */
 };
 
 struct route {
@@ -42,8 +42,8 @@ static struct mt_response answer_health(struct request *request)
 static struct mt_response answer_from_cache(struct request *request,
 					    struct mt_reader_request wanted)
 {
-	struct mt_response answer = mt_response_cache_get(&request->server->cache, wanted,
-							  request->connection, &request->waiter);
+	struct mt_response answer = mt_cache_get(&request->server->cache, wanted,
+						 request->connection, &request->waiter);
 
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
@@ -200,11 +200,11 @@ static struct mt_response answer_request(struct request *request, const char *ur
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
 
-	struct mt_response_cache_waiter *waiter = request->waiter;
+	struct mt_cache_waiter *waiter = request->waiter;
 
 	request->waiter = NULL;
 	if (waiter)
-		return mt_response_cache_take(waiter);
+		return mt_cache_take(waiter);
 	if (request->job)
 		return mt_job_result(&request->server->jobs, request->job);
 	if (route)
@@ -276,7 +276,7 @@ static void end_request(void *cls, struct MHD_Connection *connection, void **pla
 	if (request->job)
 		mt_job_cancel(&server->jobs, request->job);
 	if (request->waiter)
-		mt_response_cache_leave(request->waiter);
+		mt_cache_leave(request->waiter);
 	server->requests_count--;
 	free(request);
 	*place = NULL;

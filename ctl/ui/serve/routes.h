@@ -4,7 +4,7 @@
 #define MT_CTL_UI_SERVE_ROUTES_H
 
 #include "ctl/ui/serve/clients.h"
-#include "ctl/ui/serve/response_cache.h"
+#include "ctl/ui/serve/cache.h"
 #include "ctl/ui/serve/access.h"
 #include "ctl/ui/serve/jobs.h"
 
@@ -16,7 +16,7 @@
 
 struct mt_server {
 	struct mt_access access_rules;
-	struct mt_response_cache cache;
+	struct mt_cache cache;
 	struct mt_clients clients;
 	struct mt_jobs jobs;
 	size_t requests_count; /* in progress */

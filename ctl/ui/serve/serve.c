@@ -145,14 +145,14 @@ static bool run_once(struct loop *loop, int most_ms)
 	size_t count = 2 + mt_jobs_poll(&loop->server->jobs, list + 2);
 	int wait_ms = timeout_ms(loop);
 
-	count += mt_response_cache_poll(&loop->server->cache, list + count);
+	count += mt_cache_poll(&loop->server->cache, list + count);
 	if (most_ms >= 0 && (wait_ms < 0 || wait_ms > most_ms))
 		wait_ms = most_ms;
 	(void)poll(list, count, wait_ms);
 	mt_jobs_run(&loop->server->jobs);
-	mt_response_cache_run(&loop->server->cache);
+	mt_cache_run(&loop->server->cache);
 	(void)MHD_run(loop->daemon);
-	mt_response_cache_send_next(&loop->server->cache);
+	mt_cache_send_next(&loop->server->cache);
 	mt_clients_expire(&loop->server->clients);
 	return !(list[0].revents & POLLIN);
 }
@@ -167,7 +167,7 @@ static void shut_down(struct loop *loop)
 	if (listener != MHD_INVALID_SOCKET)
 		close(listener);
 	mt_jobs_stop(&loop->server->jobs);
-	mt_response_cache_stop(&loop->server->cache);
+	mt_cache_stop(&loop->server->cache);
 	close(loop->signals); /* it stays readable: poll would not wait */
 	loop->signals = -1;
 	while (loop->server->requests_count && mt_clock_now_ns() < end_ns)
@@ -239,7 +239,7 @@ static int run(const struct arguments *arguments, const struct mt_listener *list
 	while (run_once(&loop, -1))
 		continue;
 	shut_down(&loop);
-	mt_response_cache_free(&server->cache);
+	mt_cache_free(&server->cache);
 	return MT_EXIT_OK;
 }
 

@@ -1,5 +1,5 @@
-/* ctl/ui/serve/response_cache.c -- see response_cache.h. */
-#include "ctl/ui/serve/response_cache.h"
+/* ctl/ui/serve/cache.c -- see cache.h. */
+#include "ctl/ui/serve/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void drop(struct mt_response *answer)
 
 /* ---- the reader ---- */
 
-static bool start_reader(struct mt_response_cache *cache)
+static bool start_reader(struct mt_cache *cache)
 {
 	int requests[2], answers[2];
 
@@ -61,7 +61,7 @@ static bool start_reader(struct mt_response_cache *cache)
 	return false;
 }
 
-static void end_reader(struct mt_response_cache *cache)
+static void end_reader(struct mt_cache *cache)
 {
 	if (!cache->reader)
 		return;
@@ -76,8 +76,8 @@ static void end_reader(struct mt_response_cache *cache)
 /* ---- waiting connections ---- */
 
 /* Stores a reply, which may be an error, and resumes all connections that wait for it. */
-static void deliver(struct mt_response_cache *cache, struct mt_response_cache_entry *entry,
-		    struct mt_response answer, uint64_t cost_ns)
+static void deliver(struct mt_cache *cache, struct mt_cache_entry *entry, struct mt_response answer,
+		    uint64_t cost_ns)
 {
 	uint64_t good_ns = cache->interval_ms * UINT64_C(1000000);
 
@@ -88,7 +88,7 @@ static void deliver(struct mt_response_cache *cache, struct mt_response_cache_en
 	entry->until_ns =
 		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
-		struct mt_response_cache_waiter *waiter = &cache->waiters[i];
+		struct mt_cache_waiter *waiter = &cache->waiters[i];
 
 		if (!waiter->connection || waiter->entry != entry || waiter->resumed)
 			continue;
@@ -97,16 +97,16 @@ static void deliver(struct mt_response_cache *cache, struct mt_response_cache_en
 	}
 }
 
-static void deliver_failure(struct mt_response_cache *cache, struct mt_response_cache_entry *entry)
+static void deliver_failure(struct mt_cache *cache, struct mt_cache_entry *entry)
 {
 	deliver(cache, entry,
 		mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the processes could not be read"),
 		0);
 }
 
-static void stop_reading(struct mt_response_cache *cache)
+static void stop_reading(struct mt_cache *cache)
 {
-	struct mt_response_cache_entry *current = cache->current;
+	struct mt_cache_entry *current = cache->current;
 
 	end_reader(cache);
 	cache->current = NULL;
@@ -138,15 +138,14 @@ static struct mt_response make_answer(enum mt_reader_form form, const struct mt_
 
 /* ---- the server ---- */
 
-static struct mt_response_cache_entry *find_entry(struct mt_response_cache *cache,
-						  struct mt_reader_request request)
+static struct mt_cache_entry *find_entry(struct mt_cache *cache, struct mt_reader_request request)
 {
-	struct mt_response_cache_entry *oldest = NULL;
+	struct mt_cache_entry *oldest = NULL;
 
 	if (request.form != MT_READER_PROCESS)
 		return &cache->list[request.form];
-	for (size_t i = MT_READER_PROCESS; i < MT_RESPONSE_CACHE_MAX; i++) {
-		struct mt_response_cache_entry *one = &cache->list[i];
+	for (size_t i = MT_READER_PROCESS; i < MT_CACHE_MAX; i++) {
+		struct mt_cache_entry *one = &cache->list[i];
 
 		if (one->request.pid == request.pid)
 			return one;
@@ -157,7 +156,7 @@ static struct mt_response_cache_entry *find_entry(struct mt_response_cache *cach
 	return oldest;
 }
 
-static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *cache)
+static struct mt_cache_waiter *find_waiter(struct mt_cache *cache)
 {
 	for (size_t i = 0; i < MT_CLIENTS_MAX; i++)
 		if (!cache->waiters[i].connection)
@@ -165,13 +164,12 @@ static struct mt_response_cache_waiter *find_waiter(struct mt_response_cache *ca
 	return NULL;
 }
 
-struct mt_response mt_response_cache_get(struct mt_response_cache *cache,
-					 struct mt_reader_request request,
-					 struct MHD_Connection *connection,
-					 struct mt_response_cache_waiter **out_waiter)
+struct mt_response mt_cache_get(struct mt_cache *cache, struct mt_reader_request request,
+				struct MHD_Connection *connection,
+				struct mt_cache_waiter **out_waiter)
 {
-	struct mt_response_cache_entry *entry = find_entry(cache, request);
-	struct mt_response_cache_waiter *waiter = find_waiter(cache);
+	struct mt_cache_entry *entry = find_entry(cache, request);
+	struct mt_cache_waiter *waiter = find_waiter(cache);
 
 	if (!entry || !waiter || cache->stopped)
 		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
@@ -183,27 +181,27 @@ struct mt_response mt_response_cache_get(struct mt_response_cache *cache,
 		return entry->answer;
 	entry->wanted |= entry != cache->current;
 	entry->waiting++;
-	*waiter = (struct mt_response_cache_waiter){connection, entry, false};
+	*waiter = (struct mt_cache_waiter){connection, entry, false};
 	*out_waiter = waiter;
 	MHD_suspend_connection(connection);
 	return (struct mt_response){0};
 }
 
-void mt_response_cache_leave(struct mt_response_cache_waiter *waiter)
+void mt_cache_leave(struct mt_cache_waiter *waiter)
 {
 	waiter->entry->waiting--;
-	*waiter = (struct mt_response_cache_waiter){0};
+	*waiter = (struct mt_cache_waiter){0};
 }
 
-struct mt_response mt_response_cache_take(struct mt_response_cache_waiter *waiter)
+struct mt_response mt_cache_take(struct mt_cache_waiter *waiter)
 {
 	struct mt_response answer = waiter->entry->answer;
 
-	mt_response_cache_leave(waiter);
+	mt_cache_leave(waiter);
 	return answer;
 }
 
-size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct pollfd *out)
+size_t mt_cache_poll(const struct mt_cache *cache, struct pollfd *out)
 {
 	if (!cache->reader)
 		return 0;
@@ -212,7 +210,7 @@ size_t mt_response_cache_poll(const struct mt_response_cache *cache, struct poll
 }
 
 /* Returns false where the reader has ended, or has written too much. */
-static bool read_more(struct mt_response_cache *cache)
+static bool read_more(struct mt_cache *cache)
 {
 	ssize_t got;
 
@@ -227,9 +225,9 @@ static bool read_more(struct mt_response_cache *cache)
 	return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-static void take_text(struct mt_response_cache *cache)
+static void take_text(struct mt_cache *cache)
 {
-	struct mt_response_cache_entry *current = cache->current;
+	struct mt_cache_entry *current = cache->current;
 	struct mt_reader_head head;
 
 	if (!current || cache->bytes < sizeof(head))
@@ -246,11 +244,10 @@ static void take_text(struct mt_response_cache *cache)
 	cache->bytes = cache->room = 0;
 }
 
-static void send_next(struct mt_response_cache *cache)
+static void send_next(struct mt_cache *cache)
 {
-	for (size_t tried = 0; tried < MT_RESPONSE_CACHE_MAX && !cache->current; tried++) {
-		struct mt_response_cache_entry *entry =
-			&cache->list[cache->next++ % MT_RESPONSE_CACHE_MAX];
+	for (size_t tried = 0; tried < MT_CACHE_MAX && !cache->current; tried++) {
+		struct mt_cache_entry *entry = &cache->list[cache->next++ % MT_CACHE_MAX];
 
 		if (!entry->wanted)
 			continue;
@@ -267,19 +264,19 @@ static void send_next(struct mt_response_cache *cache)
 	}
 }
 
-static void expire(struct mt_response_cache *cache)
+static void expire(struct mt_cache *cache)
 {
 	uint64_t now_ns = mt_clock_now_ns();
 
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++) {
-		struct mt_response_cache_entry *one = &cache->list[i];
+	for (size_t i = 0; i < MT_CACHE_MAX; i++) {
+		struct mt_cache_entry *one = &cache->list[i];
 
 		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
 			drop(&one->answer);
 	}
 }
 
-void mt_response_cache_run(struct mt_response_cache *cache)
+void mt_cache_run(struct mt_cache *cache)
 {
 	bool is_alive = !cache->reader || read_more(cache);
 
@@ -290,25 +287,25 @@ void mt_response_cache_run(struct mt_response_cache *cache)
 		stop_reading(cache);
 }
 
-void mt_response_cache_send_next(struct mt_response_cache *cache)
+void mt_cache_send_next(struct mt_cache *cache)
 {
 	send_next(cache);
 	expire(cache);
 }
 
-void mt_response_cache_stop(struct mt_response_cache *cache)
+void mt_cache_stop(struct mt_cache *cache)
 {
 	cache->stopped = true;
 	stop_reading(cache);
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++)
+	for (size_t i = 0; i < MT_CACHE_MAX; i++)
 		if (cache->list[i].wanted)
 			deliver_failure(cache, &cache->list[i]);
 }
 
-void mt_response_cache_free(struct mt_response_cache *cache)
+void mt_cache_free(struct mt_cache *cache)
 {
 	end_reader(cache);
 	free(cache->text);
-	for (size_t i = 0; i < MT_RESPONSE_CACHE_MAX; i++)
+	for (size_t i = 0; i < MT_CACHE_MAX; i++)
 		drop(&cache->list[i].answer);
 }
