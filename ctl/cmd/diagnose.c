@@ -79,7 +79,7 @@ static void print_verdicts(void)
 
 struct look {
 	size_t count;
-	struct mt_diagnose_facts **facts;
+	struct mt_facts **facts;
 	struct mt_diagnosis **diagnoses;
 };
 
@@ -156,8 +156,7 @@ static int diagnose(struct look *look, const struct mt_diagnose_options *options
 static int refuse(pid_t pid, const struct mt_process *process)
 {
 	mt_error_say("process %d (%s) does not carry the shim: RSS %s, and nobody can tell what of "
-		     "it is free, live or cache. "
-		     "Restart it under the shim: mtctl run -- %s",
+		     "it is free, live or cache. Restart it under the shim: mtctl run -- %s",
 		     (int)pid, process->comm, mt_text_bytes(process->rss_bytes).text,
 		     process->command);
 	return MT_EXIT_NOT_SHIMMED;

@@ -35,13 +35,13 @@ int mt_command_doctor(int argc, char **argv)
 			return code;
 		snprintf(title, sizeof(title), "process %d (%s)", (int)process.pid, process.comm);
 		print_title(title);
-		mt_doctor_look_at_process(&process);
+		mt_doctor_check_process(&process);
 	} else {
 		print_title("a program started from here");
-		mt_doctor_look_at_environment();
-		mt_doctor_look_at_limit(NULL, NULL);
+		mt_doctor_check_environment();
+		mt_doctor_check_limit(NULL, NULL);
 	}
 	print_title("the machine");
-	mt_doctor_look_at_machine(process.pid);
+	mt_doctor_check_machine(process.pid);
 	return mt_doctor_warnings() ? MT_EXIT_NOTHING : MT_EXIT_OK;
 }

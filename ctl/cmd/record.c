@@ -47,14 +47,14 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 		look_ns = now_ns + LOOK_NS;
 		for (; alive && look_ns < next_ns && !mt_launch_wait(launch, look_ns);
 		     look_ns += LOOK_NS)
-			alive = mt_recorder_look(recorder);
+			alive = mt_recorder_poll(recorder);
 		/* Who was started by us tells its end itself. */
 		if (!alive && !options->started)
 			return;
 		if (!launch->ended)
 			(void)mt_launch_wait(launch, next_ns);
 	}
-	(void)mt_recorder_look(recorder);
+	(void)mt_recorder_poll(recorder);
 }
 
 static int record_process(const char *text, const struct mt_recorder_options *options,

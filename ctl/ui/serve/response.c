@@ -7,8 +7,8 @@
 #include "ctl/output/error.h"
 #include "ctl/output/json.h"
 
-/* Nothing from elsewhere runs or shows in the page, nothing of ours shows in another; no header
- * lets other origins read. */
+/* No foreign content in the page, no content of ours in other pages, no reading by other origins.
+ */
 static const char *const headers[][2] = {
 	{"Content-Security-Policy",
 	 "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -28,7 +28,7 @@ struct mt_response mt_response_bytes(const char *type, const void *bytes, size_t
 		body == MT_RESPONSE_FREE ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT;
 	struct mt_response answer = {.status = MHD_HTTP_OK};
 
-	/* The interface wants it writable, and does not write. */
+	/* the interface takes a writable pointer, but does not write */
 	answer.response = MHD_create_response_from_buffer(length, (void *)(uintptr_t)bytes, mode);
 	mt_error_check_memory(answer.response);
 	MHD_add_response_header(answer.response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -56,7 +56,7 @@ struct mt_response mt_response_error(unsigned status, const char *text)
 	return mt_response_json(status, object);
 }
 
-struct mt_response mt_response_last(unsigned status, const char *text)
+struct mt_response mt_response_closing(unsigned status, const char *text)
 {
 	struct mt_response answer = mt_response_error(status, text);
 
@@ -64,7 +64,7 @@ struct mt_response mt_response_last(unsigned status, const char *text)
 	return answer;
 }
 
-struct mt_response mt_response_locked(unsigned status, const char *text)
+struct mt_response mt_response_unauthorized(unsigned status, const char *text)
 {
 	struct mt_response answer = mt_response_error(status, text);
 
