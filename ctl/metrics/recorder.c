@@ -349,8 +349,8 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	watched->silent_count++;
 	if (silent & (silent - 1))
 		return;
-	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) ==
-	    MT_ERR_OK)
+	if (mt_control_file_request(&watched->process, request, (until_ns - now_ns) / 1000000u,
+				    &why) == MT_ERR_OK)
 		watched->silent_count = 0;
 }
 

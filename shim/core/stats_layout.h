@@ -64,7 +64,7 @@
 /* Why a cleanup ran. */
 #define MT_REASONS(X)                                                                              \
 	X(IDLE, "idle")               /* idle bytes reach the threshold */                         \
-	X(LIVE_DROP, "trough")        /* live bytes dropped */                                     \
+	X(LIVE_DROP, "live_drop")     /* live bytes dropped */                                     \
 	X(SETTLE, "settle")           /* the heap is idle for MT_SETTLE_MS */                      \
 	X(ROUND, "round")             /* MT_GC_ROUNDS, MT_HEAVY_ROUNDS */                          \
 	X(SIGNAL, "signal")           /* SIGUSR1 */                                                \

@@ -8,8 +8,7 @@
 
 #include "core/stats_layout.h"
 
-/* Starts the module with the worker thread: measures the cost of a page fault and makes the
- * files. */
+/* Starts the module with the worker thread, and makes the files. */
 void mt_tick_start(void);
 
 /* Runs a tick. grown: the heap has just grown. Returns the ns until the next tick. */

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/checksum.h"
 #include "ctl/process/stats_file.h"
 
 static struct mt_stats_file good;
@@ -15,7 +16,8 @@ static struct mt_why why;
 
 static void seal(struct mt_stats_head *head)
 {
-	head->checksum = mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum));
+	head->checksum =
+		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum));
 }
 
 static void make_good(void)

@@ -76,7 +76,7 @@ Test(top_columns, the_last_cleanup_is_its_bytes_its_age_and_its_reason)
 
 	cr_expect_str_eq(cell(MT_COLUMN_FREED).text.text, "-311M");
 	cr_expect_str_eq(cell(MT_COLUMN_AGO).text.text, "1m");
-	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "trough");
+	cr_expect_str_eq(cell(MT_COLUMN_REASON).text.text, "live_drop");
 }
 
 Test(top_columns, a_merged_record_is_no_cleanup_of_its_own)

@@ -129,7 +129,7 @@ def test_numbers_without_a_word_are_question_marks_and_counted_as_other(fake, ct
 	ctl("trim", pid)
 	got = json.loads(ctl("stat", pid, "--json").stdout)
 	assert (got["records"][0]["reason"], got["records"][0]["gc_state"], got["records"][0]["gpu_state"]) == ("?", "?", "?")
-	assert (got["cleanups"]["trough"], got["cleanups"]["other"]) == (4, 5)
+	assert (got["cleanups"]["live_drop"], got["cleanups"]["other"]) == (4, 5)
 	assert re.search(rf'mtshim_cleanups_total\{{pid="{pid}".*reason="other"\}} 5', ctl("export").stdout)
 
 
