@@ -112,7 +112,6 @@ static void print_stat(const struct mt_target *target, bool all)
 	fuzz_output_begin();
 	mt_stat_print_text(target, &view);
 	mt_stat_print_oom_text(target);
-	mt_stat_print_alarms(&target->file);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_clean("stat", text, bytes);
 	fuzz_output_begin();
