@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#define MB       1048576.0
-#define WORD_MAX 48
+#include "sys/nearest_word.h"
+
+#define MB 1048576.0
 
 struct mt_short_text mt_text_bytes(uint64_t bytes)
 {
@@ -152,65 +153,7 @@ uint64_t mt_text_round_u64(double value)
 	return value >= (double)UINT64_MAX ? UINT64_MAX : value > 0 ? (uint64_t)value : 0;
 }
 
-static size_t smallest(size_t a, size_t b, size_t c)
-{
-	size_t ab = a < b ? a : b;
-
-	return ab < c ? ab : c;
-}
-
-/* Levenshtein by one row; both words are shorter than WORD_MAX. */
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[WORD_MAX], columns = strlen(b);
-
-	for (size_t j = 0; j <= columns; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= columns; j++) {
-			size_t above = row[j];
-
-			row[j] = smallest(above + 1, row[j - 1] + 1,
-					  diagonal + (a[i - 1] != b[j - 1]));
-			diagonal = above;
-		}
-	}
-	return row[columns];
-}
-
-/* The shortest of those that go on where the word ends. Of a single letter too many do. */
-static const char *continued(const char *word, const char *const *words, size_t count)
-{
-	const char *shortest = NULL;
-	size_t length = strlen(word);
-
-	for (size_t i = 0; length >= 2 && i < count; i++)
-		if (strncmp(words[i], word, length) == 0 &&
-		    (!shortest || strlen(words[i]) < strlen(shortest)))
-			shortest = words[i];
-	return shortest;
-}
-
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count)
 {
-	const char *nearest = continued(word, words, count);
-	size_t best = 4;
-
-	if (nearest || strlen(word) >= WORD_MAX)
-		return nearest;
-	for (size_t i = 0; i < count; i++) {
-		size_t distance;
-
-		if (strlen(words[i]) >= WORD_MAX)
-			continue;
-		distance = edit_distance(word, words[i]);
-		if (distance < best && distance < strlen(words[i])) {
-			best = distance;
-			nearest = words[i];
-		}
-	}
-	return nearest;
+	return mt_nearest_word(word, strlen(word), words, count);
 }

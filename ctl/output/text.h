@@ -40,10 +40,7 @@ bool mt_text_parse_u64(const char *text, uint64_t *out);
  * nothing, or no number, 0. */
 uint64_t mt_text_round_u64(double value);
 
-/* Of `count` words the one that a mistyped one may have meant: the shortest that begins with it
- * (from two letters on: who stops early has made no mistake so far), else the nearest by edit
- * distance, at most 3 and less than the word's own length; NULL: none is near. core/config_error.c
- * has the same for the environment, where no allocation is allowed. */
+/* Returns the word that a mistyped one may mean, NULL: none; sys/nearest_word.h has the rule. */
 const char *mt_text_nearest(const char *word, const char *const *words, size_t count);
 
 #endif

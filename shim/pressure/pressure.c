@@ -130,7 +130,7 @@ static void read_sample(struct sample *out, bool exact_figures)
 	out->input.own_bytes = read_own(cfg, &out->rss);
 	out->limit_source = cgroup.source ? cgroup.source : "";
 	out->load = load;
-	out->cpu_ns = mt_load_process_cpu_ns();
+	out->cpu_ns = mt_os_process_cpu_ns();
 }
 
 /* ---- publishing and logging ---- */
