@@ -66,27 +66,27 @@ def test_who_looks_at_many_goes_on_past_a_version_that_is_not_read(fake, ctl, ve
 
 
 def test_the_page_and_the_live_view_show_it_as_refused(fake, ctl, serve):
-	pid, server = fake(version=5), serve()
+	pid, server = fake(version=99), serve()
 
 	assert server.process_of(pid)["state"] == "refused"
 	answer = server.get(f"/api/processes/{pid}")
-	assert answer.status == 502 and told(5) in answer.json["error"]
+	assert answer.status == 502 and told(99) in answer.json["error"]
 	answer = server.post(f"/api/processes/{pid}/trim?level=heavy")
-	assert told(5) in answer.text, answer.text
+	assert told(99) in answer.text, answer.text
 	assert "refused" in ctl("top", "--once", f"--filter={pid}", COLUMNS="120").stdout
 
 
 def test_diagnose_and_doctor_say_why_they_know_so_little(fake, ctl):
-	pid = fake(version=5)
+	pid = fake(version=99)
 
 	doctor = ctl("doctor", pid)
-	assert doctor.returncode == NOTHING and told(5) in doctor.stdout
+	assert doctor.returncode == NOTHING and told(99) in doctor.stdout
 	diagnosed = ctl("diagnose", pid, "--for=1s")
-	assert told(5) in diagnosed.stdout
+	assert told(99) in diagnosed.stdout
 
 
 def test_a_recorder_keeps_what_the_kernel_says_of_a_version_that_is_not_read(fake, mtctl, plain, spawn, wait_for, tmp_path):
-	pid, file = fake(version=5), tmp_path / "run.jsonl"
+	pid, file = fake(version=99), tmp_path / "run.jsonl"
 	recorder = spawn([mtctl, "record", "-o", file, "--interval=0.05", "--tree", str(pid)], plain)
 
 	wait_for(lambda: file.exists() and file.read_text().count('"sample"') > 2)
@@ -94,7 +94,7 @@ def test_a_recorder_keeps_what_the_kernel_says_of_a_version_that_is_not_read(fak
 	recorder.wait(timeout=10)
 	lines = [json.loads(line) for line in file.read_text().splitlines()]
 	about = next(line for line in lines if line["kind"] == "process")
-	assert about["state"] == "refused" and told(5) in about["why"]
+	assert about["state"] == "refused" and told(99) in about["why"]
 	sample = next(line for line in lines if line["kind"] == "sample")
 	assert sample["rss_bytes"] > 0 and "heap_live_bytes" not in sample
 
@@ -103,11 +103,11 @@ def test_a_bell_of_another_version_than_its_stats_file_is_not_rung(fake, ctl, mt
 	pid = fake()
 	bell = files_of(pid, mt_dir, "bell")
 	data = bytearray(bell.read_bytes())
-	data[8:12] = (5).to_bytes(4, "little")
+	data[8:12] = (99).to_bytes(4, "little")
 	bell.write_bytes(data)
 
 	got = ctl("trim", pid)
-	refused(got, 5)
+	refused(got, 99)
 	assert "the control file" in got.stderr and bell.read_bytes() == data
 	assert json.loads(ctl("stat", pid, "--json").stdout)["requests_count"] == 0
 
@@ -254,7 +254,7 @@ def test_versions_share_a_directory(fake, ctl, mt_dir):
 
 	states = listed(ctl)
 	assert {version: states[pid]["state"] for pid, version in pids.items()} == \
-		{2: "refused", 3: "refused", 4: "awake", 5: "refused", 99: "refused"}
+		{2: "refused", 3: "refused", 4: "refused", 5: "awake", 99: "refused"}
 	for pid in pids:
 		os.kill(pid, signal.SIGKILL)
 		os.waitpid(pid, 0)
