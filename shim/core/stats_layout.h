@@ -1,6 +1,6 @@
 /* core/stats_layout.h -- the two small files every awake process has, in MT_DIR (default
  * /dev/shm/mtshim-UID, mode 0700, on a file system in memory), mode 0600, named
- * PID-STARTTIME-PIDNS.stats and .bell (the control file):
+ * PID-STARTTIME-PIDNS.stats and .control (the control file):
  *   PID        as the process sees itself (getpid)
  *   STARTTIME  field 22 of /proc/self/stat, clock ticks since boot: tells a reused pid from the
  *     first
@@ -40,8 +40,8 @@
 	((unsigned long)(type) == TMPFS_MAGIC || (unsigned long)(type) == RAMFS_MAGIC)
 
 #define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
-#define MT_CONTROL_MAGIC  0x316c6c6562746dull /* "mtbell1" */
-#define MT_STATS_VERSION  5u
+#define MT_CONTROL_MAGIC  0x316c727463746dull /* "mtctrl1" */
+#define MT_STATS_VERSION  6u
 #define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
 /* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u

@@ -291,7 +291,7 @@ static void publish(bool all)
 	if (!all)
 		return;
 	state = (uint64_t)mt_signal_disposition();
-	mt_publish_lock()->signal_door = state;
+	mt_publish_lock()->signal_disposition = state;
 	mt_publish_unlock();
 }
 

@@ -52,14 +52,6 @@ static struct mt_top_tracked *take_past(struct mt_top_watch *watch, struct mt_to
 	return past;
 }
 
-static uint64_t number_setting(const struct mt_stats_file *file, const char *name)
-{
-	const char *text = mt_stats_file_setting(file, name);
-	uint64_t number = 0;
-
-	return text && mt_text_parse_u64(text, &number) ? number : 0;
-}
-
 /* Settings change by requests alone. */
 static bool wants_file(const struct mt_top_tracked *past, const struct mt_process_list_entry *entry)
 {
@@ -82,7 +74,7 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *past,
 	past->records_count = file->head.records_count;
 	past->requests_count = file->head.snapshot.requests_count;
 	past->last = mt_top_row_last_cleanup(file);
-	past->budget_pct = number_setting(file, "budget_pct");
+	past->budget_pct = mt_stats_file_number(file, "budget_pct");
 }
 
 static void look_at(struct mt_top_watch *watch, struct mt_top_tracked *past,
