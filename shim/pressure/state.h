@@ -62,7 +62,6 @@ struct mt_pressure {
 	enum mt_pressure_level level; /* the highest of all */
 	bool sampled;
 	uint64_t seen_ns;
-	uint64_t seen_used_bytes;
 	uint64_t seen_own_bytes;
 	/* growth until the next threshold; UINT64_MAX: no limit is known */
 	uint64_t growth_bytes;
@@ -71,7 +70,6 @@ struct mt_pressure {
 	uint64_t seen_events_count;
 	uint64_t events_ns; /* when they last grew; 0: never */
 	bool seen_psi_known;
-	uint64_t seen_some_us;
 	uint64_t stall_ns; /* beginning of the span over which stall is measured */
 	uint64_t stall_some_us;
 	uint64_t stall_thousandths; /* of the last whole span */
