@@ -180,6 +180,7 @@ def test_doctor_goes_by_the_group_that_the_process_was_given(fake, ctl, plain, t
 @pytest.mark.parametrize("path, words", [
 	("/dev/null", "note  MEMORY_PRESSURE_WATCH=/dev/null"),
 	("/proc/self/statm", "ok    MEMORY_PRESSURE_WATCH: /proc/self/statm is watched"),
+	("/dev/zero", "note  MEMORY_PRESSURE_WATCH: /dev/zero is no file of pressure stall, and not read"),
 	("/no/such", "warn  MEMORY_PRESSURE_WATCH: /no/such cannot be read"),
 	("here", "warn  MEMORY_PRESSURE_WATCH: here cannot be read")])
 def test_doctor_looks_at_systemds_watch(fake, ctl, plain, path, words):
