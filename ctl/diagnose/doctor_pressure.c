@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctl/diagnose/doctor.h"
@@ -140,6 +141,7 @@ void mt_doctor_check_limit(const struct mt_process *process, const struct mt_sta
 static void check_watch(pid_t pid)
 {
 	char path[PATH_MAX], reached[PATH_MAX + 64];
+	struct stat seen;
 
 	if (!mt_doctor_variable(pid, "MEMORY_PRESSURE_WATCH", path, sizeof(path)) || !*path)
 		return;
@@ -153,6 +155,11 @@ static void check_watch(pid_t pid)
 		mt_check_print(MT_CHECK_WARN, "see MemoryPressureWatch= of the service",
 			       "MEMORY_PRESSURE_WATCH: %s cannot be read (%s)", path,
 			       *path == '/' ? strerror(errno) : "no full path");
+	else if (stat(reached, &seen) != 0 || !S_ISREG(seen.st_mode))
+		mt_check_print(
+			MT_CHECK_NOTE, NULL,
+			"MEMORY_PRESSURE_WATCH: %s is no file of pressure stall, and not read",
+			path);
 	else
 		mt_check_print(MT_CHECK_OK, NULL, "MEMORY_PRESSURE_WATCH: %s is watched", path);
 }

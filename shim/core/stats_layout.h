@@ -41,7 +41,7 @@
 
 #define MT_STATS_MAGIC    0x31737461747374ull /* "tstats1" */
 #define MT_CONTROL_MAGIC  0x316c727463746dull /* "mtctrl1" */
-#define MT_STATS_VERSION  5u
+#define MT_STATS_VERSION  6u
 #define MT_CLEANUPS_COUNT 64u /* last cleanups kept */
 /* circular buffer of samples, which spans 15 minutes or less */
 #define MT_SAMPLES_COUNT 1024u
@@ -93,7 +93,6 @@ enum mt_level { MT_LEVEL_PURGE, MT_LEVEL_LIGHT, MT_LEVEL_HEAVY, MT_LEVEL_COUNT }
 	X(EVENTS,                                                                                  \
 	  "events")       /* the container has just run into its limit (memory.events, failcnt) */ \
 	X(STALL, "stall") /* tasks wait for memory: PSI, verified by its total */                  \
-	X(WATCH, "watch") /* MEMORY_PRESSURE_WATCH signals it */                                   \
 	X(DEVICE, "device") /* the memory of a GPU */                                              \
 	X(RSS, "rss")       /* MT_RSS_LIMIT_MB */
 

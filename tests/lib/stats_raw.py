@@ -10,7 +10,7 @@ RECORD_FIELDS = ("number time_ns duration_ns purge_ns gc_ns gc_collected_count r
                  "reason level result gc_state merged gpu_state frameworks pressure_sources "
                  "pressure_level pressure_used_bytes pressure_limit_bytes").split()
 REASONS = "idle live_drop settle round signal request api malloc_trim late_gc exit framework capture pressure rss_limit".split()
-SOURCES = "limit events stall watch device rss".split()
+SOURCES = "limit events stall device rss".split()
 FIELDS_AT = fake_shim.HEAD.size
 HEAD_BYTES = FIELDS_AT + 8 * len(fake_shim.FIELDS) + 8
 ALARMS_AT = (HEAD_BYTES + 64 * fake_shim.SETTING.size + fake_shim.DEVICES_COUNT * fake_shim.DEVICE.size +
