@@ -10,7 +10,6 @@ import pytest
 import sweep
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-SHIM = ROOT / "shim"
 
 
 @pytest.fixture(scope="session")
@@ -164,13 +163,3 @@ def test_every_import_of_the_shim_is_swept_or_cannot_fail(shim):
 
 	assert imports - swept - excused == set()
 	assert not swept & excused
-
-
-def test_every_system_call_by_number_is_swept():
-	numbers = {name for path in SHIM.rglob("*.c") for name in re.findall(r"(?:mt_raw_syscall|own_id)\(SYS_(\w+)", path.read_text())}
-	swept = set(re.findall(r"^\tX\((\w+), E\w+\)", (ROOT / "tests" / "fault" / "inject.def").read_text(), re.MULTILINE))
-	inline = sorted(path.name for path in SHIM.rglob("*.[cSh]") if re.search(r'"(syscall|svc 0)', path.read_text()))
-
-	assert numbers and numbers - cannot_fail() <= swept
-	# Before the shim is relocated nothing can be wrapped: test_machine.py takes what those calls read away.
-	assert inline == ["raw_fork.c", "raw_syscall_asm.h"]  # the first has the name of libc's alone
