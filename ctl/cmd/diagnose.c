@@ -12,9 +12,9 @@
 #include "ctl/process/ancestry.h"
 
 #define SECONDS_PLAIN 60.0
-#define SECONDS_MOST  86400.0
+#define SECONDS_MAX   86400.0
 /* processes looked at one by one; the tree's sums hold them all */
-#define TREE_MOST 64
+#define TREE_MAX 64
 
 static const char help[] =
 	"Looks at a process for a while, and says what is the matter with its memory, from what "
@@ -46,7 +46,7 @@ static bool take_time(const struct mt_option *option, const char *text)
 	double value = strtod(text, &end), unit = *end == 'm' ? 60 : *end == 'h' ? 3600 : 1;
 
 	if (end == text || (*end && (strchr("smh", *end) == NULL || end[1])) ||
-	    !(value * unit > 0 && value * unit <= SECONDS_MOST)) {
+	    !(value * unit > 0 && value * unit <= SECONDS_MAX)) {
 		mt_error_say("'%.60s' is no time to look: 60, 60s, 2m, up to 24h", text);
 		return false;
 	}
@@ -111,7 +111,7 @@ static void add_tree(struct look *look, const struct mt_process *root)
 	size_t count = mt_process_read_all(&list);
 
 	add(look, root);
-	for (size_t i = 0; i < count && look->count < TREE_MOST; i++)
+	for (size_t i = 0; i < count && look->count < TREE_MAX; i++)
 		if (list[i].shimmed && list[i].pid != root->pid &&
 		    mt_ancestry_descends(list, count, list[i].pid, root->pid))
 			add(look, &list[i]);

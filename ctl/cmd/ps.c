@@ -5,7 +5,6 @@
 #include "ctl/command.h"
 #include "ctl/output/json.h"
 #include "ctl/cmd/ps.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
 #include "ctl/process/stats_dir.h"
 #include "ctl/process/target.h"

@@ -60,7 +60,7 @@ static void keep_recording(struct mt_recorder *recorder, const struct mt_recorde
 static int record_process(const char *text, const struct mt_recorder_options *options,
 			  struct mt_json_lines *lines)
 {
-	struct mt_launch launch;
+	struct mt_launch launch = {0};
 	struct mt_recorder *recorder;
 	struct mt_process process;
 	struct mt_why why;
@@ -73,7 +73,7 @@ static int record_process(const char *text, const struct mt_recorder_options *op
 		return mt_error_fail(MT_EXIT_NOT_SHIMMED, &why);
 	if (mt_json_lines_open(lines->path, lines, &why) != MT_ERR_OK)
 		return mt_error_fail(MT_EXIT_USAGE, &why);
-	mt_launch_nothing(&launch);
+	launch.forwarded = mt_command_block_endings();
 	recorder = mt_recorder_make(&process, options, lines);
 	keep_recording(recorder, options, &launch);
 	mt_recorder_end(recorder, &launch);

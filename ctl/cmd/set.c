@@ -19,13 +19,13 @@ static int set(struct mt_target *target, const struct mt_request *request)
 	struct mt_why why;
 	enum mt_err error;
 
-	if (mt_set_request_why_not(request, &target->file.head)) {
+	if (mt_set_request_unavailable(request, &target->file.head)) {
 		mt_process_say(&target->process,
-			       mt_set_request_why_not(request, &target->file.head));
+			       mt_set_request_unavailable(request, &target->file.head));
 		return MT_EXIT_NOTHING;
 	}
 	snprintf(before, sizeof(before), "%s", mt_set_request_value(request, &target->file));
-	error = mt_control_file_ask(&target->process, *request, TIMEOUT_MS, &why);
+	error = mt_control_file_request(&target->process, *request, TIMEOUT_MS, &why);
 	if (error)
 		mt_set_request_explain(request, &why);
 	else

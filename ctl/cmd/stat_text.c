@@ -9,7 +9,7 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-#define RECORDS_SHOWN 5u
+#define CLEANUPS_SHOWN 5u
 
 static void print_line(const char *name, const char *text)
 {
@@ -113,41 +113,41 @@ static void add_number(struct mt_table *table, uint64_t number)
 }
 
 /* Bytes in use before and after, and whose caches were emptied, or why not. */
-static void add_record_gpu(struct mt_table *table, const struct mt_stats_cleanup *record)
+static void add_cleanup_gpu(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
 {
 	char caches[64];
 	const char *word;
 	uint32_t bit;
 	size_t used = (size_t)snprintf(caches, sizeof(caches), "%s",
-				       mt_stats_word_gpu_state(record->gpu_state));
+				       mt_stats_word_gpu_state(cleanup->gpu_state));
 
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (record->frameworks & bit)
+		if (cleanup->frameworks & bit)
 			used += (size_t)snprintf(caches + used, sizeof(caches) - used, ",%s", word);
-	mt_table_add_bytes(table, record->gpu_before_bytes, record->gpu_before_bytes);
-	mt_table_add_bytes(table, record->gpu_before_bytes, record->gpu_after_bytes);
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_before_bytes);
+	mt_table_add_bytes(table, cleanup->gpu_before_bytes, cleanup->gpu_after_bytes);
 	mt_table_add(table, caches);
 }
 
-static void add_record(struct mt_table *table, const struct mt_stats_cleanup *record)
+static void add_cleanup(struct mt_table *table, const struct mt_stats_cleanup *cleanup)
 {
 	static const char *const results[] = {"nothing", "little", "-"};
 
-	add_number(table, record->number);
-	mt_table_add_row(table, mt_text_clock(record->time_ns).text,
-			 mt_stats_word_reason(record->reason), mt_stats_word_level(record->level),
+	add_number(table, cleanup->number);
+	mt_table_add_row(table, mt_text_clock(cleanup->time_ns).text,
+			 mt_stats_word_reason(cleanup->reason), mt_stats_word_level(cleanup->level),
 			 NULL);
-	add_number(table, record->round);
-	mt_table_add(table, record->merged == 1          ? "merged"
-			    : mt_stats_has_freed(record) ? "freed"
-							 : results[record->result]);
-	mt_table_add_row(table, mt_text_bytes(record->rss_before_bytes).text,
-			 mt_text_bytes(record->rss_after_bytes).text,
-			 mt_text_change(record->rss_before_bytes, record->rss_after_bytes).text,
-			 mt_text_ns(record->duration_ns).text,
-			 record->gc_state == MT_GC_DONE
-				 ? mt_text_count(record->gc_collected_count).text
-				 : mt_stats_word_gc_state(record->gc_state),
+	add_number(table, cleanup->round);
+	mt_table_add(table, cleanup->merged == 1          ? "merged"
+			    : mt_stats_has_freed(cleanup) ? "freed"
+							  : results[cleanup->result]);
+	mt_table_add_row(table, mt_text_bytes(cleanup->rss_before_bytes).text,
+			 mt_text_bytes(cleanup->rss_after_bytes).text,
+			 mt_text_change(cleanup->rss_before_bytes, cleanup->rss_after_bytes).text,
+			 mt_text_ns(cleanup->duration_ns).text,
+			 cleanup->gc_state == MT_GC_DONE
+				 ? mt_text_count(cleanup->gc_collected_count).text
+				 : mt_stats_word_gc_state(cleanup->gc_state),
 			 NULL);
 }
 
@@ -157,17 +157,17 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 	bool found = false;
 
 	for (uint64_t i = 0; i < shown; i++) {
-		const struct mt_stats_cleanup *record =
-			mt_stats_file_record(file, file->head.records_count - i);
+		const struct mt_stats_cleanup *cleanup =
+			mt_stats_file_cleanup(file, file->head.records_count - i);
 
-		found |= record && record->pressure_sources;
+		found |= cleanup && cleanup->pressure_sources;
 	}
 	return found;
 }
 
-static void print_records(const struct mt_stats_file *file, bool all)
+static void print_cleanups(const struct mt_stats_file *file, bool all)
 {
-	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : RECORDS_SHOWN;
+	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : CLEANUPS_SHOWN;
 	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
 	struct mt_table *table;
 
@@ -185,14 +185,14 @@ static void print_records(const struct mt_stats_file *file, bool all)
 	if (pressed)
 		mt_table_add_columns(table, "<PRESSURE");
 	for (uint64_t i = shown; i-- > 0;) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - i);
+		const struct mt_stats_cleanup *cleanup = mt_stats_file_cleanup(file, last - i);
 
-		if (record)
-			add_record(table, record);
-		if (record && gpu)
-			add_record_gpu(table, record);
-		if (record && pressed)
-			mt_table_add(table, mt_stats_word_pressure(record).text);
+		if (cleanup)
+			add_cleanup(table, cleanup);
+		if (cleanup && gpu)
+			add_cleanup_gpu(table, cleanup);
+		if (cleanup && pressed)
+			mt_table_add(table, mt_stats_word_pressure(cleanup).text);
 	}
 	putchar('\n');
 	mt_table_print(table);
@@ -232,7 +232,7 @@ void mt_stat_print_text(const struct mt_target *target, const struct mt_stat_vie
 	print_fields(&target->file.head);
 	mt_stat_print_pressure(&target->file);
 	mt_stat_print_gpu(&target->file);
-	print_records(&target->file, view->records);
+	print_cleanups(&target->file, view->records);
 	if (view->samples)
 		print_samples(&target->file);
 }

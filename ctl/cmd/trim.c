@@ -14,7 +14,6 @@
 #include "ctl/output/text.h"
 #include "ctl/output/units.h"
 #include "ctl/process/ancestry.h"
-#include "ctl/process/trim_json.h"
 #include "ctl/process/trim_requests.h"
 #include "ctl/process/clock.h"
 
@@ -49,80 +48,81 @@ static void add_layer(struct mt_table *table, const char *layer, uint64_t before
 			 mt_text_change(before, after).text, NULL);
 }
 
-static void print_gc(const struct mt_stats_cleanup *record)
+static void print_gc(const struct mt_stats_cleanup *cleanup)
 {
-	if (record->gc_state == MT_GC_DONE)
+	if (cleanup->gc_state == MT_GC_DONE)
 		printf("  gc collected %s in %s\n",
-		       mt_text_counted(record->gc_collected_count, "object", "objects").text,
-		       mt_text_ns(record->gc_ns).text);
-	else if (record->gc_state == MT_GC_DISABLED)
+		       mt_text_counted(cleanup->gc_collected_count, "object", "objects").text,
+		       mt_text_ns(cleanup->gc_ns).text);
+	else if (cleanup->gc_state == MT_GC_DISABLED)
 		puts("  gc is disabled by the program");
-	else if (record->gc_state == MT_GC_LATE)
+	else if (cleanup->gc_state == MT_GC_LATE)
 		puts("  gc is late: the main thread is busy outside Python; it runs as soon as it "
 		     "returns");
-	else if (record->gc_state == MT_GC_BLOCKED)
+	else if (cleanup->gc_state == MT_GC_BLOCKED)
 		puts("  gc waits: the main thread is in a system call; it runs as soon as it "
 		     "returns");
-	else if (record->gc_state == MT_GC_SHARED)
+	else if (cleanup->gc_state == MT_GC_SHARED)
 		puts("  gc is left out: it would copy memory that is shared with forked processes");
 }
 
 /* Whose caches were emptied, or why none were. */
-static void print_gpu(const struct mt_stats_cleanup *record)
+static void print_gpu(const struct mt_stats_cleanup *cleanup)
 {
 	const char *word;
 	uint32_t bit;
 
-	if (record->gpu_state == MT_GPU_CAPTURING)
+	if (cleanup->gpu_state == MT_GPU_CAPTURING)
 		puts("  GPU caches left alone: a stream captures into a graph");
-	else if (record->gpu_state == MT_GPU_RANKS)
+	else if (cleanup->gpu_state == MT_GPU_RANKS)
 		puts("  GPU caches left alone: other ranks would have to wait");
-	if (record->gpu_state != MT_GPU_DONE)
+	if (cleanup->gpu_state != MT_GPU_DONE)
 		return;
 	fputs("  GPU caches emptied: the pool's and the driver's", stdout);
 	for (size_t i = 0; (word = mt_stats_word_framework(i, &bit)); i++)
-		if (record->frameworks & bit)
+		if (cleanup->frameworks & bit)
 			printf(", %s", word);
 	putchar('\n');
 }
 
-static void print_record(const struct mt_process *process, const struct mt_stats_cleanup *record)
+static void print_cleanup(const struct mt_process *process, const struct mt_stats_cleanup *cleanup)
 {
 	struct mt_table *table = mt_table_new("<|>BEFORE|>AFTER|>CHANGE");
 
 	printf("process %d (%s): %s cleanup, %s, %s\n", (int)process->pid, process->comm,
-	       mt_stats_word_level(record->level), mt_stats_word_outcome(record),
-	       mt_text_ns(record->duration_ns).text);
-	add_layer(table, "  RSS", record->rss_before_bytes, record->rss_after_bytes);
-	add_layer(table, "  RssAnon", record->anon_before_bytes, record->anon_after_bytes);
-	add_layer(table, "  heap live", record->live_before_bytes, record->live_after_bytes);
-	if (record->gpu_before_bytes)
-		add_layer(table, "  GPU in use", record->gpu_before_bytes, record->gpu_after_bytes);
-	if (record->pinned_before_bytes)
-		add_layer(table, "  page-locked", record->pinned_before_bytes,
-			  record->pinned_after_bytes);
+	       mt_stats_word_level(cleanup->level), mt_stats_word_outcome(cleanup),
+	       mt_text_ns(cleanup->duration_ns).text);
+	add_layer(table, "  RSS", cleanup->rss_before_bytes, cleanup->rss_after_bytes);
+	add_layer(table, "  RssAnon", cleanup->anon_before_bytes, cleanup->anon_after_bytes);
+	add_layer(table, "  heap live", cleanup->live_before_bytes, cleanup->live_after_bytes);
+	if (cleanup->gpu_before_bytes)
+		add_layer(table, "  GPU in use", cleanup->gpu_before_bytes,
+			  cleanup->gpu_after_bytes);
+	if (cleanup->pinned_before_bytes)
+		add_layer(table, "  page-locked", cleanup->pinned_before_bytes,
+			  cleanup->pinned_after_bytes);
 	mt_table_print(table);
-	print_gc(record);
-	print_gpu(record);
+	print_gc(cleanup);
+	print_gpu(cleanup);
 }
 
 /* Answers the exit code for this process. */
 static int finish_one(const struct trim *trim, const struct mt_process *process,
-		      const struct mt_trim_answer *answer)
+		      const struct mt_trim_reply *reply)
 {
-	const char *refusal = mt_trim_answer_refusal(answer);
+	const char *error_text = mt_trim_reply_error(reply);
 
 	if (trim->json)
 		mt_json_append(json_object_get(trim->json, "processes"),
-			       mt_trim_json_answer(process, answer));
-	if (refusal)
-		mt_process_say(process, refusal);
-	else if (answer->error && !trim->json)
+			       mt_trim_json_reply(process, reply));
+	if (error_text)
+		mt_process_say(process, error_text);
+	else if (reply->error && !trim->json)
 		printf("process %d (%s): asleep: nothing to trim\n", (int)process->pid,
 		       process->comm);
-	else if (!answer->error && !trim->json)
-		print_record(process, &answer->record);
-	return mt_trim_answer_exit(answer);
+	else if (!reply->error && !trim->json)
+		print_cleanup(process, &reply->cleanup);
+	return mt_trim_reply_exit(reply);
 }
 
 /* Of many: freed anywhere is 0; else whatever went worst. */

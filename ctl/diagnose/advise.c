@@ -165,7 +165,7 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 static const struct mt_stats_cleanup *last_cleanup(const struct mt_stats_file *file)
 {
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)
 			return NULL;
@@ -381,7 +381,7 @@ static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap
 	size_t count = 0;
 
 	while (back-- > 0) { /* counts down: a forged `last` may be UINT64_MAX */
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
 
 		if (!record || record->reason != MT_REASON_LIVE_DROP)
 			continue;
@@ -467,7 +467,7 @@ static bool collects_without_effect(const struct mt_advise_facts *facts, struct 
 	if (setting_is(facts, "gc_rounds", "auto") || !setting(facts, "gc_rounds"))
 		return false;
 	for (uint64_t number = file->head.records_count; number; number--) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)
 			break;

@@ -152,7 +152,7 @@ struct mt_diagnose_facts {
 	struct mt_stats_file first, last; /* the process's own word; only where awake */
 	struct mt_diagnose_classes classes_first, classes_last;
 	bool smaps_known;
-	struct mt_smaps_figures smaps; /* of the whole process, at the end */
+	struct mt_smaps_sizes smaps; /* of the whole process, at the end */
 	struct mt_diagnose_tree tree;
 	struct mt_diagnose_group group;
 	struct mt_limit limit;

@@ -180,7 +180,7 @@ void mt_diagnose_ask_classes(const struct mt_process *process, struct mt_diagnos
 	struct mt_stats_file *file;
 	struct mt_why why;
 
-	if (mt_control_file_ask(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
+	if (mt_control_file_request(process, request, CLASSES_TIMEOUT_MS, &why) != MT_ERR_OK)
 		return;
 	file = mt_error_check_memory(malloc(sizeof(*file)));
 	if (mt_target_read(process, file, &why) == MT_ERR_OK) {
@@ -213,7 +213,7 @@ void mt_diagnose_ask_trim(const struct mt_process *process, enum mt_level level,
 		if (try)
 			mt_clock_sleep_ms(10);
 		error = mt_target_read(process, file, &why);
-		record = error ? NULL : mt_stats_file_record_of_request(file, call.seq);
+		record = error ? NULL : mt_stats_file_cleanup_of_request(file, call.seq);
 	}
 	out->done = record != NULL;
 	if (record)

@@ -83,7 +83,7 @@ static void put_records(struct mt_recorder *recorder, struct mt_watched *watched
 	if (first <= watched->records_seen)
 		first = watched->records_seen + 1;
 	for (uint64_t number = first; number <= last && number >= first; number++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, number);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 		json_t *line, *facts;
 
 		if (!record || record->time_ns < recorder->began_ns)
@@ -349,8 +349,8 @@ static void refresh(struct mt_watched *watched, uint64_t until_ns)
 	watched->silent_count++;
 	if (silent & (silent - 1))
 		return;
-	if (mt_control_file_ask(&watched->process, request, (until_ns - now_ns) / 1000000u, &why) ==
-	    MT_ERR_OK)
+	if (mt_control_file_request(&watched->process, request, (until_ns - now_ns) / 1000000u,
+				    &why) == MT_ERR_OK)
 		watched->silent_count = 0;
 }
 

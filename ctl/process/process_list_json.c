@@ -1,5 +1,5 @@
-/* ctl/process/process_list_json.c -- see process_list_json.h. */
-#include "ctl/process/process_list_json.h"
+/* ctl/process/process_list_json.c -- the process list as JSON: see process_list.h. */
+#include "ctl/process/process_list.h"
 
 #include "ctl/output/json.h"
 #include "ctl/process/limit.h"

@@ -127,15 +127,15 @@ static void read_commands(struct mt_process_tree *tree)
 
 void mt_process_tree_member_sums(const struct mt_member *member, struct mt_process_tree_sums *out)
 {
-	const struct mt_smaps_figures *figures = &member->smaps.total;
+	const struct mt_smaps_sizes *sizes = &member->smaps.total;
 
 	*out = (struct mt_process_tree_sums){
-		.rss_bytes = figures->rss_bytes,
-		.pss_bytes = figures->pss_bytes,
-		.swap_bytes = figures->swap_pss_bytes,
-		.shm_bytes = figures->pss_shmem_bytes,
-		.file_bytes = figures->pss_file_bytes,
-		.private_bytes = figures->private_clean_bytes + figures->private_dirty_bytes,
+		.rss_bytes = sizes->rss_bytes,
+		.pss_bytes = sizes->pss_bytes,
+		.swap_bytes = sizes->swap_pss_bytes,
+		.shm_bytes = sizes->pss_shmem_bytes,
+		.file_bytes = sizes->pss_file_bytes,
+		.private_bytes = sizes->private_clean_bytes + sizes->private_dirty_bytes,
 		.shared_bytes = member->fork.shared_bytes,
 		.copied_bytes = member->fork.copied_bytes,
 		.heap_live_bytes = member->heap.live_bytes,

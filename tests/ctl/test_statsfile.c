@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/checksum.h"
 #include "ctl/process/stats_file.h"
 
 static struct mt_stats_file good;
@@ -15,7 +16,8 @@ static struct mt_why why;
 
 static void seal(struct mt_stats_head *head)
 {
-	head->checksum = mt_stats_file_checksum(head, offsetof(struct mt_stats_head, checksum));
+	head->checksum =
+		mt_checksum(MT_CHECKSUM_START, head, offsetof(struct mt_stats_head, checksum));
 }
 
 static void make_good(void)
@@ -70,7 +72,7 @@ Test(statsfile, a_good_file_is_read)
 	cr_expect_eq(seen.head.snapshot.rss_bytes, 42);
 	cr_expect_str_eq(seen.head.comm, "python3");
 	cr_expect_str_eq(seen.settings[0].name, "gc_rounds");
-	cr_expect_eq(mt_stats_file_record(&seen, 70)->request_seq, 1070);
+	cr_expect_eq(mt_stats_file_cleanup(&seen, 70)->request_seq, 1070);
 }
 
 Test(statsfile, nothing_is_written_on_failure)
@@ -315,9 +317,9 @@ Test(statsfile, records_out_of_place_come_back_empty)
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_eq(seen.records[3].number, 0);
 	cr_expect_eq(seen.records[4].result, MT_NULL_RESULT);
-	cr_expect_null(mt_stats_file_record(&seen, 6), "overwritten long ago");
-	cr_expect_null(mt_stats_file_record(&seen, 0));
-	cr_expect_null(mt_stats_file_record(&seen, UINT64_MAX));
+	cr_expect_null(mt_stats_file_cleanup(&seen, 6), "overwritten long ago");
+	cr_expect_null(mt_stats_file_cleanup(&seen, 0));
+	cr_expect_null(mt_stats_file_cleanup(&seen, UINT64_MAX));
 }
 
 Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
@@ -325,9 +327,9 @@ Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 	good.records[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
 	good.records[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(mt_stats_file_record_of_request(&seen, 1068)->number, 70);
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 5));
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 0));
+	cr_expect_eq(mt_stats_file_cleanup_of_request(&seen, 1068)->number, 70);
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 5));
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 0));
 }
 
 Test(statsfile, records_that_are_all_merged_end_the_search)
@@ -335,7 +337,7 @@ Test(statsfile, records_that_are_all_merged_end_the_search)
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++)
 		good.records[slot].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_null(mt_stats_file_record_of_request(&seen, 1010));
+	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 1010));
 }
 
 Test(statsfile, words_for_numbers_out_of_range_are_a_question_mark)

@@ -26,7 +26,6 @@
 #include "ctl/process/pool_snapshot.h"
 #include "ctl/cmd/snapshot.h"
 #include "ctl/cmd/stat.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/stats_json.h"
 #include "ctl/process/stats_dir.h"
 #include "files_drawn.h"
@@ -276,7 +275,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 		tell_process_list(&now);
 	if (wants(what, 'r'))
 		tell_recording_of(&now);
-	(void)mt_stats_file_record_of_request(&now.file, now.file.records[1].request_seq);
+	(void)mt_stats_file_cleanup_of_request(&now.file, now.file.records[1].request_seq);
 	if (wants(what, 'd'))
 		diagnose(*has_before ? &before.file : &now.file, &now.file);
 	before = now;

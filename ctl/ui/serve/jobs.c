@@ -15,7 +15,7 @@
 #include "ctl/output/json.h"
 #include "ctl/process/clock.h"
 #include "ctl/process/pool_snapshot.h"
-#include "ctl/process/trim_json.h"
+#include "ctl/process/trim_requests.h"
 #include "ctl/process/watchdog.h"
 
 #define PIECE_BYTES 65536u

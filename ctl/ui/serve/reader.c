@@ -10,7 +10,6 @@
 
 #include "ctl/process/clock.h"
 #include "ctl/metrics/openmetrics.h"
-#include "ctl/process/process_list_json.h"
 #include "ctl/process/process_list.h"
 #include "ctl/ui/serve/jobs.h"
 #include "ctl/process/stats_json.h"

@@ -138,7 +138,7 @@ static void fill_records(struct mt_top_page *page, const struct mt_stats_file *f
 			"REASON", "LEVEL", "RESULT", "BEFORE", "AFTER", "CHANGE", "TOOK", "ROUND",
 			"GC", "GPU", "PRESSURE");
 	for (uint64_t back = 0; back < MT_CLEANUPS_COUNT && back < last; back++) {
-		const struct mt_stats_cleanup *record = mt_stats_file_record(file, last - back);
+		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, last - back);
 
 		if (record)
 			add_record(page, record);
