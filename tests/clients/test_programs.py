@@ -179,7 +179,7 @@ else {
 
 
 def test_java(same, needs, backend, tmp_path):
-	"""A JVM with its own heap, its own threads and SIGUSR1/2 of its own; from a class made by hand, a JRE has no javac."""
+	"""A JVM has its own heap, threads and SIGUSR1/2. The class file is built here, since a JRE has no javac."""
 	needs("java")
 	if shutil.which("javac") is None:
 		# The runtime's own tools are Java programs too.
@@ -246,7 +246,7 @@ def test_redis(run, needs, spawn, wait_for, backend, settings, bare, tmp_path):
 
 def test_redis_is_cleaned_by_a_signal_that_it_has_no_handler_for(run, needs, spawn, wait_for, backend, env, bare, stats, awake,
                                                                  tmp_path):
-	"""Without the shim it would die of it."""
+	"""Without the shim the signal ends the program."""
 	needs("redis-server", "redis-cli")
 	port, settings = free_port(), env(MIN_MB=0)
 	cli = ["redis-cli", "-p", str(port)]
@@ -279,7 +279,7 @@ def test_redis_benchmark_itself(run, needs, spawn, wait_for, backend, settings, 
 
 
 def test_valgrind(run, needs, backend, settings):
-	"""valgrind puts its own malloc in; the shim must let it and not fall over."""
+	"""valgrind replaces malloc with its own. The shim must leave it and work on."""
 	needs("valgrind")
 	got = run(["valgrind", "-q", "--error-exitcode=99", "/bin/echo", "under valgrind"], settings, timeout=120)
 
@@ -301,7 +301,7 @@ def test_a_long_pipeline(same, backend):
 
 
 def test_time_is_not_wasted_at_the_end(run, backend, settings):
-	"""A process that ends does not wait for its worker."""
+	"""A process that ends does not wait for the worker thread."""
 	begin = time.monotonic()
 	for _ in range(20):
 		assert run(["/usr/bin/python3", "-c", "x = [bytes(2000) for _ in range(20000)]"], settings).returncode == 0

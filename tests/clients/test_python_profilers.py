@@ -1,4 +1,4 @@
-"""Profilers of Python, which put hooks of their own on its allocators: the shim must not take Python's objects past them."""
+"""Profilers of Python set hooks on its allocators. Python's objects must pass these hooks with the shim too."""
 import json
 
 import pytest

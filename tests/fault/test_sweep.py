@@ -1,5 +1,5 @@
-"""Each call that the shim and the jemalloc inside it make of libc and of the kernel fails, once and for good: the program's
-result is the same as without the shim. The harness is sweep.py; the shim that it runs is linked by fault.mk."""
+"""Each call of the shim and its jemalloc to libc and the kernel fails, once and for ever. The program's result is the same as without the
+shim. The harness is sweep.py; fault.mk links its shim."""
 import json
 import pathlib
 import re
@@ -76,7 +76,7 @@ STORMS = """
 
 @pytest.mark.parametrize("name", ["jemalloc", "system", "leave"])
 def test_storms(stage, name):
-	"""Refused from some call on, for a while, or every so often. Without a file for its lines: they would all go to stderr."""
+	"""Calls are refused from the Nth on, for a while, or every Nth time. No log file is set, so all lines go to stderr."""
 	case = sweep.CASES[name]
 	expected = stage.run_bare(case)
 	failures = []
@@ -94,7 +94,7 @@ def test_storms(stage, name):
 
 @pytest.mark.parametrize("number", [2, 5, 8, 12, 20, 40])
 def test_where_there_is_no_memory_ever_again_the_answer_is_an_honest_one(stage, number):
-	"""From some mapping on jemalloc gets no more: what the program cannot have it is refused with ENOMEM."""
+	"""From the Nth mapping on jemalloc gets no more. The program gets ENOMEM for memory that it cannot have."""
 	case = sweep.CASES["jemalloc"]
 	expected = stage.run_bare(case)
 
@@ -107,7 +107,7 @@ def test_where_there_is_no_memory_ever_again_the_answer_is_an_honest_one(stage, 
 
 
 def test_where_jemalloc_cannot_begin_libcs_heap_serves(stage):
-	"""Every mapping that it asks for is refused, from the first on."""
+	"""Every mapping is refused, from the first on."""
 	case = sweep.CASES["jemalloc"]
 
 	got = stage.run(case, "mmap:1+=ENOMEM")
@@ -133,7 +133,7 @@ def test_what_stdout_holds_is_written_where_no_thread_can_wait_for_the_last(stag
 # ---- the harness itself ----
 
 def test_a_refusal_that_the_program_must_see_is_seen(stage):
-	"""Else a sweep that finds nothing would show nothing."""
+	"""Otherwise a sweep without findings would show nothing."""
 	case = sweep.CASES["system"]
 
 	got = stage.run(case, "next_malloc:1000+=ENOMEM,next_calloc:1+=ENOMEM")
