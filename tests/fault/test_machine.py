@@ -76,7 +76,7 @@ def differences(jobs):
 		return "\n".join(filter(None, pool.map(one, jobs)))
 
 
-def test_sandboxes_around_the_program(env, bare, phases, refusing, backend):
+def test_a_program_runs_the_same_in_each_of_the_sandboxes(env, bare, phases, refusing, backend):
 	settings = env(**AWAKE)
 	preload = ["/usr/bin/env", f"LD_PRELOAD={settings.pop('LD_PRELOAD')}"]
 
@@ -91,7 +91,7 @@ def test_sandboxes_that_the_program_enters(env, bare, phases, backend):
 	assert not differences([(spec, command, dict(bare, REFUSED=spec), command, dict(settings, REFUSED=spec)) for spec in LATER])
 
 
-def test_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
+def test_a_program_runs_the_same_in_a_sandbox_without_threads(run, env, bare, compile_c, refusing, backend):
 	"""Neither the program nor the worker gets a descriptor. The program sees only its own error."""
 	program = compile_c(pathlib.Path(__file__).with_name("heap_faults.c"))
 	wrapper = refusing("EAGAIN:clone,clone3")

@@ -75,7 +75,7 @@ STORMS = """
 
 
 @pytest.mark.parametrize("name", ["jemalloc", "system", "leave"])
-def test_storms(stage, name):
+def test_storms_of_refused_calls_change_no_result(stage, name):
 	"""Calls are refused from the Nth on, for a while, or every Nth time. No log file is set, so all lines go to stderr."""
 	case = sweep.CASES[name]
 	expected = stage.run_bare(case)

@@ -34,7 +34,7 @@ def test_thousands_of_children_past_forks_handlers_come_back_well(storm, way):
 
 
 @pytest.mark.long
-def test_thousands_of_execs(storm):
+def test_thousands_of_execs_come_to_a_good_end(storm):
 	assert storm("children.c", ["execs", 4000], "execs from four threads") == "4000 of 4000\n"
 
 

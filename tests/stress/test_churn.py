@@ -48,7 +48,7 @@ def test_no_byte_is_lost_under_signals_and_requests(spawn, env, compile_c, contr
 
 
 @pytest.mark.parametrize("conf", ["narenas:1", "narenas:64", "tcache:false", "abort_conf:false,slab_sizes:1-4096:1"])
-def test_other_shapes_of_jemalloc(run, env, compile_c, conf):
+def test_no_byte_is_lost_with_other_settings_of_jemalloc(run, env, compile_c, conf):
 	got = run([compile_c(SOURCE), 2, 4], env(ALLOCATOR="jemalloc", MALLOC_CONF=conf, **GREEDY), timeout=60)
 
 	assert got.returncode == 0, got.stderr
