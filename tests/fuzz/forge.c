@@ -30,11 +30,11 @@ struct member {
 
 #define OWNER mt_stats_head
 static const struct member head_members[] = {
-	N(magic), N(version), N(head_bytes), N(fields_count), N(record_bytes), N(sample_bytes),
+	N(magic), N(version), N(head_bytes), N(fields_count), N(cleanup_bytes), N(sample_bytes),
 	N(settings_count), N(device_bytes), N(devices_count), N(oom_bytes), N(alarm_bytes),
 	N(class_bytes), N(classes_count), N(driver_version), N(pid), N(start_ticks), N(pidns),
 	T(shim_version), T(comm), T(allocator), T(evidence), T(mode), T(conf), T(python), T(cuda),
-	N(time_ns), N(records_count), N(samples_count), N(ooms_count), N(alarms_count),
+	N(time_ns), N(cleanups_count), N(samples_count), N(ooms_count), N(alarms_count),
 	N(classes_time_ns), T(limit_source), N(world_size), T(rank), T(rank_source), N(stack_start),
 #define X(name, kind, help) \
 	{#name, offsetof(struct mt_stats_head, snapshot.name), sizeof(uint64_t), false},
@@ -133,7 +133,7 @@ static const struct list {
 	LIST("oom", ooms, mt_stats_oom),
 	LIST("alarm", alarms, mt_stats_alarm),
 	LIST("class", classes, mt_stats_class),
-	LIST("record", records, mt_stats_cleanup),
+	LIST("record", cleanups, mt_stats_cleanup),
 	LIST("sample", samples, mt_stats_sample),
 };
 
@@ -191,7 +191,7 @@ static void begin(struct mt_stats_file *file)
 	file->head.version = MT_STATS_VERSION;
 	file->head.head_bytes = sizeof(file->head);
 	file->head.fields_count = FIELDS_OWN;
-	file->head.record_bytes = sizeof(struct mt_stats_cleanup);
+	file->head.cleanup_bytes = sizeof(struct mt_stats_cleanup);
 	file->head.sample_bytes = sizeof(struct mt_stats_sample);
 	file->head.device_bytes = sizeof(struct mt_stats_device);
 	file->head.oom_bytes = sizeof(struct mt_stats_oom);
