@@ -138,10 +138,25 @@ static void look_at_owner(struct mt_control_call *call)
 		call->deadline_ns = latest_ns;
 }
 
+/* A process without a control file is asleep, unless its stats file is of another version, which
+ * may name the control file differently. */
+static enum mt_err open_control(struct mt_control_call *call, struct mt_why *why)
+{
+	struct mt_stats_head head;
+	struct mt_why why_head;
+	enum mt_err error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
+
+	if (error != MT_ERR_NOT_AVAILABLE ||
+	    mt_target_try_head(&call->process, &head, &why_head) != MT_ERR_INVALID)
+		return error;
+	*why = why_head;
+	return MT_ERR_INVALID;
+}
+
 bool mt_control_file_try_send(struct mt_control_call *call, struct mt_request request,
 			      enum mt_err *error, struct mt_why *why)
 {
-	*error = mt_stats_dir_open(&call->process, MT_STATS_DIR_CONTROL, &call->fd, why);
+	*error = open_control(call, why);
 	if (!*error)
 		*error = post(call, &request, why);
 	if (!*error) {

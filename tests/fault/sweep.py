@@ -71,7 +71,7 @@ FROM_THE_START = {"pthread_sigmask", "sigprocmask", "sys_rt_sigprocmask"}
 
 @dataclasses.dataclass
 class Case:
-	"""A program, its words, and what it runs under. only: the functions that are worth a sweep here; ALL."""
+	"""A program, its arguments and its settings. only: the functions to sweep, or ALL."""
 	name: str
 	program: str
 	words: list = dataclasses.field(default_factory=list)
@@ -109,7 +109,7 @@ class Result:
 
 
 class Stage:
-	"""What all runs share: a cgroup whose limit is near, and a folder for each run."""
+	"""Shared by all runs: a cgroup whose limit is near. Each run has a folder of its own."""
 
 	def __init__(self, build):
 		self.build = pathlib.Path(build).resolve()
@@ -155,7 +155,7 @@ class Stage:
 		return Result(status, out, err, {}, {})
 
 	def run(self, case, faults=None, wrapper=(), **more):
-		"""One run under the shim; faults as INJECT_FAULTS has them. more: variables of the environment, None takes one out."""
+		"""Runs once under the shim. faults: as in INJECT_FAULTS. more: variables of the environment; None removes one."""
 		own = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
 		counts = own / "counts"
 		counts.write_bytes(bytes(COUNTS_BYTES))
@@ -176,7 +176,7 @@ class Stage:
 
 
 def execute(command, env):
-	"""Status (124: past its time), stdout, stderr; nothing of it stays."""
+	"""Returns status (124: timed out), stdout and stderr; kills all processes that are left."""
 	process = subprocess.Popen([str(word) for word in command], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
 	                           stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True)
 	try:
@@ -201,7 +201,7 @@ def read_counts(path):
 
 
 def complaint(expected, got):
-	"""What is wrong with a run; nothing where it is as without the shim."""
+	"""Returns the difference to a run without the shim as text, or \"\"."""
 	if got.status == 124:
 		return f"hangs\n{got.out}{got.err}"
 	if (got.status, got.out) != (expected.status, expected.out):
@@ -216,7 +216,7 @@ def complaint(expected, got):
 
 @dataclasses.dataclass
 class Tally:
-	"""Of one function: how often it is called in a run without faults, runs made, faults injected, and what went wrong."""
+	"""Of one function: its calls in a run without faults, the runs, the injected faults, and the failures."""
 	calls: int
 	runs: int = 0
 	injected: int = 0
@@ -225,7 +225,7 @@ class Tally:
 
 
 def numbers(quick):
-	"""Quick: each of the first eight, then doubling."""
+	"""Returns the calls to fail. Quick: each of the first eight, then doubling."""
 	number = 1
 	while True:
 		yield number
@@ -262,7 +262,7 @@ def sweep_function(stage, case, expected, name, calls, quick):
 
 
 def sweep(stage, case, quick, workers=None):
-	"""Every function that the case calls; a Tally for each, by name."""
+	"""Returns a Tally by name for each function that the case calls."""
 	expected = stage.run_bare(case)
 	base = stage.run(case)
 	wrong = complaint(expected, base)

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A process that looks shimmed and speaks the file formats of stats_layout.h, but is not: mtctl's tests need answers
-that the real shim never gives (late, forged, of another version, hostile text).
+"""A process that seems to run under the shim and writes the file formats of stats_layout.h. The tests of mtctl need replies that the real
+shim never gives: late, forged, of another version, with hostile text.
 
   fake_shim.py LIBRARY DIR [JSON]    prints "ready" and then serves requests until stdin ends
 

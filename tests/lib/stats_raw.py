@@ -1,5 +1,4 @@
-"""The stats file as it lies there, without mtctl: what a test wants to know of it before, or beside, what mtctl makes of it. The layouts are
-those that fake_shim.py writes."""
+"""Reads the stats file without mtctl, by the layouts of fake_shim.py."""
 import struct
 import time
 
@@ -19,7 +18,7 @@ RECORDS_AT = ALARMS_AT + fake_shim.ALARMS_COUNT * fake_shim.ALARM.size + fake_sh
 
 
 def _read(mt_dir, pid):
-	"""Empty where there is none, or not all of it yet."""
+	"""Returns the file; empty where there is none, or not all of it yet."""
 	for file in mt_dir.glob(f"{pid}-*.stats"):
 		return file.read_bytes()
 	return b""
@@ -34,7 +33,7 @@ def figures(mt_dir, pid):
 
 
 def records(mt_dir, pid):
-	"""Oldest first; reason and sources by name."""
+	"""Returns the cleanups, oldest first; reason and sources by name."""
 	data, found = _read(mt_dir, pid), []
 	for slot in range(64):
 		at = RECORDS_AT + slot * fake_shim.RECORD.size
@@ -63,7 +62,7 @@ def alarms(mt_dir, pid):
 
 
 def wait_records(mt_dir, pid, which, timeout=10):
-	"""The records that `which` picks, as soon as there is one; else none."""
+	"""Waits for a record that `which` selects; returns all of these, or an empty list."""
 	end = time.monotonic() + timeout
 	while time.monotonic() < end:
 		found = [record for record in records(mt_dir, pid) if which(record)]
