@@ -12,13 +12,12 @@
 
 #define SHORT_S 30.0 /* of so little time little can be told */
 
-static const char help[] = "Settings that would suit the process, each with its reason in figures "
-			   "of this very process, from what it has\n"
-			   "shown since it woke up: figures, the last 64 cleanups, 15 minutes of "
-			   "samples, settings, maps, environment. Often\n"
-			   "there is nothing to change. What is the matter with its memory is "
-			   "mtctl diagnose's question.\n\n"
-			   "  --json  one object\n";
+static const char help[] =
+	"Recommends settings for a process, each with its reason in figures of this process:\n"
+	"its stats, the last 64 cleanups, 15 minutes of samples, its settings, mappings and\n"
+	"environment. Often there is nothing to change. `mtctl diagnose` finds the cause of a\n"
+	"high memory use.\n\n"
+	"  --json  one object\n";
 
 static void print_text(const struct mt_advise_facts *facts, const struct mt_advice *list,
 		       size_t count)

@@ -17,19 +17,18 @@
 #define TREE_MAX 64
 
 static const char help[] =
-	"Looks at a process for a while, and says what is the matter with its memory, from what "
-	"that is known, and what to do.\n"
-	"At the end it asks for a light cleanup (Python's gc, free heap pages): what that returns "
-	"is evidence.\n"
-	"Ctrl-C ends the look early; the verdict is then given on what was seen.\n\n"
-	"  --for=TIME     how long to look: 60, 60s, 2m (60s)\n"
-	"  --tree         PID and all that descend from it: each for itself, and all together "
-	"(PSS)\n"
-	"  --role=server|client|oom  a checklist as well: for those of federated learning, or when "
-	"memory has run out\n"
-	"  --no-trim      ask for no cleanup\n"
-	"  --json         the verdict, all findings, trends and figures as one object\n\n"
-	"The exit code is the verdict's (3: no such process, or not shimmed; 2: a wrong use):\n\n";
+	"Samples a process for a while and names the cause of its memory use, with evidence and\n"
+	"advice. At the end it requests a light cleanup (Python's gc, free heap pages): the\n"
+	"memory that the cleanup returns is evidence. Ctrl-C ends the sampling early; the\n"
+	"verdict then uses the samples so far.\n\n"
+	"  --for=TIME     how long to sample: 60, 60s, 2m (60s)\n"
+	"  --tree         PID and all its descendants: each of them, and all together (PSS)\n"
+	"  --role=server|client|oom  adds a checklist: for a role in federated learning, or\n"
+	"                 for a process that has run out of memory\n"
+	"  --no-trim      request no cleanup\n"
+	"  --json         one object: the verdict, all findings, trends and figures\n\n"
+	"The exit code is that of the verdict (3: no such process, or not shimmed; 2: a wrong\n"
+	"use):\n";
 
 static volatile sig_atomic_t stopped;
 

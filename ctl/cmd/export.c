@@ -18,23 +18,20 @@
 #define INTERVAL_LEAST_MS 100u
 
 static const char help[] =
-	"Figures are as the processes last wrote them; none is woken. Without --textfile they go "
-	"to stdout, in\n"
-	"OpenMetrics. (`mtctl serve` offers them to Prometheus itself.) What is there is told of "
-	"the 500 largest\n"
-	"processes of yours, for root of everybody's.\n\n"
-	"  --textfile DIR      into DIR/mtshim.prom, for node_exporter's "
-	"--collector.textfile.directory: written\n"
-	"                      beside it and renamed, so that no reader sees half of it; mode "
-	"0644. A link, and\n"
-	"                      a file of another user, are left alone\n"
+	"Exports the figures that the processes have last published; sends no request. Without\n"
+	"--textfile they go to stdout, in OpenMetrics. (`mtctl serve` offers them to Prometheus\n"
+	"itself.) Exports the 500 largest processes of the user; as root, of all users.\n\n"
+	"  --textfile DIR      writes DIR/mtshim.prom for node_exporter's option\n"
+	"                      --collector.textfile.directory, through a temporary file and a\n"
+	"                      rename, so that no reader sees a part of it; mode 0644. Leaves\n"
+	"                      a symbolic link, and a file of another user, as it is\n"
 	"  --name FILE.prom    another name than mtshim.prom\n"
 	"  --once              once, which is the default: for cron, or a timer of systemd\n"
-	"  --interval=SECONDS  again and again, until SIGINT, SIGTERM or SIGHUP; then the file "
-	"goes, too\n"
-	"  --format=old        on stdout, the text format 0.0.4 instead, in which DIR/mtshim.prom "
-	"always is\n"
-	"  --markdown          a table of all metrics that there can be\n";
+	"  --interval=SECONDS  repeats until SIGINT, SIGTERM or SIGHUP, and then removes the\n"
+	"                      file\n"
+	"  --format=old        on stdout, the text format 0.0.4, which DIR/mtshim.prom always\n"
+	"                      has\n"
+	"  --markdown          a table of all metrics\n";
 
 struct export
 {

@@ -17,16 +17,14 @@
 #define GIB      1073741824.0
 
 static const char help[] =
-	"Clients in parallel: a share of the memory that is free over what one client takes, which "
-	"is 4 times its model\n"
-	"(weights, gradients, two moments of the optimizer), and no more than the cap; 2 where "
-	"neither the GPU nor --vram\n"
-	"tells how much is free. Free is what NVML says, or a shimmed process has last seen. "
-	"Without --model-mb the table\n"
-	"alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
-	"  --model-mb=MB    the model, as its file is\n"
-	"  --vram=SIZE      16G: so much is free; else it is asked\n"
-	"  --device=NUMBER  of that GPU; else of the one with most free\n"
+	"Clients in parallel: a share of the free memory, divided by the memory of one client,\n"
+	"which is 4 times its model (weights, gradients, two moments of the optimizer), and no\n"
+	"more than the cap. 2 where neither the GPU nor --vram tells how much is free. Free is\n"
+	"the value of NVML, or the last one that a shimmed process has seen. Without --model-mb\n"
+	"the table alone: GPUs of 4 to 16 GB, all of it free. Exit code 1: not even one fits.\n\n"
+	"  --model-mb=MB    size of the model file\n"
+	"  --vram=SIZE      16G: the free memory; else the GPU is read\n"
+	"  --device=NUMBER  of this GPU; else of the one with the most free memory\n"
 	"  --share=PERCENT  1 to 100 (60)\n"
 	"  --cap=NUMBER     1 to 1024 (8)\n"
 	"  --json           one object\n";

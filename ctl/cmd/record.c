@@ -18,18 +18,17 @@
 #define LOOK_NS UINT64_C(250000000)
 
 static const char help[] =
-	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes what "
-	"it\n"
-	"holds to FILE, a line each second; or watches a process that runs, until it ends, or\n"
-	"Ctrl-C or SIGTERM (which a job in the background of a script needs: it ignores Ctrl-C's\n"
-	"signal). `mtctl plot FILE` draws it, `mtctl compare` several. Signals sent here go to a\n"
-	"program that was started.\n\n"
-	"  -o, --output=FILE    emptied, if it is there\n"
+	"Runs a program under the shim as `mtctl run` does, with its exit code, and writes its\n"
+	"memory to FILE, a line each second. Or records a running process, until it ends, or\n"
+	"until Ctrl-C or SIGTERM (a background job of a script ignores the signal of Ctrl-C).\n"
+	"`mtctl plot FILE` draws a recording, `mtctl compare` several. Signals sent to mtctl are\n"
+	"forwarded to a program that it has started.\n\n"
+	"  -o, --output=FILE    the recording; an existing file is emptied\n"
 	"  --interval=SECONDS   between samples (1), from 0.01 to 3600\n"
-	"  --tree               every shimmed process below it as well\n"
-	"  --no-shim            the program as it is, from what the kernel says of it: to compare "
-	"with\n"
-	"\nsettings, for a program that is started:\n";
+	"  --tree               every shimmed descendant as well\n"
+	"  --no-shim            the program without the shim, from the kernel's figures alone:\n"
+	"                       to compare with\n\n"
+	"settings, for a program that is started:\n";
 
 /* Samples at their times, whatever a sample takes; one that comes late moves the next ones. */
 static void keep_recording(struct mt_recorder *recorder, const struct mt_recorder_options *options,

@@ -18,21 +18,18 @@
 #include "ctl/process/clock.h"
 
 static const char help[] =
-	"Runs Python's gc, gives free heap pages back and empties GPU caches (a heavy cleanup; "
-	"--light leaves\n"
-	"the GPU alone). No signal is sent. Exit code 0: memory was freed, 1: nothing was (or it "
-	"is asleep),\n"
-	"3: no such process or not shimmed, 4: no answer in time.\n\n"
-	"  --all              every shimmed process of yours; for root: of root's own\n"
-	"  --all-users        every shimmed process that you may ask; for root: of every user\n"
-	"  --tree             PID and all that descend from it; a last line says what the whole "
-	"tree holds, as\n"
-	"                     PSS, before and after, unshimmed processes too\n"
-	"  --light            gc and heap only\n"
-	"  --json             one object: the record of each process, and for --tree the totals\n"
-	"  --timeout=SECONDS  how long to wait for the answers and records of all (30); the "
-	"figures of --tree\n"
-	"                     take up to half as long in addition\n";
+	"Runs Python's gc, returns free heap pages and empties GPU caches (a heavy cleanup).\n"
+	"Sends no signal. Exit code 0: memory was freed, 1: nothing was freed (or the process is\n"
+	"asleep), 3: no such process or not shimmed, 4: no reply in time.\n\n"
+	"  --all              every shimmed process of the user; as root: of root alone\n"
+	"  --all-users        every shimmed process of all users, as far as permitted\n"
+	"  --tree             PID and all its descendants; a last line has the memory of the\n"
+	"                     whole tree, as PSS, before and after, with processes that do not\n"
+	"                     carry the shim\n"
+	"  --light            gc and heap only, without GPU caches\n"
+	"  --json             one object: the cleanup of each process, and for --tree the totals\n"
+	"  --timeout=SECONDS  how long to wait for the replies and cleanups of all (30); the\n"
+	"                     figures of --tree take up to half as long in addition\n";
 
 struct trim {
 	bool all, all_users, tree;

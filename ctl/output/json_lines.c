@@ -110,11 +110,11 @@ void mt_json_lines_write(struct mt_json_lines *lines, json_t *object)
 	if (write_line(lines->fd, object))
 		return;
 	lines->lost_count = 1;
-	if (!lines->said)
+	if (!lines->warned)
 		mt_error_say(
 			"%s: %s; the program goes on, and what cannot be written is not recorded",
 			lines->path, strerror(errno));
-	lines->said = true;
+	lines->warned = true;
 }
 
 void mt_json_lines_close(struct mt_json_lines *lines)
