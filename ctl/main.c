@@ -1,4 +1,4 @@
-/* ctl/main.c -- mtctl: finds the command and hands over. */
+/* ctl/main.c -- mtctl: finds the command and calls it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

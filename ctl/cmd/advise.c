@@ -1,4 +1,5 @@
-/* ctl/cmd/advise.c -- `mtctl advise`: looks once, hands the facts to the rules, and tells. */
+/* ctl/cmd/advise.c -- `mtctl advise`: reads the facts of a process, applies the rules, and prints
+ * the advice. */
 #include "ctl/diagnose/advise.h"
 
 #include <stdio.h>
@@ -10,7 +11,8 @@
 #include "ctl/process/control_file.h"
 #include "ctl/process/target.h"
 
-#define SHORT_S 30.0 /* of so little time little can be told */
+/* seconds awake below which the advice is uncertain */
+#define SHORT_S 30.0
 
 static const char help[] =
 	"Recommends settings for a process, each with its reason in figures of this process:\n"

@@ -1,4 +1,4 @@
-/* ctl/cmd/budget.c -- `mtctl budget`: what a model takes of a GPU's memory. */
+/* ctl/cmd/budget.c -- `mtctl budget`: estimates the GPU memory of a model. */
 #include "ctl/cmd/budget.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static const char help[] =
 	"  mtctl budget --params 175e9 --seq 2048 --batch 1 --layers 96 --d-model 12288 \\\n"
 	"    --mixed --checkpoint --gpus 8\n";
 
-/* A count, up to the most that makes sense. */
+/* Reads a count, up to the maximum of the option. */
 static bool take_count(const struct mt_option *option, const char *text)
 {
 	double value;
@@ -75,7 +75,7 @@ static bool take_optimizer(const struct mt_option *option, const char *text)
 	return optimizer != NULL;
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static void print_line(const char *name, double bytes, bool known, const char *text)
 {
@@ -105,7 +105,7 @@ static void print_text(const struct mt_budget *budget)
 		printf("note: %s\n", budget->notes[i]);
 }
 
-/* To two decimals: what the text says. */
+/* Two decimals, as in the text. */
 static json_t *gib(double bytes)
 {
 	return json_real(round(bytes / GIB * 100) / 100);

@@ -1,5 +1,5 @@
-/* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit; for scripts that would rather
- * stop than be killed. */
+/* ctl/cmd/check.c -- `mtctl check`: how near memory is to its limit, for scripts that stop before
+ * they are killed. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* ctl/cmd/doctor.c -- `mtctl doctor`: what is in the way of the shim, and what to do about it. */
+/* ctl/cmd/doctor.c -- `mtctl doctor`: checks the machine or a process for problems. */
 #include "ctl/diagnose/doctor.h"
 
 #include <stdio.h>

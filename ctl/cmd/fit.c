@@ -1,4 +1,4 @@
-/* ctl/cmd/fit.c -- `mtctl fit`: how many clients a GPU can serve at a time. */
+/* ctl/cmd/fit.c -- `mtctl fit`: computes how many clients a GPU can serve at a time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "ctl/output/table.h"
 #include "ctl/output/text.h"
 
-/* of the model, a client: weights, gradients, and two moments of the optimizer */
+/* copies of the model in a client: weights, gradients, and two moments of the optimizer */
 #define COPIES   4.0
 #define FALLBACK 2L
 #define MIB      1048576.0
@@ -67,7 +67,7 @@ static void find(const struct options *options, struct fit *out)
 		out->clients = clients_of(options, out->free_bytes, options->model_bytes);
 }
 
-/* ---- telling ---- */
+/* ---- output ---- */
 
 static const double table_gb[] = {4, 8, 12, 16};
 static const double table_mb[] = {12.3, 100, 250, 500, 1024};
@@ -195,7 +195,7 @@ static bool take_vram(const struct mt_option *option, const char *text)
 	return false;
 }
 
-static int fit_and_tell(const struct options *options)
+static int fit_and_print(const struct options *options)
 {
 	struct fit fit = {0};
 
@@ -233,5 +233,5 @@ int mt_command_fit(int argc, char **argv)
 		mt_error_say("--vram or --device, not both");
 		return MT_EXIT_USAGE;
 	}
-	return fit_and_tell(&wanted);
+	return fit_and_print(&wanted);
 }

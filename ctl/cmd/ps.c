@@ -1,5 +1,5 @@
-/* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with what they and those below them
- * hold. */
+/* ctl/cmd/ps.c -- `mtctl ps`: all shimmed processes as a tree, with the sums of each and its
+ * descendants. */
 #include <stdio.h>
 
 #include "ctl/command.h"

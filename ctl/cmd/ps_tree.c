@@ -1,5 +1,5 @@
-/* ctl/cmd/ps_tree.c -- `mtctl ps --tree`: whole process trees by what they really hold, and what of
- * it is shared and copied. */
+/* ctl/cmd/ps_tree.c -- `mtctl ps --tree`: process trees by the kernel's account of every page, with
+ * shared and copied memory. */
 #include <stdio.h>
 
 #include "ctl/output/json.h"

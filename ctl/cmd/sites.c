@@ -1,4 +1,4 @@
-/* ctl/cmd/sites.c -- `mtctl sites`: who holds the heap. */
+/* ctl/cmd/sites.c -- `mtctl sites`: live heap bytes by the stack that allocated them. */
 #include "ctl/process/clock.h"
 #include "ctl/profile/sites.h"
 

@@ -1,4 +1,4 @@
-/* ctl/cmd/stat.c -- `mtctl stat`: what a process's memory is doing. */
+/* ctl/cmd/stat.c -- `mtctl stat`: the memory and cleanups of a process. */
 #include "ctl/cmd/stat.h"
 
 #include <stdio.h>

@@ -5,9 +5,8 @@
 
 #include "ctl/process/stats_dir.h"
 
-/* A valid file of another process, copied or renamed into place, is not believed. One that the
- * process itself has written before its exec is no answer either: under what it runs now nobody
- * hears the control file. */
+/* Refuses a valid file of another process that was copied or renamed. Also refuses a file that the
+ * process wrote before its exec: the new program does not read the control file. */
 static enum mt_err check_identity(const struct mt_process *process,
 				  const struct mt_stats_head *head, struct mt_why *why)
 {
