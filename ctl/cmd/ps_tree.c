@@ -97,9 +97,7 @@ static void print_meaning(const struct mt_process_tree *tree)
 	printf("RSS adds up to %s, with shared pages counted in every process that maps them.\n",
 	       mt_text_bytes(sums->rss_bytes).text);
 	if (tree->forks_count)
-		printf("Copy-on-write: of %s %s are shared with the family, which would else be "
-		       "copies, and about %s have been "
-		       "copied.\n",
+		printf("Copy-on-write of %s: %s are shared with relatives, about %s are copies.\n",
 		       mt_text_counted(tree->forks_count, "forked process", "forked processes")
 			       .text,
 		       mt_text_bytes(sums->shared_bytes).text,

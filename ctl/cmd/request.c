@@ -8,7 +8,7 @@
 
 #define TIMEOUT_MS 10000u
 
-static const char help[] = "  --timeout=SECONDS  how long to wait for the answer (10)\n";
+static const char help[] = "  --timeout=SECONDS  how long to wait for the reply (10)\n";
 
 struct request_command {
 	const char *command;

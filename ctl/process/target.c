@@ -13,7 +13,7 @@ static enum mt_err check_identity(const struct mt_process *process,
 	if (head->pid != (uint64_t)process->own_pid || head->start_ticks != process->start_ticks ||
 	    head->pidns != process->pidns)
 		return mt_error_because(why, MT_ERR_INVALID,
-					"refused: the stats file speaks of another process");
+					"refused: the stats file belongs to another process");
 	if (head->stack_start != process->stack_start &&
 	    !mt_process_runs(process->pid, head->stack_start))
 		return mt_error_because(

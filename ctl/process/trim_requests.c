@@ -172,7 +172,8 @@ const char *mt_trim_reply_error(const struct mt_trim_reply *reply)
 		return reply->error == MT_ERR_NOT_AVAILABLE ? NULL : reply->why.text;
 	if (reply->request_error)
 		return mt_error_text(reply->request_error);
-	return reply->has_cleanup ? NULL : "it answered, but left no record";
+	return reply->has_cleanup ? NULL
+				  : "it replied, but its history has no cleanup for the request";
 }
 
 enum mt_exit mt_trim_reply_exit(const struct mt_trim_reply *reply)
