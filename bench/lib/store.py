@@ -57,13 +57,3 @@ def by_outcome(records):
 	last = {key_of(record): record for record in records}
 	made = [record for record in last.values() if "figures" in record]
 	return made, [record for record in last.values() if "figures" not in record]
-
-
-def save(path, record):
-	"""Like any result, but each run is one line: a million samples on lines of their own are no use to anybody."""
-	head = {key: value for key, value in record.items() if key != "runs"}
-	text = json.dumps(head, indent=1)
-	runs = ",\n".join("  " + json.dumps(run, separators=(",", ":")) for run in record["runs"])
-	with open(path, "w", encoding="utf-8") as out:
-		out.write(f'{text[:-2]},\n "runs": [\n{runs}\n ]\n}}\n')
-	return path

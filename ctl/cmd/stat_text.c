@@ -158,7 +158,7 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 
 	for (uint64_t i = 0; i < shown; i++) {
 		const struct mt_stats_cleanup *cleanup =
-			mt_stats_file_cleanup(file, file->head.records_count - i);
+			mt_stats_file_cleanup(file, file->head.cleanups_count - i);
 
 		found |= cleanup && cleanup->pressure_sources;
 	}
@@ -167,7 +167,7 @@ static bool has_pressure(const struct mt_stats_file *file, uint64_t shown)
 
 static void print_cleanups(const struct mt_stats_file *file, bool all)
 {
-	uint64_t last = file->head.records_count, shown = all ? MT_CLEANUPS_COUNT : CLEANUPS_SHOWN;
+	uint64_t last = file->head.cleanups_count, shown = all ? MT_CLEANUPS_COUNT : CLEANUPS_SHOWN;
 	bool gpu = mt_stats_file_uses_cuda(&file->head), pressed;
 	struct mt_table *table;
 

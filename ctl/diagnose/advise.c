@@ -164,7 +164,7 @@ static bool has_spread_over_arenas(const struct mt_advise_facts *facts, struct m
 
 static const struct mt_stats_cleanup *last_cleanup(const struct mt_stats_file *file)
 {
-	for (uint64_t number = file->head.records_count; number; number--) {
+	for (uint64_t number = file->head.cleanups_count; number; number--) {
 		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)
@@ -376,7 +376,7 @@ static int compare_gaps(const void *a, const void *b)
 static size_t count_live_drops(const struct mt_stats_file *file, double *out_gap_s)
 {
 	double gaps[MT_CLEANUPS_COUNT];
-	uint64_t before_ns = 0, last = file->head.records_count;
+	uint64_t before_ns = 0, last = file->head.cleanups_count;
 	uint64_t back = last < MT_CLEANUPS_COUNT ? last : MT_CLEANUPS_COUNT;
 	size_t count = 0;
 
@@ -423,7 +423,7 @@ static uint64_t freed_by_collections(const struct mt_stats_file *file, uint64_t 
 
 	*out_objects = *out_count = 0;
 	for (size_t i = 0; i < MT_CLEANUPS_COUNT; i++) {
-		const struct mt_stats_cleanup *record = &file->records[i];
+		const struct mt_stats_cleanup *record = &file->cleanups[i];
 
 		if (!record->number || record->merged || record->gc_state != MT_GC_DONE ||
 		    !record->gc_collected_count)
@@ -466,7 +466,7 @@ static bool collects_without_effect(const struct mt_advise_facts *facts, struct 
 
 	if (setting_is(facts, "gc_rounds", "auto") || !setting(facts, "gc_rounds"))
 		return false;
-	for (uint64_t number = file->head.records_count; number; number--) {
+	for (uint64_t number = file->head.cleanups_count; number; number--) {
 		const struct mt_stats_cleanup *record = mt_stats_file_cleanup(file, number);
 
 		if (!record)

@@ -159,7 +159,7 @@ static void write_cleanups(struct mt_exposition *page, const struct source *sour
 	(void)source;
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
 		write_reason(page, &process->labels, mt_stats_word_reason(reason),
-			     head->cleanups_count[reason]);
+			     head->cleanups_by_reason[reason]);
 	if (mt_stats_file_other_cleanups(head))
 		write_reason(page, &process->labels, "other", mt_stats_file_other_cleanups(head));
 }

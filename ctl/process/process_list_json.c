@@ -37,7 +37,7 @@ static json_t *entry_json(const struct mt_process_list *processes,
 	mt_json_set_u64_if(object, "heap_live_bytes", awake, entry->own.live_bytes);
 	mt_json_set_u64_if(object, "heap_idle_bytes", awake, entry->own.idle_bytes);
 	mt_json_set_u64_if(object, "gpu_bytes", entry->uses_cuda, entry->own.gpu_bytes);
-	mt_json_set_u64_if(object, "records_count", awake, entry->head.records_count);
+	mt_json_set_u64_if(object, "records_count", awake, entry->head.cleanups_count);
 	set_sums(object, "tree", &entry->tree);
 	return object;
 }

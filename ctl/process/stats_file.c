@@ -17,7 +17,7 @@ static bool is_own_layout(const struct mt_stats_head *head)
 {
 	return head->version == MT_STATS_VERSION && head->head_bytes == sizeof(*head) &&
 	       head->fields_count == sizeof(head->snapshot) / sizeof(uint64_t) &&
-	       head->record_bytes == sizeof(struct mt_stats_cleanup) &&
+	       head->cleanup_bytes == sizeof(struct mt_stats_cleanup) &&
 	       head->sample_bytes == sizeof(struct mt_stats_sample) &&
 	       head->device_bytes == sizeof(struct mt_stats_device) &&
 	       head->oom_bytes == sizeof(struct mt_stats_oom) &&
@@ -200,7 +200,7 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 		clean_devices(file->devices, MT_DEVICES_COUNT);
 		clean_ooms(file->ooms);
 		clean_alarms(file->alarms);
-		clean_cleanups(file->records);
+		clean_cleanups(file->cleanups);
 		*out = *file;
 	}
 	free(file);
@@ -210,7 +210,7 @@ enum mt_err mt_stats_file_read(int fd, struct mt_stats_file *out, struct mt_why 
 const struct mt_stats_cleanup *mt_stats_file_cleanup(const struct mt_stats_file *file,
 						     uint64_t number)
 {
-	const struct mt_stats_cleanup *cleanup = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
+	const struct mt_stats_cleanup *cleanup = &file->cleanups[(number - 1) % MT_CLEANUPS_COUNT];
 
 	return number && cleanup->number == number ? cleanup : NULL;
 }
@@ -221,9 +221,9 @@ const struct mt_stats_cleanup *mt_stats_file_cleanup_of_request(const struct mt_
 	const struct mt_stats_cleanup *found = NULL;
 
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT && seq; slot++)
-		if (file->records[slot].number && file->records[slot].request_seq == seq &&
-		    (!found || file->records[slot].number > found->number))
-			found = &file->records[slot];
+		if (file->cleanups[slot].number && file->cleanups[slot].request_seq == seq &&
+		    (!found || file->cleanups[slot].number > found->number))
+			found = &file->cleanups[slot];
 	/* Bounded, since a forged file may link the entries in a cycle. */
 	for (size_t step = 0; step < MT_CLEANUPS_COUNT && found && found->merged == 1; step++)
 		found = mt_stats_file_cleanup(file, found->number + 1);
@@ -277,7 +277,7 @@ uint64_t mt_stats_file_other_cleanups(const struct mt_stats_head *head)
 	uint64_t sum = 0;
 
 	for (size_t reason = MT_REASON_COUNT; reason < MT_REASONS_COUNT; reason++)
-		sum += head->cleanups_count[reason];
+		sum += head->cleanups_by_reason[reason];
 	return sum;
 }
 

@@ -112,7 +112,7 @@ json_t *mt_stats_json_cleanup(const struct mt_stats_cleanup *cleanup)
 static json_t *cleanups_json(const struct mt_stats_file *file)
 {
 	json_t *array = json_array();
-	uint64_t last = file->head.records_count,
+	uint64_t last = file->head.cleanups_count,
 		 first = last > MT_CLEANUPS_COUNT ? last - MT_CLEANUPS_COUNT : 0;
 
 	for (uint64_t number = first + 1; number <= last && number > first; number++) {
@@ -304,7 +304,8 @@ static json_t *counts_json(const struct mt_stats_head *head)
 	json_t *object = json_object();
 
 	for (uint32_t reason = 0; reason < MT_REASON_COUNT; reason++)
-		mt_json_set_u64(object, mt_stats_word_reason(reason), head->cleanups_count[reason]);
+		mt_json_set_u64(object, mt_stats_word_reason(reason),
+				head->cleanups_by_reason[reason]);
 	if (mt_stats_file_other_cleanups(head))
 		mt_json_set_u64(object, "other", mt_stats_file_other_cleanups(head));
 	return object;
@@ -337,7 +338,7 @@ json_t *mt_stats_json(const struct mt_target *target)
 		mt_json_set_u64(root, fields[i].name,
 				mt_stats_file_value(&head->snapshot, &fields[i]));
 	mt_json_set(root, "cleanups", counts_json(head));
-	mt_json_set_u64(root, "records_count", head->records_count);
+	mt_json_set_u64(root, "records_count", head->cleanups_count);
 	mt_json_set_u64(root, "samples_count", head->samples_count);
 	mt_json_set_u64(root, "ooms_count", head->ooms_count);
 	mt_json_set(root, "devices", devices_json(&target->file));

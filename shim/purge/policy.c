@@ -18,6 +18,8 @@
 #define FIRST_BALANCE_NS (300 * MT_NS_PER_MS)
 /* dirty bytes must have been idle for this many times the cost of a purge and of their return */
 #define IDLE_FACTOR 2
+/* dirty bytes that fell by this share since the last tick are being reused */
+#define REUSE_SHARE 16
 /* the return of less is not charged */
 #define CHARGED_BYTES (8 * MT_MIB)
 /* a smaller heap, or less memory on devices, has no drops of live bytes */
@@ -236,6 +238,12 @@ static int64_t expected_cost_ns(const struct mt_policy *policy, uint64_t bytes)
 	return (int64_t)(fault_cost_ns(policy, bytes) / 6 * 7);
 }
 
+/* Returns whether the program is reusing dirty pages right now: the rest of them may be next. */
+static bool is_reusing(const struct mt_policy *policy, const struct mt_snapshot *now)
+{
+	return now->dirty_bytes < policy->last_dirty_bytes - policy->last_dirty_bytes / REUSE_SHARE;
+}
+
 /* idle_ns: how long the dirty bytes have been idle. As long as that they will be idle again, where
  * nothing more is known. */
 static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *now,
@@ -245,7 +253,7 @@ static bool may_purge(const struct mt_policy *policy, const struct mt_snapshot *
 
 	/* A cost above the largest balance is paid off afterwards. */
 	return cfg->budget_pct && policy->balance_ns >= mt_min_i64(cost, balance_limit(cfg)) &&
-	       (int64_t)idle_ns >= cost * IDLE_FACTOR;
+	       (int64_t)idle_ns >= cost * IDLE_FACTOR && !is_reusing(policy, now);
 }
 
 /* A settled heap need not wait until the balance covers a purge: the rest itself shows that the
@@ -340,6 +348,7 @@ struct mt_plan mt_policy_decide(struct mt_policy *policy, const struct mt_snapsh
 		restart_window(policy);
 	if (now->dirty_known)
 		plan_purge(policy, now, cfg, live_drop, &plan);
+	policy->last_dirty_bytes = now->dirty_known ? now->dirty_bytes : 0;
 	plan.next_tick_ns = next_tick_ns(policy, now, cfg);
 	return plan;
 }

@@ -64,7 +64,8 @@ struct mt_policy {
 	uint64_t part_ns;   /* when the present half began */
 	uint64_t window_ns; /* when the first one began */
 	uint64_t idle_bytes;
-	uint64_t high_ns; /* since when dirty bytes reach the threshold; 0: they do not */
+	uint64_t last_dirty_bytes; /* at the last tick; 0: unknown */
+	uint64_t high_ns;          /* since when dirty bytes reach the threshold; 0: they do not */
 	struct mt_live_drop heap_live_drop;
 	struct mt_live_drop gpu_live_drop;
 	/* budget */

@@ -250,14 +250,14 @@ void mt_tick_reset_peak(void)
 
 /* ---- cleanups ---- */
 
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged)
 {
 	struct mt_snapshot after = read_sample(true);
 
 	read_usage(&after);
 	mt_heap_sample_note_trim(&after);
 	mt_policy_note_purge(&policy, &after,
-			     mt_sat_sub(record->anon_before_bytes, record->anon_after_bytes),
+			     mt_sat_sub(cleanup->anon_before_bytes, cleanup->anon_after_bytes),
 			     mt_cleanup_take_worker_purge_ns(), charged);
 	mt_components_publish(true);
 	fill(&after, true);
@@ -268,10 +268,10 @@ void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged)
 static void purge(enum mt_reason reason)
 {
 	const struct mt_trim_request request = {.reason = reason, .level = MT_LEVEL_PURGE};
-	struct mt_stats_cleanup record;
+	struct mt_stats_cleanup cleanup;
 
-	mt_cleanup_run(&request, &record);
-	mt_tick_note_cleanup(&record, true);
+	mt_cleanup_run(&request, &cleanup);
+	mt_tick_note_cleanup(&cleanup, true);
 }
 
 static void note_cost(uint64_t cost_ns)

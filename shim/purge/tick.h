@@ -24,7 +24,7 @@ uint64_t mt_tick_in_use_bytes(void);
 
 /* Tells the policy about a cleanup that it did not decide. charged: its cost counts against the
  * budget. */
-void mt_tick_note_cleanup(const struct mt_stats_cleanup *record, bool charged);
+void mt_tick_note_cleanup(const struct mt_stats_cleanup *cleanup, bool charged);
 
 /* Resets the peak of live bytes. */
 void mt_tick_reset_peak(void);

@@ -117,7 +117,7 @@ def test_a_program_joins_a_time_namespace(run, env, backend):
 
 
 def test_a_worker_that_comes_back_goes_on_with_its_files(run, env, mt_dir, backend):
-	"""It made them anew: what it had recorded was lost, and with each time one more mapping stayed in the process."""
+	"""It made them again: what it had recorded was lost, and with each time one more mapping stayed in the process."""
 	script = ("import ctypes, os, signal, time\n"
 	          "held = [bytes(2000) for _ in range(30000)]\n"
 	          "folder = os.environ['MT_DIR']\n"

@@ -541,7 +541,7 @@ Test(publish, fills_the_head)
 	read_back();
 	cr_expect_eq(read_stats.head.version, MT_STATS_VERSION);
 	cr_expect_eq(read_stats.head.head_bytes, sizeof(struct mt_stats_head));
-	cr_expect_eq(read_stats.head.record_bytes, sizeof(struct mt_stats_cleanup));
+	cr_expect_eq(read_stats.head.cleanup_bytes, sizeof(struct mt_stats_cleanup));
 	cr_expect_eq(read_stats.head.sample_bytes, sizeof(struct mt_stats_sample));
 	cr_expect_eq(read_stats.head.pid, (uint64_t)getpid());
 	cr_expect_str_eq(read_stats.head.shim_version, MT_VERSION);
@@ -607,12 +607,12 @@ Test(publish, keeps_the_last_records_under_their_numbers)
 		cr_expect_eq(record.number, i);
 	}
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, MT_CLEANUPS_COUNT + 5);
+	cr_expect_eq(read_stats.head.cleanups_count, MT_CLEANUPS_COUNT + 5);
 	for (uint64_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++) {
 		uint64_t number = slot < 5 ? MT_CLEANUPS_COUNT + slot + 1 : slot + 1;
 
-		cr_expect_eq(read_stats.records[slot].number, number);
-		cr_expect_eq(read_stats.records[slot].rss_before_bytes, number * 10);
+		cr_expect_eq(read_stats.cleanups[slot].number, number);
+		cr_expect_eq(read_stats.cleanups[slot].rss_before_bytes, number * 10);
 	}
 }
 
@@ -649,7 +649,7 @@ Test(publish, a_forked_child_begins_with_nothing_and_leaves_the_files_single)
 	mt_publish_write();
 	mt_publish_end(&config, false);
 	read_back();
-	cr_expect_eq(read_stats.head.records_count, 1);
+	cr_expect_eq(read_stats.head.cleanups_count, 1);
 	mt_publish_add_cleanup(&record);
 	cr_expect_eq(record.number, 1, "records are counted from one");
 }

@@ -139,7 +139,7 @@ def test_a_library_behind_us_that_locks_in_sigaction_and_in_fork_hangs_nobody(ru
 
 
 def test_a_child_forked_while_the_worker_looks_at_the_loaded_objects_can_look_too(run, env, compile_c, shim, fakecuda):
-	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes anew."""
+	"""dl_iterate_phdr holds a lock of libc's that fork neither waits for nor makes again."""
 	behind = compile_c("phdr_behind.c", "-shared", "-fPIC")
 	settings = fakecuda(env(MIN_MB=0, TICK_MS=10, CUDA="pool", CUDA_DECAY_MS=300))
 	settings["LD_PRELOAD"] = f"{shim}:{behind}"

@@ -123,7 +123,7 @@ def test_a_child_that_grows_into_what_it_inherited_gets_a_worker(run, env, backe
 
 
 def test_a_child_that_does_nothing_is_asked_nothing(run, env, compile_c, backend):
-	"""Each question to jemalloc builds its tables anew in a child: a hundred faults, which doubled the time of a fork."""
+	"""Each question to jemalloc builds its tables again in a child: a hundred faults, which doubled the time of a fork."""
 	program = [compile_c("forks_only.c")]
 
 	bare = run(program, env(ENABLE=0))

@@ -66,8 +66,8 @@ static struct mt_stats_cleanup *put_record(struct mt_advise_facts *facts, enum m
 					   enum mt_level level, double at_s)
 {
 	struct mt_stats_file *file = &facts->base.last;
-	uint64_t number = ++file->head.records_count;
-	struct mt_stats_cleanup *record = &file->records[(number - 1) % MT_CLEANUPS_COUNT];
+	uint64_t number = ++file->head.cleanups_count;
+	struct mt_stats_cleanup *record = &file->cleanups[(number - 1) % MT_CLEANUPS_COUNT];
 
 	*record = (struct mt_stats_cleanup){.number = number,
 					    .time_ns = 1000 * S + (uint64_t)(at_s * 1e9),
@@ -166,8 +166,8 @@ Test(advise, the_embedded_allocator_where_a_trim_leaves_much_that_nobody_holds)
 {
 	cr_expect_str_eq(advice(pinned()), "MT_ALLOCATOR=jemalloc");
 	EXPECT_SILENT(pinned, strcpy(facts->base.last.head.mode, "jemalloc"));
-	EXPECT_SILENT(pinned, facts->base.last.records[0].live_after_bytes = 700 * MT_MIB);
-	EXPECT_SILENT(pinned, facts->base.last.records[0].level = MT_LEVEL_PURGE);
+	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].live_after_bytes = 700 * MT_MIB);
+	EXPECT_SILENT(pinned, facts->base.last.cleanups[0].level = MT_LEVEL_PURGE);
 	EXPECT_SILENT(pinned, facts->base.samples[0].outside_bytes = 400 * MT_MIB);
 }
 
@@ -316,10 +316,10 @@ Test(advise, rounds_by_themselves_where_live_drops_show_them)
 	EXPECT_SILENT(live_drops, facts->base.is_python = false);
 	EXPECT_SILENT(live_drops, put_setting(facts, "gc_rounds", "5"));
 	EXPECT_SILENT(live_drops, figures(facts)->rounds_count = 1);
-	EXPECT_SILENT(live_drops, facts->base.last.head.records_count = 2);
-	EXPECT_SILENT(live_drops, facts->base.last.head.records_count = UINT64_MAX);
+	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = 2);
+	EXPECT_SILENT(live_drops, facts->base.last.head.cleanups_count = UINT64_MAX);
 	EXPECT_SILENT(live_drops,
-		      for (unsigned i = 0; i < 5; i++) facts->base.last.records[i].time_ns =
+		      for (unsigned i = 0; i < 5; i++) facts->base.last.cleanups[i].time_ns =
 			      (1000 + i) * S);
 }
 
@@ -340,9 +340,9 @@ Test(advise, a_collection_each_round_where_collections_free_much)
 {
 	cr_expect_str_eq(advice(garbage()), "MT_GC_ROUNDS=1");
 	EXPECT_SILENT(garbage, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(garbage, facts->base.last.records[0].gc_collected_count = 0);
-	EXPECT_SILENT(garbage, facts->base.last.records[0].live_after_bytes = 299 * MT_MIB);
-	EXPECT_SILENT(garbage, facts->base.last.records[0].gc_state = MT_GC_DISABLED);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_collected_count = 0);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].live_after_bytes = 299 * MT_MIB);
+	EXPECT_SILENT(garbage, facts->base.last.cleanups[0].gc_state = MT_GC_DISABLED);
 }
 
 static struct mt_advise_facts *too_often(void)
@@ -359,9 +359,9 @@ Test(advise, fewer_collections_where_they_free_nothing)
 {
 	cr_expect_str_eq(command(too_often()), "mtctl set 42 gc_rounds=auto");
 	EXPECT_SILENT(too_often, put_setting(facts, "gc_rounds", "auto"));
-	EXPECT_SILENT(too_often, facts->base.last.records[6].live_before_bytes = 50 * MT_MIB);
+	EXPECT_SILENT(too_often, facts->base.last.cleanups[6].live_before_bytes = 50 * MT_MIB);
 	EXPECT_SILENT(too_often,
-		      for (unsigned i = 0; i < 8; i++) facts->base.last.records[i].duration_ns =
+		      for (unsigned i = 0; i < 8; i++) facts->base.last.cleanups[i].duration_ns =
 			      S / 1000);
 }
 

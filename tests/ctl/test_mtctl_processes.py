@@ -424,7 +424,7 @@ def test_doctor_names_what_is_out_of_reach(spawn, ctl, plain, mt_dir, tmp_path):
 	assert "1 shared memory mapping (/dev/shm, memfd, SysV, anonymous MAP_SHARED), 8.0 MB" in got
 
 
-def test_doctor_warns_when_the_signal_disposition_is_lost(fake, ctl, mt_dir):
+def test_doctor_warns_when_a_raw_system_call_has_replaced_the_handler(fake, ctl, mt_dir):
 	pid = fake(deaf=True)
 	file = files_of(pid, mt_dir, "stats")
 	data = bytearray(file.read_bytes())

@@ -28,19 +28,19 @@ static void make_good(void)
 	good.head.version = MT_STATS_VERSION;
 	good.head.head_bytes = sizeof(good.head);
 	good.head.fields_count = sizeof(good.head.snapshot) / sizeof(uint64_t);
-	good.head.record_bytes = sizeof(struct mt_stats_cleanup);
+	good.head.cleanup_bytes = sizeof(struct mt_stats_cleanup);
 	good.head.sample_bytes = sizeof(struct mt_stats_sample);
 	good.head.device_bytes = sizeof(struct mt_stats_device);
 	good.head.oom_bytes = sizeof(struct mt_stats_oom);
 	good.head.alarm_bytes = sizeof(struct mt_stats_alarm);
 	good.head.class_bytes = sizeof(struct mt_stats_class);
 	good.head.settings_count = 1;
-	good.head.records_count = 70;
+	good.head.cleanups_count = 70;
 	strcpy(good.head.comm, "python3");
 	strcpy(good.settings[0].name, "gc_rounds");
 	good.head.snapshot.rss_bytes = 42;
 	for (uint64_t number = 7; number <= 70; number++)
-		good.records[(number - 1) % MT_CLEANUPS_COUNT] = (struct mt_stats_cleanup){
+		good.cleanups[(number - 1) % MT_CLEANUPS_COUNT] = (struct mt_stats_cleanup){
 			.number = number, .request_seq = number + 1000, .result = 1};
 	seal(&good.head);
 }
@@ -155,10 +155,10 @@ Test(statsfile, another_version_is_named_before_its_checksum_is_looked_for)
 
 Test(statsfile, another_layout_under_the_same_version_is_another_version)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
-				   &good.head.record_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes, &good.head.oom_bytes,
-				   &good.head.alarm_bytes,  &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
+				   &good.head.cleanup_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes,  &good.head.oom_bytes,
+				   &good.head.alarm_bytes,   &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		*sizes[i] += 8;
@@ -171,10 +171,10 @@ Test(statsfile, another_layout_under_the_same_version_is_another_version)
 
 Test(statsfile, sizes_that_lie_are_refused_even_with_a_right_checksum)
 {
-	uint32_t *const sizes[] = {&good.head.head_bytes,   &good.head.fields_count,
-				   &good.head.record_bytes, &good.head.sample_bytes,
-				   &good.head.device_bytes, &good.head.oom_bytes,
-				   &good.head.alarm_bytes,  &good.head.class_bytes};
+	uint32_t *const sizes[] = {&good.head.head_bytes,    &good.head.fields_count,
+				   &good.head.cleanup_bytes, &good.head.sample_bytes,
+				   &good.head.device_bytes,  &good.head.oom_bytes,
+				   &good.head.alarm_bytes,   &good.head.class_bytes};
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		static const uint32_t values[] = {0, 8, 0x7fffffff, 0xffffffff};
@@ -312,11 +312,11 @@ Test(statsfile, every_field_of_a_device_is_read_from_its_own_place)
 
 Test(statsfile, records_out_of_place_come_back_empty)
 {
-	good.records[3].number = 5;
-	good.records[4].result = 99;
+	good.cleanups[3].number = 5;
+	good.cleanups[4].result = 99;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
-	cr_expect_eq(seen.records[3].number, 0);
-	cr_expect_eq(seen.records[4].result, MT_NULL_RESULT);
+	cr_expect_eq(seen.cleanups[3].number, 0);
+	cr_expect_eq(seen.cleanups[4].result, MT_NULL_RESULT);
 	cr_expect_null(mt_stats_file_cleanup(&seen, 6), "overwritten long ago");
 	cr_expect_null(mt_stats_file_cleanup(&seen, 0));
 	cr_expect_null(mt_stats_file_cleanup(&seen, UINT64_MAX));
@@ -324,8 +324,8 @@ Test(statsfile, records_out_of_place_come_back_empty)
 
 Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 {
-	good.records[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
-	good.records[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
+	good.cleanups[(68 - 1) % MT_CLEANUPS_COUNT].merged = 1;
+	good.cleanups[(69 - 1) % MT_CLEANUPS_COUNT].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_eq(mt_stats_file_cleanup_of_request(&seen, 1068)->number, 70);
 	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 5));
@@ -335,7 +335,7 @@ Test(statsfile, a_merged_record_is_answered_by_the_one_that_did_the_work)
 Test(statsfile, records_that_are_all_merged_end_the_search)
 {
 	for (size_t slot = 0; slot < MT_CLEANUPS_COUNT; slot++)
-		good.records[slot].merged = 1;
+		good.cleanups[slot].merged = 1;
 	cr_assert_eq(read_good(), MT_ERR_OK, "%s", why.text);
 	cr_expect_null(mt_stats_file_cleanup_of_request(&seen, 1010));
 }

@@ -83,10 +83,10 @@ Test(top_columns, a_merged_record_is_no_cleanup_of_its_own)
 {
 	static struct mt_stats_file file;
 
-	file.head.records_count = 2;
-	file.records[0] =
+	file.head.cleanups_count = 2;
+	file.cleanups[0] =
 		(struct mt_stats_cleanup){.number = 1, .time_ns = 7, .rss_before_bytes = 9};
-	file.records[1] = (struct mt_stats_cleanup){.number = 2, .time_ns = 8, .merged = 1};
+	file.cleanups[1] = (struct mt_stats_cleanup){.number = 2, .time_ns = 8, .merged = 1};
 
 	cr_expect_eq(mt_top_row_last_cleanup(&file).time_ns, 7);
 }

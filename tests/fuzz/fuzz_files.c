@@ -112,7 +112,6 @@ static void print_stat(const struct mt_target *target, bool all)
 	fuzz_output_begin();
 	mt_stat_print_text(target, &view);
 	mt_stat_print_oom_text(target);
-	mt_stat_print_alarms(&target->file);
 	text = fuzz_output_end(&bytes);
 	fuzz_expect_clean("stat", text, bytes);
 	fuzz_output_begin();
@@ -208,8 +207,8 @@ static void diagnose(const struct mt_stats_file *first, const struct mt_stats_fi
 	facts.asked_s = 60;
 	facts.first = *first;
 	facts.last = *last;
-	facts.trim.asked = facts.trim.done = last->records[0].number != 0;
-	facts.trim.record = last->records[0];
+	facts.trim.asked = facts.trim.done = last->cleanups[0].number != 0;
+	facts.trim.record = last->cleanups[0];
 	memcpy(facts.classes_last.list, last->classes, sizeof(facts.classes_last.list));
 	facts.classes_last.count = last->head.classes_count;
 	facts.limit_known = to->pressure_limit_bytes != 0;
@@ -275,7 +274,7 @@ static void read_stats(const void *bytes, size_t count, const char *what, bool *
 		tell_process_list(&now);
 	if (wants(what, 'r'))
 		tell_recording_of(&now);
-	(void)mt_stats_file_cleanup_of_request(&now.file, now.file.records[1].request_seq);
+	(void)mt_stats_file_cleanup_of_request(&now.file, now.file.cleanups[1].request_seq);
 	if (wants(what, 'd'))
 		diagnose(*has_before ? &before.file : &now.file, &now.file);
 	before = now;

@@ -158,7 +158,7 @@ static void read_cuda_conf(const char *text)
 static char control_path[512];
 static uint64_t next_seq;
 
-/* Anew for each input that needs it: what an input does to the file must not stay. */
+/* A new one for each input that needs it: changes by one input must not reach the next. */
 static void make_control(void)
 {
 	struct mt_config config;

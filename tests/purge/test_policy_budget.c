@@ -121,6 +121,27 @@ Test(policy_budget, does_not_purge_what_would_come_back_sooner_than_it_pays)
 	cr_expect_leq(sim.cost_ns, SECONDS(3600) / 500);
 }
 
+Test(policy_budget, does_not_purge_while_the_pages_are_being_reused)
+{
+	sim_start(&sim);
+	sim_allocate(&sim, MIB(1100));
+	sim_free(&sim, MIB(1000));
+	/* idle for long, and the balance never covers all of it */
+	for (int i = 0; i < 60; i++) {
+		sim.policy.balance_ns = (int64_t)MS(400);
+		sim_allocate(&sim, MIB(2));
+		sim_pass(&sim, MS(100));
+		sim_free(&sim, MIB(2));
+	}
+	cr_assert_eq(sim.purges_count, 0);
+	for (int i = 0; i < 8; i++) { /* now what is left of it costs less with each tick */
+		sim_allocate(&sim, MIB(100));
+		sim_pass(&sim, MS(100));
+	}
+	cr_expect_eq(sim.purges_count, 0, "what is left is wanted next");
+	cr_expect_geq(sim.dirty_bytes, MIB(150));
+}
+
 Test(policy_budget, purges_steps_of_five_seconds_now_and_then)
 {
 	const struct sim_step step = {MIB(1024), MS(100), MS(4900)};

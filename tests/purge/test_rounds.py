@@ -120,7 +120,7 @@ def test_auto_sees_rounds_in_the_heap(puppet, env, awake, stats, wait_for):
 
 
 def end_rounds(actor, full, stats, wait_for, numbers):
-	"""Ends rounds, each seen by itself (the ladder takes what falls into one second for one); the step after each."""
+	"""Ends rounds, each seen by itself (rounds that fall into one second are one); the step after each."""
 	steps = []
 	for number in numbers:
 		actor.tell("call mt_round")

@@ -73,18 +73,6 @@ Test(sampling, a_cheap_sample_is_read_at_every_tick)
 	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
 }
 
-Test(sampling, an_answer_stands_while_nobody_allocates_or_frees)
-{
-	begin(DEAR);
-	now.allocated_bytes -= MIB(50);
-	for (int tick = 0; tick < 100; tick++) {
-		now.now_ns += SECONDS(5);
-		cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_REUSE);
-	}
-	now.live_bytes -= 64; /* one block */
-	cr_expect_eq(decide(), MT_SAMPLING_INTERVAL_READ);
-}
-
 Test(sampling, an_idle_heap_is_read_at_once_however_expensive_that_is)
 {
 	begin(DEAR);

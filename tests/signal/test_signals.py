@@ -147,6 +147,43 @@ def test_the_published_disposition_names_the_handler(settings, programs, raw, sp
 	assert tell("query") == "default 0"
 
 
+COUNTS = """
+#include <dlfcn.h>
+#include <signal.h>
+static int (*next)(int, const struct sigaction *, struct sigaction *);
+int calls;
+int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+	calls += sig == SIGUSR1;
+	return next(sig, act, old);
+}
+"""
+
+
+def test_a_disposition_that_does_not_change_is_not_read_again(tmp_path, run, env):
+	"""A busy process writes a sample a second; none of them calls the sigaction of the library that comes next."""
+	library = tmp_path / "libcounts.so"
+	subprocess.run(["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, "-x", "c", "-"], input=COUNTS, text=True, check=True)
+	script = f"""
+		import ctypes, time
+		calls = ctypes.c_int.in_dll(ctypes.CDLL({str(library)!r}), "calls")
+		def work(seconds):
+			end = time.monotonic() + seconds
+			while time.monotonic() < end:
+				held = [bytes(3000) for _ in range(5000)]
+		work(1.5)
+		before = calls.value
+		work(2.5)
+		print(before > 0, calls.value - before)
+		"""
+
+	got = run(python(script), dict(env(MIN_MB=0), LD_PRELOAD=f"{env()['LD_PRELOAD']}:{library}"))
+
+	assert got.stdout == "True 0\n", got.stderr
+
+
 def test_java_keeps_its_usr2(tmp_path, spawn, compile_c, env, wait_for):
 	library = tmp_path / "libjvm.so"
 	subprocess.run(["gcc", "-shared", "-o", library, "-x", "c", "-"], input="int nothing;", text=True, check=True)

@@ -1,5 +1,5 @@
-/* churn.c SECONDS THREADS -- the blocks of blocks.h, by threads that end while their blocks live, so
- * that others free them. Prints "N blocks, 0 wrong". */
+/* churn.c SECONDS THREADS -- the blocks of blocks.h. Threads end while their blocks live, so that
+ * others free them. Prints "N blocks, 0 wrong". */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /* storm.c SECONDS THREADS FORKERS -- everything that a process can do to a shim at once. Threads
- * come and go and hand each other blocks (blocks.h); others fork. A child finds the blocks that lay
+ * come and go and hand each other blocks (blocks.h); others fork. A child finds the blocks that lie
  * in its parent's mailboxes unchanged. It goes on with threads of its own, forks again, execs this
- * program again, spawns another, trims, or ends at once, and is waited for. One thread sets, resets and ignores the handler of the cleanup signal, which others
- * send from outside. What happened is counted in a file that all processes of the tree map
- * (STORM_COUNTS, a descriptor). A line on stdout a second says that it is alive; the last one,
- * "over". Ends with 1 if a byte was wrong or a child did not end well. */
+ * program again, spawns another, trims, or ends at once, and is waited for. One thread sets, resets
+ * and ignores the handler of the cleanup signal, which others send from outside. All processes of
+ * the tree map one file and count in it (STORM_COUNTS, a descriptor). A line on stdout a second
+ * says that the program is alive; the last one is "over". Ends with 1 if a byte was wrong or a
+ * child did not end well. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <malloc.h>

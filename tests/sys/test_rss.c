@@ -97,13 +97,14 @@ static bool read_with_groups(size_t groups_bytes, const char *lines, struct mt_r
 {
 	char path[] = "/tmp/mtshim-rss-XXXXXX";
 	int fd = mkstemp(path);
+	static char groups[16384];
 	bool read;
 
 	cr_assert_geq(fd, 0);
-	cr_assert_gt(dprintf(fd, "Name:\tx\nGroups:\t"), 0);
-	for (size_t i = 0; i < groups_bytes; i++)
-		cr_assert_eq(write(fd, "7", 1), 1);
-	cr_assert_gt(dprintf(fd, "\n%s", lines), 0);
+	cr_assert_lt(groups_bytes, sizeof(groups));
+	memset(groups, '7', groups_bytes);
+	cr_assert_gt(dprintf(fd, "Name:\tx\nGroups:\t%.*s\n%s", (int)groups_bytes, groups, lines),
+		     0);
 	close(fd);
 	read = mt_rss_read_status(path, out);
 	unlink(path);

@@ -130,7 +130,7 @@ static void add_record(struct mt_top_page *page, const struct mt_stats_cleanup *
 /* The newest first: it is what one has come for. */
 static void fill_records(struct mt_top_page *page, const struct mt_stats_file *file)
 {
-	uint64_t last = file->head.records_count;
+	uint64_t last = file->head.cleanups_count;
 
 	add_counts(page, &file->head.snapshot);
 	mt_top_page_add(page, MT_STYLE_HEADING,
