@@ -14,80 +14,80 @@
 
 struct mt_short_text mt_text_bytes(uint64_t bytes)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (bytes >= (uint64_t)10 << 30)
-		snprintf(figure.text, sizeof(figure.text), "%.1f GB", (double)bytes / MB / 1024);
+		snprintf(result.text, sizeof(result.text), "%.1f GB", (double)bytes / MB / 1024);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f MB", (double)bytes / MB);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f MB", (double)bytes / MB);
+	return result;
 }
 
 struct mt_short_text mt_text_change(uint64_t from, uint64_t to)
 {
-	struct mt_short_text figure, size = mt_text_bytes(to > from ? to - from : from - to);
+	struct mt_short_text result, size = mt_text_bytes(to > from ? to - from : from - to);
 
-	snprintf(figure.text, sizeof(figure.text), "%s%.40s",
+	snprintf(result.text, sizeof(result.text), "%s%.40s",
 		 to > from   ? "+"
 		 : to < from ? "-"
 			     : "",
 		 size.text);
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_ns(uint64_t ns)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (ns >= 10000000000u)
-		snprintf(figure.text, sizeof(figure.text), "%.1f s", (double)ns / 1e9);
+		snprintf(result.text, sizeof(result.text), "%.1f s", (double)ns / 1e9);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%.1f ms", (double)ns / 1e6);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%.1f ms", (double)ns / 1e6);
+	return result;
 }
 
 struct mt_short_text mt_text_count(uint64_t count)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 	char digits[24];
 	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, count), used = 0;
 
 	for (size_t i = 0; i < length; i++) {
 		if (i && (length - i) % 3 == 0)
-			figure.text[used++] = ',';
-		figure.text[used++] = digits[i];
+			result.text[used++] = ',';
+		result.text[used++] = digits[i];
 	}
-	figure.text[used] = '\0';
-	return figure;
+	result.text[used] = '\0';
+	return result;
 }
 
 struct mt_short_text mt_text_counted(uint64_t count, const char *one, const char *more)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
-	snprintf(figure.text, sizeof(figure.text), "%.27s %s", mt_text_count(count).text,
+	snprintf(result.text, sizeof(result.text), "%.27s %s", mt_text_count(count).text,
 		 count == 1 ? one : more);
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_clock(uint64_t realtime_ns)
 {
-	struct mt_short_text figure = {"?"};
+	struct mt_short_text result = {"?"};
 	time_t seconds = (time_t)(realtime_ns / 1000000000u);
 	struct tm broken;
 	size_t used;
 
 	if (localtime_r(&seconds, &broken)) {
-		used = strftime(figure.text, sizeof(figure.text), "%H:%M:%S", &broken);
-		snprintf(figure.text + used, sizeof(figure.text) - used, ".%03u",
+		used = strftime(result.text, sizeof(result.text), "%H:%M:%S", &broken);
+		snprintf(result.text + used, sizeof(result.text) - used, ".%03u",
 			 (unsigned)(realtime_ns % 1000000000u / 1000000u));
 	}
-	return figure;
+	return result;
 }
 
 struct mt_short_text mt_text_field(const char *name, uint64_t value)
 {
-	struct mt_short_text figure;
+	struct mt_short_text result;
 
 	if (mt_text_ends_with(name, "_bytes"))
 		return mt_text_bytes(value);
@@ -98,12 +98,12 @@ struct mt_short_text mt_text_field(const char *name, uint64_t value)
 	if (mt_text_ends_with(name, "_count"))
 		return mt_text_count(value);
 	if (mt_text_ends_with(name, "_ms"))
-		snprintf(figure.text, sizeof(figure.text), "%.40s ms", mt_text_count(value).text);
+		snprintf(result.text, sizeof(result.text), "%.40s ms", mt_text_count(value).text);
 	else if (mt_text_ends_with(name, "_thousandths"))
-		snprintf(figure.text, sizeof(figure.text), "%.3f", (double)value / 1000);
+		snprintf(result.text, sizeof(result.text), "%.3f", (double)value / 1000);
 	else
-		snprintf(figure.text, sizeof(figure.text), "%" PRIu64, value);
-	return figure;
+		snprintf(result.text, sizeof(result.text), "%" PRIu64, value);
+	return result;
 }
 
 void mt_text_clean(char *text, size_t text_bytes)
