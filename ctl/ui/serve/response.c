@@ -37,23 +37,18 @@ struct mt_response mt_response_bytes(const char *type, const void *bytes, size_t
 	return answer;
 }
 
-struct mt_response mt_response_json(unsigned status, json_t *value)
-{
-	char *text = mt_error_check_memory(json_dumps(value, JSON_COMPACT));
-	struct mt_response answer =
-		mt_response_bytes("application/json", text, strlen(text), MT_RESPONSE_FREE);
-
-	json_decref(value);
-	answer.status = status;
-	return answer;
-}
-
 struct mt_response mt_response_error(unsigned status, const char *text)
 {
 	json_t *object = json_object();
+	struct mt_response answer;
+	char *body;
 
 	mt_json_set_text(object, "error", text);
-	return mt_response_json(status, object);
+	body = mt_error_check_memory(json_dumps(object, JSON_COMPACT));
+	json_decref(object);
+	answer = mt_response_bytes("application/json", body, strlen(body), MT_RESPONSE_FREE);
+	answer.status = status;
+	return answer;
 }
 
 struct mt_response mt_response_closing(unsigned status, const char *text)
