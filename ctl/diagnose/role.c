@@ -29,8 +29,12 @@ enum mt_role mt_role_parse(const char *word)
 	return MT_ROLE_NONE;
 }
 
-void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char *name,
-		  const char *advice, const char *format, ...)
+/* Adds one line in the format of printf; `advice` may be NULL. A full list stays as it is. */
+static void add(struct mt_checks *to, enum mt_check_state finding, const char *name,
+		const char *advice, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+static void add(struct mt_checks *to, enum mt_check_state finding, const char *name,
+		const char *advice, const char *format, ...)
 {
 	struct mt_check *check = &to->list[to->count];
 	va_list arguments;
@@ -73,9 +77,9 @@ static void check_preset(const struct mt_facts *facts, const char *wanted, struc
 	snprintf(advice, sizeof(advice), "start it with MT_PRESET=%s, or mtctl run --preset %s",
 		 wanted, wanted);
 	if (is_set(preset))
-		mt_check_add(out, MT_CHECK_OK, "preset", NULL, "preset %s", preset);
+		add(out, MT_CHECK_OK, "preset", NULL, "preset %s", preset);
 	else
-		mt_check_add(out, MT_CHECK_NOTE, "preset", advice, "no preset is set");
+		add(out, MT_CHECK_NOTE, "preset", advice, "no preset is set");
 }
 
 static void check_rounds(const struct mt_facts *facts, bool every, struct mt_checks *out)
@@ -93,26 +97,25 @@ static void check_rounds(const struct mt_facts *facts, bool every, struct mt_che
 		snprintf(words, sizeof(words), "%.20s rounds", step);
 
 	if (!now)
-		mt_check_add(out, MT_CHECK_WARN, "rounds_known",
-			     "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or "
-			     "timer:SECONDS",
-			     "no round has ended so far (MT_ROUND=%.40s)", mode);
+		add(out, MT_CHECK_WARN, "rounds_known",
+		    "mark their ends: mtctl round PID, mt_round(), or MT_ROUND=auto or "
+		    "timer:SECONDS",
+		    "no round has ended so far (MT_ROUND=%.40s)", mode);
 	else
-		mt_check_add(out, MT_CHECK_OK, "rounds_known", NULL,
-			     "%s ended, %s of them during the diagnosis (MT_ROUND=%.40s)",
-			     mt_text_counted(now, "round has", "rounds have").text,
-			     mt_text_count(now > before ? now - before : 0).text, mode);
+		add(out, MT_CHECK_OK, "rounds_known", NULL,
+		    "%s ended, %s of them during the diagnosis (MT_ROUND=%.40s)",
+		    mt_text_counted(now, "round has", "rounds have").text,
+		    mt_text_count(now > before ? now - before : 0).text, mode);
 	if (!is_set(step))
-		mt_check_add(out, MT_CHECK_WARN, "gc_rounds",
-			     every ? "mtctl set PID gc_rounds=1"
-				   : "mtctl set PID gc_rounds=5, or auto",
-			     "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
+		add(out, MT_CHECK_WARN, "gc_rounds",
+		    every ? "mtctl set PID gc_rounds=1" : "mtctl set PID gc_rounds=5, or auto",
+		    "no cleanup at the ends of rounds (MT_GC_ROUNDS=0)");
 	else if (every && strcmp(step, "1") != 0)
-		mt_check_add(out, MT_CHECK_NOTE, "gc_rounds",
-			     "a client has time between rounds: mtctl set PID gc_rounds=1",
-			     "a cleanup every %s", words);
+		add(out, MT_CHECK_NOTE, "gc_rounds",
+		    "a client has time between rounds: mtctl set PID gc_rounds=1",
+		    "a cleanup every %s", words);
 	else
-		mt_check_add(out, MT_CHECK_OK, "gc_rounds", NULL, "a cleanup every %s", words);
+		add(out, MT_CHECK_OK, "gc_rounds", NULL, "a cleanup every %s", words);
 }
 
 static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *out)
@@ -120,17 +123,17 @@ static void check_trend(const struct mt_diagnosis *diagnosis, struct mt_checks *
 	const struct mt_trend *rss = &diagnosis->rss;
 
 	if (rss->shape == MT_TREND_FEW)
-		mt_check_add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
-			     "too few samples to decide whether RSS is flat");
+		add(out, MT_CHECK_NOTE, "rss_flat", "diagnose for longer: --for 60",
+		    "too few samples to decide whether RSS is flat");
 	else if (rss->shape == MT_TREND_GROWS)
-		mt_check_add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above",
-			     "RSS grows by %s%s", mt_diagnose_rate(rss->slope).text,
-			     rss->rounds ? ", by the lowest point of each round" : "");
+		add(out, MT_CHECK_WARN, "rss_flat", "see the verdict above", "RSS grows by %s%s",
+		    mt_diagnose_rate(rss->slope).text,
+		    rss->rounds ? ", by the lowest point of each round" : "");
 	else
-		mt_check_add(out, MT_CHECK_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
-			     mt_trend_word(rss->shape), rss->seconds,
-			     mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
-			     mt_text_bytes(mt_text_round_u64(rss->highest)).text);
+		add(out, MT_CHECK_OK, "rss_flat", NULL, "RSS %s over %.0f s, %s to %s",
+		    mt_trend_word(rss->shape), rss->seconds,
+		    mt_text_bytes(mt_text_round_u64(rss->lowest)).text,
+		    mt_text_bytes(mt_text_round_u64(rss->highest)).text);
 }
 
 static void check_headroom(const struct mt_facts *facts, struct mt_checks *out)
@@ -139,15 +142,14 @@ static void check_headroom(const struct mt_facts *facts, struct mt_checks *out)
 	double percent = facts->limit_known ? mt_limit_percent(limit) : 0;
 
 	if (!facts->limit_known)
-		mt_check_add(out, MT_CHECK_NOTE, "headroom", NULL, "no limit could be read");
+		add(out, MT_CHECK_NOTE, "headroom", NULL, "no limit could be read");
 	else
-		mt_check_add(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_CHECK_WARN : MT_CHECK_OK,
-			     "headroom",
-			     percent > 100 * (1 - HEADROOM_MIN)
-				     ? "raise the limit, or see the verdict above"
-				     : NULL,
-			     "%.1f %% of %s used (%.100s)", percent,
-			     mt_text_bytes(limit->limit_bytes).text, limit->source);
+		add(out, percent > 100 * (1 - HEADROOM_MIN) ? MT_CHECK_WARN : MT_CHECK_OK,
+		    "headroom",
+		    percent > 100 * (1 - HEADROOM_MIN) ? "raise the limit, or see the verdict above"
+						       : NULL,
+		    "%.1f %% of %s used (%.100s)", percent, mt_text_bytes(limit->limit_bytes).text,
+		    limit->source);
 }
 
 static void check_pressure(const struct mt_facts *facts, struct mt_checks *out)
@@ -156,15 +158,15 @@ static void check_pressure(const struct mt_facts *facts, struct mt_checks *out)
 	bool critical = now->pressure_critical_count != 0;
 
 	if (!now->pressure_warn_count && !critical)
-		mt_check_add(out, MT_CHECK_OK, "pressure", NULL,
-			     "memory has never been short since the start");
+		add(out, MT_CHECK_OK, "pressure", NULL,
+		    "memory has never been short since the start");
 	else
-		mt_check_add(out, critical ? MT_CHECK_WARN : MT_CHECK_NOTE, "pressure",
-			     "see mtctl stat PID --records for what was done",
-			     "memory was short %s, critically %s; cleanups returned %s",
-			     mt_text_counted(now->pressure_warn_count, "time", "times").text,
-			     mt_text_counted(now->pressure_critical_count, "time", "times").text,
-			     mt_text_bytes(now->pressure_returned_bytes).text);
+		add(out, critical ? MT_CHECK_WARN : MT_CHECK_NOTE, "pressure",
+		    "see mtctl stat PID --records for what was done",
+		    "memory was short %s, critically %s; cleanups returned %s",
+		    mt_text_counted(now->pressure_warn_count, "time", "times").text,
+		    mt_text_counted(now->pressure_critical_count, "time", "times").text,
+		    mt_text_bytes(now->pressure_returned_bytes).text);
 }
 
 /* ---- server ---- */
@@ -175,18 +177,16 @@ static void check_arenas(const struct mt_facts *facts, struct mt_checks *out)
 	bool embedded = strcmp(facts->last.head.mode, "jemalloc") == 0;
 
 	if (is_set(arenas))
-		mt_check_add(out, MT_CHECK_OK, "arenas_bounded", NULL, "at most %.20s arenas",
-			     arenas);
+		add(out, MT_CHECK_OK, "arenas_bounded", NULL, "at most %.20s arenas", arenas);
 	else
-		mt_check_add(out, embedded ? MT_CHECK_OK : MT_CHECK_WARN, "arenas_bounded",
-			     embedded ? NULL
-				      : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
-					"MT_ALLOCATOR=jemalloc",
-			     "%s of %s, no bound set",
-			     mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena",
-					     "arenas")
-				     .text,
-			     facts->last.head.allocator);
+		add(out, embedded ? MT_CHECK_OK : MT_CHECK_WARN, "arenas_bounded",
+		    embedded ? NULL
+			     : "start it with MT_ARENA_MAX=4 (MALLOC_ARENA_MAX=4), or "
+			       "MT_ALLOCATOR=jemalloc",
+		    "%s of %s, no bound set",
+		    mt_text_counted(facts->last.head.snapshot.heap_arenas_count, "arena", "arenas")
+			    .text,
+		    facts->last.head.allocator);
 }
 
 /* Blocks of 1 MB and more: models, updates of models, buffers of their bytes. */
@@ -207,34 +207,31 @@ static void check_large_blocks(const struct mt_facts *facts, struct mt_checks *o
 			most = class;
 	}
 	if (!classes->count)
-		mt_check_add(out, MT_CHECK_NOTE, "large_blocks", NULL,
-			     "this allocator does not report how many large blocks are live");
+		add(out, MT_CHECK_NOTE, "large_blocks", NULL,
+		    "this allocator does not report how many large blocks are live");
 	else if (!most)
-		mt_check_add(out, MT_CHECK_OK, "large_blocks", NULL,
-			     "no live block of 1 MB or more");
+		add(out, MT_CHECK_OK, "large_blocks", NULL, "no live block of 1 MB or more");
 	else
-		mt_check_add(out, most->live_count > 8 ? MT_CHECK_NOTE : MT_CHECK_OK,
-			     "large_blocks",
-			     most->live_count > 8 ? "as many copies of one size may be models: "
-						    "average as they come in, and drop each at once"
-						  : NULL,
-			     "%s %s; most of one size: %s of %s",
-			     mt_text_counted(count, "live block of 1 MB and more holds",
-					     "live blocks of 1 MB and more hold")
-				     .text,
-			     mt_text_bytes(bytes).text, mt_text_count(most->live_count).text,
-			     mt_text_bytes(most->block_bytes).text);
+		add(out, most->live_count > 8 ? MT_CHECK_NOTE : MT_CHECK_OK, "large_blocks",
+		    most->live_count > 8 ? "as many copies of one size may be models: average as "
+					   "they come in, and drop each at once"
+					 : NULL,
+		    "%s %s; most of one size: %s of %s",
+		    mt_text_counted(count, "live block of 1 MB and more holds",
+				    "live blocks of 1 MB and more hold")
+			    .text,
+		    mt_text_bytes(bytes).text, mt_text_count(most->live_count).text,
+		    mt_text_bytes(most->block_bytes).text);
 }
 
 static void check_threads(const struct mt_facts *facts, struct mt_checks *out)
 {
 	uint64_t threads = facts->last.head.snapshot.threads_count;
 
-	mt_check_add(out, threads > THREADS_MANY ? MT_CHECK_NOTE : MT_CHECK_OK, "threads",
-		     threads > THREADS_MANY
-			     ? "bound the pools of threads: each has a cache of freed blocks"
-			     : NULL,
-		     "%s", mt_text_counted(threads, "thread", "threads").text);
+	add(out, threads > THREADS_MANY ? MT_CHECK_NOTE : MT_CHECK_OK, "threads",
+	    threads > THREADS_MANY ? "bound the pools of threads: each has a cache of freed blocks"
+				   : NULL,
+	    "%s", mt_text_counted(threads, "thread", "threads").text);
 }
 
 static void check_server(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
@@ -263,33 +260,30 @@ static void check_gpu(const struct mt_facts *facts, struct mt_checks *out)
 	bool far;
 
 	if (!mt_stats_file_uses_cuda(&facts->last.head)) {
-		mt_check_add(out, MT_CHECK_OK, "gpu", NULL, "no GPU is used");
+		add(out, MT_CHECK_OK, "gpu", NULL, "no GPU is used");
 		return;
 	}
 	if (is_set(empties) || is_set(heavy))
-		mt_check_add(
-			out, MT_CHECK_OK, "gpu_cache_emptied", NULL,
-			"rounds empty the GPU caches (cuda_empty_cache=%.10s, heavy_rounds=%.10s)",
-			empties, heavy);
+		add(out, MT_CHECK_OK, "gpu_cache_emptied", NULL,
+		    "rounds empty the GPU caches (cuda_empty_cache=%.10s, heavy_rounds=%.10s)",
+		    empties, heavy);
 	else
-		mt_check_add(
-			out, MT_CHECK_WARN, "gpu_cache_emptied",
-			"mtctl set PID cuda_empty_cache=1 (with gc_rounds=1), or heavy_rounds=1",
-			"nothing empties the GPU caches between rounds");
+		add(out, MT_CHECK_WARN, "gpu_cache_emptied",
+		    "mtctl set PID cuda_empty_cache=1 (with gc_rounds=1), or heavy_rounds=1",
+		    "nothing empties the GPU caches between rounds");
 	far = (double)last->gpu_reserved_bytes > (double)last->gpu_allocated_bytes * GPU_FAR ||
 	      returned * 2 > last->gpu_reserved_bytes;
-	mt_check_add(out, far ? MT_CHECK_WARN : MT_CHECK_OK, "gpu_reserved",
-		     far ? "mtctl trim PID gives back what is cached" : NULL,
-		     "%s reserved on the device for %s allocated",
-		     mt_text_bytes(last->gpu_reserved_bytes).text,
-		     mt_text_bytes(last->gpu_allocated_bytes).text);
-	mt_check_add(out,
-		     last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_CHECK_NOTE : MT_CHECK_OK,
-		     "pinned",
-		     last->gpu_pinned_bytes > last->rss_bytes / 4
-			     ? "fewer batches in flight (prefetch_factor), or pin_memory=False"
-			     : NULL,
-		     "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
+	add(out, far ? MT_CHECK_WARN : MT_CHECK_OK, "gpu_reserved",
+	    far ? "mtctl trim PID gives back what is cached" : NULL,
+	    "%s reserved on the device for %s allocated",
+	    mt_text_bytes(last->gpu_reserved_bytes).text,
+	    mt_text_bytes(last->gpu_allocated_bytes).text);
+	add(out, last->gpu_pinned_bytes > last->rss_bytes / 4 ? MT_CHECK_NOTE : MT_CHECK_OK,
+	    "pinned",
+	    last->gpu_pinned_bytes > last->rss_bytes / 4
+		    ? "fewer batches in flight (prefetch_factor), or pin_memory=False"
+		    : NULL,
+	    "%s of page-locked host memory", mt_text_bytes(last->gpu_pinned_bytes).text);
 }
 
 static void check_workers(const struct mt_facts *facts, struct mt_checks *out)
@@ -300,18 +294,16 @@ static void check_workers(const struct mt_facts *facts, struct mt_checks *out)
 	bool most = tree->known && (double)workers > (double)tree->last.pss_bytes * WORKER_SHARE;
 
 	if (!tree->known)
-		mt_check_add(out, MT_CHECK_OK, "workers", NULL, "it has no child processes");
+		add(out, MT_CHECK_OK, "workers", NULL, "it has no child processes");
 	else
-		mt_check_add(out, most ? MT_CHECK_NOTE : MT_CHECK_OK, "workers",
-			     most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl "
-				    "diagnose PID --tree lists each"
-				  : NULL,
-			     "%s %s (PSS), %s of it copied from the parent",
-			     mt_text_counted(tree->count - 1, "child process holds",
-					     "child processes hold")
-				     .text,
-			     mt_text_bytes(workers).text,
-			     mt_text_bytes(tree->last.copied_bytes).text);
+		add(out, most ? MT_CHECK_NOTE : MT_CHECK_OK, "workers",
+		    most ? "fewer DataLoader workers, a smaller prefetch_factor; mtctl diagnose "
+			   "PID --tree lists each"
+			 : NULL,
+		    "%s %s (PSS), %s of it copied from the parent",
+		    mt_text_counted(tree->count - 1, "child process holds", "child processes hold")
+			    .text,
+		    mt_text_bytes(workers).text, mt_text_bytes(tree->last.copied_bytes).text);
 }
 
 static void check_client(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
@@ -366,10 +358,9 @@ static void add_holders(const struct mt_facts *facts, struct mt_checks *out)
 		char name[40];
 
 		snprintf(name, sizeof(name), "holder_%zu", i + 1);
-		mt_check_add(out, MT_CHECK_OK, name, NULL, "%zu. %-38s %10s  %3.0f %%", i + 1,
-			     list[i].what, mt_text_bytes(list[i].bytes).text,
-			     100 * (double)list[i].bytes /
-				     (double)(last->rss_bytes + last->swap_bytes + 1));
+		add(out, MT_CHECK_OK, name, NULL, "%zu. %-38s %10s  %3.0f %%", i + 1, list[i].what,
+		    mt_text_bytes(list[i].bytes).text,
+		    100 * (double)list[i].bytes / (double)(last->rss_bytes + last->swap_bytes + 1));
 	}
 }
 
@@ -380,11 +371,10 @@ static void check_limit(const struct mt_facts *facts, struct mt_checks *out)
 
 	if (!facts->limit_known)
 		return;
-	mt_check_add(out, percent >= NEAR_PERCENT ? MT_CHECK_WARN : MT_CHECK_OK, "limit",
-		     percent >= NEAR_PERCENT ? "what comes next in this list says what to do first"
-					     : NULL,
-		     "%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
-		     mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
+	add(out, percent >= NEAR_PERCENT ? MT_CHECK_WARN : MT_CHECK_OK, "limit",
+	    percent >= NEAR_PERCENT ? "what comes next in this list says what to do first" : NULL,
+	    "%s of %s used, %.1f %% (%.100s)", mt_text_bytes(limit->used_bytes).text,
+	    mt_text_bytes(limit->limit_bytes).text, percent, limit->source);
 }
 
 static void check_kills(const struct mt_facts *facts, struct mt_checks *out)
@@ -392,19 +382,19 @@ static void check_kills(const struct mt_facts *facts, struct mt_checks *out)
 	const struct mt_diagnose_group *group = &facts->group;
 
 	if (!group->known) {
-		mt_check_add(out, MT_CHECK_NOTE, "kernel_kills", NULL,
-			     "no memory cgroup of its own could be read");
+		add(out, MT_CHECK_NOTE, "kernel_kills", NULL,
+		    "no memory cgroup of its own could be read");
 		return;
 	}
-	mt_check_add(out, group->oom_kill_count ? MT_CHECK_WARN : MT_CHECK_OK, "kernel_kills",
-		     group->oom_kill_count ? "dmesg names the processes and what they held" : NULL,
-		     "the kernel has killed %s of its cgroup (%s oom_kill)",
-		     mt_text_counted(group->oom_kill_count, "process", "processes").text,
-		     group->is_v1 ? "memory.oom_control" : "memory.events");
-	mt_check_add(out, group->max_count ? MT_CHECK_NOTE : MT_CHECK_OK, "limit_hits", NULL,
-		     "the cgroup has run into its limit %s (%s)",
-		     mt_text_counted(group->max_count, "time", "times").text,
-		     group->is_v1 ? "memory.failcnt" : "memory.events max");
+	add(out, group->oom_kill_count ? MT_CHECK_WARN : MT_CHECK_OK, "kernel_kills",
+	    group->oom_kill_count ? "dmesg names the processes and what they held" : NULL,
+	    "the kernel has killed %s of its cgroup (%s oom_kill)",
+	    mt_text_counted(group->oom_kill_count, "process", "processes").text,
+	    group->is_v1 ? "memory.oom_control" : "memory.events");
+	add(out, group->max_count ? MT_CHECK_NOTE : MT_CHECK_OK, "limit_hits", NULL,
+	    "the cgroup has run into its limit %s (%s)",
+	    mt_text_counted(group->max_count, "time", "times").text,
+	    group->is_v1 ? "memory.failcnt" : "memory.events max");
 }
 
 static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
@@ -415,26 +405,22 @@ static void check_reports(const struct mt_facts *facts, struct mt_checks *out)
 		mt_stats_file_alarm(&facts->last, facts->last.head.alarms_count);
 
 	if (oom)
-		mt_check_add(out, MT_CHECK_WARN, "gpu_out_of_memory", oom->advice,
-			     "%s of a GPU; the last: %s asked for, %s",
-			     mt_text_counted(facts->last.head.snapshot.gpu_num_ooms,
-					     "out-of-memory error", "out-of-memory errors")
-				     .text,
-			     mt_text_bytes(oom->asked_bytes).text,
-			     mt_stats_word_oom_cause(oom->cause));
+		add(out, MT_CHECK_WARN, "gpu_out_of_memory", oom->advice,
+		    "%s of a GPU; the last: %s asked for, %s",
+		    mt_text_counted(facts->last.head.snapshot.gpu_num_ooms, "out-of-memory error",
+				    "out-of-memory errors")
+			    .text,
+		    mt_text_bytes(oom->asked_bytes).text, mt_stats_word_oom_cause(oom->cause));
 	else
-		mt_check_add(out, MT_CHECK_OK, "gpu_out_of_memory", NULL,
-			     "no out-of-memory error of a GPU");
+		add(out, MT_CHECK_OK, "gpu_out_of_memory", NULL, "no out-of-memory error of a GPU");
 	if (alarm)
-		mt_check_add(
-			out, MT_CHECK_WARN, "alarms", alarm->advice,
-			"MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
-			mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
-			mt_text_bytes(alarm->rss_bytes).text,
-			mt_text_bytes(alarm->limit_bytes).text,
-			mt_text_bytes(alarm->heap_live_bytes).text);
+		add(out, MT_CHECK_WARN, "alarms", alarm->advice,
+		    "MT_RSS_LIMIT_MB was reached %s; the last: %s of %s, %s live in the heap",
+		    mt_text_counted(facts->last.head.alarms_count, "time", "times").text,
+		    mt_text_bytes(alarm->rss_bytes).text, mt_text_bytes(alarm->limit_bytes).text,
+		    mt_text_bytes(alarm->heap_live_bytes).text);
 	else
-		mt_check_add(out, MT_CHECK_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
+		add(out, MT_CHECK_OK, "alarms", NULL, "no alarm of MT_RSS_LIMIT_MB");
 }
 
 static void check_return(const struct mt_facts *facts, struct mt_checks *out)
@@ -445,13 +431,12 @@ static void check_return(const struct mt_facts *facts, struct mt_checks *out)
 				 ? mt_sat_sub(record->rss_before_bytes, record->rss_after_bytes)
 				 : last->dirty_bytes;
 
-	mt_check_add(
-		out, bytes >= 64 * MT_MIB ? MT_CHECK_WARN : MT_CHECK_OK, "returns_at_once",
-		bytes >= 64 * MT_MIB
-			? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit"
-			: NULL,
-		facts->trim.done ? "a trim has just returned %s" : "a trim would return about %s",
-		mt_text_bytes(bytes).text);
+	add(out, bytes >= 64 * MT_MIB ? MT_CHECK_WARN : MT_CHECK_OK, "returns_at_once",
+	    bytes >= 64 * MT_MIB
+		    ? "mtctl trim PID whenever you need it; MT_PRESSURE=1 does it near a limit"
+		    : NULL,
+	    facts->trim.done ? "a trim has just returned %s" : "a trim would return about %s",
+	    mt_text_bytes(bytes).text);
 }
 
 /* Bytes in use now, and their growth in an hour, with a quarter to spare. */
@@ -465,18 +450,16 @@ static void check_larger(const struct mt_facts *facts, const struct mt_diagnosis
 	if (!facts->limit_known)
 		return;
 	if (rss->shape != MT_TREND_GROWS) {
-		mt_check_add(out, MT_CHECK_OK, "larger_limit", NULL,
-			     "nothing grows: a limit of %s leaves a quarter to spare",
-			     mt_text_bytes(used + used / 3).text);
+		add(out, MT_CHECK_OK, "larger_limit", NULL,
+		    "nothing grows: a limit of %s leaves a quarter to spare",
+		    mt_text_bytes(used + used / 3).text);
 		return;
 	}
 	hours = (double)mt_sat_sub(facts->limit.limit_bytes, used) / rss->slope / 3600;
-	mt_check_add(
-		out, MT_CHECK_WARN, "larger_limit",
-		"no limit is large enough for what grows: see the verdict",
-		"it grows by %s: the limit is reached in %.1f hours; each GB more buys %.1f hours",
-		mt_diagnose_rate(rss->slope).text, hours,
-		1024.0 * (double)MT_MIB / rss->slope / 3600);
+	add(out, MT_CHECK_WARN, "larger_limit",
+	    "no limit is large enough for what grows: see the verdict",
+	    "it grows by %s: the limit is reached in %.1f hours; each GB more buys %.1f hours",
+	    mt_diagnose_rate(rss->slope).text, hours, 1024.0 * (double)MT_MIB / rss->slope / 3600);
 }
 
 static void check_oom(const struct mt_facts *facts, const struct mt_diagnosis *diagnosis,
@@ -508,9 +491,9 @@ void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 {
 	memset(out, 0, sizeof(*out));
 	if (role != MT_ROLE_NONE && !facts->awake)
-		mt_check_add(out, MT_CHECK_NOTE, "settings_known", NULL,
-			     "%s: nothing is known of its settings and of its heap",
-			     facts->asleep ? "the shim is asleep" : facts->why_not);
+		add(out, MT_CHECK_NOTE, "settings_known", NULL,
+		    "%s: nothing is known of its settings and of its heap",
+		    facts->asleep ? "the shim is asleep" : facts->why_not);
 	if (role == MT_ROLE_SERVER)
 		check_server(facts, diagnosis, out);
 	else if (role == MT_ROLE_CLIENT)

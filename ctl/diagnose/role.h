@@ -35,11 +35,6 @@ enum mt_role mt_role_parse(const char *word);
 void mt_role_check(enum mt_role role, const struct mt_facts *facts,
 		   const struct mt_diagnosis *diagnosis, struct mt_checks *out);
 
-/* Adds one line in the format of printf; `advice` may be NULL. A full list stays as it is. */
-void mt_check_add(struct mt_checks *to, enum mt_check_state finding, const char *name,
-		  const char *advice, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
-
 /* ---- reports ---- */
 
 struct mt_diagnose_report {

@@ -16,27 +16,28 @@
 #include "ctl/ui/serve/jobs.h"
 #include "ctl/process/watchdog.h"
 
-#define SHARE       4u /* a reply is valid for at least this many times its cost */
-#define PIECE_BYTES 65536u
-#define DEADLINE_NS (30 * UINT64_C(1000000000))
-#define TEXT_MAX    ((size_t)256 << 20)
+/* a reply is valid for at least this many times its cost */
+#define VALID_FACTOR 4u
+#define PIECE_BYTES  65536u
+#define DEADLINE_NS  (30 * UINT64_C(1000000000))
+#define TEXT_MAX     ((size_t)256 << 20)
 
-static void drop(struct mt_response *answer)
+static void release(struct mt_response *reply)
 {
-	if (answer->response)
-		MHD_destroy_response(answer->response);
-	*answer = (struct mt_response){0};
+	if (reply->response)
+		MHD_destroy_response(reply->response);
+	*reply = (struct mt_response){0};
 }
 
 /* ---- the reader ---- */
 
 static bool start_reader(struct mt_cache *cache)
 {
-	int requests[2], answers[2];
+	int requests[2], replies[2];
 
 	if (pipe2(requests, O_CLOEXEC) != 0)
 		return false;
-	if (pipe2(answers, O_CLOEXEC) != 0) {
+	if (pipe2(replies, O_CLOEXEC) != 0) {
 		close(requests[0]);
 		close(requests[1]);
 		return false;
@@ -44,14 +45,14 @@ static bool start_reader(struct mt_cache *cache)
 	cache->reader = fork();
 	if (cache->reader == 0) {
 		close(requests[1]);
-		close(answers[0]);
+		close(replies[0]);
 		mt_jobs_begin_child();
-		mt_reader_run(requests[0], answers[1], cache->interval_ms);
+		mt_reader_run(requests[0], replies[1], cache->interval_ms);
 	}
 	close(requests[0]);
-	close(answers[1]);
+	close(replies[1]);
 	cache->to = requests[1];
-	cache->from = answers[0];
+	cache->from = replies[0];
 	(void)fcntl(cache->from, F_SETFL, O_NONBLOCK);
 	if (cache->reader > 0)
 		return true;
@@ -76,17 +77,17 @@ static void end_reader(struct mt_cache *cache)
 /* ---- waiting connections ---- */
 
 /* Stores a reply, which may be an error, and resumes all connections that wait for it. */
-static void deliver(struct mt_cache *cache, struct mt_cache_entry *entry, struct mt_response answer,
+static void deliver(struct mt_cache *cache, struct mt_cache_entry *entry, struct mt_response reply,
 		    uint64_t cost_ns)
 {
-	uint64_t good_ns = cache->interval_ms * UINT64_C(1000000);
+	uint64_t valid_ns = cache->interval_ms * UINT64_C(1000000);
 
-	drop(&entry->answer);
-	entry->answer = answer;
-	entry->answer.kept = true;
+	release(&entry->reply);
+	entry->reply = reply;
+	entry->reply.kept = true;
 	entry->wanted = false;
-	entry->until_ns =
-		mt_clock_now_ns() + (cost_ns * SHARE > good_ns ? cost_ns * SHARE : good_ns);
+	entry->until_ns = mt_clock_now_ns() +
+			  (cost_ns * VALID_FACTOR > valid_ns ? cost_ns * VALID_FACTOR : valid_ns);
 	for (size_t i = 0; i < MT_CLIENTS_MAX; i++) {
 		struct mt_cache_waiter *waiter = &cache->waiters[i];
 
@@ -115,8 +116,8 @@ static void stop_reading(struct mt_cache *cache)
 		deliver_failure(cache, current);
 }
 
-static struct mt_response make_answer(enum mt_reader_form form, const struct mt_reader_head *head,
-				      const char *from)
+static struct mt_response make_reply(enum mt_reader_form form, const struct mt_reader_head *head,
+				     const char *from)
 {
 	static const char *const types[] = {
 		[MT_READER_OPENMETRICS] = MT_OPENMETRICS_TYPE,
@@ -125,15 +126,15 @@ static struct mt_response make_answer(enum mt_reader_form form, const struct mt_
 		[MT_READER_PROCESS] = "application/json",
 	};
 	char *text = mt_error_check_memory(malloc(head->bytes + 1));
-	struct mt_response answer;
+	struct mt_response reply;
 
 	memcpy(text, from, head->bytes);
 	text[head->bytes] = '\0';
 	if (head->status == MHD_HTTP_OK)
 		return mt_response_bytes(types[form], text, head->bytes, MT_RESPONSE_FREE);
-	answer = mt_response_error(head->status, text);
+	reply = mt_response_error(head->status, text);
 	free(text);
-	return answer;
+	return reply;
 }
 
 /* ---- the server ---- */
@@ -175,10 +176,10 @@ struct mt_response mt_cache_get(struct mt_cache *cache, struct mt_reader_request
 		return mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
 					 "too many requests are under way, or the server ends");
 	if (entry->request.pid != request.pid)
-		drop(&entry->answer);
+		release(&entry->reply);
 	entry->request = request;
-	if (entry->answer.response && mt_clock_now_ns() < entry->until_ns)
-		return entry->answer;
+	if (entry->reply.response && mt_clock_now_ns() < entry->until_ns)
+		return entry->reply;
 	entry->wanted |= entry != cache->current;
 	entry->waiting++;
 	*waiter = (struct mt_cache_waiter){connection, entry, false};
@@ -195,10 +196,10 @@ void mt_cache_leave(struct mt_cache_waiter *waiter)
 
 struct mt_response mt_cache_take(struct mt_cache_waiter *waiter)
 {
-	struct mt_response answer = waiter->entry->answer;
+	struct mt_response reply = waiter->entry->reply;
 
 	mt_cache_leave(waiter);
-	return answer;
+	return reply;
 }
 
 size_t mt_cache_poll(const struct mt_cache *cache, struct pollfd *out)
@@ -237,8 +238,7 @@ static void take_text(struct mt_cache *cache)
 		return;
 	cache->current = NULL;
 	deliver(cache, current,
-		make_answer(current->request.form, &head, cache->text + sizeof(head)),
-		head.cost_ns);
+		make_reply(current->request.form, &head, cache->text + sizeof(head)), head.cost_ns);
 	free(cache->text);
 	cache->text = NULL;
 	cache->bytes = cache->room = 0;
@@ -271,8 +271,8 @@ static void expire(struct mt_cache *cache)
 	for (size_t i = 0; i < MT_CACHE_MAX; i++) {
 		struct mt_cache_entry *one = &cache->list[i];
 
-		if (one->answer.response && !one->waiting && now_ns >= one->until_ns)
-			drop(&one->answer);
+		if (one->reply.response && !one->waiting && now_ns >= one->until_ns)
+			release(&one->reply);
 	}
 }
 
@@ -307,5 +307,5 @@ void mt_cache_free(struct mt_cache *cache)
 	end_reader(cache);
 	free(cache->text);
 	for (size_t i = 0; i < MT_CACHE_MAX; i++)
-		drop(&cache->list[i].answer);
+		release(&cache->list[i].reply);
 }

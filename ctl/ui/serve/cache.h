@@ -21,7 +21,7 @@ struct mt_cache_entry {
 	struct mt_reader_request request;
 	bool wanted;       /* and not sent to the reader yet */
 	uint64_t until_ns; /* CLOCK_MONOTONIC: the reply is valid until then */
-	struct mt_response answer;
+	struct mt_response reply;
 	size_t waiting; /* connections that wait for it */
 };
 

@@ -72,19 +72,19 @@ static unsigned refuse(enum mt_err error, const struct mt_why *why, char **out)
 static unsigned trim(const struct mt_job_request *request, char **out)
 {
 	struct mt_process process;
-	json_t *answer, *error;
+	json_t *reply, *error;
 	struct mt_why why;
 	enum mt_err refused = mt_job_find(request->pid, &process, &why);
 	int code;
 
 	if (refused)
 		return refuse(refused, &why, out);
-	answer = mt_trim_json(&process, request->level, MT_TRIM_TIMEOUT_MS, &code);
-	error = json_object_get(json_array_get(json_object_get(answer, "processes"), 0), "error");
+	reply = mt_trim_json(&process, request->level, MT_TRIM_TIMEOUT_MS, &code);
+	error = json_object_get(json_array_get(json_object_get(reply, "processes"), 0), "error");
 	/* as in every other refusal */
 	if (status_of(code) != MHD_HTTP_OK && error)
-		mt_json_set(answer, "error", json_incref(error));
-	*out = text_of(answer);
+		mt_json_set(reply, "error", json_incref(error));
+	*out = text_of(reply);
 	return status_of(code);
 }
 
@@ -274,21 +274,21 @@ struct mt_response mt_job_result(struct mt_jobs *jobs, struct mt_job *job)
 {
 	unsigned status;
 	size_t length = job->bytes - sizeof(status);
-	struct mt_response answer;
+	struct mt_response reply;
 
 	if (job->bytes <= sizeof(status)) {
 		free(job->text);
-		answer = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
-					   "it was given up before there was an answer");
+		reply = mt_response_error(MHD_HTTP_SERVICE_UNAVAILABLE,
+					  "it was given up before there was an answer");
 	} else {
 		memcpy(&status, job->text, sizeof(status));
 		memmove(job->text, job->text + sizeof(status), length);
-		answer = mt_response_bytes("application/json", job->text, length, MT_RESPONSE_FREE);
-		answer.status = status;
+		reply = mt_response_bytes("application/json", job->text, length, MT_RESPONSE_FREE);
+		reply.status = status;
 	}
 	*job = (struct mt_job){0};
 	jobs->count--;
-	return answer;
+	return reply;
 }
 
 void mt_job_cancel(struct mt_jobs *jobs, struct mt_job *job)

@@ -87,7 +87,7 @@ static char *make(const struct mt_reader_request *request, uint64_t interval_ms,
 	_exit(1);
 }
 
-static void answer(const struct mt_reader_request *request, int to, uint64_t interval_ms)
+static void reply(const struct mt_reader_request *request, int to, uint64_t interval_ms)
 {
 	struct mt_reader_head head = {0};
 	uint64_t from_ns = mt_clock_now_ns();
@@ -113,7 +113,7 @@ void mt_reader_run(int from, int to, uint64_t interval_ms)
 			drop_process_list();
 		else if (ready > 0 &&
 			 read(from, &request, sizeof(request)) == (ssize_t)sizeof(request))
-			answer(&request, to, interval_ms);
+			reply(&request, to, interval_ms);
 		else if (ready > 0 || errno != EINTR)
 			_exit(0);
 	}

@@ -2,7 +2,6 @@
 #ifndef MT_CTL_UI_SERVE_RESPONSE_H
 #define MT_CTL_UI_SERVE_RESPONSE_H
 
-#include <jansson.h>
 #include <microhttpd.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,9 +18,6 @@ enum mt_response_body { MT_RESPONSE_STATIC, MT_RESPONSE_FREE };
 
 struct mt_response mt_response_bytes(const char *type, const void *bytes, size_t length,
 				     enum mt_response_body body);
-
-/* Takes the value over. */
-struct mt_response mt_response_json(unsigned status, json_t *value);
 
 /* {"error": "..."} */
 struct mt_response mt_response_error(unsigned status, const char *text);

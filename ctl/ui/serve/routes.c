@@ -23,12 +23,12 @@ struct route {
 	const char *path; /* '*' stands for a process id */
 	bool posts;
 	enum mt_access_right right;
-	struct mt_response (*answer)(struct request *request);
+	struct mt_response (*reply)(struct request *request);
 };
 
 /* ---- replies ---- */
 
-static struct mt_response answer_health(struct request *request)
+static struct mt_response reply_health(struct request *request)
 {
 	static const char text[] = "ok\n";
 
@@ -39,52 +39,51 @@ static struct mt_response answer_health(struct request *request)
 
 /* The first call suspends the connection where there is no reply yet. The call after that takes it.
  */
-static struct mt_response answer_from_cache(struct request *request,
-					    struct mt_reader_request wanted)
+static struct mt_response reply_from_cache(struct request *request, struct mt_reader_request wanted)
 {
-	struct mt_response answer = mt_cache_get(&request->server->cache, wanted,
-						 request->connection, &request->waiter);
+	struct mt_response reply = mt_cache_get(&request->server->cache, wanted,
+						request->connection, &request->waiter);
 
 	if (request->waiter && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
-	return answer;
+	return reply;
 }
 
-static struct mt_response answer_metrics(struct request *request)
+static struct mt_response reply_metrics(struct request *request)
 {
 	const char *accept = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
 							 MHD_HTTP_HEADER_ACCEPT);
 	bool modern = accept && strstr(accept, "application/openmetrics-text");
 
-	return answer_from_cache(
+	return reply_from_cache(
 		request,
 		(struct mt_reader_request){modern ? MT_READER_OPENMETRICS : MT_READER_PLAIN, 0});
 }
 
-static struct mt_response answer_processes(struct request *request)
+static struct mt_response reply_processes(struct request *request)
 {
-	return answer_from_cache(request, (struct mt_reader_request){MT_READER_PROCESSES, 0});
+	return reply_from_cache(request, (struct mt_reader_request){MT_READER_PROCESSES, 0});
 }
 
-static struct mt_response answer_process(struct request *request)
+static struct mt_response reply_process(struct request *request)
 {
-	return answer_from_cache(request,
-				 (struct mt_reader_request){MT_READER_PROCESS, request->pid});
+	return reply_from_cache(request,
+				(struct mt_reader_request){MT_READER_PROCESS, request->pid});
 }
 
 /* As with figures, but with a child for this request alone. */
-static struct mt_response answer_by_job(struct request *request, struct mt_job_request job)
+static struct mt_response reply_by_job(struct request *request, struct mt_job_request job)
 {
-	struct mt_response answer = {0};
+	struct mt_response reply = {0};
 
 	job.pid = request->pid;
-	request->job = mt_jobs_start(&request->server->jobs, &job, request->connection, &answer);
+	request->job = mt_jobs_start(&request->server->jobs, &job, request->connection, &reply);
 	if (request->job && mt_clients_of(request->connection))
 		mt_clients_of(request->connection)->waits = true;
-	return answer;
+	return reply;
 }
 
-static struct mt_response answer_trim(struct request *request)
+static struct mt_response reply_trim(struct request *request)
 {
 	const char *level =
 		MHD_lookup_connection_value(request->connection, MHD_GET_ARGUMENT_KIND, "level");
@@ -94,21 +93,21 @@ static struct mt_response answer_trim(struct request *request)
 
 	if (level && !light && strcmp(level, "heavy") != 0)
 		return mt_response_error(MHD_HTTP_BAD_REQUEST, "level is light or heavy");
-	return answer_by_job(request, job);
+	return reply_by_job(request, job);
 }
 
-static struct mt_response answer_snapshot(struct request *request)
+static struct mt_response reply_snapshot(struct request *request)
 {
-	return answer_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
+	return reply_by_job(request, (struct mt_job_request){.kind = MT_JOB_SNAPSHOT});
 }
 
 static const struct route routes[] = {
-	{"/healthz", false, MT_ACCESS_NOTHING, answer_health},
-	{"/metrics", false, MT_ACCESS_READ, answer_metrics},
-	{"/api/processes", false, MT_ACCESS_READ, answer_processes},
-	{"/api/processes/*", false, MT_ACCESS_READ, answer_process},
-	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, answer_snapshot},
-	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, answer_trim},
+	{"/healthz", false, MT_ACCESS_NOTHING, reply_health},
+	{"/metrics", false, MT_ACCESS_READ, reply_metrics},
+	{"/api/processes", false, MT_ACCESS_READ, reply_processes},
+	{"/api/processes/*", false, MT_ACCESS_READ, reply_process},
+	{"/api/processes/*/snapshot", false, MT_ACCESS_CHANGE, reply_snapshot},
+	{"/api/processes/*/trim", true, MT_ACCESS_CHANGE, reply_trim},
 };
 
 /* ---- from a path to a reply ---- */
@@ -195,7 +194,7 @@ static struct mt_response check_length(struct request *request)
 	return (struct mt_response){0};
 }
 
-static struct mt_response answer_request(struct request *request, const char *url)
+static struct mt_response reply_request(struct request *request, const char *url)
 {
 	const struct route *route = find_route(url, &request->pid);
 	const struct mt_page *page;
@@ -208,17 +207,17 @@ static struct mt_response answer_request(struct request *request, const char *ur
 	if (request->job)
 		return mt_job_result(&request->server->jobs, request->job);
 	if (route)
-		return route->answer(request);
+		return route->reply(request);
 	page = mt_page_find(url);
 	return mt_response_bytes(page->type, page->bytes, page->length, MT_RESPONSE_STATIC);
 }
 
-static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_response answer)
+static enum MHD_Result queue(struct MHD_Connection *connection, struct mt_response reply)
 {
-	enum MHD_Result result = MHD_queue_response(connection, answer.status, answer.response);
+	enum MHD_Result result = MHD_queue_response(connection, reply.status, reply.response);
 
-	if (!answer.kept)
-		MHD_destroy_response(answer.response);
+	if (!reply.kept)
+		MHD_destroy_response(reply.response);
 	return result;
 }
 
@@ -238,7 +237,7 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 			      size_t *upload_bytes, void **place)
 {
 	struct request *request = *place;
-	struct mt_response answer;
+	struct mt_response reply;
 
 	(void)version;
 	(void)upload;
@@ -253,10 +252,10 @@ static enum MHD_Result handle(void *cls, struct MHD_Connection *connection, cons
 		*upload_bytes = 0;
 		return MHD_YES;
 	}
-	answer = answer_request(request, url);
-	if (answer.response) {
+	reply = reply_request(request, url);
+	if (reply.response) {
 		request->job = NULL;
-		return queue(connection, answer);
+		return queue(connection, reply);
 	}
 	return request->job || request->waiter ? MHD_YES : MHD_NO;
 }

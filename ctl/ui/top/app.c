@@ -29,7 +29,11 @@ void mt_top_app_end(struct mt_top_app *app)
 	free(app->details.file);
 }
 
-void mt_top_app_message(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+/* Shows a line in the status row for 30 s, in the format of printf. */
+static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void show(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
 {
 	va_list arguments;
 
@@ -65,8 +69,7 @@ void mt_top_app_update(struct mt_top_app *app)
 	mt_top_machine_read("", &app->machine);
 	rows = mt_top_watch_read(&app->watch, app->now_ns, &count);
 	if (mt_top_model_set_rows(&app->model, rows, count))
-		mt_top_app_message(app, MT_STYLE_WARN, "%d %s has ended", (int)before.pid,
-				   before.comm);
+		show(app, MT_STYLE_WARN, "%d %s has ended", (int)before.pid, before.comm);
 	if (app->screen == MT_SCREEN_DETAILS)
 		update_details(app);
 }
@@ -77,7 +80,7 @@ bool mt_top_app_poll(struct mt_top_app *app)
 
 	if (!mt_top_actions_poll(&app->actions, &outcome))
 		return false;
-	mt_top_app_message(app, outcome.style, "%s", outcome.text);
+	show(app, outcome.style, "%s", outcome.text);
 	if (!app->is_paused)
 		mt_top_app_update(app);
 	return true;
@@ -91,8 +94,7 @@ static const struct mt_top_row *target_row(struct mt_top_app *app)
 	if (app->screen != MT_SCREEN_DETAILS)
 		return mt_top_model_selected(&app->model);
 	if (app->details.has_ended)
-		mt_top_app_message(app, MT_STYLE_WARN, "%d has ended",
-				   (int)app->details.row.process.pid);
+		show(app, MT_STYLE_WARN, "%d has ended", (int)app->details.row.process.pid);
 	return app->details.has_ended ? NULL : &app->details.row;
 }
 
@@ -102,13 +104,13 @@ static void send_request(struct mt_top_app *app, const struct mt_process *proces
 	struct mt_why why;
 
 	if (!mt_top_actions_send(&app->actions, process, request, &why))
-		mt_top_app_message(app, MT_STYLE_WARN, "%s", why.text);
+		show(app, MT_STYLE_WARN, "%s", why.text);
 	else if (request->kind == MT_REQUEST_TRIM)
-		mt_top_app_message(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid,
-				   process->comm, mt_stats_word_level(request->level));
+		show(app, MT_STYLE_PLAIN, "%d %s: %s cleanup ...", (int)process->pid, process->comm,
+		     mt_stats_word_level(request->level));
 	else
-		mt_top_app_message(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid,
-				   process->comm, request->name, request->value);
+		show(app, MT_STYLE_PLAIN, "%d %s: %s=%s ...", (int)process->pid, process->comm,
+		     request->name, request->value);
 }
 
 static void request_cleanup(struct mt_top_app *app, const struct mt_top_row *row, uint32_t level)
@@ -154,7 +156,7 @@ static void accept_prompt(struct mt_top_app *app)
 		if (mt_set_request_parse(app->prompt.text, &request, &why) == MT_ERR_OK)
 			send_request(app, &app->set, &request);
 		else
-			mt_top_app_message(app, MT_STYLE_BAD, "%s", why.text);
+			show(app, MT_STYLE_BAD, "%s", why.text);
 	}
 }
 
@@ -234,7 +236,7 @@ static void change_interval(struct mt_top_app *app, bool is_longer)
 					       : steps_ms[index + 1] < app->interval_ms))
 		index++;
 	app->interval_ms = steps_ms[index];
-	mt_top_app_message(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
+	show(app, MT_STYLE_PLAIN, "every %.1f s", (double)app->interval_ms / 1000);
 }
 
 /* Keys for one process, in the list and in the details. */

@@ -50,8 +50,4 @@ void mt_top_app_key(struct mt_top_app *app, int key);
 void mt_top_app_draw(struct mt_top_app *app, int columns, int rows);
 struct mt_top_frame mt_top_app_frame(const struct mt_top_app *app);
 
-/* Shows a line in the status row for 30 s, in the format of printf. */
-void mt_top_app_message(struct mt_top_app *app, enum mt_top_style style, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
 #endif

@@ -224,7 +224,7 @@ static void add_unknown(const struct mt_top_details *details, struct mt_top_page
 		mt_top_page_add(page, MT_STYLE_BAD, " %s", details->why.text);
 }
 
-void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page)
+static void fill_page(const struct mt_top_details *details, struct mt_top_page *page)
 {
 	if (!details->is_known)
 		add_unknown(details, page);
@@ -314,7 +314,7 @@ void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *c
 	draw_tabs(details, canvas);
 	if (details->tab == MT_TAB_FIGURES && canvas->rows >= CHART_MIN && !details->has_ended)
 		from.row = draw_chart(details, canvas, from.row, now_ns);
-	mt_top_details_fill(details, &page);
+	fill_page(details, &page);
 	mt_top_page_draw(&page, canvas, from, &details->first);
 	mt_top_page_free(&page);
 }

@@ -35,7 +35,4 @@ void mt_top_details_read(struct mt_top_details *details);
 void mt_top_details_draw(struct mt_top_details *details, struct mt_top_canvas *canvas, int end,
 			 uint64_t now_ns);
 
-/* Appends the lines of the selected tab to the page. */
-void mt_top_details_fill(const struct mt_top_details *details, struct mt_top_page *page);
-
 #endif

@@ -40,29 +40,30 @@ void mt_top_watch_end(struct mt_top_watch *watch)
 static struct mt_top_tracked *take_tracked(struct mt_top_watch *watch, struct mt_top_id id,
 					   size_t *next)
 {
-	struct mt_top_tracked *one;
+	struct mt_top_tracked *tracked;
 
 	while (*next < watch->tracked_count && watch->tracked[*next]->id.pid < id.pid)
 		++*next;
 	if (*next < watch->tracked_count && mt_top_id_same(watch->tracked[*next]->id, id)) {
-		one = watch->tracked[*next];
+		tracked = watch->tracked[*next];
 		watch->tracked[(*next)++] = NULL;
-		return one;
+		return tracked;
 	}
-	one = mt_error_check_memory(calloc(1, sizeof(*one)));
-	one->id = id;
-	return one;
+	tracked = mt_error_check_memory(calloc(1, sizeof(*tracked)));
+	tracked->id = id;
+	return tracked;
 }
 
 /* Settings change only by requests. */
-static bool wants_file(const struct mt_top_tracked *one, const struct mt_process_list_entry *entry)
+static bool wants_file(const struct mt_top_tracked *tracked,
+		       const struct mt_process_list_entry *entry)
 {
 	return entry->state == MT_PROCESS_AWAKE &&
-	       (!one->was_read || entry->head.cleanups_count != one->cleanups_count ||
-		entry->head.snapshot.requests_count != one->requests_count);
+	       (!tracked->was_read || entry->head.cleanups_count != tracked->cleanups_count ||
+		entry->head.snapshot.requests_count != tracked->requests_count);
 }
 
-static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *one,
+static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 		      const struct mt_process *process, uint64_t now_ns)
 {
 	struct mt_stats_file *file = watch->file;
@@ -70,29 +71,29 @@ static void read_file(struct mt_top_watch *watch, struct mt_top_tracked *one,
 
 	if (mt_target_read(process, file, &why) != MT_ERR_OK)
 		return;
-	if (!one->was_read)
-		mt_top_history_seed(&one->history, file, now_ns);
-	one->was_read = true;
-	one->cleanups_count = file->head.cleanups_count;
-	one->requests_count = file->head.snapshot.requests_count;
-	one->last = mt_top_row_last_cleanup(file);
-	one->budget_pct = mt_stats_file_number(file, "budget_pct");
+	if (!tracked->was_read)
+		mt_top_history_seed(&tracked->history, file, now_ns);
+	tracked->was_read = true;
+	tracked->cleanups_count = file->head.cleanups_count;
+	tracked->requests_count = file->head.snapshot.requests_count;
+	tracked->last = mt_top_row_last_cleanup(file);
+	tracked->budget_pct = mt_stats_file_number(file, "budget_pct");
 }
 
-static void fill_row(struct mt_top_watch *watch, struct mt_top_tracked *one,
+static void fill_row(struct mt_top_watch *watch, struct mt_top_tracked *tracked,
 		     const struct mt_process_list_entry *entry, struct mt_top_row *row)
 {
 	struct mt_top_point point;
 
 	mt_top_row_fill(row, entry);
-	row->last = one->last;
-	row->budget_pct = one->budget_pct;
-	row->history = &one->history;
+	row->last = tracked->last;
+	row->budget_pct = tracked->budget_pct;
+	row->history = &tracked->history;
 	point = (struct mt_top_point){.rss_bytes = row->own.rss_bytes,
 				      .live_bytes = row->own.live_bytes,
 				      .idle_bytes = row->own.idle_bytes};
 	point.time_ns = watch->now_ns;
-	mt_top_history_add(&one->history, &point);
+	mt_top_history_add(&tracked->history, &point);
 }
 
 struct mt_top_row *mt_top_watch_read(struct mt_top_watch *watch, uint64_t now_ns, size_t *out_count)
