@@ -17,18 +17,18 @@
 
 /* ---- recorders ---- */
 
-/* False while a capture is open: then make no such call. True: mt_capture_leave must follow, on the
+/* False while a capture is open: then make no such call. True: mt_capture_gate_leave must follow, on the
  * same thread. */
-bool mt_capture_enter(void);
-void mt_capture_leave(void);
+bool mt_capture_gate_enter(void);
+void mt_capture_gate_leave(void);
 
 /* Around the end of a context: no recorder is in the driver, and none begins. The thread is not
  * cancelled meanwhile. Not counted among recorders is a cuMemFree of ours: in relaxed capture mode
  * no capture minds it, and it may wait for the device for as long as the program's work takes,
  * which may itself wait for what comes after a capture. The end of its own context alone waits for
- * it (mt_pool_context_dies, mt_pool_context_rests). */
-void mt_capture_close(void);
-void mt_capture_open(void);
+ * it (mt_context_destroy_begin, mt_context_pause). */
+void mt_capture_gate_close(void);
+void mt_capture_gate_open(void);
 bool mt_capture_is_ending(void); /* a snapshot */
 
 /* A capture is open, or a context ends (a snapshot). */
@@ -58,11 +58,11 @@ void mt_capture_after_end(const struct mt_driver *driver, struct CUstream_st *st
 /* Around the driver's cuStreamDestroy, which ends the stream's capture if it succeeds. Between the
  * two another thread may have got the same handle for a new stream: a capture of that one is not
  * concerned. */
-void mt_capture_stream_dies(struct CUstream_st *stream);
-void mt_capture_stream_died(struct CUstream_st *stream, int result);
+void mt_capture_stream_destroy_begin(struct CUstream_st *stream);
+void mt_capture_stream_destroy_end(struct CUstream_st *stream, int result);
 
 /* The context is gone, and its captures with it. */
-void mt_capture_context_dies(struct CUctx_st *context);
+void mt_capture_forget_context(struct CUctx_st *context);
 
 /* A capture is open or about to begin, whatever ends meanwhile: the driver may refuse calls that it
  * would not refuse else. */

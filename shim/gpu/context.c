@@ -34,7 +34,7 @@ static void measure(struct mt_pool_device *device, int ordinal)
 		atomic_store_explicit(&device->total_bytes, total, memory_order_relaxed);
 }
 
-MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
+MT_COLD struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 					   enum mt_context_origin origin)
 {
 	struct mt_context *found = mt_context_find(handle);
@@ -56,12 +56,10 @@ MT_COLD struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
 		mt_lock_lock(&slot->lock);
 		atomic_store_explicit(&slot->mode, MT_CONTEXT_UNDECIDED, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_broken, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->is_gone, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->is_dead, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->is_ending, false, memory_order_relaxed);
-		atomic_store_explicit(&slot->attached, 0, memory_order_relaxed);
-		atomic_store_explicit(&slot->detaching, 0, memory_order_relaxed);
 		atomic_store_explicit(&slot->stream, NULL, memory_order_relaxed);
-		atomic_store_explicit(&slot->has_unsettled, false, memory_order_relaxed);
+		atomic_store_explicit(&slot->has_pending_frees, false, memory_order_relaxed);
 		atomic_store_explicit(&slot->device, device, memory_order_relaxed);
 		atomic_store_explicit(&slot->origin, origin, memory_order_relaxed);
 		/* release: pairs with find's acquire, what stands above is whole */
@@ -106,11 +104,11 @@ static MT_COLD void know_primary(int device)
 	    driver->cuDevicePrimaryCtxGetState(device, &flags, &active) != MT_CU_SUCCESS ||
 	    !active || driver->cuDevicePrimaryCtxRetain(&primary, device) != MT_CU_SUCCESS)
 		return;
-	(void)mt_context_know(primary, device, MT_CONTEXT_PRIMARY);
+	(void)mt_context_add(primary, device, MT_CONTEXT_PRIMARY);
 	(void)release(device);
 }
 
-void mt_context_know_primaries(void)
+void mt_context_add_primaries(void)
 {
 	static _Atomic int devices_count; /* the process's; 0: not asked yet */
 	int count = atomic_load_explicit(&devices_count, memory_order_relaxed);
@@ -174,7 +172,7 @@ static MT_COLD struct mt_context *look_for(struct CUctx_st *handle)
 
 		if (driver->cuCtxGetDevice && driver->cuCtxGetDevice(&device) != MT_CU_SUCCESS)
 			return NULL;
-		context = mt_context_know(handle, device, MT_CONTEXT_FOUND);
+		context = mt_context_add(handle, device, MT_CONTEXT_FOUND);
 	}
 	if (context &&
 	    atomic_load_explicit(&context->mode, memory_order_relaxed) == MT_CONTEXT_UNDECIDED)
@@ -221,7 +219,7 @@ void mt_context_drop(struct mt_context *context)
 	mt_lock_unlock(&context->lock);
 }
 
-bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
+bool mt_context_push(struct mt_context *context, bool exactly, int *out_result)
 {
 	const struct mt_driver *driver = mt_pool_driver();
 	struct CUctx_st *handle = atomic_load_explicit(&context->handle, memory_order_relaxed);
@@ -235,7 +233,7 @@ bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result)
 	return *out_result == MT_CU_SUCCESS;
 }
 
-void mt_context_exit(bool was_pushed)
+void mt_context_pop(bool was_pushed)
 {
 	struct CUctx_st *popped;
 
@@ -270,7 +268,7 @@ bool mt_context_is_sticky(int result)
 	return ends_all_work(result) || result == 999;
 }
 
-MT_COLD void mt_context_note(struct mt_context *context, int result)
+MT_COLD void mt_context_note_result(struct mt_context *context, int result)
 {
 	if (result == MT_CU_SUCCESS || result == MT_CU_NOT_READY || result == MT_CU_OUT_OF_MEMORY ||
 	    result == MT_CU_NOT_PERMITTED)
@@ -278,7 +276,7 @@ MT_COLD void mt_context_note(struct mt_context *context, int result)
 	if (result == MT_CU_DEINITIALIZED)
 		atomic_store_explicit(&mt_pool.is_up, false, memory_order_relaxed);
 	if (ends_all_work(result))
-		atomic_store_explicit(&context->is_gone, true, memory_order_relaxed);
+		atomic_store_explicit(&context->is_dead, true, memory_order_relaxed);
 	atomic_store_explicit(&context->is_broken, true, memory_order_relaxed);
 }
 
@@ -295,7 +293,7 @@ MT_COLD void mt_context_note_call(struct mt_context *context, int result)
 	if (result == MT_CU_DEINITIALIZED ||
 	    (mt_pool_driver()->cuCtxGetCurrent(&current) == MT_CU_SUCCESS &&
 	     current == atomic_load_explicit(&context->handle, memory_order_relaxed)))
-		mt_context_note(context, result);
+		mt_context_note_result(context, result);
 }
 
 bool mt_context_may_call(void)

@@ -24,7 +24,7 @@ struct mt_event;
 struct mt_group;
 
 /* What is known of where it comes from. */
-enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_MADE, MT_CONTEXT_PRIMARY };
+enum mt_context_origin { MT_CONTEXT_FOUND, MT_CONTEXT_OWN, MT_CONTEXT_PRIMARY };
 
 enum mt_context_mode { MT_CONTEXT_UNDECIDED, MT_CONTEXT_OFF, MT_CONTEXT_ACCOUNT, MT_CONTEXT_POOL };
 
@@ -63,17 +63,15 @@ struct mt_context {
 	_Atomic uint8_t mode;              /* enum mt_context_mode */
 	_Atomic bool is_broken;            /* no cuMemFree is pooled any more */
 	/* broken by a sticky error: nothing runs there any more */
-	_Atomic bool is_gone;
+	_Atomic bool is_dead;
 	_Atomic uint8_t origin; /* enum mt_context_origin */
 	/* the driver may end it now: no cuMemFree of ours begins there */
 	_Atomic bool is_ending;
 	_Atomic int device;
-	/* references beyond the first; of them, those on their way back */
-	_Atomic uint32_t attached, detaching;
 	/* idle blocks are freed in its order; NULL: by cuMemFree */
 	_Atomic(struct CUstream_st *) stream;
 	/* a block was freed in the stream, and nobody has seen the stream done since */
-	_Atomic bool has_unsettled;
+	_Atomic bool has_pending_frees;
 	bool is_counted;                /* among its device's allocators */
 	uint32_t lost_groups;           /* of those in `groups` */
 	struct mt_bins *idle, *pending; /* NULL until the first block is cached */
@@ -85,8 +83,8 @@ struct mt_context {
 	struct mt_group *open;          /* where the next free goes */
 	struct mt_group_line groups;    /* closed, oldest first */
 	struct mt_group *spare_groups;
-	struct mt_event *stock;
-	uint32_t stock_count;
+	struct mt_event *free_events;
+	uint32_t free_events_count;
 	struct mt_counters counters;
 } __attribute__((aligned(64)));
 
@@ -102,7 +100,7 @@ struct mt_pool_device {
 	 * has not seen it is seen. */
 	_Atomic uint32_t shortages;
 	/* threads with blocks in hand that are no longer cached and not yet the driver's */
-	_Atomic uint32_t givers;
+	_Atomic uint32_t releasing_count;
 	/* how often a thread has begun to give a block back; threads that must see no such block */
 	_Atomic uint32_t releases, readers;
 	/* contexts that have allocated here; order: none needed, sums may lag */
@@ -119,8 +117,8 @@ struct mt_pool {
 	bool can_fence; /* the driver has all that a fence needs (CUDA 12.5) */
 	/* green contexts exist, or more contexts than can be known: no fence sees everything */
 	_Atomic bool is_mixed;
-	/* mt_pool_hold_back; order: none needed, one block more does no harm */
-	_Atomic bool holds_back;
+	/* mt_pool_pause_release; order: none needed, one block more does no harm */
+	_Atomic bool pauses_release;
 	enum mt_pool_mode (*_Atomic mode)(void);
 	_Atomic uint64_t decay_ms, max_idle_bytes, max_idle_pct, low_free_pct, max_split_bytes,
 		gc_permille;
@@ -177,13 +175,13 @@ struct mt_context *mt_context_current(void);
 
 /* Makes a context known that need not be current, for fences alone; NULL where no slot is left. An
  * origin that tells more than FOUND is kept with a context that was known already too. */
-struct mt_context *mt_context_know(struct CUctx_st *handle, int device,
+struct mt_context *mt_context_add(struct CUctx_st *handle, int device,
 				   enum mt_context_origin origin);
 
 /* Makes known the primary contexts that are active on any device and have not allocated here: their
  * streams may copy from and to any block. With the capture gate entered, which keeps them from
  * ending meanwhile; no lock held. */
-void mt_context_know_primaries(void);
+void mt_context_add_primaries(void);
 
 /* False on a thread on which the driver runs a host function of the program: there it permits no
  * call. Such a thread is the driver's own, so one that was permitted a call once is not asked about
@@ -198,15 +196,15 @@ bool mt_context_hold(struct mt_context *context, uint32_t init);
 void mt_context_drop(struct mt_context *context);
 
 /* Makes a held context current unless some context is (with `exactly`: unless this one is); answers
- * whether it was pushed, so that mt_context_exit pops it. On failure nothing is pushed and
+ * whether it was pushed, so that mt_context_pop pops it. On failure nothing is pushed and
  * *out_result has the reason. */
-bool mt_context_enter(struct mt_context *context, bool exactly, int *out_result);
-void mt_context_exit(bool was_pushed);
+bool mt_context_push(struct mt_context *context, bool exactly, int *out_result);
+void mt_context_pop(bool was_pushed);
 
 /* What an answer of the driver in this context means for the pool. Sticky errors and all else but
  * success, not ready, out of memory and not permitted (on this thread, now): nothing is pooled
  * there any more. Any thread, no lock held. */
-void mt_context_note(struct mt_context *context, int result);
+void mt_context_note_result(struct mt_context *context, int result);
 bool mt_context_is_sticky(int result);
 
 /* The same for a call of the program's own, about a block of the context, made with whatever

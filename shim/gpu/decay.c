@@ -19,7 +19,7 @@ static bool is_up(void)
 }
 
 /* Asks the `most` oldest groups; the context is held. */
-static void settle_oldest(struct mt_context *context, unsigned most)
+static void check_oldest(struct mt_context *context, unsigned most)
 {
 	mt_lock_lock(&context->lock);
 	(void)mt_fence_close(context);
@@ -46,14 +46,14 @@ static struct mt_release due(struct mt_context *context, uint64_t now_ns, uint32
 static uint64_t over_cap(struct mt_context *context, uint32_t *most)
 {
 	struct mt_release rule = {UINT64_MAX, 0, *most, false, false, true};
-	uint64_t given = 0;
+	uint64_t released_bytes = 0;
 
 	rule.bytes =
 		mt_release_excess(atomic_load_explicit(&context->device, memory_order_relaxed));
 	if (rule.bytes)
-		given = mt_release_idle(context, &rule);
+		released_bytes = mt_release_idle(context, &rule);
 	*most = rule.blocks;
-	return given;
+	return released_bytes;
 }
 
 static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t most)
@@ -76,7 +76,7 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 			next = AGAIN_MS;
 	}
 	/* What cannot be fenced waits for the program's next call, not for us. */
-	oldest = mt_fence_oldest_hopeful(context);
+	oldest = mt_fence_oldest_completable(context);
 	soon = oldest && oldest->lacks_events ? WATCH_MS : PENDING_MS;
 	if (oldest && next > soon)
 		next = soon;
@@ -84,25 +84,25 @@ static uint64_t next_ms(struct mt_context *context, uint64_t now_ns, uint32_t mo
 	return most == 0 && next > AGAIN_MS ? AGAIN_MS : next;
 }
 
-static uint64_t tick_one(struct mt_context *context, uint64_t now_ns, uint32_t *most)
+static uint64_t tick_context(struct mt_context *context, uint64_t now_ns, uint32_t *most)
 {
 	struct mt_release rule;
-	uint64_t given;
+	uint64_t released_bytes;
 
-	settle_oldest(context, POLL_MAX);
+	check_oldest(context, POLL_MAX);
 	if (mt_counter(&context->counters.idle) == 0)
 		return 0;
 	mt_device_memory_measure(context, now_ns);
 	rule = due(context, now_ns, *most);
-	given = mt_release_idle(context, &rule);
+	released_bytes = mt_release_idle(context, &rule);
 	*most = rule.blocks;
-	return given + over_cap(context, most);
+	return released_bytes + over_cap(context, most);
 }
 
 uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 {
-	uint64_t given = 0;
-	int kept;
+	uint64_t released_bytes = 0;
+	int mode;
 
 	*out_next_ms = UINT64_MAX;
 	if (!is_up())
@@ -111,7 +111,7 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		*out_next_ms = PENDING_MS;
 		return 0;
 	}
-	kept = mt_capture_relax(mt_pool_driver());
+	mode = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context)
 	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
@@ -122,23 +122,23 @@ uint64_t mt_pool_tick(uint64_t now_ns, uint32_t most, uint64_t *out_next_ms)
 		if (!mt_context_hold(context, init))
 			continue;
 		if (most > 0)
-			given += tick_one(context, now_ns, &most);
+			released_bytes += tick_context(context, now_ns, &most);
 		next = next_ms(context, now_ns, most);
 		*out_next_ms = next < *out_next_ms ? next : *out_next_ms;
 		mt_context_drop(context);
 	}
-	mt_capture_restore(mt_pool_driver(), kept);
-	return given;
+	mt_capture_restore(mt_pool_driver(), mode);
+	return released_bytes;
 }
 
 uint64_t mt_pool_trim(void)
 {
-	uint64_t given = 0;
-	int kept;
+	uint64_t released_bytes = 0;
+	int mode;
 
 	if (!is_up() || mt_capture_is_open())
 		return 0;
-	kept = mt_capture_relax(mt_pool_driver());
+	mode = mt_capture_relax(mt_pool_driver());
 	MT_EACH_CONTEXT(context)
 	{
 		uint32_t init = atomic_load_explicit(&context->init, memory_order_relaxed);
@@ -147,15 +147,15 @@ uint64_t mt_pool_trim(void)
 		all.is_background = true;
 		if (!mt_context_hold(context, init))
 			continue;
-		settle_oldest(context, UINT32_MAX);
-		given += mt_release_idle(context, &all);
+		check_oldest(context, UINT32_MAX);
+		released_bytes += mt_release_idle(context, &all);
 		mt_context_drop(context);
 	}
-	mt_capture_restore(mt_pool_driver(), kept);
-	return given;
+	mt_capture_restore(mt_pool_driver(), mode);
+	return released_bytes;
 }
 
-void mt_pool_hold_back(bool held)
+void mt_pool_pause_release(bool held)
 {
-	atomic_store_explicit(&mt_pool.holds_back, held, memory_order_relaxed);
+	atomic_store_explicit(&mt_pool.pauses_release, held, memory_order_relaxed);
 }

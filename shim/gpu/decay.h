@@ -17,6 +17,6 @@ uint64_t mt_pool_trim(void);
 
 /* While held, these two give no further block back, and end after the one in hand: somebody waits
  * for the thread they are on. Any thread. The program's own calls are not concerned. */
-void mt_pool_hold_back(bool held);
+void mt_pool_pause_release(bool held);
 
 #endif

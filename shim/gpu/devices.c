@@ -115,12 +115,12 @@ int mt_gpu_read(struct mt_gpu_device *out, int most)
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return 0;
 	count = list_devices(driver, devices, most < MT_POOL_DEVICES ? most : MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++)
 		read_device(driver, devices[i], &out[i]);
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	/* It goes through the gate by itself. */
 	for (int i = 0; i < count; i++)
 		(void)mt_device_memory_read(devices[i], &out[i].free_bytes, &out[i].total_bytes);
@@ -134,10 +134,10 @@ uint64_t mt_gpu_used_bytes(void)
 	uint64_t used = 0;
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return 0;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	for (int i = 0; i < count; i++) {
 		uint64_t free_bytes, total;
 
@@ -154,7 +154,7 @@ bool mt_gpu_trim_driver_pools(void)
 	int devices[MT_POOL_DEVICES];
 	int count;
 
-	if (!driver || !mt_capture_enter())
+	if (!driver || !mt_capture_gate_enter())
 		return false;
 	count = list_devices(driver, devices, MT_POOL_DEVICES);
 	for (int i = 0; i < count; i++) {
@@ -164,6 +164,6 @@ bool mt_gpu_trim_driver_pools(void)
 		if (driver->cuDeviceGraphMemTrim)
 			mt_driver_note(driver->cuDeviceGraphMemTrim(devices[i]));
 	}
-	mt_capture_leave();
+	mt_capture_gate_leave();
 	return true;
 }

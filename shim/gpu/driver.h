@@ -15,7 +15,7 @@
 /* One pointer for each function of functions.def; NULL where this driver does not have it. The pool
  * knows nothing of the driver but such a table, so that tests can hand it another. */
 struct mt_driver {
-#define X(name, parameters) int(*name) parameters;
+#define X(name, parameters, ...) int(*name) parameters;
 	MT_DRIVER_FUNCTIONS(X)
 	MT_DRIVER_QUERIES(X)
 #undef X

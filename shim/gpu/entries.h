@@ -20,10 +20,10 @@
 #include "gpu/driver_abi.h"
 #include "gpu/driver_functions.def"
 
-#define X(name, parameters)                                                                        \
+#define X(name, parameters, ...)                                                                   \
 	int name parameters __asm__("mt_entry_" #name) __attribute__((visibility("hidden")));
 MT_DRIVER_WRAPPED(X)
-/* gpu/lookup_cuda.c: the driver's own resolver in both ABIs. */
+/* gpu/lookup.c: the driver's own resolver in both ABIs. */
 MT_DRIVER_QUERIES(X)
 #undef X
 

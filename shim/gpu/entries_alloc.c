@@ -28,13 +28,17 @@ int mt_cuda_current_device(void)
 	return device;
 }
 
-uint64_t mt_cuda_current_context(void)
+struct mt_unpooled mt_cuda_describe(enum mt_unpooled_kind kind, uint64_t key, uint64_t bytes)
 {
 	struct CUctx_st *context = NULL;
 
-	return mt_cuda_call(cuCtxGetCurrent, &context) == MT_CU_SUCCESS
-		       ? (uint64_t)(uintptr_t)context
-		       : 0;
+	if (mt_cuda_call(cuCtxGetCurrent, &context) != MT_CU_SUCCESS)
+		context = NULL;
+	return (struct mt_unpooled){.kind = kind,
+				    .device = mt_cuda_current_device(),
+				    .key = key,
+				    .bytes = bytes,
+				    .context = (uint64_t)(uintptr_t)context};
 }
 
 int mt_cuda_device_of(uint64_t dptr)
@@ -74,7 +78,7 @@ int mt_cuda_end_free(int kept_errno, int result, struct mt_unpooled_record *take
 	return result;
 }
 
-MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int device)
+MT_COLD void mt_cuda_report(const char *function, int result, uint64_t bytes, int device)
 {
 	size_t free_bytes = 0;
 	size_t total_bytes = 0;
@@ -91,25 +95,7 @@ MT_COLD void mt_cuda_tell(const char *function, int result, uint64_t bytes, int 
 	mt_oom_note(function, bytes, device, free_bytes, total_bytes);
 }
 
-/* ---- the pool ---- */
-
-bool mt_cuda_find_block(uint64_t dptr, struct mt_cuda_block *out)
-{
-	size_t bytes = 0;
-
-	if (!mt_pool_is_used())
-		return false;
-	out->base = dptr;
-	if (mt_pool_range(out->base, &out->bytes, &out->is_absent))
-		return true;
-	/* Blocks are whole allocations of the driver's, so that it knows where this address begins.
-	 */
-	if (mt_cuda_call(cuMemGetAddressRange_v2, &out->base, &bytes, dptr) != MT_CU_SUCCESS ||
-	    !mt_pool_range(out->base, &out->bytes, &out->is_absent))
-		return false;
-	out->is_absent |= dptr - out->base >= out->bytes;
-	return true;
-}
+/* ---- cuMemAlloc and cuMemFree ---- */
 
 int cuMemAlloc_v2(uint64_t *dptr, size_t bytes)
 {
@@ -133,7 +119,7 @@ int cuMemFree_v2(uint64_t dptr)
 
 	if (mt_unlikely(!mt_cuda_is_on()))
 		return mt_cuda_call(cuMemFree_v2, dptr);
-	if (mt_likely(mt_pool_take_back(dptr, &result))) {
+	if (mt_likely(mt_pool_free(dptr, &result))) {
 		errno = kept_errno;
 		return result;
 	}

@@ -60,7 +60,7 @@ bool mt_fence_is_due(struct mt_context *context);
 
 /* Records what is not recorded, then asks; the lock is held at the call and at the return, but not
  * between. The group is not busy, and not looked at by the caller after DONE. */
-enum mt_fence_answer mt_fence_settle(struct mt_context *context, struct mt_group *group);
+enum mt_fence_status mt_fence_check(struct mt_context *context, struct mt_group *group);
 
 /* Closes the open group, if there is one, and records its events, asks nothing. False: the device
  * had no memory for an event. The lock as above. */
@@ -76,7 +76,7 @@ void mt_fence_poll(struct mt_context *context, unsigned most);
 void mt_fence_poll_own(struct mt_context *context);
 
 /* Waiting for one of the groups opened by then may help. The lock is held. */
-bool mt_fence_is_hopeful(const struct mt_context *context, uint64_t until_ns);
+bool mt_fence_may_complete(const struct mt_context *context, uint64_t until_ns);
 
 /* Takes a pending block out of its group and of the pending bin; the lock is held. */
 void mt_fence_remove(struct mt_context *context, struct mt_block *block);
@@ -85,11 +85,11 @@ void mt_fence_remove(struct mt_context *context, struct mt_block *block);
 struct mt_group *mt_fence_oldest(struct mt_context *context);
 
 /* The same of those that may still become ready by waiting. */
-struct mt_group *mt_fence_oldest_hopeful(struct mt_context *context);
+struct mt_group *mt_fence_oldest_completable(struct mt_context *context);
 
 /* The context's end, with its lock held and nobody in it: forgets its groups. Answers its events,
- * for mt_events_bury. */
-struct mt_event *mt_fence_die(struct mt_context *context);
+ * for mt_events_destroy. */
+struct mt_event *mt_fence_forget_context(struct mt_context *context);
 
 void mt_fence_forget_all(void);
 

@@ -1,4 +1,4 @@
-/* gpu/lookup.c -- what dlsym and dlvsym answer for the names of the driver (contract:
+/* gpu/lookup.c -- what dlsym and dlvsym find_wrapper for the names of the driver (contract:
  * gpu/lookup.h). */
 #include "gpu/lookup.h"
 
@@ -9,6 +9,7 @@
 #include "sys/attr.h"
 #include "core/config.h"
 #include "gpu/driver.h"
+#include "gpu/entries.h"
 #include "sys/elf.h"
 #include "gpu/lookup_versions.def"
 
@@ -19,7 +20,7 @@
 #define NAME_BYTES 40
 
 /* No pointers: those would have to be relocated at the start of every process. */
-#define X(name, parameters) {sizeof(#name) - 1, #name},
+#define X(name, parameters, ...) {sizeof(#name) - 1, #name},
 static const struct {
 	unsigned char length;
 	char text[NAME_BYTES];
@@ -116,7 +117,7 @@ int mt_lookup_index_of_version(const char *name, int version, unsigned long long
 /* RTLD_DEFAULT is the global scope, and then that of the caller: a library that was opened
  * RTLD_LOCAL sees the libcuda among its own dependencies. Asked from here, the second part would be
  * ours; a handle to the caller has it. */
-static void *ask_scope_of(const void *caller, const char *name, const char *version)
+static void *look_up_in_scope_of(const void *caller, const char *name, const char *version)
 {
 	Dl_info info;
 	void *handle;
@@ -132,15 +133,15 @@ static void *ask_scope_of(const void *caller, const char *name, const char *vers
 	return found;
 }
 
-/* Where there is nothing to replace, the real one is left to answer once more, to its caller: so
+/* Where there is nothing to replace, the real one is left to find_wrapper once more, to its caller: so
  * the message of a failure names the caller, and we need not know what else it looks at. */
-static MT_COLD void *answer(void *handle, const char *name, const char *version, const void *caller,
+static MT_COLD void *find_wrapper(void *handle, const char *name, const char *version, const void *caller,
 			    int index)
 {
 	void *real = mt_elf_look_up(handle, name, version);
 
 	if (!real && handle == RTLD_DEFAULT)
-		real = ask_scope_of(caller, name, version);
+		real = look_up_in_scope_of(caller, name, version);
 	return real ? mt_lookup_wrapper(real, index) : NULL;
 }
 
@@ -149,12 +150,59 @@ void *mt_dlsym_replace_driver(void *handle, const char *name, const char *versio
 {
 	int index = mt_lookup_index(name);
 	void *result;
-	int kept;
+	int kept_errno;
 
 	if (index < 0 || !mt_lookup_is_on())
 		return NULL;
-	kept = errno;
-	result = answer(handle, name, version, caller, index);
-	errno = kept;
+	kept_errno = errno;
+	result = find_wrapper(handle, name, version, caller, index);
+	errno = kept_errno;
+	return result;
+}
+
+/* ---- cuGetProcAddress: the driver's own resolver, in its two ABIs. The driver answers first, to
+ * the caller's very arguments; only a pointer of a function that we wrap is then replaced. Its
+ * status is left as it is. ---- */
+
+/* By the address; where the driver hands out another one than its symbol has, by what was asked
+ * for. */
+static void replace(const char *symbol, void **out, int version, uint64_t flags)
+{
+	void *wrapper;
+	int index;
+
+	if (!mt_lookup_is_on() || !symbol || !out || !*out)
+		return;
+	index = mt_lookup_index_of_version(symbol, version, flags);
+	wrapper = mt_lookup_wrapper(*out, index);
+	if (!wrapper && index >= 0 && mt_driver_wrapped_real(index))
+		wrapper = mt_lookup_entry(index);
+	if (wrapper)
+		*out = wrapper;
+}
+
+int cuGetProcAddress(const char *symbol, void **out, int version, uint64_t flags)
+{
+	const struct mt_driver *driver = mt_driver();
+	int result;
+
+	if (!driver || !driver->cuGetProcAddress)
+		return MT_CU_NOT_INITIALIZED;
+	result = driver->cuGetProcAddress(symbol, out, version, flags);
+	if (result == MT_CU_SUCCESS)
+		replace(symbol, out, version, flags);
+	return result;
+}
+
+int cuGetProcAddress_v2(const char *symbol, void **out, int version, uint64_t flags, int *status)
+{
+	const struct mt_driver *driver = mt_driver();
+	int result;
+
+	if (!driver || !driver->cuGetProcAddress_v2)
+		return MT_CU_NOT_INITIALIZED;
+	result = driver->cuGetProcAddress_v2(symbol, out, version, flags, status);
+	if (result == MT_CU_SUCCESS)
+		replace(symbol, out, version, flags);
 	return result;
 }

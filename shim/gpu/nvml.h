@@ -31,7 +31,7 @@ struct mt_nvml_usage {
 /* Who is who in the library's list. It names processes by the pids of the host: in a pid namespace
  * below it we cannot find ourselves, unless we are the only one there is. Of a divided device only
  * our part counts. Pure. */
-void mt_nvml_tell_apart(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
+void mt_nvml_split(const struct mt_nvml_process *list, unsigned count, unsigned own_pid,
 			bool is_host_namespace, struct mt_nvml_usage *out);
 
 /* Of the device at this PCI address ("0000:3b:00.0"). now: do not take an answer that was kept.

@@ -12,13 +12,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* For mt_oom_is_open alone. */
-extern _Atomic uint32_t mt_oom_open_count;
+/* For mt_oom_is_pending alone. */
+extern _Atomic uint32_t mt_oom_pending_count;
 
 /* Whether some thread may be about to overcome an error. */
-static inline bool mt_oom_is_open(void)
+static inline bool mt_oom_is_pending(void)
 {
-	return atomic_load_explicit(&mt_oom_open_count, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&mt_oom_pending_count, memory_order_relaxed) != 0;
 }
 
 /* The program is about to get CUDA_ERROR_OUT_OF_MEMORY from `function` (a string that stays) for so
@@ -27,7 +27,7 @@ static inline bool mt_oom_is_open(void)
 void mt_oom_note(const char *function, uint64_t asked_bytes, int device, uint64_t free_bytes,
 		 uint64_t total_bytes);
 
-/* The calling thread has allocated so much on the device, while mt_oom_is_open. Any thread, as
+/* The calling thread has allocated so much on the device, while mt_oom_is_pending. Any thread, as
  * above. */
 void mt_oom_note_success(uint64_t bytes, int device);
 

@@ -14,7 +14,7 @@
 #include "sys/os.h"
 #include "core/stats_layout.h"
 
-#define MT_OOM_OPEN_MAX    8
+#define MT_OOM_PENDING_MAX    8
 #define MT_OOM_PATIENCE_NS (5 * MT_NS_PER_S)
 
 struct mt_oom_failure {
@@ -24,28 +24,28 @@ struct mt_oom_failure {
 	struct mt_stats_oom facts; /* of the last of them */
 };
 
-/* Zeroed: nothing is open. Oldest first, one of a thread. */
-struct mt_oom_open {
+/* Zeroed: nothing is pending. Oldest first, one of a thread. */
+struct mt_oom_pending {
 	uint32_t count;
-	struct mt_oom_failure failures[MT_OOM_OPEN_MAX];
+	struct mt_oom_failure failures[MT_OOM_PENDING_MAX];
 };
 
 /* An allocation of the thread has failed; device and asked_bytes of the facts say which. True:
  * another error has become final by that, *out_final. */
-bool mt_oom_open_fail(struct mt_oom_open *open, uint32_t thread, const struct mt_stats_oom *facts,
+bool mt_oom_pending_fail(struct mt_oom_pending *pending, uint32_t thread, const struct mt_stats_oom *facts,
 		      uint64_t now_ns, struct mt_oom_failure *out_final);
 
-/* An allocation of the thread has succeeded. True: an error of it was open, *out_settled, and is
+/* An allocation of the thread has succeeded. True: an error of it was pending, *out_settled, and is
  * not any more; *out_overcome tells whether by this one, else it is final. */
-bool mt_oom_open_succeed(struct mt_oom_open *open, uint32_t thread, uint64_t device, uint64_t bytes,
+bool mt_oom_pending_succeed(struct mt_oom_pending *pending, uint32_t thread, uint64_t device, uint64_t bytes,
 			 struct mt_oom_failure *out_settled, bool *out_overcome);
 
 /* True: the oldest error is final, *out_final, since its time is up, or (all) since the process
  * ends. */
-bool mt_oom_open_expire(struct mt_oom_open *open, uint64_t now_ns, bool all,
+bool mt_oom_pending_expire(struct mt_oom_pending *pending, uint64_t now_ns, bool all,
 			struct mt_oom_failure *out_final);
 
-/* When the next one expires; UINT64_MAX: none is open. */
-uint64_t mt_oom_open_next_ns(const struct mt_oom_open *open);
+/* When the next one expires; UINT64_MAX: none is pending. */
+uint64_t mt_oom_pending_next_ns(const struct mt_oom_pending *pending);
 
 #endif

@@ -81,7 +81,7 @@ MT_COLD void mt_pool_fork_child(void)
 
 /* Another thread is asking the driver about the group: some microseconds, less than a cuMemAlloc
  * takes. The lock is held at the call and at the return, but not between. */
-static void let_finish(struct mt_context *context)
+static void wait_for_query(struct mt_context *context)
 {
 	mt_lock_unlock(&context->lock);
 	for (int i = 0; i < 16; i++)
@@ -102,10 +102,10 @@ static struct mt_block *find(struct mt_context *context, const struct mt_fit *fi
 		if (!block || turn == BUSY_TURNS)
 			return NULL;
 		if (block->group->is_busy) {
-			let_finish(context);
+			wait_for_query(context);
 			continue;
 		}
-		if (mt_fence_settle(context, block->group) != MT_FENCE_DONE)
+		if (mt_fence_check(context, block->group) != MT_FENCE_DONE)
 			return NULL;
 	}
 }
@@ -203,7 +203,7 @@ static struct mt_block *find_locked(uint64_t dptr, struct mt_context **out_conte
 	}
 }
 
-static void take_back(struct mt_context *context, const struct mt_block *block)
+static void count_free(struct mt_context *context, const struct mt_block *block)
 {
 	mt_counter_add(&context->counters.allocated, -block->bytes);
 	mt_counter_add(&context->counters.requested, -block->asked_bytes);
@@ -220,7 +220,7 @@ static MT_COLD int free_directly(struct mt_context *context, struct mt_block *bl
 	uint64_t dptr = mt_block_base(block);
 	int result;
 
-	take_back(context, block);
+	count_free(context, block);
 	block->state = MT_BLOCK_LEAVING;
 	(void)mt_blocks_remove(block);
 	mt_lock_unlock(&context->lock);
@@ -284,11 +284,11 @@ static bool cache(struct mt_context *context, struct mt_block *block, uint64_t n
 	if (!mt_fence_add(context, block, now_ns))
 		return false;
 #endif
-	take_back(context, block);
+	count_free(context, block);
 	return true;
 }
 
-bool mt_pool_take_back(uint64_t dptr, int *out_result)
+bool mt_pool_free(uint64_t dptr, int *out_result)
 {
 	struct mt_context *context;
 	struct mt_block *block;
@@ -393,7 +393,7 @@ MT_COLD void mt_pool_mark_non_recyclable(uint64_t dptr)
 	mt_lock_unlock(&context->lock);
 }
 
-MT_COLD bool mt_pool_release(uint64_t dptr)
+MT_COLD bool mt_pool_disown(uint64_t dptr)
 {
 	struct mt_context *context;
 	struct mt_block *block = is_up() ? find_locked(dptr, &context) : NULL;
@@ -411,7 +411,7 @@ MT_COLD bool mt_pool_release(uint64_t dptr)
 
 /* ---- modes ---- */
 
-MT_COLD void mt_pool_reconsider(void)
+MT_COLD void mt_pool_update_mode(void)
 {
 	enum mt_pool_mode (*ask)(void) = atomic_load_explicit(&mt_pool.mode, memory_order_relaxed);
 
@@ -428,12 +428,10 @@ MT_COLD void mt_pool_reconsider(void)
 }
 
 /* Work of a green context is seen by no event of another, and it may touch the blocks of every
- * device; so `device` tells nothing. What is cached was freed before: its fences see all work that
+ * device. What is cached was freed before: its fences see all work that
  * may use it. It goes back at the next tick, not here: nobody may wait for it. */
-MT_COLD void mt_pool_green(int device)
+MT_COLD void mt_pool_note_green_context(void)
 {
-	(void)device;
-	if (!is_up())
-		return;
-	atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
+	if (is_up())
+		atomic_store_explicit(&mt_pool.is_mixed, true, memory_order_relaxed);
 }

@@ -36,7 +36,7 @@ int mt_pool_alloc(uint64_t *out_dptr, size_t bytes);
 
 /* cuMemFree of a block of ours; false, and nothing done, for a pointer that is not known: that one
  * is the driver's. The second free of a cached block is CUDA_ERROR_INVALID_VALUE. */
-bool mt_pool_take_back(uint64_t dptr, int *out_result);
+bool mt_pool_free(uint64_t dptr, int *out_result);
 
 /* The block will not be recycled: its free goes straight to the driver. Any address inside the
  * block. */
@@ -44,15 +44,15 @@ void mt_pool_mark_non_recyclable(uint64_t dptr);
 
 /* The live block with this base leaves the pool without a call to the driver: the caller frees it
  * in another way than cuMemFree. False where there is no live block with this base. */
-bool mt_pool_release(uint64_t dptr);
+bool mt_pool_disown(uint64_t dptr);
 
 /* Base and size as asked for of the live block with this base; false for what is not ours.
  * *out_cached tells a block that the program has freed. */
 bool mt_pool_range(uint64_t base, size_t *out_bytes, bool *out_cached);
 
-/* Green contexts exist on the device: events of a context do not see their work, so nothing is
- * pooled any more. No driver call. */
-void mt_pool_green(int device);
+/* Green contexts exist: events of a context do not see their work, so nothing is pooled any more.
+ * Makes no call to the driver. */
+void mt_pool_note_green_context(void);
 
 /* Fences for what has been freed so far. Before a capture, in which none can be had and the driver
  * serves every call itself; and before a function of the program's on the host, which may wait for
@@ -61,7 +61,7 @@ void mt_pool_fence_freed(void);
 
 /* The mode function's answer may have changed: contexts that pool now only account if it says so.
  */
-void mt_pool_reconsider(void);
+void mt_pool_update_mode(void);
 
 /* The child makes no CUDA calls; its cuMemFree of a pointer goes to the driver. */
 void mt_pool_fork_child(void);

@@ -17,7 +17,7 @@ struct mt_release {
 	/* while one is open too: where the driver has just let the program allocate, if there had
 	 * been memory. The blocks are free at the return */
 	bool in_capture;
-	bool is_background; /* nobody waits for it: stops where mt_pool_hold_back says so */
+	bool is_background; /* nobody waits for it: stops where mt_pool_pause_release says so */
 };
 #define MT_RELEASE_ALL                                                                             \
 	((struct mt_release){UINT64_MAX, UINT64_MAX, UINT32_MAX, false, false, false})
@@ -40,7 +40,7 @@ bool mt_release_is_overdue(struct mt_context *context, uint64_t now_ns);
 
 /* Waits until no other thread has blocks in hand on their way to the driver: some microseconds, 50
  * ms at most. device: MT_ANY_DEVICE for all. No lock held. */
-void mt_release_await(int device);
+void mt_release_wait_for_others(int device);
 
 /* Bytes cached on the device beyond the caps; 0 for none. */
 uint64_t mt_release_excess(int device);

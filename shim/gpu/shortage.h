@@ -24,7 +24,7 @@ struct mt_shortage {
 	int device;
 	int cancel;
 	unsigned step;
-	uint64_t freed, start_ns, bytes;
+	uint64_t released_count, start_ns, bytes;
 };
 bool mt_shortage_begin(struct mt_shortage *shortage, int device, uint64_t bytes);
 bool mt_shortage_next(struct mt_shortage *shortage);

@@ -20,7 +20,7 @@ static struct seen {
 } seen, job_seen;
 
 static struct mt_stats_device rows[MT_DEVICES_COUNT];
-static struct mt_gpu_stats_reckoned reckoned[MT_DEVICES_COUNT]; /* by row */
+static struct mt_gpu_stats_unattributed unattributed[MT_DEVICES_COUNT]; /* by row */
 
 _Static_assert((int)MT_DEVICES_COUNT <= (int)MT_POOL_DEVICES, "each has figures of its own");
 
@@ -109,15 +109,15 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 	(void)mt_format(to->pci, sizeof(to->pci), "%s", device->pci);
 }
 
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept,
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
 		       uint64_t read_ns, uint64_t now_ns)
 {
-	if (kept->read_ns != read_ns || kept->ordinal != row->ordinal)
-		*kept = (struct mt_gpu_stats_reckoned){.ordinal = row->ordinal,
+	if (last->read_ns != read_ns || last->ordinal != row->ordinal)
+		*last = (struct mt_gpu_stats_unattributed){.ordinal = row->ordinal,
 						       .read_ns = read_ns,
 						       .unattributed_bytes =
 							       row->unattributed_bytes};
-	row->unattributed_bytes = kept->unattributed_bytes;
+	row->unattributed_bytes = last->unattributed_bytes;
 	row->nvml_age_ms = read_ns ? (now_ns - read_ns) / MT_NS_PER_MS : 0;
 }
 
@@ -203,7 +203,7 @@ static void fill_rows(void)
 		mt_pool_usage(seen.devices[i].ordinal, &pool);
 		mt_unpooled_usage(seen.devices[i].ordinal, &others);
 		mt_gpu_stats_fill(&rows[i], &seen.devices[i], &pool, &others, &seen.nvml[i]);
-		mt_gpu_stats_date(&rows[i], &reckoned[i], seen.nvml[i].read_ns, mt_os_now_ns());
+		mt_gpu_stats_date(&rows[i], &unattributed[i], seen.nvml[i].read_ns, mt_os_now_ns());
 		(void)mt_format(rows[i].mode, sizeof(rows[i].mode), "%s",
 				mode_text(seen.devices[i].ordinal));
 	}

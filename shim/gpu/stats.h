@@ -17,16 +17,16 @@ void mt_gpu_stats_fill(struct mt_stats_device *to, const struct mt_gpu_device *d
 		       const struct mt_nvml_usage *nvml);
 
 /* What was charged beyond our allocations, by one answer of NVML's. */
-struct mt_gpu_stats_reckoned {
+struct mt_gpu_stats_unattributed {
 	uint64_t ordinal;
 	uint64_t read_ns;
 	uint64_t unattributed_bytes;
 };
 
-/* NVML's answers are kept for seconds, in which the program allocates and frees: unattributed_bytes
- * of the row is the one that was reckoned when the answer of read_ns was new, and nvml_age_ms says
- * how old that is. Pure but for *kept. */
-void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_reckoned *kept,
+/* NVML's answers are last for seconds, in which the program allocates and frees: unattributed_bytes
+ * of the row is the one that was unattributed when the answer of read_ns was new, and nvml_age_ms says
+ * how old that is. Pure but for *last. */
+void mt_gpu_stats_date(struct mt_stats_device *row, struct mt_gpu_stats_unattributed *last,
 		       uint64_t read_ns, uint64_t now_ns);
 
 /* Adds a row to the summed figures. Pure. */

@@ -23,11 +23,6 @@ bool mt_gpu_thread_run(void (*job)(void));
  * inside. */
 bool mt_gpu_thread_stop(void);
 
-/* Relaxed capture mode on the calling thread, around calls that it makes for us; the answer goes
- * back in. */
-int mt_gpu_thread_relax(void);
-void mt_gpu_thread_restore(int mode);
-
 void mt_gpu_thread_fork_child(void);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include "gpu/unpooled.h"
 #include "gpu/driver.h"
-#include "gpu/wake.h"
+#include "gpu/start.h"
 #include "gpu/entries.h"
 #include "core/init.h"
 #include "gpu/capture.h"
@@ -96,7 +96,7 @@ static int called(const char *name, const uint64_t given[ARGUMENTS])
 	return result;
 }
 
-#define X(name, parameters)                                                                        \
+#define X(name, parameters, ...)                                                                   \
 	static int real_##name(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,         \
 			       uint64_t f, uint64_t g, uint64_t h, uint64_t i, uint64_t j,         \
 			       uint64_t k)                                                         \
@@ -153,7 +153,7 @@ static int is_capturing(struct CUstream_st *stream, int *status)
 	return 0;
 }
 
-#define X(name, parameters) .name = (int(*) parameters)(void (*)(void))real_##name,
+#define X(name, parameters, ...) .name = (int(*) parameters)(void (*)(void))real_##name,
 static struct mt_driver driver_table = {
 	MT_DRIVER_WRAPPED(X).cuDevicePrimaryCtxGetState = get_state,
 	.cuCtxGetCurrent = get_current,
@@ -177,7 +177,7 @@ const struct mt_driver *mt_driver(void)
 	return has_driver ? &driver_table : NULL;
 }
 
-bool mt_gpu_wake(void)
+bool mt_gpu_start(void)
 {
 	errno = 95;
 	return is_on;
@@ -196,7 +196,7 @@ int mt_pool_alloc(uint64_t *out_dptr UNUSED, size_t bytes UNUSED)
 {
 	return by_pool("pool-alloc", script[0]);
 }
-bool mt_pool_take_back(uint64_t dptr, int *out_result)
+bool mt_pool_free(uint64_t dptr, int *out_result)
 {
 	errno = 99;
 	if (!block_base || dptr != block_base)
@@ -208,7 +208,7 @@ void mt_pool_mark_non_recyclable(uint64_t dptr UNUSED)
 {
 	(void)by_pool("taint", 0);
 }
-bool mt_pool_release(uint64_t dptr)
+bool mt_pool_disown(uint64_t dptr)
 {
 	(void)by_pool("release", 0);
 	return dptr == block_base && !block_is_cached;
@@ -254,79 +254,54 @@ uint64_t mt_pool_withheld_bytes(int device UNUSED)
 {
 	return cached_bytes;
 }
-struct mt_block *mt_pool_context_dies(struct CUctx_st *context UNUSED)
+struct mt_block *mt_context_destroy_begin(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("context-dies", 0);
 	return NULL;
 }
-void mt_pool_context_died(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED,
+void mt_context_destroy_end(struct CUctx_st *context UNUSED, struct mt_block *cached UNUSED,
 			  bool is_over)
 {
 	(void)by_pool(is_over ? "context-died" : "context-lives", 0);
 }
-static int attached_count; /* of any context */
-void mt_pool_context_attached(struct CUctx_st *context UNUSED)
-{
-	attached_count++;
-}
-bool mt_pool_detach_begin(struct CUctx_st *context UNUSED)
-{
-	return attached_count > 0 && attached_count-- > 0;
-}
-void mt_pool_detach_end(struct CUctx_st *context UNUSED, int result UNUSED)
-{
-}
-void mt_pool_await_detaches(struct CUctx_st *context UNUSED)
-{
-}
-void mt_pool_context_rests(struct CUctx_st *context UNUSED)
+void mt_context_pause(struct CUctx_st *context UNUSED)
 {
 }
 
-void mt_pool_context_goes_on(struct CUctx_st *context UNUSED)
+void mt_context_resume(struct CUctx_st *context UNUSED)
 {
 }
 
-void mt_pool_context_ended(struct CUctx_st *context UNUSED)
+void mt_context_destroyed(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("context-ended", 0);
 }
-void mt_pool_context_made(struct CUctx_st *context, int device)
+void mt_context_created(struct CUctx_st *context, int device)
 {
 	char word[64];
 
 	snprintf(word, sizeof(word), "made-%p-%d", (void *)context, device);
 	(void)by_pool(word, 0);
 }
-void mt_pool_know(struct CUctx_st *context)
+void mt_context_register(struct CUctx_st *context)
 {
 	char word[64];
 
 	snprintf(word, sizeof(word), "know-%p", (void *)context);
 	(void)by_pool(word, 0);
 }
-void mt_pool_know_current(void)
+void mt_context_register_current(void)
 {
 	knows_current++;
 	errno = 99;
 }
-bool mt_pool_has_made(struct CUctx_st *context)
+bool mt_context_is_own(struct CUctx_st *context)
 {
 	return context == made_context;
 }
-void mt_pool_peer(struct CUctx_st *user, struct CUctx_st *owner)
+void mt_pool_note_green_context(void)
 {
-	char word[64];
-
-	snprintf(word, sizeof(word), "peer-%p-%p", (void *)user, (void *)owner);
-	(void)by_pool(word, 0);
-}
-void mt_pool_green(int device)
-{
-	char word[32];
-
-	snprintf(word, sizeof(word), "green-%d", device);
-	(void)by_pool(word, 0);
+	(void)by_pool("green", 0);
 }
 bool mt_context_may_call(void)
 {
@@ -363,27 +338,27 @@ void mt_capture_after_end(const struct mt_driver *driver UNUSED, struct CUstream
 {
 	(void)by_pool(is_ptsz ? "ended-ptsz" : "ended", 0);
 }
-void mt_capture_close(void)
+void mt_capture_gate_close(void)
 {
 	(void)by_pool("gate-up", 0);
 }
-void mt_capture_open(void)
+void mt_capture_gate_open(void)
 {
 	(void)by_pool("gate-down", 0);
 }
-void mt_capture_stream_dies(struct CUstream_st *stream UNUSED)
+void mt_capture_stream_destroy_begin(struct CUstream_st *stream UNUSED)
 {
 	(void)by_pool("stream-dies", 0);
 }
-void mt_capture_stream_died(struct CUstream_st *stream UNUSED, int result)
+void mt_capture_stream_destroy_end(struct CUstream_st *stream UNUSED, int result)
 {
 	(void)by_pool(result == 0 ? "stream-died" : "stream-lives", 0);
 }
-void mt_capture_context_dies(struct CUctx_st *context UNUSED)
+void mt_capture_forget_context(struct CUctx_st *context UNUSED)
 {
 	(void)by_pool("captures-die", 0);
 }
-_Atomic uint32_t mt_oom_open_count;
+_Atomic uint32_t mt_oom_pending_count;
 void mt_oom_note_success(uint64_t bytes, int device)
 {
 	char word[80];

@@ -9,7 +9,7 @@ struct wrapper {
 	size_t place; /* in struct mt_driver */
 };
 
-#define X(name_, parameters_)                                                                      \
+#define X(name_, parameters_, ...)                                                                 \
 	{#name_, #parameters_, (any_fn)(void (*)(void))name_, offsetof(struct mt_driver, name_)},
 static const struct wrapper wrappers[] = {MT_DRIVER_WRAPPED(X)};
 #undef X

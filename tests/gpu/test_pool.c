@@ -56,7 +56,8 @@ Test(pool, waits_for_work_of_another_known_context)
 {
 	uint64_t dptr = allocate(4096), other;
 
-	mt_pool_peer(second, first);
+	mt_context_register(second);
+	mt_context_register(first);
 	fake_issue(second);
 	release(dptr);
 	other = allocate(4096);
@@ -302,13 +303,13 @@ Test(pool, gives_nothing_back_by_itself_while_held_but_makes_room_all_the_same)
 	uint64_t next_ms;
 
 	release(allocate(10 * MB));
-	mt_pool_hold_back(true);
+	mt_pool_pause_release(true);
 	cr_expect_eq(mt_pool_tick(mt_os_now_ns() + 6000 * MT_NS_PER_MS, 8, &next_ms), 0);
 	cr_expect_eq(mt_pool_trim(), 0);
 	cr_expect_eq(fake_make_room(-1), 10 * MB);
 
 	release(allocate(10 * MB));
-	mt_pool_hold_back(false);
+	mt_pool_pause_release(false);
 	cr_expect_eq(mt_pool_trim(), 10 * MB);
 }
 
@@ -431,7 +432,7 @@ Test(pool, changes_from_pool_to_account_when_told_to)
 
 	release(dptr);
 	wanted_mode = MT_POOL_ACCOUNT;
-	mt_pool_reconsider();
+	mt_pool_update_mode();
 	cr_expect_eq(mt_pool_mode_of(0), MT_POOL_ACCOUNT);
 	cr_expect_neq(allocate(4096), dptr);
 	(void)mt_pool_tick(mt_os_now_ns() + MT_NS_PER_MS, 8, &next_ms);
@@ -448,7 +449,7 @@ Test(pool, forgets_a_context_that_dies_and_makes_no_call_for_it)
 	fake_issue(first);
 	release(dptr);
 	cr_assert_neq(allocate(8192), 0);
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	fake_destroy(first);
 	cr_expect_not(is_known(dptr));
 	cr_expect_not(is_known(live));
@@ -464,7 +465,7 @@ Test(pool, takes_a_new_context_with_the_handle_of_a_dead_one)
 	uint64_t dptr = allocate(4096);
 
 	release(dptr);
-	mt_pool_context_dies(first);
+	mt_context_destroy_begin(first);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
 	cr_expect_neq(allocate(4096), dptr);
@@ -496,7 +497,7 @@ Test(pool, forgets_the_context_that_has_ended_single)
 	release(dptr);
 	(void)mt_pool_trim();
 	fake_destroy(second);
-	mt_pool_context_ended(second);
+	mt_context_destroyed(second);
 	cr_expect_not(is_known(dptr));
 	cr_expect(is_known(kept));
 }
@@ -505,7 +506,7 @@ Test(pool, counts_the_work_of_a_context_that_never_allocated_from_its_making_on)
 {
 	uint64_t dptr = allocate(4096);
 
-	mt_pool_context_made(second, 1);
+	mt_context_created(second, 1);
 	fake_issue(second);
 	release(dptr);
 	cr_expect_neq(allocate(4096), dptr);
@@ -518,7 +519,7 @@ Test(pool, counts_the_work_of_a_context_that_allocates_in_another_way)
 	uint64_t dptr = allocate(4096);
 
 	fake_make_current(second);
-	mt_pool_know_current();
+	mt_context_register_current();
 	fake_make_current(first);
 	fake_issue(second);
 	release(dptr);
@@ -537,7 +538,7 @@ Test(pool,
 	release(dptr);
 	fake_destroy(first);
 	(void)fake_context(0, 0);
-	mt_pool_context_made(first, 0);
+	mt_context_created(first, 0);
 	cr_expect_neq(allocate(4096), dptr);
 }
 
@@ -569,7 +570,7 @@ Test(pool, pools_nothing_once_green_contexts_exist)
 	uint64_t dptr = allocate(4096), live = allocate(4096), other, next_ms;
 
 	release(dptr);
-	mt_pool_green(0);
+	mt_pool_note_green_context();
 	other = allocate(4096);
 	cr_expect_neq(other, dptr);
 	release(other);
@@ -668,12 +669,12 @@ Test(pool, tells_apart_what_is_not_ours_at_the_only_look)
 	uint64_t dptr = allocate(4096);
 	int result = -1;
 
-	cr_expect_not(mt_pool_take_back(dptr + 512, &result));
+	cr_expect_not(mt_pool_free(dptr + 512, &result));
 	cr_expect_eq(result, -1);
 	cr_expect_eq(fake_calls(FAKE_cuMemFree_v2), 0);
-	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect(mt_pool_free(dptr, &result));
 	cr_expect_eq(result, MT_CU_SUCCESS);
-	cr_expect(mt_pool_take_back(dptr, &result));
+	cr_expect(mt_pool_free(dptr, &result));
 	cr_expect_eq(result, MT_CU_INVALID_VALUE);
 }
 
@@ -687,7 +688,7 @@ Test(pool, peaks_are_of_all_contexts_of_a_device)
 	fake_make_current(first);
 	dptr = allocate(2 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 5 * MB);
-	mt_pool_context_dies(second);
+	mt_context_destroy_begin(second);
 	fake_destroy(second);
 	(void)allocate(4 * MB);
 	cr_expect_eq(usage(0).allocated_peak_bytes, 6 * MB);

@@ -32,7 +32,7 @@
 #define FAKE_BLOCKS   65536
 
 enum fake_call {
-#define X(name, parameters) FAKE_##name,
+#define X(name, parameters, ...) FAKE_##name,
 	MT_DRIVER_FUNCTIONS(X)
 #undef X
 		FAKE_CALLS
@@ -411,7 +411,7 @@ static inline int fake_free(uint64_t dptr)
 {
 	int result;
 
-	return mt_pool_take_back(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
+	return mt_pool_free(dptr, &result) ? result : mt_pool_driver()->cuMemFree_v2(dptr);
 }
 
 /* As a wrapper of an allocating call does when nothing helps; the bytes that came back. */

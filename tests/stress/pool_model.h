@@ -305,7 +305,7 @@ static void model_put(struct model_node *node)
 	if (model_random() % 1000 == 0)
 		mt_pool_mark_non_recyclable((uint64_t)(uintptr_t)node);
 	atomic_store(&node->owned, 0);
-	if (!mt_pool_take_back((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
+	if (!mt_pool_free((uint64_t)(uintptr_t)node, &result) || result != MT_CU_SUCCESS)
 		model_wrong("an odd answer to a free");
 }
 
@@ -421,8 +421,8 @@ static void model_die(struct CUctx_st *context)
 	context->is_closing = true;
 	model_do(context, MODEL_QUEUE);
 	pthread_mutex_unlock(&context->lock);
-	mt_pool_context_dies(context);
-	mt_capture_context_dies(context);
+	mt_context_destroy_begin(context);
+	mt_capture_forget_context(context);
 	pthread_mutex_lock(&context->lock);
 	context->is_alive = false;
 	pthread_mutex_unlock(&context->lock);
@@ -445,7 +445,8 @@ static void model_die(struct CUctx_st *context)
 	context->is_alive = true;
 	pthread_mutex_unlock(&context->lock);
 	/* Known to the pool before work is enqueued there. */
-	mt_pool_peer(context, &model.contexts[0]);
+	mt_context_register(context);
+	mt_context_register(&model.contexts[0]);
 	pthread_mutex_lock(&context->lock);
 	context->is_closing = false;
 	pthread_mutex_unlock(&context->lock);
@@ -533,7 +534,7 @@ static void model_end(struct model_result *out)
 	}
 	out->ledger_blocks = MODEL_NODES - model.nodes_left;
 	for (int i = 0; i < MODEL_CONTEXTS; i++)
-		mt_pool_context_dies(&model.contexts[i]);
+		mt_context_destroy_begin(&model.contexts[i]);
 	out->ledger_events = MODEL_EVENTS - model.events_left;
 }
 
@@ -551,8 +552,8 @@ static inline struct model_result model_run(const struct model_options *options)
 	model_begin(options);
 	mt_pool_start(&driver, &settings);
 	/* All are known from the start, as those of a program that enables peer access. */
-	for (int i = 1; i < MODEL_CONTEXTS; i++)
-		mt_pool_peer(&model.contexts[i], &model.contexts[0]);
+	for (int i = 0; i < MODEL_CONTEXTS; i++)
+		mt_context_register(&model.contexts[i]);
 	if (options->worker)
 		roles[count++] = model_worker;
 	if (options->captures)
